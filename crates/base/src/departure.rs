@@ -1,0 +1,251 @@
+//! When a frame may leave, what happens when it is late, and what is known of it afterwards.
+//!
+//! The schedule says when each frame is due. A worker that was held up finds frames that are
+//! past due; [`CatchUp`] is what the user wants then. [`Departures`] decides frame by frame and
+//! keeps the record. The in-kernel sender follows the same rules (`bpf/send.bpf.c` in the io
+//! crate); the port contract holds both to them.
+
+use crate::histogram::Histogram;
+use crate::time::{Duration, Instant};
+
+/// What to do with frames that are past due.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CatchUp {
+    /// Send them at once, closing the gaps, for at most the backlog; what is later than that
+    /// moves the rest of the schedule. Nothing is left out.
+    #[default]
+    Bounded,
+    /// Never closer than the gap; a frame later than the backlog is left out as unsent.
+    Strict,
+    /// Never closer than the gap; the rest of the schedule moves. Nothing is left out.
+    Stretch,
+}
+
+/// [`CatchUp`] and its bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeparturePolicy {
+    /// What to do with late frames.
+    pub catch_up: CatchUp,
+    /// How late a frame may be before `Bounded` moves the schedule and `Strict` drops.
+    /// `Duration::MAX` makes `Bounded` catch up whatever it takes, as tcpreplay does.
+    pub backlog: Duration,
+}
+
+impl Default for DeparturePolicy {
+    /// Bounded by 1 ms: long enough to bridge a scheduler's tick, short enough not to be a burst
+    /// that a device under test would be blamed for.
+    fn default() -> Self {
+        Self { catch_up: CatchUp::Bounded, backlog: Duration::from_millis(1) }
+    }
+}
+
+/// The part of a gap that `Strict` and `Stretch` may close: a tenth, so that the granularity
+/// of a port's clock does not add up to a lower rate.
+pub const GAP_TOLERANCE_DIVISOR: u64 = 10;
+
+/// What may be done with the frame that is next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// It leaves now; [`Departures::departed`] was told.
+    Send,
+    /// Not before this instant.
+    Wait(Instant),
+    /// Too late under `Strict`: it is left out and was counted as unsent.
+    Drop,
+}
+
+/// The record of what left a port, and when.
+#[derive(Clone, Debug, Default)]
+pub struct DepartureRecord {
+    /// Frames with a departure time that left.
+    pub frames: u64,
+    /// Departure of the first frame; `None` before it.
+    pub first: Option<Instant>,
+    /// Departure of the last frame; `None` before the first.
+    pub last: Option<Instant>,
+    /// Frames left out because they were late (`Strict`).
+    pub unsent: u64,
+    /// How far the schedule was moved in all.
+    pub shifted: Duration,
+    /// The latest that a frame left after it was due.
+    pub lateness_max: Duration,
+    /// Time between consecutive departures.
+    pub gaps: Histogram,
+    /// How far each of those gaps was from the one scheduled, either way.
+    pub gap_errors: Histogram,
+}
+
+impl DepartureRecord {
+    /// Adds the record of another queue of the same run.
+    pub fn merge(&mut self, other: &Self) {
+        self.frames += other.frames;
+        self.first = match (self.first, other.first) {
+            (Some(mine), Some(theirs)) => Some(mine.min(theirs)),
+            (mine, theirs) => mine.or(theirs),
+        };
+        self.last = self.last.max(other.last);
+        self.unsent += other.unsent;
+        self.shifted = self.shifted.max(other.shifted);
+        self.lateness_max = self.lateness_max.max(other.lateness_max);
+        self.gaps.merge(&other.gaps);
+        self.gap_errors.merge(&other.gap_errors);
+    }
+}
+
+/// Decides about frames in the order of their schedule, and keeps the record.
+#[derive(Clone, Debug)]
+pub struct Departures {
+    policy: DeparturePolicy,
+    record: DepartureRecord,
+    /// Due time of the frame before, schedule shifts included.
+    due_before: Instant,
+}
+
+impl Departures {
+    /// Nothing has left yet.
+    pub fn new(policy: DeparturePolicy) -> Self {
+        Self { policy, record: DepartureRecord::default(), due_before: Instant::ZERO }
+    }
+
+    /// Decides about the next frame of the schedule, `due` as scheduled, at the time `now`.
+    pub fn admit(&mut self, now: Instant, due: Instant) -> Admission {
+        let due = due.saturating_add(self.record.shifted);
+        if now < due {
+            return Admission::Wait(due);
+        }
+        let lateness = now.saturating_since(due);
+        let Some(last) = self.record.last else {
+            self.departed(now, due, lateness);
+            return Admission::Send;
+        };
+        let gap = due.saturating_since(self.due_before);
+        let tolerance = Duration::from_nanos(gap.as_nanos() / GAP_TOLERANCE_DIVISOR);
+        let gap_kept = last.saturating_add(gap.saturating_sub(tolerance));
+        match self.policy.catch_up {
+            CatchUp::Bounded => {
+                let excess = lateness.saturating_sub(self.policy.backlog);
+                self.record.shifted = self.record.shifted.saturating_add(excess);
+                self.departed(now, due.saturating_add(excess), lateness);
+            }
+            CatchUp::Strict if lateness > self.policy.backlog => {
+                self.record.unsent += 1;
+                return Admission::Drop;
+            }
+            CatchUp::Strict | CatchUp::Stretch if now < gap_kept => {
+                return Admission::Wait(gap_kept);
+            }
+            CatchUp::Strict => self.departed(now, due, lateness),
+            CatchUp::Stretch => {
+                let excess = if lateness > tolerance { lateness } else { Duration::ZERO };
+                self.record.shifted = self.record.shifted.saturating_add(excess);
+                self.departed(now, due.saturating_add(excess), lateness);
+            }
+        }
+        Admission::Send
+    }
+
+    /// What has left so far.
+    pub fn record(&self) -> &DepartureRecord {
+        &self.record
+    }
+
+    fn departed(&mut self, now: Instant, due: Instant, lateness: Duration) {
+        let record = &mut self.record;
+        record.frames += 1;
+        record.lateness_max = record.lateness_max.max(lateness);
+        match record.last {
+            None => record.first = Some(now),
+            Some(last) => {
+                let gap = now.saturating_since(last);
+                let scheduled = due.saturating_since(self.due_before);
+                let error = gap.as_nanos().abs_diff(scheduled.as_nanos());
+                record.gaps.record(gap);
+                record.gap_errors.record(Duration::from_nanos(error));
+            }
+        }
+        record.last = Some(now);
+        self.due_before = due;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    const MICROSECOND: u64 = 1_000;
+
+    /// Frames due every 10 us; the worker looks every microsecond, but not from 30 to 3,030 us.
+    /// Returns when each of the first 1,000 frames left, `None` for one that was left out.
+    fn departures_around_a_stall(policy: DeparturePolicy) -> (Vec<Option<u64>>, Departures) {
+        let mut departures = Departures::new(policy);
+        let mut left = Vec::new();
+        let mut now = 0;
+        while left.len() < 1_000 {
+            let due = Instant::from_nanos(left.len() as u64 * 10 * MICROSECOND);
+            match departures.admit(Instant::from_nanos(now), due) {
+                Admission::Send => left.push(Some(now)),
+                Admission::Drop => left.push(None),
+                Admission::Wait(until) => {
+                    assert!(until.as_nanos() > now, "a wait is for the future");
+                    now += MICROSECOND;
+                    if (30 * MICROSECOND..3_030 * MICROSECOND).contains(&now) {
+                        now = 3_030 * MICROSECOND;
+                    }
+                }
+            }
+        }
+        (left, departures)
+    }
+
+    fn policy(catch_up: CatchUp) -> DeparturePolicy {
+        DeparturePolicy { catch_up, ..DeparturePolicy::default() }
+    }
+
+    #[test]
+    fn bounded_closes_one_backlog_of_gaps_and_moves_the_rest() {
+        let (left, departures) = departures_around_a_stall(policy(CatchUp::Bounded));
+        let burst = left.iter().filter(|at| **at == Some(3_030 * MICROSECOND)).count();
+        assert_eq!(burst, 101, "1 ms of frames 10 us apart, both ends counted");
+        assert_eq!(departures.record().shifted, Duration::from_micros(2_000));
+        assert_eq!(departures.record().unsent, 0);
+        assert_eq!(left[999], Some((9_990 + 2_000) * MICROSECOND));
+    }
+
+    #[test]
+    fn bounded_without_a_bound_returns_to_the_schedule() {
+        let policy = DeparturePolicy { catch_up: CatchUp::Bounded, backlog: Duration::MAX };
+        let (left, departures) = departures_around_a_stall(policy);
+        assert_eq!(left[999], Some(9_990 * MICROSECOND));
+        assert_eq!(departures.record().shifted, Duration::ZERO);
+        assert_eq!(departures.record().lateness_max, Duration::from_micros(3_000));
+    }
+
+    #[test]
+    fn strict_keeps_every_gap_and_counts_what_it_leaves_out() {
+        let (left, departures) = departures_around_a_stall(policy(CatchUp::Strict));
+        let sent: Vec<u64> = left.iter().flatten().copied().collect();
+        assert!(sent.windows(2).all(|pair| pair[1] - pair[0] >= 9 * MICROSECOND));
+        assert_eq!(sent.len() as u64 + departures.record().unsent, 1_000);
+        assert!(departures.record().unsent >= 200, "2 of 3 ms are beyond the backlog");
+    }
+
+    #[test]
+    fn stretch_keeps_every_gap_and_every_frame() {
+        let (left, departures) = departures_around_a_stall(policy(CatchUp::Stretch));
+        let sent: Vec<u64> = left.iter().flatten().copied().collect();
+        assert_eq!(sent.len(), 1_000);
+        assert!(sent.windows(2).all(|pair| pair[1] - pair[0] >= 9 * MICROSECOND));
+        assert!(departures.record().shifted >= Duration::from_micros(2_990));
+    }
+
+    #[test]
+    fn the_record_holds_gaps_and_their_errors() {
+        let (_, departures) = departures_around_a_stall(policy(CatchUp::Bounded));
+        let record = departures.record();
+        assert_eq!(record.frames, 1_000);
+        assert_eq!(record.gaps.count(), 999);
+        assert_eq!(record.gap_errors.quantile(0.5), Some(Duration::ZERO));
+        assert_eq!(record.first, Some(Instant::ZERO));
+    }
+}

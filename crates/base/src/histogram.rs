@@ -1,0 +1,171 @@
+//! A histogram of durations with a bounded relative error, in a fixed amount of memory.
+//!
+//! Log-linear: values below 32 have a bucket each, above that every power of two is cut into
+//! 32 equal buckets, so a bucket is at most 1/32 (3.2 %) wide. The in-kernel sender fills the
+//! same layout (`bpf/histogram.h` in the io crate), which is why the layout is public.
+
+use alloc::boxed::Box;
+use alloc::vec;
+
+use crate::time::Duration;
+
+/// Buckets in one power of two, as a power of two.
+pub const SUB_BUCKET_BITS: u32 = 5;
+const SUB_BUCKETS: u64 = 1 << SUB_BUCKET_BITS;
+
+/// Buckets that cover 0 to 2^40 - 1 ns (18 minutes); what is longer counts in the last one.
+pub const BUCKETS: usize = ((40 - SUB_BUCKET_BITS as usize) + 1) << SUB_BUCKET_BITS;
+
+/// The bucket that counts `value`.
+#[inline]
+pub const fn bucket_of(value: u64) -> usize {
+    if value < SUB_BUCKETS {
+        return value as usize;
+    }
+    let exponent = 63 - value.leading_zeros();
+    let shift = exponent - SUB_BUCKET_BITS;
+    let bucket = ((shift as u64 + 1) << SUB_BUCKET_BITS) + ((value >> shift) - SUB_BUCKETS);
+    if bucket < BUCKETS as u64 { bucket as usize } else { BUCKETS - 1 }
+}
+
+/// The smallest value that `bucket` counts.
+pub const fn bucket_start(bucket: usize) -> u64 {
+    let bucket = bucket as u64;
+    if bucket < SUB_BUCKETS {
+        return bucket;
+    }
+    let shift = (bucket >> SUB_BUCKET_BITS) - 1;
+    (SUB_BUCKETS + (bucket & (SUB_BUCKETS - 1))) << shift
+}
+
+/// Counts of durations by [`bucket_of`] their nanoseconds.
+#[derive(Clone, Debug)]
+pub struct Histogram {
+    counts: Box<[u64]>,
+    count: u64,
+    max: u64,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Histogram {
+    /// An empty histogram; the only allocation it ever makes.
+    pub fn new() -> Self {
+        Self { counts: vec![0; BUCKETS].into_boxed_slice(), count: 0, max: 0 }
+    }
+
+    /// Counts one value.
+    #[inline]
+    pub fn record(&mut self, value: Duration) {
+        self.counts[bucket_of(value.as_nanos())] += 1;
+        self.count += 1;
+        self.max = self.max.max(value.as_nanos());
+    }
+
+    /// Adds what another histogram counted.
+    pub fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
+            *mine += theirs;
+        }
+        self.count += other.count;
+        self.max = self.max.max(other.max);
+    }
+
+    /// Adds `count` values that fell into `bucket`, as counted elsewhere in the same layout.
+    pub fn add_bucket(&mut self, bucket: usize, count: u64) {
+        if count == 0 {
+            return;
+        }
+        let bucket = bucket.min(BUCKETS - 1);
+        self.counts[bucket] += count;
+        self.count += count;
+        self.max = self.max.max(bucket_start(bucket));
+    }
+
+    /// Raises the maximum to one that was kept elsewhere.
+    pub fn note_max(&mut self, value: Duration) {
+        self.max = self.max.max(value.as_nanos());
+    }
+
+    /// How many values were counted.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The largest value, exactly.
+    pub fn max(&self) -> Duration {
+        Duration::from_nanos(self.max)
+    }
+
+    /// The value below or at which `quantile` (0 to 1) of all values lie, at most 3.2 % too
+    /// low (a bucket's start); `None` of an empty histogram.
+    pub fn quantile(&self, quantile: f64) -> Option<Duration> {
+        if self.count == 0 {
+            return None;
+        }
+        let rank = (quantile.clamp(0.0, 1.0) * (self.count - 1) as f64) as u64;
+        let mut seen = 0;
+        for (bucket, &count) in self.counts.iter().enumerate() {
+            seen += count;
+            if seen > rank {
+                return Some(Duration::from_nanos(bucket_start(bucket)));
+            }
+        }
+        Some(self.max())
+    }
+
+    /// The buckets that counted anything: start of the bucket and its count, ascending.
+    pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
+        self.counts
+            .iter()
+            .enumerate()
+            .filter(|&(_, &count)| count > 0)
+            .map(|(bucket, &count)| (Duration::from_nanos(bucket_start(bucket)), count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_bucket_starts_where_the_one_before_ends() {
+        for bucket in 1..BUCKETS {
+            let start = bucket_start(bucket);
+            assert_eq!(bucket_of(start), bucket);
+            assert_eq!(bucket_of(start - 1), bucket - 1);
+        }
+        assert_eq!(bucket_of(u64::MAX), BUCKETS - 1);
+    }
+
+    #[test]
+    fn quantiles_are_within_a_bucket_of_the_truth() {
+        let mut histogram = Histogram::new();
+        for value in 1..=10_000 {
+            histogram.record(Duration::from_nanos(value));
+        }
+        for (quantile, truth) in [(0.0, 1.0), (0.5, 5_000.0), (0.99, 9_900.0), (1.0, 10_000.0)] {
+            let value = histogram.quantile(quantile).unwrap().as_nanos() as f64;
+            assert!(value <= truth && value >= truth * (1.0 - 1.0 / 32.0) - 1.0, "{quantile}");
+        }
+        assert_eq!(histogram.max(), Duration::from_nanos(10_000));
+        assert_eq!(Histogram::new().quantile(0.5), None);
+    }
+
+    #[test]
+    fn merging_adds_counts() {
+        let mut one = Histogram::new();
+        one.record(Duration::from_nanos(7));
+        let mut other = Histogram::new();
+        other.record(Duration::from_micros(3));
+        other.add_bucket(bucket_of(7), 2);
+        one.merge(&other);
+        assert_eq!(one.count(), 4);
+        assert_eq!(one.max(), Duration::from_micros(3));
+        assert_eq!(one.buckets().next(), Some((Duration::from_nanos(7), 3)));
+    }
+}

@@ -1,0 +1,206 @@
+//! The contract between the data plane and whatever carries frames.
+//!
+//! A port is one queue of one interface. It never blocks, works in batches and has no clock of
+//! its own. Frame memory stays in the port and is reached through a [`FrameId`], which is owned
+//! and cannot be cloned: whoever holds it may use the buffer, and gives it back by sending or
+//! releasing it. So nothing above a port needs `unsafe`, and a frame that is in flight cannot
+//! be touched.
+//!
+//! ```text
+//! take -> frame_mut -> send | release ... flush        receive -> frame -> release
+//! ```
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::departure::DepartureRecord;
+use crate::time::Instant;
+
+/// One frame buffer of one port. Ports make these; everyone else passes them on.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "a frame that is neither sent nor released is lost to its port"]
+pub struct FrameId(u32);
+
+impl FrameId {
+    /// For ports: the handle of buffer `index`. At most one may exist at a time.
+    pub const fn from_index(index: u32) -> Self {
+        Self(index)
+    }
+
+    /// For ports: which buffer this is.
+    pub const fn index(&self) -> u32 {
+        self.0
+    }
+}
+
+/// Where a time stamp is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StampPoint {
+    /// In this process, beside the system call that hands over or fetches the frame.
+    Process,
+    /// In the kernel, where a socket buffer enters or leaves the interface.
+    Kernel,
+    /// In the XDP program, one step from the driver.
+    Xdp,
+    /// By the interface itself.
+    Hardware,
+    /// Simulated time.
+    Virtual,
+}
+
+/// What a port can do; constant from the moment it is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// The longest frame it takes, in bytes without FCS, link-layer header included.
+    pub frame_length_max: usize,
+    /// Frames that may be taken or in flight at once.
+    pub frames: usize,
+    /// Frames worth queueing before a flush.
+    pub burst: usize,
+    /// Whether [`Transmit::send`]'s departure time is kept by the port itself. Where not,
+    /// frames leave with the flush and the caller waits.
+    pub holds_departure: bool,
+    /// Where departures are stamped.
+    pub departure_stamp: StampPoint,
+    /// Where arrivals are stamped.
+    pub arrival_stamp: StampPoint,
+}
+
+/// What a transmitting port has done so far. Every frame that was given to `send` is in
+/// exactly one of `sent`, `failed`, `unsent` or still in flight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TransmitCounters {
+    /// Frames the interface accepted.
+    pub sent: u64,
+    /// Their bytes, without FCS.
+    pub sent_bytes: u64,
+    /// Frames the interface refused for good.
+    pub failed: u64,
+    /// Frames left out because they were too late under a strict policy.
+    pub unsent: u64,
+    /// Attempts that were repeated because a queue was full (`ENOBUFS`).
+    pub retried_no_buffers: u64,
+    /// Attempts that were repeated because the interface was busy (`EAGAIN`).
+    pub retried_again: u64,
+}
+
+/// What a receiving port has seen so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReceiveCounters {
+    /// Frames that arrived, those it had no room for included where the port knows of them.
+    pub received: u64,
+    /// Their bytes, without FCS, as long as they were on the wire.
+    pub received_bytes: u64,
+    /// Frames that arrived and that the port had no room for: missed by the measurement, not
+    /// lost on the way.
+    pub missed: u64,
+}
+
+/// Why a port stopped working.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PortError {
+    /// The interface is down; it may come up again.
+    #[error("interface {interface} went down; bring it up with: ip link set {interface} up")]
+    Down {
+        /// Its name.
+        interface: String,
+    },
+    /// The interface no longer exists.
+    #[error("interface {interface} is gone: it was removed or moved to another namespace")]
+    Gone {
+        /// Its name.
+        interface: String,
+    },
+    /// Anything else the operating system said.
+    #[error("{interface}: {operation} failed: {reason}")]
+    System {
+        /// The interface's or file's name.
+        interface: String,
+        /// What was tried.
+        operation: &'static str,
+        /// What the system answered.
+        reason: String,
+    },
+}
+
+/// The sending half of a port.
+pub trait Transmit {
+    /// What the port can do.
+    fn capabilities(&self) -> &Capabilities;
+
+    /// Takes a free buffer; `None` while all are taken or in flight.
+    fn take(&mut self) -> Option<FrameId>;
+
+    /// The buffer, `frame_length_max` bytes or more. Its contents are unspecified.
+    fn frame_mut(&mut self, frame: &FrameId) -> &mut [u8];
+
+    /// Queues the first `length` bytes to leave not before `departure` ([`Instant::ZERO`]: as
+    /// soon as possible), after everything sent before. They move with the next flush. A port
+    /// that does not hold departures ignores the time.
+    ///
+    /// # Panics
+    /// Where `length` is zero or greater than `frame_length_max`: the caller checks.
+    fn send(&mut self, frame: FrameId, length: usize, departure: Instant);
+
+    /// Gives a buffer back unsent.
+    fn release(&mut self, frame: FrameId);
+
+    /// Hands what is queued to the interface and collects buffers it is done with. Never
+    /// blocks: what does not fit stays queued.
+    ///
+    /// # Errors
+    /// When the interface does not work any more. Counters stay valid.
+    fn flush(&mut self) -> Result<(), PortError>;
+
+    /// Frames sent that have not left yet.
+    fn in_flight(&self) -> usize;
+
+    /// What was done so far.
+    fn transmitted(&self) -> TransmitCounters;
+
+    /// When frames left, where the port itself holds departures.
+    fn departures(&self) -> Option<DepartureRecord> {
+        None
+    }
+
+    /// Gives up on what is queued, which counts as unsent, and collects what has left. For an
+    /// interrupted run: transmission ends at once.
+    fn abort(&mut self);
+}
+
+/// A frame that arrived.
+#[derive(Debug)]
+pub struct Received {
+    /// Its buffer; to be released.
+    pub frame: FrameId,
+    /// Bytes in the buffer.
+    pub length: usize,
+    /// Bytes on the wire without FCS; more than `length` where the port cut it short.
+    pub original_length: usize,
+    /// When it arrived, at the point that the capabilities name.
+    pub arrival: Instant,
+    /// The queue or CPU it arrived on.
+    pub queue: u32,
+}
+
+/// The receiving half of a port.
+pub trait Receive {
+    /// What the port can do.
+    fn capabilities(&self) -> &Capabilities;
+
+    /// Appends frames that have arrived, at most `room`, in order of arrival for each queue;
+    /// returns how many.
+    ///
+    /// # Errors
+    /// When the interface does not work any more. Counters stay valid.
+    fn receive(&mut self, room: usize, batch: &mut Vec<Received>) -> Result<usize, PortError>;
+
+    /// The bytes of a frame that arrived.
+    fn frame(&self, received: &Received) -> &[u8];
+
+    /// Gives its buffer back.
+    fn release(&mut self, received: Received);
+
+    /// What was seen so far.
+    fn received(&self) -> ReceiveCounters;
+}

@@ -1,0 +1,248 @@
+//! Rates as exact fractions, and the bytes that each layer counts for a frame.
+//!
+//! A rounded gap drifts: 3 Mpps is a gap of 333.33… ns, and 333 ns would be 0.1 % too fast. A
+//! rate is therefore a fraction of two integers, and [`Ticker`] carries the remainder along.
+
+use core::fmt;
+
+use crate::time::{Duration, NANOSECONDS_PER_SECOND};
+
+/// Bytes of the frame check sequence (IEEE 802.3 clause 3.2.9).
+pub const FRAME_CHECK_SEQUENCE_BYTES: u64 = 4;
+
+/// Bytes that a frame occupies on the wire beyond itself and its FCS: preamble and start
+/// delimiter (8), minimum inter-packet gap (12) (IEEE 802.3 clauses 3.2.1, 3.2.2, 4.4.2).
+pub const PREAMBLE_AND_GAP_BYTES: u64 = 20;
+
+/// Which bytes of a frame a bit rate counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layer {
+    /// The frame as a capture holds it, without FCS: what tcpreplay calls Mbps.
+    Frame,
+    /// The frame with its FCS: a layer-2 rate in RFC 2544's sense.
+    FrameWithFcs,
+    /// All the wire carries: FCS, preamble and inter-packet gap included (layer 1).
+    Wire,
+}
+
+impl Layer {
+    /// Bytes this layer counts beyond the frame without FCS.
+    pub const fn overhead(self) -> u64 {
+        match self {
+            Self::Frame => 0,
+            Self::FrameWithFcs => FRAME_CHECK_SEQUENCE_BYTES,
+            Self::Wire => FRAME_CHECK_SEQUENCE_BYTES + PREAMBLE_AND_GAP_BYTES,
+        }
+    }
+}
+
+/// A rate of countable things as the exact fraction `units / nanoseconds`, in lowest terms.
+///
+/// Both parts are from 1 to 10^18, so products with a frame's bits stay within 128 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    units: u64,
+    nanoseconds: u64,
+}
+
+/// The largest numerator and denominator of a [`Rate`].
+const RATE_PART_MAX: u64 = 1_000_000_000_000_000_000;
+
+/// Why a text or a pair of numbers is no rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RateError {
+    /// Nothing would ever be sent.
+    #[error("a rate must be greater than zero")]
+    Zero,
+    /// The text is not a decimal number.
+    #[error("not a number: expected digits, at most one decimal point, and k, M, G or T")]
+    NotANumber,
+    /// Numerator or denominator over 10^18.
+    #[error("out of range: at most 10^18 units a second, at most 9 decimals")]
+    OutOfRange,
+}
+
+impl Rate {
+    /// `units` things in `span`.
+    ///
+    /// # Errors
+    /// [`RateError::Zero`] where either is zero, [`RateError::OutOfRange`] beyond 10^18.
+    pub const fn new(units: u64, span: Duration) -> Result<Self, RateError> {
+        let nanoseconds = span.as_nanos();
+        if units == 0 || nanoseconds == 0 {
+            return Err(RateError::Zero);
+        }
+        let divisor = greatest_common_divisor(units, nanoseconds);
+        let (units, nanoseconds) = (units / divisor, nanoseconds / divisor);
+        if units > RATE_PART_MAX || nanoseconds > RATE_PART_MAX {
+            return Err(RateError::OutOfRange);
+        }
+        Ok(Self { units, nanoseconds })
+    }
+
+    /// Reads a decimal number of units a second: `0.5`, `100000`, `1.5M`, `7G`.
+    ///
+    /// `scale` multiplies what was written (1,000,000 for an option in Mbit/s). The value is kept
+    /// exactly; it never passes through floating point.
+    ///
+    /// # Errors
+    /// As [`Rate::new`], and [`RateError::NotANumber`].
+    pub fn parse_per_second(text: &str, scale: u64) -> Result<Self, RateError> {
+        let (text, suffix) = match text.as_bytes().last() {
+            Some(b'k' | b'K') => (&text[..text.len() - 1], 1_000),
+            Some(b'm' | b'M') => (&text[..text.len() - 1], 1_000_000),
+            Some(b'g' | b'G') => (&text[..text.len() - 1], 1_000_000_000),
+            Some(b't' | b'T') => (&text[..text.len() - 1], 1_000_000_000_000_u64),
+            _ => (text, 1),
+        };
+        let decimal = Decimal::parse(text)?;
+        let units = u128::from(decimal.digits) * u128::from(scale) * u128::from(suffix);
+        let mut nanoseconds = u128::from(decimal.denominator) * u128::from(NANOSECONDS_PER_SECOND);
+        let mut units = units;
+        // Bring both within 64 bits before the exact reduction: powers of ten are all that
+        // a decimal text can add to both sides.
+        while units % 10 == 0 && nanoseconds % 10 == 0 && units > 0 {
+            units /= 10;
+            nanoseconds /= 10;
+        }
+        match (u64::try_from(units), u64::try_from(nanoseconds)) {
+            (Ok(units), Ok(nanoseconds)) => Self::new(units, Duration::from_nanos(nanoseconds)),
+            _ => Err(RateError::OutOfRange),
+        }
+    }
+
+    /// Units a second, for display and ratios only.
+    pub fn per_second(self) -> f64 {
+        self.units as f64 / self.nanoseconds as f64 * NANOSECONDS_PER_SECOND as f64
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.per_second())
+    }
+}
+
+/// A decimal number as it was written: `digits / denominator`, the denominator a power of ten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decimal {
+    /// All digits, the point left out.
+    pub digits: u64,
+    /// 10 to the number of digits behind the point; at most 10^9.
+    pub denominator: u64,
+}
+
+impl Decimal {
+    /// Reads digits with at most one point and at most nine digits behind it.
+    ///
+    /// # Errors
+    /// [`RateError::NotANumber`] or [`RateError::OutOfRange`].
+    pub fn parse(text: &str) -> Result<Self, RateError> {
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+        let all_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+        if (whole.is_empty() && fraction.is_empty()) || !all_digits(whole) || !all_digits(fraction)
+        {
+            return Err(RateError::NotANumber);
+        }
+        let fraction = fraction.trim_end_matches('0');
+        if fraction.len() > 9 {
+            return Err(RateError::OutOfRange);
+        }
+        let mut digits: u64 = 0;
+        for byte in whole.bytes().chain(fraction.bytes()) {
+            digits = digits
+                .checked_mul(10)
+                .and_then(|value| value.checked_add(u64::from(byte - b'0')))
+                .ok_or(RateError::OutOfRange)?;
+        }
+        Ok(Self { digits, denominator: 10_u64.pow(fraction.len() as u32) })
+    }
+}
+
+/// Walks along a [`Rate`] without drift: each step says how many whole nanoseconds the units
+/// take, and what is left over counts towards the next step.
+#[derive(Clone, Copy, Debug)]
+pub struct Ticker {
+    rate: Rate,
+    /// Left over from earlier steps, in 1/`rate.units` nanoseconds; always below `rate.units`.
+    remainder: u64,
+}
+
+impl Ticker {
+    /// A ticker that has not moved.
+    pub const fn new(rate: Rate) -> Self {
+        Self { rate, remainder: 0 }
+    }
+
+    /// The time from the last step to `units` further on.
+    #[inline]
+    pub fn step(&mut self, units: u64) -> Duration {
+        // 64-bit division is several times cheaper than 128-bit, and enough for every rate a
+        // capture is usually replayed at.
+        if let Some(scaled) =
+            units.checked_mul(self.rate.nanoseconds).and_then(|v| v.checked_add(self.remainder))
+        {
+            self.remainder = scaled % self.rate.units;
+            return Duration::from_nanos(scaled / self.rate.units);
+        }
+        let scaled =
+            u128::from(units) * u128::from(self.rate.nanoseconds) + u128::from(self.remainder);
+        self.remainder = (scaled % u128::from(self.rate.units)) as u64;
+        Duration::from_nanos(
+            u64::try_from(scaled / u128::from(self.rate.units)).unwrap_or(u64::MAX),
+        )
+    }
+}
+
+const fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ticker_has_no_drift_over_a_billion_steps_worth() {
+        let rate = Rate::parse_per_second("3M", 1).unwrap();
+        let mut ticker = Ticker::new(rate);
+        let total: u64 = (0..3_000_000).map(|_| ticker.step(1).as_nanos()).sum();
+        assert_eq!(total, NANOSECONDS_PER_SECOND);
+    }
+
+    #[test]
+    fn fractions_of_a_packet_a_second_are_exact() {
+        let mut ticker = Ticker::new(Rate::parse_per_second("0.5", 1).unwrap());
+        assert_eq!(ticker.step(1), Duration::from_secs(2));
+        let mut ticker = Ticker::new(Rate::parse_per_second("33.3", 1).unwrap());
+        let total: u64 = (0..333).map(|_| ticker.step(1).as_nanos()).sum();
+        assert_eq!(total, 10 * NANOSECONDS_PER_SECOND);
+    }
+
+    #[test]
+    fn seven_gigabits_a_second_take_their_time_by_bits() {
+        let mut ticker = Ticker::new(Rate::parse_per_second("7000", 1_000_000).unwrap());
+        let total: u64 = (0..7_000_000).map(|_| ticker.step(1_000).as_nanos()).sum();
+        assert_eq!(total, NANOSECONDS_PER_SECOND);
+    }
+
+    #[test]
+    fn steps_beyond_64_bits_do_not_overflow() {
+        let rate = Rate::parse_per_second("0.000000001", 1).unwrap();
+        let mut ticker = Ticker::new(rate);
+        assert_eq!(ticker.step(20), Duration::MAX);
+    }
+
+    #[test]
+    fn what_is_no_rate_is_refused() {
+        for text in ["", ".", "x", "-1", "1e3", "1.2.3", "k", " 1"] {
+            assert_eq!(Rate::parse_per_second(text, 1), Err(RateError::NotANumber), "{text}");
+        }
+        assert_eq!(Rate::parse_per_second("0.0", 1), Err(RateError::Zero));
+        assert_eq!(Rate::parse_per_second("99999999999999999999", 1), Err(RateError::OutOfRange));
+        assert_eq!(Rate::parse_per_second("0.1234567891", 1), Err(RateError::OutOfRange));
+    }
+}
