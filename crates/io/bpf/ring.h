@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ *
+ * The memory that a process and an XDP program share: one value of one memory-mapped array.
+ * `src/xdp/layout.rs` holds the same layout; a test compares the two by size and offset.
+ *
+ * Each side writes cache lines of its own: the process `user`, descriptors and buffers, the
+ * program `kernel` and the histograms.
+ */
+#ifndef WIRESTORM_RING_H
+#define WIRESTORM_RING_H
+
+#include <linux/types.h>
+
+/* Both powers of two. A descriptor ring as long as the number of buffers can never overflow. */
+#define RING_DESCRIPTORS 4096
+#define RING_BUFFERS 4096
+
+/* An odd number of cache lines, so that the starts of consecutive buffers spread over all sets
+ * of a cache. Less than a page: a live frame has to fit one page with its headroom, its
+ * bookkeeping and the shared info at its end. */
+#define BUFFER_BYTES 3520
+#define FRAME_BYTES_MAX 3400
+
+/* As wirestorm_base::histogram. */
+#define HISTOGRAM_SUB_BUCKET_BITS 5
+#define HISTOGRAM_BUCKETS 1152
+
+struct descriptor {
+	__u64 departure; /* CLOCK_MONOTONIC in ns; 0: as soon as possible */
+	__u32 buffer;
+	__u32 length;
+};
+
+/* Written by the process. */
+struct user_side {
+	__u64 produced;
+	__u64 abort; /* not 0: consume without sending, count as unsent */
+	__u64 reserved[6];
+};
+
+/* Written by the program. */
+struct kernel_side {
+	__u64 consumed;
+	__u64 redirected;
+	__u64 redirected_bytes;
+	__u64 refused; /* the program could not form or redirect the frame */
+	__u64 unsent;
+	__u64 idle_turns;
+	__u64 reserved[2];
+	/* Departures, as wirestorm_base::departure::DepartureRecord. */
+	__u64 timed;
+	__u64 first;
+	__u64 last;
+	__u64 due_before;
+	__u64 shifted;
+	__u64 lateness_max;
+	__u64 gap_max;
+	__u64 gap_error_max;
+};
+
+/* Written by the program on the device's transmit tracepoint. */
+struct device_side {
+	__u64 sent;
+	__u64 dropped;
+	__u64 last_error;
+	__u64 reserved[5];
+};
+
+struct ring {
+	struct user_side user;
+	struct kernel_side kernel;
+	struct device_side device;
+	struct descriptor descriptors[RING_DESCRIPTORS];
+	__u64 gaps[HISTOGRAM_BUCKETS];
+	__u64 gap_errors[HISTOGRAM_BUCKETS];
+	__u8 buffers[RING_BUFFERS][BUFFER_BYTES];
+};
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ *
+ * The in-kernel sender. It runs inside one long BPF_PROG_TEST_RUN with live frames: the kernel
+ * hands it recycled frames as fast as it returns them, and each turn either fills one from the
+ * ring and redirects it to the interface, or gives it back with XDP_DROP because nothing is due.
+ */
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+#include "ring.h"
+
+enum { BOUNDED = 0, STRICT = 1, STRETCH = 2 };
+enum { GAP_TOLERANCE_DIVISOR = 10 };
+
+/* Set before loading. */
+const volatile __u32 target_interface = 0;
+const volatile __u32 template_bytes = 0;
+const volatile __u32 catch_up = BOUNDED;
+const volatile __u64 backlog = 1000000;
+const volatile __u32 sender_thread = 0;
+/* How often one turn reads the clock before it gives up waiting. */
+const volatile __u32 spin_turns = 0;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct ring);
+} ring_map SEC(".maps");
+
+static __always_inline __u32 bucket_of(__u64 value)
+{
+	__u32 exponent = 0;
+	__u64 rest = value;
+
+	if (value < (1 << HISTOGRAM_SUB_BUCKET_BITS))
+		return value;
+	if (rest >> 32) { exponent += 32; rest >>= 32; }
+	if (rest >> 16) { exponent += 16; rest >>= 16; }
+	if (rest >> 8) { exponent += 8; rest >>= 8; }
+	if (rest >> 4) { exponent += 4; rest >>= 4; }
+	if (rest >> 2) { exponent += 2; rest >>= 2; }
+	if (rest >> 1) exponent += 1;
+
+	__u32 shift = exponent - HISTOGRAM_SUB_BUCKET_BITS;
+	__u64 bucket = (((__u64)shift + 1) << HISTOGRAM_SUB_BUCKET_BITS) +
+		       ((value >> shift) - (1 << HISTOGRAM_SUB_BUCKET_BITS));
+
+	return bucket < HISTOGRAM_BUCKETS ? bucket : HISTOGRAM_BUCKETS - 1;
+}
+
+static __always_inline void departed(struct ring *ring, __u64 now, __u64 due, __u64 lateness)
+{
+	struct kernel_side *kernel = &ring->kernel;
+
+	if (lateness > kernel->lateness_max)
+		kernel->lateness_max = lateness;
+	if (kernel->timed) {
+		__u64 gap = now - kernel->last;
+		__u64 scheduled = due > kernel->due_before ? due - kernel->due_before : 0;
+		__u64 error = gap > scheduled ? gap - scheduled : scheduled - gap;
+		__u32 bucket = bucket_of(gap);
+
+		if (bucket < HISTOGRAM_BUCKETS)
+			ring->gaps[bucket]++;
+		bucket = bucket_of(error);
+		if (bucket < HISTOGRAM_BUCKETS)
+			ring->gap_errors[bucket]++;
+		if (gap > kernel->gap_max)
+			kernel->gap_max = gap;
+		if (error > kernel->gap_error_max)
+			kernel->gap_error_max = error;
+	} else {
+		kernel->first = now;
+	}
+	kernel->timed++;
+	kernel->last = now;
+	kernel->due_before = due;
+}
+
+enum admission { SEND, WAIT, LEAVE_OUT };
+
+/* wirestorm_base::departure::Departures::admit, line by line. */
+static __always_inline enum admission admit(struct ring *ring, __u64 now, __u64 scheduled)
+{
+	struct kernel_side *kernel = &ring->kernel;
+	__u64 due = scheduled + kernel->shifted;
+
+	if (now < due)
+		return WAIT;
+
+	__u64 lateness = now - due;
+
+	if (!kernel->timed) {
+		departed(ring, now, due, lateness);
+		return SEND;
+	}
+
+	__u64 gap = due > kernel->due_before ? due - kernel->due_before : 0;
+	__u64 tolerance = gap / GAP_TOLERANCE_DIVISOR;
+
+	if (catch_up == BOUNDED) {
+		__u64 excess = lateness > backlog ? lateness - backlog : 0;
+
+		kernel->shifted += excess;
+		departed(ring, now, due + excess, lateness);
+		return SEND;
+	}
+	if (catch_up == STRICT && lateness > backlog)
+		return LEAVE_OUT;
+	if (now < kernel->last + gap - tolerance)
+		return WAIT;
+	if (catch_up == STRETCH && lateness > tolerance) {
+		kernel->shifted += lateness;
+		due += lateness;
+	}
+	departed(ring, now, due, lateness);
+	return SEND;
+}
+
+SEC("xdp")
+int send(struct xdp_md *context)
+{
+	__u32 zero = 0;
+	struct ring *ring = bpf_map_lookup_elem(&ring_map, &zero);
+
+	if (!ring)
+		return XDP_ABORTED;
+
+	struct kernel_side *kernel = &ring->kernel;
+	__u64 consumed = kernel->consumed;
+
+	if (consumed == *(volatile __u64 *)&ring->user.produced) {
+		kernel->idle_turns++;
+		return XDP_DROP;
+	}
+
+	struct descriptor *descriptor = &ring->descriptors[consumed & (RING_DESCRIPTORS - 1)];
+	__u64 departure = descriptor->departure;
+	__u32 length = descriptor->length;
+	int action = XDP_DROP;
+
+	if (*(volatile __u64 *)&ring->user.abort) {
+		kernel->unsent++;
+		goto consume;
+	}
+	if (departure) {
+		enum admission admission = admit(ring, bpf_ktime_get_ns(), departure);
+
+		if (admission == WAIT)
+			return XDP_DROP;
+		if (admission == LEAVE_OUT) {
+			kernel->unsent++;
+			goto consume;
+		}
+	}
+	if (length < 14 || length > FRAME_BYTES_MAX ||
+	    bpf_xdp_adjust_tail(context, (int)length - (int)template_bytes) ||
+	    bpf_xdp_store_bytes(context, 0, ring->buffers[descriptor->buffer & (RING_BUFFERS - 1)],
+				length)) {
+		kernel->refused++;
+		goto consume;
+	}
+	action = bpf_redirect(target_interface, 0);
+	if (action == XDP_REDIRECT) {
+		kernel->redirected++;
+		kernel->redirected_bytes += length;
+	} else {
+		kernel->refused++;
+	}
+consume:
+	*(volatile __u64 *)&kernel->consumed = consumed + 1;
+	return action;
+}
+
+/* What the interface's driver did with the frames redirected to it: in the sender's own thread,
+ * once for each bulk of at most 16. Arguments: from_dev, to_dev, sent, drops, err. */
+SEC("raw_tp/xdp_devmap_xmit")
+int device_transmit(struct bpf_raw_tracepoint_args *context)
+{
+	__u32 zero = 0;
+	struct ring *ring;
+
+	if ((__u32)bpf_get_current_pid_tgid() != sender_thread)
+		return 0;
+	ring = bpf_map_lookup_elem(&ring_map, &zero);
+	if (!ring)
+		return 0;
+	ring->device.sent += (__s32)context->args[2];
+	ring->device.dropped += (__s32)context->args[3];
+	if ((__s32)context->args[4])
+		ring->device.last_error = (__u64)-(__s64)(__s32)context->args[4];
+	return 0;
+}
+
+char _license[] SEC("license") = "Dual MIT/GPL";

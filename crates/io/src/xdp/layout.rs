@@ -1,0 +1,122 @@
+//! The memory that the process and the XDP programs share, as `bpf/ring.h` lays it out.
+//!
+//! What one side reads while the other may write is atomic.
+
+use std::sync::atomic::AtomicU64;
+
+use wirestorm_base::histogram;
+
+/// Descriptors in the ring; a power of two.
+pub(super) const DESCRIPTORS: usize = 4096;
+/// Frame buffers; as many as descriptors, so that the ring cannot overflow.
+pub(super) const BUFFERS: usize = 4096;
+/// Distance between the starts of two buffers: an odd number of cache lines.
+pub(super) const BUFFER_BYTES: usize = 3520;
+/// The longest frame that fits one page together with what the kernel keeps beside it.
+pub(super) const FRAME_BYTES_MAX: usize = 3400;
+
+/// One frame to be sent.
+#[repr(C)]
+pub(super) struct Descriptor {
+    /// `CLOCK_MONOTONIC` in ns; 0: as soon as possible.
+    pub(super) departure: u64,
+    pub(super) buffer: u32,
+    pub(super) length: u32,
+}
+
+/// Written by the process.
+#[repr(C)]
+pub(super) struct UserSide {
+    pub(super) produced: AtomicU64,
+    pub(super) abort: AtomicU64,
+    reserved: [AtomicU64; 6],
+}
+
+/// Written by the sending program.
+#[repr(C)]
+pub(super) struct KernelSide {
+    pub(super) consumed: AtomicU64,
+    pub(super) redirected: AtomicU64,
+    pub(super) redirected_bytes: AtomicU64,
+    pub(super) refused: AtomicU64,
+    pub(super) unsent: AtomicU64,
+    pub(super) idle_turns: AtomicU64,
+    reserved: [AtomicU64; 2],
+    pub(super) timed: AtomicU64,
+    pub(super) first: AtomicU64,
+    pub(super) last: AtomicU64,
+    pub(super) due_before: AtomicU64,
+    pub(super) shifted: AtomicU64,
+    pub(super) lateness_max: AtomicU64,
+    pub(super) gap_max: AtomicU64,
+    pub(super) gap_error_max: AtomicU64,
+}
+
+/// Written by the program on the device's transmit tracepoint.
+#[repr(C)]
+pub(super) struct DeviceSide {
+    pub(super) sent: AtomicU64,
+    pub(super) dropped: AtomicU64,
+    pub(super) last_error: AtomicU64,
+    reserved: [AtomicU64; 5],
+}
+
+/// The one value of the map.
+#[repr(C)]
+pub(super) struct Ring {
+    pub(super) user: UserSide,
+    pub(super) kernel: KernelSide,
+    pub(super) device: DeviceSide,
+    pub(super) descriptors: [Descriptor; DESCRIPTORS],
+    pub(super) gaps: [AtomicU64; histogram::BUCKETS],
+    pub(super) gap_errors: [AtomicU64; histogram::BUCKETS],
+    pub(super) buffers: [[u8; BUFFER_BYTES]; BUFFERS],
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::{offset_of, size_of};
+
+    /// The C compiler's view, computed from `ring.h` by the same clang that builds the programs.
+    #[test]
+    fn the_layout_is_that_of_the_header() {
+        let fields = [
+            ("user.abort", offset_of!(Ring, user.abort)),
+            ("kernel.consumed", offset_of!(Ring, kernel.consumed)),
+            ("kernel.timed", offset_of!(Ring, kernel.timed)),
+            ("kernel.gap_error_max", offset_of!(Ring, kernel.gap_error_max)),
+            ("device.sent", offset_of!(Ring, device.sent)),
+            ("device.last_error", offset_of!(Ring, device.last_error)),
+            ("descriptors", offset_of!(Ring, descriptors)),
+            ("descriptors[0].length", offset_of!(Ring, descriptors) + 12),
+            ("gaps", offset_of!(Ring, gaps)),
+            ("gap_errors", offset_of!(Ring, gap_errors)),
+            ("buffers", offset_of!(Ring, buffers)),
+            ("buffers[1]", offset_of!(Ring, buffers) + BUFFER_BYTES),
+        ];
+        let mut source = String::from("#include <stddef.h>\n#include \"ring.h\"\n");
+        for (field, offset) in fields {
+            source += &format!(
+                "_Static_assert(offsetof(struct ring, {field}) == {offset}, \"{field}\");\n"
+            );
+        }
+        source += &format!("_Static_assert(sizeof(struct ring) == {}, \"\");\n", size_of::<Ring>());
+        source += &format!("_Static_assert(FRAME_BYTES_MAX == {FRAME_BYTES_MAX}, \"\");\n");
+
+        let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".into());
+        let mut compiler = std::process::Command::new(clang)
+            .args(["-fsyntax-only", "-x", "c", "-I"])
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf"))
+            .arg("-")
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .expect("clang runs, for it built this crate");
+        std::io::Write::write_all(
+            compiler.stdin.as_mut().expect("stdin is piped"),
+            source.as_bytes(),
+        )
+        .expect("clang reads its input");
+        assert!(compiler.wait().expect("clang ends").success(), "src/xdp/layout.rs != bpf/ring.h");
+    }
+}
