@@ -1,1 +1,10 @@
-//! placeholder
+//! What travels on a wire and what is kept of it: capture files, packet views, checksums, flows.
+//!
+//! This crate is pure: bytes go in, bytes and values come out. It opens no file and allocates
+//! nothing for each packet. No input can make it panic.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod capture;

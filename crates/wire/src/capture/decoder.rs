@@ -1,0 +1,244 @@
+//! The decoder of capture files, whatever their format.
+
+use core::ops::Range;
+
+use wirestorm_base::time::Instant;
+
+use super::magic::{Kind, recognise};
+use super::pcap::{self, Pcap};
+use super::pcapng::Pcapng;
+use super::{ByteOrder, CaptureError, Interface, LinkType, Magic, Resolution};
+
+/// What a capture says of one packet beside its bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecordHeader {
+    /// When it was captured, in nanoseconds since the Unix epoch. The epoch itself where the
+    /// file does not say (simple packet blocks of pcapng).
+    pub timestamp: Instant,
+    /// Bytes in the file, at most [`RECORD_LENGTH_MAX`](super::RECORD_LENGTH_MAX).
+    pub captured_length: u32,
+    /// Bytes on the wire; never less than `captured_length`.
+    pub original_length: u32,
+    /// What the bytes begin with.
+    pub link_type: LinkType,
+    /// The interface's number in its pcapng section; zero in pcap.
+    pub interface: u32,
+}
+
+/// What one step of a [`Decoder`] came to. `consumed` bytes at the beginning of the input are
+/// done with: the next input begins behind them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A packet.
+    Record {
+        /// What the capture says of it.
+        record: RecordHeader,
+        /// Where its bytes are in the input of this step.
+        data: Range<usize>,
+        /// Bytes of the input that are done with, those of `data` included.
+        consumed: usize,
+    },
+    /// Something that is not a packet.
+    Skipped {
+        /// Bytes of the input that are done with; at least one.
+        consumed: usize,
+    },
+    /// The input is too short to go on.
+    NeedMore {
+        /// Bytes that the next input needs to have, the present ones included. Never more than
+        /// [`BLOCK_LENGTH_MAX`](super::BLOCK_LENGTH_MAX), and for pcap never more than
+        /// [`RECORD_LENGTH_MAX`](super::RECORD_LENGTH_MAX) and 16.
+        at_least: usize,
+    },
+    /// The file ended where it may end.
+    End,
+}
+
+/// The format of a capture file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// pcap.
+    Pcap {
+        /// The order of bytes in its numbers.
+        order: ByteOrder,
+        /// The unit of its time stamps.
+        resolution: Resolution,
+    },
+    /// pcapng, with the byte order of the present section.
+    Pcapng {
+        /// The order of bytes in its numbers.
+        order: ByteOrder,
+    },
+}
+
+/// An incremental decoder of pcap and pcapng that copies nothing.
+///
+/// ```
+/// use wirestorm_wire::capture::{Decoder, LinkType, PcapWriter, Step};
+///
+/// let file = PcapWriter::new(LinkType::EN10MB).header();
+/// let mut decoder = Decoder::new();
+/// let mut rest = &file[..];
+/// loop {
+///     match decoder.step(rest, true)? {
+///         Step::Record { record, data, consumed } => {
+///             println!("{} bytes of {}", rest[data].len(), record.original_length);
+///             rest = &rest[consumed..];
+///         }
+///         Step::Skipped { consumed } => rest = &rest[consumed..],
+///         Step::NeedMore { .. } => unreachable!("all of the input is there"),
+///         Step::End => break,
+///     }
+/// }
+/// # Ok::<(), wirestorm_wire::capture::CaptureError>(())
+/// ```
+///
+/// What is tolerated, because files of otherwise good tools have it and the record is sane: a
+/// captured length above the file's snap length (up to
+/// [`RECORD_LENGTH_MAX`](super::RECORD_LENGTH_MAX)), a fraction of a second above one second,
+/// time that goes backwards, records without bytes, reserved fields that are not zero.
+///
+/// The file's own description of its memory needs is never believed: the decoder allocates only
+/// a few words for each interface of a pcapng section.
+#[derive(Clone, Debug, Default)]
+pub struct Decoder {
+    state: State,
+    /// Bytes consumed so far.
+    position: u64,
+    /// Records delivered so far.
+    records: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+enum State {
+    #[default]
+    Start,
+    Pcap(Pcap),
+    Pcapng(Pcapng),
+}
+
+impl Decoder {
+    /// A decoder at the beginning of a file of unknown format.
+    pub const fn new() -> Self {
+        Self { state: State::Start, position: 0, records: 0 }
+    }
+
+    /// Decodes what `input` begins with; `input` begins at the first byte that no earlier step
+    /// consumed. `end_of_input` says that the file has no bytes behind `input`.
+    ///
+    /// With `end_of_input` the answer is never [`Step::NeedMore`]. An answer does not depend
+    /// on how the file is cut into inputs. After an error the decoder stays where it is.
+    ///
+    /// # Errors
+    /// [`CaptureError`], with the packet's number and the offset in the file.
+    #[inline]
+    pub fn step(&mut self, input: &[u8], end_of_input: bool) -> Result<Step, CaptureError> {
+        // The one case that matters for speed is a whole pcap record; it is decoded here, in
+        // the caller, and everything else behind a call.
+        if let State::Pcap(pcap) = &self.state
+            && let Some((record, end)) = pcap.record(input)
+        {
+            self.position += end as u64;
+            self.records += 1;
+            return Ok(Step::Record {
+                record,
+                data: pcap::RECORD_HEADER_LENGTH..end,
+                consumed: end,
+            });
+        }
+        self.step_slowly(input, end_of_input)
+    }
+
+    /// Bytes consumed so far: the offset in the file of the next input.
+    pub const fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Records delivered so far: the number of the last one, the first being 1.
+    pub const fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// The format; `None` before the first step that consumed anything.
+    pub const fn format(&self) -> Option<Format> {
+        match &self.state {
+            State::Start => None,
+            State::Pcap(pcap) => {
+                Some(Format::Pcap { order: pcap.order, resolution: pcap.resolution })
+            }
+            State::Pcapng(pcapng) => Some(Format::Pcapng { order: pcapng.order() }),
+        }
+    }
+
+    /// The interfaces described so far in the present section, in the order of their numbers.
+    /// A pcap file has one.
+    pub fn interfaces(&self) -> &[Interface] {
+        match &self.state {
+            State::Start => &[],
+            State::Pcap(pcap) => core::slice::from_ref(&pcap.interface),
+            State::Pcapng(pcapng) => pcapng.interfaces(),
+        }
+    }
+
+    #[inline(never)]
+    fn step_slowly(&mut self, input: &[u8], end_of_input: bool) -> Result<Step, CaptureError> {
+        let step = match &mut self.state {
+            State::Start => self.start(input, end_of_input)?,
+            State::Pcap(pcap) => {
+                pcap.step_slowly(input, end_of_input, self.position, self.records)?
+            }
+            State::Pcapng(pcapng) => {
+                pcapng.step(input, end_of_input, self.position, self.records)?
+            }
+        };
+        match &step {
+            Step::Record { consumed, .. } => {
+                self.position += *consumed as u64;
+                self.records += 1;
+            }
+            Step::Skipped { consumed } => self.position += *consumed as u64,
+            Step::NeedMore { .. } | Step::End => {}
+        }
+        Ok(step)
+    }
+
+    /// Tells the format. No format has a header shorter than pcap's, so that many bytes are
+    /// waited for before anything is said.
+    fn start(&mut self, input: &[u8], end_of_input: bool) -> Result<Step, CaptureError> {
+        if input.len() < pcap::FILE_HEADER_LENGTH && !end_of_input {
+            return Ok(Step::NeedMore { at_least: pcap::FILE_HEADER_LENGTH });
+        }
+        if input.is_empty() {
+            return Err(CaptureError::Empty);
+        }
+        let mut magic = [0; 4];
+        for (byte, found) in magic.iter_mut().zip(input) {
+            *byte = *found;
+        }
+        let magic = Magic(magic);
+        match recognise(input) {
+            Kind::Pcap { order, resolution } => {
+                let Some(header) = input.first_chunk() else {
+                    return Err(CaptureError::TruncatedFileHeader {
+                        found: input.len() as u64,
+                        expected: pcap::FILE_HEADER_LENGTH as u64,
+                    });
+                };
+                self.state = State::Pcap(Pcap::new(header, order, resolution)?);
+                Ok(Step::Skipped { consumed: header.len() })
+            }
+            Kind::Pcapng => {
+                let mut pcapng = Pcapng::new();
+                let step = pcapng.step(input, end_of_input, self.position, self.records)?;
+                if matches!(step, Step::Skipped { .. }) {
+                    self.state = State::Pcapng(pcapng);
+                }
+                Ok(step)
+            }
+            Kind::Foreign { name, remedy } => {
+                Err(CaptureError::ForeignFormat { name, magic, remedy })
+            }
+            Kind::Unknown => Err(CaptureError::UnknownMagic { magic }),
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The first bytes of a file, by which its format is known.
+
+use core::fmt;
+
+use super::ByteOrder;
+use super::pcap::Resolution;
+
+/// The first four bytes of a file, shown as hexadecimal digits: `1f 8b 08 00`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Magic(pub [u8; 4]);
+
+impl fmt::Display for Magic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d] = self.0;
+        write!(f, "{a:02x} {b:02x} {c:02x} {d:02x}")
+    }
+}
+
+impl fmt::Debug for Magic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Magic({self})")
+    }
+}
+
+/// What a file is, by its first bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Pcap {
+        order: ByteOrder,
+        resolution: Resolution,
+    },
+    Pcapng,
+    /// A format that is known by name and not read here, and what to do about it.
+    Foreign {
+        name: &'static str,
+        remedy: &'static str,
+    },
+    Unknown,
+}
+
+/// Numbers that begin a pcap file, in the writer's byte order.
+pub(super) const PCAP_MICROSECONDS: u32 = 0xa1b2_c3d4;
+pub(super) const PCAP_NANOSECONDS: u32 = 0xa1b2_3c4d;
+/// The "modified" pcap of Alexey Kuznetzov's libpcap, whose records have 8 more bytes.
+const PCAP_MODIFIED: u32 = 0xa1b2_cd34;
+/// IXIA's hardware and software captures.
+const PCAP_IXIA: [u32; 2] = [0x1c00_01ac, 0x1c00_01ab];
+
+const CONVERT: &str = "convert it with: editcap -F pcap IN OUT";
+
+/// Tells the format of a file from its first bytes; `start` holds at least 4 of them and, for
+/// the sake of ERF, 16 where the file has that many.
+pub(super) fn recognise(start: &[u8]) -> Kind {
+    let Some(first) = start.first_chunk::<4>() else { return Kind::Unknown };
+    for (order, number) in [
+        (ByteOrder::Little, u32::from_le_bytes(*first)),
+        (ByteOrder::Big, u32::from_be_bytes(*first)),
+    ] {
+        match number {
+            PCAP_MICROSECONDS => return Kind::Pcap { order, resolution: Resolution::Microseconds },
+            PCAP_NANOSECONDS => return Kind::Pcap { order, resolution: Resolution::Nanoseconds },
+            PCAP_MODIFIED => return foreign("\"modified\" pcap (Kuznetzov's variant)", CONVERT),
+            number if PCAP_IXIA.contains(&number) => return foreign("IXIA pcap", CONVERT),
+            _ => {}
+        }
+    }
+    match start {
+        [0x0a, 0x0d, 0x0d, 0x0a, ..] => Kind::Pcapng,
+        [0x1f, 0x8b, ..] => foreign("gzip", "decompress it with: gzip -d"),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => foreign("zstd", "decompress it with: zstd -d"),
+        [0xfd, b'7', b'z', b'X', ..] => foreign("xz", "decompress it with: xz -d"),
+        [b'B', b'Z', b'h', ..] => foreign("bzip2", "decompress it with: bzip2 -d"),
+        [0x04, 0x22, 0x4d, 0x18, ..] => foreign("lz4", "decompress it with: lz4 -d"),
+        [b'P', b'K', 0x03, 0x04, ..] => foreign("zip", "extract it with: unzip"),
+        [b's', b'n', b'o', b'o', b'p', 0, ..] => foreign("snoop", CONVERT),
+        [b'G' | b'R', b'M' | b'T', b'B' | b'S', b'U' | b'S', ..]
+            if matches!(first, b"GMBU" | b"RTSS") =>
+        {
+            foreign("Microsoft Network Monitor", CONVERT)
+        }
+        _ if is_extensible_record_format(start) => {
+            foreign("ERF (Endace), as far as its first record tells,", CONVERT)
+        }
+        _ => Kind::Unknown,
+    }
+}
+
+const fn foreign(name: &'static str, remedy: &'static str) -> Kind {
+    Kind::Foreign { name, remedy }
+}
+
+/// ERF has no magic number, so its first record header must make sense: a time between 2000
+/// and 2100, an Ethernet type without extension headers, and lengths that agree.
+fn is_extensible_record_format(start: &[u8]) -> bool {
+    let Some(header) = start.first_chunk::<16>() else { return false };
+    let seconds = u32::from_le_bytes([header[4], header[5], header[6], header[7]]);
+    let kind = header[8];
+    let record_length = u16::from_be_bytes([header[10], header[11]]);
+    let wire_length = u16::from_be_bytes([header[14], header[15]]);
+    (946_684_800..4_102_444_800).contains(&seconds)
+        && matches!(kind, 2 | 11 | 16 | 20)
+        && (16..=9_300).contains(&record_length)
+        && (1..=9_300).contains(&wire_length)
+}
