@@ -1,3 +1,8 @@
 //! Ports on real interfaces, and what it takes to open them.
 
+pub mod clock;
+pub mod link;
+pub mod lock;
+pub mod namespace;
+mod system;
 pub mod xdp;

@@ -1,0 +1,515 @@
+//! What is known of an interface: identity, state, driver, queues, offloads, counters.
+
+mod ethtool;
+mod netlink;
+mod watch;
+
+use std::io;
+
+use wirestorm_base::rate::Rate;
+use wirestorm_base::time::Duration;
+
+use crate::namespace::{InterfaceName, Namespace, NamespaceError};
+use crate::system::socket::Socket;
+use ethtool::Ethtool;
+use netlink::{Message, Netlink, attributes, push_attribute, text, u16_at, u32_at, u64_at};
+
+pub use watch::{LinkState, LinkWatch};
+
+/// `struct ifinfomsg`: family, type, index, flags, change.
+const LINK_HEADER_BYTES: usize = 16;
+/// `struct rtmsg`.
+const ROUTE_HEADER_BYTES: usize = 12;
+/// `struct genlmsghdr`.
+const GENERIC_HEADER_BYTES: usize = 4;
+
+/// Attributes of `IFLA_XDP`, of the generic netlink family `netdev` and of routes that libc
+/// does not have.
+const IFLA_XDP_PROG_ID: u16 = 4;
+const NETDEV_COMMAND_DEVICE: u8 = 1;
+const NETDEV_INTERFACE: u16 = 1;
+const NETDEV_XDP_FEATURES: u16 = 3;
+
+/// What an interface is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LinkKind {
+    /// Something with a device behind it, or a virtual one that does not say so.
+    Physical,
+    /// `lo`.
+    Loopback,
+    /// One end of a virtual cable.
+    Veth,
+    /// Another virtual device: `bridge`, `bond`, `vlan`, `tun`, `dummy` and so on.
+    Other(String),
+}
+
+/// Who drives an interface.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Driver {
+    /// Its name, such as `ixgbe`.
+    pub name: String,
+    /// Its version; today's drivers give the kernel's.
+    pub version: String,
+    /// The firmware's version; often empty.
+    pub firmware: String,
+    /// Where the device sits, such as `0000:01:00.0`; empty for virtual ones.
+    pub bus: String,
+}
+
+/// How many queues there are in each direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queues {
+    /// Receive queues in use.
+    pub receive: u32,
+    /// Transmit queues in use.
+    pub transmit: u32,
+    /// The most receive queues that `ethtool -L` accepts.
+    pub receive_max: u32,
+    /// The most transmit queues that `ethtool -L` accepts.
+    pub transmit_max: u32,
+}
+
+/// Descriptors in the rings of each queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RingSizes {
+    /// In use for receiving.
+    pub receive: u32,
+    /// The most for receiving.
+    pub receive_max: u32,
+    /// In use for transmitting.
+    pub transmit: u32,
+    /// The most for transmitting.
+    pub transmit_max: u32,
+}
+
+/// What a driver says it can do with XDP (`enum netdev_xdp_act` of `linux/netdev.h`).
+///
+/// Those of a veth change while it runs: `transmit` is there while the veth itself has an XDP
+/// program or generic receive offload (its driver takes redirected frames while the *peer* has
+/// one of the two), `basic` and `redirect` while it has at least as many receive queues as its
+/// peer has transmit queues.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct XdpFeatures {
+    /// The raw bits.
+    pub bits: u64,
+}
+
+impl XdpFeatures {
+    /// Programs can pass, drop, abort and send back.
+    pub const fn basic(self) -> bool {
+        self.bits & 1 != 0
+    }
+    /// Programs can redirect.
+    pub const fn redirect(self) -> bool {
+        self.bits & 2 != 0
+    }
+    /// Other interfaces can redirect to it (`ndo_xdp_xmit`).
+    pub const fn transmit(self) -> bool {
+        self.bits & 4 != 0
+    }
+    /// AF_XDP sockets without copying.
+    pub const fn zero_copy(self) -> bool {
+        self.bits & 8 != 0
+    }
+    /// Programs can run on the device.
+    pub const fn hardware_offload(self) -> bool {
+        self.bits & 16 != 0
+    }
+    /// Frames of several buffers can be received.
+    pub const fn receive_scatter(self) -> bool {
+        self.bits & 32 != 0
+    }
+    /// Frames of several buffers can be redirected to it.
+    pub const fn transmit_scatter(self) -> bool {
+        self.bits & 64 != 0
+    }
+}
+
+/// The other end of a veth, or the interface below a virtual one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Its index, in its own namespace.
+    pub index: u32,
+    /// The namespace it is in, numbered as this namespace sees it; `None`: the same one.
+    pub namespace_id: Option<i32>,
+}
+
+/// The kernel's own counters of an interface (`struct rtnl_link_stats64`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkCounters {
+    /// Frames received.
+    pub receive_packets: u64,
+    /// Frames sent.
+    pub transmit_packets: u64,
+    /// Bytes received.
+    pub receive_bytes: u64,
+    /// Bytes sent.
+    pub transmit_bytes: u64,
+    /// Broken frames received.
+    pub receive_errors: u64,
+    /// Frames that could not be sent.
+    pub transmit_errors: u64,
+    /// Good frames received and dropped for want of room.
+    pub receive_dropped: u64,
+    /// Frames dropped on their way out.
+    pub transmit_dropped: u64,
+    /// Frames that the device missed.
+    pub receive_missed: u64,
+}
+
+/// What is known of one interface at one moment. What its driver or the kernel does not tell is
+/// `None`.
+#[derive(Clone, Debug)]
+pub struct Link {
+    /// Its index in its namespace.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+    /// Its link-layer type (`ARPHRD_*`); 1 is Ethernet.
+    pub link_layer: u16,
+    /// Its MAC address; `None` where it has another kind of address or none.
+    pub mac: Option<[u8; 6]>,
+    /// Longest network-layer packet in bytes; a frame may be [`Self::frame_length_max`].
+    pub mtu: u32,
+    /// Whether it was brought up (`IFF_UP`).
+    pub up: bool,
+    /// Whether it also has a carrier (`IFF_LOWER_UP`); for a veth: whether its peer is up.
+    pub running: bool,
+    /// Whether it hears every frame.
+    pub promiscuous: bool,
+    /// What it is.
+    pub kind: LinkKind,
+    /// Who drives it.
+    pub driver: Option<Driver>,
+    /// Its queues.
+    pub queues: Queues,
+    /// Its rings.
+    pub rings: Option<RingSizes>,
+    /// Whether generic receive offload is on.
+    pub receive_offload: Option<bool>,
+    /// Bits a second as the driver says; a veth claims 10 Gbit/s whatever it does.
+    pub speed: Option<Rate>,
+    /// What its driver can do with XDP; `None` before Linux 6.3.
+    pub xdp_features: Option<XdpFeatures>,
+    /// The program attached to it.
+    pub xdp_program: Option<u32>,
+    /// Its other end.
+    pub peer: Option<Peer>,
+    /// Whether a default route of IPv4 or IPv6 leads through it.
+    pub default_route: bool,
+    /// The kernel's counters at that moment.
+    pub counters: LinkCounters,
+}
+
+/// Why nothing could be learnt of an interface.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// There is none of that name.
+    #[error("there is no interface {0}; `ip link` (or `ip -n NAMESPACE link`) lists them")]
+    Missing(InterfaceName),
+    /// Its namespace could not be entered.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
+    /// Anything else the operating system said.
+    #[error("{operation} failed: {reason}")]
+    System {
+        /// What was tried.
+        operation: &'static str,
+        /// What the system answered.
+        reason: io::Error,
+    },
+}
+
+impl LinkError {
+    fn system(operation: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |reason| Self::System { operation, reason }
+    }
+}
+
+impl Link {
+    /// Everything about one interface.
+    ///
+    /// # Errors
+    /// Where there is no such interface or namespace, or netlink does not work.
+    pub fn open(interface: &InterfaceName) -> Result<Self, LinkError> {
+        interface.namespace.enter(|| {
+            let mut request = link_request(0);
+            let mut name = interface.name().as_bytes().to_vec();
+            name.push(0);
+            push_attribute(&mut request, libc::IFLA_IFNAME, &name);
+            let mut found = Vec::new();
+            let mut route =
+                Netlink::open(libc::NETLINK_ROUTE, 0).map_err(LinkError::system("netlink"))?;
+            let answer = route.request(libc::RTM_GETLINK, &request, |message| {
+                found.extend(parse_link(message));
+            });
+            match answer {
+                Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {
+                    return Err(LinkError::Missing(interface.clone()));
+                }
+                other => other.map_err(LinkError::system("reading the interface"))?,
+            }
+            complete(&mut route, &mut found)?;
+            found.pop().ok_or_else(|| LinkError::Missing(interface.clone()))
+        })?
+    }
+
+    /// Longest frame in bytes without FCS: the MTU, the Ethernet header and one VLAN tag, which
+    /// the kernel lets pass on top of the MTU.
+    pub fn frame_length_max(&self) -> usize {
+        const ETHERNET_HEADER: usize = 14;
+        const VLAN_TAG: usize = 4;
+        let header =
+            if self.link_layer == libc::ARPHRD_ETHER { ETHERNET_HEADER + VLAN_TAG } else { 0 };
+        self.mtu as usize + header
+    }
+}
+
+/// All interfaces of a namespace, by index.
+///
+/// # Errors
+/// As [`Link::open`].
+pub fn list(namespace: &Namespace) -> Result<Vec<Link>, LinkError> {
+    namespace.enter(|| {
+        let mut found = Vec::new();
+        let mut route =
+            Netlink::open(libc::NETLINK_ROUTE, 0).map_err(LinkError::system("netlink"))?;
+        route
+            .dump(libc::RTM_GETLINK, &link_request(0), |message| found.extend(parse_link(message)))
+            .map_err(LinkError::system("listing the interfaces"))?;
+        complete(&mut route, &mut found)?;
+        found.sort_by_key(|link| link.index);
+        Ok(found)
+    })?
+}
+
+/// Reads the kernel's counters of one interface again and again.
+#[derive(Debug)]
+pub struct LinkMeter {
+    netlink: Netlink,
+    index: u32,
+}
+
+impl LinkMeter {
+    /// For the interface of that name.
+    ///
+    /// # Errors
+    /// As [`Link::open`].
+    pub fn open(interface: &InterfaceName) -> Result<Self, LinkError> {
+        let index = Link::open(interface)?.index;
+        let netlink = interface.namespace.enter(|| Netlink::open(libc::NETLINK_ROUTE, 0))?;
+        Ok(Self { netlink: netlink.map_err(LinkError::system("netlink"))?, index })
+    }
+
+    /// The counters now. A system call of some microseconds: not for every batch.
+    ///
+    /// # Errors
+    /// Where the interface is gone.
+    pub fn read(&mut self) -> io::Result<LinkCounters> {
+        let mut counters = LinkCounters::default();
+        self.netlink.request(libc::RTM_GETLINK, &link_request(self.index), |message| {
+            if let Some(link) = parse_link(message) {
+                counters = link.counters;
+            }
+        })?;
+        Ok(counters)
+    }
+}
+
+/// A `struct ifinfomsg` for the interface `index`, or any for zero.
+fn link_request(index: u32) -> Vec<u8> {
+    let mut request = vec![0; LINK_HEADER_BYTES];
+    request[4..8].copy_from_slice(&index.to_ne_bytes());
+    request
+}
+
+/// Adds what takes other requests than the one for the link itself.
+fn complete(route: &mut Netlink, links: &mut [Link]) -> Result<(), LinkError> {
+    let socket = Socket::open(libc::AF_INET, libc::SOCK_DGRAM, 0)
+        .map_err(LinkError::system("opening a socket"))?;
+    let default_routes =
+        default_route_interfaces(route).map_err(LinkError::system("reading the routes"))?;
+    let mut generic = NetdevFamily::open();
+    for link in links {
+        let ethtool = Ethtool::new(&socket, &link.name);
+        link.driver = ethtool.driver();
+        link.queues = ethtool.queues().unwrap_or(link.queues);
+        link.rings = ethtool.rings();
+        link.receive_offload = ethtool.receive_offload();
+        link.speed = ethtool.speed_megabits().and_then(|megabits| {
+            Rate::new(u64::from(megabits) * 1_000_000, Duration::from_secs(1)).ok()
+        });
+        link.xdp_features = generic.as_mut().and_then(|family| family.features(link.index));
+        link.default_route = default_routes.contains(&link.index);
+    }
+    Ok(())
+}
+
+/// Reads `RTM_NEWLINK`.
+fn parse_link(message: Message<'_>) -> Option<Link> {
+    let header = message.payload;
+    if message.kind != libc::RTM_NEWLINK {
+        return None;
+    }
+    let link_layer = u16_at(header, 2)?;
+    let flags = u32_at(header, 8)?;
+    let mut link = Link {
+        index: u32_at(header, 4)?,
+        name: String::new(),
+        link_layer,
+        mac: None,
+        mtu: 0,
+        up: flags & libc::IFF_UP as u32 != 0,
+        running: flags & libc::IFF_LOWER_UP as u32 != 0,
+        promiscuous: flags & libc::IFF_PROMISC as u32 != 0,
+        kind: if link_layer == libc::ARPHRD_LOOPBACK {
+            LinkKind::Loopback
+        } else {
+            LinkKind::Physical
+        },
+        driver: None,
+        queues: Queues { receive: 1, transmit: 1, receive_max: 1, transmit_max: 1 },
+        rings: None,
+        receive_offload: None,
+        speed: None,
+        xdp_features: None,
+        xdp_program: None,
+        peer: None,
+        default_route: false,
+        counters: LinkCounters::default(),
+    };
+    let mut peer_index = None;
+    let mut peer_namespace = None;
+    for (kind, value) in attributes(header.get(LINK_HEADER_BYTES..)?) {
+        match kind {
+            libc::IFLA_IFNAME => link.name = text(value),
+            libc::IFLA_ADDRESS if link_layer == libc::ARPHRD_ETHER => {
+                link.mac = value.try_into().ok();
+            }
+            libc::IFLA_MTU => link.mtu = u32_at(value, 0)?,
+            libc::IFLA_LINK => peer_index = u32_at(value, 0).filter(|index| *index != 0),
+            libc::IFLA_LINK_NETNSID => peer_namespace = u32_at(value, 0).map(|id| id as i32),
+            libc::IFLA_NUM_TX_QUEUES => link.queues.transmit = u32_at(value, 0)?.max(1),
+            libc::IFLA_NUM_RX_QUEUES => link.queues.receive = u32_at(value, 0)?.max(1),
+            libc::IFLA_STATS64 => link.counters = parse_counters(value).unwrap_or_default(),
+            libc::IFLA_LINKINFO => {
+                let name = attributes(value)
+                    .find(|(kind, _)| *kind == libc::IFLA_INFO_KIND)
+                    .map(|(_, value)| text(value));
+                link.kind = match name.as_deref() {
+                    Some("veth") => LinkKind::Veth,
+                    Some(other) => LinkKind::Other(other.to_owned()),
+                    None => link.kind,
+                };
+            }
+            libc::IFLA_XDP => {
+                link.xdp_program = attributes(value)
+                    .find(|(kind, _)| *kind == IFLA_XDP_PROG_ID)
+                    .and_then(|(_, value)| u32_at(value, 0))
+                    .filter(|id| *id != 0);
+            }
+            _ => {}
+        }
+    }
+    link.queues.transmit_max = link.queues.transmit;
+    link.queues.receive_max = link.queues.receive;
+    link.peer = peer_index
+        .filter(|index| peer_namespace.is_some() || *index != link.index)
+        .map(|index| Peer { index, namespace_id: peer_namespace });
+    Some(link)
+}
+
+/// Reads `struct rtnl_link_stats64`: the order of its fields is the kernel's ABI.
+fn parse_counters(value: &[u8]) -> Option<LinkCounters> {
+    let field = |number: usize| u64_at(value, number * 8);
+    Some(LinkCounters {
+        receive_packets: field(0)?,
+        transmit_packets: field(1)?,
+        receive_bytes: field(2)?,
+        transmit_bytes: field(3)?,
+        receive_errors: field(4)?,
+        transmit_errors: field(5)?,
+        receive_dropped: field(6)?,
+        transmit_dropped: field(7)?,
+        receive_missed: field(15)?,
+    })
+}
+
+/// Indexes of the interfaces that a default route leads through, in any table, single or
+/// multipath.
+fn default_route_interfaces(route: &mut Netlink) -> io::Result<Vec<u32>> {
+    let mut interfaces = Vec::new();
+    for family in [libc::AF_INET, libc::AF_INET6] {
+        let mut request = vec![0; ROUTE_HEADER_BYTES];
+        request[0] = family as u8;
+        let answer = route.dump(libc::RTM_GETROUTE, &request, |message| {
+            let header = message.payload;
+            let destination_bits = header.get(1).copied();
+            let unicast = header.get(7).copied() == Some(libc::RTN_UNICAST);
+            if destination_bits != Some(0) || !unicast {
+                return;
+            }
+            for (kind, value) in attributes(header.get(ROUTE_HEADER_BYTES..).unwrap_or_default()) {
+                match kind {
+                    libc::RTA_OIF => interfaces.extend(u32_at(value, 0)),
+                    libc::RTA_MULTIPATH => interfaces.extend(next_hop_interfaces(value)),
+                    _ => {}
+                }
+            }
+        });
+        match answer {
+            // A kernel without IPv6 has no routes of it.
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {}
+            other => other?,
+        }
+    }
+    Ok(interfaces)
+}
+
+/// Walks `struct rtnexthop`: length, flags, hops, interface, attributes.
+fn next_hop_interfaces(mut rest: &[u8]) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let length = usize::from(u16_at(rest, 0)?);
+        let interface = u32_at(rest, 4)?;
+        rest = rest.get(length.max(8).next_multiple_of(4)..).unwrap_or_default();
+        Some(interface)
+    })
+}
+
+/// The generic netlink family `netdev`, there since Linux 6.3.
+#[derive(Debug)]
+struct NetdevFamily {
+    netlink: Netlink,
+    id: u16,
+}
+
+impl NetdevFamily {
+    fn open() -> Option<Self> {
+        let mut netlink = Netlink::open(libc::NETLINK_GENERIC, 0).ok()?;
+        let mut request = vec![libc::CTRL_CMD_GETFAMILY as u8, 1, 0, 0];
+        push_attribute(&mut request, libc::CTRL_ATTR_FAMILY_NAME as u16, b"netdev\0");
+        let mut id = None;
+        let answer = netlink.request(libc::GENL_ID_CTRL as u16, &request, |message| {
+            let body = message.payload.get(GENERIC_HEADER_BYTES..).unwrap_or_default();
+            id = attributes(body)
+                .find(|(kind, _)| i32::from(*kind) == libc::CTRL_ATTR_FAMILY_ID)
+                .and_then(|(_, value)| u16_at(value, 0));
+        });
+        answer.ok()?;
+        Some(Self { netlink, id: id? })
+    }
+
+    fn features(&mut self, index: u32) -> Option<XdpFeatures> {
+        let mut request = vec![NETDEV_COMMAND_DEVICE, 1, 0, 0];
+        push_attribute(&mut request, NETDEV_INTERFACE, &index.to_ne_bytes());
+        let mut bits = None;
+        let answer = self.netlink.request(self.id, &request, |message| {
+            let body = message.payload.get(GENERIC_HEADER_BYTES..).unwrap_or_default();
+            bits = attributes(body)
+                .find(|(kind, _)| *kind == NETDEV_XDP_FEATURES)
+                .and_then(|(_, value)| u64_at(value, 0));
+        });
+        answer.ok()?;
+        Some(XdpFeatures { bits: bits? })
+    }
+}

@@ -1,0 +1,80 @@
+//! Memory shared with the kernel: `mmap(2)` that ends with its value.
+
+use std::io;
+use std::os::fd::RawFd;
+use std::ptr::NonNull;
+
+use super::checked;
+
+/// A mapping, unmapped when dropped. Aligned to a page; its contents may change at any time,
+/// so it is reached through raw pointers only.
+pub(crate) struct MemoryMap {
+    start: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: a mapping belongs to the process, not to the thread that made it, and this value is
+// its only owner.
+unsafe impl Send for MemoryMap {}
+
+impl MemoryMap {
+    /// Maps `length` bytes of a socket's ring at `offset`, with its pages present.
+    pub(crate) fn of_socket(fd: RawFd, length: usize, offset: i64) -> io::Result<Self> {
+        Self::map(fd, length, offset, libc::MAP_SHARED | libc::MAP_POPULATE)
+    }
+
+    /// Maps `length` zeroed bytes of private memory, with its pages present.
+    pub(crate) fn anonymous(length: usize) -> io::Result<Self> {
+        Self::map(-1, length, 0, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE)
+    }
+
+    fn map(fd: RawFd, length: usize, offset: i64, flags: libc::c_int) -> io::Result<Self> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: the kernel chooses the address, so no existing mapping is touched.
+        let start =
+            unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, fd, offset) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        match NonNull::new(start.cast()) {
+            Some(start) => Ok(Self { start, length }),
+            None => Err(io::Error::other("mmap returned address zero")),
+        }
+    }
+
+    /// Bytes mapped.
+    pub(crate) fn length(&self) -> usize {
+        self.length
+    }
+
+    /// The address of byte `offset`.
+    ///
+    /// # Panics
+    /// Where `length` bytes from there do not lie within the mapping.
+    pub(crate) fn at(&self, offset: usize, length: usize) -> *mut u8 {
+        let end = offset.checked_add(length);
+        assert!(
+            end.is_some_and(|end| end <= self.length),
+            "bytes {offset} + {length} of a mapping of {}",
+            self.length
+        );
+        // SAFETY: just checked to be within the mapping.
+        unsafe { self.start.as_ptr().add(offset) }
+    }
+
+    /// Asks for huge pages behind an anonymous mapping; a kernel without them says no, which is
+    /// no error: they only save address translations.
+    pub(crate) fn advise_huge_pages(&self) {
+        let start = self.start.as_ptr().cast();
+        // SAFETY: the range is this mapping; the advice does not change its contents.
+        let _ = checked(unsafe { libc::madvise(start, self.length, libc::MADV_HUGEPAGE) });
+    }
+}
+
+impl Drop for MemoryMap {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `map` with this length, and nobody else unmaps it. Failure would
+        // mean that these are not a mapping's bounds; there is nothing to do about it here.
+        let _ = checked(unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) });
+    }
+}

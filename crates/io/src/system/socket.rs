@@ -1,0 +1,135 @@
+//! `socket(2)`, its options and addresses, typed.
+
+use std::io;
+use std::mem::{MaybeUninit, size_of};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use super::{checked, checked_length};
+
+/// Types that any bytes from the kernel are a valid value of.
+///
+/// # Safety
+/// Every bit pattern, all zeroes included, must be a valid value: integers, and C structures
+/// made of integers, arrays of them and raw pointers.
+pub(crate) unsafe trait Plain: Copy {
+    /// All bytes zero, as most kernel structures want their unused fields.
+    fn zeroed() -> Self {
+        // SAFETY: the trait promises that zeroes are a valid value.
+        unsafe { MaybeUninit::zeroed().assume_init() }
+    }
+}
+
+macro_rules! plain {
+    ($($type:ty),* $(,)?) => {
+        // SAFETY: integers and C structures made of integers and raw pointers only.
+        $(unsafe impl Plain for $type {})*
+    };
+}
+
+plain!(
+    i32,
+    u32,
+    libc::sockaddr_ll,
+    libc::sockaddr_nl,
+    libc::sockaddr_un,
+    libc::sockaddr_xdp,
+    libc::packet_mreq,
+    libc::sock_fprog,
+    libc::tpacket_req,
+    libc::tpacket_req3,
+    libc::tpacket_stats_v3,
+    libc::tpacket3_hdr,
+    libc::tpacket_hdr_v1,
+    libc::ucred,
+    libc::xdp_mmap_offsets,
+    libc::xdp_options,
+    libc::xdp_statistics,
+    libc::xdp_umem_reg,
+    libc::mmsghdr,
+    libc::iovec,
+);
+
+/// A socket, closed when dropped.
+#[derive(Debug)]
+pub(crate) struct Socket(OwnedFd);
+
+impl Socket {
+    /// `socket(2)`, closed on exec. It belongs to the network namespace of this thread.
+    pub(crate) fn open(domain: i32, kind: i32, protocol: i32) -> io::Result<Self> {
+        // SAFETY: takes integers only.
+        let fd = checked(unsafe { libc::socket(domain, kind | libc::SOCK_CLOEXEC, protocol) })?;
+        // SAFETY: just opened, and owned by nobody else.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// `accept(2)`'s and `connect(2)`'s opposite number: gives the socket a name.
+    pub(crate) fn bind<A: Plain>(&self, address: &A, length: usize) -> io::Result<()> {
+        assert!(length <= size_of::<A>(), "an address of {length} bytes");
+        let address = std::ptr::from_ref(address).cast();
+        // SAFETY: `length` bytes are readable at `address`, by the assertion.
+        checked(unsafe { libc::bind(self.fd(), address, length as libc::socklen_t) })?;
+        Ok(())
+    }
+
+    /// Connects to the socket of that name.
+    pub(crate) fn connect<A: Plain>(&self, address: &A, length: usize) -> io::Result<()> {
+        assert!(length <= size_of::<A>(), "an address of {length} bytes");
+        let address = std::ptr::from_ref(address).cast();
+        // SAFETY: `length` bytes are readable at `address`, by the assertion.
+        checked(unsafe { libc::connect(self.fd(), address, length as libc::socklen_t) })?;
+        Ok(())
+    }
+
+    /// Lets others connect.
+    pub(crate) fn listen(&self, backlog: i32) -> io::Result<()> {
+        // SAFETY: takes integers only.
+        checked(unsafe { libc::listen(self.fd(), backlog) })?;
+        Ok(())
+    }
+
+    /// Sets an option.
+    pub(crate) fn set_option<T: Plain>(&self, level: i32, name: i32, value: &T) -> io::Result<()> {
+        self.set_option_bytes(level, name, std::ptr::from_ref(value).cast(), size_of::<T>())
+    }
+
+    fn set_option_bytes(
+        &self,
+        level: i32,
+        name: i32,
+        value: *const libc::c_void,
+        length: usize,
+    ) -> io::Result<()> {
+        let length = length as libc::socklen_t;
+        // SAFETY: the only caller passes a value and its size.
+        checked(unsafe { libc::setsockopt(self.fd(), level, name, value, length) })?;
+        Ok(())
+    }
+
+    /// Reads an option; bytes that the kernel does not fill in are zero.
+    pub(crate) fn option<T: Plain>(&self, level: i32, name: i32) -> io::Result<T> {
+        let mut value = T::zeroed();
+        let mut length = size_of::<T>() as libc::socklen_t;
+        let pointer = std::ptr::from_mut(&mut value).cast();
+        // SAFETY: `length` bytes are writable at `value`, and any bytes are a valid `T`.
+        checked(unsafe { libc::getsockopt(self.fd(), level, name, pointer, &mut length) })?;
+        Ok(value)
+    }
+
+    /// Sends one datagram.
+    pub(crate) fn send(&self, bytes: &[u8], flags: i32) -> io::Result<usize> {
+        // SAFETY: the slice is readable for its length.
+        checked_length(unsafe { libc::send(self.fd(), bytes.as_ptr().cast(), bytes.len(), flags) })
+    }
+
+    /// Receives one datagram; with `MSG_TRUNC` the length may be more than the buffer's.
+    pub(crate) fn receive(&self, buffer: &mut [u8], flags: i32) -> io::Result<usize> {
+        let (start, length) = (buffer.as_mut_ptr().cast(), buffer.len());
+        // SAFETY: the slice is writable for its length.
+        checked_length(unsafe { libc::recv(self.fd(), start, length, flags) })
+    }
+
+    /// The descriptor, for calls that have no method here.
+    pub(crate) fn fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}

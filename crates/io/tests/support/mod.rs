@@ -1,0 +1,103 @@
+//! Network namespaces and veth pairs for the tests of the ports.
+//!
+//! A namespace made here has no name: it lives as long as a descriptor refers to it, so it and
+//! the interfaces in it go away with the test, however that ends.
+#![allow(dead_code, reason = "each test binary uses its own part of it")]
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use wirestorm_io::namespace::{InterfaceName, Namespace};
+
+/// How long anything in these tests may take at most.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Two namespaces joined by a veth pair, `left` in one and `right` in the other, both up,
+/// without IPv6, so that no frame is on the wire but the test's.
+pub(crate) struct VethPair {
+    _namespaces: [File; 2],
+    pub(crate) left: InterfaceName,
+    pub(crate) right: InterfaceName,
+}
+
+impl VethPair {
+    /// One queue each way, an MTU of 1500 bytes. `None`, and a word about it, without root.
+    pub(crate) fn new() -> Option<Self> {
+        Self::with(&[], 1500)
+    }
+
+    /// `options` are those of `ip link add`, for both ends.
+    pub(crate) fn with(options: &[&str], mtu: u32) -> Option<Self> {
+        // SAFETY: takes nothing and cannot fail.
+        if unsafe { libc::geteuid() } != 0 {
+            eprintln!("skipped: needs root");
+            return None;
+        }
+        let (left_file, left) = anonymous_namespace();
+        let (right_file, right) = anonymous_namespace();
+        let Namespace::Path(right_path) = &right else { unreachable!("made just now") };
+        let peer = right_path.display().to_string();
+        let mut add = vec!["link", "add", "left"];
+        add.extend(options);
+        add.extend(["type", "veth", "peer", "name", "right", "netns", &peer]);
+        add.extend(options);
+        run(&left, "ip", &add);
+        for (namespace, name) in [(&left, "left"), (&right, "right")] {
+            let setting = format!("net.ipv6.conf.{name}.disable_ipv6=1");
+            run(namespace, "sysctl", &["-q", "-w", &setting]);
+            run(namespace, "ip", &["link", "set", name, "mtu", &mtu.to_string(), "up"]);
+        }
+        Some(Self {
+            _namespaces: [left_file, right_file],
+            left: InterfaceName::new(left, "left").unwrap(),
+            right: InterfaceName::new(right, "right").unwrap(),
+        })
+    }
+}
+
+/// Runs a command inside a namespace and expects it to succeed.
+pub(crate) fn run(namespace: &Namespace, program: &str, arguments: &[&str]) -> String {
+    let output = namespace
+        .enter(|| Command::new(program).args(arguments).stdin(Stdio::null()).output())
+        .unwrap()
+        .unwrap_or_else(|error| panic!("{program}: {error}"));
+    assert!(
+        output.status.success(),
+        "{program} {}: {}",
+        arguments.join(" "),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// A namespace that lives as long as the file.
+fn anonymous_namespace() -> (File, Namespace) {
+    let file = std::thread::spawn(|| {
+        // SAFETY: takes an integer only; it changes this thread's namespace, and this thread
+        // ends right after.
+        let result = unsafe { libc::unshare(libc::CLONE_NEWNET) };
+        assert_eq!(result, 0, "unshare: {}", std::io::Error::last_os_error());
+        File::open("/proc/thread-self/ns/net").unwrap()
+    })
+    .join()
+    .unwrap();
+    let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+    (file, Namespace::Path(path.into()))
+}
+
+/// Asks again and again until there is an answer.
+///
+/// # Panics
+/// Where there is none in time.
+pub(crate) fn eventually<T>(what: &str, mut question: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(answer) = question() {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "waited in vain for {what}");
+        std::thread::yield_now();
+    }
+}
