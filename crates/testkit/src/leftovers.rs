@@ -1,0 +1,158 @@
+//! What this process has made on the machine and must not leave behind.
+//!
+//! Namespaces and scratch folders carry the process in their name, `ws-PID-N...`. Dropping
+//! removes them, a panic included. A signal that ends the process removes them first. What a
+//! killed process could not remove is swept by the next one that makes something.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::time::{Duration, Instant};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// Where `ip netns` keeps the names.
+const NAMESPACES: &str = "/run/netns";
+const PREFIX: &str = "ws-";
+
+/// How long a signal waits for a foreground program, which got it too, to print its result.
+const FOREGROUND_GRACE: Duration = Duration::from_secs(5);
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Leftover {
+    Namespace(String),
+    Folder(PathBuf),
+}
+
+impl Leftover {
+    fn remove(&self) {
+        match self {
+            Self::Namespace(name) => remove_namespace(name),
+            Self::Folder(path) => drop(std::fs::remove_dir_all(path)),
+        }
+    }
+}
+
+static REGISTERED: Mutex<BTreeSet<Leftover>> = Mutex::new(BTreeSet::new());
+static FOREGROUND: AtomicUsize = AtomicUsize::new(0);
+
+/// A name that no other process and no other call has: `ws-PID-N`.
+pub(crate) fn unique_name() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    static PREPARE: Once = Once::new();
+    PREPARE.call_once(|| {
+        sweep();
+        remove_on_signal();
+    });
+    format!("{PREFIX}{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Notes what is about to be made, before it is: a signal in between must find it.
+pub(crate) fn register(leftover: Leftover) {
+    registered().insert(leftover);
+}
+
+/// Removes something that was registered.
+pub(crate) fn remove(leftover: &Leftover) {
+    leftover.remove();
+    registered().remove(leftover);
+}
+
+/// Counts a program that prints to the user, for as long as the guard lives.
+pub(crate) fn foreground() -> impl Drop {
+    struct Foreground;
+    impl Drop for Foreground {
+        fn drop(&mut self) {
+            FOREGROUND.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+    FOREGROUND.fetch_add(1, Ordering::AcqRel);
+    Foreground
+}
+
+fn registered() -> MutexGuard<'static, BTreeSet<Leftover>> {
+    REGISTERED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn remove_on_signal() {
+    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) else { return };
+    let watch = move || {
+        if let Some(signal) = signals.forever().next() {
+            let deadline = Instant::now() + FOREGROUND_GRACE;
+            while FOREGROUND.load(Ordering::Acquire) > 0 && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            registered().iter().for_each(Leftover::remove);
+            // Ends the process as the signal would have.
+            drop(signal_hook::low_level::emulate_default_handler(signal));
+        }
+    };
+    drop(std::thread::Builder::new().name("leftovers".into()).spawn(watch));
+}
+
+/// Removes what processes that no longer exist have left.
+fn sweep() {
+    for name in names_in(Path::new(NAMESPACES)).filter(|name| is_orphan(name)) {
+        remove_namespace(&name);
+    }
+    let temporary = std::env::temp_dir();
+    for name in names_in(&temporary).filter(|name| is_orphan(name)) {
+        drop(std::fs::remove_dir_all(temporary.join(name)));
+    }
+}
+
+fn names_in(directory: &Path) -> impl Iterator<Item = String> {
+    std::fs::read_dir(directory)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+}
+
+/// Whether the name is one of ours and the process in it is gone.
+fn is_orphan(name: &str) -> bool {
+    let Some((pid, _)) = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-')) else {
+        return false;
+    };
+    pid.parse::<u32>().is_ok_and(|pid| !Path::new("/proc").join(pid.to_string()).exists())
+}
+
+/// Ends the processes in the namespace, then removes it and what is in it.
+fn remove_namespace(name: &str) {
+    let own = std::process::id().to_string();
+    if let Ok(pids) = Command::new("ip").args(["netns", "pids", name]).output() {
+        let pids = String::from_utf8_lossy(&pids.stdout).into_owned();
+        for pid in pids.split_whitespace().filter(|pid| *pid != own) {
+            if let Some(pid) = pid.parse().ok().and_then(rustix::process::Pid::from_raw) {
+                // It may have ended meanwhile, which is what is wanted.
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            }
+        }
+    }
+    // What it says when there is no such namespace is of no interest.
+    drop(Command::new("ip").args(["netns", "del", name]).output());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_processes_that_are_gone_are_orphans() {
+        let own = std::process::id();
+        assert!(!is_orphan(&format!("ws-{own}-0-a")));
+        // Beyond the kernel's largest process id.
+        assert!(is_orphan("ws-4194305-0-a"));
+        for foreign in ["ws-", "ws-x-1", "other", "ws-4194305", "wsx-4194305-0"] {
+            assert!(!is_orphan(foreign), "{foreign}");
+        }
+    }
+
+    #[test]
+    fn names_are_unique() {
+        assert_ne!(unique_name(), unique_name());
+    }
+}
