@@ -8,3 +8,6 @@
 extern crate alloc;
 
 pub mod capture;
+pub mod dissect;
+pub mod flow;
+pub mod packet;

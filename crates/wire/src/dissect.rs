@@ -1,0 +1,570 @@
+//! Where the headers of a frame are, and which flow it belongs to, in one pass.
+
+use crate::capture::LinkType;
+use crate::capture::link::{LinkError, ethernet_conversion};
+use crate::flow::FlowKey;
+use crate::packet::{ethertype, protocol};
+
+/// The most tags, label stacks and tunnels that are looked through before the network header.
+const ENCAPSULATIONS_MAX: usize = 16;
+/// The most labels of one MPLS stack.
+const LABELS_MAX: usize = 32;
+/// The most extension headers of one IPv6 packet.
+const EXTENSION_HEADERS_MAX: usize = 32;
+/// Destination, source, type.
+const ETHERNET_LENGTH: usize = 14;
+
+/// Where the outermost network and transport headers of a frame are, and its flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dissection {
+    /// Where that begins in the frame which [`Self::ethertype`] names; never beyond its end.
+    pub network_offset: u16,
+    /// The innermost type that was reached: behind VLAN tags, MPLS labels, PPPoE and SNAP. For
+    /// an IEEE 802.3 frame the length that stands in its place; 0 where there is none.
+    pub ethertype: u16,
+    /// Where the header of [`Self::protocol`] begins, or the data of a later fragment; never
+    /// beyond the end of the frame. 0 where that is not known.
+    pub transport_offset: u16,
+    /// The protocol behind the IP header and its extensions; 0 where that is not known.
+    pub protocol: u8,
+    /// Whether the frame belongs to a flow.
+    pub class: Class,
+}
+
+/// Whether a frame belongs to a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// An IP packet whose addresses and ports could be read.
+    Flow(FlowKey),
+    /// Not an IP packet.
+    NonFlow,
+    /// An IP packet, or a way to one, that is cut short or contradicts itself.
+    Invalid,
+}
+
+impl Dissection {
+    /// The flow's key, if there is one.
+    #[inline]
+    pub const fn flow(&self) -> Option<&FlowKey> {
+        match &self.class {
+            Class::Flow(key) => Some(key),
+            _ => None,
+        }
+    }
+}
+
+/// Dissects a frame or record that was captured on a link of type `link`.
+///
+/// Looks through VLAN tags (0x8100, 0x88a8, 0x9100), MPLS, Ethernet over MPLS (RFC 4448, with
+/// and without control word), PPPoE sessions, SNAP and all IPv6 extension headers; not into
+/// tunnels over IP, whose outer addresses are the flow. Later fragments have ports 0. A packet
+/// that a snap length cut is a flow as long as its ports are there.
+#[inline]
+pub fn dissect(link: LinkType, data: &[u8]) -> Dissection {
+    if link == LinkType::EN10MB { ethernet(data) } else { other_link(link, data) }
+}
+
+/// The plain case, Ethernet and IPv4, goes straight on; everything else takes the loop.
+#[inline]
+fn ethernet(data: &[u8]) -> Dissection {
+    let pass = Pass { data, vlan: 0 };
+    match u16_at(data, ETHERNET_LENGTH - 2) {
+        Some(ethertype::IPV4) => pass.ipv4(ETHERNET_LENGTH),
+        Some(ethertype::IPV6) => pass.ipv6(ETHERNET_LENGTH),
+        Some(kind) => pass.encapsulated(ETHERNET_LENGTH, kind),
+        None => stopped(0, 0, Class::Invalid),
+    }
+}
+
+#[inline(never)]
+fn other_link(link: LinkType, data: &[u8]) -> Dissection {
+    let pass = Pass { data, vlan: 0 };
+    match ethernet_conversion(link, data) {
+        Ok(conversion) => match conversion.ethertype {
+            Some(kind) => pass.encapsulated(conversion.strip, kind),
+            None => match pass.ethernet_at(conversion.strip) {
+                Some((at, kind)) => pass.encapsulated(at, kind),
+                None => stopped(0, 0, Class::Invalid),
+            },
+        },
+        // Control protocols of PPP and HDLC, or an address family that is not IP.
+        Err(LinkError::UnknownProtocol { .. }) => stopped(0, 0, Class::NonFlow),
+        Err(_) => stopped(0, 0, Class::Invalid),
+    }
+}
+
+/// A frame that was understood up to `at`.
+fn stopped(at: usize, ethertype: u16, class: Class) -> Dissection {
+    let network_offset = u16::try_from(at).unwrap_or(0);
+    Dissection { network_offset, ethertype, transport_offset: 0, protocol: 0, class }
+}
+
+#[inline]
+fn u16_at(data: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(*data.get(at..)?.first_chunk()?))
+}
+
+/// What is carried through the pass.
+#[derive(Clone, Copy)]
+struct Pass<'a> {
+    data: &'a [u8],
+    /// The outermost VLAN so far that is not 0.
+    vlan: u16,
+}
+
+/// What is behind a tag, label stack or tunnel.
+enum Inside {
+    /// That which the type names, at the offset.
+    Type(usize, u16),
+    /// Nothing that leads to IP.
+    Other,
+    /// The frame ends too early.
+    Truncated,
+}
+
+impl Pass<'_> {
+    /// Walks from what the type `kind` names, at `at`, to a network header.
+    #[inline(never)]
+    fn encapsulated(mut self, mut at: usize, mut kind: u16) -> Dissection {
+        for _ in 0..=ENCAPSULATIONS_MAX {
+            let inside = match kind {
+                ethertype::IPV4 => return self.ipv4(at),
+                ethertype::IPV6 => return self.ipv6(at),
+                ethertype::VLAN | ethertype::SERVICE_VLAN | ethertype::STACKED_VLAN => {
+                    self.vlan_tag(at)
+                }
+                ethertype::MPLS | ethertype::MPLS_UPSTREAM => self.mpls(at),
+                ethertype::PPPOE_SESSION => self.pppoe(at),
+                0..=ethertype::LENGTH_MAX => self.logical_link(at),
+                _ => Inside::Other,
+            };
+            match inside {
+                Inside::Type(next, inner) => (at, kind) = (next, inner),
+                Inside::Other => return stopped(at, kind, Class::NonFlow),
+                Inside::Truncated => return stopped(at, kind, Class::Invalid),
+            }
+        }
+        stopped(at, kind, Class::Invalid)
+    }
+
+    /// An Ethernet header at `at`; gives what is behind it.
+    fn ethernet_at(&self, at: usize) -> Option<(usize, u16)> {
+        let end = at + ETHERNET_LENGTH;
+        Some((end, u16_at(self.data, end - 2)?))
+    }
+
+    /// IEEE 802.1Q section 9.6: priority, drop eligibility and identifier; then a type.
+    fn vlan_tag(&mut self, at: usize) -> Inside {
+        let (Some(control), Some(kind)) = (u16_at(self.data, at), u16_at(self.data, at + 2)) else {
+            return Inside::Truncated;
+        };
+        if self.vlan == 0 {
+            self.vlan = control & 0x0fff;
+        }
+        Inside::Type(at + 4, kind)
+    }
+
+    /// RFC 3032 section 2.1: label, class, bottom-of-stack bit, time to live. Nothing says what
+    /// is behind the bottom; the first four bits tell IP (RFC 4928 section 3) from the rest.
+    fn mpls(&self, mut at: usize) -> Inside {
+        for _ in 0..LABELS_MAX {
+            let Some(bottom) = self.data.get(at + 2).map(|byte| byte & 1 != 0) else {
+                return Inside::Truncated;
+            };
+            at += 4;
+            if bottom {
+                return match self.data.get(at).map(|byte| byte >> 4) {
+                    Some(4) => Inside::Type(at, ethertype::IPV4),
+                    Some(6) => Inside::Type(at, ethertype::IPV6),
+                    Some(_) => self.ethernet_over_mpls(at),
+                    None => Inside::Truncated,
+                };
+            }
+        }
+        Inside::Other
+    }
+
+    /// RFC 4448 section 4.6: a control word is optional; its first 16 bits are zero when sent.
+    /// An address may begin so too, so the frame is taken to be where its type makes sense.
+    fn ethernet_over_mpls(&self, at: usize) -> Inside {
+        let control_word = self.data.get(at..at + 2) == Some(&[0, 0]);
+        let starts = [control_word.then_some(at + 4), Some(at)];
+        for start in starts.into_iter().flatten() {
+            if let Some((inner, kind)) = self.ethernet_at(start)
+                && leads_on(kind, self.data.len() - inner)
+            {
+                return Inside::Type(inner, kind);
+            }
+        }
+        Inside::Other
+    }
+
+    /// RFC 2516 section 4: version and type, code, session, length; then a PPP protocol.
+    fn pppoe(&self, at: usize) -> Inside {
+        match (self.data.get(at..at + 2), u16_at(self.data, at + 6)) {
+            (Some([0x11, 0]), Some(0x0021)) => Inside::Type(at + 8, ethertype::IPV4),
+            (Some([0x11, 0]), Some(0x0057)) => Inside::Type(at + 8, ethertype::IPV6),
+            (Some(_), Some(_)) => Inside::Other,
+            _ => Inside::Truncated,
+        }
+    }
+
+    /// IEEE 802.2: only SNAP with the Ethernet organisation code leads to IP.
+    fn logical_link(&self, at: usize) -> Inside {
+        match self.data.get(at..at + 6) {
+            Some([0xaa, 0xaa, 0x03, 0, 0, 0]) => match u16_at(self.data, at + 6) {
+                Some(kind) => Inside::Type(at + 8, kind),
+                None => Inside::Truncated,
+            },
+            _ => Inside::Other,
+        }
+    }
+
+    /// RFC 791 section 3.1.
+    #[inline]
+    fn ipv4(&self, at: usize) -> Dissection {
+        self.ipv4_flow(at).unwrap_or_else(|| stopped(at, ethertype::IPV4, Class::Invalid))
+    }
+
+    #[inline]
+    fn ipv4_flow(&self, at: usize) -> Option<Dissection> {
+        let packet = self.data.get(at..)?;
+        let header: &[u8; 20] = packet.first_chunk()?;
+        let header_length = usize::from(header[0] & 0x0f) * 4;
+        if header[0] >> 4 != 4 || header_length < 20 {
+            return None;
+        }
+        // Captures on the sender have a length of zero where the interface segments.
+        let total_length = match usize::from(u16::from_be_bytes([header[2], header[3]])) {
+            0 => packet.len(),
+            total_length if total_length < header_length => return None,
+            total_length => total_length.min(packet.len()),
+        };
+        let transport = packet.get(header_length..total_length)?;
+        let [_, _, _, _, _, _, fragment_high, fragment_low, _, protocol, ..] = *header;
+        let source = [header[12], header[13], header[14], header[15]];
+        let destination = [header[16], header[17], header[18], header[19]];
+        let mut key = FlowKey::ipv4(source, destination, protocol);
+        let later_fragment = u16::from_be_bytes([fragment_high, fragment_low]) & 0x1fff != 0;
+        if !later_fragment {
+            (key.source_port, key.destination_port) = ports(protocol, transport)?;
+        }
+        self.found(key, at, ethertype::IPV4, at + header_length)
+    }
+
+    /// RFC 8200 section 3.
+    #[inline(never)]
+    fn ipv6(&self, at: usize) -> Dissection {
+        self.ipv6_flow(at).unwrap_or_else(|| stopped(at, ethertype::IPV6, Class::Invalid))
+    }
+
+    fn ipv6_flow(&self, at: usize) -> Option<Dissection> {
+        let packet = self.data.get(at..)?;
+        let header: &[u8; 40] = packet.first_chunk()?;
+        if header[0] >> 4 != 6 {
+            return None;
+        }
+        // Zero stands for a jumbogram, or for segmentation by the sender's interface.
+        let end = match usize::from(u16::from_be_bytes([header[4], header[5]])) {
+            0 => packet.len(),
+            payload_length => (40 + payload_length).min(packet.len()),
+        };
+        let packet = packet.get(..end)?;
+        let extensions = walk_extensions(packet, header[6])?;
+        let (source, rest) = header[8..].split_first_chunk()?;
+        let mut key = FlowKey::ipv6(*source, *rest.first_chunk()?, extensions.protocol);
+        if !extensions.later_fragment {
+            let transport = packet.get(extensions.end..)?;
+            (key.source_port, key.destination_port) = ports(extensions.protocol, transport)?;
+        }
+        self.found(key, at, ethertype::IPV6, at + extensions.end)
+    }
+
+    #[inline]
+    fn found(
+        &self,
+        mut key: FlowKey,
+        at: usize,
+        ethertype: u16,
+        transport: usize,
+    ) -> Option<Dissection> {
+        key.vlan = self.vlan;
+        Some(Dissection {
+            network_offset: u16::try_from(at).ok()?,
+            ethertype,
+            transport_offset: u16::try_from(transport).ok()?,
+            protocol: key.protocol,
+            class: Class::Flow(key),
+        })
+    }
+}
+
+/// Whether a type is one that this pass knows how to go on from, or one that ends it well; or
+/// a length that fits the `room` behind it.
+const fn leads_on(kind: u16, room: usize) -> bool {
+    use ethertype::{ARP, IPV4, IPV6, LENGTH_MAX, MPLS, MPLS_UPSTREAM, PPPOE_DISCOVERY};
+    ethertype::is_vlan(kind)
+        || (3 <= kind && kind <= LENGTH_MAX && kind as usize <= room)
+        || matches!(kind, ARP | IPV4 | IPV6 | MPLS | MPLS_UPSTREAM)
+        || matches!(kind, PPPOE_DISCOVERY | ethertype::PPPOE_SESSION)
+}
+
+/// Ports, or what stands in their place; `None` where they are cut off.
+#[inline]
+fn ports(protocol: u8, transport: &[u8]) -> Option<(u16, u16)> {
+    match protocol {
+        protocol::ICMP | protocol::ICMPV6 => {
+            let [kind, code] = *transport.first_chunk()?;
+            Some((u16::from(kind), u16::from(code)))
+        }
+        _ if protocol::has_ports(protocol) => {
+            let [a, b, c, d] = *transport.first_chunk()?;
+            Some((u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])))
+        }
+        _ => Some((0, 0)),
+    }
+}
+
+/// Where the extension headers of an IPv6 packet end and what is behind them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extensions {
+    /// Bytes from the beginning of the IPv6 header.
+    pub(crate) end: usize,
+    pub(crate) protocol: u8,
+    /// Whether this is a fragment, the first included.
+    pub(crate) fragment: bool,
+    /// Whether this is a fragment but the first.
+    pub(crate) later_fragment: bool,
+    /// Whether a routing header makes the final destination differ from that in the header.
+    pub(crate) routing: bool,
+}
+
+/// Walks the extension headers of `packet`, which begins with an IPv6 header and ends where its
+/// payload does; `None` where they are cut off, or there are more than any packet has.
+pub(crate) fn walk_extensions(packet: &[u8], next_header: u8) -> Option<Extensions> {
+    let mut extensions = Extensions {
+        end: 40,
+        protocol: next_header,
+        fragment: false,
+        later_fragment: false,
+        routing: false,
+    };
+    for _ in 0..EXTENSION_HEADERS_MAX {
+        let words = match extensions.protocol {
+            // Section 4.2 of RFC 8200 and RFC 6564: next header, length in 8 bytes without the
+            // first 8.
+            protocol::HOP_BY_HOP
+            | protocol::ROUTING
+            | protocol::DESTINATION_OPTIONS
+            | protocol::MOBILITY
+            | protocol::HOST_IDENTITY
+            | protocol::SHIM6 => |length: u8| 2 + usize::from(length) * 2,
+            // Its second byte is reserved.
+            protocol::FRAGMENT => |_: u8| 2,
+            // RFC 4302 section 2.2: length in 4 bytes without the first 8.
+            protocol::AUTHENTICATION => |length: u8| 2 + usize::from(length),
+            _ => return Some(extensions),
+        };
+        let header = packet.get(extensions.end..)?;
+        let [next, length] = *header.first_chunk()?;
+        let header = header.get(..words(length) * 4)?;
+        match extensions.protocol {
+            protocol::FRAGMENT => {
+                extensions.fragment = true;
+                extensions.later_fragment = u16_at(header, 2)? & 0xfff8 != 0;
+            }
+            // Segments left.
+            protocol::ROUTING => extensions.routing |= *header.get(3)? != 0,
+            _ => {}
+        }
+        extensions.end += header.len();
+        extensions.protocol = next;
+        if extensions.later_fragment {
+            return Some(extensions);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+    use core::net::IpAddr;
+
+    const ADDRESSES: [u8; 12] = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
+
+    /// An Ethernet frame whose header ends in `tags`, which end in a type.
+    fn frame(tags: &[u8], packet: &[u8]) -> Vec<u8> {
+        [&ADDRESSES[..], tags, packet].concat()
+    }
+
+    fn ipv4(protocol: u8, fragment: u16, transport: &[u8]) -> Vec<u8> {
+        let length = 20 + transport.len() as u16;
+        let mut packet = [0x45, 0, 0, 0, 0, 1, 0, 0, 64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        packet[2..4].copy_from_slice(&length.to_be_bytes());
+        packet[6..8].copy_from_slice(&fragment.to_be_bytes());
+        [&packet, transport].concat()
+    }
+
+    fn udp() -> Vec<u8> {
+        ipv4(17, 0, &[0x04, 0x00, 0x00, 0x35, 0, 10, 0, 0, b'h', b'i'])
+    }
+
+    fn ipv6(next: u8, payload: &[u8]) -> Vec<u8> {
+        let mut packet = [0; 40];
+        packet[0] = 0x60;
+        packet[4..6].copy_from_slice(&(payload.len() as u16).to_be_bytes());
+        packet[6] = next;
+        packet[8] = 0xfd;
+        packet[23] = 1;
+        packet[24] = 0xfd;
+        packet[39] = 2;
+        [&packet, payload].concat()
+    }
+
+    fn of(data: &[u8]) -> Dissection {
+        dissect(LinkType::EN10MB, data)
+    }
+
+    /// Asserts that `data` is the flow of [`udp`] on `vlan`, at the offset of its IP header.
+    fn assert_is_udp(data: &[u8], network_offset: u16, vlan: u16) {
+        let found = of(data);
+        let key = *found.flow().unwrap_or_else(|| panic!("{found:?} of {data:02x?}"));
+        assert_eq!((key.source_port, key.destination_port, key.vlan), (1024, 53, vlan));
+        assert_eq!(found.network_offset, network_offset);
+        assert_eq!(found.transport_offset, network_offset + 20);
+        assert_eq!((found.ethertype, found.protocol), (ethertype::IPV4, protocol::UDP));
+    }
+
+    #[test]
+    fn every_encapsulation_leads_to_the_same_flow() {
+        assert_is_udp(&frame(&[8, 0], &udp()), 14, 0);
+        assert_is_udp(&frame(&[0x81, 0, 0x60, 7, 8, 0], &udp()), 18, 7);
+        assert_is_udp(&frame(&[0x88, 0xa8, 0, 9, 0x81, 0, 0, 7, 8, 0], &udp()), 22, 9);
+        assert_is_udp(&frame(&[0x91, 0, 0, 9, 0x91, 0, 0, 7, 8, 0], &udp()), 22, 9);
+        // A priority tag is not a VLAN.
+        assert_is_udp(&frame(&[0x81, 0, 0x60, 0, 8, 0], &udp()), 18, 0);
+        assert_is_udp(&frame(&[0x88, 0x47, 0, 1, 0, 64, 0, 2, 1, 64], &udp()), 22, 0);
+        let pppoe = [0x88, 0x64, 0x11, 0, 0, 1, 0, 32, 0, 0x21];
+        assert_is_udp(&frame(&pppoe, &udp()), 22, 0);
+        let snap = [0, 38, 0xaa, 0xaa, 3, 0, 0, 0, 8, 0];
+        assert_is_udp(&frame(&snap, &udp()), 22, 0);
+    }
+
+    #[test]
+    fn ethernet_over_mpls_is_found_with_and_without_a_control_word() {
+        let inner = frame(&[0x81, 0, 0, 5, 8, 0], &udp());
+        let with = [&[0x88, 0x47, 0, 1, 1, 64, 0, 0, 0, 0][..], &inner].concat();
+        assert_is_udp(&frame(&with, &[]), 14 + 8 + 18, 5);
+        let without = [&[0x88, 0x47, 0, 1, 1, 64][..], &inner].concat();
+        assert_is_udp(&frame(&without, &[]), 14 + 4 + 18, 5);
+    }
+
+    #[test]
+    fn all_ipv6_extension_headers_are_walked() {
+        let udp = [0x04, 0, 0, 0x35, 0, 8, 0, 0];
+        let chain = [
+            &[43, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0][..],
+            &[60, 0, 0, 0, 0, 0, 0, 0],
+            &[51, 0, 0, 0, 0, 0, 0, 0],
+            &[44, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[17, 0, 0, 1, 0, 0, 0, 9],
+            &udp,
+        ]
+        .concat();
+        let found = of(&frame(&[0x86, 0xdd], &ipv6(protocol::HOP_BY_HOP, &chain)));
+        let key = found.flow().copied().unwrap();
+        assert_eq!((key.source_port, key.destination_port, key.protocol), (1024, 53, 17));
+        assert_eq!(usize::from(found.transport_offset), 14 + 40 + chain.len() - udp.len());
+        assert_eq!(key.source(), "fd00::1".parse::<IpAddr>().unwrap());
+        assert_eq!(key.destination(), "fd00::2".parse::<IpAddr>().unwrap());
+    }
+
+    #[test]
+    fn later_fragments_have_no_ports() {
+        let later = of(&frame(&[8, 0], &ipv4(17, 0x2001, &[1, 2, 3])));
+        assert_eq!(later.flow().map(|key| (key.source_port, key.protocol)), Some((0, 17)));
+        let first = of(&frame(&[8, 0], &ipv4(17, 0x2000, &[4, 0, 0, 0x35])));
+        assert_eq!(first.flow().map(|key| key.source_port), Some(1024));
+        let six = ipv6(44, &[17, 0, 0, 8, 0, 0, 0, 9, 0xff]);
+        let later = of(&frame(&[0x86, 0xdd], &six));
+        assert_eq!(later.flow().map(|key| (key.source_port, key.protocol)), Some((0, 17)));
+    }
+
+    #[test]
+    fn icmp_has_type_and_code_in_place_of_ports() {
+        let found = of(&frame(&[8, 0], &ipv4(1, 0, &[3, 4, 0, 0])));
+        let key = found.flow().unwrap();
+        assert_eq!((key.source_port, key.destination_port), (3, 4));
+    }
+
+    #[test]
+    fn what_is_not_ip_is_no_flow() {
+        for (tags, offset, ethertype) in [
+            (&[0x08, 0x06][..], 14, ethertype::ARP),
+            (&[0x00, 0x26, 0x42, 0x42, 0x03][..], 14, 0x26),
+            (&[0x81, 0, 0, 1, 0x08, 0x06], 18, ethertype::ARP),
+            (&[0x88, 0x63, 0x11, 0x09], 14, ethertype::PPPOE_DISCOVERY),
+            (&[0x88, 0x64, 0x11, 0, 0, 1, 0, 4, 0xc0, 0x21], 14, ethertype::PPPOE_SESSION),
+        ] {
+            let found = of(&frame(tags, &[0; 50]));
+            assert_eq!(found.class, Class::NonFlow, "{tags:02x?}");
+            assert_eq!((found.network_offset, found.ethertype), (offset, ethertype));
+        }
+    }
+
+    #[test]
+    fn what_contradicts_itself_is_invalid() {
+        let mut short_header = udp();
+        short_header[0] = 0x44;
+        let mut short_total = udp();
+        short_total[3] = 19;
+        let mut wrong_version = udp();
+        wrong_version[0] = 0x65;
+        let mut no_room_for_ports = udp();
+        no_room_for_ports[3] = 22;
+        for packet in [short_header, short_total, wrong_version, no_room_for_ports] {
+            assert_eq!(of(&frame(&[8, 0], &packet)).class, Class::Invalid, "{packet:02x?}");
+        }
+        let endless_tags = [0x81, 0, 0, 1].repeat(40);
+        assert_eq!(of(&frame(&endless_tags, &udp())).class, Class::Invalid);
+        let endless_extensions = ipv6(60, &[60, 0, 0, 0, 0, 0, 0, 0].repeat(40));
+        assert_eq!(of(&frame(&[0x86, 0xdd], &endless_extensions)).class, Class::Invalid);
+    }
+
+    #[test]
+    fn padding_behind_the_ip_packet_is_not_taken_for_ports() {
+        let mut packet = ipv4(17, 0, &[]);
+        packet.extend([0; 26]);
+        assert_eq!(of(&frame(&[8, 0], &packet)).class, Class::Invalid);
+    }
+
+    #[test]
+    fn other_link_types_lead_to_the_same_flow() {
+        let packet = udp();
+        let flow = of(&frame(&[8, 0], &packet)).class;
+        let sll = [0, 0, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0, 8, 0];
+        let sll2 = [8, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0];
+        for (link, header) in [
+            (LinkType::RAW, &[][..]),
+            (LinkType::IPV4, &[]),
+            (LinkType::NULL, &[2, 0, 0, 0]),
+            (LinkType::LOOP, &[0, 0, 0, 2]),
+            (LinkType::LINUX_SLL, &sll),
+            (LinkType::LINUX_SLL2, &sll2),
+            (LinkType::C_HDLC, &[0x0f, 0, 8, 0]),
+            (LinkType::PPP_SERIAL, &[0xff, 3, 0, 0x21]),
+            (LinkType::PPP, &[0, 0x21]),
+            (LinkType::PPP, &[0x21]),
+            (LinkType::JUNIPER_ETHER, &[0x4d, 0x47, 0x43, 0x83, 0, 2, 0xff, 0xff]),
+        ] {
+            let data = [header, &packet].concat();
+            let found = dissect(link, &data);
+            assert_eq!(found.class, flow, "{link}");
+            assert_eq!(usize::from(found.network_offset), header.len(), "{link}");
+        }
+        assert_eq!(dissect(LinkType::USER0, &packet).class, Class::Invalid);
+        assert_eq!(dissect(LinkType::PPP, &[0xc0, 0x21, 1, 1]).class, Class::NonFlow);
+    }
+}

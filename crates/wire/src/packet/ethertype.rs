@@ -1,0 +1,33 @@
+//! Numbers of the Ethernet type field, from the IEEE's registry.
+
+/// IPv4, RFC 894.
+pub const IPV4: u16 = 0x0800;
+/// ARP, RFC 826.
+pub const ARP: u16 = 0x0806;
+/// Customer VLAN tag, IEEE 802.1Q.
+pub const VLAN: u16 = 0x8100;
+/// IPv6, RFC 2464.
+pub const IPV6: u16 = 0x86dd;
+/// MPLS with a label of this side's choice, RFC 5332.
+pub const MPLS: u16 = 0x8847;
+/// MPLS with a label of the other side's choice, RFC 5332.
+pub const MPLS_UPSTREAM: u16 = 0x8848;
+/// PPPoE discovery, RFC 2516.
+pub const PPPOE_DISCOVERY: u16 = 0x8863;
+/// PPPoE session, RFC 2516.
+pub const PPPOE_SESSION: u16 = 0x8864;
+/// Service VLAN tag, IEEE 802.1ad.
+pub const SERVICE_VLAN: u16 = 0x88a8;
+/// Outer VLAN tag as written before IEEE 802.1ad.
+pub const STACKED_VLAN: u16 = 0x9100;
+
+/// The least value that is a type; below it there are lengths up to [`LENGTH_MAX`].
+pub const TYPE_MIN: u16 = 0x0600;
+/// The greatest value that is the length of an IEEE 802.3 frame.
+pub const LENGTH_MAX: u16 = 1500;
+
+/// Whether a VLAN tag follows.
+#[inline]
+pub const fn is_vlan(ethertype: u16) -> bool {
+    matches!(ethertype, VLAN | SERVICE_VLAN | STACKED_VLAN)
+}

@@ -1,0 +1,4 @@
+//! Views of packets.
+
+pub mod ethertype;
+pub mod protocol;
