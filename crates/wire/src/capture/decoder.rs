@@ -126,8 +126,8 @@ impl Decoder {
     /// Decodes what `input` begins with; `input` begins at the first byte that no earlier step
     /// consumed. `end_of_input` says that the file has no bytes behind `input`.
     ///
-    /// With `end_of_input` the answer is never [`Step::NeedMore`]. An answer does not depend
-    /// on how the file is cut into inputs. After an error the decoder stays where it is.
+    /// With `end_of_input` the answer is never [`Step::NeedMore`]. Records and errors do not
+    /// depend on how the file is cut into inputs. After an error the decoder stays where it is.
     ///
     /// # Errors
     /// [`CaptureError`], with the packet's number and the offset in the file.
@@ -149,7 +149,8 @@ impl Decoder {
         self.step_slowly(input, end_of_input)
     }
 
-    /// Bytes consumed so far: the offset in the file of the next input.
+    /// Bytes consumed so far: the offset in the file of the next input. Blocks that are skipped
+    /// are consumed as they come, so it may be inside one.
     pub const fn position(&self) -> u64 {
         self.position
     }
