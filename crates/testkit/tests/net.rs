@@ -171,17 +171,18 @@ fn tshark_tells_fields_of_what_was_written() {
     assert!(tshark::count(&path, "no such filter").is_err());
 }
 
-/// Runs [`child_with_a_lab`] in a process of its own; returns when the lab is there.
-fn process_with_a_lab() -> (Child, String) {
+/// Runs [`child_with_a_lab`] in a process of its own; returns when the lab is there, with the
+/// name of its first namespace and the rest of the output, to be kept until the process ends.
+fn process_with_a_lab() -> (Child, String, impl Sized) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "child_with_a_lab", "--ignored", "--nocapture"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let name = lines.into_iter().find_map(|line| line.split_once("lab: ").map(|it| it.1.into()));
-    (child, name.unwrap())
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let name = lines.find_map(|line| line.split_once("lab: ").map(|it| it.1.to_owned()));
+    (child, name.unwrap(), lines)
 }
 
 #[test]
@@ -197,7 +198,7 @@ fn a_signal_removes_the_lab_and_still_ends_the_process() {
     if !can_run() {
         return;
     }
-    let (mut child, name) = process_with_a_lab();
+    let (mut child, name, _output) = process_with_a_lab();
     assert!(namespaces().contains(&name));
     assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
     assert_eq!(child.wait().unwrap().to_string(), "signal: 15 (SIGTERM)");
@@ -209,11 +210,11 @@ fn what_a_killed_process_left_is_swept_by_the_next() {
     if !can_run() {
         return;
     }
-    let (mut killed, name) = process_with_a_lab();
+    let (mut killed, name, _output) = process_with_a_lab();
     killed.kill().unwrap();
     killed.wait().unwrap();
-    let (mut next, _) = process_with_a_lab();
+    let (mut next, _, _output) = process_with_a_lab();
     assert!(!namespaces().contains(&name));
     drop(next.stdin.take());
-    next.wait().unwrap();
+    assert!(next.wait().unwrap().success());
 }
