@@ -247,7 +247,8 @@ impl Pass<'_> {
         let mut key = FlowKey::ipv4(source, destination, protocol);
         let later_fragment = u16::from_be_bytes([fragment_high, fragment_low]) & 0x1fff != 0;
         if !later_fragment {
-            (key.source_port, key.destination_port) = ports(protocol, transport)?;
+            let (source, destination) = ports(protocol, transport)?;
+            key = key.with_ports(source, destination);
         }
         self.found(key, at, ethertype::IPV4, at + header_length)
     }
@@ -275,7 +276,8 @@ impl Pass<'_> {
         let mut key = FlowKey::ipv6(*source, *rest.first_chunk()?, extensions.protocol);
         if !extensions.later_fragment {
             let transport = packet.get(extensions.end..)?;
-            (key.source_port, key.destination_port) = ports(extensions.protocol, transport)?;
+            let (source, destination) = ports(extensions.protocol, transport)?;
+            key = key.with_ports(source, destination);
         }
         self.found(key, at, ethertype::IPV6, at + extensions.end)
     }
@@ -283,18 +285,17 @@ impl Pass<'_> {
     #[inline]
     fn found(
         &self,
-        mut key: FlowKey,
+        key: FlowKey,
         at: usize,
         ethertype: u16,
         transport: usize,
     ) -> Option<Dissection> {
-        key.vlan = self.vlan;
         Some(Dissection {
             network_offset: u16::try_from(at).ok()?,
             ethertype,
             transport_offset: u16::try_from(transport).ok()?,
-            protocol: key.protocol,
-            class: Class::Flow(key),
+            protocol: key.protocol(),
+            class: Class::Flow(key.with_vlan(self.vlan)),
         })
     }
 }
@@ -431,7 +432,7 @@ mod tests {
     fn assert_is_udp(data: &[u8], network_offset: u16, vlan: u16) {
         let found = of(data);
         let key = *found.flow().unwrap_or_else(|| panic!("{found:?} of {data:02x?}"));
-        assert_eq!((key.source_port, key.destination_port, key.vlan), (1024, 53, vlan));
+        assert_eq!((key.source_port(), key.destination_port(), key.vlan()), (1024, 53, vlan));
         assert_eq!(found.network_offset, network_offset);
         assert_eq!(found.transport_offset, network_offset + 20);
         assert_eq!((found.ethertype, found.protocol), (ethertype::IPV4, protocol::UDP));
@@ -475,7 +476,7 @@ mod tests {
         .concat();
         let found = of(&frame(&[0x86, 0xdd], &ipv6(protocol::HOP_BY_HOP, &chain)));
         let key = found.flow().copied().unwrap();
-        assert_eq!((key.source_port, key.destination_port, key.protocol), (1024, 53, 17));
+        assert_eq!((key.source_port(), key.destination_port(), key.protocol()), (1024, 53, 17));
         assert_eq!(usize::from(found.transport_offset), 14 + 40 + chain.len() - udp.len());
         assert_eq!(key.source(), "fd00::1".parse::<IpAddr>().unwrap());
         assert_eq!(key.destination(), "fd00::2".parse::<IpAddr>().unwrap());
@@ -484,19 +485,19 @@ mod tests {
     #[test]
     fn later_fragments_have_no_ports() {
         let later = of(&frame(&[8, 0], &ipv4(17, 0x2001, &[1, 2, 3])));
-        assert_eq!(later.flow().map(|key| (key.source_port, key.protocol)), Some((0, 17)));
+        assert_eq!(later.flow().map(|key| (key.source_port(), key.protocol())), Some((0, 17)));
         let first = of(&frame(&[8, 0], &ipv4(17, 0x2000, &[4, 0, 0, 0x35])));
-        assert_eq!(first.flow().map(|key| key.source_port), Some(1024));
+        assert_eq!(first.flow().map(FlowKey::source_port), Some(1024));
         let six = ipv6(44, &[17, 0, 0, 8, 0, 0, 0, 9, 0xff]);
         let later = of(&frame(&[0x86, 0xdd], &six));
-        assert_eq!(later.flow().map(|key| (key.source_port, key.protocol)), Some((0, 17)));
+        assert_eq!(later.flow().map(|key| (key.source_port(), key.protocol())), Some((0, 17)));
     }
 
     #[test]
     fn icmp_has_type_and_code_in_place_of_ports() {
         let found = of(&frame(&[8, 0], &ipv4(1, 0, &[3, 4, 0, 0])));
         let key = found.flow().unwrap();
-        assert_eq!((key.source_port, key.destination_port), (3, 4));
+        assert_eq!((key.source_port(), key.destination_port()), (3, 4));
     }
 
     #[test]

@@ -7,38 +7,35 @@ use crate::packet::protocol;
 
 /// The key of a unidirectional flow: addresses, ports, protocol and VLAN.
 ///
-/// tcpreplay does not count the VLAN: a caller that wants its counts sets [`Self::vlan`] to 0.
-/// It also gives ports to TCP and UDP alone, where here SCTP, DCCP and UDP-Lite have theirs.
+/// tcpreplay does not count the VLAN: a caller that wants its counts uses
+/// [`Self::without_vlan`]. It also gives ports to TCP and UDP alone, where here SCTP, DCCP and
+/// UDP-Lite have theirs.
+///
+/// The order is that of the addresses, then the ports.
+// Whole words, since a key that is put together byte by byte cannot be loaded word by word until
+// its stores have left the processor's store buffer, and that costs more than the hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FlowKey {
-    source: [u8; 16],
-    destination: [u8; 16],
-    /// The source port; the type for ICMP; 0 for protocols without ports and for fragments but
-    /// the first.
-    pub source_port: u16,
-    /// The destination port; the code for ICMP; 0 for protocols without ports and for fragments
-    /// but the first.
-    pub destination_port: u16,
-    /// The outermost VLAN identifier; 0 where there is no tag, or a priority tag alone.
-    pub vlan: u16,
-    /// The protocol behind the IP headers and their extensions.
-    pub protocol: u8,
-    /// 4 or 6.
-    version: u8,
+    /// Big-endian; an IPv4 address is in the upper half of the first word.
+    source: [u64; 2],
+    destination: [u64; 2],
+    /// From the highest bits: ports (16 each), VLAN (16), protocol (8), IP version (8).
+    rest: u64,
 }
+
+const SOURCE_PORT_SHIFT: u32 = 48;
+const DESTINATION_PORT_SHIFT: u32 = 32;
+const VLAN_SHIFT: u32 = 16;
+const PROTOCOL_SHIFT: u32 = 8;
 
 impl FlowKey {
     /// A flow over IPv4, without ports and VLAN.
     #[inline]
     pub const fn ipv4(source: [u8; 4], destination: [u8; 4], protocol: u8) -> Self {
         Self {
-            source: wide(source),
-            destination: wide(destination),
-            source_port: 0,
-            destination_port: 0,
-            vlan: 0,
-            protocol,
-            version: 4,
+            source: [(u32::from_be_bytes(source) as u64) << 32, 0],
+            destination: [(u32::from_be_bytes(destination) as u64) << 32, 0],
+            rest: (protocol as u64) << PROTOCOL_SHIFT | 4,
         }
     }
 
@@ -46,36 +43,77 @@ impl FlowKey {
     #[inline]
     pub const fn ipv6(source: [u8; 16], destination: [u8; 16], protocol: u8) -> Self {
         Self {
-            source,
-            destination,
-            source_port: 0,
-            destination_port: 0,
-            vlan: 0,
-            protocol,
-            version: 6,
+            source: words(source),
+            destination: words(destination),
+            rest: (protocol as u64) << PROTOCOL_SHIFT | 6,
         }
     }
 
+    /// The same flow with these ports, or with the type and code of ICMP in their place.
+    #[inline]
+    #[must_use]
+    pub const fn with_ports(mut self, source: u16, destination: u16) -> Self {
+        self.rest = self.rest & (u64::MAX >> 32)
+            | (source as u64) << SOURCE_PORT_SHIFT
+            | (destination as u64) << DESTINATION_PORT_SHIFT;
+        self
+    }
+
+    /// The same flow on the VLAN `vlan`; 0 for none.
+    #[inline]
+    #[must_use]
+    pub const fn with_vlan(mut self, vlan: u16) -> Self {
+        self.rest = self.rest & !(0xffff << VLAN_SHIFT) | (vlan as u64) << VLAN_SHIFT;
+        self
+    }
+
+    /// The same flow on no VLAN.
+    #[inline]
+    #[must_use]
+    pub const fn without_vlan(self) -> Self {
+        self.with_vlan(0)
+    }
+
+    /// The source port; the type for ICMP; 0 for protocols without ports and for fragments but
+    /// the first.
+    #[inline]
+    pub const fn source_port(&self) -> u16 {
+        (self.rest >> SOURCE_PORT_SHIFT) as u16
+    }
+
+    /// The destination port; the code for ICMP; 0 for protocols without ports and for fragments
+    /// but the first.
+    #[inline]
+    pub const fn destination_port(&self) -> u16 {
+        (self.rest >> DESTINATION_PORT_SHIFT) as u16
+    }
+
+    /// The outermost VLAN identifier; 0 where there is no tag, or a priority tag alone.
+    #[inline]
+    pub const fn vlan(&self) -> u16 {
+        (self.rest >> VLAN_SHIFT) as u16
+    }
+
+    /// The protocol behind the IP headers and their extensions.
+    #[inline]
+    pub const fn protocol(&self) -> u8 {
+        (self.rest >> PROTOCOL_SHIFT) as u8
+    }
+
     /// The version of IP: 4 or 6.
+    #[inline]
     pub const fn version(&self) -> u8 {
-        self.version
+        self.rest as u8
     }
 
     /// The sender's address.
     pub const fn source(&self) -> IpAddr {
-        address(self.source, self.version)
+        address(self.source, self.version())
     }
 
     /// The receiver's address.
     pub const fn destination(&self) -> IpAddr {
-        address(self.destination, self.version)
-    }
-
-    /// The same flow on no VLAN.
-    #[must_use]
-    pub const fn without_vlan(mut self) -> Self {
-        self.vlan = 0;
-        self
+        address(self.destination, self.version())
     }
 
     /// The key of the answers. ICMP keeps type and code in place of ports; a request becomes
@@ -83,20 +121,13 @@ impl FlowKey {
     #[inline]
     #[must_use]
     pub const fn reversed(self) -> Self {
-        let (source_port, destination_port) = match self.protocol {
-            protocol::ICMP | protocol::ICMPV6 => {
-                (answering_type(self.protocol, self.source_port), self.destination_port)
+        let (source, destination) = (self.source_port(), self.destination_port());
+        let swapped = Self { source: self.destination, destination: self.source, rest: self.rest };
+        match self.protocol() {
+            protocol @ (protocol::ICMP | protocol::ICMPV6) => {
+                swapped.with_ports(answering_type(protocol, source), destination)
             }
-            _ => (self.destination_port, self.source_port),
-        };
-        Self {
-            source: self.destination,
-            destination: self.source,
-            source_port,
-            destination_port,
-            vlan: self.vlan,
-            protocol: self.protocol,
-            version: self.version,
+            _ => swapped.with_ports(destination, source),
         }
     }
 
@@ -105,7 +136,7 @@ impl FlowKey {
     #[must_use]
     pub fn conversation(self) -> Self {
         let reversed = self.reversed();
-        if (self.source, self.source_port) <= (reversed.source, reversed.source_port) {
+        if (self.source, self.source_port()) <= (reversed.source, reversed.source_port()) {
             self
         } else {
             reversed
@@ -120,7 +151,7 @@ impl FlowKey {
         // The constants are fractional digits of pi: odd-looking numbers with nothing up the
         // sleeve. Each word is changed by one before it is multiplied, so that zeros, of which
         // IPv4 has many, do not wipe out their partner.
-        let [a, b, c, d, e] = self.words();
+        let ([a, b], [c, d], e) = (self.source, self.destination, self.rest);
         let source = folded_product(a ^ 0x243f_6a88_85a3_08d3 ^ seed, b ^ 0x1319_8a2e_0370_7344);
         let destination =
             folded_product(c ^ 0xa409_3822_299f_31d0, d ^ 0x082e_fa98_ec4e_6c89 ^ seed);
@@ -135,43 +166,29 @@ impl FlowKey {
     pub fn symmetric_hash64(&self, seed: u64) -> u64 {
         self.conversation().hash64(seed)
     }
-
-    /// All fields in five words.
-    #[inline]
-    const fn words(&self) -> [u64; 5] {
-        let ports = (self.source_port as u64) << 48 | (self.destination_port as u64) << 32;
-        let rest = (self.vlan as u64) << 16 | (self.protocol as u64) << 8 | self.version as u64;
-        let [source_high, source_low] = halves(self.source);
-        let [destination_high, destination_low] = halves(self.destination);
-        [source_high, source_low, destination_high, destination_low, ports | rest]
-    }
 }
 
 impl Hash for FlowKey {
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
-        for word in self.words() {
+        for word in [self.source, self.destination].into_iter().flatten() {
             state.write_u64(word);
         }
+        state.write_u64(self.rest);
     }
 }
 
 #[inline]
-const fn wide([a, b, c, d]: [u8; 4]) -> [u8; 16] {
-    [a, b, c, d, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+const fn words(address: [u8; 16]) -> [u64; 2] {
+    let number = u128::from_be_bytes(address);
+    [(number >> 64) as u64, number as u64]
 }
 
-const fn address(bytes: [u8; 16], version: u8) -> IpAddr {
-    match (version, bytes) {
-        (4, [a, b, c, d, ..]) => IpAddr::V4(Ipv4Addr::new(a, b, c, d)),
-        _ => IpAddr::V6(Ipv6Addr::from_bits(u128::from_be_bytes(bytes))),
+const fn address([high, low]: [u64; 2], version: u8) -> IpAddr {
+    match version {
+        4 => IpAddr::V4(Ipv4Addr::from_bits((high >> 32) as u32)),
+        _ => IpAddr::V6(Ipv6Addr::from_bits((high as u128) << 64 | low as u128)),
     }
-}
-
-#[inline]
-const fn halves(bytes: [u8; 16]) -> [u64; 2] {
-    let number = u128::from_le_bytes(bytes);
-    [number as u64, (number >> 64) as u64]
 }
 
 /// Both halves of the product, one upon the other: every bit of the operands reaches every bit
@@ -203,7 +220,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn ping(source: [u8; 4], destination: [u8; 4], kind: u16) -> FlowKey {
-        FlowKey { source_port: kind, ..FlowKey::ipv4(source, destination, protocol::ICMP) }
+        FlowKey::ipv4(source, destination, protocol::ICMP).with_ports(kind, 0)
     }
 
     #[test]
@@ -218,7 +235,8 @@ mod tests {
     #[test]
     fn an_ipv4_address_is_not_the_ipv6_address_with_the_same_bytes() {
         let four = FlowKey::ipv4([1, 2, 3, 4], [5, 6, 7, 8], protocol::TCP);
-        let six = FlowKey::ipv6(four.source, four.destination, protocol::TCP);
+        let wide = |[a, b, c, d]: [u8; 4]| [a, b, c, d, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let six = FlowKey::ipv6(wide([1, 2, 3, 4]), wide([5, 6, 7, 8]), protocol::TCP);
         assert_ne!(four, six);
         assert_ne!(four.hash64(0), six.hash64(0));
         assert_eq!(four.source(), IpAddr::V4(Ipv4Addr::new(1, 2, 3, 4)));
@@ -234,8 +252,8 @@ mod tests {
             for host in 0..256_u16 {
                 for port in 0..64 {
                     let [high, low] = host.to_be_bytes();
-                    let mut key = FlowKey::ipv4([10, 0, high, low], [10, 0, 0, 1], protocol::UDP);
-                    key.source_port = 1_024 + port;
+                    let key = FlowKey::ipv4([10, 0, high, low], [10, 0, 0, 1], protocol::UDP)
+                        .with_ports(1_024 + port, 53);
                     buckets[(key.hash64(0) >> shift) as usize & 0xff] += 1;
                 }
             }
@@ -263,8 +281,22 @@ mod tests {
             } else {
                 FlowKey::ipv6(source, destination, protocol)
             };
-            FlowKey { source_port: ports.0 % 140, destination_port: ports.1, vlan, ..key }
+            key.with_ports(ports.0 % 140, ports.1).with_vlan(vlan)
         }
+    }
+
+    #[test]
+    fn every_part_of_a_key_is_what_was_put_in() {
+        let key = FlowKey::ipv4([1, 2, 3, 4], [5, 6, 7, 8], 17).with_ports(9, 10).with_vlan(11);
+        let six = FlowKey::ipv6([1; 16], [2; 16], 6).with_vlan(7).with_ports(1, 2).without_vlan();
+        for (key, ports, vlan, protocol, version) in
+            [(key, (9, 10), 11, 17, 4), (six, (1, 2), 0, 6, 6)]
+        {
+            assert_eq!((key.source_port(), key.destination_port()), ports);
+            assert_eq!((key.vlan(), key.protocol(), key.version()), (vlan, protocol, version));
+        }
+        assert_eq!(six.destination(), IpAddr::from([2; 16]));
+        assert!(key < FlowKey::ipv4([1, 2, 4, 0], [0; 4], 0), "the order of addresses");
     }
 
     proptest! {
@@ -282,7 +314,7 @@ mod tests {
         #[test]
         fn one_changed_bit_changes_the_hash(key in any_key(), seed: u64, bit in 0..128_usize) {
             let mut other = key;
-            other.source[bit / 8] ^= 1 << (bit % 8);
+            other.source[bit / 64] ^= 1 << (bit % 64);
             let changed = (key.hash64(seed) ^ other.hash64(seed)).count_ones();
             prop_assert!((8..=56).contains(&changed), "{} bits changed", changed);
             prop_assert_ne!(key.hash64(seed), key.hash64(seed ^ 1));

@@ -135,8 +135,8 @@ fn flows_are_those_that_tshark_tells() {
                 Class::Flow(key) => {
                     flows.insert(key);
                     let (source, destination) = (key.source(), key.destination());
-                    let (from, to) = (key.source_port, key.destination_port);
-                    format!("{source} {destination} {} {from} {to} {}", key.protocol, key.vlan)
+                    let (from, to) = (key.source_port(), key.destination_port());
+                    format!("{source} {destination} {} {from} {to} {}", key.protocol(), key.vlan())
                 }
                 _ => String::new(),
             };
@@ -164,7 +164,7 @@ fn counts_of_the_mixed_capture_are_those_of_tcpreplay() {
             Class::Flow(key) => {
                 flows.insert(key.without_vlan());
                 flow_packets += 1;
-                assert_ne!(key.protocol, protocol::HOP_BY_HOP);
+                assert_ne!(key.protocol(), protocol::HOP_BY_HOP);
             }
             _ => others += 1,
         }

@@ -38,6 +38,7 @@ impl<'a> Records<'a> {
 impl<'a> Iterator for Records<'a> {
     type Item = Result<(RecordHeader, &'a [u8]), CaptureError>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         while !self.failed {
             match self.decoder.step(self.rest, true) {
