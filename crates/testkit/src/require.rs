@@ -14,11 +14,16 @@ pub const SKIPPED_LOG: &str = "WIRESTORM_SKIPPED_LOG";
 /// Whether this process is root, which network namespaces and raw sockets need.
 #[must_use = "a test without root has to return"]
 pub fn require_root() -> bool {
-    let root = rustix::process::geteuid().is_root();
+    let root = is_root();
     if !root {
         skip("needs root, for network namespaces and raw sockets; run with sudo");
     }
     root
+}
+
+/// [`require_root`] without the word.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
 }
 
 /// Whether `tool` can be run, found by PATH or in the system's directories.

@@ -1,0 +1,205 @@
+//! Everything that has to pass, in the order in which a failure is found soonest.
+
+use std::fmt::Write;
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use wirestorm_testkit::Scratch;
+use wirestorm_testkit::require::{SKIPPED_LOG, is_root};
+
+use crate::setup::Purpose;
+use crate::workspace::{cargo, cargo_of};
+use crate::{Fallible, directions, setup, table, workspace};
+
+/// How long each fuzz target runs; a longer run is for a machine of its own.
+const FUZZ_SECONDS: u32 = 20;
+/// The most that is repeated of the reasons why tests skipped themselves.
+const SKIPPED_LINES_MAX: usize = 40;
+
+/// A step that did not fail.
+enum Pass {
+    Done,
+    Skipped(String),
+}
+
+struct Step {
+    name: &'static str,
+    run: fn() -> Fallible<Pass>,
+}
+
+const STEPS: [Step; 7] = [
+    Step { name: "packages", run: packages },
+    Step { name: "directions", run: check_directions },
+    Step { name: "fmt", run: fmt },
+    Step { name: "clippy", run: clippy },
+    Step { name: "doc", run: doc },
+    Step { name: "test", run: test },
+    Step { name: "fuzz", run: fuzz },
+];
+
+/// The chore.
+pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
+    let (mut only, mut keep_going) = (Vec::new(), false);
+    while let Some(argument) = arguments.next()? {
+        match argument {
+            lexopt::Arg::Long("list") => {
+                STEPS.iter().for_each(|step| println!("{}", step.name));
+                return Ok(ExitCode::SUCCESS);
+            }
+            lexopt::Arg::Long("only") => {
+                let name = arguments.value()?.to_string_lossy().into_owned();
+                if !STEPS.iter().any(|step| step.name == name) {
+                    return Err(format!("there is no step {name:?}; --list names them").into());
+                }
+                only.push(name);
+            }
+            lexopt::Arg::Long("keep-going") => keep_going = true,
+            lexopt::Arg::Long("help") => return Ok(crate::help()),
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    let wanted = |step: &&Step| only.is_empty() || only.iter().any(|name| name == step.name);
+    Ok(run_steps(STEPS.iter().filter(wanted), keep_going))
+}
+
+fn run_steps<'a>(steps: impl Iterator<Item = &'a Step>, keep_going: bool) -> ExitCode {
+    let mut rows = Vec::new();
+    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+    for step in steps {
+        if failed > 0 && !keep_going {
+            skipped += 1;
+            rows.push(vec![step.name.into(), "not run".into()]);
+            continue;
+        }
+        println!("== {}", step.name);
+        let started = Instant::now();
+        let outcome = (step.run)();
+        let (word, note) = match outcome {
+            Ok(Pass::Done) => {
+                passed += 1;
+                ("passed", String::new())
+            }
+            Ok(Pass::Skipped(reason)) => {
+                skipped += 1;
+                println!("skipped: {reason}");
+                ("skipped", reason)
+            }
+            Err(error) => {
+                failed += 1;
+                println!("{}: {error}", step.name);
+                ("FAILED", String::new())
+            }
+        };
+        rows.push(vec![step.name.into(), word.into(), seconds(started.elapsed()), note]);
+    }
+    println!();
+    table::print(&["step", "result", "time", ""], &rows);
+    println!("\n{passed} passed, {failed} failed, {skipped} skipped");
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn seconds(span: Duration) -> String {
+    format!("{:.1} s", span.as_secs_f64())
+}
+
+fn packages() -> Fallible<Pass> {
+    setup::ensure(&[Purpose::Build, Purpose::Lab, Purpose::Test])?;
+    Ok(Pass::Done)
+}
+
+fn check_directions() -> Fallible<Pass> {
+    let wrong = directions::check()?;
+    if wrong.is_empty() { Ok(Pass::Done) } else { Err(wrong.join("\n").into()) }
+}
+
+fn fmt() -> Fallible<Pass> {
+    done(cargo().args(["fmt", "--all", "--check"]))
+}
+
+fn clippy() -> Fallible<Pass> {
+    let arguments = ["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    done(cargo().args(arguments))
+}
+
+fn doc() -> Fallible<Pass> {
+    let mut command = cargo();
+    command.args(["doc", "--quiet", "--workspace", "--no-deps", "--document-private-items"]);
+    done(command.env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+fn test() -> Fallible<Pass> {
+    if !is_root() {
+        println!("not root: tests that need network namespaces will skip themselves");
+    }
+    let scratch = Scratch::new()?;
+    let log = scratch.file("skipped");
+    let mut command = cargo();
+    command.args(["test", "--workspace", "--no-fail-fast"]).env(SKIPPED_LOG, &log);
+    let outcome = done(&mut command);
+    // No file: nothing was skipped.
+    let skipped = std::fs::read_to_string(&log).unwrap_or_default();
+    if !skipped.is_empty() {
+        let count = skipped.lines().count();
+        let mut text = format!("\n{count} tests skipped themselves:\n");
+        for line in skipped.lines().take(SKIPPED_LINES_MAX) {
+            writeln!(text, "  {line}")?;
+        }
+        print!("{text}");
+    }
+    outcome
+}
+
+/// Every fuzz target for a short time, from its corpus.
+fn fuzz() -> Fallible<Pass> {
+    let skipped = |reason: &str| Ok(Pass::Skipped(reason.to_owned()));
+    if !workspace::root().join("fuzz/Cargo.toml").exists() {
+        return skipped("there are no fuzz targets (fuzz/Cargo.toml)");
+    }
+    let succeeds = |command: &mut Command| command.output().is_ok_and(|it| it.status.success());
+    if !succeeds(cargo_of("nightly").arg("--version")) {
+        return skipped("needs a nightly toolchain: rustup toolchain install nightly");
+    }
+    if !succeeds(cargo_of("nightly").args(["fuzz", "--version"])) {
+        return skipped("needs cargo-fuzz: cargo install cargo-fuzz");
+    }
+    let list = cargo_of("nightly").args(["fuzz", "list"]).output()?;
+    let mut targets = 0;
+    for target in String::from_utf8_lossy(&list.stdout).lines() {
+        let time = format!("-max_total_time={FUZZ_SECONDS}");
+        done(cargo_of("nightly").args(["fuzz", "run", target, "--", &time]))?;
+        targets += 1;
+    }
+    if targets == 0 { skipped("cargo fuzz lists no target") } else { Ok(Pass::Done) }
+}
+
+fn done(command: &mut Command) -> Fallible<Pass> {
+    let status = command.status()?;
+    if status.success() { Ok(Pass::Done) } else { Err(format!("{status}; see above").into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fails() -> Fallible<Pass> {
+        Err("on purpose".into())
+    }
+
+    fn counts_itself() -> Fallible<Pass> {
+        RUNS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Ok(Pass::Done)
+    }
+
+    static RUNS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+
+    #[test]
+    fn the_first_failure_ends_the_run_unless_told_to_keep_going() {
+        let runs = || RUNS.load(std::sync::atomic::Ordering::Relaxed);
+        let steps = [Step { name: "a", run: fails }, Step { name: "b", run: counts_itself }];
+        assert_eq!(run_steps(steps.iter(), false), ExitCode::FAILURE);
+        assert_eq!(runs(), 0);
+        assert_eq!(run_steps(steps.iter(), true), ExitCode::FAILURE);
+        assert_eq!(runs(), 1);
+        assert_eq!(run_steps(steps[1..].iter(), false), ExitCode::SUCCESS);
+    }
+}

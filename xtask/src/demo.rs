@@ -1,0 +1,79 @@
+//! A replay from one network namespace to another, as fast as it goes and at a set rate.
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use lexopt::ValueExt;
+use wirestorm_testkit::Scratch;
+use wirestorm_testkit::net::{Lab, LabOptions, run_foreground};
+use wirestorm_testkit::pcap::Resolution;
+use wirestorm_testkit::sample::{Traffic, TrafficOptions, write_file};
+
+use crate::setup::Purpose;
+use crate::{Fallible, setup, workspace};
+
+/// How long each of the two runs lasts.
+const SECONDS: &str = "5";
+
+/// The exit status of a run that finished short of what was asked.
+const SHORT_OF_ASKED: i32 = 3;
+
+/// The chore.
+pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
+    let (mut conversations, mut pps) = (3_000_u32, 100_000_u32);
+    while let Some(argument) = arguments.next()? {
+        match argument {
+            lexopt::Arg::Long("flows") => conversations = arguments.value()?.parse()?,
+            lexopt::Arg::Long("pps") => pps = arguments.value()?.parse()?,
+            lexopt::Arg::Long("help") => return Ok(crate::help()),
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    if conversations == 0 {
+        return Err("demo: --flows must be greater than zero".into());
+    }
+    setup::ensure_root("the demo")?;
+    setup::ensure(&[Purpose::Build, Purpose::Lab])?;
+    let wirestorm = workspace::build_wirestorm()?;
+
+    // A receiver with GRO polls, and only then does a veth take frames from the in-kernel sender.
+    let lab = Lab::with(&LabOptions { gro: [false, true], ..LabOptions::default() })?;
+    println!("link:    {} -> {}", lab.a.port(), lab.b.port());
+    let scratch = Scratch::new()?;
+    let sample = scratch.file("sample.pcap");
+    let conversations = u64::from(conversations);
+    let options = TrafficOptions { conversations, ..TrafficOptions::default() };
+    let written = write_file(Traffic::new(options), Resolution::Nanoseconds, &sample)?;
+    println!(
+        "capture: {conversations} conversations, {} packets, {:.1} MB, {:.1} s",
+        written.packets,
+        written.bytes as f64 / 1e6,
+        written.span as f64 / 1e9
+    );
+
+    println!("\nAs fast as it goes:");
+    replay(&wirestorm, &lab, &["--topspeed"], &sample)?;
+    println!("\nAt {pps} packets a second:");
+    replay(&wirestorm, &lab, &["--pps", &pps.to_string()], &sample)?;
+
+    drop((lab, scratch));
+    println!("\nThe namespaces and the capture are removed.");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn replay(wirestorm: &Path, lab: &Lab, pace: &[&str], capture: &Path) -> Fallible<()> {
+    let mut command = Command::new(wirestorm);
+    command.arg("replay").args(pace).args(["--loop", "0", "--duration", SECONDS]);
+    command.args(["-K", "-i", &lab.a.port(), "--rx", &lab.b.port()]).arg(capture);
+    let arguments: Vec<_> = command.get_args().map(|argument| argument.to_string_lossy()).collect();
+    println!("$ wirestorm {}", arguments.join(" "));
+    let status = run_foreground(&mut command)?;
+    match status.code() {
+        Some(0) => Ok(()),
+        Some(SHORT_OF_ASKED) => {
+            println!("Exit status 3: the run finished, but short of what was asked; see above.");
+            Ok(())
+        }
+        _ => Err(format!("wirestorm replay: {status}; see above").into()),
+    }
+}

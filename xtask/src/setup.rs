@@ -1,0 +1,130 @@
+//! Debian packages: which, how to see that they are there, and what for.
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use wirestorm_testkit::require::{find_tool, is_root};
+
+use crate::Fallible;
+
+/// Who needs a package.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Compiling; the root scripts install these too, before there is an xtask.
+    Build,
+    /// Namespaces and interfaces, for the demo and all below.
+    Lab,
+    /// The tests' independent witnesses.
+    Test,
+    /// The contenders and instruments of the benchmarks.
+    Bench,
+}
+
+struct Package {
+    name: &'static str,
+    /// A command, or the path of a file, that is there when the package is.
+    proof: &'static str,
+    purpose: Purpose,
+    reason: &'static str,
+}
+
+const fn package(
+    name: &'static str,
+    proof: &'static str,
+    purpose: Purpose,
+    reason: &'static str,
+) -> Package {
+    Package { name, proof, purpose, reason }
+}
+
+const PACKAGES: [Package; 14] = [
+    package("gcc", "cc", Purpose::Build, "links the programs"),
+    package("libc6-dev", "/usr/include/stdio.h", Purpose::Build, "links the programs"),
+    package("clang", "clang", Purpose::Build, "compiles the BPF programs"),
+    package("libbpf-dev", "/usr/include/bpf/bpf_helpers.h", Purpose::Build, "their headers"),
+    package("iproute2", "ip", Purpose::Lab, "makes namespaces and veth pairs"),
+    package("ethtool", "ethtool", Purpose::Lab, "sets what an interface offloads"),
+    package("iputils-ping", "ping", Purpose::Test, "makes traffic of the kernel's own"),
+    package("tcpdump", "tcpdump", Purpose::Test, "captures what arrives"),
+    package("tshark", "tshark", Purpose::Test, "dissects it, independently"),
+    package("tcpreplay", "tcpreplay", Purpose::Test, "what replay is compared with"),
+    package("nftables", "nft", Purpose::Test, "drops and duplicates frames on purpose"),
+    package("zstd", "zstd", Purpose::Test, "makes compressed captures"),
+    package("gzip", "gzip", Purpose::Test, "makes compressed captures"),
+    package("valgrind", "valgrind", Purpose::Bench, "counts instructions"),
+];
+
+impl Package {
+    fn is_installed(&self) -> bool {
+        if self.proof.starts_with('/') {
+            Path::new(self.proof).exists()
+        } else {
+            find_tool(self.proof).is_some()
+        }
+    }
+}
+
+/// The chore: everything for every purpose.
+pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
+    if let Some(argument) = arguments.next()? {
+        return Err(argument.unexpected().into());
+    }
+    ensure(&[Purpose::Build, Purpose::Lab, Purpose::Test, Purpose::Bench])?;
+    println!("setup: all {} packages are there", PACKAGES.len());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Installs what is missing for these purposes. Does nothing, and needs no root, when nothing
+/// is.
+///
+/// # Errors
+/// Where it cannot install; the error says what the user is to run.
+pub(crate) fn ensure(purposes: &[Purpose]) -> Fallible<()> {
+    let wanted = PACKAGES.iter().filter(|package| purposes.contains(&package.purpose));
+    let missing: Vec<&Package> = wanted.filter(|package| !package.is_installed()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let names = missing.iter().map(|package| package.name).collect::<Vec<_>>().join(" ");
+    if !is_root() || find_tool("apt-get").is_none() {
+        let reasons = missing.iter().map(|it| format!("\n    {}: {}", it.name, it.reason));
+        return Err(format!(
+            "Debian packages are missing:{}\ninstall them with:\n    \
+             sudo apt-get update && sudo apt-get install -y {names}",
+            reasons.collect::<String>()
+        )
+        .into());
+    }
+    eprintln!("setup: installing {names}");
+    apt_get(&["update", "-qq"])?;
+    let mut install = vec!["install", "-y", "-qq", "--no-install-recommends"];
+    install.extend(names.split(' '));
+    apt_get(&install)?;
+    match missing.iter().find(|package| !package.is_installed()) {
+        None => Ok(()),
+        Some(Package { name, proof, .. }) => {
+            Err(format!("{name} was installed, but {proof} is not there").into())
+        }
+    }
+}
+
+/// # Errors
+/// Without root, which a lab needs.
+pub(crate) fn ensure_root(what: &str) -> Fallible<()> {
+    if is_root() {
+        return Ok(());
+    }
+    Err(format!("{what} makes network namespaces, which needs root; run it with sudo -E").into())
+}
+
+fn apt_get(arguments: &[&str]) -> Fallible<()> {
+    let mut command = Command::new("apt-get");
+    command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
+    // Its progress is not the result of the chore.
+    command.stdin(std::process::Stdio::null()).stdout(std::io::stderr());
+    let status = command.status()?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(format!("apt-get {}: {status}", arguments.join(" ")).into())
+}
