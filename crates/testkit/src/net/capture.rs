@@ -52,6 +52,10 @@ impl CaptureOptions {
 pub struct Capture {
     tcpdump: Tcpdump,
     scratch: Scratch,
+    /// The namespace and the interface.
+    link: (Namespace, String),
+    /// What the interface had sent when the capture began.
+    sent_before: u64,
 }
 
 #[derive(Debug)]
@@ -106,6 +110,8 @@ impl Capture {
             // Together with a write for each frame the file is complete at any moment.
             command.args(["--immediate-mode", "-U"]);
         }
+        // As an option, not as "inbound" in the filter: libpcap applies filters by itself to
+        // the first frames, and knows nothing of directions there.
         if !options.outgoing {
             command.args(["-Q", "in"]);
         }
@@ -125,7 +131,9 @@ impl Capture {
         let tcpdump = Tcpdump { child, said };
         tcpdump
             .wait_for("tcpdump being ready", |line| line.contains("listening on").then_some(()))?;
-        Ok(Self { tcpdump, scratch })
+        let link = (namespace.clone(), interface.to_owned());
+        let sent_before = counted_sent(&link)?;
+        Ok(Self { tcpdump, scratch, link, sent_before })
     }
 
     /// Ends the capture once tcpdump has written every frame that the kernel has given it, and
@@ -136,19 +144,27 @@ impl Capture {
     ///
     /// # Errors
     /// When tcpdump has died or its file cannot be read.
-    pub fn finish(mut self, expected: u64) -> Result<Captured, NetError> {
+    pub fn finish(self, expected: u64) -> Result<Captured, NetError> {
         let deadline = Instant::now() + PATIENCE;
-        let mut counts = self.tcpdump.ask()?;
-        while counts.captured + counts.dropped < expected.max(counts.received)
-            && Instant::now() < deadline
-        {
+        loop {
+            let counts = self.tcpdump.ask()?;
+            // The kernel's count has what the interface sent in it, wanted or not; an interface
+            // that is gone sends nothing.
+            let sent = counted_sent(&self.link).unwrap_or(0).saturating_sub(self.sent_before);
+            let given = counts.received.saturating_sub(sent);
+            if counts.captured + counts.dropped >= expected.max(given) || Instant::now() > deadline
+            {
+                return self.read(counts.dropped);
+            }
             std::thread::sleep(POLL);
-            counts = self.tcpdump.ask()?;
         }
+    }
+
+    fn read(mut self, dropped: u64) -> Result<Captured, NetError> {
         self.tcpdump.signal(Signal::INT);
         self.tcpdump.child.wait()?;
         let packets = pcap::read(&capture_file(&self.scratch))?;
-        Ok(Captured { packets, dropped: counts.dropped, scratch: self.scratch })
+        Ok(Captured { packets, dropped, scratch: self.scratch })
     }
 }
 
@@ -189,6 +205,10 @@ impl Drop for Tcpdump {
         drop(self.child.kill());
         drop(self.child.wait());
     }
+}
+
+fn counted_sent((namespace, interface): &(Namespace, String)) -> Result<u64, NetError> {
+    namespace.counters(interface).map(|counters| counters.tx_packets)
 }
 
 fn capture_file(scratch: &Scratch) -> PathBuf {

@@ -295,8 +295,8 @@ impl RouterLab {
         b.namespace.ip(&[&format!("route add default via {}", router_b.ipv4())])?;
         if options.ipv6 {
             router_a.namespace.sysctl("net/ipv6/conf/all/forwarding", "1")?;
-            a.namespace.ip(&[&format!("-6 route add default via {}", router_a.ipv6())])?;
-            b.namespace.ip(&[&format!("-6 route add default via {}", router_b.ipv6())])?;
+            a.namespace.ip(&[&format!("route add default via {}", router_a.ipv6())])?;
+            b.namespace.ip(&[&format!("route add default via {}", router_b.ipv6())])?;
         }
         Ok(Self { a, router_a, router_b, b })
     }

@@ -9,7 +9,7 @@ use crate::Scratch;
 /// Without headers, so that it needs nothing but clang. 1 is `XDP_DROP` (linux/bpf.h).
 const PROGRAM: &str = r#"
 __attribute__((section("xdp"), used)) int drop_all(void *context) { return 1; }
-char license[] __attribute__((section("license"), used)) = "GPL";
+char declared[] __attribute__((section("license"), used)) = "GPL";
 "#;
 
 /// Drops what arrives at an interface for as long as the value lives.
