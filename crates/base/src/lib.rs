@@ -7,6 +7,8 @@
 
 extern crate alloc;
 
+#[cfg(feature = "contract")]
+pub mod contract;
 pub mod departure;
 pub mod histogram;
 pub mod port;

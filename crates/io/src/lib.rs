@@ -1,5 +1,6 @@
 //! Ports on real interfaces, and what it takes to open them.
 
+pub mod af_packet;
 pub mod clock;
 pub mod link;
 pub mod lock;

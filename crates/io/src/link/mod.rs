@@ -259,8 +259,11 @@ impl Link {
     pub fn frame_length_max(&self) -> usize {
         const ETHERNET_HEADER: usize = 14;
         const VLAN_TAG: usize = 4;
-        let header =
-            if self.link_layer == libc::ARPHRD_ETHER { ETHERNET_HEADER + VLAN_TAG } else { 0 };
+        let header = if matches!(self.link_layer, libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK) {
+            ETHERNET_HEADER + VLAN_TAG
+        } else {
+            0
+        };
         self.mtu as usize + header
     }
 }

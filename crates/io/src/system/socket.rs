@@ -115,6 +115,33 @@ impl Socket {
         Ok(value)
     }
 
+    /// The address that the socket is bound to.
+    pub(crate) fn name<A: Plain>(&self) -> io::Result<A> {
+        let mut address = A::zeroed();
+        let mut length = size_of::<A>() as libc::socklen_t;
+        let pointer = std::ptr::from_mut(&mut address).cast();
+        // SAFETY: `length` bytes are writable at `address`, and any bytes are a valid `A`.
+        checked(unsafe { libc::getsockname(self.fd(), pointer, &mut length) })?;
+        Ok(address)
+    }
+
+    /// The `IFF_*` flags of an interface of the socket's namespace; `None` where there is no
+    /// such interface.
+    pub(crate) fn interface_flags(&self, interface: &str) -> Option<i32> {
+        let mut request = libc::ifreq {
+            ifr_name: [0; libc::IFNAMSIZ],
+            ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_flags: 0 },
+        };
+        for (to, from) in request.ifr_name[..libc::IFNAMSIZ - 1].iter_mut().zip(interface.bytes()) {
+            *to = from as libc::c_char;
+        }
+        let command = libc::SIOCGIFFLAGS as _;
+        // SAFETY: the request is a whole `struct ifreq` with a terminated name.
+        checked(unsafe { libc::ioctl(self.fd(), command, &mut request) }).ok()?;
+        // SAFETY: this is the field that the call fills in; any bits are a valid number.
+        Some(i32::from(unsafe { request.ifr_ifru.ifru_flags }))
+    }
+
     /// Sends one datagram.
     pub(crate) fn send(&self, bytes: &[u8], flags: i32) -> io::Result<usize> {
         // SAFETY: the slice is readable for its length.

@@ -1,0 +1,547 @@
+//! What every port must do, as one suite of tests.
+//!
+//! [`port_contract!`](crate::port_contract) makes the tests for one backend. Each begins with
+//! two ports that are joined anew ([`Connected`]), by whatever the backend is joined with: a
+//! pair of rings, a veth pair, a file. Nothing else may be on that wire.
+//!
+//! The checks wait for what must come by looking again and again, at most [`PATIENCE`] long by
+//! the ports' own clock; a clock that stands still is noticed after [`LOOKS_MAX`] looks.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::any::Any;
+
+use crate::port::{FrameId, Receive, Received, StampPoint, Transmit};
+use crate::time::{Duration, Instant};
+
+/// How long a check waits for something at most.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+/// How often it looks at most.
+pub const LOOKS_MAX: u64 = 1 << 34;
+
+/// A transmitting and a receiving port, joined by a wire.
+pub struct Connected<T, R> {
+    /// Where frames go in.
+    pub transmit: T,
+    /// Where they come out.
+    pub receive: R,
+    /// The clock of both.
+    pub now: fn() -> Instant,
+    /// Frames that may be under way, sent and not received yet, without any being lost.
+    pub window: usize,
+    /// Whatever the wire needs to stay alive; dropped last.
+    pub wire: Box<dyn Any>,
+}
+
+/// Makes a module `$name` of tests that hold a backend to the contract.
+///
+/// `$connect` is a path to a function that returns `Option<Connected<T, R>>`: `None` where the
+/// backend cannot be tested here, after it has said why.
+///
+/// ```text
+/// wirestorm_base::port_contract!(memory, connect);
+/// ```
+#[macro_export]
+macro_rules! port_contract {
+    ($name:ident, $connect:path) => {
+        mod $name {
+            // The path was written for the place where the macro is called.
+            #[allow(unused_imports)]
+            use super::*;
+
+            $crate::port_contract!(@test $connect;
+                frames_of_every_length_arrive_whole
+                every_buffer_can_be_taken_and_no_more
+                many_more_frames_than_buffers_arrive_in_order
+                released_buffers_come_back
+                frames_may_be_sent_in_another_order_than_taken
+                every_frame_is_in_exactly_one_counter
+                an_abort_ends_what_is_queued
+                departure_times_are_kept
+                the_room_is_respected
+                frames_in_use_are_not_overwritten
+                arrival_times_lie_between_sending_and_receiving
+            );
+
+            #[test]
+            #[should_panic]
+            fn sending_nothing_panics() {
+                let connected = $connect().expect("cannot be tested here");
+                $crate::contract::send_of_length(connected, |_| 0);
+            }
+
+            #[test]
+            #[should_panic]
+            fn sending_more_than_the_longest_frame_panics() {
+                let connected = $connect().expect("cannot be tested here");
+                $crate::contract::send_of_length(connected, |length_max| length_max + 1);
+            }
+        }
+    };
+    (@test $connect:path; $($check:ident)*) => {
+        $(
+            #[test]
+            fn $check() {
+                if let Some(connected) = $connect() {
+                    $crate::contract::$check(connected);
+                }
+            }
+        )*
+    };
+}
+
+/// Frames of 14, 15, 60, 61, 511 and 1,514 bytes and the longest possible arrive byte for byte.
+pub fn frames_of_every_length_arrive_whole<T: Transmit, R: Receive>(connected: Connected<T, R>) {
+    let mut exchange = Exchange::new(connected);
+    let longest = exchange.frame_length_max();
+    for length in [14, 15, 60, 61, 511, 1514, longest] {
+        if length <= longest {
+            exchange.send(length);
+            exchange.receive_all();
+        }
+    }
+    exchange.finish();
+}
+
+/// As many buffers as the capabilities say, then `None`, then again as many.
+pub fn every_buffer_can_be_taken_and_no_more<T: Transmit, R: Receive>(connected: Connected<T, R>) {
+    let mut exchange = Exchange::new(connected);
+    let frames = exchange.transmit.capabilities().frames;
+    for _ in 0..3 {
+        let mut taken = exchange.take_all();
+        assert_eq!(taken.len(), frames, "buffers");
+        assert_eq!(exchange.transmit.take(), None);
+        // One is given back: exactly one can be taken.
+        let released = taken.pop().expect("a port has buffers");
+        exchange.transmit.release(released);
+        taken.extend(exchange.transmit.take());
+        assert_eq!(taken.len(), frames, "buffers after one was released");
+        for frame in taken {
+            exchange.send_taken(frame, 60);
+        }
+        exchange.receive_all();
+        exchange.settle();
+    }
+    exchange.finish();
+}
+
+/// Four times as many frames as buffers, without a pause.
+pub fn many_more_frames_than_buffers_arrive_in_order<T: Transmit, R: Receive>(
+    connected: Connected<T, R>,
+) {
+    let mut exchange = Exchange::new(connected);
+    let frames = exchange.transmit.capabilities().frames as u64;
+    for number in 0..4 * frames + 7 {
+        exchange.send(60 + (number % 200) as usize);
+    }
+    exchange.receive_all();
+    exchange.finish();
+}
+
+/// Giving buffers back unsent neither loses nor sends them.
+pub fn released_buffers_come_back<T: Transmit, R: Receive>(connected: Connected<T, R>) {
+    let mut exchange = Exchange::new(connected);
+    let frames = exchange.transmit.capabilities().frames;
+    let before = exchange.transmit.transmitted();
+    for _ in 0..3 {
+        let taken = exchange.take_all();
+        assert_eq!(taken.len(), frames, "buffers");
+        taken.into_iter().for_each(|frame| exchange.transmit.release(frame));
+        exchange.flush();
+        assert_eq!(exchange.transmit.in_flight(), 0);
+    }
+    assert_eq!(exchange.transmit.transmitted(), before);
+    exchange.send(60);
+    exchange.receive_all();
+    exchange.finish();
+}
+
+/// The order on the wire is that of `send`, whatever the order of `take`; releasing one from
+/// the middle changes nothing.
+pub fn frames_may_be_sent_in_another_order_than_taken<T: Transmit, R: Receive>(
+    connected: Connected<T, R>,
+) {
+    let mut exchange = Exchange::new(connected);
+    for _ in 0..10 {
+        let mut taken: Vec<_> = (0..8).filter_map(|_| exchange.transmit.take()).collect();
+        assert_eq!(taken.len(), 8, "buffers");
+        let unsent = taken.remove(3);
+        exchange.transmit.release(unsent);
+        while let Some(frame) = taken.pop() {
+            exchange.send_taken(frame, 100);
+        }
+        exchange.receive_all();
+    }
+    exchange.finish();
+}
+
+/// What was given to `send` is sent, failed, unsent or in flight, at any time and in bytes.
+pub fn every_frame_is_in_exactly_one_counter<T: Transmit, R: Receive>(connected: Connected<T, R>) {
+    let mut exchange = Exchange::new(connected);
+    for number in 0..500 {
+        exchange.send(60 + number % 64);
+        exchange.assert_all_are_counted();
+    }
+    exchange.receive_all();
+    exchange.settle();
+    let transmitted = exchange.transmit.transmitted();
+    assert_eq!((transmitted.sent, transmitted.failed, transmitted.unsent), (500, 0, 0));
+    assert_eq!(transmitted.sent_bytes, exchange.sent_bytes);
+    let received = exchange.receive.received();
+    assert_eq!((received.received, received.missed), (500, 0));
+    assert_eq!(received.received_bytes, exchange.sent_bytes);
+    exchange.finish();
+}
+
+/// After an abort nothing is in flight, and what did not leave is unsent.
+pub fn an_abort_ends_what_is_queued<T: Transmit, R: Receive>(connected: Connected<T, R>) {
+    let mut exchange = Exchange::new(connected);
+    // Where the port holds departures, these would leave long after the test.
+    let departure = (exchange.now)() + Duration::from_secs(3_600);
+    let count = exchange.window.min(32);
+    for _ in 0..count {
+        let frame = exchange.transmit.take().expect("a port has buffers");
+        exchange.give(frame, 60, departure);
+    }
+    if exchange.transmit.capabilities().holds_departure {
+        exchange.flush();
+        assert_eq!(exchange.transmit.in_flight(), count);
+    }
+    exchange.transmit.abort();
+    exchange.settle();
+    let transmitted = exchange.transmit.transmitted();
+    assert_eq!(transmitted.sent + transmitted.failed + transmitted.unsent, count as u64);
+    if exchange.transmit.capabilities().holds_departure {
+        assert_eq!(transmitted.unsent, count as u64);
+    }
+    // What did leave arrives, in order; the rest never does.
+    exchange.expected_until = exchange.next_expected + transmitted.sent;
+    exchange.receive_all();
+    let arrived = exchange.receive.receive(64, &mut exchange.batch).expect("the port works");
+    assert_eq!(arrived, 0, "frames that were given up arrived");
+}
+
+/// A port that holds departures lets nothing leave early, keeps the order, and has a record.
+pub fn departure_times_are_kept<T: Transmit, R: Receive>(connected: Connected<T, R>) {
+    /// The conversion between clocks, and their resolution.
+    const EARLY: Duration = Duration::from_micros(20);
+    const GAP: Duration = Duration::from_micros(200);
+    let mut exchange = Exchange::new(connected);
+    if !exchange.transmit.capabilities().holds_departure {
+        assert_eq!(exchange.transmit.departures().map(|record| record.frames), None);
+        return;
+    }
+    let count = exchange.window.min(50);
+    let first = (exchange.now)() + Duration::from_millis(20);
+    let mut due = first;
+    for _ in 0..count {
+        let frame = exchange.transmit.take().expect("a port has buffers");
+        exchange.give(frame, 60, due);
+        exchange.due.push(due.saturating_sub(EARLY));
+        due += GAP;
+    }
+    exchange.flush();
+    exchange.receive_all();
+    exchange.settle();
+    let record = exchange.transmit.departures().expect("a record of departures");
+    assert_eq!(record.frames, count as u64);
+    assert_eq!(record.unsent, 0);
+    assert_eq!(record.gaps.count(), count as u64 - 1);
+    assert!(record.first.is_some_and(|departure| departure >= first), "the first left early");
+    assert!(record.last >= record.first);
+    exchange.finish();
+}
+
+/// `receive` appends at most as many frames as there is room for.
+pub fn the_room_is_respected<T: Transmit, R: Receive>(connected: Connected<T, R>) {
+    let mut exchange = Exchange::new(connected);
+    for _ in 0..10 {
+        exchange.send(60);
+    }
+    exchange.flush();
+    let mut batch = Vec::new();
+    let deadline = exchange.deadline();
+    for _ in 0..LOOKS_MAX {
+        assert_eq!(exchange.receive.receive(0, &mut batch).expect("the port works"), 0);
+        let before = batch.len();
+        let count = exchange.receive.receive(3, &mut batch).expect("the port works");
+        assert!(count <= 3, "{count} frames with room for 3");
+        assert_eq!(batch.len(), before + count, "what was returned is what was appended");
+        exchange.flush();
+        if batch.len() == 10 {
+            break;
+        }
+        assert!((exchange.now)() < deadline, "{} of 10 frames arrived", batch.len());
+    }
+    exchange.batch = batch;
+    exchange.check_batch();
+    exchange.finish();
+}
+
+/// Frames that are kept stay as they are while others come and go.
+pub fn frames_in_use_are_not_overwritten<T: Transmit, R: Receive>(connected: Connected<T, R>) {
+    let mut exchange = Exchange::new(connected);
+    let kept_count = exchange.window.min(exchange.receive.capabilities().frames / 4).min(32);
+    let mut kept: Vec<(Received, Vec<u8>)> = Vec::new();
+    let deadline = exchange.deadline();
+    (0..kept_count).for_each(|_| exchange.send(90));
+    for _ in 0..LOOKS_MAX {
+        exchange.flush();
+        let mut batch = Vec::new();
+        exchange.receive.receive(kept_count - kept.len(), &mut batch).expect("the port works");
+        for received in batch {
+            let bytes = exchange.receive.frame(&received).to_vec();
+            kept.push((received, bytes));
+        }
+        if kept.len() == kept_count {
+            break;
+        }
+        assert!((exchange.now)() < deadline, "{} of {kept_count} arrived", kept.len());
+    }
+    exchange.next_expected += kept_count as u64;
+    let others = 4 * exchange.receive.capabilities().frames.min(4096);
+    (0..others).for_each(|_| exchange.send(90));
+    exchange.receive_all();
+    for (number, (received, bytes)) in kept.into_iter().enumerate() {
+        assert_eq!(exchange.receive.frame(&received), bytes, "kept frame {number} changed");
+        assert_eq!(bytes, test_frame(number as u64, 90, exchange.frame_length_max()));
+        exchange.receive.release(received);
+    }
+    exchange.finish();
+}
+
+/// An arrival is neither before the frame was given to `send` nor after it was received, and
+/// arrivals of a queue do not go back.
+pub fn arrival_times_lie_between_sending_and_receiving<T: Transmit, R: Receive>(
+    connected: Connected<T, R>,
+) {
+    /// The conversion between clocks.
+    const TOLERANCE: Duration = Duration::from_micros(20);
+    let mut exchange = Exchange::new(connected);
+    let stamp = exchange.receive.capabilities().arrival_stamp;
+    if matches!(stamp, StampPoint::Hardware) {
+        // The interface's own clock cannot be compared with this one.
+        return;
+    }
+    for _ in 0..20 {
+        let before = (exchange.now)().saturating_sub(TOLERANCE);
+        exchange.due.resize(exchange.given as usize, Instant::ZERO);
+        (0..8).for_each(|_| exchange.due.push(before));
+        (0..8).for_each(|_| exchange.send(60));
+        exchange.receive_all();
+        let after = (exchange.now)() + TOLERANCE;
+        assert!(exchange.last_arrival <= after, "arrived after it was received");
+    }
+    exchange.finish();
+}
+
+/// Takes a buffer and sends it with a length made from the longest. For lengths that must
+/// panic.
+pub fn send_of_length<T: Transmit, R: Receive>(
+    mut connected: Connected<T, R>,
+    length: impl FnOnce(usize) -> usize,
+) {
+    let length = length(connected.transmit.capabilities().frame_length_max);
+    let frame = connected.transmit.take().expect("a port has buffers");
+    connected.transmit.send(frame, length, Instant::ZERO);
+}
+
+/// Sends numbered frames and expects them at the other end.
+struct Exchange<T, R> {
+    transmit: T,
+    receive: R,
+    now: fn() -> Instant,
+    window: usize,
+    /// Frames given to `send`.
+    given: u64,
+    sent_bytes: u64,
+    /// Their lengths.
+    lengths: Vec<usize>,
+    /// The frame that must arrive next.
+    next_expected: u64,
+    /// The frame that must not arrive.
+    expected_until: u64,
+    /// For frames that must not arrive before some time, by number: that time.
+    due: Vec<Instant>,
+    last_arrival: Instant,
+    batch: Vec<Received>,
+    _wire: Box<dyn Any>,
+}
+
+impl<T: Transmit, R: Receive> Exchange<T, R> {
+    fn new(connected: Connected<T, R>) -> Self {
+        let Connected { transmit, receive, now, window, wire } = connected;
+        assert!(window > 0, "a wire that carries no frame");
+        Self {
+            transmit,
+            receive,
+            now,
+            window,
+            given: 0,
+            sent_bytes: 0,
+            lengths: Vec::new(),
+            next_expected: 0,
+            expected_until: 0,
+            due: Vec::new(),
+            last_arrival: Instant::ZERO,
+            batch: Vec::new(),
+            _wire: wire,
+        }
+    }
+
+    fn frame_length_max(&self) -> usize {
+        let transmit = self.transmit.capabilities().frame_length_max;
+        transmit.min(self.receive.capabilities().frame_length_max)
+    }
+
+    fn deadline(&self) -> Instant {
+        (self.now)() + PATIENCE
+    }
+
+    /// Sends the next frame as soon as a buffer is free and the window allows it.
+    fn send(&mut self, length: usize) {
+        let deadline = self.deadline();
+        for _ in 0..LOOKS_MAX {
+            if let Some(frame) = self.transmit.take() {
+                return self.send_taken(frame, length);
+            }
+            self.flush();
+            self.receive_some();
+            assert!((self.now)() < deadline, "no buffer becomes free");
+        }
+        panic!("the clock stands still");
+    }
+
+    fn send_taken(&mut self, frame: FrameId, length: usize) {
+        self.give(frame, length, Instant::ZERO);
+        let under_way = self.given - self.next_expected;
+        if under_way.is_multiple_of(self.transmit.capabilities().burst as u64) {
+            self.flush();
+            self.receive_some();
+        }
+        if under_way >= self.window as u64 {
+            self.receive_all();
+        }
+    }
+
+    fn give(&mut self, frame: FrameId, length: usize, departure: Instant) {
+        let bytes = test_frame(self.given, length, self.frame_length_max());
+        let buffer = self.transmit.frame_mut(&frame);
+        assert!(buffer.len() >= length, "a buffer of {} bytes", buffer.len());
+        buffer[..length].copy_from_slice(&bytes);
+        self.transmit.send(frame, length, departure);
+        self.given += 1;
+        self.expected_until = self.given;
+        self.sent_bytes += length as u64;
+        self.lengths.push(length);
+    }
+
+    fn take_all(&mut self) -> Vec<FrameId> {
+        let frames_max = self.transmit.capabilities().frames + 1;
+        (0..frames_max).map_while(|_| self.transmit.take()).collect()
+    }
+
+    fn flush(&mut self) {
+        self.transmit.flush().expect("the port works");
+    }
+
+    /// Waits until nothing is in flight.
+    fn settle(&mut self) {
+        let deadline = self.deadline();
+        for _ in 0..LOOKS_MAX {
+            self.flush();
+            if self.transmit.in_flight() == 0 {
+                return;
+            }
+            assert!((self.now)() < deadline, "{} stay in flight", self.transmit.in_flight());
+        }
+        panic!("the clock stands still");
+    }
+
+    /// Waits until everything that was sent has arrived.
+    fn receive_all(&mut self) {
+        let deadline = self.deadline();
+        for _ in 0..LOOKS_MAX {
+            if self.next_expected == self.expected_until {
+                return;
+            }
+            self.flush();
+            self.receive_some();
+            assert!(
+                (self.now)() < deadline,
+                "{} of {} frames arrived; {:?}; {:?}",
+                self.next_expected,
+                self.expected_until,
+                self.transmit.transmitted(),
+                self.receive.received(),
+            );
+        }
+        panic!("the clock stands still");
+    }
+
+    fn receive_some(&mut self) {
+        self.receive.receive(64, &mut self.batch).expect("the port works");
+        self.check_batch();
+    }
+
+    /// Compares what arrived with what was sent, and gives it back.
+    fn check_batch(&mut self) {
+        for received in core::mem::take(&mut self.batch) {
+            let number = self.next_expected;
+            assert!(number < self.expected_until, "a frame too many arrived: {received:?}");
+            let length = self.lengths[number as usize];
+            let expected = test_frame(number, length, self.frame_length_max());
+            assert_eq!(received.length, length, "length of frame {number}");
+            assert_eq!(received.original_length, length, "original length of frame {number}");
+            assert_eq!(self.receive.frame(&received), expected, "bytes of frame {number}");
+            if let Some(due) = self.due.get(number as usize) {
+                assert!(received.arrival >= *due, "frame {number} arrived before it left");
+            }
+            assert!(received.arrival >= self.last_arrival, "arrivals go back");
+            self.last_arrival = received.arrival;
+            self.receive.release(received);
+            self.next_expected += 1;
+        }
+    }
+
+    fn assert_all_are_counted(&self) {
+        let counters = self.transmit.transmitted();
+        let done = counters.sent + counters.failed + counters.unsent;
+        let in_flight = self.transmit.in_flight() as u64;
+        assert_eq!(done + in_flight, self.given, "{counters:?}, {in_flight} in flight");
+    }
+
+    /// At the end of a test: nothing was lost, and no buffer is missing.
+    fn finish(mut self) {
+        assert_eq!(self.next_expected, self.expected_until, "frames that arrived");
+        self.settle();
+        self.assert_all_are_counted();
+        assert_eq!(self.transmit.transmitted().sent, self.given);
+        assert_eq!(self.receive.received().missed, 0);
+        let taken = self.take_all();
+        assert_eq!(taken.len(), self.transmit.capabilities().frames, "buffers at the end");
+        taken.into_iter().for_each(|frame| self.transmit.release(frame));
+    }
+}
+
+/// Frame `number`: all its bytes follow from its number and length, so that any two differ.
+///
+/// The number is in the destination address, which every frame has; the Ethernet type is one
+/// for local experiments (IEEE 802, 0x88B5). The longest frame of a port has a VLAN tag, since
+/// that is what the last four bytes are there for.
+fn test_frame(number: u64, length: usize, length_max: usize) -> Vec<u8> {
+    let mut frame = vec![0; length];
+    let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ length as u64;
+    for byte in &mut frame {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        *byte = (state >> 56) as u8;
+    }
+    let [.., a, b, c, d] = number.to_be_bytes();
+    let header = [0x02, 0x57, a, b, c, d, 0x02, 0x57, 0x53, 0, 0, 1, 0x88, 0xb5];
+    frame[..14].copy_from_slice(&header);
+    if length == length_max && length >= 18 {
+        frame[12..18].copy_from_slice(&[0x81, 0x00, 0xa0, 0x07, 0x88, 0xb5]);
+    }
+    frame
+}

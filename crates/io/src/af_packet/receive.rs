@@ -1,0 +1,213 @@
+//! The receiving half.
+
+use std::cell::Cell;
+use std::io;
+
+use wirestorm_base::port::{
+    Capabilities, FrameId, PortError, Receive, ReceiveCounters, Received, StampPoint,
+};
+
+use super::receive_ring::{FRAME_ALIGNMENT, ReceiveRing};
+use super::{
+    ADDRESS_BYTES, AfPacketError, AfPacketOptions, FanoutBy, FilterInstruction, address, port_error,
+};
+use crate::clock::RealtimeOffset;
+use crate::link::Link;
+use crate::system::socket::{Plain, Socket};
+
+const FILTER_INSTRUCTIONS_MAX: usize = 4096;
+/// A frame of the ring takes this much besides its bytes.
+const RING_FRAME_OVERHEAD: usize = 112;
+/// Frames worth asking for at once.
+const BURST: usize = 64;
+/// After so many looks in a row that found nothing, the socket is asked for errors: an
+/// interface that is down or gone shows in no other way.
+const EMPTY_LOOKS_PER_CHECK: u32 = 4096;
+
+/// Receives on a packet socket.
+///
+/// The arrival time is the kernel's (`CLOCK_REALTIME`), converted once a block to
+/// `CLOCK_MONOTONIC`. VLAN tags that the kernel took out are back in the frame. An interface
+/// with generic receive offload hands over merged frames of TCP and UDP: turn it off where
+/// frames are to be compared (`ethtool -K IFACE gro off`).
+pub struct AfPacketReceive {
+    interface: String,
+    socket: Socket,
+    ring: ReceiveRing,
+    queue: u32,
+    offset: RealtimeOffset,
+    capabilities: Capabilities,
+    empty_looks: u32,
+    taken: u64,
+    taken_bytes: u64,
+    /// Dropped by the kernel for want of room. Reading the kernel's counter resets it.
+    missed: Cell<u64>,
+}
+
+impl AfPacketReceive {
+    /// Opens a socket for receiving all frames that arrive on the interface; those it sends
+    /// itself are left out.
+    ///
+    /// # Errors
+    /// Where there is no such interface, it is down or not Ethernet, the process lacks
+    /// `CAP_NET_RAW`, or an option is out of its range.
+    pub fn open(options: &AfPacketOptions) -> Result<Self, AfPacketError> {
+        let ring_bytes = options.receive_ring_bytes;
+        if !(256 << 10..=1 << 30).contains(&ring_bytes) {
+            let (option, expected) = ("receive_ring_bytes", "262,144 (256 KiB) to 1 GiB");
+            return Err(AfPacketError::Option { option, found: ring_bytes, expected });
+        }
+        if options.filter.len() > FILTER_INSTRUCTIONS_MAX {
+            let (option, expected) = ("filter", "at most 4,096 instructions");
+            return Err(AfPacketError::Option { option, found: options.filter.len(), expected });
+        }
+        let (socket, link) = options.socket()?;
+        socket
+            .set_option(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1_i32)
+            .map_err(options.system("setting PACKET_IGNORE_OUTGOING (Linux 4.20)"))?;
+        attach_filter(&socket, &options.filter)
+            .map_err(options.system("attaching the filter (is it a valid program?)"))?;
+        let ring = ReceiveRing::open(&socket, ring_bytes)
+            .map_err(options.system("setting up a receive ring"))?;
+        socket
+            .bind(&address(link.index, libc::ETH_P_ALL as u16), ADDRESS_BYTES)
+            .map_err(options.system("binding a packet socket"))?;
+        if options.promiscuous {
+            let mut membership = libc::packet_mreq::zeroed();
+            membership.mr_ifindex = link.index as i32;
+            membership.mr_type = libc::PACKET_MR_PROMISC as u16;
+            socket
+                .set_option(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)
+                .map_err(options.system("making the interface promiscuous"))?;
+        }
+        if let Some(fanout) = options.fanout {
+            let by = match fanout.by {
+                FanoutBy::Flow => libc::PACKET_FANOUT_HASH,
+                FanoutBy::Turn => libc::PACKET_FANOUT_LB,
+                FanoutBy::Cpu => libc::PACKET_FANOUT_CPU,
+                FanoutBy::Queue => libc::PACKET_FANOUT_QM,
+            };
+            let value = u32::from(fanout.group) | by << 16;
+            socket
+                .set_option(libc::SOL_PACKET, libc::PACKET_FANOUT, &value)
+                .map_err(options.system("joining the fan-out group"))?;
+        }
+        Ok(Self {
+            interface: options.interface.to_string(),
+            socket,
+            ring,
+            queue: options.queue,
+            offset: RealtimeOffset::read(),
+            capabilities: capabilities(&link, ring_bytes),
+            empty_looks: 0,
+            taken: 0,
+            taken_bytes: 0,
+            missed: Cell::new(0),
+        })
+    }
+
+    /// Asks the socket whether the interface still works.
+    fn check(&self) -> Result<(), PortError> {
+        let error: i32 = self
+            .socket
+            .option(libc::SOL_SOCKET, libc::SO_ERROR)
+            .map_err(|reason| port_error(&self.interface, "asking for errors", &reason))?;
+        if error == 0 {
+            return Ok(());
+        }
+        // The kernel says "down" for both; a socket whose interface is gone is bound to none.
+        let bound = self.socket.name::<libc::sockaddr_ll>().map(|name| name.sll_ifindex);
+        let code = if bound.is_ok_and(|index| index <= 0) { libc::ENODEV } else { error };
+        Err(port_error(&self.interface, "receiving", &io::Error::from_raw_os_error(code)))
+    }
+
+    fn read_missed(&self) -> u64 {
+        let statistics =
+            self.socket.option::<libc::tpacket_stats_v3>(libc::SOL_PACKET, libc::PACKET_STATISTICS);
+        // It fails on no working socket; what cannot be read adds nothing.
+        let missed = statistics.map_or(0, |statistics| u64::from(statistics.tp_drops));
+        self.missed.set(self.missed.get() + missed);
+        self.missed.get()
+    }
+}
+
+impl Receive for AfPacketReceive {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn receive(&mut self, room: usize, batch: &mut Vec<Received>) -> Result<usize, PortError> {
+        let mut count = 0;
+        while count < room {
+            let Some(frame) = self.ring.next() else { break };
+            if frame.begins_block {
+                self.offset = RealtimeOffset::read();
+            }
+            self.taken += 1;
+            self.taken_bytes += frame.original_length as u64;
+            batch.push(Received {
+                frame: FrameId::from_index((frame.offset / FRAME_ALIGNMENT) as u32),
+                length: frame.length,
+                original_length: frame.original_length,
+                arrival: self.offset.to_monotonic(frame.realtime_nanos),
+                queue: self.queue,
+            });
+            count += 1;
+        }
+        if count > 0 || room == 0 {
+            self.empty_looks = 0;
+            return Ok(count);
+        }
+        self.empty_looks += 1;
+        if self.empty_looks >= EMPTY_LOOKS_PER_CHECK {
+            self.empty_looks = 0;
+            self.check()?;
+        }
+        Ok(0)
+    }
+
+    fn frame(&self, received: &Received) -> &[u8] {
+        self.ring.frame(received.frame.index() as usize * FRAME_ALIGNMENT, received.length)
+    }
+
+    fn release(&mut self, received: Received) {
+        self.ring.release(received.frame.index() as usize * FRAME_ALIGNMENT);
+    }
+
+    /// One system call: not for every batch.
+    fn received(&self) -> ReceiveCounters {
+        let missed = self.read_missed();
+        ReceiveCounters { received: self.taken + missed, received_bytes: self.taken_bytes, missed }
+    }
+}
+
+fn capabilities(link: &Link, ring_bytes: usize) -> Capabilities {
+    let frame_length_max = link.frame_length_max();
+    Capabilities {
+        frame_length_max,
+        frames: ring_bytes / (frame_length_max + RING_FRAME_OVERHEAD),
+        burst: BURST,
+        holds_departure: false,
+        departure_stamp: StampPoint::Process,
+        arrival_stamp: StampPoint::Kernel,
+    }
+}
+
+/// Attached before the socket is bound, so that nothing gets past it.
+fn attach_filter(socket: &Socket, filter: &[FilterInstruction]) -> io::Result<()> {
+    if filter.is_empty() {
+        return Ok(());
+    }
+    let mut instructions: Vec<libc::sock_filter> = filter
+        .iter()
+        .map(|instruction| libc::sock_filter {
+            code: instruction.code,
+            jt: instruction.jump_true,
+            jf: instruction.jump_false,
+            k: instruction.operand,
+        })
+        .collect();
+    let program =
+        libc::sock_fprog { len: instructions.len() as u16, filter: instructions.as_mut_ptr() };
+    socket.set_option(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
+}

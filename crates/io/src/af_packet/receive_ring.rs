@@ -1,0 +1,218 @@
+//! `PACKET_RX_RING`, version 3 (`Documentation/networking/packet_mmap.rst`).
+//!
+//! The ring is a row of blocks, which the kernel fills in order. A block belongs to this
+//! process from `TP_STATUS_USER` until it is set back to `TP_STATUS_KERNEL`; the frames in it
+//! form a list. While the next block in the row is not the kernel's, it drops what arrives.
+
+use std::io;
+use std::mem::{offset_of, size_of};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::system::memory_map::MemoryMap;
+use crate::system::socket::{Plain, Socket};
+
+/// Each block holds frames of up to a millisecond; a frame of 64 KiB fits.
+pub(super) const BLOCK_BYTES: usize = 128 * 1024;
+/// A block that is not full is handed over after so long.
+const BLOCK_MILLISECONDS: u32 = 1;
+/// Free bytes before each frame, for the VLAN tag that is put back.
+const HEADROOM: u32 = 16;
+/// Frames start at multiples of this (`V3_ALIGNMENT` of `net/packet/af_packet.c`).
+pub(super) const FRAME_ALIGNMENT: usize = 8;
+
+const VLAN_TAG_BYTES: usize = 4;
+const MAC_ADDRESSES_BYTES: usize = 12;
+/// The tag that a kernel means which does not say which.
+const VLAN_ETHER_TYPE: u16 = 0x8100;
+
+/// The ring, and how far it has been read.
+pub(super) struct ReceiveRing {
+    map: MemoryMap,
+    blocks: Box<[Block]>,
+    /// The block being read.
+    current: usize,
+}
+
+/// This process's view of a block.
+#[derive(Clone, Copy, Debug, Default)]
+struct Block {
+    /// Whether it is being read or has frames in use.
+    ours: bool,
+    /// Frames not read yet.
+    unread: u32,
+    /// Offset of the next frame within the block.
+    next: usize,
+    /// Frames read and not released.
+    in_use: u32,
+}
+
+/// A frame as it lies in the ring.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RingFrame {
+    /// Offset of its header in the ring, a multiple of [`FRAME_ALIGNMENT`].
+    pub(super) offset: usize,
+    /// Bytes captured, with the VLAN tag.
+    pub(super) length: usize,
+    /// Bytes on the wire.
+    pub(super) original_length: usize,
+    /// Arrival by `CLOCK_REALTIME`.
+    pub(super) realtime_nanos: u64,
+    /// Whether a new block was begun for it.
+    pub(super) begins_block: bool,
+}
+
+impl ReceiveRing {
+    /// Gives a socket a ring of `bytes`, rounded up to whole blocks.
+    pub(super) fn open(socket: &Socket, bytes: usize) -> io::Result<Self> {
+        let version = libc::tpacket_versions::TPACKET_V3 as i32;
+        socket.set_option(libc::SOL_PACKET, libc::PACKET_VERSION, &version)?;
+        socket.set_option(libc::SOL_PACKET, libc::PACKET_RESERVE, &HEADROOM)?;
+        let blocks = bytes.div_ceil(BLOCK_BYTES).max(2);
+        let mut request = libc::tpacket_req3::zeroed();
+        request.tp_block_size = BLOCK_BYTES as u32;
+        request.tp_block_nr = blocks as u32;
+        // Version 3 packs frames; the size is looked at for consistency only.
+        request.tp_frame_size = 2048;
+        request.tp_frame_nr = (BLOCK_BYTES / 2048 * blocks) as u32;
+        request.tp_retire_blk_tov = BLOCK_MILLISECONDS;
+        socket.set_option(libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
+        let map = MemoryMap::of_socket(socket.fd(), BLOCK_BYTES * blocks, 0)?;
+        let blocks = vec![Block::default(); blocks].into_boxed_slice();
+        Ok(Self { map, blocks, current: 0 })
+    }
+
+    /// The next frame that arrived; it is in use until released.
+    pub(super) fn next(&mut self) -> Option<RingFrame> {
+        let mut begins_block = false;
+        loop {
+            let current = self.current;
+            if !self.blocks[current].ours {
+                self.blocks[current] = self.begin(current)?;
+                begins_block = true;
+            }
+            if self.blocks[current].unread > 0 {
+                return Some(self.read(current, begins_block));
+            }
+            // All read. Where frames of it are still in use, the last release gives it back;
+            // reading goes on with the next block unless that one is in the same state.
+            if self.blocks[current].in_use == 0 {
+                self.give_back(current);
+            }
+            let next = (current + 1) % self.blocks.len();
+            if self.blocks[next].ours {
+                return None;
+            }
+            self.current = next;
+        }
+    }
+
+    /// The bytes of a frame in use.
+    ///
+    /// # Panics
+    /// Where `offset` is not that of a frame in use: a handle of another port.
+    pub(super) fn frame(&self, offset: usize, length: usize) -> &[u8] {
+        let block = offset / BLOCK_BYTES;
+        assert!(self.blocks[block].in_use > 0, "no frame is in use there");
+        let header = self.header(offset);
+        let start = offset + usize::from(header.tp_mac);
+        assert!(start + length <= (block + 1) * BLOCK_BYTES, "a frame of {length} bytes");
+        let bytes = self.map.at(start, length);
+        // SAFETY: within the mapping, in a block that is this process's while a frame of it is
+        // in use, so the kernel does not write there; this process writes through `&mut self`.
+        unsafe { std::slice::from_raw_parts(bytes, length) }
+    }
+
+    /// Ends the use of a frame.
+    ///
+    /// # Panics
+    /// As [`Self::frame`].
+    pub(super) fn release(&mut self, offset: usize) {
+        let index = offset / BLOCK_BYTES;
+        let block = &mut self.blocks[index];
+        assert!(block.in_use > 0, "no frame is in use there");
+        block.in_use -= 1;
+        if block.in_use == 0 && block.unread == 0 && index != self.current {
+            self.give_back(index);
+        }
+    }
+
+    /// Takes over a block, if the kernel has handed it over.
+    fn begin(&self, index: usize) -> Option<Block> {
+        if self.status(index).load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
+            return None;
+        }
+        let block = self.map.at(index * BLOCK_BYTES, size_of::<libc::tpacket_block_desc>());
+        // SAFETY: within the mapping, aligned as blocks are, and ours by its status.
+        let header = unsafe { (*block.cast::<libc::tpacket_block_desc>()).hdr.bh1 };
+        Some(Block {
+            ours: true,
+            unread: header.num_pkts,
+            next: header.offset_to_first_pkt as usize,
+            in_use: 0,
+        })
+    }
+
+    /// Reads the next frame of a block that has one.
+    fn read(&mut self, index: usize, begins_block: bool) -> RingFrame {
+        let offset = index * BLOCK_BYTES + self.blocks[index].next;
+        let mut header = self.header(offset);
+        let block = &mut self.blocks[index];
+        block.unread -= 1;
+        block.in_use += 1;
+        block.next += header.tp_next_offset as usize;
+        let mut frame = RingFrame {
+            offset,
+            length: header.tp_snaplen as usize,
+            original_length: header.tp_len as usize,
+            realtime_nanos: u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec),
+            begins_block,
+        };
+        if header.tp_status & libc::TP_STATUS_VLAN_VALID != 0 && frame.length >= MAC_ADDRESSES_BYTES
+        {
+            self.put_tag_back(offset, &mut header);
+            frame.length += VLAN_TAG_BYTES;
+            frame.original_length += VLAN_TAG_BYTES;
+        }
+        frame
+    }
+
+    /// Writes the outermost VLAN tag, which the kernel took out, to where it was on the wire.
+    fn put_tag_back(&mut self, offset: usize, header: &mut libc::tpacket3_hdr) {
+        let tpid_valid = header.tp_status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
+        let tpid = if tpid_valid { header.hv1.tp_vlan_tpid } else { VLAN_ETHER_TYPE };
+        let tci = header.hv1.tp_vlan_tci as u16;
+        let start = offset + usize::from(header.tp_mac) - VLAN_TAG_BYTES;
+        header.tp_mac -= VLAN_TAG_BYTES as u16;
+        let bytes = self.map.at(start, VLAN_TAG_BYTES + MAC_ADDRESSES_BYTES);
+        let to = self.map.at(offset, size_of::<libc::tpacket3_hdr>());
+        // SAFETY: both ranges are within the mapping, in a block that is ours; the headroom
+        // keeps the four bytes before the frame free of anything else.
+        unsafe {
+            bytes.copy_from(bytes.add(VLAN_TAG_BYTES), MAC_ADDRESSES_BYTES);
+            let tag = bytes.add(MAC_ADDRESSES_BYTES);
+            tag.cast::<[u8; 2]>().write(tpid.to_be_bytes());
+            tag.add(2).cast::<[u8; 2]>().write(tci.to_be_bytes());
+            to.cast::<libc::tpacket3_hdr>().write(*header);
+        }
+    }
+
+    fn header(&self, offset: usize) -> libc::tpacket3_hdr {
+        let header = self.map.at(offset, size_of::<libc::tpacket3_hdr>()).cast();
+        assert!(offset.is_multiple_of(FRAME_ALIGNMENT), "no frame begins there");
+        // SAFETY: within the mapping and aligned; the callers know the block to be ours.
+        unsafe { *header }
+    }
+
+    fn give_back(&mut self, index: usize) {
+        self.blocks[index] = Block::default();
+        self.status(index).store(libc::TP_STATUS_KERNEL, Ordering::Release);
+    }
+
+    fn status(&self, index: usize) -> &AtomicU32 {
+        let offset = index * BLOCK_BYTES
+            + offset_of!(libc::tpacket_block_desc, hdr)
+            + offset_of!(libc::tpacket_hdr_v1, block_status);
+        // SAFETY: aligned, within the mapping, and accessed as a whole word by both sides.
+        unsafe { AtomicU32::from_ptr(self.map.at(offset, size_of::<u32>()).cast()) }
+    }
+}

@@ -1,0 +1,254 @@
+//! The sending half.
+
+use std::io;
+
+use wirestorm_base::port::{
+    Capabilities, FrameId, PortError, StampPoint, Transmit, TransmitCounters,
+};
+use wirestorm_base::time::Instant;
+
+use super::transmit_ring::{Outcome, TransmitRing};
+use super::{ADDRESS_BYTES, AfPacketError, AfPacketOptions, address, port_error};
+use crate::link::Link;
+use crate::system::socket::Socket;
+
+const ETHERNET_HEADER_BYTES: usize = 14;
+const VLAN_TAG_BYTES: usize = 4;
+/// Above 16 the batch does not matter; 64 keeps the frames within the first-level cache.
+const BURST: usize = 64;
+/// The kernel's memory for frames on their way: what a socket buffer takes besides the frame.
+const SOCKET_BUFFER_OVERHEAD: usize = 1024;
+const SEND_BUFFER_MAX: usize = 64 << 20;
+/// After so many refusals in a row the interface's state is looked at.
+const REFUSALS_PER_LOOK: u32 = 1024;
+/// After so many refusals in a row, at least a second, the interface counts as stuck.
+const REFUSALS_MAX: u32 = 4 << 20;
+
+/// Sends on a packet socket.
+///
+/// Frames leave with the flush, in order. A frame counts as sent when the driver has let go of
+/// it. Frames shorter than an Ethernet header, and frames of more than MTU and header that carry
+/// no VLAN tag, count as failed, as the kernel would refuse them.
+///
+/// With the queueing bypass the transmit queue is that of the CPU which the flush runs on.
+pub struct AfPacketTransmit {
+    interface: String,
+    socket: Socket,
+    ring: TransmitRing,
+    /// Buffers for frames that are being made; the last given back is the next taken, so that
+    /// it is still in the cache.
+    buffers: Box<[u8]>,
+    buffer_bytes: usize,
+    free: Vec<u32>,
+    /// Frames withdrawn that still occupy the ring.
+    withdrawn: usize,
+    /// Refusals in a row.
+    refusals: u32,
+    untagged_length_max: usize,
+    capabilities: Capabilities,
+    counters: TransmitCounters,
+}
+
+impl AfPacketTransmit {
+    /// Opens a socket for sending. It hears nothing.
+    ///
+    /// # Errors
+    /// Where there is no such interface, it is down or not Ethernet, the process lacks
+    /// `CAP_NET_RAW`, or `options.frames` is out of its range.
+    pub fn open(options: &AfPacketOptions) -> Result<Self, AfPacketError> {
+        if !(64..=65_536).contains(&options.frames) {
+            let (option, found, expected) = ("frames", options.frames, "64 to 65,536");
+            return Err(AfPacketError::Option { option, found, expected });
+        }
+        let frames = options.frames.next_power_of_two();
+        let (socket, link) = options.socket()?;
+        let frame_length_max = link.frame_length_max();
+        if options.queueing_bypass {
+            socket
+                .set_option(libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1_i32)
+                .map_err(options.system("setting PACKET_QDISC_BYPASS"))?;
+        }
+        enlarge_send_buffer(&socket, frames * (frame_length_max + SOCKET_BUFFER_OVERHEAD));
+        let ring = TransmitRing::open(&socket, frames, frame_length_max)
+            .map_err(options.system("setting up a transmit ring"))?;
+        socket
+            .bind(&address(link.index, 0), ADDRESS_BYTES)
+            .map_err(options.system("binding a packet socket"))?;
+        let buffer_bytes = frame_length_max.next_multiple_of(64);
+        Ok(Self {
+            interface: options.interface.to_string(),
+            socket,
+            ring,
+            buffers: vec![0; buffer_bytes * frames].into_boxed_slice(),
+            buffer_bytes,
+            free: (0..frames as u32).rev().collect(),
+            withdrawn: 0,
+            refusals: 0,
+            untagged_length_max: link.mtu as usize + ETHERNET_HEADER_BYTES,
+            capabilities: capabilities(&link, frames),
+            counters: TransmitCounters::default(),
+        })
+    }
+
+    fn buffer(&mut self, index: u32) -> &mut [u8] {
+        let start = index as usize * self.buffer_bytes;
+        &mut self.buffers[start..start + self.buffer_bytes]
+    }
+
+    /// Whether the kernel would take such a frame.
+    fn is_acceptable(&self, frame: &[u8]) -> bool {
+        let tagged = matches!(frame.get(12..14), Some([0x81, 0x00]));
+        let length_max = self.untagged_length_max + if tagged { VLAN_TAG_BYTES } else { 0 };
+        (ETHERNET_HEADER_BYTES..=length_max).contains(&frame.len())
+    }
+
+    /// Takes out of the ring what the kernel is done with.
+    fn collect(&mut self) {
+        while let Some(outcome) = self.ring.collect() {
+            match outcome {
+                Outcome::Sent(length) => {
+                    self.counters.sent += 1;
+                    self.counters.sent_bytes += length as u64;
+                }
+                Outcome::Withdrawn => self.withdrawn -= 1,
+            }
+        }
+    }
+
+    /// The frame at the head of the queue was not taken. It stays there for the next flush.
+    fn refused(&mut self) -> Result<(), PortError> {
+        self.refusals += 1;
+        if self.refusals.is_multiple_of(REFUSALS_PER_LOOK) && !self.has_carrier() {
+            return Err(PortError::System {
+                interface: self.interface.clone(),
+                operation: "sending",
+                reason: "no carrier: the cable, or the peer of a veth, is down".into(),
+            });
+        }
+        if self.refusals >= REFUSALS_MAX {
+            let count = std::mem::take(&mut self.refusals);
+            return Err(PortError::System {
+                interface: self.interface.clone(),
+                operation: "sending",
+                reason: format!("the interface refused a frame {count} times in a row"),
+            });
+        }
+        Ok(())
+    }
+
+    fn has_carrier(&self) -> bool {
+        // What cannot be asked is not the cause.
+        self.socket.interface_flags(self.name()).is_none_or(|flags| {
+            flags & (libc::IFF_UP | libc::IFF_RUNNING) == libc::IFF_UP | libc::IFF_RUNNING
+        })
+    }
+
+    /// The name without its namespace.
+    fn name(&self) -> &str {
+        self.interface.rsplit_once(':').map_or(&self.interface, |(_, name)| name)
+    }
+}
+
+impl Transmit for AfPacketTransmit {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn take(&mut self) -> Option<FrameId> {
+        // Whatever is taken may be sent, so it must have room in the ring.
+        let taken = self.capabilities.frames - self.free.len();
+        if taken + self.ring.occupied() >= self.capabilities.frames {
+            return None;
+        }
+        self.free.pop().map(FrameId::from_index)
+    }
+
+    fn frame_mut(&mut self, frame: &FrameId) -> &mut [u8] {
+        self.buffer(frame.index())
+    }
+
+    fn send(&mut self, frame: FrameId, length: usize, _departure: Instant) {
+        let length_max = self.capabilities.frame_length_max;
+        assert!(
+            (1..=length_max).contains(&length),
+            "a frame of {length} bytes; expected 1 to {length_max}"
+        );
+        let start = frame.index() as usize * self.buffer_bytes;
+        let bytes = &self.buffers[start..start + length];
+        if self.is_acceptable(bytes) {
+            self.ring.push(bytes);
+        } else {
+            self.counters.failed += 1;
+        }
+        self.free.push(frame.index());
+    }
+
+    fn release(&mut self, frame: FrameId) {
+        self.free.push(frame.index());
+    }
+
+    fn flush(&mut self) -> Result<(), PortError> {
+        let mut outcome = Ok(());
+        if self.ring.is_waiting() {
+            match self.socket.send(&[], libc::MSG_DONTWAIT) {
+                Ok(_) => self.refusals = 0,
+                Err(reason) => match reason.raw_os_error() {
+                    Some(libc::ENOBUFS) => {
+                        self.counters.retried_no_buffers += 1;
+                        outcome = self.refused();
+                    }
+                    Some(libc::EAGAIN) => {
+                        self.counters.retried_again += 1;
+                        outcome = self.refused();
+                    }
+                    Some(libc::EINTR) => {}
+                    _ => outcome = Err(port_error(&self.interface, "sending", &reason)),
+                },
+            }
+        }
+        let before = self.ring.occupied();
+        self.collect();
+        if self.ring.occupied() < before {
+            self.refusals = 0;
+        }
+        outcome
+    }
+
+    fn in_flight(&self) -> usize {
+        self.ring.occupied() - self.withdrawn
+    }
+
+    fn transmitted(&self) -> TransmitCounters {
+        self.counters
+    }
+
+    fn abort(&mut self) {
+        let withdrawn = self.ring.withdraw();
+        self.withdrawn += withdrawn;
+        self.counters.unsent += withdrawn as u64;
+        // The kernel skips what was withdrawn. Where the interface is down or gone it does not
+        // even look, and the slots stay occupied; the frames are counted either way.
+        let _: io::Result<usize> = self.socket.send(&[], libc::MSG_DONTWAIT);
+        self.collect();
+    }
+}
+
+fn capabilities(link: &Link, frames: usize) -> Capabilities {
+    Capabilities {
+        frame_length_max: link.frame_length_max(),
+        frames,
+        burst: BURST,
+        holds_departure: false,
+        departure_stamp: StampPoint::Process,
+        arrival_stamp: StampPoint::Kernel,
+    }
+}
+
+/// Room for all frames of the port, as far as the process may ask for it: with `CAP_NET_ADMIN`
+/// beyond `net.core.wmem_max`. A smaller one only means more flushes, so failure is no error.
+fn enlarge_send_buffer(socket: &Socket, bytes: usize) {
+    let bytes = bytes.min(SEND_BUFFER_MAX) as i32;
+    if socket.set_option(libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &bytes).is_err() {
+        let _ = socket.set_option(libc::SOL_SOCKET, libc::SO_SNDBUF, &bytes);
+    }
+}
