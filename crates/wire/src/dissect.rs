@@ -3,16 +3,14 @@
 use crate::capture::LinkType;
 use crate::capture::link::{LinkError, ethernet_conversion};
 use crate::flow::FlowKey;
+use crate::packet::ethernet::HEADER_LENGTH as ETHERNET_LENGTH;
+use crate::packet::ipv6_extension::walk_extensions;
 use crate::packet::{ethertype, protocol};
 
 /// The most tags, label stacks and tunnels that are looked through before the network header.
 const ENCAPSULATIONS_MAX: usize = 16;
 /// The most labels of one MPLS stack.
 const LABELS_MAX: usize = 32;
-/// The most extension headers of one IPv6 packet.
-const EXTENSION_HEADERS_MAX: usize = 32;
-/// Destination, source, type.
-const ETHERNET_LENGTH: usize = 14;
 
 /// Where the outermost network and transport headers of a frame are, and its flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,9 +91,13 @@ fn other_link(link: LinkType, data: &[u8]) -> Dissection {
     }
 }
 
-/// A frame that was understood up to `at`.
+/// A frame that was understood up to `at`. An offset that cannot be told leaves no type, so that
+/// nobody takes what is at the beginning for it.
 fn stopped(at: usize, ethertype: u16, class: Class) -> Dissection {
-    let network_offset = u16::try_from(at).unwrap_or(0);
+    let (network_offset, ethertype) = match u16::try_from(at) {
+        Ok(offset) => (offset, ethertype),
+        Err(_) => (0, 0),
+    };
     Dissection { network_offset, ethertype, transport_offset: 0, protocol: 0, class }
 }
 
@@ -274,7 +276,7 @@ impl Pass<'_> {
         let extensions = walk_extensions(packet, header[6])?;
         let (source, rest) = header[8..].split_first_chunk()?;
         let mut key = FlowKey::ipv6(*source, *rest.first_chunk()?, extensions.protocol);
-        if !extensions.later_fragment {
+        if !extensions.is_later_fragment {
             let transport = packet.get(extensions.end..)?;
             let (source, destination) = ports(extensions.protocol, transport)?;
             key = key.with_ports(source, destination);
@@ -324,67 +326,6 @@ fn ports(protocol: u8, transport: &[u8]) -> Option<(u16, u16)> {
         }
         _ => Some((0, 0)),
     }
-}
-
-/// Where the extension headers of an IPv6 packet end and what is behind them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Extensions {
-    /// Bytes from the beginning of the IPv6 header.
-    pub(crate) end: usize,
-    pub(crate) protocol: u8,
-    /// Whether this is a fragment, the first included.
-    pub(crate) fragment: bool,
-    /// Whether this is a fragment but the first.
-    pub(crate) later_fragment: bool,
-    /// Whether a routing header makes the final destination differ from that in the header.
-    pub(crate) routing: bool,
-}
-
-/// Walks the extension headers of `packet`, which begins with an IPv6 header and ends where its
-/// payload does; `None` where they are cut off, or there are more than any packet has.
-pub(crate) fn walk_extensions(packet: &[u8], next_header: u8) -> Option<Extensions> {
-    let mut extensions = Extensions {
-        end: 40,
-        protocol: next_header,
-        fragment: false,
-        later_fragment: false,
-        routing: false,
-    };
-    for _ in 0..EXTENSION_HEADERS_MAX {
-        let words = match extensions.protocol {
-            // Section 4.2 of RFC 8200 and RFC 6564: next header, length in 8 bytes without the
-            // first 8.
-            protocol::HOP_BY_HOP
-            | protocol::ROUTING
-            | protocol::DESTINATION_OPTIONS
-            | protocol::MOBILITY
-            | protocol::HOST_IDENTITY
-            | protocol::SHIM6 => |length: u8| 2 + usize::from(length) * 2,
-            // Its second byte is reserved.
-            protocol::FRAGMENT => |_: u8| 2,
-            // RFC 4302 section 2.2: length in 4 bytes without the first 8.
-            protocol::AUTHENTICATION => |length: u8| 2 + usize::from(length),
-            _ => return Some(extensions),
-        };
-        let header = packet.get(extensions.end..)?;
-        let [next, length] = *header.first_chunk()?;
-        let header = header.get(..words(length) * 4)?;
-        match extensions.protocol {
-            protocol::FRAGMENT => {
-                extensions.fragment = true;
-                extensions.later_fragment = u16_at(header, 2)? & 0xfff8 != 0;
-            }
-            // Segments left.
-            protocol::ROUTING => extensions.routing |= *header.get(3)? != 0,
-            _ => {}
-        }
-        extensions.end += header.len();
-        extensions.protocol = next;
-        if extensions.later_fragment {
-            return Some(extensions);
-        }
-    }
-    None
 }
 
 #[cfg(test)]

@@ -8,6 +8,8 @@
 extern crate alloc;
 
 pub mod capture;
+pub mod checksum;
 pub mod dissect;
 pub mod flow;
 pub mod packet;
+pub mod print;

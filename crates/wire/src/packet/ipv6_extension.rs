@@ -1,0 +1,88 @@
+//! The chain of IPv6 extension headers, RFC 8200 section 4.
+
+use super::ipv6::HEADER_LENGTH;
+use super::protocol;
+
+/// The most extension headers of one packet.
+pub const EXTENSION_HEADERS_MAX: usize = 32;
+
+/// Where the extension headers of a packet end and what is behind them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extensions {
+    /// Bytes from the beginning of the IPv6 header.
+    pub end: usize,
+    /// The protocol behind them; in a later fragment, that of its data.
+    pub protocol: u8,
+    /// Whether this is a part of a packet, the first and the last included. An "atomic"
+    /// fragment (RFC 6946) is a whole packet.
+    pub is_fragment: bool,
+    /// Whether this is a part of a packet, and not the first: no header is behind them.
+    pub is_later_fragment: bool,
+    /// Whether the final destination is in a routing header, and not in the IPv6 header.
+    pub is_routed: bool,
+}
+
+/// Walks the extension headers of `packet`, which begins with an IPv6 header and ends where its
+/// payload does; `None` where they are cut off, or there are more than
+/// [`EXTENSION_HEADERS_MAX`].
+pub(crate) fn walk_extensions(packet: &[u8], next_header: u8) -> Option<Extensions> {
+    let mut extensions = Extensions {
+        end: HEADER_LENGTH,
+        protocol: next_header,
+        is_fragment: false,
+        is_later_fragment: false,
+        is_routed: false,
+    };
+    for _ in 0..=EXTENSION_HEADERS_MAX {
+        let kind = extensions.protocol;
+        if !is_extension(kind) {
+            return Some(extensions);
+        }
+        let header = packet.get(extensions.end..)?;
+        let [next, length] = *header.first_chunk()?;
+        let header = header.get(..extension_length(kind, length))?;
+        match kind {
+            protocol::FRAGMENT => {
+                let fragment = u16::from_be_bytes(*header.get(2..)?.first_chunk()?);
+                extensions.is_later_fragment = fragment & 0xfff8 != 0;
+                extensions.is_fragment = fragment & 0xfff9 != 0;
+            }
+            // The number of segments left.
+            protocol::ROUTING => extensions.is_routed |= *header.get(3)? != 0,
+            _ => {}
+        }
+        extensions.end += header.len();
+        extensions.protocol = next;
+        if extensions.is_later_fragment {
+            return Some(extensions);
+        }
+    }
+    None
+}
+
+/// Whether a next header number is that of an extension whose end can be told.
+const fn is_extension(kind: u8) -> bool {
+    matches!(
+        kind,
+        protocol::HOP_BY_HOP
+            | protocol::ROUTING
+            | protocol::FRAGMENT
+            | protocol::AUTHENTICATION
+            | protocol::DESTINATION_OPTIONS
+            | protocol::MOBILITY
+            | protocol::HOST_IDENTITY
+            | protocol::SHIM6
+    )
+}
+
+/// Bytes of the extension header `kind` whose second byte is `length`.
+const fn extension_length(kind: u8, length: u8) -> usize {
+    match kind {
+        // The second byte is reserved.
+        protocol::FRAGMENT => 8,
+        // RFC 4302 section 2.2: in 4 bytes, "minus 2".
+        protocol::AUTHENTICATION => (length as usize + 2) * 4,
+        // RFC 6564 section 4: in 8 bytes, "not including the first 8 octets".
+        _ => (length as usize + 1) * 8,
+    }
+}
