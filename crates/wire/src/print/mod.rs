@@ -82,6 +82,7 @@ impl Summary<'_> {
         let Ok(frame) = ethernet::Frame::new(self.data) else { return Ok(()) };
         let end = usize::from(dissection.network_offset);
         let (mut at, mut kind) = (ethernet::HEADER_LENGTH, frame.ethertype());
+        let mut labels = 0;
         // Each turn moves on by four bytes.
         while let Some(rest) = self.data.get(at..end).filter(|rest| !rest.is_empty()) {
             match kind {
@@ -92,8 +93,12 @@ impl Summary<'_> {
                 }
                 ethertype::MPLS | ethertype::MPLS_UPSTREAM => {
                     let Ok(entry) = mpls::Entry::new(rest) else { return Ok(()) };
+                    let bottom = if entry.is_bottom() { " [S]," } else { "" };
                     let (label, class) = (entry.label(), entry.traffic_class());
-                    write!(f, "MPLS (label {label}, tc {class}, ttl {}) ", entry.time_to_live())?;
+                    let time_to_live = entry.time_to_live();
+                    f.write_str(if labels == 0 { "MPLS " } else { "" })?;
+                    write!(f, "(label {label}, tc {class},{bottom} ttl {time_to_live}) ")?;
+                    labels += 1;
                     if entry.is_bottom() {
                         return Ok(());
                     }
@@ -309,10 +314,10 @@ mod tests {
         );
         let packet =
             [0x45, 0, 0, 24, 0, 1, 0, 0, 64, 47, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 1, 2, 3, 4];
-        let labelled = frame(&[0x88, 0x47, 0, 1, 0x0b, 64], &packet);
+        let labelled = frame(&[0x88, 0x47, 0, 0, 0xf2, 9, 0, 1, 0x0b, 64], &packet);
         assert_eq!(
             line(LinkType::EN10MB, &labelled),
-            "MPLS (label 16, tc 5, ttl 64) IP 10.0.0.1 > 10.0.0.2: GRE, length 4"
+            "MPLS (label 15, tc 1, ttl 9) (label 16, tc 5, [S], ttl 64) IP 10.0.0.1 > 10.0.0.2: GRE, length 4"
         );
     }
 
