@@ -60,7 +60,7 @@ impl AfPacketTransmit {
             let (option, found, expected) = ("frames", options.frames, "64 to 65,536");
             return Err(AfPacketError::Option { option, found, expected });
         }
-        let frames = options.frames.next_power_of_two();
+        let frames = options.frames;
         let (socket, link) = options.socket()?;
         let frame_length_max = link.frame_length_max();
         if options.queueing_bypass {

@@ -22,20 +22,27 @@ const FRAME_OFFSET: usize = size_of::<libc::tpacket2_hdr>() + VIRTIO_HEADER_BYTE
 /// referred to where it is. So no socket buffer needs more than one page in a row.
 const LINEAR_MAX: usize = 3 * 1024;
 
-/// A ring is divided into blocks of at least a page; slots do not cross them.
-const BLOCK_BYTES_MIN: usize = 64 * 1024;
+/// A ring is divided into blocks of whole pages; slots do not cross them.
+const BLOCK_BYTES: usize = 64 * 1024;
+
+const CACHE_LINE_BYTES: usize = 64;
 
 const _: () = assert!(size_of::<libc::tpacket2_hdr>() == 32, "as TPACKET2_HDRLEN has it");
 
 /// The ring, and how far it is filled.
 pub(super) struct TransmitRing {
     map: MemoryMap,
+    /// A multiple of `slots_per_block`.
     slots: usize,
+    slots_per_block: usize,
     slot_bytes: usize,
-    /// Frames ever put in; slot `pushed % slots` is the next to fill.
-    pushed: u64,
-    /// Frames ever taken out; slot `collected % slots` is the oldest.
-    collected: u64,
+    block_bytes: usize,
+    /// The next slot to fill.
+    head: usize,
+    /// The slot of the oldest frame, if there is one.
+    tail: usize,
+    /// Frames put in and not taken out.
+    occupied: usize,
 }
 
 /// What became of a frame.
@@ -48,8 +55,8 @@ pub(super) enum Outcome {
 }
 
 impl TransmitRing {
-    /// Gives a socket a ring of `slots` (a power of two) frames of at most `frame_length_max`
-    /// bytes.
+    /// Gives a socket a ring of `slots` or a few more, for frames of at most `frame_length_max`
+    /// bytes (64 KiB less the headers, and no more).
     pub(super) fn open(socket: &Socket, slots: usize, frame_length_max: usize) -> io::Result<Self> {
         let option = |name: i32, value: i32| socket.set_option(libc::SOL_PACKET, name, &value);
         option(libc::PACKET_VERSION, libc::tpacket_versions::TPACKET_V2 as i32)?;
@@ -57,21 +64,36 @@ impl TransmitRing {
         // how frames are withdrawn. Lengths that come from callers were checked before.
         option(libc::PACKET_LOSS, 1)?;
         option(libc::PACKET_VNET_HDR, 1)?;
-        let slot_bytes = (FRAME_OFFSET + frame_length_max).next_power_of_two();
-        let block_bytes = slot_bytes.max(BLOCK_BYTES_MIN).min(slot_bytes * slots);
+        // An odd number of cache lines, so that the first lines of the slots spread over all
+        // sets of the cache: a power of two would put them into a few.
+        let lines = (FRAME_OFFSET + frame_length_max).div_ceil(CACHE_LINE_BYTES) | 1;
+        let slot_bytes = lines * CACHE_LINE_BYTES;
+        let block_bytes = slot_bytes.next_multiple_of(4096).max(BLOCK_BYTES);
+        let slots_per_block = block_bytes / slot_bytes;
+        let blocks = slots.div_ceil(slots_per_block);
+        let slots = blocks * slots_per_block;
         let mut request = libc::tpacket_req::zeroed();
         request.tp_block_size = block_bytes as u32;
-        request.tp_block_nr = (slot_bytes * slots / block_bytes) as u32;
+        request.tp_block_nr = blocks as u32;
         request.tp_frame_size = slot_bytes as u32;
         request.tp_frame_nr = slots as u32;
         socket.set_option(libc::SOL_PACKET, libc::PACKET_TX_RING, &request)?;
-        let map = MemoryMap::of_socket(socket.fd(), slot_bytes * slots, 0)?;
-        Ok(Self { map, slots, slot_bytes, pushed: 0, collected: 0 })
+        let map = MemoryMap::of_socket(socket.fd(), block_bytes * blocks, 0)?;
+        Ok(Self {
+            map,
+            slots,
+            slots_per_block,
+            slot_bytes,
+            block_bytes,
+            head: 0,
+            tail: 0,
+            occupied: 0,
+        })
     }
 
     /// Frames put in and not taken out.
     pub(super) fn occupied(&self) -> usize {
-        (self.pushed - self.collected) as usize
+        self.occupied
     }
 
     /// Puts a frame in.
@@ -79,8 +101,8 @@ impl TransmitRing {
     /// # Panics
     /// Where the ring is full or the frame too long: the caller keeps count of both.
     pub(super) fn push(&mut self, frame: &[u8]) {
-        assert!(self.occupied() < self.slots, "the transmit ring is full");
-        let slot = self.slot(self.pushed);
+        assert!(self.occupied < self.slots, "the transmit ring is full");
+        let slot = self.slot(self.head);
         let length = frame.len();
         assert!(FRAME_OFFSET + length <= self.slot_bytes, "a frame of {length} bytes");
         let linear = length.min(LINEAR_MAX) as u16;
@@ -95,28 +117,30 @@ impl TransmitRing {
             virtio.add(VIRTIO_HEADER_LENGTH).cast::<u16>().write_unaligned(linear);
             slot.add(FRAME_OFFSET).copy_from_nonoverlapping(frame.as_ptr(), length);
         }
-        self.status(self.pushed).store(libc::TP_STATUS_SEND_REQUEST, Ordering::Release);
-        self.pushed += 1;
+        self.status(self.head).store(libc::TP_STATUS_SEND_REQUEST, Ordering::Release);
+        self.head = self.after(self.head);
+        self.occupied += 1;
     }
 
     /// Whether the kernel has frames to look at: it takes them in order, so the last one tells.
     pub(super) fn is_waiting(&self) -> bool {
-        self.occupied() > 0 && self.waits(self.pushed - 1)
+        self.occupied > 0 && self.waits(self.before(self.head))
     }
 
     /// Takes out the oldest frame, if the kernel is done with it.
     pub(super) fn collect(&mut self) -> Option<Outcome> {
-        if self.occupied() == 0 {
+        if self.occupied == 0 {
             return None;
         }
-        let status = self.status(self.collected).load(Ordering::Acquire);
+        let status = self.status(self.tail).load(Ordering::Acquire);
         if status & (libc::TP_STATUS_SEND_REQUEST | libc::TP_STATUS_SENDING) != 0 {
             return None;
         }
-        let header = self.slot(self.collected).cast::<libc::tpacket2_hdr>();
+        let header = self.slot(self.tail).cast::<libc::tpacket2_hdr>();
         // SAFETY: the slot is ours by its status, and its header within the mapping.
         let length = unsafe { (*header).tp_len } as usize;
-        self.collected += 1;
+        self.tail = self.after(self.tail);
+        self.occupied -= 1;
         Some(match length.checked_sub(VIRTIO_HEADER_BYTES) {
             Some(length) if length > 0 => Outcome::Sent(length),
             _ => Outcome::Withdrawn,
@@ -127,9 +151,12 @@ impl TransmitRing {
     /// `send` call may run meanwhile, which `&mut self` beside the socket's owner ensures.
     pub(super) fn withdraw(&mut self) -> usize {
         let mut withdrawn = 0;
-        let mut position = self.pushed;
-        while position > self.collected && self.waits(position - 1) {
-            position -= 1;
+        let mut position = self.head;
+        for _ in 0..self.occupied {
+            position = self.before(position);
+            if !self.waits(position) {
+                break;
+            }
             let header = self.slot(position).cast::<libc::tpacket2_hdr>();
             // SAFETY: the kernel has not looked at the slot, and does so in `send` only.
             let length = unsafe { &mut (*header).tp_len };
@@ -139,21 +166,29 @@ impl TransmitRing {
         withdrawn
     }
 
-    fn waits(&self, position: u64) -> bool {
-        let status = self.status(position).load(Ordering::Acquire);
-        status & libc::TP_STATUS_SEND_REQUEST != 0
+    fn waits(&self, slot: usize) -> bool {
+        self.status(slot).load(Ordering::Acquire) & libc::TP_STATUS_SEND_REQUEST != 0
     }
 
-    fn status(&self, position: u64) -> &AtomicU32 {
+    fn after(&self, slot: usize) -> usize {
+        if slot + 1 == self.slots { 0 } else { slot + 1 }
+    }
+
+    fn before(&self, slot: usize) -> usize {
+        if slot == 0 { self.slots - 1 } else { slot - 1 }
+    }
+
+    fn status(&self, slot: usize) -> &AtomicU32 {
         let offset = offset_of!(libc::tpacket2_hdr, tp_status);
-        let status = self.slot(position).wrapping_add(offset).cast();
+        let status = self.slot(slot).wrapping_add(offset).cast();
         // SAFETY: aligned and within the mapping, which lives as long as `self`; both sides
         // access it as a whole word.
         unsafe { AtomicU32::from_ptr(status) }
     }
 
-    fn slot(&self, position: u64) -> *mut u8 {
-        let index = position as usize & (self.slots - 1);
-        self.map.at(index * self.slot_bytes, self.slot_bytes)
+    fn slot(&self, slot: usize) -> *mut u8 {
+        let block = slot / self.slots_per_block;
+        let within = slot % self.slots_per_block;
+        self.map.at(block * self.block_bytes + within * self.slot_bytes, self.slot_bytes)
     }
 }
