@@ -420,6 +420,26 @@ fn a_udp_checksum_that_comes_to_zero_is_sent_as_ones() {
 }
 
 #[test]
+fn a_udp_datagram_shorter_than_its_ip_packet_is_summed_by_its_own_length() {
+    // Wireshark's rule and Linux's: the pseudo header and the sum have the length of UDP.
+    let good = build_ipv4(&[], 0, protocol::UDP, b"data");
+    let mut longer = good.clone();
+    longer.frame.extend([0xff; 6]);
+    let total = (longer.frame.len() - 14) as u16;
+    longer.frame[16..18].copy_from_slice(&total.to_be_bytes());
+    let at = longer.transport_offset + 6;
+    longer.frame[at] ^= 0x40;
+    let found = ethernet(&longer.frame);
+    assert_eq!(repair(&mut longer.frame, &found).transport, Outcome::Repaired);
+    assert_eq!(longer.frame[at..at + 2], good.frame[at..at + 2]);
+    for length in [7_u16, 19] {
+        longer.frame[at - 2..at].copy_from_slice(&length.to_be_bytes());
+        let left = Outcome::Left(Left::Incomplete);
+        assert_eq!(repair(&mut longer.frame, &found).transport, left);
+    }
+}
+
+#[test]
 fn what_is_not_whole_keeps_its_transport_checksum_and_says_so() {
     let left = |frame: &[u8], reason| {
         let mut repaired = frame.to_vec();

@@ -1,6 +1,7 @@
 //! How a record of each link type becomes an Ethernet frame.
 
 use super::LinkType;
+use crate::packet::{MacAddress, ethernet, ethertype};
 
 /// How to make an Ethernet frame of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,10 +56,24 @@ pub enum LinkError {
     },
 }
 
-const ETHERTYPE_IPV4: u16 = 0x0800;
-const ETHERTYPE_IPV6: u16 = 0x86dd;
-const ETHERTYPE_MPLS: u16 = 0x8847;
-const ETHERTYPE_PPPOE_SESSION: u16 = 0x8864;
+impl Conversion {
+    /// The Ethernet header to be put before the rest, with the record's own sender or else
+    /// `source`; `None` where the rest begins with one.
+    pub fn header(
+        &self,
+        destination: MacAddress,
+        source: MacAddress,
+    ) -> Option<[u8; ethernet::HEADER_LENGTH]> {
+        let kind = self.ethertype?;
+        let mut header = [0; ethernet::HEADER_LENGTH];
+        let (addresses, rest) = header.split_at_mut(12);
+        let (to, from) = addresses.split_at_mut(6);
+        to.copy_from_slice(&destination.0);
+        from.copy_from_slice(&self.source.unwrap_or(source.0));
+        rest.copy_from_slice(&kind.to_be_bytes());
+        Some(header)
+    }
+}
 
 /// How the record `data` of link type `link` becomes an Ethernet frame.
 ///
@@ -77,8 +92,8 @@ pub fn ethernet_conversion(link: LinkType, data: &[u8]) -> Result<Conversion, Li
         LinkType::LINUX_SLL2 => linux_cooked_2(link, data),
         LinkType::PPP | LinkType::PPP_SERIAL | LinkType::C_HDLC => point_to_point(link, data, 0),
         LinkType::PPP_PPPD | LinkType::PPP_WITH_DIR => point_to_point(link, data, 1),
-        LinkType::PPP_ETHER => Ok(strip(0, ETHERTYPE_PPPOE_SESSION)),
-        LinkType::MPLS => Ok(strip(0, ETHERTYPE_MPLS)),
+        LinkType::PPP_ETHER => Ok(strip(0, ethertype::PPPOE_SESSION)),
+        LinkType::MPLS => Ok(strip(0, ethertype::MPLS)),
         LinkType::JUNIPER_ETHER => juniper(link, data),
         LinkType::IEEE802_11
         | LinkType::IEEE802_11_RADIOTAP
@@ -108,8 +123,8 @@ fn u16_at(link: LinkType, data: &[u8], at: usize) -> Result<u16, LinkError> {
 fn ip(link: LinkType, data: &[u8], at: usize) -> Result<Conversion, LinkError> {
     let Some(first) = data.get(at) else { return Err(truncated(link, data, at + 1)) };
     match first >> 4 {
-        4 => Ok(strip(at, ETHERTYPE_IPV4)),
-        6 => Ok(strip(at, ETHERTYPE_IPV6)),
+        4 => Ok(strip(at, ethertype::IPV4)),
+        6 => Ok(strip(at, ethertype::IPV6)),
         version => {
             Err(LinkError::UnknownProtocol { link_type: link, protocol: u32::from(version) })
         }
@@ -123,9 +138,9 @@ fn loopback(link: LinkType, data: &[u8]) -> Result<Conversion, LinkError> {
     let little = u32::from_le_bytes(*bytes);
     let family = if little > 0xff { little.swap_bytes() } else { little };
     match family {
-        2 => Ok(strip(4, ETHERTYPE_IPV4)),
+        2 => Ok(strip(4, ethertype::IPV4)),
         // Linux; NetBSD and OpenBSD; FreeBSD; macOS.
-        10 | 24 | 28 | 30 => Ok(strip(4, ETHERTYPE_IPV6)),
+        10 | 24 | 28 | 30 => Ok(strip(4, ethertype::IPV6)),
         protocol => Err(LinkError::UnknownProtocol { link_type: link, protocol }),
     }
 }
@@ -142,8 +157,8 @@ fn linux_protocol(
     const ETH_P_802_2: u16 = 4;
     let rest = data.len().saturating_sub(header);
     match protocol {
-        0x0600.. => Ok(protocol),
-        ETH_P_802_3 | ETH_P_802_2 if rest <= 1500 => Ok(rest as u16),
+        ethertype::TYPE_MIN.. => Ok(protocol),
+        ETH_P_802_3 | ETH_P_802_2 if rest <= usize::from(ethertype::LENGTH_MAX) => Ok(rest as u16),
         _ => Err(LinkError::UnknownProtocol { link_type: link, protocol: u32::from(protocol) }),
     }
 }
@@ -186,9 +201,9 @@ fn point_to_point(link: LinkType, data: &[u8], at: usize) -> Result<Conversion, 
         protocol => (protocol, at + 2),
     };
     match protocol {
-        0x0021 => Ok(strip(header, ETHERTYPE_IPV4)),
-        0x0057 => Ok(strip(header, ETHERTYPE_IPV6)),
-        0x0281 => Ok(strip(header, ETHERTYPE_MPLS)),
+        0x0021 => Ok(strip(header, ethertype::IPV4)),
+        0x0057 => Ok(strip(header, ethertype::IPV6)),
+        0x0281 => Ok(strip(header, ethertype::MPLS)),
         _ => Err(LinkError::UnknownProtocol { link_type: link, protocol: u32::from(protocol) }),
     }
 }
@@ -215,4 +230,102 @@ fn juniper(link: LinkType, data: &[u8]) -> Result<Conversion, LinkError> {
         return ip(link, data, header);
     }
     Ok(Conversion { strip: header, ethertype: None, source: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IPV4: [u8; 1] = [0x45];
+
+    fn converted(link: LinkType, header: &[u8]) -> Result<Conversion, LinkError> {
+        ethernet_conversion(link, &[header, &IPV4].concat())
+    }
+
+    #[test]
+    fn loopback_families_are_those_of_every_system_in_both_orders() {
+        for (family, kind) in [
+            (2, ethertype::IPV4),
+            (10, ethertype::IPV6),
+            (24, ethertype::IPV6),
+            (28, ethertype::IPV6),
+            (30, ethertype::IPV6),
+        ] {
+            for header in [[family, 0, 0, 0], [0, 0, 0, family]] {
+                assert_eq!(converted(LinkType::NULL, &header), Ok(strip(4, kind)));
+                assert_eq!(converted(LinkType::LOOP, &header), Ok(strip(4, kind)));
+            }
+        }
+        let (link_type, protocol) = (LinkType::NULL, 7);
+        assert_eq!(
+            converted(link_type, &[7, 0, 0, 0]),
+            Err(LinkError::UnknownProtocol { link_type, protocol })
+        );
+    }
+
+    #[test]
+    fn cooked_captures_keep_the_address_of_the_sender() {
+        let sll = [0, 4, 0, 1, 0, 6, 2, 3, 4, 5, 6, 7, 0, 0, 0x86, 0xdd];
+        let source = Some([2, 3, 4, 5, 6, 7]);
+        let expected = Conversion { strip: 16, ethertype: Some(ethertype::IPV6), source };
+        assert_eq!(converted(LinkType::LINUX_SLL, &sll), Ok(expected));
+        let header = expected.header(MacAddress([9; 6]), MacAddress([1; 6]));
+        assert_eq!(header, Some([9, 9, 9, 9, 9, 9, 2, 3, 4, 5, 6, 7, 0x86, 0xdd]));
+
+        let mut sll2 = [8, 0, 0, 0, 0, 0, 0, 1, 3, 4, 0, 6, 2, 3, 4, 5, 6, 7, 0, 0];
+        let expected = Conversion { strip: 20, ethertype: Some(ethertype::IPV4), source };
+        assert_eq!(converted(LinkType::LINUX_SLL2, &sll2), Ok(expected));
+        sll2[11] = 0;
+        let nameless = Conversion { source: None, ..expected };
+        assert_eq!(converted(LinkType::LINUX_SLL2, &sll2), Ok(nameless));
+        assert_eq!(nameless.header(MacAddress([9; 6]), MacAddress([1; 6])).map(|h| h[6]), Some(1));
+    }
+
+    #[test]
+    fn cooked_frames_of_ieee_802_3_get_their_length() {
+        let mut sll = [0; 16];
+        sll[15] = 4;
+        assert_eq!(converted(LinkType::LINUX_SLL, &sll).map(|c| c.ethertype), Ok(Some(1)));
+    }
+
+    #[test]
+    fn point_to_point_links_lead_to_ip_in_every_framing() {
+        for (link, header, kind) in [
+            (LinkType::PPP, &[0x00, 0x57][..], ethertype::IPV6),
+            (LinkType::PPP, &[0xff, 0x03, 0x00, 0x21], ethertype::IPV4),
+            (LinkType::PPP_SERIAL, &[0x8f, 0, 0x86, 0xdd], ethertype::IPV6),
+            (LinkType::C_HDLC, &[0xff, 0x03, 0x02, 0x81], ethertype::MPLS),
+            (LinkType::C_HDLC, &[0x0f, 0, 0x88, 0x47], ethertype::MPLS),
+            (LinkType::PPP_WITH_DIR, &[1, 0xff, 0x03, 0x00, 0x21], ethertype::IPV4),
+            (LinkType::PPP_PPPD, &[0, 0x21], ethertype::IPV4),
+        ] {
+            assert_eq!(converted(link, header), Ok(strip(header.len(), kind)), "{link}");
+        }
+    }
+
+    #[test]
+    fn juniper_frames_are_found_behind_their_extensions() {
+        let header = |flags| [0x4d, 0x47, 0x43, flags, 0, 2, 0xff, 0xff];
+        let ethernet = Conversion { strip: 8, ethertype: None, source: None };
+        assert_eq!(converted(LinkType::JUNIPER_ETHER, &header(0x81)), Ok(ethernet));
+        let ip = strip(8, ethertype::IPV4);
+        assert_eq!(converted(LinkType::JUNIPER_ETHER, &header(0x82)), Ok(ip));
+        assert!(converted(LinkType::JUNIPER_ETHER, &[1, 2, 3, 4]).is_err());
+    }
+
+    #[test]
+    fn what_has_no_ethernet_form_is_refused_with_a_word() {
+        let link_type = LinkType::IEEE802_11_RADIOTAP;
+        assert_eq!(converted(link_type, &[]), Err(LinkError::Wireless { link_type }));
+        let link_type = LinkType::USER0;
+        assert_eq!(converted(link_type, &[]), Err(LinkError::Unsupported { link_type }));
+        let (link_type, protocol) = (LinkType::RAW, 5);
+        assert_eq!(
+            ethernet_conversion(link_type, &[0x50]),
+            Err(LinkError::UnknownProtocol { link_type, protocol })
+        );
+        let cut = ethernet_conversion(LinkType::LINUX_SLL2, &[0; 19]);
+        let message = alloc::string::ToString::to_string(&cut.unwrap_err());
+        assert_eq!(message, "LINUX_SLL2 (276): 19 bytes, expected a header of at least 20");
+    }
 }

@@ -73,3 +73,63 @@ fn write_option(f: &mut Formatter<'_>, kind: u8, value: &[u8]) -> fmt::Result {
         _ => write!(f, "unknown-{kind}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::{String, ToString};
+
+    struct Shown<'a>(&'a [u8], usize);
+
+    impl fmt::Display for Shown<'_> {
+        fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+            write(f, self.0, self.1)
+        }
+    }
+
+    /// A segment with these flags and options, of which `payload` more bytes were on the wire.
+    fn shown(flags: Flags, options: &[u8], payload: usize) -> String {
+        let offset = (5 + options.len() as u8 / 4) << 4;
+        let header = [0, 1, 0, 2, 0, 0, 0, 7, 0, 0, 0, 9, offset, flags.0, 0, 64, 0, 0, 0, 3];
+        let segment = [&header, options].concat();
+        Shown(&segment, segment.len() + payload).to_string()
+    }
+
+    #[test]
+    fn numbers_are_shown_where_they_count() {
+        assert_eq!(shown(Flags::SYN, &[], 0), "Flags [S], seq 7, win 64, length 0");
+        assert_eq!(shown(Flags::ACK, &[], 0), "Flags [.], ack 9, win 64, length 0");
+        let push = Flags::PSH | Flags::ACK;
+        assert_eq!(shown(push, &[], 1), "Flags [P.], seq 7:8, ack 9, win 64, length 1");
+        assert_eq!(shown(Flags::URG, &[], 0), "Flags [U], win 64, urg 3, length 0");
+        assert_eq!(shown(Flags::default(), &[], 0), "Flags [none], win 64, length 0");
+        assert_eq!(Shown(&[0; 19], 40).to_string(), "[|tcp], length 40");
+    }
+
+    #[test]
+    fn options_are_shown_one_by_one() {
+        let options = [
+            &[2, 4, 5, 0xb4][..],
+            &[1, 3, 3, 7],
+            &[4, 2, 1, 1],
+            &[8, 10, 0, 0, 0, 5, 0, 0, 0, 6, 1, 1],
+            &[5, 10, 0, 0, 0, 1, 0, 0, 0, 2, 254, 2],
+        ]
+        .concat();
+        assert_eq!(
+            shown(Flags::ACK, &options, 0),
+            "Flags [.], ack 9, win 64, options [mss 1460,nop,wscale 7,sackOK,nop,nop,\
+             TS val 5 ecr 6,nop,nop,sack 1 {1:2},unknown-254], length 0"
+        );
+    }
+
+    #[test]
+    fn options_that_do_not_fit_end_the_list() {
+        for options in [[1, 8, 9, 0], [1, 8, 0, 0], [1, 8, 1, 0]] {
+            let expected = "Flags [.], ack 9, win 64, options [nop,bad opt], length 0";
+            assert_eq!(shown(Flags::ACK, &options, 0), expected);
+        }
+        let expected = "Flags [.], ack 9, win 64, options [nop,eol], length 0";
+        assert_eq!(shown(Flags::ACK, &[1, 0, 8, 9], 0), expected);
+    }
+}
