@@ -16,17 +16,22 @@ pub fn sum(data: &[u8]) -> u16 {
     // Halves of 32 bits are added without a carry from one to the next, so the compiler can
     // add several at once. 2^32 additions fit; no packet has so many bytes.
     let mut total = 0_u64;
-    let (words, rest) = data.as_chunks::<8>();
+    let (words, mut rest) = data.as_chunks::<8>();
     for word in words {
         let word = u64::from_ne_bytes(*word);
         total += (word & 0xffff_ffff) + (word >> 32);
     }
-    let mut last = [0; 8];
-    for (byte, found) in last.iter_mut().zip(rest) {
-        *byte = *found;
+    if let Some((word, behind)) = rest.split_first_chunk() {
+        total += u64::from(u32::from_ne_bytes(*word));
+        rest = behind;
     }
-    let last = u64::from_ne_bytes(last);
-    total += (last & 0xffff_ffff) + (last >> 32);
+    if let Some((word, behind)) = rest.split_first_chunk() {
+        total += u64::from(u16::from_ne_bytes(*word));
+        rest = behind;
+    }
+    if let Some(byte) = rest.first() {
+        total += u64::from(u16::from_ne_bytes([*byte, 0]));
+    }
     u16::from_be(fold(total))
 }
 

@@ -155,17 +155,45 @@ impl FlowKey {
         let source = folded_product(a ^ 0x243f_6a88_85a3_08d3 ^ seed, b ^ 0x1319_8a2e_0370_7344);
         let destination =
             folded_product(c ^ 0xa409_3822_299f_31d0, d ^ 0x082e_fa98_ec4e_6c89 ^ seed);
-        let sum = source.wrapping_add(destination.rotate_left(23)) ^ e;
-        let mixed = folded_product(sum ^ 0x4528_21e6_38d0_1377, 0xbe54_66cf_34e9_0c6d);
-        folded_product(mixed ^ seed, 0xc0ac_29b7_c97c_50dd)
+        finish(source.wrapping_add(destination.rotate_left(23)) ^ e, seed)
     }
 
     /// A hash that is the same for both directions of a conversation: for splitting traffic so
     /// that a conversation stays together.
     #[inline]
-    pub fn symmetric_hash64(&self, seed: u64) -> u64 {
-        self.conversation().hash64(seed)
+    pub const fn symmetric_hash64(&self, seed: u64) -> u64 {
+        let (source, destination) = (self.source_port(), self.destination_port());
+        // What ICMP has in place of ports belongs to no end: the less of request and reply.
+        let (source, destination, message) = match self.protocol() {
+            protocol @ (protocol::ICMP | protocol::ICMPV6) => {
+                let answer = answering_type(protocol, source);
+                let kind = if answer < source { answer } else { source };
+                (0, 0, (kind as u64) << 48 | (destination as u64) << 32)
+            }
+            _ => (source, destination, 0),
+        };
+        // A sum is the same in either order, and costs less than to find out which is the less.
+        let ends = endpoint_hash(self.source, source, seed).wrapping_add(endpoint_hash(
+            self.destination,
+            destination,
+            seed,
+        ));
+        finish(ends ^ message ^ self.rest & 0xffff_ffff, seed)
     }
+}
+
+/// The hash of an address and its port.
+#[inline]
+const fn endpoint_hash([high, low]: [u64; 2], port: u16, seed: u64) -> u64 {
+    let low = low ^ (port as u64) << 40;
+    folded_product(high ^ 0x243f_6a88_85a3_08d3 ^ seed, low ^ 0x1319_8a2e_0370_7344)
+}
+
+/// Spreads what has been gathered over all bits.
+#[inline]
+const fn finish(gathered: u64, seed: u64) -> u64 {
+    let mixed = folded_product(gathered ^ 0x4528_21e6_38d0_1377, 0xbe54_66cf_34e9_0c6d);
+    folded_product(mixed ^ seed, 0xc0ac_29b7_c97c_50dd)
 }
 
 impl Hash for FlowKey {
@@ -245,16 +273,19 @@ mod tests {
 
     #[test]
     fn neighbouring_keys_spread_evenly_over_buckets_by_any_eight_bits() {
-        // 4,096 hosts and ports that count up, as a generator makes them; 256 buckets of 64
-        // would be perfect, and 8 standard deviations of chance are 64.
-        for shift in [0, 8, 24, 32, 48, 56] {
+        // 256 hosts and 64 ports that count up, as a generator makes them, in 256 buckets: 64
+        // in each would be perfect, and 8 standard deviations of chance are 64.
+        for (shift, symmetric) in
+            [0, 8, 24, 32, 48, 56].into_iter().flat_map(|shift| [(shift, false), (shift, true)])
+        {
             let mut buckets = [0_u32; 256];
             for host in 0..256_u16 {
                 for port in 0..64 {
                     let [high, low] = host.to_be_bytes();
                     let key = FlowKey::ipv4([10, 0, high, low], [10, 0, 0, 1], protocol::UDP)
                         .with_ports(1_024 + port, 53);
-                    buckets[(key.hash64(0) >> shift) as usize & 0xff] += 1;
+                    let hash = if symmetric { key.symmetric_hash64(0) } else { key.hash64(0) };
+                    buckets[(hash >> shift) as usize & 0xff] += 1;
                 }
             }
             let (least, most) = (buckets.iter().min().unwrap(), buckets.iter().max().unwrap());
@@ -309,6 +340,14 @@ mod tests {
         fn both_directions_are_the_same_conversation(key in any_key(), seed: u64) {
             prop_assert_eq!(key.conversation(), key.reversed().conversation());
             prop_assert_eq!(key.symmetric_hash64(seed), key.reversed().symmetric_hash64(seed));
+            let (source, destination) = (key.source_port(), key.destination_port());
+            for other in [
+                key.with_vlan(key.vlan() ^ 1),
+                key.with_ports(source, destination ^ 1),
+                key.with_ports(source ^ 0x40, destination),
+            ] {
+                prop_assert_ne!(key.symmetric_hash64(seed), other.symmetric_hash64(seed));
+            }
         }
 
         #[test]

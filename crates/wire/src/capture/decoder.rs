@@ -133,20 +133,25 @@ impl Decoder {
     /// [`CaptureError`], with the packet's number and the offset in the file.
     #[inline]
     pub fn step(&mut self, input: &[u8], end_of_input: bool) -> Result<Step, CaptureError> {
-        // The one case that matters for speed is a whole pcap record; it is decoded here, in
-        // the caller, and everything else behind a call.
-        if let State::Pcap(pcap) = &self.state
-            && let Some((record, end)) = pcap.record(input)
-        {
-            self.position += end as u64;
-            self.records += 1;
-            return Ok(Step::Record {
-                record,
-                data: pcap::RECORD_HEADER_LENGTH..end,
-                consumed: end,
-            });
-        }
-        self.step_slowly(input, end_of_input)
+        // Nearly every step is a whole, sane packet. That is decoded here, inside of the caller,
+        // and everything else behind a call, which also finds out what is wrong.
+        let (record, start, end, consumed) = match &self.state {
+            State::Pcap(pcap) => match pcap.record(input) {
+                Some((record, end)) => (record, pcap::RECORD_HEADER_LENGTH, end, end),
+                None => return self.step_slowly(input, end_of_input),
+            },
+            State::Pcapng(pcapng) => match pcapng.record(input) {
+                Some((record, consumed)) => {
+                    let end = Pcapng::PACKET_DATA + record.captured_length as usize;
+                    (record, Pcapng::PACKET_DATA, end, consumed)
+                }
+                None => return self.step_slowly(input, end_of_input),
+            },
+            State::Start => return self.step_slowly(input, end_of_input),
+        };
+        self.position += consumed as u64;
+        self.records += 1;
+        Ok(Step::Record { record, data: start..end, consumed })
     }
 
     /// Bytes consumed so far: the offset in the file of the next input. Blocks that are skipped

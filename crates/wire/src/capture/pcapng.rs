@@ -100,6 +100,7 @@ impl Interface {
     }
 
     /// The time that `count` units are; saturates at both ends of what an instant can tell.
+    #[inline]
     fn instant(&self, count: u64) -> Instant {
         let nanoseconds = match self.unit {
             Unit::Nanoseconds(nanoseconds) => count.saturating_mul(nanoseconds),
@@ -153,6 +154,47 @@ impl Pcapng {
     pub(super) fn interfaces(&self) -> &[Interface] {
         &self.interfaces
     }
+
+    /// The enhanced packet that `input` begins with and where its block ends, if it is sane and
+    /// all there.
+    #[inline]
+    pub(super) fn record(&self, input: &[u8]) -> Option<(RecordHeader, usize)> {
+        use field::packet;
+        let header: &[u8; packet::DATA] = input.first_chunk()?;
+        let word = |at: usize| {
+            let word = [header[at], header[at + 1], header[at + 2], header[at + 3]];
+            match self.order {
+                ByteOrder::Little => u32::from_le_bytes(word),
+                ByteOrder::Big => u32::from_be_bytes(word),
+            }
+        };
+        let (length, captured_length) = (word(4), word(packet::CAPTURED_LENGTH));
+        let original_length = word(packet::ORIGINAL_LENGTH);
+        let block = input.get(..length as usize)?;
+        let trailing = block.len().checked_sub(TRAILER_LENGTH as usize)?;
+        let frame = packet::DATA as u32 + TRAILER_LENGTH;
+        let sane = word(0) == block::ENHANCED_PACKET
+            && self.skipping.is_none()
+            && length.is_multiple_of(4)
+            && length <= BLOCK_LENGTH_MAX
+            && captured_length <= original_length.min(RECORD_LENGTH_MAX)
+            && captured_length <= length.checked_sub(frame)?
+            && self.order.u32_at(block, trailing) == Some(length);
+        let interface = self.interfaces.get(word(packet::INTERFACE) as usize).filter(|_| sane)?;
+        let count =
+            u64::from(word(packet::TIMESTAMP_HIGH)) << 32 | u64::from(word(packet::TIMESTAMP_LOW));
+        let record = RecordHeader {
+            timestamp: interface.instant(count),
+            captured_length,
+            original_length,
+            link_type: interface.link_type,
+            interface: word(packet::INTERFACE),
+        };
+        Some((record, block.len()))
+    }
+
+    /// Where the data of an enhanced packet begins.
+    pub(super) const PACKET_DATA: usize = field::packet::DATA;
 
     pub(super) fn step(
         &mut self,

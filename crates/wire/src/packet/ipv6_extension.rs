@@ -25,6 +25,7 @@ pub struct Extensions {
 /// Walks the extension headers of `packet`, which begins with an IPv6 header and ends where its
 /// payload does; `None` where they are cut off, or there are more than
 /// [`EXTENSION_HEADERS_MAX`].
+#[inline]
 pub(crate) fn walk_extensions(packet: &[u8], next_header: u8) -> Option<Extensions> {
     let mut extensions = Extensions {
         end: HEADER_LENGTH,
