@@ -1,6 +1,7 @@
 //! Ports on real interfaces, and what it takes to open them.
 
 pub mod af_packet;
+pub mod af_xdp;
 pub mod clock;
 pub mod link;
 pub mod lock;

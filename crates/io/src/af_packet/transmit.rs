@@ -10,10 +10,9 @@ use wirestorm_base::time::Instant;
 use super::transmit_ring::{Outcome, TransmitRing};
 use super::{ADDRESS_BYTES, AfPacketError, AfPacketOptions, address, port_error};
 use crate::link::Link;
+use crate::link::frame_limit::FrameLimit;
 use crate::system::socket::Socket;
 
-const ETHERNET_HEADER_BYTES: usize = 14;
-const VLAN_TAG_BYTES: usize = 4;
 /// Above 16 the batch does not matter; 64 keeps the frames within the first-level cache.
 const BURST: usize = 64;
 /// The kernel's memory for frames on their way: what a socket buffer takes besides the frame.
@@ -44,7 +43,7 @@ pub struct AfPacketTransmit {
     withdrawn: usize,
     /// Refusals in a row.
     refusals: u32,
-    untagged_length_max: usize,
+    limit: FrameLimit,
     capabilities: Capabilities,
     counters: TransmitCounters,
 }
@@ -84,7 +83,7 @@ impl AfPacketTransmit {
             free: (0..frames as u32).rev().collect(),
             withdrawn: 0,
             refusals: 0,
-            untagged_length_max: link.mtu as usize + ETHERNET_HEADER_BYTES,
+            limit: FrameLimit::of(&link),
             capabilities: capabilities(&link, frames),
             counters: TransmitCounters::default(),
         })
@@ -93,13 +92,6 @@ impl AfPacketTransmit {
     fn buffer(&mut self, index: u32) -> &mut [u8] {
         let start = index as usize * self.buffer_bytes;
         &mut self.buffers[start..start + self.buffer_bytes]
-    }
-
-    /// Whether the kernel would take such a frame.
-    fn is_acceptable(&self, frame: &[u8]) -> bool {
-        let tagged = matches!(frame.get(12..14), Some([0x81, 0x00]));
-        let length_max = self.untagged_length_max + if tagged { VLAN_TAG_BYTES } else { 0 };
-        (ETHERNET_HEADER_BYTES..=length_max).contains(&frame.len())
     }
 
     /// Takes out of the ring what the kernel is done with.
@@ -175,7 +167,7 @@ impl Transmit for AfPacketTransmit {
         );
         let start = frame.index() as usize * self.buffer_bytes;
         let bytes = &self.buffers[start..start + length];
-        if self.is_acceptable(bytes) {
+        if self.limit.accepts(bytes) {
             self.ring.push(bytes);
         } else {
             self.counters.failed += 1;

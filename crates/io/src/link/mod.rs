@@ -1,6 +1,7 @@
 //! What is known of an interface: identity, state, driver, queues, offloads, counters.
 
 mod ethtool;
+pub(crate) mod frame_limit;
 mod netlink;
 mod watch;
 

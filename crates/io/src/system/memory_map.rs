@@ -17,6 +17,10 @@ pub(crate) struct MemoryMap {
 // its only owner.
 unsafe impl Send for MemoryMap {}
 
+// SAFETY: a shared reference gives out raw pointers and numbers only; who uses the pointers
+// answers for it.
+unsafe impl Sync for MemoryMap {}
+
 impl MemoryMap {
     /// Maps `length` bytes of a socket's ring at `offset`, with its pages present.
     pub(crate) fn of_socket(fd: RawFd, length: usize, offset: i64) -> io::Result<Self> {
@@ -60,14 +64,6 @@ impl MemoryMap {
         );
         // SAFETY: just checked to be within the mapping.
         unsafe { self.start.as_ptr().add(offset) }
-    }
-
-    /// Asks for huge pages behind an anonymous mapping; a kernel without them says no, which is
-    /// no error: they only save address translations.
-    pub(crate) fn advise_huge_pages(&self) {
-        let start = self.start.as_ptr().cast();
-        // SAFETY: the range is this mapping; the advice does not change its contents.
-        let _ = checked(unsafe { libc::madvise(start, self.length, libc::MADV_HUGEPAGE) });
     }
 }
 

@@ -1,0 +1,89 @@
+//! The XDP program that brings frames to the sockets.
+
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::{Mutex, PoisonError};
+
+use aya::Ebpf;
+use aya::maps::XskMap;
+use aya::programs::xdp::XdpMode;
+use aya::programs::{ProgramError, Xdp};
+
+/// `bpf/receive.bpf.c`.
+static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/receive.o"));
+
+/// How the program is attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttachMode {
+    /// In the driver, before a socket buffer is made.
+    Native,
+    /// In the network stack, because the driver cannot: slower, works everywhere.
+    Generic,
+}
+
+/// The program, attached to an interface for as long as this lives. The kernel detaches it when
+/// the process ends in whatever way, because it is attached through a BPF link.
+pub(super) struct ReceiveProgram {
+    loaded: Mutex<Ebpf>,
+    mode: AttachMode,
+}
+
+impl ReceiveProgram {
+    /// Loads the program and attaches it, natively where that is possible. To be called in the
+    /// interface's namespace.
+    pub(super) fn attach(interface_index: u32) -> io::Result<Self> {
+        let mut loaded = Ebpf::load(OBJECT).map_err(|error| io_error(&error))?;
+        let program: &mut Xdp = loaded
+            .program_mut("receive")
+            .ok_or_else(|| io::Error::other("the object has no program named receive"))?
+            .try_into()
+            .map_err(|error: ProgramError| io_error(&error))?;
+        program.load().map_err(|error| io_error(&error))?;
+        let native = program.attach_to_if_index(interface_index, XdpMode::Driver);
+        let mode = match native.map_err(|error| io_error(&error)) {
+            Ok(_) => AttachMode::Native,
+            // Another program is attached: generic mode would not help.
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => return Err(error),
+            Err(_) => {
+                program
+                    .attach_to_if_index(interface_index, XdpMode::Skb)
+                    .map_err(|error| io_error(&error))?;
+                AttachMode::Generic
+            }
+        };
+        Ok(Self { loaded: Mutex::new(loaded), mode })
+    }
+
+    pub(super) fn mode(&self) -> AttachMode {
+        self.mode
+    }
+
+    /// Lets the frames of a queue go to a socket, until the socket is closed.
+    pub(super) fn serve(&self, queue: u32, socket: RawFd) -> io::Result<()> {
+        struct Descriptor(RawFd);
+        impl AsRawFd for Descriptor {
+            fn as_raw_fd(&self) -> RawFd {
+                self.0
+            }
+        }
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        let map = loaded
+            .map_mut("sockets")
+            .ok_or_else(|| io::Error::other("the object has no map named sockets"))?;
+        let mut sockets = XskMap::try_from(map).map_err(|error| io_error(&error))?;
+        sockets.set(queue, Descriptor(socket), 0).map_err(|error| io_error(&error))
+    }
+}
+
+/// The operating system's error inside an error of the loader, with the loader's words where
+/// there is none.
+fn io_error(error: &(dyn std::error::Error + 'static)) -> io::Error {
+    let mut cause = Some(error);
+    while let Some(inner) = cause {
+        if let Some(code) = inner.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error) {
+            return io::Error::from_raw_os_error(code);
+        }
+        cause = inner.source();
+    }
+    io::Error::other(error.to_string())
+}

@@ -1,0 +1,165 @@
+//! The receiving half.
+
+use std::sync::Arc;
+
+use wirestorm_base::port::{
+    Capabilities, FrameId, PortError, Receive, ReceiveCounters, Received, StampPoint,
+};
+use wirestorm_base::time::Instant;
+
+use super::frame_memory::Chunks;
+use super::program::ReceiveProgram;
+use super::ring::{Consumer, Producer};
+use super::socket::{ReceiveHalf, XdpSocket};
+use crate::clock;
+use crate::link::Link;
+
+/// `struct arrival` of `bpf/receive.bpf.c`, right before the frame.
+const ARRIVAL_BYTES: usize = 8;
+/// Frames worth asking for at once.
+const BURST: usize = 64;
+/// After so many looks in a row that found nothing, the interface is looked at.
+const EMPTY_LOOKS_PER_CHECK: u32 = 4096;
+
+/// Receives what arrives on one queue.
+///
+/// The arrival time was taken by the XDP program. Where a driver has no room in front of the
+/// frame for it, it is the time at which this process found the frame.
+pub struct AfXdpReceive {
+    socket: Arc<XdpSocket>,
+    chunks: Chunks,
+    receive: Consumer<libc::xdp_desc>,
+    fill: Producer<u64>,
+    /// For each chunk: where in it the frame lies.
+    offsets: Box<[u16]>,
+    queue: u32,
+    empty_looks: u32,
+    taken: u64,
+    taken_bytes: u64,
+    capabilities: Capabilities,
+    /// Attached as long as somebody receives.
+    _program: Arc<ReceiveProgram>,
+}
+
+impl AfXdpReceive {
+    pub(super) fn new(
+        socket: Arc<XdpSocket>,
+        half: ReceiveHalf,
+        link: &Link,
+        queue: u32,
+        program: Arc<ReceiveProgram>,
+    ) -> Self {
+        let ReceiveHalf { chunks, receive, mut fill, frame_length_max } = half;
+        let count = chunks.count();
+        (0..count).for_each(|index| fill.push(chunks.address(index)));
+        fill.publish();
+        debug_assert!(frame_length_max <= link.frame_length_max());
+        Self {
+            socket,
+            chunks,
+            receive,
+            fill,
+            offsets: vec![0; count as usize].into_boxed_slice(),
+            queue,
+            empty_looks: 0,
+            taken: 0,
+            taken_bytes: 0,
+            capabilities: Capabilities {
+                frame_length_max,
+                frames: count as usize,
+                burst: BURST,
+                holds_departure: false,
+                departure_stamp: StampPoint::Process,
+                arrival_stamp: StampPoint::Xdp,
+            },
+            _program: program,
+        }
+    }
+
+    /// When the frame at `offset` of a chunk arrived, as the program wrote it. The place is
+    /// zeroed, so that the next frame there does not inherit the time.
+    fn arrival(&mut self, index: u32, offset: usize) -> Option<Instant> {
+        let place = offset.checked_sub(ARRIVAL_BYTES)?;
+        let bytes: &mut [u8; ARRIVAL_BYTES] =
+            self.chunks.bytes_mut(index, place, ARRIVAL_BYTES).try_into().ok()?;
+        let nanoseconds = u64::from_ne_bytes(std::mem::take(bytes));
+        (nanoseconds != 0).then(|| Instant::from_nanos(nanoseconds))
+    }
+
+    /// Gives the kernel room, and calls it where it wants that.
+    fn give_room(&mut self) -> Result<(), PortError> {
+        self.fill.publish();
+        if !self.fill.needs_wakeup() && !self.socket.must_always_wake() {
+            return Ok(());
+        }
+        match self.socket.wake_reception() {
+            Ok(()) => Ok(()),
+            Err(reason) => match reason.raw_os_error() {
+                Some(libc::EAGAIN | libc::EBUSY | libc::EINTR | libc::ENOBUFS) => Ok(()),
+                _ => Err(self.socket.port_error("receiving", &reason)),
+            },
+        }
+    }
+}
+
+impl Receive for AfXdpReceive {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn receive(&mut self, room: usize, batch: &mut Vec<Received>) -> Result<usize, PortError> {
+        self.give_room()?;
+        let mut count = 0;
+        let mut now = None;
+        while count < room {
+            let Some(descriptor) = self.receive.pop() else { break };
+            // Every address was put into the fill ring; the kernel makes up none.
+            let Some((index, offset)) = self.chunks.locate(descriptor.addr) else { continue };
+            let length = descriptor.len as usize;
+            self.offsets[index as usize] = offset as u16;
+            let arrival = match self.arrival(index, offset) {
+                Some(arrival) => arrival,
+                None => *now.get_or_insert_with(clock::now),
+            };
+            self.taken += 1;
+            self.taken_bytes += length as u64;
+            batch.push(Received {
+                frame: FrameId::from_index(index),
+                length,
+                original_length: length,
+                arrival,
+                queue: self.queue,
+            });
+            count += 1;
+        }
+        self.receive.release();
+        if count > 0 || room == 0 {
+            self.empty_looks = 0;
+            return Ok(count);
+        }
+        self.empty_looks += 1;
+        if self.empty_looks >= EMPTY_LOOKS_PER_CHECK {
+            self.empty_looks = 0;
+            self.socket.check_interface()?;
+        }
+        Ok(0)
+    }
+
+    fn frame(&self, received: &Received) -> &[u8] {
+        let index = received.frame.index();
+        let offset = usize::from(self.offsets[index as usize]);
+        self.chunks.bytes(index, offset, received.length)
+    }
+
+    fn release(&mut self, received: Received) {
+        // The kernel takes the chunk's address and chooses the offset anew.
+        self.fill.push(self.chunks.address(received.frame.index()));
+    }
+
+    /// One system call: not for every batch.
+    fn received(&self) -> ReceiveCounters {
+        let statistics = self.socket.statistics();
+        let missed = statistics.rx_dropped + statistics.rx_ring_full;
+        ReceiveCounters { received: self.taken + missed, received_bytes: self.taken_bytes, missed }
+    }
+}

@@ -1,0 +1,223 @@
+//! The sending half.
+
+use std::sync::Arc;
+
+use wirestorm_base::port::{
+    Capabilities, FrameId, PortError, StampPoint, Transmit, TransmitCounters,
+};
+use wirestorm_base::time::Instant;
+
+use super::frame_memory::Chunks;
+use super::ring::{Consumer, Producer};
+use super::socket::{TransmitHalf, XdpSocket};
+use crate::link::Link;
+use crate::link::frame_limit::FrameLimit;
+
+/// Frames worth queueing before a flush: a copying socket without the larger budget sends 32
+/// a call.
+const BURST: usize = 32;
+/// Calls that one flush makes at most: enough for all frames of the largest port at 32 a call.
+const CALLS_MAX: u32 = 1024;
+/// After so many flushes in a row that moved nothing, the interface is looked at.
+const STALLS_PER_LOOK: u32 = 4096;
+
+/// Sends through one transmit queue.
+///
+/// Frames leave with the flush, in order. A frame counts as sent when it came back through the
+/// completion ring: the device, or on a copying socket the driver, has let go of it. One that the
+/// driver dropped at once counts as failed, and so does one that is too short or too long for
+/// the interface.
+pub struct AfXdpTransmit {
+    socket: Arc<XdpSocket>,
+    chunks: Chunks,
+    transmit: Producer<libc::xdp_desc>,
+    completion: Consumer<u64>,
+    limit: FrameLimit,
+    free: Vec<u32>,
+    /// For each chunk: the length of the frame in it, and whether the driver dropped it.
+    frames: Box<[InFlight]>,
+    in_flight: usize,
+    stalls: u32,
+    capabilities: Capabilities,
+    counters: TransmitCounters,
+}
+
+/// What is known of the frame in a chunk.
+#[derive(Clone, Copy, Debug, Default)]
+struct InFlight {
+    length: u32,
+    is_dropped: bool,
+}
+
+impl AfXdpTransmit {
+    pub(super) fn new(socket: Arc<XdpSocket>, half: TransmitHalf, link: &Link) -> Self {
+        let TransmitHalf { chunks, transmit, completion, frame_length_max } = half;
+        let count = chunks.count();
+        Self {
+            socket,
+            transmit,
+            completion,
+            limit: FrameLimit::of(link),
+            free: (0..count).rev().collect(),
+            frames: vec![InFlight::default(); count as usize].into_boxed_slice(),
+            in_flight: 0,
+            stalls: 0,
+            capabilities: Capabilities {
+                frame_length_max,
+                frames: count as usize,
+                burst: BURST,
+                holds_departure: false,
+                departure_stamp: StampPoint::Process,
+                arrival_stamp: StampPoint::Xdp,
+            },
+            counters: TransmitCounters::default(),
+            chunks,
+        }
+    }
+
+    /// Takes back what the kernel is done with; returns how many frames that were.
+    fn collect(&mut self) -> usize {
+        let mut count = 0;
+        while let Some(address) = self.completion.pop() {
+            // Every address was put in by `send`; the kernel makes up none.
+            let Some((index, _)) = self.chunks.locate(address) else { continue };
+            let frame = std::mem::take(&mut self.frames[index as usize]);
+            if frame.is_dropped {
+                self.counters.failed += 1;
+            } else {
+                self.counters.sent += 1;
+                self.counters.sent_bytes += u64::from(frame.length);
+            }
+            self.free.push(index);
+            count += 1;
+        }
+        self.completion.release();
+        self.in_flight -= count;
+        count
+    }
+
+    /// Lets the kernel send. A copying socket does all work inside the call.
+    fn wake(&mut self) -> Result<(), PortError> {
+        let mut waiting = self.transmit.waiting();
+        for _ in 0..CALLS_MAX {
+            if waiting == 0 && (!self.socket.zero_copy || self.in_flight == 0) {
+                return Ok(());
+            }
+            let outcome = self.socket.wake_transmission();
+            let before = waiting;
+            waiting = self.transmit.waiting();
+            let moved = waiting < before;
+            let Err(reason) = outcome else {
+                // The device goes on by itself; a copying socket has sent its budget.
+                if self.socket.zero_copy || !moved {
+                    return Ok(());
+                }
+                continue;
+            };
+            match reason.raw_os_error() {
+                // The driver dropped the frame that was taken last.
+                Some(libc::EBUSY) if moved && !self.socket.zero_copy => self.note_drop(),
+                // More frames are waiting than one call sends.
+                Some(libc::EAGAIN) if moved => {}
+                Some(libc::EAGAIN | libc::EBUSY | libc::EINTR) => {
+                    self.counters.retried_again += 1;
+                    return Ok(());
+                }
+                Some(libc::ENOBUFS) => {
+                    self.counters.retried_no_buffers += 1;
+                    return Ok(());
+                }
+                _ => return Err(self.socket.port_error("sending", &reason)),
+            }
+        }
+        Ok(())
+    }
+
+    fn note_drop(&mut self) {
+        let last = self.transmit.last_consumed();
+        if let Some((index, _)) = last.and_then(|descriptor| self.chunks.locate(descriptor.addr)) {
+            self.frames[index as usize].is_dropped = true;
+        }
+    }
+}
+
+impl Transmit for AfXdpTransmit {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn take(&mut self) -> Option<FrameId> {
+        self.free.pop().map(FrameId::from_index)
+    }
+
+    fn frame_mut(&mut self, frame: &FrameId) -> &mut [u8] {
+        self.chunks.bytes_mut(frame.index(), 0, self.capabilities.frame_length_max)
+    }
+
+    fn send(&mut self, frame: FrameId, length: usize, _departure: Instant) {
+        let length_max = self.capabilities.frame_length_max;
+        assert!(
+            (1..=length_max).contains(&length),
+            "a frame of {length} bytes; expected 1 to {length_max}"
+        );
+        let index = frame.index();
+        if !self.limit.accepts(self.chunks.bytes(index, 0, length)) {
+            self.counters.failed += 1;
+            self.free.push(index);
+            return;
+        }
+        let length = length as u32;
+        self.frames[index as usize] = InFlight { length, is_dropped: false };
+        let addr = self.chunks.address(index);
+        self.transmit.push(libc::xdp_desc { addr, len: length, options: 0 });
+        self.in_flight += 1;
+    }
+
+    fn release(&mut self, frame: FrameId) {
+        self.free.push(frame.index());
+    }
+
+    fn flush(&mut self) -> Result<(), PortError> {
+        if self.in_flight == 0 {
+            return Ok(());
+        }
+        self.transmit.publish();
+        let must_wake = self.transmit.needs_wakeup() || self.socket.must_always_wake();
+        let mut outcome = if must_wake { self.wake() } else { Ok(()) };
+        if self.collect() > 0 {
+            self.stalls = 0;
+            return outcome;
+        }
+        self.stalls += 1;
+        if self.stalls >= STALLS_PER_LOOK {
+            self.stalls = 0;
+            outcome = outcome.and(self.socket.check_interface());
+        }
+        outcome
+    }
+
+    fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    fn transmitted(&self) -> TransmitCounters {
+        self.counters
+    }
+
+    fn abort(&mut self) {
+        // The kernel reads the ring of a copying socket in calls of this process only, so what
+        // it has not read can be taken back. A device reads whenever it likes: there, only what
+        // it was not told of is taken back, and the rest leaves within microseconds.
+        if !self.socket.zero_copy {
+            self.transmit.unpublish();
+        }
+        while let Some(descriptor) = self.transmit.unwrite() {
+            let Some((index, _)) = self.chunks.locate(descriptor.addr) else { continue };
+            self.frames[index as usize] = InFlight::default();
+            self.free.push(index);
+            self.counters.unsent += 1;
+            self.in_flight -= 1;
+        }
+        self.collect();
+    }
+}
