@@ -11,6 +11,7 @@ extern crate alloc;
 pub mod contract;
 pub mod departure;
 pub mod histogram;
+pub mod pace;
 pub mod port;
 pub mod rate;
 pub mod time;

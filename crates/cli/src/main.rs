@@ -1,1 +1,39 @@
-fn main(){}
+//! The command `wirestorm`.
+
+mod replay;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Network traffic generator: replays captures at the speed of the wire and reports what really
+/// left and what arrived.
+#[derive(Parser)]
+#[command(name = "wirestorm", version, infer_long_args = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Replays captures onto an interface.
+    Replay(Box<replay::flags::ReplayFlags>),
+}
+
+/// What the exit status says; 0 is "done".
+pub(crate) mod status {
+    /// Something failed while running; what was measured is in the result.
+    pub(crate) const FAILED: u8 = 1;
+    /// Wrong input or usage; nothing was sent.
+    pub(crate) const USAGE: u8 = 2;
+    /// Finished, but short of what was asked.
+    pub(crate) const SHORT: u8 = 3;
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match cli.command {
+        Command::Replay(flags) => replay::run(&flags),
+    }
+}

@@ -1,1 +1,8 @@
-//! placeholder
+//! The life of a run: files opened, threads started and pinned, counters merged, a result told.
+
+pub mod cpu;
+pub mod replay;
+pub mod result;
+
+pub use wirestorm_base as base;
+pub use wirestorm_plan as plan;

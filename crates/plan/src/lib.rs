@@ -1,1 +1,7 @@
-//! placeholder
+//! What is to be sent: as it was written, and as it was understood.
+//!
+//! Every front-end (flags, plan files, other tools' scripts) is translated to the types here, so
+//! there is one place where words become numbers with units.
+#![forbid(unsafe_code)]
+
+pub mod replay;

@@ -1,1 +1,4 @@
-//! placeholder
+//! Virtual time and in-memory wires: whole runs without an interface, a clock or privileges.
+#![forbid(unsafe_code)]
+
+pub mod memory;

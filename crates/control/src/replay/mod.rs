@@ -1,0 +1,18 @@
+//! Replaying captures onto real interfaces.
+//!
+//! ```text
+//! main thread        progress, signals, result
+//! reader thread      files -> Chunk           (ends after the pass where captures are preloaded)
+//! worker thread(s)   Chunk -> frames in ports
+//! port threads       the in-kernel sender's, one for each xdp port
+//! ```
+
+mod input;
+mod port;
+mod reader;
+mod run;
+
+pub use input::{Input, InputError, expand_inputs};
+pub use port::{Choice, backend_name};
+pub use reader::{ReadError, Reader, ReaderFeed, ReaderOptions};
+pub use run::{Progress, ReplayError, run};

@@ -1,0 +1,374 @@
+//! The reader: a thread that reads ahead of the workers, decodes and indexes.
+//!
+//! Chunks are handed to every worker as shared references and come back by being dropped:
+//! the reader keeps a reference of its own to each and fills one again when it is the last. The
+//! queue to each worker is shorter than the pool, so at least one chunk is always on its way
+//! back. Small captures are kept whole after the first pass.
+
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::thread::JoinHandle;
+
+use wirestorm_engine::replay::{Chunk, Fed, Feed, IndexError, Indexer, IndexerOptions};
+
+use super::input::{Input, InputError};
+
+/// How captures are read.
+#[derive(Clone, Debug)]
+pub struct ReaderOptions {
+    /// The captures, in order.
+    pub inputs: Vec<Input>,
+    /// How often they are passed; `u64::MAX`: until stopped.
+    pub passes: u64,
+    /// Whether all is read before the first frame is sent, and kept.
+    pub preload: bool,
+    /// What is found out about each record.
+    pub indexer: IndexerOptions,
+}
+
+/// Why reading ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// A file does not open.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// A file does not read.
+    #[error("{input}: byte {position}: cannot read: {error}")]
+    Read {
+        /// The file.
+        input: String,
+        /// Where in it, after decompression.
+        position: u64,
+        /// What the system or the decompressor said.
+        error: io::Error,
+    },
+    /// A file makes no sense from some record on.
+    #[error("{input}: {error}")]
+    Index {
+        /// The file.
+        input: String,
+        /// What is wrong, with packet number and position.
+        error: IndexError,
+    },
+    /// A second pass over standard input.
+    #[error("standard input can be read only once: use --preload-pcap to replay it in a loop")]
+    StandardInputTwice,
+}
+
+/// Bytes of a chunk: several milliseconds of sending at any rate that one worker reaches, and
+/// small enough that the pool fits beside everything else in a core's share of cache.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// Chunks that wait for a worker at most: 4 MiB read ahead.
+const QUEUE_CHUNKS: usize = 4;
+
+/// One more than a worker's queue can hold, one that the worker has open, one being filled.
+const POOL_CHUNKS: usize = QUEUE_CHUNKS + 3;
+
+/// Captures up to this size are kept in memory from the first pass on if there is a second.
+const KEEP_BYTES_MAX: u64 = 64 << 20;
+
+/// What is known of the reading so far.
+#[derive(Debug, Default)]
+pub struct ReaderCounters {
+    /// Bytes read, after decompression, over all passes.
+    pub bytes: AtomicU64,
+    /// Records indexed, over all passes.
+    pub records: AtomicU64,
+    /// Packets whose flow could not be told because the table was full.
+    pub flows_overflowed: AtomicU64,
+}
+
+/// The running reader.
+#[derive(Debug)]
+pub struct Reader {
+    thread: Option<JoinHandle<Result<(), ReadError>>>,
+    stop: Arc<AtomicBool>,
+    counters: Arc<ReaderCounters>,
+}
+
+impl Reader {
+    /// Starts reading; returns one feed for each worker, when the first chunk is ready or, with
+    /// `preload`, when all are.
+    ///
+    /// # Errors
+    /// Where the thread does not start. What goes wrong while reading is told by
+    /// [`Reader::finish`]; records before it are replayed.
+    pub fn start(options: ReaderOptions) -> io::Result<(Self, Vec<ReaderFeed>)> {
+        let workers = options.indexer.workers.max(1);
+        let stop = Arc::new(AtomicBool::new(false));
+        let counters = Arc::new(ReaderCounters::default());
+        let (workers, receivers): (Vec<_>, Vec<_>) =
+            (0..workers).map(|_| sync_channel(QUEUE_CHUNKS)).unzip();
+        let feeds = receivers
+            .into_iter()
+            .map(|receiver| ReaderFeed {
+                receiver,
+                kept: None,
+                cursor: 0,
+                passes_left: options.passes,
+            })
+            .collect();
+        let (ready, wait_ready) = sync_channel(1);
+        let mut reading = Reading {
+            indexer: Indexer::new(options.indexer.clone()),
+            keeps: options.preload || (options.passes > 1 && are_small(&options.inputs)),
+            kept: Vec::new(),
+            pool: Vec::new(),
+            rest: Vec::new(),
+            workers,
+            ready,
+            stop: Arc::clone(&stop),
+            counters: Arc::clone(&counters),
+            options,
+        };
+        let thread =
+            std::thread::Builder::new().name("reader".into()).spawn(move || reading.run())?;
+        // The end of the thread, whatever its reason, ends this wait as well.
+        let _ = wait_ready.recv();
+        Ok((Self { thread: Some(thread), stop, counters }, feeds))
+    }
+
+    /// What was read so far.
+    pub fn counters(&self) -> &Arc<ReaderCounters> {
+        &self.counters
+    }
+
+    /// Ends the reading; the feeds must have been dropped.
+    ///
+    /// # Errors
+    /// What made the reader end early, if something did.
+    ///
+    /// # Panics
+    /// Where the reader did.
+    pub fn finish(mut self) -> Result<(), ReadError> {
+        self.stop.store(true, Ordering::Release);
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(outcome)) => outcome,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What the reader tells a worker's feed.
+#[derive(Clone, Debug)]
+enum Message {
+    Chunk(Arc<Chunk>),
+    PassEnd,
+    /// All chunks of a pass, to be replayed for all passes that are left.
+    Kept(Arc<[Arc<Chunk>]>),
+}
+
+/// Whether all inputs together are small enough to be kept in memory unasked.
+fn are_small(inputs: &[Input]) -> bool {
+    inputs
+        .iter()
+        .try_fold(0_u64, |sum, input| sum.checked_add(input.plain_length()?))
+        .is_some_and(|sum| sum <= KEEP_BYTES_MAX)
+}
+
+/// The state of the reader's thread.
+struct Reading {
+    options: ReaderOptions,
+    indexer: Indexer,
+    /// Whether chunks are kept instead of being filled again.
+    keeps: bool,
+    kept: Vec<Arc<Chunk>>,
+    pool: Vec<Arc<Chunk>>,
+    /// The end of a chunk that belongs to the next one.
+    rest: Vec<u8>,
+    workers: Vec<SyncSender<Message>>,
+    /// Told when the first chunk, or with preload all of them, can be had.
+    ready: SyncSender<()>,
+    stop: Arc<AtomicBool>,
+    counters: Arc<ReaderCounters>,
+}
+
+impl Reading {
+    fn run(&mut self) -> Result<(), ReadError> {
+        for pass in 0..self.options.passes {
+            let outcome = self.pass();
+            if self.options.preload {
+                // Also what was read before a fault is replayed, once.
+                self.send_kept();
+                let _ = self.ready.try_send(());
+                return outcome;
+            }
+            outcome?;
+            if self.send(&Message::PassEnd).is_none() {
+                break;
+            }
+            if self.keeps {
+                self.send_kept();
+                break;
+            }
+            if pass == 0 && self.options.passes > 1 && self.reads_standard_input() {
+                return Err(ReadError::StandardInputTwice);
+            }
+        }
+        Ok(())
+    }
+
+    fn send_kept(&mut self) {
+        let kept = Message::Kept(std::mem::take(&mut self.kept).into());
+        self.send(&kept);
+    }
+
+    fn reads_standard_input(&self) -> bool {
+        self.options.inputs.contains(&Input::Standard)
+    }
+
+    fn pass(&mut self) -> Result<(), ReadError> {
+        self.indexer.start_pass();
+        for file in 0..self.options.inputs.len() {
+            self.indexer.start_file(file as u32);
+            self.rest.clear();
+            let mut reader = self.options.inputs[file].open()?;
+            while self.chunk(file, &mut reader)?.is_some() {}
+            if self.stop.load(Ordering::Acquire) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads and hands on one chunk of a file; `None` at its end.
+    fn chunk(
+        &mut self,
+        file: usize,
+        reader: &mut (dyn Read + Send),
+    ) -> Result<Option<()>, ReadError> {
+        let waits_for_little = self.options.inputs[file] == Input::Standard;
+        let mut shared = self.spare_chunk();
+        let chunk = Arc::get_mut(&mut shared).expect("nobody else has a spare chunk");
+        chunk.records.clear();
+        chunk.bytes.resize(chunk.bytes.len().max(CHUNK_BYTES).max(self.rest.len()), 0);
+        chunk.bytes[..self.rest.len()].copy_from_slice(&self.rest);
+        let mut filled = self.rest.len();
+        let mut at_end = false;
+        let outcome = loop {
+            while !at_end && filled < chunk.bytes.len() {
+                let count = match reader.read(&mut chunk.bytes[filled..]) {
+                    Ok(count) => count,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(error) => {
+                        let input = self.options.inputs[file].to_string();
+                        let position = self.indexer.position() + filled as u64;
+                        return Err(ReadError::Read { input, position, error });
+                    }
+                };
+                at_end = count == 0;
+                filled += count;
+                self.counters.bytes.fetch_add(count as u64, Ordering::Relaxed);
+                if waits_for_little {
+                    break;
+                }
+            }
+            match self.indexer.index(chunk, filled, at_end) {
+                // Not a single record: one that is longer than the chunk, or a slow pipe.
+                Ok(indexed) if !indexed.ended && chunk.records.is_empty() => {
+                    let at_least = indexed.consumed + indexed.at_least;
+                    let length = chunk.bytes.len().max(at_least);
+                    chunk.bytes.resize(length, 0);
+                    chunk.bytes.copy_within(indexed.consumed..filled, 0);
+                    filled -= indexed.consumed;
+                }
+                outcome => break outcome,
+            }
+        };
+        self.counters.records.fetch_add(chunk.records.len() as u64, Ordering::Relaxed);
+        self.counters.flows_overflowed.store(self.indexer.flows_overflowed(), Ordering::Relaxed);
+        self.rest.clear();
+        if let Ok(indexed) = &outcome {
+            self.rest.extend_from_slice(&chunk.bytes[indexed.consumed..filled]);
+        }
+        let sent = self.hand_on(shared);
+        match outcome {
+            Ok(indexed) if indexed.ended => Ok(None),
+            Ok(_) => Ok(sent),
+            Err(error) => {
+                let input = self.options.inputs[file].to_string();
+                Err(ReadError::Index { input, error })
+            }
+        }
+    }
+
+    /// A chunk that no worker holds.
+    fn spare_chunk(&mut self) -> Arc<Chunk> {
+        if !self.keeps {
+            for position in 0..self.pool.len() {
+                if Arc::get_mut(&mut self.pool[position]).is_some() {
+                    return self.pool.swap_remove(position);
+                }
+            }
+        }
+        Arc::default()
+    }
+
+    /// Gives a filled chunk to all workers; `None` where reading is to end.
+    fn hand_on(&mut self, mut chunk: Arc<Chunk>) -> Option<()> {
+        if self.keeps {
+            if let Some(chunk) = Arc::get_mut(&mut chunk) {
+                chunk.bytes.shrink_to_fit();
+                chunk.records.shrink_to_fit();
+            }
+            self.kept.push(Arc::clone(&chunk));
+        } else if self.pool.len() < POOL_CHUNKS {
+            self.pool.push(Arc::clone(&chunk));
+        }
+        if self.options.preload {
+            return (!self.stop.load(Ordering::Acquire)).then_some(());
+        }
+        let sent = self.send(&Message::Chunk(chunk));
+        let _ = self.ready.try_send(());
+        sent
+    }
+
+    /// Waits until every worker that is left has room; `None` where none is or reading is to
+    /// end.
+    fn send(&mut self, message: &Message) -> Option<()> {
+        self.workers.retain(|worker| worker.send(message.clone()).is_ok());
+        (!self.workers.is_empty() && !self.stop.load(Ordering::Acquire)).then_some(())
+    }
+}
+
+/// A worker's end of the reader.
+#[derive(Debug)]
+pub struct ReaderFeed {
+    receiver: Receiver<Message>,
+    kept: Option<Arc<[Arc<Chunk>]>>,
+    /// Next of the kept chunks.
+    cursor: usize,
+    passes_left: u64,
+}
+
+impl Feed for ReaderFeed {
+    fn next(&mut self) -> Fed {
+        if self.passes_left == 0 {
+            return Fed::End;
+        }
+        if self.kept.is_none() {
+            match self.receiver.try_recv() {
+                Ok(Message::Chunk(chunk)) => return Fed::Chunk(chunk),
+                Ok(Message::PassEnd) => {
+                    self.passes_left -= 1;
+                    return Fed::PassEnd;
+                }
+                Ok(Message::Kept(chunks)) => self.kept = Some(chunks),
+                Err(TryRecvError::Empty) => return Fed::Pending,
+                Err(TryRecvError::Disconnected) => return Fed::End,
+            }
+        }
+        let Some(kept) = &self.kept else { return Fed::Pending };
+        if let Some(chunk) = kept.get(self.cursor) {
+            self.cursor += 1;
+            return Fed::Chunk(Arc::clone(chunk));
+        }
+        self.cursor = 0;
+        self.passes_left = if kept.is_empty() { 0 } else { self.passes_left - 1 };
+        Fed::PassEnd
+    }
+}

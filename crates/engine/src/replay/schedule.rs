@@ -1,0 +1,182 @@
+//! When each record is due.
+//!
+//! The schedule is absolute: every due time is the start plus an exact sum, so that neither
+//! rounding nor a late frame adds up. All workers of a run compute the same schedule, each for
+//! all records, and send only their own.
+
+use wirestorm_base::pace::Pace;
+use wirestorm_base::rate::{Decimal, Ticker};
+use wirestorm_base::time::{Duration, Instant};
+
+/// Walks along the records of a run.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    pace: Pace,
+    ticker: Option<Ticker>,
+    /// Due time of the record that is next, or of the one before under `Pace::Capture`.
+    due: Instant,
+    /// Under `Pace::Capture`: the time stamp that `anchor_due` belongs to.
+    anchor: Option<(Instant, Instant)>,
+    /// Under `Pace::Capture`: the stamp of the record before.
+    timestamp_before: Instant,
+    /// Records left in the group that is due now.
+    group_left: u32,
+}
+
+impl Schedule {
+    /// A schedule whose first record is due at `start`.
+    pub fn new(pace: Pace, start: Instant) -> Self {
+        let ticker = match pace {
+            Pace::Packets { rate, .. } | Pace::Bits { rate, .. } => Some(Ticker::new(rate)),
+            Pace::TopSpeed | Pace::Capture { .. } => None,
+        };
+        let group_left = match pace {
+            Pace::Packets { group, .. } => group,
+            _ => 0,
+        };
+        Self { pace, ticker, due: start, anchor: None, timestamp_before: Instant::ZERO, group_left }
+    }
+
+    /// The due time of the next record, which has this time stamp and frame length without FCS;
+    /// [`Instant::ZERO`] where there is none to keep. To be called once for each record.
+    #[inline]
+    pub fn next(&mut self, timestamp: Instant, frame_length: usize) -> Instant {
+        match self.pace {
+            Pace::TopSpeed => Instant::ZERO,
+            Pace::Packets { group, .. } => {
+                let due = self.due;
+                self.group_left -= 1;
+                if self.group_left == 0 {
+                    self.group_left = group;
+                    self.advance(u64::from(group));
+                }
+                due
+            }
+            Pace::Bits { layer, .. } => {
+                let due = self.due;
+                self.advance((frame_length as u64 + layer.overhead()) * 8);
+                due
+            }
+            Pace::Capture { multiplier, gap_max } => {
+                self.next_by_capture(timestamp, multiplier, gap_max)
+            }
+        }
+    }
+
+    /// The next record begins another file or pass: the time stamps start anew, `delay` after
+    /// the record before.
+    pub fn restart(&mut self, delay: Duration) {
+        self.anchor = None;
+        self.due += delay;
+    }
+
+    fn advance(&mut self, units: u64) {
+        if let Some(ticker) = &mut self.ticker {
+            self.due = self.due.saturating_add(ticker.step(units));
+        }
+    }
+
+    fn next_by_capture(
+        &mut self,
+        timestamp: Instant,
+        multiplier: Decimal,
+        gap_max: Duration,
+    ) -> Instant {
+        let (anchor, anchor_due) = *self.anchor.get_or_insert((timestamp, self.due));
+        let first = timestamp == anchor && self.timestamp_before < anchor;
+        let elapsed = timestamp.saturating_since(anchor).as_nanos();
+        // One nanosecond of the capture lasts denominator / digits.
+        let scaled = u128::from(elapsed) * u128::from(multiplier.denominator)
+            / u128::from(multiplier.digits.max(1));
+        let elapsed = Duration::from_nanos(u64::try_from(scaled).unwrap_or(u64::MAX));
+        // A stamp earlier than one before it is due at once, with the latest so far.
+        let mut due = anchor_due.saturating_add(elapsed).max(self.due);
+        if !first && due.saturating_since(self.due) > gap_max {
+            due = self.due.saturating_add(gap_max);
+            self.anchor = Some((timestamp, due));
+        }
+        self.timestamp_before = timestamp;
+        self.due = due;
+        due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+    use wirestorm_base::rate::{Layer, Rate};
+
+    const START: Instant = Instant::from_nanos(1_000);
+
+    fn dues(schedule: &mut Schedule, stamps: &[u64], length: usize) -> Vec<u64> {
+        stamps
+            .iter()
+            .map(|&stamp| {
+                schedule.next(Instant::from_nanos(stamp), length).as_nanos() - START.as_nanos()
+            })
+            .collect()
+    }
+
+    fn capture(multiplier: &str, gap_max: Duration) -> Pace {
+        Pace::Capture { multiplier: Decimal::parse(multiplier).unwrap(), gap_max }
+    }
+
+    #[test]
+    fn capture_timing_is_the_distance_from_the_first_record() {
+        let mut schedule = Schedule::new(capture("1", Duration::MAX), START);
+        assert_eq!(dues(&mut schedule, &[500, 700, 700, 1_500], 60), [0, 200, 200, 1_000]);
+    }
+
+    #[test]
+    fn a_multiplier_divides_the_distances_without_drift() {
+        let mut schedule = Schedule::new(capture("3", Duration::MAX), START);
+        assert_eq!(dues(&mut schedule, &[0, 100, 200, 300], 60), [0, 33, 66, 100]);
+        let mut schedule = Schedule::new(capture("0.5", Duration::MAX), START);
+        assert_eq!(dues(&mut schedule, &[0, 100, 200], 60), [0, 200, 400]);
+    }
+
+    #[test]
+    fn time_that_goes_backwards_waits_for_the_latest_so_far() {
+        let mut schedule = Schedule::new(capture("1", Duration::MAX), START);
+        assert_eq!(dues(&mut schedule, &[100, 200, 50, 150, 300], 60), [0, 100, 100, 100, 200]);
+    }
+
+    #[test]
+    fn a_gap_longer_than_the_greatest_is_cut() {
+        let mut schedule = Schedule::new(capture("1", Duration::from_nanos(250)), START);
+        assert_eq!(dues(&mut schedule, &[0, 100, 5_100, 5_200], 60), [0, 100, 350, 450]);
+    }
+
+    #[test]
+    fn another_file_starts_where_the_one_before_ended() {
+        let mut schedule = Schedule::new(capture("1", Duration::MAX), START);
+        dues(&mut schedule, &[9_000, 9_100], 60);
+        schedule.restart(Duration::from_nanos(40));
+        assert_eq!(dues(&mut schedule, &[10, 30], 60), [140, 160]);
+    }
+
+    #[test]
+    fn packets_come_in_groups_at_the_average_rate() {
+        let rate = Rate::parse_per_second("100M", 1).unwrap();
+        let mut schedule = Schedule::new(Pace::Packets { rate, group: 1 }, START);
+        assert_eq!(dues(&mut schedule, &[0; 4], 60), [0, 10, 20, 30]);
+        let mut schedule = Schedule::new(Pace::Packets { rate, group: 3 }, START);
+        assert_eq!(dues(&mut schedule, &[0; 5], 60), [0, 0, 0, 30, 30]);
+    }
+
+    #[test]
+    fn bits_count_as_their_layer_says() {
+        let rate = Rate::parse_per_second("1G", 1).unwrap();
+        let mut schedule = Schedule::new(Pace::Bits { rate, layer: Layer::Frame }, START);
+        assert_eq!(dues(&mut schedule, &[0; 3], 100), [0, 800, 1_600]);
+        let mut schedule = Schedule::new(Pace::Bits { rate, layer: Layer::Wire }, START);
+        assert_eq!(dues(&mut schedule, &[0; 3], 60), [0, 672, 1_344]);
+    }
+
+    #[test]
+    fn top_speed_has_no_due_times() {
+        let mut schedule = Schedule::new(Pace::TopSpeed, START);
+        assert_eq!(schedule.next(Instant::from_nanos(5), 60), Instant::ZERO);
+    }
+}

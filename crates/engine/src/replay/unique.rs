@@ -1,0 +1,122 @@
+//! Other addresses in every pass, so that each pass brings flows of its own.
+//!
+//! Pass n moves the smaller address of a packet down by n and the larger up by n. Both
+//! directions of a conversation are moved alike, and the sum of the two addresses stays, so
+//! the IP header's, TCP's and UDP's checksums stay valid untouched (RFC 1071: the checksum is a
+//! sum of 16-bit words modulo 2^16 - 1). IPv6 addresses move in their low 32 bits.
+
+/// What changes from pass to pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UniqueAddresses {
+    /// The addresses.
+    Addresses,
+    /// The addresses, and the larger of TCP's and UDP's two ports, which is the ephemeral one.
+    AddressesAndPorts,
+}
+
+/// Which passes share their addresses, and what is changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unique {
+    /// What changes.
+    pub what: UniqueAddresses,
+    /// Passes with the same addresses, in thousandths: 1,000 changes them on every pass, 1,500
+    /// after two and one passes in turn. 1,000 or more.
+    pub passes_milli: u64,
+}
+
+impl Unique {
+    /// The n of a pass, both counted from 0; it never goes back.
+    pub const fn iteration(&self, pass: u64) -> u64 {
+        (pass as u128 * 1_000 / self.passes_milli as u128) as u64
+    }
+}
+
+/// The addresses that iteration `n` gives a packet: (source, destination).
+#[inline]
+pub(super) const fn moved_addresses(source: u32, destination: u32, n: u32) -> (u32, u32) {
+    if destination > source {
+        let (destination, source) = moved_apart(destination, source, n);
+        (source, destination)
+    } else {
+        moved_apart(source, destination, n)
+    }
+}
+
+/// `larger + n` and `smaller - n`, with the sum kept modulo 2^16 - 1.
+const fn moved_apart(larger: u32, smaller: u32, n: u32) -> (u32, u32) {
+    let (up, up_wrapped) = larger.overflowing_add(n);
+    let (down, down_wrapped) = smaller.overflowing_sub(n);
+    // A wrap changes the sum by 2^32, which is 1 modulo 2^16 - 1. Two wraps cancel out.
+    match (up_wrapped, down_wrapped) {
+        (true, false) => (up.wrapping_add(1), down),
+        (false, true) => (up, down.wrapping_sub(1)),
+        _ => (up, down),
+    }
+}
+
+/// The port that iteration `n` gives an ephemeral port: moved within 1024 to 65535.
+#[inline]
+pub(super) const fn moved_port(port: u16, n: u64) -> u16 {
+    const FIRST: u64 = 1024;
+    const PORTS: u64 = 65_536 - FIRST;
+    if (port as u64) < FIRST {
+        return port;
+    }
+    (FIRST + (port as u64 - FIRST + n % PORTS) % PORTS) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: u32 = 0x0a00_0001;
+    const B: u32 = 0xc0a8_0102;
+
+    fn folded_sum(a: u32, b: u32) -> u32 {
+        ((u64::from(a) + u64::from(b)) % 0xffff) as u32
+    }
+
+    #[test]
+    fn both_directions_of_a_conversation_move_alike() {
+        assert_eq!(moved_addresses(A, B, 7), (A - 7, B + 7));
+        assert_eq!(moved_addresses(B, A, 7), (B + 7, A - 7));
+    }
+
+    #[test]
+    fn the_first_pass_is_as_captured() {
+        assert_eq!(moved_addresses(A, B, 0), (A, B));
+    }
+
+    #[test]
+    fn the_sum_modulo_65535_stays_also_around_the_ends() {
+        for (source, destination) in [(A, B), (3, u32::MAX - 3), (0, 0), (5, 900), (1, u32::MAX)] {
+            for n in [1, 2, 4, 1_000, 0x8000_0000, u32::MAX] {
+                let (moved_source, moved_destination) = moved_addresses(source, destination, n);
+                assert_eq!(
+                    folded_sum(source, destination),
+                    folded_sum(moved_source, moved_destination),
+                    "{source:#x} {destination:#x} {n}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn iterations_follow_the_passes_and_never_go_back() {
+        let every = |passes_milli| {
+            let unique = Unique { what: UniqueAddresses::Addresses, passes_milli };
+            (0..7).map(move |pass| unique.iteration(pass))
+        };
+        assert!(every(1_000).eq([0, 1, 2, 3, 4, 5, 6]));
+        assert!(every(2_000).eq([0, 0, 1, 1, 2, 2, 3]));
+        assert!(every(1_500).eq([0, 0, 1, 2, 2, 3, 4]));
+    }
+
+    #[test]
+    fn ephemeral_ports_stay_ephemeral_and_services_stay_put() {
+        assert_eq!(moved_port(80, 5), 80);
+        assert_eq!(moved_port(40_000, 5), 40_005);
+        assert_eq!(moved_port(65_535, 1), 1_024);
+        assert_eq!(moved_port(1_024, 64_512), 1_024);
+    }
+}

@@ -1,0 +1,363 @@
+//! The worker: takes records from its feed and puts frames into ports, each with its due time.
+
+use alloc::sync::Arc;
+
+use wirestorm_base::departure::{Admission, DeparturePolicy, DepartureRecord, Departures};
+use wirestorm_base::pace::Pace;
+use wirestorm_base::port::{PortError, Transmit};
+use wirestorm_base::time::{Duration, Instant};
+
+use super::chunk::{Chunk, Fed, Feed, Record, RecordFlags};
+use super::render::Renderer;
+use super::schedule::Schedule;
+
+/// How a worker replays.
+#[derive(Clone, Debug)]
+pub struct WorkerOptions {
+    /// Which worker this is: it sends the records that name it.
+    pub index: u16,
+    /// How due times follow from records.
+    pub pace: Pace,
+    /// What becomes of late frames on ports that do not hold departures themselves.
+    pub policy: DeparturePolicy,
+    /// Records to be sent in all, by all workers together.
+    pub packets_max: u64,
+    /// No frame is due this long after the start or later.
+    pub duration_max: Duration,
+    /// Pause between two passes.
+    pub pass_delay: Duration,
+    /// How far ahead of their due times frames are given to ports that hold departures: long
+    /// enough to bridge a worker that the system takes off its CPU.
+    pub horizon: Duration,
+}
+
+/// What a worker has done. Frames are counted when their port has taken them; what became of
+/// them then is in the port's counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReplayCounters {
+    /// Frames given to a port.
+    pub packets: u64,
+    /// Their bytes without FCS.
+    pub bytes: u64,
+    /// Frames of flows.
+    pub flow_packets: u64,
+    /// Frames that are not IP.
+    pub non_flow_packets: u64,
+    /// Frames whose headers are cut or make no sense.
+    pub invalid_packets: u64,
+    /// Flows begun; those that began again after the expiry included.
+    pub flows: u64,
+    /// Flows that began again after the expiry.
+    pub flows_expired: u64,
+    /// Frames sent shorter than they were on the wire, because the capture was or on request.
+    pub truncated: u64,
+    /// Frames longer than their port takes; not sent.
+    pub too_long: u64,
+    /// The longest of those, in bytes without FCS.
+    pub too_long_max: u64,
+    /// Frames without a single byte, or too short for an Ethernet header; not sent.
+    pub too_short: u64,
+    /// Records of another link layer that cannot become an Ethernet frame; not sent.
+    pub unconvertible: u64,
+    /// Frames left out because they were too late (`CatchUp::Strict`).
+    pub unsent: u64,
+    /// Records passed over on request.
+    pub left_out: u64,
+    /// Passes completed.
+    pub passes: u64,
+    /// Breaths in which the reader had nothing ready.
+    pub starved: u64,
+}
+
+impl ReplayCounters {
+    /// Adds another worker's counters. What every worker sees alike is
+    /// not added: passes, and records that none of them sends.
+    pub fn merge(&mut self, other: &Self) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+        self.flow_packets += other.flow_packets;
+        self.non_flow_packets += other.non_flow_packets;
+        self.invalid_packets += other.invalid_packets;
+        self.flows += other.flows;
+        self.flows_expired += other.flows_expired;
+        self.truncated += other.truncated;
+        self.too_long += other.too_long;
+        self.too_long_max = self.too_long_max.max(other.too_long_max);
+        self.too_short += other.too_short;
+        self.unsent += other.unsent;
+        self.left_out = self.left_out.max(other.left_out);
+        self.unconvertible = self.unconvertible.max(other.unconvertible);
+        self.passes = self.passes.max(other.passes);
+        self.starved += other.starved;
+    }
+}
+
+/// Why a breath ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkerState {
+    /// There is more to do at once.
+    Active,
+    /// Nothing is to be done before this instant.
+    Waiting(Instant),
+    /// The port's buffers are all in flight.
+    Blocked,
+    /// The reader has nothing ready.
+    Starved,
+    /// Everything was given to the ports; they may still hold frames.
+    Done,
+}
+
+/// The outcome of a breath.
+#[derive(Clone, Copy, Debug)]
+pub struct Breath {
+    /// Frames given to ports in this breath.
+    pub frames: usize,
+    /// What comes next.
+    pub state: WorkerState,
+}
+
+/// Frames that a breath handles at most, so that stop requests are noticed soon.
+const BREATH_FRAMES: usize = 256;
+
+/// Replays one feed onto one or two ports: the first, and for records on the secondary side
+/// the second.
+#[derive(Debug)]
+pub struct Worker<F> {
+    feed: F,
+    options: WorkerOptions,
+    renderer: Renderer,
+    chunk: Option<Arc<Chunk>>,
+    /// Position of the next record in the chunk.
+    cursor: usize,
+    /// Records sent so far by all workers together.
+    position: u64,
+    /// Due time of the next record, once it is known.
+    due: Option<Instant>,
+    start: Instant,
+    schedule: Schedule,
+    departures: Departures,
+    counters: ReplayCounters,
+    /// Whether flows that begin in this pass are new ones.
+    counts_flows: bool,
+    is_done: bool,
+}
+
+impl<F: Feed> Worker<F> {
+    /// A worker whose first record is due at `start`. All workers of a run share it.
+    pub fn new(feed: F, options: WorkerOptions, renderer: Renderer, start: Instant) -> Self {
+        let departures = Departures::new(options.policy);
+        let schedule = Schedule::new(options.pace, start);
+        Self {
+            feed,
+            options,
+            renderer,
+            chunk: None,
+            cursor: 0,
+            position: 0,
+            due: None,
+            start,
+            schedule,
+            departures,
+            counters: ReplayCounters::default(),
+            counts_flows: true,
+            is_done: false,
+        }
+    }
+
+    /// Does what is due at `now`, then flushes the ports.
+    ///
+    /// # Errors
+    /// A port's. The counters stay valid, and so do the port's.
+    ///
+    /// # Panics
+    /// Where a record is for the secondary side and there is only one port.
+    pub fn breathe<P: Transmit>(
+        &mut self,
+        now: Instant,
+        ports: &mut [P],
+    ) -> Result<Breath, PortError> {
+        let before = self.counters.packets;
+        let state = self.fill(now, ports);
+        for port in ports {
+            port.flush()?;
+        }
+        Ok(Breath { frames: (self.counters.packets - before) as usize, state })
+    }
+
+    /// What was done so far.
+    pub fn counters(&self) -> &ReplayCounters {
+        &self.counters
+    }
+
+    /// When frames left ports that do not hold departures, as this process saw it.
+    pub fn departures(&self) -> &DepartureRecord {
+        self.departures.record()
+    }
+
+    fn fill<P: Transmit>(&mut self, now: Instant, ports: &mut [P]) -> WorkerState {
+        let mut frames = 0;
+        while frames < BREATH_FRAMES {
+            if self.is_done || self.position >= self.options.packets_max {
+                return self.done();
+            }
+            let Some(chunk) = self.chunk.take() else {
+                match self.feed.next() {
+                    Fed::Chunk(chunk) => self.open(chunk),
+                    Fed::PassEnd => self.end_pass(),
+                    Fed::Pending => {
+                        self.counters.starved += 1;
+                        return WorkerState::Starved;
+                    }
+                    Fed::End => return self.done(),
+                }
+                continue;
+            };
+            let Some(record) = chunk.records.get(self.cursor) else {
+                continue;
+            };
+            let step = self.send(now, &chunk, record, ports);
+            self.chunk = Some(chunk);
+            match step {
+                Step::Sent => frames += 1,
+                Step::Passed => {}
+                Step::Stop(state) => return state,
+            }
+            self.cursor += 1;
+            self.due = None;
+        }
+        WorkerState::Active
+    }
+
+    fn open(&mut self, chunk: Arc<Chunk>) {
+        if chunk.starts_file {
+            self.schedule.restart(Duration::ZERO);
+        }
+        self.cursor = 0;
+        self.chunk = Some(chunk);
+    }
+
+    fn end_pass(&mut self) {
+        self.counters.passes += 1;
+        self.counts_flows = self.renderer.start_pass(self.counters.passes);
+        self.schedule.restart(self.options.pass_delay);
+    }
+
+    fn done(&mut self) -> WorkerState {
+        self.is_done = true;
+        self.chunk = None;
+        WorkerState::Done
+    }
+
+    /// Deals with one record; `Step::Stop` leaves it for the next breath.
+    #[inline]
+    fn send<P: Transmit>(
+        &mut self,
+        now: Instant,
+        chunk: &Chunk,
+        record: &Record,
+        ports: &mut [P],
+    ) -> Step {
+        let flags = record.flags;
+        if flags.contains(RecordFlags::LEFT_OUT) {
+            if flags.contains(RecordFlags::INVALID) {
+                self.counters.unconvertible += 1;
+            } else {
+                self.counters.left_out += 1;
+            }
+            return Step::Passed;
+        }
+        let length = self.renderer.frame_length(record);
+        let due = match self.due {
+            Some(due) => due,
+            None => {
+                let due = self.schedule.next(record.timestamp, length);
+                self.due = Some(due);
+                due
+            }
+        };
+        let at = if due == Instant::ZERO { now } else { due };
+        if at.saturating_since(self.start) >= self.options.duration_max {
+            return Step::Stop(self.done());
+        }
+        if record.worker != self.options.index {
+            self.position += 1;
+            return Step::Passed;
+        }
+        let port = &mut ports[usize::from(flags.contains(RecordFlags::SECONDARY))];
+        let capabilities = port.capabilities();
+        if let Some(step) = self.refuse(length, capabilities.frame_length_max) {
+            return step;
+        }
+        let holds_departure = capabilities.holds_departure;
+        if holds_departure && due > now.saturating_add(self.options.horizon) {
+            return Step::Stop(WorkerState::Waiting(due.saturating_sub(self.options.horizon)));
+        }
+        let Some(frame) = port.take() else { return Step::Stop(WorkerState::Blocked) };
+        if !holds_departure && due != Instant::ZERO {
+            match self.departures.admit(now, due) {
+                Admission::Send => {}
+                Admission::Wait(until) => {
+                    port.release(frame);
+                    return Step::Stop(WorkerState::Waiting(until));
+                }
+                Admission::Drop => {
+                    port.release(frame);
+                    self.position += 1;
+                    self.counters.unsent += 1;
+                    return Step::Passed;
+                }
+            }
+        }
+        let length = self.renderer.render(chunk.data(record), record, port.frame_mut(&frame));
+        port.send(frame, length, due);
+        self.position += 1;
+        self.count(record, length);
+        Step::Sent
+    }
+
+    /// Frames that no port could send.
+    #[inline]
+    fn refuse(&mut self, length: usize, length_max: usize) -> Option<Step> {
+        if (14..=length_max).contains(&length) {
+            return None;
+        }
+        if length < 14 {
+            self.counters.too_short += 1;
+        } else {
+            self.counters.too_long += 1;
+            self.counters.too_long_max = self.counters.too_long_max.max(length as u64);
+        }
+        self.position += 1;
+        Some(Step::Passed)
+    }
+
+    #[inline]
+    fn count(&mut self, record: &Record, length: usize) {
+        let counters = &mut self.counters;
+        counters.packets += 1;
+        counters.bytes += length as u64;
+        let flags = record.flags;
+        if flags.contains(RecordFlags::FLOW) {
+            counters.flow_packets += 1;
+            if flags.contains(RecordFlags::NEW_FLOW) && self.counts_flows {
+                counters.flows += 1;
+                counters.flows_expired += u64::from(flags.contains(RecordFlags::AFTER_EXPIRY));
+            }
+        } else if flags.contains(RecordFlags::INVALID) {
+            counters.invalid_packets += 1;
+        } else {
+            counters.non_flow_packets += 1;
+        }
+        counters.truncated += u64::from(self.renderer.is_truncated(record, length));
+    }
+}
+
+/// What became of a record.
+enum Step {
+    /// A port has it.
+    Sent,
+    /// It is dealt with otherwise.
+    Passed,
+    /// It stays the next one.
+    Stop(WorkerState),
+}

@@ -1,0 +1,107 @@
+//! A replay of captures, validated: every value has its unit, and nothing contradicts another.
+
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+use wirestorm_base::departure::DeparturePolicy;
+use wirestorm_base::pace::Pace;
+use wirestorm_base::time::Duration;
+
+/// What carries the frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Backend {
+    /// The best that works on the interface.
+    #[default]
+    Auto,
+    /// Nothing: frames end in memory.
+    Memory,
+    /// `AF_PACKET` sockets: every interface, every kernel.
+    AfPacket,
+    /// `AF_XDP` sockets.
+    AfXdp,
+    /// The in-kernel sender.
+    Xdp,
+}
+
+/// Where frames go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// Out of one interface, or of two: the second takes the server side. Written as
+    /// `veth0` or `netns/NAME:veth0`.
+    Interfaces {
+        /// The interface for everything, or for the client side.
+        primary: String,
+        /// The interface for the server side.
+        secondary: Option<String>,
+    },
+    /// Into a capture file.
+    File(PathBuf),
+    /// Nowhere.
+    Memory,
+}
+
+/// Which addresses change from pass to pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UniquePlan {
+    /// Whether the ports change too.
+    pub ports: bool,
+    /// Passes with the same addresses, in thousandths; 1,000 or more.
+    pub passes_milli: u64,
+}
+
+/// When sending ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Passes over all captures; `u64::MAX`: until interrupted.
+    pub passes: u64,
+    /// Frames in all.
+    pub packets: u64,
+    /// Time from the first frame on.
+    pub duration: Duration,
+}
+
+/// How flows are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowPlan {
+    /// Idle time, by the capture's clock, after which the same key is a new flow.
+    pub expiry: Option<Duration>,
+    /// Flows told apart at most.
+    pub flows_max: usize,
+}
+
+/// A replay.
+#[derive(Clone, Debug)]
+pub struct ReplayPlan {
+    /// Captures, directories of captures, `-` for standard input.
+    pub captures: Vec<PathBuf>,
+    /// Where frames go.
+    pub target: Target,
+    /// What carries them.
+    pub backend: Backend,
+    /// How fast.
+    pub pace: Pace,
+    /// What becomes of late frames.
+    pub policy: DeparturePolicy,
+    /// When it ends.
+    pub limits: Limits,
+    /// Pause between passes.
+    pub pass_delay: Duration,
+    /// Whether the captures are read before the first frame leaves.
+    pub preload: bool,
+    /// Whether flows are counted, and how.
+    pub flows: Option<FlowPlan>,
+    /// Other addresses in every pass.
+    pub unique: Option<UniquePlan>,
+    /// Only these packets of each file, by number from 1.
+    pub only: Option<Vec<RangeInclusive<u64>>>,
+    /// Not these.
+    pub except: Vec<RangeInclusive<u64>>,
+    /// Frames as long as they were on the wire, zeros for what the capture lacks.
+    pub original_length: bool,
+    /// Threads that send.
+    pub workers: u16,
+    /// How far the achieved rate may be off before the run counts as short, in millionths.
+    pub tolerance_ppm: u32,
+    /// Whether an interface with the default route may be used.
+    pub force_interface: bool,
+}

@@ -1,0 +1,228 @@
+//! A wire in memory: what one end sends, the other receives, in order and at its due time.
+//!
+//! Both ends live on one thread. Buffers change hands by moving their boxes, so a frame is
+//! never copied, and after [`wire`] nothing is allocated.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use wirestorm_base::departure::DepartureRecord;
+use wirestorm_base::port::{
+    Capabilities, FrameId, PortError, Receive, ReceiveCounters, Received, StampPoint, Transmit,
+    TransmitCounters,
+};
+use wirestorm_base::time::{Duration, Instant};
+
+/// The size of a wire.
+#[derive(Clone, Copy, Debug)]
+pub struct WireOptions {
+    /// Frame buffers, shared by both ends.
+    pub frames: usize,
+    /// The longest frame, in bytes without FCS.
+    pub frame_length_max: usize,
+}
+
+impl Default for WireOptions {
+    fn default() -> Self {
+        Self { frames: 512, frame_length_max: 9_216 }
+    }
+}
+
+/// A wire's two ends.
+pub fn wire(options: WireOptions) -> (MemoryTransmit, MemoryReceive) {
+    let capabilities = Capabilities {
+        frame_length_max: options.frame_length_max,
+        frames: options.frames,
+        burst: 64,
+        holds_departure: true,
+        departure_stamp: StampPoint::Virtual,
+        arrival_stamp: StampPoint::Virtual,
+    };
+    let buffer = || vec![0; options.frame_length_max].into_boxed_slice();
+    let medium = Rc::new(RefCell::new(Medium {
+        on_the_wire: VecDeque::with_capacity(options.frames),
+        spare: (0..options.frames).map(|_| buffer()).collect(),
+    }));
+    let table = || Table {
+        buffers: (0..options.frames).map(|_| None).collect(),
+        free: (0..options.frames as u32).rev().collect(),
+    };
+    let transmit = MemoryTransmit {
+        capabilities,
+        medium: Rc::clone(&medium),
+        table: table(),
+        queued: VecDeque::with_capacity(options.frames),
+        counters: TransmitCounters::default(),
+        departures: DepartureRecord::default(),
+        due_before: Instant::ZERO,
+    };
+    let receive = MemoryReceive {
+        capabilities,
+        medium,
+        table: table(),
+        counters: ReceiveCounters::default(),
+    };
+    (transmit, receive)
+}
+
+type Buffer = Box<[u8]>;
+
+/// What lies between the ends.
+#[derive(Debug)]
+struct Medium {
+    on_the_wire: VecDeque<(Buffer, usize, Instant)>,
+    spare: Vec<Buffer>,
+}
+
+/// The buffers that one end holds.
+#[derive(Debug)]
+struct Table {
+    buffers: Vec<Option<Buffer>>,
+    free: Vec<u32>,
+}
+
+impl Table {
+    #[inline]
+    fn insert(&mut self, buffer: Buffer) -> FrameId {
+        // There are as many places as buffers, so one is free.
+        let index = self.free.pop().expect("a place for every buffer of the wire");
+        self.buffers[index as usize] = Some(buffer);
+        FrameId::from_index(index)
+    }
+
+    #[inline]
+    fn remove(&mut self, frame: &FrameId) -> Buffer {
+        self.free.push(frame.index());
+        self.buffers[frame.index() as usize].take().expect("the frame belongs to this end")
+    }
+}
+
+/// The sending end.
+#[derive(Debug)]
+pub struct MemoryTransmit {
+    capabilities: Capabilities,
+    medium: Rc<RefCell<Medium>>,
+    table: Table,
+    queued: VecDeque<(Buffer, usize, Instant)>,
+    counters: TransmitCounters,
+    departures: DepartureRecord,
+    due_before: Instant,
+}
+
+impl Transmit for MemoryTransmit {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    #[inline]
+    fn take(&mut self) -> Option<FrameId> {
+        let buffer = self.medium.borrow_mut().spare.pop()?;
+        Some(self.table.insert(buffer))
+    }
+
+    #[inline]
+    fn frame_mut(&mut self, frame: &FrameId) -> &mut [u8] {
+        self.table.buffers[frame.index() as usize].as_mut().expect("the frame belongs to this end")
+    }
+
+    #[inline]
+    fn send(&mut self, frame: FrameId, length: usize, departure: Instant) {
+        assert!(
+            (1..=self.capabilities.frame_length_max).contains(&length),
+            "a frame of {length} bytes on a wire that takes 1 to {}",
+            self.capabilities.frame_length_max
+        );
+        let buffer = self.table.remove(&frame);
+        self.queued.push_back((buffer, length, departure));
+    }
+
+    #[inline]
+    fn release(&mut self, frame: FrameId) {
+        let buffer = self.table.remove(&frame);
+        self.medium.borrow_mut().spare.push(buffer);
+    }
+
+    fn flush(&mut self) -> Result<(), PortError> {
+        let mut medium = self.medium.borrow_mut();
+        while let Some((buffer, length, departure)) = self.queued.pop_front() {
+            self.counters.sent += 1;
+            self.counters.sent_bytes += length as u64;
+            if departure != Instant::ZERO {
+                // Virtual time: every frame leaves exactly when it is due.
+                let record = &mut self.departures;
+                record.frames += 1;
+                match record.last {
+                    None => record.first = Some(departure),
+                    Some(_) => {
+                        record.gaps.record(departure.saturating_since(self.due_before));
+                        record.gap_errors.record(Duration::ZERO);
+                    }
+                }
+                record.last = Some(departure);
+                self.due_before = departure;
+            }
+            medium.on_the_wire.push_back((buffer, length, departure));
+        }
+        Ok(())
+    }
+
+    fn in_flight(&self) -> usize {
+        self.queued.len()
+    }
+
+    fn transmitted(&self) -> TransmitCounters {
+        self.counters
+    }
+
+    fn departures(&self) -> Option<DepartureRecord> {
+        Some(self.departures.clone())
+    }
+
+    fn abort(&mut self) {
+        self.counters.unsent += self.queued.len() as u64;
+        let mut medium = self.medium.borrow_mut();
+        medium.spare.extend(self.queued.drain(..).map(|(buffer, ..)| buffer));
+    }
+}
+
+/// The receiving end.
+#[derive(Debug)]
+pub struct MemoryReceive {
+    capabilities: Capabilities,
+    medium: Rc<RefCell<Medium>>,
+    table: Table,
+    counters: ReceiveCounters,
+}
+
+impl Receive for MemoryReceive {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn receive(&mut self, room: usize, batch: &mut Vec<Received>) -> Result<usize, PortError> {
+        let mut medium = self.medium.borrow_mut();
+        let count = room.min(medium.on_the_wire.len());
+        for (buffer, length, arrival) in medium.on_the_wire.drain(..count) {
+            self.counters.received += 1;
+            self.counters.received_bytes += length as u64;
+            let frame = self.table.insert(buffer);
+            batch.push(Received { frame, length, original_length: length, arrival, queue: 0 });
+        }
+        Ok(count)
+    }
+
+    fn frame(&self, received: &Received) -> &[u8] {
+        let buffer = self.table.buffers[received.frame.index() as usize].as_ref();
+        &buffer.expect("the frame belongs to this end")[..received.length]
+    }
+
+    fn release(&mut self, received: Received) {
+        let buffer = self.table.remove(&received.frame);
+        self.medium.borrow_mut().spare.push(buffer);
+    }
+
+    fn received(&self) -> ReceiveCounters {
+        self.counters
+    }
+}
