@@ -157,6 +157,15 @@ fn the_program_is_detached_with_the_last_receiving_half() {
 }
 
 #[test]
+fn a_queue_can_be_opened_again_right_after_it_was_closed() {
+    let Some(pair) = VethPair::new() else { return };
+    for _ in 0..5 {
+        drop(transmit_port(&pair.left));
+        drop(receive_port(&pair.right));
+    }
+}
+
+#[test]
 fn sending_attaches_no_program() {
     let Some(pair) = VethPair::new() else { return };
     let _port = transmit_port(&pair.left);

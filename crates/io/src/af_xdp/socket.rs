@@ -4,6 +4,7 @@ use std::io;
 use std::mem::size_of;
 use std::os::fd::RawFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use wirestorm_base::port::PortError;
 
@@ -21,6 +22,11 @@ const CHUNK_BYTES_MAX: usize = 4096;
 const CHUNK_BYTES_MIN: usize = 2048;
 /// `XDP_MAX_TX_SKB_BUDGET` (Linux 6.17): frames that one call of a copying socket sends.
 const MAX_TRANSMIT_BUDGET: i32 = 9;
+
+/// The kernel sets a queue free some time after its last socket was closed, so a queue that is
+/// in use is asked for again for a third of a second.
+const RELEASE_WAIT: Duration = Duration::from_millis(5);
+const RELEASE_WAITS_MAX: u32 = 64;
 
 /// A bound socket, shared by the halves of a port.
 pub(super) struct XdpSocket {
@@ -146,7 +152,18 @@ fn bind(
     address.sxdp_queue_id = queue;
     let mut bind_with = |flags| {
         address.sxdp_flags = flags;
-        socket.bind(&address, size_of::<libc::sockaddr_xdp>())
+        let mut waits = 0;
+        loop {
+            let outcome = socket.bind(&address, size_of::<libc::sockaddr_xdp>());
+            let busy = outcome.as_ref().is_err_and(|reason| {
+                reason.raw_os_error() == Some(libc::EBUSY) && waits < RELEASE_WAITS_MAX
+            });
+            if !busy {
+                return outcome;
+            }
+            std::thread::sleep(RELEASE_WAIT);
+            waits += 1;
+        }
     };
     let (outcome, need_wakeup) = match bind_with(copy | libc::XDP_USE_NEED_WAKEUP) {
         Err(reason) if reason.raw_os_error() == Some(libc::EINVAL) => (bind_with(copy), false),
