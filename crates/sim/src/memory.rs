@@ -1,6 +1,7 @@
-//! A wire in memory: what one end sends, the other receives, in order and at its due time.
+//! Ports in memory: a wire, whose one end receives what the other sends, in order and at its
+//! due time, and a sink.
 //!
-//! Both ends live on one thread. Buffers change hands by moving their boxes, so a frame is
+//! Both ends of a wire live on one thread. Buffers change hands by moving their boxes, so a frame is
 //! never copied, and after [`wire`] nothing is allocated.
 
 use std::cell::RefCell;
@@ -31,14 +32,7 @@ impl Default for WireOptions {
 
 /// A wire's two ends.
 pub fn wire(options: WireOptions) -> (MemoryTransmit, MemoryReceive) {
-    let capabilities = Capabilities {
-        frame_length_max: options.frame_length_max,
-        frames: options.frames,
-        burst: 64,
-        holds_departure: true,
-        departure_stamp: StampPoint::Virtual,
-        arrival_stamp: StampPoint::Virtual,
-    };
+    let capabilities = capabilities(options);
     let buffer = || vec![0; options.frame_length_max].into_boxed_slice();
     let medium = Rc::new(RefCell::new(Medium {
         on_the_wire: VecDeque::with_capacity(options.frames),
@@ -54,8 +48,7 @@ pub fn wire(options: WireOptions) -> (MemoryTransmit, MemoryReceive) {
         table: table(),
         queued: VecDeque::with_capacity(options.frames),
         counters: TransmitCounters::default(),
-        departures: DepartureRecord::default(),
-        due_before: Instant::ZERO,
+        departures: VirtualDepartures::default(),
     };
     let receive = MemoryReceive {
         capabilities,
@@ -64,6 +57,142 @@ pub fn wire(options: WireOptions) -> (MemoryTransmit, MemoryReceive) {
         counters: ReceiveCounters::default(),
     };
     (transmit, receive)
+}
+
+/// A port that throws away what it is given, exactly when it is due: the cost of everything
+/// above a port, and nothing else.
+#[derive(Debug)]
+pub struct MemorySink {
+    capabilities: Capabilities,
+    /// All buffers, one after the other.
+    memory: Box<[u8]>,
+    free: Vec<u32>,
+    queued: Vec<u32>,
+    counters: TransmitCounters,
+    queued_bytes: u64,
+    departures: VirtualDepartures,
+}
+
+/// Distance between two buffers: an odd number of cache lines, so that consecutive buffers
+/// spread over all sets of a cache.
+const fn stride(frame_length_max: usize) -> usize {
+    (frame_length_max.div_ceil(64) | 1) * 64
+}
+
+impl MemorySink {
+    /// A sink with its own buffers.
+    pub fn new(options: WireOptions) -> Self {
+        Self {
+            capabilities: capabilities(options),
+            memory: vec![0; options.frames * stride(options.frame_length_max)].into_boxed_slice(),
+            free: (0..options.frames as u32).rev().collect(),
+            queued: Vec::with_capacity(options.frames),
+            counters: TransmitCounters::default(),
+            queued_bytes: 0,
+            departures: VirtualDepartures::default(),
+        }
+    }
+}
+
+impl Transmit for MemorySink {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    #[inline]
+    fn take(&mut self) -> Option<FrameId> {
+        self.free.pop().map(FrameId::from_index)
+    }
+
+    #[inline]
+    fn frame_mut(&mut self, frame: &FrameId) -> &mut [u8] {
+        let length = self.capabilities.frame_length_max;
+        &mut self.memory[frame.index() as usize * stride(length)..][..length]
+    }
+
+    #[inline]
+    fn send(&mut self, frame: FrameId, length: usize, departure: Instant) {
+        check_length(length, &self.capabilities);
+        self.queued.push(frame.index());
+        self.queued_bytes += length as u64;
+        self.departures.note(departure);
+    }
+
+    #[inline]
+    fn release(&mut self, frame: FrameId) {
+        self.free.push(frame.index());
+    }
+
+    fn flush(&mut self) -> Result<(), PortError> {
+        self.counters.sent += self.queued.len() as u64;
+        self.counters.sent_bytes += self.queued_bytes;
+        self.queued_bytes = 0;
+        self.free.append(&mut self.queued);
+        Ok(())
+    }
+
+    fn in_flight(&self) -> usize {
+        self.queued.len()
+    }
+
+    fn transmitted(&self) -> TransmitCounters {
+        self.counters
+    }
+
+    fn departures(&self) -> Option<DepartureRecord> {
+        Some(self.departures.record.clone())
+    }
+
+    fn abort(&mut self) {
+        self.counters.unsent += self.queued.len() as u64;
+        self.queued_bytes = 0;
+        self.free.append(&mut self.queued);
+    }
+}
+
+/// Every frame leaves exactly when it is due.
+#[derive(Debug, Default)]
+struct VirtualDepartures {
+    record: DepartureRecord,
+}
+
+impl VirtualDepartures {
+    #[inline]
+    fn note(&mut self, departure: Instant) {
+        if departure == Instant::ZERO {
+            return;
+        }
+        let record = &mut self.record;
+        record.frames += 1;
+        match record.last {
+            None => record.first = Some(departure),
+            Some(last) => {
+                record.gaps.record(departure.saturating_since(last));
+                record.gap_errors.record(Duration::ZERO);
+            }
+        }
+        record.last = Some(departure);
+    }
+}
+
+#[inline]
+fn check_length(length: usize, capabilities: &Capabilities) {
+    assert!(
+        (1..=capabilities.frame_length_max).contains(&length),
+        "a frame of {length} bytes on a port that takes 1 to {}",
+        capabilities.frame_length_max
+    );
+}
+
+const fn capabilities(options: WireOptions) -> Capabilities {
+    Capabilities {
+        frame_length_max: options.frame_length_max,
+        frames: options.frames,
+        burst: 64,
+        holds_departure: true,
+        departure_stamp: StampPoint::Virtual,
+        arrival_stamp: StampPoint::Virtual,
+    }
 }
 
 type Buffer = Box<[u8]>;
@@ -106,8 +235,7 @@ pub struct MemoryTransmit {
     table: Table,
     queued: VecDeque<(Buffer, usize, Instant)>,
     counters: TransmitCounters,
-    departures: DepartureRecord,
-    due_before: Instant,
+    departures: VirtualDepartures,
 }
 
 impl Transmit for MemoryTransmit {
@@ -128,11 +256,7 @@ impl Transmit for MemoryTransmit {
 
     #[inline]
     fn send(&mut self, frame: FrameId, length: usize, departure: Instant) {
-        assert!(
-            (1..=self.capabilities.frame_length_max).contains(&length),
-            "a frame of {length} bytes on a wire that takes 1 to {}",
-            self.capabilities.frame_length_max
-        );
+        check_length(length, &self.capabilities);
         let buffer = self.table.remove(&frame);
         self.queued.push_back((buffer, length, departure));
     }
@@ -148,20 +272,7 @@ impl Transmit for MemoryTransmit {
         while let Some((buffer, length, departure)) = self.queued.pop_front() {
             self.counters.sent += 1;
             self.counters.sent_bytes += length as u64;
-            if departure != Instant::ZERO {
-                // Virtual time: every frame leaves exactly when it is due.
-                let record = &mut self.departures;
-                record.frames += 1;
-                match record.last {
-                    None => record.first = Some(departure),
-                    Some(_) => {
-                        record.gaps.record(departure.saturating_since(self.due_before));
-                        record.gap_errors.record(Duration::ZERO);
-                    }
-                }
-                record.last = Some(departure);
-                self.due_before = departure;
-            }
+            self.departures.note(departure);
             medium.on_the_wire.push_back((buffer, length, departure));
         }
         Ok(())
@@ -176,7 +287,7 @@ impl Transmit for MemoryTransmit {
     }
 
     fn departures(&self) -> Option<DepartureRecord> {
-        Some(self.departures.clone())
+        Some(self.departures.record.clone())
     }
 
     fn abort(&mut self) {

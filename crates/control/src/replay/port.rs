@@ -3,29 +3,20 @@
 use std::fmt;
 
 use wirestorm_base::departure::{DeparturePolicy, DepartureRecord};
-use wirestorm_base::port::{
-    Capabilities, FrameId, PortError, Receive, Received, Transmit, TransmitCounters,
-};
+use wirestorm_base::port::{Capabilities, FrameId, PortError, Transmit, TransmitCounters};
 use wirestorm_base::time::Instant;
 use wirestorm_io::link::Link;
 use wirestorm_io::namespace::InterfaceName;
 use wirestorm_io::xdp::{XdpTransmit, XdpTransmitOptions};
 use wirestorm_plan::replay::Backend;
-use wirestorm_sim::memory::{MemoryReceive, MemoryTransmit, WireOptions, wire};
+use wirestorm_sim::memory::{MemorySink, WireOptions};
 
 /// A port that sends, whatever carries it.
 pub enum TransmitPort {
-    /// A wire in memory whose far end throws frames away.
+    /// Nothing: frames are thrown away.
     Memory(Box<MemorySink>),
     /// The in-kernel sender.
     Xdp(Box<XdpTransmit>),
-}
-
-/// A wire in memory and the end that empties it.
-pub struct MemorySink {
-    transmit: MemoryTransmit,
-    receive: MemoryReceive,
-    batch: Vec<Received>,
 }
 
 /// What carries an interface's frames, and the reason.
@@ -67,11 +58,9 @@ pub const fn backend_name(backend: Backend) -> &'static str {
 }
 
 impl TransmitPort {
-    /// A wire in memory.
+    /// A port that throws frames away.
     pub fn memory() -> Self {
-        let (transmit, receive) = wire(WireOptions::default());
-        let batch = Vec::with_capacity(WireOptions::default().frames);
-        Self::Memory(Box::new(MemorySink { transmit, receive, batch }))
+        Self::Memory(Box::new(MemorySink::new(WireOptions::default())))
     }
 
     /// The port for an interface: the one asked for, or with `auto` the first that opens.
@@ -115,19 +104,7 @@ impl TransmitPort {
 macro_rules! forward {
     ($self:expr, $port:ident => $call:expr) => {
         match $self {
-            TransmitPort::Memory(sink) => {
-                let $port = &sink.transmit;
-                $call
-            }
-            TransmitPort::Xdp($port) => $call,
-        }
-    };
-    (mut $self:expr, $port:ident => $call:expr) => {
-        match $self {
-            TransmitPort::Memory(sink) => {
-                let $port = &mut sink.transmit;
-                $call
-            }
+            TransmitPort::Memory($port) => $call,
             TransmitPort::Xdp($port) => $call,
         }
     };
@@ -141,34 +118,26 @@ impl Transmit for TransmitPort {
 
     #[inline]
     fn take(&mut self) -> Option<FrameId> {
-        forward!(mut self, port => port.take())
+        forward!(self, port => port.take())
     }
 
     #[inline]
     fn frame_mut(&mut self, frame: &FrameId) -> &mut [u8] {
-        forward!(mut self, port => port.frame_mut(frame))
+        forward!(self, port => port.frame_mut(frame))
     }
 
     #[inline]
     fn send(&mut self, frame: FrameId, length: usize, departure: Instant) {
-        forward!(mut self, port => port.send(frame, length, departure));
+        forward!(self, port => port.send(frame, length, departure));
     }
 
     #[inline]
     fn release(&mut self, frame: FrameId) {
-        forward!(mut self, port => port.release(frame));
+        forward!(self, port => port.release(frame));
     }
 
     fn flush(&mut self) -> Result<(), PortError> {
-        forward!(mut self, port => port.flush())?;
-        if let Self::Memory(sink) = self {
-            let MemorySink { receive, batch, .. } = &mut **sink;
-            receive.receive(usize::MAX, batch)?;
-            for frame in batch.drain(..) {
-                receive.release(frame);
-            }
-        }
-        Ok(())
+        forward!(self, port => port.flush())
     }
 
     fn in_flight(&self) -> usize {
@@ -184,6 +153,6 @@ impl Transmit for TransmitPort {
     }
 
     fn abort(&mut self) {
-        forward!(mut self, port => port.abort());
+        forward!(self, port => port.abort());
     }
 }
