@@ -36,4 +36,5 @@ if [ -n "$missing" ]; then
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >&2
 fi
 
-exec cargo run --quiet --manifest-path "$root/Cargo.toml" --package xtask -- "$@"
+exec cargo run --quiet --config "$root/.cargo/config.toml" \
+    --manifest-path "$root/Cargo.toml" --package xtask -- "$@"

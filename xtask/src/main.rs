@@ -1,7 +1,8 @@
-//! The project's own chores. `./demo` and `./test` come here.
+//! The project's own chores. `./demo`, `./test` and `./bench` come here.
 
 #![forbid(unsafe_code)]
 
+mod bench;
 mod ci;
 mod demo;
 mod directions;
@@ -26,6 +27,11 @@ Usage: cargo xtask CHORE [options]
   demo                  replay a sample capture between two network namespaces: ./demo
       --flows N         conversations in the capture (3000)
       --pps N           the set rate of the second run (100000)
+  bench [NAME ...]      measure speed and memory against tcpreplay: ./bench
+      --list            name the benchmarks
+      --json FILE       write the results as JSON as well
+      --rounds N        how often the contenders take turns (3)
+      --seconds N       how long a run at full speed lasts (3)
   sample OUT.pcap       write a capture of made-up traffic
       --flows N         conversations, or with a fixed size different 5-tuples (2000)
       --seconds N       time over which they spread (10)
@@ -52,6 +58,7 @@ fn run() -> Fallible<ExitCode> {
             "setup" => setup::run(arguments),
             "ci" => ci::run(arguments),
             "demo" => demo::run(arguments),
+            "bench" => bench::run(arguments),
             "sample" => sample::run(arguments),
             other => Err(format!("there is no chore {other:?}\n\n{USAGE}").into()),
         },

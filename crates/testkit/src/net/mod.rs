@@ -211,6 +211,14 @@ impl End {
         self.namespace.ip(&[&format!("link set {} {state}", self.interface)])
     }
 
+    /// Switches the interface's GRO, and with it whether it polls.
+    ///
+    /// # Errors
+    /// When the interface is gone.
+    pub fn set_gro(&self, on: bool) -> Result<(), NetError> {
+        self.namespace.set_features(&self.interface, &[("gro", on)])
+    }
+
     /// Changes the longest packet it takes.
     ///
     /// # Errors
@@ -317,7 +325,8 @@ fn link([a, b]: [&End; 2], options: &LabOptions) -> Result<(), NetError> {
         side(b)
     )])?;
     for (end, peer, gro) in [(a, b, options.gro[0]), (b, a, options.gro[1])] {
-        end.namespace.set_features(&end.interface, gro, options.offloads)?;
+        let offloads = ["tx", "tso", "gso"].map(|feature| (feature, options.offloads));
+        end.namespace.set_features(&end.interface, &[&[("gro", gro)], &offloads[..]].concat())?;
         end.bring_up(peer, options)?;
     }
     Ok(())

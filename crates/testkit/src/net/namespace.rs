@@ -107,17 +107,16 @@ impl Namespace {
         })
     }
 
+    /// Switches features by the names that `ethtool -K` has for them.
     pub(super) fn set_features(
         &self,
         interface: &str,
-        gro: bool,
-        offloads: bool,
+        features: &[(&str, bool)],
     ) -> Result<(), NetError> {
-        let word = |on| if on { "on" } else { "off" };
         let mut command = self.command("ethtool");
-        command.args(["-K", interface, "gro", word(gro)]);
-        for feature in ["tx", "tso", "gso"] {
-            command.args([feature, word(offloads)]);
+        command.args(["-K", interface]);
+        for &(feature, on) in features {
+            command.args([feature, if on { "on" } else { "off" }]);
         }
         run(&mut command).map(drop)
     }

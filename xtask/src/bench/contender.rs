@@ -1,0 +1,152 @@
+//! One run of a contender, and what came of it.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+use wirestorm_testkit::net::Lab;
+
+use super::Settings;
+use crate::Fallible;
+
+/// The exit status of a wirestorm that finished short of what was asked: a result like others.
+const SHORT_OF_ASKED: i32 = 3;
+
+/// What `timeout` ends with where it had to end the program, gently or not.
+const TIMED_OUT: i32 = 124;
+const TIMED_OUT_AND_KILLED: i32 = 137;
+
+/// The longest that a run may last; the longest that is asked for is 20 s.
+pub(super) const TIME_LIMIT: Duration = Duration::from_secs(90);
+
+/// Who sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Contender {
+    Tcpreplay,
+    /// Wirestorm with the value of its `--backend`.
+    Wirestorm(&'static str),
+}
+
+/// What a run did.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Outcome {
+    /// Frames sent a second, by the contender's own word.
+    pub(super) pps: f64,
+    /// Frames sent, by its own word.
+    pub(super) packets: f64,
+    /// Flows a second, by its own word.
+    pub(super) flows_per_second: f64,
+}
+
+impl Contender {
+    /// Sends `capture` over the link with options that both understand.
+    pub(super) fn run(
+        self,
+        settings: &Settings,
+        lab: &Lab,
+        options: &[&str],
+        capture: &Path,
+    ) -> Fallible<Outcome> {
+        match self {
+            Self::Tcpreplay => {
+                let mut command = lab.a.command("tcpreplay");
+                command.args(["-i", lab.a.interface()]).args(options).arg(capture);
+                let summary = output(&mut command)?;
+                let outcome = parse_summary(&summary);
+                outcome.ok_or_else(|| format!("no summary of tcpreplay's: {summary}").into())
+            }
+            Self::Wirestorm(backend) => {
+                let mut all = vec!["--backend", backend];
+                all.extend_from_slice(options);
+                let result = wirestorm(settings, &lab.a.port(), &all, capture)?;
+                Ok(Outcome {
+                    pps: number(&result, "/pps")?,
+                    packets: number(&result, "/packets")?,
+                    flows_per_second: number(&result, "/flows/per_second").unwrap_or(0.0),
+                })
+            }
+        }
+    }
+}
+
+/// Replays `capture` with wirestorm; returns its result.
+pub(super) fn wirestorm(
+    settings: &Settings,
+    port: &str,
+    options: &[&str],
+    capture: &Path,
+) -> Fallible<Value> {
+    let result = output(&mut wirestorm_command(settings, port, options, capture))?;
+    serde_json::from_str(&result)
+        .map_err(|error| format!("wirestorm replay --json - printed no result: {error}").into())
+}
+
+/// The command that does so; it prints its result.
+pub(super) fn wirestorm_command(
+    settings: &Settings,
+    port: &str,
+    options: &[&str],
+    capture: &Path,
+) -> Command {
+    let mut command = Command::new(&settings.wirestorm);
+    command.args(["replay", "--quiet", "--json", "-", "-i", port]).args(options).arg(capture);
+    command
+}
+
+/// The number at a place in the result.
+pub(super) fn number(result: &Value, place: &str) -> Fallible<f64> {
+    let value = result.pointer(place).and_then(Value::as_f64);
+    value.ok_or_else(|| format!("wirestorm's result has no number at {place}").into())
+}
+
+/// Runs a command to its end; what it printed.
+pub(super) fn output(command: &mut Command) -> Fallible<String> {
+    // Not in a process group of its own, so that an interruption reaches it.
+    let mut bounded = Command::new("timeout");
+    bounded.args(["--foreground", "--kill-after=5", &TIME_LIMIT.as_secs().to_string()]);
+    bounded.arg(command.get_program()).args(command.get_args());
+    let output = bounded.output().map_err(|error| format!("timeout: {error}"))?;
+    if output.status.success() || output.status.code() == Some(SHORT_OF_ASKED) {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    let words = [command.get_program()].into_iter().chain(command.get_args());
+    let words = words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+    let ended = match output.status.code() {
+        Some(TIMED_OUT | TIMED_OUT_AND_KILLED) => {
+            format!("did not end within {} s", TIME_LIMIT.as_secs())
+        }
+        _ => output.status.to_string(),
+    };
+    Err(format!("{words}: {ended}: {said}").into())
+}
+
+/// Reads the lines `Actual: N packets ...`, `Rated: ..., N pps` and `Flows: ..., N fps, ...`.
+fn parse_summary(summary: &str) -> Option<Outcome> {
+    let line = |start: &str| summary.lines().find_map(|line| line.trim().strip_prefix(start));
+    let before = |line: &str, unit: &str| -> Option<f64> {
+        line.split(',').find_map(|part| part.trim().strip_suffix(unit)?.trim().parse().ok())
+    };
+    let packets = line("Actual:")?.split_whitespace().next()?.parse().ok()?;
+    let pps = before(line("Rated:")?, "pps")?;
+    let flows_per_second = line("Flows:").and_then(|line| before(line, "fps")).unwrap_or(0.0);
+    Some(Outcome { pps, packets, flows_per_second })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tcpreplays_summary_is_understood() {
+        let summary = "Actual: 300000 packets (18000000 bytes) sent in 0.246702 seconds\n\
+                       Rated: 72962521.5 Bps, 583.70 Mbps, 1216042.02 pps\n\
+                       Flows: 3000 flows, 12160.42 fps, 300000 unique flow packets, 0 unique\n";
+        let outcome = parse_summary(summary).unwrap();
+        let expected =
+            Outcome { pps: 1_216_042.02, packets: 300_000.0, flows_per_second: 12_160.42 };
+        assert_eq!(outcome, expected);
+        assert_eq!(parse_summary("Fatal Error: Unable to open"), None);
+    }
+}

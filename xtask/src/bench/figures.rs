@@ -1,0 +1,175 @@
+//! Figures, what they are compared with, and what they should reach.
+
+use serde_json::{Value, json};
+
+/// One figure for each round.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Figures(Vec<f64>);
+
+impl Figures {
+    pub(super) fn push(&mut self, figure: f64) {
+        self.0.push(figure);
+        self.0.sort_by(f64::total_cmp);
+    }
+
+    /// The middle one, or the mean of the two in the middle; zero of none.
+    pub(super) fn median(&self) -> f64 {
+        let middle = self.0.len() / 2;
+        match (self.0.get(middle.wrapping_sub(1)), self.0.get(middle)) {
+            (Some(below), Some(above)) if self.0.len().is_multiple_of(2) => (below + above) / 2.0,
+            (_, Some(figure)) => *figure,
+            (_, None) => 0.0,
+        }
+    }
+
+    fn min(&self) -> f64 {
+        self.0.first().copied().unwrap_or(0.0)
+    }
+
+    fn max(&self) -> f64 {
+        self.0.last().copied().unwrap_or(0.0)
+    }
+
+    fn cell(&self) -> String {
+        let [median, min, max] = [self.median(), self.min(), self.max()].map(short);
+        if self.0.len() == 1 { median } else { format!("{median} ({min}-{max})") }
+    }
+
+    fn to_json(&self) -> Value {
+        json!({ "median": self.median(), "min": self.min(), "max": self.max(), "all": self.0 })
+    }
+}
+
+impl FromIterator<f64> for Figures {
+    fn from_iter<I: IntoIterator<Item = f64>>(figures: I) -> Self {
+        let mut collected = Self::default();
+        figures.into_iter().for_each(|figure| collected.push(figure));
+        collected
+    }
+}
+
+/// Three digits that matter.
+fn short(figure: f64) -> String {
+    let decimals = match figure.abs() {
+        size if size >= 100.0 => 0,
+        size if size >= 10.0 => 1,
+        _ => 2,
+    };
+    format!("{figure:.decimals$}")
+}
+
+/// What a median has to be.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Target {
+    /// This many times tcpreplay's, or more.
+    TimesTcpreplay(f64),
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+/// One line of the result.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub(super) name: &'static str,
+    pub(super) unit: &'static str,
+    pub(super) wirestorm: Figures,
+    pub(super) tcpreplay: Option<Figures>,
+    pub(super) target: Target,
+    pub(super) notes: Vec<String>,
+}
+
+impl Row {
+    /// Wirestorm's median by tcpreplay's.
+    fn ratio(&self) -> Option<f64> {
+        let tcpreplay = self.tcpreplay.as_ref()?.median();
+        (tcpreplay > 0.0).then(|| self.wirestorm.median() / tcpreplay)
+    }
+
+    pub(super) fn is_met(&self) -> bool {
+        match self.target {
+            Target::TimesTcpreplay(times) => self.ratio().is_some_and(|ratio| ratio >= times),
+            Target::AtLeast(figure) => self.wirestorm.median() >= figure,
+            Target::AtMost(figure) => self.wirestorm.median() <= figure,
+        }
+    }
+
+    /// A line of the table: benchmark, unit, wirestorm, tcpreplay, ratio, target, met.
+    pub(super) fn cells(&self) -> Vec<String> {
+        let target = match self.target {
+            Target::TimesTcpreplay(times) => format!("{times}x"),
+            Target::AtLeast(figure) => format!(">={figure}"),
+            Target::AtMost(figure) => format!("<={figure}"),
+        };
+        vec![
+            self.name.to_owned(),
+            self.unit.to_owned(),
+            self.wirestorm.cell(),
+            self.tcpreplay.as_ref().map(Figures::cell).unwrap_or_default(),
+            self.ratio().map(|ratio| format!("{ratio:.2}x")).unwrap_or_default(),
+            target,
+            if self.is_met() { "yes" } else { "NO" }.to_owned(),
+        ]
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        let (kind, figure) = match self.target {
+            Target::TimesTcpreplay(times) => ("times_tcpreplay", times),
+            Target::AtLeast(figure) => ("at_least", figure),
+            Target::AtMost(figure) => ("at_most", figure),
+        };
+        json!({
+            "name": self.name,
+            "unit": self.unit,
+            "wirestorm": self.wirestorm.to_json(),
+            "tcpreplay": self.tcpreplay.as_ref().map(Figures::to_json),
+            "ratio": self.ratio(),
+            "target": { kind: figure },
+            "met": self.is_met(),
+            "notes": self.notes,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(figures: &[f64]) -> Figures {
+        figures.iter().copied().collect()
+    }
+
+    fn row(target: Target) -> Row {
+        Row {
+            name: "small af_packet",
+            unit: "Mpps",
+            wirestorm: figures(&[3.0, 1.0, 2.0]),
+            tcpreplay: Some(figures(&[0.5, 0.3])),
+            target,
+            notes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        assert_eq!(figures(&[]).median(), 0.0);
+        assert_eq!(figures(&[7.0]).median(), 7.0);
+        assert_eq!(figures(&[9.0, 1.0, 2.0]).median(), 2.0);
+        assert_eq!(figures(&[4.0, 1.0, 2.0, 9.0]).median(), 3.0);
+    }
+
+    #[test]
+    fn a_target_is_met_by_the_median() {
+        assert!(row(Target::TimesTcpreplay(5.0)).is_met());
+        assert!(!row(Target::TimesTcpreplay(5.1)).is_met());
+        assert!(row(Target::AtLeast(2.0)).is_met() && !row(Target::AtLeast(2.1)).is_met());
+        assert!(row(Target::AtMost(2.0)).is_met() && !row(Target::AtMost(1.9)).is_met());
+    }
+
+    #[test]
+    fn a_line_fits_a_terminal() {
+        let mut row = row(Target::TimesTcpreplay(1.5));
+        row.wirestorm = figures(&[23.41, 20.12, 24.5]);
+        let width: usize = row.cells().iter().map(|cell| cell.len() + 2).sum();
+        assert!(width - 2 <= 80, "{width} columns: {:?}", row.cells());
+    }
+}

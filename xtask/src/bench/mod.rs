@@ -1,0 +1,143 @@
+//! Speed and memory, measured against Debian's tcpreplay on the same veth pair.
+//!
+//! The contenders take turns, so that a machine that slows down slows down all of them. Each
+//! sends to every sink of [`link::Sink`], and its best one is its figure. What counts is what
+//! arrived. An entry of [`BENCHMARKS`] is all that another benchmark needs.
+
+mod contender;
+mod figures;
+mod link;
+mod pace;
+mod process;
+mod speed;
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use figures::Row;
+use lexopt::ValueExt;
+use serde_json::{Value, json};
+
+use crate::setup::Purpose;
+use crate::{Fallible, setup, table, workspace};
+
+/// The name and version of the form of the JSON document.
+const SCHEMA: &str = "wirestorm.bench/1";
+
+/// What the benchmarks work with.
+struct Settings {
+    /// The program under test.
+    wirestorm: PathBuf,
+    /// How often the contenders take turns.
+    rounds: u32,
+    /// How long a run at full speed lasts.
+    seconds: u32,
+}
+
+struct Benchmark {
+    name: &'static str,
+    what: &'static str,
+    run: fn(&Settings) -> Fallible<Vec<Row>>,
+}
+
+const BENCHMARKS: [Benchmark; 8] = [
+    Benchmark { name: "small", what: "60-byte frames over a veth pair", run: speed::small },
+    Benchmark { name: "large", what: "1500-byte frames over a veth pair", run: speed::large },
+    Benchmark { name: "flows", what: "thousands of flows, --unique-ip", run: speed::flows },
+    Benchmark { name: "pace-pps", what: "100,000 packets a second, 20 s", run: pace::pps },
+    Benchmark { name: "pace-bps", what: "7 Gb/s of 1500-byte frames, 20 s", run: pace::bps },
+    Benchmark { name: "memory", what: "60-byte frames into memory", run: process::memory },
+    Benchmark { name: "stream", what: "a capture of 4 GB into memory", run: process::stream },
+    Benchmark { name: "start", what: "from start to first packet", run: process::start },
+];
+
+/// The chore.
+pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
+    let (mut names, mut json, mut rounds, mut seconds) = (Vec::new(), None::<PathBuf>, 3, 3);
+    while let Some(argument) = arguments.next()? {
+        match argument {
+            lexopt::Arg::Long("list") => {
+                let row = |it: &Benchmark| vec![it.name.to_owned(), it.what.to_owned()];
+                table::print(
+                    &["benchmark", "what"],
+                    &BENCHMARKS.iter().map(row).collect::<Vec<_>>(),
+                );
+                return Ok(ExitCode::SUCCESS);
+            }
+            lexopt::Arg::Long("json") => json = Some(arguments.value()?.into()),
+            lexopt::Arg::Long("rounds") => rounds = arguments.value()?.parse()?,
+            lexopt::Arg::Long("seconds") => seconds = arguments.value()?.parse()?,
+            lexopt::Arg::Long("help") => return Ok(crate::help()),
+            lexopt::Arg::Value(name) => {
+                let name = name.to_string_lossy().into_owned();
+                if !BENCHMARKS.iter().any(|benchmark| benchmark.name == name) {
+                    return Err(format!("no benchmark {name:?}; --list names them").into());
+                }
+                names.push(name);
+            }
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    if rounds == 0 || seconds == 0 {
+        return Err("bench: --rounds and --seconds must be greater than zero".into());
+    }
+    setup::ensure_root("the benchmark")?;
+    setup::ensure(&[Purpose::Build, Purpose::Lab, Purpose::Test, Purpose::Bench])?;
+    let settings = Settings { wirestorm: workspace::build_wirestorm()?, rounds, seconds };
+
+    let (mut rows, mut failures) = (Vec::new(), Vec::new());
+    for benchmark in BENCHMARKS {
+        if !names.is_empty() && !names.iter().any(|name| name == benchmark.name) {
+            continue;
+        }
+        eprintln!("{}: {}", benchmark.name, benchmark.what);
+        match (benchmark.run)(&settings) {
+            Ok(measured) => rows.extend(measured),
+            Err(error) => failures.push(format!("{}: {error}", benchmark.name)),
+        }
+    }
+    print(&rows, &failures);
+    if let Some(path) = json {
+        let document = serde_json::to_string_pretty(&document(&settings, &rows, &failures))?;
+        std::fs::write(&path, document + "\n")
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn print(rows: &[Row], failures: &[String]) {
+    println!("\nmedian of the rounds, and from the least to the greatest\n");
+    let heading = ["benchmark", "unit", "wirestorm", "tcpreplay", "ratio", "target", "met"];
+    table::print(&heading, &rows.iter().map(Row::cells).collect::<Vec<_>>());
+    for row in rows {
+        for note in &row.notes {
+            println!("{}: {note}", row.name);
+        }
+    }
+    for failure in failures {
+        println!("failed: {failure}");
+    }
+    let met = rows.iter().filter(|row| row.is_met()).count();
+    println!("\n{met} of {} targets met, {} benchmarks failed", rows.len(), failures.len());
+}
+
+fn document(settings: &Settings, rows: &[Row], failures: &[String]) -> Value {
+    json!({
+        "schema": SCHEMA,
+        "machine": {
+            "kernel": first_line(Command::new("uname").arg("-srm")),
+            "cpus": std::thread::available_parallelism().map_or(0, usize::from),
+        },
+        "tcpreplay": first_line(Command::new("tcpreplay").arg("--version")),
+        "rounds": settings.rounds,
+        "rows": rows.iter().map(Row::to_json).collect::<Vec<_>>(),
+        "failures": failures,
+    })
+}
+
+/// The first line that a program prints, wherever it prints it.
+fn first_line(command: &mut Command) -> String {
+    let printed = command.output().map(|output| [output.stdout, output.stderr].concat());
+    let printed = String::from_utf8_lossy(&printed.unwrap_or_default()).into_owned();
+    printed.lines().next().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,64 @@
+//! How exactly a set rate is kept.
+
+use wirestorm_testkit::Scratch;
+use wirestorm_testkit::net::{Lab, LabOptions};
+use wirestorm_testkit::pcap::Resolution;
+use wirestorm_testkit::sample::{FixedFrames, FixedOptions, write_file};
+
+use super::Settings;
+use super::contender::{number, wirestorm};
+use super::figures::{Row, Target};
+use crate::Fallible;
+
+const SECONDS: &str = "20";
+/// 0.001 %.
+const AVERAGE_ERROR_PPM_MAX: f64 = 10.0;
+const MEDIAN_GAP_ERROR_US_MAX: f64 = 2.0;
+
+pub(super) fn pps(settings: &Settings) -> Fallible<Vec<Row>> {
+    pace(settings, ["pps average", "pps gap"], 60, ["--pps", "100000"])
+}
+
+pub(super) fn bps(settings: &Settings) -> Fallible<Vec<Row>> {
+    pace(settings, ["bps average", "bps gap"], 1_500, ["--mbps", "7000"])
+}
+
+fn pace(
+    settings: &Settings,
+    names: [&'static str; 2],
+    frame_length: usize,
+    rate: [&str; 2],
+) -> Fallible<Vec<Row>> {
+    let lab = Lab::with(&LabOptions { gro: [false, true], ..LabOptions::default() })?;
+    let scratch = Scratch::new()?;
+    let capture = scratch.file("fixed.pcap");
+    let options = FixedOptions { frame_length, packets: 1_000, ..FixedOptions::default() };
+    write_file(FixedFrames::new(options), Resolution::Microseconds, &capture)?;
+    let mut options = vec!["-K", "--loop", "0", "--duration", SECONDS];
+    options.extend(rate);
+    let result = wirestorm(settings, &lab.a.port(), &options, &capture)?;
+    let average = number(&result, "/rate_error_ppm")?.abs();
+    let gaps: Vec<f64> = ["p50", "p99", "p99_9", "max"]
+        .into_iter()
+        .map(|name| number(&result, &format!("/departures/gap_errors/{name}_ns")))
+        .collect::<Fallible<_>>()?;
+    let microseconds: Vec<f64> = gaps.iter().map(|nanoseconds| nanoseconds / 1e3).collect();
+    let &[median, p99, p99_9, max] = microseconds.as_slice() else {
+        return Err("four quantiles were asked for".into());
+    };
+    let unsent = number(&result, "/unsent")?;
+    let row = |name, unit, figure: f64, target: f64, note: String| Row {
+        name,
+        unit,
+        wirestorm: [figure].into_iter().collect(),
+        tcpreplay: None,
+        target: Target::AtMost(target),
+        notes: vec![note],
+    };
+    let [average_name, gap_name] = names;
+    let spread = format!("99 %: {p99:.2} us, 99.9 %: {p99_9:.2} us, all: {max:.0} us");
+    Ok(vec![
+        row(average_name, "ppm", average, AVERAGE_ERROR_PPM_MAX, format!("unsent: {unsent}")),
+        row(gap_name, "us", median, MEDIAN_GAP_ERROR_US_MAX, spread),
+    ])
+}
