@@ -235,6 +235,40 @@ fn frames_that_find_no_room_are_missed_and_not_lost() {
 }
 
 #[test]
+fn every_frame_is_received_or_missed_while_another_cpu_keeps_sending() {
+    const TOTAL: u64 = 400_000;
+    let Some(pair) = VethPair::new() else { return };
+    let small = AfXdpOptions { receive_frames: 64, ..receive_options(&pair.right) };
+    let mut port = AfXdp::open(&small).unwrap().receive.remove(0);
+    let options = AfPacketOptions::new(pair.left.clone());
+    let mut transmit = AfPacketTransmit::open(&options).unwrap();
+    let sender = std::thread::spawn(move || {
+        let mut given = 0;
+        eventually("all to leave", || {
+            while given < TOTAL
+                && let Some(frame) = transmit.take()
+            {
+                transmit.frame_mut(&frame)[..60].copy_from_slice(&frame_of(given as u8));
+                transmit.send(frame, 60, Instant::ZERO);
+                given += 1;
+            }
+            transmit.flush().unwrap();
+            (given == TOTAL && transmit.in_flight() == 0).then_some(())
+        });
+    });
+    let mut batch = Vec::new();
+    eventually("all to be counted", || {
+        // Many looks for each question about the counters, which takes a system call.
+        for _ in 0..1000 {
+            port.receive(16, &mut batch).unwrap();
+            batch.drain(..).for_each(|received| port.release(received));
+        }
+        (port.received().received == TOTAL).then_some(())
+    });
+    sender.join().unwrap();
+}
+
+#[test]
 fn frames_that_the_interface_cannot_take_fail() {
     let Some(pair) = VethPair::new() else { return };
     let mut port = receive_port(&pair.right);

@@ -236,18 +236,21 @@ struct Rings {
 }
 
 impl Rings {
-    /// Each ring holds all frames that may ever be in it, so none is ever full.
+    /// Each ring holds all frames that may ever be in it, so none is ever full. Where the kernel
+    /// consumes, that is twice the frames: it says how far it has read only after a whole
+    /// batch, and meanwhile the frames of that batch may come back and be put in once more.
     fn make(socket: &Socket, options: &AfXdpOptions) -> io::Result<Self> {
         let set = |name, size: u32| socket.set_option(libc::SOL_XDP, name, &size);
-        let transmit = options.transmit_frames;
-        let receive = options.receive_frames;
-        set(libc::XDP_UMEM_FILL_RING, receive)?;
-        set(libc::XDP_UMEM_COMPLETION_RING, transmit)?;
+        let (fill_size, receive_size) = (options.receive_frames * 2, options.receive_frames);
+        let (transmit_size, completion_size) =
+            (options.transmit_frames * 2, options.transmit_frames);
+        set(libc::XDP_UMEM_FILL_RING, fill_size)?;
+        set(libc::XDP_UMEM_COMPLETION_RING, completion_size)?;
         if options.receives() {
-            set(libc::XDP_RX_RING, receive)?;
+            set(libc::XDP_RX_RING, receive_size)?;
         }
         if options.transmits() {
-            set(libc::XDP_TX_RING, transmit)?;
+            set(libc::XDP_TX_RING, transmit_size)?;
         }
         let offsets: libc::xdp_mmap_offsets =
             socket.option(libc::SOL_XDP, libc::XDP_MMAP_OFFSETS)?;
@@ -268,12 +271,13 @@ impl Rings {
         const ADDRESS: usize = size_of::<u64>();
         const DESCRIPTOR: usize = size_of::<libc::xdp_desc>();
         let (fill, fill_layout) =
-            map(offsets.fr, receive, ADDRESS, libc::XDP_UMEM_PGOFF_FILL_RING as i64)?;
+            map(offsets.fr, fill_size, ADDRESS, libc::XDP_UMEM_PGOFF_FILL_RING as i64)?;
         let (completion, completion_layout) =
-            map(offsets.cr, transmit, ADDRESS, libc::XDP_UMEM_PGOFF_COMPLETION_RING as i64)?;
+            map(offsets.cr, completion_size, ADDRESS, libc::XDP_UMEM_PGOFF_COMPLETION_RING as i64)?;
         let receive_ring = match options.receives() {
             true => {
-                let (ring, layout) = map(offsets.rx, receive, DESCRIPTOR, libc::XDP_PGOFF_RX_RING)?;
+                let (ring, layout) =
+                    map(offsets.rx, receive_size, DESCRIPTOR, libc::XDP_PGOFF_RX_RING)?;
                 Some(Consumer::new(ring, layout)?)
             }
             false => None,
@@ -281,7 +285,7 @@ impl Rings {
         let transmit_ring = match options.transmits() {
             true => {
                 let (ring, layout) =
-                    map(offsets.tx, transmit, DESCRIPTOR, libc::XDP_PGOFF_TX_RING)?;
+                    map(offsets.tx, transmit_size, DESCRIPTOR, libc::XDP_PGOFF_TX_RING)?;
                 Some(Producer::new(ring, layout)?)
             }
             false => None,
