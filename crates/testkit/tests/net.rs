@@ -5,6 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use wirestorm_testkit::net::{CaptureOptions, Lab, LabOptions, Namespace, RouterLab};
 use wirestorm_testkit::require::{require_root, require_tool};
+use wirestorm_testkit::sample::{FixedFrames, FixedOptions, write_file};
 use wirestorm_testkit::{Scratch, pcap, tshark};
 
 fn can_run() -> bool {
@@ -58,6 +59,26 @@ fn a_capture_holds_every_frame_and_the_counters_agree() {
             "time stamps are in nanoseconds"
         );
     }
+}
+
+#[test]
+fn a_burst_at_full_speed_is_captured_whole_and_in_order() {
+    if !can_run() || !require_tool("tcpreplay") {
+        return;
+    }
+    let lab = Lab::new().unwrap();
+    let scratch = Scratch::new().unwrap();
+    let path = scratch.file("burst.pcap");
+    let options = FixedOptions { packets: 200_000, ..FixedOptions::default() };
+    write_file(FixedFrames::new(options), pcap::Resolution::Nanoseconds, &path).unwrap();
+    let capture = lab.b.capture_with(&CaptureOptions::bulk()).unwrap();
+    let mut tcpreplay = lab.a.command("tcpreplay");
+    tcpreplay.args(["-q", "-t", "-K", "-i", lab.a.interface()]).arg(&path);
+    assert!(tcpreplay.output().unwrap().status.success());
+    let captured = capture.finish(200_000).unwrap();
+    assert_eq!((captured.packets.len(), captured.dropped), (200_000, 0));
+    let sent = pcap::read(&path).unwrap();
+    assert!(sent.iter().map(|packet| packet.frame.as_slice()).eq(captured.frames()));
 }
 
 #[test]
