@@ -7,4 +7,5 @@ pub mod link;
 pub mod lock;
 pub mod namespace;
 mod system;
+pub mod pcap;
 pub mod xdp;

@@ -13,6 +13,6 @@ mod reader;
 mod run;
 
 pub use input::{Input, InputError, expand_inputs};
-pub use port::{Choice, backend_name};
+pub use port::Choice;
 pub use reader::{ReadError, Reader, ReaderFeed, ReaderOptions};
 pub use run::{Progress, ReplayError, run};

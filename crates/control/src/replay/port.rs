@@ -1,20 +1,29 @@
 //! The ports a run can have, as one type, and how the one for an interface is chosen.
 
-use std::fmt;
+use std::path::Path;
 
 use wirestorm_base::departure::{DeparturePolicy, DepartureRecord};
 use wirestorm_base::port::{Capabilities, FrameId, PortError, Transmit, TransmitCounters};
 use wirestorm_base::time::Instant;
-use wirestorm_io::link::Link;
+use wirestorm_io::af_packet::{AfPacketOptions, AfPacketTransmit};
+use wirestorm_io::af_xdp::{AfXdp, AfXdpOptions, AfXdpTransmit, Direction};
+use wirestorm_io::link::{Link, LinkKind};
 use wirestorm_io::namespace::InterfaceName;
-use wirestorm_io::xdp::{XdpTransmit, XdpTransmitOptions};
+use wirestorm_io::pcap::PcapTransmit;
+use wirestorm_io::xdp::{self, XdpTransmit, XdpTransmitOptions};
 use wirestorm_plan::replay::Backend;
 use wirestorm_sim::memory::{MemorySink, WireOptions};
 
 /// A port that sends, whatever carries it.
-pub enum TransmitPort {
+pub(super) enum TransmitPort {
     /// Nothing: frames are thrown away.
     Memory(Box<MemorySink>),
+    /// A capture file.
+    Pcap(Box<PcapTransmit>),
+    /// A packet socket.
+    AfPacket(Box<AfPacketTransmit>),
+    /// An AF_XDP socket.
+    AfXdp(Box<AfXdpTransmit>),
     /// The in-kernel sender.
     Xdp(Box<XdpTransmit>),
 }
@@ -22,82 +31,160 @@ pub enum TransmitPort {
 /// What carries an interface's frames, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// What was chosen; never `Auto`.
-    pub backend: Backend,
-    /// Why.
+    /// The name that flags and results use.
+    pub backend: &'static str,
+    /// Why that one.
     pub why: String,
 }
 
 /// How a port is opened.
 #[derive(Clone, Debug)]
-pub struct PortOptions {
+pub(super) struct PortOptions {
     /// What becomes of late frames.
-    pub policy: DeparturePolicy,
+    pub(super) policy: DeparturePolicy,
     /// Whether frames have due times.
-    pub paced: bool,
+    pub(super) paced: bool,
     /// The CPU for the port's own thread, where it has one.
-    pub cpu: Option<usize>,
-}
-
-impl fmt::Display for Choice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = backend_name(self.backend);
-        write!(f, "{name} ({})", self.why)
-    }
-}
-
-/// The name that flags and results use.
-pub const fn backend_name(backend: Backend) -> &'static str {
-    match backend {
-        Backend::Auto => "auto",
-        Backend::Memory => "memory",
-        Backend::AfPacket => "af_packet",
-        Backend::AfXdp => "af_xdp",
-        Backend::Xdp => "xdp",
-    }
+    pub(super) cpu: Option<usize>,
+    /// The queue, where the port is for one.
+    pub(super) queue: u32,
 }
 
 impl TransmitPort {
     /// A port that throws frames away.
-    pub fn memory() -> Self {
-        Self::Memory(Box::new(MemorySink::new(WireOptions::default())))
+    pub(super) fn memory() -> (Self, Choice) {
+        let port = Self::Memory(Box::new(MemorySink::new(WireOptions::default())));
+        (port, Choice { backend: "memory", why: "asked for; frames go nowhere".into() })
+    }
+
+    /// A port that writes a capture file.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub(super) fn file(path: &Path) -> Result<(Self, Choice), String> {
+        let port = PcapTransmit::create(path).map_err(|error| error.to_string())?;
+        let choice = Choice { backend: "pcap", why: "asked for with --write".into() };
+        Ok((Self::Pcap(Box::new(port)), choice))
     }
 
     /// The port for an interface: the one asked for, or with `auto` the first that opens.
     ///
     /// # Errors
     /// What was tried, and what the system said.
-    pub fn open(
+    pub(super) fn open(
         backend: Backend,
         interface: &InterfaceName,
         link: &Link,
         options: &PortOptions,
     ) -> Result<(Self, Choice), String> {
-        let choice = |backend, why: &str| Choice { backend, why: why.to_owned() };
-        match backend {
-            Backend::Memory => Ok((Self::memory(), choice(backend, "asked for"))),
-            _ => match Self::xdp(interface, link, options) {
-                Ok(port) => Ok((port, choice(Backend::Xdp, "asked for"))),
-                Err(error) => Err(format!("xdp: {error}")),
-            },
+        let asked = |port| Ok((port, "asked for".to_owned()));
+        let (port, why) = match backend {
+            Backend::Memory => return Ok(Self::memory()),
+            Backend::AfPacket => Self::af_packet(interface).and_then(asked),
+            Backend::AfXdp => Self::af_xdp(interface, options).and_then(asked),
+            Backend::Xdp => Self::xdp(interface, link, options).and_then(asked),
+            Backend::Auto => Self::auto(interface, link, options),
+        }?;
+        let backend = port.backend();
+        Ok((port, Choice { backend, why }))
+    }
+
+    /// The fastest port that this interface allows.
+    fn auto(
+        interface: &InterfaceName,
+        link: &Link,
+        options: &PortOptions,
+    ) -> Result<(Self, String), String> {
+        let mut refused = Vec::new();
+        if link.xdp_features.is_some_and(|features| features.zero_copy()) {
+            match Self::af_xdp(interface, options) {
+                Ok(port) => {
+                    return Ok((port, "the driver sends from shared memory (zero-copy)".into()));
+                }
+                Err(reason) => refused.push(format!("af_xdp: {reason}")),
+            }
+        }
+        match xdp_obstacle(link, options).map_or_else(|| Self::xdp(interface, link, options), Err) {
+            Ok(port) => {
+                return Ok((port, "the driver takes frames from the in-kernel sender".into()));
+            }
+            Err(reason) => refused.push(format!("not xdp: {reason}")),
+        }
+        match Self::af_packet(interface) {
+            Ok(port) => Ok((port, refused.join("; "))),
+            Err(reason) => Err(format!("{}; af_packet: {reason}", refused.join("; "))),
         }
     }
 
-    /// The in-kernel sender on an interface.
-    fn xdp(interface: &InterfaceName, link: &Link, options: &PortOptions) -> std::io::Result<Self> {
+    fn af_packet(interface: &InterfaceName) -> Result<Self, String> {
+        let options = AfPacketOptions::new(interface.clone());
+        match AfPacketTransmit::open(&options) {
+            Ok(port) => Ok(Self::AfPacket(Box::new(port))),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn af_xdp(interface: &InterfaceName, options: &PortOptions) -> Result<Self, String> {
+        let mut af_xdp = AfXdpOptions::new(interface.clone(), Direction::Transmit);
+        af_xdp.first_queue = options.queue;
+        match AfXdp::open(&af_xdp) {
+            Ok(mut ports) => match ports.transmit.pop() {
+                Some(port) => Ok(Self::AfXdp(Box::new(port))),
+                None => Err("no queue to send on".into()),
+            },
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn xdp(interface: &InterfaceName, link: &Link, options: &PortOptions) -> Result<Self, String> {
         let options = XdpTransmitOptions {
             interface: interface.name().to_owned(),
-            mtu: link.mtu as usize,
+            frame_length_max: link.frame_length_max(),
             cpu: options.cpu,
             policy: options.policy,
             paced: options.paced,
         };
-        let port = interface
-            .namespace
-            .enter(|| XdpTransmit::open(&options))
-            .map_err(std::io::Error::other)??;
-        Ok(Self::Xdp(Box::new(port)))
+        match interface.namespace.enter(|| XdpTransmit::open(&options)) {
+            Ok(Ok(port)) => Ok(Self::Xdp(Box::new(port))),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(error) => Err(error.to_string()),
+        }
     }
+
+    const fn backend(&self) -> &'static str {
+        match self {
+            Self::Memory(_) => "memory",
+            Self::Pcap(_) => "pcap",
+            Self::AfPacket(_) => "af_packet",
+            Self::AfXdp(_) => "af_xdp",
+            Self::Xdp(_) => "xdp",
+        }
+    }
+}
+
+/// Why the in-kernel sender is not worth trying on an interface.
+fn xdp_obstacle(link: &Link, options: &PortOptions) -> Option<String> {
+    if options.cpu.is_none() {
+        return Some("the in-kernel sender needs a CPU of its own, and none is left".into());
+    }
+    if link.frame_length_max() > xdp::FRAME_LENGTH_MAX {
+        return Some(format!(
+            "the in-kernel sender takes frames of {} bytes at most, and the MTU is {}",
+            xdp::FRAME_LENGTH_MAX,
+            link.mtu
+        ));
+    }
+    if link.xdp_features.is_some_and(|features| !features.transmit()) {
+        let remedy = match (&link.kind, &link.peer) {
+            (LinkKind::Veth, Some(_)) => {
+                "its peer has neither an XDP program nor GRO, which \
+                 `ethtool -K PEER gro on` changes"
+            }
+            _ => "its driver takes no redirected frames",
+        };
+        return Some(remedy.into());
+    }
+    None
 }
 
 /// Calls the same method of whatever port it is.
@@ -105,6 +192,9 @@ macro_rules! forward {
     ($self:expr, $port:ident => $call:expr) => {
         match $self {
             TransmitPort::Memory($port) => $call,
+            TransmitPort::Pcap($port) => $call,
+            TransmitPort::AfPacket($port) => $call,
+            TransmitPort::AfXdp($port) => $call,
             TransmitPort::Xdp($port) => $call,
         }
     };

@@ -21,7 +21,7 @@ use wirestorm_io::namespace::{InterfaceName, InterfaceNameError};
 use wirestorm_plan::replay::{Backend, ReplayPlan, Target};
 
 use super::input::{InputError, expand_inputs};
-use super::port::{Choice, PortOptions, TransmitPort, backend_name};
+use super::port::{Choice, PortOptions, TransmitPort};
 use super::reader::{ReadError, Reader, ReaderFeed, ReaderOptions};
 use crate::cpu;
 use crate::result::{
@@ -303,9 +303,16 @@ fn open_ports(
     cpus: &CpuPlan,
     worker: usize,
 ) -> Result<Vec<(TransmitPort, Choice)>, ReplayError> {
-    if plan.target == Target::Memory {
-        let why = "asked for; frames go nowhere".to_owned();
-        return Ok(vec![(TransmitPort::memory(), Choice { backend: Backend::Memory, why })]);
+    match &plan.target {
+        Target::Memory => return Ok(vec![TransmitPort::memory()]),
+        Target::File(path) => {
+            let port = TransmitPort::file(path).map_err(|reason| ReplayError::Port {
+                interface: path.display().to_string(),
+                reason,
+            })?;
+            return Ok(vec![port]);
+        }
+        Target::Interfaces { .. } => {}
     }
     let mut ports = Vec::new();
     for (position, (interface, link)) in interfaces.links.iter().enumerate() {
@@ -313,6 +320,7 @@ fn open_ports(
             policy: plan.policy,
             paced: plan.pace != Pace::TopSpeed,
             cpu: cpus.senders.get(worker * interfaces.links.len() + position).copied(),
+            queue: worker as u32,
         };
         let port = TransmitPort::open(plan.backend, interface, link, &options)
             .map_err(|reason| ReplayError::Port { interface: interface.to_string(), reason })?;
@@ -518,8 +526,8 @@ fn result(
                     interface: interfaces
                         .links
                         .get(position)
-                        .map_or_else(|| "memory".to_owned(), |(name, _)| name.to_string()),
-                    backend: backend_name(port.choice.backend),
+                        .map_or_else(|| target_name(plan), |(name, _)| name.to_string()),
+                    backend: port.choice.backend,
                     why: port.choice.why.clone(),
                     ..PortReport::default()
                 });
@@ -584,6 +592,14 @@ fn result(
         interrupted: stop.load(Ordering::Relaxed),
         errors,
         notes: Vec::new(),
+    }
+}
+
+/// What a run that has no interface sends to.
+fn target_name(plan: &ReplayPlan) -> String {
+    match &plan.target {
+        Target::File(path) => path.display().to_string(),
+        Target::Memory | Target::Interfaces { .. } => "memory".to_owned(),
     }
 }
 

@@ -19,4 +19,4 @@ mod memory;
 mod sender;
 mod transmit;
 
-pub use transmit::{XdpTransmit, XdpTransmitOptions};
+pub use transmit::{FRAME_LENGTH_MAX, XdpTransmit, XdpTransmitOptions};

@@ -24,8 +24,8 @@ use super::sender::Sender;
 pub struct XdpTransmitOptions {
     /// The interface's name, in the namespace of the calling thread.
     pub interface: String,
-    /// The interface's maximum transmission unit: payload bytes behind the Ethernet header.
-    pub mtu: usize,
+    /// The longest frame that the interface takes, in bytes without FCS.
+    pub frame_length_max: usize,
     /// The CPU that the sender keeps busy; `None`: the scheduler's choice.
     pub cpu: Option<usize>,
     /// What becomes of late frames.
@@ -34,6 +34,10 @@ pub struct XdpTransmitOptions {
     /// faster.
     pub paced: bool,
 }
+
+/// The longest frame that the in-kernel sender can form, in bytes without FCS: a live frame is
+/// one page, which also holds headroom and the kernel's bookkeeping.
+pub const FRAME_LENGTH_MAX: usize = FRAME_BYTES_MAX;
 
 /// Turns between two flushes to the device. A redirected frame waits for the end of its batch,
 /// and an idle turn takes about 110 ns: 8 of them cost a paced frame less than 1 us.
@@ -86,7 +90,7 @@ impl XdpTransmit {
         Ok(Self {
             interface: options.interface.clone(),
             capabilities: Capabilities {
-                frame_length_max: FRAME_BYTES_MAX.min(options.mtu + 14),
+                frame_length_max: FRAME_BYTES_MAX.min(options.frame_length_max),
                 frames: IN_FLIGHT,
                 burst: batch as usize,
                 holds_departure: true,

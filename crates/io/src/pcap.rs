@@ -1,0 +1,190 @@
+//! A port that writes a capture file instead of sending.
+
+use std::fs::File;
+use std::io::{self, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use wirestorm_base::port::{
+    Capabilities, FrameId, PortError, StampPoint, Transmit, TransmitCounters,
+};
+use wirestorm_base::time::Instant;
+use wirestorm_wire::capture::{LinkType, PcapWriter, RECORD_LENGTH_MAX, Resolution};
+
+/// Frames between two flushes at most.
+const FRAMES: usize = 256;
+
+/// Writes what it is sent to a pcap file with nanosecond time stamps: each frame's departure
+/// time, in nanoseconds since the Unix epoch.
+///
+/// After an error, such as a full disk, the file ends with the last whole record.
+#[derive(Debug)]
+pub struct PcapTransmit {
+    path: PathBuf,
+    file: File,
+    /// Bytes of the file that are whole records.
+    length: u64,
+    writer: PcapWriter,
+    capabilities: Capabilities,
+    free: Vec<u32>,
+    frames: Vec<Vec<u8>>,
+    queued: Vec<u8>,
+    queued_frames: u64,
+    queued_bytes: u64,
+    counters: TransmitCounters,
+}
+
+impl PcapTransmit {
+    /// Creates the file, or empties it, and writes its header.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        let writer =
+            PcapWriter { resolution: Resolution::Nanoseconds, ..PcapWriter::new(LinkType::EN10MB) };
+        let header = writer.header();
+        let mut file = File::create(path)?;
+        file.write_all(&header)?;
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            length: header.len() as u64,
+            writer,
+            capabilities: Capabilities {
+                frame_length_max: RECORD_LENGTH_MAX as usize,
+                frames: FRAMES,
+                burst: FRAMES,
+                holds_departure: true,
+                departure_stamp: StampPoint::Virtual,
+                arrival_stamp: StampPoint::Virtual,
+            },
+            free: (0..FRAMES as u32).rev().collect(),
+            frames: vec![Vec::new(); FRAMES],
+            queued: Vec::new(),
+            queued_frames: 0,
+            queued_bytes: 0,
+            counters: TransmitCounters::default(),
+        })
+    }
+}
+
+impl Transmit for PcapTransmit {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn take(&mut self) -> Option<FrameId> {
+        self.free.pop().map(FrameId::from_index)
+    }
+
+    fn frame_mut(&mut self, frame: &FrameId) -> &mut [u8] {
+        let buffer = &mut self.frames[frame.index() as usize];
+        // Most captures never use most buffers.
+        if buffer.is_empty() {
+            buffer.resize(RECORD_LENGTH_MAX as usize, 0);
+        }
+        buffer
+    }
+
+    fn send(&mut self, frame: FrameId, length: usize, departure: Instant) {
+        assert!(
+            (1..=self.capabilities.frame_length_max).contains(&length),
+            "a frame of {length} bytes on a port that takes 1 to {}",
+            self.capabilities.frame_length_max
+        );
+        let data = &self.frames[frame.index() as usize][..length];
+        match self.writer.push_record(&mut self.queued, departure, length as u32, data) {
+            Ok(()) => {
+                self.queued_frames += 1;
+                self.queued_bytes += length as u64;
+            }
+            // A time beyond the year 2106 does not fit the file.
+            Err(_) => self.counters.failed += 1,
+        }
+        self.free.push(frame.index());
+    }
+
+    fn release(&mut self, frame: FrameId) {
+        self.free.push(frame.index());
+    }
+
+    fn flush(&mut self) -> Result<(), PortError> {
+        let written = self.file.write_all(&self.queued);
+        let length = self.queued.len() as u64;
+        self.queued.clear();
+        let frames = std::mem::take(&mut self.queued_frames);
+        let bytes = std::mem::take(&mut self.queued_bytes);
+        match written {
+            Ok(()) => {
+                self.length += length;
+                self.counters.sent += frames;
+                self.counters.sent_bytes += bytes;
+                Ok(())
+            }
+            Err(error) => {
+                self.counters.failed += frames;
+                // Whatever can be done for the file was done if this fails too.
+                let _ = self.file.set_len(self.length);
+                let _ = self.file.seek(io::SeekFrom::Start(self.length));
+                Err(PortError::System {
+                    interface: self.path.display().to_string(),
+                    operation: "writing the capture",
+                    reason: error.to_string(),
+                })
+            }
+        }
+    }
+
+    fn in_flight(&self) -> usize {
+        self.queued_frames as usize
+    }
+
+    fn transmitted(&self) -> TransmitCounters {
+        self.counters
+    }
+
+    fn abort(&mut self) {
+        self.counters.unsent += std::mem::take(&mut self.queued_frames);
+        self.queued_bytes = 0;
+        self.queued.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wirestorm_wire::capture::Records;
+
+    fn send(port: &mut PcapTransmit, data: &[u8], departure: u64) {
+        let frame = port.take().unwrap();
+        port.frame_mut(&frame)[..data.len()].copy_from_slice(data);
+        port.send(frame, data.len(), Instant::from_nanos(departure));
+    }
+
+    #[test]
+    fn frames_are_records_with_their_departure_times() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.pcap");
+        let mut port = PcapTransmit::create(&path).unwrap();
+        send(&mut port, &[1; 60], 1_000_000_001);
+        send(&mut port, &[2; 1514], 2_000_000_002);
+        port.flush().unwrap();
+        let file = std::fs::read(&path).unwrap();
+        let records: Vec<_> = Records::new(&file).map(Result::unwrap).collect();
+        assert_eq!(records.len(), 2);
+        assert_eq!(records[0].0.timestamp, Instant::from_nanos(1_000_000_001));
+        assert_eq!(records[1].1, [2; 1514]);
+        assert_eq!(port.transmitted().sent_bytes, 1574);
+    }
+
+    #[test]
+    fn a_full_disk_is_an_error_and_every_frame_is_accounted_for() {
+        let mut port = PcapTransmit::create(Path::new("/dev/full"));
+        // The header may already be refused.
+        if let Ok(port) = &mut port {
+            send(port, &[1; 60], 1);
+            assert!(port.flush().is_err());
+            assert_eq!(port.transmitted().failed, 1);
+            assert_eq!(port.in_flight(), 0);
+        }
+    }
+}
