@@ -1,0 +1,174 @@
+//! The editor: everything that was asked for, applied to one frame after the other.
+
+use super::address::AddressEdits;
+use super::frame::{Frame, pad};
+use super::fuzz::damage;
+use super::link::LinkEdits;
+use super::network::NetworkEdits;
+use super::options::{CapturedShort, EditOptions, Fuzz, VlanEdit};
+use super::transport::TransportEdits;
+use super::vlan::edit_vlan;
+
+/// What is known of a frame before it is changed. Offsets are from its beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FrameFacts {
+    /// Start of the IP header; only with `is_ip`.
+    pub network_offset: u16,
+    /// Start of the transport header, or anything else where there is none; only with `is_ip`.
+    pub transport_offset: u16,
+    /// IP protocol number of the transport header; only with `is_ip`.
+    pub protocol: u8,
+    /// Whether the headers are those of an IP packet, and whole.
+    pub is_ip: bool,
+    /// Whether that is IPv6.
+    pub is_ipv6: bool,
+    /// Whether the frame belongs to the secondary (server) side.
+    pub secondary: bool,
+    /// The packet's number in its capture: damage follows from it.
+    pub number: u64,
+}
+
+/// What became of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edited {
+    /// It has so many bytes now.
+    Length(usize),
+    /// It is not to be sent.
+    Drop,
+}
+
+/// Changes frames. Made once; copies are cheap where they share their tables.
+#[derive(Clone, Debug)]
+pub struct Editor {
+    is_identity: bool,
+    remove_fcs: bool,
+    link: LinkEdits,
+    vlan: Option<VlanEdit>,
+    network: NetworkEdits,
+    transport: TransportEdits,
+    fuzz: Option<Fuzz>,
+    captured_short: Option<CapturedShort>,
+    mtu_truncate: Option<u32>,
+    addresses: AddressEdits,
+    fix_header_length: bool,
+    fix_checksums: bool,
+}
+
+const FCS_LENGTH: usize = 4;
+
+impl Editor {
+    /// An editor for these options. Fields that have too many bits lose their upper ones.
+    pub fn new(options: &EditOptions) -> Self {
+        Self {
+            is_identity: *options == EditOptions::default(),
+            remove_fcs: options.remove_fcs,
+            link: LinkEdits::new(options),
+            vlan: options.vlan,
+            network: NetworkEdits::new(options),
+            transport: TransportEdits::new(options),
+            fuzz: options.fuzz,
+            captured_short: options.captured_short,
+            mtu_truncate: options.mtu_truncate,
+            addresses: AddressEdits::new(options),
+            fix_header_length: options.fix_header_length,
+            fix_checksums: options.fix_checksums,
+        }
+    }
+
+    /// Whether every frame stays as it is.
+    pub const fn is_identity(&self) -> bool {
+        self.is_identity
+    }
+
+    /// Bytes that a frame may become longer by, beside what [`CapturedShort::Pad`] adds: a
+    /// buffer must have that room behind the frame.
+    pub const fn frame_length_max_growth(&self) -> usize {
+        match self.vlan {
+            Some(VlanEdit::Add(_)) => 4,
+            _ => 0,
+        }
+    }
+
+    /// Whether frames that the capture cut become as long again as they were on the wire.
+    pub const fn restores_original_length(&self) -> bool {
+        matches!(self.captured_short, Some(CapturedShort::Pad))
+    }
+
+    /// Changes the frame in the first `length` bytes of `buffer`, which is as long as a frame may
+    /// become. On the wire the frame had `original_length` bytes.
+    ///
+    /// What does not fit into the buffer is not added: no VLAN tag, fewer zeros.
+    #[inline]
+    pub fn apply(
+        &self,
+        buffer: &mut [u8],
+        length: usize,
+        original_length: usize,
+        facts: FrameFacts,
+    ) -> Edited {
+        if self.is_identity {
+            return Edited::Length(length);
+        }
+        self.edit(buffer, length, original_length, facts)
+    }
+
+    #[inline(never)]
+    fn edit(
+        &self,
+        buffer: &mut [u8],
+        length: usize,
+        original_length: usize,
+        facts: FrameFacts,
+    ) -> Edited {
+        let mut length = length.min(buffer.len());
+        let mut original_length = original_length.max(length);
+        if self.remove_fcs {
+            original_length = original_length.saturating_sub(FCS_LENGTH);
+            length = length.min(original_length);
+        }
+        let is_short = length < original_length;
+        if is_short && self.captured_short == Some(CapturedShort::Delete) {
+            return Edited::Drop;
+        }
+        let Some(mut frame) = Frame::new(buffer, length, original_length, facts) else {
+            let pads = self.restores_original_length();
+            return Edited::Length(if pads {
+                pad(buffer, length, original_length)
+            } else {
+                length
+            });
+        };
+        self.link.edit(&mut frame);
+        if let Some(vlan) = &self.vlan {
+            edit_vlan(vlan, &mut frame);
+        }
+        self.network.edit(&mut frame);
+        self.transport.edit(&mut frame);
+        if let Some(fuzz) = self.fuzz
+            && damage(fuzz, facts.number, &mut frame) == Edited::Drop
+        {
+            return Edited::Drop;
+        }
+        self.edit_lengths(&mut frame);
+        self.addresses.edit(&mut frame);
+        if self.fix_header_length {
+            frame.fit_packet_to_frame();
+            frame.stretch_packet_to_frame();
+        }
+        frame.finish(self.fix_checksums);
+        Edited::Length(frame.length())
+    }
+
+    fn edit_lengths(&self, frame: &mut Frame) {
+        if frame.length() < frame.original_length() {
+            match self.captured_short {
+                Some(CapturedShort::Pad) => frame.pad(),
+                Some(CapturedShort::Truncate) => frame.fit_packet_to_frame(),
+                Some(CapturedShort::Delete) | None => {}
+            }
+        }
+        if let Some(mtu) = self.mtu_truncate {
+            frame.cut(frame.link_end().saturating_add(mtu as usize));
+        }
+    }
+}

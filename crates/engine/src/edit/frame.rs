@@ -1,0 +1,577 @@
+//! A frame while it is being changed.
+
+use wirestorm_wire::checksum::{Change, repair};
+use wirestorm_wire::dissect::{Class, Dissection};
+use wirestorm_wire::packet::{MacAddress, arp, ethernet, ethertype, ipv4, ipv6, protocol, udp};
+
+use super::editor::FrameFacts;
+
+/// VLAN tags that are looked through at most.
+const TAGS_MAX: usize = 16;
+/// Labels of an MPLS stack that are looked through at most.
+const LABELS_MAX: usize = 32;
+const TAG_LENGTH: usize = 4;
+const ETHERTYPE_OFFSET: usize = ethernet::HEADER_LENGTH - 2;
+
+/// A frame in a port's buffer, what is known of it, and what its checksums have to follow.
+pub(super) struct Frame<'a> {
+    buffer: &'a mut [u8],
+    length: usize,
+    original_length: usize,
+    /// 0 for the primary side, 1 for the secondary.
+    pub(super) side: usize,
+    /// What follows the Ethernet header and its tags.
+    ethertype: u16,
+    /// Where the Ethernet header and its tags end.
+    link_end: usize,
+    /// What is at `network`.
+    pub(super) kind: Kind,
+    /// Where the IP header or the ARP packet begins, if there is one.
+    pub(super) network: usize,
+    pub(super) transport: Option<Transport>,
+    /// What changed under the checksum of the IPv4 header.
+    header_change: Change,
+    /// What changed under the checksum of the transport header.
+    transport_change: Change,
+    /// Whether bytes changed that the capture does not have.
+    checksum_is_unknown: bool,
+}
+
+/// What a frame carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Ipv4,
+    Ipv6,
+    Arp,
+    Other,
+}
+
+/// A transport header that is there, at least its beginning.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Transport {
+    pub(super) offset: usize,
+    pub(super) protocol: u8,
+    /// Where its checksum is from its beginning, if it has one of the Internet kind.
+    checksum: Option<usize>,
+    covers_pseudo_header: bool,
+    /// Whether the pseudo header has another destination than the IPv6 header.
+    is_routed: bool,
+    /// Whether this is the first fragment of a packet.
+    is_fragment: bool,
+}
+
+impl<'a> Frame<'a> {
+    /// The frame in the first `length` bytes of `buffer`; `None` where the Ethernet header and
+    /// its tags are not whole, or lead nowhere.
+    #[inline]
+    pub(super) fn new(
+        buffer: &'a mut [u8],
+        length: usize,
+        original_length: usize,
+        facts: FrameFacts,
+    ) -> Option<Self> {
+        let mut frame = Self {
+            buffer,
+            length,
+            original_length,
+            side: usize::from(facts.secondary),
+            ethertype: 0,
+            link_end: 0,
+            kind: Kind::Other,
+            network: 0,
+            transport: None,
+            header_change: Change::NONE,
+            transport_change: Change::NONE,
+            checksum_is_unknown: false,
+        };
+        frame.find_link_end()?;
+        if facts.is_ip {
+            frame.find_ip(facts);
+        }
+        if frame.kind == Kind::Other && frame.ethertype == ethertype::ARP {
+            frame.find_arp();
+        }
+        let is_known = frame.kind != Kind::Other || frame.ethertype >= ethertype::TYPE_MIN;
+        is_known.then_some(frame)
+    }
+
+    fn find_link_end(&mut self) -> Option<()> {
+        let mut at = ethernet::HEADER_LENGTH;
+        let mut kind = self.u16_at(ETHERTYPE_OFFSET)?;
+        for _ in 0..TAGS_MAX {
+            if !ethertype::is_vlan(kind) {
+                break;
+            }
+            kind = self.u16_at(at + 2)?;
+            at += TAG_LENGTH;
+        }
+        (self.link_end, self.ethertype) = (at, kind);
+        Some(())
+    }
+
+    fn find_ip(&mut self, facts: FrameFacts) {
+        let network = usize::from(facts.network_offset);
+        let transport = usize::from(facts.transport_offset);
+        let Some(bytes) = self.buffer.get(network..self.length) else { return };
+        let (kind, has_transport, is_routed, is_fragment) = if facts.is_ipv6 {
+            let Ok(packet) = ipv6::Packet::new(bytes) else { return };
+            // Most packets have no extension headers: nothing needs to be walked.
+            let is_plain = transport == network + ipv6::HEADER_LENGTH
+                && packet.next_header() == facts.protocol;
+            let extensions = if is_plain { None } else { packet.extensions() };
+            match extensions {
+                _ if is_plain => (Kind::Ipv6, true, false, false),
+                Some(found) => {
+                    let has_transport =
+                        !found.is_later_fragment && network + found.end == transport;
+                    (Kind::Ipv6, has_transport, found.is_routed, found.is_fragment)
+                }
+                None => (Kind::Ipv6, false, false, false),
+            }
+        } else {
+            let Ok(packet) = ipv4::Packet::new(bytes) else { return };
+            let has_transport =
+                packet.fragment_offset() == 0 && network + packet.header_length() == transport;
+            (Kind::Ipv4, has_transport, false, packet.more_fragments())
+        };
+        (self.kind, self.network) = (kind, network);
+        if has_transport {
+            let (checksum, covers_pseudo_header) = checksum_field(facts.protocol, kind);
+            self.transport = Some(Transport {
+                offset: transport,
+                protocol: facts.protocol,
+                checksum,
+                covers_pseudo_header,
+                is_routed,
+                is_fragment,
+            });
+        }
+    }
+
+    fn find_arp(&mut self) {
+        let bytes = self.buffer.get(self.link_end..self.length).unwrap_or_default();
+        if arp::Packet::new(bytes).is_ok_and(|packet| packet.protocol() == ethertype::IPV4) {
+            (self.kind, self.network) = (Kind::Arp, self.link_end);
+        }
+    }
+
+    /// Bytes of the frame.
+    #[inline]
+    pub(super) const fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Bytes that the frame had on the wire.
+    #[inline]
+    pub(super) const fn original_length(&self) -> usize {
+        self.original_length
+    }
+
+    /// Where the Ethernet header and its tags end.
+    #[inline]
+    pub(super) const fn link_end(&self) -> usize {
+        self.link_end
+    }
+
+    /// `N` bytes at `at`; `None` where the frame ends before.
+    #[inline]
+    pub(super) fn bytes_at<const N: usize>(&self, at: usize) -> Option<[u8; N]> {
+        self.buffer.get(..self.length)?.get(at..)?.first_chunk().copied()
+    }
+
+    /// The number at `at`.
+    #[inline]
+    pub(super) fn u16_at(&self, at: usize) -> Option<u16> {
+        self.bytes_at(at).map(u16::from_be_bytes)
+    }
+
+    /// The Ethernet address at `at`.
+    #[inline]
+    pub(super) fn mac_at(&self, at: usize) -> Option<MacAddress> {
+        self.bytes_at(at).map(MacAddress)
+    }
+
+    /// The bytes from `start` to `end`; none where that is not in the frame.
+    #[inline]
+    pub(super) fn slice(&self, start: usize, end: usize) -> &[u8] {
+        self.buffer.get(..self.length).and_then(|all| all.get(start..end)).unwrap_or_default()
+    }
+
+    /// Writes `bytes` at `at`; nothing where they do not fit into the frame.
+    #[inline]
+    pub(super) fn write(&mut self, at: usize, bytes: &[u8]) {
+        let frame = self.buffer.get_mut(..self.length).unwrap_or_default();
+        let place = frame.get_mut(at..).and_then(|rest| rest.get_mut(..bytes.len()));
+        if let Some(place) = place {
+            place.copy_from_slice(bytes);
+        }
+    }
+
+    /// Puts a VLAN tag in front of all others; without effect where the buffer is full.
+    pub(super) fn push_tag(&mut self, ethertype: u16, control: u16) {
+        let length = self.length + TAG_LENGTH;
+        if length > self.buffer.len() {
+            return;
+        }
+        self.buffer.copy_within(ETHERTYPE_OFFSET..self.length, ETHERTYPE_OFFSET + TAG_LENGTH);
+        self.length = length;
+        self.original_length += TAG_LENGTH;
+        self.write(ETHERTYPE_OFFSET, &ethertype.to_be_bytes());
+        self.write(ETHERTYPE_OFFSET + 2, &control.to_be_bytes());
+        self.link_end += TAG_LENGTH;
+        self.network += TAG_LENGTH;
+        if let Some(transport) = &mut self.transport {
+            transport.offset += TAG_LENGTH;
+        }
+    }
+
+    /// Takes the outermost VLAN tag away; tells whether there was one.
+    pub(super) fn pop_tag(&mut self) -> bool {
+        if self.link_end < ethernet::HEADER_LENGTH + TAG_LENGTH {
+            return false;
+        }
+        self.buffer.copy_within(ETHERTYPE_OFFSET + TAG_LENGTH..self.length, ETHERTYPE_OFFSET);
+        self.length -= TAG_LENGTH;
+        self.original_length = self.original_length.saturating_sub(TAG_LENGTH);
+        self.link_end -= TAG_LENGTH;
+        self.network = self.network.saturating_sub(TAG_LENGTH);
+        if let Some(transport) = &mut self.transport {
+            transport.offset = transport.offset.saturating_sub(TAG_LENGTH);
+        }
+        true
+    }
+
+    /// Where the control information of the outermost and of the innermost tag is.
+    pub(super) fn tags(&self) -> Option<(usize, usize)> {
+        (self.link_end > ethernet::HEADER_LENGTH)
+            .then_some((ethernet::HEADER_LENGTH, self.link_end - TAG_LENGTH))
+    }
+
+    /// Where an Ethernet header inside of an MPLS stack begins, RFC 4448: behind a control word
+    /// whose first 16 bits are zero, or without one.
+    pub(super) fn inner_ethernet(&self) -> Option<usize> {
+        if !matches!(self.ethertype, ethertype::MPLS | ethertype::MPLS_UPSTREAM) {
+            return None;
+        }
+        let mut at = self.link_end;
+        for _ in 0..LABELS_MAX {
+            let [_, _, third, _] = self.bytes_at(at)?;
+            at += 4;
+            if third & 1 != 0 {
+                break;
+            }
+        }
+        let [first, second] = self.bytes_at(at)?;
+        if matches!(first >> 4, 4 | 6) {
+            return None;
+        }
+        let behind_control_word = (first == 0 && second == 0).then_some(at + 4);
+        [behind_control_word, Some(at)].into_iter().flatten().find(|start| {
+            let end = start + ethernet::HEADER_LENGTH;
+            self.u16_at(end - 2).is_some_and(|kind| {
+                let room = self.length.saturating_sub(end);
+                ethertype::is_vlan(kind)
+                    || matches!(kind, ethertype::IPV4 | ethertype::IPV6 | ethertype::ARP)
+                    || (3..=ethertype::LENGTH_MAX).contains(&kind) && usize::from(kind) <= room
+            })
+        })
+    }
+
+    /// Where the IP packet ends in the frame: padding of the link layer is behind.
+    pub(super) fn packet_end(&self) -> usize {
+        match self.stated_length() {
+            0 => self.length,
+            stated => self.length.min(self.network + stated),
+        }
+    }
+
+    /// Bytes of the IP packet, as its header says; 0 where that does not say, as in captures on
+    /// a sender whose interface segments.
+    pub(super) fn stated_length(&self) -> usize {
+        let field = |at| usize::from(self.u16_at(self.network + at).unwrap_or_default());
+        match self.kind {
+            Kind::Ipv4 => field(ipv4::field::TOTAL_LENGTH.start),
+            Kind::Ipv6 => match field(ipv6::field::PAYLOAD_LENGTH.start) {
+                0 => 0,
+                length => ipv6::HEADER_LENGTH + length,
+            },
+            Kind::Arp | Kind::Other => 0,
+        }
+    }
+
+    /// Bytes of the IP header that has to be there for the packet to be one.
+    pub(super) const fn network_header_length_min(&self) -> usize {
+        match self.kind {
+            Kind::Ipv4 => ipv4::HEADER_LENGTH_MIN,
+            Kind::Ipv6 => ipv6::HEADER_LENGTH,
+            Kind::Arp | Kind::Other => 0,
+        }
+    }
+
+    /// Changes a word of the IPv4 header with its checksum.
+    #[inline]
+    pub(super) fn set_header_word(&mut self, at: usize, new: u16) {
+        let at = self.network + at;
+        if let Some(old) = self.u16_at(at).filter(|old| *old != new) {
+            self.write(at, &new.to_be_bytes());
+            self.header_change = self.header_change.word16(old, new);
+        }
+    }
+
+    /// Changes the bytes of an address, `N` of them, with the checksums that cover it.
+    #[inline]
+    pub(super) fn set_address<const N: usize>(
+        &mut self,
+        at: usize,
+        new: [u8; N],
+        is_destination: bool,
+    ) {
+        let at = self.network + at;
+        let Some(old) = self.bytes_at(at).filter(|old| *old != new) else { return };
+        self.write(at, &new);
+        let change = |before: Change| before.bytes(&old, &new);
+        self.header_change = change(self.header_change);
+        if let Some(transport) = self.transport
+            && transport.covers_pseudo_header
+            && !(is_destination && transport.is_routed)
+        {
+            self.transport_change = change(self.transport_change);
+        }
+    }
+
+    /// Changes bytes `at` an even offset in the transport header or payload, with the checksum.
+    #[inline]
+    pub(super) fn set_transport_bytes<const N: usize>(&mut self, at: usize, new: [u8; N]) {
+        let Some(offset) = self.transport.map(|transport| transport.offset + at) else { return };
+        let Some(old) = self.bytes_at(offset).filter(|old| *old != new) else { return };
+        self.write(offset, &new);
+        self.transport_change = self.transport_change.bytes(&old, &new);
+    }
+
+    /// The same for any offset, with `bytes` of the frame that lie in the packet. At most
+    /// [`OVERWRITE_MAX`] bytes are changed.
+    pub(super) fn overwrite(&mut self, start: usize, new: &[u8]) {
+        let Some(transport) = self.transport else { return };
+        let end = (start + new.len().min(OVERWRITE_MAX)).min(self.packet_end());
+        // The words around them, as the checksum divides the packet.
+        let first = start - (start.saturating_sub(transport.offset) & 1);
+        let last = end + (end.saturating_sub(transport.offset) & 1);
+        let last = last.min(self.packet_end());
+        let mut before = [0; OVERWRITE_MAX + 2];
+        let old = self.slice(first, last);
+        let Some(before) = before.get_mut(..old.len()) else { return };
+        before.copy_from_slice(old);
+        self.write(start, new.get(..end.saturating_sub(start)).unwrap_or_default());
+        let after = self.slice(first, last);
+        if *before != *after {
+            self.transport_change = self.transport_change.bytes(before, after);
+        }
+    }
+
+    /// Sends no more than the first `length` bytes, whatever the headers say.
+    pub(super) fn shorten(&mut self, length: usize) {
+        self.length = self.length.min(length);
+        self.original_length = self.length;
+    }
+
+    /// Cuts the frame to `length` bytes, and the IP packet with it.
+    pub(super) fn cut(&mut self, length: usize) {
+        let old_length = self.length;
+        self.original_length = self.original_length.min(length);
+        if old_length <= length {
+            return;
+        }
+        let stated = self.stated_length();
+        let old_end = self.network + stated;
+        let room = length.saturating_sub(self.network);
+        if !matches!(self.kind, Kind::Ipv4 | Kind::Ipv6) {
+            self.length = length;
+            return;
+        }
+        if room < self.network_header_length_min() {
+            // No packet is left that could be changed any further.
+            (self.length, self.kind, self.transport) = (length, Kind::Other, None);
+            return;
+        }
+        if stated != 0 && stated <= room {
+            // Only padding was cut.
+            self.length = length;
+            return;
+        }
+        if stated == 0 || old_end > old_length {
+            self.length = length;
+            self.set_packet_length(room);
+            self.checksum_is_unknown = true;
+            return;
+        }
+        self.take_back(length, old_end);
+        self.length = length;
+        self.set_packet_length(room);
+    }
+
+    /// Notes that the bytes of the packet from `start` to `end` go, for the checksum.
+    fn take_back(&mut self, start: usize, end: usize) {
+        let Some(transport) = self.transport else { return };
+        // UDP's checksum ends where its own length says.
+        let end = match transport.protocol {
+            protocol::UDP => {
+                let at = transport.offset + udp::field::LENGTH.start;
+                let length = self.u16_at(at).unwrap_or_default();
+                end.min(transport.offset + usize::from(length))
+            }
+            _ => end,
+        };
+        let start = start.max(transport.offset);
+        let gone = wirestorm_wire::checksum::sum(self.slice(start, end));
+        // RFC 1071 section 2: bytes at odd offsets have the sum of bytes at even ones, swapped.
+        let gone = if (start - transport.offset) & 1 == 0 { gone } else { gone.swap_bytes() };
+        self.transport_change = self.transport_change.word16(gone, 0);
+    }
+
+    /// Makes the IP header, and UDP's if it would exceed that, say that the packet has `length`
+    /// bytes.
+    pub(super) fn set_packet_length(&mut self, length: usize) {
+        let stated = self.stated_length();
+        let Ok(field) = u16::try_from(length) else { return };
+        match self.kind {
+            Kind::Ipv4 => self.set_header_word(ipv4::field::TOTAL_LENGTH.start, field),
+            Kind::Ipv6 => {
+                let field = field.saturating_sub(ipv6::HEADER_LENGTH as u16);
+                let at = self.network + ipv6::field::PAYLOAD_LENGTH.start;
+                self.write(at, &field.to_be_bytes());
+            }
+            Kind::Arp | Kind::Other => return,
+        }
+        let Some(transport) = self.transport.filter(|transport| !transport.is_fragment) else {
+            return;
+        };
+        let before = transport.offset.saturating_sub(self.network);
+        let new = length.saturating_sub(before) as u16;
+        if transport.protocol == protocol::UDP {
+            self.shorten_datagram(transport.offset, new);
+        } else if transport.covers_pseudo_header {
+            let old = stated.saturating_sub(before) as u16;
+            self.transport_change = self.transport_change.word16(old, new);
+        }
+    }
+
+    /// UDP's length is in the pseudo header and in its own.
+    fn shorten_datagram(&mut self, offset: usize, length: u16) {
+        let at = offset + udp::field::LENGTH.start;
+        if let Some(old) = self.u16_at(at).filter(|old| *old > length) {
+            self.write(at, &length.to_be_bytes());
+            self.transport_change = self.transport_change.word16(old, length).word16(old, length);
+        }
+    }
+
+    /// Makes the frame as long as it was on the wire, or as the buffer is; what the capture does
+    /// not have is zero.
+    pub(super) fn pad(&mut self) {
+        let length = pad(self.buffer, self.length, self.original_length);
+        if length > self.length {
+            let stated = self.stated_length();
+            self.checksum_is_unknown |= stated == 0 || self.network + stated > self.length;
+            self.length = length;
+        }
+    }
+
+    /// Makes the IP header say what the frame holds, where that is less than it says.
+    pub(super) fn fit_packet_to_frame(&mut self) {
+        let room = self.length.saturating_sub(self.network);
+        let stated = self.stated_length();
+        if room >= self.network_header_length_min() && (stated == 0 || stated > room) {
+            self.set_packet_length(room);
+            self.checksum_is_unknown = true;
+        }
+    }
+
+    /// Makes the IP header say what the frame holds, where that is more than it says, unless it
+    /// may be padding.
+    pub(super) fn stretch_packet_to_frame(&mut self) {
+        /// The least that an Ethernet frame carries, IEEE 802.3 section 4A.4.2.
+        const ETHERNET_PAYLOAD_MIN: usize = 46;
+        let room = self.length.saturating_sub(self.network);
+        let stated = self.stated_length();
+        if stated != 0 && stated < room && room > ETHERNET_PAYLOAD_MIN {
+            self.set_packet_length(room);
+            self.checksum_is_unknown = true;
+        }
+    }
+
+    /// Makes the checksums follow what changed, or right if `fix_all`.
+    pub(super) fn finish(&mut self, fix_all: bool) {
+        if fix_all || self.checksum_is_unknown {
+            self.repair();
+            return;
+        }
+        if self.kind == Kind::Ipv4 && self.header_change != Change::NONE {
+            let at = self.network + ipv4::field::CHECKSUM.start;
+            if let Some(old) = self.u16_at(at) {
+                self.write(at, &self.header_change.apply(old).to_be_bytes());
+            }
+        }
+        if self.transport_change != Change::NONE {
+            self.finish_transport();
+        }
+    }
+
+    fn finish_transport(&mut self) {
+        let Some(transport) = self.transport else { return };
+        let Some(field) = transport.checksum else { return };
+        let at = transport.offset + field;
+        if at + 2 > self.packet_end() {
+            return;
+        }
+        let Some(old) = self.u16_at(at) else { return };
+        let new = match transport.protocol {
+            // RFC 3828 section 3.1 does as UDP.
+            protocol::UDP | protocol::UDP_LITE => self.transport_change.apply_udp(old),
+            _ => self.transport_change.apply(old),
+        };
+        self.write(at, &new.to_be_bytes());
+    }
+
+    fn repair(&mut self) {
+        let ethertype = match self.kind {
+            Kind::Ipv4 => ethertype::IPV4,
+            Kind::Ipv6 => ethertype::IPV6,
+            Kind::Arp | Kind::Other => return,
+        };
+        let Ok(network_offset) = u16::try_from(self.network) else { return };
+        let place = Dissection {
+            network_offset,
+            ethertype,
+            transport_offset: 0,
+            protocol: 0,
+            class: Class::Invalid,
+        };
+        repair(self.buffer.get_mut(..self.length).unwrap_or_default(), &place);
+    }
+}
+
+/// Fills a frame with zeros up to `original_length` bytes or the end of the buffer; returns its
+/// length.
+pub(super) fn pad(buffer: &mut [u8], length: usize, original_length: usize) -> usize {
+    let padded = original_length.min(buffer.len());
+    match buffer.get_mut(length..padded) {
+        Some(missing) => {
+            missing.fill(0);
+            padded
+        }
+        None => length,
+    }
+}
+
+/// The most bytes that [`Frame::overwrite`] changes.
+pub(super) const OVERWRITE_MAX: usize = 16;
+
+/// Where the checksum of a protocol is, and whether it covers the pseudo header.
+const fn checksum_field(protocol: u8, kind: Kind) -> (Option<usize>, bool) {
+    match (protocol, kind) {
+        (protocol::TCP, _) => (Some(16), true),
+        (protocol::UDP | protocol::UDP_LITE | protocol::DCCP, _) => (Some(6), true),
+        (protocol::ICMPV6, Kind::Ipv6) => (Some(2), true),
+        (protocol::ICMP | protocol::IGMP, Kind::Ipv4) => (Some(2), false),
+        _ => (None, false),
+    }
+}
