@@ -1,5 +1,7 @@
 //! The command `wirestorm`.
 
+mod interrupt;
+mod number;
 mod replay;
 
 use std::process::ExitCode;

@@ -56,8 +56,13 @@ pub(crate) struct ReplayFlags {
     pub(crate) loopdelay_ms: u64,
 
     /// Nanoseconds between two passes.
-    #[arg(long, value_name = "NS", default_value_t = 0, requires = "loop",
-          conflicts_with = "loopdelay_ms")]
+    #[arg(
+        long,
+        value_name = "NS",
+        default_value_t = 0,
+        requires = "loop",
+        conflicts_with = "loopdelay_ms"
+    )]
     pub(crate) loopdelay_ns: u64,
 
     /// Stop after N packets.

@@ -4,9 +4,7 @@ use wirestorm_control::base::departure::DeparturePolicy;
 use wirestorm_control::base::pace::Pace;
 use wirestorm_control::base::rate::{Decimal, Layer, Rate, RateError};
 use wirestorm_control::base::time::{Duration, NANOSECONDS_PER_SECOND};
-use wirestorm_control::plan::replay::{
-    Backend, FlowPlan, Limits, ReplayPlan, Target, UniquePlan,
-};
+use wirestorm_control::plan::replay::{Backend, FlowPlan, Limits, ReplayPlan, Target, UniquePlan};
 
 use super::flags::{BackendFlag, ReplayFlags};
 
@@ -27,10 +25,9 @@ pub(super) fn plan(flags: &ReplayFlags) -> Result<ReplayPlan, String> {
     };
     let target = match (&flags.intf1, backend) {
         (_, Backend::Memory) => Target::Memory,
-        (Some(primary), _) => Target::Interfaces {
-            primary: primary.clone(),
-            secondary: flags.intf2.clone(),
-        },
+        (Some(primary), _) => {
+            Target::Interfaces { primary: primary.clone(), secondary: flags.intf2.clone() }
+        }
         (None, _) => {
             return Err("--intf1 is missing: name the interface to send on, for example \
                         -i veth0; `wirestorm ports` lists them"

@@ -2,15 +2,22 @@
 
 pub(crate) mod flags;
 mod lower;
+mod progress;
+mod table;
 
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
+use wirestorm_control::plan::replay::ReplayPlan;
 use wirestorm_control::replay;
+use wirestorm_control::result::RunResult;
 
-use crate::status;
+use crate::{interrupt, status};
 use flags::ReplayFlags;
+use progress::ProgressLine;
+use table::Table;
 
 /// Runs the command.
 pub(crate) fn run(flags: &ReplayFlags) -> ExitCode {
@@ -21,20 +28,53 @@ pub(crate) fn run(flags: &ReplayFlags) -> ExitCode {
             return ExitCode::from(status::USAGE);
         }
     };
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        if let Err(error) = signal_hook::flag::register(signal, Arc::clone(&stop)) {
-            eprintln!("wirestorm: cannot catch signal {signal}: {error}");
-        }
-    }
-    match replay::run(&plan, &stop, |_| {}) {
-        Ok(result) => {
-            println!("{}", serde_json::to_string_pretty(&result).unwrap_or_default());
-            ExitCode::SUCCESS
-        }
+    let stop = interrupt::catch();
+    let mut line = ProgressLine::new(flags.quiet);
+    let outcome = replay::run(&plan, &stop, |progress| line.update(progress));
+    line.finish();
+    let result = match outcome {
+        Ok(result) => result,
         Err(error) => {
             eprintln!("wirestorm: {error}");
-            ExitCode::from(status::USAGE)
+            return ExitCode::from(status::USAGE);
         }
+    };
+    if let Err(error) = show(flags, &result) {
+        eprintln!("wirestorm: cannot write the result: {error}");
+        return ExitCode::from(status::FAILED);
+    }
+    ExitCode::from(exit_status(&plan, &result))
+}
+
+fn show(flags: &ReplayFlags, result: &RunResult) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    match flags.json.as_deref() {
+        // Whoever reads JSON from standard output wants nothing else there.
+        Some(path) if path == Path::new("-") => {
+            serde_json::to_writer_pretty(&mut output, result)?;
+            writeln!(output)
+        }
+        path => {
+            if let Some(path) = path {
+                let mut file = File::create(path)?;
+                serde_json::to_writer_pretty(&mut file, result)?;
+                writeln!(file)?;
+            }
+            write!(output, "{}", Table(result))
+        }
+    }
+}
+
+/// What the exit status says of a run that has a result.
+fn exit_status(plan: &ReplayPlan, result: &RunResult) -> u8 {
+    let is_off =
+        result.rate_error_ppm.is_some_and(|error| error.abs() > f64::from(plan.tolerance_ppm));
+    let lost = result.rx.as_ref().is_some_and(|rx| rx.lost > 0);
+    if !result.errors.is_empty() {
+        status::FAILED
+    } else if !result.interrupted && (is_off || lost || result.unsent > 0 || result.failed > 0) {
+        status::SHORT
+    } else {
+        0
     }
 }

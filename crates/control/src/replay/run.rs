@@ -20,9 +20,9 @@ use wirestorm_io::lock::{InterfaceLock, LockError};
 use wirestorm_io::namespace::{InterfaceName, InterfaceNameError};
 use wirestorm_plan::replay::{Backend, ReplayPlan, Target};
 
-use super::input::{InputError, expand_inputs};
+use super::input::{Input, InputError, expand_inputs};
 use super::port::{Choice, PortOptions, TransmitPort};
-use super::reader::{ReadError, Reader, ReaderFeed, ReaderOptions};
+use super::reader::{ReadError, Reader, ReaderCounters, ReaderFeed, ReaderOptions};
 use crate::cpu;
 use crate::result::{
     Asked, DepartureReport, Flows, PortReport, Refused, Retried, RunResult, SCHEMA,
@@ -84,6 +84,8 @@ fn namespace_prefix(interface: &InterfaceName) -> String {
 pub struct Progress {
     /// Since the first frame was due.
     pub elapsed: Duration,
+    /// The part of the run that is done, 0 to 1; `None` where its end is not known.
+    pub fraction: Option<f64>,
     /// Frames given to ports, and what else the workers count.
     pub counters: ReplayCounters,
     /// What the ports did.
@@ -140,6 +142,7 @@ pub fn run(
 ) -> Result<RunResult, ReplayError> {
     let inputs = expand_inputs(&plan.captures)?;
     let captures = inputs.iter().map(ToString::to_string).collect();
+    let extent = inputs.iter().map(Input::plain_length).sum();
     let interfaces = Interfaces::open(plan)?;
     let cpus = CpuPlan::new(plan, interfaces.links.len());
     cpus.apply();
@@ -197,7 +200,7 @@ pub fn run(
         }
         while threads.iter().any(|thread| !thread.is_finished()) {
             std::thread::park_timeout(OBSERVE_INTERVAL);
-            observe(&progress(start, &snapshots));
+            observe(&progress(plan, extent, reader.counters(), start, &snapshots));
         }
         let outcomes: Vec<WorkerOutcome> = threads
             .into_iter()
@@ -218,14 +221,41 @@ pub fn run(
     Ok(result(plan, captures, &interfaces, start, &outcomes, read.err(), stop))
 }
 
-fn progress(start: Instant, snapshots: &[Mutex<Snapshot>]) -> Progress {
-    let mut progress =
-        Progress { elapsed: clock::now().saturating_since(start), ..Progress::default() };
+fn progress(
+    plan: &ReplayPlan,
+    extent: Option<u64>,
+    read: &ReaderCounters,
+    start: Instant,
+    snapshots: &[Mutex<Snapshot>],
+) -> Progress {
+    let elapsed = clock::now().saturating_since(start);
+    let mut progress = Progress { elapsed, ..Progress::default() };
     for snapshot in snapshots {
         let Ok(snapshot) = snapshot.lock() else { continue };
         progress.counters.merge(&snapshot.counters);
         add(&mut progress.transmitted, &snapshot.transmitted);
     }
+    let limits = &plan.limits;
+    let mut fractions = Vec::new();
+    if limits.packets < u64::MAX {
+        fractions.push(progress.transmitted.sent as f64 / limits.packets as f64);
+    }
+    if limits.duration < Duration::MAX {
+        fractions.push(elapsed.as_secs_f64() / limits.duration.as_secs_f64().max(1e-9));
+    }
+    if limits.passes < u64::MAX {
+        // Within the only pass, the reader tells: it is a few chunks ahead at most.
+        let within = match extent {
+            Some(bytes) if limits.passes == 1 => {
+                read.bytes.load(Ordering::Relaxed) as f64 / bytes.max(1) as f64
+            }
+            _ => progress.counters.passes as f64,
+        };
+        if limits.passes > 1 || extent.is_some() {
+            fractions.push(within / limits.passes as f64);
+        }
+    }
+    progress.fraction = fractions.into_iter().reduce(f64::max);
     progress
 }
 

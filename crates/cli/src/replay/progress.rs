@@ -1,0 +1,66 @@
+//! The line that moves while a replay runs.
+
+use std::io::IsTerminal;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use wirestorm_control::base::rate::Layer;
+use wirestorm_control::replay::Progress;
+
+use crate::number::scaled;
+
+/// Steps of the bar: fine enough for an ETA.
+const STEPS: u64 = 10_000;
+
+/// A bar where the end is known, a running account where it is not; nothing where standard
+/// error is no terminal.
+pub(super) struct ProgressLine {
+    bar: ProgressBar,
+    before: Progress,
+}
+
+impl ProgressLine {
+    /// A line for a run whose end is known or not.
+    pub(super) fn new(quiet: bool) -> Self {
+        let bar = ProgressBar::new(STEPS);
+        if quiet || !std::io::stderr().is_terminal() {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        bar.set_style(style("{spinner} {elapsed} {msg}"));
+        Self { bar, before: Progress::default() }
+    }
+
+    /// Shows how far the run has come.
+    pub(super) fn update(&mut self, progress: &Progress) {
+        let since = progress.elapsed.saturating_sub(self.before.elapsed).as_secs_f64();
+        if since < 0.05 {
+            return;
+        }
+        let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / since;
+        let pps = rate(progress.transmitted.sent, self.before.transmitted.sent);
+        let bytes = rate(progress.transmitted.sent_bytes, self.before.transmitted.sent_bytes);
+        let flows = rate(progress.counters.flows, self.before.counters.flows);
+        let bits = |layer: Layer| (bytes + pps * layer.overhead() as f64) * 8.0;
+        if let Some(fraction) = progress.fraction {
+            self.bar.set_style(style("{bar:16} {percent:>3}% ETA {eta:>3} {msg}"));
+            self.bar.set_position((fraction.clamp(0.0, 1.0) * STEPS as f64) as u64);
+        }
+        self.bar.set_message(format!(
+            "{}pps {}b/s L1 {}b/s L2 {}flows/s",
+            scaled(pps),
+            scaled(bits(Layer::Wire)),
+            scaled(bits(Layer::FrameWithFcs)),
+            scaled(flows),
+        ));
+        self.bar.tick();
+        self.before = *progress;
+    }
+
+    /// Takes the line away.
+    pub(super) fn finish(self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}

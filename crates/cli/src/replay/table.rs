@@ -1,0 +1,130 @@
+//! The result as people read it: at most 80 columns.
+
+use std::fmt::{self, Display, Formatter};
+
+use wirestorm_control::result::{DepartureReport, PortReport, RunResult};
+
+use crate::number::{grouped, nanoseconds, rounded, seconds};
+
+/// Shows a result.
+pub(super) struct Table<'a>(pub(super) &'a RunResult);
+
+impl Display for Table<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let result = self.0;
+        let ended = if result.interrupted { "interrupted after" } else { "done in" };
+        writeln!(f, "{ended} {} s", seconds(result.elapsed_s))?;
+        for port in std::iter::once(&result.port).chain(&result.second_port) {
+            port_line(f, port)?;
+        }
+        writeln!(f)?;
+        writeln!(
+            f,
+            "{:<9} {:>13} {:>16} {:>11} {:>12} {:>12}",
+            "", "packets", "bytes", "pps", "Mb/s L2", "Mb/s L1"
+        )?;
+        writeln!(
+            f,
+            "{:<9} {:>13} {:>16} {:>11} {:>12} {:>12}",
+            "sent",
+            grouped(result.packets),
+            grouped(result.bytes),
+            rounded(result.pps),
+            megabits(result.bps_l2),
+            megabits(result.bps_l1),
+        )?;
+        if let Some(rx) = &result.rx {
+            writeln!(
+                f,
+                "{:<9} {:>13} {:>16} {:>11} {:>12}",
+                "received",
+                grouped(rx.packets),
+                grouped(rx.bytes),
+                rounded(rx.pps),
+                megabits(rx.bps_l2),
+            )?;
+            writeln!(f, "{:<9} {:>13} {:>15.4}%", "lost", grouped(rx.lost), rx.loss_percent)?;
+        }
+        writeln!(f)?;
+        if let Some(flows) = &result.flows {
+            writeln!(
+                f,
+                "flows     {} ({}/s); {} flow packets, {} non-flow, {} invalid",
+                grouped(flows.count),
+                rounded(flows.per_second),
+                grouped(flows.flow_packets),
+                grouped(flows.non_flow_packets),
+                grouped(flows.invalid_packets),
+            )?;
+        }
+        writeln!(
+            f,
+            "frames    {} failed, {} unsent, {} truncated, {} retried",
+            grouped(result.failed),
+            grouped(result.unsent),
+            grouped(result.truncated),
+            grouped(result.retried.no_buffers + result.retried.again),
+        )?;
+        if let Some(asked) = asked(result) {
+            writeln!(f, "rate      {asked}")?;
+        }
+        if let Some(departures) = &result.departures {
+            departure_lines(f, departures)?;
+        }
+        for note in &result.notes {
+            writeln!(f, "note      {note}")?;
+        }
+        for error in &result.errors {
+            writeln!(f, "error     {error}")?;
+        }
+        Ok(())
+    }
+}
+
+fn port_line(f: &mut Formatter<'_>, port: &PortReport) -> fmt::Result {
+    writeln!(f, "{} by {}: {}", port.interface, port.backend, port.why)
+}
+
+fn megabits(bits_per_second: f64) -> String {
+    let value = bits_per_second / 1e6;
+    let whole = grouped(value as u64);
+    format!("{whole}.{:02}", ((value - value.floor()) * 100.0) as u64)
+}
+
+fn asked(result: &RunResult) -> Option<String> {
+    let error = result.rate_error_ppm?;
+    let (asked, achieved, unit) = match (result.asked.pps, result.asked.bps) {
+        (Some(pps), _) => (pps, result.pps, "pps"),
+        (_, Some(bps)) => {
+            let achieved = match result.asked.layer {
+                Some("l1") => result.bps_l1,
+                Some("l2") => result.bps_l2,
+                _ => result.bps_frames,
+            };
+            (bps / 1e6, achieved / 1e6, "Mb/s")
+        }
+        _ => return None,
+    };
+    Some(format!("asked {asked:.2} {unit}, achieved {achieved:.2} ({error:+.1} ppm)"))
+}
+
+fn departure_lines(f: &mut Formatter<'_>, departures: &DepartureReport) -> fmt::Result {
+    let errors = &departures.gap_errors;
+    writeln!(
+        f,
+        "gaps      off by {} (median), {} (p99), {} (max), stamped in {}",
+        nanoseconds(errors.p50_ns),
+        nanoseconds(errors.p99_ns),
+        nanoseconds(errors.max_ns),
+        departures.stamped,
+    )?;
+    if departures.shifted_ns > 0 {
+        writeln!(
+            f,
+            "late      schedule moved by {} in all; latest frame {} late",
+            nanoseconds(departures.shifted_ns),
+            nanoseconds(departures.lateness_max_ns),
+        )?;
+    }
+    Ok(())
+}
