@@ -9,4 +9,6 @@
 extern crate alloc;
 
 pub mod edit;
+pub mod measure;
 pub mod replay;
+pub mod sides;
