@@ -4,4 +4,6 @@
 //! there is one place where words become numbers with units.
 #![forbid(unsafe_code)]
 
+pub mod edit;
 pub mod replay;
+pub mod sides;

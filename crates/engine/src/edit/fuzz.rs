@@ -19,7 +19,7 @@ pub(super) fn damage(fuzz: Fuzz, number: u64, frame: &mut Frame) -> Edited {
     let draw = random.next();
     let keeps = Edited::Length(frame.length());
     let factor = fuzz.factor.max(1);
-    if draw % factor != 0 {
+    if !draw.is_multiple_of(factor) {
         return keeps;
     }
     let Some(start) = payload_start(frame) else { return keeps };

@@ -20,7 +20,7 @@ impl Random {
     pub(super) fn next(&mut self) -> u32 {
         [2048, 1024, 1024].into_iter().fold(0, |number, modulus| {
             self.state = self.state.wrapping_mul(1_103_515_245).wrapping_add(12_345);
-            number << 10 ^ (self.state >> 16) % modulus
+            (number << 10) ^ ((self.state >> 16) % modulus)
         })
     }
 

@@ -134,7 +134,7 @@ impl Sides {
     fn client(&mut self, key: &FlowKey, data: &[u8], dissection: &Dissection) -> Client {
         let fragment = fragment(data, dissection);
         // A later fragment has no transport header that could say anything.
-        let is_auto = self.options.rule == SideRule::Auto && fragment != Fragment::Later;
+        let is_auto = matches!(self.options.rule, SideRule::Auto) && fragment != Fragment::Later;
         let said = if is_auto { said_by_packet(key, data, dissection) } else { None };
         let guessed = if is_auto { guessed_by_port(key) } else { None };
         let client = self.remember(key, said, guessed.unwrap_or(Client::Sender));
