@@ -199,7 +199,9 @@ pub struct ReceiveReport {
     pub packets: u64,
     /// Their bytes without FCS.
     pub bytes: u64,
-    /// Frames a second.
+    /// From the first arrival to the last, in seconds.
+    pub elapsed_s: f64,
+    /// Frames a second: intervals between arrivals over the time they took.
     pub pps: f64,
     /// Layer-2 bits a second, with FCS.
     pub bps_l2: f64,
@@ -207,10 +209,40 @@ pub struct ReceiveReport {
     pub lost: u64,
     /// The same in hundredths of what was sent.
     pub loss_percent: f64,
-    /// Frames that arrived and that the receiver had no room for.
+    /// Frames that arrived beyond those sent: not all were ours. Always 0 with verification,
+    /// which tells them apart.
+    pub surplus: u64,
+    /// Frames that arrived and that the receiver had no room for; not counted as lost.
     pub missed: u64,
+    /// ARP and neighbour discovery among the frames that arrived.
+    pub neighbour_packets: u64,
+    /// What verification found; none where it was not asked for.
+    pub verify: Option<VerifyReport>,
+    /// Time between arrivals; none where not all were timed.
+    pub gaps: Option<HistogramReport>,
+    /// What `queues` are: `cpu` or `queue`.
+    pub queues_are: &'static str,
     /// By CPU or queue.
     pub queues: Vec<QueueReport>,
+    /// What ended the receiving early.
+    pub error: Option<String>,
+}
+
+/// Content and order of what arrived.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct VerifyReport {
+    /// Frames that arrived as they were sent.
+    pub intact: u64,
+    /// Intact frames that arrived after one sent later (RFC 4737).
+    pub reordered: u64,
+    /// The greatest reordering extent (RFC 4737 section 4.2).
+    pub reordering_extent_max: u64,
+    /// Arrivals of a frame beyond the number of times it was sent.
+    pub duplicated: u64,
+    /// Arrivals that equal no frame sent.
+    pub unexpected: u64,
+    /// Frames that could not be noted, for there were too many on their way.
+    pub unverified: u64,
 }
 
 /// What arrived on one queue or CPU.

@@ -11,6 +11,8 @@
 
 #include <linux/types.h>
 
+#include "histogram.h"
+
 /* Both powers of two. A descriptor ring as long as the number of buffers can never overflow. */
 #define RING_DESCRIPTORS 4096
 #define RING_BUFFERS 4096
@@ -20,10 +22,6 @@
  * bookkeeping and the shared info at its end. */
 #define BUFFER_BYTES 3520
 #define FRAME_BYTES_MAX 3400
-
-/* As wirestorm_base::histogram. */
-#define HISTOGRAM_SUB_BUCKET_BITS 5
-#define HISTOGRAM_BUCKETS 1152
 
 struct descriptor {
 	__u64 departure; /* CLOCK_MONOTONIC in ns; 0: as soon as possible */

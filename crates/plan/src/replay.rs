@@ -49,6 +49,15 @@ pub struct UniquePlan {
     pub passes_milli: u64,
 }
 
+/// What looks at what arrives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReceivePlan {
+    /// The interface, written as a target's.
+    pub interface: String,
+    /// Whether content and order are compared with what was sent.
+    pub verify: bool,
+}
+
 /// When sending ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -98,6 +107,8 @@ pub struct ReplayPlan {
     pub except: Vec<RangeInclusive<u64>>,
     /// Frames as long as they were on the wire, zeros for what the capture lacks.
     pub original_length: bool,
+    /// What looks at what arrives.
+    pub receive: Option<ReceivePlan>,
     /// Threads that send.
     pub workers: u16,
     /// How far the achieved rate may be off before the run counts as short, in millionths.

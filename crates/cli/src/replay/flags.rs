@@ -109,6 +109,18 @@ pub(crate) struct ReplayFlags {
     #[arg(long)]
     pub(crate) force_interface: bool,
 
+    /// Count and time what arrives on this interface, which is then the end of the line for it.
+    #[arg(long, value_name = "INTERFACE")]
+    pub(crate) rx: Option<String>,
+
+    /// Compare content and order of what arrives with what was sent.
+    #[arg(long, requires = "rx")]
+    pub(crate) verify: bool,
+
+    /// Write the frames to a capture file instead of sending them.
+    #[arg(short = 'w', long, value_name = "FILE", conflicts_with_all = ["intf2", "rx"])]
+    pub(crate) write: Option<PathBuf>,
+
     /// Write the result as JSON to a file, or - for standard output.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,

@@ -4,7 +4,9 @@ use wirestorm_control::base::departure::DeparturePolicy;
 use wirestorm_control::base::pace::Pace;
 use wirestorm_control::base::rate::{Decimal, Layer, Rate, RateError};
 use wirestorm_control::base::time::{Duration, NANOSECONDS_PER_SECOND};
-use wirestorm_control::plan::replay::{Backend, FlowPlan, Limits, ReplayPlan, Target, UniquePlan};
+use wirestorm_control::plan::replay::{
+    Backend, FlowPlan, Limits, ReceivePlan, ReplayPlan, Target, UniquePlan,
+};
 
 use super::flags::{BackendFlag, ReplayFlags};
 
@@ -60,6 +62,10 @@ pub(super) fn plan(flags: &ReplayFlags) -> Result<ReplayPlan, String> {
         only: None,
         except: Vec::new(),
         original_length: false,
+        receive: flags
+            .rx
+            .as_ref()
+            .map(|interface| ReceivePlan { interface: interface.clone(), verify: flags.verify }),
         workers: flags.workers.max(1),
         tolerance_ppm: 10_000,
         force_interface: flags.force_interface,

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use wirestorm_control::result::{DepartureReport, PortReport, RunResult};
+use wirestorm_control::result::{DepartureReport, PortReport, ReceiveReport, RunResult};
 
 use crate::number::{grouped, nanoseconds, rounded, seconds};
 
@@ -44,6 +44,7 @@ impl Display for Table<'_> {
                 megabits(rx.bps_l2),
             )?;
             writeln!(f, "{:<9} {:>13} {:>15.4}%", "lost", grouped(rx.lost), rx.loss_percent)?;
+            receive_lines(f, rx)?;
         }
         writeln!(f)?;
         if let Some(flows) = &result.flows {
@@ -79,6 +80,43 @@ impl Display for Table<'_> {
         }
         Ok(())
     }
+}
+
+fn receive_lines(f: &mut Formatter<'_>, rx: &ReceiveReport) -> fmt::Result {
+    writeln!(f)?;
+    writeln!(f, "arrived on {} by {}: {}", rx.interface, rx.backend, rx.why)?;
+    for queue in &rx.queues {
+        writeln!(
+            f,
+            "  {:<5} {:<1} {:>13} {:>16} {:>11}",
+            rx.queues_are,
+            queue.queue,
+            grouped(queue.packets),
+            grouped(queue.bytes),
+            rounded(queue.pps)
+        )?;
+    }
+    if rx.missed > 0 {
+        writeln!(f, "  {} more arrived that the receiver had no room for", grouped(rx.missed))?;
+    }
+    if rx.surplus > 0 {
+        writeln!(
+            f,
+            "  {} more arrived than were sent; --verify tells whose they are",
+            grouped(rx.surplus)
+        )?;
+    }
+    if let Some(verify) = &rx.verify {
+        writeln!(
+            f,
+            "  verified  {} intact, {} reordered, {} duplicated, {} unexpected",
+            grouped(verify.intact),
+            grouped(verify.reordered),
+            grouped(verify.duplicated),
+            grouped(verify.unexpected)
+        )?;
+    }
+    Ok(())
 }
 
 fn port_line(f: &mut Formatter<'_>, port: &PortReport) -> fmt::Result {

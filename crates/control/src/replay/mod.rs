@@ -10,6 +10,7 @@
 mod input;
 mod port;
 mod reader;
+mod receive;
 mod run;
 
 pub use input::{Input, InputError, expand_inputs};

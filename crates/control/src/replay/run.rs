@@ -23,9 +23,10 @@ use wirestorm_plan::replay::{Backend, ReplayPlan, Target};
 use super::input::{Input, InputError, expand_inputs};
 use super::port::{Choice, PortOptions, TransmitPort};
 use super::reader::{ReadError, Reader, ReaderCounters, ReaderFeed, ReaderOptions};
+use super::receive::Arrivals;
 use crate::cpu;
 use crate::result::{
-    Asked, DepartureReport, Flows, PortReport, Refused, Retried, RunResult, SCHEMA,
+    Asked, DepartureReport, Flows, PortReport, ReceiveReport, Refused, Retried, RunResult, SCHEMA,
 };
 
 /// Why a replay did not begin.
@@ -67,6 +68,9 @@ pub enum ReplayError {
         /// What was tried, and what the system said.
         reason: String,
     },
+    /// The receiving end does not open.
+    #[error("{0}")]
+    Receive(String),
     /// A thread does not start.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
@@ -144,6 +148,15 @@ pub fn run(
     let captures = inputs.iter().map(ToString::to_string).collect();
     let extent = inputs.iter().map(Input::plain_length).sum();
     let interfaces = Interfaces::open(plan)?;
+    // The receiving end first: a program on a veth's peer is what lets the in-kernel sender in.
+    let arrivals = match &plan.receive {
+        None => None,
+        Some(receive) => {
+            let opened = Arrivals::open(receive, plan.pace != Pace::TopSpeed);
+            Some(opened.map_err(ReplayError::Receive)?)
+        }
+    };
+    let interfaces = interfaces.read_again()?;
     let cpus = CpuPlan::new(plan, interfaces.links.len());
     cpus.apply();
 
@@ -173,6 +186,7 @@ pub fn run(
             starts.push(give_start);
             let (interfaces, cpus, is_ready) = (&interfaces, &cpus, is_ready.clone());
             let snapshot = &snapshots[index];
+            let sent_log = arrivals.as_ref().and_then(Arrivals::sent_log);
             let spawned = std::thread::Builder::new()
                 .name(format!("worker-{index}"))
                 .spawn_scoped(scope, move || {
@@ -186,7 +200,9 @@ pub fn run(
                     };
                     let _ = is_ready.send(Ok(()));
                     let start = start.recv().ok()?;
-                    Some(work(plan, interfaces, index, feed, ports, start, stop, snapshot))
+                    Some(work(
+                        plan, interfaces, index, feed, ports, start, stop, snapshot, sent_log,
+                    ))
                 })
                 .map_err(ReplayError::Thread)?;
             threads.push(spawned);
@@ -212,13 +228,26 @@ pub fn run(
         Ok::<_, ReplayError>((start, outcomes))
     })?;
 
+    let flows_overflowed = reader.counters().flows_overflowed.load(Ordering::Relaxed);
     let read = reader.finish();
     let sent: u64 = outcomes.iter().map(|outcome| outcome.counters.packets).sum();
     let read = match read {
         Err(error) if sent == 0 => return Err(error.into()),
         other => other,
     };
-    Ok(result(plan, captures, &interfaces, start, &outcomes, read.err(), stop))
+    let left = outcomes.iter().flat_map(|outcome| &outcome.ports).map(|p| p.transmitted.sent).sum();
+    let rx = arrivals.map(|arrivals| arrivals.finish(left));
+    Ok(result(
+        plan,
+        captures,
+        &interfaces,
+        start,
+        &outcomes,
+        flows_overflowed,
+        read.err(),
+        rx,
+        stop,
+    ))
 }
 
 fn progress(
@@ -298,6 +327,14 @@ impl Interfaces {
         }
         Ok(Self { links, _locks: locks })
     }
+
+    /// The same interfaces with the facts of this moment.
+    fn read_again(mut self) -> Result<Self, ReplayError> {
+        for (interface, link) in &mut self.links {
+            *link = Link::open(interface)?;
+        }
+        Ok(self)
+    }
 }
 
 /// Which CPUs the ports' own threads have to themselves; all others share the rest.
@@ -370,6 +407,7 @@ fn work(
     start: Instant,
     stop: &AtomicBool,
     snapshot: &Mutex<Snapshot>,
+    sent_log: Option<mpsc::Sender<Vec<u64>>>,
 ) -> WorkerOutcome {
     let (mut ports, choices): (Vec<_>, Vec<_>) = ports.into_iter().unzip();
     let options = WorkerOptions {
@@ -394,6 +432,12 @@ fn work(
         original_length: plan.original_length,
     });
     let mut worker = Worker::new(feed, options, renderer, start);
+    if let Some(sent_log) = sent_log {
+        worker = worker.with_sent_log(Box::new(move |hashes| {
+            // The receiver outlives the workers, unless it failed, which it reports.
+            let _ = sent_log.send(hashes.to_vec());
+        }));
+    }
     let mut published = Instant::ZERO;
     let mut error = None;
     loop {
@@ -525,13 +569,16 @@ fn drain(ports: &mut [TransmitPort], stop: &AtomicBool) -> Result<(), PortError>
     }
 }
 
+#[expect(clippy::too_many_arguments, reason = "everything that a run leaves behind")]
 fn result(
     plan: &ReplayPlan,
     captures: Vec<String>,
     interfaces: &Interfaces,
     start: Instant,
     outcomes: &[WorkerOutcome],
+    flows_overflowed: u64,
     read_error: Option<ReadError>,
+    rx: Option<ReceiveReport>,
     stop: &AtomicBool,
 ) -> RunResult {
     let mut counters = ReplayCounters::default();
@@ -569,6 +616,7 @@ fn result(
         }
     }
     errors.extend(read_error.iter().map(ToString::to_string));
+    errors.extend(rx.iter().filter_map(|rx| rx.error.clone()));
     let departures = departures.filter(|(record, _)| record.frames > 0);
     let rates = Rates::new(&transmitted, start, finished, departures.as_ref().map(|(r, _)| r));
     let mut reports = reports.into_iter();
@@ -618,11 +666,43 @@ fn result(
             .map(|(record, stamp)| DepartureReport::new(record, stamp_name(*stamp))),
         port: reports.next().unwrap_or_default(),
         second_port: reports.next(),
-        rx: None,
+        rx,
         interrupted: stop.load(Ordering::Relaxed),
         errors,
-        notes: Vec::new(),
+        notes: notes(&counters, interfaces, flows_overflowed),
     }
+}
+
+/// What one should know of the frames that did not leave, and what to do about it.
+fn notes(counters: &ReplayCounters, interfaces: &Interfaces, flows_overflowed: u64) -> Vec<String> {
+    let mut notes = Vec::new();
+    if counters.too_long > 0 {
+        let mtu = interfaces.links.first().map_or(0, |(_, link)| link.mtu);
+        notes.push(format!(
+            "{} frames were longer than the interface takes (MTU {mtu}, longest frame {} bytes) \
+             and were not sent; --mtu-trunc cuts them, a larger MTU lets them pass",
+            counters.too_long, counters.too_long_max
+        ));
+    }
+    if counters.too_short > 0 {
+        notes.push(format!(
+            "{} records hold less than an Ethernet header and were not sent",
+            counters.too_short
+        ));
+    }
+    if counters.unconvertible > 0 {
+        notes.push(format!(
+            "{} records of other link layers have no Ethernet form and were not sent",
+            counters.unconvertible
+        ));
+    }
+    if flows_overflowed > 0 {
+        notes.push(format!(
+            "the table of flows was full: {flows_overflowed} packets of further flows are not \
+             in the count of flows"
+        ));
+    }
+    notes
 }
 
 /// What a run that has no interface sends to.

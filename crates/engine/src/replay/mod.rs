@@ -30,4 +30,4 @@ pub use indexer::{IndexError, Indexed, Indexer, IndexerOptions};
 pub use render::{RenderOptions, Renderer};
 pub use schedule::Schedule;
 pub use unique::{Unique, UniqueAddresses};
-pub use worker::{Breath, ReplayCounters, Worker, WorkerOptions, WorkerState};
+pub use worker::{Breath, PublishHashes, ReplayCounters, Worker, WorkerOptions, WorkerState};

@@ -1,11 +1,15 @@
 //! The worker: takes records from its feed and puts frames into ports, each with its due time.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use wirestorm_base::departure::{Admission, DeparturePolicy, DepartureRecord, Departures};
 use wirestorm_base::pace::Pace;
 use wirestorm_base::port::{PortError, Transmit};
 use wirestorm_base::time::{Duration, Instant};
+
+use crate::measure::frame_hash;
 
 use super::chunk::{Chunk, Fed, Feed, Record, RecordFlags};
 use super::render::Renderer;
@@ -140,6 +144,23 @@ pub struct Worker<F> {
     /// Whether flows that begin in this pass are new ones.
     counts_flows: bool,
     is_done: bool,
+    sent_log: Option<SentLog>,
+}
+
+/// Takes the hashes of the frames of one breath.
+pub type PublishHashes = Box<dyn FnMut(&[u64]) + Send>;
+
+/// Where hashes of sent frames go, in order, before the frames leave.
+struct SentLog {
+    /// Hashes of this breath.
+    hashes: Vec<u64>,
+    publish: PublishHashes,
+}
+
+impl core::fmt::Debug for SentLog {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("SentLog").field("hashes", &self.hashes.len()).finish_non_exhaustive()
+    }
 }
 
 impl<F: Feed> Worker<F> {
@@ -161,7 +182,16 @@ impl<F: Feed> Worker<F> {
             counters: ReplayCounters::default(),
             counts_flows: true,
             is_done: false,
+            sent_log: None,
         }
+    }
+
+    /// Calls `publish` with the hashes ([`frame_hash`]) of the frames of every breath, in order,
+    /// before the ports are flushed.
+    #[must_use]
+    pub fn with_sent_log(mut self, publish: PublishHashes) -> Self {
+        self.sent_log = Some(SentLog { hashes: Vec::with_capacity(BREATH_FRAMES), publish });
+        self
     }
 
     /// Does what is due at `now`, then flushes the ports.
@@ -178,6 +208,12 @@ impl<F: Feed> Worker<F> {
     ) -> Result<Breath, PortError> {
         let before = self.counters.packets;
         let state = self.fill(now, ports);
+        if let Some(log) = &mut self.sent_log
+            && !log.hashes.is_empty()
+        {
+            (log.publish)(&log.hashes);
+            log.hashes.clear();
+        }
         for port in ports {
             port.flush()?;
         }
@@ -309,6 +345,9 @@ impl<F: Feed> Worker<F> {
             }
         }
         let length = self.renderer.render(chunk.data(record), record, port.frame_mut(&frame));
+        if let Some(log) = &mut self.sent_log {
+            log.hashes.push(frame_hash(&port.frame_mut(&frame)[..length]));
+        }
         port.send(frame, length, due);
         self.position += 1;
         self.count(record, length);

@@ -14,9 +14,12 @@
 //! Frames carry their departure times, and the program waits for each by giving pages back
 //! (about 110 ns a turn), so pacing does not depend on when the process is scheduled.
 
+mod count;
 mod layout;
 mod memory;
+mod programs;
 mod sender;
 mod transmit;
 
+pub use count::{CpuArrivals, XdpCounter};
 pub use transmit::{FRAME_LENGTH_MAX, XdpTransmit, XdpTransmitOptions};

@@ -17,6 +17,7 @@ use wirestorm_base::time::{Duration, Instant};
 
 use super::layout::FRAME_BYTES_MAX;
 use super::memory::{RingMemory, raise_locked_memory_limit};
+use super::programs::{failure, program};
 use super::sender::Sender;
 
 /// How the sending port is opened.
@@ -85,7 +86,7 @@ impl XdpTransmit {
             let _ = give_map.send(programs.take_ring()?);
             Ok(programs)
         })?;
-        let map = map.recv().map_err(io::Error::other)?;
+        let map = map.recv().map_err(failure)?;
         let memory = RingMemory::map(map.fd().as_fd())?;
         Ok(Self {
             interface: options.interface.clone(),
@@ -262,13 +263,13 @@ impl Programs {
             .override_global("backlog", &backlog, true)
             .override_global("sender_thread", &thread, true)
             .load(aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/send.o")))
-            .map_err(io::Error::other)?;
+            .map_err(failure)?;
         let watcher: &mut RawTracePoint = program(&mut programs, "device_transmit")?;
-        watcher.load().map_err(io::Error::other)?;
-        watcher.attach("xdp_devmap_xmit").map_err(io::Error::other)?;
+        watcher.load().map_err(failure)?;
+        watcher.attach("xdp_devmap_xmit").map_err(failure)?;
         let sender: &mut Xdp = program(&mut programs, "send")?;
-        sender.load().map_err(io::Error::other)?;
-        let descriptor = sender.fd().map_err(io::Error::other)?.as_fd().try_clone_to_owned()?;
+        sender.load().map_err(failure)?;
+        let descriptor = sender.fd().map_err(failure)?.as_fd().try_clone_to_owned()?;
         Ok(Self { programs, sender: descriptor })
     }
 
@@ -280,17 +281,6 @@ impl Programs {
     }
 }
 
-fn program<'a, P>(programs: &'a mut Ebpf, name: &str) -> io::Result<&'a mut P>
-where
-    &'a mut P: TryFrom<&'a mut aya::programs::Program, Error = aya::programs::ProgramError>,
-{
-    programs
-        .program_mut(name)
-        .ok_or_else(|| io::Error::other(format!("send.bpf.c has no program named {name}")))?
-        .try_into()
-        .map_err(io::Error::other)
-}
-
 impl AsFd for Programs {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.sender.as_fd()
@@ -298,7 +288,7 @@ impl AsFd for Programs {
 }
 
 fn interface_index(name: &str) -> io::Result<u32> {
-    let name = CString::new(name).map_err(io::Error::other)?;
+    let name = CString::new(name).map_err(failure)?;
     // SAFETY: the name is a string that ends in zero.
     match unsafe { libc::if_nametoindex(name.as_ptr()) } {
         0 => Err(io::Error::last_os_error()),

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ *
+ * The counting receiver: the end of the line for all frames but those by which neighbours find
+ * each other (ARP, and ICMPv6 neighbour discovery), which the kernel also gets to see, so that
+ * a device under test can resolve the addresses of this interface.
+ */
+#include <linux/bpf.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "histogram.h"
+
+/* Set before loading: whether every arrival is timed, or one in 32. */
+const volatile __u32 times_all = 0;
+
+struct arrivals {
+	__u64 packets;
+	__u64 bytes;
+	__u64 neighbour_packets;
+	__u64 first; /* CLOCK_MONOTONIC in ns */
+	__u64 last;
+	__u64 gap_max;
+	__u64 gaps[HISTOGRAM_BUCKETS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct arrivals);
+} arrivals_map SEC(".maps");
+
+enum {
+	ETHERTYPE_ARP = 0x0806,
+	ETHERTYPE_IPV6 = 0x86dd,
+	ICMPV6 = 58,
+	ROUTER_SOLICITATION = 133,
+	REDIRECT = 137,
+	HOP_LIMIT_OFFSET = 14 + 7,
+	NEXT_HEADER_OFFSET = 14 + 6,
+	ICMPV6_TYPE_OFFSET = 14 + 40,
+};
+
+static __always_inline int is_for_neighbours(struct xdp_md *context)
+{
+	__u8 *data = (__u8 *)(long)context->data;
+	__u8 *end = (__u8 *)(long)context->data_end;
+
+	if (data + 14 > end)
+		return 0;
+
+	__u16 type = (__u16)(data[12] << 8 | data[13]);
+
+	if (type == ETHERTYPE_ARP)
+		return 1;
+	if (type != ETHERTYPE_IPV6 || data + ICMPV6_TYPE_OFFSET + 1 > end)
+		return 0;
+	/* RFC 4861 section 7.1: a hop limit of 255 says that no router has forwarded it. */
+	return data[NEXT_HEADER_OFFSET] == ICMPV6 && data[HOP_LIMIT_OFFSET] == 255 &&
+	       data[ICMPV6_TYPE_OFFSET] >= ROUTER_SOLICITATION &&
+	       data[ICMPV6_TYPE_OFFSET] <= REDIRECT;
+}
+
+SEC("xdp.frags")
+int count(struct xdp_md *context)
+{
+	__u32 zero = 0;
+	struct arrivals *arrivals = bpf_map_lookup_elem(&arrivals_map, &zero);
+
+	if (!arrivals)
+		return XDP_ABORTED;
+
+	__u64 number = arrivals->packets++;
+
+	arrivals->bytes += bpf_xdp_get_buff_len(context);
+	if (times_all || number < 64 || number % 32 == 0) {
+		__u64 now = bpf_ktime_get_ns();
+
+		if (!number)
+			arrivals->first = now;
+		else if (times_all) {
+			__u64 gap = now - arrivals->last;
+			__u32 bucket = bucket_of(gap);
+
+			if (bucket < HISTOGRAM_BUCKETS)
+				arrivals->gaps[bucket]++;
+			if (gap > arrivals->gap_max)
+				arrivals->gap_max = gap;
+		}
+		arrivals->last = now;
+	}
+	if (is_for_neighbours(context)) {
+		arrivals->neighbour_packets++;
+		return XDP_PASS;
+	}
+	return XDP_DROP;
+}
+
+char _license[] SEC("license") = "Dual MIT/GPL";
