@@ -115,7 +115,9 @@ impl Departures {
         }
         let lateness = now.saturating_since(due);
         let Some(last) = self.record.last else {
-            self.departed(now, due, lateness);
+            // The schedule begins with the first frame: there is no gap yet to be closed.
+            self.record.shifted = lateness;
+            self.departed(now, now, Duration::ZERO);
             return Admission::Send;
         };
         let gap = due.saturating_since(self.due_before);
@@ -237,6 +239,17 @@ mod tests {
         assert_eq!(sent.len(), 1_000);
         assert!(sent.windows(2).all(|pair| pair[1] - pair[0] >= 9 * MICROSECOND));
         assert!(departures.record().shifted >= Duration::from_micros(2_990));
+    }
+
+    #[test]
+    fn the_schedule_begins_when_the_first_frame_leaves() {
+        let mut departures = Departures::new(policy(CatchUp::Bounded));
+        let late = Instant::from_nanos(500 * MICROSECOND);
+        assert_eq!(departures.admit(late, Instant::ZERO), Admission::Send);
+        let due = Instant::from_nanos(10 * MICROSECOND);
+        let expected = Instant::from_nanos(510 * MICROSECOND);
+        assert_eq!(departures.admit(late, due), Admission::Wait(expected));
+        assert_eq!(departures.record().lateness_max, Duration::ZERO);
     }
 
     #[test]

@@ -72,7 +72,8 @@ static __always_inline enum admission admit(struct ring *ring, __u64 now, __u64 
 	__u64 lateness = now - due;
 
 	if (!kernel->timed) {
-		departed(ring, now, due, lateness);
+		kernel->shifted = lateness;
+		departed(ring, now, now, 0);
 		return SEND;
 	}
 

@@ -121,8 +121,9 @@ struct PortOutcome {
 /// worker is off its CPU; what is queued is dropped at once when the run is interrupted.
 const HORIZON: Duration = Duration::from_millis(20);
 
-/// Time from the moment all threads are ready to the first departure: enough to fill a ring.
-const LEAD: Duration = Duration::from_micros(500);
+/// Time from the moment all threads are ready to the first departure: enough to fill a ring, and
+/// for threads that wait on several CPUs to begin together.
+const LEAD: Duration = Duration::from_millis(2);
 
 /// How often the observer is told.
 const OBSERVE_INTERVAL: StdDuration = StdDuration::from_millis(100);
