@@ -32,11 +32,9 @@ const _: () = assert!(size_of::<libc::tpacket2_hdr>() == 32, "as TPACKET2_HDRLEN
 /// The ring, and how far it is filled.
 pub(super) struct TransmitRing {
     map: MemoryMap,
-    /// A multiple of `slots_per_block`.
-    slots: usize,
-    slots_per_block: usize,
+    /// Where each slot begins.
+    slots: Box<[usize]>,
     slot_bytes: usize,
-    block_bytes: usize,
     /// The next slot to fill.
     head: usize,
     /// The slot of the oldest frame, if there is one.
@@ -68,27 +66,20 @@ impl TransmitRing {
         // sets of the cache: a power of two would put them into a few.
         let lines = (FRAME_OFFSET + frame_length_max).div_ceil(CACHE_LINE_BYTES) | 1;
         let slot_bytes = lines * CACHE_LINE_BYTES;
-        let block_bytes = slot_bytes.next_multiple_of(4096).max(BLOCK_BYTES);
+        let block_bytes = slot_bytes.next_multiple_of(BLOCK_BYTES);
         let slots_per_block = block_bytes / slot_bytes;
         let blocks = slots.div_ceil(slots_per_block);
-        let slots = blocks * slots_per_block;
         let mut request = libc::tpacket_req::zeroed();
         request.tp_block_size = block_bytes as u32;
         request.tp_block_nr = blocks as u32;
         request.tp_frame_size = slot_bytes as u32;
-        request.tp_frame_nr = slots as u32;
+        request.tp_frame_nr = (blocks * slots_per_block) as u32;
         socket.set_option(libc::SOL_PACKET, libc::PACKET_TX_RING, &request)?;
         let map = MemoryMap::of_socket(socket.fd(), block_bytes * blocks, 0)?;
-        Ok(Self {
-            map,
-            slots,
-            slots_per_block,
-            slot_bytes,
-            block_bytes,
-            head: 0,
-            tail: 0,
-            occupied: 0,
-        })
+        let in_block =
+            |block| (0..slots_per_block).map(move |slot| block * block_bytes + slot * slot_bytes);
+        let slots = (0..blocks).flat_map(in_block).collect();
+        Ok(Self { map, slots, slot_bytes, head: 0, tail: 0, occupied: 0 })
     }
 
     /// Frames put in and not taken out.
@@ -101,7 +92,7 @@ impl TransmitRing {
     /// # Panics
     /// Where the ring is full or the frame too long: the caller keeps count of both.
     pub(super) fn push(&mut self, frame: &[u8]) {
-        assert!(self.occupied < self.slots, "the transmit ring is full");
+        assert!(self.occupied < self.slots.len(), "the transmit ring is full");
         let slot = self.slot(self.head);
         let length = frame.len();
         assert!(FRAME_OFFSET + length <= self.slot_bytes, "a frame of {length} bytes");
@@ -171,11 +162,11 @@ impl TransmitRing {
     }
 
     fn after(&self, slot: usize) -> usize {
-        if slot + 1 == self.slots { 0 } else { slot + 1 }
+        if slot + 1 == self.slots.len() { 0 } else { slot + 1 }
     }
 
     fn before(&self, slot: usize) -> usize {
-        if slot == 0 { self.slots - 1 } else { slot - 1 }
+        if slot == 0 { self.slots.len() - 1 } else { slot - 1 }
     }
 
     fn status(&self, slot: usize) -> &AtomicU32 {
@@ -187,8 +178,6 @@ impl TransmitRing {
     }
 
     fn slot(&self, slot: usize) -> *mut u8 {
-        let block = slot / self.slots_per_block;
-        let within = slot % self.slots_per_block;
-        self.map.at(block * self.block_bytes + within * self.slot_bytes, self.slot_bytes)
+        self.map.at(self.slots[slot], self.slot_bytes)
     }
 }

@@ -62,7 +62,7 @@ pub struct AfXdpOptions {
     /// Default 512: as much as a driver has in hand between two completions, in 1 MiB.
     pub transmit_frames: u32,
     /// Frames of each port that can wait or be in use: 64 to 32,768, a power of two. Default
-    /// 4,096: four milliseconds at a million frames a second, in 8 MiB.
+    /// 8,192: eight milliseconds at a million frames a second, in 16 MiB.
     pub receive_frames: u32,
     /// Whether the kernel may copy, must, or must not. Default [`CopyMode::Auto`].
     pub copy: CopyMode,
@@ -253,7 +253,7 @@ impl AfXdpOptions {
             first_queue: 0,
             queues: Some(1),
             transmit_frames: 512,
-            receive_frames: 4096,
+            receive_frames: 8192,
             copy: CopyMode::Auto,
             busy_poll: None,
         }
