@@ -40,6 +40,8 @@ struct Mapping<T> {
     host_mask: T,
 }
 
+/// RFC 5771: groups have 224.0.0.0/4; what is above is reserved.
+const GROUPS_IPV4: u8 = 0xe0;
 const ARP_SENDER: usize = 14;
 const ARP_TARGET: usize = 24;
 
@@ -95,10 +97,14 @@ impl AddressEdits {
         }
         let mut new = bits.to_be_bytes();
         if let Some(mask) = self.mask {
+            let is_unicast = new[0] < GROUPS_IPV4;
             let is_group = is_group_ipv4(new);
             new = mixed(new, mask);
+            // Groups stay groups, and hosts stay hosts.
             if is_group {
-                new[0] = 0xe0 | new[0] & 0x0f;
+                new[0] = GROUPS_IPV4 | new[0] & 0x0f;
+            } else if is_unicast && new[0] >= GROUPS_IPV4 {
+                new[0] &= 0x7f;
             }
         }
         frame.set_address(at, new, to);
@@ -122,6 +128,8 @@ impl AddressEdits {
             if before[0] == 0xff {
                 // Flags and scope of a group stay, RFC 4291 section 2.7.
                 [new[0], new[1]] = [before[0], before[1]];
+            } else if new[0] == 0xff {
+                new[0] = 0x7f;
             }
         }
         frame.set_address(at, new, to);
@@ -192,7 +200,6 @@ const fn mixed(word: [u8; 4], mask: [u8; 4]) -> [u8; 4] {
     (word ^ mask).wrapping_sub(word & mask).to_le_bytes()
 }
 
-/// RFC 5771: 224.0.0.0/4.
 const fn is_group_ipv4(address: [u8; 4]) -> bool {
-    address[0] >> 4 == 0xe
+    address[0] & 0xf0 == GROUPS_IPV4
 }
