@@ -10,9 +10,10 @@ use wirestorm_base::pace::Pace;
 use wirestorm_base::port::{PortError, StampPoint, Transmit, TransmitCounters};
 use wirestorm_base::rate::Layer;
 use wirestorm_base::time::{Duration, Instant};
+use wirestorm_engine::edit::EditOptions;
 use wirestorm_engine::replay::{
-    IndexerOptions, RenderOptions, Renderer, ReplayCounters, Unique, UniqueAddresses, Worker,
-    WorkerOptions, WorkerState,
+    IndexerOptions, RenderOptions, Renderer, ReplayCounters, SideSource, Unique, UniqueAddresses,
+    Worker, WorkerOptions, WorkerState,
 };
 use wirestorm_io::clock;
 use wirestorm_io::link::{Link, LinkError};
@@ -170,6 +171,7 @@ pub fn run(
             flows: plan.flows.is_some(),
             flow_expiry: plan.flows.and_then(|flows| flows.expiry),
             flows_max: plan.flows.map_or(0, |flows| flows.flows_max),
+            sides: SideSource::One,
             needs_offsets: plan.unique.is_some(),
             only: plan.only.clone(),
             except: plan.except.clone(),
@@ -421,6 +423,7 @@ fn work(
         horizon: HORIZON,
     };
     let renderer = Renderer::new(RenderOptions {
+        edits: EditOptions::default(),
         link_addresses: link_addresses(interfaces),
         unique: plan.unique.map(|unique| Unique {
             what: if unique.ports {

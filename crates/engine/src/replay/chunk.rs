@@ -6,6 +6,8 @@ use alloc::vec::Vec;
 use wirestorm_base::time::Instant;
 use wirestorm_wire::capture::link::Conversion;
 
+use crate::sides::Side;
+
 /// Facts about a record, as bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordFlags(u8);
@@ -89,6 +91,15 @@ impl Record {
                 self.original_length -= conversion.strip as u32;
             }
         }
+    }
+
+    /// Notes the side it belongs to.
+    pub(super) fn set_side(&mut self, side: Side) {
+        self.flags = match side {
+            Side::Primary => self.flags,
+            Side::Secondary => self.flags.with(RecordFlags::SECONDARY),
+            Side::LeaveOut => self.flags.with(RecordFlags::LEFT_OUT),
+        };
     }
 
     /// Bytes of the frame that is sent for it: an Ethernet header takes the stripped one's place.

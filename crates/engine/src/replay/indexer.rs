@@ -9,6 +9,8 @@ use wirestorm_wire::capture::link::{LinkError, ethernet_conversion};
 use wirestorm_wire::capture::{CaptureError, Decoder, LinkType, RecordHeader, Step};
 use wirestorm_wire::dissect::{Class, Dissection, dissect};
 
+use crate::sides::{CacheError, CacheFile, Side, Sides, SidesOptions};
+
 use super::chunk::{Chunk, Record, RecordFlags};
 use super::flow_table::{FlowTable, Seen};
 
@@ -23,6 +25,8 @@ pub struct IndexerOptions {
     pub flow_expiry: Option<Duration>,
     /// Flows that are told apart at most.
     pub flows_max: usize,
+    /// How the two sides of a conversation are told apart.
+    pub sides: SideSource,
     /// Whether frames will be edited, which needs to know where their headers are.
     pub needs_offsets: bool,
     /// The records to be sent, by their numbers in each file from 1; `None`: all.
@@ -31,12 +35,30 @@ pub struct IndexerOptions {
     pub except: Vec<RangeInclusive<u64>>,
 }
 
+/// How records get their side.
+#[derive(Clone, Debug, Default)]
+pub enum SideSource {
+    /// All are of the primary side.
+    #[default]
+    One,
+    /// By the packet's number, as a file of tcpprep says; it also leaves packets out.
+    Cache(CacheFile),
+    /// By rules, packet by packet.
+    Rules(SidesOptions),
+    /// By the interface that the capture names: the first is the primary side, all others
+    /// are the secondary.
+    Interface,
+}
+
 /// Why a capture cannot be read on. Records before the fault were indexed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IndexError {
     /// The file is damaged or of another kind.
     #[error(transparent)]
     Capture(#[from] CaptureError),
+    /// The file of tcpprep belongs to another capture.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
     /// A record cannot become an Ethernet frame.
     #[error("packet {packet}: {source}")]
     Link {
@@ -64,6 +86,7 @@ pub struct Indexer {
     options: IndexerOptions,
     decoder: Decoder,
     flows: FlowTable,
+    sides: Option<Sides>,
     file: u32,
     /// Records of this file so far.
     records: u64,
@@ -73,12 +96,19 @@ impl Indexer {
     /// An indexer before its first file.
     pub fn new(options: IndexerOptions) -> Self {
         let flows = FlowTable::new(options.flow_expiry, options.flows_max);
-        Self { options, decoder: Decoder::new(), flows, file: 0, records: 0 }
+        let sides = match &options.sides {
+            SideSource::Rules(rules) => Some(Sides::new(rules.clone())),
+            _ => None,
+        };
+        Self { options, decoder: Decoder::new(), flows, sides, file: 0, records: 0 }
     }
 
     /// Begins a pass over all files: every flow is new again.
     pub fn start_pass(&mut self) {
         self.flows.clear();
+        if let Some(sides) = &mut self.sides {
+            sides.clear();
+        }
     }
 
     /// Begins a file.
@@ -128,6 +158,11 @@ impl Indexer {
         self.flows.overflowed()
     }
 
+    /// Packets whose side could only be guessed because the table of conversations was full.
+    pub fn sides_overflowed(&self) -> u64 {
+        self.sides.as_ref().map_or(0, Sides::overflowed)
+    }
+
     /// Bytes of the file that were consumed.
     pub fn position(&self) -> u64 {
         self.decoder.position()
@@ -171,8 +206,20 @@ impl Indexer {
             record.flags = record.flags.with(RecordFlags::LEFT_OUT);
             return Ok(record);
         }
-        if self.options.flows || self.options.workers > 1 || self.options.needs_offsets {
-            self.classify(&mut record, &dissect(header.link_type, data));
+        let options = &self.options;
+        let by_content = options.flows || options.workers > 1 || options.needs_offsets;
+        if by_content || self.sides.is_some() {
+            let dissection = dissect(header.link_type, data);
+            self.classify(&mut record, &dissection);
+            if let Some(sides) = &mut self.sides {
+                record.set_side(sides.decide(header.link_type, data, &dissection));
+            }
+        }
+        match &self.options.sides {
+            SideSource::One | SideSource::Rules(_) => {}
+            SideSource::Cache(cache) => record.set_side(cache.side(self.records)?),
+            SideSource::Interface if header.interface > 0 => record.set_side(Side::Secondary),
+            SideSource::Interface => {}
         }
         Ok(record)
     }

@@ -26,7 +26,7 @@ mod worker;
 
 pub use chunk::{Chunk, Fed, Feed, Record, RecordFlags};
 pub use flow_table::{FlowTable, Seen};
-pub use indexer::{IndexError, Indexed, Indexer, IndexerOptions};
+pub use indexer::{IndexError, Indexed, Indexer, IndexerOptions, SideSource};
 pub use render::{RenderOptions, Renderer};
 pub use schedule::Schedule;
 pub use unique::{Unique, UniqueAddresses};

@@ -1,12 +1,18 @@
 //! From a record to the frame that is sent: another link layer's header becomes Ethernet,
 //! addresses move with the pass.
 
+use wirestorm_wire::checksum;
+
+use crate::edit::{EditOptions, Edited, Editor, FrameFacts};
+
 use super::chunk::{Record, RecordFlags};
 use super::unique::{Unique, UniqueAddresses, moved_addresses, moved_port};
 
 /// How frames are made.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct RenderOptions {
+    /// What is changed in every frame.
+    pub edits: EditOptions,
     /// Destination and source address for records that bring no Ethernet header, by side.
     pub link_addresses: [[u8; 12]; 2],
     /// Other addresses in every pass.
@@ -16,9 +22,10 @@ pub struct RenderOptions {
 }
 
 /// Makes frames from records.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Renderer {
     options: RenderOptions,
+    editor: Editor,
     /// The n of the addresses in this pass.
     iteration: u64,
 }
@@ -30,7 +37,8 @@ const UDP: u8 = 17;
 impl Renderer {
     /// A renderer for the first pass.
     pub fn new(options: RenderOptions) -> Self {
-        Self { options, iteration: 0 }
+        let editor = Editor::new(&options.edits);
+        Self { options, editor, iteration: 0 }
     }
 
     /// Begins pass `pass`, counted from 0; tells whether its flows are new ones.
@@ -41,7 +49,8 @@ impl Renderer {
         self.iteration != before
     }
 
-    /// The length of the frame that [`Renderer::render`] will make, in bytes without FCS.
+    /// The length of a record's frame before edits, in bytes without FCS: what a schedule
+    /// by bits goes by.
     #[inline]
     pub fn frame_length(&self, record: &Record) -> usize {
         let length = record.frame_length();
@@ -53,22 +62,54 @@ impl Renderer {
         }
     }
 
+    /// Whether a frame may come out shorter than [`Renderer::room`].
+    #[inline]
+    pub const fn may_shorten(&self) -> bool {
+        !self.editor.is_identity()
+    }
+
+    /// Bytes that a buffer needs for [`Renderer::render`] to make the frame of a record.
+    #[inline]
+    pub fn room(&self, record: &Record) -> usize {
+        let length = self.frame_length(record);
+        if self.editor.is_identity() {
+            return length;
+        }
+        let length = if self.editor.restores_original_length() {
+            length.max(self.original_frame_length(record))
+        } else {
+            length
+        };
+        length + self.editor.frame_length_max_growth()
+    }
+
+    /// The length of the frame as it was on the wire.
+    #[inline]
+    fn original_frame_length(&self, record: &Record) -> usize {
+        let cut = record.original_length.saturating_sub(record.captured_length);
+        record.frame_length() + cut as usize
+    }
+
     /// Whether a frame of `length` bytes is shorter than the record was on the wire.
     #[inline]
     pub fn is_truncated(&self, record: &Record, length: usize) -> bool {
-        let on_the_wire = (record.original_length as usize).saturating_sub(
-            (record.captured_length as usize).saturating_sub(record.frame_length()),
-        );
-        length < on_the_wire
+        length < self.original_frame_length(record)
     }
 
     /// Writes the frame of a record with the captured bytes `data` to the start of `buffer`;
-    /// returns its length.
+    /// returns its length, or `None` where an edit says that it is not to be sent. `number` is
+    /// the packet's number in its file.
     ///
     /// # Panics
-    /// Where the buffer is shorter than [`Renderer::frame_length`].
+    /// Where the buffer is shorter than [`Renderer::room`].
     #[inline]
-    pub fn render(&self, data: &[u8], record: &Record, buffer: &mut [u8]) -> usize {
+    pub fn render(
+        &self,
+        data: &[u8],
+        record: &Record,
+        number: u64,
+        buffer: &mut [u8],
+    ) -> Option<usize> {
         let length = self.frame_length(record);
         let shift = if record.ethertype == 0 {
             buffer[..data.len()].copy_from_slice(data);
@@ -82,7 +123,14 @@ impl Renderer {
         if self.iteration > 0 && record.flags.contains(RecordFlags::FLOW) {
             self.move_addresses(record, shift, &mut buffer[..length]);
         }
-        length
+        if self.editor.is_identity() {
+            return Some(length);
+        }
+        let original_length = self.original_frame_length(record);
+        match self.editor.apply(buffer, length, original_length, facts(record, shift, number)) {
+            Edited::Length(length) => Some(length),
+            Edited::Drop => None,
+        }
     }
 
     /// Puts an Ethernet header in the place of another one; returns by how much what follows
@@ -112,18 +160,25 @@ impl Renderer {
         else {
             return;
         };
-        // With ports moving too, the addresses only move once the ports have come around.
-        let (n, port_n) = match unique.what {
-            UniqueAddresses::Addresses => (self.iteration, 0),
-            UniqueAddresses::AddressesAndPorts => (self.iteration, self.iteration),
-        };
         let (source_address, destination_address) =
-            moved_addresses(source_address, destination_address, n as u32);
+            moved_addresses(source_address, destination_address, self.iteration as u32);
         frame[source..source + 4].copy_from_slice(&source_address.to_be_bytes());
         frame[destination..destination + 4].copy_from_slice(&destination_address.to_be_bytes());
-        if port_n > 0 {
-            move_port(frame, transport, record.protocol, port_n);
+        if unique.what == UniqueAddresses::AddressesAndPorts {
+            move_port(frame, transport, record.protocol, self.iteration);
         }
+    }
+}
+
+fn facts(record: &Record, shift: isize, number: u64) -> FrameFacts {
+    FrameFacts {
+        network_offset: record.network_offset.wrapping_add_signed(shift as i16),
+        transport_offset: record.transport_offset.wrapping_add_signed(shift as i16),
+        protocol: record.protocol,
+        is_ip: record.flags.contains(RecordFlags::FLOW),
+        is_ipv6: record.flags.contains(RecordFlags::IPV6),
+        secondary: record.flags.contains(RecordFlags::SECONDARY),
+        number,
     }
 }
 
@@ -148,16 +203,9 @@ fn move_port(frame: &mut [u8], transport: usize, protocol: u8, n: u64) {
     if protocol == UDP && sum == 0 {
         return;
     }
-    let sum = update_checksum(sum, old, new);
+    let sum = checksum::update16(sum, old, new);
     let sum = if protocol == UDP && sum == 0 { 0xffff } else { sum };
     frame[checksum_offset..checksum_offset + 2].copy_from_slice(&sum.to_be_bytes());
-}
-
-/// RFC 1624 equation 3: HC' = ~(~HC + ~m + m').
-fn update_checksum(sum: u16, old: u16, new: u16) -> u16 {
-    let sum = u32::from(!sum) + u32::from(!old) + u32::from(new);
-    let sum = (sum & 0xffff) + (sum >> 16);
-    !(((sum & 0xffff) + (sum >> 16)) as u16)
 }
 
 #[inline]

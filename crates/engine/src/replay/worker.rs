@@ -145,6 +145,8 @@ pub struct Worker<F> {
     counts_flows: bool,
     is_done: bool,
     sent_log: Option<SentLog>,
+    /// Room for frames that are too long for the port before they are cut.
+    aside: Vec<u8>,
 }
 
 /// Takes the hashes of the frames of one breath.
@@ -183,6 +185,7 @@ impl<F: Feed> Worker<F> {
             counts_flows: true,
             is_done: false,
             sent_log: None,
+            aside: Vec::new(),
         }
     }
 
@@ -321,10 +324,14 @@ impl<F: Feed> Worker<F> {
         }
         let port = &mut ports[usize::from(flags.contains(RecordFlags::SECONDARY))];
         let capabilities = port.capabilities();
-        if let Some(step) = self.refuse(length, capabilities.frame_length_max) {
+        let (length_max, holds_departure) =
+            (capabilities.frame_length_max, capabilities.holds_departure);
+        let room = self.renderer.room(record);
+        if !self.renderer.may_shorten()
+            && let Some(step) = self.refuse(room, length_max)
+        {
             return step;
         }
-        let holds_departure = capabilities.holds_departure;
         if holds_departure && due > now.saturating_add(self.options.horizon) {
             return Step::Stop(WorkerState::Waiting(due.saturating_sub(self.options.horizon)));
         }
@@ -344,7 +351,24 @@ impl<F: Feed> Worker<F> {
                 }
             }
         }
-        let length = self.renderer.render(chunk.data(record), record, port.frame_mut(&frame));
+        let number = chunk.first_record + self.cursor as u64;
+        let data = chunk.data(record);
+        let buffer = port.frame_mut(&frame);
+        let rendered = if room <= buffer.len() {
+            self.renderer.render(data, record, number, buffer)
+        } else {
+            self.render_aside(data, record, number, room, buffer)
+        };
+        let Some(length) = rendered else {
+            port.release(frame);
+            self.position += 1;
+            self.counters.left_out += 1;
+            return Step::Passed;
+        };
+        if let Some(step) = self.refuse(length, length_max) {
+            port.release(frame);
+            return step;
+        }
         if let Some(log) = &mut self.sent_log {
             log.hashes.push(frame_hash(&port.frame_mut(&frame)[..length]));
         }
@@ -352,6 +376,27 @@ impl<F: Feed> Worker<F> {
         self.position += 1;
         self.count(record, length);
         Step::Sent
+    }
+
+    /// Renders a frame that is too long for the port before an edit cuts it. A length beyond
+    /// the buffer's says that it still is.
+    #[cold]
+    fn render_aside(
+        &mut self,
+        data: &[u8],
+        record: &Record,
+        number: u64,
+        room: usize,
+        buffer: &mut [u8],
+    ) -> Option<usize> {
+        if self.aside.len() < room {
+            self.aside.resize(room, 0);
+        }
+        let length = self.renderer.render(data, record, number, &mut self.aside)?;
+        if let Some(buffer) = buffer.get_mut(..length) {
+            buffer.copy_from_slice(&self.aside[..length]);
+        }
+        Some(length)
     }
 
     /// Frames that no port could send.
