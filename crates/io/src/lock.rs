@@ -74,7 +74,7 @@ impl InterfaceLock {
     /// # Errors
     /// [`LockError::Held`] where somebody has it; the holder's number is in it.
     pub fn acquire(interface: &InterfaceName) -> Result<Self, LockError> {
-        let index = Link::open(interface)?.index;
+        let index = Link::open_without_routes(interface)?.index;
         interface.namespace.enter(|| acquire_here(interface, index))?
     }
 }

@@ -72,7 +72,8 @@ impl Chunks {
     pub(super) fn bytes(&self, index: u32, offset: usize, length: usize) -> &[u8] {
         let start = self.start(index, offset, length);
         // SAFETY: within the mapping (`at` checked), which lives as long as `self`. The owner
-        // calls this for chunks that it has not given to the kernel.
+        // calls this for chunks that it has not given to the kernel: a chunk's index leaves a
+        // port as a `FrameId` only, which cannot be cloned and ends when the chunk is given.
         unsafe { std::slice::from_raw_parts(self.memory.map.at(start, length), length) }
     }
 

@@ -15,6 +15,10 @@
 //! - *busy polling*: the process runs the driver's receive and transmit work itself, on its
 //!   core, instead of an interrupt on whichever core.
 //!
+//! On a veth pair, which copies, a frame costs 345 to 430 ns of CPU time at 60 bytes and 410 to
+//! 500 ns at 1,514: 1.7 to 2 times as fast as `tcpreplay --topspeed` in the same minutes. Bursts
+//! of 32 to 128 frames and 512 or 2,048 buffers make no difference.
+//!
 //! Transmission is pipelined: a flush tells the kernel of new frames and collects those that
 //! are done, and never waits for the ones it has just sent.
 //!
@@ -309,7 +313,7 @@ impl AfXdp {
     /// or locked memory is lacking, or an option is out of its range.
     pub fn open(options: &AfXdpOptions) -> Result<Self, AfXdpError> {
         options.check()?;
-        let link = Link::open(&options.interface)?;
+        let link = Link::open_without_routes(&options.interface)?;
         let interface = options.interface.clone();
         if link.link_layer != libc::ARPHRD_ETHER {
             return Err(AfXdpError::LinkLayer { interface, link_layer: link.link_layer });

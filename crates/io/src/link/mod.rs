@@ -233,6 +233,16 @@ impl Link {
     /// # Errors
     /// Where there is no such interface or namespace, or netlink does not work.
     pub fn open(interface: &InterfaceName) -> Result<Self, LinkError> {
+        Self::open_with(interface, Routes::Read)
+    }
+
+    /// As [`Link::open`], with `default_route` left false. For opening a port: on a router, going
+    /// through a million routes would take longer than all the rest.
+    pub(crate) fn open_without_routes(interface: &InterfaceName) -> Result<Self, LinkError> {
+        Self::open_with(interface, Routes::Skip)
+    }
+
+    fn open_with(interface: &InterfaceName, routes: Routes) -> Result<Self, LinkError> {
         interface.namespace.enter(|| {
             let mut request = link_request(0);
             let mut name = interface.name().as_bytes().to_vec();
@@ -250,7 +260,7 @@ impl Link {
                 }
                 other => other.map_err(LinkError::system("reading the interface"))?,
             }
-            complete(&mut route, &mut found)?;
+            complete(&mut route, &mut found, routes)?;
             found.pop().ok_or_else(|| LinkError::Missing(interface.clone()))
         })?
     }
@@ -281,7 +291,7 @@ pub fn list(namespace: &Namespace) -> Result<Vec<Link>, LinkError> {
         route
             .dump(libc::RTM_GETLINK, &link_request(0), |message| found.extend(parse_link(message)))
             .map_err(LinkError::system("listing the interfaces"))?;
-        complete(&mut route, &mut found)?;
+        complete(&mut route, &mut found, Routes::Read)?;
         found.sort_by_key(|link| link.index);
         Ok(found)
     })?
@@ -300,7 +310,7 @@ impl LinkMeter {
     /// # Errors
     /// As [`Link::open`].
     pub fn open(interface: &InterfaceName) -> Result<Self, LinkError> {
-        let index = Link::open(interface)?.index;
+        let index = Link::open_without_routes(interface)?.index;
         let netlink = interface.namespace.enter(|| Netlink::open(libc::NETLINK_ROUTE, 0))?;
         Ok(Self { netlink: netlink.map_err(LinkError::system("netlink"))?, index })
     }
@@ -327,12 +337,22 @@ fn link_request(index: u32) -> Vec<u8> {
     request
 }
 
+/// Whether the routing tables are gone through.
+#[derive(Clone, Copy)]
+enum Routes {
+    Read,
+    Skip,
+}
+
 /// Adds what takes other requests than the one for the link itself.
-fn complete(route: &mut Netlink, links: &mut [Link]) -> Result<(), LinkError> {
+fn complete(route: &mut Netlink, links: &mut [Link], routes: Routes) -> Result<(), LinkError> {
     let socket = Socket::open(libc::AF_INET, libc::SOCK_DGRAM, 0)
         .map_err(LinkError::system("opening a socket"))?;
-    let default_routes =
-        default_route_interfaces(route).map_err(LinkError::system("reading the routes"))?;
+    let default_routes = match routes {
+        Routes::Read => default_route_interfaces(route),
+        Routes::Skip => Ok(Vec::new()),
+    }
+    .map_err(LinkError::system("reading the routes"))?;
     let mut generic = NetdevFamily::open();
     for link in links {
         let ethtool = Ethtool::new(&socket, &link.name);

@@ -43,7 +43,7 @@ impl LinkWatch {
             .map_err(LinkError::system("netlink"))?;
         // The notifications are subscribed to before the state is read, so that no change
         // falls in between.
-        let link = Link::open(interface)?;
+        let link = Link::open_without_routes(interface)?;
         let state = state_of(link.up, link.running);
         Ok(Self { netlink, index: link.index, state })
     }
