@@ -1,24 +1,95 @@
-//! The flags of `wirestorm replay`, as they are typed.
+//! The flags of `wirestorm replay`, as they are typed. tcpreplay's keep their names, letters and
+//! meanings.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::edit_flags::EditFlags;
+
+const EXAMPLES: &str = "\
+Examples:
+  wirestorm replay -i eth1 -t -K --loop 50 traffic.pcap
+      as fast as it goes, 50 times, from memory
+  wirestorm replay -i eth1 --mbps 7000 --unique-ip --loop 50 traffic.pcapng.zst
+      at 7 Gb/s, with new addresses and so new flows in every pass
+  wirestorm replay -i netns/a:veth0 --rx netns/b:veth1 --verify traffic.pcap
+      with the capture's timing; compares what arrives with what was sent
+  wirestorm replay -i eth1 -I eth2 --split auto --enet-dmac 02:00:00:00:00:01,02:00:00:00:00:02 t.pcap
+      clients on eth1, servers on eth2
+
+Exit status: 0 done; 1 failed; 2 wrong input or usage; 3 finished, but short of what was asked.";
+
 /// Replays captures onto an interface, as fast as it goes, at a set rate or as captured.
 #[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct ReplayFlags {
     /// Captures (pcap, pcapng; gzip and zstd too), directories of them, or - for standard input.
-    #[arg(value_name = "FILE", required = true)]
+    #[arg(value_name = "FILE", required = true, num_args = 1..=1024)]
     pub(crate) captures: Vec<PathBuf>,
 
     /// Interface to send on: veth0, or netns/NAME:veth0 for one in another namespace.
     #[arg(short = 'i', long, value_name = "INTERFACE")]
     pub(crate) intf1: Option<String>,
 
-    /// Interface for the server side.
-    #[arg(short = 'I', long, value_name = "INTERFACE")]
+    /// Interface for the server side; needs --cachefile, --dualfile or --split.
+    #[arg(short = 'I', long, value_name = "INTERFACE", requires = "side")]
     pub(crate) intf2: Option<String>,
 
+    /// Sides by a file that tcpprep made.
+    #[arg(short = 'c', long, value_name = "FILE", group = "side")]
+    pub(crate) cachefile: Option<PathBuf>,
+
+    /// Files in pairs: the first is the client side, the second the server side.
+    #[arg(short = '2', long, group = "side", requires = "intf2")]
+    pub(crate) dualfile: bool,
+
+    /// Sides decided on the fly: auto, first, port[:LIST], cidr:LIST or mac:LIST.
+    #[arg(long, value_name = "RULE", group = "side")]
+    pub(crate) split: Option<String>,
+
+    /// Exchange the sides that --split decides.
+    #[arg(long, requires = "split")]
+    pub(crate) split_reverse: bool,
+
+    /// Packets that are not IP belong to the client side (with --split).
+    #[arg(long, requires = "split")]
+    pub(crate) nonip: bool,
+
+    /// Write the frames to a capture file instead of sending them.
+    #[arg(short = 'w', long, value_name = "FILE", conflicts_with_all = ["intf2", "rx"])]
+    pub(crate) write: Option<PathBuf>,
+
+    /// Send on an interface with the default route too.
+    #[arg(long)]
+    pub(crate) force_interface: bool,
+
+    #[command(flatten)]
+    pub(crate) pace: PaceFlags,
+
+    #[command(flatten)]
+    pub(crate) select: SelectFlags,
+
+    #[command(flatten)]
+    pub(crate) flows: FlowFlags,
+
+    #[command(flatten)]
+    pub(crate) edits: EditFlags,
+
+    #[command(flatten)]
+    pub(crate) receive: ReceiveFlags,
+
+    #[command(flatten)]
+    pub(crate) output: OutputFlags,
+
+    #[command(flatten)]
+    pub(crate) compatibility: CompatibilityFlags,
+}
+
+/// How fast, and what happens when that cannot be kept.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Rate")]
+pub(crate) struct PaceFlags {
     /// As fast as it goes.
     #[arg(short = 't', long, group = "pace")]
     pub(crate) topspeed: bool,
@@ -27,7 +98,7 @@ pub(crate) struct ReplayFlags {
     #[arg(short = 'x', long, value_name = "N", group = "pace")]
     pub(crate) multiplier: Option<String>,
 
-    /// Packets a second.
+    /// Packets a second; fractions too.
     #[arg(short = 'p', long, value_name = "PPS", group = "pace")]
     pub(crate) pps: Option<String>,
 
@@ -39,30 +110,52 @@ pub(crate) struct ReplayFlags {
     #[arg(long, value_name = "MBPS", group = "pace")]
     pub(crate) mbps_l1: Option<String>,
 
+    /// Ask how many packets to send next.
+    #[arg(short = 'o', long, group = "pace")]
+    pub(crate) oneatatime: bool,
+
     /// Packets sent back to back for each interval of --pps.
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "pps")]
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "pps",
+          value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) pps_multi: u32,
 
     /// Cut longer gaps to this many milliseconds; 0: never.
     #[arg(long, value_name = "MS", default_value_t = 0)]
     pub(crate) maxsleep: u64,
 
+    /// Late frames: bounded[:MS] closes gaps for at most so much backlog (1), strict[:MS] leaves
+    /// frames out, stretch moves the schedule.
+    #[arg(long, value_name = "POLICY", default_value = "bounded")]
+    pub(crate) catch_up: String,
+
+    /// How far the rate may be off, in percent, before the exit status says so.
+    #[arg(long, value_name = "PERCENT", default_value = "1")]
+    pub(crate) tolerance: String,
+
+    /// What carries the frames.
+    #[arg(long, value_enum, default_value_t = BackendFlag::Auto)]
+    pub(crate) backend: BackendFlag,
+
+    /// Threads that send, each with flows of its own.
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub(crate) workers: u16,
+}
+
+/// Which packets, how often.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Packets")]
+pub(crate) struct SelectFlags {
     /// Pass all captures N times; 0: until interrupted.
-    #[arg(short = 'l', long, value_name = "N", default_value_t = 1)]
-    pub(crate) r#loop: u64,
+    #[arg(short = 'l', long = "loop", value_name = "N", default_value_t = 1)]
+    pub(crate) passes: u64,
 
     /// Milliseconds between two passes.
-    #[arg(long, value_name = "MS", default_value_t = 0, requires = "loop")]
+    #[arg(long, value_name = "MS", default_value_t = 0)]
     pub(crate) loopdelay_ms: u64,
 
     /// Nanoseconds between two passes.
-    #[arg(
-        long,
-        value_name = "NS",
-        default_value_t = 0,
-        requires = "loop",
-        conflicts_with = "loopdelay_ms"
-    )]
+    #[arg(long, value_name = "NS", default_value_t = 0, conflicts_with = "loopdelay_ms")]
     pub(crate) loopdelay_ns: u64,
 
     /// Stop after N packets.
@@ -73,20 +166,37 @@ pub(crate) struct ReplayFlags {
     #[arg(long, value_name = "SECONDS")]
     pub(crate) duration: Option<String>,
 
+    /// Only these packets of each file: 1-5,9,72-.
+    #[arg(long, value_name = "LIST", conflicts_with = "exclude")]
+    pub(crate) include: Option<String>,
+
+    /// All packets but these: 1-5,9,72-.
+    #[arg(long, value_name = "LIST")]
+    pub(crate) exclude: Option<String>,
+
     /// Read all captures before the first packet is sent.
     #[arg(short = 'K', long)]
     pub(crate) preload_pcap: bool,
 
+    /// Send frames as long as they were on the wire; what the capture lacks is zero.
+    #[arg(long)]
+    pub(crate) pktlen: bool,
+}
+
+/// What a flow is, and how one capture makes many.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Flows")]
+pub(crate) struct FlowFlags {
     /// Other addresses in every pass; checksums stay valid.
-    #[arg(long, requires = "loop")]
+    #[arg(long, conflicts_with_all = ["seed", "fuzz_seed"])]
     pub(crate) unique_ip: bool,
 
     /// Other addresses only every N passes; fractions too.
-    #[arg(long, value_name = "N", requires = "unique_ip")]
+    #[arg(long, value_name = "N")]
     pub(crate) unique_ip_loops: Option<String>,
 
     /// Other addresses and ephemeral ports in every pass.
-    #[arg(long, requires = "loop")]
+    #[arg(long, conflicts_with_all = ["seed", "fuzz_seed"])]
     pub(crate) unique_flows: bool,
 
     /// Do not count flows.
@@ -96,19 +206,12 @@ pub(crate) struct ReplayFlags {
     /// Seconds of idleness after which the same addresses are a new flow; 0: never.
     #[arg(long, value_name = "SECONDS", default_value_t = 0, conflicts_with = "no_flow_stats")]
     pub(crate) flow_expiry: u64,
+}
 
-    /// What carries the frames.
-    #[arg(long, value_enum, default_value_t = BackendFlag::Auto)]
-    pub(crate) backend: BackendFlag,
-
-    /// Threads that send, each with flows of its own.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) workers: u16,
-
-    /// Send on an interface with the default route too.
-    #[arg(long)]
-    pub(crate) force_interface: bool,
-
+/// What arrives.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Receiving")]
+pub(crate) struct ReceiveFlags {
     /// Count and time what arrives on this interface, which is then the end of the line for it.
     #[arg(long, value_name = "INTERFACE")]
     pub(crate) rx: Option<String>,
@@ -116,11 +219,12 @@ pub(crate) struct ReplayFlags {
     /// Compare content and order of what arrives with what was sent.
     #[arg(long, requires = "rx")]
     pub(crate) verify: bool,
+}
 
-    /// Write the frames to a capture file instead of sending them.
-    #[arg(short = 'w', long, value_name = "FILE", conflicts_with_all = ["intf2", "rx"])]
-    pub(crate) write: Option<PathBuf>,
-
+/// What is told, and where.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct OutputFlags {
     /// Write the result as JSON to a file, or - for standard output.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
@@ -128,6 +232,62 @@ pub(crate) struct ReplayFlags {
     /// Print the result only.
     #[arg(short = 'q', long)]
     pub(crate) quiet: bool,
+
+    /// Print every packet that is sent.
+    #[arg(short = 'v', long)]
+    pub(crate) verbose: bool,
+
+    /// Print packets through tcpdump, with these arguments.
+    #[arg(
+        short = 'A',
+        long,
+        value_name = "ARGUMENTS",
+        requires = "verbose",
+        allow_hyphen_values = true
+    )]
+    pub(crate) decode: Option<String>,
+
+    /// Print a line of statistics every so many seconds; 0: after each pass.
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) stats: Option<u64>,
+
+    /// Do not print warnings.
+    #[arg(short = 'W', long)]
+    pub(crate) suppress_warnings: bool,
+
+    /// Print the process number at the start.
+    #[arg(short = 'P', long)]
+    pub(crate) pid: bool,
+}
+
+/// Accepted because scripts have them.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "For tcpreplay's scripts")]
+pub(crate) struct CompatibilityFlags {
+    /// Has no effect: one clock paces all.
+    #[arg(short = 'T', long, value_name = "METHOD",
+          value_parser = ["gtod", "select", "nano", "ioport"])]
+    pub(crate) timer: Option<String>,
+
+    /// Has no effect: --backend chooses, and needs no module.
+    #[arg(long)]
+    pub(crate) netmap: bool,
+
+    /// Has no effect.
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) nm_delay: Option<u64>,
+
+    /// The same as --backend af_xdp.
+    #[arg(long, conflicts_with = "netmap")]
+    pub(crate) xdp: bool,
+
+    /// Has no effect: frames are handed over as they come.
+    #[arg(long, value_name = "1-4096")]
+    pub(crate) xdp_batch_size: Option<u32>,
+
+    /// Has no effect.
+    #[arg(short = 'd', long, value_name = "0-5")]
+    pub(crate) dbug: Option<u32>,
 }
 
 /// What carries the frames.

@@ -1,88 +1,172 @@
 //! From flags as typed to a plan as understood.
 
-use wirestorm_control::base::departure::DeparturePolicy;
+use std::fmt::Display;
+
 use wirestorm_control::base::pace::Pace;
 use wirestorm_control::base::rate::{Decimal, Layer, Rate, RateError};
-use wirestorm_control::base::time::{Duration, NANOSECONDS_PER_SECOND};
+use wirestorm_control::base::time::Duration;
+use wirestorm_control::plan::edit::EditPlan;
 use wirestorm_control::plan::replay::{
-    Backend, FlowPlan, Limits, ReceivePlan, ReplayPlan, Target, UniquePlan,
+    Backend, FlowPlan, Limits, ReceivePlan, ReplayPlan, Show, SideChoice, Target, UniquePlan,
+    parse_catch_up, parse_packet_list, parse_passes_milli, parse_percent, parse_seconds,
 };
+use wirestorm_control::plan::sides::{SideRule, SidesPlan};
 
-use super::flags::{BackendFlag, ReplayFlags};
+use super::flags::{BackendFlag, FlowFlags, PaceFlags, ReplayFlags};
 
 /// Flows told apart at most: 128 MB of table.
 const FLOWS_MAX: usize = 1 << 20;
+
+/// Conversations whose client is remembered at most: 64 MB of table.
+const CONVERSATIONS_MAX: usize = 1 << 20;
 
 /// The plan that flags ask for.
 ///
 /// # Errors
 /// A sentence that names the flag, what was found and what was expected.
 pub(super) fn plan(flags: &ReplayFlags) -> Result<ReplayPlan, String> {
-    let backend = match flags.backend {
+    let backend = backend(flags);
+    let target = target(flags, backend)?;
+    let select = &flags.select;
+    let edits = EditPlan::new(&flags.edits.words()).map_err(|error| error.to_string())?;
+    let sides = sides(flags)?;
+    if edits.needs_sides() && sides == SideChoice::One {
+        return Err("these edits differ by side: say which packets belong to which side with \
+                    --cachefile or --split auto"
+            .into());
+    }
+    let workers = flags.pace.workers;
+    if workers > 1 && (flags.pace.oneatatime || matches!(target, Target::File(_))) {
+        return Err(format!(
+            "--workers {workers}: --write and --oneatatime keep the order of all packets, which \
+             takes one worker"
+        ));
+    }
+    Ok(ReplayPlan {
+        captures: flags.captures.clone(),
+        target,
+        sides,
+        edits,
+        show: show(flags),
+        asks: flags.pace.oneatatime,
+        backend,
+        pace: pace(&flags.pace)?,
+        policy: read("--catch-up", &flags.pace.catch_up, parse_catch_up)?,
+        limits: Limits {
+            passes: if select.passes == 0 { u64::MAX } else { select.passes },
+            packets: select.limit.unwrap_or(u64::MAX),
+            duration: match &select.duration {
+                None => Duration::MAX,
+                Some(text) => read("--duration", text, parse_seconds)?,
+            },
+        },
+        pass_delay: Duration::from_millis(select.loopdelay_ms)
+            .saturating_add(Duration::from_nanos(select.loopdelay_ns)),
+        preload: select.preload_pcap,
+        flows: (!flags.flows.no_flow_stats).then_some(FlowPlan {
+            expiry: (flags.flows.flow_expiry > 0)
+                .then(|| Duration::from_secs(flags.flows.flow_expiry)),
+            flows_max: FLOWS_MAX,
+        }),
+        unique: unique(&flags.flows)?,
+        only: match &select.include {
+            None => None,
+            Some(text) => Some(read("--include", text, parse_packet_list)?),
+        },
+        except: match &select.exclude {
+            None => Vec::new(),
+            Some(text) => read("--exclude", text, parse_packet_list)?,
+        },
+        original_length: select.pktlen,
+        receive: flags.receive.rx.as_ref().map(|interface| ReceivePlan {
+            interface: interface.clone(),
+            verify: flags.receive.verify,
+        }),
+        workers,
+        tolerance_ppm: read("--tolerance", &flags.pace.tolerance, parse_percent)?,
+        force_interface: flags.force_interface,
+    })
+}
+
+/// What is worth saying about flags that have no effect.
+pub(super) fn remarks(flags: &ReplayFlags) -> Vec<&'static str> {
+    let compatibility = &flags.compatibility;
+    let mut remarks = Vec::new();
+    if compatibility.timer.is_some() {
+        remarks.push("--timer has no effect: one clock paces all, to the nanosecond");
+    }
+    if compatibility.netmap || compatibility.nm_delay.is_some() {
+        remarks.push("--netmap has no effect: --backend auto needs no module and no delay");
+    }
+    if compatibility.xdp_batch_size.is_some() {
+        remarks.push("--xdp-batch-size has no effect: frames are handed over as they come");
+    }
+    remarks
+}
+
+fn backend(flags: &ReplayFlags) -> Backend {
+    match flags.pace.backend {
+        BackendFlag::Auto if flags.compatibility.xdp => Backend::AfXdp,
         BackendFlag::Auto => Backend::Auto,
         BackendFlag::Memory => Backend::Memory,
         BackendFlag::AfPacket => Backend::AfPacket,
         BackendFlag::AfXdp => Backend::AfXdp,
         BackendFlag::Xdp => Backend::Xdp,
-    };
-    let target = match (&flags.intf1, backend) {
-        (_, Backend::Memory) => Target::Memory,
-        (Some(primary), _) => {
-            Target::Interfaces { primary: primary.clone(), secondary: flags.intf2.clone() }
-        }
-        (None, _) => {
-            return Err("--intf1 is missing: name the interface to send on, for example \
-                        -i veth0; `wirestorm ports` lists them"
-                .into());
-        }
-    };
-    let pass_delay = Duration::from_millis(flags.loopdelay_ms)
-        .saturating_add(Duration::from_nanos(flags.loopdelay_ns));
-    Ok(ReplayPlan {
-        captures: flags.captures.clone(),
-        target,
-        backend,
-        pace: pace(flags)?,
-        policy: DeparturePolicy::default(),
-        limits: Limits {
-            passes: if flags.r#loop == 0 { u64::MAX } else { flags.r#loop },
-            packets: flags.limit.unwrap_or(u64::MAX),
-            duration: match &flags.duration {
-                None => Duration::MAX,
-                Some(text) => seconds("--duration", text)?,
-            },
-        },
-        pass_delay,
-        preload: flags.preload_pcap,
-        flows: (!flags.no_flow_stats).then_some(FlowPlan {
-            expiry: (flags.flow_expiry > 0).then(|| Duration::from_secs(flags.flow_expiry)),
-            flows_max: FLOWS_MAX,
-        }),
-        unique: unique(flags)?,
-        only: None,
-        except: Vec::new(),
-        original_length: false,
-        receive: flags
-            .rx
-            .as_ref()
-            .map(|interface| ReceivePlan { interface: interface.clone(), verify: flags.verify }),
-        workers: flags.workers.max(1),
-        tolerance_ppm: 10_000,
-        force_interface: flags.force_interface,
-    })
+    }
 }
 
-fn pace(flags: &ReplayFlags) -> Result<Pace, String> {
-    let gap_max = match flags.maxsleep {
-        0 => Duration::MAX,
-        milliseconds => Duration::from_millis(milliseconds),
-    };
-    if flags.topspeed {
+fn target(flags: &ReplayFlags, backend: Backend) -> Result<Target, String> {
+    if let Some(path) = &flags.write {
+        return Ok(Target::File(path.clone()));
+    }
+    match (&flags.intf1, backend) {
+        (_, Backend::Memory) => Ok(Target::Memory),
+        (Some(primary), _) => {
+            Ok(Target::Interfaces { primary: primary.clone(), secondary: flags.intf2.clone() })
+        }
+        (None, _) => Err("--intf1 is missing: name the interface to send on, for example \
+                          -i veth0; `wirestorm ports` lists them"
+            .into()),
+    }
+}
+
+fn sides(flags: &ReplayFlags) -> Result<SideChoice, String> {
+    if let Some(path) = &flags.cachefile {
+        return Ok(SideChoice::Cache(path.clone()));
+    }
+    if flags.dualfile {
+        if !flags.captures.len().is_multiple_of(2) {
+            return Err(format!(
+                "--dualfile takes captures in pairs, and there are {}",
+                flags.captures.len()
+            ));
+        }
+        return Ok(SideChoice::Pairs);
+    }
+    let Some(text) = &flags.split else { return Ok(SideChoice::One) };
+    Ok(SideChoice::Rules(SidesPlan {
+        rule: SideRule::parse(text).map_err(|error| error.to_string())?,
+        reverse: flags.split_reverse,
+        non_ip_is_primary: flags.nonip,
+        conversations_max: CONVERSATIONS_MAX,
+    }))
+}
+
+fn show(flags: &ReplayFlags) -> Option<Show> {
+    match (&flags.output.decode, flags.output.verbose) {
+        (_, false) => None,
+        (None, true) => Some(Show::Lines),
+        (Some(arguments), true) => Some(Show::Tcpdump(arguments.clone())),
+    }
+}
+
+fn pace(flags: &PaceFlags) -> Result<Pace, String> {
+    if flags.topspeed || flags.oneatatime {
         return Ok(Pace::TopSpeed);
     }
     if let Some(text) = &flags.pps {
-        let rate = Rate::parse_per_second(text, 1).map_err(|error| wrong("--pps", text, error))?;
-        return Ok(Pace::Packets { rate, group: flags.pps_multi.max(1) });
+        let rate = read("--pps", text, |text| Rate::parse_per_second(text, 1))?;
+        return Ok(Pace::Packets { rate, group: flags.pps_multi });
     }
     for (flag, text, layer) in
         [("--mbps", &flags.mbps, Layer::Frame), ("--mbps-l1", &flags.mbps_l1, Layer::Wire)]
@@ -94,40 +178,52 @@ fn pace(flags: &ReplayFlags) -> Result<Pace, String> {
             Err(error) => Err(wrong(flag, text, error)),
         };
     }
-    let text = flags.multiplier.as_deref().unwrap_or("1");
-    let multiplier = Decimal::parse(text).map_err(|error| wrong("--multiplier", text, error))?;
-    // As in tcpreplay, 0 is the capture's own pace.
-    let multiplier =
-        if multiplier.digits == 0 { Decimal { digits: 1, denominator: 1 } } else { multiplier };
-    Ok(Pace::Capture { multiplier, gap_max })
+    let multiplier = read("--multiplier", flags.multiplier.as_deref().unwrap_or("1"), |text| {
+        Decimal::parse(text)
+    })?;
+    Ok(Pace::Capture {
+        // As in tcpreplay, 0 is the capture's own pace.
+        multiplier: if multiplier.digits == 0 {
+            Decimal { digits: 1, denominator: 1 }
+        } else {
+            multiplier
+        },
+        gap_max: match flags.maxsleep {
+            0 => Duration::MAX,
+            milliseconds => Duration::from_millis(milliseconds),
+        },
+    })
 }
 
-fn unique(flags: &ReplayFlags) -> Result<Option<UniquePlan>, String> {
-    if !flags.unique_ip && !flags.unique_flows {
-        return Ok(None);
-    }
+fn unique(flags: &FlowFlags) -> Result<Option<UniquePlan>, String> {
+    let is_unique = flags.unique_ip || flags.unique_flows;
     let passes_milli = match &flags.unique_ip_loops {
         None => 1_000,
-        Some(text) => {
-            let flag = "--unique-ip-loops";
-            let decimal = Decimal::parse(text).map_err(|error| wrong(flag, text, error))?;
-            let milli = u128::from(decimal.digits) * 1_000 / u128::from(decimal.denominator);
-            match u64::try_from(milli) {
-                Ok(milli) if milli >= 1_000 => milli,
-                _ => return Err(format!("{flag} {text}: expected 1 or more")),
-            }
+        Some(_) if !is_unique => {
+            return Err("--unique-ip-loops says how often --unique-ip or --unique-flows change \
+                        addresses: give one of these too"
+                .into());
         }
+        Some(text) => read("--unique-ip-loops", text, parse_passes_milli)?,
     };
-    Ok(Some(UniquePlan { ports: flags.unique_flows, passes_milli }))
+    Ok(is_unique.then_some(UniquePlan { ports: flags.unique_flows, passes_milli }))
 }
 
-fn seconds(flag: &str, text: &str) -> Result<Duration, String> {
-    let decimal = Decimal::parse(text).map_err(|error| wrong(flag, text, error))?;
-    let nanoseconds = u128::from(decimal.digits) * u128::from(NANOSECONDS_PER_SECOND)
-        / u128::from(decimal.denominator);
-    Ok(Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX)))
+/// Reads the value of a flag.
+fn read<T, E: Display>(
+    flag: &str,
+    text: &str,
+    parse: impl FnOnce(&str) -> Result<T, E>,
+) -> Result<T, String> {
+    parse(text).map_err(|error| wrong(flag, text, error))
 }
 
-fn wrong(flag: &str, found: &str, error: impl std::fmt::Display) -> String {
-    format!("{flag} {found}: {error}")
+fn wrong(flag: &str, found: &str, error: impl Display) -> String {
+    let error = error.to_string();
+    // Some errors repeat what was found, some do not.
+    if error.contains(found) {
+        format!("{flag}: {error}")
+    } else {
+        format!("{flag} {found}: {error}")
+    }
 }

@@ -1,5 +1,6 @@
 //! `wirestorm replay`.
 
+mod edit_flags;
 pub(crate) mod flags;
 mod lower;
 mod progress;
@@ -28,8 +29,16 @@ pub(crate) fn run(flags: &ReplayFlags) -> ExitCode {
             return ExitCode::from(status::USAGE);
         }
     };
+    if !flags.output.suppress_warnings {
+        for remark in lower::remarks(flags) {
+            eprintln!("wirestorm: {remark}");
+        }
+    }
+    if flags.output.pid {
+        eprintln!("PID: {}", std::process::id());
+    }
     let stop = interrupt::catch();
-    let mut line = ProgressLine::new(flags.quiet);
+    let mut line = ProgressLine::new(flags.output.quiet);
     let outcome = replay::run(&plan, &stop, |progress| line.update(progress));
     line.finish();
     let result = match outcome {
@@ -48,7 +57,7 @@ pub(crate) fn run(flags: &ReplayFlags) -> ExitCode {
 
 fn show(flags: &ReplayFlags, result: &RunResult) -> io::Result<()> {
     let mut output = io::stdout().lock();
-    match flags.json.as_deref() {
+    match flags.output.json.as_deref() {
         // Whoever reads JSON from standard output wants nothing else there.
         Some(path) if path == Path::new("-") => {
             serde_json::to_writer_pretty(&mut output, result)?;

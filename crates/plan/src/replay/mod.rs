@@ -1,11 +1,19 @@
 //! A replay of captures, validated: every value has its unit, and nothing contradicts another.
 
+mod words;
+
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
+use crate::edit::EditPlan;
+use crate::sides::SidesPlan;
 use wirestorm_base::departure::DeparturePolicy;
 use wirestorm_base::pace::Pace;
 use wirestorm_base::time::Duration;
+
+pub use words::{
+    WordError, parse_catch_up, parse_packet_list, parse_passes_milli, parse_percent, parse_seconds,
+};
 
 /// What carries the frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,6 +46,29 @@ pub enum Target {
     File(PathBuf),
     /// Nowhere.
     Memory,
+}
+
+/// How packets get their side: the first interface sends the client's, the second the server's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum SideChoice {
+    /// All through the first.
+    #[default]
+    One,
+    /// As a file of tcpprep says.
+    Cache(PathBuf),
+    /// The captures come in pairs: the first of each is the client's side.
+    Pairs,
+    /// Decided on the fly.
+    Rules(SidesPlan),
+}
+
+/// How packets are shown while they are sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Show {
+    /// A line for each.
+    Lines,
+    /// Through tcpdump, with these arguments.
+    Tcpdump(String),
 }
 
 /// Which addresses change from pass to pass.
@@ -85,6 +116,14 @@ pub struct ReplayPlan {
     pub captures: Vec<PathBuf>,
     /// Where frames go.
     pub target: Target,
+    /// Which interface for which packet.
+    pub sides: SideChoice,
+    /// What is changed in every frame.
+    pub edits: EditPlan,
+    /// Whether every packet is shown.
+    pub show: Option<Show>,
+    /// Whether the user says how many packets come next.
+    pub asks: bool,
     /// What carries them.
     pub backend: Backend,
     /// How fast.

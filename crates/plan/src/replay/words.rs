@@ -1,0 +1,193 @@
+//! How the values of a replay's options are written.
+
+use std::ops::RangeInclusive;
+
+use wirestorm_base::departure::{CatchUp, DeparturePolicy};
+use wirestorm_base::rate::{Decimal, RateError};
+use wirestorm_base::time::{Duration, NANOSECONDS_PER_SECOND};
+
+/// Why a value means nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WordError {
+    /// A list of packets.
+    #[error("{found:?}: expected packet numbers from 1 and ranges, such as 1-5,9,72-")]
+    PacketList {
+        /// The entry that is none.
+        found: String,
+    },
+    /// A range that ends before it begins.
+    #[error("{found:?}: the range ends before it begins")]
+    EmptyRange {
+        /// The range.
+        found: String,
+    },
+    /// Too many entries.
+    #[error("{found} entries; expected {ENTRIES_MAX} at most")]
+    TooMany {
+        /// How many.
+        found: usize,
+    },
+    /// A policy.
+    #[error(
+        "{found:?}: expected bounded, bounded:MILLISECONDS, bounded:unlimited, strict, \
+             strict:MILLISECONDS or stretch"
+    )]
+    CatchUp {
+        /// What was written.
+        found: String,
+    },
+    /// A number.
+    #[error("{found:?}: {reason}")]
+    Number {
+        /// What was written.
+        found: String,
+        /// Why it is none.
+        reason: RateError,
+    },
+    /// A number that is too small.
+    #[error("{found:?}: expected {expected}")]
+    Range {
+        /// What was written.
+        found: String,
+        /// What it may be.
+        expected: &'static str,
+    },
+}
+
+/// Entries of a list of packets: it is searched for every packet.
+const ENTRIES_MAX: usize = 1024;
+
+/// Reads packet numbers from 1, alone or as ranges: `1-5,9,72-`.
+///
+/// # Errors
+/// Where an entry is neither.
+pub fn parse_packet_list(text: &str) -> Result<Vec<RangeInclusive<u64>>, WordError> {
+    let entries = text.split(',').count();
+    if entries > ENTRIES_MAX {
+        return Err(WordError::TooMany { found: entries });
+    }
+    text.split(',').map(parse_packets).collect()
+}
+
+fn parse_packets(entry: &str) -> Result<RangeInclusive<u64>, WordError> {
+    let malformed = || WordError::PacketList { found: entry.to_owned() };
+    let number = |text: &str| match text.parse() {
+        Ok(0) | Err(_) => Err(malformed()),
+        Ok(number) => Ok(number),
+    };
+    let range = match entry.split_once('-') {
+        None => number(entry)?..=number(entry)?,
+        Some((first, "")) => number(first)?..=u64::MAX,
+        Some((first, last)) => number(first)?..=number(last)?,
+    };
+    if range.is_empty() {
+        return Err(WordError::EmptyRange { found: entry.to_owned() });
+    }
+    Ok(range)
+}
+
+/// Reads what becomes of late frames: `bounded`, `bounded:5`, `strict`, `stretch`.
+///
+/// # Errors
+/// Where it is none of these.
+pub fn parse_catch_up(text: &str) -> Result<DeparturePolicy, WordError> {
+    let malformed = || WordError::CatchUp { found: text.to_owned() };
+    let (name, backlog) = match text.split_once(':') {
+        None => (text, DeparturePolicy::default().backlog),
+        Some((name, "unlimited")) => (name, Duration::MAX),
+        Some((name, milliseconds)) => {
+            let decimal = Decimal::parse(milliseconds).map_err(|_| malformed())?;
+            let nanoseconds =
+                u128::from(decimal.digits) * 1_000_000 / u128::from(decimal.denominator);
+            let nanoseconds = u64::try_from(nanoseconds).map_err(|_| malformed())?;
+            (name, Duration::from_nanos(nanoseconds))
+        }
+    };
+    let catch_up = match name {
+        "bounded" => CatchUp::Bounded,
+        "strict" => CatchUp::Strict,
+        "stretch" if name == text => CatchUp::Stretch,
+        _ => return Err(malformed()),
+    };
+    Ok(DeparturePolicy { catch_up, backlog })
+}
+
+/// Reads a number of seconds, with decimals.
+///
+/// # Errors
+/// Where it is none.
+pub fn parse_seconds(text: &str) -> Result<Duration, WordError> {
+    let nanoseconds = scaled(text, NANOSECONDS_PER_SECOND)?;
+    Ok(Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX)))
+}
+
+/// Reads a percentage as millionths.
+///
+/// # Errors
+/// Where it is none, or more than 100.
+pub fn parse_percent(text: &str) -> Result<u32, WordError> {
+    match u32::try_from(scaled(text, 10_000)?) {
+        Ok(millionths) if millionths <= 1_000_000 => Ok(millionths),
+        _ => Err(WordError::Range { found: text.to_owned(), expected: "0 to 100 percent" }),
+    }
+}
+
+/// Reads a number of passes, 1 or more, as thousandths.
+///
+/// # Errors
+/// Where it is none, or less than 1.
+pub fn parse_passes_milli(text: &str) -> Result<u64, WordError> {
+    match u64::try_from(scaled(text, 1_000)?) {
+        Ok(milli) if milli >= 1_000 => Ok(milli),
+        _ => Err(WordError::Range { found: text.to_owned(), expected: "1 or more" }),
+    }
+}
+
+fn scaled(text: &str, scale: u64) -> Result<u128, WordError> {
+    let decimal = Decimal::parse(text)
+        .map_err(|reason| WordError::Number { found: text.to_owned(), reason })?;
+    Ok(u128::from(decimal.digits) * u128::from(scale) / u128::from(decimal.denominator))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packet_lists_have_numbers_ranges_and_open_ends() {
+        assert_eq!(parse_packet_list("1-5,9,72-").unwrap(), [1..=5, 9..=9, 72..=u64::MAX]);
+    }
+
+    #[test]
+    fn what_is_no_packet_list_is_named() {
+        for text in ["", "0", "a", "1,,2", "-5", "1-2-3", "1 "] {
+            let error = parse_packet_list(text).unwrap_err();
+            assert!(matches!(error, WordError::PacketList { .. }), "{text}: {error}");
+        }
+        assert!(matches!(parse_packet_list("5-2"), Err(WordError::EmptyRange { .. })));
+        let many = vec!["1"; 1025].join(",");
+        assert_eq!(parse_packet_list(&many), Err(WordError::TooMany { found: 1025 }));
+    }
+
+    #[test]
+    fn policies_have_a_backlog_in_milliseconds() {
+        let policy = |catch_up, backlog| DeparturePolicy { catch_up, backlog };
+        assert_eq!(parse_catch_up("bounded"), Ok(DeparturePolicy::default()));
+        let quarter = Duration::from_micros(250);
+        assert_eq!(parse_catch_up("strict:0.25"), Ok(policy(CatchUp::Strict, quarter)));
+        let unlimited = policy(CatchUp::Bounded, Duration::MAX);
+        assert_eq!(parse_catch_up("bounded:unlimited"), Ok(unlimited));
+        for text in ["", "fast", "stretch:1", "bounded:", "bounded:-1"] {
+            assert!(parse_catch_up(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_keep_their_decimals() {
+        assert_eq!(parse_seconds("0.000000001"), Ok(Duration::from_nanos(1)));
+        assert_eq!(parse_percent("0.5"), Ok(5_000));
+        assert_eq!(parse_passes_milli("1.5"), Ok(1_500));
+        assert!(parse_percent("101").is_err());
+        assert!(parse_passes_milli("0.9").is_err());
+    }
+}
