@@ -23,8 +23,8 @@ const CHUNK_BYTES_MIN: usize = 2048;
 /// `XDP_MAX_TX_SKB_BUDGET` (Linux 6.17): frames that one call of a copying socket sends.
 const MAX_TRANSMIT_BUDGET: i32 = 9;
 
-/// The kernel sets a queue free some time after its last socket was closed, so a queue that is
-/// in use is asked for again for a third of a second.
+/// The kernel sets a queue or an interface free some time after the last descriptor was closed,
+/// so one that is in use is asked for again for a third of a second.
 const RELEASE_WAIT: Duration = Duration::from_millis(5);
 const RELEASE_WAITS_MAX: u32 = 64;
 
@@ -152,18 +152,7 @@ fn bind(
     address.sxdp_queue_id = queue;
     let mut bind_with = |flags| {
         address.sxdp_flags = flags;
-        let mut waits = 0;
-        loop {
-            let outcome = socket.bind(&address, size_of::<libc::sockaddr_xdp>());
-            let busy = outcome.as_ref().is_err_and(|reason| {
-                reason.raw_os_error() == Some(libc::EBUSY) && waits < RELEASE_WAITS_MAX
-            });
-            if !busy {
-                return outcome;
-            }
-            std::thread::sleep(RELEASE_WAIT);
-            waits += 1;
-        }
+        while_busy(|| socket.bind(&address, size_of::<libc::sockaddr_xdp>()))
     };
     let (outcome, need_wakeup) = match bind_with(copy | libc::XDP_USE_NEED_WAKEUP) {
         Err(reason) if reason.raw_os_error() == Some(libc::EINVAL) => (bind_with(copy), false),
@@ -177,6 +166,19 @@ fn bind(
         }
         _ => options.system("binding an AF_XDP socket")(reason),
     })
+}
+
+/// Repeats what finds something in use, a bounded number of times.
+pub(super) fn while_busy<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    for _ in 0..RELEASE_WAITS_MAX {
+        match attempt() {
+            Err(reason) if reason.raw_os_error() == Some(libc::EBUSY) => {
+                std::thread::sleep(RELEASE_WAIT);
+            }
+            outcome => return outcome,
+        }
+    }
+    attempt()
 }
 
 impl XdpSocket {
