@@ -42,7 +42,7 @@ use std::sync::Arc;
 use crate::link::{Link, LinkError};
 use crate::namespace::{InterfaceName, NamespaceError};
 use program::ReceiveProgram;
-use socket::{Queue, while_busy};
+use socket::Queue;
 
 pub use program::AttachMode;
 pub use receive::AfXdpReceive;
@@ -372,7 +372,7 @@ impl AfXdp {
 }
 
 fn attach(options: &AfXdpOptions, link: &Link) -> Result<Arc<ReceiveProgram>, AfXdpError> {
-    let attached = while_busy(|| ReceiveProgram::attach(link.index));
+    let attached = ReceiveProgram::attach(link.index);
     attached.map(Arc::new).map_err(|reason| match reason.raw_os_error() {
         Some(libc::EBUSY | libc::EEXIST) => AfXdpError::ProgramInUse {
             interface: options.interface.clone(),

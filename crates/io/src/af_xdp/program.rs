@@ -9,6 +9,8 @@ use aya::maps::XskMap;
 use aya::programs::xdp::XdpMode;
 use aya::programs::{ProgramError, Xdp};
 
+use super::socket::while_busy;
+
 /// `bpf/receive.bpf.c`.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/receive.o"));
 
@@ -39,15 +41,18 @@ impl ReceiveProgram {
             .try_into()
             .map_err(|error: ProgramError| io_error(&error))?;
         program.load().map_err(|error| io_error(&error))?;
-        let native = program.attach_to_if_index(interface_index, XdpMode::Driver);
-        let mode = match native.map_err(|error| io_error(&error)) {
-            Ok(_) => AttachMode::Native,
+        let mut attach = |mode| {
+            while_busy(|| {
+                let attached = program.attach_to_if_index(interface_index, mode);
+                attached.map(|_| ()).map_err(|error| io_error(&error))
+            })
+        };
+        let mode = match attach(XdpMode::Driver) {
+            Ok(()) => AttachMode::Native,
             // Another program is attached: generic mode would not help.
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => return Err(error),
             Err(_) => {
-                program
-                    .attach_to_if_index(interface_index, XdpMode::Skb)
-                    .map_err(|error| io_error(&error))?;
+                attach(XdpMode::Skb)?;
                 AttachMode::Generic
             }
         };
