@@ -1,24 +1,32 @@
-//! Ctrl-C: the first one ends the run and shows its result, the second one ends the program.
+//! Signals: Ctrl-C ends the run and shows its result, a second one ends the program; SIGUSR1
+//! suspends sending, SIGCONT lets it go on, as in tcpreplay.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::flag;
+use wirestorm_control::replay::Control;
 
 /// What a shell reports for a program that SIGINT ended.
 const INTERRUPTED: i32 = 130;
 
-/// Catches the signals that ask the program to end; returns what they set.
-pub(crate) fn catch() -> Arc<AtomicBool> {
-    let stop = Arc::new(AtomicBool::new(false));
+/// Catches the signals; returns what they set.
+pub(crate) fn catch() -> Control {
+    let control = Control::default();
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         // In this order: the first signal finds the flag unset, the second does not.
-        let caught = flag::register_conditional_shutdown(signal, INTERRUPTED, Arc::clone(&stop))
-            .and_then(|_| flag::register(signal, Arc::clone(&stop)));
-        if let Err(error) = caught {
-            eprintln!("wirestorm: cannot catch signal {signal}: {error}");
-        }
+        let stop = || Arc::clone(&control.stop);
+        report(signal, flag::register_conditional_shutdown(signal, INTERRUPTED, stop()));
+        report(signal, flag::register(signal, stop()));
     }
-    stop
+    for (signal, suspend) in [(SIGUSR1, 1), (SIGCONT, 0)] {
+        report(signal, flag::register_usize(signal, Arc::clone(&control.suspend), suspend));
+    }
+    control
+}
+
+fn report(signal: i32, registered: Result<signal_hook::SigId, std::io::Error>) {
+    if let Err(error) = registered {
+        eprintln!("wirestorm: cannot catch signal {signal}: {error}");
+    }
 }

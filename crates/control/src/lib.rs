@@ -6,3 +6,4 @@ pub mod result;
 
 pub use wirestorm_base as base;
 pub use wirestorm_plan as plan;
+pub use wirestorm_wire as wire;

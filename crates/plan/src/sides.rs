@@ -4,61 +4,33 @@ use std::ops::RangeInclusive;
 
 use wirestorm_wire::packet::MacAddress;
 
-use crate::edit::{EditError, Prefix, parse_prefix};
+use crate::edit::{EditError, parse_prefix};
 
-/// How the client's side is told from the server's.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SidesPlan {
-    /// What makes a packet one of the primary side.
-    pub rule: SideRule,
-    /// The rule's packets are of the secondary side instead.
-    pub reverse: bool,
-    /// What is not IP is of the primary side rather than of the secondary.
-    pub non_ip_is_primary: bool,
-    /// Conversations that are remembered at most.
-    pub conversations_max: usize,
-}
-
-/// What makes a packet one of the primary (client) side.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SideRule {
-    /// `auto`: its sender is the client of its conversation, as far as the packets tell.
-    Auto,
-    /// `first`: its sender sent the first packet of its conversation.
-    First,
-    /// `port` or `port:80,8000-8999`: its destination port, of TCP or UDP, is one of these.
-    Port(Vec<RangeInclusive<u16>>),
-    /// `cidr:10.0.0.0/8,2001:db8::/32`: its source address has one of these prefixes.
-    SourceAddress(Vec<Prefix>),
-    /// `mac:02:00:00:00:00:01,...`: its source Ethernet address is one of these.
-    SourceMac(Vec<MacAddress>),
-}
+pub use wirestorm_wire::sides::{SideRule, SidesOptions};
 
 /// The most entries of one list: they are searched for every packet.
 const ENTRIES_MAX: usize = 1024;
 const OPTION: &str = "split";
 
-impl SideRule {
-    /// Reads the value of `--split`.
-    ///
-    /// # Errors
-    /// Where the word is none of these, or an entry of its list makes no sense.
-    pub fn parse(text: &str) -> Result<Self, EditError> {
-        match text.split_once(':') {
-            None => match text {
-                "auto" => Ok(Self::Auto),
-                "first" => Ok(Self::First),
-                // The ports of the system's services, RFC 6335 section 6.
-                "port" => Ok(Self::Port(vec![0..=1023])),
-                _ => Err(unknown(text)),
-            },
-            Some(("port", list)) => entries(list, parse_ports).map(Self::Port),
-            Some(("cidr", list)) => {
-                entries(list, |entry| parse_prefix(OPTION, entry)).map(Self::SourceAddress)
-            }
-            Some(("mac", list)) => entries(list, parse_mac).map(Self::SourceMac),
-            Some(_) => Err(unknown(text)),
+/// Reads the value of `--split`.
+///
+/// # Errors
+/// Where the word is none of these, or an entry of its list makes no sense.
+pub fn parse_side_rule(text: &str) -> Result<SideRule, EditError> {
+    match text.split_once(':') {
+        None => match text {
+            "auto" => Ok(SideRule::Auto),
+            "first" => Ok(SideRule::First),
+            // The ports of the system's services, RFC 6335 section 6.
+            "port" => Ok(SideRule::Port(vec![0..=1023])),
+            _ => Err(unknown(text)),
+        },
+        Some(("port", list)) => entries(list, parse_ports).map(SideRule::Port),
+        Some(("cidr", list)) => {
+            entries(list, |entry| parse_prefix(OPTION, entry)).map(SideRule::SourceAddress)
         }
+        Some(("mac", list)) => entries(list, parse_mac).map(SideRule::SourceMac),
+        Some(_) => Err(unknown(text)),
     }
 }
 
@@ -104,19 +76,20 @@ fn parse_mac(text: &str) -> Result<MacAddress, EditError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::edit::Prefix;
 
     #[test]
     fn each_rule_reads_as_it_is_written() {
-        assert_eq!(SideRule::parse("auto"), Ok(SideRule::Auto));
-        assert_eq!(SideRule::parse("first"), Ok(SideRule::First));
-        assert_eq!(SideRule::parse("port"), Ok(SideRule::Port(vec![0..=1023])));
+        assert_eq!(parse_side_rule("auto"), Ok(SideRule::Auto));
+        assert_eq!(parse_side_rule("first"), Ok(SideRule::First));
+        assert_eq!(parse_side_rule("port"), Ok(SideRule::Port(vec![0..=1023])));
         assert_eq!(
-            SideRule::parse("port:80,8000-8999"),
+            parse_side_rule("port:80,8000-8999"),
             Ok(SideRule::Port(vec![80..=80, 8000..=8999]))
         );
         let prefix = |address: &str, length| Prefix { address: address.parse().unwrap(), length };
         assert_eq!(
-            SideRule::parse("cidr:10.0.0.0/8,2001:db8::/32,192.0.2.1"),
+            parse_side_rule("cidr:10.0.0.0/8,2001:db8::/32,192.0.2.1"),
             Ok(SideRule::SourceAddress(vec![
                 prefix("10.0.0.0", 8),
                 prefix("2001:db8::", 32),
@@ -125,7 +98,7 @@ mod tests {
         );
         let macs = [MacAddress([2, 0, 0, 0, 0, 1]), MacAddress([2, 0, 0, 0, 0, 2])];
         assert_eq!(
-            SideRule::parse("mac:02:00:00:00:00:01,02-00-00-00-00-02"),
+            parse_side_rule("mac:02:00:00:00:00:01,02-00-00-00-00-02"),
             Ok(SideRule::SourceMac(macs.into()))
         );
     }
@@ -144,7 +117,7 @@ mod tests {
             ("cidr:10.0.0.0/33", "33"),
             ("mac:02:00:00:00:00", "02:00:00:00:00"),
         ] {
-            match SideRule::parse(text) {
+            match parse_side_rule(text) {
                 Err(EditError::Malformed { option: "split", found: shown, .. }) => {
                     assert_eq!(shown, found, "{text}");
                 }
@@ -153,6 +126,6 @@ mod tests {
         }
         let many = format!("port:{}", vec!["80"; 1025].join(","));
         let error = EditError::TooMany { option: "split", found: 1025, limit: 1024 };
-        assert_eq!(SideRule::parse(&many), Err(error));
+        assert_eq!(parse_side_rule(&many), Err(error));
     }
 }

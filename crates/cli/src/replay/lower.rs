@@ -5,12 +5,11 @@ use std::fmt::Display;
 use wirestorm_control::base::pace::Pace;
 use wirestorm_control::base::rate::{Decimal, Layer, Rate, RateError};
 use wirestorm_control::base::time::Duration;
-use wirestorm_control::plan::edit::EditPlan;
 use wirestorm_control::plan::replay::{
     Backend, FlowPlan, Limits, ReceivePlan, ReplayPlan, Show, SideChoice, Target, UniquePlan,
     parse_catch_up, parse_packet_list, parse_passes_milli, parse_percent, parse_seconds,
 };
-use wirestorm_control::plan::sides::{SideRule, SidesPlan};
+use wirestorm_control::plan::sides::{SidesOptions, parse_side_rule};
 
 use super::flags::{BackendFlag, FlowFlags, PaceFlags, ReplayFlags};
 
@@ -28,7 +27,7 @@ pub(super) fn plan(flags: &ReplayFlags) -> Result<ReplayPlan, String> {
     let backend = backend(flags);
     let target = target(flags, backend)?;
     let select = &flags.select;
-    let edits = EditPlan::new(&flags.edits.words()).map_err(|error| error.to_string())?;
+    let edits = flags.edits.words().meaning().map_err(|error| error.to_string())?;
     let sides = sides(flags)?;
     if edits.needs_sides() && sides == SideChoice::One {
         return Err("these edits differ by side: say which packets belong to which side with \
@@ -144,8 +143,8 @@ fn sides(flags: &ReplayFlags) -> Result<SideChoice, String> {
         return Ok(SideChoice::Pairs);
     }
     let Some(text) = &flags.split else { return Ok(SideChoice::One) };
-    Ok(SideChoice::Rules(SidesPlan {
-        rule: SideRule::parse(text).map_err(|error| error.to_string())?,
+    Ok(SideChoice::Rules(SidesOptions {
+        rule: parse_side_rule(text).map_err(|error| error.to_string())?,
         reverse: flags.split_reverse,
         non_ip_is_primary: flags.nonip,
         conversations_max: CONVERSATIONS_MAX,

@@ -2,8 +2,10 @@
 
 mod edit_flags;
 pub(crate) mod flags;
+mod hooks;
 mod lower;
 mod progress;
+mod statistics;
 mod table;
 
 use std::fs::File;
@@ -18,6 +20,7 @@ use wirestorm_control::result::RunResult;
 use crate::{interrupt, status};
 use flags::ReplayFlags;
 use progress::ProgressLine;
+use statistics::Statistics;
 use table::Table;
 
 /// Runs the command.
@@ -37,9 +40,22 @@ pub(crate) fn run(flags: &ReplayFlags) -> ExitCode {
     if flags.output.pid {
         eprintln!("PID: {}", std::process::id());
     }
-    let stop = interrupt::catch();
-    let mut line = ProgressLine::new(flags.output.quiet);
-    let outcome = replay::run(&plan, &stop, |progress| line.update(progress));
+    let control = interrupt::catch();
+    let hooks = match hooks::hooks(&plan) {
+        Ok(hooks) => hooks,
+        Err(message) => {
+            eprintln!("wirestorm: {message}");
+            return ExitCode::from(status::FAILED);
+        }
+    };
+    let mut line = ProgressLine::new(flags.output.quiet || plan.asks || plan.show.is_some());
+    let mut statistics = flags.output.stats.map(Statistics::every);
+    let outcome = replay::run(&plan, &control, hooks, |progress| {
+        if let Some(statistics) = &mut statistics {
+            line.suspend(|| statistics.update(progress));
+        }
+        line.update(progress);
+    });
     line.finish();
     let result = match outcome {
         Ok(result) => result,

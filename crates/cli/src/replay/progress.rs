@@ -55,6 +55,11 @@ impl ProgressLine {
         self.before = *progress;
     }
 
+    /// Prints something else above the line.
+    pub(super) fn suspend(&self, print: impl FnOnce()) {
+        self.bar.suspend(print);
+    }
+
     /// Takes the line away.
     pub(super) fn finish(self) {
         self.bar.finish_and_clear();

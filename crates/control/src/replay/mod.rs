@@ -7,13 +7,18 @@
 //! port threads       the in-kernel sender's, one for each xdp port
 //! ```
 
+mod compile;
 mod input;
+mod interfaces;
+mod pair;
 mod port;
 mod reader;
 mod receive;
+mod report;
 mod run;
+mod work;
 
 pub use input::{Input, InputError, expand_inputs};
 pub use port::Choice;
 pub use reader::{ReadError, Reader, ReaderFeed, ReaderOptions};
-pub use run::{Progress, ReplayError, run};
+pub use run::{Ask, Control, Hooks, Progress, ReplayError, ShowFrame, run};

@@ -14,6 +14,7 @@ use std::thread::JoinHandle;
 use wirestorm_engine::replay::{Chunk, Fed, Feed, IndexError, Indexer, IndexerOptions};
 
 use super::input::{Input, InputError};
+use super::pair::Pair;
 
 /// How captures are read.
 #[derive(Clone, Debug)]
@@ -24,6 +25,8 @@ pub struct ReaderOptions {
     pub passes: u64,
     /// Whether all is read before the first frame is sent, and kept.
     pub preload: bool,
+    /// Whether the captures come in pairs, each to be replayed as one by time.
+    pub in_pairs: bool,
     /// What is found out about each record.
     pub indexer: IndexerOptions,
 }
@@ -79,6 +82,8 @@ pub struct ReaderCounters {
     pub records: AtomicU64,
     /// Packets whose flow could not be told because the table was full.
     pub flows_overflowed: AtomicU64,
+    /// Packets whose side was guessed because the table was full.
+    pub sides_overflowed: AtomicU64,
 }
 
 /// The running reader.
@@ -223,10 +228,17 @@ impl Reading {
 
     fn pass(&mut self) -> Result<(), ReadError> {
         self.indexer.start_pass();
-        for file in 0..self.options.inputs.len() {
+        let step = if self.options.in_pairs { 2 } else { 1 };
+        for file in (0..self.options.inputs.len()).step_by(step) {
             self.indexer.start_file(file as u32);
             self.rest.clear();
-            let mut reader = self.options.inputs[file].open()?;
+            let mut reader: Box<dyn Read + Send> = match &self.options.inputs[file..] {
+                [first, second, ..] if self.options.in_pairs => {
+                    Box::new(Pair::open(first, second)?)
+                }
+                [input, ..] => input.open()?,
+                [] => break,
+            };
             while self.chunk(file, &mut reader)?.is_some() {}
             if self.stop.load(Ordering::Acquire) {
                 break;
@@ -281,6 +293,7 @@ impl Reading {
         };
         self.counters.records.fetch_add(chunk.records.len() as u64, Ordering::Relaxed);
         self.counters.flows_overflowed.store(self.indexer.flows_overflowed(), Ordering::Relaxed);
+        self.counters.sides_overflowed.store(self.indexer.sides_overflowed(), Ordering::Relaxed);
         self.rest.clear();
         if let Ok(indexed) = &outcome {
             self.rest.extend_from_slice(&chunk.bytes[indexed.consumed..filled]);

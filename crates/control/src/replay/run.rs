@@ -1,34 +1,29 @@
 //! A replay from its plan to its result.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, mpsc};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration as StdDuration;
 
-use wirestorm_base::departure::DepartureRecord;
 use wirestorm_base::pace::Pace;
-use wirestorm_base::port::{PortError, StampPoint, Transmit, TransmitCounters};
-use wirestorm_base::rate::Layer;
+use wirestorm_base::port::TransmitCounters;
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_engine::edit::EditOptions;
-use wirestorm_engine::replay::{
-    IndexerOptions, RenderOptions, Renderer, ReplayCounters, SideSource, Unique, UniqueAddresses,
-    Worker, WorkerOptions, WorkerState,
-};
+use wirestorm_engine::replay::ReplayCounters;
+use wirestorm_engine::sides::CacheError;
 use wirestorm_io::clock;
-use wirestorm_io::link::{Link, LinkError};
-use wirestorm_io::lock::{InterfaceLock, LockError};
-use wirestorm_io::namespace::{InterfaceName, InterfaceNameError};
-use wirestorm_plan::replay::{Backend, ReplayPlan, Target};
+use wirestorm_io::link::LinkError;
+use wirestorm_io::lock::LockError;
+use wirestorm_io::namespace::{InterfaceName, InterfaceNameError, Namespace};
+use wirestorm_plan::replay::ReplayPlan;
 
+use super::compile;
 use super::input::{Input, InputError, expand_inputs};
-use super::port::{Choice, PortOptions, TransmitPort};
-use super::reader::{ReadError, Reader, ReaderCounters, ReaderFeed, ReaderOptions};
+use super::interfaces::{CpuPlan, Interfaces, open_ports};
+use super::reader::{ReadError, Reader, ReaderCounters};
 use super::receive::Arrivals;
-use crate::cpu;
-use crate::result::{
-    Asked, DepartureReport, Flows, PortReport, ReceiveReport, Refused, Retried, RunResult, SCHEMA,
-};
+use super::report::Ended;
+use super::work::{Duty, Snapshot, WorkerOutcome};
+use crate::result::RunResult;
 
 /// Why a replay did not begin.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +34,22 @@ pub enum ReplayError {
     /// A capture cannot be read from its first packet on.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// A file of tcpprep does not open.
+    #[error("{path}: {error}")]
+    CacheFile {
+        /// The file.
+        path: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// A file of tcpprep makes no sense.
+    #[error("{path}: {error}")]
+    Cache {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        error: CacheError,
+    },
     /// A name that no interface can have.
     #[error(transparent)]
     Name(#[from] InterfaceNameError),
@@ -79,7 +90,7 @@ pub enum ReplayError {
 
 fn namespace_prefix(interface: &InterfaceName) -> String {
     match &interface.namespace {
-        wirestorm_io::namespace::Namespace::Current => String::new(),
+        Namespace::Current => String::new(),
         namespace => format!("ip netns exec {namespace} "),
     }
 }
@@ -97,31 +108,6 @@ pub struct Progress {
     pub transmitted: TransmitCounters,
 }
 
-/// A thread's own counters, as of its last breath but a few.
-#[derive(Clone, Copy, Debug, Default)]
-struct Snapshot {
-    counters: ReplayCounters,
-    transmitted: TransmitCounters,
-}
-
-/// What a worker's thread comes back with.
-struct WorkerOutcome {
-    counters: ReplayCounters,
-    ports: Vec<PortOutcome>,
-    departures: Option<(DepartureRecord, StampPoint)>,
-    finished: Instant,
-    error: Option<PortError>,
-}
-
-struct PortOutcome {
-    choice: Choice,
-    transmitted: TransmitCounters,
-}
-
-/// How far ahead frames are given to ports that hold departures. It bridges times when the
-/// worker is off its CPU; what is queued is dropped at once when the run is interrupted.
-const HORIZON: Duration = Duration::from_millis(20);
-
 /// Time from the moment all threads are ready to the first departure: enough to fill a ring, and
 /// for threads that wait on several CPUs to begin together.
 const LEAD: Duration = Duration::from_millis(2);
@@ -129,21 +115,39 @@ const LEAD: Duration = Duration::from_millis(2);
 /// How often the observer is told.
 const OBSERVE_INTERVAL: StdDuration = StdDuration::from_millis(100);
 
-/// How often a worker publishes its counters.
-const PUBLISH_INTERVAL: Duration = Duration::from_millis(20);
+/// Asked before a packet is sent, with its number: how many to send now, `None` to end.
+pub type Ask = Box<dyn FnMut(u64) -> Option<u64> + Send>;
 
-/// How long a port may take to empty its queue without any progress.
-const DRAIN_STALL_MAX: Duration = Duration::from_secs(2);
+/// Shown every frame with its capture time before it leaves.
+pub type ShowFrame = Box<dyn FnMut(Instant, &[u8]) + Send>;
 
-/// Replays; `observe` is called about ten times a second, and once `stop` is set sending ends
-/// at once.
+/// What the user's side takes part in.
+#[derive(Default)]
+pub struct Hooks {
+    /// Who says how many packets come next; for plans that ask.
+    pub ask: Option<Ask>,
+    /// Who sees every frame; for plans that show them.
+    pub show: Option<ShowFrame>,
+}
+
+/// What others ask of a run, at any time.
+#[derive(Debug, Default)]
+pub struct Control {
+    /// Sending is to end at once.
+    pub stop: Arc<AtomicBool>,
+    /// Sending is to pause until this is 0 again.
+    pub suspend: Arc<AtomicUsize>,
+}
+
+/// Replays; `observe` is called about ten times a second.
 ///
 /// # Errors
 /// Where nothing could be sent at all. Once sending has begun, what goes wrong is in the
 /// result, beside what was measured.
 pub fn run(
     plan: &ReplayPlan,
-    stop: &AtomicBool,
+    control: &Control,
+    hooks: Hooks,
     mut observe: impl FnMut(&Progress),
 ) -> Result<RunResult, ReplayError> {
     let inputs = expand_inputs(&plan.captures)?;
@@ -159,42 +163,38 @@ pub fn run(
         }
     };
     let interfaces = interfaces.read_again()?;
-    let cpus = CpuPlan::new(plan, interfaces.links.len());
+    let cpus = CpuPlan::new(plan, &interfaces);
     cpus.apply();
-
-    let (reader, feeds) = Reader::start(ReaderOptions {
-        inputs,
-        passes: plan.limits.passes,
-        preload: plan.preload,
-        indexer: IndexerOptions {
-            workers: plan.workers,
-            flows: plan.flows.is_some(),
-            flow_expiry: plan.flows.and_then(|flows| flows.expiry),
-            flows_max: plan.flows.map_or(0, |flows| flows.flows_max),
-            sides: SideSource::One,
-            needs_offsets: plan.unique.is_some(),
-            only: plan.only.clone(),
-            except: plan.except.clone(),
-        },
-    })
-    .map_err(ReplayError::Thread)?;
-
+    let (reader, feeds) =
+        Reader::start(compile::reader_options(plan, inputs)?).map_err(ReplayError::Thread)?;
+    let show = hooks.show.map(|show| Arc::new(Mutex::new(show)));
+    let mut ask = hooks.ask;
     let snapshots: Vec<Mutex<Snapshot>> = feeds.iter().map(|_| Mutex::default()).collect();
+
     let (start, outcomes) = std::thread::scope(|scope| {
+        let observer = std::thread::current();
         let (is_ready, ready) = mpsc::channel();
         let mut starts = Vec::new();
         let mut threads = Vec::new();
         for (index, feed) in feeds.into_iter().enumerate() {
             let (give_start, start) = mpsc::channel();
             starts.push(give_start);
-            let (interfaces, cpus, is_ready) = (&interfaces, &cpus, is_ready.clone());
-            let snapshot = &snapshots[index];
-            let sent_log = arrivals.as_ref().and_then(Arrivals::sent_log);
+            let duty = Duty {
+                plan,
+                control,
+                interfaces: &interfaces,
+                index,
+                snapshot: &snapshots[index],
+                sent_log: arrivals.as_ref().and_then(Arrivals::sent_log),
+                show: show.clone(),
+                ask: ask.take(),
+            };
+            let (interfaces, cpus) = (&interfaces, &cpus);
+            let (is_ready, observer) = (is_ready.clone(), observer.clone());
             let spawned = std::thread::Builder::new()
                 .name(format!("worker-{index}"))
                 .spawn_scoped(scope, move || {
-                    let opened = open_ports(plan, interfaces, cpus, index);
-                    let ports = match opened {
+                    let ports = match open_ports(plan, interfaces, cpus, index) {
                         Ok(ports) => ports,
                         Err(error) => {
                             let _ = is_ready.send(Err(error));
@@ -203,9 +203,9 @@ pub fn run(
                     };
                     let _ = is_ready.send(Ok(()));
                     let start = start.recv().ok()?;
-                    Some(work(
-                        plan, interfaces, index, feed, ports, start, stop, snapshot, sent_log,
-                    ))
+                    let outcome = duty.work(feed, ports, start);
+                    observer.unpark();
+                    Some(outcome)
                 })
                 .map_err(ReplayError::Thread)?;
             threads.push(spawned);
@@ -231,26 +231,24 @@ pub fn run(
         Ok::<_, ReplayError>((start, outcomes))
     })?;
 
-    let flows_overflowed = reader.counters().flows_overflowed.load(Ordering::Relaxed);
-    let read = reader.finish();
+    let read_counters = Arc::clone(reader.counters());
     let sent: u64 = outcomes.iter().map(|outcome| outcome.counters.packets).sum();
-    let read = match read {
+    let read_error = match reader.finish() {
         Err(error) if sent == 0 => return Err(error.into()),
-        other => other,
+        outcome => outcome.err(),
     };
     let left = outcomes.iter().flat_map(|outcome| &outcome.ports).map(|p| p.transmitted.sent).sum();
     let rx = arrivals.map(|arrivals| arrivals.finish(left));
-    Ok(result(
-        plan,
+    let ended = Ended {
         captures,
-        &interfaces,
         start,
-        &outcomes,
-        flows_overflowed,
-        read.err(),
+        outcomes,
+        read_counters,
+        read_error,
         rx,
-        stop,
-    ))
+        interrupted: control.stop.load(Ordering::Relaxed),
+    };
+    Ok(ended.report(plan, &interfaces))
 }
 
 fn progress(
@@ -291,515 +289,11 @@ fn progress(
     progress
 }
 
-fn add(sum: &mut TransmitCounters, other: &TransmitCounters) {
+pub(super) fn add(sum: &mut TransmitCounters, other: &TransmitCounters) {
     sum.sent += other.sent;
     sum.sent_bytes += other.sent_bytes;
     sum.failed += other.failed;
     sum.unsent += other.unsent;
     sum.retried_no_buffers += other.retried_no_buffers;
     sum.retried_again += other.retried_again;
-}
-
-/// The interfaces of a run, locked.
-struct Interfaces {
-    links: Vec<(InterfaceName, Link)>,
-    _locks: Vec<InterfaceLock>,
-}
-
-impl Interfaces {
-    fn open(plan: &ReplayPlan) -> Result<Self, ReplayError> {
-        let names: Vec<&str> = match &plan.target {
-            Target::Interfaces { primary, secondary } => {
-                std::iter::once(primary.as_str()).chain(secondary.as_deref()).collect()
-            }
-            Target::File(_) | Target::Memory => Vec::new(),
-        };
-        let mut links = Vec::new();
-        let mut locks = Vec::new();
-        for name in names {
-            let interface: InterfaceName = name.parse()?;
-            let link = Link::open(&interface)?;
-            if !link.up {
-                return Err(ReplayError::Down { interface });
-            }
-            if link.default_route && !plan.force_interface {
-                return Err(ReplayError::DefaultRoute(interface));
-            }
-            locks.push(InterfaceLock::acquire(&interface)?);
-            links.push((interface, link));
-        }
-        Ok(Self { links, _locks: locks })
-    }
-
-    /// The same interfaces with the facts of this moment.
-    fn read_again(mut self) -> Result<Self, ReplayError> {
-        for (interface, link) in &mut self.links {
-            *link = Link::open(interface)?;
-        }
-        Ok(self)
-    }
-}
-
-/// Which CPUs the ports' own threads have to themselves; all others share the rest.
-struct CpuPlan {
-    senders: Vec<usize>,
-    rest: Vec<usize>,
-}
-
-impl CpuPlan {
-    fn new(plan: &ReplayPlan, interfaces: usize) -> Self {
-        let mut rest = cpu::allowed();
-        let wanted = match plan.backend {
-            Backend::Auto | Backend::Xdp => interfaces * usize::from(plan.workers),
-            Backend::Memory | Backend::AfPacket | Backend::AfXdp => 0,
-        };
-        // One CPU at least is for everything else.
-        if wanted >= rest.len() {
-            return Self { senders: Vec::new(), rest };
-        }
-        let senders = rest.split_off(rest.len() - wanted);
-        Self { senders, rest }
-    }
-
-    fn apply(&self) {
-        // Where it is refused, the threads share CPUs: slower, but right.
-        let _ = cpu::restrict_to(&self.rest);
-    }
-}
-
-fn open_ports(
-    plan: &ReplayPlan,
-    interfaces: &Interfaces,
-    cpus: &CpuPlan,
-    worker: usize,
-) -> Result<Vec<(TransmitPort, Choice)>, ReplayError> {
-    match &plan.target {
-        Target::Memory => return Ok(vec![TransmitPort::memory()]),
-        Target::File(path) => {
-            let port = TransmitPort::file(path).map_err(|reason| ReplayError::Port {
-                interface: path.display().to_string(),
-                reason,
-            })?;
-            return Ok(vec![port]);
-        }
-        Target::Interfaces { .. } => {}
-    }
-    let mut ports = Vec::new();
-    for (position, (interface, link)) in interfaces.links.iter().enumerate() {
-        let options = PortOptions {
-            policy: plan.policy,
-            paced: plan.pace != Pace::TopSpeed,
-            cpu: cpus.senders.get(worker * interfaces.links.len() + position).copied(),
-            queue: worker as u32,
-        };
-        let port = TransmitPort::open(plan.backend, interface, link, &options)
-            .map_err(|reason| ReplayError::Port { interface: interface.to_string(), reason })?;
-        ports.push(port);
-    }
-    Ok(ports)
-}
-
-/// A worker's thread: breathes until all is sent, or it is told to stop.
-#[expect(clippy::too_many_arguments, reason = "the hand-over to a thread")]
-fn work(
-    plan: &ReplayPlan,
-    interfaces: &Interfaces,
-    index: usize,
-    feed: ReaderFeed,
-    ports: Vec<(TransmitPort, Choice)>,
-    start: Instant,
-    stop: &AtomicBool,
-    snapshot: &Mutex<Snapshot>,
-    sent_log: Option<mpsc::Sender<Vec<u64>>>,
-) -> WorkerOutcome {
-    let (mut ports, choices): (Vec<_>, Vec<_>) = ports.into_iter().unzip();
-    let options = WorkerOptions {
-        index: index as u16,
-        pace: plan.pace,
-        policy: plan.policy,
-        packets_max: plan.limits.packets,
-        duration_max: plan.limits.duration,
-        pass_delay: plan.pass_delay,
-        horizon: HORIZON,
-    };
-    let renderer = Renderer::new(RenderOptions {
-        edits: EditOptions::default(),
-        link_addresses: link_addresses(interfaces),
-        unique: plan.unique.map(|unique| Unique {
-            what: if unique.ports {
-                UniqueAddresses::AddressesAndPorts
-            } else {
-                UniqueAddresses::Addresses
-            },
-            passes_milli: unique.passes_milli,
-        }),
-        original_length: plan.original_length,
-    });
-    let mut worker = Worker::new(feed, options, renderer, start);
-    if let Some(sent_log) = sent_log {
-        worker = worker.with_sent_log(Box::new(move |hashes| {
-            // The receiver outlives the workers, unless it failed, which it reports.
-            let _ = sent_log.send(hashes.to_vec());
-        }));
-    }
-    let mut published = Instant::ZERO;
-    let mut error = None;
-    loop {
-        let now = clock::now();
-        let state = match worker.breathe(now, &mut ports) {
-            Ok(breath) => breath.state,
-            Err(fault) => {
-                error = Some(fault);
-                break;
-            }
-        };
-        if state == WorkerState::Done || stop.load(Ordering::Relaxed) {
-            break;
-        }
-        if now.saturating_since(published) >= PUBLISH_INTERVAL {
-            published = now;
-            publish(snapshot, worker.counters(), &ports);
-        }
-        rest(state, now, ports.iter().all(|port| port.capabilities().holds_departure));
-    }
-    let counters = *worker.counters();
-    let own_departures = worker.departures().clone();
-    // The feed ends with the worker, so that a reader that waits for room is let go.
-    drop(worker);
-    if error.is_none() {
-        error = drain(&mut ports, stop).err();
-    }
-    let finished = clock::now();
-    publish(snapshot, &counters, &ports);
-    let mut departures: Option<(DepartureRecord, StampPoint)> = None;
-    for port in &ports {
-        let stamp = port.capabilities().departure_stamp;
-        let record = match port.departures() {
-            Some(record) => record,
-            None => continue,
-        };
-        match &mut departures {
-            None => departures = Some((record, stamp)),
-            Some((sum, _)) => sum.merge(&record),
-        }
-    }
-    if own_departures.frames > 0 {
-        departures = Some((own_departures, StampPoint::Process));
-    }
-    let ports = ports
-        .iter()
-        .zip(choices)
-        .map(|(port, choice)| PortOutcome { choice, transmitted: port.transmitted() })
-        .collect();
-    WorkerOutcome { counters, ports, departures, finished, error }
-}
-
-/// What a frame without an Ethernet header of its own gets: broadcast, from the interface.
-fn link_addresses(interfaces: &Interfaces) -> [[u8; 12]; 2] {
-    let mut addresses = [[0xff; 12]; 2];
-    for (side, address) in addresses.iter_mut().enumerate() {
-        let link = interfaces.links.get(side).or(interfaces.links.first());
-        let mac = link.and_then(|(_, link)| link.mac).unwrap_or([2, 0, 0, 0, 0, 1]);
-        address[6..].copy_from_slice(&mac);
-    }
-    addresses
-}
-
-fn publish(snapshot: &Mutex<Snapshot>, counters: &ReplayCounters, ports: &[TransmitPort]) {
-    let mut transmitted = TransmitCounters::default();
-    for port in ports {
-        add(&mut transmitted, &port.transmitted());
-    }
-    if let Ok(mut snapshot) = snapshot.try_lock() {
-        *snapshot = Snapshot { counters: *counters, transmitted };
-    }
-}
-
-/// Passes the time until there is something to do, without missing it.
-fn rest(state: WorkerState, now: Instant, holds_departures: bool) {
-    /// A wait is cut to this, so that stop requests are noticed.
-    const WAIT_MAX: Duration = Duration::from_millis(20);
-    /// A ring of 1,024 frames lasts 300 us at 3 Mpps.
-    const RING_WAIT: Duration = Duration::from_micros(50);
-    match state {
-        WorkerState::Active | WorkerState::Done => {}
-        WorkerState::Waiting(until) => {
-            let latest = now.saturating_add(WAIT_MAX);
-            if holds_departures {
-                // The port keeps the time; being late by half the horizon costs nothing.
-                std::thread::sleep(StdDuration::from_nanos(
-                    until.min(latest).saturating_since(now).as_nanos().max(100_000),
-                ));
-            } else {
-                clock::wait_until(until.min(latest));
-            }
-        }
-        WorkerState::Blocked | WorkerState::Starved if holds_departures => {
-            std::thread::sleep(StdDuration::from_nanos(RING_WAIT.as_nanos()));
-        }
-        WorkerState::Blocked | WorkerState::Starved => std::thread::yield_now(),
-    }
-}
-
-/// Waits until the ports have sent what they hold; what cannot leave counts as unsent.
-fn drain(ports: &mut [TransmitPort], stop: &AtomicBool) -> Result<(), PortError> {
-    let mut in_flight = usize::MAX;
-    let mut progressed = clock::now();
-    let mut aborted = false;
-    loop {
-        let mut left = 0;
-        for port in &mut *ports {
-            port.flush()?;
-            left += port.in_flight();
-        }
-        if left == 0 {
-            return Ok(());
-        }
-        let now = clock::now();
-        if left != in_flight {
-            in_flight = left;
-            progressed = now;
-        }
-        // A frame held for a far departure is no stall: departures lie within the horizon.
-        let is_stalled = now.saturating_since(progressed) > DRAIN_STALL_MAX;
-        if !aborted && (stop.load(Ordering::Relaxed) || is_stalled) {
-            aborted = true;
-            progressed = now;
-            ports.iter_mut().for_each(TransmitPort::abort);
-        } else if aborted && is_stalled {
-            return Ok(());
-        }
-        std::hint::spin_loop();
-    }
-}
-
-#[expect(clippy::too_many_arguments, reason = "everything that a run leaves behind")]
-fn result(
-    plan: &ReplayPlan,
-    captures: Vec<String>,
-    interfaces: &Interfaces,
-    start: Instant,
-    outcomes: &[WorkerOutcome],
-    flows_overflowed: u64,
-    read_error: Option<ReadError>,
-    rx: Option<ReceiveReport>,
-    stop: &AtomicBool,
-) -> RunResult {
-    let mut counters = ReplayCounters::default();
-    let mut transmitted = TransmitCounters::default();
-    let mut departures: Option<(DepartureRecord, StampPoint)> = None;
-    let mut finished = start;
-    let mut errors: Vec<String> = Vec::new();
-    let mut reports: Vec<PortReport> = Vec::new();
-    for outcome in outcomes {
-        counters.merge(&outcome.counters);
-        finished = finished.max(outcome.finished);
-        errors.extend(outcome.error.iter().map(ToString::to_string));
-        match (&mut departures, &outcome.departures) {
-            (Some((sum, _)), Some((record, _))) => sum.merge(record),
-            (empty @ None, Some(first)) => *empty = Some(first.clone()),
-            (_, None) => {}
-        }
-        for (position, port) in outcome.ports.iter().enumerate() {
-            add(&mut transmitted, &port.transmitted);
-            if reports.len() <= position {
-                reports.push(PortReport {
-                    interface: interfaces
-                        .links
-                        .get(position)
-                        .map_or_else(|| target_name(plan), |(name, _)| name.to_string()),
-                    backend: port.choice.backend,
-                    why: port.choice.why.clone(),
-                    ..PortReport::default()
-                });
-            }
-            let report = &mut reports[position];
-            report.sent += port.transmitted.sent;
-            report.sent_bytes += port.transmitted.sent_bytes;
-            report.failed += port.transmitted.failed;
-        }
-    }
-    errors.extend(read_error.iter().map(ToString::to_string));
-    errors.extend(rx.iter().filter_map(|rx| rx.error.clone()));
-    let departures = departures.filter(|(record, _)| record.frames > 0);
-    let rates = Rates::new(&transmitted, start, finished, departures.as_ref().map(|(r, _)| r));
-    let mut reports = reports.into_iter();
-    RunResult {
-        schema: SCHEMA,
-        version: env!("CARGO_PKG_VERSION"),
-        command: "replay",
-        captures,
-        asked: asked(plan),
-        elapsed_s: rates.elapsed_s,
-        packets: transmitted.sent,
-        bytes: transmitted.sent_bytes,
-        pps: rates.pps,
-        bps_l1: rates.bits_per_second(Layer::Wire),
-        bps_l2: rates.bits_per_second(Layer::FrameWithFcs),
-        bps_frames: rates.bits_per_second(Layer::Frame),
-        rate_error_ppm: rate_error_ppm(plan, &rates),
-        flows: plan.flows.map(|_| Flows {
-            count: counters.flows,
-            per_second: counters.flows as f64 / rates.elapsed_s.max(1e-9),
-            expired: counters.flows_expired,
-            flow_packets: counters.flow_packets,
-            non_flow_packets: counters.non_flow_packets,
-            invalid_packets: counters.invalid_packets,
-        }),
-        failed: transmitted.failed
-            + counters.too_long
-            + counters.too_short
-            + counters.unconvertible,
-        refused: Refused {
-            too_long: counters.too_long,
-            too_long_max: counters.too_long_max,
-            too_short: counters.too_short,
-            unconvertible: counters.unconvertible,
-        },
-        truncated: counters.truncated,
-        retried: Retried {
-            no_buffers: transmitted.retried_no_buffers,
-            again: transmitted.retried_again,
-        },
-        unsent: transmitted.unsent + counters.unsent,
-        left_out: counters.left_out,
-        passes: counters.passes,
-        starved: counters.starved,
-        departures: departures
-            .as_ref()
-            .map(|(record, stamp)| DepartureReport::new(record, stamp_name(*stamp))),
-        port: reports.next().unwrap_or_default(),
-        second_port: reports.next(),
-        rx,
-        interrupted: stop.load(Ordering::Relaxed),
-        errors,
-        notes: notes(&counters, interfaces, flows_overflowed),
-    }
-}
-
-/// What one should know of the frames that did not leave, and what to do about it.
-fn notes(counters: &ReplayCounters, interfaces: &Interfaces, flows_overflowed: u64) -> Vec<String> {
-    let mut notes = Vec::new();
-    if counters.too_long > 0 {
-        let mtu = interfaces.links.first().map_or(0, |(_, link)| link.mtu);
-        notes.push(format!(
-            "{} frames were longer than the interface takes (MTU {mtu}, longest frame {} bytes) \
-             and were not sent; --mtu-trunc cuts them, a larger MTU lets them pass",
-            counters.too_long, counters.too_long_max
-        ));
-    }
-    if counters.too_short > 0 {
-        notes.push(format!(
-            "{} records hold less than an Ethernet header and were not sent",
-            counters.too_short
-        ));
-    }
-    if counters.unconvertible > 0 {
-        notes.push(format!(
-            "{} records of other link layers have no Ethernet form and were not sent",
-            counters.unconvertible
-        ));
-    }
-    if flows_overflowed > 0 {
-        notes.push(format!(
-            "the table of flows was full: {flows_overflowed} packets of further flows are not \
-             in the count of flows"
-        ));
-    }
-    notes
-}
-
-/// What a run that has no interface sends to.
-fn target_name(plan: &ReplayPlan) -> String {
-    match &plan.target {
-        Target::File(path) => path.display().to_string(),
-        Target::Memory | Target::Interfaces { .. } => "memory".to_owned(),
-    }
-}
-
-const fn stamp_name(stamp: StampPoint) -> &'static str {
-    match stamp {
-        StampPoint::Process => "process",
-        StampPoint::Kernel => "kernel",
-        StampPoint::Xdp => "xdp",
-        StampPoint::Hardware => "hardware",
-        StampPoint::Virtual => "virtual",
-    }
-}
-
-/// Rates over the time from the first departure to the last. N departures span N - 1
-/// intervals; a rate of N over that time would be N / (N - 1) too high.
-struct Rates {
-    elapsed_s: f64,
-    pps: f64,
-    bytes_mean: f64,
-}
-
-impl Rates {
-    fn new(
-        transmitted: &TransmitCounters,
-        start: Instant,
-        finished: Instant,
-        departures: Option<&DepartureRecord>,
-    ) -> Self {
-        let sent = transmitted.sent as f64;
-        let bytes_mean = if sent > 0.0 { transmitted.sent_bytes as f64 / sent } else { 0.0 };
-        let span = departures
-            .and_then(|record| Some(record.last?.saturating_since(record.first?)))
-            .filter(|span| span.as_nanos() > 0);
-        match span {
-            Some(span) => {
-                let elapsed_s = span.as_secs_f64();
-                Self { elapsed_s, pps: (sent - 1.0).max(0.0) / elapsed_s, bytes_mean }
-            }
-            None => {
-                let elapsed_s = finished.saturating_since(start).as_secs_f64();
-                Self { elapsed_s, pps: sent / elapsed_s.max(1e-9), bytes_mean }
-            }
-        }
-    }
-
-    fn bits_per_second(&self, layer: Layer) -> f64 {
-        self.pps * (self.bytes_mean + layer.overhead() as f64) * 8.0
-    }
-}
-
-fn asked(plan: &ReplayPlan) -> Asked {
-    let mut asked = Asked {
-        packets: (plan.limits.packets < u64::MAX).then_some(plan.limits.packets),
-        duration_s: (plan.limits.duration < Duration::MAX)
-            .then(|| plan.limits.duration.as_secs_f64()),
-        passes: (plan.limits.passes < u64::MAX).then_some(plan.limits.passes),
-        ..Asked::default()
-    };
-    match plan.pace {
-        Pace::TopSpeed => asked.pace = "topspeed",
-        Pace::Capture { multiplier, .. } => {
-            asked.pace = "capture";
-            asked.multiplier = Some(multiplier.digits as f64 / multiplier.denominator as f64);
-        }
-        Pace::Packets { rate, .. } => {
-            asked.pace = "pps";
-            asked.pps = Some(rate.per_second());
-        }
-        Pace::Bits { rate, layer } => {
-            asked.pace = "bps";
-            asked.bps = Some(rate.per_second());
-            asked.layer = Some(match layer {
-                Layer::Frame => "frames",
-                Layer::FrameWithFcs => "l2",
-                Layer::Wire => "l1",
-            });
-        }
-    }
-    asked
-}
-
-fn rate_error_ppm(plan: &ReplayPlan, rates: &Rates) -> Option<f64> {
-    let (asked, achieved) = match plan.pace {
-        Pace::TopSpeed | Pace::Capture { .. } => return None,
-        Pace::Packets { rate, .. } => (rate.per_second(), rates.pps),
-        Pace::Bits { rate, layer } => (rate.per_second(), rates.bits_per_second(layer)),
-    };
-    Some((achieved / asked - 1.0) * 1e6)
 }

@@ -7,9 +7,9 @@ use core::net::IpAddr;
 use wirestorm_wire::packet::{ipv4, ipv6};
 
 use super::frame::{Frame, Kind};
-use super::options::{EditOptions, PrefixMapping};
-use super::prefix::{mask_ipv4, mask_ipv6};
 use super::random::Random;
+use wirestorm_wire::edit::{EditOptions, PrefixMapping};
+use wirestorm_wire::prefix::{mask_ipv4, mask_ipv6};
 
 /// New IP addresses.
 #[derive(Clone, Debug)]

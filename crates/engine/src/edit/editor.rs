@@ -5,9 +5,9 @@ use super::frame::{Frame, pad};
 use super::fuzz::damage;
 use super::link::LinkEdits;
 use super::network::NetworkEdits;
-use super::options::{CapturedShort, EditOptions, Fuzz, VlanEdit};
 use super::transport::TransportEdits;
 use super::vlan::edit_vlan;
+use wirestorm_wire::edit::{CapturedShort, EditOptions, Fuzz, VlanEdit};
 
 /// What is known of a frame before it is changed. Offsets are from its beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use wirestorm_wire::packet::{protocol, tcp, udp};
 
 use super::editor::Edited;
 use super::frame::{Frame, OVERWRITE_MAX};
-use super::options::Fuzz;
 use super::random::Random;
+use wirestorm_wire::edit::Fuzz;
 
 /// How many kinds of damage there are.
 const ACTIONS: u32 = 11;

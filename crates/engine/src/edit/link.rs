@@ -5,8 +5,8 @@ use alloc::sync::Arc;
 use wirestorm_wire::packet::MacAddress;
 
 use super::frame::Frame;
-use super::options::{EditOptions, MacSubstitution};
 use super::random::Random;
+use wirestorm_wire::edit::{EditOptions, MacSubstitution};
 
 const DESTINATION: usize = 0;
 const SOURCE: usize = 6;

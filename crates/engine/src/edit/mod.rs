@@ -29,15 +29,13 @@ mod frame;
 mod fuzz;
 mod link;
 mod network;
-mod options;
-mod prefix;
 mod random;
 mod transport;
 mod vlan;
 
 pub use editor::{Edited, Editor, FrameFacts};
-pub use options::{
+pub use wirestorm_wire::edit::{
     CapturedShort, EditOptions, Fuzz, MacSeed, MacSubstitution, PortMapping, PrefixMapping,
     TimeToLiveEdit, VlanChange, VlanEdit, VlanTag,
 };
-pub use prefix::Prefix;
+pub use wirestorm_wire::prefix::Prefix;

@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use wirestorm_wire::packet::{protocol, tcp};
 
 use super::frame::Frame;
-use super::options::EditOptions;
 use super::random::Random;
+use wirestorm_wire::edit::EditOptions;
 
 /// New values for fields of transport headers.
 #[derive(Clone, Debug)]

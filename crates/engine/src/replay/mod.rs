@@ -30,4 +30,6 @@ pub use indexer::{IndexError, Indexed, Indexer, IndexerOptions, SideSource};
 pub use render::{RenderOptions, Renderer};
 pub use schedule::Schedule;
 pub use unique::{Unique, UniqueAddresses};
-pub use worker::{Breath, PublishHashes, ReplayCounters, Worker, WorkerOptions, WorkerState};
+pub use worker::{
+    Breath, PublishHashes, ReplayCounters, ShowFrame, Worker, WorkerOptions, WorkerState,
+};

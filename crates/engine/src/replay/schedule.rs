@@ -70,6 +70,14 @@ impl Schedule {
         self.due += delay;
     }
 
+    /// Everything that is still to come is due so much later.
+    pub fn postpone(&mut self, span: Duration) {
+        self.due += span;
+        if let Some((_, due)) = &mut self.anchor {
+            *due += span;
+        }
+    }
+
     fn advance(&mut self, units: u64) {
         if let Some(ticker) = &mut self.ticker {
             self.due = self.due.saturating_add(ticker.step(units));
@@ -154,6 +162,14 @@ mod tests {
         dues(&mut schedule, &[9_000, 9_100], 60);
         schedule.restart(Duration::from_nanos(40));
         assert_eq!(dues(&mut schedule, &[10, 30], 60), [140, 160]);
+    }
+
+    #[test]
+    fn a_suspended_run_goes_on_where_it_was() {
+        let mut schedule = Schedule::new(capture("1", Duration::MAX), START);
+        dues(&mut schedule, &[0, 100], 60);
+        schedule.postpone(Duration::from_nanos(1_000));
+        assert_eq!(dues(&mut schedule, &[200], 60), [1_200]);
     }
 
     #[test]

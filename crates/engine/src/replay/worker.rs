@@ -107,6 +107,8 @@ pub enum WorkerState {
     Blocked,
     /// The reader has nothing ready.
     Starved,
+    /// As many frames were sent as [`Worker::allow`] allowed.
+    Held,
     /// Everything was given to the ports; they may still hold frames.
     Done,
 }
@@ -125,7 +127,6 @@ const BREATH_FRAMES: usize = 256;
 
 /// Replays one feed onto one or two ports: the first, and for records on the secondary side
 /// the second.
-#[derive(Debug)]
 pub struct Worker<F> {
     feed: F,
     options: WorkerOptions,
@@ -145,9 +146,16 @@ pub struct Worker<F> {
     counts_flows: bool,
     is_done: bool,
     sent_log: Option<SentLog>,
+    /// Sees every frame before it leaves.
+    show: Option<ShowFrame>,
+    /// Records that may be sent before somebody allows more.
+    allowed: u64,
     /// Room for frames that are too long for the port before they are cut.
     aside: Vec<u8>,
 }
+
+/// Sees a frame with its capture time.
+pub type ShowFrame = Box<dyn FnMut(Instant, &[u8]) + Send>;
 
 /// Takes the hashes of the frames of one breath.
 pub type PublishHashes = Box<dyn FnMut(&[u64]) + Send>;
@@ -157,12 +165,6 @@ struct SentLog {
     /// Hashes of this breath.
     hashes: Vec<u64>,
     publish: PublishHashes,
-}
-
-impl core::fmt::Debug for SentLog {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("SentLog").field("hashes", &self.hashes.len()).finish_non_exhaustive()
-    }
 }
 
 impl<F: Feed> Worker<F> {
@@ -185,8 +187,34 @@ impl<F: Feed> Worker<F> {
             counts_flows: true,
             is_done: false,
             sent_log: None,
+            show: None,
+            allowed: u64::MAX,
             aside: Vec::new(),
         }
+    }
+
+    /// Calls `show` with every frame before it leaves.
+    #[must_use]
+    pub fn with_show(mut self, show: ShowFrame) -> Self {
+        self.show = Some(show);
+        self
+    }
+
+    /// Sends no more than `packets` records beyond those sent so far, then is
+    /// [`WorkerState::Held`] until more are allowed.
+    pub fn allow(&mut self, packets: u64) {
+        self.allowed = self.position.saturating_add(packets);
+    }
+
+    /// The number of the record that comes next, counted from 1 over the whole run.
+    pub fn next_packet(&self) -> u64 {
+        self.position + 1
+    }
+
+    /// Moves all that is still due by `span`: the run was suspended for so long.
+    pub fn postpone(&mut self, span: Duration) {
+        self.schedule.postpone(span);
+        self.due = self.due.map(|due| if due == Instant::ZERO { due } else { due + span });
     }
 
     /// Calls `publish` with the hashes ([`frame_hash`]) of the frames of every breath, in order,
@@ -238,6 +266,9 @@ impl<F: Feed> Worker<F> {
         while frames < BREATH_FRAMES {
             if self.is_done || self.position >= self.options.packets_max {
                 return self.done();
+            }
+            if self.position >= self.allowed {
+                return WorkerState::Held;
             }
             let Some(chunk) = self.chunk.take() else {
                 match self.feed.next() {
@@ -371,6 +402,9 @@ impl<F: Feed> Worker<F> {
         }
         if let Some(log) = &mut self.sent_log {
             log.hashes.push(frame_hash(&port.frame_mut(&frame)[..length]));
+        }
+        if let Some(show) = &mut self.show {
+            show(record.timestamp, &port.frame_mut(&frame)[..length]);
         }
         port.send(frame, length, due);
         self.position += 1;

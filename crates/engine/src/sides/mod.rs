@@ -8,7 +8,8 @@ mod cache;
 mod decide;
 
 pub use cache::{CacheError, CacheFile};
-pub use decide::{SideRule, Sides, SidesOptions};
+pub use decide::Sides;
+pub use wirestorm_wire::sides::{SideRule, SidesOptions};
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

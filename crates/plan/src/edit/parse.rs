@@ -7,9 +7,7 @@ use std::str::FromStr;
 use wirestorm_wire::packet::MacAddress;
 
 use super::error::EditError;
-use super::types::{
-    CapturedShort, MacSubstitution, PortMapping, Prefix, PrefixMapping, TimeToLiveEdit,
-};
+use super::{CapturedShort, MacSubstitution, PortMapping, Prefix, PrefixMapping, TimeToLiveEdit};
 
 /// The most entries of one list: they are searched for every packet.
 pub(super) const ENTRIES_MAX: usize = 1024;

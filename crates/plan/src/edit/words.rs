@@ -9,7 +9,7 @@ use super::parse::{
     ENTRIES_MAX, malformed, number, parse_captured_short, parse_endpoints, parse_mac_addresses,
     parse_mac_substitution, parse_port_map, parse_prefix_mappings, parse_time_to_live,
 };
-use super::types::{EditPlan, Fuzz, MacSeed, Prefix, PrefixMapping, VlanChange, VlanEdit, VlanTag};
+use super::{EditOptions, Fuzz, MacSeed, Prefix, PrefixMapping, VlanChange, VlanEdit, VlanTag};
 
 /// The options for edits, each as it was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -84,41 +84,41 @@ const MTU_MAX: u64 = 262_144;
 const FUZZ_FACTOR_DEFAULT: u32 = 8;
 const SEED: &str = "a number of 0 to 4294967295";
 
-impl EditPlan {
+impl EditWords {
     /// What the words mean.
     ///
     /// # Errors
     /// Where a value means nothing, or options contradict or lack each other.
-    pub fn new(words: &EditWords) -> Result<Self, EditError> {
-        words.check_conflicts()?;
-        let [source_addresses, destination_addresses] = words.addresses()?;
-        Ok(Self {
-            remove_fcs: words.efcs,
-            destination_mac: read(&words.enet_dmac, "enet-dmac", parse_mac_addresses)?,
-            source_mac: read(&words.enet_smac, "enet-smac", parse_mac_addresses)?,
-            substituted_macs: words.substituted_macs()?,
-            mac_seed: words.mac_seed()?,
-            keep_group_macs: words.skipl2broadcast,
-            vlan: words.vlan()?,
-            type_of_service: read(&words.tos, "tos", byte)?,
-            traffic_class: read(&words.tclass, "tclass", byte)?,
-            flow_label: read(&words.flowlabel, "flowlabel", |option, text| {
+    pub fn meaning(&self) -> Result<EditOptions, EditError> {
+        self.check_conflicts()?;
+        let [source_addresses, destination_addresses] = self.addresses()?;
+        Ok(EditOptions {
+            remove_fcs: self.efcs,
+            destination_mac: read(&self.enet_dmac, "enet-dmac", parse_mac_addresses)?,
+            source_mac: read(&self.enet_smac, "enet-smac", parse_mac_addresses)?,
+            substituted_macs: self.substituted_macs()?,
+            mac_seed: self.mac_seed()?,
+            keep_group_macs: self.skipl2broadcast,
+            vlan: self.vlan()?,
+            type_of_service: read(&self.tos, "tos", byte)?,
+            traffic_class: read(&self.tclass, "tclass", byte)?,
+            flow_label: read(&self.flowlabel, "flowlabel", |option, text| {
                 number(option, text, 0..=0x000f_ffff, "a number of 0 to 1048575")
             })?,
-            time_to_live: read(&words.ttl, "ttl", parse_time_to_live)?,
-            port_map: words.port_map()?,
-            tcp_sequence_seed: read(&words.tcp_sequence, "tcp-sequence", |option, text| {
+            time_to_live: read(&self.ttl, "ttl", parse_time_to_live)?,
+            port_map: self.port_map()?,
+            tcp_sequence_seed: read(&self.tcp_sequence, "tcp-sequence", |option, text| {
                 number(option, text, 1..=u64::from(u32::MAX), "a number of 1 to 4294967295")
             })?,
-            fuzz: words.fuzz()?,
-            captured_short: read(&words.fixlen, "fixlen", parse_captured_short)?,
-            mtu_truncate: words.mtu_truncate()?,
+            fuzz: self.fuzz()?,
+            captured_short: read(&self.fixlen, "fixlen", parse_captured_short)?,
+            mtu_truncate: self.mtu_truncate()?,
             source_addresses,
             destination_addresses,
-            address_seed: read(&words.seed, "seed", seed)?,
-            keep_group_addresses: words.skipbroadcast,
-            fix_header_length: words.fixhdrlen,
-            fix_checksums: words.fixcsum,
+            address_seed: read(&self.seed, "seed", seed)?,
+            keep_group_addresses: self.skipbroadcast,
+            fix_header_length: self.fixhdrlen,
+            fix_checksums: self.fixcsum,
         })
     }
 }

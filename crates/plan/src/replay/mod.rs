@@ -5,8 +5,8 @@ mod words;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use crate::edit::EditPlan;
-use crate::sides::SidesPlan;
+use crate::edit::EditOptions;
+use crate::sides::SidesOptions;
 use wirestorm_base::departure::DeparturePolicy;
 use wirestorm_base::pace::Pace;
 use wirestorm_base::time::Duration;
@@ -59,7 +59,7 @@ pub enum SideChoice {
     /// The captures come in pairs: the first of each is the client's side.
     Pairs,
     /// Decided on the fly.
-    Rules(SidesPlan),
+    Rules(SidesOptions),
 }
 
 /// How packets are shown while they are sent.
@@ -119,7 +119,7 @@ pub struct ReplayPlan {
     /// Which interface for which packet.
     pub sides: SideChoice,
     /// What is changed in every frame.
-    pub edits: EditPlan,
+    pub edits: EditOptions,
     /// Whether every packet is shown.
     pub show: Option<Show>,
     /// Whether the user says how many packets come next.

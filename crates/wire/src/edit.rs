@@ -1,67 +1,63 @@
-//! What is to be changed in frames, understood and without contradictions.
+//! What is to be changed in frames: the words that plans and the engine share.
 
-use std::net::IpAddr;
+use alloc::vec::Vec;
 
-use wirestorm_wire::packet::MacAddress;
+use crate::packet::MacAddress;
+use crate::prefix::Prefix;
 
 /// What is to be changed in frames; by default nothing. Everything given for two sides has the
-/// primary (client) side first. Each field names its option.
+/// primary (client) side first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct EditPlan {
-    /// `--efcs`: the last 4 bytes of every frame are an FCS and left out; of a frame that the
-    /// capture cut, as many of them as were captured.
+pub struct EditOptions {
+    /// The last 4 bytes of every frame are an FCS and left out; of a frame that the capture cut,
+    /// as many of them as were captured.
     pub remove_fcs: bool,
-    /// `--enet-dmac`: new destination addresses. Frames for an IP group keep the group's Ethernet
-    /// address.
+    /// New destination addresses. Frames for an IP group keep the group's Ethernet address.
     pub destination_mac: Option<[MacAddress; 2]>,
-    /// `--enet-smac`: new source addresses.
+    /// New source addresses.
     pub source_mac: Option<[MacAddress; 2]>,
-    /// `--enet-subsmac`: addresses replaced wherever an Ethernet header has them; the first that
-    /// matches.
+    /// Addresses replaced wherever an Ethernet header has them; the first that matches.
     pub substituted_macs: Vec<MacSubstitution>,
-    /// `--enet-mac-seed`: every unicast address becomes another one, always the same.
+    /// Every unicast address becomes another one, always the same.
     pub mac_seed: Option<MacSeed>,
-    /// `--skipl2broadcast`: broadcast and multicast Ethernet addresses stay.
+    /// Broadcast and multicast Ethernet addresses stay.
     pub keep_group_macs: bool,
-    /// `--enet-vlan`: what becomes of VLAN tags.
+    /// What becomes of VLAN tags.
     pub vlan: Option<VlanEdit>,
-    /// `--tos`: new type of service for IPv4.
+    /// New type of service for IPv4.
     pub type_of_service: Option<u8>,
-    /// `--tclass`: new traffic class for IPv6.
+    /// New traffic class for IPv6.
     pub traffic_class: Option<u8>,
-    /// `--flowlabel`: new flow label for IPv6; 20 bits.
+    /// New flow label for IPv6; 20 bits.
     pub flow_label: Option<u32>,
-    /// `--ttl`: what becomes of IPv4's time to live and IPv6's hop limit.
+    /// What becomes of IPv4's time to live and IPv6's hop limit.
     pub time_to_live: Option<TimeToLiveEdit>,
-    /// `--portmap`: new ports for TCP and UDP, for source and destination alike. Where several have
-    /// a port, the first counts.
+    /// New ports for TCP and UDP, for source and destination alike. Where several have a port,
+    /// the first counts.
     pub port_map: Vec<PortMapping>,
-    /// `--tcp-sequence`: TCP's sequence and acknowledgement numbers move by a number that follows
-    /// from this seed.
+    /// TCP's sequence and acknowledgement numbers move by a number that follows from this seed.
     pub tcp_sequence_seed: Option<u32>,
-    /// `--fuzz-seed`: damage to payloads.
+    /// Damage to payloads.
     pub fuzz: Option<Fuzz>,
-    /// `--fixlen`: what becomes of frames that the capture cut.
+    /// What becomes of frames that the capture cut.
     pub captured_short: Option<CapturedShort>,
-    /// `--mtu-trunc`: what an Ethernet header and its VLAN tags carry is cut to so many bytes.
+    /// What an Ethernet header and its VLAN tags carry is cut to so many bytes.
     pub mtu_truncate: Option<u32>,
-    /// `--srcipmap`, `--pnat`, `--endpoints`: new source addresses in IP and ARP; the first that
-    /// matches.
+    /// New source addresses in IP and ARP; the first that matches.
     pub source_addresses: [Vec<PrefixMapping>; 2],
-    /// `--dstipmap`, `--pnat`, `--endpoints`: new destination addresses in IP and ARP; the first
-    /// that matches.
+    /// New destination addresses in IP and ARP; the first that matches.
     pub destination_addresses: [Vec<PrefixMapping>; 2],
-    /// `--seed`: every address in IP and ARP becomes another one, always the same.
+    /// Every address in IP and ARP becomes another one, always the same.
     pub address_seed: Option<u32>,
-    /// `--skipbroadcast`: broadcast and multicast IP addresses stay.
+    /// Broadcast and multicast IP addresses stay.
     pub keep_group_addresses: bool,
-    /// `--fixhdrlen`: the length in the IP header becomes that of what the frame holds.
+    /// The length in the IP header becomes that of what the frame holds.
     pub fix_header_length: bool,
-    /// `--fixcsum`: all checksums are made right, those too that were wrong.
+    /// All checksums are made right, those too that were wrong.
     pub fix_checksums: bool,
 }
 
-impl EditPlan {
+impl EditOptions {
     /// Whether any edit tells the two sides apart, so that something has to say which side a
     /// packet belongs to.
     pub fn needs_sides(&self) -> bool {
@@ -183,13 +179,4 @@ pub struct PrefixMapping {
     pub from: Prefix,
     /// Where they move; of the same version of IP, or the mapping has no effect.
     pub to: Prefix,
-}
-
-/// The addresses that begin with the same bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Prefix {
-    /// Any of these addresses.
-    pub address: IpAddr,
-    /// Bits that they have in common, at most those of an address.
-    pub length: u8,
 }

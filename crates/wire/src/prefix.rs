@@ -34,7 +34,7 @@ impl Prefix {
 
 /// The bits of an IPv4 address that a prefix of `length` bits fixes.
 #[inline]
-pub(crate) const fn mask_ipv4(length: u8) -> u32 {
+pub const fn mask_ipv4(length: u8) -> u32 {
     match u32::BITS.checked_sub(length as u32) {
         Some(u32::BITS) => 0,
         Some(host_bits) => u32::MAX << host_bits,
@@ -44,7 +44,7 @@ pub(crate) const fn mask_ipv4(length: u8) -> u32 {
 
 /// The bits of an IPv6 address that a prefix of `length` bits fixes.
 #[inline]
-pub(crate) const fn mask_ipv6(length: u8) -> u128 {
+pub const fn mask_ipv6(length: u8) -> u128 {
     match u128::BITS.checked_sub(length as u32) {
         Some(u128::BITS) => 0,
         Some(host_bits) => u128::MAX << host_bits,

@@ -1,0 +1,113 @@
+//! What the user takes part in while a replay runs: packets shown, packets asked for.
+
+use std::io::{self, BufRead, Write};
+use std::process::{Child, Command, Stdio};
+
+use wirestorm_control::base::time::Instant;
+use wirestorm_control::plan::replay::{ReplayPlan, Show, Target};
+use wirestorm_control::replay::{Ask, Hooks, ShowFrame};
+use wirestorm_control::wire::capture::{LinkType, PcapWriter};
+use wirestorm_control::wire::print::Summary;
+
+/// The hooks that a plan asks for.
+///
+/// # Errors
+/// Where tcpdump does not start.
+pub(super) fn hooks(plan: &ReplayPlan) -> Result<Hooks, String> {
+    Ok(Hooks {
+        ask: plan.asks.then(|| ask(&plan.target)),
+        show: match &plan.show {
+            None => None,
+            Some(Show::Lines) => Some(Box::new(show_line)),
+            Some(Show::Tcpdump(arguments)) => Some(through_tcpdump(arguments)?),
+        },
+    })
+}
+
+/// Asks as tcpreplay does: a number, nothing for one, `c` for all that is left, `q` to end.
+fn ask(target: &Target) -> Ask {
+    let out = match target {
+        Target::Interfaces { primary, .. } => primary.clone(),
+        Target::File(path) => path.display().to_string(),
+        Target::Memory => "memory".to_owned(),
+    };
+    Box::new(move |next| {
+        let mut input = io::stdin().lock();
+        loop {
+            eprint!("**** Next packet #{next} out {out}.  How many packets do you wish to send? ");
+            let _ = io::stderr().flush();
+            let mut answer = String::new();
+            match input.read_line(&mut answer) {
+                Ok(0) | Err(_) => return None,
+                Ok(_) => {}
+            }
+            match answer.trim() {
+                "" => return Some(1),
+                "c" => return Some(u64::MAX),
+                "q" => return None,
+                number => match number.parse() {
+                    Ok(count) if count > 0 => return Some(count),
+                    _ => eprintln!("expected a number, c to send all that is left, or q to end"),
+                },
+            }
+        }
+    })
+}
+
+fn show_line(time: Instant, frame: &[u8]) {
+    let summary = Summary {
+        timestamp: time,
+        link_type: LinkType::EN10MB,
+        data: frame,
+        original_length: frame.len() as u32,
+    };
+    println!("{summary}");
+}
+
+/// A tcpdump that prints what it is given; waits for it at the end.
+struct Tcpdump {
+    child: Child,
+    writer: PcapWriter,
+    record: Vec<u8>,
+}
+
+fn through_tcpdump(arguments: &str) -> Result<ShowFrame, String> {
+    let child = Command::new("tcpdump")
+        .args(arguments.split_whitespace())
+        .args(["-l", "-r", "-"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| {
+            format!(
+                "--decode: tcpdump does not start: {error}; install tcpdump, or leave \
+                 --decode away for a line of our own"
+            )
+        })?;
+    let writer = PcapWriter::new(LinkType::EN10MB);
+    let mut tcpdump = Tcpdump { child, record: writer.header().to_vec(), writer };
+    Ok(Box::new(move |time, frame| tcpdump.show(time, frame)))
+}
+
+impl Tcpdump {
+    fn show(&mut self, time: Instant, frame: &[u8]) {
+        // A time that does not fit the file's form is shown as the epoch.
+        let length = frame.len() as u32;
+        if self.writer.push_record(&mut self.record, time, length, frame).is_err() {
+            let _ = self.writer.push_record(&mut self.record, Instant::ZERO, length, frame);
+        }
+        if let Some(input) = &mut self.child.stdin {
+            // A tcpdump that has ended shows no more; the replay goes on.
+            let _ = input.write_all(&self.record);
+        }
+        self.record.clear();
+    }
+}
+
+impl Drop for Tcpdump {
+    fn drop(&mut self) {
+        // The end of its input ends it.
+        self.child.stdin = None;
+        let _ = self.child.wait();
+    }
+}

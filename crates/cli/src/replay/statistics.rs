@@ -1,0 +1,50 @@
+//! `--stats`: a line of statistics every so often, or after every pass.
+
+use wirestorm_control::base::time::Duration;
+use wirestorm_control::replay::Progress;
+
+use crate::number::{grouped, scaled, seconds};
+
+/// When the next line is due.
+pub(super) struct Statistics {
+    /// Zero: after every pass.
+    interval: Duration,
+    next: Duration,
+    passes: u64,
+}
+
+impl Statistics {
+    /// A line every so many seconds; 0: after every pass.
+    pub(super) fn every(interval_s: u64) -> Self {
+        let interval = Duration::from_secs(interval_s);
+        Self { interval, next: interval, passes: 0 }
+    }
+
+    /// Prints a line if one is due.
+    pub(super) fn update(&mut self, progress: &Progress) {
+        let is_due = if self.interval == Duration::ZERO {
+            progress.counters.passes > self.passes
+        } else {
+            progress.elapsed >= self.next
+        };
+        if !is_due {
+            return;
+        }
+        self.passes = progress.counters.passes;
+        while self.interval > Duration::ZERO && self.next <= progress.elapsed {
+            self.next += self.interval;
+        }
+        let elapsed_s = progress.elapsed.as_secs_f64();
+        let sent = &progress.transmitted;
+        println!(
+            "{} s: pass {}, {} packets ({} bytes), {}pps, {}b/s, {} failed",
+            seconds(elapsed_s),
+            self.passes + 1,
+            grouped(sent.sent),
+            grouped(sent.sent_bytes),
+            scaled(sent.sent as f64 / elapsed_s.max(1e-9)),
+            scaled(sent.sent_bytes as f64 * 8.0 / elapsed_s.max(1e-9)),
+            grouped(sent.failed),
+        );
+    }
+}

@@ -1,0 +1,102 @@
+//! From the plan to the options of the engine's parts.
+
+use std::path::Path;
+
+use wirestorm_base::time::Duration;
+use wirestorm_engine::replay::{
+    IndexerOptions, RenderOptions, SideSource, Unique, UniqueAddresses, WorkerOptions,
+};
+use wirestorm_engine::sides::CacheFile;
+use wirestorm_plan::replay::{ReplayPlan, SideChoice};
+
+use super::input::Input;
+use super::interfaces::Interfaces;
+use super::reader::ReaderOptions;
+use super::run::ReplayError;
+
+/// How far ahead frames are given to ports that hold departures. It bridges times when the
+/// worker is off its CPU; what is queued is dropped at once when the run is interrupted.
+const HORIZON: Duration = Duration::from_millis(20);
+
+/// What the reader needs to know.
+///
+/// # Errors
+/// Where a file of tcpprep cannot be read.
+pub(super) fn reader_options(
+    plan: &ReplayPlan,
+    inputs: Vec<Input>,
+) -> Result<ReaderOptions, ReplayError> {
+    Ok(ReaderOptions {
+        inputs,
+        passes: plan.limits.passes,
+        preload: plan.preload,
+        in_pairs: plan.sides == SideChoice::Pairs,
+        indexer: IndexerOptions {
+            workers: plan.workers,
+            flows: plan.flows.is_some(),
+            flow_expiry: plan.flows.and_then(|flows| flows.expiry),
+            flows_max: plan.flows.map_or(0, |flows| flows.flows_max),
+            sides: side_source(plan)?,
+            needs_offsets: plan.unique.is_some() || plan.edits != Default::default(),
+            only: plan.only.clone(),
+            except: plan.except.clone(),
+        },
+    })
+}
+
+fn side_source(plan: &ReplayPlan) -> Result<SideSource, ReplayError> {
+    Ok(match &plan.sides {
+        SideChoice::One => SideSource::One,
+        SideChoice::Pairs => SideSource::Interface,
+        SideChoice::Cache(path) => SideSource::Cache(cache_file(path)?),
+        SideChoice::Rules(rules) => SideSource::Rules(rules.clone()),
+    })
+}
+
+fn cache_file(path: &Path) -> Result<CacheFile, ReplayError> {
+    let name = || path.display().to_string();
+    let file =
+        std::fs::read(path).map_err(|error| ReplayError::CacheFile { path: name(), error })?;
+    CacheFile::parse(&file).map_err(|error| ReplayError::Cache { path: name(), error })
+}
+
+/// What worker `index` needs to know.
+pub(super) fn worker_options(plan: &ReplayPlan, index: usize) -> WorkerOptions {
+    WorkerOptions {
+        index: index as u16,
+        pace: plan.pace,
+        policy: plan.policy,
+        packets_max: plan.limits.packets,
+        duration_max: plan.limits.duration,
+        pass_delay: plan.pass_delay,
+        horizon: HORIZON,
+    }
+}
+
+/// How frames are made.
+pub(super) fn render_options(plan: &ReplayPlan, interfaces: &Interfaces) -> RenderOptions {
+    RenderOptions {
+        edits: plan.edits.clone(),
+        link_addresses: link_addresses(interfaces),
+        unique: plan.unique.map(|unique| Unique {
+            what: if unique.ports {
+                UniqueAddresses::AddressesAndPorts
+            } else {
+                UniqueAddresses::Addresses
+            },
+            passes_milli: unique.passes_milli,
+        }),
+        original_length: plan.original_length,
+    }
+}
+
+/// What a frame without an Ethernet header of its own gets: broadcast, from the interface.
+fn link_addresses(interfaces: &Interfaces) -> [[u8; 12]; 2] {
+    let mut addresses = [[0xff; 12]; 2];
+    for (side, address) in addresses.iter_mut().enumerate() {
+        let link = interfaces.links.get(side).or(interfaces.links.first());
+        let mac = link.and_then(|(_, link)| link.mac).unwrap_or([2, 0, 0, 0, 0, 1]);
+        address[6..].copy_from_slice(&mac);
+    }
+    addresses
+}

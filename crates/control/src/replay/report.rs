@@ -1,0 +1,263 @@
+//! From what the workers counted to the result.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use wirestorm_base::departure::DepartureRecord;
+use wirestorm_base::pace::Pace;
+use wirestorm_base::port::{StampPoint, TransmitCounters};
+use wirestorm_base::rate::Layer;
+use wirestorm_base::time::{Duration, Instant};
+use wirestorm_engine::replay::ReplayCounters;
+use wirestorm_plan::replay::{ReplayPlan, Target};
+
+use super::interfaces::Interfaces;
+use super::reader::{ReadError, ReaderCounters};
+use super::run::add;
+use super::work::WorkerOutcome;
+use crate::result::{
+    Asked, DepartureReport, Flows, PortReport, ReceiveReport, Refused, Retried, RunResult, SCHEMA,
+};
+
+/// A run that has ended.
+pub(super) struct Ended {
+    pub(super) captures: Vec<String>,
+    pub(super) start: Instant,
+    pub(super) outcomes: Vec<WorkerOutcome>,
+    pub(super) read_counters: Arc<ReaderCounters>,
+    pub(super) read_error: Option<ReadError>,
+    pub(super) rx: Option<ReceiveReport>,
+    pub(super) interrupted: bool,
+}
+
+impl Ended {
+    /// The result.
+    pub(super) fn report(self, plan: &ReplayPlan, interfaces: &Interfaces) -> RunResult {
+        let Self { captures, start, outcomes, read_counters, read_error, rx, interrupted } = self;
+        let mut counters = ReplayCounters::default();
+        let mut transmitted = TransmitCounters::default();
+        let mut departures: Option<(DepartureRecord, StampPoint)> = None;
+        let mut finished = start;
+        let mut errors: Vec<String> = Vec::new();
+        let mut reports: Vec<PortReport> = Vec::new();
+        for outcome in &outcomes {
+            counters.merge(&outcome.counters);
+            finished = finished.max(outcome.finished);
+            errors.extend(outcome.error.iter().map(ToString::to_string));
+            match (&mut departures, &outcome.departures) {
+                (Some((sum, _)), Some((record, _))) => sum.merge(record),
+                (empty @ None, Some(first)) => *empty = Some(first.clone()),
+                (_, None) => {}
+            }
+            for (position, port) in outcome.ports.iter().enumerate() {
+                add(&mut transmitted, &port.transmitted);
+                if reports.len() <= position {
+                    reports.push(PortReport {
+                        interface: interfaces
+                            .links
+                            .get(position)
+                            .map_or_else(|| target_name(plan), |(name, _)| name.to_string()),
+                        backend: port.choice.backend,
+                        why: port.choice.why.clone(),
+                        ..PortReport::default()
+                    });
+                }
+                let report = &mut reports[position];
+                report.sent += port.transmitted.sent;
+                report.sent_bytes += port.transmitted.sent_bytes;
+                report.failed += port.transmitted.failed;
+            }
+        }
+        errors.extend(read_error.iter().map(ToString::to_string));
+        errors.extend(rx.iter().filter_map(|rx| rx.error.clone()));
+        let departures = departures.filter(|(record, _)| record.frames > 0);
+        let rates = Rates::new(&transmitted, start, finished, departures.as_ref().map(|(r, _)| r));
+        let mut reports = reports.into_iter();
+        RunResult {
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION"),
+            command: "replay",
+            captures,
+            asked: asked(plan),
+            elapsed_s: rates.elapsed_s,
+            packets: transmitted.sent,
+            bytes: transmitted.sent_bytes,
+            pps: rates.pps,
+            bps_l1: rates.bits_per_second(Layer::Wire),
+            bps_l2: rates.bits_per_second(Layer::FrameWithFcs),
+            bps_frames: rates.bits_per_second(Layer::Frame),
+            rate_error_ppm: rate_error_ppm(plan, &rates),
+            flows: plan.flows.map(|_| Flows {
+                count: counters.flows,
+                per_second: counters.flows as f64 / rates.elapsed_s.max(1e-9),
+                expired: counters.flows_expired,
+                flow_packets: counters.flow_packets,
+                non_flow_packets: counters.non_flow_packets,
+                invalid_packets: counters.invalid_packets,
+            }),
+            failed: transmitted.failed
+                + counters.too_long
+                + counters.too_short
+                + counters.unconvertible,
+            refused: Refused {
+                too_long: counters.too_long,
+                too_long_max: counters.too_long_max,
+                too_short: counters.too_short,
+                unconvertible: counters.unconvertible,
+            },
+            truncated: counters.truncated,
+            retried: Retried {
+                no_buffers: transmitted.retried_no_buffers,
+                again: transmitted.retried_again,
+            },
+            unsent: transmitted.unsent + counters.unsent,
+            left_out: counters.left_out,
+            passes: counters.passes,
+            starved: counters.starved,
+            departures: departures
+                .as_ref()
+                .map(|(record, stamp)| DepartureReport::new(record, stamp_name(*stamp))),
+            port: reports.next().unwrap_or_default(),
+            second_port: reports.next(),
+            rx,
+            interrupted,
+            errors,
+            notes: notes(&counters, interfaces, &read_counters),
+        }
+    }
+}
+
+/// What one should know of the frames that did not leave, and what to do about it.
+fn notes(counters: &ReplayCounters, interfaces: &Interfaces, read: &ReaderCounters) -> Vec<String> {
+    let flows_overflowed = read.flows_overflowed.load(Ordering::Relaxed);
+    let sides_overflowed = read.sides_overflowed.load(Ordering::Relaxed);
+    let mut notes = Vec::new();
+    if counters.too_long > 0 {
+        let mtu = interfaces.links.first().map_or(0, |(_, link)| link.mtu);
+        notes.push(format!(
+            "{} frames were longer than the interface takes (MTU {mtu}, longest frame {} bytes) \
+             and were not sent; --mtu-trunc cuts them, a larger MTU lets them pass",
+            counters.too_long, counters.too_long_max
+        ));
+    }
+    if counters.too_short > 0 {
+        notes.push(format!(
+            "{} records hold less than an Ethernet header and were not sent",
+            counters.too_short
+        ));
+    }
+    if counters.unconvertible > 0 {
+        notes.push(format!(
+            "{} records of other link layers have no Ethernet form and were not sent",
+            counters.unconvertible
+        ));
+    }
+    if flows_overflowed > 0 {
+        notes.push(format!(
+            "the table of flows was full: {flows_overflowed} packets of further flows are not \
+             in the count of flows"
+        ));
+    }
+    if sides_overflowed > 0 {
+        notes.push(format!(
+            "the table of conversations was full: the sides of {sides_overflowed} packets are \
+             guesses by port"
+        ));
+    }
+    notes
+}
+
+/// What a run that has no interface sends to.
+fn target_name(plan: &ReplayPlan) -> String {
+    match &plan.target {
+        Target::File(path) => path.display().to_string(),
+        Target::Memory | Target::Interfaces { .. } => "memory".to_owned(),
+    }
+}
+
+const fn stamp_name(stamp: StampPoint) -> &'static str {
+    match stamp {
+        StampPoint::Process => "process",
+        StampPoint::Kernel => "kernel",
+        StampPoint::Xdp => "xdp",
+        StampPoint::Hardware => "hardware",
+        StampPoint::Virtual => "virtual",
+    }
+}
+
+/// Rates over the time from the first departure to the last. N departures span N - 1
+/// intervals; a rate of N over that time would be N / (N - 1) too high.
+struct Rates {
+    elapsed_s: f64,
+    pps: f64,
+    bytes_mean: f64,
+}
+
+impl Rates {
+    fn new(
+        transmitted: &TransmitCounters,
+        start: Instant,
+        finished: Instant,
+        departures: Option<&DepartureRecord>,
+    ) -> Self {
+        let sent = transmitted.sent as f64;
+        let bytes_mean = if sent > 0.0 { transmitted.sent_bytes as f64 / sent } else { 0.0 };
+        let span = departures
+            .and_then(|record| Some(record.last?.saturating_since(record.first?)))
+            .filter(|span| span.as_nanos() > 0);
+        match span {
+            Some(span) => {
+                let elapsed_s = span.as_secs_f64();
+                Self { elapsed_s, pps: (sent - 1.0).max(0.0) / elapsed_s, bytes_mean }
+            }
+            None => {
+                let elapsed_s = finished.saturating_since(start).as_secs_f64();
+                Self { elapsed_s, pps: sent / elapsed_s.max(1e-9), bytes_mean }
+            }
+        }
+    }
+
+    fn bits_per_second(&self, layer: Layer) -> f64 {
+        self.pps * (self.bytes_mean + layer.overhead() as f64) * 8.0
+    }
+}
+
+fn asked(plan: &ReplayPlan) -> Asked {
+    let mut asked = Asked {
+        packets: (plan.limits.packets < u64::MAX).then_some(plan.limits.packets),
+        duration_s: (plan.limits.duration < Duration::MAX)
+            .then(|| plan.limits.duration.as_secs_f64()),
+        passes: (plan.limits.passes < u64::MAX).then_some(plan.limits.passes),
+        ..Asked::default()
+    };
+    match plan.pace {
+        Pace::TopSpeed => asked.pace = "topspeed",
+        Pace::Capture { multiplier, .. } => {
+            asked.pace = "capture";
+            asked.multiplier = Some(multiplier.digits as f64 / multiplier.denominator as f64);
+        }
+        Pace::Packets { rate, .. } => {
+            asked.pace = "pps";
+            asked.pps = Some(rate.per_second());
+        }
+        Pace::Bits { rate, layer } => {
+            asked.pace = "bps";
+            asked.bps = Some(rate.per_second());
+            asked.layer = Some(match layer {
+                Layer::Frame => "frames",
+                Layer::FrameWithFcs => "l2",
+                Layer::Wire => "l1",
+            });
+        }
+    }
+    asked
+}
+
+fn rate_error_ppm(plan: &ReplayPlan, rates: &Rates) -> Option<f64> {
+    let (asked, achieved) = match plan.pace {
+        Pace::TopSpeed | Pace::Capture { .. } => return None,
+        Pace::Packets { rate, .. } => (rate.per_second(), rates.pps),
+        Pace::Bits { rate, layer } => (rate.per_second(), rates.bits_per_second(layer)),
+    };
+    Some((achieved / asked - 1.0) * 1e6)
+}

@@ -1,0 +1,248 @@
+//! A worker's thread.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration as StdDuration;
+
+use wirestorm_base::departure::DepartureRecord;
+use wirestorm_base::port::{PortError, StampPoint, Transmit, TransmitCounters};
+use wirestorm_base::time::{Duration, Instant};
+use wirestorm_engine::replay::{Renderer, ReplayCounters, Worker, WorkerState};
+use wirestorm_io::clock;
+use wirestorm_plan::replay::ReplayPlan;
+
+use super::compile;
+use super::interfaces::{Interfaces, Watch};
+use super::port::{Choice, TransmitPort};
+use super::reader::ReaderFeed;
+use super::run::{Ask, Control, ShowFrame, add};
+
+/// A thread's own counters, as of its last breath but a few.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Snapshot {
+    pub(super) counters: ReplayCounters,
+    pub(super) transmitted: TransmitCounters,
+}
+
+/// What a worker's thread comes back with.
+pub(super) struct WorkerOutcome {
+    pub(super) counters: ReplayCounters,
+    pub(super) ports: Vec<PortOutcome>,
+    /// When frames left, and where that was stamped.
+    pub(super) departures: Option<(DepartureRecord, StampPoint)>,
+    pub(super) finished: Instant,
+    pub(super) error: Option<PortError>,
+}
+
+/// What became of one port.
+pub(super) struct PortOutcome {
+    pub(super) choice: Choice,
+    pub(super) transmitted: TransmitCounters,
+}
+
+/// What a worker's thread needs.
+pub(super) struct Duty<'a> {
+    pub(super) plan: &'a ReplayPlan,
+    pub(super) control: &'a Control,
+    pub(super) interfaces: &'a Interfaces,
+    pub(super) index: usize,
+    pub(super) snapshot: &'a Mutex<Snapshot>,
+    pub(super) sent_log: Option<mpsc::Sender<Vec<u64>>>,
+    pub(super) show: Option<Arc<Mutex<ShowFrame>>>,
+    pub(super) ask: Option<Ask>,
+}
+
+/// How often a worker publishes its counters.
+const PUBLISH_INTERVAL: Duration = Duration::from_millis(20);
+
+/// How often a worker looks whether its interfaces are still up.
+const WATCH_INTERVAL: Duration = Duration::from_millis(20);
+
+/// How long a port may take to empty its queue without any progress.
+const DRAIN_STALL_MAX: Duration = Duration::from_secs(2);
+
+impl Duty<'_> {
+    /// Breathes until all is sent, a port fails, or somebody says stop.
+    pub(super) fn work(
+        mut self,
+        feed: ReaderFeed,
+        ports: Vec<(TransmitPort, Choice)>,
+        start: Instant,
+    ) -> WorkerOutcome {
+        let (mut ports, choices): (Vec<_>, Vec<_>) = ports.into_iter().unzip();
+        let mut worker = self.worker(feed, start);
+        let outcome = self.send(&mut worker, &mut ports);
+        let counters = *worker.counters();
+        let own_departures = worker.departures().clone();
+        // The feed ends with the worker, so that a reader that waits for room is let go.
+        drop(worker);
+        let outcome = outcome.and_then(|()| drain(&mut ports, &self.control.stop));
+        let finished = clock::now();
+        self.publish(&counters, &ports);
+        WorkerOutcome {
+            counters,
+            departures: departures(own_departures, &ports),
+            ports: ports
+                .iter()
+                .zip(choices)
+                .map(|(port, choice)| PortOutcome { choice, transmitted: port.transmitted() })
+                .collect(),
+            finished,
+            error: outcome.err(),
+        }
+    }
+
+    fn worker(&mut self, feed: ReaderFeed, start: Instant) -> Worker<ReaderFeed> {
+        let options = compile::worker_options(self.plan, self.index);
+        let renderer = Renderer::new(compile::render_options(self.plan, self.interfaces));
+        let mut worker = Worker::new(feed, options, renderer, start);
+        if let Some(sent_log) = self.sent_log.take() {
+            worker = worker.with_sent_log(Box::new(move |hashes| {
+                // The receiver outlives the workers, unless it failed, which it reports.
+                let _ = sent_log.send(hashes.to_vec());
+            }));
+        }
+        if let Some(show) = self.show.take() {
+            worker = worker.with_show(Box::new(move |time, frame| {
+                if let Ok(mut show) = show.lock() {
+                    show(time, frame);
+                }
+            }));
+        }
+        if self.ask.is_some() {
+            worker.allow(0);
+        }
+        worker
+    }
+
+    fn send(
+        &mut self,
+        worker: &mut Worker<ReaderFeed>,
+        ports: &mut [TransmitPort],
+    ) -> Result<(), PortError> {
+        let holds_departures = ports.iter().all(|port| port.capabilities().holds_departure);
+        let mut watches = self.interfaces.watch();
+        let (mut published, mut watched) = (Instant::ZERO, Instant::ZERO);
+        loop {
+            let now = clock::now();
+            let state = worker.breathe(now, ports)?.state;
+            if state == WorkerState::Done || self.control.stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            if now.saturating_since(published) >= PUBLISH_INTERVAL {
+                published = now;
+                self.publish(worker.counters(), ports);
+            }
+            if now.saturating_since(watched) >= WATCH_INTERVAL {
+                watched = now;
+                watches.iter_mut().try_for_each(Watch::check)?;
+            }
+            if self.control.suspend.load(Ordering::Relaxed) != 0 {
+                self.wait_to_go_on(worker);
+            } else if state == WorkerState::Held {
+                match self.ask.as_mut().and_then(|ask| ask(worker.next_packet())) {
+                    Some(packets) => worker.allow(packets),
+                    None => return Ok(()),
+                }
+            } else {
+                rest(state, now, holds_departures);
+            }
+        }
+    }
+
+    fn wait_to_go_on(&self, worker: &mut Worker<ReaderFeed>) {
+        const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(5);
+        let began = clock::now();
+        while self.control.suspend.load(Ordering::Relaxed) != 0
+            && !self.control.stop.load(Ordering::Relaxed)
+        {
+            std::thread::sleep(LOOK_INTERVAL);
+        }
+        worker.postpone(clock::now().saturating_since(began));
+    }
+
+    fn publish(&self, counters: &ReplayCounters, ports: &[TransmitPort]) {
+        let mut transmitted = TransmitCounters::default();
+        for port in ports {
+            add(&mut transmitted, &port.transmitted());
+        }
+        if let Ok(mut snapshot) = self.snapshot.try_lock() {
+            *snapshot = Snapshot { counters: *counters, transmitted };
+        }
+    }
+}
+
+/// When frames left: as the ports know that hold departures, or as the worker saw it.
+fn departures(
+    own: DepartureRecord,
+    ports: &[TransmitPort],
+) -> Option<(DepartureRecord, StampPoint)> {
+    if own.frames > 0 {
+        return Some((own, StampPoint::Process));
+    }
+    let records = ports
+        .iter()
+        .filter_map(|port| Some((port.departures()?, port.capabilities().departure_stamp)));
+    records.reduce(|(mut sum, stamp), (record, _)| {
+        sum.merge(&record);
+        (sum, stamp)
+    })
+}
+
+/// Passes the time until there is something to do, without missing it.
+fn rest(state: WorkerState, now: Instant, holds_departures: bool) {
+    /// A wait is cut to this, so that stop requests are noticed.
+    const WAIT_MAX: Duration = Duration::from_millis(20);
+    /// A ring of 1,024 frames lasts 300 us at 3 Mpps.
+    const RING_WAIT: Duration = Duration::from_micros(50);
+    match state {
+        WorkerState::Active | WorkerState::Held | WorkerState::Done => {}
+        WorkerState::Waiting(until) => {
+            let latest = now.saturating_add(WAIT_MAX);
+            if holds_departures {
+                // The port keeps the time; being late by half the horizon costs nothing.
+                std::thread::sleep(StdDuration::from_nanos(
+                    until.min(latest).saturating_since(now).as_nanos().max(100_000),
+                ));
+            } else {
+                clock::wait_until(until.min(latest));
+            }
+        }
+        WorkerState::Blocked | WorkerState::Starved if holds_departures => {
+            std::thread::sleep(StdDuration::from_nanos(RING_WAIT.as_nanos()));
+        }
+        WorkerState::Blocked | WorkerState::Starved => std::thread::yield_now(),
+    }
+}
+
+/// Waits until the ports have sent what they hold; what cannot leave counts as unsent.
+fn drain(ports: &mut [TransmitPort], stop: &AtomicBool) -> Result<(), PortError> {
+    let mut in_flight = usize::MAX;
+    let mut progressed = clock::now();
+    let mut aborted = false;
+    loop {
+        let mut left = 0;
+        for port in &mut *ports {
+            port.flush()?;
+            left += port.in_flight();
+        }
+        if left == 0 {
+            return Ok(());
+        }
+        let now = clock::now();
+        if left != in_flight {
+            in_flight = left;
+            progressed = now;
+        }
+        // A frame held for a far departure is no stall: departures lie within the horizon.
+        let is_stalled = now.saturating_since(progressed) > DRAIN_STALL_MAX;
+        if !aborted && (stop.load(Ordering::Relaxed) || is_stalled) {
+            aborted = true;
+            progressed = now;
+            ports.iter_mut().for_each(TransmitPort::abort);
+        } else if aborted && is_stalled {
+            return Ok(());
+        }
+        std::hint::spin_loop();
+    }
+}
