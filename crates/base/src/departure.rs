@@ -46,7 +46,7 @@ pub const GAP_TOLERANCE_DIVISOR: u64 = 10;
 /// What may be done with the frame that is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It leaves now; [`Departures::departed`] was told.
+    /// It leaves now, and was noted as departed.
     Send,
     /// Not before this instant.
     Wait(Instant),
@@ -65,7 +65,9 @@ pub struct DepartureRecord {
     pub last: Option<Instant>,
     /// Frames left out because they were late (`Strict`).
     pub unsent: u64,
-    /// How far the schedule was moved in all.
+    /// How much later than planned the first frame left, and the whole schedule with it.
+    pub start_delay: Duration,
+    /// How far the schedule was moved after that, in all.
     pub shifted: Duration,
     /// The latest that a frame left after it was due.
     pub lateness_max: Duration,
@@ -85,6 +87,7 @@ impl DepartureRecord {
         };
         self.last = self.last.max(other.last);
         self.unsent += other.unsent;
+        self.start_delay = self.start_delay.max(other.start_delay);
         self.shifted = self.shifted.max(other.shifted);
         self.lateness_max = self.lateness_max.max(other.lateness_max);
         self.gaps.merge(&other.gaps);
@@ -109,14 +112,14 @@ impl Departures {
 
     /// Decides about the next frame of the schedule, `due` as scheduled, at the time `now`.
     pub fn admit(&mut self, now: Instant, due: Instant) -> Admission {
-        let due = due.saturating_add(self.record.shifted);
+        let due = due.saturating_add(self.record.start_delay).saturating_add(self.record.shifted);
         if now < due {
             return Admission::Wait(due);
         }
         let lateness = now.saturating_since(due);
         let Some(last) = self.record.last else {
             // The schedule begins with the first frame: there is no gap yet to be closed.
-            self.record.shifted = lateness;
+            self.record.start_delay = lateness;
             self.departed(now, now, Duration::ZERO);
             return Admission::Send;
         };

@@ -140,7 +140,9 @@ pub struct Retried {
 pub struct DepartureReport {
     /// Where departures were stamped.
     pub stamped: &'static str,
-    /// How far the schedule had to be moved in all, in nanoseconds.
+    /// How much later than planned the first frame left, in nanoseconds.
+    pub start_delay_ns: u64,
+    /// How far the schedule had to be moved after that, in nanoseconds.
     pub shifted_ns: u64,
     /// The latest that a frame left after it was due, in nanoseconds.
     pub lateness_max_ns: u64,
@@ -281,6 +283,7 @@ impl DepartureReport {
     pub fn new(record: &DepartureRecord, stamped: &'static str) -> Self {
         Self {
             stamped,
+            start_delay_ns: record.start_delay.as_nanos(),
             shifted_ns: record.shifted.as_nanos(),
             lateness_max_ns: record.lateness_max.as_nanos(),
             gaps: HistogramReport::new(&record.gaps),

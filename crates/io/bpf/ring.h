@@ -44,7 +44,8 @@ struct kernel_side {
 	__u64 refused; /* the program could not form or redirect the frame */
 	__u64 unsent;
 	__u64 idle_turns;
-	__u64 reserved[2];
+	__u64 start_delay;
+	__u64 reserved[1];
 	/* Departures, as wirestorm_base::departure::DepartureRecord. */
 	__u64 timed;
 	__u64 first;

@@ -64,7 +64,7 @@ enum admission { SEND, WAIT, LEAVE_OUT };
 static __always_inline enum admission admit(struct ring *ring, __u64 now, __u64 scheduled)
 {
 	struct kernel_side *kernel = &ring->kernel;
-	__u64 due = scheduled + kernel->shifted;
+	__u64 due = scheduled + kernel->start_delay + kernel->shifted;
 
 	if (now < due)
 		return WAIT;
@@ -72,7 +72,7 @@ static __always_inline enum admission admit(struct ring *ring, __u64 now, __u64 
 	__u64 lateness = now - due;
 
 	if (!kernel->timed) {
-		kernel->shifted = lateness;
+		kernel->start_delay = lateness;
 		departed(ring, now, now, 0);
 		return SEND;
 	}

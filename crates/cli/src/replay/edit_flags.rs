@@ -26,11 +26,11 @@ macro_rules! edit_flags {
 }
 
 edit_flags! {
-    /// Destination MAC address; a second one for the server side: MAC[,MAC].
+    /// Destination MAC address; a second one for the server side: MAC,MAC.
     #[arg(long, value_name = "MAC")]
     enet_dmac: Option<String>,
 
-    /// Source MAC address; a second one for the server side: MAC[,MAC].
+    /// Source MAC address; a second one for the server side: MAC,MAC.
     #[arg(long, value_name = "MAC")]
     enet_smac: Option<String>,
 

@@ -44,7 +44,7 @@ pub(crate) struct ReplayFlags {
     #[arg(short = '2', long, group = "side", requires = "intf2")]
     pub(crate) dualfile: bool,
 
-    /// Sides decided on the fly: auto, first, port[:LIST], cidr:LIST or mac:LIST.
+    /// Sides decided on the fly: auto, first, port, port:LIST, cidr:LIST or mac:LIST.
     #[arg(long, value_name = "RULE", group = "side")]
     pub(crate) split: Option<String>,
 
@@ -123,7 +123,7 @@ pub(crate) struct PaceFlags {
     #[arg(long, value_name = "MS", default_value_t = 0)]
     pub(crate) maxsleep: u64,
 
-    /// Late frames: bounded[:MS] closes gaps for at most so much backlog (1), strict[:MS] leaves
+    /// Late frames: bounded:MS closes gaps for at most so much backlog (1), strict:MS leaves
     /// frames out, stretch moves the schedule.
     #[arg(long, value_name = "POLICY", default_value = "bounded")]
     pub(crate) catch_up: String,

@@ -7,7 +7,7 @@ use wirestorm_engine::replay::{
     IndexerOptions, RenderOptions, SideSource, Unique, UniqueAddresses, WorkerOptions,
 };
 use wirestorm_engine::sides::CacheFile;
-use wirestorm_plan::replay::{ReplayPlan, SideChoice};
+use wirestorm_plan::replay::{ReplayPlan, SideChoice, Target};
 
 use super::input::Input;
 use super::interfaces::Interfaces;
@@ -69,6 +69,7 @@ pub(super) fn worker_options(plan: &ReplayPlan, index: usize) -> WorkerOptions {
         packets_max: plan.limits.packets,
         duration_max: plan.limits.duration,
         pass_delay: plan.pass_delay,
+        virtual_time: matches!(plan.target, Target::File(_)),
         horizon: HORIZON,
     }
 }

@@ -14,7 +14,7 @@ use wirestorm_io::clock;
 use wirestorm_io::link::LinkError;
 use wirestorm_io::lock::LockError;
 use wirestorm_io::namespace::{InterfaceName, InterfaceNameError, Namespace};
-use wirestorm_plan::replay::ReplayPlan;
+use wirestorm_plan::replay::{ReplayPlan, Target};
 
 use super::compile;
 use super::input::{Input, InputError, expand_inputs};
@@ -213,7 +213,11 @@ pub fn run(
         for outcome in ready.iter().take(threads.len()) {
             outcome?;
         }
-        let start = clock::now().saturating_add(LEAD);
+        let lead = match plan.target {
+            Target::Interfaces { .. } => LEAD,
+            Target::File(_) | Target::Memory => Duration::ZERO,
+        };
+        let start = clock::now().saturating_add(lead);
         for worker in starts {
             let _ = worker.send(start);
         }

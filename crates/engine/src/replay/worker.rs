@@ -30,6 +30,9 @@ pub struct WorkerOptions {
     pub duration_max: Duration,
     /// Pause between two passes.
     pub pass_delay: Duration,
+    /// Whether time is the capture's: the schedule begins with the first record's time stamp, and
+    /// nothing is waited for. At top speed every frame keeps its time stamp.
+    pub virtual_time: bool,
     /// How far ahead of their due times frames are given to ports that hold departures: long
     /// enough to bridge a worker that the system takes off its CPU.
     pub horizon: Duration,
@@ -339,11 +342,7 @@ impl<F: Feed> Worker<F> {
         let length = self.renderer.frame_length(record);
         let due = match self.due {
             Some(due) => due,
-            None => {
-                let due = self.schedule.next(record.timestamp, length);
-                self.due = Some(due);
-                due
-            }
+            None => self.schedule_next(record.timestamp, length),
         };
         let at = if due == Instant::ZERO { now } else { due };
         if at.saturating_since(self.start) >= self.options.duration_max {
@@ -363,7 +362,10 @@ impl<F: Feed> Worker<F> {
         {
             return step;
         }
-        if holds_departure && due > now.saturating_add(self.options.horizon) {
+        if holds_departure
+            && !self.options.virtual_time
+            && due > now.saturating_add(self.options.horizon)
+        {
             return Step::Stop(WorkerState::Waiting(due.saturating_sub(self.options.horizon)));
         }
         let Some(frame) = port.take() else { return Step::Stop(WorkerState::Blocked) };
@@ -410,6 +412,20 @@ impl<F: Feed> Worker<F> {
         self.position += 1;
         self.count(record, length);
         Step::Sent
+    }
+
+    #[inline]
+    fn schedule_next(&mut self, timestamp: Instant, length: usize) -> Instant {
+        if self.options.virtual_time && self.position == 0 && self.start != timestamp {
+            self.start = timestamp;
+            self.schedule = Schedule::new(self.options.pace, timestamp);
+        }
+        let due = match self.schedule.next(timestamp, length) {
+            Instant::ZERO if self.options.virtual_time => timestamp,
+            due => due,
+        };
+        self.due = Some(due);
+        due
     }
 
     /// Renders a frame that is too long for the port before an edit cuts it. A length beyond

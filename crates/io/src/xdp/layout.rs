@@ -41,7 +41,8 @@ pub(super) struct KernelSide {
     pub(super) refused: AtomicU64,
     pub(super) unsent: AtomicU64,
     pub(super) idle_turns: AtomicU64,
-    reserved: [AtomicU64; 2],
+    pub(super) start_delay: AtomicU64,
+    reserved: [AtomicU64; 1],
     pub(super) timed: AtomicU64,
     pub(super) first: AtomicU64,
     pub(super) last: AtomicU64,
@@ -84,6 +85,7 @@ mod tests {
         let fields = [
             ("user.abort", offset_of!(Ring, user.abort)),
             ("kernel.consumed", offset_of!(Ring, kernel.consumed)),
+            ("kernel.start_delay", offset_of!(Ring, kernel.start_delay)),
             ("kernel.timed", offset_of!(Ring, kernel.timed)),
             ("kernel.gap_error_max", offset_of!(Ring, kernel.gap_error_max)),
             ("device.sent", offset_of!(Ring, device.sent)),

@@ -88,6 +88,7 @@ impl XdpTransmit {
         })?;
         let map = map.recv().map_err(failure)?;
         let memory = RingMemory::map(map.fd().as_fd())?;
+        wait_for_first_turn(&memory, &sender)?;
         Ok(Self {
             interface: options.interface.clone(),
             capabilities: Capabilities {
@@ -220,6 +221,7 @@ impl Transmit for XdpTransmit {
             first: stamp(&kernel.first),
             last: stamp(&kernel.last),
             unsent: nanoseconds(&kernel.unsent),
+            start_delay: Duration::from_nanos(nanoseconds(&kernel.start_delay)),
             shifted: Duration::from_nanos(nanoseconds(&kernel.shifted)),
             lateness_max: Duration::from_nanos(nanoseconds(&kernel.lateness_max)),
             gaps: histogram(self.memory.gaps(), nanoseconds(&kernel.gap_max)),
@@ -230,6 +232,23 @@ impl Transmit for XdpTransmit {
     fn abort(&mut self) {
         self.memory.user().abort.store(1, Ordering::Release);
     }
+}
+
+/// Waits until the kernel has set the run up, which takes milliseconds that the first frame
+/// would be late by.
+fn wait_for_first_turn(memory: &RingMemory, sender: &Sender) -> io::Result<()> {
+    const LOOKS_MAX: u32 = 2_000;
+    const LOOK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(1);
+    for _ in 0..LOOKS_MAX {
+        if memory.kernel().idle_turns.load(Ordering::Acquire) > 0 {
+            return Ok(());
+        }
+        if let Some(error) = sender.error() {
+            return Err(error);
+        }
+        std::thread::sleep(LOOK_INTERVAL);
+    }
+    Err(io::Error::other("the in-kernel sender did not begin to run within 2 s"))
 }
 
 fn histogram(buckets: &[std::sync::atomic::AtomicU64], max: u64) -> Histogram {
