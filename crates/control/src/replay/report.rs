@@ -254,6 +254,10 @@ fn asked(plan: &ReplayPlan) -> Asked {
 }
 
 fn rate_error_ppm(plan: &ReplayPlan, rates: &Rates) -> Option<f64> {
+    // A file has the rate that was asked for by its time stamps, however fast it was written.
+    if matches!(plan.target, Target::File(_)) {
+        return None;
+    }
     let (asked, achieved) = match plan.pace {
         Pace::TopSpeed | Pace::Capture { .. } => return None,
         Pace::Packets { rate, .. } => (rate.per_second(), rates.pps),

@@ -145,7 +145,7 @@ impl Editor {
         self.network.edit(&mut frame);
         self.transport.edit(&mut frame);
         if let Some(fuzz) = self.fuzz
-            && damage(fuzz, facts.number, &mut frame) == Edited::Drop
+            && !damage(fuzz, facts.number, &mut frame)
         {
             return Edited::Drop;
         }

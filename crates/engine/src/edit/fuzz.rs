@@ -2,7 +2,6 @@
 
 use wirestorm_wire::packet::{protocol, tcp, udp};
 
-use super::editor::Edited;
 use super::frame::{Frame, OVERWRITE_MAX};
 use super::random::Random;
 use wirestorm_wire::edit::Fuzz;
@@ -13,25 +12,24 @@ const ACTIONS: u32 = 11;
 /// Damages one of `fuzz.factor` packets: loses it, cuts it within its payload, or overwrites up
 /// to 16 bytes at the beginning, in the middle or at the end of the payload with zeros, random
 /// bytes or ones. Lengths in headers stay. What has no payload above its transport header is at
-/// most lost.
-pub(super) fn damage(fuzz: Fuzz, number: u64, frame: &mut Frame) -> Edited {
+/// most lost. Returns whether the frame is still to be sent.
+pub(super) fn damage(fuzz: Fuzz, number: u64, frame: &mut Frame) -> bool {
     let mut random = Random::for_packet(fuzz.seed, number);
     let draw = random.next();
-    let keeps = Edited::Length(frame.length());
     let factor = fuzz.factor.max(1);
     if !draw.is_multiple_of(factor) {
-        return keeps;
+        return true;
     }
-    let Some(start) = payload_start(frame) else { return keeps };
+    let Some(start) = payload_start(frame) else { return true };
     let end = frame.packet_end();
     let action = (draw / factor) % ACTIONS;
     if action == 0 {
-        return Edited::Drop;
+        return false;
     }
-    let Some(length) = end.checked_sub(start).filter(|length| *length > 0) else { return keeps };
+    let Some(length) = end.checked_sub(start).filter(|length| *length > 0) else { return true };
     if action == 1 {
         frame.shorten(start + random.next() as usize % length);
-        return keeps;
+        return true;
     }
     let count = length.min(OVERWRITE_MAX);
     let at = match (action - 2) / 3 {
@@ -50,7 +48,7 @@ pub(super) fn damage(fuzz: Fuzz, number: u64, frame: &mut Frame) -> Edited {
     if let Some(new) = new.get(..count) {
         frame.overwrite(at, new);
     }
-    keeps
+    true
 }
 
 /// Where the payload of the transport protocol begins; `None` where there is none to be found.

@@ -1,6 +1,8 @@
 //! What several tests of this crate need.
 #![allow(dead_code, reason = "each test uses its own part")]
 
+pub(crate) mod build;
+
 use std::path::{Path, PathBuf};
 
 use wirestorm_engine::edit::{Edited, Editor, FrameFacts};
