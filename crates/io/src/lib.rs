@@ -6,6 +6,6 @@ pub mod clock;
 pub mod link;
 pub mod lock;
 pub mod namespace;
-mod system;
 pub mod pcap;
+mod system;
 pub mod xdp;
