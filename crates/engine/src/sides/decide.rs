@@ -236,3 +236,174 @@ fn fragment(data: &[u8], dissection: &Dissection) -> Fragment {
         (false, false) => Fragment::Whole,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use alloc::vec::Vec;
+    use wirestorm_wire::dissect::dissect;
+    use wirestorm_wire::packet::MacAddress;
+    use wirestorm_wire::prefix::Prefix;
+
+    const A: [u8; 4] = [10, 0, 0, 1];
+    const B: [u8; 4] = [10, 0, 0, 2];
+    const SYN: u8 = 0x02;
+    const ACK: u8 = 0x10;
+
+    fn sides(rule: SideRule) -> Sides {
+        sides_of(rule, 100)
+    }
+
+    fn sides_of(rule: SideRule, conversations_max: usize) -> Sides {
+        Sides::new(SidesOptions {
+            rule,
+            reverse: false,
+            non_ip_is_primary: false,
+            conversations_max,
+        })
+    }
+
+    fn ipv4(protocol: u8, from: [u8; 4], to: [u8; 4], fragment: u16, payload: &[u8]) -> Vec<u8> {
+        let mut packet = vec![0x45, 0];
+        packet.extend((20 + payload.len() as u16).to_be_bytes());
+        packet.extend([0, 1]);
+        packet.extend(fragment.to_be_bytes());
+        packet.extend([64, protocol, 0, 0]);
+        let link = [&[2, 0, 0, 0, 0, 2][..], &[2, 0, 0, 0, 0], &from[3..], &[8, 0]].concat();
+        [&link, &packet, &from[..], &to[..], payload].concat()
+    }
+
+    fn ports(source: u16, destination: u16) -> Vec<u8> {
+        [source.to_be_bytes(), destination.to_be_bytes()].concat()
+    }
+
+    fn tcp(from: ([u8; 4], u16), to: ([u8; 4], u16), flags: u8) -> Vec<u8> {
+        let rest = [0, 0, 0, 1, 0, 0, 0, 1, 0x50, flags, 0, 0, 0, 0, 0, 0];
+        ipv4(6, from.0, to.0, 0, &[&ports(from.1, to.1)[..], &rest].concat())
+    }
+
+    fn udp(from: ([u8; 4], u16), to: ([u8; 4], u16), payload: &[u8]) -> Vec<u8> {
+        let length = (8 + payload.len() as u16).to_be_bytes();
+        let header = [&ports(from.1, to.1)[..], &length, &[0, 0]].concat();
+        ipv4(17, from.0, to.0, 0, &[&header, payload].concat())
+    }
+
+    fn decide(sides: &mut Sides, frame: &[u8]) -> Side {
+        sides.decide(LinkType::EN10MB, frame, &dissect(LinkType::EN10MB, frame))
+    }
+
+    #[test]
+    fn a_syn_tells_the_client_whatever_was_guessed_before() {
+        let mut sides = sides(SideRule::Auto);
+        let (client, server) = ((A, 5000), (B, 6000));
+        assert_eq!(decide(&mut sides, &tcp(server, client, ACK)), Side::Primary, "a guess");
+        assert_eq!(decide(&mut sides, &tcp(client, server, SYN)), Side::Primary);
+        assert_eq!(decide(&mut sides, &tcp(server, client, ACK)), Side::Secondary);
+        assert_eq!(decide(&mut sides, &tcp(client, server, ACK)), Side::Primary);
+    }
+
+    #[test]
+    fn an_answered_syn_tells_the_server() {
+        let mut sides = sides(SideRule::Auto);
+        assert_eq!(decide(&mut sides, &tcp((A, 5000), (B, 6000), SYN | ACK)), Side::Secondary);
+        assert_eq!(decide(&mut sides, &tcp((B, 6000), (A, 5000), ACK)), Side::Primary);
+    }
+
+    #[test]
+    fn an_answer_of_dns_comes_from_the_server() {
+        let answer = [0, 7, 0x80, 0, 0, 0];
+        let frame = udp((A, 53), (B, 53), &answer);
+        assert_eq!(decide(&mut sides(SideRule::Auto), &frame), Side::Secondary);
+        let frame = udp((A, 53), (B, 53), &[0, 7, 0x01, 0, 0, 0]);
+        assert_eq!(decide(&mut sides(SideRule::Auto), &frame), Side::Primary);
+        // An answer without a header says nothing; the port does.
+        let frame = udp((A, 53), (B, 4000), &[0, 7]);
+        assert_eq!(decide(&mut sides(SideRule::Auto), &frame), Side::Secondary);
+    }
+
+    #[test]
+    fn a_service_is_the_server_and_else_the_first_sender_the_client() {
+        let mut sides = sides(SideRule::Auto);
+        assert_eq!(decide(&mut sides, &tcp((A, 443), (B, 5000), ACK)), Side::Secondary);
+        assert_eq!(decide(&mut sides, &tcp((B, 5000), (A, 443), ACK)), Side::Primary);
+        assert_eq!(decide(&mut sides, &udp((A, 5004), (B, 5006), b"x")), Side::Primary);
+        assert_eq!(decide(&mut sides, &udp((B, 5006), (A, 5004), b"x")), Side::Secondary);
+    }
+
+    #[test]
+    fn the_first_sender_is_the_client_if_nothing_else_is_to_count() {
+        let mut sides = sides(SideRule::First);
+        let frame = tcp((A, 443), (B, 5000), SYN | ACK);
+        assert_eq!(decide(&mut sides, &frame), Side::Primary);
+        assert_eq!(decide(&mut sides, &tcp((B, 5000), (A, 443), ACK)), Side::Secondary);
+        sides.clear();
+        assert_eq!(decide(&mut sides, &tcp((B, 5000), (A, 443), ACK)), Side::Primary);
+    }
+
+    #[test]
+    fn fragments_go_where_their_first_one_goes() {
+        let mut sides = sides(SideRule::Auto);
+        let first = ipv4(17, A, B, 0x2000, &[&ports(53, 4000)[..], &[0; 20]].concat());
+        let answer = {
+            let mut first = first;
+            first[14 + 20 + 10] = 0x80;
+            first
+        };
+        assert_eq!(decide(&mut sides, &answer), Side::Secondary);
+        assert_eq!(decide(&mut sides, &ipv4(17, A, B, 3, &[1; 24])), Side::Secondary);
+        // A later fragment of ICMP does not look like a reply.
+        assert_eq!(decide(&mut sides, &ipv4(1, B, A, 3, &[0; 24])), Side::Primary);
+    }
+
+    #[test]
+    fn a_full_table_is_counted_and_the_lower_port_is_the_server() {
+        let mut sides = sides_of(SideRule::Auto, 1);
+        assert_eq!(decide(&mut sides, &tcp((A, 5000), (B, 6000), SYN)), Side::Primary);
+        assert_eq!(decide(&mut sides, &tcp((A, 5001), (B, 6000), ACK)), Side::Secondary);
+        assert_eq!(decide(&mut sides, &tcp((B, 6000), (A, 5001), ACK)), Side::Primary);
+        assert_eq!(decide(&mut sides, &tcp((A, 5001), (B, 6000), SYN)), Side::Primary);
+        assert_eq!(sides.overflowed(), 3);
+        assert_eq!(decide(&mut sides, &tcp((B, 6000), (A, 5000), ACK)), Side::Secondary);
+        assert_eq!(sides.overflowed(), 3);
+    }
+
+    #[test]
+    fn lists_decide_by_sender_or_service_and_can_be_reversed() {
+        let prefix = Prefix { address: core::net::IpAddr::from(A), length: 32 };
+        let rules = [
+            SideRule::SourceAddress(vec![prefix]),
+            SideRule::SourceMac(vec![MacAddress([2, 0, 0, 0, 0, 1])]),
+            SideRule::Port(vec![443..=443, 8000..=8080]),
+        ];
+        for rule in rules {
+            let mut plain = sides(rule.clone());
+            let mut reversed =
+                Sides::new(SidesOptions { reverse: true, ..sides(rule).options.clone() });
+            let (there, back) = (tcp((A, 5000), (B, 8000), ACK), tcp((B, 8000), (A, 5000), ACK));
+            assert_eq!(decide(&mut plain, &there), Side::Primary);
+            assert_eq!(decide(&mut plain, &back), Side::Secondary);
+            assert_eq!(decide(&mut reversed, &there), Side::Secondary);
+            assert_eq!(decide(&mut reversed, &back), Side::Primary);
+        }
+    }
+
+    #[test]
+    fn what_is_not_ip_is_secondary_unless_asked() {
+        let arp = [&[2; 12][..], &[8, 6], &[0; 28]].concat();
+        for rule in [SideRule::Auto, SideRule::Port(vec![0..=1023])] {
+            let mut plain = sides(rule.clone());
+            let options = SidesOptions { non_ip_is_primary: true, ..sides(rule).options.clone() };
+            assert_eq!(decide(&mut plain, &arp), Side::Secondary);
+            assert_eq!(decide(&mut Sides::new(options), &arp), Side::Primary);
+        }
+    }
+
+    #[test]
+    fn a_link_without_ethernet_addresses_matches_none() {
+        let frame = tcp((A, 1), (B, 2), ACK);
+        let mut sides = sides(SideRule::SourceMac(vec![MacAddress([2, 0, 0, 0, 0, 1])]));
+        let dissection = dissect(LinkType::RAW, &frame);
+        assert_eq!(sides.decide(LinkType::RAW, &frame, &dissection), Side::Secondary);
+    }
+}
