@@ -74,11 +74,27 @@ fn a_cache_has_the_comment_that_tcpprep_was_given() {
     assert_eq!(cache(&folder, "test.port").comment(), b"");
 }
 
+/// Where one pass decides otherwise than `tcpprep -a client`, on purpose: there a host that
+/// nothing is known of counts as a client, and all IPv6 hosts as one.
+const OTHERWISE: &[u64] = &[
+    // What port 443 sends in a connection whose beginning was not captured.
+    3, 5, 7, 9, //
+    // IPv6 servers.
+    30, 33, 34, 37, //
+    // Replies to echoes, plain and behind MPLS labels.
+    12, 132, 134, 136, 138, 140, 150, 170, 175, 177, 179,
+];
+
 #[test]
-fn the_fly_agrees_with_two_passes_for_most_packets() {
+fn one_pass_agrees_with_two_but_for_hosts_that_tcpprep_does_not_know() {
     let Some(folder) = goldens() else { return };
     let sides = decided(SideRule::Auto, &packets(&folder.join("test.pcap")));
-    let differing = differing(&cache(&folder, "test.auto_client"), &sides);
-    println!("{} of {} packets differ: {differing:?}", differing.len(), sides.len());
-    assert!(differing.len() <= 30);
+    let mut differing = differing(&cache(&folder, "test.auto_client"), &sides);
+    differing.sort_unstable();
+    let mut expected = OTHERWISE.to_vec();
+    expected.sort_unstable();
+    assert_eq!(differing, expected);
+    for number in expected {
+        assert_eq!(sides[number as usize - 1], Side::Secondary);
+    }
 }
