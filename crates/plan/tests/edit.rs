@@ -226,7 +226,8 @@ fn a_time_to_live_is_set_raised_or_lowered() {
 
 #[test]
 fn numbers_out_of_their_range_are_refused_by_name() {
-    let set: [(&str, &str, fn(&mut EditWords, String)); 12] = [
+    type Set = fn(&mut EditWords, String);
+    let set: [(&str, &str, Set); 12] = [
         ("tos", "256", |words, text| words.tos = Some(text)),
         ("tclass", "-1", |words, text| words.tclass = Some(text)),
         ("flowlabel", "1048576", |words, text| words.flowlabel = Some(text)),

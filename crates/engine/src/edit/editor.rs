@@ -1,7 +1,7 @@
 //! The editor: everything that was asked for, applied to one frame after the other.
 
 use super::address::AddressEdits;
-use super::frame::{Frame, pad};
+use super::frame::Frame;
 use super::fuzz::damage;
 use super::link::LinkEdits;
 use super::network::NetworkEdits;
@@ -41,6 +41,8 @@ pub enum Edited {
 #[derive(Clone, Debug)]
 pub struct Editor {
     is_identity: bool,
+    /// Whether anything behind the Ethernet header and its tags may change.
+    looks_inside: bool,
     remove_fcs: bool,
     link: LinkEdits,
     vlan: Option<VlanEdit>,
@@ -61,6 +63,7 @@ impl Editor {
     pub fn new(options: &EditOptions) -> Self {
         Self {
             is_identity: *options == EditOptions::default(),
+            looks_inside: looks_inside(options),
             remove_fcs: options.remove_fcs,
             link: LinkEdits::new(options),
             vlan: options.vlan,
@@ -130,14 +133,13 @@ impl Editor {
         if is_short && self.captured_short == Some(CapturedShort::Delete) {
             return Edited::Drop;
         }
-        let Some(mut frame) = Frame::new(buffer, length, original_length, facts) else {
-            let pads = self.restores_original_length();
-            return Edited::Length(if pads {
-                pad(buffer, length, original_length)
-            } else {
-                length
-            });
-        };
+        let mut frame = Frame::new(buffer, length, original_length, facts.secondary);
+        if !frame.locate(facts, self.looks_inside) {
+            if is_short && self.restores_original_length() {
+                frame.pad();
+            }
+            return Edited::Length(frame.length());
+        }
         self.link.edit(&mut frame);
         if let Some(vlan) = &self.vlan {
             edit_vlan(vlan, &mut frame);
@@ -171,4 +173,19 @@ impl Editor {
             frame.cut(frame.link_end().saturating_add(mtu as usize));
         }
     }
+}
+
+/// Whether any of the options is about more than the Ethernet header and its tags.
+fn looks_inside(options: &EditOptions) -> bool {
+    let link_alone = EditOptions {
+        remove_fcs: options.remove_fcs,
+        destination_mac: options.destination_mac,
+        source_mac: options.source_mac,
+        substituted_macs: options.substituted_macs.clone(),
+        mac_seed: options.mac_seed,
+        keep_group_macs: options.keep_group_macs,
+        vlan: options.vlan,
+        ..EditOptions::default()
+    };
+    *options != link_alone
 }

@@ -61,20 +61,21 @@ pub(super) struct Transport {
 }
 
 impl<'a> Frame<'a> {
-    /// The frame in the first `length` bytes of `buffer`; `None` where the Ethernet header and
-    /// its tags are not whole, or lead nowhere.
+    /// The frame in the first `length` bytes of `buffer`, of which nothing is known yet.
+    // It is looked at where it is, and not handed on with what was found: to read words that
+    // were just written byte by byte costs more than all the rest.
     #[inline]
     pub(super) fn new(
         buffer: &'a mut [u8],
         length: usize,
         original_length: usize,
-        facts: FrameFacts,
-    ) -> Option<Self> {
-        let mut frame = Self {
+        secondary: bool,
+    ) -> Self {
+        Self {
             buffer,
             length,
             original_length,
-            side: usize::from(facts.secondary),
+            side: usize::from(secondary),
             ethertype: 0,
             link_end: 0,
             kind: Kind::Other,
@@ -83,18 +84,26 @@ impl<'a> Frame<'a> {
             header_change: Change::NONE,
             transport_change: Change::NONE,
             checksum_is_unknown: false,
-        };
-        frame.find_link_end()?;
-        if facts.is_ip {
-            frame.find_ip(facts);
         }
-        if frame.kind == Kind::Other && frame.ethertype == ethertype::ARP {
-            frame.find_arp();
-        }
-        let is_known = frame.kind != Kind::Other || frame.ethertype >= ethertype::TYPE_MIN;
-        is_known.then_some(frame)
     }
 
+    /// Finds the headers; if it `looks_inside`, those too that are behind the Ethernet header
+    /// and its tags. Tells whether those are whole and lead somewhere.
+    #[inline]
+    pub(super) fn locate(&mut self, facts: FrameFacts, looks_inside: bool) -> bool {
+        let is_whole = self.find_link_end().is_some();
+        if !is_whole || !facts.is_ip && self.ethertype < ethertype::TYPE_MIN {
+            return false;
+        }
+        if looks_inside && facts.is_ip {
+            self.find_ip(facts);
+        } else if looks_inside && self.ethertype == ethertype::ARP {
+            self.find_arp();
+        }
+        true
+    }
+
+    #[inline]
     fn find_link_end(&mut self) -> Option<()> {
         let mut at = ethernet::HEADER_LENGTH;
         let mut kind = self.u16_at(ETHERTYPE_OFFSET)?;
@@ -109,6 +118,7 @@ impl<'a> Frame<'a> {
         Some(())
     }
 
+    #[inline]
     fn find_ip(&mut self, facts: FrameFacts) {
         let network = usize::from(facts.network_offset);
         let transport = usize::from(facts.transport_offset);
@@ -199,11 +209,10 @@ impl<'a> Frame<'a> {
 
     /// Writes `bytes` at `at`; nothing where they do not fit into the frame.
     #[inline]
-    pub(super) fn write(&mut self, at: usize, bytes: &[u8]) {
+    pub(super) fn write<const N: usize>(&mut self, at: usize, bytes: &[u8; N]) {
         let frame = self.buffer.get_mut(..self.length).unwrap_or_default();
-        let place = frame.get_mut(at..).and_then(|rest| rest.get_mut(..bytes.len()));
-        if let Some(place) = place {
-            place.copy_from_slice(bytes);
+        if let Some(place) = frame.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
+            *place = *bytes;
         }
     }
 
@@ -361,7 +370,10 @@ impl<'a> Frame<'a> {
         let old = self.slice(first, last);
         let Some(before) = before.get_mut(..old.len()) else { return };
         before.copy_from_slice(old);
-        self.write(start, new.get(..end.saturating_sub(start)).unwrap_or_default());
+        let place = self.buffer.get_mut(start..end).unwrap_or_default();
+        for (byte, new) in place.iter_mut().zip(new) {
+            *byte = *new;
+        }
         let after = self.slice(first, last);
         if *before != *after {
             self.transport_change = self.transport_change.bytes(before, after);
@@ -467,8 +479,9 @@ impl<'a> Frame<'a> {
     /// Makes the frame as long as it was on the wire, or as the buffer is; what the capture does
     /// not have is zero.
     pub(super) fn pad(&mut self) {
-        let length = pad(self.buffer, self.length, self.original_length);
-        if length > self.length {
+        let length = self.original_length.min(self.buffer.len());
+        if let Some(missing) = self.buffer.get_mut(self.length..length) {
+            missing.fill(0);
             let stated = self.stated_length();
             self.checksum_is_unknown |= stated == 0 || self.network + stated > self.length;
             self.length = length;
@@ -546,19 +559,6 @@ impl<'a> Frame<'a> {
             class: Class::Invalid,
         };
         repair(self.buffer.get_mut(..self.length).unwrap_or_default(), &place);
-    }
-}
-
-/// Fills a frame with zeros up to `original_length` bytes or the end of the buffer; returns its
-/// length.
-pub(super) fn pad(buffer: &mut [u8], length: usize, original_length: usize) -> usize {
-    let padded = original_length.min(buffer.len());
-    match buffer.get_mut(length..padded) {
-        Some(missing) => {
-            missing.fill(0);
-            padded
-        }
-        None => length,
     }
 }
 
