@@ -362,19 +362,18 @@ impl<'a> Frame<'a> {
     pub(super) fn overwrite(&mut self, start: usize, new: &[u8]) {
         let Some(transport) = self.transport else { return };
         let end = (start + new.len().min(OVERWRITE_MAX)).min(self.packet_end());
-        // The words around them, as the checksum divides the packet.
+        // From the beginning of a word, as the checksum divides the packet; an odd last byte is
+        // the upper half of one in any case.
         let first = start - (start.saturating_sub(transport.offset) & 1);
-        let last = end + (end.saturating_sub(transport.offset) & 1);
-        let last = last.min(self.packet_end());
-        let mut before = [0; OVERWRITE_MAX + 2];
-        let old = self.slice(first, last);
+        let mut before = [0; OVERWRITE_MAX + 1];
+        let old = self.slice(first, end);
         let Some(before) = before.get_mut(..old.len()) else { return };
         before.copy_from_slice(old);
         let place = self.buffer.get_mut(start..end).unwrap_or_default();
         for (byte, new) in place.iter_mut().zip(new) {
             *byte = *new;
         }
-        let after = self.slice(first, last);
+        let after = self.slice(first, end);
         if *before != *after {
             self.transport_change = self.transport_change.bytes(before, after);
         }
