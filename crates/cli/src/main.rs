@@ -1,8 +1,11 @@
 //! The command `wirestorm`.
 
+mod doctor;
 mod interrupt;
 mod number;
+mod ports;
 mod replay;
+mod wrap;
 
 use std::process::ExitCode;
 
@@ -21,6 +24,10 @@ struct Cli {
 enum Command {
     /// Replays captures onto an interface.
     Replay(Box<replay::flags::ReplayFlags>),
+    /// Lists the interfaces, and which backend `--backend auto` would choose for each.
+    Ports(ports::PortsFlags),
+    /// Says what each interface can send with, what is missing, and the command that repairs it.
+    Doctor(doctor::DoctorFlags),
 }
 
 /// What the exit status says; 0 is "done".
@@ -37,5 +44,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     match cli.command {
         Command::Replay(flags) => replay::run(&flags),
+        Command::Ports(flags) => ports::run(&flags),
+        Command::Doctor(flags) => doctor::run(&flags),
     }
 }

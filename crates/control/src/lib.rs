@@ -1,9 +1,12 @@
 //! The life of a run: files opened, threads started and pinned, counters merged, a result told.
 
+pub mod backend;
 pub mod cpu;
+pub mod inventory;
 pub mod replay;
 pub mod result;
 
 pub use wirestorm_base as base;
+pub use wirestorm_io::namespace;
 pub use wirestorm_plan as plan;
 pub use wirestorm_wire as wire;

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use crate::system::checked;
 
 /// Where `ip netns add` keeps the namespaces it made.
-const NAMED_NAMESPACES: &str = "/var/run/netns";
+pub(crate) const NAMED_NAMESPACES: &str = "/var/run/netns";
 
 /// Longest interface name, in bytes (`IFNAMSIZ` without the terminator).
 const INTERFACE_NAME_MAX: usize = 15;

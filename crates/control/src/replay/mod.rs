@@ -20,5 +20,6 @@ mod work;
 
 pub use input::{Input, InputError, expand_inputs};
 pub use port::Choice;
+pub(crate) use port::try_open;
 pub use reader::{ReadError, Reader, ReaderFeed, ReaderOptions};
 pub use run::{Ask, Control, Hooks, Progress, ReplayError, ShowFrame, run};

@@ -7,12 +7,15 @@ use wirestorm_base::port::{Capabilities, FrameId, PortError, Transmit, TransmitC
 use wirestorm_base::time::Instant;
 use wirestorm_io::af_packet::{AfPacketOptions, AfPacketTransmit};
 use wirestorm_io::af_xdp::{AfXdp, AfXdpOptions, AfXdpTransmit, Direction};
-use wirestorm_io::link::{Link, LinkKind};
+use wirestorm_io::link::Link;
 use wirestorm_io::namespace::InterfaceName;
 use wirestorm_io::pcap::PcapTransmit;
-use wirestorm_io::xdp::{self, XdpTransmit, XdpTransmitOptions};
+use wirestorm_io::xdp::{XdpTransmit, XdpTransmitOptions};
 use wirestorm_plan::replay::Backend;
 use wirestorm_sim::memory::{MemorySink, WireOptions};
+
+use crate::backend::{Candidate, Conditions, KernelVersion, candidates, name};
+use crate::cpu;
 
 /// A port that sends, whatever carries it.
 pub(super) enum TransmitPort {
@@ -95,25 +98,30 @@ impl TransmitPort {
         link: &Link,
         options: &PortOptions,
     ) -> Result<(Self, String), String> {
-        let mut refused = Vec::new();
-        if link.xdp_features.is_some_and(|features| features.zero_copy()) {
-            match Self::af_xdp(interface, options) {
-                Ok(port) => {
-                    return Ok((port, "the driver sends from shared memory (zero-copy)".into()));
+        let conditions =
+            Conditions { own_cpu: options.cpu.is_some(), kernel: KernelVersion::running() };
+        let mut refused: Vec<String> = Vec::new();
+        for Candidate { backend, verdict } in candidates(link, &conditions) {
+            let name = name(backend);
+            let opened = verdict.and_then(|why| {
+                let port = match backend {
+                    Backend::AfXdp => Self::af_xdp(interface, options),
+                    Backend::Xdp => Self::xdp(interface, link, options),
+                    _ => Self::af_packet(interface),
+                }?;
+                Ok((port, why))
+            });
+            match opened {
+                // What works everywhere is taken for want of something better: the reason is
+                // what stood in the way of that.
+                Ok((port, _)) if backend == Backend::AfPacket => {
+                    return Ok((port, refused.join("; ")));
                 }
-                Err(reason) => refused.push(format!("af_xdp: {reason}")),
+                Ok((port, why)) => return Ok((port, why.to_owned())),
+                Err(reason) => refused.push(format!("not {name}: {reason}")),
             }
         }
-        match xdp_obstacle(link, options).map_or_else(|| Self::xdp(interface, link, options), Err) {
-            Ok(port) => {
-                return Ok((port, "the driver takes frames from the in-kernel sender".into()));
-            }
-            Err(reason) => refused.push(format!("not xdp: {reason}")),
-        }
-        match Self::af_packet(interface) {
-            Ok(port) => Ok((port, refused.join("; "))),
-            Err(reason) => Err(format!("{}; af_packet: {reason}", refused.join("; "))),
-        }
+        Err(refused.join("; "))
     }
 
     fn af_packet(interface: &InterfaceName) -> Result<Self, String> {
@@ -162,29 +170,22 @@ impl TransmitPort {
     }
 }
 
-/// Why the in-kernel sender is not worth trying on an interface.
-fn xdp_obstacle(link: &Link, options: &PortOptions) -> Option<String> {
-    if options.cpu.is_none() {
-        return Some("the in-kernel sender needs a CPU of its own, and none is left".into());
-    }
-    if link.frame_length_max() > xdp::FRAME_LENGTH_MAX {
-        return Some(format!(
-            "the in-kernel sender takes frames of {} bytes at most, and the MTU is {}",
-            xdp::FRAME_LENGTH_MAX,
-            link.mtu
-        ));
-    }
-    if link.xdp_features.is_some_and(|features| !features.transmit()) {
-        let remedy = match (&link.kind, &link.peer) {
-            (LinkKind::Veth, Some(_)) => {
-                "its peer has neither an XDP program nor GRO, which \
-                 `ethtool -K PEER gro on` changes"
-            }
-            _ => "its driver takes no redirected frames",
-        };
-        return Some(remedy.into());
-    }
-    None
+/// Whether a backend can send on an interface, by opening a port and dropping it unused.
+///
+/// # Errors
+/// What the system said.
+pub(crate) fn try_open(
+    backend: Backend,
+    interface: &InterfaceName,
+    link: &Link,
+) -> Result<(), String> {
+    let options = PortOptions {
+        policy: DeparturePolicy::default(),
+        paced: false,
+        cpu: cpu::allowed().last().copied(),
+        queue: 0,
+    };
+    TransmitPort::open(backend, interface, link, &options).map(|_| ())
 }
 
 /// Calls the same method of whatever port it is.

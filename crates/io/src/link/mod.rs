@@ -3,6 +3,7 @@
 mod ethtool;
 pub(crate) mod frame_limit;
 mod netlink;
+mod peer;
 mod watch;
 
 use std::io;
@@ -15,6 +16,7 @@ use crate::system::socket::Socket;
 use ethtool::Ethtool;
 use netlink::{Message, Netlink, attributes, push_attribute, text, u16_at, u32_at, u64_at};
 
+pub use peer::find_peer;
 pub use watch::{LinkState, LinkWatch};
 
 /// `struct ifinfomsg`: family, type, index, flags, change.
@@ -85,10 +87,9 @@ pub struct RingSizes {
 
 /// What a driver says it can do with XDP (`enum netdev_xdp_act` of `linux/netdev.h`).
 ///
-/// Those of a veth change while it runs: `transmit` is there while the veth itself has an XDP
-/// program or generic receive offload (its driver takes redirected frames while the *peer* has
-/// one of the two), `basic` and `redirect` while it has at least as many receive queues as its
-/// peer has transmit queues.
+/// Those of a veth change while it runs: `transmit` is there while its *peer* has an XDP program
+/// or generic receive offload (as on Linux 6.18), `basic` and `redirect` while it has at least as
+/// many receive queues as its peer has transmit queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct XdpFeatures {
     /// The raw bits.

@@ -1,0 +1,165 @@
+//! `wirestorm ports`: the interfaces, and what a replay would send with.
+
+use std::fmt::{self, Display, Formatter};
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::json;
+use wirestorm_control::inventory::{self, InterfaceFacts, NamespaceFacts};
+use wirestorm_control::namespace::Namespace;
+
+use crate::status;
+use crate::wrap::wrapped;
+
+const EXAMPLES: &str = "\
+Examples:
+  wirestorm ports
+      the interfaces of this network namespace
+  wirestorm ports --all
+      those of every namespace that `ip netns` knows, too
+  wirestorm ports --json | jq -r '.namespaces[].interfaces[] | select(.auto == \"xdp\").interface'
+      the interfaces that the in-kernel sender can send on
+
+`wirestorm doctor INTERFACE` looks at each backend, and says how to repair what does not work.";
+
+/// Lists the interfaces, and which backend `--backend auto` would choose for each.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct PortsFlags {
+    /// Those of a namespace: a name that `ip netns` knows, or a path such as /proc/PID/ns/net.
+    #[arg(long, value_name = "NAME", conflicts_with = "all")]
+    namespace: Option<String>,
+
+    /// Those of this namespace and of all that `ip netns` knows.
+    #[arg(long)]
+    all: bool,
+
+    /// Print JSON, wirestorm.ports/1.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(flags: &PortsFlags) -> ExitCode {
+    let namespaces = match &flags.namespace {
+        Some(path) if path.starts_with('/') => vec![Namespace::Path(path.into())],
+        Some(name) => vec![Namespace::Named(name.clone())],
+        None if flags.all => inventory::namespaces(),
+        None => vec![Namespace::Current],
+    };
+    let found: Vec<NamespaceFacts> = namespaces.iter().map(inventory::interfaces).collect();
+    if flags.json {
+        println!("{:#}", json!({ "schema": "wirestorm.ports/1", "namespaces": found }));
+    } else {
+        print!("{}", Table(&found));
+    }
+    let errors = found.iter().filter_map(|it| it.error.as_deref());
+    errors.clone().for_each(|error| eprintln!("wirestorm: {error}"));
+    // One namespace of many that vanished meanwhile is no failure.
+    if errors.count() == found.len() { ExitCode::from(status::USAGE) } else { ExitCode::SUCCESS }
+}
+
+/// Interfaces as people read them.
+struct Table<'a>(&'a [NamespaceFacts]);
+
+impl Display for Table<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let listed = self.0.iter().filter(|it| it.error.is_none());
+        for (position, facts) in listed.enumerate() {
+            if position > 0 {
+                writeln!(f)?;
+            }
+            if let Some(name) = &facts.namespace {
+                writeln!(f, "network namespace {name}; an interface is netns/{name}:INTERFACE")?;
+            } else if self.0.len() > 1 {
+                writeln!(f, "this network namespace")?;
+            }
+            writeln!(
+                f,
+                "{:<15}  {:<10}  {:<12}  {:>5}  {:>7}  {:>8}  AUTO",
+                "INTERFACE", "STATE", "DRIVER", "MTU", "TX/RX", "SPEED"
+            )?;
+            for interface in &facts.interfaces {
+                row(f, interface)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn row(f: &mut Formatter<'_>, facts: &InterfaceFacts) -> fmt::Result {
+    // A virtual interface's kind says more than the name of its driver.
+    let made_of = match facts.kind.as_str() {
+        "physical" if !facts.driver.is_empty() => &facts.driver,
+        kind => kind,
+    };
+    writeln!(
+        f,
+        "{:<15}  {:<10}  {:<12.12}  {:>5}  {:>7}  {:>8}  {}",
+        facts.name,
+        facts.state,
+        made_of,
+        facts.mtu,
+        format!("{}/{}", facts.transmit_queues, facts.receive_queues),
+        facts.speed_bps.map_or_else(|| "-".to_owned(), speed),
+        facts.auto.unwrap_or("none"),
+    )?;
+    writeln!(f, "{}", wrapped("    ", &facts.why))?;
+    if facts.default_route {
+        writeln!(f, "    the default route leads through it: sending needs --force-interface")?;
+    }
+    Ok(())
+}
+
+/// Bits a second in the unit that a data sheet would use.
+fn speed(bits_per_second: u64) -> String {
+    match bits_per_second {
+        1_000_000_000.. => format!("{} Gb/s", bits_per_second as f64 / 1e9),
+        _ => format!("{} Mb/s", bits_per_second / 1_000_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wrap::COLUMNS;
+
+    fn facts() -> InterfaceFacts {
+        InterfaceFacts {
+            interface: "enp1s0f0np0abcd".into(),
+            name: "enp1s0f0np0abcd".into(),
+            state: "no carrier",
+            kind: "physical".into(),
+            driver: "a-driver-with-a-long-name".into(),
+            mtu: 65_536,
+            transmit_queues: 128,
+            receive_queues: 128,
+            speed_bps: Some(100_000_000_000),
+            default_route: true,
+            auto: Some("af_packet"),
+            why: "not xdp: its peer has neither an XDP program nor GRO, which can be changed; \
+                  and so on"
+                .into(),
+        }
+    }
+
+    #[test]
+    fn the_table_keeps_to_80_columns() {
+        let found = [NamespaceFacts {
+            namespace: Some("lab".into()),
+            interfaces: vec![facts(), facts()],
+            error: None,
+        }];
+        let text = Table(&found).to_string();
+        let longest = text.lines().map(|line| line.chars().count()).max();
+        assert!(longest.is_some_and(|columns| columns <= COLUMNS), "{longest:?}\n{text}");
+        assert!(text.contains("100 Gb/s"), "{text}");
+        assert!(text.contains("--force-interface"), "{text}");
+    }
+
+    #[test]
+    fn speeds_are_told_as_data_sheets_do() {
+        assert_eq!(speed(2_500_000_000), "2.5 Gb/s");
+        assert_eq!(speed(10_000_000), "10 Mb/s");
+    }
+}

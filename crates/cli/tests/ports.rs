@@ -1,0 +1,112 @@
+//! `wirestorm ports` and `wirestorm doctor` on interfaces made for it.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use wirestorm_testkit::net::{Lab, LabOptions};
+use wirestorm_testkit::require::require_root;
+
+fn wirestorm(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_wirestorm"))
+        .args(arguments)
+        .output()
+        .expect("the program runs")
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}{}", text(&output.stdout), text(&output.stderr)))
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The offload is switched while the interfaces are up: the kernel tells of it only then.
+fn lab(gro: [bool; 2]) -> Lab {
+    let lab = Lab::with(&LabOptions::default()).expect("a lab");
+    for (end, on) in [(&lab.a, gro[0]), (&lab.b, gro[1])] {
+        end.set_gro(on).expect("the offload can be switched");
+    }
+    lab
+}
+
+fn finding<'a>(document: &'a Value, subject: &str) -> &'a Value {
+    let backends = document["interfaces"][0]["backends"].as_array().expect("a list");
+    backends.iter().find(|it| it["subject"] == subject).expect("a finding for each backend")
+}
+
+#[test]
+fn ports_and_doctor_agree_with_the_peers_receive_offload() {
+    if !require_root() {
+        return;
+    }
+    for (gro, xdp) in [([false, true], true), ([true, false], false)] {
+        let lab = lab(gro);
+        let (namespace, interface) = (lab.a.namespace().name(), lab.a.port());
+        let ports = json(&wirestorm(&["ports", "--namespace", namespace, "--json"]));
+        let listed = ports["namespaces"][0]["interfaces"].as_array().expect("a list");
+        let port = listed.iter().find(|it| it["interface"] == interface.as_str());
+        let port = port.unwrap_or_else(|| panic!("{interface} is not in {ports:#}"));
+        let allowed = std::thread::available_parallelism().map_or(1, usize::from);
+        let expected = if xdp && allowed > 1 { "xdp" } else { "af_packet" };
+        assert_eq!(port["auto"], expected, "{port:#}");
+
+        let output = wirestorm(&["doctor", "--try", &interface, "--json"]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
+        let doctor = json(&output);
+        assert_eq!(doctor["interfaces"][0]["auto"], expected, "{doctor:#}");
+        assert_eq!(finding(&doctor, "af_packet")["grade"], "good");
+        if !xdp {
+            let missing = finding(&doctor, "xdp");
+            assert_eq!(missing["grade"], "missing", "{missing:#}");
+            let peer = format!("ethtool -K {} gro on", lab.b.interface());
+            let repair = missing["repair"].as_str().unwrap_or_default();
+            assert!(repair.ends_with(&peer), "{repair}");
+            let output = wirestorm(&["doctor", &interface, "--backend", "xdp"]);
+            assert_eq!(output.status.code(), Some(3), "{}", text(&output.stdout));
+        }
+    }
+}
+
+#[test]
+fn the_repair_that_is_named_repairs() {
+    if !require_root() {
+        return;
+    }
+    // Switched on before the interface was up, the kernel has not noticed it.
+    let early = Lab::with(&LabOptions { gro: [false, true], ..LabOptions::default() });
+    for lab in [lab([false, false]), early.expect("a lab")] {
+        let interface = lab.a.port();
+        let before = json(&wirestorm(&["doctor", &interface, "--json"]));
+        let Some(repair) = finding(&before, "xdp")["repair"].as_str() else { continue };
+        assert!(repair.contains(lab.b.namespace().name()), "{repair}");
+        let status = Command::new("sh").args(["-c", repair]).status().expect("a shell");
+        assert!(status.success(), "{repair}");
+        let after = json(&wirestorm(&["doctor", "--try", &interface, "--json"]));
+        assert!(finding(&after, "xdp")["repair"].is_null(), "{after:#}");
+    }
+}
+
+#[test]
+fn what_does_not_exist_is_wrong_usage() {
+    for arguments in [
+        &["doctor", "no-such-if"][..],
+        &["doctor", "netns/no-such-namespace:veth0"],
+        &["ports", "--namespace", "no-such-namespace"],
+    ] {
+        let output = wirestorm(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(text(&output.stderr).contains("no-such-"), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn no_line_is_wider_than_80_columns() {
+    for arguments in [&["ports", "--all"][..], &["doctor"]] {
+        let output = text(&wirestorm(arguments).stdout);
+        for line in output.lines().filter(|line| !line.contains("repair: ")) {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
+}

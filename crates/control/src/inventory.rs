@@ -1,0 +1,644 @@
+//! What this machine and its interfaces can send with, and what is missing.
+//!
+//! The JSON forms are `wirestorm.ports/1` and `wirestorm.doctor/1`. Backends are judged by what
+//! the kernel tells of an interface, which disturbs nothing, and by a [`Trial`] if asked: a port
+//! is opened and dropped unused.
+
+use std::fs;
+
+use serde::Serialize;
+use wirestorm_io::link::{self, Link, LinkError, LinkKind};
+use wirestorm_io::lock::InterfaceLock;
+use wirestorm_io::namespace::{InterfaceName, InterfaceNameError, Namespace};
+use wirestorm_plan::replay::Backend;
+
+use crate::backend::{
+    Conditions, KernelVersion, XDP_KERNEL, candidates, name, peer_can_help,
+    takes_no_redirected_frames, xdp_obstacle,
+};
+use crate::cpu;
+use crate::replay::try_open;
+
+/// Where `ip netns add` keeps the namespaces it made.
+const NAMED_NAMESPACES: &str = "/var/run/netns";
+/// More named namespaces than this are not gone through.
+const NAMESPACES_MAX: usize = 4096;
+/// Below this, the frame memory of AF_XDP may not fit into what a process may lock.
+const LOCKED_MEMORY_SUFFICIENT: u64 = 64 << 20;
+/// How the program gets its privileges without root.
+const SETCAP: &str =
+    "setcap cap_net_raw,cap_net_admin,cap_bpf,cap_sys_admin=ep $(command -v wirestorm)";
+
+/// An interface, and what `auto` would choose for it.
+#[derive(Clone, Debug, Serialize)]
+pub struct InterfaceFacts {
+    /// Its name, as `--intf1` takes it.
+    pub interface: String,
+    /// Its name within its namespace.
+    pub name: String,
+    /// `up`, `no carrier` or `down`.
+    pub state: &'static str,
+    /// `physical`, `loopback`, `veth`, `bridge` and so on.
+    pub kind: String,
+    /// Its driver; empty where there is none.
+    pub driver: String,
+    /// Longest network-layer packet in bytes.
+    pub mtu: u32,
+    /// Transmit queues in use.
+    pub transmit_queues: u32,
+    /// Receive queues in use.
+    pub receive_queues: u32,
+    /// Bits a second as the driver says.
+    pub speed_bps: Option<u64>,
+    /// Whether a default route leads through it.
+    pub default_route: bool,
+    /// What `auto` would choose; none where it cannot send.
+    pub auto: Option<&'static str>,
+    /// Why that, or why none.
+    pub why: String,
+}
+
+/// The interfaces of one namespace.
+#[derive(Clone, Debug, Serialize)]
+pub struct NamespaceFacts {
+    /// The namespace's name; none for that of this process.
+    pub namespace: Option<String>,
+    /// Its interfaces, by index.
+    pub interfaces: Vec<InterfaceFacts>,
+    /// Why they could not be listed.
+    pub error: Option<String>,
+}
+
+/// How a finding is to be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Grade {
+    /// As it should be.
+    Good,
+    /// Works, but could be better.
+    Remark,
+    /// Does not work.
+    Missing,
+}
+
+/// Whether backends are tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trial {
+    /// Only what the kernel tells is looked at.
+    None,
+    /// A port is opened with each backend. No frame is sent, but a driver may reset its queues,
+    /// so it is not done on an interface with the default route.
+    Open,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, Serialize)]
+pub struct Finding {
+    /// What was looked at: a backend, or a part of the machine.
+    pub subject: &'static str,
+    /// How it is to be taken.
+    pub grade: Grade,
+    /// What was found.
+    pub found: String,
+    /// The command that repairs it, where one does.
+    pub repair: Option<String>,
+}
+
+/// An interface and what each backend can do with it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Examination {
+    /// What it is.
+    #[serde(flatten)]
+    pub facts: InterfaceFacts,
+    /// One finding for each backend.
+    pub backends: Vec<Finding>,
+    /// What else there is to know.
+    pub remarks: Vec<Finding>,
+}
+
+/// Why an interface could not be examined.
+#[derive(Debug, thiserror::Error)]
+pub enum InventoryError {
+    /// Its name is none.
+    #[error(transparent)]
+    Name(#[from] InterfaceNameError),
+    /// Nothing could be learnt of it.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+}
+
+impl Finding {
+    fn new(subject: &'static str, grade: Grade, found: impl Into<String>) -> Self {
+        Self { subject, grade, found: found.into(), repair: None }
+    }
+
+    fn repaired_by(self, command: impl Into<String>) -> Self {
+        Self { repair: Some(command.into()), ..self }
+    }
+}
+
+impl Examination {
+    /// Whether a backend can send on it; `auto` can where any can.
+    pub fn can_send(&self, backend: &str) -> bool {
+        let works = |it: &Finding| it.grade != Grade::Missing;
+        match backend {
+            "auto" => self.facts.auto.is_some(),
+            name => self.backends.iter().any(|it| it.subject == name && works(it)),
+        }
+    }
+}
+
+/// The interfaces of a namespace; an error stands in the answer.
+pub fn interfaces(namespace: &Namespace) -> NamespaceFacts {
+    let named = match namespace {
+        Namespace::Current => None,
+        other => Some(other.to_string()),
+    };
+    match link::list(namespace) {
+        Ok(links) => {
+            let interfaces = links.iter().map(|link| facts(namespace, link)).collect();
+            NamespaceFacts { namespace: named, interfaces, error: None }
+        }
+        Err(error) => NamespaceFacts {
+            namespace: named,
+            interfaces: Vec::new(),
+            error: Some(error.to_string()),
+        },
+    }
+}
+
+/// That of this process, and those that `ip netns` knows, by name.
+pub fn namespaces() -> Vec<Namespace> {
+    let entries = fs::read_dir(NAMED_NAMESPACES).into_iter().flatten().flatten();
+    let mut names: Vec<String> =
+        entries.filter_map(|it| it.file_name().into_string().ok()).take(NAMESPACES_MAX).collect();
+    names.sort();
+    std::iter::once(Namespace::Current).chain(names.into_iter().map(Namespace::Named)).collect()
+}
+
+/// What each backend can do with an interface.
+///
+/// # Errors
+/// Where there is no such interface or namespace.
+pub fn examine(interface: &str, trial: Trial) -> Result<Examination, InventoryError> {
+    let interface: InterfaceName = interface.parse()?;
+    let link = Link::open(&interface)?;
+    let capabilities = Capabilities::effective();
+    let mut facts = facts(&interface.namespace, &link);
+    let mut remarks = remarks(&interface, &link);
+    let lock = InterfaceLock::acquire(&interface);
+    let trial = match (&lock, trial) {
+        (Err(error), _) => {
+            remarks.push(Finding::new("in use", Grade::Remark, error.to_string()));
+            Trial::None
+        }
+        (Ok(_), Trial::Open) if link.default_route => {
+            let found = "not done on an interface with the default route: it may reset queues";
+            remarks.push(Finding::new("trial", Grade::Remark, found));
+            Trial::None
+        }
+        (Ok(_), trial) => trial,
+    };
+    let backends: Vec<Finding> = [Backend::AfPacket, Backend::AfXdp, Backend::Xdp]
+        .into_iter()
+        .map(|backend| judge(backend, &interface, &link, capabilities, trial))
+        .collect();
+    if trial == Trial::Open {
+        correct_choice(&mut facts, &link, &backends);
+    }
+    Ok(Examination { facts, backends, remarks })
+}
+
+/// What opened is known better than what was expected.
+fn correct_choice(facts: &mut InterfaceFacts, link: &Link, backends: &[Finding]) {
+    let finding = |backend| backends.iter().find(|it| it.subject == name(backend));
+    let mut refused = Vec::new();
+    for candidate in candidates(link, &Conditions::of_one_port()) {
+        let backend = name(candidate.backend);
+        match finding(candidate.backend) {
+            Some(finding) if finding.grade == Grade::Missing => {
+                refused.push(format!("not {backend}: {}", finding.found));
+            }
+            _ => {
+                facts.auto = Some(backend);
+                facts.why = match candidate.verdict {
+                    Ok(why) if candidate.backend != Backend::AfPacket => why.to_owned(),
+                    _ => refused.join("; "),
+                };
+                return;
+            }
+        }
+    }
+    facts.auto = None;
+    facts.why = refused.join("; ");
+}
+
+/// What of the machine and the process matters for sending.
+pub fn machine() -> Vec<Finding> {
+    vec![
+        kernel(),
+        Capabilities::effective().finding(),
+        cpus(),
+        jit(),
+        locked_memory(),
+        Finding::new(
+            "huge pages",
+            Grade::Good,
+            format!("{} reserved; no backend needs any", read_number("/proc/sys/vm/nr_hugepages")),
+        ),
+        Finding::new("clang", Grade::Good, "not needed: the BPF programs are built in"),
+    ]
+}
+
+fn facts(namespace: &Namespace, link: &Link) -> InterfaceFacts {
+    let interface = match namespace {
+        Namespace::Current => link.name.clone(),
+        other => format!("netns/{other}:{}", link.name),
+    };
+    let (auto, why) = choice(link);
+    InterfaceFacts {
+        interface,
+        name: link.name.clone(),
+        state: match (link.up, link.running) {
+            (false, _) => "down",
+            (true, false) => "no carrier",
+            (true, true) => "up",
+        },
+        kind: match &link.kind {
+            LinkKind::Physical => "physical".into(),
+            LinkKind::Loopback => "loopback".into(),
+            LinkKind::Veth => "veth".into(),
+            LinkKind::Other(kind) => kind.clone(),
+        },
+        driver: link.driver.as_ref().map(|driver| driver.name.clone()).unwrap_or_default(),
+        mtu: link.mtu,
+        transmit_queues: link.queues.transmit,
+        receive_queues: link.queues.receive,
+        speed_bps: link.speed.map(|rate| rate.per_second() as u64),
+        default_route: link.default_route,
+        auto,
+        why,
+    }
+}
+
+/// What `auto` would choose by the facts, and why; or why nothing.
+fn choice(link: &Link) -> (Option<&'static str>, String) {
+    if !link.up {
+        return (None, format!("it is down; bring it up with: ip link set {} up", link.name));
+    }
+    if let Some(found) = link_layer_obstacle(Backend::AfPacket, link) {
+        return (None, found);
+    }
+    if let Some(missing) = Capabilities::effective().missing(Backend::AfPacket) {
+        return (None, missing);
+    }
+    let mut refused = Vec::new();
+    for candidate in candidates(link, &Conditions::of_one_port()) {
+        let backend = name(candidate.backend);
+        let missing = Capabilities::effective().missing(candidate.backend);
+        match candidate.verdict.and_then(|why| missing.map_or(Ok(why), Err)) {
+            Ok(_) if candidate.backend == Backend::AfPacket => {
+                return (Some(backend), refused.join("; "));
+            }
+            Ok(why) => return (Some(backend), why.to_owned()),
+            Err(reason) => refused.push(format!("not {backend}: {reason}")),
+        }
+    }
+    (None, refused.join("; "))
+}
+
+/// Whether a backend works on an interface.
+fn judge(
+    backend: Backend,
+    interface: &InterfaceName,
+    link: &Link,
+    capabilities: Capabilities,
+    trial: Trial,
+) -> Finding {
+    let subject = name(backend);
+    let missing = |found: String| Finding::new(subject, Grade::Missing, found);
+    if !link.up {
+        return missing("the interface is down".into()).repaired_by(in_namespace(
+            &interface.namespace,
+            &format!("ip link set {} up", link.name),
+        ));
+    }
+    if let Some(found) = link_layer_obstacle(backend, link) {
+        return missing(found);
+    }
+    if let Some(found) = capabilities.missing(backend) {
+        return missing(found).repaired_by(SETCAP);
+    }
+    if backend == Backend::Xdp
+        && let Some(found) = xdp_obstacle(link, &Conditions::of_one_port())
+    {
+        let finding = missing(found);
+        return match xdp_repair(interface, link) {
+            Some(repair) => finding.repaired_by(repair),
+            None => finding,
+        };
+    }
+    if trial == Trial::Open
+        && let Err(reason) = try_open(backend, interface, link)
+    {
+        return missing(reason);
+    }
+    let (grade, found) = match (backend, link.xdp_features) {
+        (Backend::AfXdp, Some(features)) if features.zero_copy() => {
+            (Grade::Good, "can send, without copying")
+        }
+        (Backend::AfXdp, _) => {
+            (Grade::Remark, "can send, by copying: the driver tells of no zero-copy")
+        }
+        (Backend::Xdp, None) if trial == Trial::None => {
+            (Grade::Remark, "may be able to send: only --try can tell before Linux 6.3")
+        }
+        (Backend::Xdp, _) => (Grade::Good, "can send, and keeps the pace in the kernel"),
+        _ => (Grade::Good, "can send"),
+    };
+    let tried = if trial == Trial::Open { "tried: " } else { "" };
+    Finding::new(subject, grade, format!("{tried}{found}"))
+}
+
+/// Why a backend does not take the frames of this kind of interface.
+fn link_layer_obstacle(backend: Backend, link: &Link) -> Option<String> {
+    let (fits, expected) = match backend {
+        Backend::AfPacket => (
+            matches!(link.link_layer, libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK),
+            "Ethernet (1) or loopback (772)",
+        ),
+        _ => (link.link_layer == libc::ARPHRD_ETHER, "Ethernet (1)"),
+    };
+    (!fits).then(|| format!("its link-layer type is {}; expected {expected}", link.link_layer))
+}
+
+/// What lets the in-kernel sender send on an interface.
+fn xdp_repair(interface: &InterfaceName, link: &Link) -> Option<String> {
+    if takes_no_redirected_frames(link) && !peer_can_help(link) {
+        return None;
+    }
+    let frame_length_max = link.frame_length_max();
+    if frame_length_max > wirestorm_io::xdp::FRAME_LENGTH_MAX {
+        let mtu = (link.mtu as usize + wirestorm_io::xdp::FRAME_LENGTH_MAX) - frame_length_max;
+        let command = format!("ip link set {} mtu {mtu}", link.name);
+        return Some(in_namespace(&interface.namespace, &command));
+    }
+    if !takes_no_redirected_frames(link) {
+        return None;
+    }
+    let Some((namespace, peer)) = link::find_peer(&interface.namespace, link, &namespaces()) else {
+        return Some("ethtool -K PEER gro on   (in the namespace of its peer)".into());
+    };
+    let mut command = in_namespace(&namespace, &format!("ethtool -K {} gro on", peer.name));
+    if peer.receive_offload == Some(true) {
+        // The kernel notices a change only while the peer is up.
+        let off = in_namespace(&namespace, &format!("ethtool -K {} gro off", peer.name));
+        command = format!("{off} && {command}");
+    }
+    Some(command)
+}
+
+/// A command as it has to be typed for another namespace.
+fn in_namespace(namespace: &Namespace, command: &str) -> String {
+    match namespace {
+        Namespace::Current => command.to_owned(),
+        Namespace::Named(name) => format!("ip netns exec {name} {command}"),
+        Namespace::Path(path) => format!("nsenter --net={} {command}", path.display()),
+    }
+}
+
+fn remarks(interface: &InterfaceName, link: &Link) -> Vec<Finding> {
+    let mut remarks = Vec::new();
+    if link.up && !link.running {
+        let found = if link.kind == LinkKind::Veth {
+            "its peer is down: frames that are sent are lost"
+        } else {
+            "no carrier: frames that are sent are lost"
+        };
+        let mut finding = Finding::new("carrier", Grade::Remark, found);
+        let peer = link::find_peer(&interface.namespace, link, &namespaces());
+        if let Some((namespace, peer)) = peer {
+            let command = format!("ip link set {} up", peer.name);
+            finding = finding.repaired_by(in_namespace(&namespace, &command));
+        }
+        remarks.push(finding);
+    }
+    if link.default_route {
+        remarks.push(Finding::new(
+            "route",
+            Grade::Remark,
+            "the default route leads through it: sending needs --force-interface",
+        ));
+    }
+    if let Some(program) = link.xdp_program {
+        let finding = Finding::new(
+            "program",
+            Grade::Remark,
+            format!("XDP program {program} is attached: --rx with xdp or af_xdp cannot be"),
+        );
+        let command = format!("ip link set {} xdp off", link.name);
+        remarks.push(finding.repaired_by(in_namespace(&interface.namespace, &command)));
+    }
+    if link.queues.transmit < link.queues.transmit_max {
+        let finding = Finding::new(
+            "queues",
+            Grade::Remark,
+            format!(
+                "{} of {} transmit queues in use; --workers N needs N",
+                link.queues.transmit, link.queues.transmit_max
+            ),
+        );
+        let command = format!("ethtool -L {} tx {}", link.name, link.queues.transmit_max);
+        remarks.push(finding.repaired_by(in_namespace(&interface.namespace, &command)));
+    }
+    remarks
+}
+
+/// The capabilities of this process that matter (`linux/capability.h`).
+#[derive(Clone, Copy, Debug)]
+struct Capabilities(u64);
+
+const CAP_NET_ADMIN: (u32, &str) = (12, "CAP_NET_ADMIN");
+const CAP_NET_RAW: (u32, &str) = (13, "CAP_NET_RAW");
+const CAP_IPC_LOCK: (u32, &str) = (14, "CAP_IPC_LOCK");
+const CAP_SYS_ADMIN: (u32, &str) = (21, "CAP_SYS_ADMIN");
+const CAP_BPF: (u32, &str) = (39, "CAP_BPF");
+
+impl Capabilities {
+    fn effective() -> Self {
+        Self::parse(&fs::read_to_string("/proc/self/status").unwrap_or_default())
+    }
+
+    /// From the lines of `/proc/PID/status`.
+    fn parse(status: &str) -> Self {
+        let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+        Self(line.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0))
+    }
+
+    fn has(self, (bit, _): (u32, &str)) -> bool {
+        // CAP_SYS_ADMIN stands for CAP_BPF, as it did before there was one.
+        let implied = bit == CAP_BPF.0 && self.0 & (1 << CAP_SYS_ADMIN.0) != 0;
+        self.0 & (1 << bit) != 0 || implied
+    }
+
+    /// What a backend needs and this process lacks.
+    fn missing(self, backend: Backend) -> Option<String> {
+        let needed: &[(u32, &str)] = match backend {
+            Backend::AfPacket => &[CAP_NET_RAW],
+            Backend::AfXdp => &[CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF],
+            Backend::Xdp => &[CAP_NET_ADMIN, CAP_BPF],
+            Backend::Auto | Backend::Memory => &[],
+        };
+        let lacking: Vec<&str> =
+            needed.iter().filter(|it| !self.has(**it)).map(|(_, name)| *name).collect();
+        if lacking.is_empty() {
+            return None;
+        }
+        Some(format!("no privilege: it needs {}", lacking.join(", ")))
+    }
+
+    fn finding(self) -> Finding {
+        let all = [CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF, CAP_SYS_ADMIN];
+        let lacking: Vec<&str> =
+            all.iter().filter(|it| !self.has(**it)).map(|(_, name)| *name).collect();
+        if lacking.is_empty() {
+            return Finding::new("privilege", Grade::Good, "all that every backend needs");
+        }
+        // Without raw sockets nothing can send; the others are for speed and other namespaces.
+        let grade = if self.has(CAP_NET_RAW) { Grade::Remark } else { Grade::Missing };
+        Finding::new("privilege", grade, format!("lacking {}; run as root, or", lacking.join(", ")))
+            .repaired_by(SETCAP)
+    }
+}
+
+fn kernel() -> Finding {
+    match KernelVersion::running() {
+        None => Finding::new("kernel", Grade::Remark, "its version is unknown"),
+        Some(version) if version < XDP_KERNEL => Finding::new(
+            "kernel",
+            Grade::Remark,
+            format!("Linux {version}; xdp, the in-kernel sender, needs {XDP_KERNEL} or newer"),
+        ),
+        Some(version) => {
+            Finding::new("kernel", Grade::Good, format!("Linux {version}; every backend is in it"))
+        }
+    }
+}
+
+fn cpus() -> Finding {
+    let allowed = cpu::allowed().len();
+    let isolated = fs::read_to_string("/sys/devices/system/cpu/isolated").unwrap_or_default();
+    let isolated = match isolated.trim() {
+        "" => "none isolated".to_owned(),
+        list => format!("{list} isolated"),
+    };
+    match allowed {
+        1 => Finding::new(
+            "CPUs",
+            Grade::Remark,
+            "1 may be used; xdp, the in-kernel sender, needs one of its own",
+        ),
+        // Other work on a sender's CPU makes departures late.
+        _ => Finding::new("CPUs", Grade::Good, format!("{allowed} may be used, {isolated}")),
+    }
+}
+
+fn jit() -> Finding {
+    // A kernel that always compiles has the file too; one without BPF compiler has not.
+    match fs::read_to_string("/proc/sys/net/core/bpf_jit_enable").as_deref().map(str::trim) {
+        Ok("0") => Finding::new(
+            "BPF compiler",
+            Grade::Remark,
+            "off: the in-kernel sender is interpreted, several times slower",
+        )
+        .repaired_by("sysctl -w net.core.bpf_jit_enable=1"),
+        Ok(_) => Finding::new("BPF compiler", Grade::Good, "on"),
+        Err(_) => Finding::new("BPF compiler", Grade::Remark, "unknown to this process"),
+    }
+}
+
+fn locked_memory() -> Finding {
+    let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let limit = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max locked memory"))
+        .and_then(|rest| rest.split_whitespace().next());
+    let bytes = limit.and_then(|text| text.parse::<u64>().ok());
+    let exempt = Capabilities::effective().has(CAP_IPC_LOCK);
+    match (limit, bytes) {
+        (_, Some(bytes)) if bytes < LOCKED_MEMORY_SUFFICIENT && !exempt => Finding::new(
+            "locked memory",
+            Grade::Remark,
+            format!("at most {} KiB, too little for af_xdp", bytes >> 10),
+        )
+        .repaired_by("ulimit -l unlimited"),
+        (_, Some(bytes)) if exempt => Finding::new(
+            "locked memory",
+            Grade::Good,
+            format!("the limit of {} KiB does not hold for this process", bytes >> 10),
+        ),
+        (Some(limit), _) => Finding::new("locked memory", Grade::Good, limit),
+        (None, _) => Finding::new("locked memory", Grade::Remark, "its limit is unknown"),
+    }
+}
+
+/// The number in a file of the kernel's; 0 where there is none.
+fn read_number(path: &str) -> u64 {
+    fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backend_names_the_privileges_it_lacks() {
+        let nobody = Capabilities::parse("CapEff:\t0000000000000000\n");
+        let text = |capabilities: Capabilities, backend| capabilities.missing(backend);
+        assert_eq!(
+            text(nobody, Backend::AfXdp).as_deref(),
+            Some("no privilege: it needs CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF")
+        );
+        let raw = Capabilities::parse("Name:\tx\nCapEff:\t0000000000002000\n");
+        assert_eq!(text(raw, Backend::AfPacket), None);
+        assert_eq!(
+            text(raw, Backend::Xdp).as_deref(),
+            Some("no privilege: it needs CAP_NET_ADMIN, CAP_BPF")
+        );
+        let root = Capabilities::parse("CapEff:\t000001ffffffffff\n");
+        assert_eq!(text(root, Backend::Xdp), None);
+        assert_eq!(root.finding().grade, Grade::Good);
+        assert_eq!(nobody.finding().grade, Grade::Missing);
+        assert_eq!(raw.finding().grade, Grade::Remark);
+    }
+
+    #[test]
+    fn commands_for_another_namespace_enter_it() {
+        let command = "ip link set v up";
+        assert_eq!(in_namespace(&Namespace::Current, command), command);
+        assert_eq!(
+            in_namespace(&Namespace::Named("a".into()), command),
+            "ip netns exec a ip link set v up"
+        );
+        assert_eq!(
+            in_namespace(&Namespace::Path("/proc/1/ns/net".into()), command),
+            "nsenter --net=/proc/1/ns/net ip link set v up"
+        );
+    }
+
+    #[test]
+    fn the_loopback_interface_is_listed_and_never_gets_the_in_kernel_sender() {
+        let facts = interfaces(&Namespace::Current);
+        let loopback = facts.interfaces.iter().find(|it| it.kind == "loopback");
+        let loopback = loopback.expect("every namespace has one");
+        assert_eq!(loopback.interface, "lo");
+        assert!(matches!(loopback.auto, None | Some("af_packet")), "{:?}", loopback.auto);
+        assert!(!loopback.why.is_empty());
+    }
+
+    #[test]
+    fn a_missing_namespace_is_said() {
+        let facts = interfaces(&Namespace::Named("no-such-namespace".into()));
+        assert!(facts.error.is_some_and(|error| error.contains("no-such-namespace")));
+    }
+}
