@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{Fallible, workspace};
 
 /// Each package, and the packages of the workspace that it may use.
-const DIRECTIONS: [(&str, &[&str]); 12] = [
+const DIRECTIONS: [(&str, &[&str]); 13] = [
     ("wirestorm-base", &[]),
     ("wirestorm-wire", &["wirestorm-base"]),
     ("wirestorm-plan", &["wirestorm-base", "wirestorm-wire"]),
@@ -28,13 +28,14 @@ const DIRECTIONS: [(&str, &[&str]); 12] = [
     ("wirestorm", &["wirestorm-control"]),
     ("wirestorm-python", &["wirestorm-control"]),
     ("wirestorm-testkit", ANYTHING),
+    ("wirestorm-e2e", ANYTHING),
     ("xtask", ANYTHING),
 ];
 
 const ANYTHING: &[&str] = &["*"];
 
 /// What a test needs and nothing that is shipped.
-const FOR_TESTS_ONLY: [&str; 2] = ["wirestorm-testkit", "xtask"];
+const FOR_TESTS_ONLY: [&str; 3] = ["wirestorm-testkit", "wirestorm-e2e", "xtask"];
 
 /// What the simulator stands on.
 const PURE: &[&str] =

@@ -22,7 +22,7 @@ use std::process::Command;
 
 pub use capture::{Capture, CaptureOptions, Captured};
 pub use namespace::{InterfaceCounters, Namespace, run_foreground};
-pub use sink::DropSink;
+pub use sink::{DropSink, PollingSink};
 
 use crate::leftovers;
 use crate::pcap::ReadError;
@@ -200,6 +200,15 @@ impl End {
     /// When clang or ip fail.
     pub fn drop_sink(&self) -> Result<DropSink, NetError> {
         DropSink::attach(&self.namespace, &self.interface)
+    }
+
+    /// Lets the peer redirect XDP frames to the interface, without GRO, which would join frames
+    /// and change their order, until the value is dropped.
+    ///
+    /// # Errors
+    /// When clang, ip or ethtool fail.
+    pub fn polling_sink(&self) -> Result<PollingSink, NetError> {
+        PollingSink::attach(&self.namespace, &self.interface)
     }
 
     /// Brings the interface up or down.
