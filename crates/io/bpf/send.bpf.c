@@ -99,6 +99,40 @@ static __always_inline enum admission admit(struct ring *ring, __u64 now, __u64 
 	return SEND;
 }
 
+enum { PREFETCH_DISTANCE = 8 };
+
+/* Reads the first word of the frame that is a few turns ahead, so that its cache line, which the
+ * process wrote on another core, is on its way while this frame is dealt with. The value is of
+ * no interest, and a stale descriptor names a valid buffer too. */
+static __always_inline void prefetch(struct ring *ring, __u64 position)
+{
+	__u32 buffer = ring->descriptors[position & (RING_DESCRIPTORS - 1)].buffer;
+	volatile __u64 *line = (volatile __u64 *)ring->buffers[buffer & (RING_BUFFERS - 1)];
+
+	(void)*line;
+}
+
+/* Copies a frame to the page. The page is longer than any frame at this point, so short frames
+ * are copied in whole cache lines, which is several times as fast as asking the kernel to. */
+static __always_inline int fill(struct xdp_md *context, const __u8 *buffer, __u32 length)
+{
+	__u64 *to = (__u64 *)(long)context->data;
+	__u64 *end = (__u64 *)(long)context->data_end;
+	const __u64 *from = (const __u64 *)buffer;
+
+	if (length > 128 || to + 16 > end)
+		return bpf_xdp_store_bytes(context, 0, (void *)buffer, length);
+#pragma unroll
+	for (int word = 0; word < 8; word++)
+		to[word] = from[word];
+	if (length > 64) {
+#pragma unroll
+		for (int word = 8; word < 16; word++)
+			to[word] = from[word];
+	}
+	return 0;
+}
+
 SEC("xdp")
 int send(struct xdp_md *context)
 {
@@ -135,10 +169,10 @@ int send(struct xdp_md *context)
 			goto consume;
 		}
 	}
+	prefetch(ring, consumed + PREFETCH_DISTANCE);
 	if (length < 14 || length > FRAME_BYTES_MAX ||
-	    bpf_xdp_adjust_tail(context, (int)length - (int)template_bytes) ||
-	    bpf_xdp_store_bytes(context, 0, ring->buffers[descriptor->buffer & (RING_BUFFERS - 1)],
-				length)) {
+	    fill(context, ring->buffers[descriptor->buffer & (RING_BUFFERS - 1)], length) ||
+	    bpf_xdp_adjust_tail(context, (int)length - (int)template_bytes)) {
 		kernel->refused++;
 		goto consume;
 	}

@@ -193,25 +193,29 @@ fn departures(
 fn rest(state: WorkerState, now: Instant, holds_departures: bool) {
     /// A wait is cut to this, so that stop requests are noticed.
     const WAIT_MAX: Duration = Duration::from_millis(20);
-    /// A ring of 1,024 frames lasts 300 us at 3 Mpps.
-    const RING_WAIT: Duration = Duration::from_micros(50);
+    /// Being late by less than this costs nothing where the port keeps the time.
+    const NAP_MIN: Duration = Duration::from_micros(100);
+    /// At several million frames a second a full ring has room for 20 or more after this. A
+    /// sleep would take a hundred microseconds and let the ring run dry; looking more often
+    /// would take the ring's counters away from the sender that writes them.
+    const RING_WAIT: Duration = Duration::from_micros(4);
     match state {
         WorkerState::Active | WorkerState::Held | WorkerState::Done => {}
+        WorkerState::Waiting(until) if holds_departures => {
+            let nap = until.min(now.saturating_add(WAIT_MAX)).saturating_since(now);
+            std::thread::sleep(StdDuration::from_nanos(nap.max(NAP_MIN).as_nanos()));
+        }
         WorkerState::Waiting(until) => {
-            let latest = now.saturating_add(WAIT_MAX);
-            if holds_departures {
-                // The port keeps the time; being late by half the horizon costs nothing.
-                std::thread::sleep(StdDuration::from_nanos(
-                    until.min(latest).saturating_since(now).as_nanos().max(100_000),
-                ));
-            } else {
-                clock::wait_until(until.min(latest));
+            clock::wait_until(until.min(now.saturating_add(WAIT_MAX)));
+        }
+        WorkerState::Blocked if holds_departures => {
+            let until = now.saturating_add(RING_WAIT);
+            while clock::now() < until {
+                std::hint::spin_loop();
             }
         }
-        WorkerState::Blocked | WorkerState::Starved if holds_departures => {
-            std::thread::sleep(StdDuration::from_nanos(RING_WAIT.as_nanos()));
-        }
-        WorkerState::Blocked | WorkerState::Starved => std::thread::yield_now(),
+        WorkerState::Blocked => std::thread::yield_now(),
+        WorkerState::Starved => std::thread::sleep(StdDuration::from_micros(50)),
     }
 }
 
