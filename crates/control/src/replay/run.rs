@@ -14,7 +14,7 @@ use wirestorm_io::clock;
 use wirestorm_io::link::LinkError;
 use wirestorm_io::lock::LockError;
 use wirestorm_io::namespace::{InterfaceName, InterfaceNameError, Namespace};
-use wirestorm_plan::replay::{ReplayPlan, Target};
+use wirestorm_plan::replay::{ReplayPlan, SideChoice, Target};
 
 use super::compile;
 use super::input::{Input, InputError, expand_inputs};
@@ -34,6 +34,9 @@ pub enum ReplayError {
     /// A capture cannot be read from its first packet on.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// Captures that should come in pairs, and do not.
+    #[error("captures come in pairs here, the client's side first, and there are {0}")]
+    OddCaptures(usize),
     /// A file of tcpprep does not open.
     #[error("{path}: {error}")]
     CacheFile {
@@ -151,6 +154,9 @@ pub fn run(
     mut observe: impl FnMut(&Progress),
 ) -> Result<RunResult, ReplayError> {
     let inputs = expand_inputs(&plan.captures)?;
+    if plan.sides == SideChoice::Pairs && !inputs.len().is_multiple_of(2) {
+        return Err(ReplayError::OddCaptures(inputs.len()));
+    }
     let captures = inputs.iter().map(ToString::to_string).collect();
     let extent = inputs.iter().map(Input::plain_length).sum();
     let interfaces = Interfaces::open(plan)?;
