@@ -2,9 +2,12 @@
 
 mod doctor;
 mod interrupt;
+mod manual;
 mod number;
 mod ports;
 mod replay;
+mod schema;
+mod tcpreplay;
 mod wrap;
 
 use std::process::ExitCode;
@@ -28,6 +31,12 @@ enum Command {
     Ports(ports::PortsFlags),
     /// Says what each interface can send with, what is missing, and the command that repairs it.
     Doctor(doctor::DoctorFlags),
+    /// Prints the JSON Schema of the result that `--json` writes, wirestorm.result/1.
+    Schema(schema::SchemaFlags),
+    /// Prints the completions of a shell.
+    Completions(manual::CompletionsFlags),
+    /// Prints the manual page of a command, or writes those of all.
+    Manual(manual::ManualFlags),
 }
 
 /// What the exit status says; 0 is "done".
@@ -41,10 +50,17 @@ pub(crate) mod status {
 }
 
 fn main() -> ExitCode {
+    let mut arguments = std::env::args_os();
+    if let Some(program) = arguments.next().and_then(|name| tcpreplay::Program::named(&name)) {
+        return tcpreplay::run(program, arguments.collect());
+    }
     let cli = Cli::parse();
     match cli.command {
         Command::Replay(flags) => replay::run(&flags),
         Command::Ports(flags) => ports::run(&flags),
         Command::Doctor(flags) => doctor::run(&flags),
+        Command::Schema(flags) => schema::run(&flags),
+        Command::Completions(flags) => manual::completions(&flags),
+        Command::Manual(flags) => manual::manual(&flags),
     }
 }

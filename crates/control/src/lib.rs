@@ -5,6 +5,7 @@ pub mod cpu;
 pub mod inventory;
 pub mod replay;
 pub mod result;
+pub mod schema;
 
 pub use wirestorm_base as base;
 pub use wirestorm_io::namespace;

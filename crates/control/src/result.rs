@@ -4,6 +4,7 @@
 //! are in seconds or nanoseconds as their names say, rates per second, lengths without FCS
 //! unless the name says L1 (with FCS, preamble and inter-packet gap) or L2 (with FCS).
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use wirestorm_base::departure::DepartureRecord;
 use wirestorm_base::histogram::Histogram;
@@ -12,9 +13,11 @@ use wirestorm_base::histogram::Histogram;
 pub const SCHEMA: &str = "wirestorm.result/1";
 
 /// The result of a run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct RunResult {
-    /// [`SCHEMA`].
+    /// The name and version of this document's form.
+    #[schemars(extend("const" = SCHEMA))]
     pub schema: &'static str,
     /// The program's version.
     pub version: &'static str,
@@ -76,9 +79,11 @@ pub struct RunResult {
 }
 
 /// What was asked for; `None` is "not".
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Asked {
-    /// `topspeed`, `capture`, `pps` or `bps`.
+    /// What sets the pace: nothing, the capture's own timing, frames a second, bits a second.
+    #[schemars(extend("enum" = ["topspeed", "capture", "pps", "bps"]))]
     pub pace: &'static str,
     /// Speed-up of the capture's own timing.
     pub multiplier: Option<f64>,
@@ -97,7 +102,8 @@ pub struct Asked {
 }
 
 /// Flows: packets of one direction with equal addresses, ports, protocol and VLAN.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Flows {
     /// Flows begun.
     pub count: u64,
@@ -114,7 +120,8 @@ pub struct Flows {
 }
 
 /// Frames that no port could send.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Refused {
     /// Longer than the interface takes.
     pub too_long: u64,
@@ -127,7 +134,8 @@ pub struct Refused {
 }
 
 /// Attempts that were repeated.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Retried {
     /// The kernel had no buffers (`ENOBUFS`).
     pub no_buffers: u64,
@@ -136,7 +144,8 @@ pub struct Retried {
 }
 
 /// How departures kept to the schedule.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct DepartureReport {
     /// Where departures were stamped.
     pub stamped: &'static str,
@@ -153,7 +162,8 @@ pub struct DepartureReport {
 }
 
 /// A histogram in nanoseconds.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct HistogramReport {
     /// Values counted.
     pub count: u64,
@@ -172,7 +182,8 @@ pub struct HistogramReport {
 }
 
 /// A port that sent.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct PortReport {
     /// The interface, or the file.
     pub interface: String,
@@ -189,7 +200,8 @@ pub struct PortReport {
 }
 
 /// What arrived.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct ReceiveReport {
     /// The interface.
     pub interface: String,
@@ -231,7 +243,8 @@ pub struct ReceiveReport {
 }
 
 /// Content and order of what arrived.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct VerifyReport {
     /// Frames that arrived as they were sent.
     pub intact: u64,
@@ -248,7 +261,8 @@ pub struct VerifyReport {
 }
 
 /// What arrived on one queue or CPU.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct QueueReport {
     /// The CPU's or queue's number.
     pub queue: u32,
