@@ -7,6 +7,7 @@ mod number;
 mod ports;
 mod replay;
 mod schema;
+mod tcpreplay;
 mod wrap;
 
 use std::process::ExitCode;
@@ -49,6 +50,10 @@ pub(crate) mod status {
 }
 
 fn main() -> ExitCode {
+    let mut arguments = std::env::args_os();
+    if let Some(program) = arguments.next().and_then(|name| tcpreplay::Program::named(&name)) {
+        return tcpreplay::run(program, arguments.collect());
+    }
     let cli = Cli::parse();
     match cli.command {
         Command::Replay(flags) => replay::run(&flags),

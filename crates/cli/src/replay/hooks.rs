@@ -13,7 +13,7 @@ use wirestorm_control::wire::print::Summary;
 ///
 /// # Errors
 /// Where tcpdump does not start.
-pub(super) fn hooks(plan: &ReplayPlan) -> Result<Hooks, String> {
+pub(crate) fn hooks(plan: &ReplayPlan) -> Result<Hooks, String> {
     Ok(Hooks {
         ask: plan.asks.then(|| ask(&plan.target)),
         show: match &plan.show {

@@ -23,7 +23,7 @@ const CONVERSATIONS_MAX: usize = 1 << 20;
 ///
 /// # Errors
 /// A sentence that names the flag, what was found and what was expected.
-pub(super) fn plan(flags: &ReplayFlags) -> Result<ReplayPlan, String> {
+pub(crate) fn plan(flags: &ReplayFlags) -> Result<ReplayPlan, String> {
     let backend = backend(flags);
     let target = target(flags, backend)?;
     let select = &flags.select;
@@ -88,7 +88,7 @@ pub(super) fn plan(flags: &ReplayFlags) -> Result<ReplayPlan, String> {
 }
 
 /// What is worth saying about flags that have no effect.
-pub(super) fn remarks(flags: &ReplayFlags) -> Vec<&'static str> {
+pub(crate) fn remarks(flags: &ReplayFlags) -> Vec<&'static str> {
     let compatibility = &flags.compatibility;
     let mut remarks = Vec::new();
     if compatibility.timer.is_some() {

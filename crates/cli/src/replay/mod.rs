@@ -2,8 +2,8 @@
 
 mod edit_flags;
 pub(crate) mod flags;
-mod hooks;
-mod lower;
+pub(crate) mod hooks;
+pub(crate) mod lower;
 mod progress;
 mod statistics;
 mod table;

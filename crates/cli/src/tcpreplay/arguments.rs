@@ -1,0 +1,371 @@
+//! The command line as tcpreplay takes it: its options first when an abbreviation fits several,
+//! names in any case and with `_` for `-`, options files.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+
+use super::{Program, options_file};
+use crate::replay::flags::ReplayFlags;
+
+/// Options that tcpreplay does not have; an abbreviation means one of these only where it
+/// means none of tcpreplay's.
+const OWN: [&str; 13] = [
+    "backend",
+    "catch-up",
+    "force-interface",
+    "json",
+    "mbps-l1",
+    "nonip",
+    "rx",
+    "split",
+    "split-reverse",
+    "tolerance",
+    "unique-flows",
+    "verify",
+    "workers",
+];
+
+/// Where edits stand in the help; only tcpreplay-edit has them.
+const EDITS_HEADING: &str = "Edits";
+
+/// Options of tcpreplay-edit that are refused, and why.
+const REFUSED: [(&str, &str); 5] = [
+    ("dlt", "frames go to Ethernet interfaces, so Ethernet is the only output link type"),
+    ("hdlc-control", "it belongs to --dlt=hdlc, and Ethernet is the only output link type"),
+    ("hdlc-address", "it belongs to --dlt=hdlc, and Ethernet is the only output link type"),
+    ("user-dlt", "it belongs to --dlt=user, and Ethernet is the only output link type"),
+    (
+        "user-dlink",
+        "use --enet-dmac, --enet-smac and --enet-vlan for Ethernet headers; another header \
+         cannot be sent",
+    ),
+];
+
+/// Options files that load options files are followed so deep.
+const DEPTH_MAX: usize = 8;
+
+/// What a command line asks for.
+pub(super) struct Invocation {
+    pub(super) task: Task,
+}
+
+/// What is to be done.
+pub(super) enum Task {
+    /// Short help.
+    LessHelp(String),
+    /// All help.
+    Help(String),
+    /// The version.
+    Version,
+    /// Interfaces by name.
+    ListInterfaces,
+    /// Options into a file.
+    Save {
+        /// The file.
+        path: PathBuf,
+        /// What is to be in it.
+        text: String,
+    },
+    /// The replay itself.
+    Replay(Box<ReplayFlags>),
+}
+
+impl Invocation {
+    /// Understands the arguments after the program's name.
+    ///
+    /// # Errors
+    /// What is wrong with them, in words.
+    pub(super) fn parse(program: Program, arguments: Vec<OsString>) -> Result<Self, String> {
+        Ok(Self { task: task(program, arguments)? })
+    }
+}
+
+fn task(program: Program, arguments: Vec<OsString>) -> Result<Task, String> {
+    let mut command = command(program);
+    let names = Names::of(&command, program);
+    let arguments = load(program, &names, arguments, 0)?;
+    let matches = match command
+        .try_get_matches_from_mut(std::iter::once(program.name().into()).chain(arguments))
+    {
+        Ok(matches) => matches,
+        Err(error) if error.kind() == ErrorKind::DisplayHelp => {
+            return Ok(Task::Help(error.render().to_string()));
+        }
+        Err(error) => {
+            let text = error.render().to_string();
+            return Err(format!("{} {text}", program.name()));
+        }
+    };
+    if matches.get_flag("less-help") {
+        return Ok(Task::LessHelp(command.render_help().to_string()));
+    }
+    if matches.get_flag("version") {
+        return Ok(Task::Version);
+    }
+    if matches.get_flag("listnics") {
+        return Ok(Task::ListInterfaces);
+    }
+    if let Some(path) = matches.get_one::<PathBuf>("save-opts") {
+        let text = options_file::text(program.section(), &given(&command, &matches));
+        return Ok(Task::Save { path: path.clone(), text });
+    }
+    let flags = ReplayFlags::from_arg_matches(&matches).map_err(|error| error.to_string())?;
+    if flags.captures.is_empty() {
+        return Err(format!(
+            "{}: Command line arguments required: name a capture, a directory of captures, or - \
+             for standard input; -H lists all options",
+            program.name()
+        ));
+    }
+    Ok(Task::Replay(Box::new(flags)))
+}
+
+/// All options: those of `wirestorm replay`, and tcpreplay's ways to ask for help.
+fn command(program: Program) -> Command {
+    let flag = |name: &'static str, help: &'static str| {
+        Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+    };
+    let file = |name: &'static str, help: &'static str| {
+        Arg::new(name)
+            .long(name)
+            .value_name("FILE")
+            .value_parser(clap::value_parser!(PathBuf))
+            .help(help)
+    };
+    ReplayFlags::augment_args(Command::new(program.name()))
+        .about("Replays captures onto an interface: Wirestorm, as tcpreplay")
+        .after_help("")
+        .disable_help_flag(true)
+        .disable_version_flag(true)
+        // A command line has the last word over the options file before it.
+        .args_override_self(true)
+        .mut_arg("captures", |captures| captures.required(false))
+        .arg(flag("less-help", "Print the short help").short('h'))
+        .arg(
+            Arg::new("help")
+                .long("help")
+                .short('H')
+                .action(ArgAction::HelpLong)
+                .help("Print all help"),
+        )
+        .arg(flag("version", "Print the version").short('V'))
+        .arg(flag("listnics", "List network interfaces"))
+        .arg(file("save-opts", "Write the options to a file, and end"))
+        .arg(file("load-opts", "Read options from a file"))
+}
+
+/// Replaces `--load-opts` by what the files hold, and writes every long option's name in full.
+/// What files hold comes first, so that the command line can say otherwise.
+fn load(
+    program: Program,
+    names: &Names,
+    arguments: Vec<OsString>,
+    depth: usize,
+) -> Result<Vec<OsString>, String> {
+    if depth > DEPTH_MAX {
+        return Err(format!("--load-opts: files load each other more than {DEPTH_MAX} deep"));
+    }
+    let mut loaded = Vec::new();
+    let mut kept = Vec::new();
+    let mut arguments = arguments.into_iter();
+    while let Some(argument) = arguments.next() {
+        let Some(text) = argument.to_str().and_then(|text| text.strip_prefix("--")) else {
+            kept.push(argument);
+            continue;
+        };
+        if text.is_empty() {
+            kept.push(argument);
+            kept.extend(arguments);
+            break;
+        }
+        let (name, value) = match text.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (text, None),
+        };
+        let name = names.full(name);
+        if let Some((name, why)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
+            return Err(format!("--{name} is refused: {why}"));
+        }
+        if name == "load-opts" {
+            let path = match value {
+                Some(value) => Some(OsString::from(value)),
+                None => arguments.next(),
+            };
+            let path = path.ok_or("--load-opts needs the name of a file")?;
+            let options = options_file::read(path.as_ref(), program.section())
+                .map_err(|error| error.to_string())?;
+            loaded.extend(load(program, names, options, depth + 1)?);
+            continue;
+        }
+        match value {
+            Some(value) => kept.push(format!("--{name}={value}").into()),
+            None => kept.push(format!("--{name}").into()),
+        }
+    }
+    loaded.extend(kept);
+    Ok(loaded)
+}
+
+/// Long options by how much they are tcpreplay's: abbreviations are looked up in this order.
+struct Names {
+    tiers: [Vec<String>; 3],
+}
+
+impl Names {
+    fn of(command: &Command, program: Program) -> Self {
+        let mut tiers = [const { Vec::new() }; 3];
+        for argument in command.get_arguments() {
+            let Some(name) = argument.get_long() else { continue };
+            let is_edit = argument.get_help_heading() == Some(EDITS_HEADING);
+            let tier = if OWN.contains(&name) {
+                2
+            } else if is_edit && program == Program::Tcpreplay {
+                1
+            } else {
+                0
+            };
+            tiers[tier].push(name.to_owned());
+        }
+        let refused = if program == Program::Tcpreplay { 1 } else { 0 };
+        tiers[refused].extend(REFUSED.map(|(name, _)| name.to_owned()));
+        Self { tiers }
+    }
+
+    /// The name that is meant; as it was typed where it means none or several.
+    fn full(&self, typed: &str) -> String {
+        let plain = typed.to_ascii_lowercase().replace('_', "-");
+        if self.tiers.iter().flatten().any(|name| *name == plain) {
+            return plain;
+        }
+        for tier in &self.tiers {
+            let mut fitting = tier.iter().filter(|name| name.starts_with(&plain));
+            match (fitting.next(), fitting.next()) {
+                (Some(name), None) => return name.clone(),
+                (Some(_), Some(_)) => break,
+                (None, _) => {}
+            }
+        }
+        typed.to_owned()
+    }
+}
+
+/// The options that a command line gave, with their values.
+fn given(command: &Command, matches: &ArgMatches) -> Vec<(String, Option<String>)> {
+    let mut options = Vec::new();
+    for argument in command.get_arguments() {
+        let Some(name) = argument.get_long().filter(|name| *name != "save-opts") else { continue };
+        let id = argument.get_id().as_str();
+        if matches.value_source(id) != Some(ValueSource::CommandLine) {
+            continue;
+        }
+        if !argument.get_action().takes_values() {
+            options.push((name.to_owned(), None));
+            continue;
+        }
+        for value in matches.get_raw(id).into_iter().flatten() {
+            options.push((name.to_owned(), Some(value.to_string_lossy().into_owned())));
+        }
+    }
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn understood(program: Program, line: &str) -> Result<Task, String> {
+        task(program, line.split_whitespace().map(OsString::from).collect())
+    }
+
+    fn flags(line: &str) -> ReplayFlags {
+        match understood(Program::Tcpreplay, line) {
+            Ok(Task::Replay(flags)) => *flags,
+            Ok(_) => panic!("{line}: no replay"),
+            Err(error) => panic!("{line}: {error}"),
+        }
+    }
+
+    fn refusal(program: Program, line: &str) -> String {
+        match understood(program, line) {
+            Ok(_) => panic!("{line}: accepted"),
+            Err(error) => error,
+        }
+    }
+
+    #[test]
+    fn options_and_captures_come_in_any_order() {
+        let flags = flags("a.pcap -i eth1 b.pcap -tKl3 --stats=0 c.pcap");
+        assert_eq!(flags.captures, ["a.pcap", "b.pcap", "c.pcap"].map(PathBuf::from));
+        assert!(flags.pace.topspeed && flags.select.preload_pcap);
+        assert_eq!((flags.select.passes, flags.output.stats), (3, Some(0)));
+    }
+
+    #[test]
+    fn abbreviations_mean_tcpreplays_options_first() {
+        // --mbps-l1, --nonip and --mtu begin like them.
+        let flags = flags("-i a --mb 5 --no-f --unique-ip --Preload_PCAP x.pcap");
+        assert_eq!(flags.pace.mbps.as_deref(), Some("5"));
+        assert!(flags.flows.no_flow_stats && flags.select.preload_pcap);
+        assert_eq!(self::flags("-i a --back memory x").captures, [PathBuf::from("x")]);
+        assert!(refusal(Program::Tcpreplay, "-i a --loopdelay 5 x").contains("--loopdelay"));
+    }
+
+    #[test]
+    fn constraints_are_tcpreplays() {
+        for line in [
+            "-i a -t -p 5 x",
+            "-i a -x 2 -M 5 x",
+            "-i a --include 1 --exclude 2 x",
+            "-i a --pps-multi 2 x",
+            "-i a -A -n x",
+            "-i a -I b x",
+            "-w y -I b -2 x x",
+            "-i a --flow-expiry 2 --no-flow-stats x",
+            "-i a --unique-ip --seed 2 x",
+            "-i a -l 2 --loopdelay-ms 1 --loopdelay-ns 1 x",
+            "-i a -t",
+        ] {
+            assert!(understood(Program::Tcpreplay, line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn refused_options_say_why() {
+        let refusal = refusal(Program::TcpreplayEdit, "-i a --dlt=enet x");
+        assert!(refusal.contains("only output link type"), "{refusal}");
+        assert!(self::refusal(Program::TcpreplayEdit, "-i a --user-dli 00 x").contains("--enet"));
+    }
+
+    #[test]
+    fn help_version_and_interfaces_need_no_capture() {
+        let understood = |line| understood(Program::Tcpreplay, line).ok();
+        assert!(matches!(understood("-h"), Some(Task::LessHelp(_))));
+        assert!(matches!(understood("-H"), Some(Task::Help(_))));
+        assert!(matches!(understood("--help"), Some(Task::Help(_))));
+        assert!(matches!(understood("-V"), Some(Task::Version)));
+        assert!(matches!(understood("--listnics"), Some(Task::ListInterfaces)));
+    }
+
+    #[test]
+    fn saved_options_hold_what_was_given_and_load_again() {
+        let line = "-i eth1 -t --loop 3 -r 80:81 -r 90:91 --save-opts o.rc x";
+        let Ok(Task::Save { path, text }) = understood(Program::Tcpreplay, line) else {
+            panic!("not saved")
+        };
+        assert_eq!(path, PathBuf::from("o.rc"));
+        assert!(!text.contains("tolerance") && !text.contains("save-opts"), "{text}");
+
+        let folder = std::env::temp_dir().join(format!("options-{}", std::process::id()));
+        std::fs::write(&folder, text).unwrap();
+        let flags = flags(&format!("x --load-opts {} --loop 4", folder.display()));
+        std::fs::remove_file(&folder).unwrap();
+        assert_eq!(flags.intf1.as_deref(), Some("eth1"));
+        assert!(flags.pace.topspeed);
+        // The command line has the last word.
+        assert_eq!(flags.select.passes, 4);
+    }
+}

@@ -1,0 +1,208 @@
+//! `--stats` as tcpreplay shows it: loops, the time of the start and of the end, totals on the
+//! way.
+
+use std::io::Write;
+
+use jiff::{SignedDuration, Zoned};
+use wirestorm_control::plan::replay::ReplayPlan;
+use wirestorm_control::replay::Progress;
+
+use super::summary::Totals;
+
+/// What has been shown of a run.
+pub(super) struct Follow {
+    /// Zero: totals after every pass.
+    interval_s: u64,
+    next_s: u64,
+    /// Passes over the captures; `u64::MAX`: without end.
+    passes: u64,
+    /// Passes with the same addresses, in thousandths; none where they do not change.
+    unique_milli: Option<u64>,
+    /// Passes whose `Loop` line is printed.
+    announced: u64,
+    /// When the first frame was due.
+    start: Option<Zoned>,
+}
+
+impl Follow {
+    /// Totals every so many seconds; 0: after every pass.
+    pub(super) fn new(interval_s: u64, plan: &ReplayPlan) -> Self {
+        Self {
+            interval_s,
+            next_s: interval_s,
+            passes: plan.limits.passes,
+            unique_milli: plan.unique.map(|unique| unique.passes_milli),
+            announced: 0,
+            start: None,
+        }
+    }
+
+    /// Shows how far the run has come. Passes that ended since the last time are told
+    /// together: each has its `Loop` line, the totals are of now.
+    pub(super) fn update(&mut self, progress: &Progress, output: &mut impl Write) {
+        let elapsed_s = progress.elapsed.as_secs_f64();
+        self.start(elapsed_s, output);
+        let done = progress.counters.passes;
+        let is_due = if self.interval_s == 0 {
+            // The last pass has its totals at the end.
+            done >= self.announced && done < self.passes
+        } else {
+            elapsed_s >= self.next_s as f64
+        };
+        if !is_due {
+            return;
+        }
+        if self.interval_s == 0 {
+            self.announce(done, output);
+        }
+        while self.interval_s > 0 && self.next_s as f64 <= elapsed_s {
+            self.next_s += self.interval_s;
+        }
+        let sent = &progress.transmitted;
+        let per_second = |count: u64| count as f64 / elapsed_s.max(1e-9);
+        let totals = Totals {
+            packets: sent.sent,
+            bytes: sent.sent_bytes,
+            elapsed_s,
+            bytes_per_second: per_second(sent.sent_bytes),
+            packets_per_second: per_second(sent.sent),
+        };
+        // A reader that has gone stops no replay.
+        let _ = write!(output, "{totals}");
+        if self.interval_s == 0 {
+            self.announce(done + 1, output);
+        }
+    }
+
+    /// Shows that the run has ended.
+    pub(super) fn finish(&mut self, passes: u64, elapsed_s: f64, output: &mut impl Write) {
+        self.start(elapsed_s, output);
+        if self.interval_s == 0 {
+            self.announce(passes, output);
+        }
+        let Some(start) = &self.start else { return };
+        let _ = writeln!(output, "Test complete: {}", date(&after(start, elapsed_s)));
+    }
+
+    fn start(&mut self, elapsed_s: f64, output: &mut impl Write) {
+        if self.start.is_some() {
+            return;
+        }
+        if self.interval_s == 0 {
+            self.announce(1, output);
+        }
+        let start = after(&Zoned::now(), -elapsed_s);
+        let _ = writeln!(output, "Test start: {} ...", date(&start));
+        self.start = Some(start);
+    }
+
+    /// Prints the `Loop` lines up to a pass.
+    fn announce(&mut self, pass: u64, output: &mut impl Write) {
+        while self.announced < pass {
+            self.announced += 1;
+            let _ =
+                writeln!(output, "{}", loop_line(self.announced, self.passes, self.unique_milli));
+        }
+    }
+}
+
+fn loop_line(pass: u64, passes: u64, unique_milli: Option<u64>) -> String {
+    let of = if passes == u64::MAX { String::new() } else { format!(" of {passes}") };
+    let unique = unique_milli
+        .map(|milli| 1 + (pass - 1).saturating_mul(1_000) / milli.max(1))
+        .filter(|unique| *unique != pass);
+    match unique {
+        None => format!("Loop {pass}{of}..."),
+        Some(unique) => format!("Loop {pass}{of} ({unique} unique)..."),
+    }
+}
+
+fn after(time: &Zoned, seconds: f64) -> Zoned {
+    time.saturating_add(SignedDuration::from_secs_f64(seconds))
+}
+
+/// Local time, to the nanosecond.
+fn date(time: &Zoned) -> String {
+    time.strftime("%Y-%m-%d %H:%M:%S.%9f").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wirestorm_control::base::time::Duration;
+
+    fn follow(interval_s: u64, passes: u64) -> Follow {
+        Follow {
+            interval_s,
+            next_s: interval_s,
+            passes,
+            unique_milli: None,
+            announced: 0,
+            start: None,
+        }
+    }
+
+    fn progress(passes: u64, sent: u64, elapsed_ms: u64) -> Progress {
+        let mut progress =
+            Progress { elapsed: Duration::from_millis(elapsed_ms), ..Progress::default() };
+        progress.counters.passes = passes;
+        progress.transmitted.sent = sent;
+        progress.transmitted.sent_bytes = sent * 60;
+        progress
+    }
+
+    /// The lines with their dates left out.
+    fn lines(output: &[u8]) -> Vec<String> {
+        let text = std::str::from_utf8(output).unwrap();
+        text.lines().map(|line| line.split_inclusive(": 2").next().unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn every_pass_is_announced_once_and_totals_follow_it() {
+        let mut output = Vec::new();
+        let mut follow = follow(0, 3);
+        follow.update(&progress(0, 5, 100), &mut output);
+        follow.update(&progress(1, 10, 200), &mut output);
+        follow.update(&progress(1, 12, 300), &mut output);
+        follow.update(&progress(3, 30, 400), &mut output);
+        follow.finish(3, 0.4, &mut output);
+        assert_eq!(
+            lines(&output),
+            [
+                "Loop 1 of 3...",
+                "Test start: 2",
+                "Actual: 10 packets (600 bytes) sent in 0.200000 seconds",
+                "Rated: 3000.0 Bps, 0.024 Mbps, 50.00 pps",
+                "Loop 2 of 3...",
+                "Loop 3 of 3...",
+                "Test complete: 2",
+            ]
+        );
+    }
+
+    #[test]
+    fn totals_come_every_interval_without_loops() {
+        let mut output = Vec::new();
+        let mut follow = follow(1, 3);
+        follow.update(&progress(0, 5, 900), &mut output);
+        follow.update(&progress(2, 10, 1_050), &mut output);
+        follow.update(&progress(2, 10, 1_150), &mut output);
+        assert_eq!(
+            lines(&output),
+            [
+                "Test start: 2",
+                "Actual: 10 packets (600 bytes) sent in 1.05 seconds",
+                "Rated: 571.4 Bps, 0.004 Mbps, 9.52 pps",
+            ]
+        );
+    }
+
+    #[test]
+    fn loops_that_share_addresses_tell_how_many_differ() {
+        assert_eq!(loop_line(1, 4, Some(2_000)), "Loop 1 of 4...");
+        assert_eq!(loop_line(2, 4, Some(2_000)), "Loop 2 of 4 (1 unique)...");
+        assert_eq!(loop_line(3, 4, Some(2_000)), "Loop 3 of 4 (2 unique)...");
+        assert_eq!(loop_line(3, 4, Some(1_000)), "Loop 3 of 4...");
+        assert_eq!(loop_line(7, u64::MAX, None), "Loop 7...");
+    }
+}

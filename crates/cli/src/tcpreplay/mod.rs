@@ -1,0 +1,224 @@
+//! The program under the name `tcpreplay`: its command line, its lines of output, its exit
+//! status. What it does is what `wirestorm replay` does.
+
+mod arguments;
+mod follow;
+mod options_file;
+mod summary;
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use wirestorm_control::replay;
+use wirestorm_control::result::RunResult;
+
+use crate::interrupt;
+use crate::replay::flags::ReplayFlags;
+use crate::replay::{hooks, lower};
+use arguments::{Invocation, Task};
+use follow::Follow;
+use summary::Summary;
+
+/// What tcpreplay's option parser ends with.
+const USAGE: u8 = 1;
+
+/// What tcpreplay ends with where it cannot go on: `exit(-1)`.
+const FATAL: u8 = 255;
+
+/// Which of the two programs is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Program {
+    /// `tcpreplay`.
+    Tcpreplay,
+    /// `tcpreplay-edit`.
+    TcpreplayEdit,
+}
+
+impl Program {
+    /// The program that a first argument names, with or without a directory.
+    pub(crate) fn named(argument: &OsStr) -> Option<Self> {
+        match Path::new(argument).file_name()?.to_str()? {
+            "tcpreplay" => Some(Self::Tcpreplay),
+            "tcpreplay-edit" => Some(Self::TcpreplayEdit),
+            _ => None,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Tcpreplay => "tcpreplay",
+            Self::TcpreplayEdit => "tcpreplay-edit",
+        }
+    }
+
+    /// The name of its section in options files.
+    const fn section(self) -> &'static str {
+        match self {
+            Self::Tcpreplay => "TCPREPLAY",
+            Self::TcpreplayEdit => "TCPREPLAY_EDIT",
+        }
+    }
+}
+
+/// Runs the program with the arguments after its name.
+pub(crate) fn run(program: Program, arguments: Vec<OsString>) -> ExitCode {
+    let invocation = match Invocation::parse(program, arguments) {
+        Ok(invocation) => invocation,
+        Err(refusal) => {
+            eprintln!("{}", refusal.trim_end());
+            return ExitCode::from(USAGE);
+        }
+    };
+    match invocation.task {
+        Task::LessHelp(text) => {
+            eprint!("{text}");
+            ExitCode::from(USAGE)
+        }
+        Task::Help(text) => printed(&text),
+        Task::Version => {
+            eprint!("{}", version(program));
+            ExitCode::SUCCESS
+        }
+        Task::ListInterfaces => match interfaces() {
+            Ok(text) => printed(&text),
+            Err(error) => fatal(&format!("cannot list /sys/class/net: {error}")),
+        },
+        Task::Save { path, text } => match fs::write(&path, text) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => fatal(&format!("--save-opts {}: {error}", path.display())),
+        },
+        Task::Replay(flags) => replay(&flags),
+    }
+}
+
+fn replay(flags: &ReplayFlags) -> ExitCode {
+    let plan = match lower::plan(flags) {
+        Ok(plan) => plan,
+        Err(message) => return fatal(&format!("Unable to parse args: {message}")),
+    };
+    if !flags.output.suppress_warnings {
+        for remark in lower::remarks(flags) {
+            eprintln!("Warning: {remark}");
+        }
+    }
+    if flags.output.pid {
+        eprintln!("PID: {}", std::process::id());
+    }
+    if plan.preload && !flags.output.quiet {
+        eprintln!("File Cache is enabled");
+    }
+    let control = interrupt::catch();
+    let hooks = match hooks::hooks(&plan) {
+        Ok(hooks) => hooks,
+        Err(message) => return fatal(&message),
+    };
+    // Whoever reads JSON from standard output wants nothing else there.
+    let json_only = flags.output.json.as_deref() == Some(Path::new("-"));
+    let mut follow =
+        flags.output.stats.filter(|_| !json_only).map(|every_s| Follow::new(every_s, &plan));
+    let outcome = replay::run(&plan, &control, hooks, |progress| {
+        if let Some(follow) = &mut follow {
+            follow.update(progress, &mut io::stdout());
+        }
+    });
+    let result = match outcome {
+        Ok(result) => result,
+        Err(error) => return fatal(&error.to_string()),
+    };
+    if let Some(follow) = &mut follow {
+        follow.finish(result.passes, result.elapsed_s, &mut io::stdout());
+    }
+    let expires = plan.flows.as_ref().is_some_and(|flows| flows.expiry.is_some());
+    if let Err(error) = show(flags, &result, expires) {
+        return fatal(&format!("cannot write the result: {error}"));
+    }
+    if !flags.output.suppress_warnings {
+        for note in &result.notes {
+            eprintln!("Warning: {note}");
+        }
+    }
+    for error in &result.errors {
+        eprintln!("\nFailed: {error}");
+    }
+    // As tcpreplay's: packets that failed are in the statistics, not in the exit status.
+    if result.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FATAL) }
+}
+
+fn show(flags: &ReplayFlags, result: &RunResult, expires: bool) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    match flags.output.json.as_deref() {
+        Some(path) if path == Path::new("-") => {
+            serde_json::to_writer_pretty(&mut output, result)?;
+            writeln!(output)
+        }
+        path => {
+            if let Some(path) = path {
+                let mut file = File::create(path)?;
+                serde_json::to_writer_pretty(&mut file, result)?;
+                writeln!(file)?;
+            }
+            write!(output, "{}", Summary { result, expires })
+        }
+    }
+}
+
+/// The interfaces of this network namespace, a line each.
+fn interfaces() -> io::Result<String> {
+    let mut names: Vec<String> = fs::read_dir("/sys/class/net")?
+        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+        .collect::<io::Result<_>>()?;
+    names.sort();
+    let mut text = String::from("Available network interfaces:\n");
+    for name in names {
+        text.push_str(&name);
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+/// Scripts look for `version:` on standard error.
+fn version(program: Program) -> String {
+    let editing = match program {
+        Program::Tcpreplay => "disabled",
+        Program::TcpreplayEdit => "enabled",
+    };
+    format!(
+        "{} version: 4.5 (Wirestorm {})\n\
+         Cache file supported: 04\n\
+         64 bit packet counters: enabled\n\
+         Verbose printing via tcpdump: enabled\n\
+         Packet editing: {editing}\n\
+         Injection method: chosen at run time; --backend names one\n",
+        program.name(),
+        env!("CARGO_PKG_VERSION")
+    )
+}
+
+fn printed(text: &str) -> ExitCode {
+    match io::stdout().write_all(text.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::from(FATAL),
+    }
+}
+
+fn fatal(message: &str) -> ExitCode {
+    eprintln!("\nFatal Error: {message}");
+    ExitCode::from(FATAL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_two_names_mean_tcpreplay() {
+        let named = |text: &str| Program::named(OsStr::new(text));
+        assert_eq!(named("/usr/bin/tcpreplay"), Some(Program::Tcpreplay));
+        assert_eq!(named("tcpreplay-edit"), Some(Program::TcpreplayEdit));
+        assert_eq!(named("wirestorm"), None);
+        assert_eq!(named("tcpreplay/wirestorm"), None);
+    }
+}

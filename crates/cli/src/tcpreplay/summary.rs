@@ -1,0 +1,228 @@
+//! The lines that tcpreplay ends with, number formats included.
+
+use std::fmt::{self, Display, Formatter};
+
+use wirestorm_control::result::{Flows, PortReport, ReceiveReport, RunResult};
+
+/// The end of a run.
+pub(super) struct Summary<'a> {
+    pub(super) result: &'a RunResult,
+    /// Whether flows expire, which tells more of them.
+    pub(super) expires: bool,
+}
+
+/// `Actual:` and `Rated:`, at the end and on the way there.
+pub(super) struct Totals {
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+    pub(super) elapsed_s: f64,
+    pub(super) bytes_per_second: f64,
+    pub(super) packets_per_second: f64,
+}
+
+impl Display for Summary<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { result, expires } = self;
+        Totals::of(result).fmt(f)?;
+        // Devices count what they refused; what was never given to one of two devices belongs
+        // to neither.
+        let refused_by_ports =
+            result.port.failed + result.second_port.as_ref().map_or(0, |port| port.failed);
+        if result.second_port.is_some() && result.failed > refused_by_ports {
+            writeln!(f, "Failed write attempts: {}", result.failed - refused_by_ports)?;
+        }
+        if let Some(flows) = result.flows.as_ref().filter(|flows| flows.count > 0) {
+            let mut flows = flows.clone();
+            if result.elapsed_s < 1e-6 {
+                flows.per_second = 0.0;
+            }
+            flow_line(f, &flows, *expires)?;
+        }
+        let failed = if result.second_port.is_none() { result.failed } else { result.port.failed };
+        device(f, &result.port, failed, Some(result))?;
+        if let Some(port) = &result.second_port {
+            device(f, port, port.failed, None)?;
+        }
+        match &result.rx {
+            Some(rx) => received(f, rx),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Totals {
+    /// The totals of a run that has ended.
+    pub(super) fn of(result: &RunResult) -> Self {
+        Self {
+            packets: result.packets,
+            bytes: result.bytes,
+            elapsed_s: result.elapsed_s,
+            bytes_per_second: result.bps_frames / 8.0,
+            packets_per_second: result.pps,
+        }
+    }
+}
+
+impl Display for Totals {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        // No time measured, no rate: tcpreplay prints zeros too.
+        let is_measured = self.elapsed_s >= 1e-6;
+        let rate = |value: f64| if is_measured { value } else { 0.0 };
+        let bytes = rate(self.bytes_per_second);
+        let megabits = bytes * 8.0 / 1e6;
+        writeln!(
+            f,
+            "Actual: {} packets ({} bytes) sent in {} seconds",
+            self.packets,
+            self.bytes,
+            seconds(self.elapsed_s)
+        )?;
+        writeln!(
+            f,
+            "Rated: {} Bps, {} Mbps, {} pps",
+            cut(bytes, 1),
+            cut(megabits, if megabits >= 1.0 { 2 } else { 3 }),
+            cut(rate(self.packets_per_second), 2)
+        )
+    }
+}
+
+fn flow_line(f: &mut Formatter<'_>, flows: &Flows, expires: bool) -> fmt::Result {
+    write!(f, "Flows: {} flows, ", flows.count)?;
+    if expires {
+        let unique = flows.count.saturating_sub(flows.expired);
+        write!(f, "{unique} unique, {} expired, ", flows.expired)?;
+    }
+    writeln!(
+        f,
+        "{} fps, {} unique flow packets, {} unique non-flow packets",
+        cut(flows.per_second, 2),
+        flows.flow_packets,
+        flows.non_flow_packets
+    )
+}
+
+/// One interface; `totals` are of the whole run, and stand with its first interface.
+fn device(
+    f: &mut Formatter<'_>,
+    port: &PortReport,
+    failed: u64,
+    totals: Option<&RunResult>,
+) -> fmt::Result {
+    let (truncated, retried) =
+        totals.map_or((0, Default::default()), |result| (result.truncated, result.retried));
+    writeln!(f, "Statistics for network device: {}", port.interface)?;
+    writeln!(f, "\tSuccessful packets:        {}", port.sent)?;
+    writeln!(f, "\tFailed packets:            {failed}")?;
+    writeln!(f, "\tTruncated packets:         {truncated}")?;
+    writeln!(f, "\tRetried packets (ENOBUFS): {}", retried.no_buffers)?;
+    writeln!(f, "\tRetried packets (EAGAIN):  {}", retried.again)
+}
+
+/// tcpreplay has no such lines; they appear with `--rx` only.
+fn received(f: &mut Formatter<'_>, rx: &ReceiveReport) -> fmt::Result {
+    writeln!(f, "Statistics for receiving device: {}", rx.interface)?;
+    writeln!(f, "\tReceived packets:          {}", rx.packets)?;
+    writeln!(f, "\tReceived bytes:            {}", rx.bytes)?;
+    writeln!(f, "\tLost packets:              {}", rx.lost)?;
+    if let Some(verify) = &rx.verify {
+        writeln!(f, "\tIntact packets:            {}", verify.intact)?;
+        writeln!(f, "\tReordered packets:         {}", verify.reordered)?;
+        writeln!(f, "\tDuplicated packets:        {}", verify.duplicated)?;
+        writeln!(f, "\tUnexpected packets:        {}", verify.unexpected)?;
+    }
+    Ok(())
+}
+
+/// Two decimals from one second on, six below; what is beyond is cut off.
+fn seconds(value: f64) -> String {
+    let microseconds = (value * 1e6).round().max(0.0) as u64;
+    let (whole, part) = (microseconds / 1_000_000, microseconds % 1_000_000);
+    if whole > 0 { format!("{whole}.{:02}", part / 10_000) } else { format!("0.{part:06}") }
+}
+
+/// Cuts off what is beyond so many decimals, where tcpreplay's integers do.
+fn cut(value: f64, decimals: u32) -> String {
+    let unit = 10_u64.pow(decimals);
+    // A thousandth of the last digit, so that 100000 computed as 99999.9999999 stays itself.
+    let scaled = (value.max(0.0) * unit as f64 + 1e-3).floor() as u64;
+    format!("{}.{:0width$}", scaled / unit, scaled % unit, width = decimals as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn totals(packets: u64, bytes: u64, elapsed_s: f64) -> String {
+        Totals {
+            packets,
+            bytes,
+            elapsed_s,
+            bytes_per_second: bytes as f64 / elapsed_s,
+            packets_per_second: packets as f64 / elapsed_s,
+        }
+        .to_string()
+    }
+
+    /// The lines that tcpreplay 4.4.3 printed for these numbers.
+    #[test]
+    fn totals_read_as_tcpreplay_prints_them() {
+        assert_eq!(
+            totals(2, 170, 0.000_037),
+            "Actual: 2 packets (170 bytes) sent in 0.000037 seconds\n\
+             Rated: 4594594.5 Bps, 36.75 Mbps, 54054.05 pps\n"
+        );
+        assert_eq!(
+            totals(2, 170, 0.011_133),
+            "Actual: 2 packets (170 bytes) sent in 0.011133 seconds\n\
+             Rated: 15269.9 Bps, 0.122 Mbps, 179.64 pps\n"
+        );
+        assert_eq!(
+            totals(365_049, 31_029_157, 1.0),
+            "Actual: 365049 packets (31029157 bytes) sent in 1.00 seconds\n\
+             Rated: 31029157.0 Bps, 248.23 Mbps, 365049.00 pps\n"
+        );
+    }
+
+    #[test]
+    fn seconds_are_cut_not_rounded() {
+        assert_eq!(seconds(3.256_749), "3.25");
+        assert_eq!(seconds(0.999_999), "0.999999");
+        assert_eq!(seconds(0.0), "0.000000");
+        assert_eq!(seconds(60.0), "60.00");
+    }
+
+    #[test]
+    fn whole_numbers_survive_the_arithmetic_of_fractions() {
+        assert_eq!(cut(99_999.999_999_9, 2), "100000.00");
+        assert_eq!(cut(0.0, 3), "0.000");
+        assert_eq!(cut(f64::NAN, 1), "0.0");
+    }
+
+    #[test]
+    fn expiry_tells_unique_and_expired_flows() {
+        struct Line(bool);
+        impl Display for Line {
+            fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+                let flows = Flows {
+                    count: 47,
+                    per_second: 14.4339,
+                    expired: 3,
+                    flow_packets: 176,
+                    non_flow_packets: 2,
+                    invalid_packets: 1,
+                };
+                flow_line(f, &flows, self.0)
+            }
+        }
+        assert_eq!(
+            Line(false).to_string(),
+            "Flows: 47 flows, 14.43 fps, 176 unique flow packets, 2 unique non-flow packets\n"
+        );
+        assert_eq!(
+            Line(true).to_string(),
+            "Flows: 47 flows, 44 unique, 3 expired, 14.43 fps, 176 unique flow packets, \
+             2 unique non-flow packets\n"
+        );
+    }
+}
