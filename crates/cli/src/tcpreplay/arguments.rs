@@ -9,7 +9,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 use super::{Program, options_file};
-use crate::replay::flags::ReplayFlags;
+use crate::replay::flags::{BackendFlag, ReplayFlags};
 
 /// Options that tcpreplay does not have; an abbreviation means one of these only where it
 /// means none of tcpreplay's.
@@ -118,6 +118,14 @@ fn task(program: Program, arguments: Vec<OsString>) -> Result<Task, String> {
         return Err(format!(
             "{}: Command line arguments required: name a capture, a directory of captures, or - \
              for standard input; -H lists all options",
+            program.name()
+        ));
+    }
+    let is_memory = flags.pace.backend == BackendFlag::Memory;
+    if flags.intf1.is_none() && flags.write.is_none() && !is_memory {
+        return Err(format!(
+            "{} error: The intf1 option is required: name an interface to send on with -i, or a \
+             file to write with -w; --listnics lists interfaces",
             program.name()
         ));
     }
@@ -328,6 +336,7 @@ mod tests {
             "-i a --unique-ip --seed 2 x",
             "-i a -l 2 --loopdelay-ms 1 --loopdelay-ns 1 x",
             "-i a -t",
+            "-t x",
         ] {
             assert!(understood(Program::Tcpreplay, line).is_err(), "{line}");
         }

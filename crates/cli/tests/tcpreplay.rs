@@ -1,0 +1,179 @@
+//! The program under tcpreplay's name, beside tcpreplay; and the commands of the guide.
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use wirestorm_testkit::Scratch;
+use wirestorm_testkit::net::Lab;
+use wirestorm_testkit::pcap::Resolution;
+use wirestorm_testkit::require::{find_tool, require_root, require_tool};
+use wirestorm_testkit::sample::{Traffic, TrafficOptions, write_file};
+
+const WIRESTORM: &str = env!("CARGO_BIN_EXE_wirestorm");
+const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/coming-from/tcpreplay.md");
+
+/// A folder with a small capture, and the program under its three names in `bin`.
+fn scratch() -> Scratch {
+    let scratch = Scratch::new().expect("a folder");
+    let traffic = Traffic::new(TrafficOptions { conversations: 20, ..TrafficOptions::default() });
+    write_file(traffic, Resolution::Microseconds, &scratch.file("traffic.pcap"))
+        .expect("a capture");
+    let bin = scratch.file("bin");
+    std::fs::create_dir(&bin).expect("a folder");
+    for name in ["wirestorm", "tcpreplay", "tcpreplay-edit"] {
+        symlink(WIRESTORM, bin.join(name)).expect("a link");
+    }
+    scratch
+}
+
+fn run(lab: &Lab, scratch: &Scratch, program: &Path, arguments: &str) -> Output {
+    lab.a
+        .command(program)
+        .args(arguments.split_whitespace())
+        .current_dir(scratch.path())
+        .output()
+        .expect("the program runs")
+}
+
+/// The lines of a text with each number replaced by `N`, and each decimal by `d`.
+fn shape(text: &[u8]) -> Vec<String> {
+    String::from_utf8_lossy(text).lines().map(line_shape).collect()
+}
+
+fn line_shape(line: &str) -> String {
+    // Dates have as many decimals as the version at hand gives them.
+    if let Some((what, _)) = line.split_once(": 20").filter(|_| line.starts_with("Test ")) {
+        return what.to_owned();
+    }
+    // Below 1 Mb/s, and below one second, there are more decimals.
+    let is_varying = line.starts_with("Actual: ") || line.starts_with("Rated: ");
+    let mut shape = String::new();
+    for character in line.chars() {
+        if !character.is_ascii_digit() {
+            shape.push(character);
+        } else if shape.ends_with("N.") || (shape.ends_with('d') && !is_varying) {
+            shape.push('d');
+        } else if !shape.ends_with(['N', 'd']) {
+            shape.push('N');
+        }
+    }
+    shape
+}
+
+#[test]
+fn numbers_are_masked_and_words_are_not() {
+    assert_eq!(line_shape("\tFailed packets:            12"), "\tFailed packets:            N");
+    assert_eq!(line_shape("Rated: 15.9 Bps, 0.122 Mbps"), "Rated: N.d Bps, N.d Mbps");
+    assert_ne!(line_shape("Flows: 2 flows, 1.00 fps"), line_shape("Flows: 2 flows, 1.0 fps"));
+}
+
+#[test]
+fn lines_streams_and_exit_statuses_are_tcpreplays() {
+    if !require_root() || !require_tool("tcpreplay") {
+        return;
+    }
+    let theirs = find_tool("tcpreplay").expect("it was found before");
+    let scratch = scratch();
+    let ours = scratch.file("bin/tcpreplay");
+    let lab = Lab::new().expect("a lab");
+    for arguments in [
+        "-i veth0 -t traffic.pcap",
+        "-i veth0 -t --loop 2 traffic.pcap",
+        "-i veth0 --mbps=80 traffic.pcap",
+        "-i veth0 -p 20000 traffic.pcap",
+        "-i veth0 -x 1000 -K traffic.pcap",
+        "-i veth0 -tq -l 3 --unique-ip traffic.pcap",
+        "-i veth0 --tops --flow-expiry=2 traffic.pcap",
+        "-i veth0 -t --no-flow-stats traffic.pcap",
+        "-i veth0 -t --stats=5 traffic.pcap",
+        "-i veth0 -t --stats=0 traffic.pcap",
+        "-i veth0 -t -L 10 traffic.pcap traffic.pcap",
+    ] {
+        let expected = run(&lab, &scratch, &theirs, arguments);
+        let found = run(&lab, &scratch, &ours, arguments);
+        let errors = String::from_utf8_lossy(&found.stderr);
+        assert_eq!(shape(&found.stdout), shape(&expected.stdout), "{arguments}: {errors}");
+        assert_eq!(found.status.code(), expected.status.code(), "{arguments}: {errors}");
+    }
+    for arguments in [
+        "-i veth0 -t -p 5 traffic.pcap",
+        "-i veth0 -t",
+        "-i veth0 --no-such-option traffic.pcap",
+        "-t traffic.pcap",
+        "-i nowhere0 -t traffic.pcap",
+        "-i veth0 -t missing.pcap",
+        "-V",
+        "-h",
+    ] {
+        let expected = run(&lab, &scratch, &theirs, arguments);
+        let found = run(&lab, &scratch, &ours, arguments);
+        assert_eq!(found.status.code(), expected.status.code(), "{arguments}");
+        assert!(found.stdout.is_empty() && expected.stdout.is_empty(), "{arguments}");
+        assert!(!found.stderr.is_empty(), "{arguments}");
+    }
+}
+
+#[test]
+fn the_same_packets_and_bytes_are_counted() {
+    if !require_root() || !require_tool("tcpreplay") {
+        return;
+    }
+    let theirs = find_tool("tcpreplay").expect("it was found before");
+    let scratch = scratch();
+    let lab = Lab::new().expect("a lab");
+    let arguments = "-i veth0 -t traffic.pcap";
+    let words = |output: Output, line: &str, ends: &str| {
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let line = text.lines().find(|it| it.starts_with(line)).expect("the line").to_owned();
+        line.split(ends).next().expect("a part").to_owned()
+    };
+    let count = |program: &Path, line: &str, ends: &str| {
+        words(run(&lab, &scratch, program, arguments), line, ends)
+    };
+    let ours = scratch.file("bin/tcpreplay");
+    for (line, ends) in [("Actual:", " sent"), ("\tSuccessful", "none"), ("\tFailed", "none")] {
+        assert_eq!(count(&ours, line, ends), count(&theirs, line, ends));
+    }
+}
+
+/// The fenced `sh` blocks of the guide, a command each line.
+fn commands() -> Vec<String> {
+    let guide = std::fs::read_to_string(GUIDE).expect("the guide");
+    let mut commands = Vec::new();
+    let mut is_shell = false;
+    for line in guide.lines() {
+        if line.starts_with("```") {
+            is_shell = line == "```sh";
+        } else if is_shell {
+            commands.push(line.to_owned());
+        }
+    }
+    commands
+}
+
+#[test]
+fn every_command_of_the_guide_runs() {
+    if !require_root() {
+        return;
+    }
+    let commands = commands();
+    assert!(commands.len() >= 10, "too few commands in the guide: {commands:#?}");
+    let scratch = scratch();
+    let lab = Lab::new().expect("a lab");
+    let path =
+        format!("{}:{}", scratch.file("bin").display(), std::env::var("PATH").unwrap_or_default());
+    for command in commands {
+        let here = command.replace("eth1", lab.a.interface()).replace("eth2", &lab.b.port());
+        let mut shell: Command = lab.a.command("sh");
+        let output = shell
+            .args(["-c", &here])
+            .env("PATH", &path)
+            .current_dir(scratch.path())
+            .output()
+            .expect("a shell");
+        // 3 is a busy machine's word: the rate was missed, the command was right.
+        let is_fine = matches!(output.status.code(), Some(0 | 3));
+        assert!(is_fine, "{command}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
