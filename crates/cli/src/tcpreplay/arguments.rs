@@ -342,6 +342,28 @@ mod tests {
         }
     }
 
+    /// The options of tcpreplay 4.5 and of tcpreplay-edit 4.5, from their manual pages.
+    #[test]
+    fn all_of_tcpreplays_options_are_taken_and_no_other_for_one() {
+        const PLAIN: &str = "cachefile dbug decode dualfile duration exclude flow-expiry help \
+            include intf1 intf2 less-help limit listnics load-opts loop loopdelay-ms \
+            loopdelay-ns maxsleep mbps multiplier netmap nm-delay no-flow-stats oneatatime pid \
+            pktlen pps pps-multi preload-pcap quiet save-opts stats suppress-warnings timer \
+            topspeed unique-ip unique-ip-loops verbose version write xdp xdp-batch-size";
+        const EDITS: &str = "dlt dstipmap efcs endpoints enet-dmac enet-mac-seed \
+            enet-mac-seed-keep-bytes enet-smac enet-subsmac enet-vlan enet-vlan-cfi \
+            enet-vlan-pri enet-vlan-proto enet-vlan-tag fixcsum fixhdrlen fixlen flowlabel \
+            fuzz-factor fuzz-seed hdlc-address hdlc-control mtu mtu-trunc pnat portmap seed \
+            skipbroadcast skipl2broadcast srcipmap tclass tcp-sequence tos ttl user-dlink \
+            user-dlt";
+        let mut names = Names::of(&command(Program::Tcpreplay), Program::Tcpreplay);
+        names.tiers.iter_mut().for_each(|tier| tier.sort());
+        let [plain, edits, own] = names.tiers;
+        assert_eq!(plain, PLAIN.split_whitespace().collect::<Vec<_>>());
+        assert_eq!(edits, EDITS.split_whitespace().collect::<Vec<_>>());
+        assert_eq!(own, OWN);
+    }
+
     #[test]
     fn refused_options_say_why() {
         let refusal = refusal(Program::TcpreplayEdit, "-i a --dlt=enet x");
