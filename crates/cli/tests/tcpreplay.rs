@@ -115,6 +115,54 @@ fn lines_streams_and_exit_statuses_are_tcpreplays() {
 }
 
 #[test]
+fn two_interfaces_have_their_lines_and_flows_are_told_once() {
+    if !require_root() || !require_tool("tcpreplay") || !require_tool("tcpprep") {
+        return;
+    }
+    let find = |tool| find_tool(tool).expect("it was found before");
+    let scratch = scratch();
+    let lab = Lab::new().expect("a lab");
+    let split = run(&lab, &scratch, &find("tcpprep"), "-a first -i traffic.pcap -o sides");
+    assert!(split.status.success(), "{}", String::from_utf8_lossy(&split.stderr));
+    let arguments = "-i veth0 -I lo -c sides -t traffic.pcap";
+    let expected = run(&lab, &scratch, &find("tcpreplay"), arguments);
+    let found = run(&lab, &scratch, &scratch.file("bin/tcpreplay"), arguments);
+    let mut expected_lines = shape(&expected.stdout);
+    let is_flow_line = |line: &String| {
+        ["\tFlow", "\tNon-flow", "\tInvalid"].iter().any(|start| line.starts_with(start))
+    };
+    assert!(expected_lines.iter().any(is_flow_line));
+    expected_lines.retain(|line| !is_flow_line(line));
+    assert_eq!(shape(&found.stdout), expected_lines);
+    let sent = |output: &Output| -> Vec<String> {
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text.lines().filter(|line| line.contains("Successful")).map(str::to_owned).collect()
+    };
+    assert_eq!(sent(&found), sent(&expected));
+}
+
+#[test]
+fn options_that_were_saved_replay_alike() {
+    if !require_root() {
+        return;
+    }
+    let scratch = scratch();
+    let lab = Lab::new().expect("a lab");
+    let ours = scratch.file("bin/tcpreplay-edit");
+    let saved =
+        run(&lab, &scratch, &ours, "-i veth0 -t -l 2 --ttl=-1 --save-opts=o.rc traffic.pcap");
+    assert!(saved.status.success() && saved.stdout.is_empty());
+    let direct = run(&lab, &scratch, &ours, "-i veth0 -t -l 2 --ttl=-1 traffic.pcap");
+    let loaded = run(&lab, &scratch, &ours, "--load-opts o.rc traffic.pcap");
+    assert_eq!(shape(&loaded.stdout), shape(&direct.stdout));
+    let actual = |output: &Output| {
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text.split(" sent").next().map(str::to_owned)
+    };
+    assert_eq!(actual(&loaded), actual(&direct));
+}
+
+#[test]
 fn the_same_packets_and_bytes_are_counted() {
     if !require_root() || !require_tool("tcpreplay") {
         return;
