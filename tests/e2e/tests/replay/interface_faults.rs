@@ -1,0 +1,162 @@
+//! What can go wrong with an interface, before and while frames are sent.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use wirestorm_e2e::{
+    can_run, replay, run_command, start_replay, traffic, wirestorm, write_capture,
+};
+use wirestorm_testkit::Scratch;
+use wirestorm_testkit::net::{End, Lab, LabOptions, RouterLab};
+
+/// Waits until frames arrive at an end.
+fn wait_for_frames(end: &End, more_than: u64) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while end.counters().unwrap().rx_packets <= more_than {
+        assert!(Instant::now() < deadline, "no frame arrives");
+        std::thread::yield_now();
+    }
+}
+
+const BACKENDS: [&str; 3] = ["af_packet", "af_xdp", "xdp"];
+
+#[test]
+fn an_interface_that_is_down_is_refused_with_the_command_that_helps() {
+    if !can_run(&[]) {
+        return;
+    }
+    let scratch = Scratch::new().unwrap();
+    let path = write_capture(&scratch, "a.pcap", &traffic(1, 1));
+    let lab = Lab::new().unwrap();
+    lab.a.set_up(false).unwrap();
+    let outcome = replay(["-i", &lab.a.port(), path.to_str().unwrap()]);
+    outcome.refused(2, &["veth0", "down", "ip link set"]);
+}
+
+#[test]
+fn a_peer_that_is_not_up_is_said() {
+    if !can_run(&[]) {
+        return;
+    }
+    let scratch = Scratch::new().unwrap();
+    let path = write_capture(&scratch, "a.pcap", &traffic(1, 1));
+    let lab = Lab::new().unwrap();
+    lab.b.set_up(false).unwrap();
+    let outcome = replay(["-t", "-i", &lab.a.port(), path.to_str().unwrap()]);
+    outcome.assert_calm();
+    assert_ne!(outcome.status.code(), Some(0), "{outcome}");
+    let words = format!("{}{}", outcome.messages, outcome.lines("/errors"));
+    assert!(words.contains("veth0"), "{outcome}");
+    assert!(words.contains("carrier") || words.contains("peer"), "{outcome}");
+}
+
+/// Breaks the interface of an endless run, which must end with status 1 and its result.
+fn check_fault(fault: fn(&Lab), words: &[&str]) {
+    if !can_run(&["clang"]) {
+        return;
+    }
+    let scratch = Scratch::new().unwrap();
+    let path = write_capture(&scratch, "a.pcap", &traffic(5, 1));
+    for backend in BACKENDS {
+        let lab = Lab::new().unwrap();
+        let _polling = lab.b.polling_sink().unwrap();
+        let path = path.to_str().unwrap();
+        let pace = ["--pps", "2000", "--loop", "0"];
+        let port = lab.a.port();
+        let arguments = pace.into_iter().chain(["--backend", backend, "-i", &port, path]);
+        let running = start_replay(arguments);
+        wait_for_frames(&lab.b, 10);
+        fault(&lab);
+        let outcome = running.wait();
+        outcome.assert_calm();
+        let outcome = outcome.expect(1);
+        assert!(outcome.number("/packets") > 10, "{backend}: {outcome}");
+        let errors = outcome.lines("/errors");
+        assert!(words.iter().any(|word| errors.contains(word)), "{backend}: {outcome}");
+        assert!(errors.contains("veth0"), "{backend}: {outcome}");
+    }
+}
+
+#[test]
+fn an_interface_that_goes_down_ends_the_run_with_its_result() {
+    check_fault(|lab| lab.a.set_up(false).unwrap(), &["down"]);
+}
+
+#[test]
+fn an_interface_that_vanishes_ends_the_run_with_its_result() {
+    // An interface goes down on its way out, and that may be what is noticed.
+    check_fault(
+        |lab| lab.a.delete_interface().unwrap(),
+        &["gone", "vanished", "removed", "No such", "down"],
+    );
+}
+
+#[test]
+fn a_second_run_on_the_same_interface_is_refused_and_the_first_goes_on() {
+    if !can_run(&[]) {
+        return;
+    }
+    let scratch = Scratch::new().unwrap();
+    let path = write_capture(&scratch, "a.pcap", &traffic(5, 1));
+    let path = path.to_str().unwrap();
+    let lab = Lab::new().unwrap();
+    let port = lab.a.port();
+    let first = start_replay(["--pps", "2000", "--loop", "0", "-i", &port, path]);
+    wait_for_frames(&lab.b, 10);
+    replay(["-t", "-i", &port, path]).refused(2, &["veth0", "another"]);
+    wait_for_frames(&lab.b, lab.b.counters().unwrap().rx_packets);
+    first.signal(rustix::process::Signal::INT);
+    let outcome = first.wait().expect(0);
+    assert_eq!(outcome.result()["interrupted"], true);
+    replay(["-t", "-i", &port, path]).expect(0);
+}
+
+#[test]
+fn the_interface_with_the_default_route_is_refused_without_force() {
+    if !can_run(&[]) {
+        return;
+    }
+    let scratch = Scratch::new().unwrap();
+    let path = write_capture(&scratch, "a.pcap", &traffic(1, 1));
+    let path = path.to_str().unwrap();
+    let lab = RouterLab::with(&LabOptions::default()).unwrap();
+    let port = lab.a.port();
+    replay(["-t", "-i", &port, path]).refused(2, &["default route", "--force-interface"]);
+    assert_eq!(lab.router_a.counters().unwrap().rx_packets, 0);
+    replay(["-t", "--force-interface", "-i", &port, path]).expect(0);
+}
+
+#[test]
+fn a_user_without_privilege_is_told_what_is_missing() {
+    check_without_privilege(&[("af_packet", "CAP_NET_RAW"), ("auto", "CAP_NET_RAW")]);
+}
+
+#[test]
+#[ignore = "the message of xdp is `failed to create map: Operation not permitted`"]
+fn a_user_without_privilege_is_told_which_capabilities_bpf_needs() {
+    check_without_privilege(&[("af_xdp", "CAP_BPF"), ("xdp", "CAP_BPF")]);
+}
+
+fn check_without_privilege(cases: &[(&str, &str)]) {
+    if !can_run(&["setpriv"]) {
+        return;
+    }
+    let lab = Lab::new().unwrap();
+    // Where a user without privilege can read: the build folder may be closed.
+    let scratch = Scratch::new().unwrap();
+    let path = write_capture(&scratch, "a.pcap", &traffic(1, 1));
+    let binary = scratch.file("wirestorm");
+    std::fs::copy(wirestorm(), &binary).unwrap();
+    run(Command::new("chmod").args(["-R", "a+rX"]).arg(scratch.path()));
+    for (backend, capability) in cases {
+        let mut command = lab.a.command("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&binary);
+        command.args(["replay", "--json", "-", "-t", "--backend", backend, "-i", "veth0"]);
+        let outcome = run_command(command.arg(&path).stdin(Stdio::null()));
+        outcome.refused(2, &["veth0", capability]);
+    }
+}
+
+fn run(command: &mut Command) {
+    assert!(command.status().unwrap().success(), "{command:?}");
+}

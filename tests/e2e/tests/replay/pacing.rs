@@ -1,0 +1,148 @@
+//! Counts are exact; time, by the kernel's stamps at the peer, is about right on a machine that
+//! does other things too.
+
+use wirestorm_e2e::{Receiver, assert_same_frames, can_run, frames, replay, span, write_capture};
+use wirestorm_testkit::Scratch;
+use wirestorm_testkit::net::Lab;
+use wirestorm_testkit::pcap::Packet;
+use wirestorm_testkit::sample::{FixedFrames, FixedOptions};
+
+const MILLISECOND: u64 = 1_000_000;
+
+/// Frames that are this far apart.
+fn spaced(count: u64, gap: u64) -> Vec<Packet> {
+    let options = FixedOptions { packets: count, ..FixedOptions::default() };
+    let frames = FixedFrames::new(options).enumerate();
+    frames
+        .map(|(number, packet)| Packet {
+            time: 1_700_000_000_000_000_000 + number as u64 * gap,
+            frame: packet.frame,
+        })
+        .collect()
+}
+
+struct Case {
+    arguments: &'static [&'static str],
+    /// Frames in the capture, and the nanoseconds between them.
+    capture: (u64, u64),
+    /// Frames that must arrive.
+    sent: u64,
+    /// Milliseconds from the first arrival to the last.
+    expected_ms: f64,
+}
+
+const fn case(
+    arguments: &'static [&'static str],
+    capture: (u64, u64),
+    sent: u64,
+    expected_ms: f64,
+) -> Case {
+    Case { arguments, capture, sent, expected_ms }
+}
+
+/// The frames of [`FixedOptions`] are 60 bytes long.
+const FRAME_BITS: f64 = 480.0;
+
+const CASES: [Case; 12] = [
+    case(&["--pps", "1000"], (200, 1), 200, 199.0),
+    case(&["--pps", "500.5"], (100, 1), 100, 99.0 / 0.5005),
+    case(&["--mbps", "0.48"], (200, 1), 200, 199.0 * FRAME_BITS / 480.0),
+    case(&["--mbps-l1", "0.672"], (200, 1), 200, 199.0),
+    case(&["-x", "1"], (100, 2 * MILLISECOND), 100, 198.0),
+    case(&["-x", "2"], (100, 2 * MILLISECOND), 100, 99.0),
+    case(&["-x", "0.5"], (100, MILLISECOND), 100, 198.0),
+    case(&["--maxsleep", "20"], (11, 500 * MILLISECOND), 11, 200.0),
+    case(&["--pps", "1000", "--loop", "0", "--limit", "9"], (5, 1), 9, 8.0),
+    case(&["--pps", "1000", "--loop", "0", "--limit", "137"], (50, 1), 137, 136.0),
+    case(&["-x", "1", "--limit", "37"], (100, 2 * MILLISECOND), 37, 72.0),
+    case(&["--pps", "1000", "--pps-multi", "5"], (200, 1), 200, 195.0),
+];
+
+fn check(backend: &str) {
+    check_cases(backend, &CASES);
+}
+
+fn check_cases(backend: &str, cases: &[Case]) {
+    if !can_run(&["clang"]) {
+        return;
+    }
+    let scratch = Scratch::new().unwrap();
+    for Case { arguments, capture: (count, gap), sent, expected_ms } in cases {
+        let packets = spaced(*count, *gap);
+        let path = write_capture(&scratch, "spaced.pcap", &packets);
+        let lab = Lab::new().unwrap();
+        let receiver = Receiver::start(&lab.b).unwrap();
+        let port = lab.a.port();
+        let path = path.to_str().unwrap();
+        let common = ["--tolerance", "95", "--backend", backend, "-i", &port, path];
+        let outcome = replay(arguments.iter().copied().chain(common)).expect(0);
+        let captured = receiver.finish(*sent).unwrap();
+        let what = format!("{backend} {arguments:?}");
+        let expected = std::iter::repeat_with(|| frames(&packets)).flatten().take(*sent as usize);
+        assert_same_frames(&what, expected, captured.frames());
+        assert_eq!(outcome.number("/packets"), *sent, "{what}");
+        let took_ms = span(&captured.packets) as f64 / 1e6;
+        let range = expected_ms * 0.9 - 5.0..expected_ms * 1.3 + 60.0;
+        assert!(range.contains(&took_ms), "{what}: {took_ms} ms, expected {expected_ms} ms");
+    }
+}
+
+#[test]
+fn af_packet_keeps_to_every_kind_of_pace() {
+    check("af_packet");
+}
+
+#[test]
+fn af_xdp_keeps_to_every_kind_of_pace() {
+    check("af_xdp");
+}
+
+#[test]
+fn xdp_keeps_to_every_kind_of_pace() {
+    check("xdp");
+}
+
+#[test]
+fn passes_are_apart_by_the_delay_asked_for() {
+    const DELAYED: [Case; 2] = [
+        case(&["-x", "1", "--loop", "3", "--loopdelay-ms", "100"], (10, MILLISECOND), 30, 227.0),
+        case(&["--pps", "1000", "--loop", "3", "--loopdelay-ms", "100"], (10, 1), 30, 227.0),
+    ];
+    check_cases("af_packet", &DELAYED);
+    check_cases("xdp", &DELAYED);
+}
+
+#[test]
+#[ignore = "at top speed the delay between passes is not kept"]
+fn passes_are_apart_by_the_delay_asked_for_at_top_speed_too() {
+    const AT_TOP_SPEED: [Case; 1] =
+        [case(&["-t", "--loop", "3", "--loopdelay-ms", "100"], (10, 1), 30, 200.0)];
+    for backend in ["af_packet", "af_xdp", "xdp"] {
+        check_cases(backend, &AT_TOP_SPEED);
+    }
+}
+
+#[test]
+fn a_duration_ends_the_run_with_as_many_frames_as_fit() {
+    if !can_run(&["clang"]) {
+        return;
+    }
+    let scratch = Scratch::new().unwrap();
+    let packets = spaced(50, 1);
+    let path = write_capture(&scratch, "spaced.pcap", &packets);
+    for backend in ["af_packet", "af_xdp", "xdp"] {
+        let lab = Lab::new().unwrap();
+        let receiver = Receiver::start(&lab.b).unwrap();
+        let port = lab.a.port();
+        let pace = ["--pps", "1000", "--loop", "0", "--duration", "0.3", "--tolerance", "50"];
+        let target = ["--backend", backend, "-i", &port, path.to_str().unwrap()];
+        let outcome = replay(pace.into_iter().chain(target)).expect(0);
+        let captured = receiver.finish(outcome.number("/packets")).unwrap();
+        let count = captured.packets.len() as u64;
+        assert_eq!(outcome.number("/packets"), count, "{backend}");
+        // A machine that is busy may move the schedule, which leaves fewer.
+        assert!((200..=301).contains(&count), "{backend}: {count} frames");
+        let took_ms = span(&captured.packets) as f64 / 1e6;
+        assert!((250.0..=400.0).contains(&took_ms), "{backend}: {took_ms} ms");
+    }
+}

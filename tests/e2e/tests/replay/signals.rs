@@ -1,0 +1,85 @@
+//! Signals end a run with its result, or suspend it.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use wirestorm_e2e::{can_run, start_replay, traffic, write_capture};
+use wirestorm_testkit::Scratch;
+use wirestorm_testkit::net::{End, Lab};
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn received(end: &End) -> u64 {
+    end.counters().unwrap().rx_packets
+}
+
+fn wait_for_frames(end: &End, more_than: u64) {
+    let deadline = Instant::now() + PATIENCE;
+    while received(end) <= more_than {
+        assert!(Instant::now() < deadline, "no frame arrives");
+        std::thread::yield_now();
+    }
+}
+
+/// Waits until nothing has arrived for a hundred times as long as frames are apart.
+fn wait_for_silence(end: &End) -> u64 {
+    let deadline = Instant::now() + PATIENCE;
+    let (mut count, mut since) = (received(end), Instant::now());
+    while since.elapsed() < Duration::from_millis(100) {
+        assert!(Instant::now() < deadline, "frames go on arriving");
+        let now = received(end);
+        if now != count {
+            (count, since) = (now, Instant::now());
+        }
+        std::thread::yield_now();
+    }
+    count
+}
+
+#[test]
+fn an_interruption_prints_what_was_sent_so_far() {
+    if !can_run(&["clang"]) {
+        return;
+    }
+    let scratch = Scratch::new().unwrap();
+    let path = write_capture(&scratch, "a.pcap", &traffic(5, 1));
+    for (backend, signal) in
+        [("af_packet", Signal::INT), ("af_xdp", Signal::TERM), ("xdp", Signal::INT)]
+    {
+        let lab = Lab::new().unwrap();
+        let _polling = lab.b.polling_sink().unwrap();
+        let path = path.to_str().unwrap();
+        let pace = ["--pps", "1000", "--loop", "0", "--backend", backend];
+        let running = start_replay(pace.into_iter().chain(["-i", &lab.a.port(), path]));
+        wait_for_frames(&lab.b, 20);
+        running.signal(signal);
+        let outcome = running.wait().expect(0);
+        assert_eq!(outcome.result()["interrupted"], true, "{outcome}");
+        assert_eq!(outcome.number("/packets"), received(&lab.b), "{backend}: {outcome}");
+        assert_eq!(outcome.result()["errors"], serde_json::json!([]), "{backend}");
+    }
+}
+
+#[test]
+fn a_suspended_run_is_silent_until_it_is_continued() {
+    if !can_run(&["clang"]) {
+        return;
+    }
+    let scratch = Scratch::new().unwrap();
+    let path = write_capture(&scratch, "a.pcap", &traffic(5, 1));
+    for backend in ["af_packet", "xdp"] {
+        let lab = Lab::new().unwrap();
+        let _polling = lab.b.polling_sink().unwrap();
+        let path = path.to_str().unwrap();
+        let pace = ["--pps", "1000", "--loop", "0", "--backend", backend];
+        let running = start_replay(pace.into_iter().chain(["-i", &lab.a.port(), path]));
+        wait_for_frames(&lab.b, 20);
+        running.signal(Signal::USR1);
+        let count = wait_for_silence(&lab.b);
+        running.signal(Signal::CONT);
+        wait_for_frames(&lab.b, count + 20);
+        running.signal(Signal::INT);
+        let outcome = running.wait().expect(0);
+        assert_eq!(outcome.number("/packets"), received(&lab.b), "{backend}: {outcome}");
+    }
+}
