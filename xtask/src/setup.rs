@@ -6,6 +6,7 @@ use std::process::{Command, ExitCode};
 use wirestorm_testkit::require::{find_tool, is_root};
 
 use crate::Fallible;
+use crate::workspace::{cargo, cargo_of};
 
 /// Who needs a package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +65,11 @@ impl Package {
     }
 }
 
+/// The toolchain that the fuzz targets need.
+pub(crate) const NIGHTLY: &str = "nightly";
+/// The cargo-fuzz that the fuzz targets were written with.
+const CARGO_FUZZ_VERSION: &str = "0.13.1";
+
 /// The chore: everything for every purpose.
 pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
     if let Some(argument) = arguments.next()? {
@@ -71,7 +77,36 @@ pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
     }
     ensure(&[Purpose::Build, Purpose::Lab, Purpose::Test, Purpose::Bench])?;
     println!("setup: all {} packages are there", PACKAGES.len());
+    match ensure_cargo_fuzz() {
+        Ok(()) => println!("setup: cargo-fuzz is there"),
+        // Everything else works without it.
+        Err(reason) => println!("setup: without fuzzing: {reason}"),
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Installs cargo-fuzz where it is missing and there is a nightly toolchain for it.
+///
+/// # Errors
+/// Without that toolchain, or where it cannot be installed; the error says what to run.
+pub(crate) fn ensure_cargo_fuzz() -> Fallible<()> {
+    let succeeds = |command: &mut Command| command.output().is_ok_and(|it| it.status.success());
+    if !succeeds(cargo_of(NIGHTLY).arg("--version")) {
+        return Err("needs a nightly toolchain: rustup toolchain install nightly".into());
+    }
+    if succeeds(cargo_of(NIGHTLY).args(["fuzz", "--version"])) {
+        return Ok(());
+    }
+    eprintln!("setup: installing cargo-fuzz {CARGO_FUZZ_VERSION}");
+    let arguments = ["install", "--locked", "--quiet", "cargo-fuzz", "--version"];
+    let status = cargo().args(arguments).arg(CARGO_FUZZ_VERSION).status()?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(format!(
+        "needs cargo-fuzz: cargo install --locked cargo-fuzz --version {CARGO_FUZZ_VERSION}"
+    )
+    .into())
 }
 
 /// Installs what is missing for these purposes. Does nothing, and needs no root, when nothing
