@@ -59,7 +59,7 @@ fn a_capture_cut_at_any_byte_sends_the_whole_packets_and_names_the_cut_one() {
     for length in 0..=bytes.len() {
         let outcome = replay_bytes(&scratch, &bytes[..length]);
         let records = length.saturating_sub(FILE_HEADER) / record;
-        let is_whole = length >= FILE_HEADER && (length - FILE_HEADER) % record == 0;
+        let is_whole = length >= FILE_HEADER && (length - FILE_HEADER).is_multiple_of(record);
         let found = pcap::read(&scratch.file("written.pcap")).map_or(0, |packets| packets.len());
         assert_eq!(found, records, "cut to {length}: {outcome}");
         if is_whole && records > 0 {

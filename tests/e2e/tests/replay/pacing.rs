@@ -123,6 +123,41 @@ fn passes_are_apart_by_the_delay_asked_for_at_top_speed_too() {
 }
 
 #[test]
+#[ignore = "the delay between passes counts as a rate that was not reached"]
+fn a_delay_between_passes_that_was_asked_for_is_no_shortfall() {
+    if !can_run(&[]) {
+        return;
+    }
+    let scratch = Scratch::new().unwrap();
+    let path = write_capture(&scratch, "spaced.pcap", &spaced(10, 1));
+    let lab = Lab::new().unwrap();
+    let pace = ["--pps", "1000", "--loop", "3", "--loopdelay-ms", "100", "--tolerance", "20"];
+    replay(pace.into_iter().chain(["-i", &lab.a.port(), path.to_str().unwrap()])).expect(0);
+}
+
+#[test]
+#[ignore = "the in-kernel sender reports next to no time for a short run at top speed"]
+fn a_short_run_at_top_speed_took_as_long_as_the_peer_saw_it_take() {
+    if !can_run(&["clang"]) {
+        return;
+    }
+    let scratch = Scratch::new().unwrap();
+    let path = write_capture(&scratch, "spaced.pcap", &spaced(1500, 1));
+    let lab = Lab::new().unwrap();
+    // The first runs may be right by chance.
+    for _ in 0..5 {
+        let receiver = Receiver::start(&lab.b).unwrap();
+        let port = lab.a.port();
+        let target = ["-t", "-K", "--backend", "xdp", "-i", &port, path.to_str().unwrap()];
+        let outcome = replay(target).expect(0);
+        let captured = receiver.finish(1500).unwrap();
+        let (reported, seen) =
+            (outcome.decimal("/elapsed_s"), span(&captured.packets) as f64 / 1e9);
+        assert!(reported > seen / 2.0, "reported {reported} s, seen {seen} s\n{outcome}");
+    }
+}
+
+#[test]
 fn a_duration_ends_the_run_with_as_many_frames_as_fit() {
     if !can_run(&["clang"]) {
         return;
