@@ -8,6 +8,7 @@ use serde_json::json;
 use wirestorm_control::inventory::{self, Examination, Finding, Grade, Trial};
 use wirestorm_control::namespace::Namespace;
 
+use crate::ports::show;
 use crate::replay::flags::BackendFlag;
 use crate::status;
 use crate::wrap::wrapped;
@@ -21,8 +22,8 @@ Examples:
   wirestorm doctor eth1 --backend xdp
       whether the in-kernel sender can send on eth1: the exit status says it
 
-Exit status: 0 the backend asked for (auto) can send on the interfaces named, or without names
-on one at least; 2 wrong input or usage; 3 it cannot.";
+Exit status: 0 the backend asked for (auto) can send on all interfaces named;
+2 wrong input or usage; 3 it cannot. Without names, one interface suffices.";
 
 /// Says what each interface can send with, what is missing, and the command that repairs it.
 #[derive(Args, Debug)]
@@ -92,9 +93,8 @@ pub(crate) fn run(flags: &DoctorFlags) -> ExitCode {
             "backend": backend,
             "can_send": can_send,
         });
-        println!("{document:#}");
+        show(&format!("{document:#}\n"));
     } else {
-        print!("{}", Report { machine: &machine, examined: &examined });
         let verdict = match (can_send, flags.interfaces.is_empty()) {
             (true, true) => format!("{backend} can send on one interface at least"),
             (true, false) => format!("{backend} can send"),
@@ -105,7 +105,8 @@ pub(crate) fn run(flags: &DoctorFlags) -> ExitCode {
                 format!("{backend} cannot send on {}", names.join(", "))
             }
         };
-        println!("\n{}", wrapped("", &verdict));
+        let report = Report { machine: &machine, examined: &examined };
+        show(&format!("{report}\n{}\n", wrapped("", &verdict)));
     }
     if can_send { ExitCode::SUCCESS } else { ExitCode::from(status::SHORT) }
 }

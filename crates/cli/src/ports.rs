@@ -1,6 +1,7 @@
 //! `wirestorm ports`: the interfaces, and what a replay would send with.
 
 use std::fmt::{self, Display, Formatter};
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -17,10 +18,10 @@ Examples:
       the interfaces of this network namespace
   wirestorm ports --all
       those of every namespace that `ip netns` knows, too
-  wirestorm ports --json | jq -r '.namespaces[].interfaces[] | select(.auto == \"xdp\").interface'
-      the interfaces that the in-kernel sender can send on
+  wirestorm ports --json | jq -r '.namespaces[].interfaces[].interface'
+      their names, for a script
 
-`wirestorm doctor INTERFACE` looks at each backend, and says how to repair what does not work.";
+`wirestorm doctor INTERFACE` says what each backend lacks, and what repairs it.";
 
 /// Lists the interfaces, and which backend `--backend auto` would choose for each.
 #[derive(Args, Debug)]
@@ -49,14 +50,20 @@ pub(crate) fn run(flags: &PortsFlags) -> ExitCode {
     };
     let found: Vec<NamespaceFacts> = namespaces.iter().map(inventory::interfaces).collect();
     if flags.json {
-        println!("{:#}", json!({ "schema": "wirestorm.ports/1", "namespaces": found }));
+        let document = json!({ "schema": "wirestorm.ports/1", "namespaces": found });
+        show(&format!("{document:#}\n"));
     } else {
-        print!("{}", Table(&found));
+        show(&Table(&found).to_string());
     }
     let errors = found.iter().filter_map(|it| it.error.as_deref());
     errors.clone().for_each(|error| eprintln!("wirestorm: {error}"));
     // One namespace of many that vanished meanwhile is no failure.
     if errors.count() == found.len() { ExitCode::from(status::USAGE) } else { ExitCode::SUCCESS }
+}
+
+/// Writes to standard output. Whoever reads it may stop before the end, as `head` does.
+pub(crate) fn show(text: &str) {
+    let _ = io::stdout().lock().write_all(text.as_bytes());
 }
 
 /// Interfaces as people read them.

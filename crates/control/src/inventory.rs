@@ -255,7 +255,7 @@ fn facts(namespace: &Namespace, link: &Link) -> InterfaceFacts {
         Namespace::Current => link.name.clone(),
         other => format!("netns/{other}:{}", link.name),
     };
-    let (auto, why) = choice(link);
+    let (auto, why) = choice(namespace, link);
     InterfaceFacts {
         interface,
         name: link.name.clone(),
@@ -282,9 +282,10 @@ fn facts(namespace: &Namespace, link: &Link) -> InterfaceFacts {
 }
 
 /// What `auto` would choose by the facts, and why; or why nothing.
-fn choice(link: &Link) -> (Option<&'static str>, String) {
+fn choice(namespace: &Namespace, link: &Link) -> (Option<&'static str>, String) {
     if !link.up {
-        return (None, format!("it is down; bring it up with: ip link set {} up", link.name));
+        let command = in_namespace(namespace, &format!("ip link set {} up", link.name));
+        return (None, format!("it is down; bring it up with: {command}"));
     }
     if let Some(found) = link_layer_obstacle(Backend::AfPacket, link) {
         return (None, found);
