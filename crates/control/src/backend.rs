@@ -1,6 +1,6 @@
 //! Which backend an interface gets, and what stands in another's way.
 //!
-//! One decision for two readers: a replay opens the candidates of [`candidates`] in their order
+//! One decision for two readers: a replay opens the candidates of `candidates` in their order
 //! and takes the first that opens; `ports` and `doctor` tell what that will be.
 
 use serde::Serialize;
