@@ -219,9 +219,9 @@ pub fn run(
         for outcome in ready.iter().take(threads.len()) {
             outcome?;
         }
-        let lead = match plan.target {
-            Target::Interfaces { .. } => LEAD,
-            Target::File(_) | Target::Memory => Duration::ZERO,
+        let lead = match (&plan.target, plan.pace) {
+            (Target::File(_) | Target::Memory, _) | (_, Pace::TopSpeed) => Duration::ZERO,
+            (Target::Interfaces { .. }, _) => LEAD,
         };
         let start = clock::now().saturating_add(lead);
         for worker in starts {

@@ -145,6 +145,8 @@ pub struct Worker<F> {
     schedule: Schedule,
     departures: Departures,
     counters: ReplayCounters,
+    /// Nothing is sent before this: a pause between passes at top speed.
+    resume_at: Instant,
     /// Whether flows that begin in this pass are new ones.
     counts_flows: bool,
     is_done: bool,
@@ -187,6 +189,7 @@ impl<F: Feed> Worker<F> {
             schedule,
             departures,
             counters: ReplayCounters::default(),
+            resume_at: Instant::ZERO,
             counts_flows: true,
             is_done: false,
             sent_log: None,
@@ -267,6 +270,9 @@ impl<F: Feed> Worker<F> {
     fn fill<P: Transmit>(&mut self, now: Instant, ports: &mut [P]) -> WorkerState {
         let mut frames = 0;
         while frames < BREATH_FRAMES {
+            if now < self.resume_at && self.chunk.is_some() {
+                return WorkerState::Waiting(self.resume_at);
+            }
             if self.is_done || self.position >= self.options.packets_max {
                 return self.done();
             }
@@ -276,7 +282,7 @@ impl<F: Feed> Worker<F> {
             let Some(chunk) = self.chunk.take() else {
                 match self.feed.next() {
                     Fed::Chunk(chunk) => self.open(chunk),
-                    Fed::PassEnd => self.end_pass(),
+                    Fed::PassEnd => self.end_pass(now),
                     Fed::Pending => {
                         self.counters.starved += 1;
                         return WorkerState::Starved;
@@ -309,8 +315,12 @@ impl<F: Feed> Worker<F> {
         self.chunk = Some(chunk);
     }
 
-    fn end_pass(&mut self) {
+    fn end_pass(&mut self, now: Instant) {
         self.counters.passes += 1;
+        // A schedule carries the pause in its due times; without one it is waited for here.
+        if self.options.pace == Pace::TopSpeed && !self.options.virtual_time {
+            self.resume_at = now.saturating_add(self.options.pass_delay);
+        }
         self.counts_flows = self.renderer.start_pass(self.counters.passes);
         self.schedule.restart(self.options.pass_delay);
     }
