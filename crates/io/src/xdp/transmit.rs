@@ -64,6 +64,8 @@ pub struct XdpTransmit {
     idle_at_drain: Option<u64>,
     /// Whether nothing waits for the end of a batch.
     is_flushed: bool,
+    /// As of the last flush.
+    counters: TransmitCounters,
     batch: u32,
 }
 
@@ -107,6 +109,7 @@ impl XdpTransmit {
             idle_at_drain: None,
             batch,
             is_flushed: true,
+            counters: TransmitCounters::default(),
         })
     }
 
@@ -115,6 +118,35 @@ impl XdpTransmit {
         while self.reclaimed < consumed {
             self.free.push(self.memory.consumed_buffer(self.reclaimed));
             self.reclaimed += 1;
+        }
+    }
+
+    /// What the kernel has counted; of one moment, as far as frames that are still on their way
+    /// go: those are in no counter.
+    fn read_counters(&self) -> TransmitCounters {
+        let kernel = self.memory.kernel();
+        let device = self.memory.device();
+        let sent = device.sent.load(Ordering::Acquire);
+        let dropped = device.dropped.load(Ordering::Acquire);
+        let refused = kernel.refused.load(Ordering::Acquire);
+        let unsent = kernel.unsent.load(Ordering::Acquire);
+        let redirected = kernel.redirected.load(Ordering::Acquire);
+        let redirected_bytes = kernel.redirected_bytes.load(Ordering::Acquire);
+        // Once the last batch is out, what the driver never saw was refused on the way to it.
+        let vanished = if self.is_flushed { redirected.saturating_sub(sent + dropped) } else { 0 };
+        // The tracepoint tells how many frames the driver took, not which ones: where it
+        // dropped some, their bytes are taken to be of the mean length.
+        let sent_bytes = if sent == redirected {
+            redirected_bytes
+        } else {
+            (u128::from(redirected_bytes) * u128::from(sent) / u128::from(redirected.max(1))) as u64
+        };
+        TransmitCounters {
+            sent,
+            sent_bytes,
+            failed: refused + dropped + vanished,
+            unsent,
+            ..TransmitCounters::default()
         }
     }
 
@@ -173,6 +205,7 @@ impl Transmit for XdpTransmit {
         self.memory.user().produced.store(self.written, Ordering::Release);
         self.reclaim();
         self.notice_flushed();
+        self.counters = self.read_counters();
         match self.sender.error() {
             None => Ok(()),
             Some(error) => Err(PortError::System {
@@ -184,31 +217,12 @@ impl Transmit for XdpTransmit {
     }
 
     fn in_flight(&self) -> usize {
-        let queued = (self.written - self.reclaimed) as usize;
-        if self.is_flushed { queued } else { queued.max(1) }
+        let done = self.counters.sent + self.counters.failed + self.counters.unsent;
+        (self.written - done) as usize
     }
 
     fn transmitted(&self) -> TransmitCounters {
-        let kernel = self.memory.kernel();
-        let device = self.memory.device();
-        let sent = device.sent.load(Ordering::Acquire);
-        let redirected = kernel.redirected.load(Ordering::Acquire);
-        let redirected_bytes = kernel.redirected_bytes.load(Ordering::Acquire);
-        let lost = redirected.saturating_sub(sent);
-        // The tracepoint tells how many frames the driver took, not which ones: where it
-        // dropped some, their bytes are taken to be of the mean length.
-        let lost_bytes = if redirected == 0 {
-            0
-        } else {
-            (u128::from(redirected_bytes) * u128::from(lost) / u128::from(redirected)) as u64
-        };
-        TransmitCounters {
-            sent,
-            sent_bytes: redirected_bytes - lost_bytes,
-            failed: kernel.refused.load(Ordering::Acquire) + lost,
-            unsent: kernel.unsent.load(Ordering::Acquire),
-            ..TransmitCounters::default()
-        }
+        self.counters
     }
 
     fn departures(&self) -> Option<DepartureRecord> {
