@@ -9,6 +9,8 @@ use wirestorm_base::pace::Pace;
 use wirestorm_base::port::{PortError, Transmit};
 use wirestorm_base::time::{Duration, Instant};
 
+use wirestorm_wire::capture::RECORD_LENGTH_MAX;
+
 use crate::measure::frame_hash;
 
 use super::chunk::{Chunk, Fed, Feed, Record, RecordFlags};
@@ -367,8 +369,12 @@ impl<F: Feed> Worker<F> {
         let (length_max, holds_departure) =
             (capabilities.frame_length_max, capabilities.holds_departure);
         let room = self.renderer.room(record);
-        if !self.renderer.may_shorten()
-            && let Some(step) = self.refuse(room, length_max)
+        // An edit may cut a frame to what the port takes, but no longer frame than a capture can
+        // hold is made room for, whatever length a record claims to have had.
+        let room_max =
+            if self.renderer.may_shorten() { RECORD_LENGTH_MAX as usize } else { length_max };
+        if room > room_max
+            && let Some(step) = self.refuse(room, length_max.min(room_max))
         {
             return step;
         }
