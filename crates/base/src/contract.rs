@@ -62,6 +62,7 @@ macro_rules! port_contract {
                 the_room_is_respected
                 frames_in_use_are_not_overwritten
                 arrival_times_lie_between_sending_and_receiving
+                what_is_stored_leaves_as_it_was_stored
             );
 
             #[test]
@@ -340,6 +341,48 @@ pub fn arrival_times_lie_between_sending_and_receiving<T: Transmit, R: Receive>(
     exchange.finish();
 }
 
+/// Frames from the port's own memory leave as they were stored, among others, until that memory
+/// is full; ports that store nothing say so.
+pub fn what_is_stored_leaves_as_it_was_stored<T: Transmit, R: Receive>(connected: Connected<T, R>) {
+    const PIECE_FRAMES: u64 = 10;
+    const PIECES_MAX: u64 = 200;
+    let mut exchange = Exchange::new(connected);
+    let length_max = exchange.frame_length_max();
+    let length = |number: u64| 14 + (number * 131) as usize % (length_max - 13);
+    let mut places = Vec::new();
+    for piece in 0..PIECES_MAX {
+        let numbers = piece * PIECE_FRAMES..(piece + 1) * PIECE_FRAMES;
+        let frames: Vec<_> =
+            numbers.map(|number| test_frame(number, length(number), length_max)).collect();
+        let Some(stored) = exchange.transmit.store(&frames.concat()) else { break };
+        let mut start = 0;
+        for frame in frames {
+            places.push((stored, start..start + frame.len()));
+            start += frame.len();
+        }
+    }
+    // Numbers must rise on the wire, so a frame that was stored is the next one, or none is.
+    for (number, (stored, range)) in places.iter().enumerate() {
+        if number % 7 == 3 {
+            exchange.send(length(number as u64));
+            continue;
+        }
+        let frame = loop {
+            match exchange.transmit.take() {
+                Some(frame) => break frame,
+                None => exchange.receive_all(),
+            }
+        };
+        // What is in the buffer does not count.
+        exchange.transmit.frame_mut(&frame)[..14].fill(0xee);
+        exchange.transmit.send_stored(frame, *stored, range.clone(), Instant::ZERO);
+        exchange.note_given(range.len());
+        exchange.keep_within_window();
+    }
+    exchange.receive_all();
+    exchange.finish();
+}
+
 /// Takes a buffer and sends it with a length made from the longest. For lengths that must
 /// panic.
 pub fn send_of_length<T: Transmit, R: Receive>(
@@ -419,6 +462,10 @@ impl<T: Transmit, R: Receive> Exchange<T, R> {
 
     fn send_taken(&mut self, frame: FrameId, length: usize) {
         self.give(frame, length, Instant::ZERO);
+        self.keep_within_window();
+    }
+
+    fn keep_within_window(&mut self) {
         let under_way = self.given - self.next_expected;
         if under_way.is_multiple_of(self.transmit.capabilities().burst as u64) {
             self.flush();
@@ -435,6 +482,10 @@ impl<T: Transmit, R: Receive> Exchange<T, R> {
         assert!(buffer.len() >= length, "a buffer of {} bytes", buffer.len());
         buffer[..length].copy_from_slice(&bytes);
         self.transmit.send(frame, length, departure);
+        self.note_given(length);
+    }
+
+    fn note_given(&mut self, length: usize) {
         self.given += 1;
         self.expected_until = self.given;
         self.sent_bytes += length as u64;

@@ -8,10 +8,12 @@
 //!
 //! ```text
 //! take -> frame_mut -> send | release ... flush        receive -> frame -> release
+//! store ... take -> send_stored ... flush
 //! ```
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use crate::departure::DepartureRecord;
 use crate::time::Instant;
@@ -29,6 +31,22 @@ impl FrameId {
 
     /// For ports: which buffer this is.
     pub const fn index(&self) -> u32 {
+        self.0
+    }
+}
+
+/// Bytes that a port keeps; see [`Transmit::store`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stored(u32);
+
+impl Stored {
+    /// For ports: the handle of what is stored under `index`.
+    pub const fn from_index(index: u32) -> Self {
+        Self(index)
+    }
+
+    /// For ports: what this is stored under.
+    pub const fn index(self) -> u32 {
         self.0
     }
 }
@@ -141,6 +159,29 @@ pub trait Transmit {
     /// # Panics
     /// Where `length` is zero or greater than `frame_length_max`: the caller checks.
     fn send(&mut self, frame: FrameId, length: usize, departure: Instant);
+
+    /// Keeps a copy of bytes in the port's own memory, as long as the port lives, so that frames
+    /// in them can be sent any number of times without being copied here again. `None` where the
+    /// port has no such memory or it is full.
+    fn store(&mut self, _bytes: &[u8]) -> Option<Stored> {
+        None
+    }
+
+    /// As [`Transmit::send`], for the frame that lies at `range` in what was stored; the buffer
+    /// that `frame` names is not read.
+    ///
+    /// # Panics
+    /// Where the range is not within what was stored, is empty or longer than
+    /// `frame_length_max`, or on a port that stores nothing.
+    fn send_stored(
+        &mut self,
+        _frame: FrameId,
+        _stored: Stored,
+        _range: Range<usize>,
+        _departure: Instant,
+    ) {
+        unreachable!("this port never gave out a handle of stored bytes");
+    }
 
     /// Gives a buffer back unsent.
     fn release(&mut self, frame: FrameId);

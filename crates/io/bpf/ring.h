@@ -4,7 +4,8 @@
  * `src/xdp/layout.rs` holds the same layout; a test compares the two by size and offset.
  *
  * Each side writes cache lines of its own: the process `user`, descriptors and buffers, the
- * program `kernel` and the histograms.
+ * program `kernel` and the histograms. Beside it is the store, an array of slabs: frames that
+ * the process writes there once and sends any number of times.
  */
 #ifndef WIRESTORM_RING_H
 #define WIRESTORM_RING_H
@@ -23,10 +24,19 @@
 #define BUFFER_BYTES 3520
 #define FRAME_BYTES_MAX 3400
 
+/* Stored frames lie whole in one slab; their starts are below SLAB_BYTES. The room behind that
+ * lets the program read whole words and lines there. */
+#define SLAB_SHIFT 20
+#define SLAB_BYTES (1 << SLAB_SHIFT)
+#define SLAB_DISTANCE (SLAB_BYTES + 4096)
+#define SLABS_MAX 1024
+#define STORED (1u << 31)
+
 struct descriptor {
 	__u64 departure; /* CLOCK_MONOTONIC in ns; 0: as soon as possible */
-	__u32 buffer;
-	__u32 length;
+	__u32 source;    /* STORED | slab << SLAB_SHIFT | offset; 0: the frame is in the buffer */
+	__u16 buffer;
+	__u16 length;
 };
 
 /* Written by the process. */

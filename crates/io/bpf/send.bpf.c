@@ -29,6 +29,15 @@ struct {
 	__type(value, struct ring);
 } ring_map SEC(".maps");
 
+/* As many slabs as the process asks for before loading. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, SLAB_DISTANCE);
+} store_map SEC(".maps");
+
 static __always_inline void departed(struct ring *ring, __u64 now, __u64 due, __u64 lateness)
 {
 	struct kernel_side *kernel = &ring->kernel;
@@ -101,15 +110,30 @@ static __always_inline enum admission admit(struct ring *ring, __u64 now, __u64 
 
 enum { PREFETCH_DISTANCE = 8 };
 
+/* Where a descriptor's frame is; FRAME_BYTES_MAX bytes can be read there. */
+static __always_inline const __u8 *source_of(struct ring *ring, const struct descriptor *descriptor)
+{
+	__u32 source = descriptor->source;
+
+	if (source & STORED) {
+		__u32 slab = source >> SLAB_SHIFT & (SLABS_MAX - 1);
+		const __u8 *bytes = bpf_map_lookup_elem(&store_map, &slab);
+
+		return bytes ? bytes + (source & (SLAB_BYTES - 1)) : bytes;
+	}
+	return ring->buffers[descriptor->buffer & (RING_BUFFERS - 1)];
+}
+
 /* Reads the first word of the frame that is a few turns ahead, so that its cache line, which the
  * process wrote on another core, is on its way while this frame is dealt with. The value is of
  * no interest, and a stale descriptor names a valid buffer too. */
 static __always_inline void prefetch(struct ring *ring, __u64 position)
 {
-	__u32 buffer = ring->descriptors[position & (RING_DESCRIPTORS - 1)].buffer;
-	volatile __u64 *line = (volatile __u64 *)ring->buffers[buffer & (RING_BUFFERS - 1)];
+	const struct descriptor *ahead = &ring->descriptors[position & (RING_DESCRIPTORS - 1)];
+	const volatile __u64 *line = (const volatile __u64 *)source_of(ring, ahead);
 
-	(void)*line;
+	if (line)
+		(void)*line;
 }
 
 /* Copies a frame to the page. The page is longer than any frame at this point, so short frames
@@ -170,8 +194,10 @@ int send(struct xdp_md *context)
 		}
 	}
 	prefetch(ring, consumed + PREFETCH_DISTANCE);
-	if (length < 14 || length > FRAME_BYTES_MAX ||
-	    fill(context, ring->buffers[descriptor->buffer & (RING_BUFFERS - 1)], length) ||
+
+	const __u8 *frame = source_of(ring, descriptor);
+
+	if (!frame || length < 14 || length > FRAME_BYTES_MAX || fill(context, frame, length) ||
 	    bpf_xdp_adjust_tail(context, (int)length - (int)template_bytes)) {
 		kernel->refused++;
 		goto consume;

@@ -21,6 +21,7 @@ fn open_with(pair: &VethPair, policy: DeparturePolicy, paced: bool) -> XdpTransm
         cpu: None,
         policy,
         paced,
+        store_bytes: 1 << 20,
     };
     pair.left.namespace.enter(|| XdpTransmit::open(&options)).unwrap().unwrap()
 }

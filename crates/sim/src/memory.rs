@@ -6,12 +6,13 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::rc::Rc;
 
 use wirestorm_base::departure::DepartureRecord;
 use wirestorm_base::port::{
-    Capabilities, FrameId, PortError, Receive, ReceiveCounters, Received, StampPoint, Transmit,
-    TransmitCounters,
+    Capabilities, FrameId, PortError, Receive, ReceiveCounters, Received, StampPoint, Stored,
+    Transmit, TransmitCounters,
 };
 use wirestorm_base::time::{Duration, Instant};
 
@@ -47,6 +48,7 @@ pub fn wire(options: WireOptions) -> (MemoryTransmit, MemoryReceive) {
         medium: Rc::clone(&medium),
         table: table(),
         queued: VecDeque::with_capacity(options.frames),
+        store: Vec::new(),
         counters: TransmitCounters::default(),
         departures: VirtualDepartures::default(),
     };
@@ -234,6 +236,7 @@ pub struct MemoryTransmit {
     medium: Rc<RefCell<Medium>>,
     table: Table,
     queued: VecDeque<(Buffer, usize, Instant)>,
+    store: Vec<Buffer>,
     counters: TransmitCounters,
     departures: VirtualDepartures,
 }
@@ -258,6 +261,25 @@ impl Transmit for MemoryTransmit {
     fn send(&mut self, frame: FrameId, length: usize, departure: Instant) {
         check_length(length, &self.capabilities);
         let buffer = self.table.remove(&frame);
+        self.queued.push_back((buffer, length, departure));
+    }
+
+    fn store(&mut self, bytes: &[u8]) -> Option<Stored> {
+        self.store.push(bytes.into());
+        Some(Stored::from_index(self.store.len() as u32 - 1))
+    }
+
+    fn send_stored(
+        &mut self,
+        frame: FrameId,
+        stored: Stored,
+        range: Range<usize>,
+        departure: Instant,
+    ) {
+        let length = range.len();
+        check_length(length, &self.capabilities);
+        let mut buffer = self.table.remove(&frame);
+        buffer[..length].copy_from_slice(&self.store[stored.index() as usize][range]);
         self.queued.push_back((buffer, length, departure));
     }
 

@@ -11,7 +11,7 @@ use wirestorm_plan::replay::{ReplayPlan, SideChoice, Target};
 
 use super::input::Input;
 use super::interfaces::Interfaces;
-use super::reader::ReaderOptions;
+use super::reader::{KEEP_BYTES_MAX, ReaderOptions};
 use super::run::ReplayError;
 
 /// How far ahead frames are given to ports that hold departures. It bridges times when the
@@ -42,6 +42,23 @@ pub(super) fn reader_options(
             except: plan.except.clone(),
         },
     })
+}
+
+/// Bytes that ports may be given to keep: what is sent in every pass as it was captured.
+/// `extent` is the size of the captures, as far as it is known, and `read` what was read of them.
+pub(super) fn store_bytes(plan: &ReplayPlan, extent: Option<u64>, read: u64) -> usize {
+    /// What every worker's port may take of the kernel's memory.
+    const STORE_BYTES_MAX: u64 = 256 << 20;
+    if plan.limits.passes <= 1 || plan.unique.is_some() || plan.edits != Default::default() {
+        return 0;
+    }
+    let bytes = match extent {
+        _ if plan.preload => read,
+        Some(bytes) if bytes <= KEEP_BYTES_MAX => bytes,
+        _ => 0,
+    };
+    // Pieces do not fill the room exactly: those of many small files may leave half of it.
+    (2 * bytes).min(STORE_BYTES_MAX) as usize
 }
 
 fn side_source(plan: &ReplayPlan) -> Result<SideSource, ReplayError> {

@@ -116,6 +116,7 @@ pub(super) fn open_ports(
     interfaces: &Interfaces,
     cpus: &CpuPlan,
     worker: usize,
+    store_bytes: usize,
 ) -> Result<Vec<(TransmitPort, Choice)>, ReplayError> {
     match &plan.target {
         Target::Memory => return Ok(vec![TransmitPort::memory()]),
@@ -135,6 +136,7 @@ pub(super) fn open_ports(
             paced: plan.pace != Pace::TopSpeed,
             cpu: cpus.senders.get(worker * interfaces.links.len() + position).copied(),
             queue: worker as u32,
+            store_bytes,
         };
         let port = TransmitPort::open(plan.backend, interface, link, &options)
             .map_err(|reason| ReplayError::Port { interface: interface.to_string(), reason })?;

@@ -1,9 +1,10 @@
 //! The ports a run can have, as one type, and how the one for an interface is chosen.
 
+use std::ops::Range;
 use std::path::Path;
 
 use wirestorm_base::departure::{DeparturePolicy, DepartureRecord};
-use wirestorm_base::port::{Capabilities, FrameId, PortError, Transmit, TransmitCounters};
+use wirestorm_base::port::{Capabilities, FrameId, PortError, Stored, Transmit, TransmitCounters};
 use wirestorm_base::time::Instant;
 use wirestorm_io::af_packet::{AfPacketOptions, AfPacketTransmit};
 use wirestorm_io::af_xdp::{AfXdp, AfXdpOptions, AfXdpTransmit, Direction};
@@ -51,6 +52,8 @@ pub(super) struct PortOptions {
     pub(super) cpu: Option<usize>,
     /// The queue, where the port is for one.
     pub(super) queue: u32,
+    /// Bytes of the captures that will be sent again and again as they are.
+    pub(super) store_bytes: usize,
 }
 
 impl TransmitPort {
@@ -151,6 +154,7 @@ impl TransmitPort {
             cpu: options.cpu,
             policy: options.policy,
             paced: options.paced,
+            store_bytes: options.store_bytes,
         };
         match interface.namespace.enter(|| XdpTransmit::open(&options)) {
             Ok(Ok(port)) => Ok(Self::Xdp(Box::new(port))),
@@ -184,6 +188,7 @@ pub(crate) fn try_open(
         paced: false,
         cpu: cpu::allowed().last().copied(),
         queue: 0,
+        store_bytes: 0,
     };
     TransmitPort::open(backend, interface, link, &options).map(|_| ())
 }
@@ -220,6 +225,21 @@ impl Transmit for TransmitPort {
     #[inline]
     fn send(&mut self, frame: FrameId, length: usize, departure: Instant) {
         forward!(self, port => port.send(frame, length, departure));
+    }
+
+    fn store(&mut self, bytes: &[u8]) -> Option<Stored> {
+        forward!(self, port => port.store(bytes))
+    }
+
+    #[inline]
+    fn send_stored(
+        &mut self,
+        frame: FrameId,
+        stored: Stored,
+        range: Range<usize>,
+        departure: Instant,
+    ) {
+        forward!(self, port => port.send_stored(frame, stored, range, departure));
     }
 
     #[inline]

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::JoinHandle;
 
-use wirestorm_engine::replay::{Chunk, Fed, Feed, IndexError, Indexer, IndexerOptions};
+use wirestorm_engine::replay::{Chunk, Fed, Feed, IndexError, Indexer, IndexerOptions, Record};
 
 use super::input::{Input, InputError};
 use super::pair::Pair;
@@ -71,7 +71,7 @@ const QUEUE_CHUNKS: usize = 4;
 const POOL_CHUNKS: usize = QUEUE_CHUNKS + 3;
 
 /// Captures up to this size are kept in memory from the first pass on if there is a second.
-const KEEP_BYTES_MAX: u64 = 64 << 20;
+pub(super) const KEEP_BYTES_MAX: u64 = 64 << 20;
 
 /// What is known of the reading so far.
 #[derive(Debug, Default)]
@@ -325,8 +325,11 @@ impl Reading {
     fn hand_on(&mut self, mut chunk: Arc<Chunk>) -> Option<()> {
         if self.keeps {
             if let Some(chunk) = Arc::get_mut(&mut chunk) {
+                let end = chunk.records.iter().map(Record::end).max().unwrap_or(0);
+                chunk.bytes.truncate(end);
                 chunk.bytes.shrink_to_fit();
                 chunk.records.shrink_to_fit();
+                chunk.kept = (self.options.passes > 1).then_some(self.kept.len() as u32);
             }
             self.kept.push(Arc::clone(&chunk));
         } else if self.pool.len() < POOL_CHUNKS {

@@ -173,6 +173,8 @@ pub fn run(
     cpus.apply();
     let (reader, feeds) =
         Reader::start(compile::reader_options(plan, inputs)?).map_err(ReplayError::Thread)?;
+    let read = reader.counters().bytes.load(Ordering::Relaxed);
+    let store_bytes = compile::store_bytes(plan, extent, read);
     let show = hooks.show.map(|show| Arc::new(Mutex::new(show)));
     let mut ask = hooks.ask;
     let snapshots: Vec<Mutex<Snapshot>> = feeds.iter().map(|_| Mutex::default()).collect();
@@ -200,7 +202,7 @@ pub fn run(
             let spawned = std::thread::Builder::new()
                 .name(format!("worker-{index}"))
                 .spawn_scoped(scope, move || {
-                    let ports = match open_ports(plan, interfaces, cpus, index) {
+                    let ports = match open_ports(plan, interfaces, cpus, index, store_bytes) {
                         Ok(ports) => ports,
                         Err(error) => {
                             let _ = is_ready.send(Err(error));

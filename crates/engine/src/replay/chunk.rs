@@ -102,6 +102,11 @@ impl Record {
         };
     }
 
+    /// Where its bytes end in [`Chunk::bytes`].
+    pub const fn end(&self) -> usize {
+        self.offset as usize + self.captured_length as usize
+    }
+
     /// Bytes of the frame that is sent for it: an Ethernet header takes the stripped one's place.
     #[inline]
     pub const fn frame_length(&self) -> usize {
@@ -126,14 +131,15 @@ pub struct Chunk {
     pub first_record: u64,
     /// Whether it is the first of its file: capture timing starts anew.
     pub starts_file: bool,
+    /// For chunks that come again in every pass: the number of this one, from 0.
+    pub kept: Option<u32>,
 }
 
 impl Chunk {
     /// The captured bytes of a record of this chunk.
     #[inline]
     pub fn data(&self, record: &Record) -> &[u8] {
-        let start = record.offset as usize;
-        &self.bytes[start..start + record.captured_length as usize]
+        &self.bytes[record.offset as usize..record.end()]
     }
 
     /// Empties it and keeps its memory.

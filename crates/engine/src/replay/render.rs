@@ -62,6 +62,20 @@ impl Renderer {
         }
     }
 
+    /// Whether the frame of a record is what was captured, byte for byte.
+    #[inline]
+    pub fn is_verbatim(&self, record: &Record) -> bool {
+        self.may_be_verbatim()
+            && record.ethertype == 0
+            && (self.iteration == 0 || !record.flags.contains(RecordFlags::FLOW))
+            && self.frame_length(record) == record.captured_length as usize
+    }
+
+    /// Whether that can be true of any record in several passes.
+    pub const fn may_be_verbatim(&self) -> bool {
+        self.editor.is_identity()
+    }
+
     /// Whether a frame may come out shorter than [`Renderer::room`].
     #[inline]
     pub const fn may_shorten(&self) -> bool {

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use wirestorm_base::departure::{Admission, DeparturePolicy, DepartureRecord, Departures};
 use wirestorm_base::pace::Pace;
-use wirestorm_base::port::{PortError, Transmit};
+use wirestorm_base::port::{PortError, Stored, Transmit};
 use wirestorm_base::time::{Duration, Instant};
 
 use wirestorm_wire::capture::RECORD_LENGTH_MAX;
@@ -159,6 +159,19 @@ pub struct Worker<F> {
     allowed: u64,
     /// Room for frames that are too long for the port before they are cut.
     aside: Vec<u8>,
+    /// Where the ports keep the bytes of kept chunks, by the chunk's number.
+    stored: Vec<[Storage; 2]>,
+    /// Where the ports keep those of the current chunk.
+    stored_here: [Option<Stored>; 2],
+}
+
+/// Whether a port keeps the bytes of a chunk.
+#[derive(Clone, Copy, Debug)]
+enum Storage {
+    /// It was not asked yet.
+    Unasked,
+    /// It does, or it cannot.
+    Answered(Option<Stored>),
 }
 
 /// Sees a frame with its capture time.
@@ -198,6 +211,8 @@ impl<F: Feed> Worker<F> {
             show: None,
             allowed: u64::MAX,
             aside: Vec::new(),
+            stored: Vec::new(),
+            stored_here: [None; 2],
         }
     }
 
@@ -283,7 +298,7 @@ impl<F: Feed> Worker<F> {
             }
             let Some(chunk) = self.chunk.take() else {
                 match self.feed.next() {
-                    Fed::Chunk(chunk) => self.open(chunk),
+                    Fed::Chunk(chunk) => self.open(chunk, ports),
                     Fed::PassEnd => self.end_pass(now),
                     Fed::Pending => {
                         self.counters.starved += 1;
@@ -309,12 +324,39 @@ impl<F: Feed> Worker<F> {
         WorkerState::Active
     }
 
-    fn open(&mut self, chunk: Arc<Chunk>) {
+    fn open<P: Transmit>(&mut self, chunk: Arc<Chunk>, ports: &mut [P]) {
         if chunk.starts_file {
             self.schedule.restart(Duration::ZERO);
         }
         self.cursor = 0;
+        self.stored_here = match chunk.kept {
+            Some(number) if self.renderer.may_be_verbatim() => {
+                self.store(number as usize, &chunk.bytes, ports)
+            }
+            _ => [None; 2],
+        };
         self.chunk = Some(chunk);
+    }
+
+    /// Where the ports keep the bytes of kept chunk `number`; they are asked once.
+    fn store<P: Transmit>(
+        &mut self,
+        number: usize,
+        bytes: &[u8],
+        ports: &mut [P],
+    ) -> [Option<Stored>; 2] {
+        if self.stored.len() <= number {
+            self.stored.resize(number + 1, [Storage::Unasked; 2]);
+        }
+        let mut here = [None; 2];
+        for ((storage, port), here) in self.stored[number].iter_mut().zip(ports).zip(&mut here) {
+            *here = match *storage {
+                Storage::Answered(answer) => answer,
+                Storage::Unasked => port.store(bytes),
+            };
+            *storage = Storage::Answered(*here);
+        }
+        here
     }
 
     fn end_pass(&mut self, now: Instant) {
@@ -364,7 +406,8 @@ impl<F: Feed> Worker<F> {
             self.position += 1;
             return Step::Passed;
         }
-        let port = &mut ports[usize::from(flags.contains(RecordFlags::SECONDARY))];
+        let side = usize::from(flags.contains(RecordFlags::SECONDARY));
+        let port = &mut ports[side];
         let capabilities = port.capabilities();
         let (length_max, holds_departure) =
             (capabilities.frame_length_max, capabilities.holds_departure);
@@ -400,8 +443,21 @@ impl<F: Feed> Worker<F> {
                 }
             }
         }
-        let number = chunk.first_record + self.cursor as u64;
         let data = chunk.data(record);
+        if let Some(stored) = self.stored_here[side]
+            && self.renderer.is_verbatim(record)
+        {
+            if let Some(step) = self.refuse(data.len(), length_max) {
+                port.release(frame);
+                return step;
+            }
+            self.note(record.timestamp, data);
+            port.send_stored(frame, stored, record.offset as usize..record.end(), due);
+            self.position += 1;
+            self.count(record, data.len());
+            return Step::Sent;
+        }
+        let number = chunk.first_record + self.cursor as u64;
         let buffer = port.frame_mut(&frame);
         let rendered = if room <= buffer.len() {
             self.renderer.render(data, record, number, buffer)
@@ -418,16 +474,22 @@ impl<F: Feed> Worker<F> {
             port.release(frame);
             return step;
         }
-        if let Some(log) = &mut self.sent_log {
-            log.hashes.push(frame_hash(&port.frame_mut(&frame)[..length]));
-        }
-        if let Some(show) = &mut self.show {
-            show(record.timestamp, &port.frame_mut(&frame)[..length]);
-        }
+        self.note(record.timestamp, &port.frame_mut(&frame)[..length]);
         port.send(frame, length, due);
         self.position += 1;
         self.count(record, length);
         Step::Sent
+    }
+
+    /// Tells those who want to know of a frame that is about to leave.
+    #[inline]
+    fn note(&mut self, timestamp: Instant, frame: &[u8]) {
+        if let Some(log) = &mut self.sent_log {
+            log.hashes.push(frame_hash(frame));
+        }
+        if let Some(show) = &mut self.show {
+            show(timestamp, frame);
+        }
     }
 
     #[inline]

@@ -15,13 +15,30 @@ pub(super) const BUFFER_BYTES: usize = 3520;
 /// The longest frame that fits one page together with what the kernel keeps beside it.
 pub(super) const FRAME_BYTES_MAX: usize = 3400;
 
+/// Bytes of a slab of the store in which frames may begin and have to end.
+pub(super) const SLAB_BYTES: usize = 1 << SLAB_SHIFT;
+const SLAB_SHIFT: u32 = 20;
+/// Distance between the starts of two slabs.
+pub(super) const SLAB_DISTANCE: usize = SLAB_BYTES + 4096;
+/// Slabs that a descriptor can name.
+pub(super) const SLABS_MAX: usize = 1024;
+
 /// One frame to be sent.
 #[repr(C)]
 pub(super) struct Descriptor {
     /// `CLOCK_MONOTONIC` in ns; 0: as soon as possible.
     pub(super) departure: u64,
-    pub(super) buffer: u32,
-    pub(super) length: u32,
+    /// [`stored`]; 0: the frame is in the buffer.
+    pub(super) source: u32,
+    pub(super) buffer: u16,
+    pub(super) length: u16,
+}
+
+/// The source of a frame in the store.
+#[inline]
+pub(super) const fn stored(slab: u32, offset: usize) -> u32 {
+    debug_assert!((slab as usize) < SLABS_MAX && offset < SLAB_BYTES);
+    1 << 31 | slab << SLAB_SHIFT | offset as u32
 }
 
 /// Written by the process.
@@ -91,7 +108,7 @@ mod tests {
             ("device.sent", offset_of!(Ring, device.sent)),
             ("device.last_error", offset_of!(Ring, device.last_error)),
             ("descriptors", offset_of!(Ring, descriptors)),
-            ("descriptors[0].length", offset_of!(Ring, descriptors) + 12),
+            ("descriptors[0].length", offset_of!(Ring, descriptors) + 14),
             ("gaps", offset_of!(Ring, gaps)),
             ("gap_errors", offset_of!(Ring, gap_errors)),
             ("buffers", offset_of!(Ring, buffers)),
@@ -104,7 +121,16 @@ mod tests {
             );
         }
         source += &format!("_Static_assert(sizeof(struct ring) == {}, \"\");\n", size_of::<Ring>());
-        source += &format!("_Static_assert(FRAME_BYTES_MAX == {FRAME_BYTES_MAX}, \"\");\n");
+        let constants = [
+            ("FRAME_BYTES_MAX", FRAME_BYTES_MAX),
+            ("SLAB_BYTES", SLAB_BYTES),
+            ("SLAB_DISTANCE", SLAB_DISTANCE),
+            ("SLABS_MAX", SLABS_MAX),
+            ("(STORED | 3 << SLAB_SHIFT | 5)", stored(3, 5) as usize),
+        ];
+        for (constant, value) in constants {
+            source += &format!("_Static_assert({constant} == {value}, \"\");\n");
+        }
 
         let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".into());
         let mut compiler = std::process::Command::new(clang)

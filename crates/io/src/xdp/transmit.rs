@@ -2,6 +2,7 @@
 
 use std::ffi::CString;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
@@ -11,12 +12,12 @@ use aya::{Ebpf, EbpfLoader};
 use wirestorm_base::departure::{CatchUp, DeparturePolicy, DepartureRecord};
 use wirestorm_base::histogram::Histogram;
 use wirestorm_base::port::{
-    Capabilities, FrameId, PortError, StampPoint, Transmit, TransmitCounters,
+    Capabilities, FrameId, PortError, StampPoint, Stored, Transmit, TransmitCounters,
 };
 use wirestorm_base::time::{Duration, Instant};
 
-use super::layout::FRAME_BYTES_MAX;
-use super::memory::{RingMemory, raise_locked_memory_limit};
+use super::layout::{Descriptor, FRAME_BYTES_MAX, SLAB_BYTES, SLABS_MAX};
+use super::memory::{RingMemory, StoreMemory, raise_locked_memory_limit};
 use super::programs::{failure, program};
 use super::sender::Sender;
 
@@ -34,6 +35,9 @@ pub struct XdpTransmitOptions {
     /// Whether frames will carry departure times. Small batches keep to them, large ones are
     /// faster.
     pub paced: bool,
+    /// Room for frames that are kept and sent more than once ([`Transmit::store`]), in bytes; up
+    /// to 1 GiB. It is the kernel's memory.
+    pub store_bytes: usize,
 }
 
 /// The longest frame that the in-kernel sender can form, in bytes without FCS: a live frame is
@@ -54,6 +58,7 @@ pub struct XdpTransmit {
     interface: String,
     capabilities: Capabilities,
     memory: RingMemory,
+    store: StoreMemory,
     sender: Sender,
     free: Vec<u32>,
     /// Descriptors written; published to the program by `flush`.
@@ -82,14 +87,16 @@ impl XdpTransmit {
         let batch = if options.paced { BATCH_PACED } else { BATCH_TOPSPEED };
         let template = vec![0_u8; FRAME_BYTES_MAX];
         let policy = options.policy;
-        let (give_map, map) = std::sync::mpsc::channel();
+        let slabs = options.store_bytes.div_ceil(SLAB_BYTES).clamp(1, SLABS_MAX);
+        let (give_maps, maps) = std::sync::mpsc::channel();
         let sender = Sender::start(options.cpu, template, batch, move |thread| {
-            let mut programs = Programs::load(index, thread, policy)?;
-            let _ = give_map.send(programs.take_ring()?);
+            let mut programs = Programs::load(index, thread, policy, slabs)?;
+            let _ = give_maps.send((programs.take("ring_map")?, programs.take("store_map")?));
             Ok(programs)
         })?;
-        let map = map.recv().map_err(failure)?;
-        let memory = RingMemory::map(map.fd().as_fd())?;
+        let (ring, store) = maps.recv().map_err(failure)?;
+        let memory = RingMemory::map(ring.fd().as_fd())?;
+        let store = StoreMemory::map(store.fd().as_fd(), slabs)?;
         wait_for_first_turn(&memory, &sender)?;
         Ok(Self {
             interface: options.interface.clone(),
@@ -102,6 +109,7 @@ impl XdpTransmit {
                 arrival_stamp: StampPoint::Xdp,
             },
             memory,
+            store,
             sender,
             free: (0..IN_FLIGHT as u32).rev().collect(),
             written: 0,
@@ -111,6 +119,24 @@ impl XdpTransmit {
             is_flushed: true,
             counters: TransmitCounters::default(),
         })
+    }
+
+    #[inline]
+    fn queue(&mut self, frame: FrameId, source: u32, length: usize, departure: Instant) {
+        assert!(
+            (1..=self.capabilities.frame_length_max).contains(&length),
+            "a frame of {length} bytes on a port that takes 1 to {}",
+            self.capabilities.frame_length_max
+        );
+        let descriptor = Descriptor {
+            departure: departure.as_nanos(),
+            source,
+            buffer: frame.index() as u16,
+            length: length as u16,
+        };
+        // At most IN_FLIGHT frames exist, so the ring has room for each that was taken.
+        self.memory.write_descriptor(self.written, descriptor);
+        self.written += 1;
     }
 
     fn reclaim(&mut self) {
@@ -181,19 +207,23 @@ impl Transmit for XdpTransmit {
 
     #[inline]
     fn send(&mut self, frame: FrameId, length: usize, departure: Instant) {
-        assert!(
-            (1..=self.capabilities.frame_length_max).contains(&length),
-            "a frame of {length} bytes on a port that takes 1 to {}",
-            self.capabilities.frame_length_max
-        );
-        // At most IN_FLIGHT frames exist, so the ring has room for each that was taken.
-        self.memory.write_descriptor(
-            self.written,
-            departure.as_nanos(),
-            frame.index(),
-            length as u32,
-        );
-        self.written += 1;
+        self.queue(frame, 0, length, departure);
+    }
+
+    fn store(&mut self, bytes: &[u8]) -> Option<Stored> {
+        self.store.store(bytes).map(Stored::from_index)
+    }
+
+    #[inline]
+    fn send_stored(
+        &mut self,
+        frame: FrameId,
+        stored: Stored,
+        range: Range<usize>,
+        departure: Instant,
+    ) {
+        let source = self.store.source(stored.index(), &range);
+        self.queue(frame, source, range.len(), departure);
     }
 
     #[inline]
@@ -281,7 +311,12 @@ struct Programs {
 }
 
 impl Programs {
-    fn load(interface: u32, thread: u32, policy: DeparturePolicy) -> io::Result<Self> {
+    fn load(
+        interface: u32,
+        thread: u32,
+        policy: DeparturePolicy,
+        slabs: usize,
+    ) -> io::Result<Self> {
         let template_bytes = FRAME_BYTES_MAX as u32;
         let catch_up: u32 = match policy.catch_up {
             CatchUp::Bounded => 0,
@@ -295,6 +330,7 @@ impl Programs {
             .override_global("catch_up", &catch_up, true)
             .override_global("backlog", &backlog, true)
             .override_global("sender_thread", &thread, true)
+            .map_max_entries("store_map", slabs as u32)
             .load(aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/send.o")))
             .map_err(failure)?;
         let watcher: &mut RawTracePoint = program(&mut programs, "device_transmit")?;
@@ -306,10 +342,10 @@ impl Programs {
         Ok(Self { programs, sender: descriptor })
     }
 
-    fn take_ring(&mut self) -> io::Result<MapData> {
-        match self.programs.take_map("ring_map") {
+    fn take(&mut self, name: &str) -> io::Result<MapData> {
+        match self.programs.take_map(name) {
             Some(Map::Array(map)) => Ok(map),
-            _ => Err(io::Error::other("send.bpf.c has no array named ring_map")),
+            _ => Err(io::Error::other(format!("send.bpf.c has no array named {name}"))),
         }
     }
 }
