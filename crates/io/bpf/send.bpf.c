@@ -119,7 +119,11 @@ static __always_inline const __u8 *source_of(struct ring *ring, const struct des
 		__u32 slab = source >> SLAB_SHIFT & (SLABS_MAX - 1);
 		const __u8 *bytes = bpf_map_lookup_elem(&store_map, &slab);
 
-		return bytes ? bytes + (source & (SLAB_BYTES - 1)) : bytes;
+		if (!bytes)
+			return 0;
+		/* Keeps the compiler from adding before it has checked, which the verifier minds. */
+		asm volatile("" : "+r"(bytes));
+		return bytes + (source & (SLAB_BYTES - 1));
 	}
 	return ring->buffers[descriptor->buffer & (RING_BUFFERS - 1)];
 }

@@ -5,7 +5,8 @@ use std::io;
 use aya::Ebpf;
 use aya::programs::{Program, ProgramError};
 
-/// An error with all its reasons in one line: the loader's own lines name only the outermost.
+/// An error with all its reasons in one line: the loader's own lines name only the outermost. Of
+/// the verifier's log, which walks through the program, only the end is kept: what it objected to.
 pub(super) fn failure(error: impl std::error::Error) -> io::Error {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -16,7 +17,17 @@ pub(super) fn failure(error: impl std::error::Error) -> io::Error {
         }
         source = reason.source();
     }
-    io::Error::other(text)
+    io::Error::other(without_verifier_log(&text))
+}
+
+fn without_verifier_log(text: &str) -> String {
+    const LOG: &str = "Verifier output:";
+    let Some((what, log)) = text.split_once(LOG) else { return text.to_owned() };
+    let is_figure = |line: &str| {
+        ["verification time", "stack depth", "processed"].iter().any(|it| line.starts_with(it))
+    };
+    let objection = log.lines().rev().map(str::trim).find(|it| !it.is_empty() && !is_figure(it));
+    format!("{} {LOG} {}", what.trim_end(), objection.unwrap_or("empty"))
 }
 
 /// The program of that name.
@@ -29,4 +40,20 @@ where
         .ok_or_else(|| io::Error::other(format!("the BPF object has no program named {name}")))?
         .try_into()
         .map_err(failure)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_the_verifiers_log_only_the_objection_is_told() {
+        let log = "load failed. Verifier output: 0: R1=ctx()\n387: (0f) r1 += r7\n\
+                   R1 pointer arithmetic prohibited\nverification time 9 usec\nstack depth 72\n";
+        assert_eq!(
+            without_verifier_log(log),
+            "load failed. Verifier output: R1 pointer arithmetic prohibited"
+        );
+        assert_eq!(without_verifier_log("no privilege"), "no privilege");
+    }
 }

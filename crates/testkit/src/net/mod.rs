@@ -335,8 +335,10 @@ fn link([a, b]: [&End; 2], options: &LabOptions) -> Result<(), NetError> {
     )])?;
     for (end, peer, gro) in [(a, b, options.gro[0]), (b, a, options.gro[1])] {
         let offloads = ["tx", "tso", "gso"].map(|feature| (feature, options.offloads));
-        end.namespace.set_features(&end.interface, &[&[("gro", gro)], &offloads[..]].concat())?;
+        end.namespace.set_features(&end.interface, &offloads)?;
         end.bring_up(peer, options)?;
+        // After it is up: only then does the kernel tell the peer that frames can be redirected.
+        end.set_gro(gro)?;
     }
     Ok(())
 }
