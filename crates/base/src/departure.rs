@@ -11,8 +11,10 @@ use crate::time::{Duration, Instant};
 /// What to do with frames that are past due.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CatchUp {
-    /// Send them at once, closing the gaps, for at most the backlog; what is later than that
-    /// moves the rest of the schedule. Nothing is left out.
+    /// Send them at once, closing the gaps, for at most the backlog. What is later than that
+    /// moves the rest of the schedule, which comes back by and by, with gaps that are shorter by
+    /// one part in [`REGAIN_DIVISOR`]: the average rate is kept without a burst. Nothing is left
+    /// out.
     #[default]
     Bounded,
     /// Never closer than the gap; a frame later than the backlog is left out as unsent.
@@ -43,6 +45,10 @@ impl Default for DeparturePolicy {
 /// of a port's clock does not add up to a lower rate.
 pub const GAP_TOLERANCE_DIVISOR: u64 = 10;
 
+/// The part of every gap by which `Bounded` makes up for a schedule that was moved: 0.8 %, less
+/// than what counts as off the asked rate.
+pub const REGAIN_DIVISOR: u64 = 128;
+
 /// What may be done with the frame that is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
@@ -69,6 +75,8 @@ pub struct DepartureRecord {
     pub start_delay: Duration,
     /// How far the schedule was moved after that, in all.
     pub shifted: Duration,
+    /// How much of that was made up for (`Bounded`).
+    pub regained: Duration,
     /// The latest that a frame left after it was due.
     pub lateness_max: Duration,
     /// Time between consecutive departures.
@@ -89,6 +97,7 @@ impl DepartureRecord {
         self.unsent += other.unsent;
         self.start_delay = self.start_delay.max(other.start_delay);
         self.shifted = self.shifted.max(other.shifted);
+        self.regained = self.regained.max(other.regained);
         self.lateness_max = self.lateness_max.max(other.lateness_max);
         self.gaps.merge(&other.gaps);
         self.gap_errors.merge(&other.gap_errors);
@@ -112,7 +121,8 @@ impl Departures {
 
     /// Decides about the next frame of the schedule, `due` as scheduled, at the time `now`.
     pub fn admit(&mut self, now: Instant, due: Instant) -> Admission {
-        let due = due.saturating_add(self.record.start_delay).saturating_add(self.record.shifted);
+        let moved = self.record.shifted.saturating_sub(self.record.regained);
+        let due = due.saturating_add(self.record.start_delay).saturating_add(moved);
         if now < due {
             return Admission::Wait(due);
         }
@@ -131,6 +141,12 @@ impl Departures {
                 let excess = lateness.saturating_sub(self.policy.backlog);
                 self.record.shifted = self.record.shifted.saturating_add(excess);
                 self.departed(now, due.saturating_add(excess), lateness);
+                if gap > Duration::ZERO {
+                    // At least the clock's smallest step, so that short gaps regain as well.
+                    let part = Duration::from_nanos(gap.as_nanos() / REGAIN_DIVISOR + 1);
+                    let regained = self.record.regained.saturating_add(part);
+                    self.record.regained = regained.min(self.record.shifted);
+                }
             }
             CatchUp::Strict if lateness > self.policy.backlog => {
                 self.record.unsent += 1;
@@ -211,10 +227,32 @@ mod tests {
     fn bounded_closes_one_backlog_of_gaps_and_moves_the_rest() {
         let (left, departures) = departures_around_a_stall(policy(CatchUp::Bounded));
         let burst = left.iter().filter(|at| **at == Some(3_030 * MICROSECOND)).count();
-        assert_eq!(burst, 101, "1 ms of frames 10 us apart, both ends counted");
+        assert!((101..=102).contains(&burst), "{burst}: 1 ms of frames 10 us apart");
         assert_eq!(departures.record().shifted, Duration::from_micros(2_000));
         assert_eq!(departures.record().unsent, 0);
-        assert_eq!(left[999], Some((9_990 + 2_000) * MICROSECOND));
+    }
+
+    #[test]
+    fn bounded_returns_to_the_schedule_with_gaps_a_little_shorter() {
+        let mut departures = Departures::new(policy(CatchUp::Bounded));
+        let gap = 10 * MICROSECOND;
+        let (mut now, mut moved) = (0, Vec::new());
+        for frame in 0..30_000_u64 {
+            let due = frame * gap;
+            now += if frame == 3 { 3_000 * MICROSECOND } else { 0 };
+            while let Admission::Wait(until) =
+                departures.admit(Instant::from_nanos(now), Instant::from_nanos(due))
+            {
+                now = until.as_nanos();
+            }
+            moved.push(now - due);
+        }
+        assert!(moved[500] > 1_900 * MICROSECOND, "no burst beyond the backlog");
+        let shorter = moved.windows(2).skip(500).map(|pair| pair[0].saturating_sub(pair[1]));
+        assert!(shorter.max() <= Some(gap / REGAIN_DIVISOR + 1), "gaps shorter than agreed");
+        assert_eq!(moved.last(), Some(&0), "the schedule is kept again");
+        let record = departures.record();
+        assert_eq!(record.regained, record.shifted);
     }
 
     #[test]
@@ -261,7 +299,8 @@ mod tests {
         let record = departures.record();
         assert_eq!(record.frames, 1_000);
         assert_eq!(record.gaps.count(), 999);
-        assert_eq!(record.gap_errors.quantile(0.5), Some(Duration::ZERO));
+        // The worker looks every microsecond.
+        assert!(record.gap_errors.quantile(0.5) <= Some(Duration::from_micros(1)));
         assert_eq!(record.first, Some(Instant::ZERO));
     }
 }

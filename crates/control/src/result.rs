@@ -153,6 +153,8 @@ pub struct DepartureReport {
     pub start_delay_ns: u64,
     /// How far the schedule had to be moved after that, in nanoseconds.
     pub shifted_ns: u64,
+    /// How much of that was made up for by gaps a little shorter, in nanoseconds.
+    pub regained_ns: u64,
     /// The latest that a frame left after it was due, in nanoseconds.
     pub lateness_max_ns: u64,
     /// Time between departures.
@@ -299,6 +301,7 @@ impl DepartureReport {
             stamped,
             start_delay_ns: record.start_delay.as_nanos(),
             shifted_ns: record.shifted.as_nanos(),
+            regained_ns: record.regained.as_nanos(),
             lateness_max_ns: record.lateness_max.as_nanos(),
             gaps: HistogramReport::new(&record.gaps),
             gap_errors: HistogramReport::new(&record.gap_errors),

@@ -55,7 +55,7 @@ struct kernel_side {
 	__u64 unsent;
 	__u64 idle_turns;
 	__u64 start_delay;
-	__u64 reserved[1];
+	__u64 regained;
 	/* Departures, as wirestorm_base::departure::DepartureRecord. */
 	__u64 timed;
 	__u64 first;

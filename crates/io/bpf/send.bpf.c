@@ -10,7 +10,7 @@
 #include "ring.h"
 
 enum { BOUNDED = 0, STRICT = 1, STRETCH = 2 };
-enum { GAP_TOLERANCE_DIVISOR = 10 };
+enum { GAP_TOLERANCE_DIVISOR = 10, REGAIN_DIVISOR = 128 };
 
 /* Set before loading. */
 const volatile __u32 target_interface = 0;
@@ -73,7 +73,7 @@ enum admission { SEND, WAIT, LEAVE_OUT };
 static __always_inline enum admission admit(struct ring *ring, __u64 now, __u64 scheduled)
 {
 	struct kernel_side *kernel = &ring->kernel;
-	__u64 due = scheduled + kernel->start_delay + kernel->shifted;
+	__u64 due = scheduled + kernel->start_delay + kernel->shifted - kernel->regained;
 
 	if (now < due)
 		return WAIT;
@@ -94,6 +94,11 @@ static __always_inline enum admission admit(struct ring *ring, __u64 now, __u64 
 
 		kernel->shifted += excess;
 		departed(ring, now, due + excess, lateness);
+		if (gap && kernel->regained < kernel->shifted) {
+			__u64 regained = kernel->regained + gap / REGAIN_DIVISOR + 1;
+
+			kernel->regained = regained < kernel->shifted ? regained : kernel->shifted;
+		}
 		return SEND;
 	}
 	if (catch_up == STRICT && lateness > backlog)

@@ -7,7 +7,7 @@ use wirestorm_testkit::sample::{FixedFrames, FixedOptions, write_file};
 
 use super::Settings;
 use super::contender::{number, wirestorm};
-use super::figures::{Row, Target};
+use super::figures::{Figures, Row, Target};
 use crate::Fallible;
 
 const SECONDS: &str = "20";
@@ -36,29 +36,36 @@ fn pace(
     write_file(FixedFrames::new(options), Resolution::Microseconds, &capture)?;
     let mut options = vec!["-K", "--loop", "0", "--duration", SECONDS];
     options.extend(rate);
-    let result = wirestorm(settings, &lab.a.port(), &options, &capture)?;
-    let average = number(&result, "/rate_error_ppm")?.abs();
-    let gaps: Vec<f64> = ["p50", "p99", "p99_9", "max"]
-        .into_iter()
-        .map(|name| number(&result, &format!("/departures/gap_errors/{name}_ns")))
-        .collect::<Fallible<_>>()?;
-    let microseconds: Vec<f64> = gaps.iter().map(|nanoseconds| nanoseconds / 1e3).collect();
-    let &[median, p99, p99_9, max] = microseconds.as_slice() else {
-        return Err("four quantiles were asked for".into());
-    };
-    let unsent = number(&result, "/unsent")?;
-    let row = |name, unit, figure: f64, target: f64, note: String| Row {
+    let quantiles = ["p50", "p99", "p99_9", "max"];
+    let (mut averages, mut unsent) = (Figures::default(), 0.0);
+    let mut gaps = quantiles.map(|_| Figures::default());
+    for _ in 0..settings.rounds {
+        let result = wirestorm(settings, &lab.a.port(), &options, &capture)?;
+        averages.push(number(&result, "/rate_error_ppm")?.abs());
+        unsent += number(&result, "/unsent")?;
+        for (figures, name) in gaps.iter_mut().zip(quantiles) {
+            let place = format!("/departures/gap_errors/{name}_ns");
+            figures.push(number(&result, &place)? / 1e3);
+        }
+    }
+    let [median, p99, p99_9, max] = gaps;
+    let row = |name, unit, figures: Figures, target: f64, note: String| Row {
         name,
         unit,
-        wirestorm: [figure].into_iter().collect(),
+        wirestorm: figures,
         tcpreplay: None,
         target: Target::AtMost(target),
         notes: vec![note],
     };
+    let spread = format!(
+        "99 %: {:.2} us, 99.9 %: {:.2} us, all: {:.0} us",
+        p99.median(),
+        p99_9.median(),
+        max.median()
+    );
     let [average_name, gap_name] = names;
-    let spread = format!("99 %: {p99:.2} us, 99.9 %: {p99_9:.2} us, all: {max:.0} us");
     Ok(vec![
-        row(average_name, "ppm", average, AVERAGE_ERROR_PPM_MAX, format!("unsent: {unsent}")),
+        row(average_name, "ppm", averages, AVERAGE_ERROR_PPM_MAX, format!("unsent: {unsent}")),
         row(gap_name, "us", median, MEDIAN_GAP_ERROR_US_MAX, spread),
     ])
 }

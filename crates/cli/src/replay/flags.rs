@@ -123,8 +123,8 @@ pub(crate) struct PaceFlags {
     #[arg(long, value_name = "MS", default_value_t = 0)]
     pub(crate) maxsleep: u64,
 
-    /// Late frames: bounded:MS closes gaps for at most so much backlog (1), strict:MS leaves
-    /// frames out, stretch moves the schedule.
+    /// Late frames: bounded:MS closes gaps for at most so much backlog (1) and regains the rest
+    /// with gaps 0.8 % shorter, strict:MS leaves frames out, stretch moves the schedule.
     #[arg(long, value_name = "POLICY", default_value = "bounded")]
     pub(crate) catch_up: String,
 

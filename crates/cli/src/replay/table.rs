@@ -159,8 +159,9 @@ fn departure_lines(f: &mut Formatter<'_>, departures: &DepartureReport) -> fmt::
     if departures.shifted_ns > 0 {
         writeln!(
             f,
-            "late      schedule moved by {} in all; latest frame {} late",
+            "late      schedule moved by {} in all, {} made up for; latest frame {} late",
             nanoseconds(departures.shifted_ns),
+            nanoseconds(departures.regained_ns),
             nanoseconds(departures.lateness_max_ns),
         )?;
     }

@@ -59,7 +59,7 @@ pub(super) struct KernelSide {
     pub(super) unsent: AtomicU64,
     pub(super) idle_turns: AtomicU64,
     pub(super) start_delay: AtomicU64,
-    reserved: [AtomicU64; 1],
+    pub(super) regained: AtomicU64,
     pub(super) timed: AtomicU64,
     pub(super) first: AtomicU64,
     pub(super) last: AtomicU64,
