@@ -27,13 +27,14 @@ struct Step {
     run: fn() -> Fallible<Pass>,
 }
 
-const STEPS: [Step; 7] = [
+const STEPS: [Step; 8] = [
     Step { name: "packages", run: packages },
     Step { name: "directions", run: check_directions },
     Step { name: "fmt", run: fmt },
     Step { name: "clippy", run: clippy },
     Step { name: "doc", run: doc },
     Step { name: "test", run: test },
+    Step { name: "scripts", run: scripts },
     Step { name: "fuzz", run: fuzz },
 ];
 
@@ -147,6 +148,24 @@ fn test() -> Fallible<Pass> {
         print!("{text}");
     }
     outcome
+}
+
+/// The other two scripts that the README names: the demo, and one benchmark in its shortest form.
+fn scripts() -> Fallible<Pass> {
+    if !is_root() {
+        return Ok(Pass::Skipped("not root: no network namespaces".into()));
+    }
+    let script = |name: &str| Command::new(workspace::root().join(name));
+    done(&mut script("demo"))?;
+    let scratch = Scratch::new()?;
+    let figures = scratch.file("bench.json");
+    let short = ["small", "--rounds", "1", "--seconds", "1", "--json"];
+    done(script("bench").args(short).arg(&figures))?;
+    let figures: serde_json::Value = serde_json::from_slice(&std::fs::read(&figures)?)?;
+    match figures["rows"].as_array() {
+        Some(rows) if !rows.is_empty() => Ok(Pass::Done),
+        _ => Err(format!("./bench --json wrote no rows: {figures}").into()),
+    }
 }
 
 /// Every fuzz target for a short time, from its corpus. What it finds stays beside the build, so

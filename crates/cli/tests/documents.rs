@@ -1,0 +1,106 @@
+//! What the documents tell people to type, typed.
+
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use wirestorm_testkit::Scratch;
+use wirestorm_testkit::net::Lab;
+use wirestorm_testkit::pcap::Resolution;
+use wirestorm_testkit::require::require_root;
+use wirestorm_testkit::sample::{Traffic, TrafficOptions, write_file};
+
+const WIRESTORM: &str = env!("CARGO_BIN_EXE_wirestorm");
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// Scripts at the root of the repository, which `./test` runs as steps of its own.
+const SCRIPTS: [&str; 3] = ["./demo", "./test", "./bench"];
+
+/// README.md and all pages below docs/.
+fn documents() -> Vec<PathBuf> {
+    let mut found = vec![Path::new(ROOT).join("README.md")];
+    let mut folders = vec![Path::new(ROOT).join("docs")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The commands in a document's fenced `sh` blocks, a line each, comments left out.
+fn commands(document: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(document).expect("a document");
+    let (mut commands, mut is_shell) = (Vec::new(), false);
+    for line in text.lines() {
+        if line.starts_with("```") {
+            is_shell = line == "```sh";
+        } else if is_shell {
+            let command = line.split(" # ").next().unwrap_or_default().trim();
+            commands.extend((!command.is_empty()).then(|| command.to_owned()));
+        }
+    }
+    commands
+}
+
+/// A folder with what the documents' commands take for granted.
+fn scratch() -> Scratch {
+    let scratch = Scratch::new().expect("a folder");
+    let traffic = |seed| {
+        let options = TrafficOptions { conversations: 20, seed, ..TrafficOptions::default() };
+        Traffic::new(options)
+    };
+    let capture = scratch.file("traffic.pcap");
+    write_file(traffic(1), Resolution::Microseconds, &capture).expect("a capture");
+    let bin = scratch.file("bin");
+    std::fs::create_dir(&bin).expect("a folder");
+    for name in ["wirestorm", "tcpreplay", "tcpreplay-edit"] {
+        symlink(WIRESTORM, bin.join(name)).expect("a link");
+    }
+    scratch
+}
+
+#[test]
+fn every_command_of_the_documents_runs() {
+    if !require_root() {
+        return;
+    }
+    let scratch = scratch();
+    let lab = Lab::new().expect("a lab");
+    let path =
+        format!("{}:{}", scratch.file("bin").display(), std::env::var("PATH").unwrap_or_default());
+    let mut count = 0;
+    for document in documents() {
+        for command in commands(&document) {
+            if SCRIPTS.iter().any(|script| command.split(' ').next() == Some(script)) {
+                continue;
+            }
+            count += 1;
+            // The documents' names, those with a namespace first: they contain the others.
+            let here = if command.contains("netns/") {
+                let here = command.replace("netns/a:veth0", &lab.a.port());
+                here.replace("netns/b:veth1", &lab.b.port())
+            } else {
+                command.replace("eth1", lab.a.interface()).replace("eth2", &lab.b.port())
+            };
+            let output = lab
+                .a
+                .command("sh")
+                .args(["-c", &here])
+                .env("PATH", &path)
+                .current_dir(scratch.path())
+                .output()
+                .expect("a shell");
+            // 3 is a busy machine's word: the rate was missed, the command was right.
+            let is_fine = matches!(output.status.code(), Some(0 | 3));
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(is_fine, "{}: {command}: {said}", document.display());
+        }
+    }
+    assert!(count >= 15, "only {count} commands were found in the documents");
+}
