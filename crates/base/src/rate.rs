@@ -111,6 +111,26 @@ impl Rate {
         }
     }
 
+    /// This rate times `numerator / denominator`.
+    ///
+    /// # Errors
+    /// As [`Rate::new`], where the exact result has no place.
+    pub const fn scaled(self, numerator: u64, denominator: u64) -> Result<Self, RateError> {
+        if numerator == 0 || denominator == 0 {
+            return Err(RateError::Zero);
+        }
+        // Crosswise, so that the products are in lowest terms.
+        let upper = greatest_common_divisor(numerator, self.nanoseconds);
+        let lower = greatest_common_divisor(denominator, self.units);
+        let outer = greatest_common_divisor(numerator / upper, denominator / lower);
+        let units = (self.units / lower).checked_mul(numerator / upper / outer);
+        let nanoseconds = (self.nanoseconds / upper).checked_mul(denominator / lower / outer);
+        match (units, nanoseconds) {
+            (Some(units), Some(nanoseconds)) => Self::new(units, Duration::from_nanos(nanoseconds)),
+            _ => Err(RateError::OutOfRange),
+        }
+    }
+
     /// Units a second, for display and ratios only.
     pub fn per_second(self) -> f64 {
         self.units as f64 / self.nanoseconds as f64 * NANOSECONDS_PER_SECOND as f64
@@ -194,6 +214,41 @@ impl Ticker {
     }
 }
 
+/// A [`Ticker`] whose steps are all of the same number of units: it divides once, when it is made.
+#[derive(Clone, Copy, Debug)]
+pub struct SteadyTicker {
+    /// Whole nanoseconds of a step.
+    nanoseconds: u64,
+    /// What a step takes beyond that, in 1/`units` nanoseconds.
+    rest: u64,
+    units: u64,
+    remainder: u64,
+}
+
+impl SteadyTicker {
+    /// A ticker for steps of `units` that has not moved.
+    pub const fn new(rate: Rate, units: u64) -> Self {
+        let scaled = units as u128 * rate.nanoseconds as u128;
+        let whole = scaled / rate.units as u128;
+        let nanoseconds = if whole > u64::MAX as u128 { u64::MAX } else { whole as u64 };
+        let rest = (scaled % rate.units as u128) as u64;
+        Self { nanoseconds, rest, units: rate.units, remainder: 0 }
+    }
+
+    /// The time from the last step to the next.
+    #[inline]
+    pub const fn step(&mut self) -> Duration {
+        // Both are below `units`, which is at most 10^18: the sum fits.
+        self.remainder += self.rest;
+        let mut nanoseconds = self.nanoseconds;
+        if self.remainder >= self.units {
+            self.remainder -= self.units;
+            nanoseconds = nanoseconds.saturating_add(1);
+        }
+        Duration::from_nanos(nanoseconds)
+    }
+}
+
 const fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
     while b != 0 {
         (a, b) = (b, a % b);
@@ -211,6 +266,27 @@ mod tests {
         let mut ticker = Ticker::new(rate);
         let total: u64 = (0..3_000_000).map(|_| ticker.step(1).as_nanos()).sum();
         assert_eq!(total, NANOSECONDS_PER_SECOND);
+    }
+
+    #[test]
+    fn a_rate_times_a_fraction_is_exact() {
+        let rate = Rate::parse_per_second("3M", 1).unwrap();
+        assert_eq!(rate.scaled(1, 3), Rate::parse_per_second("1M", 1));
+        assert_eq!(rate.scaled(7, 2), Rate::parse_per_second("10.5M", 1));
+        assert_eq!(rate.scaled(6, 6), Ok(rate));
+        assert_eq!(rate.scaled(0, 6), Err(RateError::Zero));
+        assert_eq!(rate.scaled(1, u64::MAX), Err(RateError::OutOfRange));
+    }
+
+    #[test]
+    fn steady_steps_are_the_same_as_any_others() {
+        for (rate, units) in [("3M", 1), ("14880952.380952381", 1), ("10G", 672), ("0.5", 3)] {
+            let rate = Rate::parse_per_second(rate, 1).unwrap();
+            let (mut ticker, mut steady) = (Ticker::new(rate), SteadyTicker::new(rate, units));
+            for _ in 0..10_000 {
+                assert_eq!(steady.step(), ticker.step(units), "{rate}, steps of {units}");
+            }
+        }
     }
 
     #[test]

@@ -12,3 +12,4 @@ pub mod edit;
 pub mod measure;
 pub mod replay;
 pub mod sides;
+pub mod stream;

@@ -46,6 +46,12 @@ const fn fold(mut total: u64) -> u16 {
     total as u16
 }
 
+/// SCTP's checksum: CRC-32C (RFC 9260 appendix A). Headers hold it least significant byte first.
+pub fn crc32c(data: &[u8]) -> u32 {
+    const CASTAGNOLI: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);
+    CASTAGNOLI.checksum(data)
+}
+
 /// The sum over two parts, of which the first has an even number of bytes.
 #[inline]
 pub const fn combine(first: u16, second: u16) -> u16 {

@@ -16,3 +16,4 @@ pub mod packet;
 pub mod prefix;
 pub mod print;
 pub mod sides;
+pub mod stream;
