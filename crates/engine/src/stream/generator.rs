@@ -80,15 +80,15 @@ impl Generator {
         let departures = Departures::new(options.policy);
         let mut generator = Self {
             streams: streams.iter().map(|stream| Running::new(stream, options.share)).collect(),
-            queue: Queue::with_capacity(streams.len()),
+            queue: Queue::new(streams.len(), frames_per_second(streams, options.share)),
             options,
             start,
             departures,
             sent: 0,
             is_done: false,
         };
-        for index in 0..streams.len() {
-            if streams[index].transmission.self_start {
+        for (index, stream) in streams.iter().enumerate() {
+            if stream.transmission.self_start {
                 generator.begin(index, start);
             }
         }
@@ -146,7 +146,7 @@ impl Generator {
             // As many frames of this stream as come before any other stream's next one.
             let turn = Turn {
                 now,
-                until: until.min(self.queue.second().map_or(Instant::MAX, |next| next.due)),
+                until: until.min(self.queue.until()),
                 end,
                 frames_max: (BREATH_FRAMES - frames)
                     .min(usize::try_from(allowed).unwrap_or(usize::MAX)),
@@ -208,6 +208,19 @@ impl Generator {
         self.is_done = true;
         WorkerState::Done
     }
+}
+
+/// About how many frames a second all streams send together.
+fn frames_per_second(streams: &[Stream], share: Share) -> f64 {
+    let of_one = |stream: &Stream| match stream.transmission.speed {
+        Speed::Max => 1e6,
+        Speed::Frames(rate) => rate.per_second(),
+        Speed::Bits(rate, layer) => {
+            let bytes = stream.template.len() as u64 + layer.overhead();
+            rate.per_second() / (8 * bytes) as f64
+        }
+    };
+    streams.iter().map(of_one).sum::<f64>() / share.workers as f64
 }
 
 /// What one stream may do before it is another one's turn.
