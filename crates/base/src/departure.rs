@@ -86,6 +86,24 @@ pub struct DepartureRecord {
 }
 
 impl DepartureRecord {
+    /// Notes a frame that left exactly when it was due, as in simulated time. One without a due
+    /// time ([`Instant::ZERO`]) is not in the record.
+    #[inline]
+    pub fn note_exact(&mut self, departure: Instant) {
+        if departure == Instant::ZERO {
+            return;
+        }
+        self.frames += 1;
+        match self.last {
+            None => self.first = Some(departure),
+            Some(last) => {
+                self.gaps.record(departure.saturating_since(last));
+                self.gap_errors.record(Duration::ZERO);
+            }
+        }
+        self.last = Some(departure);
+    }
+
     /// Adds the record of another queue of the same run.
     pub fn merge(&mut self, other: &Self) {
         self.frames += other.frames;

@@ -62,7 +62,8 @@ pub enum StampPoint {
     Xdp,
     /// By the interface itself.
     Hardware,
-    /// Simulated time.
+    /// In simulated time, which waits for nobody: frames leave with the flush however far ahead
+    /// their departure times are, and have left exactly then.
     Virtual,
 }
 

@@ -14,7 +14,7 @@ use wirestorm_base::port::{
     Capabilities, FrameId, PortError, Receive, ReceiveCounters, Received, StampPoint, Stored,
     Transmit, TransmitCounters,
 };
-use wirestorm_base::time::{Duration, Instant};
+use wirestorm_base::time::Instant;
 
 /// The size of a wire.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +50,8 @@ pub fn wire(options: WireOptions) -> (MemoryTransmit, MemoryReceive) {
         queued: VecDeque::with_capacity(options.frames),
         store: Vec::new(),
         counters: TransmitCounters::default(),
-        departures: VirtualDepartures::default(),
+        departures: DepartureRecord::default(),
+        left: Instant::ZERO,
     };
     let receive = MemoryReceive {
         capabilities,
@@ -69,10 +70,11 @@ pub struct MemorySink {
     /// All buffers, one after the other.
     memory: Box<[u8]>,
     free: Vec<u32>,
-    queued: Vec<u32>,
-    counters: TransmitCounters,
+    /// Buffers and departures of frames that leave with the next flush.
+    queued: Vec<(u32, Instant)>,
     queued_bytes: u64,
-    departures: VirtualDepartures,
+    counters: TransmitCounters,
+    departures: DepartureRecord,
 }
 
 /// Distance between two buffers: an odd number of cache lines, so that consecutive buffers
@@ -89,9 +91,9 @@ impl MemorySink {
             memory: vec![0; options.frames * stride(options.frame_length_max)].into_boxed_slice(),
             free: (0..options.frames as u32).rev().collect(),
             queued: Vec::with_capacity(options.frames),
-            counters: TransmitCounters::default(),
             queued_bytes: 0,
-            departures: VirtualDepartures::default(),
+            counters: TransmitCounters::default(),
+            departures: DepartureRecord::default(),
         }
     }
 }
@@ -115,9 +117,8 @@ impl Transmit for MemorySink {
     #[inline]
     fn send(&mut self, frame: FrameId, length: usize, departure: Instant) {
         check_length(length, &self.capabilities);
-        self.queued.push(frame.index());
+        self.queued.push((frame.index(), departure));
         self.queued_bytes += length as u64;
-        self.departures.note(departure);
     }
 
     #[inline]
@@ -129,7 +130,10 @@ impl Transmit for MemorySink {
         self.counters.sent += self.queued.len() as u64;
         self.counters.sent_bytes += self.queued_bytes;
         self.queued_bytes = 0;
-        self.free.append(&mut self.queued);
+        for (index, departure) in self.queued.drain(..) {
+            self.departures.note_exact(departure);
+            self.free.push(index);
+        }
         Ok(())
     }
 
@@ -142,38 +146,13 @@ impl Transmit for MemorySink {
     }
 
     fn departures(&self) -> Option<DepartureRecord> {
-        Some(self.departures.record.clone())
+        Some(self.departures.clone())
     }
 
     fn abort(&mut self) {
         self.counters.unsent += self.queued.len() as u64;
         self.queued_bytes = 0;
-        self.free.append(&mut self.queued);
-    }
-}
-
-/// Every frame leaves exactly when it is due.
-#[derive(Debug, Default)]
-struct VirtualDepartures {
-    record: DepartureRecord,
-}
-
-impl VirtualDepartures {
-    #[inline]
-    fn note(&mut self, departure: Instant) {
-        if departure == Instant::ZERO {
-            return;
-        }
-        let record = &mut self.record;
-        record.frames += 1;
-        match record.last {
-            None => record.first = Some(departure),
-            Some(last) => {
-                record.gaps.record(departure.saturating_since(last));
-                record.gap_errors.record(Duration::ZERO);
-            }
-        }
-        record.last = Some(departure);
+        self.free.extend(self.queued.drain(..).map(|(index, _)| index));
     }
 }
 
@@ -238,7 +217,9 @@ pub struct MemoryTransmit {
     queued: VecDeque<(Buffer, usize, Instant)>,
     store: Vec<Buffer>,
     counters: TransmitCounters,
-    departures: VirtualDepartures,
+    departures: DepartureRecord,
+    /// When the last frame left: the one behind it does not leave before.
+    left: Instant,
 }
 
 impl Transmit for MemoryTransmit {
@@ -294,8 +275,9 @@ impl Transmit for MemoryTransmit {
         while let Some((buffer, length, departure)) = self.queued.pop_front() {
             self.counters.sent += 1;
             self.counters.sent_bytes += length as u64;
-            self.departures.note(departure);
-            medium.on_the_wire.push_back((buffer, length, departure));
+            self.departures.note_exact(departure);
+            self.left = self.left.max(departure);
+            medium.on_the_wire.push_back((buffer, length, self.left));
         }
         Ok(())
     }
@@ -309,7 +291,7 @@ impl Transmit for MemoryTransmit {
     }
 
     fn departures(&self) -> Option<DepartureRecord> {
-        Some(self.departures.record.clone())
+        Some(self.departures.clone())
     }
 
     fn abort(&mut self) {

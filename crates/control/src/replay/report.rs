@@ -70,7 +70,9 @@ impl Ended {
         }
         errors.extend(read_error.iter().map(ToString::to_string));
         errors.extend(rx.iter().filter_map(|rx| rx.error.clone()));
-        let departures = departures.filter(|(record, _)| record.frames > 0);
+        // A file's time stamps are the schedule; what took time is to write it.
+        let departures = departures
+            .filter(|(record, _)| record.frames > 0 && !matches!(plan.target, Target::File(_)));
         let rates = Rates::new(&transmitted, start, finished, departures.as_ref().map(|(r, _)| r));
         let mut reports = reports.into_iter();
         RunResult {

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 
+use wirestorm_base::departure::DepartureRecord;
 use wirestorm_base::port::{
     Capabilities, FrameId, PortError, StampPoint, Transmit, TransmitCounters,
 };
@@ -14,7 +15,7 @@ use wirestorm_wire::capture::{LinkType, PcapWriter, RECORD_LENGTH_MAX, Resolutio
 const FRAMES: usize = 256;
 
 /// Writes what it is sent to a pcap file with nanosecond time stamps: each frame's departure
-/// time, in nanoseconds since the Unix epoch.
+/// time, in nanoseconds since the Unix epoch, or that of the frame before where it has none.
 ///
 /// After an error, such as a full disk, the file ends with the last whole record.
 #[derive(Debug)]
@@ -27,10 +28,14 @@ pub struct PcapTransmit {
     capabilities: Capabilities,
     free: Vec<u32>,
     frames: Vec<Vec<u8>>,
+    /// Records to be written.
     queued: Vec<u8>,
-    queued_frames: u64,
+    queued_departures: Vec<Instant>,
     queued_bytes: u64,
+    /// The time stamp of the record before.
+    stamp_before: Instant,
     counters: TransmitCounters,
+    departures: DepartureRecord,
 }
 
 impl PcapTransmit {
@@ -60,9 +65,11 @@ impl PcapTransmit {
             free: (0..FRAMES as u32).rev().collect(),
             frames: vec![Vec::new(); FRAMES],
             queued: Vec::new(),
-            queued_frames: 0,
+            queued_departures: Vec::new(),
             queued_bytes: 0,
+            stamp_before: Instant::ZERO,
             counters: TransmitCounters::default(),
+            departures: DepartureRecord::default(),
         })
     }
 }
@@ -92,9 +99,11 @@ impl Transmit for PcapTransmit {
             self.capabilities.frame_length_max
         );
         let data = &self.frames[frame.index() as usize][..length];
-        match self.writer.push_record(&mut self.queued, departure, length as u32, data) {
+        let stamp = if departure == Instant::ZERO { self.stamp_before } else { departure };
+        match self.writer.push_record(&mut self.queued, stamp, length as u32, data) {
             Ok(()) => {
-                self.queued_frames += 1;
+                self.stamp_before = stamp;
+                self.queued_departures.push(departure);
                 self.queued_bytes += length as u64;
             }
             // A time beyond the year 2106 does not fit the file.
@@ -111,16 +120,19 @@ impl Transmit for PcapTransmit {
         let written = self.file.write_all(&self.queued);
         let length = self.queued.len() as u64;
         self.queued.clear();
-        let frames = std::mem::take(&mut self.queued_frames);
+        let frames = self.queued_departures.len() as u64;
         let bytes = std::mem::take(&mut self.queued_bytes);
+        let departures = self.queued_departures.drain(..);
         match written {
             Ok(()) => {
+                departures.for_each(|departure| self.departures.note_exact(departure));
                 self.length += length;
                 self.counters.sent += frames;
                 self.counters.sent_bytes += bytes;
                 Ok(())
             }
             Err(error) => {
+                drop(departures);
                 self.counters.failed += frames;
                 // Whatever can be done for the file was done if this fails too.
                 let _ = self.file.set_len(self.length);
@@ -135,15 +147,19 @@ impl Transmit for PcapTransmit {
     }
 
     fn in_flight(&self) -> usize {
-        self.queued_frames as usize
+        self.queued_departures.len()
     }
 
     fn transmitted(&self) -> TransmitCounters {
         self.counters
     }
 
+    fn departures(&self) -> Option<DepartureRecord> {
+        Some(self.departures.clone())
+    }
+
     fn abort(&mut self) {
-        self.counters.unsent += std::mem::take(&mut self.queued_frames);
+        self.counters.unsent += self.queued_departures.drain(..).len() as u64;
         self.queued_bytes = 0;
         self.queued.clear();
     }
@@ -177,6 +193,23 @@ mod tests {
     }
 
     #[test]
+    fn a_frame_without_a_departure_time_leaves_with_the_one_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.pcap");
+        let mut port = PcapTransmit::create(&path).unwrap();
+        // Time stamps that go back are the caller's wish.
+        for departure in [0, 5_000, 0, 4_000, 0] {
+            send(&mut port, &[1; 60], departure);
+        }
+        port.flush().unwrap();
+        let file = std::fs::read(&path).unwrap();
+        let stamps: Vec<_> =
+            Records::new(&file).map(|record| record.unwrap().0.timestamp.as_nanos()).collect();
+        assert_eq!(stamps, [0, 5_000, 5_000, 4_000, 4_000]);
+        assert_eq!(port.departures().unwrap().frames, 2);
+    }
+
+    #[test]
     fn a_full_disk_is_an_error_and_every_frame_is_accounted_for() {
         let mut port = PcapTransmit::create(Path::new("/dev/full"));
         // The header may already be refused.
@@ -184,6 +217,7 @@ mod tests {
             send(port, &[1; 60], 1);
             assert!(port.flush().is_err());
             assert_eq!(port.transmitted().failed, 1);
+            assert_eq!(port.departures().unwrap().frames, 0);
             assert_eq!(port.in_flight(), 0);
         }
     }

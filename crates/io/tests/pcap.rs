@@ -1,0 +1,16 @@
+//! The ports of capture files against the port contract: one reads what the other writes.
+
+use wirestorm_base::contract::Connected;
+use wirestorm_base::port_contract;
+use wirestorm_io::clock;
+use wirestorm_io::pcap::{PcapReceive, PcapTransmit};
+
+fn connect() -> Option<Connected<PcapTransmit, PcapReceive>> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("wire.pcap");
+    let transmit = PcapTransmit::create(&path).unwrap();
+    let receive = PcapReceive::open(&path).unwrap();
+    Some(Connected { transmit, receive, now: clock::now, window: 512, wire: Box::new(folder) })
+}
+
+port_contract!(contract, connect);

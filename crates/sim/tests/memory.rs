@@ -1,0 +1,54 @@
+//! The ports in memory against the port contract.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use wirestorm_base::contract::Connected;
+use wirestorm_base::port::Transmit;
+use wirestorm_base::port_contract;
+use wirestorm_base::time::Instant;
+use wirestorm_sim::memory::{MemoryReceive, MemorySink, MemoryTransmit, WireOptions, wire};
+
+/// Virtual time that passes by being looked at, a microsecond each time.
+fn now() -> Instant {
+    static LOOKS: AtomicU64 = AtomicU64::new(1);
+    Instant::from_nanos(1_000 * LOOKS.fetch_add(1, Ordering::Relaxed))
+}
+
+fn connect_with(options: WireOptions) -> Option<Connected<MemoryTransmit, MemoryReceive>> {
+    let (transmit, receive) = wire(options);
+    Some(Connected { transmit, receive, now, window: options.frames, wire: Box::new(()) })
+}
+
+fn connect() -> Option<Connected<MemoryTransmit, MemoryReceive>> {
+    connect_with(WireOptions::default())
+}
+
+port_contract!(contract, connect);
+
+fn connect_narrow() -> Option<Connected<MemoryTransmit, MemoryReceive>> {
+    connect_with(WireOptions { frames: 64, frame_length_max: 1_518 })
+}
+
+port_contract!(contract_with_few_buffers, connect_narrow);
+
+#[test]
+fn a_sink_records_the_departures_of_what_left_and_of_nothing_else() {
+    let mut sink = MemorySink::new(WireOptions { frames: 4, frame_length_max: 1_518 });
+    let send = |sink: &mut MemorySink, departure| {
+        let frame = sink.take().unwrap();
+        sink.send(frame, 60, Instant::from_nanos(departure));
+    };
+    send(&mut sink, 100);
+    send(&mut sink, 250);
+    sink.flush().unwrap();
+    send(&mut sink, 400);
+    assert_eq!(sink.in_flight(), 1);
+    sink.abort();
+    let (counters, departures) = (sink.transmitted(), sink.departures().unwrap());
+    assert_eq!((counters.sent, counters.sent_bytes, counters.unsent), (2, 120, 1));
+    assert_eq!(departures.frames, 2);
+    assert_eq!(departures.first, Some(Instant::from_nanos(100)));
+    assert_eq!(departures.last, Some(Instant::from_nanos(250)));
+    let taken: Vec<_> = std::iter::from_fn(|| sink.take()).collect();
+    assert_eq!(taken.len(), 4, "buffers");
+}
