@@ -31,6 +31,9 @@ impl ProgressLine {
 
     /// Shows how far the run has come.
     pub(super) fn update(&mut self, progress: &Progress) {
+        if self.bar.is_hidden() {
+            return;
+        }
         let since = progress.elapsed.saturating_sub(self.before.elapsed).as_secs_f64();
         if since < 0.05 {
             return;
