@@ -70,9 +70,11 @@ pub struct MemorySink {
     /// All buffers, one after the other.
     memory: Box<[u8]>,
     free: Vec<u32>,
-    /// Buffers and departures of frames that leave with the next flush.
-    queued: Vec<(u32, Instant)>,
+    /// Frames that leave with the next flush.
+    queued: Vec<u32>,
     queued_bytes: u64,
+    /// When, those without a departure time left out.
+    queued_departures: Vec<Instant>,
     counters: TransmitCounters,
     departures: DepartureRecord,
 }
@@ -92,6 +94,7 @@ impl MemorySink {
             free: (0..options.frames as u32).rev().collect(),
             queued: Vec::with_capacity(options.frames),
             queued_bytes: 0,
+            queued_departures: Vec::with_capacity(options.frames),
             counters: TransmitCounters::default(),
             departures: DepartureRecord::default(),
         }
@@ -117,8 +120,11 @@ impl Transmit for MemorySink {
     #[inline]
     fn send(&mut self, frame: FrameId, length: usize, departure: Instant) {
         check_length(length, &self.capabilities);
-        self.queued.push((frame.index(), departure));
+        self.queued.push(frame.index());
         self.queued_bytes += length as u64;
+        if departure != Instant::ZERO {
+            self.queued_departures.push(departure);
+        }
     }
 
     #[inline]
@@ -130,10 +136,9 @@ impl Transmit for MemorySink {
         self.counters.sent += self.queued.len() as u64;
         self.counters.sent_bytes += self.queued_bytes;
         self.queued_bytes = 0;
-        for (index, departure) in self.queued.drain(..) {
-            self.departures.note_exact(departure);
-            self.free.push(index);
-        }
+        self.free.append(&mut self.queued);
+        let departures = self.queued_departures.drain(..);
+        departures.for_each(|departure| self.departures.note_exact(departure));
         Ok(())
     }
 
@@ -152,7 +157,8 @@ impl Transmit for MemorySink {
     fn abort(&mut self) {
         self.counters.unsent += self.queued.len() as u64;
         self.queued_bytes = 0;
-        self.free.extend(self.queued.drain(..).map(|(index, _)| index));
+        self.queued_departures.clear();
+        self.free.append(&mut self.queued);
     }
 }
 
@@ -275,8 +281,10 @@ impl Transmit for MemoryTransmit {
         while let Some((buffer, length, departure)) = self.queued.pop_front() {
             self.counters.sent += 1;
             self.counters.sent_bytes += length as u64;
-            self.departures.note_exact(departure);
             self.left = self.left.max(departure);
+            if departure != Instant::ZERO {
+                self.departures.note_exact(self.left);
+            }
             medium.on_the_wire.push_back((buffer, length, self.left));
         }
         Ok(())

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use wirestorm_base::contract::Connected;
-use wirestorm_base::port::Transmit;
+use wirestorm_base::port::{Receive, Transmit};
 use wirestorm_base::port_contract;
 use wirestorm_base::time::Instant;
 use wirestorm_sim::memory::{MemoryReceive, MemorySink, MemoryTransmit, WireOptions, wire};
@@ -30,6 +30,23 @@ fn connect_narrow() -> Option<Connected<MemoryTransmit, MemoryReceive>> {
 }
 
 port_contract!(contract_with_few_buffers, connect_narrow);
+
+#[test]
+fn a_frame_that_is_due_before_the_one_ahead_of_it_leaves_with_that() {
+    let (mut transmit, mut receive) = wire(WireOptions { frames: 4, frame_length_max: 1_518 });
+    for departure in [300, 200, 0, 400] {
+        let frame = transmit.take().unwrap();
+        transmit.send(frame, 60, Instant::from_nanos(departure));
+    }
+    transmit.flush().unwrap();
+    let mut batch = Vec::new();
+    receive.receive(4, &mut batch).unwrap();
+    let arrivals: Vec<_> = batch.iter().map(|received| received.arrival.as_nanos()).collect();
+    assert_eq!(arrivals, [300, 300, 300, 400]);
+    let departures = transmit.departures().unwrap();
+    assert_eq!(departures.frames, 3, "those that had a time");
+    assert_eq!(departures.gaps.max().as_nanos(), 100);
+}
 
 #[test]
 fn a_sink_records_the_departures_of_what_left_and_of_nothing_else() {
