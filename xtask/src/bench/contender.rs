@@ -123,7 +123,7 @@ pub(super) fn output(command: &mut Command) -> Fallible<String> {
 }
 
 /// Reads the lines `Actual: N packets ...`, `Rated: ..., N pps` and `Flows: ..., N fps, ...`.
-fn parse_summary(summary: &str) -> Option<Outcome> {
+pub(super) fn parse_summary(summary: &str) -> Option<Outcome> {
     let line = |start: &str| summary.lines().find_map(|line| line.trim().strip_prefix(start));
     let before = |line: &str, unit: &str| -> Option<f64> {
         line.split(',').find_map(|part| part.trim().strip_suffix(unit)?.trim().parse().ok())

@@ -65,6 +65,8 @@ pub(super) enum Target {
     TimesTcpreplay(f64),
     AtLeast(f64),
     AtMost(f64),
+    /// Nothing: the figure is there to be compared with its own past.
+    Unset,
 }
 
 /// One line of the result.
@@ -90,7 +92,12 @@ impl Row {
             Target::TimesTcpreplay(times) => self.ratio().is_some_and(|ratio| ratio >= times),
             Target::AtLeast(figure) => self.wirestorm.median() >= figure,
             Target::AtMost(figure) => self.wirestorm.median() <= figure,
+            Target::Unset => true,
         }
+    }
+
+    pub(super) fn has_target(&self) -> bool {
+        !matches!(self.target, Target::Unset)
     }
 
     /// A line of the table: benchmark, unit, wirestorm, tcpreplay, ratio, target, met.
@@ -99,6 +106,12 @@ impl Row {
             Target::TimesTcpreplay(times) => format!("{times}x"),
             Target::AtLeast(figure) => format!(">={figure}"),
             Target::AtMost(figure) => format!("<={figure}"),
+            Target::Unset => "none".to_owned(),
+        };
+        let met = match self.has_target() {
+            true if self.is_met() => "yes",
+            true => "NO",
+            false => "",
         };
         vec![
             self.name.to_owned(),
@@ -107,15 +120,16 @@ impl Row {
             self.tcpreplay.as_ref().map(Figures::cell).unwrap_or_default(),
             self.ratio().map(|ratio| format!("{ratio:.2}x")).unwrap_or_default(),
             target,
-            if self.is_met() { "yes" } else { "NO" }.to_owned(),
+            met.to_owned(),
         ]
     }
 
     pub(super) fn to_json(&self) -> Value {
-        let (kind, figure) = match self.target {
-            Target::TimesTcpreplay(times) => ("times_tcpreplay", times),
-            Target::AtLeast(figure) => ("at_least", figure),
-            Target::AtMost(figure) => ("at_most", figure),
+        let target = match self.target {
+            Target::TimesTcpreplay(times) => json!({ "times_tcpreplay": times }),
+            Target::AtLeast(figure) => json!({ "at_least": figure }),
+            Target::AtMost(figure) => json!({ "at_most": figure }),
+            Target::Unset => Value::Null,
         };
         json!({
             "name": self.name,
@@ -123,8 +137,8 @@ impl Row {
             "wirestorm": self.wirestorm.to_json(),
             "tcpreplay": self.tcpreplay.as_ref().map(Figures::to_json),
             "ratio": self.ratio(),
-            "target": { kind: figure },
-            "met": self.is_met(),
+            "target": target,
+            "met": self.has_target().then(|| self.is_met()),
             "notes": self.notes,
         })
     }
@@ -163,6 +177,13 @@ mod tests {
         assert!(!row(Target::TimesTcpreplay(5.1)).is_met());
         assert!(row(Target::AtLeast(2.0)).is_met() && !row(Target::AtLeast(2.1)).is_met());
         assert!(row(Target::AtMost(2.0)).is_met() && !row(Target::AtMost(1.9)).is_met());
+    }
+
+    #[test]
+    fn without_a_target_none_is_met_or_missed() {
+        let row = row(Target::Unset);
+        assert_eq!(row.cells()[5..], ["none", ""]);
+        assert_eq!(row.to_json()["met"], Value::Null);
     }
 
     #[test]

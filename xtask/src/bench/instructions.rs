@@ -1,0 +1,227 @@
+//! Instructions and allocations for each packet, counted by valgrind.
+//!
+//! What a run needs to start and to end cancels out: a short run and a long one are counted, and
+//! the difference is divided by that in packets. Counts hardly depend on how busy the machine is:
+//! only what happens by the clock does, such as publishing counters every 20 ms.
+
+use std::path::Path;
+use std::process::Command;
+
+use wirestorm_testkit::Scratch;
+use wirestorm_testkit::net::Lab;
+use wirestorm_testkit::pcap::Resolution;
+use wirestorm_testkit::sample::{FixedFrames, FixedOptions, write_file};
+
+use super::Settings;
+use super::contender::{output, parse_summary, wirestorm_command};
+use super::figures::{Figures, Row, Target};
+use crate::Fallible;
+
+/// Frames of 60 bytes in the capture that is replayed again and again.
+const PACKETS: u64 = 1_000;
+/// How often, in the short run and in the long one.
+const LOOPS: [u64; 2] = [100, 600];
+/// Frames in the captures that are read once, 8 MB and 46 MB: the short one already makes every
+/// chunk that the reader fills in turn.
+const STREAMED_PACKETS: [u64; 2] = [100_000, 600_000];
+
+/// A figure of allocations is a multiple of this. Some depend on the clock and on how threads
+/// take turns; one in a thousand packets is none of a packet's own.
+const ALLOCATION_PART: f64 = 1e-3;
+
+/// What valgrind counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Event {
+    Instruction,
+    Allocation,
+}
+
+/// What a run came to.
+#[derive(Clone, Copy, Debug)]
+struct Count {
+    events: f64,
+    packets: f64,
+}
+
+/// A way to replay from memory to memory.
+struct Case {
+    /// The rows of instructions and of allocations.
+    names: [&'static str; 2],
+    options: &'static [&'static str],
+}
+
+const CASES: [Case; 3] = [
+    Case { names: ["instr plain", "alloc plain"], options: &[] },
+    Case { names: ["instr --ttl", "alloc --ttl"], options: &["--ttl", "17"] },
+    Case { names: ["instr --unique-ip", "alloc --unique-ip"], options: &["--unique-ip"] },
+];
+
+/// The rows of a capture that is not kept in memory.
+const STREAMED: [&str; 2] = ["instr streamed", "alloc streamed"];
+
+pub(super) fn run(settings: &Settings) -> Fallible<Vec<Row>> {
+    let scratch = Scratch::new()?;
+    let capture = write(&scratch, PACKETS)?;
+    let streamed = [write(&scratch, STREAMED_PACKETS[0])?, write(&scratch, STREAMED_PACKETS[1])?];
+    let to_memory = |options: &[&str], capture: &Path| {
+        let options = [&["--backend", "memory", "-t"], options].concat();
+        wirestorm_command(settings, "memory", &options, capture)
+    };
+    let mut rows = Vec::new();
+    for (place, event) in [Event::Instruction, Event::Allocation].into_iter().enumerate() {
+        for Case { names, options } in &CASES {
+            let commands = LOOPS.map(|loops| {
+                to_memory(&[&["-K", "--loop", &loops.to_string()], *options].concat(), &capture)
+            });
+            rows.push(row(names[place], event, counts(event, &scratch, &commands, of_result)?));
+        }
+        let commands = streamed.each_ref().map(|capture| to_memory(&[], capture));
+        let counts = counts(event, &scratch, &commands, of_result)?;
+        let mut row = row(STREAMED[place], event, counts);
+        row.notes.push("read and indexed by a second thread, which is counted too".into());
+        rows.push(row);
+    }
+    rows.push(packet_socket(settings, &scratch, &capture)?);
+    Ok(rows)
+}
+
+/// Both contenders through a packet socket.
+fn packet_socket(settings: &Settings, scratch: &Scratch, capture: &Path) -> Fallible<Row> {
+    let lab = Lab::new()?;
+    let port = lab.a.port();
+    let options = |loops: u64| ["-t", "-K", "--loop", &loops.to_string()].map(str::to_owned);
+    let mine = LOOPS.map(|loops| {
+        let mut command = wirestorm_command(settings, &port, &["--backend", "af_packet"], capture);
+        command.args(options(loops));
+        command
+    });
+    let theirs = LOOPS.map(|loops| {
+        let mut command = lab.a.command("tcpreplay");
+        command.args(["-i", lab.a.interface()]).args(options(loops)).arg(capture);
+        command
+    });
+    let event = Event::Instruction;
+    let mut row = row("instr af_packet", event, counts(event, scratch, &mine, of_result)?);
+    let theirs = counts(event, scratch, &theirs, |summary| Some(parse_summary(summary)?.packets))?;
+    row.tcpreplay = Some([per_packet(theirs)].into_iter().collect());
+    row.notes.push("of the programs alone; the kernel's are not counted".into());
+    Ok(row)
+}
+
+/// Writes a capture of so many frames; returns where it is.
+fn write(scratch: &Scratch, packets: u64) -> Fallible<std::path::PathBuf> {
+    let capture = scratch.file(&format!("{packets}.pcap"));
+    let options = FixedOptions { flows: 10, packets, ..FixedOptions::default() };
+    write_file(FixedFrames::new(options), Resolution::Microseconds, &capture)?;
+    Ok(capture)
+}
+
+/// Counts the short run and the long one; `packets` reads from what a command prints how many it
+/// sent.
+fn counts(
+    event: Event,
+    scratch: &Scratch,
+    commands: &[Command; 2],
+    packets: fn(&str) -> Option<f64>,
+) -> Fallible<[Count; 2]> {
+    let count = |command| count(event, scratch, command, packets);
+    Ok([count(&commands[0])?, count(&commands[1])?])
+}
+
+fn count(
+    event: Event,
+    scratch: &Scratch,
+    command: &Command,
+    packets: fn(&str) -> Option<f64>,
+) -> Fallible<Count> {
+    let log = scratch.file("valgrind.log");
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args(match event {
+        Event::Instruction => ["--tool=callgrind", "--callgrind-out-file=/dev/null"],
+        Event::Allocation => ["--tool=memcheck", "--leak-check=no"],
+    });
+    // Through ip netns exec, which becomes the program.
+    valgrind.arg("--trace-children=yes").arg(format!("--log-file={}", log.display()));
+    valgrind.arg(command.get_program()).args(command.get_args());
+    let printed = output(&mut valgrind)?;
+    let packets = packets(&printed).ok_or_else(|| format!("no packets in: {printed}"))?;
+    let said = std::fs::read_to_string(&log)?;
+    let events = parse_log(event, &said).ok_or_else(|| format!("valgrind counted not: {said}"))?;
+    Ok(Count { events, packets })
+}
+
+/// Reads `==1== Collected : 123` of callgrind, or `==1==   total heap usage: 1,234 allocs, ...` of
+/// memcheck.
+fn parse_log(event: Event, log: &str) -> Option<f64> {
+    let label = match event {
+        Event::Instruction => "Collected :",
+        Event::Allocation => "total heap usage:",
+    };
+    let (_, rest) = log.lines().rev().find_map(|line| line.split_once(label))?;
+    rest.split_whitespace().next()?.replace(',', "").parse().ok()
+}
+
+/// Reads wirestorm's result.
+fn of_result(result: &str) -> Option<f64> {
+    serde_json::from_str::<serde_json::Value>(result).ok()?.get("packets")?.as_f64()
+}
+
+fn per_packet([short, long]: [Count; 2]) -> f64 {
+    (long.events - short.events) / (long.packets - short.packets).max(1.0)
+}
+
+fn row(name: &'static str, event: Event, counts: [Count; 2]) -> Row {
+    let figure = per_packet(counts);
+    let mut row = Row {
+        name,
+        unit: "a packet",
+        wirestorm: Figures::default(),
+        tcpreplay: None,
+        target: Target::Unset,
+        notes: Vec::new(),
+    };
+    match event {
+        Event::Instruction => row.wirestorm.push(figure),
+        Event::Allocation => {
+            row.wirestorm.push((figure.max(0.0) / ALLOCATION_PART).round() * ALLOCATION_PART);
+            row.target = Target::AtMost(0.0);
+            let [short, long] = counts;
+            row.notes.push(format!(
+                "{:+} allocations for {:+} packets",
+                long.events - short.events,
+                long.packets - short.packets
+            ));
+        }
+    }
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn valgrinds_words_are_understood() {
+        let log = "==1== Events    : Ir\n==1== Collected : 11178620\n==1== \n\
+                   ==1== I   refs:      11,178,620\n";
+        assert_eq!(parse_log(Event::Instruction, log), Some(11_178_620.0));
+        let log = "==1==     in use at exit: 2,472 bytes in 30 blocks\n\
+                   ==1==   total heap usage: 1,302 allocs, 1,272 frees, 6,374,192 bytes allocated\n";
+        assert_eq!(parse_log(Event::Allocation, log), Some(1_302.0));
+        assert_eq!(parse_log(Event::Allocation, "==1== Memcheck, a memory error detector\n"), None);
+    }
+
+    #[test]
+    fn what_both_runs_need_cancels_out() {
+        let run = |packets: f64| Count { events: 1e6 + 400.0 * packets, packets };
+        assert_eq!(per_packet([run(1e5), run(6e5)]), 400.0);
+    }
+
+    #[test]
+    fn a_stray_allocation_is_not_a_packets_and_one_in_a_hundred_packets_is() {
+        let counts =
+            |events| [Count { events: 1_000.0, packets: 1e5 }, Count { events, packets: 6e5 }];
+        assert!(row("stray", Event::Allocation, counts(1_040.0)).is_met());
+        assert!(!row("one in 100", Event::Allocation, counts(6_000.0)).is_met());
+    }
+}
