@@ -29,6 +29,9 @@ pub struct RunResult {
     pub asked: Asked,
     /// From the first departure to the last, in seconds.
     pub elapsed_s: f64,
+    /// The part of it in which nothing was to be sent: pauses between passes, and while the run
+    /// was suspended.
+    pub paused_s: f64,
     /// Frames that left.
     pub packets: u64,
     /// Their bytes without FCS.
@@ -41,7 +44,8 @@ pub struct RunResult {
     pub bps_l2: f64,
     /// Bits a second of the frames without FCS, as tcpreplay counts them.
     pub bps_frames: f64,
-    /// How far the rate was from what was asked, in millionths; none at top speed.
+    /// How far the rate was from what was asked, in millionths, pauses not counted; none at top
+    /// speed.
     pub rate_error_ppm: Option<f64>,
     /// Flows; none where they were not counted.
     pub flows: Option<Flows>,

@@ -131,19 +131,17 @@ fn megabits(bits_per_second: f64) -> String {
 
 fn asked(result: &RunResult) -> Option<String> {
     let error = result.rate_error_ppm?;
-    let (asked, achieved, unit) = match (result.asked.pps, result.asked.bps) {
-        (Some(pps), _) => (pps, result.pps, "pps"),
-        (_, Some(bps)) => {
-            let achieved = match result.asked.layer {
-                Some("l1") => result.bps_l1,
-                Some("l2") => result.bps_l2,
-                _ => result.bps_frames,
-            };
-            (bps / 1e6, achieved / 1e6, "Mb/s")
-        }
+    let (asked, unit) = match (result.asked.pps, result.asked.bps) {
+        (Some(pps), _) => (pps, "pps"),
+        (_, Some(bps)) => (bps / 1e6, "Mb/s"),
         _ => return None,
     };
-    Some(format!("asked {asked:.2} {unit}, achieved {achieved:.2} ({error:+.1} ppm)"))
+    let achieved = asked * (1.0 + error / 1e6);
+    let pauses = match result.paused_s {
+        0.0 => String::new(),
+        paused_s => format!(" without {} s of pauses", seconds(paused_s)),
+    };
+    Some(format!("asked {asked:.2} {unit}, achieved {achieved:.2}{pauses} ({error:+.1} ppm)"))
 }
 
 fn departure_lines(f: &mut Formatter<'_>, departures: &DepartureReport) -> fmt::Result {

@@ -38,11 +38,13 @@ impl Ended {
         let mut transmitted = TransmitCounters::default();
         let mut departures: Option<(DepartureRecord, StampPoint)> = None;
         let mut finished = start;
+        let mut paused = Duration::ZERO;
         let mut errors: Vec<String> = Vec::new();
         let mut reports: Vec<PortReport> = Vec::new();
         for outcome in &outcomes {
             counters.merge(&outcome.counters);
             finished = finished.max(outcome.finished);
+            paused = paused.max(outcome.paused);
             errors.extend(outcome.error.iter().map(ToString::to_string));
             match (&mut departures, &outcome.departures) {
                 (Some((sum, _)), Some((record, _))) => sum.merge(record),
@@ -82,13 +84,14 @@ impl Ended {
             captures,
             asked: asked(plan),
             elapsed_s: rates.elapsed_s,
+            paused_s: paused.as_secs_f64(),
             packets: transmitted.sent,
             bytes: transmitted.sent_bytes,
             pps: rates.pps,
             bps_l1: rates.bits_per_second(Layer::Wire),
             bps_l2: rates.bits_per_second(Layer::FrameWithFcs),
             bps_frames: rates.bits_per_second(Layer::Frame),
-            rate_error_ppm: rate_error_ppm(plan, &rates),
+            rate_error_ppm: rate_error_ppm(plan, &rates, paused),
             flows: plan.flows.map(|_| Flows {
                 count: counters.flows,
                 per_second: counters.flows as f64 / rates.elapsed_s.max(1e-9),
@@ -255,7 +258,9 @@ fn asked(plan: &ReplayPlan) -> Asked {
     asked
 }
 
-fn rate_error_ppm(plan: &ReplayPlan, rates: &Rates) -> Option<f64> {
+/// The rate that is asked for is that of the time in which frames are to be sent: pauses that are
+/// part of the plan make it no lower.
+fn rate_error_ppm(plan: &ReplayPlan, rates: &Rates, paused: Duration) -> Option<f64> {
     // A file has the rate that was asked for by its time stamps, however fast it was written.
     if matches!(plan.target, Target::File(_)) {
         return None;
@@ -265,5 +270,6 @@ fn rate_error_ppm(plan: &ReplayPlan, rates: &Rates) -> Option<f64> {
         Pace::Packets { rate, .. } => (rate.per_second(), rates.pps),
         Pace::Bits { rate, layer } => (rate.per_second(), rates.bits_per_second(layer)),
     };
-    Some((achieved / asked - 1.0) * 1e6)
+    let sending_s = rates.elapsed_s - paused.as_secs_f64();
+    (sending_s > 0.0).then(|| (achieved * rates.elapsed_s / sending_s / asked - 1.0) * 1e6)
 }

@@ -31,6 +31,8 @@ pub(super) struct WorkerOutcome {
     /// When frames left, and where that was stamped.
     pub(super) departures: Option<(DepartureRecord, StampPoint)>,
     pub(super) finished: Instant,
+    /// Time between frames in which none was to be sent.
+    pub(super) paused: Duration,
     pub(super) error: Option<PortError>,
 }
 
@@ -73,6 +75,7 @@ impl Duty<'_> {
         let mut worker = self.worker(feed, start);
         let outcome = self.send(&mut worker, &mut ports);
         let counters = *worker.counters();
+        let paused = worker.paused();
         let own_departures = worker.departures().clone();
         // The feed ends with the worker, so that a reader that waits for room is let go.
         drop(worker);
@@ -88,6 +91,7 @@ impl Duty<'_> {
                 .map(|(port, choice)| PortOutcome { choice, transmitted: port.transmitted() })
                 .collect(),
             finished,
+            paused,
             error: outcome.err(),
         }
     }

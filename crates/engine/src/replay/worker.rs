@@ -149,6 +149,7 @@ pub struct Worker<F> {
     counters: ReplayCounters,
     /// Nothing is sent before this: a pause between passes at top speed.
     resume_at: Instant,
+    pauses: Pauses,
     /// Whether flows that begin in this pass are new ones.
     counts_flows: bool,
     is_done: bool,
@@ -205,6 +206,7 @@ impl<F: Feed> Worker<F> {
             departures,
             counters: ReplayCounters::default(),
             resume_at: Instant::ZERO,
+            pauses: Pauses::default(),
             counts_flows: true,
             is_done: false,
             sent_log: None,
@@ -236,6 +238,7 @@ impl<F: Feed> Worker<F> {
 
     /// Moves all that is still due by `span`: the run was suspended for so long.
     pub fn postpone(&mut self, span: Duration) {
+        self.pauses.note(self.position, span);
         self.schedule.postpone(span);
         self.due = self.due.map(|due| if due == Instant::ZERO { due } else { due + span });
     }
@@ -277,6 +280,12 @@ impl<F: Feed> Worker<F> {
     /// What was done so far.
     pub fn counters(&self) -> &ReplayCounters {
         &self.counters
+    }
+
+    /// Time between the first record sent and the last in which nothing was to be sent: pauses
+    /// between passes, and those of [`Worker::postpone`].
+    pub fn paused(&self) -> Duration {
+        self.pauses.between_records(self.position)
     }
 
     /// When frames left ports that do not hold departures, as this process saw it.
@@ -361,6 +370,7 @@ impl<F: Feed> Worker<F> {
 
     fn end_pass(&mut self, now: Instant) {
         self.counters.passes += 1;
+        self.pauses.note(self.position, self.options.pass_delay);
         // A schedule carries the pause in its due times; without one it is waited for here.
         if self.options.pace == Pace::TopSpeed && !self.options.virtual_time {
             self.resume_at = now.saturating_add(self.options.pass_delay);
@@ -561,6 +571,33 @@ impl<F: Feed> Worker<F> {
             counters.non_flow_packets += 1;
         }
         counters.truncated += u64::from(self.renderer.is_truncated(record, length));
+    }
+}
+
+/// Pauses, each of which counts once a record was sent after it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pauses {
+    /// Those that records were sent after.
+    passed: Duration,
+    /// Those since the record before.
+    latest: Duration,
+    /// Records sent before those.
+    position: u64,
+}
+
+impl Pauses {
+    /// Notes a pause after `position` records.
+    fn note(&mut self, position: u64, span: Duration) {
+        self.passed = self.between_records(position);
+        // What is before the first record is before the run.
+        let before = if position == self.position { self.latest } else { Duration::ZERO };
+        self.latest = if position == 0 { Duration::ZERO } else { before.saturating_add(span) };
+        self.position = position;
+    }
+
+    /// The pauses that lie between the first of `position` records and the last.
+    fn between_records(&self, position: u64) -> Duration {
+        if position > self.position { self.passed.saturating_add(self.latest) } else { self.passed }
     }
 }
 

@@ -80,6 +80,8 @@ fn a_suspended_run_is_silent_until_it_is_continued() {
         wait_for_frames(&lab.b, count + 20);
         running.signal(Signal::INT);
         let outcome = running.wait().expect(0);
+        // As long as the silence that was waited for, at least.
+        assert!(outcome.decimal("/paused_s") > 0.08, "{backend}: {outcome}");
         assert_eq!(outcome.number("/packets"), received(&lab.b), "{backend}: {outcome}");
     }
 }
