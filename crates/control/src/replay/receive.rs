@@ -28,6 +28,14 @@ pub(super) struct Arrivals {
     why: String,
 }
 
+/// What the workers tell of frames by their hashes.
+pub(super) enum Noted {
+    /// These are about to leave.
+    Sent(Vec<u64>),
+    /// These, noted before, never left.
+    Unsent(Vec<u64>),
+}
+
 enum Source {
     /// The kernel counts.
     Counter(XdpCounter),
@@ -84,8 +92,8 @@ impl Arrivals {
         Ok(Self { interface, source: Source::Fetcher(fetcher), backend, why })
     }
 
-    /// What the workers tell the hashes of sent frames to, where frames are verified.
-    pub(super) fn sent_log(&self) -> Option<Sender<Vec<u64>>> {
+    /// What the workers tell of frames to, where they are verified.
+    pub(super) fn sent_log(&self) -> Option<Sender<Noted>> {
         match &self.source {
             Source::Counter(_) => None,
             Source::Fetcher(fetcher) => fetcher.sent_log.clone(),
@@ -152,7 +160,10 @@ impl Arrivals {
         queues.iter().for_each(|queue| gaps.merge(&queue.gaps));
         // Frames that others sent make up for lost ones in a mere count; verification tells.
         let lost = match &verified {
-            Some((_, outstanding)) => outstanding.saturating_sub(missed),
+            // What a port refused was noted too, and is not lost on the way.
+            Some((counters, outstanding)) => outstanding
+                .saturating_sub(counters.sent.saturating_sub(sent))
+                .saturating_sub(missed),
             None => sent.saturating_sub(packets),
         };
         ReceiveReport {
@@ -295,7 +306,7 @@ impl FetchPort {
 /// A thread that fetches frames from all ports of an interface.
 struct Fetcher {
     thread: Option<JoinHandle<FetchOutcome>>,
-    sent_log: Option<Sender<Vec<u64>>>,
+    sent_log: Option<Sender<Noted>>,
     packets: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
 }
@@ -311,13 +322,13 @@ struct FetchOutcome {
 
 impl Fetcher {
     fn start(ports: Vec<FetchPort>, verifies: bool) -> std::io::Result<Self> {
-        let (sent_log, sent) = channel();
+        let (sent_log, noted) = channel();
         let packets = Arc::new(AtomicU64::new(0));
         let stop = Arc::new(AtomicBool::new(false));
         let (counter, stopping) = (Arc::clone(&packets), Arc::clone(&stop));
         let thread = std::thread::Builder::new()
             .name("receiver".into())
-            .spawn(move || fetch(ports, verifies.then_some(sent), &counter, &stopping))?;
+            .spawn(move || fetch(ports, verifies.then_some(noted), &counter, &stopping))?;
         let sent_log = verifies.then_some(sent_log);
         Ok(Self { thread: Some(thread), sent_log, packets, stop })
     }
@@ -335,7 +346,7 @@ impl Fetcher {
 
 fn fetch(
     mut ports: Vec<FetchPort>,
-    sent: Option<Receiver<Vec<u64>>>,
+    noted: Option<Receiver<Noted>>,
     packets: &AtomicU64,
     stop: &AtomicBool,
 ) -> FetchOutcome {
@@ -344,7 +355,8 @@ fn fetch(
     /// ring of thousands of frames.
     const PAUSE: StdDuration = StdDuration::from_micros(50);
     let mut outcome = FetchOutcome::default();
-    let mut verifier = sent.as_ref().map(|_| Verifier::new(VERIFIED_FRAMES_MAX));
+    let mut unsent = Vec::new();
+    let mut verifier = noted.as_ref().map(|_| Verifier::new(VERIFIED_FRAMES_MAX));
     let mut batch = Vec::with_capacity(ROOM);
     loop {
         // Read before the ports: a frame that arrived before the stop is still fetched.
@@ -359,9 +371,14 @@ fn fetch(
                 }
             }
             // Frames are noted before they leave, so the notes of all that arrived are here.
-            if let (Some(verifier), Some(sent)) = (&mut verifier, &sent) {
-                for hashes in sent.try_iter() {
-                    hashes.into_iter().for_each(|hash| verifier.sent(hash));
+            if let (Some(verifier), Some(noted)) = (&mut verifier, &noted) {
+                for noted in noted.try_iter() {
+                    match noted {
+                        Noted::Sent(hashes) => {
+                            hashes.into_iter().for_each(|hash| verifier.sent(hash));
+                        }
+                        Noted::Unsent(hashes) => unsent.extend(hashes),
+                    }
                 }
             }
             for received in batch.drain(..) {
@@ -379,6 +396,9 @@ fn fetch(
             }
             std::thread::sleep(PAUSE);
         }
+    }
+    if let Some(verifier) = &mut verifier {
+        unsent.into_iter().for_each(|hash| verifier.unsent(hash));
     }
     outcome.missed = ports.iter().map(|port| port.received().missed).sum();
     outcome.verified = verifier.map(|verifier| (*verifier.counters(), verifier.outstanding()));

@@ -1,5 +1,6 @@
 //! A worker's thread.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration as StdDuration;
@@ -15,6 +16,7 @@ use super::compile;
 use super::interfaces::{Interfaces, Watch};
 use super::port::{Choice, TransmitPort};
 use super::reader::ReaderFeed;
+use super::receive::Noted;
 use super::run::{Ask, Control, ShowFrame, add};
 
 /// A thread's own counters, as of its last breath but a few.
@@ -49,7 +51,7 @@ pub(super) struct Duty<'a> {
     pub(super) interfaces: &'a Interfaces,
     pub(super) index: usize,
     pub(super) snapshot: &'a Mutex<Snapshot>,
-    pub(super) sent_log: Option<mpsc::Sender<Vec<u64>>>,
+    pub(super) sent_log: Option<mpsc::Sender<Noted>>,
     pub(super) show: Option<Arc<Mutex<ShowFrame>>>,
     pub(super) ask: Option<Ask>,
 }
@@ -78,9 +80,14 @@ impl Duty<'_> {
         let paused = worker.paused();
         let own_departures = worker.departures().clone();
         // The feed ends with the worker, so that a reader that waits for room is let go.
-        drop(worker);
+        let held = worker.into_held();
+        let unsent_before: Vec<u64> = ports.iter().map(|port| port.transmitted().unsent).collect();
         let outcome = outcome.and_then(|()| drain(&mut ports, &self.control.stop));
         let finished = clock::now();
+        for ((port, held), before) in ports.iter().zip(held).zip(unsent_before) {
+            let given_up = port.transmitted().unsent - before + port.in_flight() as u64;
+            self.note_unsent(held, given_up as usize);
+        }
         self.publish(&counters, &ports);
         WorkerOutcome {
             counters,
@@ -100,10 +107,10 @@ impl Duty<'_> {
         let options = compile::worker_options(self.plan, self.index);
         let renderer = Renderer::new(compile::render_options(self.plan, self.interfaces));
         let mut worker = Worker::new(feed, options, renderer, start);
-        if let Some(sent_log) = self.sent_log.take() {
+        if let Some(sent_log) = self.sent_log.clone() {
             worker = worker.with_sent_log(Box::new(move |hashes| {
                 // The receiver outlives the workers, unless it failed, which it reports.
-                let _ = sent_log.send(hashes.to_vec());
+                let _ = sent_log.send(Noted::Sent(hashes.to_vec()));
             }));
         }
         if let Some(show) = self.show.take() {
@@ -152,6 +159,13 @@ impl Duty<'_> {
                 rest(state, now, holds_departures);
             }
         }
+    }
+
+    /// Tells the receiving end that the last so many frames never left.
+    fn note_unsent(&self, held: VecDeque<u64>, count: usize) {
+        let Some(sent_log) = &self.sent_log else { return };
+        let left = held.len().saturating_sub(count);
+        let _ = sent_log.send(Noted::Unsent(held.into_iter().skip(left).collect()));
     }
 
     fn wait_to_go_on(&self, worker: &mut Worker<ReaderFeed>) {

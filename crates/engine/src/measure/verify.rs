@@ -133,6 +133,26 @@ impl Verifier {
         }
     }
 
+    /// Takes back the note of a frame that never left; to be called when nothing more arrives.
+    pub fn unsent(&mut self, hash: u64) {
+        self.counters.sent -= 1;
+        match self.contents.find_mut(hash, |content| content.hash == hash) {
+            Some(content) if content.first != NONE => {
+                let position = content.first;
+                content.first = self.pending[position as usize].next;
+                self.pending[position as usize].next = self.free;
+                self.free = position;
+            }
+            // It had no place in the table.
+            _ if self.counters.unverified > 0 => self.counters.unverified -= 1,
+            // What was taken for its arrival was the second of another frame.
+            _ => {
+                self.counters.intact -= 1;
+                self.counters.duplicated += 1;
+            }
+        }
+    }
+
     /// Frames sent, and noted, that have not arrived.
     pub fn outstanding(&self) -> u64 {
         self.counters.sent - self.counters.unverified - self.counters.intact
@@ -197,6 +217,27 @@ mod tests {
     fn a_duplicate_hides_no_loss() {
         let found = verified(&[1, 2], &[1, 1]);
         assert_eq!((found.intact, found.duplicated), (1, 1));
+    }
+
+    #[test]
+    fn a_frame_that_never_left_is_not_outstanding_and_excuses_no_duplicate() {
+        let mut verifier = Verifier::new(100);
+        [1, 2, 1, 2].into_iter().for_each(|hash| verifier.sent(hash));
+        [1, 1].into_iter().for_each(|hash| verifier.arrived(hash));
+        [1, 2].into_iter().for_each(|hash| verifier.unsent(hash));
+        assert_eq!(verifier.outstanding(), 1, "the 2 that left is lost");
+        let found = verifier.counters();
+        assert_eq!((found.sent, found.intact, found.duplicated), (2, 1, 1));
+    }
+
+    #[test]
+    fn a_frame_that_never_left_and_had_no_place_is_not_unverified() {
+        let mut verifier = Verifier::new(1);
+        [1, 2].into_iter().for_each(|hash| verifier.sent(hash));
+        verifier.arrived(1);
+        verifier.unsent(2);
+        assert_eq!((verifier.outstanding(), verifier.counters().unverified), (0, 0));
+        assert_eq!(verifier.counters().intact, 1);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The worker: takes records from its feed and puts frames into ports, each with its due time.
 
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -186,6 +187,8 @@ struct SentLog {
     /// Hashes of this breath.
     hashes: Vec<u64>,
     publish: PublishHashes,
+    /// For each port, hashes of as many frames as it can hold, the latest last.
+    held: [VecDeque<u64>; 2],
 }
 
 impl<F: Feed> Worker<F> {
@@ -247,8 +250,18 @@ impl<F: Feed> Worker<F> {
     /// before the ports are flushed.
     #[must_use]
     pub fn with_sent_log(mut self, publish: PublishHashes) -> Self {
-        self.sent_log = Some(SentLog { hashes: Vec::with_capacity(BREATH_FRAMES), publish });
+        self.sent_log = Some(SentLog {
+            hashes: Vec::with_capacity(BREATH_FRAMES),
+            publish,
+            held: [const { VecDeque::new() }; 2],
+        });
         self
+    }
+
+    /// Ends the worker; returns, where there is a sent log, the hashes of the frames that each
+    /// port may hold yet, the latest last: those that it gives up are the last of them.
+    pub fn into_held(self) -> [VecDeque<u64>; 2] {
+        self.sent_log.map(|log| log.held).unwrap_or_default()
     }
 
     /// Does what is due at `now`, then flushes the ports.
@@ -419,8 +432,8 @@ impl<F: Feed> Worker<F> {
         let side = usize::from(flags.contains(RecordFlags::SECONDARY));
         let port = &mut ports[side];
         let capabilities = port.capabilities();
-        let (length_max, holds_departure) =
-            (capabilities.frame_length_max, capabilities.holds_departure);
+        let (length_max, holds_departure, held_max) =
+            (capabilities.frame_length_max, capabilities.holds_departure, capabilities.frames);
         let room = self.renderer.room(record);
         // An edit may cut a frame to what the port takes, but no longer frame than a capture can
         // hold is made room for, whatever length a record claims to have had.
@@ -461,7 +474,7 @@ impl<F: Feed> Worker<F> {
                 port.release(frame);
                 return step;
             }
-            self.note(record.timestamp, data);
+            self.note(record.timestamp, data, side, held_max);
             port.send_stored(frame, stored, record.offset as usize..record.end(), due);
             self.position += 1;
             self.count(record, data.len());
@@ -484,18 +497,25 @@ impl<F: Feed> Worker<F> {
             port.release(frame);
             return step;
         }
-        self.note(record.timestamp, &port.frame_mut(&frame)[..length]);
+        self.note(record.timestamp, &port.frame_mut(&frame)[..length], side, held_max);
         port.send(frame, length, due);
         self.position += 1;
         self.count(record, length);
         Step::Sent
     }
 
-    /// Tells those who want to know of a frame that is about to leave.
+    /// Tells those who want to know of a frame that is about to leave, through a port that holds
+    /// so many at most.
     #[inline]
-    fn note(&mut self, timestamp: Instant, frame: &[u8]) {
+    fn note(&mut self, timestamp: Instant, frame: &[u8], side: usize, held_max: usize) {
         if let Some(log) = &mut self.sent_log {
-            log.hashes.push(frame_hash(frame));
+            let hash = frame_hash(frame);
+            log.hashes.push(hash);
+            let held = &mut log.held[side];
+            if held.len() >= held_max {
+                held.pop_front();
+            }
+            held.push_back(hash);
         }
         if let Some(show) = &mut self.show {
             show(timestamp, frame);
