@@ -4,6 +4,7 @@ mod doctor;
 mod interrupt;
 mod manual;
 mod number;
+mod options;
 mod ports;
 mod replay;
 mod schema;
@@ -12,7 +13,7 @@ mod wrap;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Network traffic generator: replays captures at the speed of the wire and reports what really
 /// left and what arrived.
@@ -54,9 +55,18 @@ fn main() -> ExitCode {
     if let Some(program) = arguments.next().and_then(|name| tcpreplay::Program::named(&name)) {
         return tcpreplay::run(program, arguments.collect());
     }
-    let cli = Cli::parse();
+    let arguments = match replay::load(std::env::args_os().collect()) {
+        Ok(arguments) => arguments,
+        Err(message) => {
+            eprintln!("wirestorm: {message}");
+            return ExitCode::from(status::USAGE);
+        }
+    };
+    let matches = Cli::command().get_matches_from(arguments);
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let given = matches.subcommand().map_or(&matches, |(_, given)| given);
     match cli.command {
-        Command::Replay(flags) => replay::run(&flags),
+        Command::Replay(flags) => replay::run(&flags, given),
         Command::Ports(flags) => ports::run(&flags),
         Command::Doctor(flags) => doctor::run(&flags),
         Command::Schema(flags) => schema::run(&flags),

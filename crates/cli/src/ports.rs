@@ -1,6 +1,7 @@
 //! `wirestorm ports`: the interfaces, and what a replay would send with.
 
 use std::fmt::{self, Display, Formatter};
+use std::fs;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -38,6 +39,27 @@ pub(crate) struct PortsFlags {
     /// Print JSON, wirestorm.ports/1.
     #[arg(long)]
     json: bool,
+}
+
+/// The interfaces of this network namespace by name, a line each, as tcpreplay lists them.
+///
+/// # Errors
+/// What could not be read, and what the system said.
+pub(crate) fn names() -> Result<String, String> {
+    const INTERFACES: &str = "/sys/class/net";
+    let names = || -> io::Result<Vec<String>> {
+        fs::read_dir(INTERFACES)?
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+            .collect()
+    };
+    let mut names = names().map_err(|error| format!("cannot list {INTERFACES}: {error}"))?;
+    names.sort();
+    let mut text = String::from("Available network interfaces:\n");
+    for name in names {
+        text.push_str(&name);
+        text.push('\n');
+    }
+    Ok(text)
 }
 
 /// Runs the command.

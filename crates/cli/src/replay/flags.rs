@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{ArgAction, Args, ValueEnum};
 
 use super::edit_flags::EditFlags;
 
@@ -21,11 +21,12 @@ Examples:
 Exit status: 0 done; 1 failed; 2 wrong input or usage; 3 finished, but short of what was asked.";
 
 /// Replays captures onto an interface, as fast as it goes, at a set rate or as captured.
+// What is repeated has its last value, so that a command line overrides the options file before it.
 #[derive(Args, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_override_self = true)]
 pub(crate) struct ReplayFlags {
     /// Captures (pcap, pcapng; gzip and zstd too), directories of them, or - for standard input.
-    #[arg(value_name = "FILE", required = true, num_args = 1..=1024)]
+    #[arg(value_name = "FILE", num_args = 1..=1024)]
     pub(crate) captures: Vec<PathBuf>,
 
     /// Interface to send on: veth0, or netns/NAME:veth0 for one in another namespace.
@@ -81,6 +82,9 @@ pub(crate) struct ReplayFlags {
 
     #[command(flatten)]
     pub(crate) output: OutputFlags,
+
+    #[command(flatten)]
+    pub(crate) options: OptionsFlags,
 
     #[command(flatten)]
     pub(crate) compatibility: CompatibilityFlags,
@@ -258,6 +262,27 @@ pub(crate) struct OutputFlags {
     /// Print the process number at the start.
     #[arg(short = 'P', long)]
     pub(crate) pid: bool,
+}
+
+/// Options kept in files, and what can be asked without a replay.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Options files and help")]
+pub(crate) struct OptionsFlags {
+    /// Read options from a file; those of the command line have the last word.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) load_opts: Option<PathBuf>,
+
+    /// Write the options to a file, and end.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save_opts: Option<PathBuf>,
+
+    /// List the network interfaces, and end.
+    #[arg(long)]
+    pub(crate) listnics: bool,
+
+    /// Print all help.
+    #[arg(short = 'H', long, action = ArgAction::HelpLong)]
+    more_help: Option<bool>,
 }
 
 /// Accepted because scripts have them.

@@ -4,6 +4,7 @@ mod edit_flags;
 pub(crate) mod flags;
 pub(crate) mod hooks;
 pub(crate) mod lower;
+mod options_files;
 mod progress;
 mod statistics;
 mod table;
@@ -13,18 +14,29 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use clap::ArgMatches;
 use wirestorm_control::plan::replay::ReplayPlan;
 use wirestorm_control::replay;
 use wirestorm_control::result::RunResult;
 
-use crate::{interrupt, status};
+use crate::{interrupt, options, ports, status};
 use flags::ReplayFlags;
+pub(crate) use options_files::load;
 use progress::ProgressLine;
 use statistics::Statistics;
 use table::Table;
 
 /// Runs the command.
-pub(crate) fn run(flags: &ReplayFlags) -> ExitCode {
+pub(crate) fn run(flags: &ReplayFlags, matches: &ArgMatches) -> ExitCode {
+    if let Some(outcome) = instead(flags, matches) {
+        return match outcome {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(message) => {
+                eprintln!("wirestorm: {message}");
+                ExitCode::from(status::FAILED)
+            }
+        };
+    }
     let plan = match lower::plan(flags) {
         Ok(plan) => plan,
         Err(message) => {
@@ -69,6 +81,18 @@ pub(crate) fn run(flags: &ReplayFlags) -> ExitCode {
         return ExitCode::from(status::FAILED);
     }
     ExitCode::from(exit_status(&plan, &result))
+}
+
+/// What is asked for instead of a replay.
+fn instead(flags: &ReplayFlags, matches: &ArgMatches) -> Option<Result<(), String>> {
+    if flags.options.listnics {
+        return Some(ports::names().and_then(|names| {
+            let printed = io::stdout().write_all(names.as_bytes());
+            printed.map_err(|error| format!("cannot write the names: {error}"))
+        }));
+    }
+    let path = flags.options.save_opts.as_ref()?;
+    Some(options::save(path, &options_files::text(matches)))
 }
 
 fn show(flags: &ReplayFlags, result: &RunResult) -> io::Result<()> {

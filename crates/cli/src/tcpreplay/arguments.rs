@@ -5,10 +5,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
-use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use clap::{Arg, ArgAction, Args, Command, FromArgMatches};
 
-use super::{Program, options_file};
+use super::Program;
+use crate::options::Dialect;
 use crate::replay::flags::{BackendFlag, ReplayFlags};
 
 /// Options that tcpreplay does not have; an abbreviation means one of these only where it
@@ -44,9 +44,6 @@ const REFUSED: [(&str, &str); 5] = [
          cannot be sent",
     ),
 ];
-
-/// Options files that load options files are followed so deep.
-const DEPTH_MAX: usize = 8;
 
 /// What a command line asks for.
 pub(super) struct Invocation {
@@ -86,8 +83,8 @@ impl Invocation {
 
 fn task(program: Program, arguments: Vec<OsString>) -> Result<Task, String> {
     let mut command = command(program);
-    let names = Names::of(&command, program);
-    let arguments = load(program, &names, arguments, 0)?;
+    let dialect = dialect(&command, program);
+    let arguments = dialect.load(arguments)?;
     let matches = match command
         .try_get_matches_from_mut(std::iter::once(program.name().into()).chain(arguments))
     {
@@ -106,14 +103,14 @@ fn task(program: Program, arguments: Vec<OsString>) -> Result<Task, String> {
     if matches.get_flag("version") {
         return Ok(Task::Version);
     }
-    if matches.get_flag("listnics") {
+    let flags = ReplayFlags::from_arg_matches(&matches).map_err(|error| error.to_string())?;
+    if flags.options.listnics {
         return Ok(Task::ListInterfaces);
     }
-    if let Some(path) = matches.get_one::<PathBuf>("save-opts") {
-        let text = options_file::text(program.section(), &given(&command, &matches));
+    if let Some(path) = &flags.options.save_opts {
+        let text = dialect.text(&command, &matches);
         return Ok(Task::Save { path: path.clone(), text });
     }
-    let flags = ReplayFlags::from_arg_matches(&matches).map_err(|error| error.to_string())?;
     if flags.captures.is_empty() {
         return Err(format!(
             "{}: Command line arguments required: name a capture, a directory of captures, or - \
@@ -137,148 +134,34 @@ fn command(program: Program) -> Command {
     let flag = |name: &'static str, help: &'static str| {
         Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
     };
-    let file = |name: &'static str, help: &'static str| {
-        Arg::new(name)
-            .long(name)
-            .value_name("FILE")
-            .value_parser(clap::value_parser!(PathBuf))
-            .help(help)
-    };
     ReplayFlags::augment_args(Command::new(program.name()))
         .about("Replays captures onto an interface: Wirestorm, as tcpreplay")
         .after_help("")
         .disable_help_flag(true)
         .disable_version_flag(true)
-        // A command line has the last word over the options file before it.
-        .args_override_self(true)
-        .mut_arg("captures", |captures| captures.required(false))
+        .mut_arg("more_help", |help| help.long("help").alias("more-help"))
         .arg(flag("less-help", "Print the short help").short('h'))
-        .arg(
-            Arg::new("help")
-                .long("help")
-                .short('H')
-                .action(ArgAction::HelpLong)
-                .help("Print all help"),
-        )
         .arg(flag("version", "Print the version").short('V'))
-        .arg(flag("listnics", "List network interfaces"))
-        .arg(file("save-opts", "Write the options to a file, and end"))
-        .arg(file("load-opts", "Read options from a file"))
 }
 
-/// Replaces `--load-opts` by what the files hold, and writes every long option's name in full.
-/// What files hold comes first, so that the command line can say otherwise.
-fn load(
-    program: Program,
-    names: &Names,
-    arguments: Vec<OsString>,
-    depth: usize,
-) -> Result<Vec<OsString>, String> {
-    if depth > DEPTH_MAX {
-        return Err(format!("--load-opts: files load each other more than {DEPTH_MAX} deep"));
-    }
-    let mut loaded = Vec::new();
-    let mut kept = Vec::new();
-    let mut arguments = arguments.into_iter();
-    while let Some(argument) = arguments.next() {
-        let Some(text) = argument.to_str().and_then(|text| text.strip_prefix("--")) else {
-            kept.push(argument);
-            continue;
-        };
-        if text.is_empty() {
-            kept.push(argument);
-            kept.extend(arguments);
-            break;
-        }
-        let (name, value) = match text.split_once('=') {
-            Some((name, value)) => (name, Some(value)),
-            None => (text, None),
-        };
-        let name = names.full(name);
-        if let Some((name, why)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
-            return Err(format!("--{name} is refused: {why}"));
-        }
-        if name == "load-opts" {
-            let path = match value {
-                Some(value) => Some(OsString::from(value)),
-                None => arguments.next(),
-            };
-            let path = path.ok_or("--load-opts needs the name of a file")?;
-            let options = options_file::read(path.as_ref(), program.section())
-                .map_err(|error| error.to_string())?;
-            loaded.extend(load(program, names, options, depth + 1)?);
-            continue;
-        }
-        match value {
-            Some(value) => kept.push(format!("--{name}={value}").into()),
-            None => kept.push(format!("--{name}").into()),
-        }
-    }
-    loaded.extend(kept);
-    Ok(loaded)
-}
-
-/// Long options by how much they are tcpreplay's: abbreviations are looked up in this order.
-struct Names {
-    tiers: [Vec<String>; 3],
-}
-
-impl Names {
-    fn of(command: &Command, program: Program) -> Self {
-        let mut tiers = [const { Vec::new() }; 3];
-        for argument in command.get_arguments() {
-            let Some(name) = argument.get_long() else { continue };
-            let is_edit = argument.get_help_heading() == Some(EDITS_HEADING);
-            let tier = if OWN.contains(&name) {
-                2
-            } else if is_edit && program == Program::Tcpreplay {
-                1
-            } else {
-                0
-            };
-            tiers[tier].push(name.to_owned());
-        }
-        let refused = if program == Program::Tcpreplay { 1 } else { 0 };
-        tiers[refused].extend(REFUSED.map(|(name, _)| name.to_owned()));
-        Self { tiers }
-    }
-
-    /// The name that is meant; as it was typed where it means none or several.
-    fn full(&self, typed: &str) -> String {
-        let plain = typed.to_ascii_lowercase().replace('_', "-");
-        if self.tiers.iter().flatten().any(|name| *name == plain) {
-            return plain;
-        }
-        for tier in &self.tiers {
-            let mut fitting = tier.iter().filter(|name| name.starts_with(&plain));
-            match (fitting.next(), fitting.next()) {
-                (Some(name), None) => return name.clone(),
-                (Some(_), Some(_)) => break,
-                (None, _) => {}
-            }
-        }
-        typed.to_owned()
-    }
-}
-
-/// The options that a command line gave, with their values.
-fn given(command: &Command, matches: &ArgMatches) -> Vec<(String, Option<String>)> {
-    let mut options = Vec::new();
+/// The program's options files, and long options by how much they are tcpreplay's.
+fn dialect(command: &Command, program: Program) -> Dialect {
+    let mut ranks = vec![Vec::new(); 3];
     for argument in command.get_arguments() {
-        let Some(name) = argument.get_long().filter(|name| *name != "save-opts") else { continue };
-        let id = argument.get_id().as_str();
-        if matches.value_source(id) != Some(ValueSource::CommandLine) {
-            continue;
-        }
-        if !argument.get_action().takes_values() {
-            options.push((name.to_owned(), None));
-            continue;
-        }
-        for value in matches.get_raw(id).into_iter().flatten() {
-            options.push((name.to_owned(), Some(value.to_string_lossy().into_owned())));
-        }
+        let Some(name) = argument.get_long() else { continue };
+        let is_edit = argument.get_help_heading() == Some(EDITS_HEADING);
+        let rank = if OWN.contains(&name) {
+            2
+        } else if is_edit && program == Program::Tcpreplay {
+            1
+        } else {
+            0
+        };
+        ranks[rank].push(name.to_owned());
     }
-    options
+    let refused = if program == Program::Tcpreplay { 1 } else { 0 };
+    ranks[refused].extend(REFUSED.map(|(name, _)| name.to_owned()));
+    Dialect { ranks, sections: program.sections(), refused: &REFUSED }
 }
 
 #[cfg(test)]
@@ -356,9 +239,9 @@ mod tests {
             fuzz-factor fuzz-seed hdlc-address hdlc-control mtu mtu-trunc pnat portmap seed \
             skipbroadcast skipl2broadcast srcipmap tclass tcp-sequence tos ttl user-dlink \
             user-dlt";
-        let mut names = Names::of(&command(Program::Tcpreplay), Program::Tcpreplay);
-        names.tiers.iter_mut().for_each(|tier| tier.sort());
-        let [plain, edits, own] = names.tiers;
+        let mut ranks = dialect(&command(Program::Tcpreplay), Program::Tcpreplay).ranks;
+        ranks.iter_mut().for_each(|rank| rank.sort());
+        let [plain, edits, own] = ranks.try_into().unwrap();
         assert_eq!(plain, PLAIN.split_whitespace().collect::<Vec<_>>());
         assert_eq!(edits, EDITS.split_whitespace().collect::<Vec<_>>());
         assert_eq!(own, OWN);

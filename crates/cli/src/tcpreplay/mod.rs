@@ -3,11 +3,10 @@
 
 mod arguments;
 mod follow;
-mod options_file;
 mod summary;
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -15,9 +14,9 @@ use std::process::ExitCode;
 use wirestorm_control::replay;
 use wirestorm_control::result::RunResult;
 
-use crate::interrupt;
 use crate::replay::flags::ReplayFlags;
 use crate::replay::{hooks, lower};
+use crate::{interrupt, options, ports};
 use arguments::{Invocation, Task};
 use follow::Follow;
 use summary::Summary;
@@ -54,11 +53,11 @@ impl Program {
         }
     }
 
-    /// The name of its section in options files.
-    const fn section(self) -> &'static str {
+    /// The names of its sections in options files.
+    const fn sections(self) -> &'static [&'static str] {
         match self {
-            Self::Tcpreplay => "TCPREPLAY",
-            Self::TcpreplayEdit => "TCPREPLAY_EDIT",
+            Self::Tcpreplay => &["TCPREPLAY"],
+            Self::TcpreplayEdit => &["TCPREPLAY_EDIT"],
         }
     }
 }
@@ -82,13 +81,13 @@ pub(crate) fn run(program: Program, arguments: Vec<OsString>) -> ExitCode {
             eprint!("{}", version(program));
             ExitCode::SUCCESS
         }
-        Task::ListInterfaces => match interfaces() {
+        Task::ListInterfaces => match ports::names() {
             Ok(text) => printed(&text),
-            Err(error) => fatal(&format!("cannot list /sys/class/net: {error}")),
+            Err(message) => fatal(&message),
         },
-        Task::Save { path, text } => match fs::write(&path, text) {
+        Task::Save { path, text } => match options::save(&path, &text) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => fatal(&format!("--save-opts {}: {error}", path.display())),
+            Err(message) => fatal(&message),
         },
         Task::Replay(flags) => replay(&flags),
     }
@@ -163,20 +162,6 @@ fn show(flags: &ReplayFlags, result: &RunResult, expires: bool) -> io::Result<()
             write!(output, "{}", Summary { result, expires })
         }
     }
-}
-
-/// The interfaces of this network namespace, a line each.
-fn interfaces() -> io::Result<String> {
-    let mut names: Vec<String> = fs::read_dir("/sys/class/net")?
-        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
-        .collect::<io::Result<_>>()?;
-    names.sort();
-    let mut text = String::from("Available network interfaces:\n");
-    for name in names {
-        text.push_str(&name);
-        text.push('\n');
-    }
-    Ok(text)
 }
 
 /// Scripts look for `version:` on standard error.

@@ -44,11 +44,11 @@ pub(super) enum OptionsFileError {
     },
 }
 
-/// The options for a program's section, as arguments of a command line.
+/// The options for a program's sections, as arguments of a command line.
 ///
 /// # Errors
 /// A file that does not open, is too long, or has a line that is no option.
-pub(super) fn read(path: &Path, section: &str) -> Result<Vec<OsString>, OptionsFileError> {
+pub(super) fn read(path: &Path, sections: &[&str]) -> Result<Vec<OsString>, OptionsFileError> {
     let name = || path.display().to_string();
     let read_error = |error| OptionsFileError::Read { path: name(), error };
     let mut text = String::new();
@@ -58,7 +58,7 @@ pub(super) fn read(path: &Path, section: &str) -> Result<Vec<OsString>, OptionsF
     if text.len() as u64 > LENGTH_MAX {
         return Err(OptionsFileError::Long { path: name() });
     }
-    parse(&text, section).map_err(|(line, found)| OptionsFileError::Line {
+    parse(&text, sections).map_err(|(line, found)| OptionsFileError::Line {
         path: name(),
         line,
         found,
@@ -66,7 +66,7 @@ pub(super) fn read(path: &Path, section: &str) -> Result<Vec<OsString>, OptionsF
 }
 
 /// The arguments, or the line that is none and its number.
-fn parse(text: &str, section: &str) -> Result<Vec<OsString>, (usize, String)> {
+fn parse(text: &str, sections: &[&str]) -> Result<Vec<OsString>, (usize, String)> {
     let mut arguments = Vec::new();
     let mut is_ours = true;
     for (index, line) in text.lines().enumerate() {
@@ -75,7 +75,8 @@ fn parse(text: &str, section: &str) -> Result<Vec<OsString>, (usize, String)> {
             continue;
         }
         if let Some(name) = line.strip_prefix('[') {
-            is_ours = name.trim_end_matches(']').trim().eq_ignore_ascii_case(section);
+            let name = name.trim_end_matches(']').trim();
+            is_ours = sections.iter().any(|section| name.eq_ignore_ascii_case(section));
             continue;
         }
         if !is_ours {
@@ -127,22 +128,22 @@ mod tests {
     fn only_the_programs_section_and_what_stands_before_all_count() {
         let file = "# comment\nintf1 = eth1\n\n[TCPREWRITE]\nseed 5\n[TCPREPLAY]\ntopspeed\n\
                     loop: 3\ndecode \"-n -X\"\n";
-        let arguments = parse(file, "TCPREPLAY").unwrap();
+        let arguments = parse(file, &["TCPREPLAY"]).unwrap();
         assert_eq!(arguments, ["--intf1=eth1", "--topspeed", "--loop=3", "--decode=-n -X"]);
-        assert_eq!(parse(file, "TCPREPLAY_EDIT").unwrap(), ["--intf1=eth1"]);
+        assert_eq!(parse(file, &["TCPREPLAY_EDIT"]).unwrap(), ["--intf1=eth1"]);
     }
 
     #[test]
     fn what_was_saved_reads_as_it_was() {
         let options = [("portmap".into(), Some("80:8080".into())), ("topspeed".to_owned(), None)];
-        let arguments = parse(&text("TCPREPLAY", &options), "TCPREPLAY").unwrap();
+        let arguments = parse(&text("TCPREPLAY", &options), &["TCPREPLAY"]).unwrap();
         assert_eq!(arguments, ["--portmap=80:8080", "--topspeed"]);
     }
 
     #[test]
     fn lines_that_are_no_options_are_named() {
-        assert_eq!(parse("loop = 3\n<loop>3\n", "X"), Err((2, "<loop>3".into())));
-        let missing = read(Path::new("no/such.rc"), "X").unwrap_err().to_string();
+        assert_eq!(parse("loop = 3\n<loop>3\n", &["X"]), Err((2, "<loop>3".into())));
+        let missing = read(Path::new("no/such.rc"), &["X"]).unwrap_err().to_string();
         assert!(missing.starts_with("--load-opts no/such.rc: "), "{missing}");
     }
 }

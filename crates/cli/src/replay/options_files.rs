@@ -1,0 +1,40 @@
+//! Options files of `wirestorm replay`. tcpreplay's are read too: its options have the same names.
+
+use std::ffi::OsString;
+
+use clap::{ArgMatches, Args, Command};
+
+use super::flags::ReplayFlags;
+use crate::options::Dialect;
+
+/// The whole command line with what `--load-opts` names in its place.
+///
+/// # Errors
+/// What is wrong with a file, in words.
+pub(crate) fn load(mut arguments: Vec<OsString>) -> Result<Vec<OsString>, String> {
+    if arguments.get(1).is_none_or(|command| command != "replay") {
+        return Ok(arguments);
+    }
+    let options = arguments.split_off(2);
+    arguments.extend(dialect(&command()).load(options)?);
+    Ok(arguments)
+}
+
+/// The text of a file with the options that were given.
+pub(super) fn text(matches: &ArgMatches) -> String {
+    let command = command();
+    dialect(&command).text(&command, matches)
+}
+
+fn command() -> Command {
+    ReplayFlags::augment_args(Command::new("replay"))
+}
+
+fn dialect(command: &Command) -> Dialect {
+    let names = command.get_arguments().filter_map(|argument| argument.get_long());
+    Dialect {
+        ranks: vec![names.map(str::to_owned).collect()],
+        sections: &["WIRESTORM", "TCPREPLAY", "TCPREPLAY_EDIT"],
+        refused: &[],
+    }
+}
