@@ -106,7 +106,7 @@ fuzz_target!(|input: &[u8]| {
         breaths += 1;
         assert!(breaths < 1_000 + 4 * records, "no end of {records} records");
     }
-    let counters = *worker.counters();
+    let counters = worker.counters();
     let sent = ports[0].transmitted();
     assert_eq!(sent.sent + sent.failed + ports[0].in_flight() as u64, counters.packets);
     let refused = counters.too_long + counters.too_short + counters.unconvertible;

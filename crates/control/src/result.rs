@@ -201,8 +201,18 @@ pub struct PortReport {
     pub sent: u64,
     /// Their bytes without FCS.
     pub sent_bytes: u64,
-    /// Frames the interface refused.
+    /// Frames that it refused, those in `refused` included.
     pub failed: u64,
+    /// Frames that were not given to it, and why.
+    pub refused: Refused,
+    /// Frames sent shorter than they were on the wire.
+    pub truncated: u64,
+    /// Attempts repeated because a queue was full or the interface busy.
+    pub retried: Retried,
+    /// Frames left out because they were late, or still queued at an interruption.
+    pub unsent: u64,
+    /// Flows; none where they were not counted.
+    pub flows: Option<Flows>,
 }
 
 /// What arrived.

@@ -9,11 +9,11 @@ use wirestorm_control::replay::{Ask, Hooks, ShowFrame};
 use wirestorm_control::wire::capture::{LinkType, PcapWriter};
 use wirestorm_control::wire::print::Summary;
 
-/// The hooks that a plan asks for.
+/// The hooks that a plan, and `--stats` with its seconds, ask for.
 ///
 /// # Errors
 /// Where tcpdump does not start.
-pub(crate) fn hooks(plan: &ReplayPlan) -> Result<Hooks, String> {
+pub(crate) fn hooks(plan: &ReplayPlan, stats: Option<u64>) -> Result<Hooks, String> {
     Ok(Hooks {
         ask: plan.asks.then(|| ask(&plan.target)),
         show: match &plan.show {
@@ -21,6 +21,7 @@ pub(crate) fn hooks(plan: &ReplayPlan) -> Result<Hooks, String> {
             Some(Show::Lines) => Some(Box::new(show_line)),
             Some(Show::Tcpdump(arguments)) => Some(through_tcpdump(arguments)?),
         },
+        passes: stats == Some(0),
     })
 }
 

@@ -53,7 +53,7 @@ pub(crate) fn run(flags: &ReplayFlags, matches: &ArgMatches) -> ExitCode {
         eprintln!("PID: {}", std::process::id());
     }
     let control = interrupt::catch();
-    let hooks = match hooks::hooks(&plan) {
+    let hooks = match hooks::hooks(&plan, flags.output.stats) {
         Ok(hooks) => hooks,
         Err(message) => {
             eprintln!("wirestorm: {message}");

@@ -10,27 +10,27 @@ pub(super) struct Statistics {
     /// Zero: after every pass.
     interval: Duration,
     next: Duration,
-    passes: u64,
 }
 
 impl Statistics {
     /// A line every so many seconds; 0: after every pass.
     pub(super) fn every(interval_s: u64) -> Self {
         let interval = Duration::from_secs(interval_s);
-        Self { interval, next: interval, passes: 0 }
+        Self { interval, next: interval }
     }
 
     /// Prints a line if one is due.
     pub(super) fn update(&mut self, progress: &Progress) {
         let is_due = if self.interval == Duration::ZERO {
-            progress.counters.passes > self.passes
+            progress.pass_ended
         } else {
             progress.elapsed >= self.next
         };
         if !is_due {
             return;
         }
-        self.passes = progress.counters.passes;
+        // A pass that goes on, or the one that has ended.
+        let pass = progress.counters.passes + u64::from(!progress.pass_ended);
         while self.interval > Duration::ZERO && self.next <= progress.elapsed {
             self.next += self.interval;
         }
@@ -39,7 +39,7 @@ impl Statistics {
         println!(
             "{} s: pass {}, {} packets ({} bytes), {}pps, {}b/s, {} failed",
             seconds(elapsed_s),
-            self.passes + 1,
+            pass,
             grouped(sent.sent),
             grouped(sent.sent_bytes),
             scaled(sent.sent as f64 / elapsed_s.max(1e-9)),

@@ -37,15 +37,14 @@ impl Follow {
         }
     }
 
-    /// Shows how far the run has come. Passes that ended since the last time are told
-    /// together: each has its `Loop` line, the totals are of now.
+    /// Shows how far the run has come.
     pub(super) fn update(&mut self, progress: &Progress, output: &mut impl Write) {
         let elapsed_s = progress.elapsed.as_secs_f64();
         self.start(elapsed_s, output);
         let done = progress.counters.passes;
         let is_due = if self.interval_s == 0 {
             // The last pass has its totals at the end.
-            done >= self.announced && done < self.passes
+            progress.pass_ended && done < self.passes
         } else {
             elapsed_s >= self.next_s as f64
         };
@@ -143,12 +142,16 @@ mod tests {
     }
 
     fn progress(passes: u64, sent: u64, elapsed_ms: u64) -> Progress {
-        let mut progress =
-            Progress { elapsed: Duration::from_millis(elapsed_ms), ..Progress::default() };
+        let elapsed = Duration::from_millis(elapsed_ms);
+        let mut progress = Progress { elapsed, ..Progress::default() };
         progress.counters.passes = passes;
         progress.transmitted.sent = sent;
         progress.transmitted.sent_bytes = sent * 60;
         progress
+    }
+
+    fn pass_end(passes: u64, sent: u64, elapsed_ms: u64) -> Progress {
+        Progress { pass_ended: true, ..progress(passes, sent, elapsed_ms) }
     }
 
     /// The lines with their dates left out.
@@ -162,10 +165,11 @@ mod tests {
         let mut output = Vec::new();
         let mut follow = follow(0, 3);
         follow.update(&progress(0, 5, 100), &mut output);
-        follow.update(&progress(1, 10, 200), &mut output);
+        follow.update(&pass_end(1, 10, 200), &mut output);
         follow.update(&progress(1, 12, 300), &mut output);
-        follow.update(&progress(3, 30, 400), &mut output);
-        follow.finish(3, 0.4, &mut output);
+        follow.update(&pass_end(2, 18, 360), &mut output);
+        follow.update(&pass_end(3, 30, 500), &mut output);
+        follow.finish(3, 0.5, &mut output);
         assert_eq!(
             lines(&output),
             [
@@ -174,6 +178,8 @@ mod tests {
                 "Actual: 10 packets (600 bytes) sent in 0.200000 seconds",
                 "Rated: 3000.0 Bps, 0.024 Mbps, 50.00 pps",
                 "Loop 2 of 3...",
+                "Actual: 18 packets (1080 bytes) sent in 0.360000 seconds",
+                "Rated: 3000.0 Bps, 0.024 Mbps, 50.00 pps",
                 "Loop 3 of 3...",
                 "Test complete: 2",
             ]

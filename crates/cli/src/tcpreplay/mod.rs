@@ -110,7 +110,7 @@ fn replay(flags: &ReplayFlags) -> ExitCode {
         eprintln!("File Cache is enabled");
     }
     let control = interrupt::catch();
-    let hooks = match hooks::hooks(&plan) {
+    let hooks = match hooks::hooks(&plan, flags.output.stats) {
         Ok(hooks) => hooks,
         Err(message) => return fatal(&message),
     };

@@ -24,13 +24,6 @@ impl Display for Summary<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { result, expires } = self;
         Totals::of(result).fmt(f)?;
-        // Devices count what they refused; what was never given to one of two devices belongs
-        // to neither.
-        let refused_by_ports =
-            result.port.failed + result.second_port.as_ref().map_or(0, |port| port.failed);
-        if result.second_port.is_some() && result.failed > refused_by_ports {
-            writeln!(f, "Failed write attempts: {}", result.failed - refused_by_ports)?;
-        }
         if let Some(flows) = result.flows.as_ref().filter(|flows| flows.count > 0) {
             let mut flows = flows.clone();
             if result.elapsed_s < 1e-6 {
@@ -38,10 +31,11 @@ impl Display for Summary<'_> {
             }
             flow_line(f, &flows, *expires)?;
         }
-        let failed = if result.second_port.is_none() { result.failed } else { result.port.failed };
-        device(f, &result.port, failed, Some(result))?;
+        device(f, &result.port)?;
         if let Some(port) = &result.second_port {
-            device(f, port, port.failed, None)?;
+            device_flows(f, &result.port)?;
+            device(f, port)?;
+            device_flows(f, port)?;
         }
         match &result.rx {
             Some(rx) => received(f, rx),
@@ -102,21 +96,25 @@ fn flow_line(f: &mut Formatter<'_>, flows: &Flows, expires: bool) -> fmt::Result
     )
 }
 
-/// One interface; `totals` are of the whole run, and stand with its first interface.
-fn device(
-    f: &mut Formatter<'_>,
-    port: &PortReport,
-    failed: u64,
-    totals: Option<&RunResult>,
-) -> fmt::Result {
-    let (truncated, retried) =
-        totals.map_or((0, Default::default()), |result| (result.truncated, result.retried));
+fn device(f: &mut Formatter<'_>, port: &PortReport) -> fmt::Result {
     writeln!(f, "Statistics for network device: {}", port.interface)?;
     writeln!(f, "\tSuccessful packets:        {}", port.sent)?;
-    writeln!(f, "\tFailed packets:            {failed}")?;
-    writeln!(f, "\tTruncated packets:         {truncated}")?;
-    writeln!(f, "\tRetried packets (ENOBUFS): {}", retried.no_buffers)?;
-    writeln!(f, "\tRetried packets (EAGAIN):  {}", retried.again)
+    writeln!(f, "\tFailed packets:            {}", port.failed)?;
+    writeln!(f, "\tTruncated packets:         {}", port.truncated)?;
+    writeln!(f, "\tRetried packets (ENOBUFS): {}", port.retried.no_buffers)?;
+    writeln!(f, "\tRetried packets (EAGAIN):  {}", port.retried.again)
+}
+
+/// Where there are two interfaces, each has its flows. tcpreplay prints the number of expired flows
+/// for that of unique ones.
+fn device_flows(f: &mut Formatter<'_>, port: &PortReport) -> fmt::Result {
+    let Some(flows) = &port.flows else { return Ok(()) };
+    writeln!(f, "\tFlows total:               {}", flows.count)?;
+    writeln!(f, "\tFlows unique:              {}", flows.count.saturating_sub(flows.expired))?;
+    writeln!(f, "\tFlows expired:             {}", flows.expired)?;
+    writeln!(f, "\tFlow packets:              {}", flows.flow_packets)?;
+    writeln!(f, "\tNon-flow packets:          {}", flows.non_flow_packets)?;
+    writeln!(f, "\tInvalid flow packets:      {}", flows.invalid_packets)
 }
 
 /// tcpreplay has no such lines; they appear with `--rx` only.

@@ -12,6 +12,7 @@ use wirestorm_engine::replay::ReplayCounters;
 use wirestorm_plan::replay::{ReplayPlan, Target};
 
 use super::interfaces::Interfaces;
+use super::port::Choice;
 use super::reader::{ReadError, ReaderCounters};
 use super::run::add;
 use super::work::WorkerOutcome;
@@ -34,15 +35,14 @@ impl Ended {
     /// The result.
     pub(super) fn report(self, plan: &ReplayPlan, interfaces: &Interfaces) -> RunResult {
         let Self { captures, start, outcomes, read_counters, read_error, rx, interrupted } = self;
-        let mut counters = ReplayCounters::default();
-        let mut transmitted = TransmitCounters::default();
+        let mut counters = [ReplayCounters::default(); 2];
+        let mut transmitted = [TransmitCounters::default(); 2];
+        let mut choices: Vec<&Choice> = Vec::new();
         let mut departures: Option<(DepartureRecord, StampPoint)> = None;
         let mut finished = start;
         let mut paused = Duration::ZERO;
         let mut errors: Vec<String> = Vec::new();
-        let mut reports: Vec<PortReport> = Vec::new();
         for outcome in &outcomes {
-            counters.merge(&outcome.counters);
             finished = finished.max(outcome.finished);
             paused = paused.max(outcome.paused);
             errors.extend(outcome.error.iter().map(ToString::to_string));
@@ -51,23 +51,14 @@ impl Ended {
                 (empty @ None, Some(first)) => *empty = Some(first.clone()),
                 (_, None) => {}
             }
-            for (position, port) in outcome.ports.iter().enumerate() {
-                add(&mut transmitted, &port.transmitted);
-                if reports.len() <= position {
-                    reports.push(PortReport {
-                        interface: interfaces
-                            .links
-                            .get(position)
-                            .map_or_else(|| target_name(plan), |(name, _)| name.to_string()),
-                        backend: port.choice.backend,
-                        why: port.choice.why.clone(),
-                        ..PortReport::default()
-                    });
-                }
-                let report = &mut reports[position];
-                report.sent += port.transmitted.sent;
-                report.sent_bytes += port.transmitted.sent_bytes;
-                report.failed += port.transmitted.failed;
+            for (sum, counters) in counters.iter_mut().zip(&outcome.counters) {
+                sum.merge(counters);
+            }
+            for (sum, port) in transmitted.iter_mut().zip(&outcome.ports) {
+                add(sum, &port.transmitted);
+            }
+            if choices.is_empty() {
+                choices.extend(outcome.ports.iter().map(|port| &port.choice));
             }
         }
         errors.extend(read_error.iter().map(ToString::to_string));
@@ -75,8 +66,28 @@ impl Ended {
         // A file's time stamps are the schedule; what took time is to write it.
         let departures = departures
             .filter(|(record, _)| record.frames > 0 && !matches!(plan.target, Target::File(_)));
-        let rates = Rates::new(&transmitted, start, finished, departures.as_ref().map(|(r, _)| r));
-        let mut reports = reports.into_iter();
+        let (mut sum, mut sent) = (counters[0], transmitted[0]);
+        sum.merge(&counters[1]);
+        add(&mut sent, &transmitted[1]);
+        let rates = Rates::new(&sent, start, finished, departures.as_ref().map(|(r, _)| r));
+        let mut reports = choices.iter().enumerate().map(|(position, choice)| {
+            let interface = interfaces.links.get(position);
+            let (counters, transmitted) = (&counters[position], &transmitted[position]);
+            PortReport {
+                interface: interface
+                    .map_or_else(|| target_name(plan), |(name, _)| name.to_string()),
+                backend: choice.backend,
+                why: choice.why.clone(),
+                sent: transmitted.sent,
+                sent_bytes: transmitted.sent_bytes,
+                failed: failed(counters, transmitted),
+                refused: refused(counters),
+                truncated: counters.truncated,
+                retried: retried(transmitted),
+                unsent: transmitted.unsent + counters.unsent,
+                flows: flows(plan, counters, &rates),
+            }
+        });
         RunResult {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION"),
@@ -85,40 +96,22 @@ impl Ended {
             asked: asked(plan),
             elapsed_s: rates.elapsed_s,
             paused_s: paused.as_secs_f64(),
-            packets: transmitted.sent,
-            bytes: transmitted.sent_bytes,
+            packets: sent.sent,
+            bytes: sent.sent_bytes,
             pps: rates.pps,
             bps_l1: rates.bits_per_second(Layer::Wire),
             bps_l2: rates.bits_per_second(Layer::FrameWithFcs),
             bps_frames: rates.bits_per_second(Layer::Frame),
             rate_error_ppm: rate_error_ppm(plan, &rates, paused),
-            flows: plan.flows.map(|_| Flows {
-                count: counters.flows,
-                per_second: counters.flows as f64 / rates.elapsed_s.max(1e-9),
-                expired: counters.flows_expired,
-                flow_packets: counters.flow_packets,
-                non_flow_packets: counters.non_flow_packets,
-                invalid_packets: counters.invalid_packets,
-            }),
-            failed: transmitted.failed
-                + counters.too_long
-                + counters.too_short
-                + counters.unconvertible,
-            refused: Refused {
-                too_long: counters.too_long,
-                too_long_max: counters.too_long_max,
-                too_short: counters.too_short,
-                unconvertible: counters.unconvertible,
-            },
-            truncated: counters.truncated,
-            retried: Retried {
-                no_buffers: transmitted.retried_no_buffers,
-                again: transmitted.retried_again,
-            },
-            unsent: transmitted.unsent + counters.unsent,
-            left_out: counters.left_out,
-            passes: counters.passes,
-            starved: counters.starved,
+            flows: flows(plan, &sum, &rates),
+            failed: failed(&sum, &sent),
+            refused: refused(&sum),
+            truncated: sum.truncated,
+            retried: retried(&sent),
+            unsent: sent.unsent + sum.unsent,
+            left_out: sum.left_out,
+            passes: sum.passes,
+            starved: sum.starved,
             departures: departures
                 .as_ref()
                 .map(|(record, stamp)| DepartureReport::new(record, stamp_name(*stamp))),
@@ -127,9 +120,37 @@ impl Ended {
             rx,
             interrupted,
             errors,
-            notes: notes(&counters, interfaces, &read_counters),
+            notes: notes(&sum, interfaces, &read_counters),
         }
     }
+}
+
+fn flows(plan: &ReplayPlan, counters: &ReplayCounters, rates: &Rates) -> Option<Flows> {
+    plan.flows.map(|_| Flows {
+        count: counters.flows,
+        per_second: counters.flows as f64 / rates.elapsed_s.max(1e-9),
+        expired: counters.flows_expired,
+        flow_packets: counters.flow_packets,
+        non_flow_packets: counters.non_flow_packets,
+        invalid_packets: counters.invalid_packets,
+    })
+}
+
+const fn failed(counters: &ReplayCounters, transmitted: &TransmitCounters) -> u64 {
+    transmitted.failed + counters.too_long + counters.too_short + counters.unconvertible
+}
+
+const fn refused(counters: &ReplayCounters) -> Refused {
+    Refused {
+        too_long: counters.too_long,
+        too_long_max: counters.too_long_max,
+        too_short: counters.too_short,
+        unconvertible: counters.unconvertible,
+    }
+}
+
+const fn retried(transmitted: &TransmitCounters) -> Retried {
+    Retried { no_buffers: transmitted.retried_no_buffers, again: transmitted.retried_again }
 }
 
 /// What one should know of the frames that did not leave, and what to do about it.

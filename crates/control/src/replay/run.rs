@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration as StdDuration;
 
@@ -22,7 +23,7 @@ use super::interfaces::{CpuPlan, Interfaces, open_ports};
 use super::reader::{ReadError, Reader, ReaderCounters};
 use super::receive::Arrivals;
 use super::report::Ended;
-use super::work::{Duty, Snapshot, WorkerOutcome};
+use super::work::{Duty, PassEnd, Snapshot, WorkerOutcome};
 use crate::result::RunResult;
 
 /// Why a replay did not begin.
@@ -109,6 +110,8 @@ pub struct Progress {
     pub counters: ReplayCounters,
     /// What the ports did.
     pub transmitted: TransmitCounters,
+    /// Whether this is the end of a pass ([`Hooks::passes`]).
+    pub pass_ended: bool,
 }
 
 /// Time from the moment all threads are ready to the first departure: enough to fill a ring, and
@@ -117,6 +120,9 @@ const LEAD: Duration = Duration::from_millis(2);
 
 /// How often the observer is told.
 const OBSERVE_INTERVAL: StdDuration = StdDuration::from_millis(100);
+
+/// Ends of passes that wait for the observer at most; then the worker waits too.
+const PASS_ENDS_MAX: usize = 64;
 
 /// Asked before a packet is sent, with its number: how many to send now, `None` to end.
 pub type Ask = Box<dyn FnMut(u64) -> Option<u64> + Send>;
@@ -131,6 +137,9 @@ pub struct Hooks {
     pub ask: Option<Ask>,
     /// Who sees every frame; for plans that show them.
     pub show: Option<ShowFrame>,
+    /// Whether the observer is to be called at the end of every pass too, with what was sent by
+    /// then. With several workers, it is the first whose passes count.
+    pub passes: bool,
 }
 
 /// What others ask of a run, at any time.
@@ -142,7 +151,7 @@ pub struct Control {
     pub suspend: Arc<AtomicUsize>,
 }
 
-/// Replays; `observe` is called about ten times a second.
+/// Replays; `observe` is called about ten times a second, and at the end.
 ///
 /// # Errors
 /// Where nothing could be sent at all. Once sending has begun, what goes wrong is in the
@@ -180,7 +189,7 @@ pub fn run(
     let snapshots: Vec<Mutex<Snapshot>> = feeds.iter().map(|_| Mutex::default()).collect();
 
     let (start, outcomes) = std::thread::scope(|scope| {
-        let observer = std::thread::current();
+        let (tell, told) = mpsc::sync_channel(PASS_ENDS_MAX);
         let (is_ready, ready) = mpsc::channel();
         let mut starts = Vec::new();
         let mut threads = Vec::new();
@@ -196,9 +205,11 @@ pub fn run(
                 sent_log: arrivals.as_ref().and_then(Arrivals::sent_log),
                 show: show.clone(),
                 ask: ask.take(),
+                pass_ends: (hooks.passes && index == 0).then(|| tell.clone()),
             };
+            let alive = tell.clone();
             let (interfaces, cpus) = (&interfaces, &cpus);
-            let (is_ready, observer) = (is_ready.clone(), observer.clone());
+            let is_ready = is_ready.clone();
             let spawned = std::thread::Builder::new()
                 .name(format!("worker-{index}"))
                 .spawn_scoped(scope, move || {
@@ -212,7 +223,8 @@ pub fn run(
                     let _ = is_ready.send(Ok(()));
                     let start = start.recv().ok()?;
                     let outcome = duty.work(feed, ports, start);
-                    observer.unpark();
+                    // The observer has nothing to wait for when all workers have let go of it.
+                    drop(alive);
                     Some(outcome)
                 })
                 .map_err(ReplayError::Thread)?;
@@ -229,10 +241,18 @@ pub fn run(
         for worker in starts {
             let _ = worker.send(start);
         }
-        while threads.iter().any(|thread| !thread.is_finished()) {
-            std::thread::park_timeout(OBSERVE_INTERVAL);
-            observe(&progress(plan, extent, reader.counters(), start, &snapshots));
+        drop(tell);
+        let progress = |pass_end: Option<PassEnd>| {
+            progress(plan, extent, reader.counters(), start, &snapshots, pass_end)
+        };
+        loop {
+            match told.recv_timeout(OBSERVE_INTERVAL) {
+                Ok(pass_end) => observe(&progress(Some(pass_end))),
+                Err(RecvTimeoutError::Timeout) => observe(&progress(None)),
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
         }
+        observe(&progress(None));
         let outcomes: Vec<WorkerOutcome> = threads
             .into_iter()
             .filter_map(|thread| match thread.join() {
@@ -244,7 +264,8 @@ pub fn run(
     })?;
 
     let read_counters = Arc::clone(reader.counters());
-    let sent: u64 = outcomes.iter().map(|outcome| outcome.counters.packets).sum();
+    let sent: u64 =
+        outcomes.iter().flat_map(|it| &it.counters).map(|counters| counters.packets).sum();
     let read_error = match reader.finish() {
         Err(error) if sent == 0 => return Err(error.into()),
         outcome => outcome.err(),
@@ -263,17 +284,25 @@ pub fn run(
     Ok(ended.report(plan, &interfaces))
 }
 
+/// How far a run has come: now, or at the end of a pass of the first worker.
 fn progress(
     plan: &ReplayPlan,
     extent: Option<u64>,
     read: &ReaderCounters,
     start: Instant,
     snapshots: &[Mutex<Snapshot>],
+    pass_end: Option<PassEnd>,
 ) -> Progress {
-    let elapsed = clock::now().saturating_since(start);
-    let mut progress = Progress { elapsed, ..Progress::default() };
-    for snapshot in snapshots {
-        let Ok(snapshot) = snapshot.lock() else { continue };
+    let now = pass_end.map_or_else(clock::now, |pass_end| pass_end.at);
+    let elapsed = now.saturating_since(start);
+    let pass_ended = pass_end.is_some();
+    let mut progress = Progress { elapsed, pass_ended, ..Progress::default() };
+    for (index, snapshot) in snapshots.iter().enumerate() {
+        let snapshot = match (pass_end, snapshot.lock()) {
+            (Some(pass_end), _) if index == 0 => pass_end.snapshot,
+            (_, Ok(snapshot)) => *snapshot,
+            (_, Err(_)) => continue,
+        };
         progress.counters.merge(&snapshot.counters);
         add(&mut progress.transmitted, &snapshot.transmitted);
     }

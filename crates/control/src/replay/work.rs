@@ -26,9 +26,19 @@ pub(super) struct Snapshot {
     pub(super) transmitted: TransmitCounters,
 }
 
+/// The end of a pass.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PassEnd {
+    /// When the last frame of the pass had left.
+    pub(super) at: Instant,
+    /// What was done by then.
+    pub(super) snapshot: Snapshot,
+}
+
 /// What a worker's thread comes back with.
 pub(super) struct WorkerOutcome {
-    pub(super) counters: ReplayCounters,
+    /// By port.
+    pub(super) counters: [ReplayCounters; 2],
     pub(super) ports: Vec<PortOutcome>,
     /// When frames left, and where that was stamped.
     pub(super) departures: Option<(DepartureRecord, StampPoint)>,
@@ -54,6 +64,8 @@ pub(super) struct Duty<'a> {
     pub(super) sent_log: Option<mpsc::Sender<Noted>>,
     pub(super) show: Option<Arc<Mutex<ShowFrame>>>,
     pub(super) ask: Option<Ask>,
+    /// Who is told of the end of every pass.
+    pub(super) pass_ends: Option<mpsc::SyncSender<PassEnd>>,
 }
 
 /// How often a worker publishes its counters.
@@ -75,20 +87,28 @@ impl Duty<'_> {
     ) -> WorkerOutcome {
         let (mut ports, choices): (Vec<_>, Vec<_>) = ports.into_iter().unzip();
         let mut worker = self.worker(feed, start);
-        let outcome = self.send(&mut worker, &mut ports);
-        let counters = *worker.counters();
+        let mut passes = Passes::default();
+        let outcome = self.send(&mut worker, &mut ports, &mut passes);
+        let counters = *worker.counters_by_port();
+        let sum = worker.counters();
         let paused = worker.paused();
         let own_departures = worker.departures().clone();
         // The feed ends with the worker, so that a reader that waits for room is let go.
         let held = worker.into_held();
         let unsent_before: Vec<u64> = ports.iter().map(|port| port.transmitted().unsent).collect();
-        let outcome = outcome.and_then(|()| drain(&mut ports, &self.control.stop));
+        let outcome = outcome.and_then(|()| {
+            drain(&mut ports, &self.control.stop, |ports| {
+                if let Some(pass_ends) = &self.pass_ends {
+                    passes.tell(ports, pass_ends);
+                }
+            })
+        });
         let finished = clock::now();
         for ((port, held), before) in ports.iter().zip(held).zip(unsent_before) {
             let given_up = port.transmitted().unsent - before + port.in_flight() as u64;
             self.note_unsent(held, given_up as usize);
         }
-        self.publish(&counters, &ports);
+        self.publish(sum, &ports);
         WorkerOutcome {
             counters,
             departures: departures(own_departures, &ports),
@@ -123,6 +143,9 @@ impl Duty<'_> {
         if self.ask.is_some() {
             worker.allow(0);
         }
+        if self.pass_ends.is_some() {
+            worker.stop_at_pass_end();
+        }
         worker
     }
 
@@ -130,6 +153,7 @@ impl Duty<'_> {
         &mut self,
         worker: &mut Worker<ReaderFeed>,
         ports: &mut [TransmitPort],
+        passes: &mut Passes,
     ) -> Result<(), PortError> {
         let holds_departures = ports.iter().all(|port| port.capabilities().holds_departure);
         let mut watches = self.interfaces.watch();
@@ -137,6 +161,10 @@ impl Duty<'_> {
         loop {
             let now = clock::now();
             let state = worker.breathe(now, ports)?.state;
+            if let Some(pass_ends) = &self.pass_ends {
+                passes.note(worker.counters());
+                passes.tell(ports, pass_ends);
+            }
             if state == WorkerState::Done || self.control.stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
@@ -179,15 +207,57 @@ impl Duty<'_> {
         worker.postpone(clock::now().saturating_since(began));
     }
 
-    fn publish(&self, counters: &ReplayCounters, ports: &[TransmitPort]) {
-        let mut transmitted = TransmitCounters::default();
-        for port in ports {
-            add(&mut transmitted, &port.transmitted());
-        }
+    fn publish(&self, counters: ReplayCounters, ports: &[TransmitPort]) {
         if let Ok(mut snapshot) = self.snapshot.try_lock() {
-            *snapshot = Snapshot { counters: *counters, transmitted };
+            *snapshot = Snapshot { counters, transmitted: transmitted(ports) };
         }
     }
+}
+
+/// Passes whose frames were given to the ports and have not all left.
+#[derive(Default)]
+struct Passes {
+    /// Passes told of, or waiting to be.
+    seen: u64,
+    /// What was done when all their frames were given away; no more than ports hold frames.
+    waiting: VecDeque<ReplayCounters>,
+}
+
+impl Passes {
+    /// Notices that all frames of a pass were given away.
+    fn note(&mut self, counters: ReplayCounters) {
+        if counters.passes > self.seen {
+            self.seen = counters.passes;
+            self.waiting.push_back(counters);
+        }
+    }
+
+    /// Tells of the passes whose frames have left.
+    fn tell(&mut self, ports: &[TransmitPort], pass_ends: &mpsc::SyncSender<PassEnd>) {
+        while let Some(counters) = self.waiting.front() {
+            let mut transmitted = transmitted(ports);
+            let done = transmitted.sent + transmitted.failed + transmitted.unsent;
+            if done < counters.packets {
+                return;
+            }
+            // Frames of the next pass may have left since.
+            transmitted.sent = transmitted.sent.min(counters.packets);
+            transmitted.sent_bytes = transmitted.sent_bytes.min(counters.bytes);
+            let snapshot = Snapshot { counters: *counters, transmitted };
+            // Nobody listens any more where the run has ended.
+            let _ = pass_ends.send(PassEnd { at: clock::now(), snapshot });
+            self.waiting.pop_front();
+        }
+    }
+}
+
+/// What all ports of a worker did.
+fn transmitted(ports: &[TransmitPort]) -> TransmitCounters {
+    let mut transmitted = TransmitCounters::default();
+    for port in ports {
+        add(&mut transmitted, &port.transmitted());
+    }
+    transmitted
 }
 
 /// When frames left: as the ports know that hold departures, or as the worker saw it.
@@ -237,8 +307,13 @@ fn rest(state: WorkerState, now: Instant, holds_departures: bool) {
     }
 }
 
-/// Waits until the ports have sent what they hold; what cannot leave counts as unsent.
-fn drain(ports: &mut [TransmitPort], stop: &AtomicBool) -> Result<(), PortError> {
+/// Waits until the ports have sent what they hold; what cannot leave counts as unsent. `look` is
+/// shown the ports again and again.
+fn drain(
+    ports: &mut [TransmitPort],
+    stop: &AtomicBool,
+    mut look: impl FnMut(&[TransmitPort]),
+) -> Result<(), PortError> {
     let mut in_flight = usize::MAX;
     let mut progressed = clock::now();
     let mut aborted = false;
@@ -248,6 +323,7 @@ fn drain(ports: &mut [TransmitPort], stop: &AtomicBool) -> Result<(), PortError>
             port.flush()?;
             left += port.in_flight();
         }
+        look(ports);
         if left == 0 {
             return Ok(());
         }

@@ -147,13 +147,16 @@ pub struct Worker<F> {
     start: Instant,
     schedule: Schedule,
     departures: Departures,
-    counters: ReplayCounters,
+    /// By port; what concerns none stands with the first.
+    counters: [ReplayCounters; 2],
     /// Nothing is sent before this: a pause between passes at top speed.
     resume_at: Instant,
     pauses: Pauses,
     /// Whether flows that begin in this pass are new ones.
     counts_flows: bool,
     is_done: bool,
+    /// Whether the end of a pass ends the breath.
+    stops_at_pass_end: bool,
     sent_log: Option<SentLog>,
     /// Sees every frame before it leaves.
     show: Option<ShowFrame>,
@@ -207,11 +210,12 @@ impl<F: Feed> Worker<F> {
             start,
             schedule,
             departures,
-            counters: ReplayCounters::default(),
+            counters: Default::default(),
             resume_at: Instant::ZERO,
             pauses: Pauses::default(),
             counts_flows: true,
             is_done: false,
+            stops_at_pass_end: false,
             sent_log: None,
             show: None,
             allowed: u64::MAX,
@@ -226,6 +230,11 @@ impl<F: Feed> Worker<F> {
     pub fn with_show(mut self, show: ShowFrame) -> Self {
         self.show = Some(show);
         self
+    }
+
+    /// Ends a breath where a pass ends, so that its counters can be seen.
+    pub fn stop_at_pass_end(&mut self) {
+        self.stops_at_pass_end = true;
     }
 
     /// Sends no more than `packets` records beyond those sent so far, then is
@@ -276,7 +285,7 @@ impl<F: Feed> Worker<F> {
         now: Instant,
         ports: &mut [P],
     ) -> Result<Breath, PortError> {
-        let before = self.counters.packets;
+        let before = self.counters().packets;
         let state = self.fill(now, ports);
         if let Some(log) = &mut self.sent_log
             && !log.hashes.is_empty()
@@ -287,11 +296,19 @@ impl<F: Feed> Worker<F> {
         for port in ports {
             port.flush()?;
         }
-        Ok(Breath { frames: (self.counters.packets - before) as usize, state })
+        Ok(Breath { frames: (self.counters().packets - before) as usize, state })
     }
 
     /// What was done so far.
-    pub fn counters(&self) -> &ReplayCounters {
+    pub fn counters(&self) -> ReplayCounters {
+        let [mut sum, second] = self.counters;
+        sum.merge(&second);
+        sum
+    }
+
+    /// What was done so far by port. What concerns no port stands with the first: passes, records
+    /// left out or without an Ethernet form, breaths without a record.
+    pub fn counters_by_port(&self) -> &[ReplayCounters; 2] {
         &self.counters
     }
 
@@ -321,9 +338,14 @@ impl<F: Feed> Worker<F> {
             let Some(chunk) = self.chunk.take() else {
                 match self.feed.next() {
                     Fed::Chunk(chunk) => self.open(chunk, ports),
-                    Fed::PassEnd => self.end_pass(now),
+                    Fed::PassEnd => {
+                        self.end_pass(now);
+                        if self.stops_at_pass_end {
+                            return WorkerState::Active;
+                        }
+                    }
                     Fed::Pending => {
-                        self.counters.starved += 1;
+                        self.counters[0].starved += 1;
                         return WorkerState::Starved;
                     }
                     Fed::End => return self.done(),
@@ -382,13 +404,13 @@ impl<F: Feed> Worker<F> {
     }
 
     fn end_pass(&mut self, now: Instant) {
-        self.counters.passes += 1;
+        self.counters[0].passes += 1;
         self.pauses.note(self.position, self.options.pass_delay);
         // A schedule carries the pause in its due times; without one it is waited for here.
         if self.options.pace == Pace::TopSpeed && !self.options.virtual_time {
             self.resume_at = now.saturating_add(self.options.pass_delay);
         }
-        self.counts_flows = self.renderer.start_pass(self.counters.passes);
+        self.counts_flows = self.renderer.start_pass(self.counters[0].passes);
         self.schedule.restart(self.options.pass_delay);
     }
 
@@ -410,9 +432,9 @@ impl<F: Feed> Worker<F> {
         let flags = record.flags;
         if flags.contains(RecordFlags::LEFT_OUT) {
             if flags.contains(RecordFlags::INVALID) {
-                self.counters.unconvertible += 1;
+                self.counters[0].unconvertible += 1;
             } else {
-                self.counters.left_out += 1;
+                self.counters[0].left_out += 1;
             }
             return Step::Passed;
         }
@@ -440,7 +462,7 @@ impl<F: Feed> Worker<F> {
         let room_max =
             if self.renderer.may_shorten() { RECORD_LENGTH_MAX as usize } else { length_max };
         if room > room_max
-            && let Some(step) = self.refuse(room, length_max.min(room_max))
+            && let Some(step) = self.refuse(room, length_max.min(room_max), side)
         {
             return step;
         }
@@ -461,7 +483,7 @@ impl<F: Feed> Worker<F> {
                 Admission::Drop => {
                     port.release(frame);
                     self.position += 1;
-                    self.counters.unsent += 1;
+                    self.counters[side].unsent += 1;
                     return Step::Passed;
                 }
             }
@@ -470,14 +492,14 @@ impl<F: Feed> Worker<F> {
         if let Some(stored) = self.stored_here[side]
             && self.renderer.is_verbatim(record)
         {
-            if let Some(step) = self.refuse(data.len(), length_max) {
+            if let Some(step) = self.refuse(data.len(), length_max, side) {
                 port.release(frame);
                 return step;
             }
             self.note(record.timestamp, data, side, held_max);
             port.send_stored(frame, stored, record.offset as usize..record.end(), due);
             self.position += 1;
-            self.count(record, data.len());
+            self.count(record, data.len(), side);
             return Step::Sent;
         }
         let number = chunk.first_record + self.cursor as u64;
@@ -490,17 +512,17 @@ impl<F: Feed> Worker<F> {
         let Some(length) = rendered else {
             port.release(frame);
             self.position += 1;
-            self.counters.left_out += 1;
+            self.counters[0].left_out += 1;
             return Step::Passed;
         };
-        if let Some(step) = self.refuse(length, length_max) {
+        if let Some(step) = self.refuse(length, length_max, side) {
             port.release(frame);
             return step;
         }
         self.note(record.timestamp, &port.frame_mut(&frame)[..length], side, held_max);
         port.send(frame, length, due);
         self.position += 1;
-        self.count(record, length);
+        self.count(record, length, side);
         Step::Sent
     }
 
@@ -559,23 +581,24 @@ impl<F: Feed> Worker<F> {
 
     /// Frames that no port could send.
     #[inline]
-    fn refuse(&mut self, length: usize, length_max: usize) -> Option<Step> {
+    fn refuse(&mut self, length: usize, length_max: usize, side: usize) -> Option<Step> {
         if (14..=length_max).contains(&length) {
             return None;
         }
         if length < 14 {
-            self.counters.too_short += 1;
+            self.counters[side].too_short += 1;
         } else {
-            self.counters.too_long += 1;
-            self.counters.too_long_max = self.counters.too_long_max.max(length as u64);
+            let counters = &mut self.counters[side];
+            counters.too_long += 1;
+            counters.too_long_max = counters.too_long_max.max(length as u64);
         }
         self.position += 1;
         Some(Step::Passed)
     }
 
     #[inline]
-    fn count(&mut self, record: &Record, length: usize) {
-        let counters = &mut self.counters;
+    fn count(&mut self, record: &Record, length: usize, side: usize) {
+        let counters = &mut self.counters[side];
         counters.packets += 1;
         counters.bytes += length as u64;
         let flags = record.flags;
