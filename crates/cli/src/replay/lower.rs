@@ -25,9 +25,11 @@ const CONVERSATIONS_MAX: usize = 1 << 20;
 /// A sentence that names the flag, what was found and what was expected.
 pub(crate) fn plan(flags: &ReplayFlags) -> Result<ReplayPlan, String> {
     if flags.captures.is_empty() {
-        return Err("no capture named: give files, directories, or - for standard input; \
+        return Err(
+            "no capture named: FILE is one, a directory of them, or - for standard input; \
                     `wirestorm replay --help` lists all options"
-            .into());
+                .into(),
+        );
     }
     let backend = backend(flags);
     let target = target(flags, backend)?;

@@ -39,20 +39,17 @@ pub struct PcapTransmit {
 }
 
 impl PcapTransmit {
-    /// Creates the file, or empties it, and writes its header.
+    /// Creates the file, or empties it; its header is written with the first flush.
     ///
     /// # Errors
     /// What the system said.
     pub fn create(path: &Path) -> io::Result<Self> {
         let writer =
             PcapWriter { resolution: Resolution::Nanoseconds, ..PcapWriter::new(LinkType::EN10MB) };
-        let header = writer.header();
-        let mut file = File::create(path)?;
-        file.write_all(&header)?;
         Ok(Self {
             path: path.to_owned(),
-            file,
-            length: header.len() as u64,
+            file: File::create(path)?,
+            length: 0,
             writer,
             capabilities: Capabilities {
                 frame_length_max: RECORD_LENGTH_MAX as usize,
@@ -71,6 +68,16 @@ impl PcapTransmit {
             counters: TransmitCounters::default(),
             departures: DepartureRecord::default(),
         })
+    }
+
+    /// Writes the header, once.
+    fn begin(&mut self) -> io::Result<()> {
+        if self.length == 0 {
+            let header = self.writer.header();
+            self.file.write_all(&header)?;
+            self.length = header.len() as u64;
+        }
+        Ok(())
     }
 }
 
@@ -117,7 +124,7 @@ impl Transmit for PcapTransmit {
     }
 
     fn flush(&mut self) -> Result<(), PortError> {
-        let written = self.file.write_all(&self.queued);
+        let written = self.begin().and_then(|()| self.file.write_all(&self.queued));
         let length = self.queued.len() as u64;
         self.queued.clear();
         let frames = self.queued_departures.len() as u64;
@@ -211,14 +218,23 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_an_error_and_every_frame_is_accounted_for() {
-        let mut port = PcapTransmit::create(Path::new("/dev/full"));
-        // The header may already be refused.
-        if let Ok(port) = &mut port {
-            send(port, &[1; 60], 1);
-            assert!(port.flush().is_err());
-            assert_eq!(port.transmitted().failed, 1);
-            assert_eq!(port.departures().unwrap().frames, 0);
-            assert_eq!(port.in_flight(), 0);
-        }
+        let mut port = PcapTransmit::create(Path::new("/dev/full")).unwrap();
+        send(&mut port, &[1; 60], 1);
+        let error = port.flush().unwrap_err().to_string();
+        assert!(error.contains("/dev/full") && error.contains("No space left"), "{error}");
+        assert_eq!(port.transmitted().failed, 1);
+        assert_eq!(port.departures().unwrap().frames, 0);
+        assert_eq!(port.in_flight(), 0);
+    }
+
+    #[test]
+    fn a_capture_of_nothing_is_a_capture() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.pcap");
+        let mut port = PcapTransmit::create(&path).unwrap();
+        send(&mut port, &[1; 60], 1);
+        port.abort();
+        port.flush().unwrap();
+        assert_eq!(Records::new(&std::fs::read(&path).unwrap()).count(), 0);
     }
 }

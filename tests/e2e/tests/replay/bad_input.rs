@@ -222,19 +222,29 @@ fn a_full_disk_is_an_error_and_what_was_written_before_is_reported() {
     let path = scratch.file("input.pcap");
     let packets = traffic(300, 1);
     std::fs::write(&path, encode(FileForm::default(), &packets)).unwrap();
-    replay(["-w", "/dev/full", path.to_str().unwrap()]).refused(2, &["/dev/full", "No space left"]);
+    let outcome = replay(["-w", "/dev/full", path.to_str().unwrap()]);
+    outcome.assert_calm();
+    let outcome = outcome.expect(1);
+    assert!(outcome.lines("/errors").contains("/dev/full"), "{outcome}");
+    assert!(outcome.lines("/errors").contains("No space left"), "{outcome}");
+    assert_eq!(outcome.number("/packets"), 0, "{outcome}");
 
     // Mounted in a namespace that ends with the run.
     let disk = scratch.file("disk");
     std::fs::create_dir(&disk).unwrap();
-    let script = "mount -t tmpfs -o size=64k tmpfs \"$1\" && \
-                  exec \"$0\" replay --json - -t -w \"$1/out.pcap\" \"$2\"";
+    let script = "mount -t tmpfs -o size=256k tmpfs \"$1\" || exit 99; \
+                  \"$0\" replay --json - -t -w \"$1/out.pcap\" \"$2\"; status=$?; \
+                  cp \"$1/out.pcap\" \"$3\"; exit $status";
+    let written = scratch.file("written.pcap");
     let mut command = Command::new("unshare");
-    command.args(["-m", "sh", "-c", script]).arg(wirestorm()).arg(&disk).arg(&path);
+    command.args(["-m", "sh", "-c", script]).arg(wirestorm()).arg(&disk).arg(&path).arg(&written);
     let outcome = run_command(&mut command);
     outcome.assert_calm();
     let outcome = outcome.expect(1);
     assert!(outcome.lines("/errors").contains("out.pcap"), "{outcome}");
     assert!(outcome.lines("/errors").contains("No space left"), "{outcome}");
     assert!(outcome.number("/packets") < packets.len() as u64, "{outcome}");
+    let records = pcap::read(&written).unwrap().len() as u64;
+    assert!(records > 0);
+    assert_eq!(outcome.number("/packets"), records, "{outcome}");
 }
