@@ -1,25 +1,25 @@
 //! `wirestorm replay`.
 
+pub(crate) mod conduct;
 mod edit_flags;
 pub(crate) mod flags;
-pub(crate) mod hooks;
-pub(crate) mod lower;
+mod hooks;
+mod lower;
 mod options_files;
 mod progress;
 mod statistics;
 mod table;
 
-use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
 use std::process::ExitCode;
 
 use clap::ArgMatches;
 use wirestorm_control::plan::replay::ReplayPlan;
-use wirestorm_control::replay;
+use wirestorm_control::replay::Progress;
 use wirestorm_control::result::RunResult;
 
-use crate::{interrupt, options, ports, status};
+use crate::{options, ports, status};
+use conduct::{Failure, FrontEnd, conduct, statistics_every_s};
 use flags::ReplayFlags;
 pub(crate) use options_files::load;
 use progress::ProgressLine;
@@ -37,50 +37,54 @@ pub(crate) fn run(flags: &ReplayFlags, matches: &ArgMatches) -> ExitCode {
             }
         };
     }
-    let plan = match lower::plan(flags) {
-        Ok(plan) => plan,
-        Err(message) => {
-            eprintln!("wirestorm: {message}");
-            return ExitCode::from(status::USAGE);
-        }
+    let output = &flags.output;
+    let mut terminal = Terminal {
+        line: None,
+        is_quiet: output.quiet,
+        statistics: statistics_every_s(output).map(Statistics::every),
     };
-    if !flags.output.suppress_warnings {
-        for remark in lower::remarks(flags) {
-            eprintln!("wirestorm: {remark}");
-        }
-    }
-    if flags.output.pid {
-        eprintln!("PID: {}", std::process::id());
-    }
-    let control = interrupt::catch();
-    let hooks = match hooks::hooks(&plan, flags.output.stats) {
-        Ok(hooks) => hooks,
-        Err(message) => {
-            eprintln!("wirestorm: {message}");
-            return ExitCode::from(status::FAILED);
-        }
+    let (status, message) = match conduct(flags, &mut terminal) {
+        Ok((plan, result)) => return ExitCode::from(exit_status(&plan, &result)),
+        Err(Failure::Plan(message)) => (status::USAGE, message),
+        Err(Failure::Begin(error)) => (status::USAGE, error.to_string()),
+        Err(Failure::Beside(message)) => (status::FAILED, message),
     };
-    let mut line = ProgressLine::new(flags.output.quiet || plan.asks || plan.show.is_some());
-    let mut statistics = flags.output.stats.map(Statistics::every);
-    let outcome = replay::run(&plan, &control, hooks, |progress| {
-        if let Some(statistics) = &mut statistics {
+    eprintln!("wirestorm: {message}");
+    ExitCode::from(status)
+}
+
+/// What a run shows on the terminal.
+struct Terminal {
+    line: Option<ProgressLine>,
+    is_quiet: bool,
+    statistics: Option<Statistics>,
+}
+
+impl FrontEnd for Terminal {
+    const REMARK: &'static str = "wirestorm";
+
+    fn begin(&mut self, plan: &ReplayPlan) {
+        let shows_other = plan.asks || plan.show.is_some();
+        self.line = Some(ProgressLine::new(self.is_quiet || shows_other));
+    }
+
+    fn observe(&mut self, progress: &Progress) {
+        let Some(line) = &mut self.line else { return };
+        if let Some(statistics) = &mut self.statistics {
             line.suspend(|| statistics.update(progress));
         }
         line.update(progress);
-    });
-    line.finish();
-    let result = match outcome {
-        Ok(result) => result,
-        Err(error) => {
-            eprintln!("wirestorm: {error}");
-            return ExitCode::from(status::USAGE);
-        }
-    };
-    if let Err(error) = show(flags, &result) {
-        eprintln!("wirestorm: cannot write the result: {error}");
-        return ExitCode::from(status::FAILED);
     }
-    ExitCode::from(exit_status(&plan, &result))
+
+    fn end(&mut self) {
+        if let Some(line) = self.line.take() {
+            line.finish();
+        }
+    }
+
+    fn text(&mut self, _: &ReplayPlan, result: &RunResult) -> String {
+        Table(result).to_string()
+    }
 }
 
 /// What is asked for instead of a replay.
@@ -93,25 +97,6 @@ fn instead(flags: &ReplayFlags, matches: &ArgMatches) -> Option<Result<(), Strin
     }
     let path = flags.options.save_opts.as_ref()?;
     Some(options::save(path, &options_files::text(matches)))
-}
-
-fn show(flags: &ReplayFlags, result: &RunResult) -> io::Result<()> {
-    let mut output = io::stdout().lock();
-    match flags.output.json.as_deref() {
-        // Whoever reads JSON from standard output wants nothing else there.
-        Some(path) if path == Path::new("-") => {
-            serde_json::to_writer_pretty(&mut output, result)?;
-            writeln!(output)
-        }
-        path => {
-            if let Some(path) = path {
-                let mut file = File::create(path)?;
-                serde_json::to_writer_pretty(&mut file, result)?;
-                writeln!(file)?;
-            }
-            write!(output, "{}", Table(result))
-        }
-    }
 }
 
 /// What the exit status says of a run that has a result.

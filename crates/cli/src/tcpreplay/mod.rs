@@ -6,17 +6,17 @@ mod follow;
 mod summary;
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use wirestorm_control::replay;
+use wirestorm_control::plan::replay::ReplayPlan;
+use wirestorm_control::replay::Progress;
 use wirestorm_control::result::RunResult;
 
-use crate::replay::flags::ReplayFlags;
-use crate::replay::{hooks, lower};
-use crate::{interrupt, options, ports};
+use crate::replay::conduct::{Failure, FrontEnd, conduct, statistics_every_s};
+use crate::replay::flags::{OutputFlags, ReplayFlags};
+use crate::{options, ports};
 use arguments::{Invocation, Task};
 use follow::Follow;
 use summary::Summary;
@@ -94,46 +94,15 @@ pub(crate) fn run(program: Program, arguments: Vec<OsString>) -> ExitCode {
 }
 
 fn replay(flags: &ReplayFlags) -> ExitCode {
-    let plan = match lower::plan(flags) {
-        Ok(plan) => plan,
-        Err(message) => return fatal(&format!("Unable to parse args: {message}")),
-    };
-    if !flags.output.suppress_warnings {
-        for remark in lower::remarks(flags) {
-            eprintln!("Warning: {remark}");
+    let mut lines = Lines { output: &flags.output, follow: None };
+    let result = match conduct(flags, &mut lines) {
+        Ok((_, result)) => result,
+        Err(Failure::Plan(message)) => {
+            return fatal(&format!("Unable to parse args: {message}"));
         }
-    }
-    if flags.output.pid {
-        eprintln!("PID: {}", std::process::id());
-    }
-    if plan.preload && !flags.output.quiet {
-        eprintln!("File Cache is enabled");
-    }
-    let control = interrupt::catch();
-    let hooks = match hooks::hooks(&plan, flags.output.stats) {
-        Ok(hooks) => hooks,
-        Err(message) => return fatal(&message),
+        Err(Failure::Begin(error)) => return fatal(&error.to_string()),
+        Err(Failure::Beside(message)) => return fatal(&message),
     };
-    // Whoever reads JSON from standard output wants nothing else there.
-    let json_only = flags.output.json.as_deref() == Some(Path::new("-"));
-    let mut follow =
-        flags.output.stats.filter(|_| !json_only).map(|every_s| Follow::new(every_s, &plan));
-    let outcome = replay::run(&plan, &control, hooks, |progress| {
-        if let Some(follow) = &mut follow {
-            follow.update(progress, &mut io::stdout());
-        }
-    });
-    let result = match outcome {
-        Ok(result) => result,
-        Err(error) => return fatal(&error.to_string()),
-    };
-    if let Some(follow) = &mut follow {
-        follow.finish(result.passes, result.elapsed_s, &mut io::stdout());
-    }
-    let expires = plan.flows.as_ref().is_some_and(|flows| flows.expiry.is_some());
-    if let Err(error) = show(flags, &result, expires) {
-        return fatal(&format!("cannot write the result: {error}"));
-    }
     if !flags.output.suppress_warnings {
         for note in &result.notes {
             eprintln!("Warning: {note}");
@@ -146,21 +115,36 @@ fn replay(flags: &ReplayFlags) -> ExitCode {
     if result.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FATAL) }
 }
 
-fn show(flags: &ReplayFlags, result: &RunResult, expires: bool) -> io::Result<()> {
-    let mut output = io::stdout().lock();
-    match flags.output.json.as_deref() {
-        Some(path) if path == Path::new("-") => {
-            serde_json::to_writer_pretty(&mut output, result)?;
-            writeln!(output)
+/// What a run prints.
+struct Lines<'a> {
+    output: &'a OutputFlags,
+    follow: Option<Follow>,
+}
+
+impl FrontEnd for Lines<'_> {
+    const REMARK: &'static str = "Warning";
+
+    fn begin(&mut self, plan: &ReplayPlan) {
+        if plan.preload && !self.output.quiet {
+            eprintln!("File Cache is enabled");
         }
-        path => {
-            if let Some(path) = path {
-                let mut file = File::create(path)?;
-                serde_json::to_writer_pretty(&mut file, result)?;
-                writeln!(file)?;
-            }
-            write!(output, "{}", Summary { result, expires })
+        self.follow = statistics_every_s(self.output).map(|every_s| Follow::new(every_s, plan));
+    }
+
+    fn observe(&mut self, progress: &Progress) {
+        if let Some(follow) = &mut self.follow {
+            follow.update(progress, &mut io::stdout());
         }
+    }
+
+    fn text(&mut self, plan: &ReplayPlan, result: &RunResult) -> String {
+        let mut text = Vec::new();
+        if let Some(follow) = &mut self.follow {
+            follow.finish(result.passes, result.elapsed_s, &mut text);
+        }
+        let expires = plan.flows.as_ref().is_some_and(|flows| flows.expiry.is_some());
+        let end = String::from_utf8_lossy(&text);
+        format!("{end}{}", Summary { result, expires })
     }
 }
 

@@ -1,4 +1,4 @@
-//! `wirestorm replay` keeps options in files, reads tcpreplay's, and says what it can do.
+//! `wirestorm replay` keeps options in files and reads tcpreplay's; what it prints, and where.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -107,4 +107,30 @@ fn interfaces_and_help_need_no_capture() {
     let nothing = replay(&scratch, "-t --backend memory");
     assert_eq!(nothing.status.code(), Some(2));
     assert!(text(&nothing.stderr).contains("no capture named"), "{}", text(&nothing.stderr));
+}
+
+#[test]
+fn a_result_that_cannot_be_written_is_shown_all_the_same_and_says_where() {
+    let scratch = scratch();
+    let outcome = replay(&scratch, "--backend memory -t --json /dev/full traffic.pcap");
+    assert_eq!(outcome.status.code(), Some(1));
+    assert!(text(&outcome.stdout).starts_with("done in"), "{}", text(&outcome.stdout));
+    let messages = text(&outcome.stderr);
+    assert!(messages.contains("/dev/full: No space left"), "{messages}");
+}
+
+#[test]
+fn json_on_standard_output_is_alone_there() {
+    let scratch = scratch();
+    assert_eq!(result(&scratch, "-t --stats 0 --loop 3 traffic.pcap")["passes"], 3);
+}
+
+#[test]
+fn statistics_come_after_every_pass() {
+    let scratch = scratch();
+    let outcome = replay(&scratch, "--backend memory -t --stats 0 --loop 3 traffic.pcap");
+    let output = text(&outcome.stdout);
+    let passes: Vec<&str> =
+        output.lines().filter_map(|line| line.split(" s: ").nth(1)?.split(',').next()).collect();
+    assert_eq!(passes, ["pass 1", "pass 2", "pass 3"], "{output}");
 }

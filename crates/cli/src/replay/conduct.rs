@@ -1,0 +1,101 @@
+//! A replay from its flags to its result, whatever name the program goes by.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+use wirestorm_control::plan::replay::ReplayPlan;
+use wirestorm_control::replay::{self, Progress, ReplayError};
+use wirestorm_control::result::RunResult;
+
+use super::flags::{OutputFlags, ReplayFlags};
+use super::{hooks, lower};
+use crate::interrupt;
+
+/// What the names of the program differ in.
+pub(crate) trait FrontEnd {
+    /// What remarks begin with.
+    const REMARK: &'static str;
+
+    /// The plan is understood, and the run begins.
+    fn begin(&mut self, plan: &ReplayPlan);
+
+    /// How far the run has come.
+    fn observe(&mut self, progress: &Progress);
+
+    /// The run has ended, or did not begin.
+    fn end(&mut self) {}
+
+    /// The result as people read it.
+    fn text(&mut self, plan: &ReplayPlan, result: &RunResult) -> String;
+}
+
+/// Why there is no result, or nobody has seen it.
+pub(crate) enum Failure {
+    /// The flags make no plan.
+    Plan(String),
+    /// The run did not begin.
+    Begin(ReplayError),
+    /// Something beside the run failed: a tcpdump that does not start, a result that cannot be
+    /// written.
+    Beside(String),
+}
+
+/// Replays as the flags say, and prints the result.
+///
+/// # Errors
+/// See [`Failure`]; what went wrong after sending began is in the result.
+pub(crate) fn conduct<F: FrontEnd>(
+    flags: &ReplayFlags,
+    front_end: &mut F,
+) -> Result<(ReplayPlan, RunResult), Failure> {
+    let plan = lower::plan(flags).map_err(Failure::Plan)?;
+    if !flags.output.suppress_warnings {
+        for remark in lower::remarks(flags) {
+            eprintln!("{}: {remark}", F::REMARK);
+        }
+    }
+    if flags.output.pid {
+        eprintln!("PID: {}", std::process::id());
+    }
+    let control = interrupt::catch();
+    let hooks = hooks::hooks(&plan, statistics_every_s(&flags.output)).map_err(Failure::Beside)?;
+    front_end.begin(&plan);
+    let outcome = replay::run(&plan, &control, hooks, |progress| front_end.observe(progress));
+    front_end.end();
+    let result = outcome.map_err(Failure::Begin)?;
+    let text = front_end.text(&plan, &result);
+    print(&flags.output, &result, &text).map_err(Failure::Beside)?;
+    Ok((plan, result))
+}
+
+/// How often statistics are to be printed: whoever reads JSON from standard output wants nothing
+/// else there.
+pub(crate) fn statistics_every_s(output: &OutputFlags) -> Option<u64> {
+    output.stats.filter(|_| !is_json_only(output))
+}
+
+fn is_json_only(output: &OutputFlags) -> bool {
+    output.json.as_deref() == Some(Path::new("-"))
+}
+
+/// Prints what can be printed.
+fn print(flags: &OutputFlags, result: &RunResult, text: &str) -> Result<(), String> {
+    let mut output = io::stdout().lock();
+    let failed = |error| format!("cannot write the result: {error}");
+    if is_json_only(flags) {
+        return write_json(&mut output, result).map_err(failed);
+    }
+    let written = flags.json.as_ref().map_or(Ok(()), |path| {
+        File::create(path)
+            .and_then(|mut file| write_json(&mut file, result))
+            .map_err(|error| format!("cannot write the result to {}: {error}", path.display()))
+    });
+    output.write_all(text.as_bytes()).map_err(failed)?;
+    written
+}
+
+fn write_json(output: &mut impl Write, result: &RunResult) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *output, result)?;
+    writeln!(output)
+}
