@@ -134,3 +134,26 @@ fn statistics_come_after_every_pass() {
         output.lines().filter_map(|line| line.split(" s: ").nth(1)?.split(',').next()).collect();
     assert_eq!(passes, ["pass 1", "pass 2", "pass 3"], "{output}");
 }
+
+#[test]
+fn a_reader_that_has_gone_stops_no_replay() {
+    let scratch = scratch();
+    let all = result(&scratch, "-t --loop 3 traffic.pcap")["packets"].clone();
+    for shown in ["-v", "--stats=0"] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let output = Command::new(WIRESTORM)
+            .args(["replay", "--backend", "memory", "-t", "--loop", "3", "--json", "result.json"])
+            .args([shown, "traffic.pcap"])
+            .current_dir(scratch.path())
+            .stdout(writer)
+            .output()
+            .expect("the program runs");
+        let messages = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{shown}: {messages}");
+        assert_eq!(messages.lines().count(), 1, "{shown}: {messages}");
+        let result = fs::read(scratch.file("result.json")).expect("the result");
+        let result: Value = serde_json::from_slice(&result).expect("JSON");
+        assert_eq!(result["packets"], all, "{shown}");
+    }
+}

@@ -62,7 +62,8 @@ fn show_line(time: Instant, frame: &[u8]) {
         data: frame,
         original_length: frame.len() as u32,
     };
-    println!("{summary}");
+    // A reader that has gone stops no replay.
+    let _ = writeln!(io::stdout(), "{summary}");
 }
 
 /// A tcpdump that prints what it is given; waits for it at the end.

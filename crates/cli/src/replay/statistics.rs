@@ -1,5 +1,7 @@
 //! `--stats`: a line of statistics every so often, or after every pass.
 
+use std::io::{self, Write};
+
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::replay::Progress;
 
@@ -36,7 +38,9 @@ impl Statistics {
         }
         let elapsed_s = progress.elapsed.as_secs_f64();
         let sent = &progress.transmitted;
-        println!(
+        // A reader that has gone stops no replay.
+        let _ = writeln!(
+            io::stdout(),
             "{} s: pass {}, {} packets ({} bytes), {}pps, {}b/s, {} failed",
             seconds(elapsed_s),
             pass,

@@ -255,6 +255,7 @@ impl Reading {
     ) -> Result<Option<()>, ReadError> {
         let waits_for_little = self.options.inputs[file] == Input::Standard;
         let mut shared = self.spare_chunk();
+        // A spare chunk is new, or was seen to have no other owner and was taken from the pool.
         let chunk = Arc::get_mut(&mut shared).expect("nobody else has a spare chunk");
         chunk.records.clear();
         chunk.bytes.resize(chunk.bytes.len().max(CHUNK_BYTES).max(self.rest.len()), 0);
