@@ -98,7 +98,9 @@ impl Duty<'_> {
         let unsent_before: Vec<u64> = ports.iter().map(|port| port.transmitted().unsent).collect();
         let outcome = outcome.and_then(|()| {
             drain(&mut ports, &self.control.stop, |ports| {
-                if let Some(pass_ends) = &self.pass_ends {
+                // An interrupted pass has not ended.
+                let stops = self.control.stop.load(Ordering::Relaxed);
+                if let Some(pass_ends) = self.pass_ends.as_ref().filter(|_| !stops) {
                     passes.tell(ports, pass_ends);
                 }
             })

@@ -285,7 +285,8 @@ impl<F: Feed> Worker<F> {
         now: Instant,
         ports: &mut [P],
     ) -> Result<Breath, PortError> {
-        let before = self.counters().packets;
+        let given = |worker: &Self| worker.counters.iter().map(|it| it.packets).sum::<u64>();
+        let before = given(self);
         let state = self.fill(now, ports);
         if let Some(log) = &mut self.sent_log
             && !log.hashes.is_empty()
@@ -296,7 +297,7 @@ impl<F: Feed> Worker<F> {
         for port in ports {
             port.flush()?;
         }
-        Ok(Breath { frames: (self.counters().packets - before) as usize, state })
+        Ok(Breath { frames: (given(self) - before) as usize, state })
     }
 
     /// What was done so far.
