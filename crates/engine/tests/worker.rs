@@ -300,7 +300,7 @@ impl Setup {
             assert_eq!(taken.len(), self.wire.frames, "buffers at the end");
         }
         let hashes = std::mem::take(&mut *hashes.lock().unwrap());
-        let (counters, departures) = (*worker.counters(), worker.departures().clone());
+        let (counters, departures) = (worker.counters(), worker.departures().clone());
         let sent: u64 = ports.iter().map(|port| port.transmitted().sent).sum();
         assert_eq!(sent, counters.packets, "given to ports and sent");
         Outcome { counters, departures, ports, hashes, waits, blocked }

@@ -88,6 +88,8 @@ impl Watch {
 pub(super) struct CpuPlan {
     senders: Vec<usize>,
     rest: Vec<usize>,
+    /// In-kernel senders that were asked for and have to share CPUs.
+    sharing: usize,
 }
 
 impl CpuPlan {
@@ -99,10 +101,22 @@ impl CpuPlan {
         };
         // One CPU at least is for everything else.
         if wanted >= rest.len() {
-            return Self { senders: Vec::new(), rest };
+            let sharing = if plan.backend == Backend::Xdp { wanted } else { 0 };
+            return Self { senders: Vec::new(), rest, sharing };
         }
         let senders = rest.split_off(rest.len() - wanted);
-        Self { senders, rest }
+        Self { senders, rest, sharing: 0 }
+    }
+
+    /// What one should know of it.
+    pub(super) fn note(&self) -> Option<String> {
+        let (senders, cpus) = (self.sharing, self.rest.len());
+        (senders > 0).then(|| {
+            format!(
+                "an in-kernel sender keeps a CPU busy, and {senders} of them shared {cpus} CPUs with \
+                 everything else: with fewer --workers, or with --backend auto, it goes faster"
+            )
+        })
     }
 
     pub(super) fn apply(&self) {

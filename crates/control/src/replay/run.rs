@@ -279,6 +279,7 @@ pub fn run(
         read_counters,
         read_error,
         rx,
+        note: cpus.note(),
         interrupted: control.stop.load(Ordering::Relaxed),
     };
     Ok(ended.report(plan, &interfaces))
