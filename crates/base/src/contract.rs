@@ -92,11 +92,13 @@ macro_rules! port_contract {
     };
 }
 
-/// Frames of 14, 15, 60, 61, 511 and 1,514 bytes and the longest possible arrive byte for byte.
+/// Frames of 14, 15, 60, 61, 511 and 1,514 bytes and the longest possible, with a VLAN tag and
+/// without, arrive byte for byte.
 pub fn frames_of_every_length_arrive_whole<T: Transmit, R: Receive>(connected: Connected<T, R>) {
     let mut exchange = Exchange::new(connected);
-    let longest = exchange.frame_length_max();
-    for length in [14, 15, 60, 61, 511, 1514, longest] {
+    let (untagged_longest, longest) = (exchange.untagged_length_max(), exchange.frame_length_max());
+    assert!(untagged_longest <= longest);
+    for length in [14, 15, 60, 61, 511, 1514, untagged_longest, longest] {
         if length <= longest {
             exchange.send(length);
             exchange.receive_all();
@@ -325,7 +327,7 @@ pub fn frames_in_use_are_not_overwritten<T: Transmit, R: Receive>(connected: Con
     exchange.receive_all();
     for (number, (received, bytes)) in kept.into_iter().enumerate() {
         assert_eq!(exchange.receive.frame(&received), bytes, "kept frame {number} changed");
-        assert_eq!(bytes, test_frame(number as u64, 90, exchange.frame_length_max()));
+        assert_eq!(bytes, test_frame(number as u64, 90, exchange.untagged_length_max()));
         exchange.receive.release(received);
     }
     exchange.finish();
@@ -363,10 +365,10 @@ pub fn what_is_stored_leaves_as_it_was_stored<T: Transmit, R: Receive>(connected
     const PIECE_FRAMES: u64 = 10;
     const PIECES_MAX: u64 = 200;
     let mut exchange = Exchange::new(connected);
-    let length_max = exchange.frame_length_max();
-    // Not of the longest, which are tagged: Linux gives tagged frames to packet sockets before
-    // untagged ones that arrived with them.
-    let length = |number: u64| 14 + (number * 131) as usize % (length_max - 17);
+    let length_max = exchange.untagged_length_max();
+    // None with a tag: Linux gives tagged frames to packet sockets before untagged ones that
+    // arrived with them.
+    let length = |number: u64| 14 + (number * 131) as usize % (length_max - 13);
     let mut places = Vec::new();
     for piece in 0..PIECES_MAX {
         let numbers = piece * PIECE_FRAMES..(piece + 1) * PIECE_FRAMES;
@@ -460,6 +462,11 @@ impl<T: Transmit, R: Receive> Exchange<T, R> {
         transmit.min(self.receive.capabilities().frame_length_max)
     }
 
+    fn untagged_length_max(&self) -> usize {
+        let transmit = self.transmit.capabilities().untagged_length_max;
+        transmit.min(self.receive.capabilities().untagged_length_max)
+    }
+
     fn deadline(&self) -> Instant {
         (self.now)() + PATIENCE
     }
@@ -495,7 +502,7 @@ impl<T: Transmit, R: Receive> Exchange<T, R> {
     }
 
     fn give(&mut self, frame: FrameId, length: usize, departure: Instant) {
-        let bytes = test_frame(self.given, length, self.frame_length_max());
+        let bytes = test_frame(self.given, length, self.untagged_length_max());
         let buffer = self.transmit.frame_mut(&frame);
         assert!(buffer.len() >= length, "a buffer of {} bytes", buffer.len());
         buffer[..length].copy_from_slice(&bytes);
@@ -564,7 +571,7 @@ impl<T: Transmit, R: Receive> Exchange<T, R> {
             let number = self.next_expected;
             assert!(number < self.expected_until, "a frame too many arrived: {received:?}");
             let length = self.lengths[number as usize];
-            let expected = test_frame(number, length, self.frame_length_max());
+            let expected = test_frame(number, length, self.untagged_length_max());
             assert_eq!(received.length, length, "length of frame {number}");
             assert_eq!(received.original_length, length, "original length of frame {number}");
             assert_eq!(self.receive.frame(&received), expected, "bytes of frame {number}");
@@ -601,9 +608,9 @@ impl<T: Transmit, R: Receive> Exchange<T, R> {
 /// Frame `number`: all its bytes follow from its number and length, so that any two differ.
 ///
 /// The number is in the destination address, which every frame has; the Ethernet type is one
-/// for local experiments (IEEE 802, 0x88B5). The longest frame of a port has a VLAN tag, since
-/// that is what the last four bytes are there for.
-fn test_frame(number: u64, length: usize, length_max: usize) -> Vec<u8> {
+/// for local experiments (IEEE 802, 0x88B5). Where it is too long to go without a VLAN tag, it has
+/// one.
+fn test_frame(number: u64, length: usize, untagged_length_max: usize) -> Vec<u8> {
     let mut frame = vec![0; length];
     let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ length as u64;
     for byte in &mut frame {
@@ -613,7 +620,7 @@ fn test_frame(number: u64, length: usize, length_max: usize) -> Vec<u8> {
     let [.., a, b, c, d] = number.to_be_bytes();
     let header = [0x02, 0x57, a, b, c, d, 0x02, 0x57, 0x53, 0, 0, 1, 0x88, 0xb5];
     frame[..14].copy_from_slice(&header);
-    if length == length_max && length >= 18 {
+    if length > untagged_length_max {
         frame[12..18].copy_from_slice(&[0x81, 0x00, 0xa0, 0x07, 0x88, 0xb5]);
     }
     frame

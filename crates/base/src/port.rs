@@ -72,6 +72,8 @@ pub enum StampPoint {
 pub struct Capabilities {
     /// The longest frame it takes, in bytes without FCS, link-layer header included.
     pub frame_length_max: usize,
+    /// The longest of those without a VLAN tag: on an interface a tag comes on top of the MTU.
+    pub untagged_length_max: usize,
     /// Frames that may be taken or in flight at once.
     pub frames: usize,
     /// Frames worth queueing before a flush.
@@ -83,6 +85,30 @@ pub struct Capabilities {
     pub departure_stamp: StampPoint,
     /// Where arrivals are stamped.
     pub arrival_stamp: StampPoint,
+}
+
+impl Capabilities {
+    /// Whether such a frame can be sent: it has an Ethernet header, and it is no longer than the
+    /// port takes, with a VLAN tag or without.
+    ///
+    /// It is the rule of Linux (`packet_snd` of `net/packet/af_packet.c`), which the fast paths of
+    /// some ports get past, and which is widened to service tags.
+    #[inline]
+    pub fn accepts(&self, frame: &[u8]) -> bool {
+        let length = frame.len();
+        (ETHERNET_HEADER_BYTES..=self.untagged_length_max).contains(&length)
+            || (self.untagged_length_max < length && length <= self.frame_length_max)
+                && has_vlan_tag(frame)
+    }
+}
+
+const ETHERNET_HEADER_BYTES: usize = 14;
+
+/// Whether an Ethernet header is followed by a VLAN tag: a customer's (IEEE 802.1Q, 0x8100) or a
+/// service provider's (IEEE 802.1ad, 0x88a8).
+#[inline]
+pub fn has_vlan_tag(frame: &[u8]) -> bool {
+    matches!(frame.get(12..14), Some([0x81, 0x00] | [0x88, 0xa8]))
 }
 
 /// What a transmitting port has done so far. Every frame that was given to `send` is in
@@ -156,6 +182,9 @@ pub trait Transmit {
     /// Queues the first `length` bytes to leave not before `departure` ([`Instant::ZERO`]: as
     /// soon as possible), after everything sent before. They move with the next flush. A port
     /// that does not hold departures ignores the time.
+    ///
+    /// What [`Capabilities::accepts`] says no to is for the caller to leave out; a port that is
+    /// given it may count it as failed.
     ///
     /// # Panics
     /// Where `length` is zero or greater than `frame_length_max`: the caller checks.
@@ -245,4 +274,39 @@ pub trait Receive {
 
     /// What was seen so far.
     fn received(&self) -> ReceiveCounters;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CAPABILITIES: Capabilities = Capabilities {
+        frame_length_max: 118,
+        untagged_length_max: 114,
+        frames: 1,
+        burst: 1,
+        holds_departure: false,
+        departure_stamp: StampPoint::Virtual,
+        arrival_stamp: StampPoint::Virtual,
+    };
+
+    #[test]
+    fn a_vlan_tag_may_be_on_top_of_the_longest_untagged_frame() {
+        let mut frame = [0; 119];
+        assert!(CAPABILITIES.accepts(&frame[..114]));
+        assert!(!CAPABILITIES.accepts(&frame[..115]));
+        for tag in [[0x81, 0x00], [0x88, 0xa8]] {
+            frame[12..14].copy_from_slice(&tag);
+            assert!(CAPABILITIES.accepts(&frame[..115]));
+            assert!(CAPABILITIES.accepts(&frame[..118]));
+            assert!(!CAPABILITIES.accepts(&frame));
+        }
+    }
+
+    #[test]
+    fn less_than_a_header_is_no_frame() {
+        assert!(CAPABILITIES.accepts(&[0; 14]));
+        assert!(!CAPABILITIES.accepts(&[0; 13]));
+        assert!(!CAPABILITIES.accepts(&[]));
+    }
 }

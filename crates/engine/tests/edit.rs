@@ -511,7 +511,7 @@ fn only_what_was_captured_of_an_fcs_is_removed() {
 }
 
 #[test]
-fn packets_are_cut_to_the_mtu_behind_their_tags() {
+fn packets_are_cut_to_the_mtu_behind_the_header_and_one_tag() {
     let options = EditOptions { mtu_truncate: Some(61), ..EditOptions::default() };
     for (number, segment) in [
         (6, tcp(0x18, &[0x5a; 100], false)),
@@ -527,6 +527,16 @@ fn packets_are_cut_to_the_mtu_behind_their_tags() {
     let made = after(options.clone(), &before);
     assert_eq!((made.len(), half(&made, 18)), (14 + 61, 21));
     assert_right(&made, NETWORK);
+    let datagram = ipv4(17, &[], 0, &udp(&[0x5a; 100], false));
+    let before = frame(&[tag(0x88a8, 2), tag(0x8100, 3)].concat(), ethertype::IPV4, &datagram);
+    let made = after(options.clone(), &before);
+    assert_eq!((made.len(), half(&made, 24)), (18 + 61, 57));
+    assert_right(&made, NETWORK + 8);
+    // What is no packet is cut as well.
+    for kind in [0x0800, 0x88b5] {
+        let before = frame(&[], kind, &[0x5a; 100]);
+        assert_eq!(after(options.clone(), &before), before[..75]);
+    }
     // A packet that fits loses at most what is behind it.
     let small = ipv4(6, &[], 0, &tcp(0x10, b"", false));
     let mut padded = frame(&[], ethertype::IPV4, &small);

@@ -19,7 +19,7 @@ fn a_veth_shows_its_facts() {
     assert_eq!(left.name, "left");
     assert_eq!(left.mac, Some([2, 0, 0, 0, 0, 7]));
     assert_eq!(left.mtu, 1400);
-    assert_eq!(left.frame_length_max(), 1418);
+    assert_eq!((left.untagged_length_max(), left.frame_length_max()), (1414, 1418));
     assert!(left.up && left.running);
     assert_eq!(left.kind, LinkKind::Veth);
     assert_eq!(left.driver.unwrap().name, "veth");

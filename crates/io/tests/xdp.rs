@@ -15,9 +15,11 @@ use wirestorm_io::link::Link;
 use wirestorm_io::xdp::{CpuArrivals, XdpCounter, XdpTransmit, XdpTransmitOptions};
 
 fn open_with(pair: &VethPair, policy: DeparturePolicy, paced: bool) -> XdpTransmit {
+    let link = Link::open(&pair.left).unwrap();
     let options = XdpTransmitOptions {
         interface: pair.left.name().to_owned(),
-        frame_length_max: Link::open(&pair.left).unwrap().frame_length_max(),
+        frame_length_max: link.frame_length_max(),
+        untagged_length_max: link.untagged_length_max(),
         cpu: None,
         policy,
         paced,

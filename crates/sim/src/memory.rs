@@ -174,6 +174,7 @@ fn check_length(length: usize, capabilities: &Capabilities) {
 const fn capabilities(options: WireOptions) -> Capabilities {
     Capabilities {
         frame_length_max: options.frame_length_max,
+        untagged_length_max: options.frame_length_max,
         frames: options.frames,
         burst: 64,
         holds_departure: true,

@@ -41,7 +41,8 @@ pub struct EditOptions {
     pub fuzz: Option<Fuzz>,
     /// What becomes of frames that the capture cut.
     pub captured_short: Option<CapturedShort>,
-    /// What an Ethernet header and its VLAN tags carry is cut to so many bytes.
+    /// What follows the Ethernet header, and its VLAN tag if it has one, is cut to so many bytes:
+    /// an interface of this MTU takes no more. Further tags are part of it.
     pub mtu_truncate: Option<u32>,
     /// New source addresses in IP and ARP; the first that matches.
     pub source_addresses: [Vec<PrefixMapping>; 2],

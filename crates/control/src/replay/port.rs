@@ -151,6 +151,7 @@ impl TransmitPort {
         let options = XdpTransmitOptions {
             interface: interface.name().to_owned(),
             frame_length_max: link.frame_length_max(),
+            untagged_length_max: link.untagged_length_max(),
             cpu: options.cpu,
             policy: options.policy,
             paced: options.paced,

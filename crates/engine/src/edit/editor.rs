@@ -170,7 +170,7 @@ impl Editor {
             }
         }
         if let Some(mtu) = self.mtu_truncate {
-            frame.cut(frame.link_end().saturating_add(mtu as usize));
+            frame.cut_to_mtu(mtu as usize);
         }
     }
 }

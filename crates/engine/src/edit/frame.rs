@@ -1,5 +1,6 @@
 //! A frame while it is being changed.
 
+use wirestorm_base::port::has_vlan_tag;
 use wirestorm_wire::checksum::{Change, repair};
 use wirestorm_wire::dissect::{Class, Dissection};
 use wirestorm_wire::packet::{MacAddress, arp, ethernet, ethertype, ipv4, ipv6, protocol, udp};
@@ -175,12 +176,6 @@ impl<'a> Frame<'a> {
     #[inline]
     pub(super) const fn original_length(&self) -> usize {
         self.original_length
-    }
-
-    /// Where the Ethernet header and its tags end.
-    #[inline]
-    pub(super) const fn link_end(&self) -> usize {
-        self.link_end
     }
 
     /// `N` bytes at `at`; `None` where the frame ends before.
@@ -385,8 +380,16 @@ impl<'a> Frame<'a> {
         self.original_length = self.length;
     }
 
+    /// Cuts the frame to what an interface of this MTU takes, on top of which come the Ethernet
+    /// header and one VLAN tag; all tags stay.
+    pub(super) fn cut_to_mtu(&mut self, mtu: usize) {
+        let has_tag = has_vlan_tag(self.slice(0, self.length));
+        let header = ethernet::HEADER_LENGTH + if has_tag { TAG_LENGTH } else { 0 };
+        self.cut(header.saturating_add(mtu).max(self.link_end));
+    }
+
     /// Cuts the frame to `length` bytes, and the IP packet with it.
-    pub(super) fn cut(&mut self, length: usize) {
+    fn cut(&mut self, length: usize) {
         let old_length = self.length;
         self.original_length = self.original_length.min(length);
         if old_length <= length {

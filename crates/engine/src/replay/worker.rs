@@ -7,10 +7,11 @@ use alloc::vec::Vec;
 
 use wirestorm_base::departure::{Admission, DeparturePolicy, DepartureRecord, Departures};
 use wirestorm_base::pace::Pace;
-use wirestorm_base::port::{PortError, Stored, Transmit};
+use wirestorm_base::port::{Capabilities, PortError, Stored, Transmit};
 use wirestorm_base::time::{Duration, Instant};
 
 use wirestorm_wire::capture::RECORD_LENGTH_MAX;
+use wirestorm_wire::packet::ethernet;
 
 use crate::measure::frame_hash;
 
@@ -61,7 +62,7 @@ pub struct ReplayCounters {
     pub flows_expired: u64,
     /// Frames sent shorter than they were on the wire, because the capture was or on request.
     pub truncated: u64,
-    /// Frames longer than their port takes; not sent.
+    /// Frames longer than their port takes ([`Capabilities::accepts`]); not sent.
     pub too_long: u64,
     /// The longest of those, in bytes without FCS.
     pub too_long_max: u64,
@@ -454,18 +455,18 @@ impl<F: Feed> Worker<F> {
         }
         let side = usize::from(flags.contains(RecordFlags::SECONDARY));
         let port = &mut ports[side];
-        let capabilities = port.capabilities();
-        let (length_max, holds_departure, held_max) =
-            (capabilities.frame_length_max, capabilities.holds_departure, capabilities.frames);
+        let capabilities = *port.capabilities();
+        let holds_departure = capabilities.holds_departure;
         let room = self.renderer.room(record);
         // An edit may cut a frame to what the port takes, but no longer frame than a capture can
         // hold is made room for, whatever length a record claims to have had.
-        let room_max =
-            if self.renderer.may_shorten() { RECORD_LENGTH_MAX as usize } else { length_max };
-        if room > room_max
-            && let Some(step) = self.refuse(room, length_max.min(room_max), side)
-        {
-            return step;
+        let room_max = if self.renderer.may_shorten() {
+            RECORD_LENGTH_MAX as usize
+        } else {
+            capabilities.frame_length_max
+        };
+        if room > room_max {
+            return self.refuse_length(room, side);
         }
         if holds_departure
             && !self.options.virtual_time
@@ -493,11 +494,11 @@ impl<F: Feed> Worker<F> {
         if let Some(stored) = self.stored_here[side]
             && self.renderer.is_verbatim(record)
         {
-            if let Some(step) = self.refuse(data.len(), length_max, side) {
+            if let Some(step) = self.refuse(data, &capabilities, side) {
                 port.release(frame);
                 return step;
             }
-            self.note(record.timestamp, data, side, held_max);
+            self.note(record.timestamp, data, side, capabilities.frames);
             port.send_stored(frame, stored, record.offset as usize..record.end(), due);
             self.position += 1;
             self.count(record, data.len(), side);
@@ -516,11 +517,15 @@ impl<F: Feed> Worker<F> {
             self.counters[0].left_out += 1;
             return Step::Passed;
         };
-        if let Some(step) = self.refuse(length, length_max, side) {
+        let Some(bytes) = port.frame_mut(&frame).get(..length) else {
+            port.release(frame);
+            return self.refuse_length(length, side);
+        };
+        if let Some(step) = self.refuse(bytes, &capabilities, side) {
             port.release(frame);
             return step;
         }
-        self.note(record.timestamp, &port.frame_mut(&frame)[..length], side, held_max);
+        self.note(record.timestamp, bytes, side, capabilities.frames);
         port.send(frame, length, due);
         self.position += 1;
         self.count(record, length, side);
@@ -580,13 +585,16 @@ impl<F: Feed> Worker<F> {
         Some(length)
     }
 
-    /// Frames that no port could send.
+    /// Leaves out what the port could not send.
     #[inline]
-    fn refuse(&mut self, length: usize, length_max: usize, side: usize) -> Option<Step> {
-        if (14..=length_max).contains(&length) {
-            return None;
-        }
-        if length < 14 {
+    fn refuse(&mut self, frame: &[u8], capabilities: &Capabilities, side: usize) -> Option<Step> {
+        (!capabilities.accepts(frame)).then(|| self.refuse_length(frame.len(), side))
+    }
+
+    /// Leaves out a frame for its length.
+    #[cold]
+    fn refuse_length(&mut self, length: usize, side: usize) -> Step {
+        if length < ethernet::HEADER_LENGTH {
             self.counters[side].too_short += 1;
         } else {
             let counters = &mut self.counters[side];
@@ -594,7 +602,7 @@ impl<F: Feed> Worker<F> {
             counters.too_long_max = counters.too_long_max.max(length as u64);
         }
         self.position += 1;
-        Some(Step::Passed)
+        Step::Passed
     }
 
     #[inline]

@@ -185,6 +185,7 @@ fn capabilities(link: &Link, ring_bytes: usize) -> Capabilities {
     let frame_length_max = link.frame_length_max();
     Capabilities {
         frame_length_max,
+        untagged_length_max: link.untagged_length_max(),
         frames: ring_bytes / (frame_length_max + RING_FRAME_OVERHEAD),
         burst: BURST,
         holds_departure: false,

@@ -10,7 +10,6 @@ use wirestorm_base::time::Instant;
 use super::transmit_ring::{Outcome, TransmitRing};
 use super::{ADDRESS_BYTES, AfPacketError, AfPacketOptions, address, port_error};
 use crate::link::Link;
-use crate::link::frame_limit::FrameLimit;
 use crate::system::socket::Socket;
 
 /// Above 16 the batch does not matter; 64 keeps the frames within the first-level cache.
@@ -26,8 +25,7 @@ const REFUSALS_MAX: u32 = 4 << 20;
 /// Sends on a packet socket.
 ///
 /// Frames leave with the flush, in order. A frame counts as sent when the driver has let go of
-/// it. Frames shorter than an Ethernet header, and frames of more than MTU and header that carry
-/// no VLAN tag, count as failed, as the kernel would refuse them.
+/// it. What [`Capabilities::accepts`] says no to counts as failed: the kernel would refuse it.
 ///
 /// With the queueing bypass the transmit queue is that of the CPU which the flush runs on.
 pub struct AfPacketTransmit {
@@ -43,7 +41,6 @@ pub struct AfPacketTransmit {
     withdrawn: usize,
     /// Refusals in a row.
     refusals: u32,
-    limit: FrameLimit,
     capabilities: Capabilities,
     counters: TransmitCounters,
 }
@@ -83,7 +80,6 @@ impl AfPacketTransmit {
             free: (0..frames as u32).rev().collect(),
             withdrawn: 0,
             refusals: 0,
-            limit: FrameLimit::of(&link),
             capabilities: capabilities(&link, frames),
             counters: TransmitCounters::default(),
         })
@@ -167,7 +163,7 @@ impl Transmit for AfPacketTransmit {
         );
         let start = frame.index() as usize * self.buffer_bytes;
         let bytes = &self.buffers[start..start + length];
-        if self.limit.accepts(bytes) {
+        if self.capabilities.accepts(bytes) {
             self.ring.push(bytes);
         } else {
             self.counters.failed += 1;
@@ -228,6 +224,7 @@ impl Transmit for AfPacketTransmit {
 fn capabilities(link: &Link, frames: usize) -> Capabilities {
     Capabilities {
         frame_length_max: link.frame_length_max(),
+        untagged_length_max: link.untagged_length_max(),
         frames,
         burst: BURST,
         holds_departure: false,

@@ -66,6 +66,7 @@ impl AfXdpReceive {
             taken_bytes: 0,
             capabilities: Capabilities {
                 frame_length_max,
+                untagged_length_max: frame_length_max.min(link.untagged_length_max()),
                 frames: count as usize,
                 burst: BURST,
                 holds_departure: false,

@@ -11,7 +11,6 @@ use super::frame_memory::Chunks;
 use super::ring::{Consumer, Producer};
 use super::socket::{TransmitHalf, XdpSocket};
 use crate::link::Link;
-use crate::link::frame_limit::FrameLimit;
 
 /// Frames worth queueing before a flush: a copying socket without the larger budget sends 32
 /// a call.
@@ -25,14 +24,13 @@ const STALLS_PER_LOOK: u32 = 4096;
 ///
 /// Frames leave with the flush, in order. A frame counts as sent when it came back through the
 /// completion ring: the device, or on a copying socket the driver, has let go of it. One that the
-/// driver dropped at once counts as failed, and so does one that is too short or too long for
-/// the interface.
+/// driver dropped at once counts as failed, and so does one that [`Capabilities::accepts`] says
+/// no to.
 pub struct AfXdpTransmit {
     socket: Arc<XdpSocket>,
     chunks: Chunks,
     transmit: Producer<libc::xdp_desc>,
     completion: Consumer<u64>,
-    limit: FrameLimit,
     free: Vec<u32>,
     /// For each chunk: the length of the frame in it, and whether the driver dropped it.
     frames: Box<[InFlight]>,
@@ -57,13 +55,13 @@ impl AfXdpTransmit {
             socket,
             transmit,
             completion,
-            limit: FrameLimit::of(link),
             free: (0..count).rev().collect(),
             frames: vec![InFlight::default(); count as usize].into_boxed_slice(),
             in_flight: 0,
             stalls: 0,
             capabilities: Capabilities {
                 frame_length_max,
+                untagged_length_max: frame_length_max.min(link.untagged_length_max()),
                 frames: count as usize,
                 burst: BURST,
                 holds_departure: false,
@@ -161,7 +159,7 @@ impl Transmit for AfXdpTransmit {
             "a frame of {length} bytes; expected 1 to {length_max}"
         );
         let index = frame.index();
-        if !self.limit.accepts(self.chunks.bytes(index, 0, length)) {
+        if !self.capabilities.accepts(self.chunks.bytes(index, 0, length)) {
             self.counters.failed += 1;
             self.free.push(index);
             return;

@@ -1,7 +1,6 @@
 //! What is known of an interface: identity, state, driver, queues, offloads, counters.
 
 mod ethtool;
-pub(crate) mod frame_limit;
 mod netlink;
 mod peer;
 mod watch;
@@ -269,14 +268,18 @@ impl Link {
     /// Longest frame in bytes without FCS: the MTU, the Ethernet header and one VLAN tag, which
     /// the kernel lets pass on top of the MTU.
     pub fn frame_length_max(&self) -> usize {
-        const ETHERNET_HEADER: usize = 14;
         const VLAN_TAG: usize = 4;
-        let header = if matches!(self.link_layer, libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK) {
-            ETHERNET_HEADER + VLAN_TAG
-        } else {
-            0
-        };
-        self.mtu as usize + header
+        self.untagged_length_max() + if self.has_ethernet_header() { VLAN_TAG } else { 0 }
+    }
+
+    /// Longest frame without a VLAN tag, in bytes without FCS: the MTU and the Ethernet header.
+    pub fn untagged_length_max(&self) -> usize {
+        const ETHERNET_HEADER: usize = 14;
+        self.mtu as usize + if self.has_ethernet_header() { ETHERNET_HEADER } else { 0 }
+    }
+
+    const fn has_ethernet_header(&self) -> bool {
+        matches!(self.link_layer, libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK)
     }
 }
 

@@ -53,6 +53,7 @@ impl PcapTransmit {
             writer,
             capabilities: Capabilities {
                 frame_length_max: RECORD_LENGTH_MAX as usize,
+                untagged_length_max: RECORD_LENGTH_MAX as usize,
                 frames: FRAMES,
                 burst: FRAMES,
                 holds_departure: true,

@@ -28,6 +28,8 @@ pub struct XdpTransmitOptions {
     pub interface: String,
     /// The longest frame that the interface takes, in bytes without FCS.
     pub frame_length_max: usize,
+    /// The longest of those without a VLAN tag.
+    pub untagged_length_max: usize,
     /// The CPU that the sender keeps busy; `None`: the scheduler's choice.
     pub cpu: Option<usize>,
     /// What becomes of late frames.
@@ -108,6 +110,7 @@ impl XdpTransmit {
             interface: options.interface.clone(),
             capabilities: Capabilities {
                 frame_length_max: FRAME_BYTES_MAX.min(options.frame_length_max),
+                untagged_length_max: FRAME_BYTES_MAX.min(options.untagged_length_max),
                 frames: in_flight,
                 burst: batch as usize,
                 holds_departure: true,
