@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use wirestorm_base::time::Instant;
 use wirestorm_wire::capture::link::Conversion;
+use wirestorm_wire::packet::ethernet;
 
 use crate::sides::Side;
 
@@ -52,24 +53,25 @@ impl RecordFlags {
 pub struct Record {
     /// Capture time: ns since the Unix epoch.
     pub timestamp: Instant,
-    /// Start of the record's bytes in [`Chunk::bytes`].
+    /// Start of the record's bytes in [`Chunk::bytes`], behind the header of a link layer that is
+    /// not Ethernet.
     pub offset: u32,
-    /// Bytes captured.
+    /// Bytes captured from there.
     pub captured_length: u32,
-    /// Bytes on the wire, without FCS; more than captured where a snap length cut them.
+    /// Bytes on the wire from there, without FCS; more than captured where a snap length cut them.
     pub original_length: u32,
-    /// Start of the IP header from the start of the record; meaningful with `FLOW` only.
+    /// Start of the IP header from `offset`; meaningful with `FLOW` only.
     pub network_offset: u16,
     /// Start of the transport header; meaningful with `FLOW` only, equal to the network offset
     /// where the packet has none (a later fragment, a truncated packet).
     pub transport_offset: u16,
-    /// What an Ethernet header in place of the first `strip` bytes has to say; 0 for a record
-    /// that is an Ethernet frame already.
+    /// What the Ethernet header that is put in front has to say; 0 for a record that is an
+    /// Ethernet frame already.
     pub ethertype: u16,
-    /// Bytes of another link layer's header to be replaced by an Ethernet header.
-    pub strip: u16,
     /// The worker that sends it.
     pub worker: u16,
+    /// How many bytes before `offset` the sender's Ethernet address is; 0 where it is not known.
+    pub source: u8,
     /// IP protocol number of the transport header; meaningful with `FLOW` only.
     pub protocol: u8,
     /// What else is known.
@@ -77,20 +79,15 @@ pub struct Record {
 }
 
 impl Record {
-    /// Makes it the record of an Ethernet frame.
+    /// Makes it the record of an Ethernet frame, or of what follows the header of one.
     pub(super) fn convert(&mut self, conversion: &Conversion) {
-        match conversion.ethertype {
-            Some(ethertype) => {
-                self.ethertype = ethertype;
-                self.strip = conversion.strip as u16;
-            }
-            // An Ethernet frame lies behind the header.
-            None => {
-                self.offset += conversion.strip as u32;
-                self.captured_length -= conversion.strip as u32;
-                self.original_length -= conversion.strip as u32;
-            }
-        }
+        let strip = (conversion.strip as u32).min(self.captured_length);
+        self.offset += strip;
+        self.captured_length -= strip;
+        self.original_length = self.original_length.saturating_sub(strip);
+        self.ethertype = conversion.ethertype.unwrap_or(0);
+        // The headers that hold an address have 16 and 20 bytes.
+        self.source = conversion.source.map_or(0, |at| (conversion.strip - at) as u8);
     }
 
     /// Notes the side it belongs to.
@@ -107,14 +104,16 @@ impl Record {
         self.offset as usize + self.captured_length as usize
     }
 
-    /// Bytes of the frame that is sent for it: an Ethernet header takes the stripped one's place.
+    /// Bytes of the Ethernet header that its frame gets in front of its own bytes.
+    #[inline]
+    pub const fn new_header_length(&self) -> usize {
+        if self.ethertype == 0 { 0 } else { ethernet::HEADER_LENGTH }
+    }
+
+    /// Bytes of the frame that is sent for it.
     #[inline]
     pub const fn frame_length(&self) -> usize {
-        if self.ethertype == 0 {
-            self.captured_length as usize
-        } else {
-            (self.captured_length as usize).saturating_sub(self.strip as usize) + 14
-        }
+        self.captured_length as usize + self.new_header_length()
     }
 }
 
@@ -140,6 +139,14 @@ impl Chunk {
     #[inline]
     pub fn data(&self, record: &Record) -> &[u8] {
         &self.bytes[record.offset as usize..record.end()]
+    }
+
+    /// The sender's Ethernet address, for a record whose own header of another link layer has it.
+    #[inline]
+    pub fn source(&self, record: &Record) -> Option<&[u8; 6]> {
+        let at =
+            record.offset.checked_sub(record.source.into()).filter(|at| *at != record.offset)?;
+        self.bytes.get(at as usize..)?.first_chunk()
     }
 
     /// Empties it and keeps its memory.

@@ -182,8 +182,8 @@ impl Indexer {
             network_offset: 0,
             transport_offset: 0,
             ethertype: 0,
-            strip: 0,
             worker: 0,
+            source: 0,
             protocol: 0,
             flags: RecordFlags::empty(),
         };
@@ -210,7 +210,9 @@ impl Indexer {
         let by_content = options.flows || options.workers > 1 || options.needs_offsets;
         if by_content || self.sides.is_some() {
             let dissection = dissect(header.link_type, data);
-            self.classify(&mut record, &dissection);
+            // The offsets are from the start of a header that is not part of the record any more.
+            let stripped = record.offset - offset as u32;
+            self.classify(&mut record, &dissection, stripped as u16);
             if let Some(sides) = &mut self.sides {
                 record.set_side(sides.decide(header.link_type, data, &dissection));
             }
@@ -230,7 +232,7 @@ impl Indexer {
     }
 
     #[inline]
-    fn classify(&mut self, record: &mut Record, dissection: &Dissection) {
+    fn classify(&mut self, record: &mut Record, dissection: &Dissection, stripped: u16) {
         let key = match &dissection.class {
             Class::NonFlow => return,
             Class::Invalid => {
@@ -239,8 +241,8 @@ impl Indexer {
             }
             Class::Flow(key) => key,
         };
-        record.network_offset = dissection.network_offset;
-        record.transport_offset = dissection.transport_offset;
+        record.network_offset = dissection.network_offset.saturating_sub(stripped);
+        record.transport_offset = dissection.transport_offset.saturating_sub(stripped);
         record.protocol = dissection.protocol;
         let mut flags = record.flags.with(RecordFlags::FLOW);
         if key.version() == 6 {

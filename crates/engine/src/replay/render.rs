@@ -2,10 +2,11 @@
 //! addresses move with the pass.
 
 use wirestorm_wire::checksum;
+use wirestorm_wire::packet::ethernet;
 
 use crate::edit::{EditOptions, Edited, Editor, FrameFacts};
 
-use super::chunk::{Record, RecordFlags};
+use super::chunk::{Chunk, Record, RecordFlags};
 use super::unique::{Unique, UniqueAddresses, moved_addresses, moved_port};
 
 /// How frames are made.
@@ -13,7 +14,8 @@ use super::unique::{Unique, UniqueAddresses, moved_addresses, moved_port};
 pub struct RenderOptions {
     /// What is changed in every frame.
     pub edits: EditOptions,
-    /// Destination and source address for records that bring no Ethernet header, by side.
+    /// Destination and source address for records that bring no Ethernet header, by side. The
+    /// source is that of the record where it brings one.
     pub link_addresses: [[u8; 12]; 2],
     /// Other addresses in every pass.
     pub unique: Option<Unique>,
@@ -30,7 +32,6 @@ pub struct Renderer {
     iteration: u64,
 }
 
-const ETHERNET_HEADER_BYTES: usize = 14;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
@@ -110,27 +111,27 @@ impl Renderer {
         length < self.original_frame_length(record)
     }
 
-    /// Writes the frame of a record with the captured bytes `data` to the start of `buffer`;
-    /// returns its length, or `None` where an edit says that it is not to be sent. `number` is
-    /// the packet's number in its file.
+    /// Writes the frame of a record of `chunk` to the start of `buffer`; returns its length, or
+    /// `None` where an edit says that it is not to be sent. `number` is the packet's number in
+    /// its file.
     ///
     /// # Panics
     /// Where the buffer is shorter than [`Renderer::room`].
     #[inline]
     pub fn render(
         &self,
-        data: &[u8],
+        chunk: &Chunk,
         record: &Record,
         number: u64,
         buffer: &mut [u8],
     ) -> Option<usize> {
         let length = self.frame_length(record);
-        let shift = if record.ethertype == 0 {
-            buffer[..data.len()].copy_from_slice(data);
-            0
-        } else {
-            self.convert(data, record, buffer)
-        };
+        let data = chunk.data(record);
+        let shift = record.new_header_length();
+        if shift > 0 {
+            buffer[..shift].copy_from_slice(&self.header(chunk, record));
+        }
+        buffer[shift..][..data.len()].copy_from_slice(data);
         if length > record.frame_length() {
             buffer[record.frame_length()..length].fill(0);
         }
@@ -147,22 +148,22 @@ impl Renderer {
         }
     }
 
-    /// Puts an Ethernet header in the place of another one; returns by how much what follows
-    /// has moved.
-    fn convert(&self, data: &[u8], record: &Record, buffer: &mut [u8]) -> isize {
-        let strip = usize::from(record.strip).min(data.len());
-        let payload = &data[strip..];
+    /// The Ethernet header for a record that brings none.
+    fn header(&self, chunk: &Chunk, record: &Record) -> [u8; ethernet::HEADER_LENGTH] {
         let side = usize::from(record.flags.contains(RecordFlags::SECONDARY));
-        buffer[..12].copy_from_slice(&self.options.link_addresses[side]);
-        buffer[12..14].copy_from_slice(&record.ethertype.to_be_bytes());
-        buffer[ETHERNET_HEADER_BYTES..][..payload.len()].copy_from_slice(payload);
-        ETHERNET_HEADER_BYTES as isize - strip as isize
+        let mut header = [0; ethernet::HEADER_LENGTH];
+        header[..12].copy_from_slice(&self.options.link_addresses[side]);
+        if let Some(source) = chunk.source(record) {
+            header[6..12].copy_from_slice(source);
+        }
+        header[12..].copy_from_slice(&record.ethertype.to_be_bytes());
+        header
     }
 
-    fn move_addresses(&self, record: &Record, shift: isize, frame: &mut [u8]) {
+    fn move_addresses(&self, record: &Record, shift: usize, frame: &mut [u8]) {
         let Some(unique) = self.options.unique else { return };
-        let network = usize::from(record.network_offset).wrapping_add_signed(shift);
-        let transport = usize::from(record.transport_offset).wrapping_add_signed(shift);
+        let network = usize::from(record.network_offset) + shift;
+        let transport = usize::from(record.transport_offset) + shift;
         // The low 32 bits of the two addresses: RFC 791 section 3.1, RFC 8200 section 3.
         let (source, destination) = if record.flags.contains(RecordFlags::IPV6) {
             (network + 20, network + 36)
@@ -184,10 +185,10 @@ impl Renderer {
     }
 }
 
-fn facts(record: &Record, shift: isize, number: u64) -> FrameFacts {
+fn facts(record: &Record, shift: usize, number: u64) -> FrameFacts {
     FrameFacts {
-        network_offset: record.network_offset.wrapping_add_signed(shift as i16),
-        transport_offset: record.transport_offset.wrapping_add_signed(shift as i16),
+        network_offset: record.network_offset.saturating_add(shift as u16),
+        transport_offset: record.transport_offset.saturating_add(shift as u16),
         protocol: record.protocol,
         is_ip: record.flags.contains(RecordFlags::FLOW),
         is_ipv6: record.flags.contains(RecordFlags::IPV6),

@@ -490,10 +490,10 @@ impl<F: Feed> Worker<F> {
                 }
             }
         }
-        let data = chunk.data(record);
         if let Some(stored) = self.stored_here[side]
             && self.renderer.is_verbatim(record)
         {
+            let data = chunk.data(record);
             if let Some(step) = self.refuse(data, &capabilities, side) {
                 port.release(frame);
                 return step;
@@ -507,9 +507,9 @@ impl<F: Feed> Worker<F> {
         let number = chunk.first_record + self.cursor as u64;
         let buffer = port.frame_mut(&frame);
         let rendered = if room <= buffer.len() {
-            self.renderer.render(data, record, number, buffer)
+            self.renderer.render(chunk, record, number, buffer)
         } else {
-            self.render_aside(data, record, number, room, buffer)
+            self.render_aside(chunk, record, number, room, buffer)
         };
         let Some(length) = rendered else {
             port.release(frame);
@@ -569,7 +569,7 @@ impl<F: Feed> Worker<F> {
     #[cold]
     fn render_aside(
         &mut self,
-        data: &[u8],
+        chunk: &Chunk,
         record: &Record,
         number: u64,
         room: usize,
@@ -578,7 +578,7 @@ impl<F: Feed> Worker<F> {
         if self.aside.len() < room {
             self.aside.resize(room, 0);
         }
-        let length = self.renderer.render(data, record, number, &mut self.aside)?;
+        let length = self.renderer.render(chunk, record, number, &mut self.aside)?;
         if let Some(buffer) = buffer.get_mut(..length) {
             buffer.copy_from_slice(&self.aside[..length]);
         }

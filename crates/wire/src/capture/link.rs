@@ -1,7 +1,7 @@
 //! How a record of each link type becomes an Ethernet frame.
 
 use super::LinkType;
-use crate::packet::{MacAddress, ethernet, ethertype};
+use crate::packet::ethertype;
 
 /// How to make an Ethernet frame of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,8 +11,8 @@ pub struct Conversion {
     /// The type of the Ethernet header to be put before the rest, or the length of the rest for
     /// IEEE 802.3; `None` where the rest begins with an Ethernet header of its own.
     pub ethertype: Option<u16>,
-    /// The sender's address, where the record has one.
-    pub source: Option<[u8; 6]>,
+    /// Where in those bytes the sender's Ethernet address is, if the record has it.
+    pub source: Option<usize>,
 }
 
 /// Why a record cannot become an Ethernet frame.
@@ -54,25 +54,6 @@ pub enum LinkError {
         /// The number found: an address family, a PPP protocol, or an IP version.
         protocol: u32,
     },
-}
-
-impl Conversion {
-    /// The Ethernet header to be put before the rest, with the record's own sender or else
-    /// `source`; `None` where the rest begins with one.
-    pub fn header(
-        &self,
-        destination: MacAddress,
-        source: MacAddress,
-    ) -> Option<[u8; ethernet::HEADER_LENGTH]> {
-        let kind = self.ethertype?;
-        let mut header = [0; ethernet::HEADER_LENGTH];
-        let (addresses, rest) = header.split_at_mut(12);
-        let (to, from) = addresses.split_at_mut(6);
-        to.copy_from_slice(&destination.0);
-        from.copy_from_slice(&self.source.unwrap_or(source.0));
-        rest.copy_from_slice(&kind.to_be_bytes());
-        Some(header)
-    }
 }
 
 /// How the record `data` of link type `link` becomes an Ethernet frame.
@@ -163,6 +144,10 @@ fn linux_protocol(
     }
 }
 
+/// The hardware type of Ethernet (RFC 826), and of what Linux treats alike.
+const ARPHRD_ETHER: u8 = 1;
+const ETHERNET_ADDRESS_LENGTH: u8 = 6;
+
 /// LINKTYPE_LINUX_SLL: packet type, ARPHRD type, address length, address (8 bytes), protocol.
 fn linux_cooked(link: LinkType, data: &[u8]) -> Result<Conversion, LinkError> {
     const LENGTH: usize = 16;
@@ -171,7 +156,7 @@ fn linux_cooked(link: LinkType, data: &[u8]) -> Result<Conversion, LinkError> {
     };
     let protocol =
         linux_protocol(link, data, LENGTH, u16::from_be_bytes([header[14], header[15]]))?;
-    let source = (header[4..6] == [0, 6]).then(|| *header[6..].first_chunk().unwrap_or(&[0; 6]));
+    let source = (header[2..6] == [0, ARPHRD_ETHER, 0, ETHERNET_ADDRESS_LENGTH]).then_some(6);
     Ok(Conversion { strip: LENGTH, ethertype: Some(protocol), source })
 }
 
@@ -183,7 +168,8 @@ fn linux_cooked_2(link: LinkType, data: &[u8]) -> Result<Conversion, LinkError> 
         return Err(truncated(link, data, LENGTH));
     };
     let protocol = linux_protocol(link, data, LENGTH, u16::from_be_bytes([header[0], header[1]]))?;
-    let source = (header[11] == 6).then(|| *header[12..].first_chunk().unwrap_or(&[0; 6]));
+    let has_source = header[8..10] == [0, ARPHRD_ETHER] && header[11] == ETHERNET_ADDRESS_LENGTH;
+    let source = has_source.then_some(12);
     Ok(Conversion { strip: LENGTH, ethertype: Some(protocol), source })
 }
 
@@ -266,19 +252,30 @@ mod tests {
     #[test]
     fn cooked_captures_keep_the_address_of_the_sender() {
         let sll = [0, 4, 0, 1, 0, 6, 2, 3, 4, 5, 6, 7, 0, 0, 0x86, 0xdd];
-        let source = Some([2, 3, 4, 5, 6, 7]);
-        let expected = Conversion { strip: 16, ethertype: Some(ethertype::IPV6), source };
+        let expected = Conversion { source: Some(6), ..strip(16, ethertype::IPV6) };
         assert_eq!(converted(LinkType::LINUX_SLL, &sll), Ok(expected));
-        let header = expected.header(MacAddress([9; 6]), MacAddress([1; 6]));
-        assert_eq!(header, Some([9, 9, 9, 9, 9, 9, 2, 3, 4, 5, 6, 7, 0x86, 0xdd]));
-
-        let mut sll2 = [8, 0, 0, 0, 0, 0, 0, 1, 3, 4, 0, 6, 2, 3, 4, 5, 6, 7, 0, 0];
-        let expected = Conversion { strip: 20, ethertype: Some(ethertype::IPV4), source };
+        let sll2 = [8, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 6, 2, 3, 4, 5, 6, 7, 0, 0];
+        let expected = Conversion { source: Some(12), ..strip(20, ethertype::IPV4) };
         assert_eq!(converted(LinkType::LINUX_SLL2, &sll2), Ok(expected));
-        sll2[11] = 0;
-        let nameless = Conversion { source: None, ..expected };
-        assert_eq!(converted(LinkType::LINUX_SLL2, &sll2), Ok(nameless));
-        assert_eq!(nameless.header(MacAddress([9; 6]), MacAddress([1; 6])).map(|h| h[6]), Some(1));
+    }
+
+    #[test]
+    fn an_address_that_is_not_ethernets_is_none() {
+        // Loopback (772), and an address of another length.
+        let sll = |kind: u16, length| {
+            let [high, low] = kind.to_be_bytes();
+            [0, 0, high, low, 0, length, 2, 3, 4, 5, 6, 7, 0, 0, 8, 0]
+        };
+        let sll2 = |kind: u16, length| {
+            let [high, low] = kind.to_be_bytes();
+            [8, 0, 0, 0, 0, 0, 0, 1, high, low, 0, length, 2, 3, 4, 5, 6, 7, 0, 0]
+        };
+        for (kind, length) in [(772, 6), (1, 0), (1, 8), (32, 6)] {
+            let nameless = Ok(strip(16, ethertype::IPV4));
+            assert_eq!(converted(LinkType::LINUX_SLL, &sll(kind, length)), nameless);
+            let nameless = Ok(strip(20, ethertype::IPV4));
+            assert_eq!(converted(LinkType::LINUX_SLL2, &sll2(kind, length)), nameless);
+        }
     }
 
     #[test]

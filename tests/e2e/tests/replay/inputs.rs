@@ -166,17 +166,58 @@ fn other_link_layers_become_ethernet() {
 }
 
 #[test]
-#[ignore = "the address in the record is not used; frames leave with 02:00:00:00:00:01"]
 fn a_cooked_packet_keeps_its_senders_address() {
     let scratch = Scratch::new().unwrap();
     let sample = &traffic(30, 8)[0];
-    let header = [0, 0, 0, 1, 0, 6, 2, 1, 2, 3, 4, 5, 0, 0];
-    let packet = Packet { frame: [&header, &sample.frame[12..]].concat(), ..sample.clone() };
-    let path = scratch.file("cooked.pcap");
-    let form = FileForm { link_type: 113, ..FileForm::default() };
-    std::fs::write(&path, encode(form, &[packet])).unwrap();
-    let (_, found) = written(&scratch, &[path]);
-    assert_eq!(found[0].frame[6..12], [2, 1, 2, 3, 4, 5]);
+    let kind = [sample.frame[12], sample.frame[13]];
+    let own = [2, 1, 2, 3, 4, 5];
+    // What --write sends from where a record names nobody.
+    let nobody = [2, 0, 0, 0, 0, 1];
+    // Ethernet (1) and loopback (772).
+    for (hardware, expected) in [([0, 1], own), ([3, 4], nobody)] {
+        let sll = [&[0, 0], &hardware[..], &[0, 6], &own, &[0, 0], &kind].concat();
+        let sll2 = [&kind[..], &[0; 6], &hardware[..], &[0, 6], &own, &[0, 0]].concat();
+        for (link_type, header) in [(113, sll), (276, sll2)] {
+            let frame = [&header, &sample.frame[14..]].concat();
+            let packet = Packet { frame, ..sample.clone() };
+            let path = scratch.file("cooked.pcap");
+            let form = FileForm { link_type, ..FileForm::default() };
+            std::fs::write(&path, encode(form, &[packet])).unwrap();
+            let (_, found) = written(&scratch, &[path]);
+            let expected = [&[0xff; 6], &expected, &sample.frame[12..]].concat();
+            assert_eq!(found[0].frame, expected, "{link_type} {hardware:?}");
+        }
+    }
+}
+
+#[test]
+fn edits_find_the_headers_behind_another_link_layers() {
+    let scratch = Scratch::new().unwrap();
+    let is_ipv4 = |packet: &&Packet| packet.frame[12..14] == [0x08, 0x00];
+    let samples = traffic(30, 8);
+    let sample = samples.iter().find(is_ipv4).unwrap();
+    let sll = [0, 0, 0, 1, 0, 6, 2, 1, 2, 3, 4, 5, 0, 0, 0x08, 0x00];
+    // Juniper's header with an extension of two bytes, in front of an Ethernet frame.
+    let juniper = [0x4d, 0x47, 0x43, 0x81, 0, 2, 0xff, 0xff];
+    for (link_type, frame) in
+        [(113, [&sll, &sample.frame[14..]].concat()), (178, [&juniper, &sample.frame[..]].concat())]
+    {
+        let packet = Packet { frame, ..sample.clone() };
+        let path = scratch.file("layer.pcap");
+        let form = FileForm { link_type, ..FileForm::default() };
+        std::fs::write(&path, encode(form, &[packet])).unwrap();
+        let output = scratch.file("edited.pcap");
+        let edit = ["--ttl", "99", "-w"].map(Path::new);
+        replay(edit.into_iter().chain([output.as_path(), &path])).expect(0);
+        let found = pcap::read(&output).unwrap();
+        let expected = &sample.frame[14..];
+        let mut packet = found[0].frame[14..].to_vec();
+        assert_eq!(packet[8], 99, "{link_type}");
+        // The time to live and the header's checksum, and nothing else.
+        packet[8] = expected[8];
+        packet[10..12].copy_from_slice(&expected[10..12]);
+        assert_eq!(packet, expected, "{link_type}");
+    }
 }
 
 #[test]
