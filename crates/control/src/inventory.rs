@@ -10,6 +10,7 @@ use serde::Serialize;
 use wirestorm_io::link::{self, Link, LinkError, LinkKind};
 use wirestorm_io::lock::InterfaceLock;
 use wirestorm_io::namespace::{InterfaceName, InterfaceNameError, Namespace};
+use wirestorm_io::privilege::{self, Capabilities, Capability};
 use wirestorm_plan::replay::Backend;
 
 use crate::backend::{
@@ -25,9 +26,6 @@ const NAMED_NAMESPACES: &str = "/var/run/netns";
 const NAMESPACES_MAX: usize = 4096;
 /// Below this, the frame memory of AF_XDP may not fit into what a process may lock.
 const LOCKED_MEMORY_SUFFICIENT: u64 = 64 << 20;
-/// How the program gets its privileges without root.
-const SETCAP: &str =
-    "setcap cap_net_raw,cap_net_admin,cap_bpf,cap_sys_admin=ep $(command -v wirestorm)";
 
 /// An interface, and what `auto` would choose for it.
 #[derive(Clone, Debug, Serialize)]
@@ -237,7 +235,7 @@ fn correct_choice(facts: &mut InterfaceFacts, link: &Link, backends: &[Finding])
 pub fn machine() -> Vec<Finding> {
     vec![
         kernel(),
-        Capabilities::effective().finding(),
+        privileges(Capabilities::effective()),
         cpus(),
         jit(),
         locked_memory(),
@@ -290,13 +288,14 @@ fn choice(namespace: &Namespace, link: &Link) -> (Option<&'static str>, String) 
     if let Some(found) = link_layer_obstacle(Backend::AfPacket, link) {
         return (None, found);
     }
-    if let Some(missing) = Capabilities::effective().missing(Backend::AfPacket) {
+    let capabilities = Capabilities::effective();
+    if let Some(missing) = missing_privilege(capabilities, Backend::AfPacket) {
         return (None, missing);
     }
     let mut refused = Vec::new();
     for candidate in candidates(link, &Conditions::of_one_port()) {
         let backend = name(candidate.backend);
-        let missing = Capabilities::effective().missing(candidate.backend);
+        let missing = missing_privilege(capabilities, candidate.backend);
         match candidate.verdict.and_then(|why| missing.map_or(Ok(why), Err)) {
             Ok(_) if candidate.backend == Backend::AfPacket => {
                 return (Some(backend), refused.join("; "));
@@ -327,8 +326,8 @@ fn judge(
     if let Some(found) = link_layer_obstacle(backend, link) {
         return missing(found);
     }
-    if let Some(found) = capabilities.missing(backend) {
-        return missing(found).repaired_by(SETCAP);
+    if let Some(found) = missing_privilege(capabilities, backend) {
+        return missing(found).repaired_by(privilege::grant(privilege::ALL));
     }
     if backend == Backend::Xdp
         && let Some(found) = xdp_obstacle(link, &Conditions::of_one_port())
@@ -455,61 +454,27 @@ fn remarks(interface: &InterfaceName, link: &Link) -> Vec<Finding> {
     remarks
 }
 
-/// The capabilities of this process that matter (`linux/capability.h`).
-#[derive(Clone, Copy, Debug)]
-struct Capabilities(u64);
+/// What a backend needs and a process with these capabilities lacks.
+fn missing_privilege(capabilities: Capabilities, backend: Backend) -> Option<String> {
+    let needed = match backend {
+        Backend::AfPacket => privilege::AF_PACKET,
+        Backend::AfXdp => privilege::AF_XDP,
+        Backend::Xdp => privilege::XDP,
+        Backend::Auto | Backend::Memory => &[],
+    };
+    let lacking = capabilities.lacking(needed);
+    (!lacking.is_empty()).then(|| format!("no privilege: it needs {}", privilege::names(&lacking)))
+}
 
-const CAP_NET_ADMIN: (u32, &str) = (12, "CAP_NET_ADMIN");
-const CAP_NET_RAW: (u32, &str) = (13, "CAP_NET_RAW");
-const CAP_IPC_LOCK: (u32, &str) = (14, "CAP_IPC_LOCK");
-const CAP_SYS_ADMIN: (u32, &str) = (21, "CAP_SYS_ADMIN");
-const CAP_BPF: (u32, &str) = (39, "CAP_BPF");
-
-impl Capabilities {
-    fn effective() -> Self {
-        Self::parse(&fs::read_to_string("/proc/self/status").unwrap_or_default())
+fn privileges(capabilities: Capabilities) -> Finding {
+    let lacking = capabilities.lacking(privilege::ALL);
+    if lacking.is_empty() {
+        return Finding::new("privilege", Grade::Good, "all that every backend needs");
     }
-
-    /// From the lines of `/proc/PID/status`.
-    fn parse(status: &str) -> Self {
-        let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-        Self(line.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0))
-    }
-
-    fn has(self, (bit, _): (u32, &str)) -> bool {
-        // CAP_SYS_ADMIN stands for CAP_BPF, as it did before there was one.
-        let implied = bit == CAP_BPF.0 && self.0 & (1 << CAP_SYS_ADMIN.0) != 0;
-        self.0 & (1 << bit) != 0 || implied
-    }
-
-    /// What a backend needs and this process lacks.
-    fn missing(self, backend: Backend) -> Option<String> {
-        let needed: &[(u32, &str)] = match backend {
-            Backend::AfPacket => &[CAP_NET_RAW],
-            Backend::AfXdp => &[CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF],
-            Backend::Xdp => &[CAP_NET_ADMIN, CAP_BPF],
-            Backend::Auto | Backend::Memory => &[],
-        };
-        let lacking: Vec<&str> =
-            needed.iter().filter(|it| !self.has(**it)).map(|(_, name)| *name).collect();
-        if lacking.is_empty() {
-            return None;
-        }
-        Some(format!("no privilege: it needs {}", lacking.join(", ")))
-    }
-
-    fn finding(self) -> Finding {
-        let all = [CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF, CAP_SYS_ADMIN];
-        let lacking: Vec<&str> =
-            all.iter().filter(|it| !self.has(**it)).map(|(_, name)| *name).collect();
-        if lacking.is_empty() {
-            return Finding::new("privilege", Grade::Good, "all that every backend needs");
-        }
-        // Without raw sockets nothing can send; the others are for speed and other namespaces.
-        let grade = if self.has(CAP_NET_RAW) { Grade::Remark } else { Grade::Missing };
-        Finding::new("privilege", grade, format!("lacking {}; run as root, or", lacking.join(", ")))
-            .repaired_by(SETCAP)
-    }
+    // Without raw sockets nothing can send; the others are for speed and other namespaces.
+    let grade = if capabilities.has(Capability::NetRaw) { Grade::Remark } else { Grade::Missing };
+    let found = format!("lacking {}; run as root, or", privilege::names(&lacking));
+    Finding::new("privilege", grade, found).repaired_by(privilege::grant(privilege::ALL))
 }
 
 fn kernel() -> Finding {
@@ -565,7 +530,7 @@ fn locked_memory() -> Finding {
         .find_map(|line| line.strip_prefix("Max locked memory"))
         .and_then(|rest| rest.split_whitespace().next());
     let bytes = limit.and_then(|text| text.parse::<u64>().ok());
-    let exempt = Capabilities::effective().has(CAP_IPC_LOCK);
+    let exempt = Capabilities::effective().has(Capability::IpcLock);
     match (limit, bytes) {
         (_, Some(bytes)) if bytes < LOCKED_MEMORY_SUFFICIENT && !exempt => Finding::new(
             "locked memory",
@@ -595,7 +560,7 @@ mod tests {
     #[test]
     fn a_backend_names_the_privileges_it_lacks() {
         let nobody = Capabilities::parse("CapEff:\t0000000000000000\n");
-        let text = |capabilities: Capabilities, backend| capabilities.missing(backend);
+        let text = missing_privilege;
         assert_eq!(
             text(nobody, Backend::AfXdp).as_deref(),
             Some("no privilege: it needs CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF")
@@ -604,13 +569,13 @@ mod tests {
         assert_eq!(text(raw, Backend::AfPacket), None);
         assert_eq!(
             text(raw, Backend::Xdp).as_deref(),
-            Some("no privilege: it needs CAP_NET_ADMIN, CAP_BPF")
+            Some("no privilege: it needs CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON")
         );
         let root = Capabilities::parse("CapEff:\t000001ffffffffff\n");
         assert_eq!(text(root, Backend::Xdp), None);
-        assert_eq!(root.finding().grade, Grade::Good);
-        assert_eq!(nobody.finding().grade, Grade::Missing);
-        assert_eq!(raw.finding().grade, Grade::Remark);
+        assert_eq!(privileges(root).grade, Grade::Good);
+        assert_eq!(privileges(nobody).grade, Grade::Missing);
+        assert_eq!(privileges(raw).grade, Grade::Remark);
     }
 
     #[test]

@@ -7,5 +7,6 @@ pub mod link;
 pub mod lock;
 pub mod namespace;
 pub mod pcap;
+pub mod privilege;
 mod system;
 pub mod xdp;

@@ -41,6 +41,7 @@ use std::sync::Arc;
 
 use crate::link::{Link, LinkError};
 use crate::namespace::{InterfaceName, NamespaceError};
+use crate::privilege;
 use program::ReceiveProgram;
 use socket::Queue;
 
@@ -145,9 +146,8 @@ pub struct AfXdp {
 pub enum AfXdpError {
     /// This process may not.
     #[error(
-        "no privilege for AF_XDP on {interface} ({operation}): it needs CAP_NET_RAW, \
-         CAP_NET_ADMIN and CAP_BPF; run as root, or: \
-         setcap cap_net_raw,cap_net_admin,cap_bpf=ep on the program"
+        "no privilege for AF_XDP on {interface} ({operation}): {}",
+        privilege::refused(privilege::AF_XDP)
     )]
     Privilege {
         /// Which.

@@ -10,6 +10,7 @@ use aya::programs::xdp::XdpMode;
 use aya::programs::{ProgramError, Xdp};
 
 use super::socket::while_busy;
+use crate::system::system_error;
 
 /// `bpf/receive.bpf.c`.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/receive.o"));
@@ -83,12 +84,8 @@ impl ReceiveProgram {
 /// The operating system's error inside an error of the loader, with the loader's words where
 /// there is none.
 fn io_error(error: &(dyn std::error::Error + 'static)) -> io::Error {
-    let mut cause = Some(error);
-    while let Some(inner) = cause {
-        if let Some(code) = inner.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error) {
-            return io::Error::from_raw_os_error(code);
-        }
-        cause = inner.source();
+    match system_error(error) {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => io::Error::other(error.to_string()),
     }
-    io::Error::other(error.to_string())
 }

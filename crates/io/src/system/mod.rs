@@ -14,3 +14,9 @@ pub(crate) fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
 pub(crate) fn checked_length(result: isize) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
+
+/// The operating system's number of the error that is inside of another one.
+pub(crate) fn system_error(error: &(dyn std::error::Error + 'static)) -> Option<i32> {
+    std::iter::successors(Some(error), |error| error.source())
+        .find_map(|error| error.downcast_ref::<io::Error>()?.raw_os_error())
+}

@@ -5,9 +5,18 @@ use std::io;
 use aya::Ebpf;
 use aya::programs::{Program, ProgramError};
 
+use crate::privilege;
+use crate::system::system_error;
+
 /// An error with all its reasons in one line: the loader's own lines name only the outermost. Of
 /// the verifier's log, which walks through the program, only the end is kept: what it objected to.
-pub(super) fn failure(error: impl std::error::Error) -> io::Error {
+/// Where the system refuses, the error says what the process lacks.
+pub(super) fn failure(error: impl std::error::Error + 'static) -> io::Error {
+    if system_error(&error) == Some(libc::EPERM) {
+        let refused = privilege::refused(privilege::XDP);
+        let text = format!("no privilege for BPF programs ({error}): {refused}");
+        return io::Error::new(io::ErrorKind::PermissionDenied, text);
+    }
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(reason) = source {
