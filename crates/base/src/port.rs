@@ -145,10 +145,12 @@ pub struct ReceiveCounters {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PortError {
     /// The interface is down; it may come up again.
-    #[error("interface {interface} went down; bring it up with: ip link set {interface} up")]
+    #[error("interface {interface} went down; bring it up with: {command}")]
     Down {
         /// Its name.
         interface: String,
+        /// What brings it up again.
+        command: String,
     },
     /// The interface no longer exists.
     #[error("interface {interface} is gone: it was removed or moved to another namespace")]

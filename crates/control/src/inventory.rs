@@ -282,7 +282,7 @@ fn facts(namespace: &Namespace, link: &Link) -> InterfaceFacts {
 /// What `auto` would choose by the facts, and why; or why nothing.
 fn choice(namespace: &Namespace, link: &Link) -> (Option<&'static str>, String) {
     if !link.up {
-        let command = in_namespace(namespace, &format!("ip link set {} up", link.name));
+        let command = namespace.command(&format!("ip link set {} up", link.name));
         return (None, format!("it is down; bring it up with: {command}"));
     }
     if let Some(found) = link_layer_obstacle(Backend::AfPacket, link) {
@@ -318,10 +318,7 @@ fn judge(
     let subject = name(backend);
     let missing = |found: String| Finding::new(subject, Grade::Missing, found);
     if !link.up {
-        return missing("the interface is down".into()).repaired_by(in_namespace(
-            &interface.namespace,
-            &format!("ip link set {} up", link.name),
-        ));
+        return missing("the interface is down".into()).repaired_by(interface.up_command());
     }
     if let Some(found) = link_layer_obstacle(backend, link) {
         return missing(found);
@@ -381,7 +378,7 @@ fn xdp_repair(interface: &InterfaceName, link: &Link) -> Option<String> {
     if frame_length_max > wirestorm_io::xdp::FRAME_LENGTH_MAX {
         let mtu = (link.mtu as usize + wirestorm_io::xdp::FRAME_LENGTH_MAX) - frame_length_max;
         let command = format!("ip link set {} mtu {mtu}", link.name);
-        return Some(in_namespace(&interface.namespace, &command));
+        return Some(interface.namespace.command(&command));
     }
     if !takes_no_redirected_frames(link) {
         return None;
@@ -389,24 +386,16 @@ fn xdp_repair(interface: &InterfaceName, link: &Link) -> Option<String> {
     let Some((namespace, peer)) = link::find_peer(&interface.namespace, link, &namespaces()) else {
         return Some("ethtool -K PEER gro on   (in the namespace of its peer)".into());
     };
-    let mut command = in_namespace(&namespace, &format!("ethtool -K {} gro on", peer.name));
+    let mut command = namespace.command(&format!("ethtool -K {} gro on", peer.name));
     if peer.receive_offload == Some(true) {
         // The kernel notices a change only while the peer is up.
-        let off = in_namespace(&namespace, &format!("ethtool -K {} gro off", peer.name));
+        let off = namespace.command(&format!("ethtool -K {} gro off", peer.name));
         command = format!("{off} && {command}");
     }
     Some(command)
 }
 
 /// A command as it has to be typed for another namespace.
-fn in_namespace(namespace: &Namespace, command: &str) -> String {
-    match namespace {
-        Namespace::Current => command.to_owned(),
-        Namespace::Named(name) => format!("ip netns exec {name} {command}"),
-        Namespace::Path(path) => format!("nsenter --net={} {command}", path.display()),
-    }
-}
-
 fn remarks(interface: &InterfaceName, link: &Link) -> Vec<Finding> {
     let mut remarks = Vec::new();
     if link.up && !link.running {
@@ -419,7 +408,7 @@ fn remarks(interface: &InterfaceName, link: &Link) -> Vec<Finding> {
         let peer = link::find_peer(&interface.namespace, link, &namespaces());
         if let Some((namespace, peer)) = peer {
             let command = format!("ip link set {} up", peer.name);
-            finding = finding.repaired_by(in_namespace(&namespace, &command));
+            finding = finding.repaired_by(namespace.command(&command));
         }
         remarks.push(finding);
     }
@@ -437,7 +426,7 @@ fn remarks(interface: &InterfaceName, link: &Link) -> Vec<Finding> {
             format!("XDP program {program} is attached: --rx with xdp or af_xdp cannot be"),
         );
         let command = format!("ip link set {} xdp off", link.name);
-        remarks.push(finding.repaired_by(in_namespace(&interface.namespace, &command)));
+        remarks.push(finding.repaired_by(interface.namespace.command(&command)));
     }
     if link.queues.transmit < link.queues.transmit_max {
         let finding = Finding::new(
@@ -449,7 +438,7 @@ fn remarks(interface: &InterfaceName, link: &Link) -> Vec<Finding> {
             ),
         );
         let command = format!("ethtool -L {} tx {}", link.name, link.queues.transmit_max);
-        remarks.push(finding.repaired_by(in_namespace(&interface.namespace, &command)));
+        remarks.push(finding.repaired_by(interface.namespace.command(&command)));
     }
     remarks
 }
@@ -576,20 +565,6 @@ mod tests {
         assert_eq!(privileges(root).grade, Grade::Good);
         assert_eq!(privileges(nobody).grade, Grade::Missing);
         assert_eq!(privileges(raw).grade, Grade::Remark);
-    }
-
-    #[test]
-    fn commands_for_another_namespace_enter_it() {
-        let command = "ip link set v up";
-        assert_eq!(in_namespace(&Namespace::Current, command), command);
-        assert_eq!(
-            in_namespace(&Namespace::Named("a".into()), command),
-            "ip netns exec a ip link set v up"
-        );
-        assert_eq!(
-            in_namespace(&Namespace::Path("/proc/1/ns/net".into()), command),
-            "nsenter --net=/proc/1/ns/net ip link set v up"
-        );
     }
 
     #[test]

@@ -7,6 +7,8 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use wirestorm_base::port::PortError;
+
 use crate::system::checked;
 
 /// Where `ip netns add` keeps the namespaces it made.
@@ -111,6 +113,35 @@ impl InterfaceName {
     pub fn name(&self) -> &str {
         &self.name
     }
+
+    /// The command that brings it up.
+    pub fn up_command(&self) -> String {
+        self.namespace.command(&format!("ip link set {} up", self.name))
+    }
+
+    /// It went down while a port was open on it.
+    pub fn went_down(&self) -> PortError {
+        PortError::Down { interface: self.to_string(), command: self.up_command() }
+    }
+
+    /// It was removed while a port was open on it.
+    pub fn is_gone(&self) -> PortError {
+        PortError::Gone { interface: self.to_string() }
+    }
+
+    /// What an error of a socket in use means.
+    pub(crate) fn port_error(&self, operation: &'static str, reason: &io::Error) -> PortError {
+        match reason.raw_os_error() {
+            Some(libc::ENETDOWN) => self.went_down(),
+            // A socket whose interface was removed is bound to none.
+            Some(libc::ENXIO | libc::ENODEV) => self.is_gone(),
+            _ => PortError::System {
+                interface: self.to_string(),
+                operation,
+                reason: reason.to_string(),
+            },
+        }
+    }
 }
 
 impl FromStr for InterfaceName {
@@ -156,6 +187,17 @@ impl fmt::Display for Namespace {
 }
 
 impl Namespace {
+    /// A command, to be typed where this process was started, that does in the namespace what
+    /// `command` does in the current one.
+    pub fn command(&self, command: &str) -> String {
+        match (self, command.strip_prefix("ip ")) {
+            (Self::Current, _) => command.to_owned(),
+            (Self::Named(name), Some(arguments)) => format!("ip -n {name} {arguments}"),
+            (Self::Named(name), None) => format!("ip netns exec {name} {command}"),
+            (Self::Path(path), _) => format!("nsenter --net={} {command}", path.display()),
+        }
+    }
+
     /// Runs `work` inside the namespace and returns what it returns.
     ///
     /// The work runs on a thread of its own that has joined the namespace and ends with it, so
@@ -262,6 +304,19 @@ mod tests {
         for text in ["netns/veth0", "netns/:veth0", "netns/../x:veth0", "netns/a/b:veth0"] {
             assert!(matches!(parse(text), Err(InterfaceNameError::Namespace(_))), "{text:?}");
         }
+    }
+
+    #[test]
+    fn commands_for_another_namespace_enter_it() {
+        for (interface, command) in [
+            ("v", "ip link set v up"),
+            ("netns/a:v", "ip -n a link set v up"),
+            ("netns//proc/1/ns/net:v", "nsenter --net=/proc/1/ns/net ip link set v up"),
+        ] {
+            assert_eq!(parse(interface).unwrap().up_command(), command);
+        }
+        let named = Namespace::Named("a".into());
+        assert_eq!(named.command("ethtool -K v gro on"), "ip netns exec a ethtool -K v gro on");
     }
 
     #[test]

@@ -4,7 +4,7 @@ mod support;
 
 use support::{VethPair, eventually, run};
 use wirestorm_base::contract::Connected;
-use wirestorm_base::port::{PortError, Receive, Received, Transmit};
+use wirestorm_base::port::{Receive, Received, Transmit};
 use wirestorm_base::port_contract;
 use wirestorm_base::time::Instant;
 use wirestorm_io::af_packet::{
@@ -107,14 +107,13 @@ fn an_interface_that_goes_down_stops_both_halves_until_it_is_up_again() {
     let (mut transmit, mut receiver) = open(&pair);
     run(&pair.left.namespace, "ip", &["link", "set", "left", "down"]);
     send(&mut transmit, &frame_of(1));
-    let interface = pair.left.to_string();
-    assert_eq!(transmit.flush(), Err(PortError::Down { interface }));
+    assert_eq!(transmit.flush(), Err(pair.left.went_down()));
     assert_eq!(transmit.in_flight(), 1, "the frame is kept");
     run(&pair.right.namespace, "ip", &["link", "set", "right", "down"]);
     let mut batch = Vec::new();
     let error =
         eventually("the receiving half to notice", || receiver.receive(8, &mut batch).err());
-    assert_eq!(error, PortError::Down { interface: pair.right.to_string() });
+    assert_eq!(error, pair.right.went_down());
     run(&pair.right.namespace, "ip", &["link", "set", "right", "up"]);
     run(&pair.left.namespace, "ip", &["link", "set", "left", "up"]);
     eventually("the frame to leave", || {
@@ -131,14 +130,13 @@ fn an_interface_that_vanishes_is_reported_as_gone() {
     let (mut transmit, mut receiver) = open(&pair);
     run(&pair.left.namespace, "ip", &["link", "delete", "left"]);
     send(&mut transmit, &frame_of(1));
-    let interface = pair.left.to_string();
-    assert_eq!(transmit.flush(), Err(PortError::Gone { interface }));
+    assert_eq!(transmit.flush(), Err(pair.left.is_gone()));
     transmit.abort();
     assert_eq!((transmit.in_flight(), transmit.transmitted().unsent), (0, 1));
     let mut batch = Vec::new();
     let error =
         eventually("the receiving half to notice", || receiver.receive(8, &mut batch).err());
-    assert_eq!(error, PortError::Gone { interface: pair.right.to_string() });
+    assert_eq!(error, pair.right.is_gone());
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod support;
 
 use support::{VethPair, eventually, run};
 use wirestorm_base::contract::Connected;
-use wirestorm_base::port::{PortError, Receive, Received, Transmit};
+use wirestorm_base::port::{Receive, Received, Transmit};
 use wirestorm_base::port_contract;
 use wirestorm_base::time::Instant;
 use wirestorm_io::af_packet::{AfPacketOptions, AfPacketReceive, AfPacketTransmit};
@@ -311,16 +311,15 @@ fn an_interface_that_goes_down_or_away_stops_both_halves() {
     run(&pair.left.namespace, "ip", &["link", "set", "left", "down"]);
     run(&pair.right.namespace, "ip", &["link", "set", "right", "down"]);
     send(&mut transmit, &frame_of(1));
-    let (left, right) = (pair.left.to_string(), pair.right.to_string());
     let error = eventually("the sending half", || transmit.flush().err());
-    assert_eq!(error, PortError::Down { interface: left.clone() });
+    assert_eq!(error, pair.left.went_down());
     let error = eventually("the receiving half", || port.receive(8, &mut batch).err());
-    assert_eq!(error, PortError::Down { interface: right.clone() });
+    assert_eq!(error, pair.right.went_down());
     run(&pair.left.namespace, "ip", &["link", "delete", "left"]);
     let error = eventually("the sending half", || transmit.flush().err());
-    assert_eq!(error, PortError::Gone { interface: left });
+    assert_eq!(error, pair.left.is_gone());
     let error = eventually("the receiving half", || port.receive(8, &mut batch).err());
-    assert_eq!(error, PortError::Gone { interface: right });
+    assert_eq!(error, pair.right.is_gone());
     transmit.abort();
     assert_eq!((transmit.in_flight(), transmit.transmitted().unsent), (0, 1));
 }

@@ -1,8 +1,10 @@
 //! What a run sends through: interfaces, CPUs, ports.
 
+use std::time::{Duration, Instant};
+
 use wirestorm_base::pace::Pace;
 use wirestorm_base::port::PortError;
-use wirestorm_io::link::{Link, LinkState, LinkWatch};
+use wirestorm_io::link::{Link, LinkError, LinkState, LinkWatch};
 use wirestorm_io::lock::InterfaceLock;
 use wirestorm_io::namespace::InterfaceName;
 use wirestorm_plan::replay::{Backend, ReplayPlan, Target};
@@ -51,6 +53,30 @@ impl Interfaces {
         self.links.iter().map(watch).collect()
     }
 
+    /// What an error of a port turns out to be: an interface that is removed loses its carrier
+    /// and goes down first, some milliseconds before it is gone.
+    pub(super) fn settle(&self, error: PortError) -> PortError {
+        let deadline = Instant::now() + REMOVAL_TIME_MAX;
+        let mut watches = Vec::new();
+        for (interface, link) in &self.links {
+            match LinkWatch::open(interface) {
+                Ok(watch) if watch.index() == link.index => watches.push((interface, watch)),
+                // There is none of that name, or it is another.
+                Ok(_) | Err(LinkError::Missing(_)) => return interface.is_gone(),
+                Err(_) => {}
+            }
+        }
+        while !watches.is_empty() && Instant::now() < deadline {
+            for (interface, watch) in &mut watches {
+                if matches!(watch.state(), Ok(LinkState::Gone)) {
+                    return interface.is_gone();
+                }
+            }
+            std::thread::sleep(REMOVAL_LOOK_INTERVAL);
+        }
+        error
+    }
+
     /// The same interfaces with the facts of this moment.
     pub(super) fn read_again(mut self) -> Result<Self, ReplayError> {
         for (interface, link) in &mut self.links {
@@ -59,6 +85,10 @@ impl Interfaces {
         Ok(self)
     }
 }
+
+/// How long an interface that went down may take to be gone.
+const REMOVAL_TIME_MAX: Duration = Duration::from_millis(250);
+const REMOVAL_LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Whether an interface is still there and up.
 pub(super) struct Watch {
@@ -72,12 +102,11 @@ impl Watch {
     /// Where the interface went down or vanished.
     pub(super) fn check(&mut self) -> Result<(), PortError> {
         let Some(watch) = &mut self.watch else { return Ok(()) };
-        let interface = || self.interface.to_string();
         match watch.state() {
             // Without a carrier the kernel still takes frames; what becomes of them is counted.
             Ok(LinkState::Running | LinkState::NoCarrier) => Ok(()),
-            Ok(LinkState::Down) => Err(PortError::Down { interface: interface() }),
-            Ok(LinkState::Gone) => Err(PortError::Gone { interface: interface() }),
+            Ok(LinkState::Down) => Err(self.interface.went_down()),
+            Ok(LinkState::Gone) => Err(self.interface.is_gone()),
             // Not knowing is no reason to end a run.
             Err(_) => Ok(()),
         }

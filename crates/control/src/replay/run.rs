@@ -14,7 +14,7 @@ use wirestorm_engine::sides::CacheError;
 use wirestorm_io::clock;
 use wirestorm_io::link::LinkError;
 use wirestorm_io::lock::LockError;
-use wirestorm_io::namespace::{InterfaceName, InterfaceNameError, Namespace};
+use wirestorm_io::namespace::{InterfaceName, InterfaceNameError};
 use wirestorm_plan::replay::{ReplayPlan, SideChoice, Target};
 
 use super::compile;
@@ -64,8 +64,7 @@ pub enum ReplayError {
     #[error(transparent)]
     Lock(#[from] LockError),
     /// The interface is not up.
-    #[error("{interface} is down; bring it up with: {}ip link set {} up",
-        namespace_prefix(.interface), .interface.name())]
+    #[error("{interface} is down; bring it up with: {}", .interface.up_command())]
     Down {
         /// The interface.
         interface: InterfaceName,
@@ -90,13 +89,6 @@ pub enum ReplayError {
     /// A thread does not start.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
-}
-
-fn namespace_prefix(interface: &InterfaceName) -> String {
-    match &interface.namespace {
-        Namespace::Current => String::new(),
-        namespace => format!("ip netns exec {namespace} "),
-    }
 }
 
 /// How far a run has come.

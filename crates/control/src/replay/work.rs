@@ -121,7 +121,7 @@ impl Duty<'_> {
                 .collect(),
             finished,
             paused,
-            error: outcome.err(),
+            error: outcome.err().map(|error| self.interfaces.settle(error)),
         }
     }
 

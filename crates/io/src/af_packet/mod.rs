@@ -26,8 +26,6 @@ mod transmit_ring;
 use std::io;
 use std::mem::size_of;
 
-use wirestorm_base::port::PortError;
-
 use crate::link::{Link, LinkError};
 use crate::namespace::{InterfaceName, NamespaceError};
 use crate::system::socket::{Plain, Socket};
@@ -111,7 +109,7 @@ pub enum AfPacketError {
     )]
     Privilege(InterfaceName),
     /// The interface is down.
-    #[error("interface {0} is down; bring it up with: ip link set {name} up", name = .0.name())]
+    #[error("interface {0} is down; bring it up with: {command}", command = .0.up_command())]
     Down(InterfaceName),
     /// Its frames have no link-layer header that is known here.
     #[error(
@@ -206,13 +204,3 @@ fn address(index: u32, protocol: u16) -> libc::sockaddr_ll {
 }
 
 const ADDRESS_BYTES: usize = size_of::<libc::sockaddr_ll>();
-
-/// What an error of a packet socket in use means.
-fn port_error(interface: &str, operation: &'static str, reason: &io::Error) -> PortError {
-    let interface = interface.to_owned();
-    match reason.raw_os_error() {
-        Some(libc::ENETDOWN) => PortError::Down { interface },
-        Some(libc::ENXIO | libc::ENODEV) => PortError::Gone { interface },
-        _ => PortError::System { interface, operation, reason: reason.to_string() },
-    }
-}

@@ -8,11 +8,10 @@ use wirestorm_base::port::{
 };
 
 use super::receive_ring::{FRAME_ALIGNMENT, ReceiveRing};
-use super::{
-    ADDRESS_BYTES, AfPacketError, AfPacketOptions, FanoutBy, FilterInstruction, address, port_error,
-};
+use super::{ADDRESS_BYTES, AfPacketError, AfPacketOptions, FanoutBy, FilterInstruction, address};
 use crate::clock::RealtimeOffset;
 use crate::link::Link;
+use crate::namespace::InterfaceName;
 use crate::system::socket::{Plain, Socket};
 
 const FILTER_INSTRUCTIONS_MAX: usize = 4096;
@@ -31,7 +30,7 @@ const EMPTY_LOOKS_PER_CHECK: u32 = 4096;
 /// with generic receive offload hands over merged frames of TCP and UDP: turn it off where
 /// frames are to be compared (`ethtool -K IFACE gro off`).
 pub struct AfPacketReceive {
-    interface: String,
+    interface: InterfaceName,
     socket: Socket,
     ring: ReceiveRing,
     queue: u32,
@@ -93,7 +92,7 @@ impl AfPacketReceive {
                 .map_err(options.system("joining the fan-out group"))?;
         }
         Ok(Self {
-            interface: options.interface.to_string(),
+            interface: options.interface.clone(),
             socket,
             ring,
             queue: options.queue,
@@ -111,14 +110,14 @@ impl AfPacketReceive {
         let error: i32 = self
             .socket
             .option(libc::SOL_SOCKET, libc::SO_ERROR)
-            .map_err(|reason| port_error(&self.interface, "asking for errors", &reason))?;
+            .map_err(|reason| self.interface.port_error("asking for errors", &reason))?;
         if error == 0 {
             return Ok(());
         }
         // The kernel says "down" for both; a socket whose interface is gone is bound to none.
         let bound = self.socket.name::<libc::sockaddr_ll>().map(|name| name.sll_ifindex);
         let code = if bound.is_ok_and(|index| index <= 0) { libc::ENODEV } else { error };
-        Err(port_error(&self.interface, "receiving", &io::Error::from_raw_os_error(code)))
+        Err(self.interface.port_error("receiving", &io::Error::from_raw_os_error(code)))
     }
 
     fn read_missed(&self) -> u64 {

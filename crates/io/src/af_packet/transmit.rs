@@ -8,8 +8,9 @@ use wirestorm_base::port::{
 use wirestorm_base::time::Instant;
 
 use super::transmit_ring::{Outcome, TransmitRing};
-use super::{ADDRESS_BYTES, AfPacketError, AfPacketOptions, address, port_error};
+use super::{ADDRESS_BYTES, AfPacketError, AfPacketOptions, address};
 use crate::link::Link;
+use crate::namespace::InterfaceName;
 use crate::system::socket::Socket;
 
 /// Above 16 the batch does not matter; 64 keeps the frames within the first-level cache.
@@ -29,7 +30,7 @@ const REFUSALS_MAX: u32 = 4 << 20;
 ///
 /// With the queueing bypass the transmit queue is that of the CPU which the flush runs on.
 pub struct AfPacketTransmit {
-    interface: String,
+    interface: InterfaceName,
     socket: Socket,
     ring: TransmitRing,
     /// Buffers for frames that are being made; the last given back is the next taken, so that
@@ -72,7 +73,7 @@ impl AfPacketTransmit {
             .map_err(options.system("binding a packet socket"))?;
         let buffer_bytes = frame_length_max.next_multiple_of(64);
         Ok(Self {
-            interface: options.interface.to_string(),
+            interface: options.interface.clone(),
             socket,
             ring,
             buffers: vec![0; buffer_bytes * frames].into_boxed_slice(),
@@ -106,17 +107,13 @@ impl AfPacketTransmit {
     /// The frame at the head of the queue was not taken. It stays there for the next flush.
     fn refused(&mut self) -> Result<(), PortError> {
         self.refusals += 1;
-        if self.refusals.is_multiple_of(REFUSALS_PER_LOOK) && !self.has_carrier() {
-            return Err(PortError::System {
-                interface: self.interface.clone(),
-                operation: "sending",
-                reason: "no carrier: the cable, or the peer of a veth, is down".into(),
-            });
+        if self.refusals.is_multiple_of(REFUSALS_PER_LOOK) {
+            self.look()?;
         }
         if self.refusals >= REFUSALS_MAX {
             let count = std::mem::take(&mut self.refusals);
             return Err(PortError::System {
-                interface: self.interface.clone(),
+                interface: self.interface.to_string(),
                 operation: "sending",
                 reason: format!("the interface refused a frame {count} times in a row"),
             });
@@ -124,16 +121,18 @@ impl AfPacketTransmit {
         Ok(())
     }
 
-    fn has_carrier(&self) -> bool {
-        // What cannot be asked is not the cause.
-        self.socket.interface_flags(self.name()).is_none_or(|flags| {
-            flags & (libc::IFF_UP | libc::IFF_RUNNING) == libc::IFF_UP | libc::IFF_RUNNING
-        })
-    }
-
-    /// The name without its namespace.
-    fn name(&self) -> &str {
-        self.interface.rsplit_once(':').map_or(&self.interface, |(_, name)| name)
+    /// Looks whether the interface can send at all.
+    fn look(&self) -> Result<(), PortError> {
+        match self.socket.interface_flags(self.interface.name()) {
+            Some(flags) if flags & libc::IFF_UP == 0 => Err(self.interface.went_down()),
+            Some(flags) if flags & libc::IFF_RUNNING == 0 => Err(PortError::System {
+                interface: self.interface.to_string(),
+                operation: "sending",
+                reason: "no carrier: the cable, or the peer of a veth, is down".into(),
+            }),
+            // What cannot be asked is not the cause.
+            Some(_) | None => Ok(()),
+        }
     }
 }
 
@@ -190,7 +189,7 @@ impl Transmit for AfPacketTransmit {
                         outcome = self.refused();
                     }
                     Some(libc::EINTR) => {}
-                    _ => outcome = Err(port_error(&self.interface, "sending", &reason)),
+                    _ => outcome = Err(self.interface.port_error("sending", &reason)),
                 },
             }
         }

@@ -159,7 +159,7 @@ pub enum AfXdpError {
     #[error("this kernel has no AF_XDP (CONFIG_XDP_SOCKETS); use the af_packet backend")]
     NoAfXdp,
     /// The interface is down.
-    #[error("interface {0} is down; bring it up with: ip link set {name} up", name = .0.name())]
+    #[error("interface {0} is down; bring it up with: {command}", command = .0.up_command())]
     Down(InterfaceName),
     /// It is not Ethernet.
     #[error("interface {interface} has link-layer type {link_layer}; expected Ethernet (1)")]
@@ -193,8 +193,8 @@ pub enum AfXdpError {
     /// Another XDP program is attached.
     #[error(
         "interface {interface} has an XDP program{program}; remove it with: \
-         ip link set {name} xdp off, or end the program that attached it",
-        name = .interface.name(),
+         {command}, or end the program that attached it",
+        command = .interface.namespace.command(&format!("ip link set {} xdp off", .interface.name())),
         program = .program.map(|id| format!(" (id {id})")).unwrap_or_default()
     )]
     ProgramInUse {

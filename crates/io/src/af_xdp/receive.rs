@@ -97,7 +97,7 @@ impl AfXdpReceive {
             Ok(()) => Ok(()),
             Err(reason) => match reason.raw_os_error() {
                 Some(libc::EAGAIN | libc::EBUSY | libc::EINTR | libc::ENOBUFS) => Ok(()),
-                _ => Err(self.socket.port_error("receiving", &reason)),
+                _ => Err(self.socket.interface.port_error("receiving", &reason)),
             },
         }
     }

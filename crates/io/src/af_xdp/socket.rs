@@ -12,6 +12,7 @@ use super::frame_memory::{Chunks, FrameMemory};
 use super::ring::{Consumer, Layout, Producer};
 use super::{AfXdpError, AfXdpOptions, CopyMode};
 use crate::link::Link;
+use crate::namespace::InterfaceName;
 use crate::system::memory_map::MemoryMap;
 use crate::system::socket::{Plain, Socket};
 
@@ -33,10 +34,7 @@ pub(super) struct XdpSocket {
     socket: Socket,
     /// An AF_XDP socket does not answer questions about interfaces; this one does.
     questions: Socket,
-    /// The interface with its namespace, for messages.
-    pub(super) interface: String,
-    /// The name within the namespace.
-    name: String,
+    pub(super) interface: InterfaceName,
     pub(super) zero_copy: bool,
     pub(super) need_wakeup: bool,
     pub(super) busy_poll: bool,
@@ -124,8 +122,7 @@ impl Queue {
         let socket = Arc::new(XdpSocket {
             socket,
             questions,
-            interface: options.interface.to_string(),
-            name: options.interface.name().to_owned(),
+            interface: options.interface.clone(),
             zero_copy,
             need_wakeup,
             busy_poll,
@@ -205,22 +202,10 @@ impl XdpSocket {
 
     /// Looks whether the interface is there and up.
     pub(super) fn check_interface(&self) -> Result<(), PortError> {
-        let interface = self.interface.clone();
-        match self.questions.interface_flags(&self.name) {
-            None => Err(PortError::Gone { interface }),
-            Some(flags) if flags & libc::IFF_UP == 0 => Err(PortError::Down { interface }),
+        match self.questions.interface_flags(self.interface.name()) {
+            None => Err(self.interface.is_gone()),
+            Some(flags) if flags & libc::IFF_UP == 0 => Err(self.interface.went_down()),
             Some(_) => Ok(()),
-        }
-    }
-
-    /// What an error of a call means.
-    pub(super) fn port_error(&self, operation: &'static str, reason: &io::Error) -> PortError {
-        let interface = self.interface.clone();
-        match reason.raw_os_error() {
-            Some(libc::ENETDOWN) => PortError::Down { interface },
-            // An unbound socket: its interface was removed.
-            Some(libc::ENXIO | libc::ENODEV) => PortError::Gone { interface },
-            _ => PortError::System { interface, operation, reason: reason.to_string() },
         }
     }
 

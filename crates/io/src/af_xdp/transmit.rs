@@ -125,7 +125,7 @@ impl AfXdpTransmit {
                     self.counters.retried_no_buffers += 1;
                     return Ok(());
                 }
-                _ => return Err(self.socket.port_error("sending", &reason)),
+                _ => return Err(self.socket.interface.port_error("sending", &reason)),
             }
         }
         Ok(())
