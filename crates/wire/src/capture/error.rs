@@ -1,5 +1,7 @@
 //! What can be wrong with a capture file.
 
+use core::fmt;
+
 use super::{BLOCK_LENGTH_MAX, INTERFACES_MAX, Magic, RECORD_LENGTH_MAX};
 
 /// Why a capture cannot be read, or cannot be read any further.
@@ -67,7 +69,7 @@ pub enum CaptureError {
     /// The file ends inside a packet.
     #[error(
         "packet {packet} at byte {offset}: the file ends after {found} of its {expected} \
-             bytes; the packets before it are good, leave it out with: editcap IN OUT"
+             bytes; {}", what_is_good(.packet.saturating_sub(1))
     )]
     TruncatedRecord {
         /// The packet's number.
@@ -129,7 +131,7 @@ pub enum CaptureError {
     /// The file ends inside a pcapng block that is not a packet.
     #[error(
         "byte {offset}: the file ends after {found} of the {expected} bytes of a block of \
-             type {block_type:#010x}, after packet {packets}; the packets before it are good"
+             type {block_type:#010x}, {}; {}", Place(*.packets), what_is_good(*.packets)
     )]
     TruncatedBlock {
         /// Where the block begins.
@@ -147,8 +149,8 @@ pub enum CaptureError {
     /// The length of a pcapng block cannot be right.
     #[error(
         "byte {offset}: block of type {block_type:#010x} with a length of {length}; \
-             expected a multiple of 4 from {minimum} to {BLOCK_LENGTH_MAX}, after packet \
-             {packets}; the file is corrupted from here on"
+             expected a multiple of 4 from {minimum} to {BLOCK_LENGTH_MAX}, {}; the file is \
+             corrupted from here on", Place(*.packets)
     )]
     BadBlockLength {
         /// Where the block begins.
@@ -166,8 +168,8 @@ pub enum CaptureError {
     /// The two lengths of a pcapng block differ.
     #[error(
         "byte {offset}: block of type {block_type:#010x} begins with length {length} and \
-             ends with length {trailing}, expected the same, after packet {packets}; the file \
-             is corrupted from here on"
+             ends with length {trailing}, expected the same, {}; the file is corrupted from \
+             here on", Place(*.packets)
     )]
     TrailingLengthMismatch {
         /// Where the block begins.
@@ -265,4 +267,54 @@ pub enum CaptureError {
         /// What would be right.
         expected: &'static str,
     },
+}
+
+/// Where something stands among the packets: behind so many.
+struct Place(u64);
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            0 => f.write_str("before the first packet"),
+            packets => write!(f, "after packet {packets}"),
+        }
+    }
+}
+
+/// What to do with a file that was cut behind so many whole packets.
+const fn what_is_good(packets: u64) -> &'static str {
+    match packets {
+        0 => "there is no whole packet before it: capture or copy the file again",
+        1 => "the packet before it is good, and alone in OUT after: editcap IN OUT",
+        _ => "the packets before it are good, and alone in OUT after: editcap IN OUT",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use super::*;
+
+    #[test]
+    fn a_cut_file_promises_only_the_packets_that_are_whole() {
+        let record = |packet| {
+            CaptureError::TruncatedRecord { packet, offset: 24, found: 20, expected: 76 }
+                .to_string()
+        };
+        assert_eq!(
+            record(1),
+            "packet 1 at byte 24: the file ends after 20 of its 76 bytes; there is no whole \
+             packet before it: capture or copy the file again"
+        );
+        assert!(record(2).contains("the packet before it is good"), "{}", record(2));
+        assert!(record(3).contains("the packets before it are good"), "{}", record(3));
+        let block = |packets| {
+            let (offset, found, expected) = (28, 8, 20);
+            CaptureError::TruncatedBlock { offset, block_type: 1, packets, found, expected }
+                .to_string()
+        };
+        assert!(block(0).contains("before the first packet; there is no whole"), "{}", block(0));
+        assert!(block(1).contains("after packet 1; the packet before it is"), "{}", block(1));
+    }
 }
