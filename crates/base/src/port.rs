@@ -100,6 +100,20 @@ impl Capabilities {
             || (self.untagged_length_max < length && length <= self.frame_length_max)
                 && has_vlan_tag(frame)
     }
+
+    /// For ports: holds [`Transmit::send`]'s caller to its part.
+    ///
+    /// # Panics
+    /// Where `length` is zero or greater than `frame_length_max`.
+    #[inline]
+    #[track_caller]
+    pub fn assert_length(&self, length: usize) {
+        assert!(
+            (1..=self.frame_length_max).contains(&length),
+            "a frame of {length} bytes on a port that takes 1 to {}",
+            self.frame_length_max
+        );
+    }
 }
 
 const ETHERNET_HEADER_BYTES: usize = 14;

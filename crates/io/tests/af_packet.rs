@@ -12,7 +12,7 @@ use wirestorm_io::af_packet::{
     FilterInstruction,
 };
 use wirestorm_io::clock;
-use wirestorm_io::link::Link;
+use wirestorm_io::link::{Link, UnfitLink};
 use wirestorm_io::namespace::InterfaceName;
 
 fn options(interface: &InterfaceName) -> AfPacketOptions {
@@ -289,6 +289,6 @@ fn an_interface_that_is_down_cannot_be_opened() {
     let Some(pair) = VethPair::new() else { return };
     run(&pair.left.namespace, "ip", &["link", "set", "left", "down"]);
     let Err(error) = AfPacketTransmit::open(&options(&pair.left)) else { panic!("it opened") };
-    assert!(matches!(error, AfPacketError::Down(_)), "{error}");
+    assert!(matches!(error, AfPacketError::Link(UnfitLink::Down(_))), "{error}");
     assert!(error.to_string().contains("ip link set left up"), "{error}");
 }

@@ -13,7 +13,7 @@ use wirestorm_io::af_xdp::{
     CopyMode, Direction,
 };
 use wirestorm_io::clock;
-use wirestorm_io::link::Link;
+use wirestorm_io::link::{Link, UnfitLink};
 use wirestorm_io::namespace::InterfaceName;
 
 fn transmit_options(interface: &InterfaceName) -> AfXdpOptions {
@@ -363,5 +363,8 @@ fn what_cannot_be_opened_says_why() {
     assert!(matches!(error, AfXdpError::QueueInUse { queue: 0, .. }), "{error}");
 
     run(&pair.left.namespace, "ip", &["link", "set", "left", "down"]);
-    assert!(matches!(error_of(&transmit_options(&pair.left)), AfXdpError::Down(_)));
+    assert!(matches!(
+        error_of(&transmit_options(&pair.left)),
+        AfXdpError::Link(UnfitLink::Down(_))
+    ));
 }

@@ -119,7 +119,7 @@ impl Transmit for MemorySink {
 
     #[inline]
     fn send(&mut self, frame: FrameId, length: usize, departure: Instant) {
-        check_length(length, &self.capabilities);
+        self.capabilities.assert_length(length);
         self.queued.push(frame.index());
         self.queued_bytes += length as u64;
         if departure != Instant::ZERO {
@@ -160,15 +160,6 @@ impl Transmit for MemorySink {
         self.queued_departures.clear();
         self.free.append(&mut self.queued);
     }
-}
-
-#[inline]
-fn check_length(length: usize, capabilities: &Capabilities) {
-    assert!(
-        (1..=capabilities.frame_length_max).contains(&length),
-        "a frame of {length} bytes on a port that takes 1 to {}",
-        capabilities.frame_length_max
-    );
 }
 
 const fn capabilities(options: WireOptions) -> Capabilities {
@@ -247,7 +238,7 @@ impl Transmit for MemoryTransmit {
 
     #[inline]
     fn send(&mut self, frame: FrameId, length: usize, departure: Instant) {
-        check_length(length, &self.capabilities);
+        self.capabilities.assert_length(length);
         let buffer = self.table.remove(&frame);
         self.queued.push_back((buffer, length, departure));
     }
@@ -265,7 +256,7 @@ impl Transmit for MemoryTransmit {
         departure: Instant,
     ) {
         let length = range.len();
-        check_length(length, &self.capabilities);
+        self.capabilities.assert_length(length);
         let mut buffer = self.table.remove(&frame);
         buffer[..length].copy_from_slice(&self.store[stored.index() as usize][range]);
         self.queued.push_back((buffer, length, departure));

@@ -26,7 +26,7 @@ mod transmit_ring;
 use std::io;
 use std::mem::size_of;
 
-use crate::link::{Link, LinkError};
+use crate::link::{Link, UnfitLink};
 use crate::namespace::{InterfaceName, NamespaceError};
 use crate::system::socket::{Plain, Socket};
 
@@ -108,20 +108,6 @@ pub enum AfPacketError {
          run as root, or: setcap cap_net_raw,cap_net_admin=ep on the program"
     )]
     Privilege(InterfaceName),
-    /// The interface is down.
-    #[error("interface {0} is down; bring it up with: {command}", command = .0.up_command())]
-    Down(InterfaceName),
-    /// Its frames have no link-layer header that is known here.
-    #[error(
-        "interface {interface} has link-layer type {link_layer}; \
-         expected Ethernet (1) or loopback (772)"
-    )]
-    LinkLayer {
-        /// Which.
-        interface: InterfaceName,
-        /// Its `ARPHRD_*`.
-        link_layer: u16,
-    },
     /// An option is out of its range.
     #[error("{option} is {found}; expected {expected}")]
     Option {
@@ -132,9 +118,9 @@ pub enum AfPacketError {
         /// What it may be.
         expected: &'static str,
     },
-    /// The interface could not be looked up.
+    /// The interface is not there, down, or of another kind.
     #[error(transparent)]
-    Link(#[from] LinkError),
+    Link(#[from] UnfitLink),
     /// Its namespace could not be entered.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
@@ -173,14 +159,11 @@ impl AfPacketOptions {
     /// A packet socket in the interface's namespace that hears nothing yet, and the facts of
     /// the interface.
     fn socket(&self) -> Result<(Socket, Link), AfPacketError> {
-        let link = Link::open_without_routes(&self.interface)?;
-        if !matches!(link.link_layer, libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK) {
-            let (interface, link_layer) = (self.interface.clone(), link.link_layer);
-            return Err(AfPacketError::LinkLayer { interface, link_layer });
-        }
-        if !link.up {
-            return Err(AfPacketError::Down(self.interface.clone()));
-        }
+        let link = Link::open_for_port(
+            &self.interface,
+            &[libc::ARPHRD_ETHER, libc::ARPHRD_LOOPBACK],
+            "Ethernet (1) or loopback (772)",
+        )?;
         // Protocol zero: no frame is queued to the socket before it is bound.
         let socket = self
             .interface

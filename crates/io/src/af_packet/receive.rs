@@ -182,15 +182,8 @@ impl Receive for AfPacketReceive {
 
 fn capabilities(link: &Link, ring_bytes: usize) -> Capabilities {
     let frame_length_max = link.frame_length_max();
-    Capabilities {
-        frame_length_max,
-        untagged_length_max: link.untagged_length_max(),
-        frames: ring_bytes / (frame_length_max + RING_FRAME_OVERHEAD),
-        burst: BURST,
-        holds_departure: false,
-        departure_stamp: StampPoint::Process,
-        arrival_stamp: StampPoint::Kernel,
-    }
+    let frames = ring_bytes / (frame_length_max + RING_FRAME_OVERHEAD);
+    link.socket_capabilities(frame_length_max, frames, BURST, StampPoint::Kernel)
 }
 
 /// Attached before the socket is bound, so that nothing gets past it.

@@ -9,7 +9,6 @@ use wirestorm_base::time::Instant;
 
 use super::transmit_ring::{Outcome, TransmitRing};
 use super::{ADDRESS_BYTES, AfPacketError, AfPacketOptions, address};
-use crate::link::Link;
 use crate::namespace::InterfaceName;
 use crate::system::socket::Socket;
 
@@ -81,7 +80,12 @@ impl AfPacketTransmit {
             free: (0..frames as u32).rev().collect(),
             withdrawn: 0,
             refusals: 0,
-            capabilities: capabilities(&link, frames),
+            capabilities: link.socket_capabilities(
+                frame_length_max,
+                frames,
+                BURST,
+                StampPoint::Kernel,
+            ),
             counters: TransmitCounters::default(),
         })
     }
@@ -155,11 +159,7 @@ impl Transmit for AfPacketTransmit {
     }
 
     fn send(&mut self, frame: FrameId, length: usize, _departure: Instant) {
-        let length_max = self.capabilities.frame_length_max;
-        assert!(
-            (1..=length_max).contains(&length),
-            "a frame of {length} bytes; expected 1 to {length_max}"
-        );
+        self.capabilities.assert_length(length);
         let start = frame.index() as usize * self.buffer_bytes;
         let bytes = &self.buffers[start..start + length];
         if self.capabilities.accepts(bytes) {
@@ -217,18 +217,6 @@ impl Transmit for AfPacketTransmit {
         // even look, and the slots stay occupied; the frames are counted either way.
         let _: io::Result<usize> = self.socket.send(&[], libc::MSG_DONTWAIT);
         self.collect();
-    }
-}
-
-fn capabilities(link: &Link, frames: usize) -> Capabilities {
-    Capabilities {
-        frame_length_max: link.frame_length_max(),
-        untagged_length_max: link.untagged_length_max(),
-        frames,
-        burst: BURST,
-        holds_departure: false,
-        departure_stamp: StampPoint::Process,
-        arrival_stamp: StampPoint::Kernel,
     }
 }
 

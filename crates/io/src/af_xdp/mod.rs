@@ -39,7 +39,7 @@ mod transmit;
 use std::io;
 use std::sync::Arc;
 
-use crate::link::{Link, LinkError};
+use crate::link::{Link, UnfitLink};
 use crate::namespace::{InterfaceName, NamespaceError};
 use crate::privilege;
 use program::ReceiveProgram;
@@ -158,17 +158,6 @@ pub enum AfXdpError {
     /// The kernel was built without AF_XDP.
     #[error("this kernel has no AF_XDP (CONFIG_XDP_SOCKETS); use the af_packet backend")]
     NoAfXdp,
-    /// The interface is down.
-    #[error("interface {0} is down; bring it up with: {command}", command = .0.up_command())]
-    Down(InterfaceName),
-    /// It is not Ethernet.
-    #[error("interface {interface} has link-layer type {link_layer}; expected Ethernet (1)")]
-    LinkLayer {
-        /// Which.
-        interface: InterfaceName,
-        /// Its `ARPHRD_*`.
-        link_layer: u16,
-    },
     /// There is no such queue.
     #[error("interface {interface} has {found} queues; queue {asked} was asked for")]
     NoSuchQueue {
@@ -230,9 +219,9 @@ pub enum AfXdpError {
         /// What it may be.
         expected: &'static str,
     },
-    /// The interface could not be looked up.
+    /// The interface is not there, down, or of another kind.
     #[error(transparent)]
-    Link(#[from] LinkError),
+    Link(#[from] UnfitLink),
     /// Its namespace could not be entered.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
@@ -313,14 +302,8 @@ impl AfXdp {
     /// or locked memory is lacking, or an option is out of its range.
     pub fn open(options: &AfXdpOptions) -> Result<Self, AfXdpError> {
         options.check()?;
-        let link = Link::open_without_routes(&options.interface)?;
         let interface = options.interface.clone();
-        if link.link_layer != libc::ARPHRD_ETHER {
-            return Err(AfXdpError::LinkLayer { interface, link_layer: link.link_layer });
-        }
-        if !link.up {
-            return Err(AfXdpError::Down(interface));
-        }
+        let link = Link::open_for_port(&interface, &[libc::ARPHRD_ETHER], "Ethernet (1)")?;
         let found = match options.direction {
             Direction::Receive => link.queues.receive,
             Direction::Transmit => link.queues.transmit,

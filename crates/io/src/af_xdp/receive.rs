@@ -64,15 +64,12 @@ impl AfXdpReceive {
             empty_looks: 0,
             taken: 0,
             taken_bytes: 0,
-            capabilities: Capabilities {
+            capabilities: link.socket_capabilities(
                 frame_length_max,
-                untagged_length_max: frame_length_max.min(link.untagged_length_max()),
-                frames: count as usize,
-                burst: BURST,
-                holds_departure: false,
-                departure_stamp: StampPoint::Process,
-                arrival_stamp: StampPoint::Xdp,
-            },
+                count as usize,
+                BURST,
+                StampPoint::Xdp,
+            ),
             _program: program,
         }
     }

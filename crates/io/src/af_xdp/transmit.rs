@@ -59,15 +59,12 @@ impl AfXdpTransmit {
             frames: vec![InFlight::default(); count as usize].into_boxed_slice(),
             in_flight: 0,
             stalls: 0,
-            capabilities: Capabilities {
+            capabilities: link.socket_capabilities(
                 frame_length_max,
-                untagged_length_max: frame_length_max.min(link.untagged_length_max()),
-                frames: count as usize,
-                burst: BURST,
-                holds_departure: false,
-                departure_stamp: StampPoint::Process,
-                arrival_stamp: StampPoint::Xdp,
-            },
+                count as usize,
+                BURST,
+                StampPoint::Xdp,
+            ),
             counters: TransmitCounters::default(),
             chunks,
         }
@@ -153,11 +150,7 @@ impl Transmit for AfXdpTransmit {
     }
 
     fn send(&mut self, frame: FrameId, length: usize, _departure: Instant) {
-        let length_max = self.capabilities.frame_length_max;
-        assert!(
-            (1..=length_max).contains(&length),
-            "a frame of {length} bytes; expected 1 to {length_max}"
-        );
+        self.capabilities.assert_length(length);
         let index = frame.index();
         if !self.capabilities.accepts(self.chunks.bytes(index, 0, length)) {
             self.counters.failed += 1;

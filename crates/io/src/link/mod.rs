@@ -7,6 +7,7 @@ mod watch;
 
 use std::io;
 
+use wirestorm_base::port::{Capabilities, StampPoint};
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::Duration;
 
@@ -221,6 +222,27 @@ pub enum LinkError {
     },
 }
 
+/// Why no port can be opened on an interface.
+#[derive(Debug, thiserror::Error)]
+pub enum UnfitLink {
+    /// The interface is down.
+    #[error("interface {0} is down; bring it up with: {command}", command = .0.up_command())]
+    Down(InterfaceName),
+    /// Its frames have no link-layer header that is known to the port.
+    #[error("interface {interface} has link-layer type {link_layer}; expected {expected}")]
+    LinkLayer {
+        /// Which.
+        interface: InterfaceName,
+        /// Its `ARPHRD_*`.
+        link_layer: u16,
+        /// What it may be.
+        expected: &'static str,
+    },
+    /// The interface could not be looked up.
+    #[error(transparent)]
+    Unknown(#[from] LinkError),
+}
+
 impl LinkError {
     fn system(operation: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |reason| Self::System { operation, reason }
@@ -263,6 +285,44 @@ impl Link {
             complete(&mut route, &mut found, routes)?;
             found.pop().ok_or_else(|| LinkError::Missing(interface.clone()))
         })?
+    }
+
+    /// Everything but the routes of an interface that a port is to be opened on: one that is up
+    /// and of one of these link layers (`ARPHRD_*`), which are `expected`.
+    pub(crate) fn open_for_port(
+        interface: &InterfaceName,
+        link_layers: &[u16],
+        expected: &'static str,
+    ) -> Result<Self, UnfitLink> {
+        let link = Self::open_without_routes(interface)?;
+        if !link_layers.contains(&link.link_layer) {
+            let (interface, link_layer) = (interface.clone(), link.link_layer);
+            return Err(UnfitLink::LinkLayer { interface, link_layer, expected });
+        }
+        if !link.up {
+            return Err(UnfitLink::Down(interface.clone()));
+        }
+        Ok(link)
+    }
+
+    /// What a socket on the interface can do whose buffers hold frames of `frame_length_max`
+    /// bytes or more.
+    pub(crate) fn socket_capabilities(
+        &self,
+        frame_length_max: usize,
+        frames: usize,
+        burst: usize,
+        arrival_stamp: StampPoint,
+    ) -> Capabilities {
+        Capabilities {
+            frame_length_max,
+            untagged_length_max: frame_length_max.min(self.untagged_length_max()),
+            frames,
+            burst,
+            holds_departure: false,
+            departure_stamp: StampPoint::Process,
+            arrival_stamp,
+        }
     }
 
     /// Longest frame in bytes without FCS: the MTU, the Ethernet header and one VLAN tag, which

@@ -101,11 +101,7 @@ impl Transmit for PcapTransmit {
     }
 
     fn send(&mut self, frame: FrameId, length: usize, departure: Instant) {
-        assert!(
-            (1..=self.capabilities.frame_length_max).contains(&length),
-            "a frame of {length} bytes on a port that takes 1 to {}",
-            self.capabilities.frame_length_max
-        );
+        self.capabilities.assert_length(length);
         let data = &self.frames[frame.index() as usize][..length];
         let stamp = if departure == Instant::ZERO { self.stamp_before } else { departure };
         match self.writer.push_record(&mut self.queued, stamp, length as u32, data) {

@@ -132,11 +132,7 @@ impl XdpTransmit {
 
     #[inline]
     fn queue(&mut self, frame: FrameId, source: u32, length: usize, departure: Instant) {
-        assert!(
-            (1..=self.capabilities.frame_length_max).contains(&length),
-            "a frame of {length} bytes on a port that takes 1 to {}",
-            self.capabilities.frame_length_max
-        );
+        self.capabilities.assert_length(length);
         let descriptor = Descriptor {
             departure: departure.as_nanos(),
             source,
