@@ -47,6 +47,7 @@ impl PcapReceive {
             start: 0,
             capabilities: Capabilities {
                 frame_length_max: RECORD_LENGTH_MAX as usize,
+                untagged_length_max: RECORD_LENGTH_MAX as usize,
                 frames: FRAMES,
                 burst: FRAMES,
                 holds_departure: false,
