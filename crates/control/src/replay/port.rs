@@ -2,10 +2,12 @@
 
 use std::ops::Range;
 use std::path::Path;
+use std::slice::from_mut;
 
 use wirestorm_base::departure::{DeparturePolicy, DepartureRecord};
 use wirestorm_base::port::{Capabilities, FrameId, PortError, Stored, Transmit, TransmitCounters};
 use wirestorm_base::time::Instant;
+use wirestorm_engine::replay::{Breath, Feed, Worker};
 use wirestorm_io::af_packet::{AfPacketOptions, AfPacketTransmit};
 use wirestorm_io::af_xdp::{AfXdp, AfXdpOptions, AfXdpTransmit, Direction};
 use wirestorm_io::link::Link;
@@ -192,6 +194,25 @@ pub(crate) fn try_open(
         store_bytes: 0,
     };
     TransmitPort::open(backend, interface, link, &options).map(|_| ())
+}
+
+/// Lets a worker breathe with the ports as what they are, where there is one: then the compiler
+/// knows it, and no call has to find out.
+///
+/// # Errors
+/// As [`Worker::breathe`].
+pub(super) fn breathe<F: Feed>(
+    worker: &mut Worker<F>,
+    now: Instant,
+    ports: &mut [TransmitPort],
+) -> Result<Breath, PortError> {
+    match ports {
+        [TransmitPort::Memory(port)] => worker.breathe(now, from_mut(&mut **port)),
+        [TransmitPort::AfPacket(port)] => worker.breathe(now, from_mut(&mut **port)),
+        [TransmitPort::AfXdp(port)] => worker.breathe(now, from_mut(&mut **port)),
+        [TransmitPort::Xdp(port)] => worker.breathe(now, from_mut(&mut **port)),
+        ports => worker.breathe(now, ports),
+    }
 }
 
 /// Calls the same method of whatever port it is.

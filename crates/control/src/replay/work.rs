@@ -14,7 +14,7 @@ use wirestorm_plan::replay::ReplayPlan;
 
 use super::compile;
 use super::interfaces::{Interfaces, Watch};
-use super::port::{Choice, TransmitPort};
+use super::port::{Choice, TransmitPort, breathe};
 use super::reader::ReaderFeed;
 use super::receive::Noted;
 use super::run::{Ask, Control, ShowFrame, add};
@@ -162,7 +162,7 @@ impl Duty<'_> {
         let (mut published, mut watched) = (Instant::ZERO, Instant::ZERO);
         loop {
             let now = clock::now();
-            let state = worker.breathe(now, ports)?.state;
+            let state = breathe(worker, now, ports)?.state;
             if let Some(pass_ends) = &self.pass_ends {
                 passes.note(worker.counters());
                 passes.tell(ports, pass_ends);

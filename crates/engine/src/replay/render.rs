@@ -63,6 +63,11 @@ impl Renderer {
         }
     }
 
+    /// Whether in this pass all records that are Ethernet frames leave as they were captured.
+    pub const fn is_plain(&self) -> bool {
+        self.editor.is_identity() && self.iteration == 0 && !self.options.original_length
+    }
+
     /// Whether the frame of a record is what was captured, byte for byte.
     #[inline]
     pub fn is_verbatim(&self, record: &Record) -> bool {

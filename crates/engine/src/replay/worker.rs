@@ -354,9 +354,19 @@ impl<F: Feed> Worker<F> {
                 }
                 continue;
             };
+            let run = self.send_run(now, &chunk, ports, BREATH_FRAMES - frames);
+            frames += run.frames;
+            if run.is_blocked || frames == BREATH_FRAMES {
+                self.chunk = Some(chunk);
+                return if run.is_blocked { WorkerState::Blocked } else { WorkerState::Active };
+            }
             let Some(record) = chunk.records.get(self.cursor) else {
                 continue;
             };
+            if self.position >= self.options.packets_max || self.position >= self.allowed {
+                self.chunk = Some(chunk);
+                continue;
+            }
             let step = self.send(now, &chunk, record, ports);
             self.chunk = Some(chunk);
             match step {
@@ -420,6 +430,65 @@ impl<F: Feed> Worker<F> {
         self.is_done = true;
         self.chunk = None;
         WorkerState::Done
+    }
+
+    /// Sends records as they were captured at top speed, as far as nothing about them is
+    /// special; what is special is left to [`Worker::send`], which knows all cases. For the most
+    /// common way of replaying, this takes a third of the instructions.
+    #[inline]
+    fn send_run<P: Transmit>(
+        &mut self,
+        now: Instant,
+        chunk: &Chunk,
+        ports: &mut [P],
+        frames_max: usize,
+    ) -> Run {
+        let mut run = Run { frames: 0, is_blocked: false };
+        let is_plain = self.options.pace == Pace::TopSpeed
+            && !self.options.virtual_time
+            && self.sent_log.is_none()
+            && self.show.is_none()
+            && self.renderer.is_plain();
+        if !is_plain || now.saturating_since(self.start) >= self.options.duration_max {
+            return run;
+        }
+        let allowed = self.options.packets_max.min(self.allowed) - self.position;
+        let frames_max = frames_max.min(usize::try_from(allowed).unwrap_or(usize::MAX));
+        let mut lengths_max = [0; 2];
+        for (length_max, port) in lengths_max.iter_mut().zip(&*ports) {
+            *length_max = port.capabilities().untagged_length_max;
+        }
+        while let Some(record) = chunk.records.get(self.cursor)
+            && run.frames < frames_max
+        {
+            let data = chunk.data(record);
+            let side = usize::from(record.flags.contains(RecordFlags::SECONDARY));
+            let is_special = record.flags.contains(RecordFlags::LEFT_OUT)
+                || record.ethertype != 0
+                || record.worker != self.options.index
+                || data.len() < ethernet::HEADER_LENGTH
+                || data.len() > lengths_max[side];
+            if is_special {
+                break;
+            }
+            let port = &mut ports[side];
+            let Some(frame) = port.take() else {
+                run.is_blocked = true;
+                break;
+            };
+            if let Some(stored) = self.stored_here[side] {
+                let range = record.offset as usize..record.end();
+                port.send_stored(frame, stored, range, Instant::ZERO);
+            } else {
+                port.frame_mut(&frame)[..data.len()].copy_from_slice(data);
+                port.send(frame, data.len(), Instant::ZERO);
+            }
+            self.count(record, data.len(), side);
+            self.cursor += 1;
+            run.frames += 1;
+        }
+        self.position += run.frames as u64;
+        run
     }
 
     /// Deals with one record; `Step::Stop` leaves it for the next breath.
@@ -651,6 +720,14 @@ impl Pauses {
     fn between_records(&self, position: u64) -> Duration {
         if position > self.position { self.passed.saturating_add(self.latest) } else { self.passed }
     }
+}
+
+/// What became of several records.
+struct Run {
+    /// Those that a port has.
+    frames: usize,
+    /// Whether a port had no buffer for the next one.
+    is_blocked: bool,
 }
 
 /// What became of a record.
