@@ -11,14 +11,14 @@ use wirestorm_io::link::{self, Link, LinkError, LinkKind};
 use wirestorm_io::lock::InterfaceLock;
 use wirestorm_io::namespace::{InterfaceName, InterfaceNameError, Namespace};
 use wirestorm_io::privilege::{self, Capabilities, Capability};
-use wirestorm_plan::replay::Backend;
+use wirestorm_plan::backend::Backend;
 
-use crate::backend::{
+use crate::port::choice::{
     Conditions, KernelVersion, XDP_KERNEL, candidates, name, peer_can_help,
     takes_no_redirected_frames, xdp_obstacle,
 };
-use crate::cpu;
-use crate::replay::try_open;
+use crate::port::cpu;
+use crate::port::try_open;
 
 /// Where `ip netns add` keeps the namespaces it made.
 const NAMED_NAMESPACES: &str = "/var/run/netns";

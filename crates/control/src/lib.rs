@@ -1,8 +1,7 @@
 //! The life of a run: files opened, threads started and pinned, counters merged, a result told.
 
-pub mod backend;
-pub mod cpu;
 pub mod inventory;
+pub mod port;
 pub mod replay;
 pub mod result;
 pub mod schema;

@@ -4,6 +4,8 @@
 //! there is one place where words become numbers with units.
 #![forbid(unsafe_code)]
 
+pub mod backend;
 pub mod edit;
 pub mod replay;
 pub mod sides;
+pub mod traffic;

@@ -5,8 +5,9 @@ use std::fmt::Display;
 use wirestorm_control::base::pace::Pace;
 use wirestorm_control::base::rate::{Decimal, Layer, Rate, RateError};
 use wirestorm_control::base::time::Duration;
+use wirestorm_control::plan::backend::Backend;
 use wirestorm_control::plan::replay::{
-    Backend, FlowPlan, Limits, ReceivePlan, ReplayPlan, Show, SideChoice, Target, UniquePlan,
+    FlowPlan, Limits, ReceivePlan, ReplayPlan, Show, SideChoice, Target, UniquePlan,
     parse_catch_up, parse_packet_list, parse_passes_milli, parse_percent, parse_seconds,
 };
 use wirestorm_control::plan::sides::{SidesOptions, parse_side_rule};

@@ -10,9 +10,9 @@ use wirestorm_engine::sides::CacheFile;
 use wirestorm_plan::replay::{ReplayPlan, SideChoice, Target};
 
 use super::input::Input;
-use super::interfaces::Interfaces;
 use super::reader::{KEEP_BYTES_MAX, ReaderOptions};
 use super::run::ReplayError;
+use crate::port::Interfaces;
 
 /// How far ahead frames are given to ports that hold departures. It bridges times when the
 /// worker is off its CPU; what is queued is dropped at once when the run is interrupted.

@@ -9,17 +9,14 @@
 
 mod compile;
 mod input;
-mod interfaces;
 mod pair;
-mod port;
 mod reader;
 mod receive;
 mod report;
 mod run;
+mod target;
 mod work;
 
 pub use input::{Input, InputError, expand_inputs};
-pub use port::Choice;
-pub(crate) use port::try_open;
 pub use reader::{ReadError, Reader, ReaderFeed, ReaderOptions};
 pub use run::{Ask, Control, Hooks, Progress, ReplayError, ShowFrame, run};

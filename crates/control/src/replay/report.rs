@@ -11,11 +11,10 @@ use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::replay::ReplayCounters;
 use wirestorm_plan::replay::{ReplayPlan, Target};
 
-use super::interfaces::Interfaces;
-use super::port::Choice;
 use super::reader::{ReadError, ReaderCounters};
 use super::run::add;
 use super::work::WorkerOutcome;
+use crate::port::{Choice, Interfaces};
 use crate::result::{
     Asked, DepartureReport, Flows, PortReport, ReceiveReport, Refused, Retried, RunResult, SCHEMA,
 };

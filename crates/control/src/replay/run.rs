@@ -12,18 +12,17 @@ use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::replay::ReplayCounters;
 use wirestorm_engine::sides::CacheError;
 use wirestorm_io::clock;
-use wirestorm_io::link::LinkError;
-use wirestorm_io::lock::LockError;
-use wirestorm_io::namespace::{InterfaceName, InterfaceNameError};
 use wirestorm_plan::replay::{ReplayPlan, SideChoice, Target};
 
 use super::compile;
 use super::input::{Input, InputError, expand_inputs};
-use super::interfaces::{CpuPlan, Interfaces, open_ports};
 use super::reader::{ReadError, Reader, ReaderCounters};
 use super::receive::Arrivals;
 use super::report::Ended;
+use super::target;
 use super::work::{Duty, PassEnd, Snapshot, WorkerOutcome};
+use crate::port::cpu::CpuPlan;
+use crate::port::{Interfaces, OpenError};
 use crate::result::RunResult;
 
 /// Why a replay did not begin.
@@ -54,35 +53,9 @@ pub enum ReplayError {
         /// What is wrong with it.
         error: CacheError,
     },
-    /// A name that no interface can have.
+    /// An interface does not open.
     #[error(transparent)]
-    Name(#[from] InterfaceNameError),
-    /// An interface that is not there.
-    #[error(transparent)]
-    Link(#[from] LinkError),
-    /// Somebody else sends on it.
-    #[error(transparent)]
-    Lock(#[from] LockError),
-    /// The interface is not up.
-    #[error("{interface} is down; bring it up with: {}", .interface.up_command())]
-    Down {
-        /// The interface.
-        interface: InterfaceName,
-    },
-    /// The interface connects this machine to the world.
-    #[error(
-        "{0} carries the default route: a replay would go to your own network; \
-             --force-interface sends there all the same"
-    )]
-    DefaultRoute(InterfaceName),
-    /// No port opens.
-    #[error("{interface}: {reason}")]
-    Port {
-        /// The interface.
-        interface: String,
-        /// What was tried, and what the system said.
-        reason: String,
-    },
+    Open(#[from] OpenError),
     /// The receiving end does not open.
     #[error("{0}")]
     Receive(String),
@@ -160,7 +133,7 @@ pub fn run(
     }
     let captures = inputs.iter().map(ToString::to_string).collect();
     let extent = inputs.iter().map(Input::plain_length).sum();
-    let interfaces = Interfaces::open(plan)?;
+    let interfaces = Interfaces::open(&target::interfaces(plan), plan.force_interface)?;
     // The receiving end first: a program on a veth's peer is what lets the in-kernel sender in.
     let arrivals = match &plan.receive {
         None => None,
@@ -170,7 +143,7 @@ pub fn run(
         }
     };
     let interfaces = interfaces.read_again()?;
-    let cpus = CpuPlan::new(plan, &interfaces);
+    let cpus = CpuPlan::new(plan.backend, interfaces.links.len() * usize::from(plan.workers));
     cpus.apply();
     let (reader, feeds) =
         Reader::start(compile::reader_options(plan, inputs)?).map_err(ReplayError::Thread)?;
@@ -205,7 +178,8 @@ pub fn run(
             let spawned = std::thread::Builder::new()
                 .name(format!("worker-{index}"))
                 .spawn_scoped(scope, move || {
-                    let ports = match open_ports(plan, interfaces, cpus, index, store_bytes) {
+                    let ports = match target::open_ports(plan, interfaces, cpus, index, store_bytes)
+                    {
                         Ok(ports) => ports,
                         Err(error) => {
                             let _ = is_ready.send(Err(error));

@@ -1,6 +1,7 @@
 //! A worker's thread.
 
 use std::collections::VecDeque;
+use std::slice::from_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration as StdDuration;
@@ -8,16 +9,15 @@ use std::time::Duration as StdDuration;
 use wirestorm_base::departure::DepartureRecord;
 use wirestorm_base::port::{PortError, StampPoint, Transmit, TransmitCounters};
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_engine::replay::{Renderer, ReplayCounters, Worker, WorkerState};
+use wirestorm_engine::replay::{Breath, Feed, Renderer, ReplayCounters, Worker, WorkerState};
 use wirestorm_io::clock;
 use wirestorm_plan::replay::ReplayPlan;
 
 use super::compile;
-use super::interfaces::{Interfaces, Watch};
-use super::port::{Choice, TransmitPort, breathe};
 use super::reader::ReaderFeed;
 use super::receive::Noted;
 use super::run::{Ask, Control, ShowFrame, add};
+use crate::port::{Choice, Interfaces, TransmitPort, Watch};
 
 /// A thread's own counters, as of its last breath but a few.
 #[derive(Clone, Copy, Debug, Default)]
@@ -344,5 +344,24 @@ fn drain(
             return Ok(());
         }
         std::hint::spin_loop();
+    }
+}
+
+/// Lets a worker breathe with the ports as what they are, where there is one: then the compiler
+/// knows it, and no call has to find out.
+///
+/// # Errors
+/// As [`Worker::breathe`].
+fn breathe<F: Feed>(
+    worker: &mut Worker<F>,
+    now: Instant,
+    ports: &mut [TransmitPort],
+) -> Result<Breath, PortError> {
+    match ports {
+        [TransmitPort::Memory(port)] => worker.breathe(now, from_mut(&mut **port)),
+        [TransmitPort::AfPacket(port)] => worker.breathe(now, from_mut(&mut **port)),
+        [TransmitPort::AfXdp(port)] => worker.breathe(now, from_mut(&mut **port)),
+        [TransmitPort::Xdp(port)] => worker.breathe(now, from_mut(&mut **port)),
+        ports => worker.breathe(now, ports),
     }
 }

@@ -5,6 +5,7 @@ mod words;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
+use crate::backend::Backend;
 use crate::edit::EditOptions;
 use crate::sides::SidesOptions;
 use wirestorm_base::departure::DeparturePolicy;
@@ -14,22 +15,6 @@ use wirestorm_base::time::Duration;
 pub use words::{
     WordError, parse_catch_up, parse_packet_list, parse_passes_milli, parse_percent, parse_seconds,
 };
-
-/// What carries the frames.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Backend {
-    /// The best that works on the interface.
-    #[default]
-    Auto,
-    /// Nothing: frames end in memory.
-    Memory,
-    /// `AF_PACKET` sockets: every interface, every kernel.
-    AfPacket,
-    /// `AF_XDP` sockets.
-    AfXdp,
-    /// The in-kernel sender.
-    Xdp,
-}
 
 /// Where frames go.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,9 +6,9 @@
 use serde::Serialize;
 use wirestorm_io::link::{Link, LinkKind};
 use wirestorm_io::xdp;
-use wirestorm_plan::replay::Backend;
+use wirestorm_plan::backend::Backend;
 
-use crate::cpu;
+use super::cpu;
 
 /// The first kernel with `BPF_F_TEST_XDP_LIVE_FRAMES`, which the in-kernel sender is made of.
 pub const XDP_KERNEL: KernelVersion = KernelVersion { major: 5, minor: 18 };

@@ -1,27 +1,32 @@
 //! The ports a run can have, as one type, and how the one for an interface is chosen.
 
+pub mod choice;
+pub mod cpu;
+mod error;
+mod interfaces;
+
 use std::ops::Range;
 use std::path::Path;
-use std::slice::from_mut;
 
 use wirestorm_base::departure::{DeparturePolicy, DepartureRecord};
 use wirestorm_base::port::{Capabilities, FrameId, PortError, Stored, Transmit, TransmitCounters};
 use wirestorm_base::time::Instant;
-use wirestorm_engine::replay::{Breath, Feed, Worker};
 use wirestorm_io::af_packet::{AfPacketOptions, AfPacketTransmit};
 use wirestorm_io::af_xdp::{AfXdp, AfXdpOptions, AfXdpTransmit, Direction};
 use wirestorm_io::link::Link;
 use wirestorm_io::namespace::InterfaceName;
 use wirestorm_io::pcap::PcapTransmit;
 use wirestorm_io::xdp::{XdpTransmit, XdpTransmitOptions};
-use wirestorm_plan::replay::Backend;
+use wirestorm_plan::backend::Backend;
 use wirestorm_sim::memory::{MemorySink, WireOptions};
 
-use crate::backend::{Candidate, Conditions, KernelVersion, candidates, name};
-use crate::cpu;
+use choice::{Candidate, Conditions, KernelVersion, candidates, name};
+
+pub use error::OpenError;
+pub(crate) use interfaces::{Interfaces, Watch};
 
 /// A port that sends, whatever carries it.
-pub(super) enum TransmitPort {
+pub(crate) enum TransmitPort {
     /// Nothing: frames are thrown away.
     Memory(Box<MemorySink>),
     /// A capture file.
@@ -45,22 +50,22 @@ pub struct Choice {
 
 /// How a port is opened.
 #[derive(Clone, Debug)]
-pub(super) struct PortOptions {
+pub(crate) struct PortOptions {
     /// What becomes of late frames.
-    pub(super) policy: DeparturePolicy,
+    pub(crate) policy: DeparturePolicy,
     /// Whether frames have due times.
-    pub(super) paced: bool,
+    pub(crate) paced: bool,
     /// The CPU for the port's own thread, where it has one.
-    pub(super) cpu: Option<usize>,
+    pub(crate) cpu: Option<usize>,
     /// The queue, where the port is for one.
-    pub(super) queue: u32,
+    pub(crate) queue: u32,
     /// Bytes of the captures that will be sent again and again as they are.
-    pub(super) store_bytes: usize,
+    pub(crate) store_bytes: usize,
 }
 
 impl TransmitPort {
     /// A port that throws frames away.
-    pub(super) fn memory() -> (Self, Choice) {
+    pub(crate) fn memory() -> (Self, Choice) {
         let port = Self::Memory(Box::new(MemorySink::new(WireOptions::default())));
         (port, Choice { backend: "memory", why: "asked for; frames go nowhere".into() })
     }
@@ -69,7 +74,7 @@ impl TransmitPort {
     ///
     /// # Errors
     /// What the system said.
-    pub(super) fn file(path: &Path) -> Result<(Self, Choice), String> {
+    pub(crate) fn file(path: &Path) -> Result<(Self, Choice), String> {
         let port = PcapTransmit::create(path).map_err(|error| error.to_string())?;
         let choice = Choice { backend: "pcap", why: "asked for with --write".into() };
         Ok((Self::Pcap(Box::new(port)), choice))
@@ -79,7 +84,7 @@ impl TransmitPort {
     ///
     /// # Errors
     /// What was tried, and what the system said.
-    pub(super) fn open(
+    pub(crate) fn open(
         backend: Backend,
         interface: &InterfaceName,
         link: &Link,
@@ -194,25 +199,6 @@ pub(crate) fn try_open(
         store_bytes: 0,
     };
     TransmitPort::open(backend, interface, link, &options).map(|_| ())
-}
-
-/// Lets a worker breathe with the ports as what they are, where there is one: then the compiler
-/// knows it, and no call has to find out.
-///
-/// # Errors
-/// As [`Worker::breathe`].
-pub(super) fn breathe<F: Feed>(
-    worker: &mut Worker<F>,
-    now: Instant,
-    ports: &mut [TransmitPort],
-) -> Result<Breath, PortError> {
-    match ports {
-        [TransmitPort::Memory(port)] => worker.breathe(now, from_mut(&mut **port)),
-        [TransmitPort::AfPacket(port)] => worker.breathe(now, from_mut(&mut **port)),
-        [TransmitPort::AfXdp(port)] => worker.breathe(now, from_mut(&mut **port)),
-        [TransmitPort::Xdp(port)] => worker.breathe(now, from_mut(&mut **port)),
-        ports => worker.breathe(now, ports),
-    }
 }
 
 /// Calls the same method of whatever port it is.

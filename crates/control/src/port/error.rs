@@ -1,0 +1,39 @@
+//! Why an interface cannot be sent on.
+
+use wirestorm_io::link::LinkError;
+use wirestorm_io::lock::LockError;
+use wirestorm_io::namespace::{InterfaceName, InterfaceNameError};
+
+/// Why an interface cannot be sent on.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// A name that no interface can have.
+    #[error(transparent)]
+    Name(#[from] InterfaceNameError),
+    /// An interface that is not there.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// Somebody else sends on it.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The interface is not up.
+    #[error("{interface} is down; bring it up with: {}", .interface.up_command())]
+    Down {
+        /// The interface.
+        interface: InterfaceName,
+    },
+    /// The interface connects this machine to the world.
+    #[error(
+        "{0} carries the default route: frames would go to your own network; \
+             --force-interface sends there all the same"
+    )]
+    DefaultRoute(InterfaceName),
+    /// No port opens.
+    #[error("{interface}: {reason}")]
+    Port {
+        /// The interface.
+        interface: String,
+        /// What was tried, and what the system said.
+        reason: String,
+    },
+}

@@ -1,0 +1,105 @@
+//! The interfaces of a run: found, locked, watched.
+
+use std::time::{Duration, Instant};
+
+use wirestorm_base::port::PortError;
+use wirestorm_io::link::{Link, LinkError, LinkState, LinkWatch};
+use wirestorm_io::lock::InterfaceLock;
+use wirestorm_io::namespace::InterfaceName;
+
+use super::error::OpenError;
+
+/// The interfaces of a run, locked.
+pub(crate) struct Interfaces {
+    pub(crate) links: Vec<(InterfaceName, Link)>,
+    _locks: Vec<InterfaceLock>,
+}
+
+impl Interfaces {
+    /// Opens them by name; `force`: also one that carries the default route.
+    pub(crate) fn open(names: &[&str], force: bool) -> Result<Self, OpenError> {
+        let mut links = Vec::new();
+        let mut locks = Vec::new();
+        for name in names {
+            let interface: InterfaceName = name.parse()?;
+            let link = Link::open(&interface)?;
+            if !link.up {
+                return Err(OpenError::Down { interface });
+            }
+            if link.default_route && !force {
+                return Err(OpenError::DefaultRoute(interface));
+            }
+            locks.push(InterfaceLock::acquire(&interface)?);
+            links.push((interface, link));
+        }
+        Ok(Self { links, _locks: locks })
+    }
+
+    /// Watches them from now on.
+    pub(crate) fn watch(&self) -> Vec<Watch> {
+        let watch = |(interface, _): &(InterfaceName, Link)| Watch {
+            interface: interface.clone(),
+            watch: LinkWatch::open(interface).ok(),
+        };
+        self.links.iter().map(watch).collect()
+    }
+
+    /// What an error of a port turns out to be: an interface that is removed loses its carrier
+    /// and goes down first, some milliseconds before it is gone.
+    pub(crate) fn settle(&self, error: PortError) -> PortError {
+        let deadline = Instant::now() + REMOVAL_TIME_MAX;
+        let mut watches = Vec::new();
+        for (interface, link) in &self.links {
+            match LinkWatch::open(interface) {
+                Ok(watch) if watch.index() == link.index => watches.push((interface, watch)),
+                // There is none of that name, or it is another.
+                Ok(_) | Err(LinkError::Missing(_)) => return interface.is_gone(),
+                Err(_) => {}
+            }
+        }
+        while !watches.is_empty() && Instant::now() < deadline {
+            for (interface, watch) in &mut watches {
+                if matches!(watch.state(), Ok(LinkState::Gone)) {
+                    return interface.is_gone();
+                }
+            }
+            std::thread::sleep(REMOVAL_LOOK_INTERVAL);
+        }
+        error
+    }
+
+    /// The same interfaces with the facts of this moment.
+    pub(crate) fn read_again(mut self) -> Result<Self, OpenError> {
+        for (interface, link) in &mut self.links {
+            *link = Link::open(interface)?;
+        }
+        Ok(self)
+    }
+}
+
+/// How long an interface that went down may take to be gone.
+const REMOVAL_TIME_MAX: Duration = Duration::from_millis(250);
+const REMOVAL_LOOK_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Whether an interface is still there and up.
+pub(crate) struct Watch {
+    interface: InterfaceName,
+    /// `None` where the kernel does not tell.
+    watch: Option<LinkWatch>,
+}
+
+impl Watch {
+    /// # Errors
+    /// Where the interface went down or vanished.
+    pub(crate) fn check(&mut self) -> Result<(), PortError> {
+        let Some(watch) = &mut self.watch else { return Ok(()) };
+        match watch.state() {
+            // Without a carrier the kernel still takes frames; what becomes of them is counted.
+            Ok(LinkState::Running | LinkState::NoCarrier) => Ok(()),
+            Ok(LinkState::Down) => Err(self.interface.went_down()),
+            Ok(LinkState::Gone) => Err(self.interface.is_gone()),
+            // Not knowing is no reason to end a run.
+            Err(_) => Ok(()),
+        }
+    }
+}

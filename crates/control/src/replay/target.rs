@@ -1,0 +1,52 @@
+//! What a replay sends through, as its plan says.
+
+use wirestorm_base::pace::Pace;
+use wirestorm_plan::replay::{ReplayPlan, Target};
+
+use crate::port::cpu::CpuPlan;
+use crate::port::{Choice, Interfaces, OpenError, PortOptions, TransmitPort};
+
+/// The names of the interfaces.
+pub(super) fn interfaces(plan: &ReplayPlan) -> Vec<&str> {
+    match &plan.target {
+        Target::Interfaces { primary, secondary } => {
+            std::iter::once(primary.as_str()).chain(secondary.as_deref()).collect()
+        }
+        Target::File(_) | Target::Memory => Vec::new(),
+    }
+}
+
+/// The ports of one worker.
+pub(super) fn open_ports(
+    plan: &ReplayPlan,
+    interfaces: &Interfaces,
+    cpus: &CpuPlan,
+    worker: usize,
+    store_bytes: usize,
+) -> Result<Vec<(TransmitPort, Choice)>, OpenError> {
+    match &plan.target {
+        Target::Memory => return Ok(vec![TransmitPort::memory()]),
+        Target::File(path) => {
+            let port = TransmitPort::file(path).map_err(|reason| OpenError::Port {
+                interface: path.display().to_string(),
+                reason,
+            })?;
+            return Ok(vec![port]);
+        }
+        Target::Interfaces { .. } => {}
+    }
+    let mut ports = Vec::new();
+    for (position, (interface, link)) in interfaces.links.iter().enumerate() {
+        let options = PortOptions {
+            policy: plan.policy,
+            paced: plan.pace != Pace::TopSpeed,
+            cpu: cpus.sender(worker * interfaces.links.len() + position),
+            queue: worker as u32,
+            store_bytes,
+        };
+        let port = TransmitPort::open(plan.backend, interface, link, &options)
+            .map_err(|reason| OpenError::Port { interface: interface.to_string(), reason })?;
+        ports.push(port);
+    }
+    Ok(ports)
+}

@@ -1,0 +1,127 @@
+//! How long a flow is sent, as it is written.
+
+use wirestorm_base::rate::Decimal;
+use wirestorm_base::time::Duration;
+
+use super::error::PlanError;
+use super::place::Place;
+
+/// How long a flow is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// Until it is stopped.
+    Continuous,
+    /// So many frames.
+    Packets(u64),
+    /// For so long.
+    Time(Duration),
+    /// So many bursts of so many frames.
+    Bursts {
+        /// Bursts.
+        bursts: u64,
+        /// Frames of each.
+        packets: u64,
+        /// From the last frame of a burst to the first of the next.
+        gap: Duration,
+    },
+}
+
+const EXPECTED: &str = "continuous, a time such as 30s, or one of the fields fixed_packets, \
+                        fixed_seconds, burst";
+
+pub(super) fn read(place: &Place<'_>) -> Result<Extent, PlanError> {
+    if let Some(text) = place.value().as_str() {
+        return match text {
+            "continuous" => Ok(Extent::Continuous),
+            text => match parse_time(text) {
+                Some(time) if time > Duration::ZERO => Ok(Extent::Time(time)),
+                _ => Err(place.wrong(EXPECTED)),
+            },
+        };
+    }
+    if !place.value().is_object() {
+        return Err(place.wrong(EXPECTED));
+    }
+    let (form, value) = place.choice(&["fixed_packets", "fixed_seconds", "burst"])?;
+    match form {
+        "fixed_packets" => value.integer(1, u64::MAX).map(Extent::Packets),
+        "fixed_seconds" => {
+            let seconds = value.number_text().and_then(|text| parse_time(&format!("{text}s")));
+            let seconds = seconds.filter(|time| *time > Duration::ZERO);
+            seconds.map(Extent::Time).ok_or_else(|| value.wrong("seconds, more than 0"))
+        }
+        _ => {
+            let fields = value.fields(&["bursts", "packets", "gap"])?;
+            // As in Open Traffic Generator, no bursts are bursts without end.
+            let bursts = match fields.get("bursts").map_or(Ok(1), |it| it.integer(0, u64::MAX))? {
+                0 => u64::MAX,
+                bursts => bursts,
+            };
+            let packets = fields.get("packets").map_or(Ok(1), |it| it.integer(1, u64::MAX))?;
+            let gap = fields.get("gap").map_or(Ok(Duration::ZERO), |gap| read_time(&gap))?;
+            Ok(Extent::Bursts { bursts, packets, gap })
+        }
+    }
+}
+
+pub(super) fn read_time(place: &Place<'_>) -> Result<Duration, PlanError> {
+    const EXPECTED: &str = "a time with its unit: 250ns, 10us, 1.5ms, 2s, 5min or 1h";
+    parse_time(place.text(EXPECTED)?).ok_or_else(|| place.wrong(EXPECTED))
+}
+
+/// Reads a time with its unit, `1.5ms`; whole nanoseconds, exactly.
+pub fn parse_time(text: &str) -> Option<Duration> {
+    const UNITS: [(&str, u64); 6] = [
+        ("ns", 1),
+        ("us", 1_000),
+        ("ms", 1_000_000),
+        ("min", 60_000_000_000),
+        ("h", 3_600_000_000_000),
+        ("s", 1_000_000_000),
+    ];
+    let text = text.trim();
+    let (number, scale) =
+        UNITS.iter().find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, *scale)))?;
+    let decimal = Decimal::parse(number.trim_end()).ok()?;
+    let scaled = u128::from(decimal.digits) * u128::from(scale);
+    let denominator = u128::from(decimal.denominator);
+    if !scaled.is_multiple_of(denominator) {
+        return None;
+    }
+    u64::try_from(scaled / denominator).ok().map(Duration::from_nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn extent(value: Value) -> Result<Extent, String> {
+        read(&Place::root(&value)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn times_have_units_and_are_exact() {
+        assert_eq!(parse_time("1.5ms"), Some(Duration::from_micros(1_500)));
+        assert_eq!(parse_time("2 min"), Some(Duration::from_secs(120)));
+        assert_eq!(parse_time("250ns"), Some(Duration::from_nanos(250)));
+        for text in ["", "5", "0.5ns", "-1s", "1y", "s"] {
+            assert_eq!(parse_time(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_flow_lasts_for_a_number_a_time_or_bursts() {
+        assert_eq!(extent(json!("continuous")), Ok(Extent::Continuous));
+        assert_eq!(extent(json!("30s")), Ok(Extent::Time(Duration::from_secs(30))));
+        assert_eq!(extent(json!({"fixed_packets": 7})), Ok(Extent::Packets(7)));
+        let half = Extent::Time(Duration::from_millis(500));
+        assert_eq!(extent(json!({"fixed_seconds": 0.5})), Ok(half));
+        let burst = json!({"burst": {"bursts": 0, "packets": 4, "gap": "10us"}});
+        let gap = Duration::from_micros(10);
+        assert_eq!(extent(burst), Ok(Extent::Bursts { bursts: u64::MAX, packets: 4, gap }));
+        assert!(extent(json!({"fixed_packets": 0})).is_err());
+        let error = extent(json!({"burst": {"gap": 5}})).unwrap_err();
+        assert!(error.starts_with("burst.gap: found 5, expected a time with its unit"), "{error}");
+    }
+}

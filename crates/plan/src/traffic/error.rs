@@ -1,0 +1,60 @@
+//! What is wrong with a plan.
+
+use std::fmt;
+
+/// What is wrong at one place of a plan.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: found {found}, expected {expected}")]
+pub struct PlanError {
+    /// Where, such as `flows[0].packet[1].ipv4.src`; `plan` for the whole.
+    pub path: String,
+    /// What stands there.
+    pub found: String,
+    /// What should stand there.
+    pub expected: String,
+}
+
+/// All that is wrong with a plan, in its order; at least one thing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanErrors(Vec<PlanError>);
+
+impl PlanErrors {
+    /// The single errors.
+    pub fn iter(&self) -> impl Iterator<Item = &PlanError> {
+        self.0.iter()
+    }
+}
+
+impl From<PlanError> for PlanErrors {
+    fn from(error: PlanError) -> Self {
+        Self(vec![error])
+    }
+}
+
+impl fmt::Display for PlanErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, error) in self.0.iter().enumerate() {
+            let separator = if position == 0 { "" } else { "\n" };
+            write!(f, "{separator}{error}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for PlanErrors {}
+
+/// Collects errors, so that several can be mended at once.
+#[derive(Debug, Default)]
+pub(super) struct Problems(Vec<PlanError>);
+
+impl Problems {
+    /// The value, or nothing and its error noted.
+    pub(super) fn take<T>(&mut self, outcome: Result<T, PlanError>) -> Option<T> {
+        outcome.map_err(|error| self.0.push(error)).ok()
+    }
+
+    /// All of `value` where nothing was noted.
+    pub(super) fn finish<T>(self, value: T) -> Result<T, PlanErrors> {
+        if self.0.is_empty() { Ok(value) } else { Err(PlanErrors(self.0)) }
+    }
+}

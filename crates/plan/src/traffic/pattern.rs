@@ -1,0 +1,282 @@
+//! What a field of a header holds, as it is written.
+
+use std::num::NonZeroU64;
+
+use wirestorm_wire::packet::MacAddress;
+use wirestorm_wire::stream::Values;
+
+use super::error::PlanError;
+use super::place::{Place, integer};
+
+/// How the values of a field are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Notation {
+    /// A whole number.
+    Number,
+    /// An Ethernet address.
+    Mac,
+    /// An IPv4 address.
+    Ipv4,
+    /// An IPv6 address.
+    Ipv6,
+}
+
+/// What a field holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Pattern {
+    /// What the rest of the frame makes it.
+    Auto,
+    /// A checksum that is wrong on purpose.
+    Bad,
+    /// The same in every frame.
+    Value(u128),
+    /// Another one in every frame, or whenever another field has passed through its values.
+    Varies {
+        /// The values.
+        values: Values,
+        /// After so many values they begin again.
+        restart_after: Option<NonZeroU64>,
+        /// The other field, as `header.field`, and where that is written.
+        after: Option<(String, String)>,
+    },
+}
+
+const FORMS: [&str; 7] =
+    ["value", "values", "increment", "decrement", "random", "weighted", "after"];
+
+/// Reads a field of so many bits.
+pub(super) fn read(
+    place: &Place<'_>,
+    notation: Notation,
+    bits: u32,
+    is_checksum: bool,
+) -> Result<Pattern, PlanError> {
+    let reader = Reader { notation, bits };
+    match place.value().as_str() {
+        Some("auto") => return Ok(Pattern::Auto),
+        Some("bad") if is_checksum => return Ok(Pattern::Bad),
+        _ => {}
+    }
+    if !place.value().is_object() {
+        return reader.scalar(place).map(Pattern::Value);
+    }
+    let fields = place.fields(&FORMS)?;
+    let forms: Vec<_> =
+        FORMS[..6].iter().filter_map(|name| Some((*name, fields.get(name)?))).collect();
+    let [(form, value)] = forms.as_slice() else {
+        return Err(place.wrong(format!("one of {}", FORMS[..6].join(", "))));
+    };
+    let mut restart_after = None;
+    let values = match *form {
+        "value" => return reader.scalar(value).map(Pattern::Value),
+        "values" => {
+            let items = value.items("values")?;
+            if items.is_empty() {
+                return Err(value.wrong("at least one value"));
+            }
+            Values::List(items.iter().map(|item| reader.scalar(item)).collect::<Result<_, _>>()?)
+        }
+        "weighted" => reader.weighted(value)?,
+        "random" => {
+            let fields = value.fields(&["min", "max", "seed", "count"])?;
+            let min = fields.get("min").map_or(Ok(0), |min| reader.scalar(&min))?;
+            let last = fields.get("max");
+            let max = last.as_ref().map_or(Ok(reader.most()), |max| reader.scalar(max))?;
+            if max < min {
+                return Err(last.as_ref().unwrap_or(value).wrong("at least min"));
+            }
+            let seed = fields.get("seed").map_or(Ok(1), |seed| seed.integer(0, u64::MAX))?;
+            if let Some(count) = fields.get("count") {
+                restart_after = NonZeroU64::new(count.integer(1, u64::MAX)?);
+            }
+            Values::Random { min, max, seed }
+        }
+        form => reader.counter(value, form == "decrement")?,
+    };
+    let after = match fields.get("after") {
+        None => None,
+        Some(other) => {
+            Some((other.text("another field, such as ipv4.src")?.to_owned(), other.path()))
+        }
+    };
+    Ok(Pattern::Varies { values, restart_after, after })
+}
+
+struct Reader {
+    notation: Notation,
+    bits: u32,
+}
+
+impl Reader {
+    /// The greatest value of the field.
+    fn most(&self) -> u128 {
+        u128::MAX >> (128 - self.bits.clamp(1, 128))
+    }
+
+    fn scalar(&self, place: &Place<'_>) -> Result<u128, PlanError> {
+        let text = place.value().as_str();
+        let value = match self.notation {
+            Notation::Number => match text {
+                Some(text) => integer(text),
+                None => place.value().as_u64().map(u128::from),
+            },
+            Notation::Mac => text.and_then(|text| {
+                let address: MacAddress = text.parse().ok()?;
+                Some(address.0.iter().fold(0, |sum, byte| sum << 8 | u128::from(*byte)))
+            }),
+            Notation::Ipv4 => text.and_then(|text| {
+                text.parse::<std::net::Ipv4Addr>().ok().map(|it| u128::from(it.to_bits()))
+            }),
+            Notation::Ipv6 => {
+                text.and_then(|text| text.parse::<std::net::Ipv6Addr>().ok().map(|it| it.to_bits()))
+            }
+        };
+        value.filter(|value| *value <= self.most()).ok_or_else(|| place.wrong(self.expected()))
+    }
+
+    fn expected(&self) -> String {
+        match self.notation {
+            Notation::Number => format!("a whole number from 0 to {}, or a pattern", self.most()),
+            Notation::Mac => "an Ethernet address such as 02:00:00:00:00:01, or a pattern".into(),
+            Notation::Ipv4 => "an IPv4 address such as 192.0.2.1, or a pattern".into(),
+            Notation::Ipv6 => "an IPv6 address such as 2001:db8::1, or a pattern".into(),
+        }
+    }
+
+    /// Steps may be written as numbers or as addresses (`0.0.1.0`).
+    fn step(&self, place: &Place<'_>) -> Result<u128, PlanError> {
+        let number = match place.value().as_str() {
+            Some(text) => integer(text),
+            None => place.value().as_u64().map(u128::from),
+        };
+        let step = match number {
+            Some(number) => number,
+            None => self.scalar(place)?,
+        };
+        if step == 0 || step > self.most() {
+            return Err(place.wrong("a step that is not 0"));
+        }
+        Ok(step)
+    }
+
+    fn counter(&self, place: &Place<'_>, downwards: bool) -> Result<Values, PlanError> {
+        let fields = place.fields(&["start", "step", "count"])?;
+        let start = fields.get("start").map_or(Ok(0), |start| self.scalar(&start))?;
+        let step = fields.get("step").map_or(Ok(1), |step| self.step(&step))?;
+        let count = fields.get("count").map_or(Ok(1), |count| count.integer(1, u64::MAX))?;
+        let too_far = || place.error("more values than 128 bits have", "a smaller step or count");
+        let span = step.checked_mul(u128::from(count)).ok_or_else(too_far)?;
+        // Values beyond the field's width lose what does not fit: they go on at its other end.
+        if downwards {
+            let round = self.most().checked_add(1);
+            let mut max = start;
+            if max < span - 1 {
+                let lacking = span - 1 - max;
+                let rounds = round.map(|round| lacking.div_ceil(round) * round);
+                max = rounds.and_then(|rounds| max.checked_add(rounds)).ok_or_else(too_far)?;
+            }
+            return Ok(Values::Counter { start: max, min: max - (span - 1), max, step, downwards });
+        }
+        let max = start.checked_add(span - 1).ok_or_else(too_far)?;
+        Ok(Values::Counter { start, min: start, max, step, downwards })
+    }
+
+    fn weighted(&self, place: &Place<'_>) -> Result<Values, PlanError> {
+        let mut choices = Vec::new();
+        let mut seed = 1;
+        let items = match place.value().is_object() {
+            true => {
+                let fields = place.fields(&["choices", "seed"])?;
+                seed = fields.get("seed").map_or(Ok(1), |seed| seed.integer(0, u64::MAX))?;
+                fields.need("choices", "pairs of value and weight")?.items("pairs")?
+            }
+            false => place.items("pairs of value and weight")?,
+        };
+        for item in &items {
+            let pair = item.items("a value and its weight")?;
+            let [value, weight] = pair.as_slice() else {
+                return Err(item.wrong("a value and its weight"));
+            };
+            choices.push((self.scalar(value)?, weight.integer(0, u64::from(u32::MAX))? as u32));
+        }
+        if choices.iter().all(|(_, weight)| *weight == 0) {
+            return Err(place.wrong("at least one value with a weight that is not zero"));
+        }
+        Ok(Values::Weighted { choices, seed })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn pattern(value: Value, notation: Notation, bits: u32) -> Result<Pattern, String> {
+        read(&Place::root(&value), notation, bits, false).map_err(|error| error.to_string())
+    }
+
+    /// The first values, as the field holds them.
+    fn first(value: Value, notation: Notation, bits: u32, count: u64) -> Vec<u128> {
+        match pattern(value, notation, bits) {
+            Ok(Pattern::Varies { values, .. }) => {
+                (0..count).map(|n| values.nth(n) & (u128::MAX >> (128 - bits))).collect()
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn scalars_are_in_the_notation_of_their_field() {
+        assert_eq!(pattern(json!(80), Notation::Number, 16), Ok(Pattern::Value(80)));
+        assert_eq!(pattern(json!("0x1_0"), Notation::Number, 16), Ok(Pattern::Value(16)));
+        let address = pattern(json!("10.0.0.1"), Notation::Ipv4, 32);
+        assert_eq!(address, Ok(Pattern::Value(0x0a00_0001)));
+        let address = pattern(json!("02:00:00:00:00:01"), Notation::Mac, 48);
+        assert_eq!(address, Ok(Pattern::Value(0x0200_0000_0001)));
+        let error = pattern(json!("10.0.0.300"), Notation::Ipv4, 32).unwrap_err();
+        assert!(error.starts_with("plan: found \"10.0.0.300\", expected an IPv4 address"));
+        assert!(pattern(json!(65_536), Notation::Number, 16).is_err());
+    }
+
+    #[test]
+    fn counters_begin_again_after_their_count() {
+        let up = json!({"increment": {"start": 5, "step": 3, "count": 3}});
+        assert_eq!(first(up, Notation::Number, 8, 5), [5, 8, 11, 5, 8]);
+        let down = json!({"decrement": {"start": 5, "step": 2, "count": 3}});
+        assert_eq!(first(down, Notation::Number, 8, 4), [5, 3, 1, 5]);
+        let beyond = json!({"increment": {"start": 254, "count": 4}});
+        assert_eq!(first(beyond, Notation::Number, 8, 5), [254, 255, 0, 1, 254]);
+        let below = json!({"decrement": {"start": 1, "count": 4}});
+        assert_eq!(first(below, Notation::Number, 8, 5), [1, 0, 255, 254, 1]);
+        let step = json!({"increment": {"start": "10.0.0.0", "step": "0.0.1.0", "count": 2}});
+        assert_eq!(first(step, Notation::Ipv4, 32, 3), [0x0a00_0000, 0x0a00_0100, 0x0a00_0000]);
+    }
+
+    #[test]
+    fn random_and_weighted_values_stay_within_what_was_asked() {
+        let random = json!({"random": {"min": 10, "max": 12, "seed": 4, "count": 100}});
+        assert!(first(random, Notation::Number, 8, 50).iter().all(|it| (10..=12).contains(it)));
+        let weighted = json!({"weighted": [[1, 1], [2, 0], [3, 5]]});
+        assert!(first(weighted, Notation::Number, 8, 50).iter().all(|it| [1, 3].contains(it)));
+    }
+
+    #[test]
+    fn a_field_may_wait_for_another_one() {
+        let nested = json!({"values": [1, 2], "after": "ipv4.src"});
+        let Ok(Pattern::Varies { after, .. }) = pattern(nested, Notation::Number, 16) else {
+            panic!("a pattern")
+        };
+        assert_eq!(after, Some(("ipv4.src".into(), "after".into())));
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_told_with_its_path() {
+        let error = pattern(json!({"increment": {"strat": 1}}), Notation::Number, 8).unwrap_err();
+        assert!(error.starts_with("increment.strat: found an unknown field, expected start?"));
+        let error = pattern(json!({"after": "x.y"}), Notation::Number, 8).unwrap_err();
+        assert!(error.contains("one of value, values"), "{error}");
+        let error = pattern(json!({"weighted": [[1]]}), Notation::Number, 8).unwrap_err();
+        assert!(error.starts_with("weighted[0]: found a list of 1"), "{error}");
+        assert!(pattern(json!({"values": []}), Notation::Number, 8).is_err());
+    }
+}

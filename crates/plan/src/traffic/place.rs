@@ -1,0 +1,183 @@
+//! A value in a document, with the path to it: what every error names.
+
+use serde_json::{Map, Value};
+
+use super::error::PlanError;
+
+/// A value, and where it stands.
+#[derive(Clone, Debug)]
+pub(super) struct Place<'a> {
+    path: String,
+    value: &'a Value,
+}
+
+impl<'a> Place<'a> {
+    /// The whole document.
+    pub(super) fn root(value: &'a Value) -> Self {
+        Self { path: String::new(), value }
+    }
+
+    /// Where it stands; `plan` for the whole.
+    pub(super) fn path(&self) -> String {
+        if self.path.is_empty() { "plan".to_owned() } else { self.path.clone() }
+    }
+
+    /// The value itself.
+    pub(super) fn value(&self) -> &'a Value {
+        self.value
+    }
+
+    /// An error that says what is wrong here.
+    pub(super) fn wrong(&self, expected: impl Into<String>) -> PlanError {
+        self.error(describe(self.value), expected)
+    }
+
+    /// An error with words of its own for what was found.
+    pub(super) fn error(&self, found: impl Into<String>, expected: impl Into<String>) -> PlanError {
+        PlanError { path: self.path(), found: found.into(), expected: expected.into() }
+    }
+
+    /// Its fields, all of which have to be known.
+    pub(super) fn fields(&self, known: &[&str]) -> Result<Fields<'a>, PlanError> {
+        let Value::Object(map) = self.value else {
+            return Err(self.wrong(format!("fields: {}", list(known))));
+        };
+        for name in map.keys() {
+            if !known.contains(&name.as_str()) {
+                let place = self.below(name, &map[name]);
+                return Err(place.error("an unknown field", suggestion(name, known)));
+            }
+        }
+        Ok(Fields { place: self.clone(), map })
+    }
+
+    /// Its only field, with its name, of those known.
+    pub(super) fn choice(&self, known: &[&str]) -> Result<(&'a str, Self), PlanError> {
+        let fields = self.fields(known)?;
+        let mut entries = fields.map.iter();
+        match (entries.next(), entries.next()) {
+            (Some((name, value)), None) => Ok((name.as_str(), self.below(name, value))),
+            (None, _) => Err(self.error("no field", format!("one of {}", list(known)))),
+            (Some((first, _)), Some((second, _))) => {
+                Err(self
+                    .error(format!("both {first} and {second}"), format!("one of {}", list(known))))
+            }
+        }
+    }
+
+    /// Its items.
+    pub(super) fn items(&self, what: &str) -> Result<Vec<Self>, PlanError> {
+        let Value::Array(items) = self.value else {
+            return Err(self.wrong(format!("a list of {what}")));
+        };
+        let place = |(index, value)| Self { path: format!("{}[{index}]", self.path), value };
+        Ok(items.iter().enumerate().map(place).collect())
+    }
+
+    /// A text.
+    pub(super) fn text(&self, what: &str) -> Result<&'a str, PlanError> {
+        self.value.as_str().ok_or_else(|| self.wrong(what))
+    }
+
+    /// A whole number within bounds.
+    pub(super) fn integer(&self, min: u64, max: u64) -> Result<u64, PlanError> {
+        let number = match self.value {
+            Value::String(text) => integer(text).and_then(|number| u64::try_from(number).ok()),
+            value => value.as_u64(),
+        };
+        number
+            .filter(|number| (min..=max).contains(number))
+            .ok_or_else(|| self.wrong(format!("a whole number from {min} to {max}")))
+    }
+
+    /// Yes or no.
+    pub(super) fn boolean(&self) -> Result<bool, PlanError> {
+        self.value.as_bool().ok_or_else(|| self.wrong("true or false"))
+    }
+
+    /// A number as it is written, for those who read decimals exactly.
+    pub(super) fn number_text(&self) -> Option<String> {
+        match self.value {
+            Value::Number(number) => Some(number.to_string()),
+            Value::String(text) => Some(text.clone()),
+            _ => None,
+        }
+    }
+
+    fn below(&self, name: &str, value: &'a Value) -> Self {
+        let path = match self.path.as_str() {
+            "" => name.to_owned(),
+            path => format!("{path}.{name}"),
+        };
+        Self { path, value }
+    }
+}
+
+/// The fields of a value.
+#[derive(Clone, Debug)]
+pub(super) struct Fields<'a> {
+    place: Place<'a>,
+    map: &'a Map<String, Value>,
+}
+
+impl<'a> Fields<'a> {
+    /// A field, if it is there.
+    pub(super) fn get(&self, name: &str) -> Option<Place<'a>> {
+        let value = self.map.get(name)?;
+        Some(self.place.below(name, value))
+    }
+
+    /// A field that has to be there.
+    pub(super) fn need(&self, name: &str, expected: &str) -> Result<Place<'a>, PlanError> {
+        self.get(name).ok_or_else(|| {
+            let place = self.place.below(name, &Value::Null);
+            place.error("nothing", expected)
+        })
+    }
+}
+
+/// A whole number, decimal, `0x` hexadecimal or `0b` binary, with `_` between digits.
+pub(super) fn integer(text: &str) -> Option<u128> {
+    let digits = text.replace('_', "");
+    match digits.get(..2) {
+        Some("0x" | "0X") => u128::from_str_radix(&digits[2..], 16).ok(),
+        Some("0b" | "0B") => u128::from_str_radix(&digits[2..], 2).ok(),
+        _ => digits.parse().ok(),
+    }
+}
+
+/// What a value is, in few words.
+fn describe(value: &Value) -> String {
+    /// Longer texts are cut.
+    const TEXT_MAX: usize = 40;
+    match value {
+        Value::Null => "nothing".into(),
+        Value::Bool(value) => value.to_string(),
+        Value::Number(number) => number.to_string(),
+        Value::String(text) if text.chars().count() > TEXT_MAX => {
+            format!("{:?}...", text.chars().take(TEXT_MAX).collect::<String>())
+        }
+        Value::String(text) => format!("{text:?}"),
+        Value::Array(items) => format!("a list of {}", items.len()),
+        Value::Object(map) => match map.keys().next() {
+            Some(name) => format!("fields ({name}, ...)"),
+            None => "no fields".into(),
+        },
+    }
+}
+
+fn list(names: &[&str]) -> String {
+    names.join(", ")
+}
+
+/// The known name that is most like the unknown one, and all others.
+fn suggestion(name: &str, known: &[&str]) -> String {
+    /// From 0 for nothing alike to 1 for the same.
+    const ALIKE: f64 = 0.7;
+    let likeness = |known: &&str| strsim::jaro_winkler(name, known);
+    let nearest = known.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+    match nearest.filter(|nearest| likeness(nearest) >= ALIKE) {
+        Some(nearest) => format!("{nearest}? (one of {})", list(known)),
+        None => format!("one of {}", list(known)),
+    }
+}

@@ -1,0 +1,183 @@
+//! How long a flow's frames are, as it is written.
+
+use super::error::PlanError;
+use super::place::Place;
+
+/// Lengths of frames, in bytes without FCS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// As long as their headers, and the payload that was given.
+    AsBuilt,
+    /// All alike.
+    Fixed(usize),
+    /// What the first IP header tells as the length of its packet.
+    IpPacket(usize),
+    /// From `start` on by `step`, at most to `end`, then again.
+    Increment {
+        /// The first length.
+        start: usize,
+        /// No frame is longer.
+        end: usize,
+        /// How much longer the next one is; at least 1.
+        step: usize,
+    },
+    /// Any length in between, all equally likely.
+    Random {
+        /// The least.
+        min: usize,
+        /// The greatest.
+        max: usize,
+        /// What the draws follow from.
+        seed: u64,
+    },
+    /// Lengths with weights; at least one is not zero.
+    Weighted(Vec<(usize, u32)>),
+}
+
+const FCS: usize = 4;
+const FRAME_WITH_FCS_MIN: u64 = 18;
+const FRAME_WITH_FCS_MAX: u64 = 16_384;
+
+const EXPECTED: &str = "the length of a frame with its FCS, such as 64; or one of the fields \
+                        fixed, frame, ip, increment, random, weight_pairs";
+
+/// Mixes of frame lengths with FCS that have a name: lengths with weights in hundredths. The
+/// names and lengths are Open Traffic Generator's.
+const MIXES: [(&str, &[(usize, u32)]); 5] = [
+    ("imix", &[(64, 700), (570, 400), (1518, 100)]),
+    ("ipsec_imix", &[(90, 5867), (92, 200), (594, 2366), (1418, 1567)]),
+    ("ipv6_imix", &[(60, 5867), (496, 200), (594, 2366), (1518, 1567)]),
+    ("standard_imix", &[(58, 5867), (62, 200), (594, 2366), (1518, 1567)]),
+    ("tcp_imix", &[(90, 5867), (92, 200), (594, 2366), (1518, 1567)]),
+];
+
+pub(super) fn read(place: &Place<'_>) -> Result<Size, PlanError> {
+    if place.value().is_u64() {
+        return Ok(Size::Fixed(with_fcs(place)?));
+    }
+    if let Some(name) = place.value().as_str() {
+        return mix(name).ok_or_else(|| place.wrong(format!("{EXPECTED}; or {}", names())));
+    }
+    if !place.value().is_object() {
+        return Err(place.wrong(EXPECTED));
+    }
+    let choices = ["fixed", "frame", "ip", "increment", "random", "weight_pairs"];
+    let (form, value) = place.choice(&choices)?;
+    match form {
+        "fixed" => with_fcs(&value).map(Size::Fixed),
+        "frame" => {
+            let most = FRAME_WITH_FCS_MAX - FCS as u64;
+            Ok(Size::Fixed(value.integer(FRAME_WITH_FCS_MIN - FCS as u64, most)? as usize))
+        }
+        "ip" => Ok(Size::IpPacket(value.integer(20, 65_535)? as usize)),
+        "increment" => {
+            let fields = value.fields(&["start", "end", "step"])?;
+            let start = with_fcs(&fields.need("start", "the first length")?)?;
+            let last = fields.need("end", "the greatest length")?;
+            let end = with_fcs(&last)?;
+            if end < start {
+                return Err(last.wrong(format!("at least the start, {}", start + FCS)));
+            }
+            let step = fields.get("step").map_or(Ok(1), |step| step.integer(1, 65_535))?;
+            Ok(Size::Increment { start, end, step: step as usize })
+        }
+        "random" => {
+            let fields = value.fields(&["min", "max", "seed"])?;
+            let min = with_fcs(&fields.need("min", "the least length")?)?;
+            let last = fields.need("max", "the greatest length")?;
+            let max = with_fcs(&last)?;
+            if max < min {
+                return Err(last.wrong(format!("at least min, {}", min + FCS)));
+            }
+            let seed = fields.get("seed").map_or(Ok(1), |seed| seed.integer(0, u64::MAX))?;
+            Ok(Size::Random { min, max, seed })
+        }
+        _ => weights(&value),
+    }
+}
+
+fn weights(place: &Place<'_>) -> Result<Size, PlanError> {
+    let (form, value) = place.choice(&["predefined", "custom"])?;
+    if form == "predefined" {
+        let name = value.text(&names())?;
+        return mix(name).ok_or_else(|| value.wrong(names()));
+    }
+    let mut list = Vec::new();
+    for item in value.items("sizes with weights")? {
+        let fields = item.fields(&["size", "weight"])?;
+        let size = with_fcs(&fields.need("size", "a length")?)?;
+        let weight = fields.need("weight", "a weight")?.integer(0, u64::from(u32::MAX))?;
+        list.push((size, weight as u32));
+    }
+    if list.iter().all(|(_, weight)| *weight == 0) {
+        return Err(value.wrong("at least one size with a weight that is not zero"));
+    }
+    Ok(Size::Weighted(list))
+}
+
+fn with_fcs(place: &Place<'_>) -> Result<usize, PlanError> {
+    let length = place.integer(FRAME_WITH_FCS_MIN, FRAME_WITH_FCS_MAX)?;
+    Ok(length as usize - FCS)
+}
+
+fn mix(name: &str) -> Option<Size> {
+    let (_, list) = MIXES.iter().find(|(known, _)| *known == name)?;
+    Some(Size::Weighted(list.iter().map(|(size, weight)| (size - FCS, *weight)).collect()))
+}
+
+fn names() -> String {
+    let names: Vec<_> = MIXES.iter().map(|(name, _)| *name).collect();
+    format!("the name of a mix: {}", names.join(", "))
+}
+
+impl Size {
+    /// The longest frame, where it does not follow from the headers.
+    pub fn max(&self) -> Option<usize> {
+        match self {
+            Self::AsBuilt | Self::IpPacket(_) => None,
+            Self::Fixed(size) => Some(*size),
+            Self::Increment { end, .. } => Some(*end),
+            Self::Random { max, .. } => Some(*max),
+            Self::Weighted(list) => list.iter().map(|(size, _)| *size).max(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn size(value: Value) -> Result<Size, String> {
+        read(&Place::root(&value)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn lengths_count_the_fcs_unless_they_say_otherwise() {
+        assert_eq!(size(json!(64)), Ok(Size::Fixed(60)));
+        assert_eq!(size(json!({"fixed": 64})), Ok(Size::Fixed(60)));
+        assert_eq!(size(json!({"frame": 60})), Ok(Size::Fixed(60)));
+        assert_eq!(size(json!({"ip": 64})), Ok(Size::IpPacket(64)));
+        let increment = json!({"increment": {"start": 64, "end": 128, "step": 2}});
+        assert_eq!(size(increment), Ok(Size::Increment { start: 60, end: 124, step: 2 }));
+    }
+
+    #[test]
+    fn mixes_have_names_or_weights_of_their_own() {
+        let Ok(Size::Weighted(list)) = size(json!("imix")) else { panic!("a mix") };
+        assert_eq!(list, [(60, 700), (566, 400), (1514, 100)]);
+        let own = json!({"weight_pairs": {"custom": [{"size": 64, "weight": 1}]}});
+        assert_eq!(size(own), Ok(Size::Weighted(vec![(60, 1)])));
+    }
+
+    #[test]
+    fn what_is_no_length_is_told_with_its_path() {
+        let error = size(json!({"increment": {"start": 100, "end": 64}})).unwrap_err();
+        assert_eq!(error, "increment.end: found 64, expected at least the start, 100");
+        let error = size(json!({"random": {"min": 64}})).unwrap_err();
+        assert_eq!(error, "random.max: found nothing, expected the greatest length");
+        let error = size(json!(7)).unwrap_err();
+        assert_eq!(error, "plan: found 7, expected a whole number from 18 to 16384");
+        assert!(size(json!("imx")).unwrap_err().contains("imix, ipsec_imix"));
+    }
+}
