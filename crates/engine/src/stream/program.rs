@@ -53,6 +53,8 @@ enum Operation {
     },
     /// Any other checksum, over all that it covers.
     WholeSum(Checksum),
+    /// The same, and wrong on purpose.
+    WrongSum(Checksum),
 }
 
 /// Words of 16 bits that steps write to.
@@ -84,6 +86,7 @@ impl FrameMaker {
                 }
                 Step::Checksum(sum) if varies => Operation::WholeSum(*sum),
                 Step::Checksum(sum) => Operation::sum(*sum, template, &program.steps, index),
+                Step::WrongChecksum(sum) => Operation::WrongSum(*sum),
             }
         });
         Self {
@@ -236,6 +239,7 @@ impl Operation {
                 put_checksum(frame, *offset, total, *never_zero);
             }
             Self::WholeSum(sum) => whole_sum(*sum, frame, *length),
+            Self::WrongSum(sum) => wrong_sum(*sum, frame, *length),
         }
     }
 }
@@ -248,10 +252,11 @@ fn cut_length(asked: u128, length_max: usize) -> usize {
 fn written(step: &Step) -> Option<core::ops::Range<usize>> {
     match step {
         Step::Write(write) => Some(write.offset..write.offset + write.width),
-        Step::WriteLength { offset, .. } | Step::Checksum(Checksum::Internet { offset, .. }) => {
-            Some(*offset..offset + 2)
-        }
-        Step::Checksum(Checksum::Crc32c { offset, .. }) => Some(*offset..offset + 4),
+        Step::WriteLength { offset, .. }
+        | Step::Checksum(Checksum::Internet { offset, .. })
+        | Step::WrongChecksum(Checksum::Internet { offset, .. }) => Some(*offset..offset + 2),
+        Step::Checksum(Checksum::Crc32c { offset, .. })
+        | Step::WrongChecksum(Checksum::Crc32c { offset, .. }) => Some(*offset..offset + 4),
         Step::Length { .. } => None,
     }
 }
@@ -277,7 +282,8 @@ fn pairs(words: &[usize]) -> Box<[Changing]> {
 
 fn check(step: &Step, length: usize, variables: usize) {
     let last = match step {
-        Step::Checksum(Checksum::Internet { end: Some(end), .. }) => *end,
+        Step::Checksum(Checksum::Internet { end: Some(end), .. })
+        | Step::WrongChecksum(Checksum::Internet { end: Some(end), .. }) => *end,
         _ => 0,
     };
     let end = written(step).map_or(0, |range| range.end).max(last);
@@ -342,6 +348,22 @@ fn whole_sum(sum: Checksum, frame: &mut [u8], length: usize) {
     }
 }
 
+#[cold]
+fn wrong_sum(sum: Checksum, frame: &mut [u8], length: usize) {
+    whole_sum(sum, frame, length);
+    match sum {
+        Checksum::Internet { offset, never_zero, .. } => {
+            let right = !u16_at(frame, offset);
+            put_checksum(frame, offset, u64::from(right) + 1, never_zero);
+        }
+        Checksum::Crc32c { offset, .. } => {
+            for byte in &mut frame[offset..offset + 4] {
+                *byte = !*byte;
+            }
+        }
+    }
+}
+
 /// The sum over a part of a frame and its pseudo header.
 fn covered_sum(frame: &[u8], start: usize, end: usize, pseudo_header: PseudoHeader) -> u16 {
     let part = checksum::sum(&frame[start..end]);
@@ -369,4 +391,65 @@ fn u16_at(frame: &[u8], offset: usize) -> u16 {
 fn u32_at(frame: &[u8], offset: usize) -> u32 {
     let bytes = &frame[offset..offset + 4];
     u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use wirestorm_wire::stream::{Values, Variable};
+
+    fn second_frame(step: Step, varies: bool) -> Vec<u8> {
+        let variable = Variable::new(Values::List(vec![0x1234, 0x5678]));
+        let length = Variable::new(Values::List(vec![39, 39]));
+        let write = Write {
+            variable: 0,
+            offset: 20,
+            width: 2,
+            add: 0,
+            shift: 0,
+            mask: 0xffff,
+            order: ByteOrder::Network,
+        };
+        let mut steps = vec![Step::Write(write), step];
+        if varies {
+            steps.insert(0, Step::Length { variable: 1 });
+        }
+        let program = Program { variables: vec![variable, length], steps };
+        let template: Vec<u8> = (1..=40).collect();
+        let mut maker = FrameMaker::new(&template, &program, 1, 1);
+        let mut buffer = vec![0; 40];
+        let length = maker.make(&mut buffer);
+        buffer.truncate(length);
+        assert_eq!(&buffer[20..22], &[0x56, 0x78]);
+        buffer
+    }
+
+    #[test]
+    fn a_checksum_that_is_wrong_on_purpose_is_that_of_one_more() {
+        let sum = Checksum::Internet {
+            offset: 26,
+            start: 14,
+            end: None,
+            pseudo_header: PseudoHeader::None,
+            never_zero: false,
+        };
+        for varies in [false, true] {
+            let right = second_frame(Step::Checksum(sum), varies);
+            assert_eq!(checksum::sum(&right[14..]), 0xffff);
+            let wrong = second_frame(Step::WrongChecksum(sum), varies);
+            assert_eq!(checksum::sum(&wrong[14..]), 0xfffe);
+        }
+    }
+
+    #[test]
+    fn a_crc_that_is_wrong_on_purpose_is_inverted() {
+        let sum = Checksum::Crc32c { offset: 24, start: 16 };
+        let right = second_frame(Step::Checksum(sum), false);
+        let wrong = second_frame(Step::WrongChecksum(sum), false);
+        for (right, wrong) in right[24..28].iter().zip(&wrong[24..28]) {
+            assert_eq!(*wrong, !right);
+        }
+        assert_eq!((&wrong[..24], &wrong[28..]), (&right[..24], &right[28..]));
+    }
 }

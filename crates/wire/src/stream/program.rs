@@ -34,6 +34,9 @@ pub enum Step {
     },
     /// Makes a checksum right.
     Checksum(Checksum),
+    /// Makes a checksum wrong in every frame: as if the sum were one more, or all bits of the CRC
+    /// inverted.
+    WrongChecksum(Checksum),
 }
 
 /// A variable's way into the frame: `field = (field & !mask) | ((value + add) << shift & mask)`,
