@@ -12,6 +12,7 @@ pub mod checksum;
 pub mod dissect;
 pub mod edit;
 pub mod flow;
+pub mod layout;
 pub mod packet;
 pub mod prefix;
 pub mod print;

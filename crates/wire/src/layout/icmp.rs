@@ -1,0 +1,19 @@
+//! ICMP, RFC 792.
+
+use super::field::{checksum, uint};
+use super::{Covered, Layout, Number, Space};
+use crate::packet::{icmpv4, protocol};
+
+/// An echo or its answer; other messages have the same first four bytes.
+pub static ICMP: Layout = Layout::new(
+    "icmp",
+    "ICMP, RFC 792",
+    &[
+        uint("type", 0, 8).default(icmpv4::ECHO_REQUEST as u128),
+        uint("code", 8, 8),
+        checksum("checksum", 16, Covered::Packet),
+        uint("identifier", 32, 16),
+        uint("sequence_number", 48, 16),
+    ],
+)
+.numbers(&[Number::new(Space::IpProtocol, protocol::ICMP as u16)]);

@@ -1,0 +1,18 @@
+//! UDP, RFC 768.
+
+use super::field::{checksum, uint};
+use super::{Covered, Layout, Number, Role, Space};
+use crate::packet::protocol;
+
+/// The header. The destination port is that of the tunnel that follows, where one does.
+pub static UDP: Layout = Layout::new(
+    "udp",
+    "UDP, RFC 768",
+    &[
+        uint("src_port", 0, 16),
+        uint("dst_port", 16, 16).role(Role::NextProtocol(Space::UdpPort)),
+        uint("length", 32, 16).role(Role::LengthToEnd { from: 0 }),
+        checksum("checksum", 48, Covered::PacketAndAddresses { never_zero: true }),
+    ],
+)
+.numbers(&[Number::new(Space::IpProtocol, protocol::UDP as u16)]);
