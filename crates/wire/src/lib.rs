@@ -7,6 +7,7 @@
 
 extern crate alloc;
 
+pub mod assemble;
 pub mod capture;
 pub mod checksum;
 pub mod dissect;

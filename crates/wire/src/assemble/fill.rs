@@ -1,0 +1,300 @@
+//! Fills in what headers hold.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use super::error::{AssembleError, Problem};
+use super::header::{Header, Value};
+use super::place::{Place, Placed, flag_value};
+use super::sum;
+use crate::layout::{Covered, Field, Layout, Padding, Role, Space, ipv4, ipv6};
+use crate::stream::{Checksum, PseudoHeader, Step};
+
+/// Writes all fields, and returns the steps that keep them right.
+///
+/// The payload is in the frame already.
+pub(super) fn fill(
+    headers: &[Header],
+    placed: &[Placed],
+    frame: &mut [u8],
+    packet_end: PacketEnd,
+) -> Result<Vec<Step>, AssembleError> {
+    let mut filler = Filler { frame, packet_end, steps: Vec::new(), sums: Vec::new() };
+    for (index, (header, place)) in headers.iter().zip(placed).enumerate() {
+        let error = |(field, problem): FieldError| AssembleError {
+            header: Some((index, header.layout.name)),
+            field: Some(field),
+            problem,
+        };
+        let before = index.checked_sub(1).and_then(|before| headers.get(before));
+        let behind = headers.get(index + 1..).unwrap_or_default();
+        filler.check(header, place, before).map_err(error)?;
+        filler.header(index, header, place, behind).map_err(error)?;
+    }
+    // A checksum covers those of the headers behind its own.
+    for asked in core::mem::take(&mut filler.sums).into_iter().rev() {
+        let sum = filler.sum(&asked, placed).map_err(|problem| AssembleError {
+            header: headers.get(asked.header).map(|header| (asked.header, header.layout.name)),
+            field: Some(asked.place.field.name.to_string()),
+            problem,
+        })?;
+        sum::write(&sum, asked.is_wrong, filler.frame);
+        let step = if asked.is_wrong { Step::WrongChecksum(sum) } else { Step::Checksum(sum) };
+        filler.steps.push(step);
+    }
+    Ok(filler.steps)
+}
+
+/// Where the packet ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PacketEnd {
+    /// At the end of the frame, however long the frame is.
+    OfFrame,
+    /// Here.
+    At(usize),
+}
+
+/// What is wrong, with the name or path of the field.
+type FieldError = (String, Problem);
+
+struct Filler<'a> {
+    frame: &'a mut [u8],
+    packet_end: PacketEnd,
+    steps: Vec<Step>,
+    sums: Vec<AskedSum>,
+}
+
+/// A checksum that is to be computed.
+struct AskedSum {
+    header: usize,
+    place: Place,
+    covered: Covered,
+    is_wrong: bool,
+}
+
+impl Filler<'_> {
+    /// That no bits were given two values.
+    fn check(
+        &self,
+        header: &Header,
+        placed: &Placed,
+        before: Option<&Header>,
+    ) -> Result<(), FieldError> {
+        let mut given: Vec<Place> = Vec::new();
+        for (name, value) in &header.values {
+            let Ok(place) = placed.field(name) else { continue };
+            let end = place.bit_offset + place.bits;
+            let same = given.iter().find(|other| {
+                let other_end = other.bit_offset + other.bits;
+                place.bit_offset < other_end && other.bit_offset < end
+                    || place.field.name == other.field.name
+            });
+            let in_front = match (place.field.role, before) {
+                (Role::OwnNumber(space), Some(before)) => given_next_protocol(before, space),
+                _ => None,
+            };
+            if let Some(other) = same.map(|other| other.field).or(in_front) {
+                return Err((name.to_string(), Problem::GivenTwice { other: other.name }));
+            }
+            if *value != Value::Auto {
+                given.push(place);
+            }
+        }
+        Ok(())
+    }
+
+    fn header(
+        &mut self,
+        index: usize,
+        header: &Header,
+        placed: &Placed,
+        behind: &[Header],
+    ) -> Result<(), FieldError> {
+        for place in placed.places.iter().flatten() {
+            let asked = Asked { index, header, placed, behind };
+            self.field(*place, &asked)
+                .map_err(|problem| (place.field.name.to_string(), problem))?;
+        }
+        for (number, (item, place)) in header.items.iter().zip(&placed.items).enumerate() {
+            let within = |(field, problem)| {
+                (format!("{}.{number}.{field}", header.layout.items.name), problem)
+            };
+            self.check(item, place, None).map_err(within)?;
+            self.header(index, item, place, &[]).map_err(within)?;
+        }
+        if header.layout.padding == Padding::Ipv6Options {
+            self.pad(placed);
+        }
+        Ok(())
+    }
+
+    fn field(&mut self, place: Place, asked: &Asked<'_>) -> Result<(), Problem> {
+        let is_wrong = match asked.header.value(place.field.name) {
+            Some(Value::Number(number)) => return self.number(place, *number),
+            Some(Value::Bytes(bytes)) => return self.bytes(place, bytes),
+            Some(Value::Bad) if !matches!(place.field.role, Role::Checksum(_)) => {
+                return Err(Problem::NotAChecksum);
+            }
+            Some(Value::Bad) => true,
+            Some(Value::Auto) | None => false,
+        };
+        match place.field.role {
+            Role::View | Role::OwnNumber(_) => Ok(()),
+            Role::Plain => self.number(place, place.field.default),
+            Role::HeaderLength { unit, less } => {
+                let units = asked.placed.content_length.div_ceil(unit.max(1));
+                self.computed(place, units.saturating_sub(less))
+            }
+            Role::LengthToEnd { from } => {
+                let first = asked.placed.offset + from;
+                let end = match self.packet_end {
+                    PacketEnd::At(end) => end,
+                    PacketEnd::OfFrame => {
+                        let offset = place.bit_offset / 8;
+                        self.steps.push(Step::WriteLength { offset, less: first });
+                        self.frame.len()
+                    }
+                };
+                self.computed(place, end.saturating_sub(first))
+            }
+            Role::ItemCount { less } => {
+                self.computed(place, asked.placed.items.len().saturating_sub(less))
+            }
+            Role::NextProtocol(space) => {
+                let number = asked.next_number(space).map(u128::from);
+                self.number(place, number.unwrap_or(place.field.default))
+            }
+            Role::IsLast => {
+                let is_last =
+                    asked.behind.first().is_none_or(|next| !next.layout.is(asked.header.layout));
+                self.number(place, u128::from(is_last))
+            }
+            Role::Flag(_) => self.number(place, flag_value(asked.header, place.field.name)),
+            Role::Checksum(covered) => {
+                self.sums.push(AskedSum { header: asked.index, place, covered, is_wrong });
+                Ok(())
+            }
+        }
+    }
+
+    fn number(&mut self, place: Place, number: u128) -> Result<(), Problem> {
+        if number.checked_shr(place.bits as u32).unwrap_or(0) != 0 {
+            return Err(Problem::TooLarge { found: number, bits: place.bits });
+        }
+        place.write(self.frame, number);
+        Ok(())
+    }
+
+    fn computed(&mut self, place: Place, value: usize) -> Result<(), Problem> {
+        let too_long = Problem::TooLong { found: value, bits: place.bits };
+        self.number(place, value as u128).map_err(|_| too_long)
+    }
+
+    fn bytes(&mut self, place: Place, bytes: &[u8]) -> Result<(), Problem> {
+        let found = bytes.len();
+        if !(place.bits | place.bit_offset).is_multiple_of(8) {
+            return Err(Problem::NotBytes { found, bits: place.bits });
+        }
+        if place.bits != 8 * found {
+            return Err(Problem::WrongLength { found, expected: place.bits / 8 });
+        }
+        if let Some(field) = self.frame.get_mut(place.bytes()) {
+            field.copy_from_slice(bytes);
+        }
+        Ok(())
+    }
+
+    /// Pads with one option, RFC 8200 section 4.2: `Pad1` is a zero, `PadN` has a length.
+    fn pad(&mut self, placed: &Placed) {
+        let (start, end) = (placed.offset + placed.bare_length, placed.offset + placed.length);
+        if let Some([kind, length, ..]) = self.frame.get_mut(start..end) {
+            *kind = 1;
+            // Less than 8 bytes are missing.
+            *length = (end - start - 2) as u8;
+        }
+    }
+
+    fn sum(&self, asked: &AskedSum, placed: &[Placed]) -> Result<Checksum, Problem> {
+        let header = placed.get(asked.header);
+        let (start, header_end) =
+            header.map_or((0, 0), |header| (header.offset, header.offset + header.length));
+        let offset = asked.place.bit_offset / 8;
+        let end = match (asked.covered, self.packet_end) {
+            (Covered::Header, _) => Some(header_end),
+            (_, PacketEnd::At(end)) => Some(end),
+            (_, PacketEnd::OfFrame) => None,
+        };
+        let (pseudo_header, never_zero) = match asked.covered {
+            Covered::Crc32c => {
+                return match end {
+                    Some(end) if end != self.frame.len() => Err(Problem::Padded),
+                    _ => Ok(Checksum::Crc32c { offset, start }),
+                };
+            }
+            Covered::Header | Covered::Packet => (PseudoHeader::None, false),
+            Covered::PacketAndAddresses { never_zero } => {
+                let (before, rest) = placed.split_at_checked(asked.header).unwrap_or_default();
+                let layout = rest.first().map(|header| header.layout);
+                (self.pseudo_header(before, layout)?, never_zero)
+            }
+        };
+        Ok(Checksum::Internet { offset, start, end, pseudo_header, never_zero })
+    }
+
+    /// The pseudo header of a transport header behind these headers.
+    fn pseudo_header(
+        &self,
+        before: &[Placed],
+        transport: Option<&Layout>,
+    ) -> Result<PseudoHeader, Problem> {
+        let number = transport.and_then(|layout| layout.number(Space::IpProtocol));
+        let protocol = number.map_or(0, |number| number.number as u8);
+        for header in before.iter().rev() {
+            let layout = header.layout;
+            if layout.is(&ipv4::IPV4) {
+                return Ok(PseudoHeader::Ipv4 { header: header.offset, protocol });
+            }
+            if layout.is(&ipv6::IPV6) {
+                return Ok(PseudoHeader::Ipv6 { header: header.offset, protocol });
+            }
+            // RFC 8200 section 8.1: "If the IPv6 packet contains a Routing header, the
+            // Destination Address used in the pseudo-header is that of the final destination."
+            if layout.is(&ipv6::ROUTING) {
+                let left = header.field("segments_left").ok();
+                if left.and_then(|left| left.read(self.frame)).is_some_and(|left| left != 0) {
+                    return Err(Problem::SegmentsLeft);
+                }
+            } else if !ipv6::is_extension(layout) {
+                break;
+            }
+        }
+        Err(Problem::NoIpHeader)
+    }
+}
+
+/// The header, or item, that is being filled in, and what is around it.
+struct Asked<'a> {
+    index: usize,
+    header: &'a Header,
+    placed: &'a Placed,
+    behind: &'a [Header],
+}
+
+impl Asked<'_> {
+    /// The number of the header that follows, where it has one in this space.
+    fn next_number(&self, space: Space) -> Option<u16> {
+        let (next, behind) = self.behind.split_first()?;
+        let number = next.layout.number(space)?;
+        let is_outer = behind.first().is_some_and(|behind| behind.layout.is(next.layout));
+        Some(if is_outer { number.outer } else { number.number })
+    }
+}
+
+/// The field for the number of the next header, where it was given one.
+fn given_next_protocol(header: &Header, space: Space) -> Option<&'static Field> {
+    let mut fields = header.layout.fields.iter();
+    let field = fields.find(|field| field.role == Role::NextProtocol(space))?;
+    matches!(header.value(field.name), Some(Value::Number(_) | Value::Bytes(_))).then_some(field)
+}

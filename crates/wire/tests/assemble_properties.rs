@@ -1,0 +1,524 @@
+//! What holds of every frame that is assembled.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use wirestorm_wire::assemble::{AssembleError, Assembled, Header, Payload, Value, assemble};
+use wirestorm_wire::checksum::{combine, crc32c, sum};
+use wirestorm_wire::layout::{self, Field, Kind, Layout, Role};
+use wirestorm_wire::stream::{ByteOrder, Checksum, PseudoHeader, Step, Write};
+
+/// A program, run as its words say: the frame that the template becomes with these values.
+fn run(template: &[u8], steps: &[Step], values: &[u128]) -> Vec<u8> {
+    let mut frame = template.to_vec();
+    for step in steps {
+        match step {
+            Step::Write(write) => write_value(write, values[write.variable], &mut frame),
+            Step::Length { variable } => frame.truncate(values[*variable] as usize),
+            Step::WriteLength { offset, less } => {
+                let length = (frame.len() - less) as u16;
+                frame[*offset..offset + 2].copy_from_slice(&length.to_be_bytes());
+            }
+            Step::Checksum(sum) => write_sum(sum, 0, &mut frame),
+            Step::WrongChecksum(sum) => write_sum(sum, 1, &mut frame),
+        }
+    }
+    frame
+}
+
+fn write_value(write: &Write, value: u128, frame: &mut [u8]) {
+    assert_eq!(write.order, ByteOrder::Network);
+    let field = &mut frame[write.offset..write.offset + write.width];
+    let old = field.iter().fold(0_u128, |old, byte| old << 8 | u128::from(*byte));
+    let new = old & !write.mask | value.wrapping_add(write.add) << write.shift & write.mask;
+    let bytes = new.to_be_bytes();
+    field.copy_from_slice(&bytes[16 - write.width..]);
+}
+
+fn write_sum(what: &Checksum, wrong: u16, frame: &mut [u8]) {
+    match *what {
+        Checksum::Internet { offset, start, end, pseudo_header, never_zero } => {
+            frame[offset..offset + 2].fill(0);
+            let covered = &frame[start..end.unwrap_or(frame.len())];
+            let words = [wrong.to_be_bytes(), (covered.len() as u16).to_be_bytes()].concat();
+            let pseudo = match pseudo_header {
+                PseudoHeader::None => sum(&words[..2]),
+                PseudoHeader::Ipv4 { header, protocol } => {
+                    sum(&[&words[..], &[0, protocol], &frame[header + 12..header + 20]].concat())
+                }
+                PseudoHeader::Ipv6 { header, protocol } => {
+                    sum(&[&words[..], &[0, protocol], &frame[header + 8..header + 40]].concat())
+                }
+            };
+            let mut checksum = !combine(sum(covered), pseudo);
+            if checksum == 0 && never_zero {
+                checksum = 0xffff;
+            }
+            frame[offset..offset + 2].copy_from_slice(&checksum.to_be_bytes());
+        }
+        Checksum::Crc32c { offset, start } => {
+            frame[offset..offset + 4].fill(0);
+            let crc = crc32c(&frame[start..]);
+            let crc = if wrong == 1 { !crc } else { crc };
+            frame[offset..offset + 4].copy_from_slice(&crc.to_le_bytes());
+        }
+    }
+}
+
+fn header(name: &str) -> Header {
+    Header::new(layout::find(name).unwrap())
+}
+
+fn item(parent: &Header, name: &str) -> Header {
+    Header::new(parent.layout.item(name).unwrap())
+}
+
+fn with_items(name: &str, items: &[&str]) -> Header {
+    let parent = header(name);
+    items.iter().fold(parent, |parent, name| {
+        let item = item(&parent, name);
+        parent.item(item)
+    })
+}
+
+/// Packets of all kinds, each of at most 200 bytes with its headers.
+fn stacks() -> Vec<Vec<Header>> {
+    let names = |names: &[&str]| names.iter().map(|name| header(name)).collect::<Vec<_>>();
+    let mut gre = names(&["ethernet", "ipv4", "gre", "ipv6", "udp"]);
+    gre[2] = header("gre").with("checksum", Value::Auto).with("key", 1);
+    let mut tcp = names(&["ethernet", "vlan", "ipv6"]);
+    tcp.push(with_items("tcp", &["mss", "timestamps", "no_operation"]));
+    let mut options = names(&["ethernet"]);
+    options.push(with_items("ipv4", &["router_alert", "timestamp", "no_operation"]));
+    options.push(header("tcp"));
+    let mut extensions = names(&["ethernet", "ipv6"]);
+    extensions.push(with_items("ipv6_hop_by_hop", &["router_alert"]));
+    extensions.push(with_items("ipv6_routing", &["segment"]));
+    extensions.extend(names(&["ipv6_fragment", "udp"]));
+    let mut neighbor = names(&["ethernet", "ipv6"]);
+    neighbor.push(with_items("icmpv6_neighbor_solicitation", &["source_link_layer_address"]));
+    let mut gtp = names(&["ethernet", "ipv4", "udp", "gtpv1", "ipv4", "udp"]);
+    gtp[3] = header("gtpv1").with("sequence_number", 7);
+    let mut group = names(&["ethernet", "ipv4"]);
+    group.push(with_items("igmpv3_report", &["group_record"]));
+    let mut wrong = names(&["ethernet", "ipv4", "udp", "vxlan", "ethernet", "ipv4", "tcp"]);
+    wrong[1] = header("ipv4").with("header_checksum", Value::Bad);
+    wrong[2] = header("udp").with("checksum", Value::Bad);
+    wrong[6] = header("tcp").with("checksum", Value::Bad);
+    let mut wrong_sctp = names(&["ethernet", "ipv4", "sctp", "sctp_data"]);
+    wrong_sctp[2] = header("sctp").with("checksum", Value::Bad);
+    // What is behind it begins at an odd byte.
+    let mut odd = names(&["custom", "ipv4", "udp"]);
+    odd[0] = header("custom").with("bytes", vec![1, 2, 3]);
+    vec![
+        names(&["ethernet", "ipv4", "udp"]),
+        names(&["ethernet", "vlan", "vlan", "mpls", "mpls", "ipv4", "icmp"]),
+        names(&["ethernet", "ipv4", "udp", "vxlan", "ethernet", "ipv6", "tcp"]),
+        names(&["ethernet", "ipv6", "icmpv6"]),
+        names(&["ethernet", "pppoe", "ppp", "ipv4", "udp"]),
+        names(&["ethernet", "ipv4", "sctp", "sctp_data"]),
+        names(&["ethernet", "arp"]),
+        names(&["ethernet", "ipv4", "ipv4", "igmpv2"]),
+        gre,
+        tcp,
+        options,
+        extensions,
+        neighbor,
+        gtp,
+        group,
+        wrong,
+        wrong_sctp,
+        odd,
+    ]
+}
+
+/// Header number and path of every field that has a size, a place and no say in the structure.
+fn variable_fields(headers: &[Header]) -> Vec<(usize, String, &'static Field)> {
+    fn walk(header: &Header, path: &str, found: &mut impl FnMut(String, &'static Field)) {
+        for field in header.layout.fields {
+            let is_given = header.values.iter().any(|(name, _)| name == field.name);
+            let decides = matches!(field.role, Role::Flag(_))
+                || field.name == "segments_left"
+                || field.presence != layout::Presence::Always && !is_given;
+            if !decides && field.kind != Kind::Bytes {
+                found(format!("{path}{}", field.name), field);
+            }
+        }
+        for (index, item) in header.items.iter().enumerate() {
+            walk(item, &format!("{path}{}.{index}.", header.layout.items.name), found);
+        }
+    }
+    let mut fields = Vec::new();
+    for (index, header) in headers.iter().enumerate() {
+        walk(header, "", &mut |path, field| fields.push((index, path, field)));
+    }
+    fields
+}
+
+/// Gives a value to a field by its path, in place of the one that it has.
+fn give(header: &mut Header, path: &str, value: u128) {
+    match path.split('.').collect::<Vec<_>>()[..] {
+        [name] => {
+            header.values.retain(|(other, _)| other != name);
+            header.values.push((name.to_owned().into(), value.into()));
+        }
+        [_, index, ref rest @ ..] => {
+            give(&mut header.items[index.parse::<usize>().unwrap()], &rest.join("."), value);
+        }
+        [] => {}
+    }
+}
+
+fn low_bits(value: u128, bits: usize) -> u128 {
+    value & (u128::MAX >> (128 - bits))
+}
+
+fn payloads() -> impl Strategy<Value = Payload> {
+    prop_oneof![
+        Just(Payload::Zeros),
+        vec(any::<u8>(), 0..5).prop_map(Payload::Pattern),
+        any::<u8>().prop_map(Payload::IncrementingBytes),
+        any::<u16>().prop_map(Payload::IncrementingWords),
+        vec(any::<u8>(), 0..9).prop_map(Payload::Bytes),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 1000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    /// Some fields of a packet vary, its length too; then every frame is the one that is
+    /// assembled with those values.
+    #[test]
+    fn a_program_makes_what_assembling_anew_does(
+        headers in select(stacks()),
+        payload in payloads(),
+        is_padded in prop::bool::weighted(0.2),
+        picks in vec((any::<Index>(), any::<u128>()), 0..4),
+        length in prop::option::of(any::<Index>()),
+    ) {
+        let is_sctp = headers.iter().any(|header| header.layout.name == "sctp");
+        let payload = if is_padded && !is_sctp { Payload::Padding } else { payload };
+        let template = assemble(&headers, &payload, 260).unwrap();
+        let fields = variable_fields(&headers);
+        let (mut writes, mut values, mut anew) = (Vec::new(), Vec::new(), headers.clone());
+        for (pick, value) in picks {
+            let (index, path, field) = pick.get(&fields);
+            let Ok(write) = template.write(*index, path, values.len()) else {
+                // A tag's own number where no header is before it that has it.
+                prop_assert!(matches!(field.role, Role::OwnNumber(_)));
+                continue;
+            };
+            let value = low_bits(value, field.bits);
+            writes.push(write);
+            values.push(value);
+            give(&mut anew[*index], path, value);
+        }
+        let minimum = 220;
+        let cut = length.map(|length| minimum + length.index(260 - minimum + 1));
+        let variable = cut.map(|cut| {
+            values.push(cut as u128);
+            values.len() - 1
+        });
+        let Ok(expected) = assemble(&anew, &payload, cut.unwrap_or(260)) else {
+            // The same bits were picked twice.
+            return Ok(());
+        };
+        let steps = template.program_steps(variable, &writes);
+        prop_assert_eq!(run(&template.frame, &steps, &values), &expected.frame[..]);
+        // All steps do the same, where none of what they compute was picked.
+        if expected.steps == template.steps {
+            let mut all = steps.clone();
+            all.truncate(usize::from(variable.is_some()) + writes.len());
+            all.extend(template.steps.iter().cloned());
+            prop_assert_eq!(run(&template.frame, &all, &values), &expected.frame[..]);
+        }
+    }
+
+    /// A field holds the value that it was given, and changes no other field.
+    #[test]
+    fn values_are_read_back(
+        layout in select(layout::all()),
+        picks in vec((any::<Index>(), any::<u128>()), 0..6),
+    ) {
+        let bits = |field: &Field| field.bit_offset..field.bit_offset + field.bits;
+        let is_number = |field: &Field| {
+            let is_own = matches!(field.role, Role::OwnNumber(_));
+            field.kind != Kind::Bytes && !is_own && field.presence == layout::Presence::Always
+        };
+        let plain = |field: &Field| is_number(field) && !matches!(field.role, Role::Flag(_));
+        let fields: Vec<&Field> = layout.fields.iter().filter(|field| plain(field)).collect();
+        prop_assume!(!fields.is_empty());
+        let mut given: Vec<(&Field, u128)> = Vec::new();
+        for (pick, value) in picks {
+            let field = *pick.get(&fields);
+            let is_free = given.iter().all(|(other, _)| {
+                bits(other).end <= bits(field).start || bits(field).end <= bits(other).start
+            });
+            if is_free {
+                given.push((field, low_bits(value, field.bits)));
+            }
+        }
+        let mut header = Header::new(layout);
+        for field in &fields {
+            if matches!(field.role, Role::Checksum(_)) {
+                header = header.with(field.name, 0);
+            }
+        }
+        let without = assemble(core::slice::from_ref(&header), &Payload::Zeros, 300).unwrap();
+        for (field, value) in &given {
+            header.values.retain(|(name, _)| name != field.name);
+            header = header.with(field.name, *value);
+        }
+        let with = assemble(&[header], &Payload::Zeros, 300).unwrap();
+        for field in layout.fields.iter().filter(|field| is_number(field) && field.role != Role::View) {
+            let place = with.place(0, field.name).unwrap();
+            let expected = given.iter().find(|(other, _)| other == &field).map(|(_, value)| *value);
+            let is_seen_through = given.iter().any(|(other, _)| {
+                other.role == Role::View && bits(other).start < bits(field).end
+                    && bits(field).start < bits(other).end
+            });
+            if !is_seen_through {
+                let expected = expected.or_else(|| place.read(&without.frame));
+                prop_assert_eq!(place.read(&with.frame), expected, "{}", field.name);
+            }
+        }
+        for (field, value) in given {
+            prop_assert_eq!(with.place(0, field.name).unwrap().read(&with.frame), Some(value));
+        }
+    }
+
+    /// Whatever is asked for is a frame with all its steps within it, or an error in words.
+    #[test]
+    fn nothing_that_is_asked_for_panics(
+        headers in vec(any_header(2), 0..6),
+        payload in prop_oneof![payloads(), Just(Payload::Padding)],
+        length in prop_oneof![0..300_usize, Just(65_535), any::<usize>()],
+        path in "[a-z_.0-9]{0,12}",
+        number in 0..8_usize,
+    ) {
+        match assemble(&headers, &payload, length) {
+            Ok(assembled) => within_frame(&assembled)?,
+            Err(error) => prop_assert!(!error.to_string().is_empty()),
+        }
+        if let Ok(assembled) = assemble(&headers, &payload, 2000) {
+            let _ = assembled.write(number, &path, 0).map_err(|error| error.to_string());
+            for (index, path, _) in variable_fields(&headers) {
+                if let Ok(write) = assembled.write(index, &path, 0) {
+                    prop_assert!(write.offset + write.width <= assembled.frame.len());
+                    let _ = assembled.program_steps(Some(0), &[write]);
+                }
+            }
+        }
+    }
+}
+
+fn within_frame(assembled: &Assembled) -> Result<(), TestCaseError> {
+    let length = assembled.frame.len();
+    for step in &assembled.steps {
+        let end = match step {
+            Step::WriteLength { offset, less } => (offset + 2).max(*less),
+            Step::Checksum(Checksum::Internet { offset, start, end, .. })
+            | Step::WrongChecksum(Checksum::Internet { offset, start, end, .. }) => {
+                prop_assert!(*start <= end.unwrap_or(length));
+                (offset + 2).max(end.unwrap_or(length))
+            }
+            Step::Checksum(Checksum::Crc32c { offset, .. })
+            | Step::WrongChecksum(Checksum::Crc32c { offset, .. }) => offset + 4,
+            Step::Write(_) | Step::Length { .. } => unreachable!(),
+        };
+        prop_assert!(end <= length, "{step:?} of {length} bytes");
+    }
+    Ok(())
+}
+
+fn any_value() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(Value::Auto),
+        Just(Value::Bad),
+        any::<u128>().prop_map(Value::Number),
+        (0..20_u128).prop_map(Value::Number),
+        vec(any::<u8>(), 0..20).prop_map(Value::Bytes),
+    ]
+}
+
+/// A header with values and items that mostly belong to it.
+fn any_header(depth: u32) -> BoxedStrategy<Header> {
+    any_of(select(layout::all()).boxed(), depth)
+}
+
+fn any_of(layouts: BoxedStrategy<&'static Layout>, depth: u32) -> BoxedStrategy<Header> {
+    layouts
+        .prop_flat_map(move |layout| {
+            let field = any::<Index>()
+                .prop_map(move |index| layout.fields[index.index(layout.fields.len())].name);
+            let field = prop_oneof![20 => field, 1 => Just("nothing")];
+            let values = vec((field, any_value()), 0..3);
+            let items = if depth == 0 || layout.items.layouts.is_empty() {
+                Just(Vec::new()).boxed()
+            } else {
+                let own = any_of(select(layout.items.layouts).boxed(), depth - 1);
+                vec(prop_oneof![20 => own, 1 => any_header(0)], 0..3).boxed()
+            };
+            (values, items).prop_map(move |(values, items)| {
+                let values = values.into_iter().map(|(name, value)| (name.into(), value));
+                Header { layout, values: values.collect(), items }
+            })
+        })
+        .boxed()
+}
+
+fn words(result: Result<Assembled, AssembleError>) -> String {
+    result.expect_err("an error").to_string()
+}
+
+#[test]
+fn errors_say_where_what_was_found_and_what_was_expected() {
+    let assembled = |headers: &[Header], length| words(assemble(headers, &Payload::Zeros, length));
+    let ethernet = || header("ethernet");
+    let ipv4 = || header("ipv4");
+    let with = |name: &'static str, value: Value| {
+        assembled(&[ethernet(), header("ipv4").with(name, value)], 100)
+    };
+    assert!(with("ttl", Value::Auto).starts_with(
+        "header 1 (ipv4), ttl: no such field; expected one of version, header_length, "
+    ));
+    assert_eq!(
+        with("time_to_live", Value::Number(256)),
+        "header 1 (ipv4), time_to_live: 256 does not fit its 8 bits; at most 255"
+    );
+    assert_eq!(
+        with("src", Value::Bytes(vec![1, 2])),
+        "header 1 (ipv4), src: found 2 bytes, expected 4"
+    );
+    assert_eq!(
+        with("dscp", Value::Bytes(vec![1])),
+        "header 1 (ipv4), dscp: found 1 bytes, expected a number of 6 bits"
+    );
+    assert_eq!(
+        with("protocol", Value::Bad),
+        "header 1 (ipv4), protocol: only a checksum can be bad; expected a value"
+    );
+    assert_eq!(
+        assembled(&[ethernet(), ipv4().with("dscp", 1).with("priority", 2)], 100),
+        "header 1 (ipv4), priority: has the bits that dscp was given for; give one of them"
+    );
+    assert_eq!(
+        assembled(&[ethernet(), ipv4().with("dscp", 1).with("dscp", 2)], 100),
+        "header 1 (ipv4), dscp: has the bits that dscp was given for; give one of them"
+    );
+    assert_eq!(
+        assembled(&[ethernet(), ipv4(), header("gre").with("key", 1).with("key_present", 0)], 100),
+        "header 2 (gre), key: is given, but key_present is 0"
+    );
+    let mss = header("tcp").layout.item("mss").unwrap();
+    assert_eq!(
+        assembled(&[ethernet(), ipv4().item(Header::new(mss))], 100),
+        "header 1 (ipv4), options.0: mss is no item of it; expected router_alert, timestamp, \
+         record_route, no_operation, end_of_options, custom"
+    );
+    let mss = Header::new(mss).with("value", 70_000);
+    assert_eq!(
+        assembled(&[ethernet(), ipv4(), header("tcp").item(mss)], 100),
+        "header 2 (tcp), options.0.value: 70000 does not fit its 16 bits; at most 65535"
+    );
+    let custom = item(&ipv4(), "custom").with("value", vec![0; 41]);
+    assert_eq!(
+        assembled(&[ethernet(), ipv4().item(custom)], 100),
+        "header 1 (ipv4), header_length: the right value, 16, does not fit its 4 bits; at most 15"
+    );
+    assert_eq!(
+        assembled(&[ethernet(), header("udp")], 100),
+        "header 1 (udp), checksum: covers the addresses of an IP header, and there is none \
+         before; give it a value"
+    );
+    assert_eq!(
+        assembled(&[header("vlan").with("tpid", 0x8100)], 100),
+        "header 0 (vlan), tpid: the header before it has no field for it"
+    );
+    assert_eq!(
+        assembled(&[ethernet().with("ether_type", 1), header("vlan").with("tpid", 0x8100)], 100),
+        "header 1 (vlan), tpid: has the bits that ether_type was given for; give one of them"
+    );
+    let segment = with_items("ipv6_routing", &["segment"]).with("segments_left", 1);
+    assert_eq!(
+        assembled(&[ethernet(), header("ipv6"), segment, header("udp")], 200),
+        "header 3 (udp), checksum: covers the last address of the routing header before it; \
+         give it a value"
+    );
+    assert_eq!(
+        words(assemble(&[ethernet(), ipv4(), header("sctp")], &Payload::Padding, 60)),
+        "header 2 (sctp), checksum: covers all to the end of the frame: it cannot be padded; \
+         give it a payload"
+    );
+    let long = [ethernet(), ipv4(), header("udp")];
+    assert_eq!(
+        words(assemble(&long, &Payload::text("twelve bytes"), 50)),
+        "a frame of 50 bytes without FCS is 4 too short: headers have 42 bytes, the payload at \
+         least 12"
+    );
+    assert_eq!(
+        assembled(&[ethernet()], 65_536),
+        "a frame of 65536 bytes without FCS is too long; at most 65535"
+    );
+}
+
+#[test]
+fn a_write_fits_a_field_of_any_bits() {
+    let headers = [header("ethernet"), header("vlan"), header("ipv6"), header("tcp")];
+    let assembled = assemble(&headers, &Payload::Zeros, 100).unwrap();
+    let write = |header, field| {
+        let write = assembled.write(header, field, 3).unwrap();
+        (write.variable, write.offset, write.width, write.shift, write.mask)
+    };
+    assert_eq!(write(0, "dst"), (3, 0, 6, 0, 0xffff_ffff_ffff));
+    assert_eq!(write(1, "id"), (3, 14, 2, 0, 0x0fff));
+    assert_eq!(write(1, "priority"), (3, 14, 1, 5, 0xe0));
+    assert_eq!(write(1, "tpid"), (3, 12, 2, 0, 0xffff));
+    assert_eq!(write(2, "traffic_class"), (3, 18, 2, 4, 0x0ff0));
+    assert_eq!(write(2, "flow_label"), (3, 19, 3, 0, 0x0f_ffff));
+    assert_eq!(write(2, "dst"), (3, 42, 16, 0, u128::MAX));
+    assert_eq!(write(3, "src_port"), (3, 58, 2, 0, 0xffff));
+    let error = |header, field| assembled.write(header, field, 0).unwrap_err().to_string();
+    assert_eq!(error(4, "dst"), "header 4 (none), dst: there are 4 headers, counted from 0");
+    assert_eq!(
+        error(3, "options.0.value"),
+        "header 3 (tcp), options.0.value: no such item; there are 0, counted from 0"
+    );
+    let headers = [header("gre"), header("custom").with("bytes", vec![0; 17])];
+    let assembled = assemble(&headers, &Payload::Zeros, 100).unwrap();
+    let error = |header, field| assembled.write(header, field, 0).unwrap_err().to_string();
+    assert_eq!(
+        error(0, "key"),
+        "header 0 (gre), key: this header does not have it, as it was not given"
+    );
+    assert_eq!(
+        error(1, "bytes"),
+        "header 1 (custom), bytes: has 136 bits, expected 1 to 128 for values that vary"
+    );
+}
+
+#[test]
+fn only_steps_that_are_needed_are_in_a_program() {
+    let headers = ["ethernet", "ipv4", "udp", "vxlan", "ethernet", "ipv4", "udp"].map(header);
+    let assembled = assemble(&headers, &Payload::Zeros, 120).unwrap();
+    let count = |length, fields: &[(usize, &str)]| {
+        let writes =
+            fields.iter().map(|(header, field)| assembled.write(*header, field, 0).unwrap());
+        let writes: Vec<_> = writes.collect();
+        assembled.program_steps(length, &writes).len() - writes.len()
+    };
+    assert_eq!(count(None, &[]), 0);
+    assert_eq!(count(None, &[(0, "src")]), 0);
+    assert_eq!(count(None, &[(1, "identification")]), 1);
+    assert_eq!(count(None, &[(1, "src")]), 2);
+    // The inner header's own, and the outer UDP's, which covers both.
+    assert_eq!(count(None, &[(5, "identification")]), 2);
+    assert_eq!(count(None, &[(5, "src")]), 3);
+    assert_eq!(count(None, &[(5, "src"), (5, "header_checksum")]), 2);
+    // The length, four fields for it, and four checksums.
+    assert_eq!(count(Some(0), &[]), 9);
+}
