@@ -1,6 +1,6 @@
 //! ICMP, RFC 792.
 
-use super::field::{checksum, uint};
+use super::field::{checksum, ipv4, uint};
 use super::{Covered, Layout, Number, Space};
 use crate::packet::{icmpv4, protocol};
 
@@ -14,6 +14,10 @@ pub static ICMP: Layout = Layout::new(
         checksum("checksum", 16, Covered::Packet),
         uint("identifier", 32, 16),
         uint("sequence_number", 48, 16),
+        // Of a redirect, a parameter problem, and a packet too big (RFC 1191 section 4).
+        ipv4("gateway", 32).view(),
+        uint("pointer", 32, 8).view(),
+        uint("next_hop_mtu", 48, 16).view(),
     ],
 )
 .numbers(&[Number::new(Space::IpProtocol, protocol::ICMP as u16)]);

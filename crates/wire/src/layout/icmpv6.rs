@@ -8,7 +8,16 @@ use crate::packet::protocol;
 pub static ICMPV6: Layout = Layout::new(
     "icmpv6",
     "ICMPv6, RFC 4443 section 4",
-    &[kind(128), CODE, CHECKSUM, uint("identifier", 32, 16), uint("sequence_number", 48, 16)],
+    &[
+        kind(128),
+        CODE,
+        CHECKSUM,
+        uint("identifier", 32, 16),
+        uint("sequence_number", 48, 16),
+        // Of a packet too big, and a parameter problem (RFC 4443 section 3).
+        uint("mtu", 32, 32).view(),
+        uint("pointer", 32, 32).view(),
+    ],
 )
 .numbers(&NUMBERS);
 

@@ -23,11 +23,13 @@ pub mod mpls;
 pub mod ppp;
 pub mod sctp;
 pub mod tcp;
+mod text;
 pub mod udp;
 pub mod vlan;
 pub mod vxlan;
 
 pub use field::{Covered, Field, Kind, Presence, Role};
+pub use text::{ParseValueError, Shown};
 
 /// A header, or an item of one.
 #[derive(Debug)]
