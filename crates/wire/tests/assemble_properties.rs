@@ -3,7 +3,9 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use wirestorm_wire::assemble::{AssembleError, Assembled, Header, Payload, Value, assemble};
+use wirestorm_wire::assemble::{
+    AssembleError, Assembled, Header, Payload, Value, assemble, length_min,
+};
 use wirestorm_wire::checksum::{combine, crc32c, sum};
 use wirestorm_wire::layout::{self, Field, Kind, Layout, Role};
 use wirestorm_wire::stream::{ByteOrder, Checksum, PseudoHeader, Step, Write};
@@ -455,6 +457,7 @@ fn errors_say_where_what_was_found_and_what_was_expected() {
          give it a payload"
     );
     let long = [ethernet(), ipv4(), header("udp")];
+    assert_eq!(length_min(&long, &Payload::text("twelve bytes")), Ok(54));
     assert_eq!(
         words(assemble(&long, &Payload::text("twelve bytes"), 50)),
         "a frame of 50 bytes without FCS is 4 too short: headers have 42 bytes, the payload at \

@@ -277,6 +277,18 @@ fn cases() -> Vec<Case> {
             ("2.checksum", "icmp.checksum", 1), ("2.identifier", "icmp.ident#0", 1),
             ("2.sequence_number", "icmp.seq#0", 1),
         ]),
+        case("packet too big", 90, &[
+            ethernet(), ipv4(),
+            header("icmp", &[("type", 3), ("code", 4), ("next_hop_mtu", 1280)]), ipv4(), udp(),
+        ], &[("2.type", "icmp.type", 1), ("2.code", "icmp.code", 1),
+             ("2.next_hop_mtu", "icmp.mtu", 1), ("3.dst", "ip.dst#1", 1)]),
+        case("redirect of ipv4", 90, &[
+            ethernet(), ipv4(),
+            header("icmp", &[("type", 5), ("gateway", v4("10.9.9.9"))]), ipv4(),
+        ], &[("2.gateway", "icmp.redir_gw", 1), ("3.dst", "ip.dst#1", 1)]),
+        case("packet too big for ipv6", 130, &[
+            ethernet(), ipv6(), header("icmpv6", &[("type", 2), ("mtu", 1290)]), ipv6(), udp(),
+        ], &[("2.mtu", "icmpv6.mtu", 1), ("3.dst", "ipv6.dst#1", 1)]),
         case("ping of ipv6", 80, &[
             ethernet(), ipv6(),
             header("icmpv6", &[("identifier", 0x1122), ("sequence_number", 0x3344)]),

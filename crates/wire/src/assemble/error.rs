@@ -141,7 +141,7 @@ pub enum Problem {
     /// The frame ends before its headers and its payload's own bytes do.
     #[error(
         "a frame of {found} bytes without FCS is {} too short: headers have {headers} bytes, \
-         the payload at least {}", needed - found, needed - headers
+         the payload at least {}", needed.saturating_sub(*found), needed.saturating_sub(*headers)
     )]
     FrameTooShort {
         /// The length asked for.

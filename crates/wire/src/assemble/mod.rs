@@ -60,7 +60,7 @@ pub fn assemble(
         return Err(AssembleError::of_frame(problem));
     }
     let placed = place::place(headers)?;
-    let payload_start = placed.last().map_or(0, |last| last.offset + last.length);
+    let payload_start = end(&placed);
     let needed = payload_start + payload.length_min();
     if frame_length < needed {
         let problem =
@@ -77,6 +77,19 @@ pub fn assemble(
     };
     let steps = fill::fill(headers, &placed, &mut frame, packet_end)?;
     Ok(Assembled { frame, headers: placed, steps })
+}
+
+/// The least length of a frame with these headers and this payload, in bytes without FCS.
+///
+/// # Errors
+/// Where a header has no such field or item, or its places cannot be told.
+pub fn length_min(headers: &[Header], payload: &Payload) -> Result<usize, AssembleError> {
+    Ok(end(&place::place(headers)?) + payload.length_min())
+}
+
+/// Where the last header ends.
+fn end(placed: &[Placed]) -> usize {
+    placed.last().map_or(0, |last| last.offset + last.length)
 }
 
 impl Assembled {
@@ -140,8 +153,10 @@ impl Assembled {
         let mut steps: Vec<Step> =
             length.map(|variable| Step::Length { variable }).into_iter().collect();
         steps.extend(writes.iter().cloned().map(Step::Write));
-        let mut changed: Vec<_> =
-            writes.iter().map(|write| write.offset..write.offset + write.width).collect();
+        let mut changed: Vec<_> = writes
+            .iter()
+            .map(|write| write.offset..write.offset.saturating_add(write.width))
+            .collect();
         let written = changed.len();
         for step in &self.steps {
             let (target, is_needed) = match step {
