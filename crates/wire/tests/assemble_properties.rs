@@ -445,6 +445,8 @@ fn errors_say_where_what_was_found_and_what_was_expected() {
         assembled(&[ethernet().with("ether_type", 1), header("vlan").with("tpid", 0x8100)], 100),
         "header 1 (vlan), tpid: has the bits that ether_type was given for; give one of them"
     );
+    let automatic = header("vlan").with("tpid", Value::Auto);
+    assert!(assemble(&[ethernet().with("ether_type", 1), automatic], &Payload::Zeros, 60).is_ok());
     let segment = with_items("ipv6_routing", &["segment"]).with("segments_left", 1);
     assert_eq!(
         assembled(&[ethernet(), header("ipv6"), segment, header("udp")], 200),

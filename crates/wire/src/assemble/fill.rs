@@ -30,7 +30,7 @@ pub(super) fn fill(
         };
         let before = index.checked_sub(1).and_then(|before| headers.get(before));
         let behind = headers.get(index + 1..).unwrap_or_default();
-        filler.check(header, place, before).map_err(error)?;
+        check_given_once(header, place, before).map_err(error)?;
         filler.header(index, header, place, behind).map_err(error)?;
     }
     // A checksum covers those of the headers behind its own.
@@ -75,36 +75,6 @@ struct AskedSum {
 }
 
 impl Filler<'_> {
-    /// That no bits were given two values.
-    fn check(
-        &self,
-        header: &Header,
-        placed: &Placed,
-        before: Option<&Header>,
-    ) -> Result<(), FieldError> {
-        let mut given: Vec<Place> = Vec::new();
-        for (name, value) in &header.values {
-            let Ok(place) = placed.field(name) else { continue };
-            let end = place.bit_offset + place.bits;
-            let same = given.iter().find(|other| {
-                let other_end = other.bit_offset + other.bits;
-                place.bit_offset < other_end && other.bit_offset < end
-                    || place.field.name == other.field.name
-            });
-            let in_front = match (place.field.role, before) {
-                (Role::OwnNumber(space), Some(before)) => given_next_protocol(before, space),
-                _ => None,
-            };
-            if let Some(other) = same.map(|other| other.field).or(in_front) {
-                return Err((name.to_string(), Problem::GivenTwice { other: other.name }));
-            }
-            if *value != Value::Auto {
-                given.push(place);
-            }
-        }
-        Ok(())
-    }
-
     fn header(
         &mut self,
         index: usize,
@@ -121,7 +91,7 @@ impl Filler<'_> {
             let within = |(field, problem)| {
                 (format!("{}.{number}.{field}", header.layout.items.name), problem)
             };
-            self.check(item, place, None).map_err(within)?;
+            check_given_once(item, place, None).map_err(within)?;
             self.header(index, item, place, &[]).map_err(within)?;
         }
         if header.layout.padding == Padding::Ipv6Options {
@@ -290,6 +260,36 @@ impl Asked<'_> {
         let is_outer = behind.first().is_some_and(|behind| behind.layout.is(next.layout));
         Some(if is_outer { number.outer } else { number.number })
     }
+}
+
+/// Checks that no bits were given two values; `before` is the header in front.
+fn check_given_once(
+    header: &Header,
+    placed: &Placed,
+    before: Option<&Header>,
+) -> Result<(), FieldError> {
+    let mut given: Vec<Place> = Vec::new();
+    for (name, value) in &header.values {
+        let Ok(place) = placed.field(name) else { continue };
+        if *value == Value::Auto {
+            continue;
+        }
+        let end = place.bit_offset + place.bits;
+        let same = given.iter().find(|other| {
+            let other_end = other.bit_offset + other.bits;
+            place.bit_offset < other_end && other.bit_offset < end
+                || place.field.name == other.field.name
+        });
+        let in_front = match (place.field.role, before) {
+            (Role::OwnNumber(space), Some(before)) => given_next_protocol(before, space),
+            _ => None,
+        };
+        if let Some(other) = same.map(|other| other.field).or(in_front) {
+            return Err((name.to_string(), Problem::GivenTwice { other: other.name }));
+        }
+        given.push(place);
+    }
+    Ok(())
 }
 
 /// The field for the number of the next header, where it was given one.

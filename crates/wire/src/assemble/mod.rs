@@ -9,6 +9,25 @@
 //!
 //! What was given is written as it was given, so that frames can be wrong on purpose; what was
 //! not is filled in by the layout's roles.
+//!
+//! ```
+//! use wirestorm_wire::assemble::{AssembleError, Header, Payload, assemble};
+//! use wirestorm_wire::layout::{ethernet::ETHERNET, ipv4::IPV4, udp::UDP};
+//! use wirestorm_wire::stream::Step;
+//!
+//! # fn main() -> Result<(), AssembleError> {
+//! let headers = [
+//!     Header::new(&ETHERNET),
+//!     Header::new(&IPV4).with("dst", 0xc000_0201),
+//!     Header::new(&UDP).with("dst_port", 53),
+//! ];
+//! let assembled = assemble(&headers, &Payload::Zeros, 60)?;
+//! // The source address shall be the program's variable 0: two checksums follow it.
+//! let steps = assembled.program_steps(None, &[assembled.write(1, "src", 0)?]);
+//! assert!(matches!(steps[..], [Step::Write(_), Step::Checksum(_), Step::Checksum(_)]));
+//! # Ok(())
+//! # }
+//! ```
 
 mod error;
 mod fill;
