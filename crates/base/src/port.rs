@@ -143,6 +143,18 @@ pub struct TransmitCounters {
     pub retried_again: u64,
 }
 
+impl TransmitCounters {
+    /// Adds another port's.
+    pub fn merge(&mut self, other: &Self) {
+        self.sent += other.sent;
+        self.sent_bytes += other.sent_bytes;
+        self.failed += other.failed;
+        self.unsent += other.unsent;
+        self.retried_no_buffers += other.retried_no_buffers;
+        self.retried_again += other.retried_again;
+    }
+}
+
 /// What a receiving port has seen so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiveCounters {

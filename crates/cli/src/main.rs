@@ -9,6 +9,7 @@ mod ports;
 mod replay;
 mod schema;
 mod tcpreplay;
+mod traffic;
 mod wrap;
 
 use std::process::ExitCode;
@@ -28,11 +29,21 @@ struct Cli {
 enum Command {
     /// Replays captures onto an interface.
     Replay(Box<replay::flags::ReplayFlags>),
+    /// Sends the flows of a plan, and reports what left and what arrived.
+    Run(traffic::run::RunFlags),
+    /// Sends one flow that is told by flags.
+    Send(Box<traffic::send::SendFlags>),
+    /// Writes what a plan would send, and when, to capture files.
+    Sim(traffic::sim::SimFlags),
+    /// Shows the first frames of each flow of a plan.
+    Frames(traffic::frames::FramesFlags),
+    /// Shows how many frames a second a wire carries at most.
+    LineRate(traffic::line_rate::LineRateFlags),
     /// Lists the interfaces, and which backend `--backend auto` would choose for each.
     Ports(ports::PortsFlags),
     /// Says what each interface can send with, what is missing, and the command that repairs it.
     Doctor(doctor::DoctorFlags),
-    /// Prints the JSON Schema of the result that `--json` writes, wirestorm.result/1.
+    /// Prints the JSON Schema of a result that `--json` writes.
     Schema(schema::SchemaFlags),
     /// Prints the completions of a shell.
     Completions(manual::CompletionsFlags),
@@ -67,6 +78,11 @@ fn main() -> ExitCode {
     let given = matches.subcommand().map_or(&matches, |(_, given)| given);
     match cli.command {
         Command::Replay(flags) => replay::run(&flags, given),
+        Command::Run(flags) => traffic::run::run(&flags),
+        Command::Send(flags) => traffic::send::run(&flags),
+        Command::Sim(flags) => traffic::sim::run(&flags),
+        Command::Frames(flags) => traffic::frames::run(&flags),
+        Command::LineRate(flags) => traffic::line_rate::run(&flags),
         Command::Ports(flags) => ports::run(&flags),
         Command::Doctor(flags) => doctor::run(&flags),
         Command::Schema(flags) => schema::run(&flags),

@@ -2,9 +2,12 @@
 
 pub mod inventory;
 pub mod port;
+mod receive;
 pub mod replay;
 pub mod result;
 pub mod schema;
+pub mod traffic;
+mod work;
 
 pub use wirestorm_base as base;
 pub use wirestorm_io::namespace;

@@ -1,18 +1,30 @@
-//! The JSON Schema of the result, from the structures that are written.
+//! The JSON Schemas of results, from the structures that are written.
 
+use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 
 use crate::result::RunResult;
+use crate::traffic::TrafficResult;
 
-/// Where the schema can be found.
-const ID: &str = "https://github.com/wirestorm/wirestorm/schemas/wirestorm.result.1.json";
+/// Where the schemas can be found.
+const FOLDER: &str = "https://github.com/wirestorm/wirestorm/schemas";
 
 /// The schema of `wirestorm.result/1` (JSON Schema 2020-12), as `schemas/` holds it.
 pub fn result() -> String {
+    schema_of::<RunResult>("wirestorm.result/1")
+}
+
+/// The schema of `wirestorm.run/1`, as `schemas/` holds it.
+pub fn run() -> String {
+    schema_of::<TrafficResult>("wirestorm.run/1")
+}
+
+fn schema_of<T: JsonSchema>(title: &str) -> String {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
-    let mut schema = generator.into_root_schema_for::<RunResult>();
-    schema.insert("$id".into(), ID.into());
-    schema.insert("title".into(), "wirestorm.result/1".into());
+    let mut schema = generator.into_root_schema_for::<T>();
+    let file = title.replace('/', ".");
+    schema.insert("$id".into(), format!("{FOLDER}/{file}.json").into());
+    schema.insert("title".into(), title.into());
     let mut text = format!("{:#}", schema.as_value());
     text.push('\n');
     text
@@ -24,14 +36,17 @@ mod tests {
     use serde_json::Value;
 
     #[test]
-    fn the_published_schema_is_that_of_the_structures() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schemas/wirestorm.result.1.json");
-        let published = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(
-            published == result(),
-            "schemas/wirestorm.result.1.json is not what the code writes; update it with: \
-             cargo run -p wirestorm -- schema > schemas/wirestorm.result.1.json"
-        );
+    fn the_published_schemas_are_those_of_the_structures() {
+        for (name, text) in [("result", result()), ("run", run())] {
+            let file = format!("schemas/wirestorm.{name}.1.json");
+            let path = format!("{}/../../{file}", env!("CARGO_MANIFEST_DIR"));
+            let published = std::fs::read_to_string(path).unwrap_or_default();
+            assert!(
+                published == text,
+                "{file} is not what the code writes; update it with: \
+                 cargo run -p wirestorm -- schema {name} > {file}"
+            );
+        }
     }
 
     #[test]

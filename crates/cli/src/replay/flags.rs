@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, ValueEnum};
+use wirestorm_control::plan::backend::Backend;
 
 use super::edit_flags::EditFlags;
 
@@ -330,4 +331,16 @@ pub(crate) enum BackendFlag {
     AfXdp,
     /// The in-kernel sender.
     Xdp,
+}
+
+impl From<BackendFlag> for Backend {
+    fn from(flag: BackendFlag) -> Self {
+        match flag {
+            BackendFlag::Auto => Self::Auto,
+            BackendFlag::Memory => Self::Memory,
+            BackendFlag::AfPacket => Self::AfPacket,
+            BackendFlag::AfXdp => Self::AfXdp,
+            BackendFlag::Xdp => Self::Xdp,
+        }
+    }
 }

@@ -114,11 +114,7 @@ pub(crate) fn remarks(flags: &ReplayFlags) -> Vec<&'static str> {
 fn backend(flags: &ReplayFlags) -> Backend {
     match flags.pace.backend {
         BackendFlag::Auto if flags.compatibility.xdp => Backend::AfXdp,
-        BackendFlag::Auto => Backend::Auto,
-        BackendFlag::Memory => Backend::Memory,
-        BackendFlag::AfPacket => Backend::AfPacket,
-        BackendFlag::AfXdp => Backend::AfXdp,
-        BackendFlag::Xdp => Backend::Xdp,
+        flag => flag.into(),
     }
 }
 

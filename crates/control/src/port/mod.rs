@@ -9,7 +9,9 @@ use std::ops::Range;
 use std::path::Path;
 
 use wirestorm_base::departure::{DeparturePolicy, DepartureRecord};
-use wirestorm_base::port::{Capabilities, FrameId, PortError, Stored, Transmit, TransmitCounters};
+use wirestorm_base::port::{
+    Capabilities, FrameId, PortError, StampPoint, Stored, Transmit, TransmitCounters,
+};
 use wirestorm_base::time::Instant;
 use wirestorm_io::af_packet::{AfPacketOptions, AfPacketTransmit};
 use wirestorm_io::af_xdp::{AfXdp, AfXdpOptions, AfXdpTransmit, Direction};
@@ -199,6 +201,17 @@ pub(crate) fn try_open(
         store_bytes: 0,
     };
     TransmitPort::open(backend, interface, link, &options).map(|_| ())
+}
+
+/// The point where departures are stamped, as results name it.
+pub(crate) const fn stamp_name(stamp: StampPoint) -> &'static str {
+    match stamp {
+        StampPoint::Process => "process",
+        StampPoint::Kernel => "kernel",
+        StampPoint::Xdp => "xdp",
+        StampPoint::Hardware => "hardware",
+        StampPoint::Virtual => "virtual",
+    }
 }
 
 /// Calls the same method of whatever port it is.

@@ -11,7 +11,6 @@ mod compile;
 mod input;
 mod pair;
 mod reader;
-mod receive;
 mod report;
 mod run;
 mod target;

@@ -12,9 +12,8 @@ use wirestorm_engine::replay::ReplayCounters;
 use wirestorm_plan::replay::{ReplayPlan, Target};
 
 use super::reader::{ReadError, ReaderCounters};
-use super::run::add;
 use super::work::WorkerOutcome;
-use crate::port::{Choice, Interfaces};
+use crate::port::{Choice, Interfaces, stamp_name};
 use crate::result::{
     Asked, DepartureReport, Flows, PortReport, ReceiveReport, Refused, Retried, RunResult, SCHEMA,
 };
@@ -57,7 +56,7 @@ impl Ended {
                 sum.merge(counters);
             }
             for (sum, port) in transmitted.iter_mut().zip(&outcome.ports) {
-                add(sum, &port.transmitted);
+                sum.merge(&port.transmitted);
             }
             if choices.is_empty() {
                 choices.extend(outcome.ports.iter().map(|port| &port.choice));
@@ -70,7 +69,7 @@ impl Ended {
             .filter(|(record, _)| record.frames > 0 && !matches!(plan.target, Target::File(_)));
         let (mut sum, mut sent) = (counters[0], transmitted[0]);
         sum.merge(&counters[1]);
-        add(&mut sent, &transmitted[1]);
+        sent.merge(&transmitted[1]);
         let rates = Rates::new(&sent, start, finished, departures.as_ref().map(|(r, _)| r));
         let mut reports = choices.iter().enumerate().map(|(position, choice)| {
             let interface = interfaces.links.get(position);
@@ -200,16 +199,6 @@ fn target_name(plan: &ReplayPlan) -> String {
     match &plan.target {
         Target::File(path) => path.display().to_string(),
         Target::Memory | Target::Interfaces { .. } => "memory".to_owned(),
-    }
-}
-
-const fn stamp_name(stamp: StampPoint) -> &'static str {
-    match stamp {
-        StampPoint::Process => "process",
-        StampPoint::Kernel => "kernel",
-        StampPoint::Xdp => "xdp",
-        StampPoint::Hardware => "hardware",
-        StampPoint::Virtual => "virtual",
     }
 }
 

@@ -17,12 +17,12 @@ use wirestorm_plan::replay::{ReplayPlan, SideChoice, Target};
 use super::compile;
 use super::input::{Input, InputError, expand_inputs};
 use super::reader::{ReadError, Reader, ReaderCounters};
-use super::receive::Arrivals;
 use super::report::Ended;
 use super::target;
 use super::work::{Duty, PassEnd, Snapshot, WorkerOutcome};
 use crate::port::cpu::CpuPlan;
 use crate::port::{Interfaces, OpenError};
+use crate::receive::Arrivals;
 use crate::result::RunResult;
 
 /// Why a replay did not begin.
@@ -271,7 +271,7 @@ fn progress(
             (_, Err(_)) => continue,
         };
         progress.counters.merge(&snapshot.counters);
-        add(&mut progress.transmitted, &snapshot.transmitted);
+        progress.transmitted.merge(&snapshot.transmitted);
     }
     let limits = &plan.limits;
     let mut fractions = Vec::new();
@@ -295,13 +295,4 @@ fn progress(
     }
     progress.fraction = fractions.into_iter().reduce(f64::max);
     progress
-}
-
-pub(super) fn add(sum: &mut TransmitCounters, other: &TransmitCounters) {
-    sum.sent += other.sent;
-    sum.sent_bytes += other.sent_bytes;
-    sum.failed += other.failed;
-    sum.unsent += other.unsent;
-    sum.retried_no_buffers += other.retried_no_buffers;
-    sum.retried_again += other.retried_again;
 }

@@ -4,14 +4,12 @@ use std::fmt;
 
 /// What is wrong at one place of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{path}: found {found}, expected {expected}")]
+#[error("{path}: {message}")]
 pub struct PlanError {
     /// Where, such as `flows[0].packet[1].ipv4.src`; `plan` for the whole.
     pub path: String,
-    /// What stands there.
-    pub found: String,
-    /// What should stand there.
-    pub expected: String,
+    /// What was found there, and what was expected.
+    pub message: String,
 }
 
 /// All that is wrong with a plan, in its order; at least one thing.

@@ -1,8 +1,11 @@
 //! Plans of streams: what flows of frames are sent from which port, as it is written in YAML or
 //! JSON with Open Traffic Generator's words, and as it was understood.
 
+mod document;
 mod duration;
 mod error;
+mod flow;
+mod packet;
 mod pattern;
 mod place;
 mod rate;
@@ -10,5 +13,75 @@ mod size;
 
 pub use duration::{Extent, parse_time};
 pub use error::{PlanError, PlanErrors};
-pub use rate::AskedRate;
+pub use flow::{Flow, Port};
+pub use rate::{AskedRate, parse as parse_rate};
 pub use size::Size;
+
+use error::Problems;
+use place::Place;
+use wirestorm_base::rate::Rate;
+use wirestorm_wire::stream::Stream;
+
+/// A plan, understood.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrafficPlan {
+    /// Where frames leave and arrive.
+    pub ports: Vec<Port>,
+    /// What leaves.
+    pub flows: Vec<Flow>,
+}
+
+impl TrafficPlan {
+    /// Reads a plan in YAML or JSON.
+    ///
+    /// # Errors
+    /// All that is wrong with it, each with its path.
+    pub fn parse(text: &str) -> Result<Self, PlanErrors> {
+        let document = document::read(text)?;
+        let root = Place::root(&document);
+        let fields = root.fields(&["ports", "flows"])?;
+        let mut problems = Problems::default();
+        let ports = fields.need("ports", "a list of ports")?;
+        let ports = flow::read_ports(&ports, &mut problems);
+        let flows = fields.need("flows", "a list of flows")?;
+        let flows = flow::read_flows(&flows, &ports, &mut problems);
+        problems.finish(Self { ports, flows })
+    }
+
+    /// The streams of a port with a wire of so many bits a second, each with the place of its
+    /// flow in the plan; `next` is among them.
+    ///
+    /// # Errors
+    /// Where a rate needs the speed, which is not known, or the next flow leaves another port.
+    pub fn streams(
+        &self,
+        port: usize,
+        bits_per_second: Option<Rate>,
+    ) -> Result<Vec<(usize, Stream)>, PlanErrors> {
+        let mut problems = Problems::default();
+        let speed = self.ports.get(port).and_then(|port| port.speed).or(bits_per_second);
+        let chosen: Vec<usize> =
+            (0..self.flows.len()).filter(|&index| self.flows[index].transmit == port).collect();
+        let mut streams = Vec::new();
+        for &index in &chosen {
+            let flow = &self.flows[index];
+            let mut stream = flow.stream.clone();
+            let error = |field: &str, message: &str| PlanError {
+                path: format!("{}.{field}", flow.path),
+                message: message.to_owned(),
+            };
+            match problems.take(flow.rate.on_port(speed).map_err(|text| error("rate", text))) {
+                Some(speed) => stream.transmission.speed = speed,
+                None => continue,
+            }
+            if let Some(next) = stream.transmission.next {
+                let place = chosen.iter().position(|&other| other == next);
+                let message = "found a flow of another port, expected one of the same";
+                stream.transmission.next =
+                    problems.take(place.ok_or_else(|| error("next", message)));
+            }
+            streams.push((index, stream));
+        }
+        problems.finish(streams)
+    }
+}

@@ -2,28 +2,15 @@
 
 use std::num::NonZeroU64;
 
-use wirestorm_wire::packet::MacAddress;
+use wirestorm_wire::layout::Kind;
 use wirestorm_wire::stream::Values;
 
 use super::error::PlanError;
 use super::place::{Place, integer};
 
-/// How the values of a field are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Notation {
-    /// A whole number.
-    Number,
-    /// An Ethernet address.
-    Mac,
-    /// An IPv4 address.
-    Ipv4,
-    /// An IPv6 address.
-    Ipv6,
-}
-
 /// What a field holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Pattern {
+#[derive(Clone, Debug)]
+pub(super) enum Pattern<'a> {
     /// What the rest of the frame makes it.
     Auto,
     /// A checksum that is wrong on purpose.
@@ -36,8 +23,8 @@ pub(super) enum Pattern {
         values: Values,
         /// After so many values they begin again.
         restart_after: Option<NonZeroU64>,
-        /// The other field, as `header.field`, and where that is written.
-        after: Option<(String, String)>,
+        /// Where the other field is written.
+        after: Option<Place<'a>>,
     },
 }
 
@@ -45,12 +32,12 @@ const FORMS: [&str; 7] =
     ["value", "values", "increment", "decrement", "random", "weighted", "after"];
 
 /// Reads a field of so many bits.
-pub(super) fn read(
-    place: &Place<'_>,
-    notation: Notation,
+pub(super) fn read<'a>(
+    place: &Place<'a>,
+    notation: Kind,
     bits: u32,
     is_checksum: bool,
-) -> Result<Pattern, PlanError> {
+) -> Result<Pattern<'a>, PlanError> {
     let reader = Reader { notation, bits };
     match place.value().as_str() {
         Some("auto") => return Ok(Pattern::Auto),
@@ -93,17 +80,11 @@ pub(super) fn read(
         }
         form => reader.counter(value, form == "decrement")?,
     };
-    let after = match fields.get("after") {
-        None => None,
-        Some(other) => {
-            Some((other.text("another field, such as ipv4.src")?.to_owned(), other.path()))
-        }
-    };
-    Ok(Pattern::Varies { values, restart_after, after })
+    Ok(Pattern::Varies { values, restart_after, after: fields.get("after") })
 }
 
 struct Reader {
-    notation: Notation,
+    notation: Kind,
     bits: u32,
 }
 
@@ -114,32 +95,22 @@ impl Reader {
     }
 
     fn scalar(&self, place: &Place<'_>) -> Result<u128, PlanError> {
-        let text = place.value().as_str();
-        let value = match self.notation {
-            Notation::Number => match text {
-                Some(text) => integer(text),
-                None => place.value().as_u64().map(u128::from),
-            },
-            Notation::Mac => text.and_then(|text| {
-                let address: MacAddress = text.parse().ok()?;
-                Some(address.0.iter().fold(0, |sum, byte| sum << 8 | u128::from(*byte)))
-            }),
-            Notation::Ipv4 => text.and_then(|text| {
-                text.parse::<std::net::Ipv4Addr>().ok().map(|it| u128::from(it.to_bits()))
-            }),
-            Notation::Ipv6 => {
-                text.and_then(|text| text.parse::<std::net::Ipv6Addr>().ok().map(|it| it.to_bits()))
-            }
+        let value = match (place.value().as_str(), self.notation) {
+            (Some(text), Kind::Uint) => integer(text),
+            (Some(text), kind) => kind.parse(text).ok(),
+            (None, Kind::Uint) => place.value().as_u64().map(u128::from),
+            (None, _) => None,
         };
         value.filter(|value| *value <= self.most()).ok_or_else(|| place.wrong(self.expected()))
     }
 
     fn expected(&self) -> String {
         match self.notation {
-            Notation::Number => format!("a whole number from 0 to {}, or a pattern", self.most()),
-            Notation::Mac => "an Ethernet address such as 02:00:00:00:00:01, or a pattern".into(),
-            Notation::Ipv4 => "an IPv4 address such as 192.0.2.1, or a pattern".into(),
-            Notation::Ipv6 => "an IPv6 address such as 2001:db8::1, or a pattern".into(),
+            Kind::Uint => format!("a whole number from 0 to {}, or a pattern", self.most()),
+            Kind::Mac => "an Ethernet address such as 02:00:00:00:00:01, or a pattern".into(),
+            Kind::Ipv4 => "an IPv4 address such as 192.0.2.1, or a pattern".into(),
+            Kind::Bytes => "bytes as hexadecimal digits".into(),
+            Kind::Ipv6 => "an IPv6 address such as 2001:db8::1, or a pattern".into(),
         }
     }
 
@@ -211,14 +182,28 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn pattern(value: Value, notation: Notation, bits: u32) -> Result<Pattern, String> {
-        read(&Place::root(&value), notation, bits, false).map_err(|error| error.to_string())
+    /// What is read: a number, or values and the field that they wait for.
+    #[derive(Debug, PartialEq)]
+    enum Found {
+        Value(u128),
+        Varies(Values, Option<String>),
+    }
+
+    fn pattern(value: Value, notation: Kind, bits: u32) -> Result<Found, String> {
+        match read(&Place::root(&value), notation, bits, false) {
+            Ok(Pattern::Value(number)) => Ok(Found::Value(number)),
+            Ok(Pattern::Varies { values, after, .. }) => {
+                Ok(Found::Varies(values, after.map(|place| place.text("").unwrap().to_owned())))
+            }
+            Ok(other) => panic!("{other:?}"),
+            Err(error) => Err(error.to_string()),
+        }
     }
 
     /// The first values, as the field holds them.
-    fn first(value: Value, notation: Notation, bits: u32, count: u64) -> Vec<u128> {
+    fn first(value: Value, notation: Kind, bits: u32, count: u64) -> Vec<u128> {
         match pattern(value, notation, bits) {
-            Ok(Pattern::Varies { values, .. }) => {
+            Ok(Found::Varies(values, _)) => {
                 (0..count).map(|n| values.nth(n) & (u128::MAX >> (128 - bits))).collect()
             }
             other => panic!("{other:?}"),
@@ -227,56 +212,56 @@ mod tests {
 
     #[test]
     fn scalars_are_in_the_notation_of_their_field() {
-        assert_eq!(pattern(json!(80), Notation::Number, 16), Ok(Pattern::Value(80)));
-        assert_eq!(pattern(json!("0x1_0"), Notation::Number, 16), Ok(Pattern::Value(16)));
-        let address = pattern(json!("10.0.0.1"), Notation::Ipv4, 32);
-        assert_eq!(address, Ok(Pattern::Value(0x0a00_0001)));
-        let address = pattern(json!("02:00:00:00:00:01"), Notation::Mac, 48);
-        assert_eq!(address, Ok(Pattern::Value(0x0200_0000_0001)));
-        let error = pattern(json!("10.0.0.300"), Notation::Ipv4, 32).unwrap_err();
+        assert_eq!(pattern(json!(80), Kind::Uint, 16), Ok(Found::Value(80)));
+        assert_eq!(pattern(json!("0x1_0"), Kind::Uint, 16), Ok(Found::Value(16)));
+        let address = pattern(json!("10.0.0.1"), Kind::Ipv4, 32);
+        assert_eq!(address, Ok(Found::Value(0x0a00_0001)));
+        let address = pattern(json!("02:00:00:00:00:01"), Kind::Mac, 48);
+        assert_eq!(address, Ok(Found::Value(0x0200_0000_0001)));
+        let error = pattern(json!("10.0.0.300"), Kind::Ipv4, 32).unwrap_err();
         assert!(error.starts_with("plan: found \"10.0.0.300\", expected an IPv4 address"));
-        assert!(pattern(json!(65_536), Notation::Number, 16).is_err());
+        assert!(pattern(json!(65_536), Kind::Uint, 16).is_err());
     }
 
     #[test]
     fn counters_begin_again_after_their_count() {
         let up = json!({"increment": {"start": 5, "step": 3, "count": 3}});
-        assert_eq!(first(up, Notation::Number, 8, 5), [5, 8, 11, 5, 8]);
+        assert_eq!(first(up, Kind::Uint, 8, 5), [5, 8, 11, 5, 8]);
         let down = json!({"decrement": {"start": 5, "step": 2, "count": 3}});
-        assert_eq!(first(down, Notation::Number, 8, 4), [5, 3, 1, 5]);
+        assert_eq!(first(down, Kind::Uint, 8, 4), [5, 3, 1, 5]);
         let beyond = json!({"increment": {"start": 254, "count": 4}});
-        assert_eq!(first(beyond, Notation::Number, 8, 5), [254, 255, 0, 1, 254]);
+        assert_eq!(first(beyond, Kind::Uint, 8, 5), [254, 255, 0, 1, 254]);
         let below = json!({"decrement": {"start": 1, "count": 4}});
-        assert_eq!(first(below, Notation::Number, 8, 5), [1, 0, 255, 254, 1]);
+        assert_eq!(first(below, Kind::Uint, 8, 5), [1, 0, 255, 254, 1]);
         let step = json!({"increment": {"start": "10.0.0.0", "step": "0.0.1.0", "count": 2}});
-        assert_eq!(first(step, Notation::Ipv4, 32, 3), [0x0a00_0000, 0x0a00_0100, 0x0a00_0000]);
+        assert_eq!(first(step, Kind::Ipv4, 32, 3), [0x0a00_0000, 0x0a00_0100, 0x0a00_0000]);
     }
 
     #[test]
     fn random_and_weighted_values_stay_within_what_was_asked() {
         let random = json!({"random": {"min": 10, "max": 12, "seed": 4, "count": 100}});
-        assert!(first(random, Notation::Number, 8, 50).iter().all(|it| (10..=12).contains(it)));
+        assert!(first(random, Kind::Uint, 8, 50).iter().all(|it| (10..=12).contains(it)));
         let weighted = json!({"weighted": [[1, 1], [2, 0], [3, 5]]});
-        assert!(first(weighted, Notation::Number, 8, 50).iter().all(|it| [1, 3].contains(it)));
+        assert!(first(weighted, Kind::Uint, 8, 50).iter().all(|it| [1, 3].contains(it)));
     }
 
     #[test]
     fn a_field_may_wait_for_another_one() {
         let nested = json!({"values": [1, 2], "after": "ipv4.src"});
-        let Ok(Pattern::Varies { after, .. }) = pattern(nested, Notation::Number, 16) else {
+        let Ok(Found::Varies(_, after)) = pattern(nested, Kind::Uint, 16) else {
             panic!("a pattern")
         };
-        assert_eq!(after, Some(("ipv4.src".into(), "after".into())));
+        assert_eq!(after.as_deref(), Some("ipv4.src"));
     }
 
     #[test]
     fn what_is_no_pattern_is_told_with_its_path() {
-        let error = pattern(json!({"increment": {"strat": 1}}), Notation::Number, 8).unwrap_err();
+        let error = pattern(json!({"increment": {"strat": 1}}), Kind::Uint, 8).unwrap_err();
         assert!(error.starts_with("increment.strat: found an unknown field, expected start?"));
-        let error = pattern(json!({"after": "x.y"}), Notation::Number, 8).unwrap_err();
+        let error = pattern(json!({"after": "x.y"}), Kind::Uint, 8).unwrap_err();
         assert!(error.contains("one of value, values"), "{error}");
-        let error = pattern(json!({"weighted": [[1]]}), Notation::Number, 8).unwrap_err();
+        let error = pattern(json!({"weighted": [[1]]}), Kind::Uint, 8).unwrap_err();
         assert!(error.starts_with("weighted[0]: found a list of 1"), "{error}");
-        assert!(pattern(json!({"values": []}), Notation::Number, 8).is_err());
+        assert!(pattern(json!({"values": []}), Kind::Uint, 8).is_err());
     }
 }

@@ -1,5 +1,7 @@
 //! A value in a document, with the path to it: what every error names.
 
+use std::fmt::Display;
+
 use serde_json::{Map, Value};
 
 use super::error::PlanError;
@@ -28,13 +30,18 @@ impl<'a> Place<'a> {
     }
 
     /// An error that says what is wrong here.
-    pub(super) fn wrong(&self, expected: impl Into<String>) -> PlanError {
+    pub(super) fn wrong(&self, expected: impl Display) -> PlanError {
         self.error(describe(self.value), expected)
     }
 
     /// An error with words of its own for what was found.
-    pub(super) fn error(&self, found: impl Into<String>, expected: impl Into<String>) -> PlanError {
-        PlanError { path: self.path(), found: found.into(), expected: expected.into() }
+    pub(super) fn error(&self, found: impl Display, expected: impl Display) -> PlanError {
+        self.says(format!("found {found}, expected {expected}"))
+    }
+
+    /// An error with words of its own.
+    pub(super) fn says(&self, message: impl Into<String>) -> PlanError {
+        PlanError { path: self.path(), message: message.into() }
     }
 
     /// Its fields, all of which have to be known.
@@ -104,7 +111,8 @@ impl<'a> Place<'a> {
         }
     }
 
-    fn below(&self, name: &str, value: &'a Value) -> Self {
+    /// A place below this one.
+    pub(super) fn below(&self, name: &str, value: &'a Value) -> Self {
         let path = match self.path.as_str() {
             "" => name.to_owned(),
             path => format!("{path}.{name}"),
@@ -125,6 +133,11 @@ impl<'a> Fields<'a> {
     pub(super) fn get(&self, name: &str) -> Option<Place<'a>> {
         let value = self.map.get(name)?;
         Some(self.place.below(name, value))
+    }
+
+    /// All fields, in the document's order or that of their names.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&'a str, Place<'a>)> {
+        self.map.iter().map(|(name, value)| (name.as_str(), self.place.below(name, value)))
     }
 
     /// A field that has to be there.

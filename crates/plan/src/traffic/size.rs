@@ -1,5 +1,7 @@
 //! How long a flow's frames are, as it is written.
 
+use wirestorm_wire::stream::Values;
+
 use super::error::PlanError;
 use super::place::Place;
 
@@ -33,6 +35,9 @@ pub enum Size {
     /// Lengths with weights; at least one is not zero.
     Weighted(Vec<(usize, u32)>),
 }
+
+/// Mixes are drawn, so that their order has no pattern of its own; always in the same way.
+const MIX_SEED: u64 = 1;
 
 const FCS: usize = 4;
 const FRAME_WITH_FCS_MIN: u64 = 18;
@@ -131,6 +136,39 @@ fn names() -> String {
 }
 
 impl Size {
+    /// What lengths differ by, where they do.
+    pub(super) fn values(&self) -> Option<Values> {
+        match self {
+            Self::AsBuilt | Self::IpPacket(_) | Self::Fixed(_) => None,
+            Self::Increment { start, end, step } => {
+                let count = (end - start) / step + 1;
+                let (start, step) = (*start as u128, *step as u128);
+                let max = start + step * count as u128 - 1;
+                Some(Values::Counter { start, min: start, max, step, downwards: false })
+            }
+            Self::Random { min, max, seed } => {
+                Some(Values::Random { min: *min as u128, max: *max as u128, seed: *seed })
+            }
+            Self::Weighted(list) => {
+                let choices = list.iter().map(|(size, weight)| (*size as u128, *weight)).collect();
+                Some(Values::Weighted { choices, seed: MIX_SEED })
+            }
+        }
+    }
+
+    /// The shortest frame, where it does not follow from the headers.
+    pub fn min(&self) -> Option<usize> {
+        match self {
+            Self::AsBuilt | Self::IpPacket(_) => None,
+            Self::Fixed(size) => Some(*size),
+            Self::Increment { start, .. } => Some(*start),
+            Self::Random { min, .. } => Some(*min),
+            Self::Weighted(list) => {
+                list.iter().filter(|(_, weight)| *weight > 0).map(|(size, _)| *size).min()
+            }
+        }
+    }
+
     /// The longest frame, where it does not follow from the headers.
     pub fn max(&self) -> Option<usize> {
         match self {

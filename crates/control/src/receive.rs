@@ -21,7 +21,7 @@ use wirestorm_plan::replay::ReceivePlan;
 use crate::result::{HistogramReport, QueueReport, ReceiveReport, VerifyReport};
 
 /// The receiving end of a run.
-pub(super) struct Arrivals {
+pub(crate) struct Arrivals {
     interface: InterfaceName,
     source: Source,
     backend: &'static str,
@@ -29,7 +29,7 @@ pub(super) struct Arrivals {
 }
 
 /// What the workers tell of frames by their hashes.
-pub(super) enum Noted {
+pub(crate) enum Noted {
     /// These are about to leave.
     Sent(Vec<u64>),
     /// These, noted before, never left.
@@ -58,7 +58,7 @@ impl Arrivals {
     ///
     /// # Errors
     /// What was tried, and what the system said.
-    pub(super) fn open(plan: &ReceivePlan, times_all: bool) -> Result<Self, String> {
+    pub(crate) fn open(plan: &ReceivePlan, times_all: bool) -> Result<Self, String> {
         let interface: InterfaceName =
             plan.interface.parse().map_err(|error| format!("--rx: {error}"))?;
         if plan.verify {
@@ -93,7 +93,7 @@ impl Arrivals {
     }
 
     /// What the workers tell of frames to, where they are verified.
-    pub(super) fn sent_log(&self) -> Option<Sender<Noted>> {
+    pub(crate) fn sent_log(&self) -> Option<Sender<Noted>> {
         match &self.source {
             Source::Counter(_) => None,
             Source::Fetcher(fetcher) => fetcher.sent_log.clone(),
@@ -101,7 +101,7 @@ impl Arrivals {
     }
 
     /// Frames that have arrived.
-    pub(super) fn packets(&self) -> u64 {
+    pub(crate) fn packets(&self) -> u64 {
         match &self.source {
             Source::Counter(counter) => {
                 counter.read().map_or(0, |cpus| cpus.iter().map(|cpu| cpu.packets).sum())
@@ -111,7 +111,7 @@ impl Arrivals {
     }
 
     /// Waits for the last of `sent` frames, then reports.
-    pub(super) fn finish(mut self, sent: u64) -> ReceiveReport {
+    pub(crate) fn finish(mut self, sent: u64) -> ReceiveReport {
         let began = clock::now();
         let (mut packets, mut changed) = (self.packets(), began);
         while packets < sent {

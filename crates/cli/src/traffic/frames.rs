@@ -1,0 +1,93 @@
+//! `wirestorm frames`: the frames of a plan, to be looked at.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use wirestorm_control::base::time::Instant;
+use wirestorm_control::plan::traffic::TrafficPlan;
+use wirestorm_control::traffic::{Preview, preview};
+use wirestorm_control::wire::capture::LinkType;
+use wirestorm_control::wire::print::{HexDump, Summary};
+
+use super::{SPEED, read_plan, read_speed, usage};
+use crate::status;
+
+const EXAMPLES: &str = "\
+Examples:
+  wirestorm frames plan.yaml               the first 3 frames of each flow
+  wirestorm frames plan.yaml --count 1 --flow web";
+
+/// Shows the first frames of each flow of a plan, dissected and as hexadecimal digits; nothing is
+/// sent.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct FramesFlags {
+    /// The plan, in YAML or JSON; `-`: standard input.
+    #[arg(value_name = "PLAN")]
+    plan: PathBuf,
+
+    /// Frames of each flow.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 3)]
+    count: u64,
+
+    /// Only this flow; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    flow: Vec<String>,
+
+    /// Bits a second of ports whose speed the plan does not say.
+    #[arg(long, value_name = "RATE", default_value = SPEED)]
+    speed: String,
+}
+
+/// Runs the command.
+pub(crate) fn run(flags: &FramesFlags) -> ExitCode {
+    let shown = read_plan(&flags.plan).and_then(|plan| {
+        let speed = read_speed("--speed", &flags.speed)?;
+        let unknown = |name: &&String| !plan.flows.iter().any(|flow| flow.stream.name == **name);
+        if let Some(name) = flags.flow.iter().find(unknown) {
+            return Err(format!("--flow {name:?}: the plan has no flow of this name"));
+        }
+        let previews = preview(&plan, flags.count, speed).map_err(|errors| errors.to_string())?;
+        Ok((plan, previews))
+    });
+    let (plan, previews) = match shown {
+        Ok(shown) => shown,
+        Err(message) => return usage(message),
+    };
+    match print(&plan, &previews, &flags.flow) {
+        Ok(()) => ExitCode::SUCCESS,
+        // A reader such as head has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("wirestorm: cannot write the frames: {error}");
+            ExitCode::from(status::FAILED)
+        }
+    }
+}
+
+fn print(plan: &TrafficPlan, previews: &[Preview], only: &[String]) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    let mut before = None;
+    for preview in previews {
+        let name = &plan.flows[preview.flow].stream.name;
+        if !only.is_empty() && !only.contains(name) {
+            continue;
+        }
+        if before != Some(preview.flow) {
+            let gap = if before.is_some() { "\n" } else { "" };
+            writeln!(output, "{gap}flow {name}")?;
+            before = Some(preview.flow);
+        }
+        let summary = Summary {
+            timestamp: Instant::from_nanos(preview.departure.as_nanos()),
+            link_type: LinkType::EN10MB,
+            data: &preview.frame,
+            original_length: preview.frame.len() as u32,
+        };
+        writeln!(output, "{summary} ({} bytes without FCS)", preview.frame.len())?;
+        writeln!(output, "{}", HexDump(&preview.frame))?;
+    }
+    Ok(())
+}

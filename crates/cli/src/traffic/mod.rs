@@ -1,0 +1,56 @@
+//! Commands that send, simulate and show streams: `run`, `sim`, `frames`, `send`, `line-rate`.
+
+pub(crate) mod frames;
+pub(crate) mod line_rate;
+pub(crate) mod run;
+pub(crate) mod send;
+pub(crate) mod sim;
+mod table;
+
+use std::fmt::Display;
+use std::path::Path;
+use std::process::ExitCode;
+
+use wirestorm_control::base::rate::Rate;
+use wirestorm_control::base::time::Duration;
+use wirestorm_control::plan::traffic::{TrafficPlan, parse_time};
+
+use crate::status;
+
+/// The speed of ports that nobody told: what percentages and bit rates are of in `sim` and
+/// `frames`.
+const SPEED: &str = "10G";
+
+/// Reads a plan from a file, or from standard input for `-`.
+fn read_plan(path: &Path) -> Result<TrafficPlan, String> {
+    let text = if path == Path::new("-") {
+        std::io::read_to_string(std::io::stdin())
+    } else {
+        std::fs::read_to_string(path)
+    };
+    let name = path.display();
+    let text = text.map_err(|error| format!("{name}: {error}"))?;
+    TrafficPlan::parse(&text).map_err(|errors| {
+        let lines: Vec<_> = errors.iter().map(|error| format!("{name}: {error}")).collect();
+        lines.join("\n")
+    })
+}
+
+/// Reads a time with its unit.
+fn read_time(option: &str, text: &str) -> Result<Duration, String> {
+    parse_time(text).ok_or_else(|| {
+        format!("{option} {text:?}: expected a time with its unit, such as 30s, 500ms or 2min")
+    })
+}
+
+/// Reads bits a second.
+fn read_speed(option: &str, text: &str) -> Result<Rate, String> {
+    Rate::parse_per_second(text, 1)
+        .map_err(|error| format!("{option} {text:?}: {error}; expected bits a second, such as 10G"))
+}
+
+/// Says what is wrong with the input, and the status for it.
+fn usage(message: impl Display) -> ExitCode {
+    eprintln!("wirestorm: {message}");
+    ExitCode::from(status::USAGE)
+}

@@ -1,0 +1,229 @@
+//! `wirestorm run`: sends the flows of a plan.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use wirestorm_control::base::rate::Layer;
+use wirestorm_control::base::time::Duration;
+use wirestorm_control::plan::replay::parse_catch_up;
+use wirestorm_control::plan::traffic::TrafficPlan;
+use wirestorm_control::traffic::{self, Progress, RunOptions, TrafficResult};
+
+use super::table::Table;
+use super::{read_plan, read_time, usage};
+use crate::number::scaled;
+use crate::replay::flags::BackendFlag;
+use crate::{interrupt, status};
+
+const EXAMPLES: &str = "\
+Examples:
+  wirestorm run plan.yaml --port a=eth1 --port b=eth2 --duration 30s
+  wirestorm run plan.yaml --json result.json
+  wirestorm run plan.yaml --port a=netns/x:veth0 --backend af_packet";
+
+/// Sends the flows of a plan, and reports what left and what arrived.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct RunFlags {
+    /// The plan, in YAML or JSON; `-`: standard input.
+    #[arg(value_name = "PLAN")]
+    plan: PathBuf,
+
+    /// The interface of a port of the plan; may be repeated.
+    #[arg(short, long, value_name = "NAME=INTERFACE")]
+    port: Vec<String>,
+
+    #[command(flatten)]
+    pub(super) how: HowFlags,
+}
+
+/// How a run sends, whatever it sends.
+#[derive(Args, Debug)]
+pub(super) struct HowFlags {
+    /// Nothing is sent for longer, such as 30s or 5min.
+    #[arg(short, long, value_name = "TIME")]
+    pub(super) duration: Option<String>,
+
+    /// What carries the frames.
+    #[arg(long, value_enum, default_value_t = BackendFlag::Auto)]
+    pub(super) backend: BackendFlag,
+
+    /// Threads that share every flow, each with a queue of its own.
+    #[arg(long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub(super) workers: u16,
+
+    /// Late frames: bounded:MS closes gaps for at most so much backlog (1) and regains the rest
+    /// with gaps 0.8 % shorter, strict:MS leaves frames out, stretch moves the schedule.
+    #[arg(long, value_name = "POLICY", default_value = "bounded")]
+    pub(super) catch_up: String,
+
+    /// Send even on the interface that carries the default route.
+    #[arg(long)]
+    pub(super) force_interface: bool,
+
+    /// How far a rate may be off, in percent, before the exit status says so.
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
+    pub(super) tolerance: f64,
+
+    /// Write the result as JSON to a file; `-`: to standard output, instead of the table.
+    #[arg(long, value_name = "FILE")]
+    pub(super) json: Option<PathBuf>,
+
+    /// No progress line.
+    #[arg(short, long)]
+    pub(super) quiet: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(flags: &RunFlags) -> ExitCode {
+    let prepared = read_plan(&flags.plan).and_then(|plan| {
+        let interfaces = bind(&plan, &flags.port)?;
+        Ok((plan, interfaces))
+    });
+    match prepared {
+        Ok((plan, interfaces)) => conduct(&plan, interfaces, &flags.how),
+        Err(message) => usage(message),
+    }
+}
+
+/// The interface of each port, where `--port` says it.
+fn bind(plan: &TrafficPlan, bindings: &[String]) -> Result<Vec<Option<String>>, String> {
+    let mut interfaces = vec![None; plan.ports.len()];
+    for binding in bindings {
+        let Some((name, interface)) = binding.split_once('=') else {
+            return Err(format!("--port {binding:?}: expected NAME=INTERFACE"));
+        };
+        let Some(place) = plan.ports.iter().position(|port| port.name == name) else {
+            let names: Vec<_> = plan.ports.iter().map(|port| port.name.as_str()).collect();
+            return Err(format!("--port {binding:?}: the plan's ports are {}", names.join(", ")));
+        };
+        interfaces[place] = Some(interface.to_owned());
+    }
+    Ok(interfaces)
+}
+
+/// Sends a plan and prints the result.
+pub(super) fn conduct(
+    plan: &TrafficPlan,
+    interfaces: Vec<Option<String>>,
+    how: &HowFlags,
+) -> ExitCode {
+    let options = match options(interfaces, how) {
+        Ok(options) => options,
+        Err(message) => return usage(message),
+    };
+    let control = interrupt::catch();
+    let mut line = Line::new(how.quiet, options.duration);
+    let outcome = traffic::run(plan, &options, &control, |progress| line.update(progress));
+    line.bar.finish_and_clear();
+    let result = match outcome {
+        Ok(result) => result,
+        Err(error) => return usage(error),
+    };
+    if let Err(message) = print(&result, how.json.as_deref()) {
+        eprintln!("wirestorm: {message}");
+        return ExitCode::from(status::FAILED);
+    }
+    ExitCode::from(exit_status(&result, how.tolerance))
+}
+
+fn options(interfaces: Vec<Option<String>>, how: &HowFlags) -> Result<RunOptions, String> {
+    let duration = match &how.duration {
+        Some(text) => read_time("--duration", text)?,
+        None => Duration::MAX,
+    };
+    let policy = parse_catch_up(&how.catch_up).map_err(|error| format!("--catch-up {error}"))?;
+    Ok(RunOptions {
+        interfaces,
+        backend: how.backend.into(),
+        workers: how.workers,
+        policy,
+        duration,
+        force_interface: how.force_interface,
+    })
+}
+
+fn print(result: &TrafficResult, json: Option<&Path>) -> Result<(), String> {
+    let failed = |error: io::Error| format!("cannot write the result: {error}");
+    let document = serde_json::to_string_pretty(result).map_err(|error| failed(error.into()))?;
+    let mut output = io::stdout().lock();
+    match json {
+        Some(path) if path == Path::new("-") => {
+            return writeln!(output, "{document}").map_err(failed);
+        }
+        Some(path) => {
+            let written = File::create(path).and_then(|mut file| writeln!(file, "{document}"));
+            written.map_err(|error| format!("{}: {error}", path.display()))?;
+        }
+        None => {}
+    }
+    write!(output, "{}", Table(result)).map_err(failed)
+}
+
+fn exit_status(result: &TrafficResult, tolerance: f64) -> u8 {
+    let is_off = |ppm: f64| ppm.abs() > tolerance * 1e4;
+    let off = result.flows.iter().filter_map(|flow| flow.rate_error_ppm).any(is_off);
+    let short = result.ports.iter().any(|port| {
+        port.failed + port.unsent > 0 || port.rx.as_ref().is_some_and(|rx| rx.lost > 0)
+    });
+    if !result.errors.is_empty() {
+        status::FAILED
+    } else if !result.interrupted && (off || short) {
+        status::SHORT
+    } else {
+        0
+    }
+}
+
+/// The line that moves while a run lasts.
+struct Line {
+    bar: ProgressBar,
+    duration: Duration,
+    before: Progress,
+}
+
+impl Line {
+    fn new(quiet: bool, duration: Duration) -> Self {
+        let bar = ProgressBar::new(1_000);
+        if quiet || !io::stderr().is_terminal() {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        let template = if duration == Duration::MAX {
+            "{spinner} {elapsed} {msg}"
+        } else {
+            "{bar:16} {percent:>3}% ETA {eta:>3} {msg}"
+        };
+        let style = ProgressStyle::with_template(template);
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        Self { bar, duration, before: Progress::default() }
+    }
+
+    fn update(&mut self, progress: &Progress) {
+        if self.bar.is_hidden() {
+            return;
+        }
+        let since = progress.elapsed.saturating_sub(self.before.elapsed).as_secs_f64();
+        if since < 0.05 {
+            return;
+        }
+        let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / since;
+        let pps = rate(progress.transmitted.sent, self.before.transmitted.sent);
+        let bytes = rate(progress.transmitted.sent_bytes, self.before.transmitted.sent_bytes);
+        let bits = |layer: Layer| (bytes + pps * layer.overhead() as f64) * 8.0;
+        let part = progress.elapsed.as_secs_f64() / self.duration.as_secs_f64();
+        self.bar.set_position((part.min(1.0) * 1e3) as u64);
+        self.bar.set_message(format!(
+            "{}pps {}b/s L1 {}b/s L2",
+            scaled(pps),
+            scaled(bits(Layer::Wire)),
+            scaled(bits(Layer::FrameWithFcs))
+        ));
+        self.bar.tick();
+        self.before = progress.clone();
+    }
+}

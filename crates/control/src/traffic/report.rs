@@ -1,0 +1,271 @@
+//! What a run of streams reports.
+//!
+//! The JSON form is `wirestorm.run/1`, described by `schemas/wirestorm.run.1.json`. Units are
+//! those of `wirestorm.result/1`.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use wirestorm_base::departure::DepartureRecord;
+use wirestorm_base::port::{StampPoint, TransmitCounters};
+use wirestorm_base::rate::Layer;
+use wirestorm_base::time::Instant;
+use wirestorm_engine::stream::StreamCounters;
+use wirestorm_plan::traffic::TrafficPlan;
+use wirestorm_wire::stream::{Mode, Speed};
+
+use super::run::{Lane, WorkerOutcome};
+use crate::port::stamp_name;
+use crate::result::{DepartureReport, ReceiveReport};
+
+/// The name and version of the document's form.
+pub const SCHEMA: &str = "wirestorm.run/1";
+
+/// The result of a run of streams.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct TrafficResult {
+    /// The name and version of this document's form.
+    #[schemars(extend("const" = SCHEMA))]
+    pub schema: &'static str,
+    /// The program's version.
+    pub version: &'static str,
+    /// From the start to the last departure, in seconds.
+    pub elapsed_s: f64,
+    /// Each flow, in the plan's order.
+    pub flows: Vec<FlowReport>,
+    /// Each port of the plan that sent or received.
+    pub ports: Vec<PortReport>,
+    /// Whether it was ended by a signal.
+    pub interrupted: bool,
+    /// What went wrong; what was measured before stands.
+    pub errors: Vec<String>,
+    /// What one should know.
+    pub notes: Vec<String>,
+}
+
+/// One flow.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct FlowReport {
+    /// Its name in the plan.
+    pub name: String,
+    /// The port that it left.
+    pub tx: String,
+    /// The ports where it should arrive.
+    pub rx: Vec<String>,
+    /// Frames given to the port.
+    pub packets: u64,
+    /// Their bytes without FCS.
+    pub bytes: u64,
+    /// Frames left out because they were late.
+    pub unsent: u64,
+    /// Frames a second.
+    pub pps: f64,
+    /// Layer-1 bits a second.
+    pub bps_l1: f64,
+    /// Layer-2 bits a second, with FCS.
+    pub bps_l2: f64,
+    /// Frames a second that were asked for; none where it was as fast as it goes, or bits.
+    pub asked_pps: Option<f64>,
+    /// Bits a second that were asked for; none where it was as fast as it goes, or frames.
+    pub asked_bps: Option<f64>,
+    /// What `asked_bps` counts: `frames`, `l2` or `l1`.
+    pub asked_layer: Option<&'static str>,
+    /// How far the rate was from what was asked, in millionths; for continuous flows.
+    pub rate_error_ppm: Option<f64>,
+}
+
+/// One port.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct PortReport {
+    /// Its name in the plan.
+    pub name: String,
+    /// Its interface.
+    pub interface: String,
+    /// What carried its frames; none where it sent none.
+    pub backend: Option<&'static str>,
+    /// Why that.
+    pub why: Option<String>,
+    /// Frames that left.
+    pub packets: u64,
+    /// Their bytes without FCS.
+    pub bytes: u64,
+    /// Frames a second.
+    pub pps: f64,
+    /// Layer-1 bits a second.
+    pub bps_l1: f64,
+    /// Layer-2 bits a second, with FCS.
+    pub bps_l2: f64,
+    /// Frames that the interface refused.
+    pub failed: u64,
+    /// Frames left out because they were late, or queued at an interruption.
+    pub unsent: u64,
+    /// How departures kept to the schedule; none where all was sent as fast as it goes.
+    pub departures: Option<DepartureReport>,
+    /// What arrived; none where nobody looked.
+    pub rx: Option<ReceiveReport>,
+}
+
+/// What a run has come to.
+pub(super) struct Ended {
+    pub(super) start: Instant,
+    pub(super) outcomes: Vec<WorkerOutcome>,
+    pub(super) arrived: Vec<(usize, ReceiveReport)>,
+    pub(super) note: Option<String>,
+    pub(super) interrupted: bool,
+}
+
+pub(super) fn add(sum: &mut StreamCounters, other: &StreamCounters) {
+    sum.frames += other.frames;
+    sum.bytes += other.bytes;
+    sum.unsent += other.unsent;
+    sum.starts = sum.starts.max(other.starts);
+}
+
+impl Ended {
+    pub(super) fn report(
+        self,
+        plan: &TrafficPlan,
+        interfaces: &[String],
+        lanes: &[Lane],
+    ) -> TrafficResult {
+        let finished = self.outcomes.iter().map(|outcome| outcome.finished).max();
+        let elapsed_s = finished.unwrap_or(self.start).saturating_since(self.start).as_secs_f64();
+        let mut flows = vec![StreamCounters::default(); plan.flows.len()];
+        let mut speeds = vec![None; plan.flows.len()];
+        let mut spans = vec![elapsed_s; plan.flows.len()];
+        let mut ports: Vec<PortReport> = plan
+            .ports
+            .iter()
+            .zip(interfaces)
+            .map(|(port, interface)| PortReport {
+                name: port.name.clone(),
+                interface: interface.clone(),
+                ..PortReport::default()
+            })
+            .collect();
+        for (index, lane) in lanes.iter().enumerate() {
+            let mut transmitted = TransmitCounters::default();
+            let mut departures: Option<(DepartureRecord, StampPoint)> = None;
+            let report = &mut ports[lane.port];
+            for outcome in self.outcomes.iter().filter_map(|outcome| outcome.lanes.get(index)) {
+                transmitted.merge(&outcome.transmitted);
+                report.backend.get_or_insert(outcome.choice.backend);
+                report.why.get_or_insert_with(|| outcome.choice.why.clone());
+                match (&mut departures, &outcome.departures) {
+                    (Some((sum, _)), Some((record, _))) => sum.merge(record),
+                    (empty @ None, Some(first)) => *empty = Some(first.clone()),
+                    (_, None) => {}
+                }
+                for (&flow, counters) in lane.flows.iter().zip(&outcome.counters) {
+                    add(&mut flows[flow], counters);
+                }
+            }
+            let span_s =
+                departures.as_ref().and_then(|(record, _)| span_s(record)).unwrap_or(elapsed_s);
+            for (&flow, stream) in lane.flows.iter().zip(&lane.streams) {
+                speeds[flow] = Some(stream.transmission.speed);
+                spans[flow] = span_s;
+            }
+            report.packets = transmitted.sent;
+            report.bytes = transmitted.sent_bytes;
+            report.failed = transmitted.failed;
+            report.unsent = transmitted.unsent;
+            let rates = Rates::new(transmitted.sent, transmitted.sent_bytes, span_s);
+            report.pps = rates.pps;
+            report.bps_l1 = rates.bits_per_second(Layer::Wire);
+            report.bps_l2 = rates.bits_per_second(Layer::FrameWithFcs);
+            report.departures = departures
+                .filter(|(record, _)| record.frames > 0)
+                .map(|(record, stamp)| DepartureReport::new(&record, stamp_name(stamp)));
+        }
+        for (port, arrived) in self.arrived {
+            ports[port].rx = Some(arrived);
+        }
+        let flow_report = |(index, counters): (usize, &StreamCounters)| {
+            let flow = &plan.flows[index];
+            let name = |port: &usize| plan.ports[*port].name.clone();
+            let rates = Rates::new(counters.frames, counters.bytes, spans[index]);
+            let is_judged = flow.stream.transmission.mode == Mode::Continuous;
+            let mut report = FlowReport {
+                name: flow.stream.name.clone(),
+                tx: name(&flow.transmit),
+                rx: flow.receive.iter().map(name).collect(),
+                packets: counters.frames,
+                bytes: counters.bytes,
+                unsent: counters.unsent,
+                pps: rates.pps,
+                bps_l1: rates.bits_per_second(Layer::Wire),
+                bps_l2: rates.bits_per_second(Layer::FrameWithFcs),
+                asked_pps: None,
+                asked_bps: None,
+                asked_layer: None,
+                rate_error_ppm: None,
+            };
+            let ratio = match speeds[index] {
+                Some(Speed::Frames(rate)) => {
+                    report.asked_pps = Some(rate.per_second());
+                    Some(rates.pps / rate.per_second())
+                }
+                Some(Speed::Bits(rate, layer)) => {
+                    report.asked_bps = Some(rate.per_second());
+                    report.asked_layer = Some(layer_name(layer));
+                    Some(rates.bits_per_second(layer) / rate.per_second())
+                }
+                Some(Speed::Max) | None => None,
+            };
+            report.rate_error_ppm = ratio.filter(|_| is_judged).map(|ratio| (ratio - 1.0) * 1e6);
+            report
+        };
+        TrafficResult {
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION"),
+            elapsed_s,
+            flows: flows.iter().enumerate().map(flow_report).collect(),
+            ports: ports
+                .into_iter()
+                .filter(|port| port.backend.is_some() || port.rx.is_some())
+                .collect(),
+            interrupted: self.interrupted,
+            errors: self
+                .outcomes
+                .iter()
+                .filter_map(|outcome| outcome.error.as_ref().map(ToString::to_string))
+                .collect(),
+            notes: self.note.into_iter().collect(),
+        }
+    }
+}
+
+/// The time that all frames of a record took: one gap more than lies between the first and the
+/// last.
+fn span_s(record: &DepartureRecord) -> Option<f64> {
+    let span = record.last?.saturating_since(record.first?).as_secs_f64();
+    let gaps = record.frames.checked_sub(1).filter(|gaps| *gaps > 0)?;
+    Some(span * record.frames as f64 / gaps as f64)
+}
+
+const fn layer_name(layer: Layer) -> &'static str {
+    match layer {
+        Layer::Frame => "frames",
+        Layer::FrameWithFcs => "l2",
+        Layer::Wire => "l1",
+    }
+}
+
+struct Rates {
+    pps: f64,
+    bytes_mean: f64,
+}
+
+impl Rates {
+    fn new(frames: u64, bytes: u64, seconds: f64) -> Self {
+        let count = frames as f64;
+        Self { pps: count / seconds.max(1e-9), bytes_mean: bytes as f64 / count.max(1.0) }
+    }
+
+    fn bits_per_second(&self, layer: Layer) -> f64 {
+        self.pps * (self.bytes_mean + layer.overhead() as f64) * 8.0
+    }
+}

@@ -1,0 +1,450 @@
+//! A run of a plan's flows on interfaces.
+
+use std::io;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, mpsc};
+use std::time::Duration as StdDuration;
+
+use wirestorm_base::departure::{DeparturePolicy, DepartureRecord};
+use wirestorm_base::port::{PortError, StampPoint, Transmit, TransmitCounters};
+use wirestorm_base::time::{Duration, Instant};
+use wirestorm_engine::replay::{Breath, WorkerState};
+use wirestorm_engine::stream::{Generator, GeneratorOptions, Share, StreamCounters};
+use wirestorm_io::clock;
+use wirestorm_plan::backend::Backend;
+use wirestorm_plan::replay::ReceivePlan;
+use wirestorm_plan::traffic::{PlanErrors, TrafficPlan};
+use wirestorm_wire::stream::{Speed, Stream};
+
+use super::report::{Ended, TrafficResult};
+use crate::port::cpu::CpuPlan;
+use crate::port::{Choice, Interfaces, OpenError, PortOptions, TransmitPort, Watch};
+use crate::receive::Arrivals;
+use crate::replay::Control;
+use crate::work::{drain, rest};
+
+/// What a run is beside its plan.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// The interface of each of the plan's ports, in their order, where it is not the plan's own.
+    pub interfaces: Vec<Option<String>>,
+    /// What carries the frames.
+    pub backend: Backend,
+    /// Threads that share every stream; at least 1.
+    pub workers: u16,
+    /// What becomes of late frames.
+    pub policy: DeparturePolicy,
+    /// Nothing is sent for longer.
+    pub duration: Duration,
+    /// Whether to send also on the interface that carries the default route.
+    pub force_interface: bool,
+}
+
+/// Why a run did not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum TrafficError {
+    /// The plan makes no sense on these ports.
+    #[error(transparent)]
+    Plan(#[from] PlanErrors),
+    /// A port without an interface.
+    #[error(
+        "port {0:?} has no interface: bind it with --port {0}=INTERFACE, or give it a location"
+    )]
+    Unbound(String),
+    /// An interface does not open.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// A frame that a port cannot send.
+    #[error(
+        "flow {flow:?}: a frame of {length} bytes without FCS is longer than {interface} takes, \
+         {length_max}: make the size smaller, or the interface's MTU larger"
+    )]
+    TooLong {
+        /// The flow.
+        flow: String,
+        /// Its longest frame.
+        length: usize,
+        /// The interface.
+        interface: String,
+        /// The longest that it takes.
+        length_max: usize,
+    },
+    /// The receiving end does not open.
+    #[error("{0}")]
+    Receive(String),
+    /// A thread does not start.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+}
+
+/// How far a run has come.
+#[derive(Clone, Debug, Default)]
+pub struct Progress {
+    /// Since the first frame was due.
+    pub elapsed: Duration,
+    /// What was sent of each flow, in the plan's order.
+    pub flows: Vec<StreamCounters>,
+    /// What the ports did.
+    pub transmitted: TransmitCounters,
+}
+
+/// Time from the moment all threads are ready to the first departure.
+const LEAD: Duration = Duration::from_millis(2);
+
+/// How far ahead frames are given to ports that hold departures.
+const HORIZON: Duration = Duration::from_millis(20);
+
+/// How often the observer is told, and a worker publishes what it did.
+const OBSERVE_INTERVAL: StdDuration = StdDuration::from_millis(100);
+const PUBLISH_INTERVAL: Duration = Duration::from_millis(20);
+
+/// The streams of one transmitting port.
+pub(super) struct Lane {
+    /// The port's place in the plan.
+    pub(super) port: usize,
+    /// The flow of each stream, by its place in the plan.
+    pub(super) flows: Vec<usize>,
+    pub(super) streams: Vec<Stream>,
+}
+
+/// What one worker's port did.
+pub(super) struct LaneOutcome {
+    pub(super) choice: Choice,
+    pub(super) transmitted: TransmitCounters,
+    pub(super) counters: Vec<StreamCounters>,
+    pub(super) departures: Option<(DepartureRecord, StampPoint)>,
+}
+
+/// What one worker did.
+pub(super) struct WorkerOutcome {
+    pub(super) lanes: Vec<LaneOutcome>,
+    pub(super) finished: Instant,
+    pub(super) error: Option<PortError>,
+}
+
+type Snapshot = Vec<(Vec<StreamCounters>, TransmitCounters)>;
+
+/// Sends the flows of a plan; `observe` is called about ten times a second.
+///
+/// # Errors
+/// Where nothing could be sent at all. Once sending has begun, what goes wrong is in the result.
+pub fn run(
+    plan: &TrafficPlan,
+    options: &RunOptions,
+    control: &Control,
+    mut observe: impl FnMut(&Progress),
+) -> Result<TrafficResult, TrafficError> {
+    let names = interface_names(plan, &options.interfaces)?;
+    let transmitting = transmitting_ports(plan);
+    let sending: Vec<&str> = transmitting.iter().map(|&port| names[port].as_str()).collect();
+    let interfaces = Interfaces::open(&sending, options.force_interface)?;
+    let is_paced = plan.flows.iter().any(|flow| flow.stream.transmission.speed != Speed::Max);
+    let mut arrivals = Vec::new();
+    for port in receiving_ports(plan) {
+        let receive = ReceivePlan { interface: names[port].clone(), verify: false };
+        let opened = Arrivals::open(&receive, is_paced).map_err(TrafficError::Receive)?;
+        arrivals.push((port, opened));
+    }
+    // A program on a veth's peer is what lets the in-kernel sender in: the facts are new.
+    let interfaces = interfaces.read_again()?;
+    let lanes = lanes(plan, &transmitting, &interfaces)?;
+    let workers = usize::from(options.workers.max(1));
+    let cpus = CpuPlan::new(options.backend, lanes.len() * workers);
+    cpus.apply();
+    let snapshots: Vec<Mutex<Snapshot>> = (0..workers).map(|_| Mutex::default()).collect();
+
+    let (start, outcomes) = std::thread::scope(|scope| {
+        let observer = std::thread::current();
+        let (is_ready, ready) = mpsc::channel();
+        let (mut starts, mut threads) = (Vec::new(), Vec::new());
+        for (index, snapshot) in snapshots.iter().enumerate() {
+            let (give_start, start) = mpsc::channel();
+            starts.push(give_start);
+            let duty = Duty { options, control, interfaces: &interfaces, index, snapshot };
+            let (lanes, cpus, is_ready) = (&lanes, &cpus, is_ready.clone());
+            let observer = observer.clone();
+            let spawned = std::thread::Builder::new()
+                .name(format!("worker-{index}"))
+                .spawn_scoped(scope, move || {
+                    let ports = match duty.open_ports(lanes, cpus, is_paced) {
+                        Ok(ports) => ports,
+                        Err(error) => {
+                            let _ = is_ready.send(Err(error));
+                            return None;
+                        }
+                    };
+                    let _ = is_ready.send(Ok(()));
+                    let start = start.recv().ok()?;
+                    let outcome = duty.work(lanes, ports, start);
+                    observer.unpark();
+                    Some(outcome)
+                })
+                .map_err(TrafficError::Thread)?;
+            threads.push(spawned);
+        }
+        for outcome in ready.iter().take(threads.len()) {
+            outcome?;
+        }
+        let start = clock::now().saturating_add(if is_paced { LEAD } else { Duration::ZERO });
+        for worker in starts {
+            let _ = worker.send(start);
+        }
+        while threads.iter().any(|thread| !thread.is_finished()) {
+            std::thread::park_timeout(OBSERVE_INTERVAL);
+            observe(&progress(plan, &lanes, start, &snapshots));
+        }
+        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| match thread.join() {
+            Ok(outcome) => outcome,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        let outcomes: Vec<WorkerOutcome> = threads.into_iter().filter_map(join).collect();
+        Ok::<_, TrafficError>((start, outcomes))
+    })?;
+
+    let left = |port: usize| expected_at(plan, &lanes, &outcomes, port);
+    let arrived = arrivals.into_iter().map(|(port, it)| (port, it.finish(left(port)))).collect();
+    let ended = Ended {
+        start,
+        outcomes,
+        arrived,
+        note: cpus.note(),
+        interrupted: control.stop.load(Ordering::Relaxed),
+    };
+    Ok(ended.report(plan, &names, &lanes))
+}
+
+/// The interface of every port of the plan that is used.
+fn interface_names(
+    plan: &TrafficPlan,
+    bound: &[Option<String>],
+) -> Result<Vec<String>, TrafficError> {
+    let used = |index: usize| {
+        plan.flows.iter().any(|flow| flow.transmit == index || flow.receive.contains(&index))
+    };
+    let name = |(index, port): (usize, &wirestorm_plan::traffic::Port)| {
+        let bound = bound.get(index).cloned().flatten().or_else(|| port.location.clone());
+        match bound {
+            Some(name) => Ok(name),
+            None if used(index) => Err(TrafficError::Unbound(port.name.clone())),
+            None => Ok(String::new()),
+        }
+    };
+    plan.ports.iter().enumerate().map(name).collect()
+}
+
+fn transmitting_ports(plan: &TrafficPlan) -> Vec<usize> {
+    let sends = |port: &usize| plan.flows.iter().any(|flow| flow.transmit == *port);
+    (0..plan.ports.len()).filter(sends).collect()
+}
+
+fn receiving_ports(plan: &TrafficPlan) -> Vec<usize> {
+    let receives = |port: &usize| plan.flows.iter().any(|flow| flow.receive.contains(port));
+    (0..plan.ports.len()).filter(receives).collect()
+}
+
+fn lanes(
+    plan: &TrafficPlan,
+    transmitting: &[usize],
+    interfaces: &Interfaces,
+) -> Result<Vec<Lane>, TrafficError> {
+    let mut lanes = Vec::new();
+    for (&port, (interface, link)) in transmitting.iter().zip(&interfaces.links) {
+        let (flows, streams): (Vec<_>, Vec<_>) =
+            plan.streams(port, link.speed)?.into_iter().unzip();
+        let length_max = link.frame_length_max();
+        if let Some(stream) = streams.iter().find(|stream| stream.template.len() > length_max) {
+            return Err(TrafficError::TooLong {
+                flow: stream.name.clone(),
+                length: stream.template.len(),
+                interface: interface.to_string(),
+                length_max,
+            });
+        }
+        lanes.push(Lane { port, flows, streams });
+    }
+    Ok(lanes)
+}
+
+/// Frames that should arrive at a port, as far as one flow goes to one port.
+fn expected_at(plan: &TrafficPlan, lanes: &[Lane], outcomes: &[WorkerOutcome], port: usize) -> u64 {
+    let mut sent = 0;
+    for outcome in outcomes {
+        for (lane, outcome) in lanes.iter().zip(&outcome.lanes) {
+            for (&flow, counters) in lane.flows.iter().zip(&outcome.counters) {
+                if plan.flows[flow].receive.contains(&port) {
+                    sent += counters.frames;
+                }
+            }
+            // What a port failed to send cannot arrive; it does not tell which flow it was.
+            sent = sent.saturating_sub(outcome.transmitted.failed + outcome.transmitted.unsent);
+        }
+    }
+    sent
+}
+
+fn progress(
+    plan: &TrafficPlan,
+    lanes: &[Lane],
+    start: Instant,
+    snapshots: &[Mutex<Snapshot>],
+) -> Progress {
+    let mut progress = Progress {
+        elapsed: clock::now().saturating_since(start),
+        flows: vec![StreamCounters::default(); plan.flows.len()],
+        transmitted: TransmitCounters::default(),
+    };
+    for snapshot in snapshots {
+        let Ok(snapshot) = snapshot.lock() else { continue };
+        for (lane, (counters, transmitted)) in lanes.iter().zip(snapshot.iter()) {
+            progress.transmitted.merge(transmitted);
+            for (&flow, counters) in lane.flows.iter().zip(counters) {
+                super::report::add(&mut progress.flows[flow], counters);
+            }
+        }
+    }
+    progress
+}
+
+/// What a worker's thread needs.
+struct Duty<'a> {
+    options: &'a RunOptions,
+    control: &'a Control,
+    interfaces: &'a Interfaces,
+    index: usize,
+    snapshot: &'a Mutex<Snapshot>,
+}
+
+impl Duty<'_> {
+    fn open_ports(
+        &self,
+        lanes: &[Lane],
+        cpus: &CpuPlan,
+        is_paced: bool,
+    ) -> Result<Vec<(TransmitPort, Choice)>, TrafficError> {
+        let mut ports = Vec::new();
+        for (position, (interface, link)) in self.interfaces.links.iter().enumerate() {
+            let bytes: usize = lanes[position].streams.iter().map(|it| it.template.len()).sum();
+            let options = PortOptions {
+                policy: self.options.policy,
+                paced: is_paced,
+                cpu: cpus.sender(self.index * lanes.len() + position),
+                queue: self.index as u32,
+                store_bytes: bytes,
+            };
+            let port = TransmitPort::open(self.options.backend, interface, link, &options);
+            let port = port
+                .map_err(|reason| OpenError::Port { interface: interface.to_string(), reason })?;
+            ports.push(port);
+        }
+        Ok(ports)
+    }
+
+    fn work(
+        &self,
+        lanes: &[Lane],
+        ports: Vec<(TransmitPort, Choice)>,
+        start: Instant,
+    ) -> WorkerOutcome {
+        let (mut ports, choices): (Vec<_>, Vec<_>) = ports.into_iter().unzip();
+        let share =
+            Share { index: self.index as u64, workers: u64::from(self.options.workers.max(1)) };
+        let options = GeneratorOptions {
+            share,
+            policy: self.options.policy,
+            duration_max: self.options.duration,
+            frames_max: u64::MAX,
+            virtual_time: false,
+            horizon: HORIZON,
+        };
+        let mut generators: Vec<Generator> = lanes
+            .iter()
+            .map(|lane| Generator::new(&lane.streams, options.clone(), start))
+            .collect();
+        let outcome = self
+            .send(&mut generators, &mut ports)
+            .and_then(|()| drain(&mut ports, &self.control.stop, |_| {}));
+        let finished = clock::now();
+        let lanes =
+            generators.iter().zip(&ports).zip(choices).map(|((generator, port), choice)| {
+                let own = generator.departures().clone();
+                let stamp = port.capabilities().departure_stamp;
+                let departures = if own.frames > 0 {
+                    Some((own, StampPoint::Process))
+                } else {
+                    port.departures().map(|record| (record, stamp))
+                };
+                LaneOutcome {
+                    choice,
+                    transmitted: port.transmitted(),
+                    counters: generator.counters().collect(),
+                    departures,
+                }
+            });
+        WorkerOutcome {
+            lanes: lanes.collect(),
+            finished,
+            error: outcome.err().map(|error| self.interfaces.settle(error)),
+        }
+    }
+
+    fn send(
+        &self,
+        generators: &mut [Generator],
+        ports: &mut [TransmitPort],
+    ) -> Result<(), PortError> {
+        let holds_departures = ports.iter().all(|port| port.capabilities().holds_departure);
+        let mut watches = self.interfaces.watch();
+        let mut published = Instant::ZERO;
+        loop {
+            let now = clock::now();
+            let mut state = WorkerState::Done;
+            for (generator, port) in generators.iter_mut().zip(&mut *ports) {
+                state = sooner(state, breathe(generator, now, port)?.state);
+            }
+            if state == WorkerState::Done || self.control.stop.load(Ordering::Relaxed) {
+                self.publish(generators, ports);
+                return Ok(());
+            }
+            if now.saturating_since(published) >= PUBLISH_INTERVAL {
+                published = now;
+                self.publish(generators, ports);
+                watches.iter_mut().try_for_each(Watch::check)?;
+            }
+            rest(state, now, holds_departures);
+        }
+    }
+
+    fn publish(&self, generators: &[Generator], ports: &[TransmitPort]) {
+        let Ok(mut snapshot) = self.snapshot.try_lock() else { return };
+        snapshot.clear();
+        for (generator, port) in generators.iter().zip(ports) {
+            snapshot.push((generator.counters().collect(), port.transmitted()));
+        }
+    }
+}
+
+/// The port as what it is, so that no call has to find out.
+fn breathe(
+    generator: &mut Generator,
+    now: Instant,
+    port: &mut TransmitPort,
+) -> Result<Breath, PortError> {
+    match port {
+        TransmitPort::Memory(port) => generator.breathe(now, &mut **port),
+        TransmitPort::Pcap(port) => generator.breathe(now, &mut **port),
+        TransmitPort::AfPacket(port) => generator.breathe(now, &mut **port),
+        TransmitPort::AfXdp(port) => generator.breathe(now, &mut **port),
+        TransmitPort::Xdp(port) => generator.breathe(now, &mut **port),
+    }
+}
+
+/// Of two states the one that has to be looked after first.
+fn sooner(a: WorkerState, b: WorkerState) -> WorkerState {
+    match (a, b) {
+        (WorkerState::Done, other) | (other, WorkerState::Done) => other,
+        (WorkerState::Waiting(a), WorkerState::Waiting(b)) => WorkerState::Waiting(a.min(b)),
+        (WorkerState::Waiting(_), other) | (other, WorkerState::Waiting(_)) => other,
+        (WorkerState::Active, _) | (_, WorkerState::Active) => WorkerState::Active,
+        (other, _) => other,
+    }
+}

@@ -1,0 +1,113 @@
+//! A run in virtual time: what exactly would be sent, and when, as capture files.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use wirestorm_base::departure::DeparturePolicy;
+use wirestorm_base::port::{PortError, Transmit};
+use wirestorm_base::rate::Rate;
+use wirestorm_base::time::{Duration, Instant};
+use wirestorm_engine::replay::WorkerState;
+use wirestorm_engine::stream::{Generator, GeneratorOptions, Share};
+use wirestorm_io::pcap::PcapTransmit;
+use wirestorm_plan::traffic::{PlanErrors, TrafficPlan};
+
+/// What is simulated.
+#[derive(Clone, Debug)]
+pub struct SimulateOptions {
+    /// The file; with several transmitting ports one for each, with the port's name before the
+    /// extension.
+    pub output: PathBuf,
+    /// Frames for each port at most.
+    pub packets: u64,
+    /// Time at most.
+    pub duration: Duration,
+    /// Bits a second of ports whose speed the plan does not say.
+    pub speed: Rate,
+}
+
+/// Why nothing was simulated, or not all of it.
+#[derive(Debug, thiserror::Error)]
+pub enum SimulateError {
+    /// The plan makes no sense on these ports.
+    #[error(transparent)]
+    Plan(#[from] PlanErrors),
+    /// A file is not made.
+    #[error("{path}: {error}")]
+    Create {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// A file is not written.
+    #[error(transparent)]
+    Write(#[from] PortError),
+}
+
+/// What one port sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Simulated {
+    /// Its name in the plan.
+    pub port: String,
+    /// The file.
+    pub file: PathBuf,
+    /// Frames in it.
+    pub packets: u64,
+    /// Their bytes without FCS.
+    pub bytes: u64,
+}
+
+/// Writes what each port of a plan would send.
+///
+/// # Errors
+/// See [`SimulateError`].
+pub fn simulate(
+    plan: &TrafficPlan,
+    options: &SimulateOptions,
+) -> Result<Vec<Simulated>, SimulateError> {
+    let sends = |port: &usize| plan.flows.iter().any(|flow| flow.transmit == *port);
+    let ports: Vec<usize> = (0..plan.ports.len()).filter(sends).collect();
+    let mut simulated = Vec::new();
+    for &index in &ports {
+        let name = &plan.ports[index].name;
+        let streams: Vec<_> = plan
+            .streams(index, Some(options.speed))?
+            .into_iter()
+            .map(|(_, stream)| stream)
+            .collect();
+        let file = if ports.len() == 1 {
+            options.output.clone()
+        } else {
+            with_name(&options.output, name)
+        };
+        let mut port = PcapTransmit::create(&file)
+            .map_err(|error| SimulateError::Create { path: file.clone(), error })?;
+        let generator_options = GeneratorOptions {
+            share: Share::ALL,
+            policy: DeparturePolicy::default(),
+            duration_max: options.duration,
+            frames_max: options.packets,
+            virtual_time: true,
+            horizon: Duration::ZERO,
+        };
+        let mut generator = Generator::new(&streams, generator_options, Instant::ZERO);
+        while generator.breathe(Instant::ZERO, &mut port)?.state != WorkerState::Done {}
+        port.flush()?;
+        let counters = port.transmitted();
+        simulated.push(Simulated {
+            port: name.clone(),
+            file,
+            packets: counters.sent,
+            bytes: counters.sent_bytes,
+        });
+    }
+    Ok(simulated)
+}
+
+/// `out.pcap` for port `a`: `out.a.pcap`.
+fn with_name(path: &Path, name: &str) -> PathBuf {
+    let extension = path.extension().map(|it| it.to_string_lossy().into_owned());
+    let extension = extension.map_or_else(|| name.to_owned(), |it| format!("{name}.{it}"));
+    path.with_extension(extension)
+}

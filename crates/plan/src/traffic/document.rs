@@ -1,0 +1,55 @@
+//! From text to values: YAML, or JSON where it begins with a brace.
+
+use serde_json::Value;
+
+use super::error::PlanError;
+
+/// Reads a document.
+pub(super) fn read(text: &str) -> Result<Value, PlanError> {
+    let outcome = if text.trim_start().starts_with('{') {
+        serde_json::from_str(text).map_err(|error| ("JSON", error.to_string()))
+    } else {
+        // The limits of the library are for texts of strangers; a plan may have 20,000 flows.
+        let mut options = serde_saphyr::Options::default();
+        options.budget = None;
+        serde_saphyr::from_str_with_options(text, options)
+            .map_err(|error| ("YAML", error.to_string()))
+    };
+    outcome.map_err(|(form, reason)| PlanError {
+        path: "plan".into(),
+        message: format!("found no {form}: {reason}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn yaml_and_json_are_the_same_to_a_plan() {
+        let yaml = "flows:\n  - name: a   # the first\n    size: 64\n    packet: [{ipv4: {dst: 10.0.0.1}}]\n";
+        let json =
+            r#"{"flows": [{"name": "a", "size": 64, "packet": [{"ipv4": {"dst": "10.0.0.1"}}]}]}"#;
+        assert_eq!(read(yaml).unwrap(), read(json).unwrap());
+    }
+
+    #[test]
+    fn what_is_neither_is_told_with_its_line() {
+        let error = read("flows:\n  - a: [1\n").unwrap_err().to_string();
+        assert!(error.starts_with("plan: found no YAML:") && error.contains("line"), "{error}");
+        let error = read("{\"flows\": ").unwrap_err().to_string();
+        assert!(error.contains("no JSON") && error.contains("line 1"), "{error}");
+        assert!(read("flows: 1\nflows: 2\n").is_err(), "a key twice");
+        // No numbers to the base of sixty.
+        let address = read("a: 10:00:00:00:00:01").unwrap();
+        assert_eq!(address, json!({"a": "10:00:00:00:00:01"}));
+    }
+
+    #[test]
+    fn a_plan_may_be_long() {
+        let text: String =
+            (0..20_000).map(|n| format!("- name: f{n}\n  size: 64\n  list: [1, 2, 3]\n")).collect();
+        assert_eq!(read(&text).unwrap().as_array().map(Vec::len), Some(20_000));
+    }
+}

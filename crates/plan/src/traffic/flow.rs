@@ -1,0 +1,259 @@
+//! Ports and flows, as they are written.
+
+use wirestorm_base::rate::Rate;
+use wirestorm_base::time::Duration;
+use wirestorm_wire::stream::{Departures, Mode, Stream, Transmission};
+
+use super::duration::{self, Extent, read_time};
+use super::error::{PlanError, Problems};
+use super::place::{Fields, Place};
+use super::rate::{self, AskedRate};
+use super::{packet, size};
+
+/// A port: where frames leave or arrive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Port {
+    /// Its name in the plan.
+    pub name: String,
+    /// The interface, such as `eth1` or `netns/a:veth0`, where the plan says it.
+    pub location: Option<String>,
+    /// Bits a second on its wire, where the plan says them.
+    pub speed: Option<Rate>,
+}
+
+/// A flow: frames of one kind from one port.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Flow {
+    /// The port that it leaves, by its place in the plan.
+    pub transmit: usize,
+    /// The ports where it should arrive.
+    pub receive: Vec<usize>,
+    /// How fast.
+    pub rate: AskedRate,
+    /// What is sent; its speed is that of `rate` where no port is needed to tell.
+    pub stream: Stream,
+    /// Where it stands in the plan.
+    pub path: String,
+}
+
+const PORT: [&str; 3] = ["name", "location", "speed"];
+
+pub(super) fn read_ports(place: &Place<'_>, problems: &mut Problems) -> Vec<Port> {
+    let Some(items) = problems.take(place.items("ports")) else { return Vec::new() };
+    let mut ports: Vec<Port> = Vec::new();
+    for item in items {
+        let Some(port) = problems.take(read_port(&item)) else { continue };
+        if ports.iter().any(|other| other.name == port.name) {
+            let error = item.error(format!("a second port {:?}", port.name), "a name of its own");
+            problems.take::<()>(Err(error));
+        }
+        ports.push(port);
+    }
+    ports
+}
+
+fn read_port(place: &Place<'_>) -> Result<Port, PlanError> {
+    let fields = place.fields(&PORT)?;
+    let name = fields.need("name", "a name")?.text("a name")?.to_owned();
+    let location = match fields.get("location") {
+        None => None,
+        Some(location) => {
+            let expected = "an interface such as eth1 or netns/NAME:veth0";
+            Some(location.text(expected)?.to_owned())
+        }
+    };
+    let speed = match fields.get("speed") {
+        None => None,
+        Some(speed) => Some(read_speed(&speed)?),
+    };
+    Ok(Port { name, location, speed })
+}
+
+fn read_speed(place: &Place<'_>) -> Result<Rate, PlanError> {
+    let expected = "bits a second, such as 10G";
+    let text = place.number_text().ok_or_else(|| place.wrong(expected))?;
+    Rate::parse_per_second(&text, 1).map_err(|_| place.wrong(expected))
+}
+
+const FLOW: [&str; 12] = [
+    "name",
+    "tx",
+    "rx",
+    "packet",
+    "size",
+    "rate",
+    "duration",
+    "departures",
+    "start_delay",
+    "start",
+    "next",
+    "metrics",
+];
+
+/// A flow whose `next` is still a name.
+pub(super) struct Unlinked {
+    flow: Flow,
+    next: Option<(String, PlanError)>,
+}
+
+pub(super) fn read_flows(place: &Place<'_>, ports: &[Port], problems: &mut Problems) -> Vec<Flow> {
+    let Some(items) = problems.take(place.items("flows")) else { return Vec::new() };
+    let read: Vec<Option<Unlinked>> =
+        items.iter().map(|item| problems.take(read_flow(item, ports))).collect();
+    let names: Vec<Option<String>> = read
+        .iter()
+        .map(|flow| flow.as_ref().map(|unlinked| unlinked.flow.stream.name.clone()))
+        .collect();
+    let mut flows: Vec<Flow> = Vec::new();
+    let mut seen = std::collections::BTreeSet::new();
+    for (item, unlinked) in items.iter().zip(read) {
+        let Some(Unlinked { mut flow, next }) = unlinked else { continue };
+        if !seen.insert(flow.stream.name.clone()) {
+            let found = format!("a second flow {:?}", flow.stream.name);
+            problems.take::<()>(Err(item.error(found, "a name of its own")));
+        }
+        if let Some((name, error)) = next {
+            let position = names.iter().position(|other| other.as_ref() == Some(&name));
+            flow.stream.transmission.next = problems.take(position.ok_or(error));
+        }
+        flows.push(flow);
+    }
+    flows
+}
+
+fn read_flow(place: &Place<'_>, ports: &[Port]) -> Result<Unlinked, PlanError> {
+    let fields = place.fields(&FLOW)?;
+    let name = fields.need("name", "a name")?.text("a name")?.to_owned();
+    let transmit = read_port_name(&fields.need("tx", "the name of a port")?, ports)?;
+    let receive = match fields.get("rx") {
+        None => Vec::new(),
+        Some(rx) if rx.value().is_array() => rx
+            .items("names of ports")?
+            .iter()
+            .map(|name| read_port_name(name, ports))
+            .collect::<Result<_, _>>()?,
+        Some(rx) => vec![read_port_name(&rx, ports)?],
+    };
+    let size = fields.get("size").map_or(Ok(size::Size::AsBuilt), |size| size::read(&size))?;
+    let is_measured = match fields.get("metrics") {
+        None => false,
+        Some(metrics) => {
+            let metrics = metrics.fields(&["enable"])?;
+            metrics.get("enable").map_or(Ok(true), |enable| enable.boolean())?
+        }
+    };
+    let packet = fields.need("packet", "a list of headers")?;
+    let (template, program) = packet::read(&packet, &size, is_measured)?;
+    let rate = match fields.get("rate") {
+        // Open Traffic Generator's default.
+        None => rate::parse("1000pps").ok_or_else(|| place.wrong(rate::EXPECTED))?,
+        Some(rate) => rate::read(&rate)?,
+    };
+    let (transmission, next) = read_transmission(&fields, rate)?;
+    let stream = Stream { name, template, program, transmission, is_measured };
+    Ok(Unlinked { flow: Flow { transmit, receive, rate, stream, path: place.path() }, next })
+}
+
+fn read_transmission(
+    fields: &Fields<'_>,
+    rate: AskedRate,
+) -> Result<(Transmission, Option<(String, PlanError)>), PlanError> {
+    let extent = fields.get("duration").map_or(Ok(Extent::Continuous), |it| duration::read(&it))?;
+    let mode = match extent {
+        Extent::Continuous | Extent::Time(_) => Mode::Continuous,
+        Extent::Packets(frames) => Mode::Burst { frames },
+        Extent::Bursts { bursts, packets, gap } => {
+            Mode::Bursts { frames: packets, count: bursts, gap }
+        }
+    };
+    let departures = match fields.get("departures") {
+        None => Departures::Constant,
+        Some(departures) => read_departures(&departures)?,
+    };
+    let zero = Ok(Duration::ZERO);
+    let start_delay = fields.get("start_delay").map_or(zero, |delay| read_time(&delay))?;
+    let (self_start, start_paused) = match fields.get("start") {
+        None => (true, false),
+        Some(start) => match start.text(START)? {
+            "at_once" => (true, false),
+            "paused" => (true, true),
+            "when_named" => (false, false),
+            _ => return Err(start.wrong(START)),
+        },
+    };
+    let mut starts_max = 0;
+    let mut next = None;
+    if let Some(place) = fields.get("next") {
+        let name = if place.value().is_object() {
+            let fields = place.fields(&["flow", "times"])?;
+            if let Some(times) = fields.get("times") {
+                starts_max = times.integer(1, u64::from(u32::MAX))? as u32;
+            }
+            fields.need("flow", "the name of a flow")?
+        } else {
+            place
+        };
+        if mode == Mode::Continuous {
+            return Err(name.error(
+                "a flow that has no end",
+                "a duration in packets or bursts, after which the next flow starts",
+            ));
+        }
+        let text = name.text("the name of a flow")?.to_owned();
+        next = Some((text, name.wrong("the name of a flow")));
+    }
+    let speed = match rate {
+        AskedRate::Speed(speed) => speed,
+        AskedRate::Percentage(_) => wirestorm_wire::stream::Speed::Max,
+    };
+    let transmission = Transmission {
+        mode,
+        speed,
+        departures,
+        start_delay,
+        self_start,
+        start_paused,
+        next: None,
+        starts_max,
+    };
+    Ok((transmission, next))
+}
+
+const START: &str = "at_once, paused (until it is resumed) or when_named (by another flow's next)";
+
+fn read_departures(place: &Place<'_>) -> Result<Departures, PlanError> {
+    const EXPECTED: &str = "constant, poisson, or one of the fields poisson, on_off";
+    match place.value().as_str() {
+        Some("constant") => return Ok(Departures::Constant),
+        Some("poisson") => return Ok(Departures::Poisson { seed: 1 }),
+        Some(_) => return Err(place.wrong(EXPECTED)),
+        None if !place.value().is_object() => return Err(place.wrong(EXPECTED)),
+        None => {}
+    }
+    let (form, value) = place.choice(&["poisson", "on_off"])?;
+    if form == "poisson" {
+        let fields = value.fields(&["seed"])?;
+        let seed = fields.get("seed").map_or(Ok(1), |seed| seed.integer(0, u64::MAX))?;
+        return Ok(Departures::Poisson { seed });
+    }
+    let fields = value.fields(&["on", "off"])?;
+    let on = fields.need("on", "how long frames are sent")?;
+    let on_time = read_time(&on)?;
+    if on_time == Duration::ZERO {
+        return Err(on.wrong("more than 0"));
+    }
+    let off = read_time(&fields.need("off", "how long none are")?)?;
+    Ok(Departures::OnOff { on: on_time, off })
+}
+
+fn read_port_name(place: &Place<'_>, ports: &[Port]) -> Result<usize, PlanError> {
+    let expected = || {
+        let names: Vec<_> = ports.iter().map(|port| port.name.as_str()).collect();
+        match names.as_slice() {
+            [] => "the name of a port, of which there is none".to_owned(),
+            names => format!("the name of a port: {}", names.join(", ")),
+        }
+    };
+    let name = place.text(&expected())?;
+    ports.iter().position(|port| port.name == name).ok_or_else(|| place.wrong(expected()))
+}

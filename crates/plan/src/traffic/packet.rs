@@ -1,0 +1,290 @@
+//! A flow's packet: a list of headers as they are written, made into a template and a program.
+
+use wirestorm_wire::assemble::{self, AssembleError, Assembled, Header, Payload, Problem};
+use wirestorm_wire::layout::{self, Kind, Layout, Role};
+use wirestorm_wire::stream::{Advance, Program, Values, Variable, Write};
+
+use super::error::PlanError;
+use super::pattern::{self, Pattern};
+use super::place::Place;
+use super::size::Size;
+
+/// The shortest frame, without FCS, that is made of headers alone (IEEE 802.3 clause 3.2.8).
+const FRAME_LENGTH_MIN: usize = 60;
+
+/// Bytes that a measured frame keeps free at its end for its signature.
+const SIGNATURE_BYTES: usize = 18;
+
+/// Reads a packet; returns its template and what differs from frame to frame.
+pub(super) fn read(
+    place: &Place<'_>,
+    size: &Size,
+    is_measured: bool,
+) -> Result<(Vec<u8>, Program), PlanError> {
+    let items = place.items("headers, such as ethernet, ipv4, udp")?;
+    let mut reader = Reader { headers: Vec::new(), places: Vec::new(), varying: Vec::new() };
+    let mut payload = None;
+    for (position, item) in items.iter().enumerate() {
+        let mut names: Vec<_> = layout::all().iter().map(|layout| layout.name).collect();
+        names.push("payload");
+        let (name, value) = item.choice(&names)?;
+        if name == "payload" {
+            if position + 1 != items.len() {
+                return Err(value.error("a payload in the middle", "it behind all headers"));
+            }
+            payload = Some(read_payload(&value)?);
+        } else if let Some(layout) = layout::find(name) {
+            reader.header(layout, &value)?;
+        }
+    }
+    if reader.headers.is_empty() {
+        return Err(place.wrong("at least one header"));
+    }
+    reader.finish(place, size, payload, is_measured)
+}
+
+/// A field that varies.
+struct Varying<'a> {
+    /// The header, by its place in the list.
+    header: usize,
+    /// The field, with the path of its item.
+    field: String,
+    values: Values,
+    restart_after: Option<std::num::NonZeroU64>,
+    after: Option<Place<'a>>,
+}
+
+struct Reader<'a> {
+    headers: Vec<Header>,
+    /// Where each header stands in the plan.
+    places: Vec<Place<'a>>,
+    varying: Vec<Varying<'a>>,
+}
+
+impl<'a> Reader<'a> {
+    fn header(&mut self, layout: &'static Layout, place: &Place<'a>) -> Result<(), PlanError> {
+        let header = self.fields(layout, place, "")?;
+        self.headers.push(header);
+        self.places.push(place.clone());
+        Ok(())
+    }
+
+    /// Reads the fields and items of a header, or of an item below `path`.
+    fn fields(
+        &mut self,
+        layout: &'static Layout,
+        place: &Place<'a>,
+        path: &str,
+    ) -> Result<Header, PlanError> {
+        let mut header = Header::new(layout);
+        if place.value().is_null() {
+            return Ok(header);
+        }
+        let mut known: Vec<_> = layout.fields.iter().map(|field| field.name).collect();
+        if !layout.items.name.is_empty() {
+            known.push(layout.items.name);
+        }
+        for (name, value) in place.fields(&known)?.all() {
+            let Some(field) = layout.field(name) else {
+                header.items = self.items(layout, &value, &format!("{path}{name}."))?;
+                continue;
+            };
+            if field.kind == Kind::Bytes {
+                header = header.with(name.to_owned(), read_bytes(&value)?);
+                continue;
+            }
+            let is_checksum = matches!(field.role, Role::Checksum(_));
+            header = match pattern::read(&value, field.kind, field.bits as u32, is_checksum)? {
+                Pattern::Auto => header.with(name.to_owned(), assemble::Value::Auto),
+                Pattern::Bad => header.with(name.to_owned(), assemble::Value::Bad),
+                Pattern::Value(number) => header.with(name.to_owned(), number),
+                Pattern::Varies { values, restart_after, after } => {
+                    let first = values.nth(0) & (u128::MAX >> (128 - field.bits.clamp(1, 128)));
+                    let (header_index, field) = (self.headers.len(), format!("{path}{name}"));
+                    self.varying.push(Varying {
+                        header: header_index,
+                        field,
+                        values,
+                        restart_after,
+                        after,
+                    });
+                    header.with(name.to_owned(), first)
+                }
+            };
+        }
+        Ok(header)
+    }
+
+    fn items(
+        &mut self,
+        layout: &'static Layout,
+        place: &Place<'a>,
+        path: &str,
+    ) -> Result<Vec<Header>, PlanError> {
+        let names: Vec<_> = layout.items.layouts.iter().map(|item| item.name).collect();
+        let mut items = Vec::new();
+        for (position, item) in place.items(layout.items.name)?.iter().enumerate() {
+            let (name, value) = item.choice(&names)?;
+            if let Some(layout) = layout.item(name) {
+                items.push(self.fields(layout, &value, &format!("{path}{position}."))?);
+            }
+        }
+        Ok(items)
+    }
+
+    fn finish(
+        self,
+        place: &Place<'a>,
+        size: &Size,
+        payload: Option<Payload>,
+        is_measured: bool,
+    ) -> Result<(Vec<u8>, Program), PlanError> {
+        let error = |error: AssembleError| self.error(place, &error);
+        let reserved = if is_measured { SIGNATURE_BYTES } else { 0 };
+        let given = payload.clone().unwrap_or(Payload::Zeros);
+        let needed = assemble::length_min(&self.headers, &given).map_err(error)?;
+        let least = needed + reserved;
+        let length = match size {
+            Size::AsBuilt => least.max(FRAME_LENGTH_MIN),
+            Size::IpPacket(bytes) => self.ip_offset(place)? + bytes,
+            other => other.max().unwrap_or(least),
+        };
+        let shortest = size.min().unwrap_or(length);
+        if shortest < least {
+            let what =
+                if is_measured { "headers, payload and signature" } else { "headers and payload" };
+            return Err(place.says(format!(
+                "{what} need a frame of {} bytes with FCS, and the size is {}",
+                least + 4,
+                shortest + 4
+            )));
+        }
+        let payload = match payload {
+            // Nothing was said of a payload: what is beyond the headers in a frame that is only
+            // as long as Ethernet wants it is padding, and belongs to no packet.
+            None if *size == Size::AsBuilt && !is_measured => Payload::Padding,
+            None => Payload::Zeros,
+            Some(payload) => payload,
+        };
+        let assembled = match assemble::assemble(&self.headers, &payload, length) {
+            // Some packets cannot end before their frame does.
+            Err(AssembleError { problem: Problem::Padded, .. }) if payload == Payload::Padding => {
+                assemble::assemble(&self.headers, &Payload::Zeros, length)
+            }
+            outcome => outcome,
+        }
+        .map_err(error)?;
+        let program = self.program(place, size, &assembled)?;
+        Ok((assembled.frame, program))
+    }
+
+    /// Where the first IP header begins.
+    fn ip_offset(&self, place: &Place<'a>) -> Result<usize, PlanError> {
+        let assembled = assemble::assemble(&self.headers, &Payload::Zeros, 4_096)
+            .map_err(|error| self.error(place, &error))?;
+        let is_ip = |layout: &Layout| matches!(layout.name, "ipv4" | "ipv6");
+        assembled
+            .headers
+            .iter()
+            .find(|header| is_ip(header.layout))
+            .map(|header| header.offset)
+            .ok_or_else(|| place.says("a size by IP length needs an ipv4 or ipv6 header"))
+    }
+
+    fn program(
+        &self,
+        place: &Place<'a>,
+        size: &Size,
+        assembled: &Assembled,
+    ) -> Result<Program, PlanError> {
+        let mut variables = Vec::new();
+        let mut writes: Vec<Write> = Vec::new();
+        for (index, varying) in self.varying.iter().enumerate() {
+            let advance = match &varying.after {
+                None => Advance::EveryFrame,
+                Some(other) => Advance::WhenWraps(self.find(other, index)?),
+            };
+            let restart_after = varying.restart_after;
+            variables.push(Variable { values: varying.values.clone(), advance, restart_after });
+            let write = assembled.write(varying.header, &varying.field, index);
+            writes.push(write.map_err(|error| self.error(place, &error))?);
+        }
+        let length = size.values().map(|values| {
+            variables.push(Variable::new(values));
+            variables.len() - 1
+        });
+        Ok(Program { steps: assembled.program_steps(length, &writes), variables })
+    }
+
+    /// The varying field that another one waits for: `ipv4.src`, or with several such headers
+    /// `packet[2].src`.
+    fn find(&self, place: &Place<'a>, of: usize) -> Result<usize, PlanError> {
+        const EXPECTED: &str = "a field that varies, such as ipv4.src, or packet[2].src";
+        let text = place.text(EXPECTED)?;
+        let Some((header, field)) = text.split_once('.') else { return Err(place.wrong(EXPECTED)) };
+        let number = header.strip_prefix("packet[").and_then(|rest| rest.strip_suffix(']'));
+        let is_header = |index: usize| match number {
+            Some(number) => number.parse() == Ok(index),
+            None => self.headers[index].layout.name == header,
+        };
+        let found = self
+            .varying
+            .iter()
+            .position(|varying| is_header(varying.header) && varying.field == field)
+            .ok_or_else(|| place.wrong(EXPECTED))?;
+        let mut at = found;
+        for _ in 0..=self.varying.len() {
+            if at == of {
+                return Err(place.says("fields that wait for each other would never go on"));
+            }
+            match self.varying[at].after.as_ref().map(|other| self.find_name(other)) {
+                Some(Some(next)) => at = next,
+                _ => return Ok(found),
+            }
+        }
+        Err(place.says("fields that wait for each other would never go on"))
+    }
+
+    fn find_name(&self, place: &Place<'a>) -> Option<usize> {
+        let (header, field) = place.value().as_str()?.split_once('.')?;
+        let number = header.strip_prefix("packet[").and_then(|rest| rest.strip_suffix(']'));
+        self.varying.iter().position(|varying| {
+            let is_header = match number {
+                Some(number) => number.parse() == Ok(varying.header),
+                None => self.headers[varying.header].layout.name == header,
+            };
+            is_header && varying.field == field
+        })
+    }
+
+    fn error(&self, place: &Place<'a>, error: &AssembleError) -> PlanError {
+        let at = error.header.and_then(|(index, _)| self.places.get(index)).unwrap_or(place);
+        let mut path = at.path();
+        if let Some(field) = &error.field {
+            path = format!("{path}.{field}");
+        }
+        PlanError { path, message: error.problem.to_string() }
+    }
+}
+
+fn read_payload(place: &Place<'_>) -> Result<Payload, PlanError> {
+    let forms = ["fixed", "bytes", "text", "increment_byte", "increment_word", "zeros"];
+    if place.value().as_str() == Some("zeros") {
+        return Ok(Payload::Zeros);
+    }
+    let (form, value) = place.choice(&forms)?;
+    Ok(match form {
+        "fixed" => Payload::Pattern(read_bytes(&value)?),
+        "bytes" => Payload::Bytes(read_bytes(&value)?),
+        "text" => Payload::text(value.text("a text")?),
+        "increment_byte" => Payload::IncrementingBytes(value.integer(0, 255)? as u8),
+        "increment_word" => Payload::IncrementingWords(value.integer(0, 65_535)? as u16),
+        _ => Payload::Zeros,
+    })
+}
+
+fn read_bytes(place: &Place<'_>) -> Result<Vec<u8>, PlanError> {
+    const EXPECTED: &str = "bytes as hexadecimal digits, such as \"deadbeef\" or \"de:ad:be:ef\"";
+    let text = place.text(EXPECTED)?.replace([' ', '\n'], "");
+    Kind::parse_bytes(&text).map_err(|_| place.wrong(EXPECTED))
+}

@@ -1,0 +1,209 @@
+//! Plans as people write them, and what is said of those that are wrong.
+
+use wirestorm_base::rate::{Layer, Rate};
+use wirestorm_base::time::Duration;
+use wirestorm_plan::traffic::TrafficPlan;
+use wirestorm_wire::checksum;
+use wirestorm_wire::stream::{Departures, Mode, Speed, Step};
+
+const PORTS: &str = "ports:\n  - {name: a, location: eth1, speed: 10G}\n  - {name: b}\n";
+
+fn plan(flows: &str) -> Result<TrafficPlan, String> {
+    TrafficPlan::parse(&format!("{PORTS}flows:\n{flows}")).map_err(|errors| errors.to_string())
+}
+
+fn error(flows: &str) -> String {
+    plan(flows).expect_err("an error")
+}
+
+/// The first flow's stream.
+fn stream(flow: &str) -> wirestorm_wire::stream::Stream {
+    let plan = plan(flow).unwrap_or_else(|errors| panic!("{errors}"));
+    plan.streams(0, None).expect("streams").remove(0).1
+}
+
+const UDP: &str = "packet: [{ethernet: {dst: 02:00:00:00:00:02}}, {ipv4: {src: 10.0.0.1, dst: 10.0.0.2}}, {udp: {dst_port: 53}}]";
+
+#[test]
+fn a_packet_is_filled_in() {
+    let stream = stream(&format!("  - {{name: f, tx: a, rx: b, {UDP}, size: 64}}"));
+    let frame = &stream.template;
+    assert_eq!(frame.len(), 60);
+    assert_eq!(frame[12..14], [8, 0], "EtherType of IPv4");
+    assert_eq!(frame[16..18], [0, 46], "total length");
+    assert_eq!(frame[23], 17, "protocol of UDP");
+    assert_eq!(checksum::sum(&frame[14..34]), 0xffff, "header checksum");
+    assert_eq!(frame[38..40], [0, 26], "UDP length");
+    assert!(stream.program.steps.is_empty() && !stream.is_measured);
+    assert_eq!(
+        stream.transmission.speed,
+        Speed::Frames(Rate::parse_per_second("1000", 1).unwrap())
+    );
+}
+
+#[test]
+fn a_field_that_varies_takes_its_checksums_along() {
+    let flow = "  - name: f
+    tx: a
+    packet:
+      - ethernet:
+      - ipv4: {src: {increment: {start: 10.0.0.1, count: 250}}, dst: 192.0.2.1}
+      - udp: {src_port: {values: [1024, 1025], after: ipv4.src}}
+    size: 128";
+    let stream = stream(flow);
+    assert_eq!(stream.program.variables.len(), 2);
+    let sums = stream.program.steps.iter().filter(|step| matches!(step, Step::Checksum(_)));
+    assert_eq!(sums.count(), 2, "of IPv4 and of UDP");
+    let port = |number| stream.program.variables[1].value(number, &stream.program.variables);
+    assert_eq!([port(0), port(249), port(250), port(500)], [1024, 1024, 1025, 1024]);
+}
+
+#[test]
+fn sizes_vary_with_their_lengths() {
+    let stream = stream(&format!("  - {{name: f, tx: a, {UDP}, size: imix}}"));
+    assert_eq!(stream.template.len(), 1514);
+    assert!(matches!(stream.program.steps[0], Step::Length { variable: 0 }));
+    let lengths = stream.program.steps.iter().filter(|it| matches!(it, Step::WriteLength { .. }));
+    assert_eq!(lengths.count(), 2, "of IPv4 and of UDP");
+}
+
+#[test]
+fn a_size_may_be_that_of_the_ip_packet() {
+    let stream = stream(&format!("  - {{name: f, tx: a, {UDP}, size: {{ip: 64}}}}"));
+    assert_eq!(stream.template.len(), 78);
+}
+
+#[test]
+fn a_packet_may_be_wrong_on_purpose() {
+    let packet = "packet: [{ethernet: {}}, {ipv4: {total_length: 7, header_checksum: bad}}]";
+    let stream = stream(&format!("  - {{name: f, tx: a, {packet}}}"));
+    assert_eq!(stream.template[16..18], [0, 7]);
+    assert_ne!(checksum::sum(&stream.template[14..34]), 0xffff);
+}
+
+#[test]
+fn transmissions_have_modes_rates_and_followers() {
+    let flows = format!(
+        "  - {{name: one, tx: a, {UDP}, rate: 50%, duration: {{fixed_packets: 10}}, next: {{flow: two, times: 3}}}}
+  - {{name: two, tx: a, {UDP}, rate: 1G-l2, start: when_named, start_delay: 5ms,
+     duration: {{burst: {{packets: 4, bursts: 2, gap: 1us}}}}, departures: poisson}}"
+    );
+    let plan = plan(&flows).unwrap();
+    let streams = plan.streams(0, None).unwrap();
+    let [(_, one), (_, two)] = streams.as_slice() else { panic!("two streams") };
+    assert_eq!(one.transmission.mode, Mode::Burst { frames: 10 });
+    assert_eq!((one.transmission.next, one.transmission.starts_max), (Some(1), 3));
+    let half = Rate::parse_per_second("5G", 1).unwrap();
+    assert_eq!(one.transmission.speed, Speed::Bits(half, Layer::Wire));
+    let gap = Duration::from_micros(1);
+    assert_eq!(two.transmission.mode, Mode::Bursts { frames: 4, count: 2, gap });
+    assert_eq!(two.transmission.start_delay, Duration::from_millis(5));
+    assert_eq!(two.transmission.departures, Departures::Poisson { seed: 1 });
+    assert!(!two.transmission.self_start);
+}
+
+#[test]
+fn a_percentage_needs_a_speed() {
+    let text = format!("ports: [{{name: a}}]\nflows:\n  - {{name: f, tx: a, {UDP}, rate: 10%}}");
+    let plan = TrafficPlan::parse(&text).unwrap();
+    let error = plan.streams(0, None).unwrap_err().to_string();
+    assert!(error.starts_with("flows[0].rate: a percentage needs the port's speed"), "{error}");
+    let speed = Rate::parse_per_second("1G", 1).ok();
+    assert!(plan.streams(0, speed).is_ok());
+}
+
+#[test]
+fn all_that_is_wrong_is_told_at_once_with_its_path() {
+    let flows = format!(
+        "  - {{name: f, tx: nowhere, {UDP}}}
+  - {{name: g, tx: a, {UDP}, rate: fast}}
+  - {{name: h, tx: a, packet: [{{ipv4: {{srcc: 1.2.3.4}}}}]}}"
+    );
+    let errors = error(&flows);
+    let lines: Vec<_> = errors.lines().collect();
+    assert_eq!(lines[0], "flows[0].tx: found \"nowhere\", expected the name of a port: a, b");
+    assert!(lines[1].starts_with("flows[1].rate: found \"fast\", expected a rate"), "{errors}");
+    let unknown = "flows[2].packet[0].ipv4.srcc: found an unknown field, expected src?";
+    assert!(lines[2].starts_with(unknown), "{errors}");
+}
+
+#[test]
+fn every_kind_of_error_names_its_place() {
+    let cases = [
+        ("{name: f, tx: a}", "flows[0].packet: found nothing, expected a list of headers"),
+        ("{tx: a, packet: [{ethernet: }]}", "flows[0].name: found nothing, expected a name"),
+        ("{name: f, tx: a, packet: []}", "flows[0].packet: found a list of 0, expected at least"),
+        (
+            "{name: f, tx: a, packet: [{ipv5: }]}",
+            "flows[0].packet[0].ipv5: found an unknown field, expected ipv",
+        ),
+        (
+            "{name: f, tx: a, packet: [{payload: zeros}, {ipv4: }]}",
+            "flows[0].packet[0].payload: found a payload in the middle",
+        ),
+        (
+            "{name: f, tx: a, packet: [{ethernet: }, {ipv4: {src: 1.2.3}}]}",
+            "flows[0].packet[1].ipv4.src: found \"1.2.3\", expected an IPv4 address",
+        ),
+        (
+            "{name: f, tx: a, packet: [{ethernet: }, {ipv4: {time_to_live: 256}}]}",
+            "flows[0].packet[1].ipv4.time_to_live: found 256, expected a whole number from 0 to 255",
+        ),
+        (
+            "{name: f, tx: a, packet: [{ethernet: }, {udp: {dst_port: {random: {min: 9, max: 1}}}}]}",
+            "flows[0].packet[1].udp.dst_port.random.max: found 1, expected at least min",
+        ),
+        (
+            "{name: f, tx: a, packet: [{ethernet: }, {ipv4: }, {udp: {dst_port: {values: [1], after: ipv4.src}}}]}",
+            "flows[0].packet[2].udp.dst_port.after: found \"ipv4.src\", expected a field that varies",
+        ),
+        (
+            "{name: f, tx: a, packet: [{ethernet: }], size: 10}",
+            "flows[0].size: found 10, expected a whole number from 18",
+        ),
+        (
+            "{name: f, tx: a, packet: [{ethernet: }, {ipv6: }, {tcp: }], size: 64}",
+            "flows[0].packet: headers and payload need a frame of 78 bytes with FCS, and the size is 64",
+        ),
+        (
+            "{name: f, tx: a, packet: [{ethernet: }, {ipv4: }, {udp: }], size: 60, metrics: {}}",
+            "flows[0].packet: headers, payload and signature need a frame of 64 bytes",
+        ),
+        (
+            "{name: f, tx: a, packet: [{ethernet: }], duration: 5}",
+            "flows[0].duration: found 5, expected continuous, a time",
+        ),
+        (
+            "{name: f, tx: a, packet: [{ethernet: }], next: f}",
+            "flows[0].next: found a flow that has no end",
+        ),
+        (
+            "{name: f, tx: a, packet: [{ethernet: }], duration: {fixed_packets: 1}, next: g}",
+            "flows[0].next: found \"g\", expected the name of a flow",
+        ),
+        (
+            "{name: f, tx: a, packet: [{ethernet: }], departures: bursty}",
+            "flows[0].departures: found \"bursty\", expected constant, poisson",
+        ),
+        (
+            "{name: f, tx: a, packet: [{ethernet: }], start: later}",
+            "flows[0].start: found \"later\", expected at_once",
+        ),
+        (
+            "{name: f, tx: a, packet: [{ethernet: }], metrics: {enable: maybe}}",
+            "flows[0].metrics.enable: found \"maybe\", expected true or false",
+        ),
+        (
+            "{name: f, tx: a, packet: [{ethernet: }], colour: red}",
+            "flows[0].colour: found an unknown field, expected one of name, tx",
+        ),
+    ];
+    for (flow, expected) in cases {
+        let errors = error(&format!("  - {flow}"));
+        assert!(errors.starts_with(expected), "{flow}\n  {errors}\n  {expected}");
+    }
+    let twice = format!("  - {{name: f, tx: a, {UDP}}}\n  - {{name: f, tx: a, {UDP}}}");
+    assert_eq!(error(&twice), "flows[1]: found a second flow \"f\", expected a name of its own");
+    let none = TrafficPlan::parse("flows: []").unwrap_err().to_string();
+    assert_eq!(none, "ports: found nothing, expected a list of ports");
+}

@@ -1,0 +1,219 @@
+//! `wirestorm run`, `send`, `sim` and `frames` as their users know them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use wirestorm_e2e::{
+    Outcome, Receiver, assert_same_frames, can_run, frames, run_command, wirestorm,
+};
+use wirestorm_testkit::net::Lab;
+use wirestorm_testkit::pcap::{self, Packet};
+use wirestorm_testkit::require::require_tool;
+use wirestorm_testkit::{Scratch, tshark};
+
+/// A flow whose addresses, ports and lengths differ from frame to frame.
+const VARIED: &str = "
+  - name: varied
+    tx: a
+    rx: b
+    packet:
+      - ethernet: {src: 02:00:00:00:00:01, dst: 02:00:00:00:00:02}
+      - ipv4: {src: {increment: {start: 10.0.0.1, count: 200}}, dst: 192.0.2.1}
+      - udp: {src_port: {random: {min: 1024, max: 65535, seed: 7}}, dst_port: {values: [40000, 40001], after: ipv4.src}}
+    size: {increment: {start: 64, end: 1518, step: 7}}
+    rate: 20kpps
+    duration: {fixed_packets: 500}
+";
+
+fn wirestorm_with<S: AsRef<Path>>(arguments: &[S]) -> Outcome {
+    run_command(Command::new(wirestorm()).args(arguments.iter().map(AsRef::as_ref)))
+}
+
+/// A plan of these flows, from port a to port b.
+fn plan(scratch: &Scratch, flows: &str) -> PathBuf {
+    let path = scratch.file("plan.yaml");
+    let text = format!("ports:\n  - name: a\n    speed: 10G\n  - name: b\nflows:{flows}");
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+/// What the simulator writes for a plan.
+fn simulated(scratch: &Scratch, plan: &Path, packets: &str) -> Vec<Packet> {
+    let output = scratch.file("sim.pcap");
+    let arguments =
+        [Path::new("sim"), plan, "-o".as_ref(), &output, "-l".as_ref(), packets.as_ref()];
+    wirestorm_with(&arguments).expect(0);
+    pcap::read(&output).unwrap()
+}
+
+fn run_on(lab: &Lab, plan: &Path, more: &[&str]) -> Outcome {
+    let (a, b) = (format!("a={}", lab.a.port()), format!("b={}", lab.b.port()));
+    let mut command = Command::new(wirestorm());
+    command.arg("run").arg(plan).args(["--json", "-", "--port", &a, "--port", &b]).args(more);
+    run_command(&mut command)
+}
+
+#[test]
+fn what_is_simulated_is_right_to_others() {
+    if !require_tool("tshark") {
+        return;
+    }
+    let scratch = Scratch::new().unwrap();
+    let plan = plan(&scratch, VARIED);
+    let packets = simulated(&scratch, &plan, "100000");
+    assert_eq!(packets.len(), 500);
+    let capture = scratch.file("sim.pcap");
+    let wrong = "ip.checksum.status == 0 or udp.checksum.status == 0";
+    assert_eq!(tshark::count(&capture, wrong).unwrap(), 0);
+    let fields = tshark::fields(&capture, "udp", &["ip.src", "udp.dstport", "frame.len"]).unwrap();
+    for (number, fields) in fields.iter().enumerate() {
+        let round = number / 200 % 2;
+        assert_eq!(fields[0], format!("10.0.0.{}", number % 200 + 1));
+        assert_eq!(fields[1], ["40000", "40001"][round]);
+        assert_eq!(fields[2], (60 + number % 208 * 7).to_string());
+    }
+    // 20,000 frames a second are 50 us apart, exactly.
+    let start = packets[0].time;
+    for (number, packet) in packets.iter().enumerate() {
+        assert_eq!(packet.time - start, number as u64 * 50_000);
+    }
+}
+
+#[test]
+fn what_is_sent_is_what_is_simulated() {
+    if !can_run(&["clang"]) {
+        return;
+    }
+    let scratch = Scratch::new().unwrap();
+    // At a rate that a busy machine keeps up with.
+    let plan = plan(&scratch, &VARIED.replace("20kpps", "2kpps"));
+    let expected = simulated(&scratch, &plan, "100000");
+    for backend in ["af_packet", "af_xdp", "xdp"] {
+        let lab = Lab::new().unwrap();
+        let receiver = Receiver::start(&lab.b).unwrap();
+        let outcome = run_on_without_rx(&lab, &scratch, backend);
+        let captured = receiver.finish(expected.len() as u64).unwrap();
+        assert_same_frames(backend, frames(&expected), captured.frames());
+        assert_eq!(outcome.text("/ports/0/backend"), backend);
+        assert_eq!(outcome.number("/flows/0/packets"), 500);
+        assert_eq!(outcome.number("/ports/0/packets"), 500);
+    }
+}
+
+/// As the plan says, but nobody counts at the other end, where a capture runs.
+fn run_on_without_rx(lab: &Lab, scratch: &Scratch, backend: &str) -> Outcome {
+    let text = std::fs::read_to_string(scratch.file("plan.yaml")).unwrap();
+    let path = scratch.file("without-rx.yaml");
+    std::fs::write(&path, text.replace("    rx: b\n", "")).unwrap();
+    let mut command = Command::new(wirestorm());
+    let port = format!("a={}", lab.a.port());
+    command.arg("run").arg(path).args(["--json", "-", "--backend", backend, "--port", &port]);
+    run_command(&mut command)
+}
+
+#[test]
+fn two_workers_send_what_one_would() {
+    if !can_run(&[]) {
+        return;
+    }
+    let scratch = Scratch::new().unwrap();
+    let plan = plan(&scratch, &VARIED.replace("20kpps", "2kpps"));
+    let mut expected: Vec<Vec<u8>> =
+        simulated(&scratch, &plan, "100000").into_iter().map(|packet| packet.frame).collect();
+    let lab = Lab::new().unwrap();
+    let receiver = Receiver::start(&lab.b).unwrap();
+    let text = std::fs::read_to_string(&plan).unwrap().replace("    rx: b\n", "");
+    std::fs::write(&plan, text).unwrap();
+    let outcome = run_on(&lab, &plan, &["--workers", "2", "--backend", "af_packet"]);
+    let captured = receiver.finish(500).unwrap();
+    let mut found: Vec<Vec<u8>> = captured.frames().map(<[u8]>::to_vec).collect();
+    expected.sort();
+    found.sort();
+    assert_eq!(found, expected, "{outcome}");
+}
+
+#[test]
+fn what_arrives_is_counted() {
+    if !can_run(&["clang"]) {
+        return;
+    }
+    let scratch = Scratch::new().unwrap();
+    let plan = plan(&scratch, VARIED);
+    let lab = Lab::new().unwrap();
+    let outcome = run_on(&lab, &plan, &[]);
+    assert_eq!(outcome.number("/ports/1/rx/packets"), 500, "{outcome}");
+    assert_eq!(outcome.number("/ports/1/rx/lost"), 0, "{outcome}");
+    outcome.expect(0);
+}
+
+#[test]
+fn one_line_sends_the_everyday_flow() {
+    if !can_run(&["tshark"]) {
+        return;
+    }
+    let lab = Lab::new().unwrap();
+    let receiver = Receiver::start(&lab.b).unwrap();
+    let mut command = Command::new(wirestorm());
+    command.args(["send", "--tx", &lab.a.port(), "--tcp", "--src", "10.0.0.1-10.0.0.3"]);
+    command.args(["--dport", "1000-1001", "--packets", "6", "--vlan", "7", "--json", "-"]);
+    let outcome = run_command(&mut command).expect(0);
+    assert_eq!(outcome.number("/flows/0/packets"), 6);
+    let captured = receiver.finish(6).unwrap();
+    let fields = ["ip.src", "tcp.dstport", "vlan.id", "tcp.flags.syn"];
+    let found = tshark::fields(&captured.path(), "tcp", &fields).unwrap();
+    let expected: Vec<Vec<String>> = (0..6)
+        .map(|n| {
+            let (source, port) = (format!("10.0.0.{}", n % 3 + 1), (1000 + n % 2).to_string());
+            vec![source, port, "7".into(), "1".into()]
+        })
+        .collect();
+    let is_set = |text: &String| text.replace("True", "1");
+    let found: Vec<Vec<String>> =
+        found.iter().map(|row| row.iter().map(is_set).collect()).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn frames_are_shown_and_not_sent() {
+    let scratch = Scratch::new().unwrap();
+    let plan = plan(&scratch, VARIED);
+    let shown =
+        wirestorm_with(&[Path::new("frames"), &plan, "-n".as_ref(), "2".as_ref()]).expect(0);
+    assert!(shown.output.starts_with("flow varied\n00:00:00.000000000 IP 10.0.0.1."), "{shown}");
+    assert!(shown.output.contains("00:00:00.000050000 IP 10.0.0.2."), "{shown}");
+    assert!(shown.output.contains("0x0000:  0200 0000 0002 0200 0000 0001 0800"), "{shown}");
+}
+
+#[test]
+fn what_is_wrong_is_told_before_anything_is_sent() {
+    let scratch = Scratch::new().unwrap();
+    let path = plan(&scratch, &VARIED.replace("20kpps", "quickly"));
+    let run = wirestorm_with(&[Path::new("run"), &path]);
+    run.refused(2, &["plan.yaml: flows[0].rate: found \"quickly\", expected a rate"]);
+    let path = plan(&scratch, VARIED);
+    wirestorm_with(&[Path::new("run"), &path]).refused(2, &["--port a=INTERFACE"]);
+    let nowhere = [Path::new("run"), &path, "--port".as_ref(), "c=eth1".as_ref()];
+    wirestorm_with(&nowhere).refused(2, &["the plan's ports are a, b"]);
+    let missing = [Path::new("sim"), "missing.yaml".as_ref(), "-o".as_ref(), "x".as_ref()];
+    wirestorm_with(&missing).refused(2, &["missing.yaml: No such file"]);
+    let endless = [Path::new("sim"), &path, "-o".as_ref(), "x".as_ref()];
+    wirestorm_with(&endless).refused(2, &["--packets N or --duration TIME"]);
+    let rate = ["send", "--tx", "lo", "--rate", "10G"].map(Path::new);
+    wirestorm_with(&rate).refused(2, &["flows[0].rate: found \"10G\"", "10G-l1"]);
+}
+
+#[test]
+fn a_frame_that_a_port_cannot_send_is_refused_by_name() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new().unwrap();
+    let scratch = Scratch::new().unwrap();
+    let path = plan(&scratch, &VARIED.replace("end: 1518", "end: 9018"));
+    let port = format!("a={}", lab.a.port());
+    let mut command = Command::new(wirestorm());
+    let text = std::fs::read_to_string(&path).unwrap().replace("    rx: b\n", "");
+    std::fs::write(&path, text).unwrap();
+    command.arg("run").arg(&path).args(["--port", &port]);
+    run_command(&mut command).refused(2, &["flow \"varied\": a frame of", "longer than"]);
+}
