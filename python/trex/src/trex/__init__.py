@@ -1,0 +1,1 @@
+"""TRex's Python interface, on Wirestorm."""

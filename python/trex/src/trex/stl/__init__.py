@@ -1,0 +1,1 @@
+"""The stateless mode: streams, packets, field-engine programs and profiles."""

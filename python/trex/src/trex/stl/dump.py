@@ -1,0 +1,80 @@
+"""`python -m trex.stl.dump PROFILE`: prints the streams of a profile as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import json
+import sys
+from typing import Any
+
+from trex.errors import TRexError
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Prints the document; 0, or 1 after a message on standard error."""
+    options = _parser().parse_args(arguments)
+    # What a profile prints, it prints for people: standard output is the document's alone.
+    with contextlib.redirect_stdout(sys.stderr):
+        # Imported late: with scapy it takes a while, which `--help` should not.
+        import trex.stl.api  # noqa: F401  # sets scapy's defaults
+        from trex.stl.profile import STLProfile
+
+        try:
+            profile = STLProfile.load(
+                options.profile,
+                direction=options.direction,
+                port_id=options.port,
+                **_tunables(options.tunables),
+            )
+        except (TRexError, OSError) as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 1
+    if profile is not None:
+        json.dump(profile.to_json(), sys.stdout, indent=2)
+        print()
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m trex.stl.dump",
+        description="Print the streams of a profile as the JSON document that a server reads.",
+    )
+    parser.add_argument("profile", help="a .py, .json, .yaml, .pcap or .cap file")
+    parser.add_argument(
+        "--direction", type=int, default=0, choices=(0, 1), help="0 (default) or 1: the way back"
+    )
+    parser.add_argument("--port", type=int, default=0, help="number of the port, 0 if not given")
+    parser.add_argument(
+        "-t",
+        "--tunables",
+        nargs=argparse.REMAINDER,
+        default=[],
+        help="the profile's own arguments: `-t --size 100`, or `-t size=100,pps=10`; the last flag",
+    )
+    return parser
+
+
+def _tunables(words: list[str]) -> dict[str, Any]:
+    """The older form becomes keyword arguments, the newer one a command line."""
+    if not words:
+        return {}
+    if words[0].startswith("-") or "=" not in words[0]:
+        return {"tunables": words}
+    pairs = [pair for word in words for pair in word.split(",") if pair]
+    tunables = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise SystemExit(f"error: tunables are NAME=VALUE,NAME=VALUE, not {pair}")
+        try:
+            tunables[name] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            tunables[name] = value
+    return tunables
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+"""When a stream sends: at what rate, and for how long."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trex.arguments import positive, validate_type, verify_exclusive_arg
+from trex.errors import TRexArgumentError, TRexError
+
+RATES = ("pps", "bps_L1", "bps_L2", "percentage")
+
+
+class STLTXMode:
+    """A rate; one frame a second if none is given.
+
+    :param pps: frames a second
+    :param bps_L1: bits a second with preamble and gap: 20 bytes a frame
+    :param bps_L2: bits a second of frames with FCS
+    :param percentage: above 0, up to 100, of the port's speed
+    """
+
+    kind = ""
+
+    def __init__(
+        self,
+        pps: float | None = None,
+        bps_L1: float | None = None,
+        bps_L2: float | None = None,
+        percentage: float | None = None,
+    ) -> None:
+        given = [pps, bps_L1, bps_L2, percentage]
+        if given == [None] * len(given):
+            given[0] = pps = 1.0
+        verify_exclusive_arg(given)
+        rate, value = next((n, v) for n, v in zip(RATES, given) if v is not None)
+        validate_type(rate, value, (int, float))
+        positive(rate, value)
+        if percentage is not None and percentage > 100:
+            raise TRexArgumentError("percentage", percentage, "up to 100")
+        self.fields: dict[str, Any] = {
+            "rate": {"type": rate, "value": value},
+            "type": self.kind,
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """The stream's `mode` member."""
+        return {**self.fields, "rate": dict(self.fields["rate"])}
+
+    @staticmethod
+    def from_json(json_data: dict[str, Any]) -> STLTXMode:
+        """The mode of a whole stream's document."""
+        try:
+            mode = json_data["mode"]
+            rate = mode["rate"]
+            if rate["type"] not in RATES:
+                raise TRexError(f"mode.rate.type is one of {', '.join(RATES)}, not {rate['type']}")
+            value = {rate["type"]: rate["value"]}
+            if mode["type"] == STLTXCont.kind:
+                return STLTXCont(**value)
+            if mode["type"] == STLTXSingleBurst.kind:
+                return STLTXSingleBurst(mode["total_pkts"], **value)
+            if mode["type"] == STLTXMultiBurst.kind:
+                return STLTXMultiBurst(mode["pkts_per_burst"], mode["ibg"], mode["count"], **value)
+        except KeyError as missing:
+            raise TRexError(f"mode has no {missing}") from missing
+        raise TRexError(f"there is no mode.type '{mode['type']}'")
+
+
+class STLTXCont(STLTXMode):
+    """Sends until it is stopped."""
+
+    kind = "continuous"
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+
+    def __str__(self) -> str:
+        return "Continuous"
+
+
+class STLTXSingleBurst(STLTXMode):
+    """Sends `total_pkts` frames."""
+
+    kind = "single_burst"
+
+    def __init__(self, total_pkts: int = 1, **kwargs: Any) -> None:
+        if not isinstance(total_pkts, int):
+            raise TRexArgumentError("total_pkts", total_pkts, "a whole number")
+        super().__init__(**kwargs)
+        self.fields["total_pkts"] = total_pkts
+
+    def __str__(self) -> str:
+        return "Single Burst"
+
+
+class STLTXMultiBurst(STLTXMode):
+    """Sends `count` bursts of `pkts_per_burst` frames, `ibg` microseconds apart."""
+
+    kind = "multi_burst"
+
+    def __init__(
+        self, pkts_per_burst: int = 1, ibg: float = 0.0, count: int = 1, **kwargs: Any
+    ) -> None:
+        if not isinstance(pkts_per_burst, int):
+            raise TRexArgumentError("pkts_per_burst", pkts_per_burst, "a whole number")
+        if not isinstance(ibg, (int, float)):
+            raise TRexArgumentError("ibg", ibg, "a number of microseconds")
+        if not isinstance(count, int):
+            raise TRexArgumentError("count", count, "a whole number")
+        super().__init__(**kwargs)
+        self.fields.update(pkts_per_burst=pkts_per_burst, ibg=ibg, count=count)
+
+    def __str__(self) -> str:
+        return "Multi Burst"

@@ -1,0 +1,127 @@
+"""Captures as lists of packets and times, whole or parted into two directions."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from typing import Any
+
+from scapy.layers.inet import IP
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import Dot3, Ether
+from scapy.utils import PcapNgReader, RawPcapReader
+
+from trex.errors import TRexError
+
+# A packet and when it leaves, in microseconds after the start.
+TimedPacket = tuple[bytes, float]
+
+
+class PCAPReader:
+    """Reads a capture."""
+
+    def __init__(self, pcap_file: str) -> None:
+        if not os.path.isfile(pcap_file):
+            raise TRexError(f"there is no file '{pcap_file}'")
+        self.pcap_file = pcap_file
+
+    def read_all(
+        self,
+        ipg_usec: float | None,
+        min_ipg_usec: float | None,
+        speedup: float,
+        split_mode: str | None = None,
+    ) -> Any:
+        """The packets; with a `split_mode` (`MAC` or `IP`) two lists, one a direction.
+
+        :param ipg_usec: microseconds between packets, as captured if None
+        :param min_ipg_usec: microseconds that are between packets at least
+        """
+        records = _records(self.pcap_file)
+        if not records:
+            raise TRexError(f"'{self.pcap_file}' has no packets")
+        packets: list[TimedPacket] = []
+        time_usec = 0.0
+        captured_before: float | None = None
+        for data, captured_usec in records:
+            if ipg_usec is None:
+                gap = 0.0
+                if captured_before is not None:
+                    gap = (captured_usec - captured_before) / speedup
+                time_usec += max(gap, min_ipg_usec) if min_ipg_usec else gap
+                captured_before = captured_usec
+            elif min_ipg_usec or ipg_usec:
+                time_usec += min_ipg_usec or ipg_usec / speedup
+            else:
+                raise TRexError("ipg_usec and min_ipg_usec cannot both be 0")
+            packets.append((data, time_usec))
+        return packets if split_mode is None else _directions(packets, split_mode)
+
+
+class Graph:
+    """Who talks to whom."""
+
+    def __init__(self) -> None:
+        self._peers: dict[Any, set[Any]] = {}
+
+    def add(self, v1: Any, v2: Any) -> None:
+        """Says that these two talk to each other."""
+        for one, other in ((v1, v2), (v2, v1)):
+            peers = self._peers.setdefault(one, set())
+            if one != other:
+                peers.add(other)
+
+    def split(self) -> tuple[set[Any], set[Any]]:
+        """Two sides such that no one talks within a side. Raises if there are none."""
+        side: dict[Any, int] = {}
+        for first in self._peers:
+            if first in side:
+                continue
+            side[first] = 0
+            queue = deque([first])
+            while queue:
+                one = queue.popleft()
+                for other in self._peers[one]:
+                    if other not in side:
+                        side[other] = 1 - side[one]
+                        queue.append(other)
+                    elif side[other] == side[one]:
+                        raise TRexError(
+                            f"the capture has no two sides: {one} and {other} talk to each other, "
+                            "and both talk to the same others"
+                        )
+        return {v for v, s in side.items() if s == 0}, {v for v, s in side.items() if s == 1}
+
+
+def _records(path: str) -> list[TimedPacket]:
+    """The packets and when they were captured, in microseconds."""
+    with RawPcapReader(path) as reader:
+        if isinstance(reader, PcapNgReader) or not hasattr(reader, "nano"):
+            return [
+                (data, ((meta.tshigh << 32) + meta.tslow) * 1e6 / meta.tsresol)
+                for data, meta in reader
+            ]
+        fraction = 1000 if reader.nano else 1
+        return [(data, meta.sec * 1e6 + meta.usec / fraction) for data, meta in reader]
+
+
+def _directions(
+    packets: list[TimedPacket], split_mode: str
+) -> tuple[list[TimedPacket], list[TimedPacket]]:
+    if split_mode not in ("MAC", "IP"):
+        raise TRexError(f"split_mode is MAC or IP, not {split_mode}")
+    ends = []
+    graph = Graph()
+    for number, (data, _) in enumerate(packets):
+        header = Ether(data)
+        if not isinstance(header, (Ether, Dot3)):
+            raise TRexError(f"packet {number} has no Ethernet header")
+        if split_mode == "IP":
+            header = header.getlayer(IP) or header.getlayer(IPv6)
+        ends.append(header.src if header else None)
+        if header:
+            graph.add(header.src, header.dst)
+    _, other_side = graph.split()
+    there = [p for p, source in zip(packets, ends) if source not in other_side]
+    back = [p for p, source in zip(packets, ends) if source in other_side]
+    return there, back

@@ -1,0 +1,44 @@
+"""The tags that tagged packet groups are counted by."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from trex.errors import TRexError
+from trex.stl.loader import registered, tunables_as_arguments
+
+
+class STLTaggedPktGroupTagConf:
+    """Loads a list of tags: `{"type": "Dot1Q", "value": {"vlan": 7}}` and the like."""
+
+    @classmethod
+    def load(cls, tpg_conf_path: str, **kwargs: Any) -> list[dict[str, Any]] | None:
+        """Loads a Python file (`register().get_tpg_conf`) or a JSON file by its suffix."""
+        suffix = os.path.splitext(tpg_conf_path)[1]
+        if suffix == ".py":
+            return cls.load_py(tpg_conf_path, **kwargs)
+        if suffix == ".json":
+            return cls.load_json(tpg_conf_path)
+        raise TRexError(f"a list of tags is a .py or a .json file, not '{tpg_conf_path}'")
+
+    @staticmethod
+    def load_py(tpg_conf_path: str, **kwargs: Any) -> list[dict[str, Any]] | None:
+        """Loads a Python file with its tunables; None if all it did was print its help."""
+        with registered(tpg_conf_path) as tags:
+            try:
+                return tags.get_tpg_conf(**tunables_as_arguments(kwargs))
+            except SystemExit as stop:
+                if stop.code:
+                    raise TRexError(f"it does not take the tunables {kwargs}") from stop
+                return None
+
+    @staticmethod
+    def load_json(tpg_conf_path: str) -> list[dict[str, Any]]:
+        """Loads a JSON file."""
+        try:
+            with open(tpg_conf_path) as file:
+                return json.load(file)
+        except (OSError, ValueError) as error:
+            raise TRexError(f"'{tpg_conf_path}' is no JSON file: {error}") from error

@@ -1,0 +1,300 @@
+"""The field engine's variables: what changes from packet to packet."""
+
+from __future__ import annotations
+
+import random
+from abc import ABC, abstractmethod
+from typing import Any, Union
+
+from trex.addresses import ip2int
+from trex.arguments import validate_type
+from trex.stl.instructions import (
+    CTRexVmInsBase,
+    CTRexVmInsFlowVar,
+    CTRexVmInsFlowVarRandLimit,
+    CTRexVmInsTupleGen,
+    refuse,
+)
+from trex.stl.layout import PacketLayout
+
+Value = Union[int, str]
+
+_VALUE_LIST_LEN_MAX = 0xFFFF
+
+
+class Layout(ABC):
+    """Gives the layout of the packet that a program is for, when a name needs it."""
+
+    @abstractmethod
+    def layout(self) -> PacketLayout:
+        """The layout of the packet."""
+
+
+class CTRexVmDescBase(ABC):
+    """One line of a program, as a profile writes it."""
+
+    def get_var_ref(self) -> str | None:
+        """The variable that this line reads."""
+        return None
+
+    def get_var_name(self) -> list[str]:
+        """The variables that this line declares."""
+        return []
+
+    @abstractmethod
+    def instruction(self, packet: Layout) -> CTRexVmInsBase:
+        """The line for a certain packet, with names made offsets."""
+
+
+class Variable(CTRexVmDescBase):
+    """A variable that can make another one advance when it wraps (`next_var`)."""
+
+    def __init__(self, name: str, size: int, split_to_cores: bool, next_var: str | None) -> None:
+        validate_type("name", name, str)
+        valid_fv_size(size)
+        validate_type("split_to_cores", split_to_cores, bool)
+        validate_type("next_var", next_var, (type(None), str))
+        if next_var == name:
+            raise refuse(f"variable {name} cannot be its own next_var")
+        self.name = name
+        self.size = size
+        self.split_to_cores = split_to_cores
+        self.next_var = next_var
+
+    def get_var_name(self) -> list[str]:
+        return [self.name]
+
+
+class STLVmFlowVar(Variable):
+    """A variable that counts up (`inc`), down (`dec`) or draws (`random`).
+
+    :param init_value: the first value; the lowest, or the highest of one that counts down
+    :param min_value: lowest value; an IPv4 address counts as its number
+    :param max_value: highest value, which belongs to the range
+    :param size: 1, 2, 4 or 8 bytes
+    :param step: how far a counter goes each time
+    :param value_list: up to 65,535 values in place of the range
+    :param split_to_cores: each core takes its share of the values rather than all of them
+    :param next_var: the variable that advances only when this one wraps
+    """
+
+    def __init__(
+        self,
+        name: str,
+        init_value: Value | None = None,
+        min_value: Value = 0,
+        max_value: Value = 255,
+        size: int = 4,
+        step: Value = 1,
+        op: str = "inc",
+        value_list: list[Value] | None = None,
+        split_to_cores: bool = True,
+        next_var: str | None = None,
+    ) -> None:
+        super().__init__(name, size, split_to_cores, next_var)
+        valid_fv_ops(op)
+        if next_var is not None and op == "random":
+            raise refuse(f"variable {name} is random: it never wraps to make {next_var} advance")
+        self.op = op
+        self.step = convert_val(step)
+        if self.step <= 0:
+            raise refuse(f"the step of variable {name} is {self.step}; it has to be above 0")
+        self.init_value: int | None = None
+        self.min_value: int | None = None
+        self.max_value: int | None = None
+        self.value_list: list[int] | None = None
+        if value_list is not None:
+            if len(value_list) > _VALUE_LIST_LEN_MAX:
+                raise refuse(
+                    f"variable {name} lists {len(value_list)} values, "
+                    f"more than {_VALUE_LIST_LEN_MAX}"
+                )
+            self.value_list = convert_val_list(value_list)
+            valid_fv_var_sizes(size, self.value_list)
+            return
+        self.min_value = lowest = convert_val(min_value)
+        self.max_value = highest = convert_val(max_value)
+        if init_value is None:
+            first = highest if op == "dec" else lowest
+        else:
+            first = convert_val(init_value)
+        self.init_value = first
+        valid_fv_var_sizes(size, [lowest, highest, first, self.step])
+        valid_fv_min_max(lowest, highest)
+        valid_fv_init(first, lowest, highest)
+        valid_fv_cycle(lowest, highest, self.step, op)
+
+    def instruction(self, packet: Layout) -> CTRexVmInsBase:
+        return CTRexVmInsFlowVar(
+            name=self.name,
+            size=self.size,
+            op=self.op,
+            init_value=self.init_value,
+            min_value=self.min_value,
+            max_value=self.max_value,
+            step=self.step,
+            value_list=self.value_list,
+            split_to_cores=self.split_to_cores,
+            next_var=self.next_var,
+        )
+
+
+class STLVmFlowVarRepeatableRandom(Variable):
+    """A variable that draws the same `limit` values over and over.
+
+    :param limit: how many values it draws before it begins again
+    :param seed: what they are drawn from; a random one, 1 to 32,000, if None
+    :param max_value: highest value; the highest of the size if None
+    """
+
+    def __init__(
+        self,
+        name: str,
+        size: int = 4,
+        limit: int = 100,
+        seed: int | None = None,
+        min_value: Value | None = 0,
+        max_value: Value | None = None,
+        split_to_cores: bool = True,
+        next_var: str | None = None,
+    ) -> None:
+        super().__init__(name, size, split_to_cores, next_var)
+        if limit <= 0:
+            raise refuse(f"the limit of variable {name} is {limit}; it has to be above 0")
+        self.limit = limit
+        self.seed = random.randint(1, 32000) if seed is None else seed
+        self.min_value = 0 if min_value is None else convert_val(min_value)
+        self.max_value = get_max_by_size(size) if max_value is None else convert_val(max_value)
+        valid_fv_var_sizes(size, [self.min_value, self.max_value])
+        valid_fv_min_max(self.min_value, self.max_value)
+
+    def instruction(self, packet: Layout) -> CTRexVmInsBase:
+        return CTRexVmInsFlowVarRandLimit(
+            name=self.name,
+            size=self.size,
+            limit=self.limit,
+            seed=self.seed,
+            min_value=self.min_value,
+            max_value=self.max_value,
+            split_to_cores=self.split_to_cores,
+            next_var=self.next_var,
+        )
+
+
+class STLVmTupleGen(CTRexVmDescBase):
+    """Pairs of an address, `NAME.ip`, and a port, `NAME.port`: clients and their connections.
+
+    :param limit_flows: how many pairs there are before they begin again
+    :param flags: 1 for pairs whose ports do not keep to their limits
+    """
+
+    def __init__(
+        self,
+        name: str,
+        ip_min: Value = "0.0.0.1",
+        ip_max: Value = "0.0.0.10",
+        port_min: int = 1025,
+        port_max: int = 65535,
+        limit_flows: int = 100000,
+        flags: int = 0,
+    ) -> None:
+        validate_type("name", name, str)
+        for what, number in (
+            ("port_min", port_min),
+            ("port_max", port_max),
+            ("limit_flows", limit_flows),
+            ("flags", flags),
+        ):
+            validate_type(what, number, int)
+        self.name = name
+        self.ip_min = convert_val(ip_min)
+        self.ip_max = convert_val(ip_max)
+        self.port_min = port_min
+        self.port_max = port_max
+        self.limit_flows = limit_flows
+        self.flags = flags
+
+    def get_var_name(self) -> list[str]:
+        return [f"{self.name}.ip", f"{self.name}.port"]
+
+    def instruction(self, packet: Layout) -> CTRexVmInsBase:
+        return CTRexVmInsTupleGen(
+            name=self.name,
+            ip_min=self.ip_min,
+            ip_max=self.ip_max,
+            port_min=self.port_min,
+            port_max=self.port_max,
+            limit_flows=self.limit_flows,
+            flags=self.flags,
+        )
+
+
+def convert_val(val: Any) -> int:
+    """A number, or an IPv4 address as its number."""
+    if isinstance(val, int):
+        return val
+    if isinstance(val, str):
+        return ip2int(val)
+    raise refuse(f"{val!r} is neither a number nor an IPv4 address")
+
+
+def convert_val_list(val: Any) -> list[int]:
+    """Numbers and IPv4 addresses as numbers."""
+    if not isinstance(val, list):
+        raise refuse(f"{val!r} is no list of values")
+    return [convert_val(value) for value in val]
+
+
+def check_for_int(val: object) -> None:
+    """Raises `TRexTypeError` unless it is a whole number."""
+    validate_type("val", val, int)
+
+
+def get_max_by_size(size: int) -> int:
+    """The highest value of so many bytes."""
+    return (1 << 8 * size) - 1
+
+
+def valid_fv_size(size: int) -> None:
+    """Raises unless a variable can have so many bytes."""
+    if size not in CTRexVmInsFlowVar.VALID_SIZES:
+        raise refuse(f"a variable has 1, 2, 4 or 8 bytes, not {size}")
+
+
+def valid_fv_ops(op: str) -> None:
+    """Raises unless a variable can do so."""
+    if op not in CTRexVmInsFlowVar.OPERATIONS:
+        raise refuse(f"a variable does one of {', '.join(CTRexVmInsFlowVar.OPERATIONS)}, not {op}")
+
+
+def valid_fv_var_sizes(size: int, vars: list[int]) -> None:
+    """Raises unless each value fits in so many bytes."""
+    for value in vars:
+        if not 0 <= value <= get_max_by_size(size):
+            raise refuse(f"{value} does not fit in a variable of {size} bytes")
+
+
+def valid_fv_min_max(min_value: int, max_value: int) -> None:
+    """Raises unless there is a value between the two."""
+    if min_value > max_value:
+        raise refuse(f"the highest value, {max_value}, is below the lowest, {min_value}")
+
+
+def valid_fv_init(init_value: int, min_value: int, max_value: int) -> None:
+    """Raises unless the first value is in the range."""
+    if not min_value <= init_value <= max_value:
+        raise refuse(f"the first value, {init_value}, is not within {min_value} to {max_value}")
+
+
+def valid_fv_cycle(min_value: int, max_value: int, step: int, op: str) -> None:
+    """Raises if the range cannot be made a whole number of steps.
+
+    The engine lengthens a range that is none: upwards for `inc`, downwards for `dec`.
+    """
+    missing = -(max_value - min_value + 1) % step
+    room = {"inc": get_max_by_size(8) - max_value, "dec": min_value}.get(op, missing)
+    if missing > room:
+        raise refuse(
+            f"{min_value} to {max_value} is no whole number of steps of {step}, "
+            "and there is no room to lengthen it"
+        )

@@ -1,0 +1,1 @@
+"""The older name of `trex.stl`, which many profiles import."""
