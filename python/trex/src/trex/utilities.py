@@ -34,6 +34,16 @@ def try_int(i: Any) -> Any:
     return i if number is None else number
 
 
+def filter_none(seq: Iterable[Any]) -> list[Any]:
+    """What is not None."""
+    return [x for x in seq if x is not None]
+
+
+def all_none(seq: Iterable[Any]) -> bool:
+    """Whether there is nothing but None in it."""
+    return not filter_none(seq)
+
+
 def list_intersect(l1: Iterable[Any], l2: Iterable[Any]) -> list[Any]:
     """What is in both, in the order of the first."""
     other = list(l2)

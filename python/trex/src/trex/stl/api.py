@@ -124,5 +124,6 @@ from trex.utilities import *
 
 _scapy_defaults.install()
 
+default_STLStream = STLStream()
 basestring = str
 using_python_3 = True

@@ -37,6 +37,8 @@ def registered(path: str) -> Iterator[Any]:
         sys.modules[name] = module
         spec.loader.exec_module(module)
         yield module.register()
+    except TRexError as error:
+        raise TRexError(f"{_place(error, path)}: {error}") from error
     except Exception as error:
         raise TRexError(f"{_place(error, path)}: {type(error).__name__}: {error}") from error
     finally:
