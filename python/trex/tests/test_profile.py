@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from conftest import frame, instructions
 
+import trex
 from trex.stl.api import (
     IP,
     UDP,
@@ -18,6 +21,7 @@ from trex.stl.api import (
     STLPktBuilder,
     STLProfile,
     STLStream,
+    STLTaggedPktGroupTagConf,
     STLTXCont,
     STLTXSingleBurst,
 )
@@ -64,6 +68,23 @@ def test_addresses_left_open_do_not_depend_on_the_machine():
     packet = frame(STLStream().to_json())
     assert (packet.dst, packet.src) == ("00:00:00:01:00:00", "00:00:00:02:00:00")
     assert (packet[IP].src, packet[IP].dst) == ("16.0.0.1", "48.0.0.1")
+
+
+def test_that_holds_also_when_scapy_was_in_use_before():
+    script = (
+        "from scapy.all import IP, Ether\n"
+        "Ether() / IP()\n"
+        "import trex.stl.api\n"
+        "print(Ether().src, IP().src)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": str(Path(trex.__file__).parents[1])},
+    )
+    assert run.stdout == "00:00:00:02:00:00 16.0.0.1\n", run.stderr
 
 
 def test_chained_bursts_with_programs(profiles):
@@ -145,7 +166,7 @@ def test_an_error_in_a_profile_says_where(profiles):
 
 
 def test_tunables_that_a_profile_does_not_take_are_an_error(profiles, capsys):
-    with pytest.raises(STLError, match="does not take the tunables"):
+    with pytest.raises(STLError, match=r"udp_sizes\.py.* refuses its tunables: --colour red"):
         load(profiles / "udp_sizes.py", tunables=["--colour", "red"])
 
 
@@ -168,6 +189,23 @@ def test_a_profile_may_have_the_name_of_a_standard_module(profiles, tmp_path):
     path.write_text((profiles / "clients.py").read_text())
     assert len(load(path)) == 2
     assert sys.modules["random"] is random
+
+
+def test_tags_are_loaded_from_python_and_json(tmp_path):
+    tags = [{"type": "Dot1Q", "value": {"vlan": 7}}]
+    (tmp_path / "tags.json").write_text(json.dumps(tags))
+    (tmp_path / "tags.py").write_text(
+        "class Tags:\n"
+        "    def get_tpg_conf(self, tunables, **kwargs):\n"
+        "        return [{'type': 'Dot1Q', 'value': {'vlan': int(tunables[1])}}]\n"
+        "def register():\n"
+        "    return Tags()\n"
+    )
+    for arguments in ({"vlan": 7}, {"tunables": ["--vlan", "7"]}):
+        assert STLTaggedPktGroupTagConf.load(str(tmp_path / "tags.py"), **arguments) == tags
+    assert STLTaggedPktGroupTagConf.load(str(tmp_path / "tags.json")) == tags
+    with pytest.raises(STLError):
+        STLTaggedPktGroupTagConf.load(str(tmp_path / "tags.txt"))
 
 
 def test_what_is_no_profile_is_refused(tmp_path):

@@ -17,7 +17,7 @@ from trex.arguments import validate_type
 from trex.errors import CTRexPacketBuildException, TRexError
 from trex.stl.instructions import CTRexVmInsBase
 from trex.stl.layout import PacketLayout
-from trex.stl.variables import CTRexVmDescBase, Layout
+from trex.stl.variables import CTRexVmDescBase, HasLayout
 from trex.stl.vm import STLScVmRaw, program_from_json
 
 
@@ -37,7 +37,7 @@ class CTrexPktBuilderInterface(ABC):
         """The stream's `vm` member."""
 
 
-class STLPktBuilder(CTrexPktBuilderInterface, Layout):
+class STLPktBuilder(CTrexPktBuilderInterface, HasLayout):
     """A packet from scapy, from a capture (its first record) or from bytes, and its program.
 
     :param pkt: a scapy packet, or the path of a capture

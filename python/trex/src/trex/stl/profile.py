@@ -6,13 +6,14 @@ import inspect
 import json
 import os
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import yaml
 from scapy.error import Scapy_Exception
 
 from trex.errors import TRexArgumentError, TRexError
-from trex.stl.loader import registered, tunables_as_arguments
+from trex.stl.loader import call_with_tunables, registered
 from trex.stl.modes import STLTXCont, STLTXSingleBurst
 from trex.stl.packet_builder import STLPktBuilder
 from trex.stl.pcap import PCAPReader, TimedPacket
@@ -80,8 +81,8 @@ class STLProfile:
         elif suffix in (".yaml", ".yml"):
             profile = STLProfile.load_yaml(filename)
         elif suffix in (".pcap", ".cap"):
-            loaded = STLProfile.load_pcap(filename, ipg_usec=1e6)
-            profile = loaded if isinstance(loaded, STLProfile) else loaded[0]
+            # It is two profiles only when it is split.
+            profile = cast(STLProfile, STLProfile.load_pcap(filename, ipg_usec=1e6))
         else:
             raise TRexError(
                 f"'{filename}' is no profile: it ends in none of .py, .json, .yaml, .pcap, .cap"
@@ -100,17 +101,12 @@ class STLProfile:
         them, as a command line too. None if all the profile did was print its help.
         """
         with registered(python_file) as described:
-            get_streams = described.get_streams
-            try:
-                streams = get_streams(
-                    direction=direction, port_id=port_id, **tunables_as_arguments(kwargs)
-                )
-            except SystemExit as stop:
-                if stop.code:
-                    raise TRexError(f"it does not take the tunables {kwargs}") from stop
+            get_streams = partial(described.get_streams, direction=direction, port_id=port_id)
+            streams = call_with_tunables(get_streams, kwargs)
+            if streams is None:
                 return None
             profile = STLProfile(streams)
-            profile.meta = {"type": "python", "tunables": _tunables(get_streams)}
+            profile.meta = {"type": "python", "tunables": _tunables(described.get_streams)}
             return profile
 
     @staticmethod

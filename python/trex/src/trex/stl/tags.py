@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from trex.errors import TRexError
-from trex.stl.loader import registered, tunables_as_arguments
+from trex.stl.loader import call_with_tunables, registered
 
 
 class STLTaggedPktGroupTagConf:
@@ -27,12 +27,7 @@ class STLTaggedPktGroupTagConf:
     def load_py(tpg_conf_path: str, **kwargs: Any) -> list[dict[str, Any]] | None:
         """Loads a Python file with its tunables; None if all it did was print its help."""
         with registered(tpg_conf_path) as tags:
-            try:
-                return tags.get_tpg_conf(**tunables_as_arguments(kwargs))
-            except SystemExit as stop:
-                if stop.code:
-                    raise TRexError(f"it does not take the tunables {kwargs}") from stop
-                return None
+            return call_with_tunables(tags.get_tpg_conf, kwargs)
 
     @staticmethod
     def load_json(tpg_conf_path: str) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ Value = Union[int, str]
 _VALUE_LIST_LEN_MAX = 0xFFFF
 
 
-class Layout(ABC):
+class HasLayout(ABC):
     """Gives the layout of the packet that a program is for, when a name needs it."""
 
     @abstractmethod
@@ -42,7 +42,7 @@ class CTRexVmDescBase(ABC):
         return []
 
     @abstractmethod
-    def instruction(self, packet: Layout) -> CTRexVmInsBase:
+    def instruction(self, packet: HasLayout) -> CTRexVmInsBase:
         """The line for a certain packet, with names made offsets."""
 
 
@@ -124,7 +124,7 @@ class STLVmFlowVar(Variable):
         valid_fv_init(first, lowest, highest)
         valid_fv_cycle(lowest, highest, self.step, op)
 
-    def instruction(self, packet: Layout) -> CTRexVmInsBase:
+    def instruction(self, packet: HasLayout) -> CTRexVmInsBase:
         return CTRexVmInsFlowVar(
             name=self.name,
             size=self.size,
@@ -168,7 +168,7 @@ class STLVmFlowVarRepeatableRandom(Variable):
         valid_fv_var_sizes(size, [self.min_value, self.max_value])
         valid_fv_min_max(self.min_value, self.max_value)
 
-    def instruction(self, packet: Layout) -> CTRexVmInsBase:
+    def instruction(self, packet: HasLayout) -> CTRexVmInsBase:
         return CTRexVmInsFlowVarRandLimit(
             name=self.name,
             size=self.size,
@@ -217,7 +217,7 @@ class STLVmTupleGen(CTRexVmDescBase):
     def get_var_name(self) -> list[str]:
         return [f"{self.name}.ip", f"{self.name}.port"]
 
-    def instruction(self, packet: Layout) -> CTRexVmInsBase:
+    def instruction(self, packet: HasLayout) -> CTRexVmInsBase:
         return CTRexVmInsTupleGen(
             name=self.name,
             ip_min=self.ip_min,

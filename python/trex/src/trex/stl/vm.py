@@ -10,7 +10,7 @@ from trex.errors import TRexError
 from trex.stl.instructions import CTRexVmInsBase, refuse
 from trex.stl.variables import (
     CTRexVmDescBase,
-    Layout,
+    HasLayout,
     STLVmFlowVar,
     STLVmFlowVarRepeatableRandom,
     STLVmTupleGen,
@@ -55,7 +55,7 @@ class STLScVmRaw(CTRexScriptsBase):
         """Adds a line at the end."""
         self.commands.append(cmd)
 
-    def instructions(self, packet: Layout) -> list[CTRexVmInsBase]:
+    def instructions(self, packet: HasLayout) -> list[CTRexVmInsBase]:
         """The program for a packet: its variables in the order they make each other advance, then
         the other lines in theirs."""
         self._check_names()

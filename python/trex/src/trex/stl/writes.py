@@ -15,7 +15,7 @@ from trex.stl.instructions import (
     CTRexVmInsWrMaskFlowVar,
     refuse,
 )
-from trex.stl.variables import CTRexVmDescBase, Layout
+from trex.stl.variables import CTRexVmDescBase, HasLayout
 
 Offset = Union[int, str]
 
@@ -38,7 +38,7 @@ class _Write(CTRexVmDescBase):
     def get_var_ref(self) -> str | None:
         return self.fv_name
 
-    def _offset(self, packet: Layout) -> int:
+    def _offset(self, packet: HasLayout) -> int:
         offset = self.pkt_offset
         if isinstance(offset, str):
             offset = packet.layout().field_offset(offset)
@@ -65,7 +65,7 @@ class STLVmWrFlowVar(_Write):
         validate_type("add_val", add_val, int)
         self.add_val = add_val
 
-    def instruction(self, packet: Layout) -> CTRexVmInsBase:
+    def instruction(self, packet: HasLayout) -> CTRexVmInsBase:
         return CTRexVmInsWrFlowVar(self.fv_name, self._offset(packet), self.add_val, self.is_big)
 
 
@@ -97,7 +97,7 @@ class STLVmWrMaskFlowVar(_Write):
         self.shift = shift
         self.add_value = add_value
 
-    def instruction(self, packet: Layout) -> CTRexVmInsBase:
+    def instruction(self, packet: HasLayout) -> CTRexVmInsBase:
         return CTRexVmInsWrMaskFlowVar(
             self.fv_name,
             self._offset(packet),
@@ -122,7 +122,7 @@ class STLVmTrimPktSize(CTRexVmDescBase):
     def get_var_ref(self) -> str | None:
         return self.fv_name
 
-    def instruction(self, packet: Layout) -> CTRexVmInsBase:
+    def instruction(self, packet: HasLayout) -> CTRexVmInsBase:
         return CTRexVmInsTrimPktSize(self.fv_name)
 
 
@@ -132,7 +132,7 @@ class STLVmFixIpv4(CTRexVmDescBase):
     def __init__(self, offset: Offset) -> None:
         self.offset = offset
 
-    def instruction(self, packet: Layout) -> CTRexVmInsBase:
+    def instruction(self, packet: HasLayout) -> CTRexVmInsBase:
         return CTRexVmInsFixIpv4(_layer(packet, self.offset))
 
 
@@ -147,7 +147,7 @@ class STLVmFixChecksumHw(CTRexVmDescBase):
         self.l4_offset = l4_offset
         self.l4_type = l4_type
 
-    def instruction(self, packet: Layout) -> CTRexVmInsBase:
+    def instruction(self, packet: HasLayout) -> CTRexVmInsBase:
         l2_len = _layer(packet, self.l3_offset)
         l4_offset = _layer(packet, self.l4_offset)
         if self.l4_type == CTRexVmInsFixHwCs.L4_TYPE_IP and l4_offset == 0:
@@ -167,10 +167,10 @@ class STLVmFixIcmpv6(CTRexVmDescBase):
         self.l3_offset = l3_offset
         self.l4_offset = l4_offset
 
-    def instruction(self, packet: Layout) -> CTRexVmInsBase:
+    def instruction(self, packet: HasLayout) -> CTRexVmInsBase:
         l2_len = _layer(packet, self.l3_offset)
         return CTRexVmInsFixIcmpv6(l2_len, _layer(packet, self.l4_offset) - l2_len)
 
 
-def _layer(packet: Layout, offset: Offset) -> int:
+def _layer(packet: HasLayout, offset: Offset) -> int:
     return packet.layout().layer_offset(offset) if isinstance(offset, str) else offset

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import pytest
 
 
@@ -46,3 +48,16 @@ def test_lists_and_numbers_for_people(api):
     assert api["calc_bps_L1"](640, 1) == 800
     assert api["format_num"](1500.0, "pps") == "1.5 Kpps"
     assert sorted(["p10", "p2"], key=api["natural_sorted_key"]) == ["p2", "p10"]
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("trex.stl.trex_stl_streams", "STLStream"),
+        ("trex.stl.trex_stl_packet_builder_scapy", "STLPktBuilder"),
+        ("trex.stl.trex_stl_hltapi", "STLProfile"),
+        ("trex.common.trex_exceptions", "TRexError"),
+    ],
+)
+def test_older_places_have_the_same_names(api, module, name):
+    assert getattr(importlib.import_module(module), name) is api[name]

@@ -1,0 +1,3 @@
+"""The errors; they live in `trex.errors`."""
+
+from trex.errors import *  # noqa: F403

@@ -1,0 +1,3 @@
+"""Packets and programs by an older name of their module: what `trex.stl.api` has."""
+
+from trex.stl.api import *  # noqa: F403
