@@ -57,6 +57,7 @@ fn scratch() -> Scratch {
     };
     let capture = scratch.file("traffic.pcap");
     write_file(traffic(1), Resolution::Microseconds, &capture).expect("a capture");
+    symlink(Path::new(ROOT).join("examples"), scratch.file("examples")).expect("a link");
     let bin = scratch.file("bin");
     std::fs::create_dir(&bin).expect("a folder");
     for name in ["wirestorm", "tcpreplay", "tcpreplay-edit"] {

@@ -217,3 +217,34 @@ fn a_frame_that_a_port_cannot_send_is_refused_by_name() {
     command.arg("run").arg(&path).args(["--port", &port]);
     run_command(&mut command).refused(2, &["flow \"varied\": a frame of", "longer than"]);
 }
+
+#[test]
+fn every_example_runs() {
+    if !can_run(&["clang"]) {
+        return;
+    }
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let lab = Lab::new().unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        // The rates of the examples are a network's; a test's machine has other things to do.
+        let text = text.replace("100%", "10kpps").replace("100kpps", "10kpps");
+        let text = text.replace("eth1", &lab.a.port()).replace("eth2", &lab.b.port());
+        let scratch = Scratch::new().unwrap();
+        let plan = scratch.file("example.yaml");
+        std::fs::write(&plan, text).unwrap();
+        let mut command = Command::new(wirestorm());
+        command.arg("run").arg(&plan).args(["--duration", "300ms", "--json", "-"]);
+        let outcome = run_command(&mut command);
+        outcome.assert_calm();
+        // 3 is a busy machine's word: a rate was missed.
+        assert!(matches!(outcome.status.code(), Some(0 | 3)), "{}: {outcome}", path.display());
+        assert!(outcome.number("/ports/0/packets") > 0, "{}: {outcome}", path.display());
+        let failed = outcome.number("/ports/0/failed");
+        assert_eq!(failed, 0, "{}: {outcome}", path.display());
+        count += 1;
+    }
+    assert!(count >= 9, "only {count} examples");
+}
