@@ -6,6 +6,7 @@
 
 pub mod backend;
 pub mod edit;
+pub mod pktgen;
 pub mod replay;
 pub mod sides;
 pub mod traffic;

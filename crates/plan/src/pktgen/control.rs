@@ -1,0 +1,247 @@
+//! All files of `/proc/net/pktgen`: what writing to them does, and what they show.
+
+use std::collections::BTreeMap;
+
+use super::device::{Device, Link, interface_of};
+use super::error::{PktgenError, Problem};
+use super::lower::{LowerError, LoweredDevice};
+use super::result::Counters;
+use super::scan::Scanner;
+use super::show;
+
+/// Where the kernel has these files.
+pub const DIRECTORY: &str = "/proc/net/pktgen/";
+
+/// pktgen as the kernel has it: threads, the devices of each, and their settings.
+#[derive(Clone, Debug)]
+pub struct Pktgen {
+    links: BTreeMap<String, Link>,
+    threads: Vec<Thread>,
+}
+
+/// One thread.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Thread {
+    /// The last one that was added comes first.
+    pub(super) devices: Vec<Device>,
+    pub(super) result: String,
+}
+
+/// What the one who wrote has to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing: a setting changed.
+    Set,
+    /// There is a new file with this name.
+    Added(String),
+    /// The files with these names are gone.
+    Removed(Vec<String>),
+    /// All devices start. The kernel's write returns when all have sent what they shall.
+    Start,
+    /// All devices stop.
+    Stop,
+}
+
+/// Devices that there can be, of all threads together.
+const DEVICES_MAX: usize = 1024;
+
+impl Pktgen {
+    /// Nothing set, on a machine with so many CPUs (1 to 4096), one thread for each, and these
+    /// interfaces.
+    pub fn new(cpus: u32, links: BTreeMap<String, Link>) -> Self {
+        let threads = vec![Thread::default(); cpus.clamp(1, 4096) as usize];
+        Self { links, threads }
+    }
+
+    /// The names of all files.
+    pub fn files(&self) -> Vec<String> {
+        let mut files = vec!["pgctrl".to_owned()];
+        files.extend((0..self.threads.len()).map(|thread| format!("kpktgend_{thread}")));
+        files.extend(self.devices().map(|(_, device)| device.name.clone()));
+        files
+    }
+
+    /// Does what was written to a file: to `pgctrl`, to a thread's, to a device's. The name may
+    /// have [`DIRECTORY`] before it; the text may end with a line feed, as `echo` makes it.
+    ///
+    /// # Errors
+    /// Where the kernel's write fails, or where it succeeds without any effect but a `Result:`
+    /// that is not `OK` ([`Problem::errno`] tells these apart). Nothing has changed then but the
+    /// file's result.
+    pub fn write(&mut self, file: &str, text: &str) -> Result<Effect, PktgenError> {
+        let file = file.strip_prefix(DIRECTORY).unwrap_or(file);
+        let outcome = if file == "pgctrl" {
+            self.control(text)
+        } else if let Some(thread) = self.thread_number(file) {
+            self.thread_command(thread, text)
+        } else {
+            self.device_command(file, text)
+        };
+        outcome.map_err(|problem| PktgenError {
+            file: file.to_owned(),
+            command: text.trim().to_owned(),
+            problem,
+        })
+    }
+
+    /// What a file shows.
+    ///
+    /// # Errors
+    /// [`Problem::NoSuchFile`].
+    pub fn show(&self, file: &str) -> Result<String, PktgenError> {
+        let file = file.strip_prefix(DIRECTORY).unwrap_or(file);
+        if file == "pgctrl" {
+            return Ok(show::VERSION.to_owned());
+        }
+        if let Some(thread) = self.thread_number(file) {
+            return Ok(show::thread(&self.threads[thread]));
+        }
+        match self.devices().find(|(_, device)| device.name == file) {
+            Some((_, device)) => Ok(show::device(device)),
+            None => Err(PktgenError {
+                file: file.to_owned(),
+                command: String::new(),
+                problem: self.no_such_file(),
+            }),
+        }
+    }
+
+    /// What all devices send, thread by thread.
+    ///
+    /// # Errors
+    /// For a device whose settings cannot be followed.
+    pub fn lower(&self) -> Result<Vec<LoweredDevice>, LowerError> {
+        let devices = self.devices().enumerate();
+        devices.map(|(index, (cpu, device))| LoweredDevice::new(device, cpu, index)).collect()
+    }
+
+    /// All devices are running.
+    pub fn begin(&mut self) {
+        for device in self.devices_mut() {
+            device.clear_counters();
+            device.result = "Starting".to_owned();
+            device.is_running = true;
+        }
+    }
+
+    /// A device has stopped: its file shows how it went.
+    pub fn finish(&mut self, lowered: &LoweredDevice, counters: &Counters) {
+        if let Some(device) = self.devices_mut().find(|device| device.name == lowered.name) {
+            device.finish(lowered, counters);
+        }
+    }
+
+    fn control(&mut self, text: &str) -> Result<Effect, Problem> {
+        // Nothing but one line feed may stand behind the word.
+        match text.strip_suffix('\n').unwrap_or(text) {
+            "start" => Ok(Effect::Start),
+            "stop" => Ok(Effect::Stop),
+            "reset" => {
+                let removed = self.devices().map(|(_, device)| device.name.clone()).collect();
+                for thread in &mut self.threads {
+                    thread.devices.clear();
+                }
+                Ok(Effect::Removed(removed))
+            }
+            other => Err(Problem::NoSuchCommand {
+                found: other.to_owned(),
+                expected: "start, stop, reset".to_owned(),
+            }),
+        }
+    }
+
+    fn thread_command(&mut self, number: usize, text: &str) -> Result<Effect, Problem> {
+        let mut scan = Scanner::new(text);
+        scan.skip_separators();
+        let command = scan.word(39);
+        scan.skip_separators();
+        match command {
+            "add_device" => {
+                let name = scan.word(31);
+                let outcome = self.check_new(name);
+                let thread = &mut self.threads[number];
+                match outcome {
+                    Ok(link) => {
+                        thread.devices.insert(0, Device::new(name, link));
+                        thread.result = format!("OK: add_device={name}");
+                        Ok(Effect::Added(name.to_owned()))
+                    }
+                    Err(problem) => {
+                        thread.result = format!("ERROR: can not add device {name}");
+                        Err(problem)
+                    }
+                }
+            }
+            "rem_device_all" => {
+                let thread = &mut self.threads[number];
+                thread.result = "OK: rem_device_all".to_owned();
+                let removed = thread.devices.drain(..).map(|device| device.name).collect();
+                Ok(Effect::Removed(removed))
+            }
+            "max_before_softirq" => {
+                let result = "OK: Note! max_before_softirq is obsoleted -- Do not use";
+                self.threads[number].result = result.to_owned();
+                Ok(Effect::Set)
+            }
+            other => Err(Problem::NoSuchCommand {
+                found: other.to_owned(),
+                expected: "add_device, rem_device_all, max_before_softirq".to_owned(),
+            }),
+        }
+    }
+
+    /// Whether a device of this name can be added, and what is known of its interface.
+    fn check_new(&self, name: &str) -> Result<Link, Problem> {
+        let interface = interface_of(name);
+        if self.devices().any(|(_, device)| device.name == name) {
+            return Err(Problem::Busy { name: interface.to_owned() });
+        }
+        if self.devices().count() == DEVICES_MAX {
+            return Err(Problem::TooMany { limit: DEVICES_MAX });
+        }
+        if name.contains('/') {
+            let expected = "the name of an interface, as in eth0 or eth0@1";
+            return Err(Problem::Malformed { found: name.to_owned(), expected });
+        }
+        match self.links.get(interface) {
+            Some(link) if link.is_up => Ok(*link),
+            Some(_) => Err(Problem::InterfaceDown { interface: interface.to_owned() }),
+            None => Err(Problem::NoSuchInterface { interface: interface.to_owned() }),
+        }
+    }
+
+    fn device_command(&mut self, file: &str, text: &str) -> Result<Effect, Problem> {
+        let no_such_file = self.no_such_file();
+        let device = self.devices_mut().find(|device| device.name == file).ok_or(no_such_file)?;
+        match device.command(text) {
+            Ok(()) => Ok(Effect::Set),
+            Err(refusal) => {
+                device.result = refusal.result.unwrap_or_else(|| device.result.clone());
+                Err(refusal.problem)
+            }
+        }
+    }
+
+    fn thread_number(&self, file: &str) -> Option<usize> {
+        let digits = file.strip_prefix("kpktgend_")?;
+        let number: usize = digits.parse().ok()?;
+        // One name for each: neither `+1` nor `01`.
+        (number < self.threads.len() && number.to_string() == digits).then_some(number)
+    }
+
+    fn no_such_file(&self) -> Problem {
+        // There are 1 to 4096.
+        Problem::NoSuchFile { last_thread: self.threads.len() as u32 - 1 }
+    }
+
+    /// All devices, with the CPU of their thread.
+    fn devices(&self) -> impl Iterator<Item = (u32, &Device)> {
+        (0..)
+            .zip(&self.threads)
+            .flat_map(|(cpu, thread)| thread.devices.iter().map(move |device| (cpu, device)))
+    }
+
+    fn devices_mut(&mut self) -> impl Iterator<Item = &mut Device> {
+        self.threads.iter_mut().flat_map(|thread| &mut thread.devices)
+    }
+}

@@ -1,0 +1,279 @@
+//! From a device's settings to the stream that sends what the kernel would send.
+
+use wirestorm_base::rate::{
+    FRAME_CHECK_SEQUENCE_BYTES, Layer, PREAMBLE_AND_GAP_BYTES, Rate, RateError,
+};
+use wirestorm_base::time::Duration;
+use wirestorm_wire::stream::{Departures, Mode, Speed, Stream, Transmission};
+
+use super::device::{Device, NEVER, Pace, XmitMode};
+use super::flags::Flag;
+use super::flows::RandomFlows;
+use super::frame::{Frames, Held};
+use super::notes;
+
+/// What a device sends.
+#[derive(Clone, Debug)]
+pub struct LoweredDevice {
+    /// The device: `eth0@1`.
+    pub name: String,
+    /// Its interface: `eth0`.
+    pub interface: String,
+    /// The CPU of its thread.
+    pub cpu: u32,
+    /// What it sends: one stream, or none where its delay means never.
+    pub streams: Vec<Stream>,
+    /// Where frames carry the time at which they were sent; `None` with NO_TIMESTAMP.
+    pub stamps: Option<Stamps>,
+    /// What differs from the kernel, what of it would surprise, and what has no effect.
+    pub notes: Vec<String>,
+    /// Least and greatest size, as the file shows them once the device has started.
+    pub(super) sizes: (u32, u32),
+    /// How often each packet is sent.
+    pub(super) copies: u64,
+    /// Whether source and destination MAC addresses are drawn.
+    pub(super) random_macs: (bool, bool),
+    pub(super) flows: Flows,
+    imix: Vec<u64>,
+    size_variable: Option<usize>,
+    held: Vec<(Field, Held)>,
+}
+
+/// The time at which a frame was sent, which no variable can express: whoever sends writes it
+/// into each frame, seconds and then microseconds since 1970 as 32 bits each, in network order.
+/// The template has zeros there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamps {
+    /// Where the seconds begin; the microseconds follow.
+    pub offset: usize,
+    /// Where the UDP checksum stands that covers them (UDPCSUM): the stream makes it right for a
+    /// time of zero, so it has to be updated with the stamp (RFC 1624). `None`: there is none.
+    pub checksum: Option<usize>,
+}
+
+/// Why a device's settings cannot be followed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LowerError {
+    /// The flag IPSEC.
+    #[error(
+        "{device}: flag IPSEC encrypts with the kernel's security associations, which are out of \
+         reach here: unset it, or capture such traffic and replay it"
+    )]
+    Ipsec {
+        /// The device.
+        device: String,
+    },
+    /// `xmit_mode netif_receive`.
+    #[error(
+        "{device}: xmit_mode netif_receive hands frames to this machine's own receive path: use \
+         start_xmit on the other end of a veth pair instead"
+    )]
+    NetifReceive {
+        /// The device.
+        device: String,
+    },
+    /// Longer than the length fields of IP and UDP can say.
+    #[error("{device}: frames of {bytes} bytes: found more than the {limit} that IP and UDP allow")]
+    TooLong {
+        /// The device.
+        device: String,
+        /// The length that was asked for.
+        bytes: u64,
+        /// The longest.
+        limit: u64,
+    },
+    /// IPDST_RND over a range in which no host can be; the kernel would search for ever.
+    #[error(
+        "{device}: flag IPDST_RND: between dst_min and dst_max are only addresses of 0.0.0.0/8, \
+         loopback, multicast and broadcast, which are never drawn"
+    )]
+    NoDestination {
+        /// The device.
+        device: String,
+    },
+    /// The rate is beyond what can be told.
+    #[error("{device}: {error}")]
+    Rate {
+        /// The device.
+        device: String,
+        /// What is wrong.
+        error: RateError,
+    },
+}
+
+/// A field of which the file shows the current value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Field {
+    Source,
+    Destination,
+    Source6,
+    Destination6,
+    SourcePort,
+    DestinationPort,
+}
+
+/// How flows begin.
+#[derive(Clone, Debug)]
+pub(super) enum Flows {
+    /// There are none.
+    None,
+    /// One after another, with so many packets each.
+    InSequence(u64),
+    /// Any at a time.
+    Random(RandomFlows),
+}
+
+impl LoweredDevice {
+    pub(super) fn new(device: &Device, cpu: u32, ordinal: usize) -> Result<Self, LowerError> {
+        let name = || device.name.clone();
+        if device.flags.has(Flag::Ipsec) {
+            return Err(LowerError::Ipsec { device: name() });
+        }
+        if device.mode == XmitMode::NetifReceive {
+            return Err(LowerError::NetifReceive { device: name() });
+        }
+        let frames = Frames::new(device, ordinal)?;
+        let mut notes = notes::of_settings(device, &frames);
+        let transmission = transmission(device, &frames, &mut notes)?;
+        let stream = transmission.map(|transmission| Stream {
+            name: name(),
+            template: frames.template,
+            program: frames.program,
+            transmission,
+            is_measured: false,
+        });
+        Ok(Self {
+            name: name(),
+            interface: device.interface().to_owned(),
+            cpu,
+            streams: stream.into_iter().collect(),
+            stamps: frames.stamps,
+            notes,
+            sizes: frames.sizes,
+            copies: frames.copies,
+            random_macs: (
+                device.flags.has(Flag::SourceMacRandom),
+                device.flags.has(Flag::DestinationMacRandom),
+            ),
+            flows: frames.flows,
+            imix: frames.imix,
+            size_variable: frames.size_variable,
+            held: frames.held,
+        })
+    }
+
+    /// How many of the first so many frames have each size of `imix_weights`, in that order;
+    /// empty without. Every frame is looked at.
+    pub fn imix_counts(&self, frames: u64) -> Vec<u64> {
+        let mut counts = vec![0; self.imix.len()];
+        let (Some(variable), Some(stream)) = (self.size_variable, self.streams.first()) else {
+            return counts;
+        };
+        let variables = &stream.program.variables;
+        for number in 0..frames {
+            let size = variables[variable].value(number, variables);
+            // Of sizes that are alike the first one counts.
+            let index = self.imix.iter().position(|known| u128::from(*known) == size);
+            if let Some(count) = index.and_then(|index| counts.get_mut(index)) {
+                *count += 1;
+            }
+        }
+        counts
+    }
+
+    /// The value of a field in frame `number`.
+    pub(super) fn value(&self, field: Field, number: u64) -> Option<u128> {
+        let (_, held) = self.held.iter().find(|(known, _)| *known == field)?;
+        match *held {
+            Held::Constant(value) => Some(value),
+            Held::Variable { index, base, mask } => {
+                let variables = &self.streams.first()?.program.variables;
+                Some(base & !mask | variables[index].value(number, variables) & mask)
+            }
+        }
+    }
+
+    /// How many flows the first so many frames belong to.
+    pub(super) fn flows_begun(&self, frames: u64) -> u64 {
+        let packets = frames.div_ceil(self.copies);
+        match &self.flows {
+            Flows::None => 0,
+            Flows::InSequence(length) => packets.div_ceil(*length),
+            Flows::Random(flows) => flows.begun(packets),
+        }
+    }
+}
+
+/// When frames leave; `None`: never.
+fn transmission(
+    device: &Device,
+    frames: &Frames,
+    notes: &mut Vec<String>,
+) -> Result<Option<Transmission>, LowerError> {
+    let mut note = |text: String| notes.push(text);
+    let burst = frames.burst;
+    let one_second = Duration::from_secs(1);
+    let (speed, is_delay) = match device.pace {
+        Pace::Delay if device.delay == NEVER => {
+            note(
+                "delay 2147483647 means never: nothing is sent (the kernel's start would not \
+                  return before it is stopped)"
+                    .to_owned(),
+            );
+            return Ok(None);
+        }
+        Pace::Delay if device.delay == 0 => (Ok(Speed::Max), true),
+        Pace::Delay => {
+            let span = Duration::from_nanos(device.delay);
+            (Rate::new(u64::from(burst), span).map(Speed::Frames), true)
+        }
+        Pace::Frames(frames) => (Rate::new(frames, one_second).map(Speed::Frames), false),
+        Pace::Megabits(megabits) => {
+            let overhead = FRAME_CHECK_SEQUENCE_BYTES + PREAMBLE_AND_GAP_BYTES;
+            note(format!(
+                "rate {megabits}: counts frames without FCS, preamble and gap, as in the kernel; \
+                 on the wire each takes {overhead} bytes more"
+            ));
+            let size = u64::from(frames.sizes.0);
+            if device.delay != size * 8 * 1000 / megabits {
+                note(format!(
+                    "rate {megabits}: the size of frames was set after it, so the kernel would \
+                     keep a delay of {} ns; here the rate holds in either order",
+                    device.delay
+                ));
+            }
+            let rate = Rate::new(megabits.saturating_mul(1_000_000), one_second);
+            (rate.map(|rate| Speed::Bits(rate, Layer::Frame)), false)
+        }
+    };
+    let speed = speed.map_err(|error| LowerError::Rate { device: device.name.clone(), error })?;
+    if burst > 1 && !is_delay {
+        note(format!(
+            "burst {burst}: the kernel's delay is between bursts, so it would send {burst} times \
+             the rate; here the rate is that of all frames"
+        ));
+    } else if burst > 1 && speed != Speed::Max {
+        note(format!(
+            "burst {burst}: {burst} frames for each delay, as in the kernel, but evenly spaced"
+        ));
+    }
+    if burst > 1 && !device.count.is_multiple_of(u64::from(burst)) {
+        note(format!(
+            "count {}: is kept; the kernel would fill up the last burst of {burst}",
+            device.count
+        ));
+    }
+    Ok(Some(Transmission {
+        mode: match device.count {
+            0 => Mode::Continuous,
+            frames => Mode::Burst { frames },
+        },
+        speed,
+        departures: Departures::Constant,
+        start_delay: Duration::ZERO,
+        self_start: true,
+        start_paused: false,
+        next: None,
+        starts_max: 0,
+    }))
+}

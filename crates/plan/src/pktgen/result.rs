@@ -1,0 +1,98 @@
+//! How a device's run went, and the kernel's words for it.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use wirestorm_base::time::{Duration, Instant};
+
+use super::device::Device;
+use super::lower::{Field, LoweredDevice};
+
+/// How a device's run went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counters {
+    /// Frames that were sent.
+    pub frames: u64,
+    /// Their bytes, without FCS.
+    pub bytes: u64,
+    /// Frames that could not be sent.
+    pub errors: u64,
+    /// When it started: the kernel counts from the start of the machine.
+    pub started: Instant,
+    /// How long it took.
+    pub elapsed: Duration,
+    /// How much of that was waited.
+    pub idle: Duration,
+    /// Frames of each size of `imix_weights`, in that order; empty without.
+    pub imix: Vec<u64>,
+}
+
+impl Counters {
+    /// The two lines behind `Result: `, of frames of `size` bytes, or of various sizes.
+    ///
+    /// Rates are whole numbers, rounded down, and a bit rate counts neither FCS nor preamble nor
+    /// gap. Where sizes vary, the kernel takes the last frame's for all; here the size is the
+    /// mean and the bit rate that of all bytes.
+    pub fn result(&self, size: Option<u32>) -> String {
+        let nanoseconds = u128::from(self.elapsed.as_nanos().max(1));
+        let per_second = |things: u128| things * 1_000_000_000 / nanoseconds;
+        let frames_per_second = per_second(u128::from(self.frames));
+        let (size, bits_per_second) = match size {
+            Some(size) => (u64::from(size), frames_per_second * 8 * u128::from(size)),
+            None => {
+                let mean = self.bytes.checked_div(self.frames).unwrap_or(0);
+                (mean, per_second(u128::from(self.bytes) * 8))
+            }
+        };
+        let busy = self.elapsed.saturating_sub(self.idle);
+        let microseconds = |span: Duration| span.as_nanos() / 1000;
+        format!(
+            "OK: {}(c{}+d{}) usec, {} ({size}byte,0frags)\n  \
+             {frames_per_second}pps {}Mb/sec ({bits_per_second}bps) errors: {}",
+            microseconds(self.elapsed),
+            microseconds(busy),
+            microseconds(self.idle),
+            self.frames,
+            bits_per_second / 1_000_000,
+            self.errors
+        )
+    }
+}
+
+impl Device {
+    /// It stopped: what the last frame was made of, and the result.
+    pub(super) fn finish(&mut self, lowered: &LoweredDevice, counters: &Counters) {
+        self.is_running = false;
+        self.size_min = lowered.sizes.0;
+        self.size_max = lowered.sizes.1;
+        let current = &mut self.current;
+        current.frames = counters.frames;
+        current.errors = counters.errors;
+        current.started = counters.started;
+        current.stopped = counters.started.saturating_add(counters.elapsed);
+        current.idle = counters.idle;
+        // The number that the next frame would have; of 32 bits.
+        current.sequence = counters.frames.wrapping_add(1) as u32;
+        current.imix_counts.clone_from(&counters.imix);
+        current.imix_counts.resize(self.imix.len(), 0);
+        let last = counters.frames.saturating_sub(1);
+        // Each is as wide as its field.
+        let value = |field| lowered.value(field, last).unwrap_or_default();
+        let packets = counters.frames.div_ceil(lowered.copies);
+        // Below the count; addresses that are drawn leave it alone.
+        let next_offset = |count: u32, is_random: bool| match count {
+            2.. if !is_random => (packets % u64::from(count)) as u32,
+            _ => 0,
+        };
+        current.source_mac_offset = next_offset(self.source_macs, lowered.random_macs.0);
+        current.destination_mac_offset = next_offset(self.destination_macs, lowered.random_macs.1);
+        current.source = Ipv4Addr::from(value(Field::Source) as u32);
+        current.destination = Ipv4Addr::from(value(Field::Destination) as u32);
+        current.source6 = Ipv6Addr::from(value(Field::Source6));
+        current.destination6 = Ipv6Addr::from(value(Field::Destination6));
+        current.source_port = value(Field::SourcePort) as u16;
+        current.destination_port = value(Field::DestinationPort) as u16;
+        current.flows = lowered.flows_begun(counters.frames);
+        let is_constant = self.size_min >= self.size_max && self.imix.is_empty();
+        self.result = counters.result(is_constant.then_some(self.size_min));
+    }
+}
