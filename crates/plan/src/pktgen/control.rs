@@ -43,7 +43,7 @@ pub enum Effect {
 }
 
 /// Devices that there can be, of all threads together.
-const DEVICES_MAX: usize = 1024;
+const DEVICES_MAX: usize = 256;
 
 impl Pktgen {
     /// Nothing set, on a machine with so many CPUs (1 to 4096), one thread for each, and these

@@ -69,7 +69,7 @@ pub(super) struct RandomFlows {
 }
 
 /// Frames after which the order of flows begins again, at most.
-pub(super) const PERIOD_MAX: u64 = 1 << 18;
+pub(super) const PERIOD_MAX: u64 = 1 << 17;
 
 impl RandomFlows {
     /// Which flow the frames of one period belong to, numbered in the order in which they begin.

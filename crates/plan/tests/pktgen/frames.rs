@@ -435,7 +435,7 @@ fn flows_at_random_keep_their_destination_until_they_are_replaced() {
     let begun: Vec<u64> = frames_of.keys().map(|address| **address & 0xffff).collect();
     assert_eq!(begun, (1..=begun.len() as u64).collect::<Vec<_>>(), "one after another");
     let endless = lowered(&[&commands[..], &["count 0"]].concat());
-    assert!(noted(&endless, "destinations begin again after 262144 packets"));
+    assert!(noted(&endless, "destinations begin again after 131072 packets"));
 }
 
 #[test]
