@@ -90,17 +90,21 @@ fn addresses(device: &Device, notes: &mut Vec<String>) {
     }
     let destination = device.destination;
     match (destination.min, destination.max) {
-        (None, None | Some(Ipv4Addr::UNSPECIFIED)) => {
-            note("dst_min: not set, so frames go to 0.0.0.0, as in the kernel");
+        (None, Some(max)) if !max.is_unspecified() => {
+            note("dst_min: not set, so destinations are from 0.0.0.0 on, as in the kernel");
         }
+        (None, _) => note("dst_min: not set, so frames go to 0.0.0.0, as in the kernel"),
         (Some(min), Some(max)) if max < min => note("dst_max: below dst_min, so without effect"),
-        (min, Some(_)) if random(Flag::DestinationRandom) && min != destination.max => {
-            note(
-                "dst_max: is not drawn itself, nor are addresses of 0.0.0.0/8, loopback, \
-                  multicast and broadcast, as in the kernel",
-            );
-        }
         _ => {}
+    }
+    if random(Flag::DestinationRandom)
+        && destination.min.unwrap_or(Ipv4Addr::UNSPECIFIED)
+            < destination.max.unwrap_or(Ipv4Addr::UNSPECIFIED)
+    {
+        note(
+            "dst_max: is not drawn itself, nor are addresses of 0.0.0.0/8, loopback, multicast \
+              and broadcast, as in the kernel",
+        );
     }
     if device.traffic_class != 0 {
         note("traffic_class: without effect on IPv4; tos is its setting");
@@ -151,7 +155,8 @@ fn destinations(device: &Device, frames: &Frames, notes: &mut Vec<String>) {
     if let Some(packets) = frames.repeats_after {
         notes.push(format!("destinations begin again after {packets} packets"));
     }
-    let vary = device.source.min < device.source.max || device.source_port.0 < device.source_port.1;
+    let sources = device.source.min.is_some() && device.source.min < device.source.max;
+    let ports = [device.source_port, device.destination_port].iter().any(|(min, max)| min < max);
     match &frames.flows {
         Flows::None => {
             if device.flow_length > 0 && !device.flags.has(Flag::Ipv6) {
@@ -170,7 +175,7 @@ fn destinations(device: &Device, frames: &Frames, notes: &mut Vec<String>) {
             device.flow_length
         )),
     }
-    if vary {
+    if sources || ports {
         notes.push(
             "flows: keep their destination address only, as in the kernel; source \
                     addresses and ports go on with every packet"

@@ -198,6 +198,14 @@ fn an_unknown_command_is_told_with_those_that_there_are() {
         "{error}"
     );
     assert_eq!(result(&pktgen, "eth0"), "No such parameter \"pktsize\"");
+    let Problem::NoSuchCommand { expected, .. } = error.problem else { panic!("{error}") };
+    for name in expected.split(", ") {
+        let outcome = pktgen.write("eth0", &format!("{name}\n"));
+        let is_known =
+            !outcome.is_err_and(|error| matches!(error.problem, Problem::NoSuchCommand { .. }));
+        assert!(is_known, "{name}");
+    }
+    assert_eq!(expected.split(", ").count(), 48, "all of the kernel's");
 }
 
 #[test]

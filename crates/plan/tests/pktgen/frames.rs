@@ -170,6 +170,15 @@ fn udp_checksums_are_right_where_they_are_asked_for() {
 }
 
 #[test]
+fn a_udp_checksum_of_zero_is_written_as_all_ones() {
+    let device = lowered(&["pkt_size 60", "flag UDPCSUM"]);
+    let sums: BTreeSet<u64> =
+        frames(&device, 0x1_0000).iter().map(|frame| number(frame, 40, 2)).collect();
+    assert!(!sums.contains(&0), "zero means that there is none (RFC 768)");
+    assert!(sums.contains(&0xffff));
+}
+
+#[test]
 fn ranges_that_are_passed_through_begin_with_their_second_value() {
     let addresses = |name: &str| [format!("{name}_min 10.0.0.254"), format!("{name}_max 10.0.1.0")];
     for (name, offset) in [("src", SOURCE), ("dst", DESTINATION)] {
@@ -273,7 +282,7 @@ fn sizes_are_passed_through_drawn_or_weighted() {
         assert!(counted.abs_diff(expected) < 200, "{size}: {counted}");
     }
     assert_eq!(counts.len(), 3);
-    let rare = lowered(&["imix_weights 64,9999999999 128,9999999999 256,1"]);
+    let rare = lowered(&["imix_weights 64,4294967296 128,4294967296 256,1"]);
     assert!(rare.imix_counts(1000)[..2].iter().all(|count| *count > 400));
     let range = ["imix_weights 64,7", "min_pkt_size 70", "max_pkt_size 71"];
     assert_eq!(lengths(&range, 2), [71, 70]);

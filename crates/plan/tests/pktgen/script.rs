@@ -25,7 +25,7 @@ const SCRIPT: &str = r#"#! /bin/sh
 function pgset() {
     local result
 
-    echo $1 > $PGDEV
+    echo ${1} > $PGDEV
 
     result=`cat $PGDEV | fgrep "Result: OK:"`
     if [ "$result" = "" ]; then
@@ -159,7 +159,10 @@ fn what_is_not_understood_is_told_with_its_line() {
         ("ls > /proc/net/pktgen/eth0", "line 1: ls > /proc/net/pktgen/eth0: ls: expected echo"),
         ("echo a > ", "line 1: echo a >: expected one file behind >"),
         ("echo a \\", "line 1: echo a \\: a line that goes on in the next needs a shell"),
-        ("sleeping() {\n sleep 1\n}", "line 1: sleeping() {: the function sleeping needs a shell"),
+        (
+            "sleeping() {\n A=${1}\n sleep 1\n}",
+            "line 1: sleeping() {: the function sleeping needs a shell",
+        ),
         ("source ./functions.sh", "line 1: source ./functions.sh: \"source\" needs a shell"),
     ];
     for (text, expected) in cases {
