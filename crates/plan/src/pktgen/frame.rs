@@ -43,7 +43,7 @@ pub(super) struct Frames {
     pub(super) burst: u32,
     pub(super) flows: Flows,
     /// Where destinations are a list that begins again: after how many packets.
-    pub(super) repeats_after: Option<usize>,
+    pub(super) repeats_after: Option<u64>,
     /// The sizes of `imix_weights`, if these are followed.
     pub(super) imix: Vec<u64>,
     pub(super) size_variable: Option<usize>,
@@ -258,8 +258,8 @@ impl Frames {
         if of.vary() && of.is_random && parts.is_empty() {
             return Err(LowerError::NoDestination { device: device.name.clone() });
         }
-        let packets = device.count.div_ceil(self.copies);
-        let period = if packets == 0 { PERIOD_MAX } else { packets.min(PERIOD_MAX) };
+        let packets = if device.count == 0 { u64::MAX } else { device.count.div_ceil(self.copies) };
+        let period = packets.min(PERIOD_MAX);
         if device.flows > 0 {
             self.flows = if device.flags.has(Flag::FlowsInSequence) {
                 Flows::InSequence(u64::from(device.flow_length.max(1)))
@@ -269,16 +269,9 @@ impl Frames {
             };
         }
         let mut advance = self.advance();
-        let mut repeats_after = None;
         let values = match (&self.flows, &parts[..]) {
             _ if !of.vary() => None,
-            (Flows::Random(flows), _) => {
-                let list = flows.destinations(&of);
-                if packets == 0 || packets > period {
-                    repeats_after = Some(list.len());
-                }
-                Some(Values::List(list))
-            }
+            (Flows::Random(flows), _) => Some(Values::List(flows.destinations(&of))),
             _ if !of.is_random => {
                 let (first, min) = (of.nth(&parts, 0), of.min);
                 Some(counter(first.into(), min.into(), of.max.into()))
@@ -287,16 +280,15 @@ impl Frames {
                 let (min, max) = ((*part.start()).into(), (*part.end()).into());
                 Some(Values::Random { min, max, seed: of.seed })
             }
+            // No variable leaves out the middle of a range.
             _ => {
-                let list: Vec<u128> =
-                    (0..period).map(|number| of.nth(&parts, number).into()).collect();
-                if packets == 0 || packets > period {
-                    repeats_after = Some(list.len());
-                }
-                Some(Values::List(list))
+                let drawn = (0..period).map(|number| of.nth(&parts, number).into());
+                Some(Values::List(drawn.collect()))
             }
         };
-        self.repeats_after = repeats_after;
+        if let Some(Values::List(_)) = values {
+            self.repeats_after = (packets > period).then_some(period);
+        }
         if let (Flows::InSequence(2..), Some(_)) = (&self.flows, &values) {
             // A destination stays for the length of a flow.
             let last = u128::from(device.flow_length) - 1;

@@ -217,7 +217,7 @@ fn transmission(
         Pace::Delay if device.delay == NEVER => {
             note(
                 "delay 2147483647 means never: nothing is sent (the kernel's start would not \
-                  return before it is stopped)"
+                 return before it is stopped)"
                     .to_owned(),
             );
             return Ok(None);
@@ -234,11 +234,11 @@ fn transmission(
                 "rate {megabits}: counts frames without FCS, preamble and gap, as in the kernel; \
                  on the wire each takes {overhead} bytes more"
             ));
-            let size = u64::from(frames.sizes.0);
-            if device.delay != size * 8 * 1000 / megabits {
+            let delay = frames.template.len() as u64 * 8 * 1000 / megabits;
+            if device.delay != delay || frames.size_variable.is_some() {
                 note(format!(
-                    "rate {megabits}: the size of frames was set after it, so the kernel would \
-                     keep a delay of {} ns; here the rate holds in either order",
+                    "rate {megabits}: the kernel makes a delay of {} ns of it, from the least \
+                     size as it was set then; here the rate holds for all frames",
                     device.delay
                 ));
             }

@@ -6,7 +6,6 @@ use wirestorm_wire::packet::MacAddress;
 
 use super::device::{Device, XmitMode};
 use super::flags::Flag;
-use super::flows::PERIOD_MAX;
 use super::frame::Frames;
 use super::lower::Flows;
 
@@ -44,14 +43,14 @@ fn sizes(device: &Device, frames: &Frames, notes: &mut Vec<String>) {
     if min < max && !device.imix.is_empty() {
         notes.push(
             "imix_weights: not followed, because max_pkt_size is above min_pkt_size, as \
-                    in the kernel"
+             in the kernel"
                 .to_owned(),
         );
     }
     if follows_imix {
         notes.push(
             "imix_weights: exact; the kernel rounds weights down to whole percents and \
-                    gives the rest to the last size"
+             gives the rest to the last size"
                 .to_owned(),
         );
     }
@@ -65,7 +64,7 @@ fn addresses(device: &Device, notes: &mut Vec<String>) {
     if device.source_macs > 1 && device.source_mac == MacAddress::default() {
         note(
             "src_mac_count: counts from the interface's own address; the kernel would count \
-              from zero, because src_mac is not set",
+             from zero, because src_mac is not set",
         );
     }
     if device.flags.has(Flag::Ipv6) {
@@ -79,7 +78,7 @@ fn addresses(device: &Device, notes: &mut Vec<String>) {
         (None, None) if device.link.ipv4.is_none() => {
             note(
                 "src_min: not set, and the interface has no IPv4 address: frames come from \
-                  0.0.0.0, as in the kernel",
+                 0.0.0.0, as in the kernel",
             );
         }
         (Some(min), Some(max)) if max < min => note("src_max: below src_min, so without effect"),
@@ -103,7 +102,7 @@ fn addresses(device: &Device, notes: &mut Vec<String>) {
     {
         note(
             "dst_max: is not drawn itself, nor are addresses of 0.0.0.0/8, loopback, multicast \
-              and broadcast, as in the kernel",
+             and broadcast, as in the kernel",
         );
     }
     if device.traffic_class != 0 {
@@ -115,7 +114,7 @@ fn addresses6(device: &Device, note: &mut impl FnMut(&str)) {
     if device.source6.is_unspecified() && device.link.ipv6.is_none() {
         note(
             "src6: not set, and the interface has no link-local address: frames come from ::, \
-              as in the kernel",
+             as in the kernel",
         );
     }
     match (device.destination6_min.is_unspecified(), device.destination6_max.is_unspecified()) {
@@ -125,7 +124,7 @@ fn addresses6(device: &Device, note: &mut impl FnMut(&str)) {
         (false, false) => {
             note(
                 "dst6_min, dst6_max: no range, as in the kernel: the bits that dst6_max has and \
-                  dst6_min lacks are drawn, those of both are set",
+                 dst6_min lacks are drawn, those of both are set",
             );
         }
         (true, _) if device.destination6.is_unspecified() => {
@@ -136,7 +135,7 @@ fn addresses6(device: &Device, note: &mut impl FnMut(&str)) {
     if !device.flags.has(Flag::UdpChecksum) {
         note(
             "flag UDPCSUM: not set, so UDP checksums are zero, as in the kernel; receivers drop \
-              such packets over IPv6 (RFC 8200 section 8.1)",
+             such packets over IPv6 (RFC 8200 section 8.1)",
         );
     }
     if device.tos != 0 {
@@ -170,15 +169,14 @@ fn destinations(device: &Device, frames: &Frames, notes: &mut Vec<String>) {
             device.flows
         )),
         Flows::Random(_) => notes.push(format!(
-            "flowlen {}: a flow has one packet more, as in the kernel without FLOW_SEQ; the order \
-             of flows begins again after {PERIOD_MAX} packets",
+            "flowlen {}: a flow has one packet more, as in the kernel without FLOW_SEQ",
             device.flow_length
         )),
     }
     if sources || ports {
         notes.push(
             "flows: keep their destination address only, as in the kernel; source \
-                    addresses and ports go on with every packet"
+             addresses and ports go on with every packet"
                 .to_owned(),
         );
     }
@@ -202,15 +200,15 @@ fn tags(device: &Device, notes: &mut Vec<String>) {
     if device.service_vlan.is_some() {
         notes.push(
             "svlan_id: the outer tag has ethertype 0x8100, as in the kernel, not 802.1ad's \
-                    0x88a8"
+             0x88a8"
                 .to_owned(),
         );
     }
     if device.flags.has(Flag::MplsRandom) && !device.labels.is_empty() {
         notes.push(
             "flag MPLS_RND: the labels of entries with the bottom-of-stack bit are drawn; \
-                    the kernel would draw 8 bits of each label, its traffic class and its time \
-                    to live"
+             the kernel would draw 8 bits of each label, its traffic class and its time \
+             to live"
                 .to_owned(),
         );
     }

@@ -3,7 +3,7 @@
 //! Understood are, one a line or with `;` between: assignments of words (`PGDEV=...`,
 //! `COUNT="count 100"`) and `$NAME` or `${NAME}` for them; `pgset`, `pg_ctrl`, `pg_thread`,
 //! `pg_set` as the kernel's samples define them; `echo ... > /proc/net/pktgen/...` and `cat` of
-//! such files; comments. What neither configures nor runs anything (`modprobe`, `echo` to the
+//! such files; `exit`; comments. What neither configures nor runs anything (`modprobe`, `echo` to the
 //! terminal, `trap`, `set`, `sleep`, `export` of an assignment) and definitions of functions with
 //! these four names, or of their helper `proc_cmd`, are passed over. All else, such as loops,
 //! conditions and other functions, is told with its line: it needs a shell.
@@ -69,6 +69,9 @@ impl Script {
         let mut reader = Reader::default();
         let mut is_within_function = false;
         for (line, text) in (1..).zip(text.lines().map(str::trim)) {
+            if reader.has_ended {
+                break;
+            }
             if line > LINES_MAX {
                 reader.not_understood(line, text, format!("more than {LINES_MAX} lines"));
                 break;
@@ -111,6 +114,7 @@ fn is_name(letter: char) -> bool {
 struct Reader {
     script: Script,
     variables: BTreeMap<String, String>,
+    has_ended: bool,
 }
 
 /// What a command consists of.
@@ -180,7 +184,7 @@ impl Reader {
                 self.not_understood(number, line, reason);
                 return;
             }
-            if rest.is_empty() {
+            if rest.is_empty() || self.has_ended {
                 return;
             }
         }
@@ -244,8 +248,12 @@ impl Reader {
                 self.script.steps.push(Step { line, action: Action::Show { file } });
                 Ok(())
             }
+            ("exit", _) => {
+                self.has_ended = true;
+                Ok(())
+            }
             ("echo" | "modprobe" | "trap" | "set" | "sleep" | "true" | ":", _) => Ok(()),
-            ("export" | "local" | "readonly", [assignment]) => self.assign(assignment),
+            ("export", [assignment]) => self.assign(assignment),
             (_, []) if is_assignment(command) => self.assign(command),
             (helper, _) if HELPERS.contains(&helper) => {
                 Err(format!("{helper}: expected a command for pktgen behind it"))

@@ -140,6 +140,11 @@ pgset \"delay $EMPTY\"
 }
 
 #[test]
+fn nothing_behind_the_end_is_done() {
+    assert_eq!(writes("pg_ctrl start\nexit 0; pg_ctrl stop\nfor"), [write(1, "pgctrl", "start")]);
+}
+
+#[test]
 fn what_is_not_understood_is_told_with_its_line() {
     let cases = [
         ("for i in 1 2; do", "line 1: for i in 1 2; do: \"for\" needs a shell"),

@@ -60,8 +60,10 @@ fn the_pace_is_exact() {
 #[test]
 fn what_of_the_pace_differs_is_noted() {
     noted(&["rate 100"], &["rate 100: counts frames without FCS"]);
+    let various = lowered(&["min_pkt_size 60", "max_pkt_size 1500", "rate 100"]).notes;
+    assert!(various.iter().any(|note| note.contains("makes a delay of 4800 ns of it")));
     let late = lowered(&["rate 100", "pkt_size 64"]).notes;
-    assert!(late.iter().any(|note| note.contains("would keep a delay of 0 ns")), "{late:?}");
+    assert!(late.iter().any(|note| note.contains("makes a delay of 0 ns of it")), "{late:?}");
     noted(
         &["ratep 1000", "burst 2", "flag NO_TIMESTAMP"],
         &["clone_skb 0, burst 2: each packet", "burst 2: the kernel's delay is between bursts"],
