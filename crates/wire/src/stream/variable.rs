@@ -20,7 +20,8 @@ pub enum Advance {
     /// Every frame.
     #[default]
     EveryFrame,
-    /// Another variable, by its index in the program, having passed through all its values.
+    /// Another variable, by its index in the program, having passed through all its values:
+    /// those of its cycle, or the draws after which it begins again.
     WhenWraps(usize),
 }
 
@@ -74,17 +75,33 @@ impl Variable {
         self.values.nth(self.position(number, variables))
     }
 
-    /// How many values it has gone past before frame `number`.
+    /// How many values it has gone past before frame `number`, since it last began again.
     pub fn position(&self, number: u64, variables: &[Self]) -> u64 {
-        let position = match self.advance {
+        let passed = self.passed(number, variables);
+        self.restart_after.map_or(passed, |after| passed % after)
+    }
+
+    /// How many values it has gone past before frame `number` in all.
+    fn passed(&self, number: u64, variables: &[Self]) -> u64 {
+        match self.advance {
             Advance::EveryFrame => number,
-            Advance::WhenWraps(other) => variables.get(other).map_or(0, |other| {
-                let past = other.position(number, variables);
-                let begin = other.values.lead_in();
-                other.values.cycle().map_or(0, |cycle| past.saturating_add(begin) / cycle)
-            }),
-        };
-        self.restart_after.map_or(position, |after| position % after)
+            Advance::WhenWraps(other) => {
+                variables.get(other).map_or(0, |other| other.wraps(number, variables))
+            }
+        }
+    }
+
+    /// How often it has gone through all its values before frame `number`.
+    fn wraps(&self, number: u64, variables: &[Self]) -> u64 {
+        match (self.values.cycle(), self.restart_after) {
+            (Some(cycle), _) => {
+                let past = self.position(number, variables);
+                past.saturating_add(self.values.lead_in()) / cycle
+            }
+            // Draws have no order, but they have an end where they begin again.
+            (None, Some(after)) => self.passed(number, variables) / after,
+            (None, None) => 0,
+        }
     }
 }
 
