@@ -10,3 +10,4 @@ pub mod pktgen;
 pub mod replay;
 pub mod sides;
 pub mod traffic;
+pub mod trex;

@@ -1,0 +1,119 @@
+//! Which stream starts which, and how often.
+
+use wirestorm_base::rate::SteadyTicker;
+use wirestorm_base::time::Duration;
+use wirestorm_wire::stream::{Mode, Speed, Stream, Transmission};
+
+use super::TrexError;
+
+/// A stream, and what only TRex says of it.
+pub(super) struct Link {
+    pub(super) path: String,
+    pub(super) stream: Stream,
+    /// How often it may end before the chain stops there; 0: without limit.
+    pub(super) action_count: u32,
+    /// Whether it only takes time.
+    pub(super) is_dummy: bool,
+}
+
+/// The streams that send, with limits in the vocabulary's words.
+///
+/// TRex counts how often a stream ended, [`Transmission`] how often the next one starts: that is
+/// the same where it is started by no other. A stream that only takes time becomes a delay of
+/// the one behind it.
+pub(super) fn resolve(mut links: Vec<Link>) -> Result<Vec<Stream>, TrexError> {
+    limit_starts(&mut links)?;
+    while let Some(index) = links.iter().position(|link| link.is_dummy) {
+        fold(&mut links, index)?;
+    }
+    Ok(links.into_iter().map(|link| link.stream).collect())
+}
+
+fn limit_starts(links: &mut [Link]) -> Result<(), TrexError> {
+    for link in links.iter_mut().filter(|link| link.action_count == 1) {
+        link.stream.transmission.next = None;
+    }
+    for index in 0..links.len() {
+        let (action_count, next) =
+            (links[index].action_count, links[index].stream.transmission.next);
+        let (Some(next), 2..) = (next, action_count) else { continue };
+        only_before(links, index, next, "action_count")?;
+        let target = &mut links[next].stream.transmission;
+        target.starts_max = action_count - 1 + u32::from(target.self_start);
+    }
+    Ok(())
+}
+
+/// Refuses where another stream than `index` starts `next`, too.
+fn only_before(
+    links: &[Link],
+    index: usize,
+    next: usize,
+    field: &'static str,
+) -> Result<(), TrexError> {
+    let also = links
+        .iter()
+        .enumerate()
+        .find(|(other, link)| *other != index && link.stream.transmission.next == Some(next));
+    let Some((_, also)) = also else { return Ok(()) };
+    let what = format!(
+        "stream {:?} is also started by {:?}, so that it cannot be said how often: give that one \
+         a copy of its own",
+        links[next].stream.name, also.stream.name
+    );
+    Err(TrexError::unsupported(format!("{}.{field}", links[index].path), what))
+}
+
+/// Takes out a stream that only takes time.
+fn fold(links: &mut Vec<Link>, index: usize) -> Result<(), TrexError> {
+    let Transmission { next, self_start, starts_max, .. } = links[index].stream.transmission;
+    let spent = time(&links[index].stream.transmission);
+    let next = next.filter(|next| *next != index);
+    let (Some(next), Some(spent)) = (next, spent) else {
+        // Nothing comes behind it, or nothing ever does.
+        remove(links, index, None);
+        return Ok(());
+    };
+    only_before(links, index, next, "next")?;
+    let target = &mut links[next].stream.transmission;
+    if target.self_start {
+        let what = "it delays a stream that also starts by itself, without that delay: give the \
+                    delay as isg, or that stream a copy of its own";
+        return Err(TrexError::unsupported(links[index].path.clone(), what));
+    }
+    target.start_delay = target.start_delay.saturating_add(spent);
+    target.self_start = self_start;
+    target.starts_max = match (target.starts_max, starts_max) {
+        (0, limit) | (limit, 0) => limit,
+        (a, b) => a.min(b),
+    };
+    remove(links, index, Some(next));
+    Ok(())
+}
+
+/// Removes a stream; what it would have been started by starts `instead`.
+fn remove(links: &mut Vec<Link>, index: usize, instead: Option<usize>) {
+    links.remove(index);
+    let moved = |to: usize| if to > index { to - 1 } else { to };
+    for link in links {
+        let next = &mut link.stream.transmission.next;
+        let kept = if *next == Some(index) { instead } else { *next };
+        *next = kept.map(moved);
+    }
+}
+
+/// From a stream's start to its last frame; `None` where there is no last one.
+fn time(transmission: &Transmission) -> Option<Duration> {
+    let Speed::Frames(rate) = transmission.speed else { return Some(Duration::ZERO) };
+    let span = |frames: u64| SteadyTicker::new(rate, frames - 1).step();
+    let sending = match transmission.mode {
+        Mode::Continuous => return None,
+        Mode::Burst { frames } => span(frames),
+        Mode::Bursts { frames, count, gap } => {
+            let whole = span(frames).as_nanos().saturating_mul(count);
+            let between = gap.as_nanos().saturating_mul(count - 1);
+            Duration::from_nanos(whole.saturating_add(between))
+        }
+    };
+    Some(transmission.start_delay.saturating_add(sending))
+}

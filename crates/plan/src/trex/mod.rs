@@ -1,0 +1,339 @@
+//! TRex's stateless streams, read from the JSON that its clients write.
+//!
+//! The document is what `STLProfile.to_json` gives: a list of streams, each an object of its own,
+//! or within another one beside its name and number, as `add_stream` sends it. Every field must
+//! be one that TRex's server knows; an error says where in the document it stands.
+//!
+//! ```text
+//! JSON -> document (words) -> template, program, rate -> chain -> wire::stream::Stream
+//! ```
+
+mod chain;
+mod document;
+mod error;
+mod program;
+mod rate;
+mod template;
+
+pub use error::TrexError;
+pub use rate::Multiplier;
+pub use template::Addresses;
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+
+use wirestorm_base::rate::Rate;
+use wirestorm_wire::packet::MacAddress;
+use wirestorm_wire::stream::{Departures, Mode, Speed, Stream, Transmission};
+
+use chain::Link;
+use document::{
+    FlowStatsWords, ModeWords, PacketWords, ProgramWords, RateWords, RuleType, StreamWords, part,
+};
+use rate::Load;
+
+/// What streams depend on beside the document.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LowerOptions {
+    /// Bits a second of the port at layer 1: what percentages are of.
+    pub line_rate: Rate,
+    /// What the streams' rates are multiplied by.
+    pub multiplier: Multiplier,
+    /// The port's addresses.
+    pub addresses: Addresses,
+    /// What becomes of streams with flow statistics.
+    pub marking: Marking,
+    /// The cores that TRex would share the streams among: a variable that is not split among
+    /// them goes on with every frame of a core.
+    pub cores: NonZeroU64,
+}
+
+/// How frames of streams with flow statistics are recognised where they arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marking {
+    /// By a signature in the payload: the stream is a measured one.
+    Signature,
+    /// As TRex's: by IPv4 identification or IPv6 flow label and the type of service, and in
+    /// latency streams by a header at the end of the frame, with what TRex's simulator writes
+    /// there instead of sequence numbers and times.
+    Trex,
+}
+
+impl LowerOptions {
+    /// The port of TRex's simulator: 10 Gbit/s, its two addresses, one core.
+    pub fn simulator() -> Self {
+        const LINE_BITS: u64 = 10;
+        let nanosecond = wirestorm_base::time::Duration::from_nanos(1);
+        Self {
+            // Ten bits a nanosecond are a rate.
+            line_rate: Rate::new(LINE_BITS, nanosecond).expect("neither part is zero"),
+            multiplier: Multiplier::ONE,
+            addresses: Addresses {
+                source: MacAddress([0x18; 6]),
+                destination: MacAddress([0x10; 6]),
+            },
+            marking: Marking::Trex,
+            cores: NonZeroU64::MIN,
+        }
+    }
+}
+
+/// The streams of a document that are enabled, in its order, those that only take time made
+/// part of others. A stream without a name is called by its number.
+///
+/// # Errors
+/// [`TrexError`], with the place in the document.
+pub fn lower(json: &str, options: &LowerOptions) -> Result<Vec<Stream>, TrexError> {
+    let words: Vec<(String, StreamWords)> =
+        document::read(json)?.into_iter().filter(|(_, words)| words.enabled).collect();
+    let names = Names::new(&words)?;
+    let mut groups = Groups::default();
+    let drafts = words
+        .into_iter()
+        .enumerate()
+        .map(|(index, (path, words))| draft(path, words, index, &names, &mut groups, options));
+    let (mut links, mut loads): (Vec<Link>, Vec<Load>) =
+        drafts.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+    rate::multiply(&mut loads, options.multiplier, options.line_rate)?;
+    for (link, load) in links.iter_mut().zip(&loads) {
+        link.stream.transmission.speed = Speed::Frames(load.frames);
+    }
+    chain::resolve(links)
+}
+
+/// By which names and numbers streams are told apart.
+struct Names {
+    names: Vec<String>,
+    by_name: BTreeMap<String, usize>,
+    by_id: BTreeMap<i64, usize>,
+}
+
+impl Names {
+    fn new(words: &[(String, StreamWords)]) -> Result<Self, TrexError> {
+        let mut this = Self { names: Vec::new(), by_name: BTreeMap::new(), by_id: BTreeMap::new() };
+        for (index, (path, words)) in words.iter().enumerate() {
+            let id = words.id.unwrap_or(index as i64 + 1);
+            let name = words.name.as_ref().map_or_else(|| id.to_string(), document::Name::text);
+            if this.by_id.insert(id, index).is_some() {
+                let (path, name) = (format!("{path}.id"), id.to_string());
+                return Err(TrexError::Duplicate { path, kind: "stream", name });
+            }
+            if this.by_name.insert(name.clone(), index).is_some() {
+                let path = format!("{path}.name");
+                return Err(TrexError::Duplicate { path, kind: "stream", name });
+            }
+            this.names.push(name);
+        }
+        Ok(this)
+    }
+
+    fn next(&self, path: &str, words: &StreamWords) -> Result<Option<usize>, TrexError> {
+        let unknown = |field: &str, name: String| TrexError::Unknown {
+            path: format!("{path}.{field}"),
+            kind: "enabled stream",
+            name,
+        };
+        if let Some(next) = words.next.as_ref().map(document::Name::text) {
+            let index = self.by_name.get(&next).copied();
+            return index.map(Some).ok_or_else(|| unknown("next", next));
+        }
+        match words.next_stream_id {
+            None | Some(..0) => Ok(None),
+            Some(id) => {
+                let index = self.by_id.get(&id).copied();
+                index.map(Some).ok_or_else(|| unknown("next_stream_id", id.to_string()))
+            }
+        }
+    }
+}
+
+/// The groups that frames are counted in, numbered by rule in the order in which they appear.
+#[derive(Default)]
+struct Groups {
+    counted: Vec<u32>,
+    latency: Vec<u32>,
+}
+
+impl Groups {
+    fn number(&mut self, rule: RuleType, group: u32) -> u16 {
+        let groups = if rule == RuleType::Latency { &mut self.latency } else { &mut self.counted };
+        let known = groups.iter().position(|other| *other == group);
+        let number = known.unwrap_or_else(|| {
+            groups.push(group);
+            groups.len() - 1
+        });
+        u16::try_from(number).unwrap_or(u16::MAX)
+    }
+}
+
+fn draft(
+    path: String,
+    words: StreamWords,
+    index: usize,
+    names: &Names,
+    groups: &mut Groups,
+    options: &LowerOptions,
+) -> Result<(Link, Load), TrexError> {
+    /// The flag of a stream that only takes time.
+    const DUMMY: u32 = 8;
+    /// All flags that there are.
+    const KNOWN: u32 = 15;
+    if words.flags & !KNOWN != 0 {
+        return Err(TrexError::value(format!("{path}.flags"), words.flags, "0 to 15"));
+    }
+    let next = names.next(&path, &words)?;
+    let id = words.id.unwrap_or(index as i64 + 1);
+    let packet: PacketWords = part(words.packet, &format!("{path}.packet"))?;
+    let vm: ProgramWords = part(words.vm, &format!("{path}.vm"))?;
+    let flow_stats: FlowStatsWords = part(words.flow_stats, &format!("{path}.flow_stats"))?;
+    let counted = counted(&path, &flow_stats)?;
+    let is_dummy = words.flags & DUMMY != 0;
+    let is_latency = matches!(counted, Some((RuleType::Latency, _)));
+
+    let mut template = frame(&format!("{path}.packet.binary"), &packet.binary)?;
+    template::address(&mut template, words.flags, &options.addresses);
+    if options.marking == Marking::Trex && !is_dummy {
+        let trims = vm.instructions.iter().any(|one| one["type"] == "trim_pkt_size");
+        mark(&path, &mut template, counted, groups, trims)?;
+    }
+    let seed = match words.random_seed {
+        0 => id as u64,
+        seed => u64::from(seed),
+    };
+    let context = program::Context {
+        path: &path,
+        template: &template,
+        seed,
+        cores: if is_latency { NonZeroU64::MIN } else { options.cores },
+        // TRex renders every latency frame anew.
+        cache: if is_latency { 0 } else { vm.cache },
+    };
+    let lowered = program::lower(vm.instructions, &context)?;
+
+    let mode_path = format!("{path}.mode");
+    let (mode, rate) = mode(&mode_path, part(words.mode, &mode_path)?)?;
+    if mode == Mode::Continuous && next.is_some() {
+        let expected = "none behind a continuous stream, which never ends";
+        return Err(TrexError::value(format!("{path}.next"), "a stream", expected));
+    }
+    let rate_path = format!("{mode_path}.rate");
+    let rate: RateWords = part(rate, &rate_path)?;
+    let load = Load {
+        frames: rate::frames(&rate_path, &rate, lowered.double_length, options.line_rate)?,
+        double_length: lowered.double_length,
+        mode,
+        start_delay: rate::microseconds(&format!("{path}.isg"), words.isg)?,
+        self_start: words.self_start,
+        next,
+        is_fixed: is_latency,
+    };
+    let transmission = Transmission {
+        mode,
+        speed: Speed::Frames(load.frames),
+        departures: Departures::Constant,
+        start_delay: load.start_delay,
+        self_start: words.self_start,
+        start_paused: words.start_paused,
+        next,
+        starts_max: 0,
+    };
+    let stream = Stream {
+        name: names.names[index].clone(),
+        template,
+        program: lowered.program,
+        transmission,
+        is_measured: counted.is_some() && options.marking == Marking::Signature,
+    };
+    Ok((Link { path, stream, action_count: words.action_count, is_dummy }, load))
+}
+
+/// By which rule a stream is counted, and in which group.
+fn counted(path: &str, words: &FlowStatsWords) -> Result<Option<(RuleType, u32)>, TrexError> {
+    let path = format!("{path}.flow_stats");
+    if !words.enabled {
+        return Ok(None);
+    }
+    let (Some(rule), Some(group)) = (words.rule_type, words.stream_id) else {
+        let reason = "enabled without rule_type and stream_id".to_owned();
+        return Err(TrexError::Malformed { path, reason });
+    };
+    let unsupported = |field: &str, what: &str| {
+        Err(TrexError::unsupported(format!("{path}.{field}"), what.to_owned()))
+    };
+    if rule == RuleType::Tpg {
+        return unsupported(
+            "rule_type",
+            "tagged packet groups are not there: use stats or latency",
+        );
+    }
+    if words.ieee_1588 {
+        return unsupported("ieee_1588", "there are no hardware time stamps: leave it out");
+    }
+    if words.vxlan {
+        return unsupported("vxlan", "frames are not counted by an inner packet: leave it out");
+    }
+    Ok(Some((rule, group)))
+}
+
+/// The bytes of a packet, padded as TRex does.
+fn frame(path: &str, binary: &str) -> Result<Vec<u8>, TrexError> {
+    let Some(mut frame) = document::from_base64(binary) else {
+        return Err(TrexError::value(path, "a text that is none", "bytes in base 64"));
+    };
+    let lengths = template::PACKET_MIN..=template::PACKET_MAX;
+    if !lengths.contains(&frame.len()) {
+        let expected = format!("{} to {}", lengths.start(), lengths.end());
+        return Err(TrexError::value(path, format!("{} bytes", frame.len()), expected));
+    }
+    frame.resize(frame.len().max(template::FRAME_LENGTH_MIN), 0);
+    Ok(frame)
+}
+
+fn mark(
+    path: &str,
+    frame: &mut [u8],
+    counted: Option<(RuleType, u32)>,
+    groups: &mut Groups,
+    trims: bool,
+) -> Result<(), TrexError> {
+    let Some((rule, group)) = counted else {
+        template::mark(frame, None, 0);
+        return Ok(());
+    };
+    let path = format!("{path}.flow_stats");
+    let number = groups.number(rule, group);
+    if !template::mark(frame, Some(rule), number) {
+        let expected = "IPv4 or IPv6 behind at most two VLAN tags, which can be marked";
+        return Err(TrexError::value(path, "another packet", expected));
+    }
+    if rule == RuleType::Latency {
+        if trims {
+            let what = "TRex's latency header stands at the end of the frame, which \
+                        trim_pkt_size moves: leave one of them out";
+            return Err(TrexError::unsupported(path, what));
+        }
+        template::latency_header(frame, number);
+    }
+    Ok(())
+}
+
+fn mode(path: &str, words: ModeWords) -> Result<(Mode, serde_json::Value), TrexError> {
+    let positive = |field: &str, count: u32| match count {
+        0 => Err(TrexError::value(format!("{path}.{field}"), 0, "at least 1")),
+        count => Ok(u64::from(count)),
+    };
+    Ok(match words {
+        ModeWords::Continuous { rate } => (Mode::Continuous, rate),
+        ModeWords::SingleBurst { rate, total_pkts } => {
+            (Mode::Burst { frames: positive("total_pkts", total_pkts)? }, rate)
+        }
+        ModeWords::MultiBurst { rate, pkts_per_burst, count, ibg } => {
+            let mode = Mode::Bursts {
+                frames: positive("pkts_per_burst", pkts_per_burst)?,
+                count: positive("count", count)?,
+                gap: rate::microseconds(&format!("{path}.ibg"), ibg)?,
+            };
+            (mode, rate)
+        }
+    })
+}

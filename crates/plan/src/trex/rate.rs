@@ -1,0 +1,229 @@
+//! How fast streams are, and what a multiplier makes of that.
+
+use wirestorm_base::rate::{Decimal, Layer, Rate, RateError};
+use wirestorm_base::time::Duration;
+use wirestorm_wire::stream::Mode;
+
+use super::TrexError;
+use super::document::{RateUnit, RateWords};
+
+/// What the rates of all streams are multiplied by; latency streams keep their own.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Multiplier {
+    /// This factor.
+    Factor(Decimal),
+    /// What makes all together send so many frames a second.
+    Frames(f64),
+    /// What makes all together send so many bits a second, counted at this layer.
+    Bits(f64, Layer),
+    /// What makes all together take this part of the line, in percent of its bits at layer 1.
+    Percent(f64),
+}
+
+impl Multiplier {
+    /// The rates as they are.
+    pub const ONE: Self = Self::Factor(Decimal { digits: 1, denominator: 1 });
+
+    /// Reads `3`, `0.5`, `23%`, `10kpps`, `1.5mpps`, `10mbps` (frames with FCS) or `10mbpsl1`
+    /// (all that the wire carries); `None` for anything else, and for nothing at all.
+    pub fn parse(text: &str) -> Option<Self> {
+        let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let (number, unit) = text.split_at(unit_at);
+        let decimal = Decimal::parse(number).ok().filter(|decimal| decimal.digits > 0)?;
+        let value = decimal.digits as f64 / decimal.denominator as f64;
+        let (unit, scale) = match unit.as_bytes().first() {
+            Some(b'k') => (&unit[1..], 1e3),
+            Some(b'm') => (&unit[1..], 1e6),
+            Some(b'g') => (&unit[1..], 1e9),
+            _ => (unit, 1.0),
+        };
+        match unit {
+            "" if scale == 1.0 => Some(Self::Factor(decimal)),
+            "%" if scale == 1.0 => Some(Self::Percent(value)),
+            "pps" => Some(Self::Frames(value * scale)),
+            "bps" => Some(Self::Bits(value * scale, Layer::FrameWithFcs)),
+            "bpsl1" => Some(Self::Bits(value * scale, Layer::Wire)),
+            _ => None,
+        }
+    }
+}
+
+/// Frames a second of a stream whose frames are `double_length` half bytes long in the mean.
+///
+/// TRex spaces frames of differing lengths evenly, whichever unit the rate is in.
+pub(super) fn frames(
+    path: &str,
+    words: &RateWords,
+    double_length: u64,
+    line_rate: Rate,
+) -> Result<Rate, TrexError> {
+    let bad = |error: RateError| {
+        TrexError::value(format!("{path}.value"), words.value, format!("a rate: {error}"))
+    };
+    let per_frame = |layer: Layer| (double_length + 2 * layer.overhead()) * 8;
+    let of_bits = |bits: Result<Rate, RateError>, value: f64, layer: Layer| {
+        let exact = bits.and_then(|bits| bits.scaled(2, per_frame(layer)));
+        exact.or_else(|_| rate(value * 2.0 / per_frame(layer) as f64)).map_err(bad)
+    };
+    match words.unit {
+        RateUnit::Frames => rate(words.value).map_err(bad),
+        RateUnit::BitsLayer1 => of_bits(rate(words.value), words.value, Layer::Wire),
+        RateUnit::BitsLayer2 => of_bits(rate(words.value), words.value, Layer::FrameWithFcs),
+        RateUnit::Percentage => {
+            let part = decimal(words.value);
+            let bits = part.and_then(|part| line_rate.scaled(part.digits, part.denominator * 100));
+            of_bits(bits, line_rate.per_second() * words.value / 100.0, Layer::Wire)
+        }
+    }
+}
+
+/// A rate of so many units a second.
+fn rate(value: f64) -> Result<Rate, RateError> {
+    let text = text(value)?;
+    Rate::parse_per_second(&text, 1)
+}
+
+fn decimal(value: f64) -> Result<Decimal, RateError> {
+    Decimal::parse(&text(value)?)
+}
+
+/// A number with as many digits behind the point as it can have.
+fn text(value: f64) -> Result<String, RateError> {
+    /// Decimal digits that 64 bits of floating point can hold.
+    const DIGITS: usize = 15;
+    if !value.is_finite() || value < 0.0 {
+        return Err(RateError::NotANumber);
+    }
+    let whole = format!("{value:.0}").len();
+    Ok(format!("{value:.0$}", DIGITS.saturating_sub(whole).min(9)))
+}
+
+/// A span of microseconds.
+pub(super) fn microseconds(path: &str, value: f64) -> Result<Duration, TrexError> {
+    let nanoseconds = (value * 1e3).round();
+    if !(0.0..u64::MAX as f64).contains(&nanoseconds) {
+        return Err(TrexError::value(path, value, "microseconds, 0 or more"));
+    }
+    Ok(Duration::from_nanos(nanoseconds as u64))
+}
+
+/// A stream as far as its load is concerned.
+pub(super) struct Load {
+    pub(super) frames: Rate,
+    pub(super) double_length: u64,
+    pub(super) mode: Mode,
+    pub(super) start_delay: Duration,
+    pub(super) self_start: bool,
+    pub(super) next: Option<usize>,
+    /// Whether the multiplier leaves it alone.
+    pub(super) is_fixed: bool,
+}
+
+/// Applies the multiplier to all rates that it changes.
+pub(super) fn multiply(
+    loads: &mut [Load],
+    multiplier: Multiplier,
+    line_rate: Rate,
+) -> Result<(), TrexError> {
+    let factor = match multiplier {
+        Multiplier::Factor(decimal) => {
+            for load in loads.iter_mut().filter(|load| !load.is_fixed) {
+                let exact = load.frames.scaled(decimal.digits, decimal.denominator);
+                let factor = decimal.digits as f64 / decimal.denominator as f64;
+                load.frames = exact.or_else(|_| times(load.frames, factor))?;
+            }
+            return Ok(());
+        }
+        Multiplier::Frames(asked) => factor(loads, asked, "frames a second", |_| 1.0)?,
+        Multiplier::Bits(asked, layer) => {
+            factor(loads, asked, "bits a second", |length| bits(length, layer))?
+        }
+        Multiplier::Percent(percent) => {
+            let asked = line_rate.per_second() * percent / 100.0;
+            factor(loads, asked, "bits a second", |length| bits(length, Layer::Wire))?
+        }
+    };
+    for load in loads.iter_mut().filter(|load| !load.is_fixed) {
+        load.frames = times(load.frames, factor)?;
+    }
+    Ok(())
+}
+
+fn times(frames: Rate, factor: f64) -> Result<Rate, TrexError> {
+    let product = frames.per_second() * factor;
+    rate(product)
+        .map_err(|error| TrexError::value("multiplier", product, format!("a rate: {error}")))
+}
+
+fn bits(double_length: u64, layer: Layer) -> f64 {
+    (double_length + 2 * layer.overhead()) as f64 * 4.0
+}
+
+/// What the rates are multiplied by, so that the greatest load is the one that was asked for.
+fn factor(
+    loads: &[Load],
+    asked: f64,
+    unit: &'static str,
+    weight: impl Fn(u64) -> f64,
+) -> Result<f64, TrexError> {
+    let rate = |load: &Load| load.frames.per_second() * weight(load.double_length);
+    // They are reckoned to send from the start to the end, wherever in a chain they stand.
+    let fixed: f64 = loads.iter().filter(|load| load.is_fixed).map(rate).sum();
+    let greatest = greatest(loads, |load| match load.mode {
+        // TRex reckons a short burst as one of the shortest frames a second.
+        Mode::Burst { frames } | Mode::Bursts { frames, .. } if frames < SHORT_BURST => {
+            weight(2 * SHORTEST)
+        }
+        _ => rate(load),
+    });
+    if greatest == 0.0 {
+        // There is nothing to be changed.
+        return Ok(1.0);
+    }
+    if asked <= fixed {
+        let (asked, fixed) = (asked.to_string(), fixed.to_string());
+        return Err(TrexError::BelowFixed { asked, fixed, unit });
+    }
+    Ok((asked - fixed) / greatest)
+}
+
+/// Frames below which a burst does not count with its rate, and the length of what it counts as.
+const SHORT_BURST: u64 = 1_000;
+const SHORTEST: u64 = 10;
+
+/// The greatest sum of the rates of streams that send at the same time. A chain is followed until
+/// it comes to one of its streams again.
+fn greatest(loads: &[Load], rate: impl Fn(&Load) -> f64) -> f64 {
+    let mut changes: Vec<(f64, f64)> = Vec::new();
+    for root in loads.iter().filter(|load| load.self_start) {
+        let (mut at, mut load, mut steps) = (0.0, root, 0);
+        loop {
+            steps += 1;
+            if !load.is_fixed {
+                at += load.start_delay.as_nanos() as f64;
+                let rate = rate(load);
+                changes.push((at, rate));
+                let gap = 1e9 / load.frames.per_second();
+                at = match load.mode {
+                    Mode::Continuous => break,
+                    Mode::Burst { frames } => at + (frames - 1) as f64 * gap,
+                    Mode::Bursts { frames, count, gap: between } => {
+                        let one = (frames - 1) as f64 * gap + between.as_nanos() as f64;
+                        at + one * count as f64
+                    }
+                };
+                changes.push((at, -rate));
+            }
+            match load.next.and_then(|next| loads.get(next)) {
+                Some(next) if steps < loads.len() => load = next,
+                _ => break,
+            }
+        }
+    }
+    changes.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut sum = 0.0;
+    changes.iter().fold(0.0, |greatest: f64, (_, change)| {
+        sum += change;
+        greatest.max(sum)
+    })
+}
