@@ -8,9 +8,11 @@ use wirestorm_plan::replay::{
     parse_catch_up, parse_packet_list, parse_passes_milli, parse_percent, parse_seconds,
 };
 use wirestorm_plan::sides::parse_side_rule;
+use wirestorm_plan::trex::{LowerOptions, lower};
 
 fuzz_target!(|text: &str| {
     told(parse_side_rule(text));
+    told(lower(text, &LowerOptions::simulator()));
     told(parse_packet_list(text));
     told(parse_catch_up(text));
     told(parse_seconds(text));
