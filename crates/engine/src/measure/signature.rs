@@ -1,0 +1,251 @@
+//! The 18 bytes by which a measured frame is recognised.
+//!
+//! | bytes | what |
+//! | --- | --- |
+//! | 0-1 | magic, 0x5753 |
+//! | 2-4 | the stream's number |
+//! | 5-9 | the frame's number in its stream, modulo 2^40 |
+//! | 10-15 | departure in ns, modulo 2^48 (78 hours) |
+//! | 16-17 | what makes the one's complement sum of all nine words 0xffff |
+//!
+//! That sum is zero to every checksum of RFC 1071, wherever the signature begins, so none has to
+//! be corrected when the departure is stamped; and it guards the signature itself.
+
+use wirestorm_wire::capture::LinkType;
+use wirestorm_wire::dissect::dissect;
+use wirestorm_wire::packet::ethertype;
+
+const MAGIC: u64 = 0x5753;
+
+/// How far before the end of a frame a signature is looked for if it is not where it should be.
+const SEARCHED: usize = 64;
+
+/// What a measured frame says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signature {
+    /// The stream's number; below 2^24.
+    pub stream: u32,
+    /// The frame's number in its stream from 0, modulo 2^40.
+    pub sequence: u64,
+    /// When it left: nanoseconds of the sender's clock, modulo 2^48.
+    pub departure: u64,
+}
+
+impl Signature {
+    /// Its bytes at the end of a frame.
+    pub const LENGTH: usize = 18;
+    /// Bits of a stream's number.
+    pub const STREAM_BITS: u32 = 24;
+    /// Bits of a frame's number.
+    pub const SEQUENCE_BITS: u32 = 40;
+    /// Bits of a departure.
+    pub const DEPARTURE_BITS: u32 = 48;
+
+    /// The bytes to be put at the end of a frame. Bits that a field has no room for are left out.
+    pub const fn encode(self) -> [u8; Self::LENGTH] {
+        let stream = self.stream as u64 & low_bits(Self::STREAM_BITS);
+        let sequence = self.sequence & low_bits(Self::SEQUENCE_BITS);
+        let first = MAGIC << 48 | stream << 24 | sequence >> 16;
+        let second = sequence << 48 | self.departure & low_bits(Self::DEPARTURE_BITS);
+        let neutraliser = 0xffff - sum_modulo(first, second, 0) as u16;
+        let mut bytes = [0; Self::LENGTH];
+        let parts = [first.to_be_bytes(), second.to_be_bytes()];
+        let mut at = 0;
+        while at < 16 {
+            bytes[at] = parts[at / 8][at % 8];
+            at += 1;
+        }
+        [bytes[16], bytes[17]] = neutraliser.to_be_bytes();
+        bytes
+    }
+
+    /// What these bytes say, if magic and sum are right: 32 bits, so that one position in 2^32 of
+    /// random traffic is taken for a signature.
+    #[inline]
+    pub fn decode(bytes: &[u8; Self::LENGTH]) -> Option<Self> {
+        let (first, rest) = bytes.split_first_chunk()?;
+        let (second, rest) = rest.split_first_chunk()?;
+        let (first, second) = (u64::from_be_bytes(*first), u64::from_be_bytes(*second));
+        let neutraliser = u16::from_be_bytes(*rest.first_chunk()?);
+        if first >> 48 != MAGIC || sum_modulo(first, second, neutraliser) != 0 {
+            return None;
+        }
+        Some(Self {
+            stream: (first >> 24 & low_bits(Self::STREAM_BITS)) as u32,
+            sequence: (first & low_bits(24)) << 16 | second >> 48,
+            departure: second & low_bits(Self::DEPARTURE_BITS),
+        })
+    }
+}
+
+/// The sum of all words modulo 0xffff. Adding words with the carry brought around is adding modulo
+/// 0xffff; where not all words are zero, as the magic sees to, the sum is 0xffff where this is 0.
+#[inline]
+const fn sum_modulo(first: u64, second: u64, neutraliser: u16) -> u64 {
+    const HALF: u64 = 0xffff_ffff;
+    let halves = (first >> 32) + (first & HALF) + (second >> 32) + (second & HALF);
+    (halves + neutraliser as u64) % 0xffff
+}
+
+const fn low_bits(bits: u32) -> u64 {
+    (1 << bits) - 1
+}
+
+/// A signature and where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// What it says.
+    pub signature: Signature,
+    /// The byte of the frame behind it.
+    pub end: usize,
+}
+
+/// Finds the signature of a frame, without FCS, if it has one.
+///
+/// It is where the sender put it, in the last bytes, whatever headers were added or removed before
+/// it. Where the frame was padded or has a trailer, it is at the end of the outermost IP packet,
+/// or else within the last 64 bytes: behind an IP packet that was padded before a tunnel wrapped
+/// it, and in frames that are not IP. A frame that was fragmented is found by its last fragment.
+/// An ICMP error that quotes all of a frame carries its signature like the frame itself.
+#[inline]
+pub fn find(frame: &[u8]) -> Option<Found> {
+    match frame.last_chunk().and_then(Signature::decode) {
+        Some(signature) => Some(Found { signature, end: frame.len() }),
+        None => find_inside(frame),
+    }
+}
+
+#[inline(never)]
+fn find_inside(frame: &[u8]) -> Option<Found> {
+    let at_end = |end: usize| {
+        let signature = Signature::decode(frame.get(..end)?.last_chunk()?)?;
+        Some(Found { signature, end })
+    };
+    let searched = frame.len().saturating_sub(SEARCHED) + Signature::LENGTH..frame.len();
+    network_end(frame).and_then(at_end).or_else(|| searched.rev().find_map(at_end))
+}
+
+/// The byte behind the outermost IP packet.
+fn network_end(frame: &[u8]) -> Option<usize> {
+    let dissection = dissect(LinkType::EN10MB, frame);
+    let offset = usize::from(dissection.network_offset);
+    let half = |at: usize| {
+        let bytes = frame.get(offset + at..)?.first_chunk()?;
+        Some(usize::from(u16::from_be_bytes(*bytes)))
+    };
+    match dissection.ethertype {
+        ethertype::IPV4 => Some(offset + half(2)?),
+        ethertype::IPV6 => Some(offset + 40 + half(4)?),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+    use wirestorm_wire::checksum;
+
+    const SIGNATURE: Signature =
+        Signature { stream: 0x12_3456, sequence: 0x78_9abc_def0, departure: 0x1234_5678_9abc };
+
+    /// An Ethernet frame of `tags`, which end in a type, and a UDP datagram over IPv4 that ends in
+    /// the signature.
+    fn frame(tags: &[u8]) -> Vec<u8> {
+        let mut packet =
+            [0x45, 0, 0, 46, 0, 1, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2].to_vec();
+        packet.extend([4, 0, 0, 53, 0, 26, 0, 0]);
+        packet.extend(SIGNATURE.encode());
+        [&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1], tags, &packet].concat()
+    }
+
+    #[test]
+    fn fields_are_where_the_layout_says() {
+        let bytes = SIGNATURE.encode();
+        let fields = [0x57, 0x53, 0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde, 0xf0, 0x12, 0x34];
+        assert_eq!(bytes[..12], fields);
+        assert_eq!(bytes[12..16], [0x56, 0x78, 0x9a, 0xbc]);
+    }
+
+    #[test]
+    fn no_checksum_depends_on_it_at_even_and_odd_offsets() {
+        for departure in [0, 1, 0xffff, 0xffff_ffff_ffff, 0xa8ac_0000_0000, SIGNATURE.departure] {
+            for stream in 0..2_000 {
+                let bytes = Signature { stream, sequence: 7, departure }.encode();
+                assert_eq!(checksum::sum(&bytes), 0xffff);
+                assert_eq!(Signature::decode(&bytes).map(|found| found.stream), Some(stream));
+                let behind = |signature: &[u8]| checksum::sum(&[&[1, 2, 3], signature].concat());
+                assert_eq!(behind(&bytes), behind(&[0; Signature::LENGTH]));
+            }
+        }
+    }
+
+    #[test]
+    fn every_single_wrong_bit_is_noticed() {
+        let bytes = SIGNATURE.encode();
+        assert_eq!(Signature::decode(&bytes), Some(SIGNATURE));
+        for bit in 0..8 * Signature::LENGTH {
+            let mut wrong = bytes;
+            wrong[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Signature::decode(&wrong), None, "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn both_zeros_of_the_neutraliser_are_understood() {
+        // The stream for which the other words alone have the sum 0xffff.
+        let stream = (0..1 << 16).find(|&stream| {
+            Signature { stream, sequence: 0, departure: 0 }.encode()[16..] == [0, 0]
+                || Signature { stream, sequence: 0, departure: 0 }.encode()[16..] == [0xff, 0xff]
+        });
+        let mut bytes = Signature { stream: stream.unwrap(), sequence: 0, departure: 0 }.encode();
+        for zero in [0, 0xff] {
+            bytes[16..].fill(zero);
+            assert!(Signature::decode(&bytes).is_some());
+        }
+    }
+
+    #[test]
+    fn headers_may_come_and_go() {
+        let vxlan = [&[8, 0, 0, 0, 0, 0, 5, 0][..], &frame(&[8, 0])].concat();
+        let mut outer =
+            [0x45, 0, 0, 0, 0, 1, 0, 0, 64, 17, 0, 0, 10, 1, 0, 1, 10, 1, 0, 2].to_vec();
+        outer[3] = (28 + vxlan.len()) as u8;
+        outer.extend([0x12, 0xb5, 0x12, 0xb5, 0, 8 + vxlan.len() as u8, 0, 0]);
+        let tunnel = [&[2; 12][..], &[8, 0], &outer, &vxlan].concat();
+        for wrapped in [
+            frame(&[8, 0]),
+            frame(&[0x81, 0, 0, 7, 8, 0]),
+            frame(&[0x88, 0xa8, 0, 9, 0x81, 0, 0, 7, 8, 0]),
+            frame(&[0x88, 0x47, 0, 1, 1, 64]),
+            tunnel,
+        ] {
+            let end = wrapped.len();
+            assert_eq!(find(&wrapped), Some(Found { signature: SIGNATURE, end }));
+            // A trailer longer than what is searched.
+            let padded = [&wrapped[..], &[0x57; 200]].concat();
+            assert_eq!(find(&padded), Some(Found { signature: SIGNATURE, end }), "{wrapped:02x?}");
+        }
+    }
+
+    #[test]
+    fn padding_within_a_tunnel_or_behind_no_ip_is_passed_over() {
+        let end = frame(&[8, 0]).len();
+        for trailer in 0..=SEARCHED - Signature::LENGTH {
+            // Local experimental EtherType: where its packet ends cannot be told.
+            let padded = [frame(&[0x88, 0xb5]), [0; SEARCHED][..trailer].to_vec()].concat();
+            assert_eq!(find(&padded), Some(Found { signature: SIGNATURE, end }), "{trailer}");
+        }
+        assert_eq!(find(&[frame(&[0x88, 0xb5]), [0; 47].to_vec()].concat()), None);
+    }
+
+    #[test]
+    fn what_has_none_is_not_found() {
+        for length in 0..200 {
+            assert_eq!(find(&[0x57, 0x53].repeat(100)[..length]), None);
+            assert_eq!(find(&[0; 200][..length]), None);
+        }
+        let plain = frame(&[8, 0]);
+        assert_eq!(find(&plain[..plain.len() - 1]), None, "cut short");
+    }
+}
