@@ -1,13 +1,31 @@
 //! What the device between the ports did to the traffic.
+//!
+//! Frames that carry a [`Signature`] are measured for each stream by a [`Receiver`]; those that
+//! cannot, such as replayed ones, are matched by their content by a [`Verifier`].
+//!
+//! ```text
+//! port -> Receiver -- find the signature --> StreamRecord -> Sequence       lost, repeated, reordered
+//!             |                                          -> DelayRecord    delay, PDV, IPDV, jitter
+//!             +-- unknown, foreign                       -> PayloadCheck   corrupt
+//!                                                        -> Series         all of it over time
+//! ```
+//!
+//! Nothing here allocates for a frame, and no frame can make it panic.
 
 mod delay;
 mod distribution;
+mod receiver;
 mod sequence;
+mod series;
 mod signature;
+mod stream;
 mod verify;
 
 pub use delay::{DelayRecord, Jitter, PacketDelayVariation};
 pub use distribution::Distribution;
+pub use receiver::{Receiver, Tally};
 pub use sequence::{Arrived, N_REORDERING_MAX, Sequence, SequenceCounters};
+pub use series::{Interval, Series};
 pub use signature::{Found, Signature, find};
+pub use stream::{MeasureOptions, MeasuredStream, Ordered, PayloadCheck, StreamRecord, Tallies};
 pub use verify::{Verifier, VerifyCounters, frame_hash};

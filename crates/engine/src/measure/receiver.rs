@@ -1,0 +1,147 @@
+//! The receiving side of a measurement: frames go to the records of their streams.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use wirestorm_base::port::{PortError, Receive, Received};
+use wirestorm_base::time::{Duration, Instant};
+
+use super::signature::{Signature, find};
+use super::stream::{MeasureOptions, MeasuredStream, StreamRecord};
+
+/// Frames that are fetched at once.
+const BATCH: usize = 64;
+
+/// Frames that belong to no record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// How many.
+    pub frames: u64,
+    /// Their bytes, as long as they were on the wire, without FCS.
+    pub bytes: u64,
+}
+
+impl Tally {
+    fn note(&mut self, bytes: usize) {
+        self.frames += 1;
+        self.bytes += bytes as u64;
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.frames += other.frames;
+        self.bytes += other.bytes;
+    }
+}
+
+/// Measures the streams that arrive on a port.
+///
+/// One receiver may drain several queues, one after the other: then frames of a stream that is
+/// spread over them are in the order in which they were fetched, not in which they arrived. A
+/// receiver for each queue can be [merged](Self::merge) in the end.
+#[derive(Debug)]
+pub struct Receiver {
+    /// Places in `records`, by the streams' numbers.
+    places: Box<[u32]>,
+    records: Vec<StreamRecord>,
+    unknown: Tally,
+    foreign: Tally,
+    batch: Vec<Received>,
+    looked: Option<Instant>,
+    pause_max: Duration,
+}
+
+/// The place of what is not measured.
+const NOWHERE: u32 = u32::MAX;
+
+impl Receiver {
+    /// A receiver that measures these streams; it never allocates again. Its table of streams has
+    /// 4 bytes for every number up to the highest one.
+    ///
+    /// # Panics
+    /// Where two streams have the same number, or one has more than
+    /// [`Signature::STREAM_BITS`] bits: plans number their streams.
+    pub fn new(streams: Vec<MeasuredStream>, options: &MeasureOptions) -> Self {
+        let numbers = streams.iter().map(|stream| stream.id as usize + 1).max().unwrap_or(0);
+        assert!(numbers <= 1 << Signature::STREAM_BITS, "stream {} is beyond 24 bits", numbers - 1);
+        let mut places = vec![NOWHERE; numbers].into_boxed_slice();
+        for (place, stream) in streams.iter().enumerate() {
+            let before = core::mem::replace(&mut places[stream.id as usize], place as u32);
+            assert_eq!(before, NOWHERE, "two streams with number {}", stream.id);
+        }
+        Self {
+            places,
+            records: streams.into_iter().map(|stream| StreamRecord::new(stream, options)).collect(),
+            unknown: Tally::default(),
+            foreign: Tally::default(),
+            batch: Vec::with_capacity(BATCH),
+            looked: None,
+            pause_max: Duration::ZERO,
+        }
+    }
+
+    /// Takes a batch of frames from a port at the time `now`; returns how many. None are left
+    /// where they are fewer than asked for, which are 64.
+    ///
+    /// # Errors
+    /// When the interface does not work any more. What was measured stays valid.
+    pub fn receive(&mut self, now: Instant, port: &mut impl Receive) -> Result<usize, PortError> {
+        let looked = self.looked.replace(now).unwrap_or(now);
+        self.pause_max = self.pause_max.max(now.saturating_since(looked));
+        let mut batch = core::mem::take(&mut self.batch);
+        let outcome = port.receive(BATCH, &mut batch);
+        for received in batch.drain(..) {
+            self.note(port.frame(&received), received.original_length, received.arrival);
+            port.release(received);
+        }
+        self.batch = batch;
+        outcome
+    }
+
+    /// Notes a frame that arrived, and was `original_length` bytes long on the wire, without FCS.
+    #[inline]
+    pub fn note(&mut self, frame: &[u8], original_length: usize, arrival: Instant) {
+        let Some(found) = find(frame) else { return self.unknown.note(original_length) };
+        let place = self.places.get(found.signature.stream as usize).copied().unwrap_or(NOWHERE);
+        match self.records.get_mut(place as usize) {
+            Some(record) => record.note(frame, found, original_length, arrival),
+            None => self.foreign.note(original_length),
+        }
+    }
+
+    /// What was measured, in the order in which the streams were given.
+    pub fn records(&self) -> &[StreamRecord] {
+        &self.records
+    }
+
+    /// Frames without a signature: of others, damaged in it, or cut before it.
+    pub const fn unknown(&self) -> Tally {
+        self.unknown
+    }
+
+    /// Frames with the signature of a stream that is not measured here: gone astray.
+    pub const fn foreign(&self) -> Tally {
+        self.foreign
+    }
+
+    /// The longest time for which nobody looked whether frames had arrived. By so much arrivals
+    /// may be stamped too late where the port stamps them in this process.
+    pub const fn pause_max(&self) -> Duration {
+        self.pause_max
+    }
+
+    /// Adds what another receiver measured of the same streams on another queue of the port; see
+    /// [`StreamRecord::merge`] for what is lost where a stream arrived on both.
+    ///
+    /// # Panics
+    /// Where it was made for other streams.
+    pub fn merge(&mut self, other: Self) {
+        assert_eq!(self.places, other.places, "receivers of the same streams");
+        for (mine, theirs) in self.records.iter_mut().zip(other.records) {
+            mine.merge(theirs);
+        }
+        self.unknown.merge(other.unknown);
+        self.foreign.merge(other.foreign);
+        self.pause_max = self.pause_max.max(other.pause_max);
+    }
+}

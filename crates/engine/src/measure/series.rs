@@ -1,0 +1,206 @@
+//! What happened when: one stream over time, in a bounded number of intervals.
+
+use alloc::boxed::Box;
+use alloc::vec;
+
+use wirestorm_base::time::{Duration, Instant};
+
+/// What happened in one interval. A value over several is the sum, the least or the greatest of
+/// theirs, so curves can be smoothed as one likes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interval {
+    /// Frames that arrived in it, repeats included.
+    pub frames: u64,
+    /// Their bytes, without FCS.
+    pub bytes: u64,
+    /// Frames that were found missing in it and have not arrived since.
+    pub missing: u64,
+    /// First arrivals of their frames: so many delays there are.
+    pub delays: u64,
+    /// The sum of the delays, in ns.
+    pub delay_ns_sum: i64,
+    /// The least delay in ns, where there is any.
+    pub delay_ns_min: i64,
+    /// The greatest delay in ns, where there is any.
+    pub delay_ns_max: i64,
+}
+
+impl Interval {
+    const EMPTY: Self = Self {
+        frames: 0,
+        bytes: 0,
+        missing: 0,
+        delays: 0,
+        delay_ns_sum: 0,
+        delay_ns_min: i64::MAX,
+        delay_ns_max: i64::MIN,
+    };
+
+    /// The mean delay in ns; `None` where no frame arrived.
+    pub fn delay_ns_mean(&self) -> Option<f64> {
+        (self.delays > 0).then(|| self.delay_ns_sum as f64 / self.delays as f64)
+    }
+
+    /// Counts a delay.
+    #[inline]
+    pub(super) fn note_delay(&mut self, delay_ns: i64) {
+        self.delays += 1;
+        // Delays are below 2^48 ns, but so many of those may come that their sum is not known.
+        self.delay_ns_sum = self.delay_ns_sum.saturating_add(delay_ns);
+        self.delay_ns_min = self.delay_ns_min.min(delay_ns);
+        self.delay_ns_max = self.delay_ns_max.max(delay_ns);
+    }
+
+    fn plus(&self, other: &Self) -> Self {
+        Self {
+            frames: self.frames + other.frames,
+            bytes: self.bytes + other.bytes,
+            missing: self.missing + other.missing,
+            delays: self.delays + other.delays,
+            delay_ns_sum: self.delay_ns_sum.saturating_add(other.delay_ns_sum),
+            delay_ns_min: self.delay_ns_min.min(other.delay_ns_min),
+            delay_ns_max: self.delay_ns_max.max(other.delay_ns_max),
+        }
+    }
+}
+
+/// Intervals of equal length from an origin on.
+///
+/// When there are no more left, two and two are put together and the length is doubled; so at
+/// least half of them are always in use.
+#[derive(Clone, Debug)]
+pub struct Series {
+    origin: Instant,
+    /// Nanoseconds.
+    length: u64,
+    intervals: Box<[Interval]>,
+    /// Intervals up to the last one in which anything happened.
+    used: usize,
+    /// The interval that was asked for last, and its start in nanoseconds from the origin.
+    current: usize,
+    start: u64,
+}
+
+impl Series {
+    /// A series of `intervals_max` intervals at most (an even number, at least 2), which are
+    /// `length` long (at least 1 ns) at first. What was before the origin counts in the first.
+    pub fn new(origin: Instant, length: Duration, intervals_max: usize) -> Self {
+        let count = intervals_max.max(2).next_multiple_of(2);
+        Self {
+            origin,
+            length: length.as_nanos().max(1),
+            intervals: vec![Interval::EMPTY; count].into(),
+            used: 0,
+            current: 0,
+            start: 0,
+        }
+    }
+
+    /// Where the first interval begins.
+    pub const fn origin(&self) -> Instant {
+        self.origin
+    }
+
+    /// How long each interval is now.
+    pub const fn length(&self) -> Duration {
+        Duration::from_nanos(self.length)
+    }
+
+    /// All intervals up to the last one in which anything happened.
+    pub fn intervals(&self) -> &[Interval] {
+        &self.intervals[..self.used]
+    }
+
+    /// The interval of an instant, for what happened then.
+    #[inline]
+    pub(super) fn at(&mut self, instant: Instant) -> &mut Interval {
+        let since = instant.saturating_since(self.origin).as_nanos();
+        if since.wrapping_sub(self.start) >= self.length || self.used == 0 {
+            self.seek(since);
+        }
+        &mut self.intervals[self.current]
+    }
+
+    #[cold]
+    fn seek(&mut self, since: u64) {
+        while since / self.length >= self.intervals.len() as u64 {
+            self.halve();
+        }
+        self.current = (since / self.length) as usize;
+        self.start = self.current as u64 * self.length;
+        self.used = self.used.max(self.current + 1);
+    }
+
+    /// Puts two and two intervals together.
+    fn halve(&mut self) {
+        let half = self.intervals.len() / 2;
+        for place in 0..half {
+            self.intervals[place] = self.intervals[2 * place].plus(&self.intervals[2 * place + 1]);
+        }
+        self.intervals[half..].fill(Interval::EMPTY);
+        self.used = self.used.div_ceil(2);
+        // Two intervals or more cover all of time before this could overflow.
+        self.length = self.length.saturating_mul(2);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    fn frames(series: &Series) -> Vec<u64> {
+        series.intervals().iter().map(|interval| interval.frames).collect()
+    }
+
+    fn at(nanoseconds: u64) -> Instant {
+        Instant::from_nanos(nanoseconds)
+    }
+
+    #[test]
+    fn the_resolution_is_halved_when_intervals_run_out() {
+        let mut series = Series::new(at(100), Duration::from_nanos(10), 4);
+        for since in [0, 9, 10, 29, 39] {
+            series.at(at(100 + since)).frames += 1;
+        }
+        assert_eq!(frames(&series), [2, 1, 1, 1]);
+        series.at(at(140)).frames += 1;
+        assert_eq!(
+            (frames(&series), series.length()),
+            (alloc::vec![3, 2, 1], Duration::from_nanos(20))
+        );
+        series.at(at(100)).frames += 1;
+        assert_eq!(frames(&series), [4, 2, 1]);
+        series.at(at(100 + 1_000)).frames += 1;
+        assert_eq!(series.length(), Duration::from_nanos(320));
+        assert_eq!(frames(&series), [7, 0, 0, 1]);
+    }
+
+    #[test]
+    fn what_was_before_the_origin_counts_in_the_first_interval() {
+        let mut series = Series::new(at(100), Duration::from_nanos(10), 4);
+        series.at(at(125)).frames += 1;
+        series.at(at(3)).frames += 1;
+        assert_eq!(frames(&series), [1, 0, 1]);
+    }
+
+    #[test]
+    fn delays_of_halves_are_put_together() {
+        let mut series = Series::new(at(0), Duration::from_nanos(1), 2);
+        series.at(at(0)).note_delay(-4);
+        series.at(at(1)).note_delay(10);
+        series.at(at(2)).note_delay(7);
+        let [first, second] = series.intervals() else { panic!("two intervals") };
+        assert_eq!((first.delay_ns_min, first.delay_ns_max), (-4, 10));
+        assert_eq!(first.delay_ns_mean(), Some(3.0));
+        assert_eq!(second.delay_ns_mean(), Some(7.0));
+    }
+
+    #[test]
+    fn the_end_of_time_is_reached() {
+        let mut series = Series::new(Instant::ZERO, Duration::ZERO, 0);
+        series.at(Instant::ZERO).frames += 1;
+        series.at(Instant::MAX).frames += 1;
+        assert_eq!(frames(&series), [1, 1]);
+    }
+}

@@ -1,0 +1,471 @@
+//! What was measured of one stream.
+
+use alloc::boxed::Box;
+use alloc::vec;
+
+use wirestorm_base::time::{Duration, Instant};
+
+use super::delay::{DelayRecord, Jitter};
+use super::distribution::Distribution;
+use super::sequence::{Arrived, Sequence, sign_extend};
+use super::series::Series;
+use super::signature::{Found, Signature};
+
+/// How streams are measured.
+#[derive(Clone, Copy, Debug)]
+pub struct MeasureOptions {
+    /// Frames below the highest that arrived for which it is known whether they did; see
+    /// [`Sequence::new`]. A stream takes some 20 bytes for each, beside 80 KiB, of which most is
+    /// never touched.
+    pub window: usize,
+    /// The most intervals of each stream's series; 0: no series.
+    pub intervals_max: usize,
+    /// How long they are at first.
+    pub interval: Duration,
+    /// When the measurement began, by the clock of arrivals.
+    pub started: Instant,
+    /// Whether departures are told by the same clock. Then what left before the start is told
+    /// from what this run sent.
+    pub same_clock: bool,
+}
+
+impl Default for MeasureOptions {
+    fn default() -> Self {
+        Self {
+            window: Sequence::WINDOW_DEFAULT,
+            intervals_max: 256,
+            interval: Duration::from_millis(10),
+            started: Instant::ZERO,
+            same_clock: true,
+        }
+    }
+}
+
+/// A stream that is to be measured.
+#[derive(Clone, Debug)]
+pub struct MeasuredStream {
+    /// Its number in signatures.
+    pub id: u32,
+    /// What its frames have in common, if they are to be compared with that.
+    pub payload: Option<PayloadCheck>,
+}
+
+/// The bytes that all frames of a stream have in common.
+#[derive(Clone, Debug)]
+pub struct PayloadCheck {
+    /// What is compared with the frame under `mask`.
+    expected: Box<[u8]>,
+    mask: Box<[u8]>,
+    /// From the first of these bytes to the end of the signature.
+    from_end: usize,
+}
+
+impl PayloadCheck {
+    /// A comparison of the bits that are set in `mask` with those of `template`, which ends in the
+    /// signature. `None` where no bit is set before that.
+    ///
+    /// Bytes are found by their distance from the signature, so headers may come and go before
+    /// them. Hence all frames have to be as long as the template.
+    ///
+    /// # Panics
+    /// Where template and mask differ in length.
+    pub fn new(template: &[u8], mask: &[u8]) -> Option<Self> {
+        assert_eq!(template.len(), mask.len(), "a mask for each byte of the template");
+        let mask = &mask[..mask.len().checked_sub(Signature::LENGTH)?];
+        let first = mask.iter().position(|&bits| bits != 0)?;
+        let last = mask.iter().rposition(|&bits| bits != 0)?;
+        let mask: Box<[u8]> = mask[first..=last].into();
+        let expected = template[first..=last].iter().zip(&mask).map(|(byte, bits)| byte & bits);
+        Some(Self { expected: expected.collect(), mask, from_end: template.len() - first })
+    }
+
+    /// Whether a frame, up to the end of its signature, has these bytes. Where it is shorter, it
+    /// is compared as far as it goes.
+    #[inline]
+    pub fn matches(&self, frame: &[u8]) -> bool {
+        let (start, cut) = match frame.len().checked_sub(self.from_end) {
+            Some(start) => (start, 0),
+            None => (0, self.from_end - frame.len()),
+        };
+        let bits = self.mask.iter().zip(&self.expected).skip(cut);
+        let differing = frame[start..].iter().zip(bits);
+        differing.fold(0, |all, (byte, (mask, expected))| all | byte & mask ^ expected) == 0
+    }
+}
+
+/// What can be counted frame by frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tallies {
+    /// Frames with the stream's signature, repeats included.
+    pub frames: u64,
+    /// Their bytes, as long as they were on the wire, without FCS.
+    pub bytes: u64,
+    /// Those of them of which a byte differs from what all have in common. They count as arrived;
+    /// RFC 7680 section 2.4 would have them lost.
+    pub corrupt: u64,
+    /// Frames with the stream's signature that left before the measurement began, of an earlier
+    /// run; counted nowhere else.
+    pub stale: u64,
+    /// When the first frame arrived.
+    pub first: Option<Instant>,
+    /// When the last frame arrived.
+    pub last: Option<Instant>,
+}
+
+impl Tallies {
+    #[inline]
+    fn note(&mut self, bytes: usize, arrival: Instant) {
+        self.frames += 1;
+        self.bytes += bytes as u64;
+        self.first.get_or_insert(arrival);
+        self.last = Some(arrival);
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.frames += other.frames;
+        self.bytes += other.bytes;
+        self.corrupt += other.corrupt;
+        self.stale += other.stale;
+        let both = |mine: Option<Instant>, theirs: Option<Instant>| mine.zip(theirs);
+        self.first = both(self.first, other.first)
+            .map(|(mine, theirs)| mine.min(theirs))
+            .or(self.first)
+            .or(other.first);
+        self.last = self.last.max(other.last);
+    }
+}
+
+/// What follows from the order in which frames arrived.
+#[derive(Clone, Debug)]
+pub struct Ordered {
+    sequence: Sequence,
+    jitter: Jitter,
+    ipdv: Distribution,
+    series: Option<Series>,
+    /// Delays of the frames within the sequence's window, by their number.
+    delays: Box<[i64]>,
+}
+
+impl Ordered {
+    fn new(options: &MeasureOptions) -> Self {
+        let sequence = Sequence::new(options.window);
+        let series = (options.intervals_max > 0)
+            .then(|| Series::new(options.started, options.interval, options.intervals_max));
+        Self {
+            delays: vec![0; sequence.window()].into(),
+            sequence,
+            jitter: Jitter::default(),
+            ipdv: Distribution::new(),
+            series,
+        }
+    }
+
+    /// Loss, duplication, reordering.
+    pub const fn sequence(&self) -> &Sequence {
+        &self.sequence
+    }
+
+    /// Interarrival jitter.
+    pub const fn jitter(&self) -> &Jitter {
+        &self.jitter
+    }
+
+    /// Inter-packet delay variation (RFC 5481 section 4.1): the delay of each frame less that of
+    /// the one sent before it, in ns, where both arrived within the window.
+    pub const fn ipdv(&self) -> &Distribution {
+        &self.ipdv
+    }
+
+    /// What happened when.
+    pub const fn series(&self) -> Option<&Series> {
+        self.series.as_ref()
+    }
+
+    /// Notes an arrival; returns whether it is the first of its frame, as far as can be told.
+    #[inline]
+    fn note(&mut self, number: u64, delay_ns: i64, bytes: usize, arrival: Instant) -> bool {
+        let arrived = self.sequence.note(number, arrival);
+        let is_first = matches!(arrived, Arrived::InOrder { .. } | Arrived::Reordered { .. });
+        if is_first {
+            self.jitter.note(delay_ns);
+            self.note_ipdv(number, delay_ns, arrived);
+        }
+        let Some(series) = &mut self.series else { return is_first };
+        if let Arrived::Reordered { missed_at, .. } = arrived {
+            series.at(missed_at).missing -= 1;
+        }
+        let interval = series.at(arrival);
+        interval.frames += 1;
+        interval.bytes += bytes as u64;
+        if is_first {
+            interval.note_delay(delay_ns);
+        }
+        if let Arrived::InOrder { skipped } = arrived {
+            interval.missing += skipped;
+        }
+        is_first
+    }
+
+    #[inline]
+    fn note_ipdv(&mut self, number: u64, delay_ns: i64, arrived: Arrived) {
+        let mask = self.delays.len() - 1;
+        let place = number as usize & mask;
+        self.delays[place] = delay_ns;
+        if number > 0 && self.sequence.has_arrived(number - 1) {
+            self.ipdv.record(delay_ns - self.delays[(place.wrapping_sub(1)) & mask]);
+        }
+        if matches!(arrived, Arrived::Reordered { .. }) && self.sequence.has_arrived(number + 1) {
+            self.ipdv.record(self.delays[(place + 1) & mask] - delay_ns);
+        }
+    }
+}
+
+/// What was measured of one stream.
+#[derive(Clone, Debug)]
+pub struct StreamRecord {
+    id: u32,
+    payload: Option<PayloadCheck>,
+    /// The earliest departure, in ns, where that can be told.
+    departure_min: Option<Instant>,
+    tallies: Tallies,
+    delay: DelayRecord,
+    ordered: Option<Ordered>,
+    /// A delay that the others are near to, in ns: as departures are known modulo 2^48, so are
+    /// delays.
+    delay_near: Option<i64>,
+}
+
+impl StreamRecord {
+    /// Nothing yet of a stream.
+    pub fn new(stream: MeasuredStream, options: &MeasureOptions) -> Self {
+        Self {
+            id: stream.id,
+            payload: stream.payload,
+            departure_min: options.same_clock.then_some(options.started),
+            tallies: Tallies::default(),
+            delay: DelayRecord::default(),
+            ordered: Some(Ordered::new(options)),
+            delay_near: options.same_clock.then_some(0),
+        }
+    }
+
+    /// The stream's number.
+    pub const fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// What was counted frame by frame.
+    pub const fn tallies(&self) -> &Tallies {
+        &self.tallies
+    }
+
+    /// One-way delay and packet delay variation.
+    pub const fn delay(&self) -> &DelayRecord {
+        &self.delay
+    }
+
+    /// What follows from the order of arrivals; `None` after records of several queues that the
+    /// stream arrived on were merged.
+    pub const fn ordered(&self) -> Option<&Ordered> {
+        self.ordered.as_ref()
+    }
+
+    /// Notes a frame of this stream, which was `original_length` bytes long on the wire.
+    #[inline]
+    pub fn note(&mut self, frame: &[u8], found: Found, original_length: usize, arrival: Instant) {
+        let Found { signature, end } = found;
+        let delay_ns = self.delay_ns(signature.departure, arrival);
+        if self.is_stale(delay_ns, arrival) {
+            self.tallies.stale += 1;
+            return;
+        }
+        self.tallies.note(original_length, arrival);
+        if let Some(payload) = &self.payload {
+            self.tallies.corrupt += u64::from(!payload.matches(&frame[..end]));
+        }
+        let Some(ordered) = &mut self.ordered else { return };
+        let number = ordered.sequence.unwrap(signature.sequence, Signature::SEQUENCE_BITS);
+        if ordered.note(number, delay_ns, original_length, arrival) {
+            self.delay.note(delay_ns);
+        }
+    }
+
+    #[inline]
+    fn delay_ns(&mut self, departure: u64, arrival: Instant) -> i64 {
+        let apart = arrival.as_nanos().wrapping_sub(departure);
+        let bits = Signature::DEPARTURE_BITS;
+        let near = *self.delay_near.get_or_insert_with(|| sign_extend(apart, bits));
+        near + sign_extend(apart.wrapping_sub(near as u64), bits)
+    }
+
+    /// Whether a frame left before the measurement began.
+    #[inline]
+    fn is_stale(&self, delay_ns: i64, arrival: Instant) -> bool {
+        self.departure_min.is_some_and(|started| {
+            let since = arrival.saturating_since(started).as_nanos();
+            u64::try_from(delay_ns).is_ok_and(|delay| delay > since)
+        })
+    }
+
+    /// Adds what was measured of the same stream on another queue.
+    ///
+    /// Where it arrived on one of them only, nothing is lost by that. Where it arrived on both,
+    /// each saw the other's frames missing, and nothing tells the order between them: what remains
+    /// are the tallies and delays, in which repeats that arrived on different queues count as
+    /// frames of their own, so that neither loss nor duplication can be told. To measure such a
+    /// stream, drain its queues by one receiver.
+    pub fn merge(&mut self, other: Self) {
+        if other.tallies.frames == 0 {
+            self.tallies.stale += other.tallies.stale;
+        } else if self.tallies.frames == 0 {
+            let stale = self.tallies.stale;
+            *self = other;
+            self.tallies.stale += stale;
+        } else {
+            self.tallies.merge(&other.tallies);
+            self.delay.merge(&other.delay);
+            self.ordered = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    const OPTIONS: MeasureOptions = MeasureOptions {
+        window: 64,
+        intervals_max: 8,
+        interval: Duration::from_nanos(100),
+        started: Instant::ZERO,
+        same_clock: true,
+    };
+
+    fn record(options: MeasureOptions) -> StreamRecord {
+        StreamRecord::new(MeasuredStream { id: 1, payload: None }, &options)
+    }
+
+    /// Notes frames of 60 bytes: number, departure and arrival.
+    fn note(record: &mut StreamRecord, frames: &[(u64, u64, u64)]) {
+        for &(sequence, departure, arrival) in frames {
+            let signature = Signature { stream: 1, sequence, departure };
+            let found = Found { signature, end: 60 };
+            record.note(&[0; 60], found, 60, Instant::from_nanos(arrival));
+        }
+    }
+
+    fn noted(frames: &[(u64, u64, u64)]) -> StreamRecord {
+        let mut record = record(OPTIONS);
+        note(&mut record, frames);
+        record
+    }
+
+    #[test]
+    fn rfc_4737_section_7_delay_variation_with_one_packet_reordered() {
+        // Milliseconds, taken for nanoseconds; the RFC counts frames from 1.
+        let order = [1, 2, 3, 5, 6, 7, 8, 4, 9, 10];
+        let frames = order.map(|number: u64| {
+            let sent = 20 * (number - 1);
+            (number - 1, sent, sent + if number == 4 { 150 } else { 68 })
+        });
+        let record = noted(&frames);
+        let ipdv = record.ordered().unwrap().ipdv();
+        assert_eq!((ipdv.count(), ipdv.min(), ipdv.max()), (9, Some(-82), Some(82)));
+        assert_eq!(ipdv.quantile(0.5), Some(0));
+    }
+
+    #[test]
+    fn delay_variation_between_frames_needs_both_of_them() {
+        let record = noted(&[(0, 0, 5), (1, 10, 17), (3, 30, 31), (3, 30, 99)]);
+        let ipdv = record.ordered().unwrap().ipdv();
+        assert_eq!((ipdv.count(), ipdv.min()), (1, Some(2)));
+        assert_eq!(record.delay().delays().count(), 3, "a repeat has no delay");
+    }
+
+    #[test]
+    fn missing_frames_count_where_they_were_missed_until_they_come() {
+        let record = noted(&[(0, 0, 10), (4, 40, 150), (5, 50, 160), (2, 20, 350)]);
+        let series = record.ordered().unwrap().series().unwrap();
+        let missing: Vec<_> = series.intervals().iter().map(|interval| interval.missing).collect();
+        assert_eq!(missing, [0, 2, 0, 0]);
+        assert_eq!(series.intervals()[3].delay_ns_mean(), Some(330.0));
+        let [.., last] = series.intervals() else { panic!("intervals") };
+        assert_eq!((last.frames, last.bytes), (1, 60));
+    }
+
+    #[test]
+    fn departures_are_told_beyond_their_bits() {
+        let mut late = record(MeasureOptions { started: Instant::from_nanos(1 << 50), ..OPTIONS });
+        let now = (1 << 50) + 1_000;
+        note(&mut late, &[(0, 900, now), (1, 2_000, now)]);
+        assert_eq!(late.delay().delays().min(), Some(-1_000));
+        assert_eq!(late.delay().delays().max(), Some(100));
+    }
+
+    #[test]
+    fn delays_of_clocks_far_apart_do_not_leap() {
+        // 39.1 hours, where half of 2^48 ns is passed.
+        let half = 1_u64 << 47;
+        let mut record = record(MeasureOptions { same_clock: false, ..OPTIONS });
+        note(&mut record, &[(0, 10, half + 9), (1, 10, half + 11), (2, 10, half + 8)]);
+        let delays = record.delay().delays();
+        assert_eq!(delays.max().unwrap() - delays.min().unwrap(), 3);
+    }
+
+    #[test]
+    fn what_left_before_the_run_is_of_another() {
+        let started = Instant::from_nanos(1_000);
+        let mut record = record(MeasureOptions { started, ..OPTIONS });
+        note(&mut record, &[(700, 999, 1_010), (0, 1_000, 1_020)]);
+        let tallies = record.tallies();
+        assert_eq!((tallies.stale, tallies.frames), (1, 1));
+        let counters = record.ordered().unwrap().sequence().counters();
+        assert_eq!((counters.received, counters.missing), (1, 0));
+    }
+
+    #[test]
+    fn bytes_are_compared_by_their_distance_from_the_signature() {
+        let template: Vec<u8> = (0..80).collect();
+        let mut mask = [0; 80];
+        mask[40..60].fill(0xff);
+        mask[50] = 0x0f;
+        let check = PayloadCheck::new(&template, &mask).unwrap();
+        assert!(check.matches(&template));
+        assert!(check.matches(&[&[9; 8][..], &template].concat()), "longer headers");
+        assert!(check.matches(&template[45..]), "a shorter frame");
+        assert!(check.matches(&[]));
+        for at in 0..80 {
+            let mut changed = template.clone();
+            changed[at] ^= 0x80;
+            assert_eq!(check.matches(&changed), mask[at] & 0x80 == 0, "byte {at}");
+        }
+        assert!(PayloadCheck::new(&template, &[0; 80]).is_none());
+        let mut signature_only = [0; 80];
+        signature_only[62..].fill(0xff);
+        assert!(PayloadCheck::new(&template, &signature_only).is_none());
+        assert!(PayloadCheck::new(&[1; 10], &[0xff; 10]).is_none());
+    }
+
+    #[test]
+    fn merging_keeps_all_where_one_queue_had_the_stream() {
+        let mut idle = record(OPTIONS);
+        idle.merge(noted(&[(0, 0, 5), (2, 20, 25)]));
+        idle.merge(record(OPTIONS));
+        assert_eq!(idle.ordered().unwrap().sequence().counters().missing, 1);
+        assert_eq!(idle.tallies().frames, 2);
+    }
+
+    #[test]
+    fn merging_tells_no_loss_where_both_queues_had_the_stream() {
+        let mut even = noted(&[(0, 0, 5), (2, 20, 25)]);
+        even.merge(noted(&[(1, 10, 18), (3, 30, 35)]));
+        assert!(even.ordered().is_none());
+        let Tallies { frames, bytes, first, last, .. } = *even.tallies();
+        assert_eq!((frames, bytes), (4, 240));
+        let at = |nanoseconds| Some(Instant::from_nanos(nanoseconds));
+        assert_eq!((first, last), (at(5), at(35)));
+        assert_eq!(even.delay().delays().max(), Some(8));
+        assert_eq!(even.delay().variation().max(), Some(3));
+    }
+}
