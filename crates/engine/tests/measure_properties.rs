@@ -1,0 +1,356 @@
+//! What is reported of a stream is what was done to it, whatever that was.
+
+use proptest::prelude::*;
+use wirestorm_base::time::{Duration, Instant};
+use wirestorm_engine::measure::{
+    Distribution, MeasureOptions, MeasuredStream, N_REORDERING_MAX, PayloadCheck, Receiver,
+    SequenceCounters, Signature, Tallies, Tally, find,
+};
+
+const STREAM: u32 = 3;
+const FRAME_LENGTH: usize = 100;
+/// Where the bytes begin that all frames have in common.
+const PAYLOAD: usize = 42;
+/// From one departure to the next.
+const GAP_NS: i64 = 100;
+/// No frame is displaced by so much, and most runs are longer.
+const WINDOW: usize = 64;
+/// Frames of other streams and of none are this long.
+const OTHER_LENGTH: usize = 77;
+
+/// What a channel does to one frame.
+#[derive(Clone, Debug)]
+struct Fate {
+    is_lost: bool,
+    /// How many places later than its own it and each copy arrive.
+    places: Vec<usize>,
+    corruption: Corruption,
+    delay_ns: i64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Corruption {
+    None,
+    Payload { at: usize, bits: u8 },
+    Signature { bit: usize },
+}
+
+/// One arrival of a frame, as the channel knows it.
+#[derive(Clone, Debug)]
+struct Arrival {
+    number: u64,
+    delay_ns: i64,
+    at: Instant,
+    corruption: Corruption,
+}
+
+fn any_corruption() -> impl Strategy<Value = Corruption> {
+    prop_oneof![
+        20 => Just(Corruption::None),
+        1 => (PAYLOAD..FRAME_LENGTH - Signature::LENGTH, 1..=u8::MAX)
+            .prop_map(|(at, bits)| Corruption::Payload { at, bits }),
+        1 => (0..8 * Signature::LENGTH).prop_map(|bit| Corruption::Signature { bit }),
+    ]
+}
+
+/// Fates of frames, with losses, repeats and displacements as likely as `often` says, in percent.
+fn any_fates() -> impl Strategy<Value = Vec<Fate>> {
+    let often = (0..60_u32, 0..40_u32, 0..60_u32, 1..60_usize, 1..200_usize);
+    often.prop_flat_map(|(lost, repeated, displaced, distance, count)| {
+        let places = (
+            prop::bool::weighted(f64::from(displaced) / 100.0),
+            prop::bool::weighted(f64::from(repeated) / 100.0),
+            prop::collection::vec(0..distance, 4),
+            1..4_usize,
+        )
+            .prop_map(|(is_displaced, is_repeated, distances, copies)| {
+                let first = if is_displaced { distances[3] } else { 0 };
+                let copies = if is_repeated { &distances[..copies] } else { &[] };
+                [&[first], copies].concat()
+            });
+        let is_lost = prop::bool::weighted(f64::from(lost) / 100.0);
+        let fate = (is_lost, places, any_corruption(), -2_000..5_000_i64).prop_map(
+            |(is_lost, places, corruption, delay_ns)| Fate {
+                is_lost,
+                places,
+                corruption,
+                delay_ns,
+            },
+        );
+        prop::collection::vec(fate, count)
+    })
+}
+
+/// All arrivals in their order. A copy that is as late as another comes behind it.
+fn arrivals(fates: &[Fate], started: Instant) -> Vec<Arrival> {
+    let mut arrivals = Vec::new();
+    for (number, fate) in fates.iter().enumerate().filter(|(_, fate)| !fate.is_lost) {
+        for &places in &fate.places {
+            let at_ns = started.as_nanos() as i64 + number as i64 * GAP_NS + fate.delay_ns;
+            let arrival = Arrival {
+                number: number as u64,
+                delay_ns: fate.delay_ns,
+                at: Instant::from_nanos(at_ns as u64),
+                corruption: fate.corruption,
+            };
+            arrivals.push((number + places, arrival));
+        }
+    }
+    arrivals.sort_by_key(|(place, _)| *place);
+    arrivals.into_iter().map(|(_, arrival)| arrival).collect()
+}
+
+fn template() -> Vec<u8> {
+    let mut template: Vec<u8> = (0..FRAME_LENGTH as u8).map(|at| at.wrapping_mul(37)).collect();
+    template[..PAYLOAD].fill(0);
+    template
+}
+
+fn frame_of(arrival: &Arrival, first_number: u64, started: Instant) -> Vec<u8> {
+    let departure = started.as_nanos() + arrival.number * GAP_NS as u64;
+    let sequence = first_number + arrival.number;
+    let mut frame = template();
+    // Headers that differ from frame to frame are not compared.
+    frame[..PAYLOAD].fill(arrival.number as u8);
+    let signature = Signature { stream: STREAM, sequence, departure };
+    frame[FRAME_LENGTH - Signature::LENGTH..].copy_from_slice(&signature.encode());
+    match arrival.corruption {
+        Corruption::None => {}
+        Corruption::Payload { at, bits } => frame[at] ^= bits,
+        Corruption::Signature { bit } => {
+            frame[FRAME_LENGTH - Signature::LENGTH + bit / 8] ^= 1 << (bit % 8);
+        }
+    }
+    frame
+}
+
+fn receiver(options: MeasureOptions) -> Receiver {
+    let mut mask = [0; FRAME_LENGTH];
+    mask[PAYLOAD..].fill(0xff);
+    let payload = PayloadCheck::new(&template(), &mask);
+    Receiver::new(vec![MeasuredStream { id: STREAM, payload }], &options)
+}
+
+/// The counters by the definitions of the RFCs, each found by going through all arrivals.
+fn counters_by_definition(numbers: &[u64], times: &[Instant]) -> SequenceCounters {
+    let mut counters = SequenceCounters::default();
+    let mut distinct: Vec<(u64, Instant)> = Vec::new();
+    for (&number, &at) in numbers.iter().zip(times) {
+        if distinct.iter().any(|&(other, _)| other == number) {
+            counters.duplicated += 1;
+        } else {
+            distinct.push((number, at));
+        }
+    }
+    let copies = |number| numbers.iter().filter(|&&other| other == number).count();
+    counters.replicated = distinct.iter().filter(|&&(number, _)| copies(number) > 1).count() as u64;
+    counters.received = distinct.len() as u64;
+    let highest = distinct.iter().map(|&(number, _)| number + 1).max().unwrap_or(0);
+    counters.missing = highest - counters.received;
+    for (i, &(number, at)) in distinct.iter().enumerate() {
+        // RFC 4737 section 4.2: from the earliest arrival with a greater number.
+        let Some(j) = distinct[..i].iter().position(|&(other, _)| other > number) else {
+            continue;
+        };
+        let extent = (i - j) as u64;
+        counters.reordered += 1;
+        counters.extent_sum += extent;
+        counters.extent_max = counters.extent_max.max(extent);
+        counters.late_time_max = counters.late_time_max.max(at.saturating_since(distinct[j].1));
+        for n in 1..=N_REORDERING_MAX.min(i) {
+            let is_n_reordered = distinct[i - n..i].iter().all(|&(other, _)| other > number);
+            counters.n_reordered[n - 1] += u64::from(is_n_reordered);
+        }
+    }
+    counters
+}
+
+fn assert_is(distribution: &Distribution, values: &[i64]) {
+    assert_eq!(distribution.count(), values.len() as u64);
+    assert_eq!(distribution.min(), values.iter().copied().min());
+    assert_eq!(distribution.max(), values.iter().copied().max());
+    let mean = values.iter().sum::<i64>() as f64 / values.len() as f64;
+    assert!(values.is_empty() || (distribution.mean().unwrap() - mean).abs() < 1e-6);
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    for quantile in [0.5, 0.9, 0.99, 0.999, 0.9999] {
+        let rank = (quantile * sorted.len() as f64).ceil() as usize;
+        let Some(&truth) = sorted.get(rank.wrapping_sub(1)) else { continue };
+        let found = distribution.quantile(quantile).unwrap();
+        assert!((found - truth).abs() <= truth.abs() / 62 + 1, "{quantile}: {found}, {truth}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_a_channel_does_is_what_is_reported(
+        fates in any_fates(),
+        first_number in prop::sample::select(vec![0, 1 << 20, (1_u64 << 40) - 100]),
+        started_ns in prop::sample::select(vec![1_000_000_u64, (1 << 48) - 10_000, 5 << 48]),
+        others in prop::collection::vec((any::<prop::sample::Index>(), any::<bool>()), 0..20),
+        shift in 0..40_usize,
+        trailer in 0..40_usize,
+    ) {
+        let started = Instant::from_nanos(started_ns);
+        // The first frame's arrival may be before the start by the receiver's clock.
+        let mut receiver = receiver(MeasureOptions {
+            window: WINDOW,
+            intervals_max: 8,
+            interval: Duration::from_nanos(700),
+            started,
+            same_clock: true,
+        });
+        // What came before the frames of which this is about, in order.
+        if first_number > 0 {
+            let before = Arrival {
+                number: 0, delay_ns: 0, at: started, corruption: Corruption::None,
+            };
+            let frame = frame_of(&before, first_number - 1, started);
+            receiver.note(&frame, FRAME_LENGTH, started);
+        }
+        let arrivals = arrivals(&fates, started);
+        let mut unknown = Tally::default();
+        let mut foreign = Tally::default();
+        for (place, arrival) in arrivals.iter().enumerate() {
+            for (_, has_signature) in others.iter().filter(|(index, _)| {
+                index.index(arrivals.len()) == place
+            }) {
+                let mut other = [0x55; OTHER_LENGTH];
+                let tally = if *has_signature { &mut foreign } else { &mut unknown };
+                if *has_signature {
+                    let signature = Signature { stream: STREAM + 1, sequence: 9, departure: 9 };
+                    other[OTHER_LENGTH - Signature::LENGTH..].copy_from_slice(&signature.encode());
+                }
+                tally.frames += 1;
+                tally.bytes += OTHER_LENGTH as u64;
+                receiver.note(&other, OTHER_LENGTH, arrival.at);
+            }
+            // The same headers and padding came to every frame on its way.
+            let frame = frame_of(arrival, first_number, started);
+            let frame = [vec![0x81; shift], frame, vec![0; trailer]].concat();
+            receiver.note(&frame, frame.len(), arrival.at);
+            if matches!(arrival.corruption, Corruption::Signature { .. }) {
+                unknown.frames += 1;
+                unknown.bytes += frame.len() as u64;
+            }
+        }
+
+        let known: Vec<_> = arrivals
+            .iter()
+            .filter(|arrival| !matches!(arrival.corruption, Corruption::Signature { .. }))
+            .collect();
+        let record = &receiver.records()[0];
+        let ordered = record.ordered().unwrap();
+        let lead = u64::from(first_number > 0);
+
+        // Each in its own tally.
+        let is_corrupt = |arrival: &&&Arrival| {
+            matches!(arrival.corruption, Corruption::Payload { .. })
+        };
+        prop_assert_eq!(*record.tallies(), Tallies {
+            frames: known.len() as u64 + lead,
+            bytes: known.len() as u64 * (FRAME_LENGTH + shift + trailer) as u64
+                + lead * FRAME_LENGTH as u64,
+            corrupt: known.iter().filter(is_corrupt).count() as u64,
+            stale: 0,
+            first: if lead > 0 { Some(started) } else { known.first().map(|first| first.at) },
+            last: known.last().map(|last| last.at).or((lead > 0).then_some(started)),
+        });
+        prop_assert_eq!(receiver.unknown(), unknown);
+        prop_assert_eq!(receiver.foreign(), foreign);
+
+        // Loss, duplication, reordering.
+        let mut numbers: Vec<_> = known.iter().map(|arrival| arrival.number + lead).collect();
+        let mut times: Vec<_> = known.iter().map(|arrival| arrival.at).collect();
+        if lead > 0 {
+            numbers.insert(0, 0);
+            times.insert(0, started);
+        }
+        let expected = counters_by_definition(&numbers, &times);
+        let found = *ordered.sequence().counters();
+        let skipped_before = if lead > 0 { first_number - 1 } else { 0 };
+        prop_assert_eq!(found, SequenceCounters {
+            missing: expected.missing + skipped_before, ..expected
+        });
+        let lost = fates.iter().filter(|fate| {
+            fate.is_lost || matches!(fate.corruption, Corruption::Signature { .. })
+        });
+        let sent = fates.len() as u64 + first_number;
+        prop_assert_eq!(found.lost(sent), lost.count() as u64 + skipped_before);
+
+        // Delays of first arrivals.
+        let mut delays = vec![None; fates.len()];
+        let mut in_order = if lead > 0 { vec![0] } else { vec![] };
+        for arrival in &known {
+            let delay = &mut delays[arrival.number as usize];
+            if delay.replace(arrival.delay_ns).is_none() {
+                in_order.push(arrival.delay_ns);
+            }
+        }
+        assert_is(record.delay().delays(), &in_order);
+        let min = in_order.iter().copied().min();
+        let spread = in_order.iter().copied().max().zip(min).map(|(max, min)| max - min);
+        prop_assert_eq!(record.delay().variation().max(), spread);
+        let mut in_sequence = if lead > 0 { vec![Some(0)] } else { vec![] };
+        in_sequence.extend(&delays);
+        let ipdv: Vec<_> = in_sequence
+            .windows(2)
+            .filter_map(|pair| pair[0].zip(pair[1]))
+            .map(|(before, after)| after - before)
+            .collect();
+        assert_is(ordered.ipdv(), &ipdv);
+
+        // Nothing is lost between the intervals.
+        let intervals = ordered.series().unwrap().intervals();
+        let frames: u64 = intervals.iter().map(|interval| interval.frames).sum();
+        let missing: u64 = intervals.iter().map(|interval| interval.missing).sum();
+        let with_delay: u64 = intervals.iter().map(|interval| interval.delays).sum();
+        prop_assert_eq!(frames, record.tallies().frames);
+        prop_assert_eq!(missing, found.missing);
+        prop_assert_eq!(with_delay, found.received);
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic(
+        frames in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 0..20),
+        signatures in prop::collection::vec(any::<(u8, u64, u64, u64)>(), 0..40),
+        same_clock in any::<bool>(),
+        window in 0..5_000_usize,
+    ) {
+        let started = Instant::from_nanos(1 << 40);
+        let interval = Duration::ZERO;
+        let mut receiver =
+            receiver(MeasureOptions { window, intervals_max: 3, interval, started, same_clock });
+        for frame in &frames {
+            receiver.note(frame, frame.len(), started);
+        }
+        for (stream, sequence, departure, at) in signatures {
+            let stream = u32::from(stream % 5);
+            let bytes = Signature { stream, sequence, departure }.encode();
+            receiver.note(&bytes, bytes.len(), Instant::from_nanos(at));
+        }
+        let record = &receiver.records()[0];
+        let counters = record.ordered().unwrap().sequence().counters();
+        let accounted = counters.received + counters.duplicated + counters.too_late;
+        prop_assert_eq!(accounted, record.tallies().frames);
+        let tallies = record.tallies();
+        let all = tallies.frames + tallies.stale + receiver.unknown().frames;
+        prop_assert!(all + receiver.foreign().frames >= frames.len() as u64);
+    }
+
+    #[test]
+    fn a_signature_is_found_behind_any_headers_and_before_any_short_trailer(
+        stream in 0..1_u32 << 24,
+        sequence in 0..1_u64 << 40,
+        departure in 0..1_u64 << 48,
+        headers in prop::collection::vec(any::<u8>(), 0..300),
+        trailer in 0..=64 - Signature::LENGTH,
+    ) {
+        let signature = Signature { stream, sequence, departure };
+        let frame = [&headers[..], &signature.encode(), &vec![0; trailer]].concat();
+        let found = find(&frame).expect("it is there");
+        prop_assert_eq!((found.signature, found.end), (signature, frame.len() - trailer));
+    }
+}
