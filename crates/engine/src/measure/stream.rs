@@ -53,11 +53,27 @@ pub struct MeasuredStream {
 /// The bytes that all frames of a stream have in common.
 #[derive(Clone, Debug)]
 pub struct PayloadCheck {
-    /// What is compared with the frame under `mask`.
-    expected: Box<[u8]>,
-    mask: Box<[u8]>,
+    /// Eight bytes each, one after the other. The last ones may reach into the signature, where
+    /// no bit is compared.
+    words: Box<[Word]>,
     /// From the first of these bytes to the end of the signature.
     from_end: usize,
+}
+
+/// Bytes in native order.
+#[derive(Clone, Copy, Debug)]
+struct Word {
+    mask: u64,
+    /// What the bits under the mask are.
+    expected: u64,
+}
+
+impl Word {
+    /// Bits that are not as they should be.
+    #[inline]
+    const fn differing(self, bytes: [u8; 8]) -> u64 {
+        u64::from_ne_bytes(bytes) & self.mask ^ self.expected
+    }
 }
 
 impl PayloadCheck {
@@ -71,25 +87,42 @@ impl PayloadCheck {
     /// Where template and mask differ in length.
     pub fn new(template: &[u8], mask: &[u8]) -> Option<Self> {
         assert_eq!(template.len(), mask.len(), "a mask for each byte of the template");
-        let mask = &mask[..mask.len().checked_sub(Signature::LENGTH)?];
-        let first = mask.iter().position(|&bits| bits != 0)?;
-        let last = mask.iter().rposition(|&bits| bits != 0)?;
-        let mask: Box<[u8]> = mask[first..=last].into();
-        let expected = template[first..=last].iter().zip(&mask).map(|(byte, bits)| byte & bits);
-        Some(Self { expected: expected.collect(), mask, from_end: template.len() - first })
+        let compared = &mask[..mask.len().checked_sub(Signature::LENGTH)?];
+        let first = compared.iter().position(|&bits| bits != 0)?;
+        let last = compared.iter().rposition(|&bits| bits != 0)?;
+        // A signature is longer than a word, so there is a whole one wherever one begins.
+        let words = (first..=last).step_by(8).map(|start| {
+            let bits = |at: usize| if at <= last { mask[at] } else { 0 };
+            let mask = core::array::from_fn(|at| bits(start + at));
+            let expected = core::array::from_fn(|at| template[start + at] & mask[at]);
+            Word { mask: u64::from_ne_bytes(mask), expected: u64::from_ne_bytes(expected) }
+        });
+        Some(Self { words: words.collect(), from_end: template.len() - first })
     }
 
     /// Whether a frame, up to the end of its signature, has these bytes. Where it is shorter, it
     /// is compared as far as it goes.
     #[inline]
     pub fn matches(&self, frame: &[u8]) -> bool {
-        let (start, cut) = match frame.len().checked_sub(self.from_end) {
-            Some(start) => (start, 0),
-            None => (0, self.from_end - frame.len()),
+        let Some(start) = frame.len().checked_sub(self.from_end) else {
+            return self.matches_shorter(frame);
         };
-        let bits = self.mask.iter().zip(&self.expected).skip(cut);
-        let differing = frame[start..].iter().zip(bits);
-        differing.fold(0, |all, (byte, (mask, expected))| all | byte & mask ^ expected) == 0
+        let (words, _) = frame[start..].as_chunks();
+        let pairs = words.iter().zip(&self.words);
+        pairs.fold(0, |all, (bytes, word)| all | word.differing(*bytes)) == 0
+    }
+
+    /// As [`Self::matches`], of a frame of which the first bytes to be compared are missing.
+    #[cold]
+    fn matches_shorter(&self, frame: &[u8]) -> bool {
+        let missing = self.from_end - frame.len();
+        self.words.iter().enumerate().all(|(place, word)| {
+            let byte =
+                |at: usize| (8 * place + at).checked_sub(missing).and_then(|at| frame.get(at));
+            let bytes = core::array::from_fn(|at| byte(at).copied().unwrap_or(0));
+            let there = core::array::from_fn(|at| if byte(at).is_some() { 0xff } else { 0 });
+            word.differing(bytes) & u64::from_ne_bytes(there) == 0
+        })
     }
 }
 
@@ -211,7 +244,9 @@ impl Ordered {
         let mask = self.delays.len() - 1;
         let place = number as usize & mask;
         self.delays[place] = delay_ns;
-        if number > 0 && self.sequence.has_arrived(number - 1) {
+        // The highest of all before has arrived.
+        let follows = matches!(arrived, Arrived::InOrder { skipped: 0 });
+        if number > 0 && (follows || self.sequence.has_arrived(number - 1)) {
             self.ipdv.record(delay_ns - self.delays[(place.wrapping_sub(1)) & mask]);
         }
         if matches!(arrived, Arrived::Reordered { .. }) && self.sequence.has_arrived(number + 1) {
