@@ -7,6 +7,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec;
+use alloc::vec::Vec;
 
 use wirestorm_base::time::{Duration, Instant};
 
@@ -81,8 +82,8 @@ pub struct Sequence {
     /// RFC 4737's `NextExp`: one more than the highest number that arrived.
     next_expected: u64,
     /// Arrivals that left others missing, as a ring: in ascending order of their numbers. At most
-    /// every second number of the window can be one.
-    skips: Box<[Skip]>,
+    /// every second number of the window can be one. Memory that is not needed is not touched.
+    skips: Vec<Skip>,
     skips_noted: u64,
     /// The numbers that arrived last, by `received` modulo their count.
     latest: [u64; N_REORDERING_MAX],
@@ -96,7 +97,7 @@ struct Numbers {
 }
 
 /// An arrival that left others missing.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Skip {
     number: u64,
     /// As the how manieth frame it arrived, from 1.
@@ -118,7 +119,7 @@ impl Sequence {
             numbers: vec![Numbers::default(); window / 64].into(),
             mask: window as u64 - 1,
             next_expected: 0,
-            skips: vec![Skip::default(); window / 2].into(),
+            skips: Vec::with_capacity(window / 2),
             skips_noted: 0,
             latest: [0; N_REORDERING_MAX],
             counters: SequenceCounters::default(),
@@ -216,8 +217,12 @@ impl Sequence {
     #[inline(never)]
     fn skip(&mut self, number: u64, skipped: u64, at: Instant) {
         self.counters.missing += skipped;
+        let skip = Skip { number, received: self.counters.received, at };
         let place = self.skip_place(self.skips_noted);
-        self.skips[place] = Skip { number, received: self.counters.received, at };
+        match self.skips.get_mut(place) {
+            Some(oldest) => *oldest = skip,
+            None => self.skips.push(skip),
+        }
         self.skips_noted += 1;
         if skipped > self.mask {
             self.numbers.fill(Numbers::default());
@@ -293,7 +298,6 @@ pub(super) const fn sign_extend(value: u64, bits: u32) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::vec::Vec;
 
     /// Notes frames, counted from 1 as in the RFCs, one nanosecond after the other.
     fn arrived(numbers: &[u64]) -> (Sequence, Vec<Arrived>) {

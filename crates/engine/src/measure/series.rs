@@ -1,7 +1,6 @@
 //! What happened when: one stream over time, in a bounded number of intervals.
 
-use alloc::boxed::Box;
-use alloc::vec;
+use alloc::vec::Vec;
 
 use wirestorm_base::time::{Duration, Instant};
 
@@ -73,9 +72,9 @@ pub struct Series {
     origin: Instant,
     /// Nanoseconds.
     length: u64,
-    intervals: Box<[Interval]>,
-    /// Intervals up to the last one in which anything happened.
-    used: usize,
+    /// All up to the last one in which anything happened.
+    intervals: Vec<Interval>,
+    intervals_max: usize,
     /// The interval that was asked for last, and its start in nanoseconds from the origin.
     current: usize,
     start: u64,
@@ -85,12 +84,12 @@ impl Series {
     /// A series of `intervals_max` intervals at most (an even number, at least 2), which are
     /// `length` long (at least 1 ns) at first. What was before the origin counts in the first.
     pub fn new(origin: Instant, length: Duration, intervals_max: usize) -> Self {
-        let count = intervals_max.max(2).next_multiple_of(2);
+        let intervals_max = intervals_max.max(2).next_multiple_of(2);
         Self {
             origin,
             length: length.as_nanos().max(1),
-            intervals: vec![Interval::EMPTY; count].into(),
-            used: 0,
+            intervals: Vec::with_capacity(intervals_max),
+            intervals_max,
             current: 0,
             start: 0,
         }
@@ -108,14 +107,14 @@ impl Series {
 
     /// All intervals up to the last one in which anything happened.
     pub fn intervals(&self) -> &[Interval] {
-        &self.intervals[..self.used]
+        &self.intervals
     }
 
     /// The interval of an instant, for what happened then.
     #[inline]
     pub(super) fn at(&mut self, instant: Instant) -> &mut Interval {
         let since = instant.saturating_since(self.origin).as_nanos();
-        if since.wrapping_sub(self.start) >= self.length || self.used == 0 {
+        if since.wrapping_sub(self.start) >= self.length || self.intervals.is_empty() {
             self.seek(since);
         }
         &mut self.intervals[self.current]
@@ -123,22 +122,24 @@ impl Series {
 
     #[cold]
     fn seek(&mut self, since: u64) {
-        while since / self.length >= self.intervals.len() as u64 {
+        while since / self.length >= self.intervals_max as u64 {
             self.halve();
         }
         self.current = (since / self.length) as usize;
         self.start = self.current as u64 * self.length;
-        self.used = self.used.max(self.current + 1);
+        if self.intervals.len() <= self.current {
+            self.intervals.resize(self.current + 1, Interval::EMPTY);
+        }
     }
 
     /// Puts two and two intervals together.
     fn halve(&mut self) {
-        let half = self.intervals.len() / 2;
-        for place in 0..half {
-            self.intervals[place] = self.intervals[2 * place].plus(&self.intervals[2 * place + 1]);
+        let halved = self.intervals.len().div_ceil(2);
+        for place in 0..halved {
+            let second = self.intervals.get(2 * place + 1).unwrap_or(&Interval::EMPTY);
+            self.intervals[place] = self.intervals[2 * place].plus(second);
         }
-        self.intervals[half..].fill(Interval::EMPTY);
-        self.used = self.used.div_ceil(2);
+        self.intervals.truncate(halved);
         // Two intervals or more cover all of time before this could overflow.
         self.length = self.length.saturating_mul(2);
     }
@@ -147,7 +148,6 @@ impl Series {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::vec::Vec;
 
     fn frames(series: &Series) -> Vec<u64> {
         series.intervals().iter().map(|interval| interval.frames).collect()
