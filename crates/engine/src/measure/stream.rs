@@ -15,7 +15,7 @@ use super::signature::{Found, Signature};
 #[derive(Clone, Copy, Debug)]
 pub struct MeasureOptions {
     /// Frames below the highest that arrived for which it is known whether they did; see
-    /// [`Sequence::new`]. A stream takes some 20 bytes for each, beside 80 KiB, of which most is
+    /// [`Sequence::new`]. A stream takes some 20 bytes for each, beside 70 KiB, of which most is
     /// never touched.
     pub window: usize,
     /// The most intervals of each stream's series; 0: no series.
@@ -134,7 +134,7 @@ pub struct Tallies {
     /// Their bytes, as long as they were on the wire, without FCS.
     pub bytes: u64,
     /// Those of them of which a byte differs from what all have in common. They count as arrived;
-    /// RFC 7680 section 2.4 would have them lost.
+    /// RFC 7680 would have them lost.
     pub corrupt: u64,
     /// Frames with the stream's signature that left before the measurement began, of an earlier
     /// run; counted nowhere else.

@@ -1,0 +1,196 @@
+//! Streams that arrive on ports, measured.
+
+use wirestorm_base::port::{Capabilities, PortError, Receive, ReceiveCounters, Received, Transmit};
+use wirestorm_base::time::{Duration, Instant};
+use wirestorm_engine::measure::{
+    MeasureOptions, MeasuredStream, Receiver, Signature, StreamRecord, Tally,
+};
+use wirestorm_sim::memory::{MemoryReceive, MemoryTransmit, WireOptions, wire};
+
+const LENGTH: usize = 60;
+
+fn streams(ids: impl IntoIterator<Item = u32>) -> Vec<MeasuredStream> {
+    ids.into_iter().map(|id| MeasuredStream { id, payload: None }).collect()
+}
+
+fn receiver(ids: impl IntoIterator<Item = u32>) -> Receiver {
+    Receiver::new(streams(ids), &MeasureOptions::default())
+}
+
+fn a_wire() -> (MemoryTransmit, MemoryReceive) {
+    wire(WireOptions { frames: 200, frame_length_max: LENGTH })
+}
+
+fn at(nanoseconds: u64) -> Instant {
+    Instant::from_nanos(nanoseconds)
+}
+
+/// Sends a frame that is stamped with `departure` and arrives at `arrival`.
+fn send(port: &mut MemoryTransmit, stream: u32, sequence: u64, departure: u64, arrival: u64) {
+    let buffer = port.take().expect("a buffer");
+    let frame = &mut port.frame_mut(&buffer)[..LENGTH];
+    frame.fill(0);
+    let signature = Signature { stream, sequence, departure };
+    frame[LENGTH - Signature::LENGTH..].copy_from_slice(&signature.encode());
+    port.send(buffer, LENGTH, at(arrival));
+    port.flush().unwrap();
+}
+
+fn drain(receiver: &mut Receiver, port: &mut impl Receive) {
+    while receiver.receive(Instant::ZERO, port).unwrap() > 0 {}
+}
+
+fn received(record: &StreamRecord) -> u64 {
+    record.ordered().unwrap().sequence().counters().received
+}
+
+#[test]
+fn what_arrives_is_fetched_in_batches_and_every_buffer_goes_back() {
+    let (mut transmit, mut receive) = a_wire();
+    let mut receiver = receiver([1]);
+    for round in 0..20 {
+        for frame in 0..150 {
+            let number = round * 150 + frame;
+            send(&mut transmit, 1, number, number, number + 7);
+        }
+        let batches = core::iter::repeat_with(|| receiver.receive(at(0), &mut receive).unwrap());
+        assert_eq!(batches.take(4).collect::<Vec<_>>(), [64, 64, 22, 0]);
+    }
+    let record = &receiver.records()[0];
+    assert_eq!(received(record), 3_000);
+    assert_eq!(record.tallies().bytes, 3_000 * LENGTH as u64);
+    assert_eq!((record.tallies().first, record.tallies().last), (Some(at(7)), Some(at(3_006))));
+    assert_eq!(record.delay().delays().quantile(0.9999), Some(7));
+}
+
+#[test]
+fn thousands_of_streams_are_told_apart_however_they_are_numbered() {
+    let (mut transmit, mut receive) = a_wire();
+    let ids = (0..3_000).map(|index| (index * 5_591 + 1) % (1 << Signature::STREAM_BITS));
+    let mut receiver = receiver(ids.clone());
+    for (index, id) in ids.clone().enumerate() {
+        for number in 0..=index as u64 % 3 {
+            send(&mut transmit, id, number, 10, 20);
+        }
+        drain(&mut receiver, &mut receive);
+    }
+    for (index, (id, record)) in ids.zip(receiver.records()).enumerate() {
+        assert_eq!((record.id(), received(record)), (id, index as u64 % 3 + 1));
+    }
+    assert_eq!((receiver.unknown(), receiver.foreign()), (Tally::default(), Tally::default()));
+}
+
+#[test]
+fn what_belongs_to_no_stream_of_the_port_is_counted_apart() {
+    let (mut transmit, mut receive) = a_wire();
+    let mut receiver = receiver([3]);
+    // One beyond the table, one within it.
+    for stream in [2, 900] {
+        send(&mut transmit, stream, 0, 0, 1);
+    }
+    let buffer = transmit.take().unwrap();
+    transmit.frame_mut(&buffer)[..40].fill(0x57);
+    transmit.send(buffer, 40, at(1));
+    transmit.flush().unwrap();
+    drain(&mut receiver, &mut receive);
+    assert_eq!(receiver.foreign(), Tally { frames: 2, bytes: 2 * LENGTH as u64 });
+    assert_eq!(receiver.unknown(), Tally { frames: 1, bytes: 40 });
+    assert_eq!(receiver.records()[0].tallies().frames, 0);
+}
+
+#[test]
+fn one_receiver_may_drain_the_queues_that_a_stream_is_spread_over() {
+    let (mut even, mut even_end) = a_wire();
+    let (mut odd, mut odd_end) = a_wire();
+    let mut receiver = receiver([1]);
+    for number in 0..100 {
+        let port = if number % 2 == 0 { &mut even } else { &mut odd };
+        send(port, 1, number, number, number + 5);
+    }
+    drain(&mut receiver, &mut even_end);
+    drain(&mut receiver, &mut odd_end);
+    let counters = receiver.records()[0].ordered().unwrap().sequence().counters();
+    assert_eq!((counters.received, counters.missing, counters.duplicated), (100, 0, 0));
+}
+
+#[test]
+fn receivers_of_queues_are_merged() {
+    let queue = |own: u32| {
+        let (mut transmit, mut receive) = a_wire();
+        let mut receiver = receiver([0, 1, 9]);
+        for number in [0, 1, 3] {
+            send(&mut transmit, own, number, 0, 10);
+        }
+        // Stream 9 is spread over both.
+        send(&mut transmit, 9, u64::from(own), 0, 10 + u64::from(own));
+        send(&mut transmit, 5, 0, 0, 10);
+        drain(&mut receiver, &mut receive);
+        receiver
+    };
+    let mut both = queue(0);
+    both.merge(queue(1));
+    for record in &both.records()[..2] {
+        let counters = record.ordered().unwrap().sequence().counters();
+        assert_eq!((counters.received, counters.missing, counters.lost(5)), (3, 1, 2));
+    }
+    let spread = &both.records()[2];
+    assert!(spread.ordered().is_none(), "no order between queues");
+    assert_eq!((spread.tallies().frames, spread.delay().delays().count()), (2, 2));
+    assert_eq!(both.foreign().frames, 2);
+}
+
+#[test]
+fn a_look_that_comes_late_is_told() {
+    let (_transmit, mut receive) = a_wire();
+    let mut receiver = receiver([1]);
+    for now in [5_000, 5_010, 5_100, 5_105] {
+        receiver.receive(at(now), &mut receive).unwrap();
+    }
+    assert_eq!(receiver.pause_max(), Duration::from_nanos(90));
+}
+
+/// A port that fails after what it has.
+struct Failing(MemoryReceive);
+
+impl Receive for Failing {
+    fn capabilities(&self) -> &Capabilities {
+        self.0.capabilities()
+    }
+
+    fn receive(&mut self, room: usize, batch: &mut Vec<Received>) -> Result<usize, PortError> {
+        self.0.receive(room, batch)?;
+        Err(PortError::System {
+            interface: "eth0".into(),
+            operation: "recvmsg",
+            reason: "Input/output error".into(),
+        })
+    }
+
+    fn frame(&self, received: &Received) -> &[u8] {
+        self.0.frame(received)
+    }
+
+    fn release(&mut self, received: Received) {
+        self.0.release(received);
+    }
+
+    fn received(&self) -> ReceiveCounters {
+        self.0.received()
+    }
+}
+
+#[test]
+fn what_came_before_a_port_failed_is_measured() {
+    let (mut transmit, receive) = a_wire();
+    let mut receiver = receiver([1]);
+    send(&mut transmit, 1, 0, 0, 9);
+    let mut port = Failing(receive);
+    assert!(receiver.receive(at(0), &mut port).is_err());
+    assert_eq!(received(&receiver.records()[0]), 1);
+}
+
+#[test]
+#[should_panic = "two streams with number 4"]
+fn streams_have_numbers_of_their_own() {
+    receiver([4, 5, 4]);
+}
