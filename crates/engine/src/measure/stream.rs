@@ -260,7 +260,7 @@ impl Ordered {
 pub struct StreamRecord {
     id: u32,
     payload: Option<PayloadCheck>,
-    /// The earliest departure, in ns, where that can be told.
+    /// The earliest departure of this run, where that can be told.
     departure_min: Option<Instant>,
     tallies: Tallies,
     delay: DelayRecord,
