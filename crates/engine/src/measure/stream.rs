@@ -306,6 +306,9 @@ impl StreamRecord {
     }
 
     /// Notes a frame of this stream, which was `original_length` bytes long on the wire.
+    ///
+    /// # Panics
+    /// Where what was found is beyond the frame.
     #[inline]
     pub fn note(&mut self, frame: &[u8], found: Found, original_length: usize, arrival: Instant) {
         let Found { signature, end } = found;
