@@ -61,7 +61,7 @@ pub(crate) fn frame(stream: &Stream, number: u64) -> Vec<u8> {
                 };
                 frame[*offset..offset + 2].copy_from_slice(&sum.to_be_bytes());
             }
-            Step::Checksum(other) => panic!("{other:?}"),
+            other => panic!("{other:?}"),
         }
     }
     frame
