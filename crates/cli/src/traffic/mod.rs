@@ -6,6 +6,7 @@ pub(crate) mod run;
 pub(crate) mod send;
 pub(crate) mod sim;
 mod table;
+mod trex;
 
 use std::fmt::Display;
 use std::path::Path;

@@ -1,13 +1,17 @@
 //! `wirestorm sim`: what exactly would be sent, and when, without sending it.
 
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use wirestorm_control::base::time::Duration;
-use wirestorm_control::traffic::{SimulateError, SimulateOptions, simulate};
+use wirestorm_control::plan::trex::{LowerOptions, Multiplier};
+use wirestorm_control::traffic::{
+    SimulateError, SimulateOptions, Simulated, simulate, simulate_trex,
+};
 
-use super::{SPEED, read_plan, read_speed, read_time, usage};
+use super::{SPEED, read_plan, read_speed, read_time, trex, usage};
 use crate::number::grouped;
 use crate::status;
 
@@ -15,16 +19,18 @@ const EXAMPLES: &str = "\
 Examples:
   wirestorm sim plan.yaml -o out.pcap --packets 1000
   wirestorm sim plan.yaml -o out.pcap --duration 10ms
-  wirestorm sim plan.yaml -o /dev/stdout --packets 5 | tcpdump -nr -";
+  wirestorm sim plan.yaml -o /dev/stdout --packets 5 | tcpdump -nr -
+  wirestorm sim trex_profile.py -o out.pcap -l 100 -m 2 -t --size 128";
 
 /// Writes what a plan would send, with the times at which it would leave, to capture files.
 ///
 /// Nothing is sent, no privilege is needed, and time is simulated: the same plan gives the same
-/// bytes.
+/// bytes. TRex's profiles are taken as well: Python, where the package wirestorm-trex is
+/// installed, and the JSON of their streams.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SimFlags {
-    /// The plan, in YAML or JSON; `-`: standard input.
+    /// The plan, in YAML or JSON; `-`: standard input; or a profile of TRex's.
     #[arg(value_name = "PLAN")]
     plan: PathBuf,
 
@@ -43,10 +49,52 @@ pub(crate) struct SimFlags {
     /// Bits a second of ports whose speed the plan does not say.
     #[arg(long, value_name = "RATE", default_value = SPEED)]
     speed: String,
+
+    #[command(flatten)]
+    trex: TrexFlags,
+}
+
+/// What only TRex's profiles take, as TRex's simulator does.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "For TRex's profiles")]
+struct TrexFlags {
+    /// What their rates are multiplied by: a factor, 50%, 10kpps, 1gbps, 1gbpsl1.
+    #[arg(short, long, value_name = "MULT", default_value = "1")]
+    multiplier: String,
+
+    /// Cores that the streams are shared among.
+    #[arg(short, long, value_name = "N", default_value = "1")]
+    cores: NonZeroU64,
+
+    /// Arguments for the profile itself; all that follow.
+    #[arg(short, long, num_args = 1.., allow_hyphen_values = true, value_name = "ARG")]
+    tunables: Vec<String>,
+
+    /// The direction that the profile is for.
+    #[arg(long, value_name = "N", default_value_t = 0,
+        value_parser = clap::value_parser!(u8).range(0..=1))]
+    direction: u8,
+
+    /// The port that the profile is for.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    port_id: u32,
 }
 
 /// Runs the command.
 pub(crate) fn run(flags: &SimFlags) -> ExitCode {
+    let asked = trex::Asked {
+        tunables: &flags.trex.tunables,
+        direction: flags.trex.direction,
+        port_id: flags.trex.port_id,
+    };
+    if let Some(streams) = trex::streams(&flags.plan, &asked) {
+        return match streams.and_then(|json| Ok((json, options(flags)?, lower_options(flags)?))) {
+            Ok((json, options, lower)) => {
+                tell(simulate_trex(&json, &lower, &options).map(|port| vec![port]))
+            }
+            Err(message) => usage(message),
+        };
+    }
     let plan = match read_plan(&flags.plan) {
         Ok(plan) => plan,
         Err(message) => return usage(message),
@@ -55,7 +103,12 @@ pub(crate) fn run(flags: &SimFlags) -> ExitCode {
         Ok(options) => options,
         Err(message) => return usage(message),
     };
-    match simulate(&plan, &options) {
+    tell(simulate(&plan, &options))
+}
+
+/// Says what was written.
+fn tell(outcome: Result<Vec<Simulated>, SimulateError>) -> ExitCode {
+    match outcome {
         Ok(simulated) => {
             for port in simulated {
                 eprintln!(
@@ -68,12 +121,25 @@ pub(crate) fn run(flags: &SimFlags) -> ExitCode {
             }
             ExitCode::SUCCESS
         }
-        Err(error @ SimulateError::Plan(_)) => usage(error),
+        Err(error @ (SimulateError::Plan(_) | SimulateError::Trex(_))) => usage(error),
         Err(error) => {
             eprintln!("wirestorm: {error}");
             ExitCode::from(status::FAILED)
         }
     }
+}
+
+fn lower_options(flags: &SimFlags) -> Result<LowerOptions, String> {
+    let multiplier = Multiplier::parse(&flags.trex.multiplier).ok_or_else(|| {
+        format!(
+            "--multiplier {:?}: expected a factor such as 2, 50%, or a rate such as 10kpps, \
+                 1gbps or 1gbpsl1",
+            flags.trex.multiplier
+        )
+    })?;
+    let line_rate = read_speed("--speed", &flags.speed)?;
+    let cores = flags.trex.cores;
+    Ok(LowerOptions { multiplier, line_rate, cores, ..LowerOptions::simulator() })
 }
 
 fn options(flags: &SimFlags) -> Result<SimulateOptions, String> {

@@ -15,4 +15,4 @@ mod simulate;
 pub use preview::{Preview, preview};
 pub use report::{FlowReport, PortReport, SCHEMA, TrafficResult};
 pub use run::{Progress, RunOptions, TrafficError, run};
-pub use simulate::{SimulateError, SimulateOptions, Simulated, simulate};
+pub use simulate::{SimulateError, SimulateOptions, Simulated, simulate, simulate_trex};

@@ -11,6 +11,8 @@ use wirestorm_engine::replay::WorkerState;
 use wirestorm_engine::stream::{Generator, GeneratorOptions, Share};
 use wirestorm_io::pcap::PcapTransmit;
 use wirestorm_plan::traffic::{PlanErrors, TrafficPlan};
+use wirestorm_plan::trex::{LowerOptions, TrexError};
+use wirestorm_sim::streams::{self, SimulationOptions};
 
 /// What is simulated.
 #[derive(Clone, Debug)]
@@ -32,6 +34,9 @@ pub enum SimulateError {
     /// The plan makes no sense on these ports.
     #[error(transparent)]
     Plan(#[from] PlanErrors),
+    /// TRex's streams make no sense.
+    #[error(transparent)]
+    Trex(#[from] TrexError),
     /// A file is not made.
     #[error("{path}: {error}")]
     Create {
@@ -103,6 +108,34 @@ pub fn simulate(
         });
     }
     Ok(simulated)
+}
+
+/// Writes what TRex's streams would send, given as the JSON that its clients write.
+///
+/// # Errors
+/// See [`SimulateError`].
+pub fn simulate_trex(
+    json: &str,
+    trex: &LowerOptions,
+    options: &SimulateOptions,
+) -> Result<Simulated, SimulateError> {
+    let streams = wirestorm_plan::trex::lower(json, trex)?;
+    let simulation_options = SimulationOptions {
+        frames_max: options.packets,
+        workers: trex.cores,
+        duration_max: options.duration,
+    };
+    let simulation = streams::simulate(&streams, &simulation_options)?;
+    let file = options.output.clone();
+    let create = |error| SimulateError::Create { path: file.clone(), error };
+    let bytes = simulation.pcap().map_err(|error| create(io::Error::other(error)))?;
+    std::fs::write(&file, bytes).map_err(create)?;
+    Ok(Simulated {
+        port: "0".into(),
+        file,
+        packets: simulation.frames.len() as u64,
+        bytes: simulation.frames.iter().map(|frame| frame.bytes.len() as u64).sum(),
+    })
 }
 
 /// `out.pcap` for port `a`: `out.a.pcap`.

@@ -1,0 +1,50 @@
+//! TRex's profiles: Python, run with the package `wirestorm-trex`, or the JSON of their streams.
+
+use std::path::Path;
+use std::process::Command;
+
+/// How a profile is asked for its streams.
+pub(super) struct Asked<'a> {
+    /// Arguments for the profile itself.
+    pub(super) tunables: &'a [String],
+    /// The direction that it is for, 0 or 1.
+    pub(super) direction: u8,
+    /// The port that it is for.
+    pub(super) port_id: u32,
+}
+
+/// The JSON of a profile's streams; `None` for a file that is no profile of TRex's.
+pub(super) fn streams(path: &Path, asked: &Asked<'_>) -> Option<Result<String, String>> {
+    if path.extension().is_some_and(|extension| extension == "py") {
+        return Some(dump(path, asked));
+    }
+    let text = std::fs::read_to_string(path).ok()?;
+    text.trim_start().starts_with('[').then_some(Ok(text))
+}
+
+/// Runs the profile in a Python of its own.
+fn dump(path: &Path, asked: &Asked<'_>) -> Result<String, String> {
+    let python = std::env::var_os("WIRESTORM_PYTHON").unwrap_or_else(|| "python3".into());
+    let mut command = Command::new(&python);
+    command.args(["-m", "trex.stl.dump"]).arg(path);
+    command.args(["--direction", &asked.direction.to_string()]);
+    command.args(["--port", &asked.port_id.to_string()]);
+    if !asked.tunables.is_empty() {
+        command.arg("-t").args(asked.tunables);
+    }
+    let output = command.output().map_err(|error| {
+        format!("{}: {error}; WIRESTORM_PYTHON names another", python.display())
+    })?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    if said.contains("No module named 'trex'") || said.contains("No module named trex") {
+        let (path, python) = (path.display(), python.display());
+        return Err(format!(
+            "{path}: {python} has no package wirestorm-trex; install it from a checkout with: \
+             {python} -m pip install ./python/trex"
+        ));
+    }
+    Err(said)
+}
