@@ -27,13 +27,14 @@ struct Step {
     run: fn() -> Fallible<Pass>,
 }
 
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 9] = [
     Step { name: "packages", run: packages },
     Step { name: "directions", run: check_directions },
     Step { name: "fmt", run: fmt },
     Step { name: "clippy", run: clippy },
     Step { name: "doc", run: doc },
     Step { name: "test", run: test },
+    Step { name: "python", run: python },
     Step { name: "scripts", run: scripts },
     Step { name: "fuzz", run: fuzz },
 ];
@@ -148,6 +149,24 @@ fn test() -> Fallible<Pass> {
         print!("{text}");
     }
     outcome
+}
+
+/// The Python package, in an environment of its own beside the build, and the command with it.
+fn python() -> Fallible<Pass> {
+    let environment = workspace::root().join("target/python");
+    let package = workspace::root().join("python/trex");
+    let python = environment.join("bin/python");
+    if !python.exists() {
+        done(Command::new("/usr/bin/python3").args(["-m", "venv"]).arg(&environment))?;
+    }
+    let mut install = Command::new(&python);
+    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--editable"]);
+    done(install.arg(format!("{}[test]", package.display())))?;
+    let mut test = Command::new(&python);
+    done(test.args(["-m", "pytest", "--quiet"]).current_dir(&package))?;
+    let mut with_command = cargo();
+    with_command.args(["test", "--package", "wirestorm-e2e", "--test", "streams", "trex"]);
+    done(with_command.env("WIRESTORM_PYTHON", &python))
 }
 
 /// The other two scripts that the README names: the demo, and one benchmark in its shortest form.

@@ -38,7 +38,7 @@ const fn package(
     Package { name, proof, purpose, reason }
 }
 
-const PACKAGES: [Package; 14] = [
+const PACKAGES: [Package; 15] = [
     package("gcc", "cc", Purpose::Build, "links the programs"),
     package("libc6-dev", "/usr/include/stdio.h", Purpose::Build, "links the programs"),
     package("clang", "clang", Purpose::Build, "compiles the BPF programs"),
@@ -52,6 +52,7 @@ const PACKAGES: [Package; 14] = [
     package("nftables", "nft", Purpose::Test, "drops and duplicates frames on purpose"),
     package("zstd", "zstd", Purpose::Test, "makes compressed captures"),
     package("gzip", "gzip", Purpose::Test, "makes compressed captures"),
+    package("python3-venv", "/usr/share/python-wheels", Purpose::Test, "runs the Python package"),
     package("valgrind", "valgrind", Purpose::Bench, "counts instructions"),
 ];
 

@@ -8,7 +8,7 @@ use wirestorm_e2e::{
 };
 use wirestorm_testkit::net::Lab;
 use wirestorm_testkit::pcap::{self, Packet};
-use wirestorm_testkit::require::require_tool;
+use wirestorm_testkit::require::{require_tool, skip};
 use wirestorm_testkit::{Scratch, tshark};
 
 /// A flow whose addresses, ports and lengths differ from frame to frame.
@@ -247,4 +247,43 @@ fn every_example_runs() {
         count += 1;
     }
     assert!(count >= 9, "only {count} examples");
+}
+
+/// Two streams as TRex's clients write them: a burst, and one frame a millisecond with a counter.
+const TREX: &str = r#"[
+  {"name": "burst", "stream": {"enabled": true, "self_start": true, "isg": 0.0, "flags": 3, "action_count": 0,
+    "mode": {"type": "single_burst", "total_pkts": 3, "rate": {"type": "pps", "value": 1000}},
+    "packet": {"binary": "AgAAAAACAgAAAAABCABFAAAcAAEAAEARZs4KAAABCgAAAgQABwAACAAA", "meta": ""},
+    "vm": {"instructions": []}, "next_stream_id": -1, "flow_stats": {"enabled": false}, "random_seed": 0, "core_id": -1}}
+]"#;
+
+#[test]
+fn trex_streams_are_simulated() {
+    let scratch = Scratch::new().unwrap();
+    let (document, output) = (scratch.file("streams.json"), scratch.file("out.pcap"));
+    std::fs::write(&document, TREX).unwrap();
+    let arguments =
+        [Path::new("sim"), &document, "-o".as_ref(), &output, "-l".as_ref(), "10".as_ref()];
+    wirestorm_with(&arguments).expect(0);
+    let packets = pcap::read(&output).unwrap();
+    assert_eq!(packets.len(), 3);
+    assert_eq!(packets[1].time - packets[0].time, 1_000_000);
+    assert_eq!(packets[0].frame[26..34], [10, 0, 0, 1, 10, 0, 0, 2]);
+    std::fs::write(&document, TREX.replace("single_burst", "often")).unwrap();
+    wirestorm_with(&arguments).refused(2, &["[0].stream.mode", "often"]);
+}
+
+#[test]
+fn trex_profiles_are_simulated_as_they_are() {
+    if std::env::var_os("WIRESTORM_PYTHON").is_none() {
+        skip("WIRESTORM_PYTHON names no Python with the package wirestorm-trex");
+        return;
+    }
+    let scratch = Scratch::new().unwrap();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/trex/tests/profiles");
+    let (profile, output) = (Path::new(folder).join("clients.py"), scratch.file("out.pcap"));
+    let arguments =
+        [Path::new("sim"), &profile, "-o".as_ref(), &output, "-l".as_ref(), "20".as_ref()];
+    wirestorm_with(&arguments).expect(0);
+    assert_eq!(pcap::read(&output).unwrap().len(), 20);
 }
