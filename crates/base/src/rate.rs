@@ -226,6 +226,9 @@ pub struct SteadyTicker {
 }
 
 impl SteadyTicker {
+    /// A ticker whose steps take no time.
+    pub const STANDING: Self = Self { nanoseconds: 0, rest: 0, units: 1, remainder: 0 };
+
     /// A ticker for steps of `units` that has not moved.
     pub const fn new(rate: Rate, units: u64) -> Self {
         let scaled = units as u128 * rate.nanoseconds as u128;
@@ -233,6 +236,13 @@ impl SteadyTicker {
         let nanoseconds = if whole > u64::MAX as u128 { u64::MAX } else { whole as u64 };
         let rest = (scaled % rate.units as u128) as u64;
         Self { nanoseconds, rest, units: rate.units, remainder: 0 }
+    }
+
+    /// This ticker as far along as `other`, whose steps are of other units of the same rate.
+    #[inline]
+    #[must_use]
+    pub const fn at_phase_of(self, other: Self) -> Self {
+        Self { remainder: other.remainder, ..self }
     }
 
     /// The time from the last step to the next.
@@ -286,6 +296,19 @@ mod tests {
             for _ in 0..10_000 {
                 assert_eq!(steady.step(), ticker.step(units), "{rate}, steps of {units}");
             }
+        }
+    }
+
+    #[test]
+    fn steps_of_other_units_go_on_where_the_first_ones_were() {
+        let rate = Rate::parse_per_second("3M", 1).unwrap();
+        let mut ticker = Ticker::new(rate);
+        let (mut one, mut four) = (SteadyTicker::new(rate, 1), SteadyTicker::new(rate, 4));
+        for _ in 0..10 {
+            assert_eq!(one.step(), ticker.step(1));
+            four = four.at_phase_of(one);
+            assert_eq!(four.step(), ticker.step(4));
+            one = one.at_phase_of(four);
         }
     }
 

@@ -1,4 +1,11 @@
 //! How many frames a second the generator makes, into a port that throws them away.
+//!
+//! ```text
+//! generate none|field|tuple [STREAMS] [at-once|timed] [plain|measured] [BREATHS]
+//! ```
+//!
+//! With a number of breaths it makes them and ends: for an instruction counter.
+
 use std::time::Instant as Clock;
 use wirestorm_base::departure::DeparturePolicy;
 use wirestorm_base::port::Transmit;
@@ -9,8 +16,12 @@ use wirestorm_sim::memory::{MemorySink, WireOptions};
 use wirestorm_wire::stream::*;
 
 fn main() {
-    let kind = std::env::args().nth(1).unwrap_or_default();
-    let count: usize = std::env::args().nth(2).map_or(1, |c| c.parse().unwrap());
+    let argument = |index| std::env::args().nth(index).unwrap_or_default();
+    let kind = argument(1);
+    let count: usize = argument(2).parse().unwrap_or(1);
+    let timed = argument(3) == "timed";
+    let is_measured = argument(4) == "measured";
+    let breaths_max: u64 = argument(5).parse().unwrap_or(u64::MAX);
     let mut template = vec![0_u8; 60];
     template[12..14].copy_from_slice(&[8, 0]);
     template[14..34]
@@ -60,12 +71,11 @@ fn main() {
         }
         _ => Program::default(),
     };
-    let timed = std::env::args().nth(3).is_some();
     let stream = Stream {
         name: "s".into(),
         template,
         program,
-        is_measured: false,
+        is_measured,
         transmission: Transmission {
             mode: Mode::Continuous,
             speed: if timed {
@@ -83,7 +93,13 @@ fn main() {
             starts_max: 0,
         },
     };
-    let streams: Vec<Stream> = (0..count).map(|_| stream.clone()).collect();
+    let streams: Vec<Stream> = (0..count)
+        .map(|index| {
+            let mut stream = stream.clone();
+            stream.template[8..12].copy_from_slice(&(index as u32).to_be_bytes());
+            stream
+        })
+        .collect();
     let options = GeneratorOptions {
         share: Share::ALL,
         policy: DeparturePolicy::default(),
@@ -94,15 +110,14 @@ fn main() {
     };
     let mut generator = Generator::new(&streams, options, Instant::ZERO);
     let mut port = MemorySink::new(WireOptions::default());
-    let mut frames = 0;
+    let (mut frames, mut breaths) = (0, 0);
     let begin = Clock::now();
-    while begin.elapsed().as_secs_f64() < 2.0 {
+    while breaths < breaths_max && (breaths_max < u64::MAX || begin.elapsed().as_secs() < 2) {
+        let now = Instant::from_nanos(begin.elapsed().as_nanos() as u64);
         for _ in 0..100 {
-            frames += generator
-                .breathe(Instant::from_nanos(begin.elapsed().as_nanos() as u64), &mut port)
-                .unwrap()
-                .frames;
+            frames += generator.breathe(now, &mut port).unwrap().frames;
         }
+        breaths += 100;
     }
     println!(
         "{kind} {count} streams: {:.1} Mpps, sent {}",

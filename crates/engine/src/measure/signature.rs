@@ -42,20 +42,22 @@ impl Signature {
     pub const DEPARTURE_BITS: u32 = 48;
 
     /// The bytes to be put at the end of a frame. Bits that a field has no room for are left out.
-    pub const fn encode(self) -> [u8; Self::LENGTH] {
-        let stream = self.stream as u64 & low_bits(Self::STREAM_BITS);
+    #[inline]
+    pub fn encode(self) -> [u8; Self::LENGTH] {
+        let stream = u64::from(self.stream) & low_bits(Self::STREAM_BITS);
         let sequence = self.sequence & low_bits(Self::SEQUENCE_BITS);
         let first = MAGIC << 48 | stream << 24 | sequence >> 16;
         let second = sequence << 48 | self.departure & low_bits(Self::DEPARTURE_BITS);
-        let neutraliser = 0xffff - sum_modulo(first, second, 0) as u16;
+        // Words of 16 bits may be added as parts of wider ones (RFC 1071 section 2).
+        let (mut sum, carry) = first.overflowing_add(second);
+        sum = (sum & 0xffff_ffff) + (sum >> 32) + u64::from(carry);
+        sum = (sum & 0xffff) + (sum >> 16);
+        sum = (sum & 0xffff) + (sum >> 16);
+        sum = (sum & 0xffff) + (sum >> 16);
         let mut bytes = [0; Self::LENGTH];
-        let parts = [first.to_be_bytes(), second.to_be_bytes()];
-        let mut at = 0;
-        while at < 16 {
-            bytes[at] = parts[at / 8][at % 8];
-            at += 1;
-        }
-        [bytes[16], bytes[17]] = neutraliser.to_be_bytes();
+        bytes[..8].copy_from_slice(&first.to_be_bytes());
+        bytes[8..16].copy_from_slice(&second.to_be_bytes());
+        bytes[16..].copy_from_slice(&(!(sum as u16)).to_be_bytes());
         bytes
     }
 
@@ -144,6 +146,7 @@ fn network_end(frame: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
     use alloc::vec::Vec;
+    use proptest::prelude::*;
     use wirestorm_wire::checksum;
 
     const SIGNATURE: Signature =
@@ -247,5 +250,23 @@ mod tests {
         }
         let plain = frame(&[8, 0]);
         assert_eq!(find(&plain[..plain.len() - 1]), None, "cut short");
+    }
+
+    proptest! {
+        #[test]
+        fn no_checksum_depends_on_a_signature(
+            stream: u32, sequence: u64, departure: u64,
+            data in prop::collection::vec(any::<u8>(), 19..80), at: prop::sample::Index,
+        ) {
+            let mut signed = data;
+            signed.push(1);
+            let at = at.index(signed.len() - Signature::LENGTH);
+            let end = signed[at..].first_chunk_mut().expect("it was placed so");
+            *end = Signature { stream, sequence, departure }.encode();
+            prop_assert_eq!(checksum::sum(end), 0xffff);
+            let mut without = signed.clone();
+            without[at..at + Signature::LENGTH].fill(0);
+            prop_assert_eq!(checksum::sum(&signed), checksum::sum(&without));
+        }
     }
 }

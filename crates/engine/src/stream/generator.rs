@@ -1,14 +1,18 @@
 //! The generator: makes the frames of streams and puts them into a port, each with its due time.
 
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::hint;
 
 use wirestorm_base::departure::{Admission, DeparturePolicy, DepartureRecord, Departures};
 use wirestorm_base::port::{PortError, Stored, Transmit};
+use wirestorm_base::rate::RateError;
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_wire::stream::{Speed, Stream};
+use wirestorm_wire::stream::{Mode, Speed, Stream, Transmission};
 
 use super::emission::{After, Emission};
-use super::program::FrameMaker;
+use super::program::{FrameMaker, Recipes};
 use super::queue::{Entry, Queue};
 use super::share::Share;
 use crate::replay::{Breath, WorkerState};
@@ -44,31 +48,74 @@ pub struct StreamCounters {
 }
 
 /// Sends the streams of one port, or a share of each.
+///
+/// Frames with a due time leave in the order of their due times. Streams of [`Speed::Max`] have
+/// the rest of the time, a few frames each in turn.
+///
+/// # Workers that share streams
+///
+/// All are told of pauses, changes of speed, stops and starts with the same instant. Then they
+/// keep one schedule together; behind a change of speed to the nanosecond.
 #[derive(Debug)]
 pub struct Generator {
     options: GeneratorOptions,
     streams: Vec<Running>,
+    /// Streams whose next frame has a due time.
     queue: Queue,
+    /// Streams that send as fast as the port takes their frames.
+    at_once: VecDeque<u32>,
+    /// What the first of them may still send of a turn that another breath began; or 0.
+    turn_rest: usize,
     start: Instant,
     departures: Departures,
     /// Frames sent so far.
     sent: u64,
-    is_done: bool,
+    /// Streams on their way that are paused.
+    paused: usize,
+    /// Frames a second of all streams together.
+    rate: f64,
+    /// For which rate the queue was made.
+    queue_rate: f64,
 }
 
-/// A stream on its way.
+/// A stream; what every frame needs stands first, in as few cache lines as it takes.
 #[derive(Debug)]
+#[repr(C, align(64))]
 struct Running {
-    maker: FrameMaker,
+    /// Its schedule while it is on its way.
     emission: Option<Emission>,
-    plan: Stream,
+    counters: StreamCounters,
     stored: Option<Stored>,
     was_stored: bool,
-    counters: StreamCounters,
+    /// Whether its frames have no due time.
+    is_at_once: bool,
+    maker: FrameMaker,
+    life: Box<Life>,
+}
+
+/// What only the beginnings and ends of a stream need.
+#[derive(Debug)]
+struct Life {
+    /// Since when it is paused.
+    paused: Option<Instant>,
+    /// The number of the first frame of this start, or of the next one while it is not on its way.
+    first: u64,
+    /// How often it was named as the next one.
+    named: u32,
+    /// As it is now: its speed may be another one than planned.
+    transmission: Transmission,
+    speed_planned: Speed,
+    share: Share,
 }
 
 /// Frames that a breath handles at most, so that stop requests are noticed soon.
 const BREATH_FRAMES: usize = 256;
+
+/// Frames that a stream without a due time sends before it is another one's turn.
+const TURN_FRAMES: usize = 8;
+
+/// How many turns ahead a stream's state is touched.
+const TOUCH_AHEAD: usize = 8;
 
 impl Generator {
     /// A generator whose streams start at `start`.
@@ -78,21 +125,42 @@ impl Generator {
     /// validated before.
     pub fn new(streams: &[Stream], options: GeneratorOptions, start: Instant) -> Self {
         let departures = Departures::new(options.policy);
+        let share = options.share;
+        let mut recipes = Recipes::default();
+        let running = streams.iter().enumerate().map(|(index, stream)| {
+            let maker = FrameMaker::new(stream, index as u32, share, &mut recipes);
+            Running::new(stream.transmission, maker, share)
+        });
+        let streams: Vec<Running> = running.collect();
+        let rate: f64 = streams.iter().map(|stream| stream.rate()).sum();
         let mut generator = Self {
-            streams: streams.iter().map(|stream| Running::new(stream, options.share)).collect(),
-            queue: Queue::new(streams.len(), frames_per_second(streams, options.share)),
+            queue: Queue::new(streams.len(), rate),
+            streams,
+            at_once: VecDeque::new(),
+            turn_rest: 0,
             options,
             start,
             departures,
             sent: 0,
-            is_done: false,
+            paused: 0,
+            rate,
+            queue_rate: rate,
         };
-        for (index, stream) in streams.iter().enumerate() {
-            if stream.transmission.self_start {
+        for index in 0..generator.streams.len() {
+            if generator.streams[index].life.transmission.self_start {
                 generator.begin(index, start);
             }
         }
         generator
+    }
+
+    /// Numbers the streams from `first` on in signatures, instead of from 0.
+    #[must_use]
+    pub fn numbered_from(mut self, first: u32) -> Self {
+        for (index, stream) in self.streams.iter_mut().enumerate() {
+            stream.maker.set_stream(first + index as u32);
+        }
+        self
     }
 
     /// Does what is due at `now`, then flushes the port.
@@ -123,6 +191,117 @@ impl Generator {
         self.departures.record()
     }
 
+    /// Holds a stream from `now` on; one that is not on its way, or is held, stays as it is.
+    ///
+    /// Frames that a port was given ahead of their due times leave. Streams are told by their
+    /// index in the plan, here and below.
+    ///
+    /// # Panics
+    /// Where there is no such stream, here and below.
+    pub fn pause(&mut self, stream: usize, now: Instant) {
+        let running = &mut self.streams[stream];
+        if running.emission.is_some() && running.life.paused.is_none() {
+            running.life.paused = Some(now);
+            self.paused += 1;
+            self.leave(stream);
+        }
+    }
+
+    /// Lets a stream go on from `now` on where it was: all that is left is due later by as long
+    /// as it was held.
+    pub fn resume(&mut self, stream: usize, now: Instant) {
+        let running = &mut self.streams[stream];
+        let Some(since) = running.life.paused.take() else { return };
+        self.paused -= 1;
+        if let Some(emission) = &mut running.emission {
+            emission.postpone(now.saturating_since(since));
+        }
+        self.enter(stream);
+    }
+
+    /// Sends a stream at another speed from `now` on. The phase is kept: what is left of the
+    /// current gap takes longer or shorter in proportion. A frame that is overdue keeps its due
+    /// time, and so does the next one of a stream that is sent on and off.
+    pub fn set_speed(&mut self, stream: usize, speed: Speed, now: Instant) {
+        let running = &mut self.streams[stream];
+        self.rate -= running.rate();
+        running.life.transmission.speed = speed;
+        running.is_at_once = speed == Speed::Max;
+        self.rate += running.rate();
+        let is_on_its_way = running.emission.is_some() && running.life.paused.is_none();
+        if is_on_its_way {
+            self.leave(stream);
+        }
+        let running = &mut self.streams[stream];
+        // While a stream is held its schedule stands still.
+        let at = running.life.paused.unwrap_or(now);
+        if let Some(emission) = &mut running.emission {
+            emission.set_speed(speed, at, &running.maker);
+        }
+        if is_on_its_way {
+            self.enter(stream);
+        }
+        self.keep_days_short();
+    }
+
+    /// Sends a stream at `numerator / denominator` of its planned speed from `now` on; see
+    /// [`Generator::set_speed`]. One that is sent as fast as the port takes it stays so.
+    ///
+    /// # Errors
+    /// Where the result is no rate; the stream's speed stays as it is.
+    pub fn scale_speed(
+        &mut self,
+        stream: usize,
+        numerator: u64,
+        denominator: u64,
+        now: Instant,
+    ) -> Result<(), RateError> {
+        let speed = match self.streams[stream].life.speed_planned {
+            Speed::Max => return Ok(()),
+            Speed::Frames(rate) => Speed::Frames(rate.scaled(numerator, denominator)?),
+            Speed::Bits(rate, layer) => Speed::Bits(rate.scaled(numerator, denominator)?, layer),
+        };
+        self.set_speed(stream, speed, now);
+        Ok(())
+    }
+
+    /// As [`Generator::scale_speed`], for all streams.
+    ///
+    /// # Errors
+    /// Where a result is no rate; the streams before have the new speed.
+    pub fn scale_speeds(
+        &mut self,
+        numerator: u64,
+        denominator: u64,
+        now: Instant,
+    ) -> Result<(), RateError> {
+        for stream in 0..self.streams.len() {
+            self.scale_speed(stream, numerator, denominator, now)?;
+        }
+        Ok(())
+    }
+
+    /// Ends a stream at once; the one that it names as its next one does not start.
+    pub fn stop(&mut self, stream: usize) {
+        self.leave(stream);
+        let running = &mut self.streams[stream];
+        if running.emission.take().is_some() {
+            self.paused -= usize::from(running.life.paused.take().is_some());
+            running.line_up();
+        }
+    }
+
+    /// Starts a stream at `now`, whether it has ended or never began; one that is on its way
+    /// stays so. Its frames are numbered on; of several workers each goes on with its own
+    /// numbers.
+    pub fn start(&mut self, stream: usize, now: Instant) {
+        let running = &mut self.streams[stream];
+        if running.emission.is_none() {
+            running.line_up();
+            self.begin(stream, now);
+        }
+    }
+
     fn fill<P: Transmit>(&mut self, now: Instant, port: &mut P) -> WorkerState {
         let holds_departure = port.capabilities().holds_departure;
         let until = if self.options.virtual_time {
@@ -133,113 +312,212 @@ impl Generator {
             now
         };
         let end = self.start.saturating_add(self.options.duration_max);
-        let mut frames = 0;
-        while frames < BREATH_FRAMES {
-            let Some(Entry { due, stream }) = self.queue.first() else { return self.done() };
-            let allowed = self.options.frames_max - self.sent;
-            if self.is_done || due >= end || allowed == 0 {
-                return self.done();
+        let before_end = end.saturating_sub(Duration::from_nanos(1));
+        let allowed = self.options.frames_max - self.sent;
+        let left = BREATH_FRAMES.min(usize::try_from(allowed).unwrap_or(usize::MAX));
+        let mut turn = Turn { now, until, left, left_after: 0, sent: 0, holds_departure };
+        while turn.left > 0 {
+            let first = self.queue.first();
+            if let Some(stream) = self.queue.behind(TOUCH_AHEAD) {
+                self.streams[stream as usize].touch();
             }
-            if due > until {
-                return WorkerState::Waiting(due.saturating_sub(self.options.horizon));
-            }
-            // As many frames of this stream as come before any other stream's next one.
-            let turn = Turn {
-                now,
-                until: until.min(self.queue.until()),
-                end,
-                frames_max: (BREATH_FRAMES - frames)
-                    .min(usize::try_from(allowed).unwrap_or(usize::MAX)),
-                holds_departure,
-            };
-            let running = &mut self.streams[stream as usize];
-            let taken = running.turn(&turn, port, &mut self.departures);
-            frames += taken.frames;
-            self.sent += taken.frames as u64;
-            match taken.then {
-                Then::Due(due) => self.queue.replace_first(Entry { due, stream }),
-                Then::Stop(due, state) => {
-                    self.queue.replace_first(Entry { due, stream });
-                    return state;
-                }
-                Then::End(last) => {
-                    self.queue.pop();
-                    if let Some(next) = self.streams[stream as usize].plan.transmission.next {
-                        self.begin(next, last);
+            // Frames ahead of their due times would keep those without any waiting.
+            let limit = if self.at_once.is_empty() { until } else { until.min(now) };
+            let then = match first {
+                Some(Entry { due, stream }) if due <= limit && due < end => {
+                    let running = &mut self.streams[stream as usize];
+                    if running.is_at_once {
+                        self.queue.pop();
+                        self.at_once.push_back(stream);
+                        continue;
                     }
+                    // As many frames of this stream as come before any other stream's next one.
+                    turn.until = limit.min(self.queue.until()).min(before_end).max(due);
+                    let then = running.turn::<false, P>(&mut turn, port, &mut self.departures);
+                    match then {
+                        Then::Due(due) | Then::Stop(due, _) => {
+                            self.queue.replace_first(Entry { due, stream });
+                        }
+                        Then::End(last) => {
+                            self.queue.pop();
+                            self.ended(stream as usize, last);
+                        }
+                    }
+                    then
                 }
+                _ if !self.at_once.is_empty() && now < end => self.turn_at_once(&mut turn, port),
+                Some(Entry { due, .. }) if due < end && due > limit => {
+                    self.sent += turn.sent;
+                    return WorkerState::Waiting(due.saturating_sub(self.options.horizon));
+                }
+                _ => {
+                    self.sent += turn.sent;
+                    return self.finished(now, end);
+                }
+            };
+            if let Then::Stop(_, state) = then {
+                self.sent += turn.sent;
+                return state;
             }
         }
-        WorkerState::Active
+        self.sent += turn.sent;
+        if self.sent < self.options.frames_max { WorkerState::Active } else { WorkerState::Done }
     }
 
-    /// Starts a stream at an instant; at its end at once those that follow.
-    fn begin(&mut self, index: usize, at: Instant) {
-        let (mut index, mut at) = (index, at);
-        // A circle of streams that have no frame for this worker and take no time would never
-        // end: one round through all of them is enough.
-        for _ in 0..=self.streams.len() {
-            let share = self.options.share;
-            let running = &mut self.streams[index];
-            let transmission = running.plan.transmission;
-            if transmission.starts_max > 0 && running.counters.starts >= transmission.starts_max {
+    /// The next one of the streams whose frames have no due time.
+    #[inline(never)]
+    fn turn_at_once<P: Transmit>(&mut self, turn: &mut Turn, port: &mut P) -> Then {
+        let Some(stream) = self.at_once.pop_front() else { return Then::End(turn.now) };
+        if let Some(&later) = self.at_once.get(TOUCH_AHEAD) {
+            self.streams[later as usize].touch();
+        }
+        let running = &mut self.streams[stream as usize];
+        if let Some(emission) = &mut running.emission {
+            // Its group leaves now.
+            emission.postpone(turn.now.saturating_since(emission.due()));
+            turn.until = emission.due();
+        }
+        let rest = match core::mem::take(&mut self.turn_rest) {
+            0 if self.at_once.is_empty() => turn.left,
+            0 => TURN_FRAMES,
+            rest => rest,
+        };
+        turn.left_after = turn.left.saturating_sub(rest);
+        let before = turn.left;
+        let then = running.turn::<true, P>(turn, port, &mut self.departures);
+        turn.left_after = 0;
+        let rest = rest - (before - turn.left);
+        match then {
+            Then::Due(due) if due > turn.until => self.queue.push(Entry { due, stream }),
+            Then::Due(_) if rest == 0 => self.at_once.push_back(stream),
+            Then::Due(_) | Then::Stop(..) => {
+                self.at_once.push_front(stream);
+                self.turn_rest = rest;
+            }
+            Then::End(last) => self.ended(stream as usize, last),
+        }
+        then
+    }
+
+    /// What is to be said where nothing is due before the end.
+    fn finished(&self, now: Instant, end: Instant) -> WorkerState {
+        // What is held may be told to go on.
+        if self.paused > 0 && now < end { WorkerState::Waiting(end) } else { WorkerState::Done }
+    }
+
+    /// A stream's last frame was due at `last`: starts the one that it names.
+    #[cold]
+    fn ended(&mut self, stream: usize, last: Instant) {
+        if let Some(next) = self.streams[stream].end() {
+            self.begin_named(next, last);
+        }
+    }
+
+    fn begin_named(&mut self, stream: usize, at: Instant) {
+        let running = &mut self.streams[stream];
+        let starts_max = running.life.transmission.starts_max;
+        if starts_max > 0 && running.life.named >= starts_max {
+            return;
+        }
+        running.life.named += 1;
+        self.begin(stream, at);
+    }
+
+    /// Starts a stream at an instant; where this worker has none of its frames, those that
+    /// follow.
+    fn begin(&mut self, stream: usize, at: Instant) {
+        let (mut stream, mut at) = (stream, at);
+        let share = self.options.share;
+        // Each start has a frame, so that in a circle of streams a worker's turn comes soon.
+        for _ in 0..=share.workers.saturating_mul(self.streams.len() as u64) {
+            let running = &mut self.streams[stream];
+            if running.emission.is_some() {
                 return;
             }
             running.counters.starts += 1;
-            let length = running.maker.template().len();
-            let varies = running.maker.lengths_vary();
-            let (emission, after) = Emission::start(&transmission, share, length, varies, at);
+            let (emission, after) = Emission::start(
+                &running.life.transmission,
+                share,
+                &running.maker,
+                running.life.first,
+                at,
+            );
             match after {
                 After::Frame => {
-                    let due = emission.due();
                     running.emission = Some(emission);
-                    self.queue.push(Entry { due, stream: index as u32 });
+                    if running.life.transmission.start_paused && running.counters.starts == 1 {
+                        running.life.paused = Some(at);
+                        self.paused += 1;
+                    } else {
+                        self.enter(stream);
+                    }
                     return;
                 }
-                After::End(last) => match transmission.next {
-                    Some(next) => (index, at) = (next, last),
-                    None => return,
-                },
+                After::End(last) => {
+                    let Some(next) = running.end() else { return };
+                    let named = &mut self.streams[next];
+                    let starts_max = named.life.transmission.starts_max;
+                    if starts_max > 0 && named.life.named >= starts_max {
+                        return;
+                    }
+                    named.life.named += 1;
+                    (stream, at) = (next, last);
+                }
             }
         }
     }
 
-    fn done(&mut self) -> WorkerState {
-        self.is_done = true;
-        WorkerState::Done
+    /// Takes part again.
+    fn enter(&mut self, stream: usize) {
+        if let Some(emission) = &self.streams[stream].emission {
+            self.queue.push(Entry { due: emission.due(), stream: stream as u32 });
+        }
+    }
+
+    /// Takes part no more.
+    fn leave(&mut self, stream: usize) {
+        let stream = stream as u32;
+        match self.at_once.iter().position(|&other| other == stream) {
+            Some(place) => {
+                self.at_once.remove(place);
+                self.turn_rest = if place == 0 { 0 } else { self.turn_rest };
+            }
+            None => self.queue.remove(stream),
+        }
+    }
+
+    /// Makes the queue anew where its days are too long or too short for the rate there is now.
+    fn keep_days_short(&mut self) {
+        if (self.queue_rate / 4.0..=self.queue_rate * 4.0).contains(&self.rate) {
+            return;
+        }
+        self.queue_rate = self.rate;
+        self.queue = Queue::new(self.streams.len(), self.rate);
+        for stream in 0..self.streams.len() {
+            let is_at_once = self.at_once.contains(&(stream as u32));
+            if self.streams[stream].life.paused.is_none() && !is_at_once {
+                self.enter(stream);
+            }
+        }
     }
 }
 
-/// About how many frames a second all streams send together.
-fn frames_per_second(streams: &[Stream], share: Share) -> f64 {
-    let of_one = |stream: &Stream| match stream.transmission.speed {
-        Speed::Max => 1e6,
-        Speed::Frames(rate) => rate.per_second(),
-        Speed::Bits(rate, layer) => {
-            let bytes = stream.template.len() as u64 + layer.overhead();
-            rate.per_second() / (8 * bytes) as f64
-        }
-    };
-    streams.iter().map(of_one).sum::<f64>() / share.workers as f64
-}
-
-/// What one stream may do before it is another one's turn.
+/// A breath, and what one stream may do in it before it is another one's turn.
 struct Turn {
     now: Instant,
-    /// The latest due time of its turn.
+    /// The latest due time of this turn.
     until: Instant,
-    /// Nothing is due at this instant or later.
-    end: Instant,
-    frames_max: usize,
+    /// Frames that the breath may still handle.
+    left: usize,
+    /// How many of them are for others.
+    left_after: usize,
+    /// Frames sent in this breath.
+    sent: u64,
     holds_departure: bool,
 }
 
 /// What came of a turn.
-struct Taken {
-    frames: usize,
-    then: Then,
-}
-
+#[derive(Clone, Copy)]
 enum Then {
     /// Its next frame is due then.
     Due(Instant),
@@ -250,85 +528,139 @@ enum Then {
 }
 
 impl Running {
-    fn new(plan: &Stream, share: Share) -> Self {
+    fn new(transmission: Transmission, maker: FrameMaker, share: Share) -> Self {
         Self {
-            maker: FrameMaker::new(&plan.template, &plan.program, share.index, share.workers),
             emission: None,
-            plan: plan.clone(),
+            counters: StreamCounters::default(),
             stored: None,
             was_stored: false,
-            counters: StreamCounters::default(),
+            is_at_once: transmission.speed == Speed::Max,
+            maker,
+            life: Box::new(Life {
+                paused: None,
+                first: 0,
+                named: 0,
+                transmission,
+                speed_planned: transmission.speed,
+                share,
+            }),
         }
     }
 
+    /// Makes this worker's next frame the one that stands at its place in the next start,
+    /// wherever the others are.
+    fn line_up(&mut self) {
+        self.life.first = self.maker.number() - self.life.share.index;
+    }
+
+    /// About how many frames with a due time a worker sends in a second.
+    fn rate(&self) -> f64 {
+        let of_all = match self.life.transmission.speed {
+            Speed::Max => 0.0,
+            Speed::Frames(rate) => rate.per_second(),
+            Speed::Bits(rate, layer) => {
+                let bytes = self.maker.template().len() as u64 + layer.overhead();
+                rate.per_second() / (8 * bytes) as f64
+            }
+        };
+        of_all / self.life.share.workers as f64
+    }
+
+    /// Touches what the next turn needs, so that the cache is filled while others have theirs.
     #[inline]
-    fn turn<P: Transmit>(
-        &mut self,
-        turn: &Turn,
-        port: &mut P,
-        departures: &mut Departures,
-    ) -> Taken {
-        if self.maker.is_constant() && !self.was_stored {
-            self.was_stored = true;
+    fn touch(&self) {
+        let due = self.emission.as_ref().map_or(Instant::ZERO, Emission::due);
+        hint::black_box((due, self.counters.bytes, self.maker.touch()));
+    }
+
+    /// Its last frame was sent, by whichever worker; which stream is next.
+    fn end(&mut self) -> Option<usize> {
+        self.emission = None;
+        self.life.first += match self.life.transmission.mode {
+            Mode::Continuous => 0,
+            Mode::Burst { frames } => frames,
+            Mode::Bursts { frames, count, .. } => frames.saturating_mul(count),
+        };
+        self.life.transmission.next
+    }
+
+    #[cold]
+    fn store<P: Transmit>(&mut self, port: &mut P) {
+        self.was_stored = true;
+        if self.maker.is_constant() {
             self.stored = port.store(self.maker.template());
         }
-        let at_once = self.plan.transmission.speed == Speed::Max;
-        let mut frames = 0;
-        let Some(emission) = &mut self.emission else {
-            return Taken { frames, then: Then::End(turn.now) };
-        };
-        if at_once {
-            // Its turn is over once it had one: streams with a schedule come before it again.
-            emission.postpone(turn.now.saturating_since(emission.due()));
+    }
+
+    /// Sends frames until its turn is over; `AT_ONCE`: without a due time.
+    // There is one call for each way to send, and with many streams one for each frame.
+    #[inline(always)]
+    fn turn<const AT_ONCE: bool, P: Transmit>(
+        &mut self,
+        turn: &mut Turn,
+        port: &mut P,
+        departures: &mut Departures,
+    ) -> Then {
+        if !self.was_stored {
+            self.store(port);
         }
-        loop {
+        let Some(emission) = &mut self.emission else { return Then::End(turn.now) };
+        let maker = &mut self.maker;
+        let (mut frames, mut bytes, mut left) = (0, 0, turn.left);
+        let then = loop {
             let due = emission.due();
-            if frames == turn.frames_max || due > turn.until || due >= turn.end {
-                return Taken { frames, then: Then::Due(due) };
+            if left == turn.left_after || due > turn.until {
+                break Then::Due(due);
             }
             let Some(frame) = port.take() else {
-                return Taken { frames, then: Then::Stop(due, WorkerState::Blocked) };
+                break Then::Stop(due, WorkerState::Blocked);
             };
-            let departure = if at_once { Instant::ZERO } else { due };
-            if !turn.holds_departure && !at_once {
+            if !turn.holds_departure && !AT_ONCE {
                 match departures.admit(turn.now, due) {
                     Admission::Send => {}
                     Admission::Wait(until) => {
                         port.release(frame);
-                        return Taken {
-                            frames,
-                            then: Then::Stop(due, WorkerState::Waiting(until)),
-                        };
+                        break Then::Stop(due, WorkerState::Waiting(until));
                     }
                     Admission::Drop => {
                         port.release(frame);
+                        left -= 1;
                         self.counters.unsent += 1;
-                        let length = self.maker.skip();
-                        match emission.advance(length) {
+                        let length = maker.skip();
+                        match emission.advance(length, maker) {
                             After::Frame => continue,
-                            After::End(last) => return Taken { frames, then: Then::End(last) },
+                            After::End(last) => break Then::End(last),
                         }
                     }
                 }
             }
+            let departure = if AT_ONCE { Instant::ZERO } else { due };
             let length = match self.stored {
                 Some(stored) => {
-                    let length = self.maker.template().len();
+                    let length = maker.skip();
                     port.send_stored(frame, stored, 0..length, departure);
                     length
                 }
                 None => {
-                    let length = self.maker.make(port.frame_mut(&frame));
+                    // Where the port does not wait, the frame leaves now.
+                    let waits = turn.holds_departure && !AT_ONCE;
+                    let leaves = if waits { due } else { turn.now };
+                    let length = maker.make(port.frame_mut(&frame), leaves);
                     port.send(frame, length, departure);
                     length
                 }
             };
             frames += 1;
-            self.counters.frames += 1;
-            self.counters.bytes += length as u64;
-            if let After::End(last) = emission.advance(length) {
-                return Taken { frames, then: Then::End(last) };
+            left -= 1;
+            bytes += length as u64;
+            if let After::End(last) = emission.advance(length, maker) {
+                break Then::End(last);
             }
-        }
+        };
+        turn.left = left;
+        turn.sent += frames;
+        self.counters.frames += frames;
+        self.counters.bytes += bytes;
+        then
     }
 }

@@ -1,55 +1,82 @@
 //! A stream's program, prepared for its template: what can be computed once is.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use wirestorm_base::time::Instant;
 use wirestorm_wire::checksum;
-use wirestorm_wire::stream::{ByteOrder, Checksum, Program, PseudoHeader, Step, Write};
+use wirestorm_wire::stream::{ByteOrder, Checksum, PseudoHeader, Step, Stream, Write};
 
+use super::share::Share;
 use super::variable::Variables;
+use crate::measure::Signature;
 
 /// A template and what differs from frame to frame.
 #[derive(Clone, Debug)]
 pub(super) struct FrameMaker {
+    /// With zeros up to a whole number of blocks; the place of a checksum that is made from its
+    /// changes holds the sum of all that never changes.
     template: Box<[u8]>,
-    operations: Box<[Operation]>,
+    length: usize,
+    operations: Arc<[Operation]>,
+    /// Goes into signatures.
+    stream: u32,
+    is_measured: bool,
+    /// Whether a CRC covers the signature and has to be made anew behind it.
+    signs_before_crc: bool,
+    lengths_vary: bool,
     variables: Variables,
 }
 
-/// A step, in the form that is quickest to run. All offsets lie within the template.
+/// Templates are copied by such blocks.
+const BLOCK: usize = 64;
+/// Longer templates are copied as a whole, which is quicker for them.
+const BLOCKS_LENGTH_MAX: usize = 256;
+
+/// The operations of all streams, shared by those that do the same to frames of one length.
+#[derive(Debug, Default)]
+pub(super) struct Recipes(BTreeMap<(Vec<Step>, usize, bool), Arc<[Operation]>>);
+
+/// A step, in the form that is quickest to run. All offsets lie within the template, and
+/// variables are known by their cursors.
 #[derive(Clone, Debug)]
 enum Operation {
     /// A whole field of 16, 32 or 64 bits in network order.
     Write16 {
-        variable: usize,
+        cursor: usize,
         offset: usize,
         add: u16,
     },
     Write32 {
-        variable: usize,
+        cursor: usize,
         offset: usize,
         add: u32,
     },
     Write64 {
-        variable: usize,
+        cursor: usize,
         offset: usize,
         add: u64,
     },
     WriteBits(Write),
     Length {
-        variable: usize,
+        cursor: usize,
     },
     WriteLength {
         offset: usize,
         less: usize,
     },
-    /// An Internet checksum over a frame of one length: `base` is the sum of all words that
-    /// never change, `changing` says where the others are.
+    /// Makes room for a signature, so that no checksum covers anything else there.
+    ClearSignature,
+    /// An Internet checksum over a frame of one length: the template has the sum of all words
+    /// that never change in its place, `changing` says where the others are.
     SumOfChanges {
         offset: usize,
-        base: u16,
         changing: Box<[Changing]>,
         never_zero: bool,
+        /// The step's index and itself.
+        step: (usize, Checksum),
     },
     /// Any other checksum, over all that it covers.
     WholeSum(Checksum),
@@ -57,184 +84,267 @@ enum Operation {
     WrongSum(Checksum),
 }
 
-/// Words of 16 bits that steps write to.
+/// One or two words of 16 bits that steps write to: those of the 32 bits at an offset that the
+/// mask leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Changing {
-    One { offset: usize },
-    Two { offset: usize },
+struct Changing {
+    offset: usize,
+    mask: u32,
 }
 
 /// The least that a frame can be cut to: an Ethernet header.
 const FRAME_LENGTH_MIN: usize = 14;
 
 impl FrameMaker {
-    /// Prepares a program for a worker that begins with frame `number` of the stream and sends
-    /// every `stride`-th one.
+    /// Prepares the program of stream `index` for a worker that begins with its first frame of
+    /// the stream.
     ///
     /// # Panics
     /// Where a step names a byte beyond the template or a variable that does not exist: plans
     /// are validated before.
-    pub(super) fn new(template: &[u8], program: &Program, number: u64, stride: u64) -> Self {
-        let varies = program.steps.iter().any(|step| matches!(step, Step::Length { .. }));
-        let operations = program.steps.iter().enumerate().map(|(index, step)| {
-            check(step, template.len(), program.variables.len());
-            match step {
-                Step::Write(write) => Operation::write(write),
-                Step::Length { variable } => Operation::Length { variable: *variable },
-                Step::WriteLength { offset, less } => {
-                    Operation::WriteLength { offset: *offset, less: *less }
-                }
-                Step::Checksum(sum) if varies => Operation::WholeSum(*sum),
-                Step::Checksum(sum) => Operation::sum(*sum, template, &program.steps, index),
-                Step::WrongChecksum(sum) => Operation::WrongSum(*sum),
+    pub(super) fn new(plan: &Stream, index: u32, share: Share, recipes: &mut Recipes) -> Self {
+        let variables = Variables::new(&plan.program.variables, share.index, share.workers);
+        let mut template = plan.template.clone();
+        let length = template.len();
+        if plan.is_measured {
+            clear_signature(&mut template);
+        }
+        let mut steps = plan.program.steps.clone();
+        for step in &mut steps {
+            check(step, length, plan.program.variables.len());
+            if let Step::Write(Write { variable, .. }) | Step::Length { variable } = step {
+                *variable = variables.cursor_of(*variable).unwrap_or(*variable);
             }
-        });
+        }
+        let operations = recipes.operations(&steps, length, plan.is_measured);
+        for operation in operations.iter() {
+            if let Operation::SumOfChanges { step: (index, sum), .. } = operation {
+                put_base(*sum, &steps[..*index], &mut template);
+            }
+        }
+        template.resize(length.next_multiple_of(BLOCK), 0);
+        let is_crc = |sum: &Checksum| matches!(sum, Checksum::Crc32c { .. });
+        let has_crc = steps.iter().any(
+            |step| matches!(step, Step::Checksum(sum) | Step::WrongChecksum(sum) if is_crc(sum)),
+        );
         Self {
             template: template.into(),
-            operations: operations.collect(),
-            variables: Variables::new(&program.variables, number, stride),
+            length,
+            operations,
+            stream: index,
+            is_measured: plan.is_measured,
+            signs_before_crc: plan.is_measured && has_crc,
+            lengths_vary: steps.iter().any(|step| matches!(step, Step::Length { .. })),
+            variables,
         }
     }
 
     /// Whether all frames are the template.
     pub(super) fn is_constant(&self) -> bool {
-        self.operations.is_empty()
+        self.operations.is_empty() && !self.is_measured
     }
 
-    /// The template.
+    /// What every frame is made from.
     pub(super) fn template(&self) -> &[u8] {
-        &self.template
+        &self.template[..self.length]
+    }
+
+    /// Another number for signatures.
+    pub(super) fn set_stream(&mut self, stream: u32) {
+        self.stream = stream;
     }
 
     /// Whether frames differ in length.
     pub(super) fn lengths_vary(&self) -> bool {
-        self.operations.iter().any(|operation| matches!(operation, Operation::Length { .. }))
+        self.lengths_vary
+    }
+
+    /// The number of the current frame in its stream.
+    #[inline]
+    pub(super) fn number(&self) -> u64 {
+        self.variables.number()
+    }
+
+    /// The length of any frame of the stream, by definition.
+    pub(super) fn length(&self, number: u64) -> usize {
+        match self.lengths_vary {
+            true => self.length_by(|cursor| self.variables.value_in(cursor, number)),
+            false => self.length,
+        }
     }
 
     /// Passes over the current frame; returns its length.
     pub(super) fn skip(&mut self) -> usize {
-        let mut length = self.template.len();
-        for operation in &self.operations {
-            if let Operation::Length { variable } = operation {
-                length = cut_length(self.variables.value(*variable), length);
+        let length = self.length_by(|cursor| self.variables.value(cursor));
+        self.variables.step();
+        length
+    }
+
+    fn length_by(&self, value: impl Fn(usize) -> u128) -> usize {
+        let last = self.operations.iter().rev().find_map(|operation| match operation {
+            Operation::Length { cursor } => Some(cut_length(value(*cursor), self.length)),
+            _ => None,
+        });
+        last.unwrap_or(self.length)
+    }
+
+    /// Writes the current frame to the start of `buffer` and goes on to the next; returns its
+    /// length. A measured one is said to depart at `departure`.
+    ///
+    /// # Panics
+    /// Where the buffer is shorter than the template.
+    // Called at one place for each way to send; a call would cost as much as some of the steps.
+    #[inline(always)]
+    pub(super) fn make(&mut self, buffer: &mut [u8], departure: Instant) -> usize {
+        match buffer.get_mut(..self.template.len()) {
+            Some(blocks) if blocks.len() <= BLOCKS_LENGTH_MAX => {
+                match (self.template.as_chunks::<BLOCK>().0, blocks.as_chunks_mut::<BLOCK>().0) {
+                    ([from], [to]) => *to = *from,
+                    (from, to) => from.iter().zip(to).for_each(|(from, to)| *to = *from),
+                }
             }
+            _ => buffer[..self.length].copy_from_slice(self.template()),
+        }
+        let frame = &mut buffer[..self.length];
+        let mut length = self.length;
+        for operation in self.operations.iter() {
+            operation.run(&self.variables, frame, &mut length);
+        }
+        if self.is_measured {
+            self.sign(&mut frame[..length], departure);
         }
         self.variables.step();
         length
     }
 
-    /// Writes the current frame to the start of `buffer` and goes on to the next; returns its
-    /// length.
-    ///
-    /// # Panics
-    /// Where the buffer is shorter than the template.
     #[inline]
-    pub(super) fn make(&mut self, buffer: &mut [u8]) -> usize {
-        let frame = &mut buffer[..self.template.len()];
-        copy_short(&self.template, frame);
-        let mut length = frame.len();
-        for operation in &self.operations {
-            operation.run(&self.variables, frame, &mut length);
+    fn sign(&self, frame: &mut [u8], departure: Instant) {
+        // Plans leave room for it; a frame without room says nothing.
+        let Some(end) = frame.last_chunk_mut() else { return };
+        let (stream, sequence) = (self.stream, self.number());
+        *end = Signature { stream, sequence, departure: departure.as_nanos() }.encode();
+        if self.signs_before_crc {
+            self.make_crc(frame);
         }
-        if !self.variables.is_empty() {
-            self.variables.step();
+    }
+
+    #[cold]
+    fn make_crc(&self, frame: &mut [u8]) {
+        for operation in self.operations.iter() {
+            match operation {
+                Operation::WholeSum(sum @ Checksum::Crc32c { .. }) => {
+                    whole_sum(*sum, frame, frame.len());
+                }
+                Operation::WrongSum(sum @ Checksum::Crc32c { .. }) => {
+                    wrong_sum(*sum, frame, frame.len());
+                }
+                _ => {}
+            }
         }
-        length
+    }
+
+    /// Touches what the next frame needs, so that it is in the cache by then.
+    #[inline]
+    pub(super) fn touch(&self) -> u64 {
+        self.variables.touch() + u64::from(self.template.first().copied().unwrap_or_default())
     }
 }
 
-/// Copies, in whole words where that is quicker than a call.
-#[inline]
-fn copy_short(from: &[u8], to: &mut [u8]) {
-    to.copy_from_slice(from);
+impl Recipes {
+    fn operations(&mut self, steps: &[Step], length: usize, is_measured: bool) -> Arc<[Operation]> {
+        let key = (steps.to_vec(), length, is_measured);
+        let operations =
+            self.0.entry(key).or_insert_with(|| operations(steps, length, is_measured));
+        Arc::clone(operations)
+    }
+}
+
+fn operations(steps: &[Step], length: usize, is_measured: bool) -> Arc<[Operation]> {
+    let varies = steps.iter().any(|step| matches!(step, Step::Length { .. }));
+    let signature = length.saturating_sub(Signature::LENGTH);
+    let writes_there = |step| written(step).is_some_and(|range| range.end > signature);
+    let mut clears = is_measured && (varies || steps.iter().any(writes_there));
+    let mut operations = Vec::new();
+    for (index, step) in steps.iter().enumerate() {
+        if clears && matches!(step, Step::Checksum(_) | Step::WrongChecksum(_)) {
+            operations.push(Operation::ClearSignature);
+            clears = false;
+        }
+        operations.push(match step {
+            Step::Write(write) => Operation::write(write),
+            Step::Length { variable } => Operation::Length { cursor: *variable },
+            Step::WriteLength { offset, less } => {
+                Operation::WriteLength { offset: *offset, less: *less }
+            }
+            Step::Checksum(sum) if varies => Operation::WholeSum(*sum),
+            Step::Checksum(sum) => Operation::sum(*sum, length, steps, index),
+            Step::WrongChecksum(sum) => Operation::WrongSum(*sum),
+        });
+    }
+    operations.into()
 }
 
 impl Operation {
     fn write(write: &Write) -> Self {
-        let Write { variable, offset, width, add, shift, mask, order } = *write;
+        let Write { variable: cursor, offset, width, add, shift, mask, order } = *write;
         let is_whole = shift == 0 && order == ByteOrder::Network;
         match width {
             2 if is_whole && mask & 0xffff == 0xffff => {
-                Self::Write16 { variable, offset, add: add as u16 }
+                Self::Write16 { cursor, offset, add: add as u16 }
             }
             4 if is_whole && mask & 0xffff_ffff == 0xffff_ffff => {
-                Self::Write32 { variable, offset, add: add as u32 }
+                Self::Write32 { cursor, offset, add: add as u32 }
             }
             8 if is_whole && mask as u64 == u64::MAX => {
-                Self::Write64 { variable, offset, add: add as u64 }
+                Self::Write64 { cursor, offset, add: add as u64 }
             }
             _ => Self::WriteBits(write.clone()),
         }
     }
 
-    fn sum(sum: Checksum, template: &[u8], steps: &[Step], index: usize) -> Self {
-        let Checksum::Internet { offset, start, end, pseudo_header, never_zero } = sum else {
+    fn sum(sum: Checksum, length: usize, steps: &[Step], index: usize) -> Self {
+        let Checksum::Internet { offset, never_zero, .. } = sum else {
             return Self::WholeSum(sum);
         };
-        let end = end.unwrap_or(template.len());
-        // Covered words that other steps write to; a checksum is never behind one that covers it.
-        let is_written = |at: usize| {
-            steps[..index].iter().any(|step| written(step).is_some_and(|range| range.contains(&at)))
-        };
-        let mut constant = template.to_vec();
-        let mut words = Vec::new();
-        let mut take = |from: usize, to: usize| {
-            for word in (from..to).step_by(2) {
-                if word == offset {
-                    constant[word..word + 2].fill(0);
-                } else if is_written(word) || (word + 1 < to && is_written(word + 1)) {
-                    if word + 1 == to {
-                        return false;
-                    }
-                    constant[word..word + 2].fill(0);
-                    words.push(word);
-                }
+        let before = &steps[..index];
+        let is_free = !is_written(before, offset) && !is_written(before, offset + 1);
+        match changing_words(sum, length, before) {
+            Some(words) if is_free => {
+                let changing = pairs(&words, length);
+                Self::SumOfChanges { offset, changing, never_zero, step: (index, sum) }
             }
-            true
-        };
-        let mut is_even = take(start, end);
-        if let PseudoHeader::Ipv4 { header, .. } = pseudo_header {
-            is_even &= take(header + 12, header + 20);
-        } else if let PseudoHeader::Ipv6 { header, .. } = pseudo_header {
-            is_even &= take(header + 8, header + 40);
+            _ => Self::WholeSum(sum),
         }
-        if !is_even || (offset.wrapping_sub(start)) % 2 != 0 {
-            return Self::WholeSum(sum);
-        }
-        let base = covered_sum(&constant, start, end, pseudo_header);
-        Self::SumOfChanges { offset, base, changing: pairs(&words), never_zero }
     }
 
-    #[inline]
+    #[inline(always)]
     fn run(&self, variables: &Variables, frame: &mut [u8], length: &mut usize) {
         match self {
-            Self::Write16 { variable, offset, add } => {
-                let value = (variables.value(*variable) as u16).wrapping_add(*add);
+            Self::Write16 { cursor, offset, add } => {
+                let value = (variables.lower(*cursor) as u16).wrapping_add(*add);
                 frame[*offset..offset + 2].copy_from_slice(&value.to_be_bytes());
             }
-            Self::Write32 { variable, offset, add } => {
-                let value = (variables.value(*variable) as u32).wrapping_add(*add);
+            Self::Write32 { cursor, offset, add } => {
+                let value = (variables.lower(*cursor) as u32).wrapping_add(*add);
                 frame[*offset..offset + 4].copy_from_slice(&value.to_be_bytes());
             }
-            Self::Write64 { variable, offset, add } => {
-                let value = (variables.value(*variable) as u64).wrapping_add(*add);
+            Self::Write64 { cursor, offset, add } => {
+                let value = variables.lower(*cursor).wrapping_add(*add);
                 frame[*offset..offset + 8].copy_from_slice(&value.to_be_bytes());
             }
             Self::WriteBits(write) => write_bits(write, variables, frame),
-            Self::Length { variable } => {
-                *length = cut_length(variables.value(*variable), frame.len());
+            Self::Length { cursor } => {
+                *length = cut_length(variables.value(*cursor), frame.len());
             }
             Self::WriteLength { offset, less } => {
                 let counted = length.saturating_sub(*less) as u16;
                 frame[*offset..offset + 2].copy_from_slice(&counted.to_be_bytes());
             }
-            Self::SumOfChanges { offset, base, changing, never_zero } => {
-                let mut total = u64::from(*base);
-                for change in changing {
-                    total += match *change {
-                        Changing::One { offset } => u64::from(u16_at(frame, offset)),
-                        Changing::Two { offset } => u64::from(u32_at(frame, offset)),
-                    };
+            Self::ClearSignature => clear_signature(&mut frame[..*length]),
+            Self::SumOfChanges { offset, changing, never_zero, .. } => {
+                let mut total = u64::from(u16_at(frame, *offset));
+                for Changing { offset, mask } in changing {
+                    total += u64::from(u32_at(frame, *offset) & mask);
                 }
                 put_checksum(frame, *offset, total, *never_zero);
             }
@@ -244,8 +354,56 @@ impl Operation {
     }
 }
 
+#[inline(never)]
+fn clear_signature(frame: &mut [u8]) {
+    if let Some(place) = frame.last_chunk_mut::<{ Signature::LENGTH }>() {
+        place.fill(0);
+    }
+}
+
 fn cut_length(asked: u128, length_max: usize) -> usize {
     usize::try_from(asked).unwrap_or(usize::MAX).clamp(FRAME_LENGTH_MIN, length_max)
+}
+
+/// The words that a checksum covers and steps before it write to, itself left out; `None` where
+/// it is not over whole words. A checksum is never behind one that covers it.
+fn changing_words(sum: Checksum, length: usize, before: &[Step]) -> Option<Vec<usize>> {
+    let Checksum::Internet { offset, start, end, pseudo_header, .. } = sum else { return None };
+    let end = end.unwrap_or(length);
+    let mut words = Vec::new();
+    let mut take = |from: usize, to: usize| {
+        (from..to).step_by(2).all(|word| {
+            let is_whole = word + 1 < to;
+            let changes = is_written(before, word) || is_whole && is_written(before, word + 1);
+            if changes && word != offset {
+                words.push(word);
+            }
+            is_whole || !changes
+        })
+    };
+    let mut is_whole = take(start, end);
+    match pseudo_header {
+        PseudoHeader::None => {}
+        PseudoHeader::Ipv4 { header, .. } => is_whole &= take(header + 12, header + 20),
+        PseudoHeader::Ipv6 { header, .. } => is_whole &= take(header + 8, header + 40),
+    }
+    (is_whole && offset.wrapping_sub(start) % 2 == 0).then_some(words)
+}
+
+/// Puts the sum of all that a checksum covers and that never changes in its place.
+fn put_base(sum: Checksum, before: &[Step], template: &mut [u8]) {
+    let Checksum::Internet { offset, start, end, pseudo_header, .. } = sum else { return };
+    let mut constant = template.to_vec();
+    for word in changing_words(sum, template.len(), before).into_iter().flatten() {
+        constant[word..word + 2].fill(0);
+    }
+    constant[offset..offset + 2].fill(0);
+    let base = covered_sum(&constant, start, end.unwrap_or(template.len()), pseudo_header);
+    template[offset..offset + 2].copy_from_slice(&base.to_be_bytes());
+}
+
+fn is_written(steps: &[Step], at: usize) -> bool {
+    steps.iter().any(|step| written(step).is_some_and(|range| range.contains(&at)))
 }
 
 /// The bytes that a step writes to.
@@ -261,18 +419,22 @@ fn written(step: &Step) -> Option<core::ops::Range<usize>> {
     }
 }
 
-/// Joins words that follow each other.
-fn pairs(words: &[usize]) -> Box<[Changing]> {
+/// Joins words that follow each other, in a frame of `length` bytes.
+fn pairs(words: &[usize], length: usize) -> Box<[Changing]> {
     let mut changing = Vec::new();
     let mut rest = words;
     while let Some((&offset, behind)) = rest.split_first() {
         rest = match behind.split_first() {
             Some((&next, behind)) if next == offset + 2 => {
-                changing.push(Changing::Two { offset });
+                changing.push(Changing { offset, mask: u32::MAX });
                 behind
             }
             _ => {
-                changing.push(Changing::One { offset });
+                // The word is the upper half of 32 bits, or at the frame's end the lower one.
+                changing.push(match offset + 4 <= length {
+                    true => Changing { offset, mask: 0xffff_0000 },
+                    false => Changing { offset: offset - 2, mask: 0xffff },
+                });
                 behind
             }
         };
@@ -293,7 +455,7 @@ fn check(step: &Step, length: usize, variables: usize) {
     }
 }
 
-#[cold]
+#[inline(never)]
 fn write_bits(write: &Write, variables: &Variables, frame: &mut [u8]) {
     let mut value = variables.value(write.variable).wrapping_add(write.add);
     value = match u32::try_from(write.shift) {
@@ -326,6 +488,7 @@ fn put_checksum(frame: &mut [u8], offset: usize, mut total: u64, never_zero: boo
     frame[offset..offset + 2].copy_from_slice(&sum.to_be_bytes());
 }
 
+#[inline(never)]
 fn whole_sum(sum: Checksum, frame: &mut [u8], length: usize) {
     match sum {
         Checksum::Internet { offset, start, end, pseudo_header, never_zero } => {
@@ -397,7 +560,10 @@ fn u32_at(frame: &[u8], offset: usize) -> u32 {
 mod tests {
     use super::*;
     use alloc::vec;
-    use wirestorm_wire::stream::{Values, Variable};
+    use wirestorm_base::time::Duration;
+    use wirestorm_wire::stream::{
+        Departures, Mode, Program, Speed, Transmission, Values, Variable,
+    };
 
     fn second_frame(step: Step, varies: bool) -> Vec<u8> {
         let variable = Variable::new(Values::List(vec![0x1234, 0x5678]));
@@ -415,11 +581,26 @@ mod tests {
         if varies {
             steps.insert(0, Step::Length { variable: 1 });
         }
-        let program = Program { variables: vec![variable, length], steps };
-        let template: Vec<u8> = (1..=40).collect();
-        let mut maker = FrameMaker::new(&template, &program, 1, 1);
-        let mut buffer = vec![0; 40];
-        let length = maker.make(&mut buffer);
+        let plan = Stream {
+            name: "stream".into(),
+            template: (1..=40).collect(),
+            program: Program { variables: vec![variable, length], steps },
+            transmission: Transmission {
+                mode: Mode::Continuous,
+                speed: Speed::Max,
+                departures: Departures::Constant,
+                start_delay: Duration::ZERO,
+                self_start: true,
+                start_paused: false,
+                next: None,
+                starts_max: 0,
+            },
+            is_measured: false,
+        };
+        let mut maker = FrameMaker::new(&plan, 0, Share::ALL, &mut Recipes::default());
+        let mut buffer = vec![0; 64];
+        maker.make(&mut buffer, Instant::ZERO);
+        let length = maker.make(&mut buffer, Instant::ZERO);
         buffer.truncate(length);
         assert_eq!(&buffer[20..22], &[0x56, 0x78]);
         buffer

@@ -5,7 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::mem;
 
-use wirestorm_base::time::Instant;
+use wirestorm_base::time::{Duration, Instant};
 
 /// Streams in the order in which their next frames are due; of those due at the same time, in
 /// the order of the plan.
@@ -23,11 +23,11 @@ pub(super) struct Queue {
     /// The streams of today in the reverse of their order, so that the first is taken from the
     /// end.
     today: Vec<Entry>,
-    /// Each day's list of streams.
-    days: Box<[List]>,
+    /// The last stream that was put on each day's list.
+    days: Box<[u32; DAYS]>,
     /// Which lists are not empty, a bit for each.
-    busy: Box<[u64]>,
-    /// For each stream that is in a list: when it is due, and who comes behind it.
+    busy: Box<[u64; DAYS / 64]>,
+    /// For each stream that is in a list: when it is due, and who was put there before it.
     links: Vec<Link>,
     /// Streams in lists.
     listed: usize,
@@ -38,12 +38,6 @@ pub(super) struct Queue {
 pub(super) struct Entry {
     pub(super) due: Instant,
     pub(super) stream: u32,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct List {
-    first: u32,
-    last: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -70,8 +64,8 @@ impl Queue {
             day_bits,
             day: 0,
             today: Vec::with_capacity(streams),
-            days: vec![List { first: NONE, last: NONE }; DAYS].into(),
-            busy: vec![0; DAYS / 64].into(),
+            days: Box::new([NONE; DAYS]),
+            busy: Box::new([0; DAYS / 64]),
             links: vec![Link { due: Instant::ZERO, next: NONE }; streams],
             listed: 0,
         }
@@ -80,28 +74,44 @@ impl Queue {
     /// Whose turn is next.
     #[inline]
     pub(super) fn first(&mut self) -> Option<Entry> {
-        if self.today.is_empty() {
+        if self.today.is_empty() && self.listed > 0 {
             self.begin_day();
         }
         self.today.last().copied()
     }
 
-    /// The latest time at which nobody's turn but the first one's is due.
+    /// Who comes today after so many others.
+    #[inline]
+    pub(super) fn behind(&self, others: usize) -> Option<u32> {
+        let place = self.today.len().checked_sub(others + 1)?;
+        self.today.get(place).map(|entry| entry.stream)
+    }
+
+    /// The latest time at which it is still the first one's turn.
     #[inline]
     pub(super) fn until(&self) -> Instant {
-        match self.today.len().checked_sub(2).and_then(|second| self.today.get(second)) {
-            Some(second) => second.due,
-            None if self.listed == 0 => Instant::MAX,
-            None => self.start_of(self.day + 1).saturating_sub(ONE),
+        match *self.today {
+            [.., second, first] => second
+                .due
+                .saturating_sub(Duration::from_nanos(u64::from(first.stream > second.stream))),
+            _ if self.listed == 0 => Instant::MAX,
+            _ => self.start_of(self.day + 1).saturating_sub(ONE),
         }
     }
 
     /// Adds a stream's turn.
+    #[inline]
     pub(super) fn push(&mut self, entry: Entry) {
-        if self.day_of(entry.due) > self.day {
-            self.list(entry);
-            return;
+        let day = self.day_of(entry.due);
+        if day > self.day {
+            self.list(entry, day);
+        } else {
+            self.push_today(entry);
         }
+    }
+
+    #[inline(never)]
+    fn push_today(&mut self, entry: Entry) {
         let place = self.today.partition_point(|other| *other > entry);
         self.today.insert(place, entry);
     }
@@ -118,6 +128,33 @@ impl Queue {
         self.today.pop();
     }
 
+    /// Takes a stream out, whenever its turn is.
+    pub(super) fn remove(&mut self, stream: u32) {
+        if let Some(place) = self.today.iter().position(|entry| entry.stream == stream) {
+            self.today.remove(place);
+            return;
+        }
+        let Link { due, next: before } = self.links[stream as usize];
+        let day = self.day_of(due) as usize % DAYS;
+        let mut at = self.days[day];
+        if at == stream {
+            self.days[day] = before;
+            self.listed -= 1;
+            if before == NONE {
+                self.busy[day / 64] &= !(1 << (day % 64));
+            }
+            return;
+        }
+        while let Some(link) = self.links.get_mut(at as usize) {
+            if link.next == stream {
+                link.next = before;
+                self.listed -= 1;
+                return;
+            }
+            at = link.next;
+        }
+    }
+
     fn day_of(&self, due: Instant) -> u64 {
         due.as_nanos() >> self.day_bits
     }
@@ -126,17 +163,15 @@ impl Queue {
         Instant::from_nanos(day.checked_shl(self.day_bits).unwrap_or(u64::MAX))
     }
 
-    fn list(&mut self, entry: Entry) {
-        let day = self.day_of(entry.due) as usize % DAYS;
-        self.links[entry.stream as usize] = Link { due: entry.due, next: NONE };
-        let list = &mut self.days[day];
-        match list.last {
-            NONE => list.first = entry.stream,
-            last => self.links[last as usize].next = entry.stream,
-        }
-        list.last = entry.stream;
-        self.busy[day / 64] |= 1 << (day % 64);
+    #[inline]
+    fn list(&mut self, entry: Entry, day: u64) {
+        let day = day as usize % DAYS;
+        let before = mem::replace(&mut self.days[day], entry.stream);
+        self.links[entry.stream as usize] = Link { due: entry.due, next: before };
         self.listed += 1;
+        if before == NONE {
+            self.busy[day / 64] |= 1 << (day % 64);
+        }
     }
 
     /// Brings the streams of the next day that has any to `today`.
@@ -182,22 +217,24 @@ impl Queue {
     /// Takes from the current day's list the streams of this year.
     fn open(&mut self) {
         let index = self.day as usize % DAYS;
-        let mut stream = mem::replace(&mut self.days[index].first, NONE);
-        self.days[index].last = NONE;
+        let mut stream = mem::replace(&mut self.days[index], NONE);
         self.busy[index / 64] &= !(1 << (index % 64));
-        while stream != NONE {
-            let Link { due, next } = self.links[stream as usize];
+        let mut is_sorted = true;
+        let mut before = Entry { due: Instant::MAX, stream: NONE };
+        while let Some(&Link { due, next }) = self.links.get(stream as usize) {
             self.listed -= 1;
             let entry = Entry { due, stream };
-            if self.day_of(due) <= self.day {
+            let day = self.day_of(due);
+            if day <= self.day {
                 self.today.push(entry);
+                is_sorted &= before > entry;
+                before = entry;
             } else {
-                self.list(entry);
+                self.list(entry, day);
             }
             stream = next;
         }
-        self.today.reverse();
-        if !self.today.is_sorted_by(|a, b| a > b) {
+        if !is_sorted {
             self.today.sort_unstable_by(|a, b| b.cmp(a));
         }
     }
@@ -205,8 +242,8 @@ impl Queue {
     /// When the first of the streams in lists is due.
     fn earliest(&self) -> Option<Instant> {
         let mut earliest = None;
-        for list in &self.days {
-            let mut stream = list.first;
+        for &last in self.days.iter() {
+            let mut stream = last;
             while let Some(link) = self.links.get(stream as usize) {
                 earliest = Some(earliest.map_or(link.due, |due: Instant| due.min(link.due)));
                 stream = link.next;
@@ -216,7 +253,7 @@ impl Queue {
     }
 }
 
-const ONE: wirestorm_base::time::Duration = wirestorm_base::time::Duration::from_nanos(1);
+const ONE: Duration = Duration::from_nanos(1);
 
 #[cfg(test)]
 mod tests {
@@ -242,9 +279,17 @@ mod tests {
                 let first = queue.first();
                 prop_assert_eq!(first, expected.first().copied());
                 let Some(first) = first else { break };
-                let second = expected.get(1).map_or(Instant::MAX, |second| second.due);
-                prop_assert!(queue.until() <= second);
-                if later % 7 == 0 {
+                if let Some(second) = expected.get(1) {
+                    prop_assert!(entry(queue.until().as_nanos(), first.stream) <= *second);
+                }
+                if later % 11 == 0 {
+                    let other = expected.remove(later as usize % expected.len());
+                    queue.remove(other.stream);
+                    if later % 2 == 0 {
+                        queue.push(other);
+                        expected.push(other);
+                    }
+                } else if later % 7 == 0 {
                     queue.pop();
                     expected.remove(0);
                 } else {

@@ -1,86 +1,112 @@
 //! Variables, stepped along instead of computed anew for every frame.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 
 use wirestorm_wire::stream::{Advance, Values, Variable};
 
 /// The variables of a stream, at one frame of it.
 #[derive(Clone, Debug)]
 pub(super) struct Variables {
-    /// As they were planned: what the cursors are set from.
-    plan: Vec<Variable>,
-    /// In the plan's order.
-    cursors: Vec<Cursor>,
-    /// The order in which they are stepped: each behind the one it follows.
-    order: Box<[usize]>,
+    /// In the order in which they are stepped: each behind the one it follows.
+    cursors: Box<[Cursor]>,
     /// The frame whose values the cursors hold.
     number: u64,
     /// From one frame of this worker to its next one.
     stride: u64,
     /// The first frame in which a sequence begins again: there all are set anew.
     restart_at: u64,
+    /// As they were planned: what the cursors are set from.
+    plan: Box<[Variable]>,
+    /// For each cursor its variable's index in the plan.
+    order: Box<[usize]>,
 }
 
 /// Where one variable is.
 #[derive(Clone, Debug)]
 struct Cursor {
-    value: u128,
     /// Its place among the values of its cycle.
     place: u64,
+    /// How many places there are.
+    cycle: u64,
+    /// From one frame to the next so many places, and so many times through all values beside;
+    /// none where it follows another cursor.
+    places: u64,
+    wraps_beside: u64,
     /// Times through all values that the last step made.
     wraps: u64,
+    /// The cursor whose wraps move it.
+    follows: Option<u32>,
     rule: Rule,
 }
 
-/// How a cursor goes on.
+/// What a cursor's value is.
 #[derive(Clone, Debug)]
 enum Rule {
-    /// The value is `base + place * step`, modulo 2^128.
-    Counter { base: u128, step: u128, cycle: u64, follows: Follows },
-    /// The value is `values[place]`.
-    List { values: Box<[u128]>, follows: Follows },
-    /// Computed from the frame's number by definition.
-    Defined,
-}
-
-/// What moves a cursor.
-#[derive(Clone, Copy, Debug)]
-enum Follows {
-    /// Every frame: so many places, and so many times through all values beside.
-    Frames { places: u64, wraps: u64 },
-    /// The wraps of another cursor.
-    Wraps(usize),
+    /// `base + place * step` in the lower 64 bits, modulo 2^64; the upper ones never change.
+    Counter { base: u64, step: u64, upper: u64 },
+    /// `values[place]`.
+    List(Box<[u128]>),
+    /// Computed from the frame's number by definition: the lower and the upper 64 bits.
+    Defined([u64; 2]),
 }
 
 impl Variables {
     /// The variables at frame `number`, for a worker that sends every `stride`-th frame.
     pub(super) fn new(plan: &[Variable], number: u64, stride: u64) -> Self {
-        let rules: Vec<Rule> = (0..plan.len()).map(|index| rule(plan, index, stride)).collect();
-        let cursors = rules.into_iter().map(|rule| Cursor { value: 0, place: 0, wraps: 0, rule });
         let mut order: Box<[usize]> = (0..plan.len()).collect();
         order.sort_by_key(|&index| depth(plan, index));
+        let cursors = order.iter().map(|&index| cursor(plan, &order, index, stride));
         let mut variables = Self {
-            plan: plan.to_vec(),
             cursors: cursors.collect(),
-            order,
             number,
             stride,
             restart_at: 0,
+            plan: plan.into(),
+            order,
         };
         variables.set();
         variables
     }
 
-    /// The value of variable `index` in the current frame.
-    #[inline]
-    pub(super) fn value(&self, index: usize) -> u128 {
-        self.cursors[index].value
+    /// The cursor of a variable of the plan.
+    pub(super) fn cursor_of(&self, variable: usize) -> Option<usize> {
+        self.order.iter().position(|&index| index == variable)
     }
 
-    /// Whether there are none.
-    pub(super) fn is_empty(&self) -> bool {
-        self.cursors.is_empty()
+    /// The frame whose values these are.
+    #[inline]
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The value of a cursor in the current frame.
+    #[inline]
+    pub(super) fn value(&self, cursor: usize) -> u128 {
+        let Cursor { place, rule, .. } = &self.cursors[cursor];
+        match rule {
+            Rule::Counter { base, step, upper } => {
+                let lower = base.wrapping_add(step.wrapping_mul(*place));
+                u128::from(lower) | u128::from(*upper) << 64
+            }
+            Rule::List(values) => values[*place as usize],
+            Rule::Defined([lower, upper]) => u128::from(*lower) | u128::from(*upper) << 64,
+        }
+    }
+
+    /// The lower 64 bits of the value of a cursor in the current frame.
+    #[inline]
+    pub(super) fn lower(&self, cursor: usize) -> u64 {
+        let Cursor { place, rule, .. } = &self.cursors[cursor];
+        match rule {
+            Rule::Counter { base, step, .. } => base.wrapping_add(step.wrapping_mul(*place)),
+            Rule::List(values) => values[*place as usize] as u64,
+            Rule::Defined([lower, _]) => *lower,
+        }
+    }
+
+    /// The value of a cursor in any frame, by definition.
+    pub(super) fn value_in(&self, cursor: usize, number: u64) -> u128 {
+        self.plan[self.order[cursor]].value(number, &self.plan)
     }
 
     /// Goes on to this worker's next frame.
@@ -91,41 +117,54 @@ impl Variables {
             self.set();
             return;
         }
-        if let [cursor] = &mut self.cursors[..]
-            && let Rule::Counter { base, step, cycle, follows: Follows::Frames { places, .. } } =
-                cursor.rule
-        {
-            // One counter, as most streams have: nobody asks how often it wrapped.
-            cursor.place += places;
-            if cursor.place >= cycle {
-                cursor.place -= cycle;
+        match &mut *self.cursors {
+            [] => {}
+            // As most streams have, and nobody asks how often it wrapped.
+            [cursor] if !matches!(cursor.rule, Rule::Defined(_)) => {
+                cursor.place += cursor.places;
+                if cursor.place >= cursor.cycle {
+                    cursor.place -= cursor.cycle;
+                }
             }
-            cursor.value = base.wrapping_add(step.wrapping_mul(u128::from(cursor.place)));
-            return;
+            _ => self.step_all(),
         }
-        for &index in &self.order {
-            let (by, more) = match self.cursors[index].rule {
-                Rule::Counter { follows: Follows::Frames { places, wraps }, .. }
-                | Rule::List { follows: Follows::Frames { places, wraps }, .. } => (places, wraps),
-                Rule::Counter { follows: Follows::Wraps(other), .. }
-                | Rule::List { follows: Follows::Wraps(other), .. } => {
-                    (self.cursors[other].wraps, 0)
-                }
-                Rule::Defined => {
-                    self.cursors[index].value = self.plan[index].value(self.number, &self.plan);
-                    continue;
-                }
+    }
+
+    fn step_all(&mut self) {
+        for index in 0..self.cursors.len() {
+            let by = match self.cursors[index] {
+                Cursor { follows: None, places, .. } => places,
+                Cursor { follows: Some(other), .. } => self.cursors[other as usize].wraps,
             };
-            self.cursors[index].advance(by, more);
+            let cursor = &mut self.cursors[index];
+            if let Rule::Defined(value) = &mut cursor.rule {
+                *value = halves(self.plan[self.order[index]].value(self.number, &self.plan));
+                continue;
+            }
+            cursor.wraps = cursor.wraps_beside;
+            cursor.place += by;
+            if cursor.place >= cursor.cycle {
+                cursor.wraps += cursor.place / cursor.cycle;
+                cursor.place %= cursor.cycle;
+            }
         }
+    }
+
+    /// Touches what the next frame needs, so that it is in the cache by then.
+    #[inline]
+    pub(super) fn touch(&self) -> u64 {
+        self.number + self.cursors.first().map_or(0, |cursor| cursor.place)
     }
 
     /// Sets all cursors for the current number by definition.
     #[cold]
     fn set(&mut self) {
-        for (variable, cursor) in self.plan.iter().zip(&mut self.cursors) {
+        for (&index, cursor) in self.order.iter().zip(&mut self.cursors) {
+            let variable = &self.plan[index];
             cursor.wraps = 0;
-            cursor.value = variable.value(self.number, &self.plan);
+            if let Rule::Defined(value) = &mut cursor.rule {
+                *value = halves(variable.value(self.number, &self.plan));
+            }
             if let Some(cycle) = variable.values.cycle() {
                 let past = variable.position(self.number, &self.plan);
                 let begin = u128::from(variable.values.lead_in());
@@ -138,65 +177,56 @@ impl Variables {
     }
 }
 
-impl Cursor {
-    #[inline]
-    fn advance(&mut self, by: u64, more_wraps: u64) {
-        let cycle = match &self.rule {
-            Rule::Counter { cycle, .. } => *cycle,
-            Rule::List { values, .. } => values.len() as u64,
-            Rule::Defined => return,
-        };
-        self.wraps = more_wraps;
-        if by == 0 {
-            return;
-        }
-        self.place += by;
-        if self.place >= cycle {
-            self.wraps += self.place / cycle;
-            self.place %= cycle;
-        }
-        self.value = match &self.rule {
-            Rule::Counter { base, step, .. } => {
-                base.wrapping_add(step.wrapping_mul(u128::from(self.place)))
-            }
-            Rule::List { values, .. } => values[self.place as usize],
-            Rule::Defined => self.value,
-        };
-    }
+const fn halves(value: u128) -> [u64; 2] {
+    [value as u64, (value >> 64) as u64]
 }
 
-fn rule(plan: &[Variable], index: usize, stride: u64) -> Rule {
+fn cursor(plan: &[Variable], order: &[usize], index: usize, stride: u64) -> Cursor {
+    let variable = &plan[index];
+    let rule = rule(plan, index);
+    let cycle = variable.values.cycle().unwrap_or(1);
+    let (follows, places, wraps_beside) = match variable.advance {
+        Advance::EveryFrame => (None, stride % cycle, stride / cycle),
+        Advance::WhenWraps(other) => {
+            let place = order.iter().position(|&index| index == other);
+            (place.map(|place| place as u32), 0, 0)
+        }
+    };
+    Cursor { place: 0, cycle, places, wraps_beside, wraps: 0, follows, rule }
+}
+
+fn rule(plan: &[Variable], index: usize) -> Rule {
     /// Places are added without a check for overflow.
     const CYCLE_MAX: u64 = 1 << 62;
     let variable = &plan[index];
-    let follows = match variable.advance {
-        Advance::EveryFrame => match variable.values.cycle() {
-            Some(cycle) => Follows::Frames { places: stride % cycle, wraps: stride / cycle },
-            None => return Rule::Defined,
-        },
+    let is_stepped = match variable.advance {
+        Advance::EveryFrame => true,
         // A sequence of its own length within another one's is rare and computed.
-        Advance::WhenWraps(_) if variable.restart_after.is_some() => return Rule::Defined,
-        Advance::WhenWraps(other) => match plan.get(other).map(|_| rule(plan, other, stride)) {
-            Some(Rule::Counter { .. } | Rule::List { .. }) => Follows::Wraps(other),
-            Some(Rule::Defined) | None => return Rule::Defined,
-        },
+        Advance::WhenWraps(_) if variable.restart_after.is_some() => false,
+        // One that follows itself over others has no beginning, and what the definition says.
+        Advance::WhenWraps(other) => {
+            depth(plan, index) <= plan.len()
+                && plan.get(other).is_some()
+                && !matches!(rule(plan, other), Rule::Defined(_))
+        }
     };
     match &variable.values {
-        Values::Counter { start, min, max, step, downwards } => {
-            let Some(cycle) = variable.values.cycle().filter(|cycle| *cycle <= CYCLE_MAX) else {
-                return Rule::Defined;
-            };
+        Values::Counter { start, min, max, step, downwards }
+            if is_stepped
+                && variable.values.cycle().is_some_and(|cycle| cycle <= CYCLE_MAX)
+                && min >> 64 == max >> 64 =>
+        {
             let (base, step) = if *downwards {
                 (max - (max - start) % step, step.wrapping_neg())
             } else {
                 (min + (start - min) % step, *step)
             };
-            Rule::Counter { base, step, cycle, follows }
+            Rule::Counter { base: base as u64, step: step as u64, upper: (min >> 64) as u64 }
         }
-        Values::List(values) if !values.is_empty() => {
-            Rule::List { values: values.as_slice().into(), follows }
+        Values::List(values) if is_stepped && !values.is_empty() => {
+            Rule::List(values.as_slice().into())
         }
-        _ => Rule::Defined,
+        _ => Rule::Defined([0; 2]),
     }
 }
 
@@ -218,6 +248,7 @@ fn depth(plan: &[Variable], index: usize) -> usize {
 mod tests {
     use super::*;
     use alloc::vec;
+    use alloc::vec::Vec;
     use core::num::NonZeroU64;
     use proptest::prelude::*;
 
@@ -278,7 +309,7 @@ mod tests {
             for _ in 0..200 {
                 for (index, variable) in plan.iter().enumerate() {
                     prop_assert_eq!(
-                        variables.value(index), variable.value(number, &plan), "{}", number
+                        variables.value(variables.cursor_of(index).expect("it is there")), variable.value(number, &plan), "{}", number
                     );
                 }
                 variables.step();

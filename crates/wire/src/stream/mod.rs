@@ -33,7 +33,8 @@ pub struct Stream {
     pub program: Program,
     /// When frames leave.
     pub transmission: Transmission,
-    /// Whether each frame carries a signature in its last bytes, by which it is recognised where
-    /// it arrives.
+    /// Whether each frame carries a signature in its last 18 bytes, by which it is recognised
+    /// where it arrives. The template has zeros there, so that checksums in it are right for any
+    /// signature; a checksum that is made right covers the signature whole or not at all.
     pub is_measured: bool,
 }

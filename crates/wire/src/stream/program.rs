@@ -14,7 +14,7 @@ pub struct Program {
 }
 
 /// One thing done to a frame.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
     /// Writes a variable.
     Write(Write),
@@ -41,7 +41,7 @@ pub enum Step {
 
 /// A variable's way into the frame: `field = (field & !mask) | ((value + add) << shift & mask)`,
 /// with `shift` to the right where it is negative.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Write {
     /// The variable's index.
     pub variable: usize,
@@ -60,7 +60,7 @@ pub struct Write {
 }
 
 /// The order of the bytes of a field.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ByteOrder {
     /// The most significant first, as in all Internet protocols.
     #[default]
@@ -70,7 +70,7 @@ pub enum ByteOrder {
 }
 
 /// A checksum to be made right.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Checksum {
     /// Of 16 bits (RFC 1071): over `start` to `end` and a pseudo header.
     Internet {
@@ -96,7 +96,7 @@ pub enum Checksum {
 }
 
 /// What a transport checksum covers beside its segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PseudoHeader {
     /// Nothing.
     None,

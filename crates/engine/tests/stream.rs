@@ -1,0 +1,919 @@
+//! Streams against a plain model of them: every frame's bytes and due time, for any number of
+//! workers.
+
+use std::num::NonZeroU64;
+
+use proptest::prelude::*;
+use wirestorm_base::departure::{CatchUp, DeparturePolicy};
+use wirestorm_base::port::{
+    Capabilities, FrameId, PortError, Receive, Received, Transmit, TransmitCounters,
+};
+use wirestorm_base::rate::{Layer, Rate};
+use wirestorm_base::time::{Duration, Instant};
+use wirestorm_engine::measure::Signature;
+use wirestorm_engine::replay::WorkerState;
+use wirestorm_engine::stream::{Generator, GeneratorOptions, Share};
+use wirestorm_sim::memory::{MemoryReceive, MemorySink, MemoryTransmit, WireOptions, wire};
+use wirestorm_wire::checksum;
+use wirestorm_wire::stream::{
+    Advance, ByteOrder, Checksum, Departures, Mode, Program, PseudoHeader, Speed, Step, Stream,
+    Transmission, Values, Variable, Write,
+};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// What left, and when, in ns.
+type Sent = Vec<(u64, Vec<u8>)>;
+
+fn rate(text: &str) -> Rate {
+    Rate::parse_per_second(text, 1).expect("a rate")
+}
+
+fn frames_a_second(frames: u64) -> Speed {
+    Speed::Frames(rate(&frames.to_string()))
+}
+
+fn transmission(speed: Speed) -> Transmission {
+    Transmission {
+        mode: Mode::Continuous,
+        speed,
+        departures: Departures::Constant,
+        start_delay: Duration::ZERO,
+        self_start: true,
+        start_paused: false,
+        next: None,
+        starts_max: 0,
+    }
+}
+
+fn numbers(bits: u32) -> Variable {
+    let max = u128::MAX >> (128 - bits);
+    Variable::new(Values::Counter { start: 0, min: 0, max, step: 1, downwards: false })
+}
+
+fn write(variable: usize, offset: usize, width: usize) -> Write {
+    Write { variable, offset, width, add: 0, shift: 0, mask: u128::MAX, order: ByteOrder::Network }
+}
+
+/// A stream of frames of 60 bytes: `id`, and their numbers from byte 20 on.
+fn numbered(id: u8, transmission: Transmission) -> Stream {
+    let program =
+        Program { variables: vec![numbers(32)], steps: vec![Step::Write(write(0, 20, 4))] };
+    Stream {
+        name: id.to_string(),
+        template: vec![id; 60],
+        program,
+        transmission,
+        is_measured: false,
+    }
+}
+
+/// The number that a frame of [`numbered`] holds.
+fn number(frame: &[u8]) -> u64 {
+    u32::from_be_bytes(frame[20..24].try_into().expect("four bytes")).into()
+}
+
+fn options() -> GeneratorOptions {
+    GeneratorOptions {
+        share: Share::ALL,
+        policy: DeparturePolicy::default(),
+        duration_max: Duration::MAX,
+        frames_max: u64::MAX,
+        virtual_time: true,
+        horizon: Duration::ZERO,
+    }
+}
+
+fn collect(receive: &mut MemoryReceive, sent: &mut Sent) {
+    let mut batch: Vec<Received> = Vec::new();
+    receive.receive(usize::MAX, &mut batch).expect("a wire in memory");
+    for received in batch {
+        sent.push((received.arrival.as_nanos(), receive.frame(&received).to_vec()));
+        receive.release(received);
+    }
+}
+
+/// All that a generator sends in virtual time.
+fn run(streams: &[Stream], options: GeneratorOptions) -> Sent {
+    let (mut transmit, mut receive) = wire(WireOptions { frames: 64, frame_length_max: 2_048 });
+    let mut generator = Generator::new(streams, options, Instant::ZERO);
+    let mut sent = Vec::new();
+    loop {
+        let breath = generator.breathe(Instant::ZERO, &mut transmit).expect("a wire in memory");
+        collect(&mut receive, &mut sent);
+        if breath.state == WorkerState::Done {
+            let counted: u64 = generator.counters().map(|counters| counters.frames).sum();
+            assert_eq!(counted, sent.len() as u64);
+            return sent;
+        }
+    }
+}
+
+/// What several workers send together, in the order of due times and contents.
+fn run_shared(streams: &[Stream], workers: u64, options: &GeneratorOptions) -> Sent {
+    let of_one = |index| {
+        run(streams, GeneratorOptions { share: Share { index, workers }, ..options.clone() })
+    };
+    let mut sent: Sent = (0..workers).flat_map(of_one).collect();
+    sent.sort();
+    sent
+}
+
+/// Frame `number` of a stream, by definition.
+fn frame_by_definition(stream: &Stream, index: u32, number: u64, departure: u64) -> Vec<u8> {
+    let Program { variables, steps } = &stream.program;
+    let value = |variable: usize| variables[variable].value(number, variables);
+    let mut frame = stream.template.clone();
+    let mut is_cleared = !stream.is_measured;
+    let mut clear = |frame: &mut Vec<u8>| {
+        let place = frame.len() - 18;
+        if !is_cleared {
+            frame[place..].fill(0);
+        }
+        is_cleared = true;
+    };
+    for step in steps {
+        match step {
+            Step::Write(write) => {
+                let sum = value(write.variable).wrapping_add(write.add);
+                let moved = if write.shift >= 0 {
+                    sum << write.shift
+                } else {
+                    sum >> write.shift.unsigned_abs()
+                };
+                for place in 0..write.width {
+                    let at = write.offset
+                        + match write.order {
+                            ByteOrder::Network => write.width - 1 - place,
+                            ByteOrder::Little => place,
+                        };
+                    let mask = (write.mask >> (8 * place)) as u8;
+                    frame[at] = frame[at] & !mask | (moved >> (8 * place)) as u8 & mask;
+                }
+            }
+            Step::Length { variable } => {
+                let length = value(*variable).clamp(14, stream.template.len() as u128);
+                frame.truncate(length as usize);
+            }
+            Step::WriteLength { offset, less } => {
+                let length = (frame.len() - less) as u16;
+                frame[*offset..offset + 2].copy_from_slice(&length.to_be_bytes());
+            }
+            Step::Checksum(sum) => {
+                clear(&mut frame);
+                make_right(sum, &mut frame);
+            }
+            // Those have tests of their own, beside the code.
+            Step::WrongChecksum(sum) => panic!("{sum:?}"),
+        }
+    }
+    clear(&mut frame);
+    if stream.is_measured {
+        let end = frame.last_chunk_mut().expect("room for a signature");
+        *end = Signature { stream: index, sequence: number, departure }.encode();
+        for step in steps {
+            if let Step::Checksum(sum @ Checksum::Crc32c { .. }) = step {
+                make_right(sum, &mut frame);
+            }
+        }
+    }
+    frame
+}
+
+fn make_right(sum: &Checksum, frame: &mut [u8]) {
+    match *sum {
+        Checksum::Internet { offset, start, end, pseudo_header, never_zero } => {
+            frame[offset..offset + 2].fill(0);
+            let mut covered = frame[start..end.unwrap_or(frame.len())].to_vec();
+            let length = covered.len() as u16;
+            if length % 2 == 1 {
+                covered.push(0);
+            }
+            if let PseudoHeader::Ipv4 { header, protocol } = pseudo_header {
+                covered.extend(&frame[header + 12..header + 20]);
+                covered.extend([0, protocol]);
+                covered.extend(length.to_be_bytes());
+            } else if let PseudoHeader::Ipv6 { header, protocol } = pseudo_header {
+                covered.extend(&frame[header + 8..header + 40]);
+                covered.extend([0, protocol]);
+                covered.extend(length.to_be_bytes());
+            }
+            let mut made = checksum::checksum(&covered);
+            if made == 0 && never_zero {
+                made = 0xffff;
+            }
+            frame[offset..offset + 2].copy_from_slice(&made.to_be_bytes());
+        }
+        Checksum::Crc32c { offset, start } => {
+            frame[offset..offset + 4].fill(0);
+            let crc = checksum::crc32c(&frame[start..]);
+            frame[offset..offset + 4].copy_from_slice(&crc.to_le_bytes());
+        }
+    }
+}
+
+/// A rate as the model knows it.
+#[derive(Clone, Copy, Debug)]
+enum Pace {
+    Frames(u64),
+    Bits(u64),
+}
+
+impl Pace {
+    fn speed(self) -> Speed {
+        match self {
+            Self::Frames(rate) => frames_a_second(rate),
+            Self::Bits(rate) => {
+                Speed::Bits(Rate::parse_per_second(&rate.to_string(), 1).unwrap(), Layer::Wire)
+            }
+        }
+    }
+}
+
+/// All frames of streams with constant gaps that are due before `end`, by definition, sorted.
+fn sent_by_definition(streams: &[(Stream, Pace)], end: u64) -> Sent {
+    let mut sent = Sent::new();
+    let mut numbers = vec![0_u64; streams.len()];
+    let mut named = vec![0_u32; streams.len()];
+    for first in 0..streams.len() {
+        if !streams[first].0.transmission.self_start {
+            continue;
+        }
+        let (mut index, mut at) = (first, 0);
+        loop {
+            let (stream, pace) = &streams[index];
+            let transmission = &stream.transmission;
+            let (frames, count, pause) = match transmission.mode {
+                Mode::Continuous => (u64::MAX, 1, 0),
+                Mode::Burst { frames } => (frames, 1, 0),
+                Mode::Bursts { frames, count, gap } => (frames, count, gap.as_nanos()),
+            };
+            let begin = at + transmission.start_delay.as_nanos();
+            // Exact: units past, times 10^9, over the rate; pauses beside.
+            let (mut units, mut pauses) = (0_u128, 0);
+            let mut due = begin;
+            'run: for group in 0..count {
+                for place in 0..frames {
+                    let (rate, per_frame) = match *pace {
+                        Pace::Frames(rate) => (rate, 1),
+                        Pace::Bits(rate) => {
+                            let length = frame_by_definition(stream, 0, numbers[index], 0).len();
+                            (rate, (length as u128 + 24) * 8)
+                        }
+                    };
+                    let past = units * u128::from(SECOND) / u128::from(rate);
+                    due = begin + pauses + past as u64;
+                    if due >= end {
+                        break 'run;
+                    }
+                    let number = numbers[index];
+                    sent.push((due, frame_by_definition(stream, index as u32, number, due)));
+                    numbers[index] += 1;
+                    if place + 1 < frames {
+                        units += per_frame;
+                    }
+                }
+                if group + 1 < count {
+                    pauses += pause;
+                }
+            }
+            let Some(next) = transmission.next.filter(|_| due < end) else { break };
+            let starts_max = streams[next].0.transmission.starts_max;
+            if starts_max > 0 && named[next] >= starts_max {
+                break;
+            }
+            named[next] += 1;
+            (index, at) = (next, due);
+        }
+    }
+    sent.sort();
+    sent
+}
+
+fn values() -> impl Strategy<Value = Values> {
+    let counter = (0..50_u128, 1..300_u128, 1..4_u128, any::<u8>(), any::<bool>(), any::<bool>());
+    let counter = counter.prop_map(|(min, count, step, start, downwards, is_high)| {
+        let min = if is_high { u128::from(u64::MAX) - min } else { min };
+        let max = min + count * step - 1;
+        let start = min + u128::from(start) % (max - min + 1);
+        Values::Counter { start, min, max, step, downwards }
+    });
+    prop_oneof![
+        4 => counter,
+        2 => prop::collection::vec(any::<u128>(), 1..6).prop_map(Values::List),
+        1 => (0..5_u128, any::<u128>(), any::<u64>())
+            .prop_map(|(min, max, seed)| Values::Random { min, max: max.max(9), seed }),
+        1 => any::<u64>().prop_map(|seed| Values::Weighted {
+            choices: vec![(1, 3), (2, 0), (u128::MAX, 5)], seed,
+        }),
+    ]
+}
+
+fn variables() -> impl Strategy<Value = Vec<Variable>> {
+    let one = (values(), prop::option::of(1..40_u64), any::<bool>());
+    prop::collection::vec(one, 1..4).prop_map(|list| {
+        let count = list.len();
+        let variable = |(index, (values, restart_after, nested)): (usize, (_, Option<u64>, _))| {
+            let advance = match nested && index + 1 < count {
+                true => Advance::WhenWraps(index + 1),
+                false => Advance::EveryFrame,
+            };
+            Variable { values, advance, restart_after: restart_after.and_then(NonZeroU64::new) }
+        };
+        list.into_iter().enumerate().map(variable).collect()
+    })
+}
+
+fn writes() -> impl Strategy<Value = Vec<Step>> {
+    let width = prop_oneof![Just(1_usize), Just(2), Just(3), Just(4), Just(8), Just(16)];
+    let mask = prop_oneof![4 => Just(u128::MAX), 1 => any::<u128>()];
+    let shift = prop_oneof![4 => Just(0), 1 => -20..20_i32];
+    let one = (any::<usize>(), 12..74_usize, width, any::<u128>(), shift, mask, any::<bool>());
+    let one = one.prop_map(|(variable, offset, width, add, shift, mask, is_little)| {
+        let order = if is_little { ByteOrder::Little } else { ByteOrder::Network };
+        Step::Write(Write { variable, offset, width, add, shift, mask, order })
+    });
+    prop::collection::vec(one, 0..4)
+}
+
+fn checksums() -> impl Strategy<Value = Vec<Step>> {
+    let header = any::<bool>().prop_map(|is_there| {
+        is_there.then_some(Checksum::Internet {
+            offset: 24,
+            start: 14,
+            end: Some(34),
+            pseudo_header: PseudoHeader::None,
+            never_zero: false,
+        })
+    });
+    let pseudo = prop_oneof![
+        Just(PseudoHeader::None),
+        Just(PseudoHeader::Ipv4 { header: 14, protocol: 17 }),
+        Just(PseudoHeader::Ipv6 { header: 14, protocol: 6 }),
+    ];
+    let internet = (54..57_usize, 0..6_usize, any::<bool>(), pseudo, any::<bool>());
+    let internet = internet.prop_map(|(start, behind, is_short, pseudo_header, never_zero)| {
+        let end = is_short.then_some(69);
+        Checksum::Internet { offset: start + behind, start, end, pseudo_header, never_zero }
+    });
+    let crc = (54..60_usize).prop_map(|start| Checksum::Crc32c { offset: start + 3, start });
+    let transport =
+        prop_oneof![3 => internet.prop_map(Some), 1 => crc.prop_map(Some), 1 => Just(None)];
+    (header, transport).prop_map(|(header, transport)| {
+        header.into_iter().chain(transport).map(Step::Checksum).collect()
+    })
+}
+
+/// A stream's frames, without a transmission.
+fn contents() -> impl Strategy<Value = Stream> {
+    let parts = (
+        prop::collection::vec(any::<u8>(), 90..100),
+        variables(),
+        writes(),
+        prop::option::of((any::<usize>(), 0..100_u128, any::<bool>())),
+        checksums(),
+        any::<bool>(),
+    );
+    parts.prop_map(|(mut template, mut variables, mut steps, length, checksums, is_measured)| {
+        for step in &mut steps {
+            if let Step::Write(Write { variable, .. }) = step {
+                *variable %= variables.len();
+            }
+        }
+        if let Some((_, least, is_written)) = length {
+            // Of which all leave room for headers and a signature.
+            let values = (0..5).map(|more| 88 + (least + 7 * more) % 12).collect();
+            steps.push(Step::Length { variable: variables.len() });
+            variables.push(Variable::new(Values::List(values)));
+            if is_written {
+                steps.push(Step::WriteLength { offset: 16, less: 14 });
+            }
+        }
+        if is_measured {
+            let place = template.len() - 18;
+            template[place..].fill(0);
+        }
+        steps.extend(checksums);
+        Stream {
+            name: String::new(),
+            template,
+            program: Program { variables, steps },
+            transmission: transmission(Speed::Max),
+            is_measured,
+        }
+    })
+}
+
+fn pace() -> impl Strategy<Value = Pace> {
+    prop_oneof![
+        (1_000..30_000_000_u64).prop_map(Pace::Frames),
+        (1_000_000..30_000_000_000_u64).prop_map(Pace::Bits),
+    ]
+}
+
+fn mode() -> impl Strategy<Value = Mode> {
+    let gap = (0..50_000_u64).prop_map(Duration::from_nanos);
+    prop_oneof![
+        2 => Just(Mode::Continuous),
+        2 => (1..20_u64).prop_map(|frames| Mode::Burst { frames }),
+        2 => (1..20_u64, 1..5_u64, gap)
+            .prop_map(|(frames, count, gap)| Mode::Bursts { frames, count, gap }),
+    ]
+}
+
+/// One to three streams, and whether each names the one behind it, the last one the first.
+fn streams() -> impl Strategy<Value = Vec<(Stream, Pace)>> {
+    let one = (contents(), pace(), mode(), 0..9_000_u64, 1..4_u32, any::<bool>());
+    (prop::collection::vec(one, 1..4), any::<bool>()).prop_map(|(list, is_circle)| {
+        let count = list.len();
+        let stream = |(index, one)| {
+            let (mut stream, pace, mode, delay, starts_max, is_short): (
+                Stream,
+                Pace,
+                _,
+                _,
+                _,
+                bool,
+            ) = one;
+            stream.transmission = Transmission {
+                mode,
+                start_delay: Duration::from_nanos(if is_short { 0 } else { delay }),
+                self_start: !is_circle || index == 0,
+                next: is_circle.then_some((index + 1) % count),
+                starts_max,
+                ..transmission(pace.speed())
+            };
+            (stream, pace)
+        };
+        list.into_iter().enumerate().map(stream).collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn all_workers_together_send_what_is_defined(streams in streams(), workers in 1..5_u64) {
+        // About 300 frames of the quickest stream.
+        let gaps = streams.iter().map(|(_, pace)| match *pace {
+            Pace::Frames(rate) => SECOND / rate,
+            Pace::Bits(rate) => SECOND * 900 / rate,
+        });
+        let end = 1_000 + gaps.min().expect("a stream") * 300;
+        let options = GeneratorOptions { duration_max: Duration::from_nanos(end), ..options() };
+        let expected = sent_by_definition(&streams, end);
+        let streams: Vec<Stream> = streams.into_iter().map(|(stream, _)| stream).collect();
+        let sent = run_shared(&streams, workers, &options);
+        prop_assert_eq!(sent.len(), expected.len());
+        for (sent, expected) in sent.iter().zip(&expected) {
+            prop_assert_eq!(sent, expected);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn workers_keep_one_schedule_however_gaps_are_distributed(
+        stream in contents(), pace in pace(), mode in mode(), workers in 2..5_u64, seed: u64,
+        on in 1..9_000_u64, off in 0..9_000_u64, is_poisson: bool,
+    ) {
+        let departures = match is_poisson {
+            true => Departures::Poisson { seed },
+            false => Departures::OnOff {
+                on: Duration::from_nanos(on), off: Duration::from_nanos(off),
+            },
+        };
+        let mode = if mode == Mode::Continuous { Mode::Burst { frames: 300 } } else { mode };
+        let stream = Stream {
+            transmission: Transmission { departures, mode, ..transmission(pace.speed()) },
+            ..stream
+        };
+        let alone = run_shared(std::slice::from_ref(&stream), 1, &options());
+        prop_assert_eq!(run_shared(&[stream], workers, &options()), alone);
+    }
+}
+
+/// What workers send together in `end` us when they look every microsecond and are told the
+/// same at the same time.
+fn played(
+    stream: &Stream,
+    workers: u64,
+    end: u64,
+    tell: impl Fn(&mut Generator, u64, Instant),
+) -> Vec<(u64, u64)> {
+    let mut sent = Sent::new();
+    for index in 0..workers {
+        let (mut transmit, mut receive) = wire(WireOptions::default());
+        let options =
+            GeneratorOptions { share: Share { index, workers }, virtual_time: false, ..options() };
+        let mut generator = Generator::new(std::slice::from_ref(stream), options, Instant::ZERO);
+        for microsecond in 0..end {
+            let now = Instant::from_nanos(microsecond * 1_000);
+            tell(&mut generator, microsecond, now);
+            generator.breathe(now, &mut transmit).expect("a wire in memory");
+            collect(&mut receive, &mut sent);
+        }
+    }
+    sent.sort();
+    sent.iter().map(|(due, frame)| (due / 1_000, number(frame))).collect()
+}
+
+/// Due times in us with numbers from 0.
+fn counted(dues: &[u64]) -> Vec<(u64, u64)> {
+    dues.iter().copied().zip(0..).collect()
+}
+
+fn every_ten_microseconds() -> Stream {
+    numbered(1, transmission(frames_a_second(100_000)))
+}
+
+#[test]
+fn a_paused_stream_goes_on_where_it_was() {
+    for workers in 1..4 {
+        let sent = played(&every_ten_microseconds(), workers, 130, |generator, at, now| match at {
+            35 => generator.pause(0, now),
+            36 => generator.pause(0, now),
+            105 => generator.resume(0, now),
+            106 => generator.resume(0, now),
+            _ => {}
+        });
+        assert_eq!(sent, counted(&[0, 10, 20, 30, 110, 120]), "{workers} workers");
+    }
+}
+
+#[test]
+fn a_stream_that_starts_paused_waits_to_be_resumed() {
+    let mut stream = every_ten_microseconds();
+    stream.transmission.start_paused = true;
+    stream.transmission.start_delay = Duration::from_micros(5);
+    for workers in 1..4 {
+        let sent = played(&stream, workers, 90, |generator, at, now| {
+            if at == 50 {
+                generator.resume(0, now);
+            }
+        });
+        assert_eq!(sent, counted(&[55, 65, 75, 85]), "{workers} workers");
+    }
+}
+
+#[test]
+fn the_phase_is_kept_at_a_change_of_speed() {
+    for workers in 1..4 {
+        let sent = played(&every_ten_microseconds(), workers, 112, |generator, at, now| match at {
+            35 => generator.set_speed(0, frames_a_second(50_000), now),
+            // Back, and five times as quick as planned.
+            90 => generator.scale_speeds(5, 1, now).expect("a rate"),
+            _ => {}
+        });
+        // Of 10 us 5 are left at 35 us: 10 of 20. Of 20 us 15 are left at 90 us: 1.5 of 2.
+        let dues = [0, 10, 20, 30, 45, 65, 85, 91, 93, 95, 97, 99, 101, 103, 105, 107, 109];
+        assert_eq!(sent, counted(&dues), "{workers} workers");
+    }
+}
+
+#[test]
+fn the_speed_of_a_paused_stream_can_be_changed() {
+    for workers in 1..4 {
+        let sent = played(&every_ten_microseconds(), workers, 150, |generator, at, now| match at {
+            35 => generator.pause(0, now),
+            50 => generator.set_speed(0, frames_a_second(50_000), now),
+            100 => generator.resume(0, now),
+            _ => {}
+        });
+        assert_eq!(sent, counted(&[0, 10, 20, 30, 110, 130]), "{workers} workers");
+    }
+}
+
+#[test]
+fn speeds_from_and_to_the_greatest_one_can_be_changed() {
+    let sent = played(&every_ten_microseconds(), 1, 70, |generator, at, now| match at {
+        35 => generator.set_speed(0, Speed::Max, now),
+        36 => generator.set_speed(0, frames_a_second(100_000), now),
+        _ => {}
+    });
+    let paced = |from, to| sent.iter().filter(move |(due, _)| (from..to).contains(due)).count();
+    // A frame without a due time leaves with the one before: a breath of 256.
+    assert_eq!(paced(0, 35), 4 + 256);
+    assert_eq!(paced(36, 70), 4);
+}
+
+#[test]
+fn a_stopped_stream_can_be_started_and_numbers_on() {
+    for workers in 1..4 {
+        let sent = played(&every_ten_microseconds(), workers, 130, |generator, at, now| match at {
+            35 => generator.stop(0),
+            105 => generator.start(0, now),
+            // It is on its way.
+            106 => generator.start(0, now),
+            _ => {}
+        });
+        let dues = [0, 10, 20, 30, 105, 115, 125];
+        if workers == 1 {
+            assert_eq!(sent, counted(&dues));
+        }
+        // Each worker goes on with its own numbers.
+        let (found, mut numbers): (Vec<u64>, Vec<u64>) = sent.into_iter().unzip();
+        numbers.sort_unstable();
+        assert_eq!((found, numbers), (dues.to_vec(), (0..7).collect()), "{workers} workers");
+    }
+}
+
+#[test]
+fn a_burst_that_is_stopped_and_started_is_whole_again() {
+    let mut stream = every_ten_microseconds();
+    stream.transmission.mode = Mode::Burst { frames: 5 };
+    for workers in 1..4 {
+        let sent = played(&stream, workers, 300, |generator, at, now| match at {
+            25 => generator.stop(0),
+            100 | 200 => generator.start(0, now),
+            _ => {}
+        });
+        let dues = [0, 10, 20, 100, 110, 120, 130, 140, 200, 210, 220, 230, 240];
+        let mut found: Vec<u64> = sent.iter().map(|(due, _)| *due).collect();
+        found.sort_unstable();
+        assert_eq!(found, dues, "{workers} workers");
+        let mut numbers: Vec<u64> = sent.iter().map(|(_, number)| *number).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        assert_eq!(numbers.len(), dues.len(), "no number twice");
+    }
+}
+
+/// Frames of streams like [`numbered`] that are due within `span`.
+fn count_within(speed: Speed, span: Duration) -> u64 {
+    let mut port = MemorySink::new(WireOptions::default());
+    let options = GeneratorOptions { duration_max: span, ..options() };
+    let streams = [numbered(1, transmission(speed))];
+    let mut generator = Generator::new(&streams, options, Instant::ZERO);
+    while generator.breathe(Instant::ZERO, &mut port).expect("a sink").state != WorkerState::Done {}
+    port.transmitted().sent
+}
+
+#[test]
+fn after_whole_seconds_exactly_the_rate_was_sent() {
+    for frames in [1, 3, 7, 997, 333_333, 1_000_003] {
+        for seconds in [1, 3] {
+            let count = count_within(frames_a_second(frames), Duration::from_secs(seconds));
+            assert_eq!(count, frames * seconds, "{frames} frames a second for {seconds} s");
+        }
+    }
+    // The first frame leaves at once: a frame that has begun its time counts.
+    let tenth = Duration::from_millis(100);
+    assert_eq!(count_within(frames_a_second(14_880_952), tenth), 1_488_096);
+    let lines = [(Layer::Wire, 84), (Layer::FrameWithFcs, 64), (Layer::Frame, 60)];
+    for (layer, bytes) in lines {
+        let speed = Speed::Bits(rate("987654321"), layer);
+        let count = 987_654_321_u64.div_ceil(bytes * 8);
+        assert_eq!(count_within(speed, Duration::from_secs(1)), count, "{layer:?}");
+    }
+}
+
+#[test]
+fn no_window_has_more_than_the_rate() {
+    let options = GeneratorOptions { frames_max: 30_000, ..options() };
+    let sent = run(&[numbered(1, transmission(frames_a_second(1_000_003)))], options);
+    for frames in [1, 2, 3, 7, 100, 1_000, 29_999] {
+        for window in sent.windows(frames + 1) {
+            // Due times are cut to whole ns.
+            let span = window[frames].0 - window[0].0 + 1;
+            assert!(span * 1_000_003 >= frames as u64 * SECOND, "{frames} frames in {span} ns");
+        }
+    }
+}
+
+#[test]
+fn poisson_gaps_have_mean_and_variance_of_the_exponential_distribution() {
+    let frames = 1_000_001;
+    let mut transmission = transmission(frames_a_second(1_000_000));
+    transmission.departures = Departures::Poisson { seed: 7 };
+    let sent =
+        run(&[numbered(1, transmission)], GeneratorOptions { frames_max: frames, ..options() });
+    let gaps: Vec<f64> = sent.windows(2).map(|pair| (pair[1].0 - pair[0].0) as f64).collect();
+    let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+    let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
+    // Five standard errors: 1 and 2.83 parts in a thousand.
+    assert!((mean / 1_000.0 - 1.0).abs() < 0.005, "{mean}");
+    assert!((variance / 1e6 - 1.0).abs() < 0.0142, "{variance}");
+    let is_longer = gaps.iter().filter(|gap| **gap >= 1_000.0).count() as f64 / gaps.len() as f64;
+    assert!((is_longer - (-1.0_f64).exp()).abs() < 0.0025, "{is_longer}");
+}
+
+#[test]
+fn a_stream_that_is_on_and_off_keeps_its_mean_rate() {
+    let mut transmission = transmission(frames_a_second(1_000));
+    transmission.departures =
+        Departures::OnOff { on: Duration::from_millis(10), off: Duration::from_millis(30) };
+    let span = Duration::from_secs(1);
+    let sent =
+        run(&[numbered(1, transmission)], GeneratorOptions { duration_max: span, ..options() });
+    assert_eq!(sent.len(), 1_000);
+    for (due, _) in &sent {
+        assert!(due % 40_000_000 < 10_000_000, "{due} is in a time without frames");
+    }
+    assert_eq!((sent[39].0, sent[40].0), (9_750_000, 40_000_000));
+}
+
+#[test]
+fn every_stream_has_its_own_rate_among_many() {
+    let rates: Vec<u64> = (0..500).map(|index| 1_000 + 97 * index).collect();
+    let streams: Vec<Stream> =
+        rates.iter().map(|&rate| numbered(1, transmission(frames_a_second(rate)))).collect();
+    let options = GeneratorOptions { duration_max: Duration::from_millis(100), ..options() };
+    let mut port = MemorySink::new(WireOptions::default());
+    let mut generator = Generator::new(&streams, options, Instant::ZERO);
+    while generator.breathe(Instant::ZERO, &mut port).expect("a sink").state != WorkerState::Done {}
+    for (counters, rate) in generator.counters().zip(rates) {
+        assert_eq!(counters.frames, rate.div_ceil(10), "{rate} frames a second");
+        assert_eq!(counters.bytes, counters.frames * 60);
+    }
+}
+
+#[test]
+fn streams_at_top_speed_share_the_port_and_starve_none_with_a_schedule() {
+    // Of a breath 250 frames are left: 31 turns of 8 and a part of one, which must not always
+    // be the same stream's.
+    let mut streams = vec![numbered(1, transmission(Speed::Max)); 8];
+    streams.push(numbered(2, transmission(frames_a_second(6_000_000))));
+    let options = GeneratorOptions { virtual_time: false, ..options() };
+    let mut port = MemorySink::new(WireOptions::default());
+    let mut generator = Generator::new(&streams, options, Instant::ZERO);
+    for microsecond in 0..1_000 {
+        generator.breathe(Instant::from_nanos(microsecond * 1_000), &mut port).expect("a sink");
+    }
+    let frames: Vec<u64> = generator.counters().map(|counters| counters.frames).collect();
+    assert!((5_990..=6_000).contains(&frames[8]), "{frames:?}");
+    assert_eq!(frames.iter().sum::<u64>(), 256_000, "no breath is left empty");
+    let (least, most) = (frames[..8].iter().min(), frames[..8].iter().max());
+    assert!(most.zip(least).is_some_and(|(most, least)| most - least <= 8), "{frames:?}");
+}
+
+#[test]
+fn bursts_at_top_speed_keep_their_gaps() {
+    let mut transmission = transmission(Speed::Max);
+    let gap = Duration::from_micros(50);
+    transmission.mode = Mode::Bursts { frames: 6, count: 3, gap };
+    transmission.start_delay = Duration::from_micros(10);
+    for workers in 1..4 {
+        let sent = played(&numbered(1, transmission), workers, 300, |generator, at, _| {
+            let frames: u64 = generator.counters().map(|counters| counters.frames).sum();
+            // What was sent in the microseconds before.
+            let groups = [(0, 10), (1, 60), (2, 110)].iter().filter(|(_, due)| *due < at).count();
+            assert!(frames == groups as u64 * 6 / workers, "{frames} frames before {at} us");
+        });
+        assert_eq!(sent.len(), 18);
+    }
+}
+
+#[test]
+fn duration_and_number_of_frames_end_exactly() {
+    let streams: Vec<Stream> =
+        (1..4).map(|id| numbered(id, transmission(frames_a_second(10 * u64::from(id))))).collect();
+    let sent = run(&streams, GeneratorOptions { frames_max: 1_000, ..options() });
+    assert_eq!(sent.len(), 1_000);
+    let end = Duration::from_secs(1);
+    let sent = run(&streams, GeneratorOptions { duration_max: end, ..options() });
+    assert_eq!(sent.len(), 60);
+    assert!(sent.iter().all(|(due, _)| *due < SECOND));
+    let end = Duration::from_nanos(SECOND + 1);
+    let sent = run(&streams, GeneratorOptions { duration_max: end, ..options() });
+    assert_eq!(sent.len(), 63, "those due at the very second are in");
+}
+
+#[test]
+fn a_blocked_port_goes_on_without_loss() {
+    let (mut transmit, mut receive) = wire(WireOptions { frames: 16, frame_length_max: 128 });
+    let options = GeneratorOptions { frames_max: 1_000, ..options() };
+    let streams = [numbered(1, transmission(frames_a_second(1_000)))];
+    let mut generator = Generator::new(&streams, options, Instant::ZERO);
+    let mut sent = Sent::new();
+    loop {
+        let breath = generator.breathe(Instant::ZERO, &mut transmit).expect("a wire in memory");
+        if breath.state == WorkerState::Done {
+            break;
+        }
+        assert_eq!(breath.state, WorkerState::Blocked);
+        let again = generator.breathe(Instant::ZERO, &mut transmit).expect("a wire in memory");
+        assert_eq!((again.frames, again.state), (0, WorkerState::Blocked));
+        collect(&mut receive, &mut sent);
+    }
+    collect(&mut receive, &mut sent);
+    let found: Vec<(u64, u64)> = sent.iter().map(|(due, frame)| (*due, number(frame))).collect();
+    let expected: Vec<(u64, u64)> = (0..1_000).map(|n| (n * 1_000_000, n)).collect();
+    assert_eq!(found, expected);
+}
+
+/// A port that does not hold departures: what it is given leaves now.
+struct Prompt {
+    wire: MemoryTransmit,
+    capabilities: Capabilities,
+    now: Instant,
+}
+
+impl Transmit for Prompt {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+    fn take(&mut self) -> Option<FrameId> {
+        self.wire.take()
+    }
+    fn frame_mut(&mut self, frame: &FrameId) -> &mut [u8] {
+        self.wire.frame_mut(frame)
+    }
+    fn send(&mut self, frame: FrameId, length: usize, _: Instant) {
+        self.wire.send(frame, length, self.now);
+    }
+    fn release(&mut self, frame: FrameId) {
+        self.wire.release(frame);
+    }
+    fn flush(&mut self) -> Result<(), PortError> {
+        self.wire.flush()
+    }
+    fn in_flight(&self) -> usize {
+        self.wire.in_flight()
+    }
+    fn transmitted(&self) -> TransmitCounters {
+        self.wire.transmitted()
+    }
+    fn abort(&mut self) {
+        self.wire.abort();
+    }
+}
+
+/// When frames of two streams leave that together have one due every 10 us for 10 ms, from a
+/// worker that looks every microsecond, but not from 1,030 to 4,030 us; and how many did not.
+fn around_a_stall(catch_up: CatchUp) -> (Vec<u64>, u64) {
+    let (wire, mut receive) = wire(WireOptions::default());
+    let capabilities = Capabilities { holds_departure: false, ..*wire.capabilities() };
+    let mut port = Prompt { wire, capabilities, now: Instant::ZERO };
+    let start = Duration::from_micros(10);
+    let streams = [(1, 10), (2, 20)].map(|(id, delay)| {
+        let mut transmission = transmission(frames_a_second(50_000));
+        transmission.start_delay = Duration::from_micros(delay);
+        numbered(id, transmission)
+    });
+    let options = GeneratorOptions {
+        policy: DeparturePolicy { catch_up, ..DeparturePolicy::default() },
+        duration_max: Duration::from_millis(10).saturating_add(start),
+        virtual_time: false,
+        ..options()
+    };
+    let mut generator = Generator::new(&streams, options, Instant::ZERO);
+    let mut sent = Sent::new();
+    for microsecond in (10..20_000).filter(|at| !(1_030..4_030).contains(at)) {
+        port.now = Instant::from_nanos(microsecond * 1_000);
+        while generator.breathe(port.now, &mut port).expect("a wire in memory").state
+            == WorkerState::Active
+        {}
+        collect(&mut receive, &mut sent);
+    }
+    let unsent = generator.counters().map(|counters| counters.unsent).sum();
+    assert_eq!(generator.departures().unsent, unsent);
+    assert_eq!(generator.departures().frames, sent.len() as u64);
+    (sent.iter().map(|(at, _)| at / 1_000).collect(), unsent)
+}
+
+#[test]
+fn a_strict_schedule_keeps_gaps_and_counts_what_it_leaves_out() {
+    let (sent, unsent) = around_a_stall(CatchUp::Strict);
+    assert!(sent.windows(2).all(|pair| pair[1] - pair[0] >= 9));
+    assert!(unsent >= 200, "2 of 3 ms are beyond the backlog");
+    assert_eq!(sent.len() as u64 + unsent, 1_000);
+}
+
+#[test]
+fn a_bounded_schedule_closes_one_backlog_of_gaps_and_leaves_out_none() {
+    let (sent, unsent) = around_a_stall(CatchUp::Bounded);
+    assert_eq!((sent.len(), unsent), (1_000, 0));
+    let burst = sent.iter().filter(|at| **at == 4_030).count();
+    assert!((101..=102).contains(&burst), "{burst}: 1 ms of frames 10 us apart");
+}
+
+#[test]
+fn a_stretched_schedule_keeps_gaps_and_leaves_out_none() {
+    let (sent, unsent) = around_a_stall(CatchUp::Stretch);
+    assert_eq!((sent.len(), unsent), (1_000, 0));
+    assert!(sent.windows(2).all(|pair| pair[1] - pair[0] >= 9));
+}
+
+#[test]
+fn a_signature_tells_now_where_no_time_is_due() {
+    let (mut transmit, mut receive) = wire(WireOptions::default());
+    let mut stream = numbered(0, transmission(Speed::Max));
+    stream.is_measured = true;
+    stream.transmission.mode = Mode::Burst { frames: 3 };
+    let now = Instant::from_nanos(123_456_789_012);
+    let mut generator = Generator::new(&[stream.clone(), stream], options(), now).numbered_from(9);
+    while generator.breathe(now, &mut transmit).expect("a wire").state != WorkerState::Done {}
+    let mut sent = Sent::new();
+    collect(&mut receive, &mut sent);
+    let mut found: Vec<Vec<u8>> = sent.iter().map(|(_, frame)| frame[42..].to_vec()).collect();
+    found.sort();
+    let expected = (9..11).flat_map(|id| {
+        (0..3).map(move |sequence| {
+            Signature { stream: id, sequence, departure: now.as_nanos() }.encode().to_vec()
+        })
+    });
+    assert_eq!(found, expected.collect::<Vec<_>>());
+}
