@@ -234,7 +234,8 @@ impl Pace {
 fn sent_by_definition(streams: &[(Stream, Pace)], end: u64) -> Sent {
     let mut sent = Sent::new();
     let mut numbers = vec![0_u64; streams.len()];
-    let mut named = vec![0_u32; streams.len()];
+    let mut named: Vec<u32> =
+        streams.iter().map(|(stream, _)| stream.transmission.self_start.into()).collect();
     for first in 0..streams.len() {
         if !streams[first].0.transmission.self_start {
             continue;

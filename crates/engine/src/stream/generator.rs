@@ -100,8 +100,8 @@ struct Life {
     paused: Option<Instant>,
     /// The number of the first frame of this start, or of the next one while it is not on its way.
     first: u64,
-    /// How often it was named as the next one.
-    named: u32,
+    /// How often it began by itself or by being named as the next one.
+    begun: u32,
     /// As it is now: its speed may be another one than planned.
     transmission: Transmission,
     speed_planned: Speed,
@@ -416,10 +416,10 @@ impl Generator {
     fn begin_named(&mut self, stream: usize, at: Instant) {
         let running = &mut self.streams[stream];
         let starts_max = running.life.transmission.starts_max;
-        if starts_max > 0 && running.life.named >= starts_max {
+        if starts_max > 0 && running.life.begun >= starts_max {
             return;
         }
-        running.life.named += 1;
+        running.life.begun += 1;
         self.begin(stream, at);
     }
 
@@ -457,10 +457,10 @@ impl Generator {
                     let Some(next) = running.end() else { return };
                     let named = &mut self.streams[next];
                     let starts_max = named.life.transmission.starts_max;
-                    if starts_max > 0 && named.life.named >= starts_max {
+                    if starts_max > 0 && named.life.begun >= starts_max {
                         return;
                     }
-                    named.life.named += 1;
+                    named.life.begun += 1;
                     (stream, at) = (next, last);
                 }
             }
@@ -539,7 +539,7 @@ impl Running {
             life: Box::new(Life {
                 paused: None,
                 first: 0,
-                named: 0,
+                begun: u32::from(transmission.self_start),
                 transmission,
                 speed_planned: transmission.speed,
                 share,

@@ -20,7 +20,8 @@ pub struct Transmission {
     pub start_paused: bool,
     /// The stream, by its index in the plan, that starts when this one ends.
     pub next: Option<usize>,
-    /// How often this stream may start by being named as the next one; 0: without limit.
+    /// How often this stream may start, by itself and by being named as the next one; 0: without
+    /// limit.
     pub starts_max: u32,
 }
 
