@@ -74,6 +74,20 @@ fn a_size_may_be_that_of_the_ip_packet() {
 }
 
 #[test]
+fn a_measured_frame_has_zeros_where_its_signature_will_be() {
+    let packet =
+        "packet: [{ethernet: {}}, {ipv4: {src: 10.0.0.1}}, {udp: {}}, {payload: {fixed: aa}}]";
+    let stream = stream(&format!("  - {{name: f, tx: a, {packet}, size: 128, metrics: {{}}}}"));
+    let frame = &stream.template;
+    assert!(stream.is_measured && frame.len() == 124);
+    assert_eq!(frame[105], 0xaa);
+    assert_eq!(frame[106..], [0; 18]);
+    // The checksum is that of the frame with zeros there, and so with any signature.
+    let pseudo = checksum::pseudo_header_ipv4([10, 0, 0, 1], [0; 4], 17, 90);
+    assert_eq!(checksum::combine(checksum::sum(&frame[34..]), pseudo), 0xffff);
+}
+
+#[test]
 fn a_packet_may_be_wrong_on_purpose() {
     let packet = "packet: [{ethernet: {}}, {ipv4: {total_length: 7, header_checksum: bad}}]";
     let stream = stream(&format!("  - {{name: f, tx: a, {packet}}}"));

@@ -174,8 +174,20 @@ impl<'a> Reader<'a> {
             outcome => outcome,
         }
         .map_err(error)?;
+        let assembled = if is_measured { self.with_room(place, assembled)? } else { assembled };
         let program = self.program(place, size, &assembled)?;
         Ok((assembled.frame, program))
+    }
+
+    /// The same frame with zeros where its signature will be: to checksums a signature is zero.
+    fn with_room(&self, place: &Place<'a>, assembled: Assembled) -> Result<Assembled, PlanError> {
+        let error = |error: AssembleError| self.error(place, &error);
+        let start = assemble::length_min(&self.headers, &Payload::Zeros).map_err(error)?;
+        let mut payload = assembled.frame[start..].to_vec();
+        let signature = payload.len().saturating_sub(SIGNATURE_BYTES);
+        payload[signature..].fill(0);
+        let length = assembled.frame.len();
+        assemble::assemble(&self.headers, &Payload::Bytes(payload), length).map_err(error)
     }
 
     /// Where the first IP header begins.
