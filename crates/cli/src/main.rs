@@ -1,6 +1,7 @@
 //! The command `wirestorm`.
 
 mod doctor;
+mod gaps;
 mod interrupt;
 mod manual;
 mod number;

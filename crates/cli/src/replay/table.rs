@@ -2,9 +2,10 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use wirestorm_control::result::{DepartureReport, PortReport, ReceiveReport, RunResult};
+use wirestorm_control::result::{PortReport, ReceiveReport, RunResult};
 
-use crate::number::{grouped, nanoseconds, rounded, seconds};
+use crate::gaps::Gaps;
+use crate::number::{grouped, rounded, seconds};
 
 /// Shows a result.
 pub(super) struct Table<'a>(pub(super) &'a RunResult);
@@ -70,7 +71,7 @@ impl Display for Table<'_> {
             writeln!(f, "rate      {asked}")?;
         }
         if let Some(departures) = &result.departures {
-            departure_lines(f, departures)?;
+            write!(f, "{}", Gaps(departures))?;
         }
         for note in &result.notes {
             writeln!(f, "note      {note}")?;
@@ -142,26 +143,4 @@ fn asked(result: &RunResult) -> Option<String> {
         paused_s => format!(" without {} s of pauses", seconds(paused_s)),
     };
     Some(format!("asked {asked:.2} {unit}, achieved {achieved:.2}{pauses} ({error:+.1} ppm)"))
-}
-
-fn departure_lines(f: &mut Formatter<'_>, departures: &DepartureReport) -> fmt::Result {
-    let errors = &departures.gap_errors;
-    writeln!(
-        f,
-        "gaps      off by {} (median), {} (p99), {} (max), stamped in {}",
-        nanoseconds(errors.p50_ns),
-        nanoseconds(errors.p99_ns),
-        nanoseconds(errors.max_ns),
-        departures.stamped,
-    )?;
-    if departures.shifted_ns > 0 {
-        writeln!(
-            f,
-            "late      schedule moved by {} in all, {} made up for; latest frame {} late",
-            nanoseconds(departures.shifted_ns),
-            nanoseconds(departures.regained_ns),
-            nanoseconds(departures.lateness_max_ns),
-        )?;
-    }
-    Ok(())
 }

@@ -4,7 +4,8 @@ use std::fmt::{self, Display, Formatter};
 
 use wirestorm_control::traffic::{FlowReport, PortReport, TrafficResult};
 
-use crate::number::{grouped, nanoseconds, rounded, scaled, seconds};
+use crate::gaps::Gaps;
+use crate::number::{grouped, rounded, scaled, seconds};
 use crate::wrap::wrapped;
 
 /// Shows a result.
@@ -80,21 +81,8 @@ fn port_lines(f: &mut Formatter<'_>, port: &PortReport) -> fmt::Result {
         writeln!(f, "  failed    {}, unsent {}", grouped(port.failed), grouped(port.unsent))?;
     }
     if let Some(departures) = &port.departures {
-        let errors = &departures.gap_errors;
-        writeln!(
-            f,
-            "  gaps      off by {} (median), {} (p99), {} (max), stamped in {}",
-            nanoseconds(errors.p50_ns),
-            nanoseconds(errors.p99_ns),
-            nanoseconds(errors.max_ns),
-            departures.stamped
-        )?;
-        if departures.shifted_ns > departures.regained_ns {
-            writeln!(
-                f,
-                "  late      {} behind the schedule at the end",
-                nanoseconds(departures.shifted_ns - departures.regained_ns)
-            )?;
+        for line in Gaps(departures).to_string().lines() {
+            writeln!(f, "  {line}")?;
         }
     }
     if let Some(rx) = &port.rx {

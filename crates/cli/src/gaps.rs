@@ -1,0 +1,72 @@
+//! How evenly frames left, as people read it.
+
+use std::fmt::{self, Display, Formatter};
+
+use wirestorm_control::result::{DepartureReport, HistogramReport};
+
+use crate::number::nanoseconds;
+
+/// Shows how far gaps between departures were from those asked for, and what became of the
+/// schedule.
+pub(crate) struct Gaps<'a>(pub(crate) &'a DepartureReport);
+
+/// Upper bounds of the histogram's bars, in ns; the last has none.
+const BOUNDS: [u64; 6] = [100, 1_000, 10_000, 100_000, 1_000_000, u64::MAX];
+
+impl Display for Gaps<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let departures = self.0;
+        let errors = &departures.gap_errors;
+        writeln!(
+            f,
+            "gaps      off by {} (median), {} (p99), {} (max), stamped in {}",
+            nanoseconds(errors.p50_ns),
+            nanoseconds(errors.p99_ns),
+            nanoseconds(errors.max_ns),
+            departures.stamped,
+        )?;
+        if errors.count > 0 {
+            writeln!(f, "          {}", shares(errors))?;
+        }
+        if departures.shifted_ns > 0 {
+            writeln!(
+                f,
+                "late      schedule moved by {} in all, {} made up for; latest frame {} late",
+                nanoseconds(departures.shifted_ns),
+                nanoseconds(departures.regained_ns),
+                nanoseconds(departures.lateness_max_ns),
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// The part of the gaps below each bound and not below the one before.
+fn shares(errors: &HistogramReport) -> String {
+    let mut counts = [0_u64; BOUNDS.len()];
+    for (start, count) in &errors.buckets {
+        let place = BOUNDS.iter().position(|bound| start < bound).unwrap_or(BOUNDS.len() - 1);
+        counts[place] += count;
+    }
+    let names = ["<100ns", "<1us", "<10us", "<100us", "<1ms", "more"];
+    let share = |count: u64| count as f64 * 100.0 / errors.count as f64;
+    let parts = names.iter().zip(counts).map(|(name, count)| match share(count) {
+        0.0 => format!("{name} 0"),
+        part if part < 0.01 => format!("{name} <0.01%"),
+        part => format!("{name} {part:.2}%"),
+    });
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_gap_is_in_one_share() {
+        let buckets = vec![(0, 9_000), (96, 899), (1_024, 100), (2_097_152, 1)];
+        let errors = HistogramReport { count: 10_000, buckets, ..HistogramReport::default() };
+        let expected = "<100ns 98.99%, <1us 0, <10us 1.00%, <100us 0, <1ms 0, more 0.01%";
+        assert_eq!(shares(&errors), expected);
+    }
+}
