@@ -131,6 +131,14 @@ impl Rate {
         }
     }
 
+    /// How many steps of so many units begin within `span`, the first one at its start; as many
+    /// as fit 64 bits at most.
+    pub fn steps_within(self, span: Duration, units: u64) -> u64 {
+        let scaled = u128::from(span.as_nanos()) * u128::from(self.units);
+        let step = u128::from(units.max(1)) * u128::from(self.nanoseconds);
+        u64::try_from(scaled.div_ceil(step)).unwrap_or(u64::MAX)
+    }
+
     /// Units a second, for display and ratios only.
     pub fn per_second(self) -> f64 {
         self.units as f64 / self.nanoseconds as f64 * NANOSECONDS_PER_SECOND as f64
@@ -286,6 +294,18 @@ mod tests {
         assert_eq!(rate.scaled(6, 6), Ok(rate));
         assert_eq!(rate.scaled(0, 6), Err(RateError::Zero));
         assert_eq!(rate.scaled(1, u64::MAX), Err(RateError::OutOfRange));
+    }
+
+    #[test]
+    fn steps_within_a_time_are_those_that_begin_in_it() {
+        let rate = Rate::parse_per_second("3", 1).unwrap();
+        assert_eq!(rate.steps_within(Duration::from_secs(1), 1), 3);
+        assert_eq!(rate.steps_within(Duration::from_millis(667), 1), 3);
+        assert_eq!(rate.steps_within(Duration::from_millis(666), 1), 2);
+        assert_eq!(rate.steps_within(Duration::ZERO, 1), 0);
+        let bits = Rate::parse_per_second("10G", 1).unwrap();
+        assert_eq!(bits.steps_within(Duration::from_secs(1), 672), 14_880_953);
+        assert_eq!(bits.steps_within(Duration::MAX, 1), u64::MAX);
     }
 
     #[test]

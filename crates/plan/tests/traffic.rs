@@ -117,6 +117,18 @@ fn transmissions_have_modes_rates_and_followers() {
 }
 
 #[test]
+fn a_time_is_as_many_frames_as_are_due_in_it() {
+    let mode = |rate: &str| {
+        let flow = format!("  - {{name: f, tx: a, {UDP}, size: 64, rate: {rate}, duration: 2s}}");
+        plan(&flow).unwrap().streams(0, None).map(|mut it| it.remove(0).1.transmission.mode)
+    };
+    assert_eq!(mode("1500pps"), Ok(Mode::Burst { frames: 3_000 }));
+    assert_eq!(mode("100%"), Ok(Mode::Burst { frames: 29_761_905 }));
+    let error = mode("max").unwrap_err().to_string();
+    assert!(error.starts_with("flows[0].duration: a time needs frames at even"), "{error}");
+}
+
+#[test]
 fn a_percentage_needs_a_speed() {
     let text = format!("ports: [{{name: a}}]\nflows:\n  - {{name: f, tx: a, {UDP}, rate: 10%}}");
     let plan = TrafficPlan::parse(&text).unwrap();

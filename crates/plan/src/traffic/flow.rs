@@ -30,6 +30,8 @@ pub struct Flow {
     pub receive: Vec<usize>,
     /// How fast.
     pub rate: AskedRate,
+    /// How long it is to be sent, where that is a time.
+    pub time: Option<Duration>,
     /// What is sent; its speed is that of `rate` where no port is needed to tell.
     pub stream: Stream,
     /// Where it stands in the plan.
@@ -149,16 +151,22 @@ fn read_flow(place: &Place<'_>, ports: &[Port]) -> Result<Unlinked, PlanError> {
         None => rate::parse("1000pps").ok_or_else(|| place.wrong(rate::EXPECTED))?,
         Some(rate) => rate::read(&rate)?,
     };
-    let (transmission, next) = read_transmission(&fields, rate)?;
+    let extent = fields.get("duration").map_or(Ok(Extent::Continuous), |it| duration::read(&it))?;
+    let (transmission, next) = read_transmission(&fields, rate, extent)?;
+    let time = match extent {
+        Extent::Time(time) => Some(time),
+        _ => None,
+    };
     let stream = Stream { name, template, program, transmission, is_measured };
-    Ok(Unlinked { flow: Flow { transmit, receive, rate, stream, path: place.path() }, next })
+    let path = place.path();
+    Ok(Unlinked { flow: Flow { transmit, receive, rate, time, stream, path }, next })
 }
 
 fn read_transmission(
     fields: &Fields<'_>,
     rate: AskedRate,
+    extent: Extent,
 ) -> Result<(Transmission, Option<(String, PlanError)>), PlanError> {
-    let extent = fields.get("duration").map_or(Ok(Extent::Continuous), |it| duration::read(&it))?;
     let mode = match extent {
         Extent::Continuous | Extent::Time(_) => Mode::Continuous,
         Extent::Packets(frames) => Mode::Burst { frames },
@@ -193,7 +201,7 @@ fn read_transmission(
         } else {
             place
         };
-        if mode == Mode::Continuous {
+        if extent == Extent::Continuous {
             return Err(name.error(
                 "a flow that has no end",
                 "a duration in packets or bursts, after which the next flow starts",

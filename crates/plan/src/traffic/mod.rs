@@ -20,7 +20,8 @@ pub use size::Size;
 use error::Problems;
 use place::Place;
 use wirestorm_base::rate::Rate;
-use wirestorm_wire::stream::Stream;
+use wirestorm_base::time::Duration;
+use wirestorm_wire::stream::{Departures, Mode, Speed, Step, Stream};
 
 /// A plan, understood.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,6 +75,17 @@ impl TrafficPlan {
                 Some(speed) => stream.transmission.speed = speed,
                 None => continue,
             }
+            if let Some(time) = flow.time {
+                match frames_within(&stream, time) {
+                    Some(frames) => stream.transmission.mode = Mode::Burst { frames },
+                    None => {
+                        let message = "a time needs frames at even distances that follow from \
+                                       the rate; expected fixed_packets here, or the time for \
+                                       all flows on the command line";
+                        problems.take::<()>(Err(error("duration", message)));
+                    }
+                }
+            }
             if let Some(next) = stream.transmission.next {
                 let place = chosen.iter().position(|&other| other == next);
                 let message = "found a flow of another port, expected one of the same";
@@ -83,5 +95,21 @@ impl TrafficPlan {
             streams.push((index, stream));
         }
         problems.finish(streams)
+    }
+}
+
+/// How many frames of a stream are due within a time, where that can be told beforehand.
+fn frames_within(stream: &Stream, time: Duration) -> Option<u64> {
+    if stream.transmission.departures != Departures::Constant {
+        return None;
+    }
+    let lengths_vary = stream.program.steps.iter().any(|step| matches!(step, Step::Length { .. }));
+    match stream.transmission.speed {
+        Speed::Frames(rate) => Some(rate.steps_within(time, 1)),
+        Speed::Bits(rate, layer) if !lengths_vary => {
+            let bits = (stream.template.len() as u64 + layer.overhead()) * 8;
+            Some(rate.steps_within(time, bits))
+        }
+        Speed::Bits(..) | Speed::Max => None,
     }
 }
