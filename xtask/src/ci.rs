@@ -163,7 +163,8 @@ fn python() -> Fallible<Pass> {
     install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--editable"]);
     done(install.arg(format!("{}[test]", package.display())))?;
     let mut test = Command::new(&python);
-    done(test.args(["-m", "pytest", "--quiet"]).current_dir(&package))?;
+    // With the reasons of tests that skip themselves.
+    done(test.args(["-m", "pytest", "--quiet", "-rs"]).current_dir(&package))?;
     let mut with_command = cargo();
     with_command.args(["test", "--package", "wirestorm-e2e", "--test", "streams", "trex"]);
     done(with_command.env("WIRESTORM_PYTHON", &python))

@@ -160,7 +160,7 @@ fn what_is_not_understood_is_told_with_its_line() {
         ("pg_set eth0", "line 1: pg_set eth0: pg_set: expected a command for pktgen behind it"),
         ("pgset \"start", "line 1: pgset \"start: a quote that does not end in its line"),
         ("echo a | cat", "line 1: echo a | cat: '|' needs a shell"),
-        ("echo a > /tmp/x", "line 1: echo a > /tmp/x: expected a file of /proc/net/pktgen/"),
+        ("echo a > /var/x", "line 1: echo a > /var/x: expected a file of /proc/net/pktgen/"),
         ("ls > /proc/net/pktgen/eth0", "line 1: ls > /proc/net/pktgen/eth0: ls: expected echo"),
         ("echo a > ", "line 1: echo a >: expected one file behind >"),
         ("echo a \\", "line 1: echo a \\: a line that goes on in the next needs a shell"),
