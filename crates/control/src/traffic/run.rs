@@ -265,21 +265,29 @@ fn lanes(
     Ok(lanes)
 }
 
-/// Frames that should arrive at a port, as far as one flow goes to one port.
+/// Frames that should arrive at a port: those that left for it.
+///
+/// A transmitting port does not tell whose frames it failed to send. Where all of them were for
+/// this port they are taken off; else they count as lost here, and stand beside it as failed.
 fn expected_at(plan: &TrafficPlan, lanes: &[Lane], outcomes: &[WorkerOutcome], port: usize) -> u64 {
-    let mut sent = 0;
+    let mut expected = 0;
     for outcome in outcomes {
         for (lane, outcome) in lanes.iter().zip(&outcome.lanes) {
-            for (&flow, counters) in lane.flows.iter().zip(&outcome.counters) {
-                if plan.flows[flow].receive.contains(&port) {
-                    sent += counters.frames;
-                }
-            }
-            // What a port failed to send cannot arrive; it does not tell which flow it was.
-            sent = sent.saturating_sub(outcome.transmitted.failed + outcome.transmitted.unsent);
+            let goes_there = |flow: usize| plan.flows[flow].receive.contains(&port);
+            let frames = |counters: &StreamCounters| counters.frames;
+            let given: u64 = outcome.counters.iter().map(frames).sum();
+            let for_port: u64 = lane
+                .flows
+                .iter()
+                .zip(&outcome.counters)
+                .filter(|(flow, _)| goes_there(**flow))
+                .map(|(_, counters)| frames(counters))
+                .sum();
+            let kept = outcome.transmitted.failed + outcome.transmitted.unsent;
+            expected += if for_port == given { for_port.saturating_sub(kept) } else { for_port };
         }
     }
-    sent
+    expected
 }
 
 fn progress(
