@@ -7,8 +7,8 @@
 //! be touched.
 //!
 //! ```text
-//! take -> frame_mut -> send | release ... flush        receive -> frame -> release
-//! store ... take -> send_stored ... flush
+//! take -> frame_mut -> send | send_stamped | release ... flush
+//! store ... take -> send_stored ... flush                  receive -> frame -> release
 //! ```
 
 use alloc::string::String;
@@ -217,6 +217,14 @@ pub trait Transmit {
     /// # Panics
     /// Where `length` is zero or greater than `frame_length_max`: the caller checks.
     fn send(&mut self, frame: FrameId, length: usize, departure: Instant);
+
+    /// As [`Transmit::send`], for a frame that ends in the time of its departure: nanoseconds
+    /// modulo 2^48 in six bytes, and a word by which the one's complement sum of these eight
+    /// bytes stays the same whatever the time is. A port that knows better when the frame leaves
+    /// writes both anew; any other one sends it as it is.
+    fn send_stamped(&mut self, frame: FrameId, length: usize, departure: Instant) {
+        self.send(frame, length, departure);
+    }
 
     /// Keeps a copy of bytes in the port's own memory, as long as the port lives, so that frames
     /// in them can be sent any number of times without being copied here again. `None` where the

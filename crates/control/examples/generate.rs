@@ -107,6 +107,7 @@ fn main() {
         frames_max: u64::MAX,
         virtual_time: true,
         horizon: Duration::ZERO,
+        numbered_from: 0,
     };
     let mut generator = Generator::new(&streams, options, Instant::ZERO);
     let mut port = MemorySink::new(WireOptions::default());

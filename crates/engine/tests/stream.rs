@@ -81,6 +81,7 @@ fn options() -> GeneratorOptions {
         frames_max: u64::MAX,
         virtual_time: true,
         horizon: Duration::ZERO,
+        numbered_from: 0,
     }
 }
 
@@ -120,7 +121,13 @@ fn run_shared(streams: &[Stream], workers: u64, options: &GeneratorOptions) -> S
 }
 
 /// Frame `number` of a stream, by definition.
-fn frame_by_definition(stream: &Stream, index: u32, number: u64, departure: u64) -> Vec<u8> {
+fn frame_by_definition(
+    stream: &Stream,
+    index: u32,
+    workers: u64,
+    number: u64,
+    departure: u64,
+) -> Vec<u8> {
     let Program { variables, steps } = &stream.program;
     let value = |variable: usize| variables[variable].value(number, variables);
     let mut frame = stream.template.clone();
@@ -170,7 +177,8 @@ fn frame_by_definition(stream: &Stream, index: u32, number: u64, departure: u64)
     clear(&mut frame);
     if stream.is_measured {
         let end = frame.last_chunk_mut().expect("room for a signature");
-        *end = Signature { stream: index, sequence: number, departure }.encode();
+        let id = index * workers as u32 + (number % workers) as u32;
+        *end = Signature { stream: id, sequence: number / workers, departure }.encode();
         for step in steps {
             if let Step::Checksum(sum @ Checksum::Crc32c { .. }) = step {
                 make_right(sum, &mut frame);
@@ -231,7 +239,7 @@ impl Pace {
 }
 
 /// All frames of streams with constant gaps that are due before `end`, by definition, sorted.
-fn sent_by_definition(streams: &[(Stream, Pace)], end: u64) -> Sent {
+fn sent_by_definition(streams: &[(Stream, Pace)], workers: u64, end: u64) -> Sent {
     let mut sent = Sent::new();
     let mut numbers = vec![0_u64; streams.len()];
     let mut named: Vec<u32> =
@@ -258,7 +266,7 @@ fn sent_by_definition(streams: &[(Stream, Pace)], end: u64) -> Sent {
                     let (rate, per_frame) = match *pace {
                         Pace::Frames(rate) => (rate, 1),
                         Pace::Bits(rate) => {
-                            let length = frame_by_definition(stream, 0, numbers[index], 0).len();
+                            let length = frame_by_definition(stream, 0, 1, numbers[index], 0).len();
                             (rate, (length as u128 + 24) * 8)
                         }
                     };
@@ -268,7 +276,8 @@ fn sent_by_definition(streams: &[(Stream, Pace)], end: u64) -> Sent {
                         break 'run;
                     }
                     let number = numbers[index];
-                    sent.push((due, frame_by_definition(stream, index as u32, number, due)));
+                    let id = index as u32;
+                    sent.push((due, frame_by_definition(stream, id, workers, number, due)));
                     numbers[index] += 1;
                     if place + 1 < frames {
                         units += per_frame;
@@ -462,7 +471,7 @@ proptest! {
         });
         let end = 1_000 + gaps.min().expect("a stream") * 300;
         let options = GeneratorOptions { duration_max: Duration::from_nanos(end), ..options() };
-        let expected = sent_by_definition(&streams, end);
+        let expected = sent_by_definition(&streams, workers, end);
         let streams: Vec<Stream> = streams.into_iter().map(|(stream, _)| stream).collect();
         let sent = run_shared(&streams, workers, &options);
         prop_assert_eq!(sent.len(), expected.len());
@@ -488,6 +497,7 @@ proptest! {
         };
         let mode = if mode == Mode::Continuous { Mode::Burst { frames: 300 } } else { mode };
         let stream = Stream {
+            is_measured: false,
             transmission: Transmission { departures, mode, ..transmission(pace.speed()) },
             ..stream
         };
@@ -905,7 +915,8 @@ fn a_signature_tells_now_where_no_time_is_due() {
     stream.is_measured = true;
     stream.transmission.mode = Mode::Burst { frames: 3 };
     let now = Instant::from_nanos(123_456_789_012);
-    let mut generator = Generator::new(&[stream.clone(), stream], options(), now).numbered_from(9);
+    let options = GeneratorOptions { numbered_from: 9, ..options() };
+    let mut generator = Generator::new(&[stream.clone(), stream], options, now);
     while generator.breathe(now, &mut transmit).expect("a wire").state != WorkerState::Done {}
     let mut sent = Sent::new();
     collect(&mut receive, &mut sent);

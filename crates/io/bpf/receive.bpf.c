@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
  * Hands the frames of a receive queue to the AF_XDP socket bound to it, each with its time of
- * arrival in front. Frames of queues without a socket go on to the kernel's network stack.
+ * arrival in front. Frames of queues without a socket go on to the kernel's network stack, and
+ * so do, where that is asked for, those of neighbour discovery.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
+
+#include "neighbour.h"
+
+/* Set before loading: whether the kernel gets the frames by which a device under test finds out
+ * where to send, so that it answers for the addresses of this interface. */
+const volatile __u32 passes_neighbours = 0;
 
 /* Receive queues of one interface. */
 enum { QUEUES_MAX = 1024 };
@@ -28,6 +35,8 @@ int receive(struct xdp_md *context)
 
 	/* Asked first, so that a frame for the network stack is left exactly as it came. */
 	if (!bpf_map_lookup_elem(&sockets, &queue))
+		return XDP_PASS;
+	if (passes_neighbours && is_for_neighbours(context))
 		return XDP_PASS;
 	if (bpf_xdp_adjust_meta(context, -(int)sizeof(struct arrival)) == 0) {
 		struct arrival *arrival = (void *)(long)context->data_meta;

@@ -32,11 +32,13 @@
 #define SLABS_MAX 1024
 #define STORED (1u << 31)
 
+#define STAMPED (1u << 15)
+
 struct descriptor {
 	__u64 departure; /* CLOCK_MONOTONIC in ns; 0: as soon as possible */
 	__u32 source;    /* STORED | slab << SLAB_SHIFT | offset; 0: the frame is in the buffer */
 	__u16 buffer;
-	__u16 length;
+	__u16 length;    /* | STAMPED: the frame ends in the time of its departure */
 };
 
 /* Written by the process. */

@@ -5,6 +5,7 @@
  * ring and redirects it to the interface, or gives it back with XDP_DROP because nothing is due.
  */
 #include <linux/bpf.h>
+#include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
 #include "ring.h"
@@ -113,7 +114,7 @@ static __always_inline enum admission admit(struct ring *ring, __u64 now, __u64 
 	return SEND;
 }
 
-enum { PREFETCH_DISTANCE = 8 };
+enum { PREFETCH_DISTANCE = 8, STAMP_BYTES = 8 };
 
 /* Where a descriptor's frame is; FRAME_BYTES_MAX bytes can be read there. */
 static __always_inline const __u8 *source_of(struct ring *ring, const struct descriptor *descriptor)
@@ -166,6 +167,34 @@ static __always_inline int fill(struct xdp_md *context, const __u8 *buffer, __u3
 	return 0;
 }
 
+/* Writes the time of departure into the end of a frame: 48 bits, and a word that brings the sum
+ * back to what it was (RFC 1624), in whichever order the bytes of a word are added. The page is
+ * still longer than the frame. */
+static __always_inline void stamp(struct xdp_md *context, __u32 length)
+{
+	__u8 *data = (__u8 *)(long)context->data;
+	__u8 *end = (__u8 *)(long)context->data_end;
+	__u32 offset = (length - STAMP_BYTES) & 0xfff;
+	__u16 *words = (__u16 *)(data + offset);
+	__u64 now = bpf_ktime_get_ns();
+	__u16 high = bpf_htons((__u16)(now >> 32));
+	__u16 middle = bpf_htons((__u16)(now >> 16));
+	__u16 low = bpf_htons((__u16)now);
+	__u32 sum;
+
+	if ((__u8 *)(words + STAMP_BYTES / 2) > end)
+		return;
+	/* What the words before the last one were is added to it, what they are is taken off. */
+	sum = (__u32)words[3] + words[0] + words[1] + words[2];
+	sum += (__u16)~high + (__u16)~middle + (__u16)~low;
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	words[0] = high;
+	words[1] = middle;
+	words[2] = low;
+	words[3] = sum;
+}
+
 SEC("xdp")
 int send(struct xdp_md *context)
 {
@@ -185,7 +214,8 @@ int send(struct xdp_md *context)
 
 	struct descriptor *descriptor = &ring->descriptors[consumed & (RING_DESCRIPTORS - 1)];
 	__u64 departure = descriptor->departure;
-	__u32 length = descriptor->length;
+	__u32 stamped = descriptor->length & STAMPED;
+	__u32 length = descriptor->length & ~STAMPED;
 	int action = XDP_DROP;
 
 	if (*(volatile __u64 *)&ring->user.abort) {
@@ -206,8 +236,13 @@ int send(struct xdp_md *context)
 
 	const __u8 *frame = source_of(ring, descriptor);
 
-	if (!frame || length < 14 || length > FRAME_BYTES_MAX || fill(context, frame, length) ||
-	    bpf_xdp_adjust_tail(context, (int)length - (int)template_bytes)) {
+	if (!frame || length < 14 || length > FRAME_BYTES_MAX || fill(context, frame, length)) {
+		kernel->refused++;
+		goto consume;
+	}
+	if (stamped)
+		stamp(context, length);
+	if (bpf_xdp_adjust_tail(context, (int)length - (int)template_bytes)) {
 		kernel->refused++;
 		goto consume;
 	}

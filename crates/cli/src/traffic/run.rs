@@ -11,7 +11,7 @@ use wirestorm_control::base::rate::Layer;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::plan::replay::parse_catch_up;
 use wirestorm_control::plan::traffic::TrafficPlan;
-use wirestorm_control::traffic::{self, Progress, RunOptions, TrafficResult};
+use wirestorm_control::traffic::{self, Progress, RunOptions, Steering, TrafficResult};
 
 use super::table::Table;
 use super::{read_plan, read_time, usage};
@@ -118,8 +118,10 @@ pub(super) fn conduct(
         Err(message) => return usage(message),
     };
     let control = interrupt::catch();
+    let steering = Steering::default();
     let mut line = Line::new(how.quiet, options.duration);
-    let outcome = traffic::run(plan, &options, &control, |progress| line.update(progress));
+    let outcome =
+        traffic::run(plan, &options, &control, &steering, |progress| line.update(progress));
     line.bar.finish_and_clear();
     let result = match outcome {
         Ok(result) => result,

@@ -248,6 +248,11 @@ impl Transmit for TransmitPort {
         forward!(self, port => port.send(frame, length, departure));
     }
 
+    #[inline]
+    fn send_stamped(&mut self, frame: FrameId, length: usize, departure: Instant) {
+        forward!(self, port => port.send_stamped(frame, length, departure));
+    }
+
     fn store(&mut self, bytes: &[u8]) -> Option<Stored> {
         forward!(self, port => port.store(bytes))
     }

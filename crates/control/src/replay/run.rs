@@ -237,7 +237,7 @@ pub fn run(
         outcome => outcome.err(),
     };
     let left = outcomes.iter().flat_map(|outcome| &outcome.ports).map(|p| p.transmitted.sent).sum();
-    let rx = arrivals.map(|arrivals| arrivals.finish(left));
+    let rx = arrivals.map(|arrivals| arrivals.finish(left).0);
     let ended = Ended {
         captures,
         start,

@@ -5,14 +5,19 @@
 //! worker thread(s)   Generator -> frames in ports, one generator and one port for each transmitting
 //!                    port of the plan; the workers share every stream
 //! port threads       the in-kernel sender's, one for each xdp port
+//! receiver threads   one for each port where measured flows arrive
 //! ```
 
+mod measured;
 mod preview;
 mod report;
 mod run;
 mod simulate;
+mod steer;
 
+pub use measured::{DistributionReport, MeasuredReport, SeriesReport, VariationReport};
 pub use preview::{Preview, preview};
 pub use report::{FlowReport, PortReport, SCHEMA, TrafficResult};
-pub use run::{Progress, RunOptions, TrafficError, run};
+pub use run::{Progress, Received, RunOptions, TrafficError, run};
 pub use simulate::{SimulateError, SimulateOptions, Simulated, simulate, simulate_trex};
+pub use steer::{Order, Steering};

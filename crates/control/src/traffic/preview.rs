@@ -43,6 +43,7 @@ pub fn preview(
                 frames_max: count,
                 virtual_time: true,
                 horizon: Duration::ZERO,
+                numbered_from: 0,
             };
             let frame_length_max = stream.template.len();
             let (mut transmit, mut receive) =

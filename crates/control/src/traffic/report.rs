@@ -9,10 +9,12 @@ use wirestorm_base::departure::DepartureRecord;
 use wirestorm_base::port::{StampPoint, TransmitCounters};
 use wirestorm_base::rate::Layer;
 use wirestorm_base::time::Instant;
+use wirestorm_engine::measure::Receiver;
 use wirestorm_engine::stream::StreamCounters;
 use wirestorm_plan::traffic::TrafficPlan;
 use wirestorm_wire::stream::{Mode, Speed};
 
+use super::measured::{Expected, MeasuredReport};
 use super::run::{Lane, WorkerOutcome};
 use crate::port::stamp_name;
 use crate::result::{DepartureReport, ReceiveReport};
@@ -73,6 +75,12 @@ pub struct FlowReport {
     pub asked_layer: Option<&'static str>,
     /// How far the rate was from what was asked, in millionths; for continuous flows.
     pub rate_error_ppm: Option<f64>,
+    /// Frames that left and arrived nowhere; none where the flow is not measured.
+    pub lost: Option<u64>,
+    /// The same in hundredths of what left.
+    pub loss_percent: Option<f64>,
+    /// What was measured on each port where it should arrive.
+    pub measured: Vec<MeasuredReport>,
 }
 
 /// One port.
@@ -105,13 +113,20 @@ pub struct PortReport {
     pub departures: Option<DepartureReport>,
     /// What arrived; none where nobody looked.
     pub rx: Option<ReceiveReport>,
+    /// Frames that arrived without a signature: of flows that are not measured, of others,
+    /// damaged in it or cut before it; none where nothing was measured.
+    pub unknown: Option<u64>,
+    /// Frames with the signature of a flow that should arrive elsewhere.
+    pub astray: Option<u64>,
 }
 
 /// What a run has come to.
-pub(super) struct Ended {
+pub(super) struct Ended<'a> {
     pub(super) start: Instant,
     pub(super) outcomes: Vec<WorkerOutcome>,
     pub(super) arrived: Vec<(usize, ReceiveReport)>,
+    /// What was measured, and of which streams, by the port's place in the plan.
+    pub(super) measured: Vec<(usize, Receiver, &'a Expected)>,
     pub(super) note: Option<String>,
     pub(super) interrupted: bool,
 }
@@ -123,7 +138,7 @@ pub(super) fn add(sum: &mut StreamCounters, other: &StreamCounters) {
     sum.starts = sum.starts.max(other.starts);
 }
 
-impl Ended {
+impl Ended<'_> {
     pub(super) fn report(
         self,
         plan: &TrafficPlan,
@@ -183,7 +198,15 @@ impl Ended {
         for (port, arrived) in self.arrived {
             ports[port].rx = Some(arrived);
         }
-        let flow_report = |(index, counters): (usize, &StreamCounters)| {
+        let mut measured = vec![Vec::new(); plan.flows.len()];
+        for (port, receiver, streams) in &self.measured {
+            ports[*port].unknown = Some(receiver.unknown().frames);
+            ports[*port].astray = Some(receiver.foreign().frames);
+            for (flow, report) in streams.reports(plan, receiver) {
+                measured[flow].push(report);
+            }
+        }
+        let mut flow_report = |(index, counters): (usize, &StreamCounters)| {
             let flow = &plan.flows[index];
             let name = |port: &usize| plan.ports[*port].name.clone();
             let rates = Rates::new(counters.frames, counters.bytes, spans[index]);
@@ -202,7 +225,16 @@ impl Ended {
                 asked_bps: None,
                 asked_layer: None,
                 rate_error_ppm: None,
+                lost: None,
+                loss_percent: None,
+                measured: std::mem::take(&mut measured[index]),
             };
+            if !report.measured.is_empty() {
+                let received: u64 = report.measured.iter().map(|port| port.received).sum();
+                let lost = counters.frames.saturating_sub(received);
+                report.lost = Some(lost);
+                report.loss_percent = Some(lost as f64 * 100.0 / counters.frames.max(1) as f64);
+            }
             let ratio = match speeds[index] {
                 Some(Speed::Frames(rate)) => {
                     report.asked_pps = Some(rate.per_second());
@@ -222,7 +254,7 @@ impl Ended {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION"),
             elapsed_s,
-            flows: flows.iter().enumerate().map(flow_report).collect(),
+            flows: flows.iter().enumerate().map(&mut flow_report).collect(),
             ports: ports
                 .into_iter()
                 .filter(|port| port.backend.is_some() || port.rx.is_some())

@@ -16,10 +16,12 @@ use wirestorm_plan::replay::ReceivePlan;
 use wirestorm_plan::traffic::{PlanErrors, TrafficPlan};
 use wirestorm_wire::stream::{Speed, Stream};
 
+use super::measured::Expected;
 use super::report::{Ended, TrafficResult};
+use super::steer::{Follower, Steering};
 use crate::port::cpu::CpuPlan;
 use crate::port::{Choice, Interfaces, OpenError, PortOptions, TransmitPort, Watch};
-use crate::receive::Arrivals;
+use crate::receive::{Arrivals, Measured};
 use crate::replay::Control;
 use crate::work::{drain, rest};
 
@@ -84,8 +86,23 @@ pub struct Progress {
     pub elapsed: Duration,
     /// What was sent of each flow, in the plan's order.
     pub flows: Vec<StreamCounters>,
+    /// What arrived of each flow, in the plan's order; nothing of those that are not measured.
+    pub received: Vec<Received>,
     /// What the ports did.
     pub transmitted: TransmitCounters,
+}
+
+/// What has arrived of a flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Received {
+    /// Frames, each counted once.
+    pub frames: u64,
+    /// Further copies of them.
+    pub duplicated: u64,
+    /// Those that arrived after one sent later.
+    pub reordered: u64,
+    /// Their mean delay in nanoseconds; none of nothing.
+    pub delay_mean_ns: Option<f64>,
 }
 
 /// Time from the moment all threads are ready to the first departure.
@@ -105,6 +122,8 @@ pub(super) struct Lane {
     /// The flow of each stream, by its place in the plan.
     pub(super) flows: Vec<usize>,
     pub(super) streams: Vec<Stream>,
+    /// The number of its first stream in signatures.
+    pub(super) numbered_from: u32,
 }
 
 /// What one worker's port did.
@@ -124,7 +143,8 @@ pub(super) struct WorkerOutcome {
 
 type Snapshot = Vec<(Vec<StreamCounters>, TransmitCounters)>;
 
-/// Sends the flows of a plan; `observe` is called about ten times a second.
+/// Sends the flows of a plan and measures what arrives of them; `observe` is called about ten
+/// times a second.
 ///
 /// # Errors
 /// Where nothing could be sent at all. Once sending has begun, what goes wrong is in the result.
@@ -132,6 +152,7 @@ pub fn run(
     plan: &TrafficPlan,
     options: &RunOptions,
     control: &Control,
+    steering: &Steering,
     mut observe: impl FnMut(&Progress),
 ) -> Result<TrafficResult, TrafficError> {
     let names = interface_names(plan, &options.interfaces)?;
@@ -141,14 +162,28 @@ pub fn run(
     let is_paced = plan.flows.iter().any(|flow| flow.stream.transmission.speed != Speed::Max);
     let mut arrivals = Vec::new();
     for port in receiving_ports(plan) {
-        let receive = ReceivePlan { interface: names[port].clone(), verify: false };
-        let opened = Arrivals::open(&receive, is_paced).map_err(TrafficError::Receive)?;
-        arrivals.push((port, opened));
+        let measures =
+            plan.flows.iter().any(|flow| flow.stream.is_measured && flow.receive.contains(&port));
+        let opened = if measures {
+            Arrivals::open_measuring(&names[port])
+        } else {
+            let receive = ReceivePlan { interface: names[port].clone(), verify: false };
+            Arrivals::open(&receive, is_paced)
+        };
+        arrivals.push((port, opened.map_err(TrafficError::Receive)?));
     }
     // A program on a veth's peer is what lets the in-kernel sender in: the facts are new.
     let interfaces = interfaces.read_again()?;
-    let lanes = lanes(plan, &transmitting, &interfaces)?;
     let workers = usize::from(options.workers.max(1));
+    let lanes = lanes(plan, &transmitting, &interfaces, workers)?;
+    let mut expected = Vec::new();
+    for (port, arrivals) in &mut arrivals {
+        if let Some(streams) = Expected::at(*port, plan, &lanes, workers) {
+            let receiver = streams.receiver(plan, &lanes, clock::now());
+            arrivals.measure(receiver).map_err(TrafficError::Receive)?;
+            expected.push(streams);
+        }
+    }
     let cpus = CpuPlan::new(options.backend, lanes.len() * workers);
     cpus.apply();
     let snapshots: Vec<Mutex<Snapshot>> = (0..workers).map(|_| Mutex::default()).collect();
@@ -160,7 +195,8 @@ pub fn run(
         for (index, snapshot) in snapshots.iter().enumerate() {
             let (give_start, start) = mpsc::channel();
             starts.push(give_start);
-            let duty = Duty { options, control, interfaces: &interfaces, index, snapshot };
+            let interfaces = &interfaces;
+            let duty = Duty { options, control, steering, interfaces, index, snapshot };
             let (lanes, cpus, is_ready) = (&lanes, &cpus, is_ready.clone());
             let observer = observer.clone();
             let spawned = std::thread::Builder::new()
@@ -191,7 +227,9 @@ pub fn run(
         }
         while threads.iter().any(|thread| !thread.is_finished()) {
             std::thread::park_timeout(OBSERVE_INTERVAL);
-            observe(&progress(plan, &lanes, start, &snapshots));
+            let mut progress = progress(plan, &lanes, start, &snapshots);
+            add_received(&mut progress, &arrivals, &expected);
+            observe(&progress);
         }
         let join = |thread: std::thread::ScopedJoinHandle<'_, _>| match thread.join() {
             Ok(outcome) => outcome,
@@ -202,11 +240,22 @@ pub fn run(
     })?;
 
     let left = |port: usize| expected_at(plan, &lanes, &outcomes, port);
-    let arrived = arrivals.into_iter().map(|(port, it)| (port, it.finish(left(port)))).collect();
+    let mut arrived = Vec::new();
+    let mut measured = Vec::new();
+    for (port, arrivals) in arrivals {
+        let (report, receiver) = arrivals.finish(left(port));
+        arrived.push((port, report));
+        if let Some(receiver) = receiver
+            && let Some(streams) = expected.iter().find(|streams| streams.port == port)
+        {
+            measured.push((port, *receiver, streams));
+        }
+    }
     let ended = Ended {
         start,
         outcomes,
         arrived,
+        measured,
         note: cpus.note(),
         interrupted: control.stop.load(Ordering::Relaxed),
     };
@@ -246,8 +295,10 @@ fn lanes(
     plan: &TrafficPlan,
     transmitting: &[usize],
     interfaces: &Interfaces,
+    workers: usize,
 ) -> Result<Vec<Lane>, TrafficError> {
     let mut lanes = Vec::new();
+    let mut numbered_from = 0;
     for (&port, (interface, link)) in transmitting.iter().zip(&interfaces.links) {
         let (flows, streams): (Vec<_>, Vec<_>) =
             plan.streams(port, link.speed)?.into_iter().unzip();
@@ -260,7 +311,9 @@ fn lanes(
                 length_max,
             });
         }
-        lanes.push(Lane { port, flows, streams });
+        let numbers = (streams.len() * workers) as u32;
+        lanes.push(Lane { port, flows, streams, numbered_from });
+        numbered_from += numbers;
     }
     Ok(lanes)
 }
@@ -299,6 +352,7 @@ fn progress(
     let mut progress = Progress {
         elapsed: clock::now().saturating_since(start),
         flows: vec![StreamCounters::default(); plan.flows.len()],
+        received: vec![Received::default(); plan.flows.len()],
         transmitted: TransmitCounters::default(),
     };
     for snapshot in snapshots {
@@ -313,10 +367,35 @@ fn progress(
     progress
 }
 
+fn add_received(progress: &mut Progress, arrivals: &[(usize, Arrivals)], expected: &[Expected]) {
+    for streams in expected {
+        let Some((_, arrivals)) = arrivals.iter().find(|(port, _)| *port == streams.port) else {
+            continue;
+        };
+        for (record, measured) in arrivals.measured().iter().enumerate() {
+            if let Some(flow) = streams.flow_of(record) {
+                progress.received[flow].add(measured);
+            }
+        }
+    }
+}
+
+impl Received {
+    fn add(&mut self, measured: &Measured) {
+        let before = self.delay_mean_ns.unwrap_or(0.0) * self.frames as f64;
+        self.frames += measured.received;
+        self.duplicated += measured.duplicated;
+        self.reordered += measured.reordered;
+        let sum = before + measured.delay_ns_mean * measured.received as f64;
+        self.delay_mean_ns = (self.frames > 0).then(|| sum / self.frames as f64);
+    }
+}
+
 /// What a worker's thread needs.
 struct Duty<'a> {
     options: &'a RunOptions,
     control: &'a Control,
+    steering: &'a Steering,
     interfaces: &'a Interfaces,
     index: usize,
     snapshot: &'a Mutex<Snapshot>,
@@ -363,13 +442,18 @@ impl Duty<'_> {
             frames_max: u64::MAX,
             virtual_time: false,
             horizon: HORIZON,
+            numbered_from: 0,
         };
         let mut generators: Vec<Generator> = lanes
             .iter()
-            .map(|lane| Generator::new(&lane.streams, options.clone(), start))
+            .map(|lane| {
+                let numbered_from = lane.numbered_from;
+                let options = GeneratorOptions { numbered_from, ..options.clone() };
+                Generator::new(&lane.streams, options, start)
+            })
             .collect();
         let outcome = self
-            .send(&mut generators, &mut ports)
+            .send(lanes, &mut generators, &mut ports)
             .and_then(|()| drain(&mut ports, &self.control.stop, |_| {}));
         let finished = clock::now();
         let lanes =
@@ -397,17 +481,23 @@ impl Duty<'_> {
 
     fn send(
         &self,
+        lanes: &[Lane],
         generators: &mut [Generator],
         ports: &mut [TransmitPort],
     ) -> Result<(), PortError> {
+        let mut follower = Follower::new(self.steering);
         let holds_departures = ports.iter().all(|port| port.capabilities().holds_departure);
         let mut watches = self.interfaces.watch();
         let mut published = Instant::ZERO;
         loop {
             let now = clock::now();
+            follower.follow(now, generators, |lane| &lanes[lane].flows);
             let mut state = WorkerState::Done;
             for (generator, port) in generators.iter_mut().zip(&mut *ports) {
                 state = sooner(state, breathe(generator, now, port)?.state);
+            }
+            if let Some(due) = follower.due() {
+                state = sooner(state, WorkerState::Waiting(due));
             }
             if state == WorkerState::Done || self.control.stop.load(Ordering::Relaxed) {
                 self.publish(generators, ports);

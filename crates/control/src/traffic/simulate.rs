@@ -95,6 +95,7 @@ pub fn simulate(
             frames_max: options.packets,
             virtual_time: true,
             horizon: Duration::ZERO,
+            numbered_from: 0,
         };
         let mut generator = Generator::new(&streams, generator_options, Instant::ZERO);
         while generator.breathe(Instant::ZERO, &mut port)?.state != WorkerState::Done {}

@@ -19,6 +19,7 @@ mod sequence;
 mod series;
 mod signature;
 mod stream;
+mod summary;
 mod verify;
 
 pub use delay::{DelayRecord, Jitter, PacketDelayVariation};
@@ -28,4 +29,5 @@ pub use sequence::{Arrived, N_REORDERING_MAX, Sequence, SequenceCounters};
 pub use series::{Interval, Series};
 pub use signature::{Found, Signature, find};
 pub use stream::{MeasureOptions, MeasuredStream, Ordered, PayloadCheck, StreamRecord, Tallies};
+pub use summary::StreamSummary;
 pub use verify::{Verifier, VerifyCounters, frame_hash};

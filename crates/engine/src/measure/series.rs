@@ -132,6 +132,22 @@ impl Series {
         }
     }
 
+    /// Adds what happened to another part of the stream, over a series that was made alike.
+    pub(super) fn merge(&mut self, other: &Self) {
+        let mut other = other.clone();
+        while self.length < other.length {
+            self.halve();
+        }
+        while other.length < self.length {
+            other.halve();
+        }
+        let intervals = self.intervals.len().max(other.intervals.len());
+        self.intervals.resize(intervals, Interval::EMPTY);
+        for (sum, interval) in self.intervals.iter_mut().zip(&other.intervals) {
+            *sum = sum.plus(interval);
+        }
+    }
+
     /// Puts two and two intervals together.
     fn halve(&mut self) {
         let halved = self.intervals.len().div_ceil(2);
@@ -142,6 +158,8 @@ impl Series {
         self.intervals.truncate(halved);
         // Two intervals or more cover all of time before this could overflow.
         self.length = self.length.saturating_mul(2);
+        self.current /= 2;
+        self.start = self.current as u64 * self.length;
     }
 }
 

@@ -4,12 +4,14 @@ use alloc::boxed::Box;
 use alloc::vec;
 
 use wirestorm_base::time::{Duration, Instant};
+use wirestorm_wire::stream::{Step, Stream};
 
 use super::delay::{DelayRecord, Jitter};
 use super::distribution::Distribution;
 use super::sequence::{Arrived, Sequence, sign_extend};
 use super::series::Series;
 use super::signature::{Found, Signature};
+use crate::stream::written;
 
 /// How streams are measured.
 #[derive(Clone, Copy, Debug)]
@@ -100,6 +102,22 @@ impl PayloadCheck {
         Some(Self { words: words.collect(), from_end: template.len() - first })
     }
 
+    /// A comparison of what frames of a stream have in common from byte `start` of the template
+    /// on; `None` where that is nothing, or frames differ in length.
+    ///
+    /// # Panics
+    /// Where the program of the stream writes beyond its template: plans are validated before.
+    pub fn of_stream(stream: &Stream, start: usize) -> Option<Self> {
+        let steps = &stream.program.steps;
+        if steps.iter().any(|step| matches!(step, Step::Length { .. })) {
+            return None;
+        }
+        let mut mask = vec![0xff; stream.template.len()];
+        mask.get_mut(..start)?.fill(0);
+        steps.iter().filter_map(written).for_each(|range| mask[range].fill(0));
+        Self::new(&stream.template, &mask)
+    }
+
     /// Whether a frame, up to the end of its signature, has these bytes. Where it is shorter, it
     /// is compared as far as it goes.
     #[inline]
@@ -154,7 +172,7 @@ impl Tallies {
         self.last = Some(arrival);
     }
 
-    fn merge(&mut self, other: &Self) {
+    pub(super) fn merge(&mut self, other: &Self) {
         self.frames += other.frames;
         self.bytes += other.bytes;
         self.corrupt += other.corrupt;

@@ -32,6 +32,9 @@ pub struct GeneratorOptions {
     pub virtual_time: bool,
     /// How far ahead of their due times frames are given to ports that hold departures.
     pub horizon: Duration,
+    /// The number that the first stream has in the signatures of the first worker; see
+    /// [`Share::number`].
+    pub numbered_from: u32,
 }
 
 /// What was sent of one stream.
@@ -128,7 +131,8 @@ impl Generator {
         let share = options.share;
         let mut recipes = Recipes::default();
         let running = streams.iter().enumerate().map(|(index, stream)| {
-            let maker = FrameMaker::new(stream, index as u32, share, &mut recipes);
+            let number = share.number(options.numbered_from, index as u32);
+            let maker = FrameMaker::new(stream, number, share, &mut recipes);
             Running::new(stream.transmission, maker, share)
         });
         let streams: Vec<Running> = running.collect();
@@ -152,15 +156,6 @@ impl Generator {
             }
         }
         generator
-    }
-
-    /// Numbers the streams from `first` on in signatures, instead of from 0.
-    #[must_use]
-    pub fn numbered_from(mut self, first: u32) -> Self {
-        for (index, stream) in self.streams.iter_mut().enumerate() {
-            stream.maker.set_stream(first + index as u32);
-        }
-        self
     }
 
     /// Does what is due at `now`, then flushes the port.
@@ -606,6 +601,7 @@ impl Running {
         }
         let Some(emission) = &mut self.emission else { return Then::End(turn.now) };
         let maker = &mut self.maker;
+        let takes_stamp = maker.takes_stamp();
         let (mut frames, mut bytes, mut left) = (0, 0, turn.left);
         let then = loop {
             let due = emission.due();
@@ -646,7 +642,11 @@ impl Running {
                     let waits = turn.holds_departure && !AT_ONCE;
                     let leaves = if waits { due } else { turn.now };
                     let length = maker.make(port.frame_mut(&frame), leaves);
-                    port.send(frame, length, departure);
+                    if takes_stamp {
+                        port.send_stamped(frame, length, departure);
+                    } else {
+                        port.send(frame, length, departure);
+                    }
                     length
                 }
             };

@@ -25,5 +25,7 @@ mod queue;
 mod share;
 mod variable;
 
+pub(crate) use program::written;
+
 pub use generator::{Generator, GeneratorOptions, StreamCounters};
 pub use share::Share;

@@ -23,6 +23,8 @@ pub(super) struct FrameMaker {
     operations: Arc<[Operation]>,
     /// Goes into signatures.
     stream: u32,
+    /// Frames signed so far.
+    signed: u64,
     is_measured: bool,
     /// Whether a CRC covers the signature and has to be made anew behind it.
     signs_before_crc: bool,
@@ -96,13 +98,13 @@ struct Changing {
 const FRAME_LENGTH_MIN: usize = 14;
 
 impl FrameMaker {
-    /// Prepares the program of stream `index` for a worker that begins with its first frame of
-    /// the stream.
+    /// Prepares a stream's program for a worker that begins with its first frame of the stream.
+    /// Signatures say that it is stream `number`.
     ///
     /// # Panics
     /// Where a step names a byte beyond the template or a variable that does not exist: plans
     /// are validated before.
-    pub(super) fn new(plan: &Stream, index: u32, share: Share, recipes: &mut Recipes) -> Self {
+    pub(super) fn new(plan: &Stream, number: u32, share: Share, recipes: &mut Recipes) -> Self {
         let variables = Variables::new(&plan.program.variables, share.index, share.workers);
         let mut template = plan.template.clone();
         let length = template.len();
@@ -131,7 +133,8 @@ impl FrameMaker {
             template: template.into(),
             length,
             operations,
-            stream: index,
+            stream: number,
+            signed: 0,
             is_measured: plan.is_measured,
             signs_before_crc: plan.is_measured && has_crc,
             lengths_vary: steps.iter().any(|step| matches!(step, Step::Length { .. })),
@@ -149,9 +152,9 @@ impl FrameMaker {
         &self.template[..self.length]
     }
 
-    /// Another number for signatures.
-    pub(super) fn set_stream(&mut self, stream: u32) {
-        self.stream = stream;
+    /// Whether a port may write the departure of a frame anew: nothing else depends on it.
+    pub(super) fn takes_stamp(&self) -> bool {
+        self.is_measured && !self.signs_before_crc
     }
 
     /// Whether frames differ in length.
@@ -218,10 +221,11 @@ impl FrameMaker {
     }
 
     #[inline]
-    fn sign(&self, frame: &mut [u8], departure: Instant) {
+    fn sign(&mut self, frame: &mut [u8], departure: Instant) {
+        let (stream, sequence) = (self.stream, self.signed);
+        self.signed += 1;
         // Plans leave room for it; a frame without room says nothing.
         let Some(end) = frame.last_chunk_mut() else { return };
-        let (stream, sequence) = (self.stream, self.number());
         *end = Signature { stream, sequence, departure: departure.as_nanos() }.encode();
         if self.signs_before_crc {
             self.make_crc(frame);
@@ -407,7 +411,7 @@ fn is_written(steps: &[Step], at: usize) -> bool {
 }
 
 /// The bytes that a step writes to.
-fn written(step: &Step) -> Option<core::ops::Range<usize>> {
+pub(crate) fn written(step: &Step) -> Option<core::ops::Range<usize>> {
     match step {
         Step::Write(write) => Some(write.offset..write.offset + write.width),
         Step::WriteLength { offset, .. }

@@ -13,4 +13,13 @@ pub struct Share {
 impl Share {
     /// The only worker.
     pub const ALL: Self = Self { index: 0, workers: 1 };
+
+    /// The number of a stream in this worker's signatures, where those of all streams of a port
+    /// are numbered from `first` on.
+    ///
+    /// Workers that share a stream sign their frames as streams of their own, each with a
+    /// sequence of its own: nothing orders the frames of one worker among those of another.
+    pub const fn number(self, first: u32, stream: u32) -> u32 {
+        first + stream * self.workers as u32 + self.index as u32
+    }
 }

@@ -73,6 +73,9 @@ pub struct AfXdpOptions {
     pub copy: CopyMode,
     /// Whether the process does the driver's work. Default none.
     pub busy_poll: Option<BusyPoll>,
+    /// Whether ARP and neighbour discovery go to the kernel, which answers for the interface's
+    /// addresses, instead of to the port. Default no.
+    pub passes_neighbours: bool,
 }
 
 /// Which halves of a port are opened.
@@ -249,6 +252,7 @@ impl AfXdpOptions {
             receive_frames: 8192,
             copy: CopyMode::Auto,
             busy_poll: None,
+            passes_neighbours: false,
         }
     }
 
@@ -355,7 +359,7 @@ impl AfXdp {
 }
 
 fn attach(options: &AfXdpOptions, link: &Link) -> Result<Arc<ReceiveProgram>, AfXdpError> {
-    let attached = ReceiveProgram::attach(link.index);
+    let attached = ReceiveProgram::attach(link.index, options.passes_neighbours);
     attached.map(Arc::new).map_err(|reason| match reason.raw_os_error() {
         Some(libc::EBUSY | libc::EEXIST) => AfXdpError::ProgramInUse {
             interface: options.interface.clone(),

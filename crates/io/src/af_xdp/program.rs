@@ -4,10 +4,10 @@ use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::{Mutex, PoisonError};
 
-use aya::Ebpf;
 use aya::maps::XskMap;
 use aya::programs::xdp::XdpMode;
 use aya::programs::{ProgramError, Xdp};
+use aya::{Ebpf, EbpfLoader};
 
 use super::socket::while_busy;
 use crate::system::system_error;
@@ -33,9 +33,12 @@ pub(super) struct ReceiveProgram {
 
 impl ReceiveProgram {
     /// Loads the program and attaches it, natively where that is possible. To be called in the
-    /// interface's namespace.
-    pub(super) fn attach(interface_index: u32) -> io::Result<Self> {
-        let mut loaded = Ebpf::load(OBJECT).map_err(|error| io_error(&error))?;
+    /// interface's namespace. `passes_neighbours`: ARP and neighbour discovery go to the kernel.
+    pub(super) fn attach(interface_index: u32, passes_neighbours: bool) -> io::Result<Self> {
+        let mut loaded = EbpfLoader::new()
+            .override_global("passes_neighbours", &u32::from(passes_neighbours), true)
+            .load(OBJECT)
+            .map_err(|error| io_error(&error))?;
         let program: &mut Xdp = loaded
             .program_mut("receive")
             .ok_or_else(|| io::Error::other("the object has no program named receive"))?

@@ -31,8 +31,12 @@ pub(super) struct Descriptor {
     /// [`stored`]; 0: the frame is in the buffer.
     pub(super) source: u32,
     pub(super) buffer: u16,
+    /// With [`STAMPED`] where the frame ends in the time of its departure.
     pub(super) length: u16,
 }
+
+/// Beside a length: the program writes the departure.
+pub(super) const STAMPED: u16 = 1 << 15;
 
 /// The source of a frame in the store.
 #[inline]
@@ -126,6 +130,7 @@ mod tests {
             ("SLAB_BYTES", SLAB_BYTES),
             ("SLAB_DISTANCE", SLAB_DISTANCE),
             ("SLABS_MAX", SLABS_MAX),
+            ("STAMPED", usize::from(STAMPED)),
             ("(STORED | 3 << SLAB_SHIFT | 5)", stored(3, 5) as usize),
         ];
         for (constant, value) in constants {

@@ -16,7 +16,7 @@ use wirestorm_base::port::{
 };
 use wirestorm_base::time::{Duration, Instant};
 
-use super::layout::{BUFFERS, Descriptor, FRAME_BYTES_MAX, SLAB_BYTES, SLABS_MAX};
+use super::layout::{BUFFERS, Descriptor, FRAME_BYTES_MAX, SLAB_BYTES, SLABS_MAX, STAMPED};
 use super::memory::{RingMemory, StoreMemory, raise_locked_memory_limit};
 use super::programs::{failure, program};
 use super::sender::Sender;
@@ -131,13 +131,20 @@ impl XdpTransmit {
     }
 
     #[inline]
-    fn queue(&mut self, frame: FrameId, source: u32, length: usize, departure: Instant) {
+    fn queue(
+        &mut self,
+        frame: FrameId,
+        source: u32,
+        length: usize,
+        flags: u16,
+        departure: Instant,
+    ) {
         self.capabilities.assert_length(length);
         let descriptor = Descriptor {
             departure: departure.as_nanos(),
             source,
             buffer: frame.index() as u16,
-            length: length as u16,
+            length: length as u16 | flags,
         };
         // No more frames exist than descriptors, so the ring has room for each that was taken.
         self.memory.write_descriptor(self.written, descriptor);
@@ -212,7 +219,12 @@ impl Transmit for XdpTransmit {
 
     #[inline]
     fn send(&mut self, frame: FrameId, length: usize, departure: Instant) {
-        self.queue(frame, 0, length, departure);
+        self.queue(frame, 0, length, 0, departure);
+    }
+
+    #[inline]
+    fn send_stamped(&mut self, frame: FrameId, length: usize, departure: Instant) {
+        self.queue(frame, 0, length, STAMPED, departure);
     }
 
     fn store(&mut self, bytes: &[u8]) -> Option<Stored> {
@@ -228,7 +240,7 @@ impl Transmit for XdpTransmit {
         departure: Instant,
     ) {
         let source = self.store.source(stored.index(), &range);
-        self.queue(frame, source, range.len(), departure);
+        self.queue(frame, source, range.len(), 0, departure);
     }
 
     #[inline]

@@ -32,6 +32,9 @@ pub struct Flow {
     pub rate: AskedRate,
     /// How long it is to be sent, where that is a time.
     pub time: Option<Duration>,
+    /// Where its payload begins in the template, if all frames have the same one there: what no
+    /// device on the way should change.
+    pub payload: Option<usize>,
     /// What is sent; its speed is that of `rate` where no port is needed to tell.
     pub stream: Stream,
     /// Where it stands in the plan.
@@ -145,7 +148,7 @@ fn read_flow(place: &Place<'_>, ports: &[Port]) -> Result<Unlinked, PlanError> {
         }
     };
     let packet = fields.need("packet", "a list of headers")?;
-    let (template, program) = packet::read(&packet, &size, is_measured)?;
+    let packet::Packet { template, program, payload } = packet::read(&packet, &size, is_measured)?;
     let rate = match fields.get("rate") {
         // Open Traffic Generator's default.
         None => rate::parse("1000pps").ok_or_else(|| place.wrong(rate::EXPECTED))?,
@@ -159,7 +162,7 @@ fn read_flow(place: &Place<'_>, ports: &[Port]) -> Result<Unlinked, PlanError> {
     };
     let stream = Stream { name, template, program, transmission, is_measured };
     let path = place.path();
-    Ok(Unlinked { flow: Flow { transmit, receive, rate, time, stream, path }, next })
+    Ok(Unlinked { flow: Flow { transmit, receive, rate, time, payload, stream, path }, next })
 }
 
 fn read_transmission(

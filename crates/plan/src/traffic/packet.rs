@@ -15,12 +15,17 @@ const FRAME_LENGTH_MIN: usize = 60;
 /// Bytes that a measured frame keeps free at its end for its signature.
 const SIGNATURE_BYTES: usize = 18;
 
-/// Reads a packet; returns its template and what differs from frame to frame.
-pub(super) fn read(
-    place: &Place<'_>,
-    size: &Size,
-    is_measured: bool,
-) -> Result<(Vec<u8>, Program), PlanError> {
+/// What all frames of a flow are made from.
+pub(super) struct Packet {
+    pub(super) template: Vec<u8>,
+    /// What differs from frame to frame.
+    pub(super) program: Program,
+    /// Where the payload begins in the template, if it does so in every frame.
+    pub(super) payload: Option<usize>,
+}
+
+/// Reads a packet.
+pub(super) fn read(place: &Place<'_>, size: &Size, is_measured: bool) -> Result<Packet, PlanError> {
     let items = place.items("headers, such as ethernet, ipv4, udp")?;
     let mut reader = Reader { headers: Vec::new(), places: Vec::new(), varying: Vec::new() };
     let mut payload = None;
@@ -138,7 +143,7 @@ impl<'a> Reader<'a> {
         size: &Size,
         payload: Option<Payload>,
         is_measured: bool,
-    ) -> Result<(Vec<u8>, Program), PlanError> {
+    ) -> Result<Packet, PlanError> {
         let error = |error: AssembleError| self.error(place, &error);
         let reserved = if is_measured { SIGNATURE_BYTES } else { 0 };
         let given = payload.clone().unwrap_or(Payload::Zeros);
@@ -174,15 +179,22 @@ impl<'a> Reader<'a> {
             outcome => outcome,
         }
         .map_err(error)?;
-        let assembled = if is_measured { self.with_room(place, assembled)? } else { assembled };
+        let start = assemble::length_min(&self.headers, &Payload::Zeros).map_err(error)?;
+        let assembled =
+            if is_measured { self.with_room(place, assembled, start)? } else { assembled };
         let program = self.program(place, size, &assembled)?;
-        Ok((assembled.frame, program))
+        let payload = size.values().is_none().then_some(start);
+        Ok(Packet { template: assembled.frame, program, payload })
     }
 
     /// The same frame with zeros where its signature will be: to checksums a signature is zero.
-    fn with_room(&self, place: &Place<'a>, assembled: Assembled) -> Result<Assembled, PlanError> {
+    fn with_room(
+        &self,
+        place: &Place<'a>,
+        assembled: Assembled,
+        start: usize,
+    ) -> Result<Assembled, PlanError> {
         let error = |error: AssembleError| self.error(place, &error);
-        let start = assemble::length_min(&self.headers, &Payload::Zeros).map_err(error)?;
         let mut payload = assembled.frame[start..].to_vec();
         let signature = payload.len().saturating_sub(SIGNATURE_BYTES);
         payload[signature..].fill(0);

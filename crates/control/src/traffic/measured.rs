@@ -1,0 +1,274 @@
+//! What was measured of each flow: from the records of all workers' streams to a report.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use wirestorm_base::time::{Duration, Instant};
+use wirestorm_engine::measure::{
+    Distribution, MeasureOptions, MeasuredStream, PacketDelayVariation, PayloadCheck, Receiver,
+    Sequence, Series, StreamSummary,
+};
+use wirestorm_engine::stream::Share;
+use wirestorm_plan::traffic::TrafficPlan;
+
+use super::run::Lane;
+
+/// What was measured of a flow on one port.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct MeasuredReport {
+    /// The port's name in the plan.
+    pub port: String,
+    /// Frames of the flow that arrived, each counted once.
+    pub received: u64,
+    /// Bytes without FCS of all its arrivals, further copies included.
+    pub received_bytes: u64,
+    /// Arrivals of a frame beyond its first one (RFC 5560).
+    pub duplicated: u64,
+    /// Frames that arrived after one sent later (RFC 4737 section 3.3).
+    pub reordered: u64,
+    /// The greatest reordering extent, in frames (RFC 4737 section 4.2).
+    pub reordering_extent_max: u64,
+    /// Frames that arrived after `n` that were all sent later, by n from 1 (RFC 4737 section 5);
+    /// TCP takes those of n = 3 for lost.
+    pub n_reordered: Vec<u64>,
+    /// Arrivals so long after later ones that nobody knows whether they are late or repeats.
+    pub too_late: u64,
+    /// Frames whose payload was not as it was sent; none where it was not compared.
+    pub corrupt: Option<u64>,
+    /// Frames with the flow's signature that an earlier run had sent; counted nowhere else.
+    pub stale: u64,
+    /// Arrivals a second, from the first to the last.
+    pub pps: f64,
+    /// One-way delay.
+    pub delay: DistributionReport,
+    /// Packet delay variation: each delay less the least (RFC 5481 section 4.2).
+    pub pdv: VariationReport,
+    /// Inter-packet delay variation: each delay less that of the frame before (RFC 5481
+    /// section 4.1).
+    pub ipdv: DistributionReport,
+    /// Interarrival jitter in nanoseconds (RFC 3550 section 6.4.1); of several workers' frames
+    /// the greatest.
+    pub jitter_ns: u64,
+    /// What happened when.
+    pub series: Option<SeriesReport>,
+}
+
+/// How values in nanoseconds are spread.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct DistributionReport {
+    /// Values counted.
+    pub count: u64,
+    /// The least.
+    pub min_ns: Option<i64>,
+    /// The mean.
+    pub mean_ns: Option<f64>,
+    /// Median.
+    pub p50_ns: Option<i64>,
+    /// 90 of 100 are at most this.
+    pub p90_ns: Option<i64>,
+    /// 99 of 100 are at most this.
+    pub p99_ns: Option<i64>,
+    /// 999 of 1,000 are at most this.
+    pub p99_9_ns: Option<i64>,
+    /// 9,999 of 10,000 are at most this.
+    pub p99_99_ns: Option<i64>,
+    /// The greatest.
+    pub max_ns: Option<i64>,
+    /// Start of each bucket that is not empty, and its count.
+    pub buckets: Vec<(i64, u64)>,
+}
+
+/// How far delays are above the least one, in nanoseconds.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct VariationReport {
+    /// The mean.
+    pub mean_ns: Option<f64>,
+    /// Median.
+    pub p50_ns: Option<i64>,
+    /// 99 of 100 are at most this.
+    pub p99_ns: Option<i64>,
+    /// 999 of 1,000 are at most this.
+    pub p99_9_ns: Option<i64>,
+    /// The greatest.
+    pub max_ns: Option<i64>,
+}
+
+/// What happened in intervals of equal length from the start of the run.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct SeriesReport {
+    /// How long each interval is, in seconds.
+    pub interval_s: f64,
+    /// Arrivals in each interval.
+    pub packets: Vec<u64>,
+    /// Their bytes without FCS.
+    pub bytes: Vec<u64>,
+    /// Frames found missing in each that have not come since.
+    pub missing: Vec<u64>,
+    /// The mean delay of each in nanoseconds; none where nothing arrived.
+    pub delay_mean_ns: Vec<Option<f64>>,
+    /// The greatest.
+    pub delay_max_ns: Vec<Option<i64>>,
+}
+
+impl From<&Distribution> for DistributionReport {
+    fn from(values: &Distribution) -> Self {
+        Self {
+            count: values.count(),
+            min_ns: values.min(),
+            mean_ns: values.mean(),
+            p50_ns: values.quantile(0.5),
+            p90_ns: values.quantile(0.9),
+            p99_ns: values.quantile(0.99),
+            p99_9_ns: values.quantile(0.999),
+            p99_99_ns: values.quantile(0.9999),
+            max_ns: values.max(),
+            buckets: values.buckets().collect(),
+        }
+    }
+}
+
+impl From<&PacketDelayVariation> for VariationReport {
+    fn from(values: &PacketDelayVariation) -> Self {
+        Self {
+            mean_ns: values.mean(),
+            p50_ns: values.quantile(0.5),
+            p99_ns: values.quantile(0.99),
+            p99_9_ns: values.quantile(0.999),
+            max_ns: values.max(),
+        }
+    }
+}
+
+impl From<&Series> for SeriesReport {
+    fn from(series: &Series) -> Self {
+        let intervals = series.intervals();
+        Self {
+            interval_s: series.length().as_secs_f64(),
+            packets: intervals.iter().map(|interval| interval.frames).collect(),
+            bytes: intervals.iter().map(|interval| interval.bytes).collect(),
+            missing: intervals.iter().map(|interval| interval.missing).collect(),
+            delay_mean_ns: intervals.iter().map(|interval| interval.delay_ns_mean()).collect(),
+            delay_max_ns: intervals
+                .iter()
+                .map(|interval| (interval.delays > 0).then_some(interval.delay_ns_max))
+                .collect(),
+        }
+    }
+}
+
+/// Which streams arrive at a port, in the order of its receiver's records.
+pub(super) struct Expected {
+    /// The port's place in the plan.
+    pub(super) port: usize,
+    /// The flow of each record, by its place in the plan: `workers` records one after the other.
+    pub(super) flows: Vec<usize>,
+    workers: usize,
+}
+
+/// Records of all flows together take about this much of what grows with the window, in frames.
+const WINDOWS_FRAMES: usize = 1 << 22;
+const WINDOW_FRAMES_MAX: usize = 1 << 14;
+/// With so many records or more, there are fewer intervals of each.
+const RECORDS_MANY: usize = 1_000;
+
+impl Expected {
+    /// What is measured at a port; none where nothing is.
+    pub(super) fn at(
+        port: usize,
+        plan: &TrafficPlan,
+        lanes: &[Lane],
+        workers: usize,
+    ) -> Option<Self> {
+        let is_measured = |flow: &usize| {
+            let flow = &plan.flows[*flow];
+            flow.stream.is_measured && flow.receive.contains(&port)
+        };
+        let flows: Vec<usize> =
+            lanes.iter().flat_map(|lane| &lane.flows).copied().filter(is_measured).collect();
+        (!flows.is_empty()).then_some(Self { port, flows, workers })
+    }
+
+    /// What measures them, from `started` on.
+    pub(super) fn receiver(
+        &self,
+        plan: &TrafficPlan,
+        lanes: &[Lane],
+        started: Instant,
+    ) -> Receiver {
+        let mut streams = Vec::new();
+        for lane in lanes {
+            for (position, (flow, stream)) in lane.flows.iter().zip(&lane.streams).enumerate() {
+                if !self.flows.contains(flow) {
+                    continue;
+                }
+                let payload = plan.flows[*flow].payload;
+                let payload = payload.and_then(|start| PayloadCheck::of_stream(stream, start));
+                for index in 0..self.workers as u64 {
+                    let share = Share { index, workers: self.workers as u64 };
+                    let id = share.number(lane.numbered_from, position as u32);
+                    streams.push(MeasuredStream { id, payload: payload.clone() });
+                }
+            }
+        }
+        let records = streams.len();
+        let options = MeasureOptions {
+            window: (WINDOWS_FRAMES / records.max(1))
+                .clamp(*Sequence::WINDOWS.start(), WINDOW_FRAMES_MAX),
+            intervals_max: if records < RECORDS_MANY { 256 } else { 32 },
+            interval: Duration::from_millis(10),
+            started,
+            same_clock: true,
+        };
+        Receiver::new(streams, &options)
+    }
+
+    /// The flow of a record, by its place in the plan.
+    pub(super) fn flow_of(&self, record: usize) -> Option<usize> {
+        self.flows.get(record / self.workers).copied()
+    }
+
+    /// What was measured of each flow.
+    pub(super) fn reports(
+        &self,
+        plan: &TrafficPlan,
+        receiver: &Receiver,
+    ) -> Vec<(usize, MeasuredReport)> {
+        let port = &plan.ports[self.port].name;
+        let parts = receiver.records().chunks(self.workers);
+        let reports = self.flows.iter().zip(parts).map(|(&flow, records)| {
+            let compares = plan.flows[flow].payload.is_some();
+            (flow, MeasuredReport::new(port, &StreamSummary::new(records), compares))
+        });
+        reports.collect()
+    }
+}
+
+impl MeasuredReport {
+    fn new(port: &str, summary: &StreamSummary, compares: bool) -> Self {
+        let tallies = &summary.tallies;
+        let counters = summary.sequence.unwrap_or_default();
+        let span = tallies.first.zip(tallies.last);
+        let span_s = span.map_or(0.0, |(first, last)| last.saturating_since(first).as_secs_f64());
+        Self {
+            port: port.to_owned(),
+            received: counters.received,
+            received_bytes: tallies.bytes,
+            duplicated: counters.duplicated,
+            reordered: counters.reordered,
+            reordering_extent_max: counters.extent_max,
+            n_reordered: counters.n_reordered.to_vec(),
+            too_late: counters.too_late,
+            corrupt: compares.then_some(tallies.corrupt),
+            stale: tallies.stale,
+            pps: if span_s > 0.0 { tallies.frames.saturating_sub(1) as f64 / span_s } else { 0.0 },
+            delay: summary.delay.delays().into(),
+            pdv: summary.delay.variation().into(),
+            ipdv: (&summary.ipdv).into(),
+            jitter_ns: summary.jitter_ns,
+            series: summary.series.as_ref().map(SeriesReport::from),
+        }
+    }
+}
