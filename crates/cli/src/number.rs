@@ -38,6 +38,12 @@ pub(crate) fn nanoseconds(value: u64) -> String {
     }
 }
 
+/// The same of a time that may be negative, as a delay between two clocks.
+pub(crate) fn signed_nanoseconds(value: i64) -> String {
+    let sign = if value < 0 { "-" } else { "" };
+    format!("{sign}{}", nanoseconds(value.unsigned_abs()))
+}
+
 /// Seconds with as many decimals as make sense.
 pub(crate) fn seconds(value: f64) -> String {
     if value < 1.0 { format!("{value:.6}") } else { format!("{value:.2}") }
@@ -62,6 +68,7 @@ mod tests {
         assert_eq!(scaled(3_172_912.0), "3.17 M");
         assert_eq!(nanoseconds(1_500), "1.50 us");
         assert_eq!(nanoseconds(17), "17 ns");
+        assert_eq!(signed_nanoseconds(-1_500), "-1.50 us");
         assert_eq!(seconds(0.000_559), "0.000559");
         assert_eq!(seconds(20.034), "20.03");
     }

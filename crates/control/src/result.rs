@@ -225,6 +225,8 @@ pub struct ReceiveReport {
     pub backend: &'static str,
     /// Why that.
     pub why: String,
+    /// Where arrivals were stamped.
+    pub stamped: &'static str,
     /// Frames that arrived.
     pub packets: u64,
     /// Their bytes without FCS.

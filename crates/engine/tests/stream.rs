@@ -929,3 +929,30 @@ fn a_signature_tells_now_where_no_time_is_due() {
     });
     assert_eq!(found, expected.collect::<Vec<_>>());
 }
+
+#[test]
+fn beside_frames_that_leave_at_once_none_waits_in_the_port() {
+    let (mut transmit, mut receive) = wire(WireOptions::default());
+    let paced = numbered(1, transmission(frames_a_second(100_000)));
+    let at_once = numbered(2, transmission(Speed::Max));
+    let options = GeneratorOptions {
+        virtual_time: false,
+        horizon: Duration::from_millis(1),
+        duration_max: Duration::from_millis(1),
+        ..options()
+    };
+    let mut generator = Generator::new(&[paced, at_once], options, Instant::ZERO);
+    let mut ahead = 0;
+    for microsecond in 0..1_000 {
+        let now = Instant::from_nanos(microsecond * 1_000);
+        generator.breathe(now, &mut transmit).expect("a wire in memory");
+        let mut sent = Sent::new();
+        collect(&mut receive, &mut sent);
+        // The wire hands on the time that it was given.
+        ahead += sent.iter().filter(|(departure, _)| *departure > 0).count();
+    }
+    let frames: Vec<u64> = generator.counters().map(|counters| counters.frames).collect();
+    assert_eq!(ahead, 0);
+    assert!((99..=100).contains(&frames[0]), "{frames:?}: one every 10 us");
+    assert!(frames[1] > 10_000, "{frames:?}: all the rest");
+}

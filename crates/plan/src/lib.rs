@@ -6,8 +6,11 @@
 
 pub mod backend;
 pub mod edit;
+mod multiplier;
 pub mod pktgen;
 pub mod replay;
 pub mod sides;
 pub mod traffic;
 pub mod trex;
+
+pub use multiplier::Multiplier;

@@ -2,6 +2,7 @@
 
 use wirestorm_base::rate::{Layer, Rate};
 use wirestorm_base::time::Duration;
+use wirestorm_plan::Multiplier;
 use wirestorm_plan::traffic::TrafficPlan;
 use wirestorm_wire::checksum;
 use wirestorm_wire::stream::{Departures, Mode, Speed, Step};
@@ -19,7 +20,7 @@ fn error(flows: &str) -> String {
 /// The first flow's stream.
 fn stream(flow: &str) -> wirestorm_wire::stream::Stream {
     let plan = plan(flow).unwrap_or_else(|errors| panic!("{errors}"));
-    plan.streams(0, None).expect("streams").remove(0).1
+    plan.streams(0, None, Multiplier::ONE).expect("streams").remove(0).1
 }
 
 const UDP: &str = "packet: [{ethernet: {dst: 02:00:00:00:00:02}}, {ipv4: {src: 10.0.0.1, dst: 10.0.0.2}}, {udp: {dst_port: 53}}]";
@@ -103,7 +104,7 @@ fn transmissions_have_modes_rates_and_followers() {
      duration: {{burst: {{packets: 4, bursts: 2, gap: 1us}}}}, departures: poisson}}"
     );
     let plan = plan(&flows).unwrap();
-    let streams = plan.streams(0, None).unwrap();
+    let streams = plan.streams(0, None, Multiplier::ONE).unwrap();
     let [(_, one), (_, two)] = streams.as_slice() else { panic!("two streams") };
     assert_eq!(one.transmission.mode, Mode::Burst { frames: 10 });
     assert_eq!((one.transmission.next, one.transmission.starts_max), (Some(1), 3));
@@ -120,7 +121,10 @@ fn transmissions_have_modes_rates_and_followers() {
 fn a_time_is_as_many_frames_as_are_due_in_it() {
     let mode = |rate: &str| {
         let flow = format!("  - {{name: f, tx: a, {UDP}, size: 64, rate: {rate}, duration: 2s}}");
-        plan(&flow).unwrap().streams(0, None).map(|mut it| it.remove(0).1.transmission.mode)
+        plan(&flow)
+            .unwrap()
+            .streams(0, None, Multiplier::ONE)
+            .map(|mut it| it.remove(0).1.transmission.mode)
     };
     assert_eq!(mode("1500pps"), Ok(Mode::Burst { frames: 3_000 }));
     assert_eq!(mode("100%"), Ok(Mode::Burst { frames: 29_761_905 }));
@@ -132,10 +136,10 @@ fn a_time_is_as_many_frames_as_are_due_in_it() {
 fn a_percentage_needs_a_speed() {
     let text = format!("ports: [{{name: a}}]\nflows:\n  - {{name: f, tx: a, {UDP}, rate: 10%}}");
     let plan = TrafficPlan::parse(&text).unwrap();
-    let error = plan.streams(0, None).unwrap_err().to_string();
+    let error = plan.streams(0, None, Multiplier::ONE).unwrap_err().to_string();
     assert!(error.starts_with("flows[0].rate: a percentage needs the port's speed"), "{error}");
     let speed = Rate::parse_per_second("1G", 1).ok();
-    assert!(plan.streams(0, speed).is_ok());
+    assert!(plan.streams(0, speed, Multiplier::ONE).is_ok());
 }
 
 #[test]

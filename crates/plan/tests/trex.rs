@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use trex_documents::{base64, document, flow_var, stream, udp, with};
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::Duration;
-use wirestorm_plan::trex::{LowerOptions, Marking, Multiplier, lower};
+use wirestorm_plan::Multiplier;
+use wirestorm_plan::trex::{LowerOptions, Marking, lower};
 use wirestorm_wire::checksum::checksum;
 use wirestorm_wire::stream::{ByteOrder, Mode, Speed, Step, Stream, Values};
 

@@ -5,7 +5,8 @@ use std::num::NonZeroU64;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use wirestorm_base::time::Duration;
-use wirestorm_plan::trex::{LowerOptions, Marking, Multiplier, lower};
+use wirestorm_plan::Multiplier;
+use wirestorm_plan::trex::{LowerOptions, Marking, lower};
 use wirestorm_sim::streams::{SimulationOptions, simulate};
 
 fn number() -> impl Strategy<Value = u64> {

@@ -24,8 +24,8 @@ pub enum TsharkError {
 ///
 /// A field that a packet does not have is an empty string; the occurrences of one that it has
 /// several times are joined by commas. Names and values are tshark's. Checksums are verified,
-/// so that `ip.checksum.status`, `tcp.checksum.status` and `udp.checksum.status` are 1 where
-/// good.
+/// so that `ip.checksum.status`, `tcp.checksum.status`, `udp.checksum.status` and
+/// `sctp.checksum.status` are 1 where good.
 ///
 /// # Errors
 /// When tshark cannot be run or does not accept what it was given.
@@ -60,6 +60,7 @@ fn tshark(capture: &Path) -> Command {
     for protocol in ["ip", "tcp", "udp"] {
         command.args(["-o", &format!("{protocol}.check_checksum:TRUE")]);
     }
+    command.args(["-o", "sctp.checksum:CRC 32c"]);
     command
 }
 

@@ -229,7 +229,7 @@ proptest! {
             // The same bits were picked twice.
             return Ok(());
         };
-        let steps = template.program_steps(variable, &writes);
+        let steps = template.program_steps(variable, &writes, false);
         prop_assert_eq!(run(&template.frame, &steps, &values), &expected.frame[..]);
         // All steps do the same, where none of what they compute was picked.
         if expected.steps == template.steps {
@@ -311,7 +311,7 @@ proptest! {
             for (index, path, _) in variable_fields(&headers) {
                 if let Ok(write) = assembled.write(index, &path, 0) {
                     prop_assert!(write.offset + write.width <= assembled.frame.len());
-                    let _ = assembled.program_steps(Some(0), &[write]);
+                    let _ = assembled.program_steps(Some(0), &[write], false);
                 }
             }
         }
@@ -514,7 +514,7 @@ fn only_steps_that_are_needed_are_in_a_program() {
         let writes =
             fields.iter().map(|(header, field)| assembled.write(*header, field, 0).unwrap());
         let writes: Vec<_> = writes.collect();
-        assembled.program_steps(length, &writes).len() - writes.len()
+        assembled.program_steps(length, &writes, false).len() - writes.len()
     };
     assert_eq!(count(None, &[]), 0);
     assert_eq!(count(None, &[(0, "src")]), 0);

@@ -2,6 +2,8 @@
 
 pub(crate) mod frames;
 pub(crate) mod line_rate;
+mod live;
+mod orders;
 pub(crate) mod run;
 pub(crate) mod send;
 pub(crate) mod sim;
@@ -14,6 +16,7 @@ use std::process::ExitCode;
 
 use wirestorm_control::base::rate::Rate;
 use wirestorm_control::base::time::Duration;
+use wirestorm_control::plan::Multiplier;
 use wirestorm_control::plan::traffic::{TrafficPlan, parse_time};
 
 use crate::status;
@@ -48,6 +51,16 @@ fn read_time(option: &str, text: &str) -> Result<Duration, String> {
 fn read_speed(option: &str, text: &str) -> Result<Rate, String> {
     Rate::parse_per_second(text, 1)
         .map_err(|error| format!("{option} {text:?}: {error}; expected bits a second, such as 10G"))
+}
+
+/// Reads what rates are multiplied by.
+fn read_multiplier(option: &str, text: &str) -> Result<Multiplier, String> {
+    Multiplier::parse(text).ok_or_else(|| {
+        format!(
+            "{option} {text:?}: expected a factor such as 2 or 0.5, or what all flows of a port \
+             are to send together: 50%, 10kpps, 1gbps (frames with FCS), 1gbpsl1 (all of the wire)"
+        )
+    })
 }
 
 /// Says what is wrong with the input, and the status for it.

@@ -1,21 +1,20 @@
 //! `wirestorm run`: sends the flows of a plan.
 
 use std::fs::File;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use wirestorm_control::base::rate::Layer;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::plan::replay::parse_catch_up;
 use wirestorm_control::plan::traffic::TrafficPlan;
-use wirestorm_control::traffic::{self, Progress, RunOptions, Steering, TrafficResult};
+use wirestorm_control::traffic::{self, RunOptions, Steering, TrafficResult};
 
+use super::live::Live;
 use super::table::Table;
-use super::{read_plan, read_time, usage};
-use crate::number::scaled;
+use super::{orders, read_multiplier, read_plan, read_time, usage};
 use crate::replay::flags::BackendFlag;
 use crate::{interrupt, status};
 
@@ -23,7 +22,9 @@ const EXAMPLES: &str = "\
 Examples:
   wirestorm run plan.yaml --port a=eth1 --port b=eth2 --duration 30s
   wirestorm run plan.yaml --json result.json
-  wirestorm run plan.yaml --port a=netns/x:veth0 --backend af_packet";
+  wirestorm run plan.yaml --mult 10gbpsl1 --duration 1min
+  wirestorm run plan.yaml --port a=netns/x:veth0 --backend af_packet
+  echo 'pause voice' | wirestorm run plan.yaml --control - --duration 10s";
 
 /// Sends the flows of a plan, and reports what left and what arrived.
 #[derive(Args, Debug)]
@@ -47,6 +48,17 @@ pub(super) struct HowFlags {
     /// Nothing is sent for longer, such as 30s or 5min.
     #[arg(short, long, value_name = "TIME")]
     pub(super) duration: Option<String>,
+
+    /// What the flows' rates are multiplied by: a factor such as 2, or what all flows of a port
+    /// are to send together: 50%, 10kpps, 1gbps (frames with FCS), 1gbpsl1 (all of the wire).
+    #[arg(short, long, alias = "multiplier", value_name = "MULT", default_value = "1")]
+    pub(super) mult: String,
+
+    /// Take changes while sending from a file, a named pipe or standard input (`-`), a line each:
+    /// pause FLOW, resume FLOW, start FLOW, stop FLOW, rate FLOW 2Mpps, scale FLOW 50%; FLOW may
+    /// be `all`.
+    #[arg(long, value_name = "FILE")]
+    pub(super) control: Option<PathBuf>,
 
     /// What carries the frames.
     #[arg(long, value_enum, default_value_t = BackendFlag::Auto)]
@@ -118,11 +130,16 @@ pub(super) fn conduct(
         Err(message) => return usage(message),
     };
     let control = interrupt::catch();
-    let steering = Steering::default();
-    let mut line = Line::new(how.quiet, options.duration);
+    let steering = Arc::new(Steering::default());
+    if let Some(path) = &how.control
+        && let Err(message) = orders::follow(path, plan, &steering)
+    {
+        return usage(message);
+    }
+    let mut live = Live::new(plan, how.quiet, options.duration);
     let outcome =
-        traffic::run(plan, &options, &control, &steering, |progress| line.update(progress));
-    line.bar.finish_and_clear();
+        traffic::run(plan, &options, &control, &steering, |progress| live.update(progress));
+    live.finish();
     let result = match outcome {
         Ok(result) => result,
         Err(error) => return usage(error),
@@ -146,6 +163,7 @@ fn options(interfaces: Vec<Option<String>>, how: &HowFlags) -> Result<RunOptions
         workers: how.workers,
         policy,
         duration,
+        multiplier: read_multiplier("--mult", &how.mult)?,
         force_interface: how.force_interface,
     })
 }
@@ -173,59 +191,12 @@ fn exit_status(result: &TrafficResult, tolerance: f64) -> u8 {
     let short = result.ports.iter().any(|port| {
         port.failed + port.unsent > 0 || port.rx.as_ref().is_some_and(|rx| rx.lost > 0)
     });
+    let lost = result.flows.iter().any(|flow| flow.lost.is_some_and(|lost| lost > 0));
     if !result.errors.is_empty() {
         status::FAILED
-    } else if !result.interrupted && (off || short) {
+    } else if !result.interrupted && (off || short || lost) {
         status::SHORT
     } else {
         0
-    }
-}
-
-/// The line that moves while a run lasts.
-struct Line {
-    bar: ProgressBar,
-    duration: Duration,
-    before: Progress,
-}
-
-impl Line {
-    fn new(quiet: bool, duration: Duration) -> Self {
-        let bar = ProgressBar::new(1_000);
-        if quiet || !io::stderr().is_terminal() {
-            bar.set_draw_target(ProgressDrawTarget::hidden());
-        }
-        let template = if duration == Duration::MAX {
-            "{spinner} {elapsed} {msg}"
-        } else {
-            "{bar:16} {percent:>3}% ETA {eta:>3} {msg}"
-        };
-        let style = ProgressStyle::with_template(template);
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        Self { bar, duration, before: Progress::default() }
-    }
-
-    fn update(&mut self, progress: &Progress) {
-        if self.bar.is_hidden() {
-            return;
-        }
-        let since = progress.elapsed.saturating_sub(self.before.elapsed).as_secs_f64();
-        if since < 0.05 {
-            return;
-        }
-        let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / since;
-        let pps = rate(progress.transmitted.sent, self.before.transmitted.sent);
-        let bytes = rate(progress.transmitted.sent_bytes, self.before.transmitted.sent_bytes);
-        let bits = |layer: Layer| (bytes + pps * layer.overhead() as f64) * 8.0;
-        let part = progress.elapsed.as_secs_f64() / self.duration.as_secs_f64();
-        self.bar.set_position((part.min(1.0) * 1e3) as u64);
-        self.bar.set_message(format!(
-            "{}pps {}b/s L1 {}b/s L2",
-            scaled(pps),
-            scaled(bits(Layer::Wire)),
-            scaled(bits(Layer::FrameWithFcs))
-        ));
-        self.bar.tick();
-        self.before = progress.clone();
     }
 }

@@ -14,6 +14,7 @@ Examples:
   wirestorm send --tx eth1 --udp --dport 1024-65534 --frame-with-fcs 64 \\
       --rate 10G-l1 --duration 30s --rx eth2
   wirestorm send --tx eth1 --tcp --src 10.0.0.1-10.0.0.250 --dst 192.0.2.1 --rate 100kpps
+  wirestorm send --tx eth1 --rx eth2 --udp --rate 1Mpps --duration 10s --measure
   wirestorm send --tx eth1 --udp --rate max --packets 1000000
   wirestorm send --tx eth1 --udp --sport 1024-65535 --print-plan > plan.yaml";
 
@@ -92,6 +93,10 @@ pub(crate) struct SendFlags {
     #[arg(long, value_name = "N")]
     packets: Option<u64>,
 
+    /// Measure loss, order and delay of each frame at --rx, by 18 bytes in its payload.
+    #[arg(long, requires = "rx")]
+    measure: bool,
+
     /// Print the plan that these flags mean, in YAML, and send nothing.
     #[arg(long)]
     print_plan: bool,
@@ -164,6 +169,9 @@ fn document(flags: &SendFlags) -> Result<Value, String> {
     if let Some(rx) = &flags.rx {
         ports.push(json!({"name": "rx", "location": rx}));
         flow["rx"] = json!("rx");
+    }
+    if flags.measure {
+        flow["metrics"] = json!({"enable": true});
     }
     if let Some(packets) = flags.packets {
         flow["duration"] = json!({"fixed_packets": packets});

@@ -6,12 +6,12 @@ use std::process::ExitCode;
 
 use clap::Args;
 use wirestorm_control::base::time::Duration;
-use wirestorm_control::plan::trex::{LowerOptions, Multiplier};
+use wirestorm_control::plan::trex::LowerOptions;
 use wirestorm_control::traffic::{
     SimulateError, SimulateOptions, Simulated, simulate, simulate_trex,
 };
 
-use super::{SPEED, read_plan, read_speed, read_time, trex, usage};
+use super::{SPEED, read_multiplier, read_plan, read_speed, read_time, trex, usage};
 use crate::number::grouped;
 use crate::status;
 
@@ -50,6 +50,11 @@ pub(crate) struct SimFlags {
     #[arg(long, value_name = "RATE", default_value = SPEED)]
     speed: String,
 
+    /// What rates are multiplied by: a factor such as 2, or what all streams of a port are to
+    /// send together: 50%, 10kpps, 1gbps (frames with FCS), 1gbpsl1 (all of the wire).
+    #[arg(short, long, alias = "mult", value_name = "MULT", default_value = "1")]
+    multiplier: String,
+
     #[command(flatten)]
     trex: TrexFlags,
 }
@@ -58,10 +63,6 @@ pub(crate) struct SimFlags {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "For TRex's profiles")]
 struct TrexFlags {
-    /// What their rates are multiplied by: a factor, 50%, 10kpps, 1gbps, 1gbpsl1.
-    #[arg(short, long, value_name = "MULT", default_value = "1")]
-    multiplier: String,
-
     /// Cores that the streams are shared among.
     #[arg(short, long, value_name = "N", default_value = "1")]
     cores: NonZeroU64,
@@ -130,13 +131,7 @@ fn tell(outcome: Result<Vec<Simulated>, SimulateError>) -> ExitCode {
 }
 
 fn lower_options(flags: &SimFlags) -> Result<LowerOptions, String> {
-    let multiplier = Multiplier::parse(&flags.trex.multiplier).ok_or_else(|| {
-        format!(
-            "--multiplier {:?}: expected a factor such as 2, 50%, or a rate such as 10kpps, \
-                 1gbps or 1gbpsl1",
-            flags.trex.multiplier
-        )
-    })?;
+    let multiplier = read_multiplier("--multiplier", &flags.multiplier)?;
     let line_rate = read_speed("--speed", &flags.speed)?;
     let cores = flags.trex.cores;
     Ok(LowerOptions { multiplier, line_rate, cores, ..LowerOptions::simulator() })
@@ -155,5 +150,6 @@ fn options(flags: &SimFlags) -> Result<SimulateOptions, String> {
         packets: flags.packets.unwrap_or(u64::MAX),
         duration,
         speed: read_speed("--speed", &flags.speed)?,
+        multiplier: read_multiplier("--multiplier", &flags.multiplier)?,
     })
 }

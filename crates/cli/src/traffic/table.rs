@@ -2,10 +2,10 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use wirestorm_control::traffic::{FlowReport, PortReport, TrafficResult};
+use wirestorm_control::traffic::{FlowReport, MeasuredReport, PortReport, TrafficResult};
 
 use crate::gaps::Gaps;
-use crate::number::{grouped, rounded, scaled, seconds};
+use crate::number::{grouped, rounded, scaled, seconds, signed_nanoseconds};
 use crate::wrap::wrapped;
 
 /// Shows a result.
@@ -32,6 +32,7 @@ impl Display for Table<'_> {
             let packets: u64 = rest.iter().map(|flow| flow.packets).sum();
             writeln!(f, "{:<22} {:>14}", format!("{} more", rest.len()), grouped(packets))?;
         }
+        measured_lines(f, &result.flows)?;
         for port in &result.ports {
             port_lines(f, port)?;
         }
@@ -61,6 +62,65 @@ fn flow_line(f: &mut Formatter<'_>, flow: &FlowReport) -> fmt::Result {
         writeln!(f, "{:<22} {:>14} left out because they were late", "", grouped(flow.unsent))?;
     }
     Ok(())
+}
+
+/// What arrived of the measured flows.
+fn measured_lines(f: &mut Formatter<'_>, flows: &[FlowReport]) -> fmt::Result {
+    let measured = || flows.iter().filter(|flow| !flow.measured.is_empty());
+    if measured().next().is_none() {
+        return Ok(());
+    }
+    writeln!(f)?;
+    writeln!(
+        f,
+        "{:<16} {:>13} {:>10} {:>8} {:>9} {:>9} {:>9}",
+        "measured", "received", "lost", "reord.", "delay", "p99", "max"
+    )?;
+    for flow in measured().take(FLOWS_MAX) {
+        for port in &flow.measured {
+            let lost = flow.lost.filter(|_| flow.measured.len() == 1).map(grouped);
+            let delay = |nanoseconds| nanoseconds_or_dash(nanoseconds);
+            writeln!(
+                f,
+                "{:<16} {:>13} {:>10} {:>8} {:>9} {:>9} {:>9}",
+                shortened(&flow.name, 16),
+                grouped(port.received),
+                lost.unwrap_or_else(|| format!("on {}", shortened(&port.port, 7))),
+                grouped(port.reordered),
+                delay(port.delay.mean_ns.map(|mean| mean.round() as i64)),
+                delay(port.delay.p99_ns),
+                delay(port.delay.max_ns),
+            )?;
+            unusual(f, port)?;
+        }
+        if let Some(lost) = flow.lost.filter(|_| flow.measured.len() > 1) {
+            writeln!(f, "{:<16} {:>13} {:>10}", "", "on all", grouped(lost))?;
+        }
+    }
+    if let Some(more) = measured().count().checked_sub(FLOWS_MAX).filter(|more| *more > 0) {
+        let lost: u64 = measured().skip(FLOWS_MAX).filter_map(|flow| flow.lost).sum();
+        writeln!(f, "{:<16} {:>13} {:>10}", format!("{more} more"), "", grouped(lost))?;
+    }
+    Ok(())
+}
+
+/// What should not have happened to a flow, where it did.
+fn unusual(f: &mut Formatter<'_>, port: &MeasuredReport) -> fmt::Result {
+    let happened = [
+        (port.duplicated, "further copies of frames"),
+        (port.reordering_extent_max, "frames at most that a reordered one was overtaken by"),
+        (port.corrupt.unwrap_or(0), "arrived with another payload"),
+        (port.too_late, "too late to tell reordering from repetition"),
+        (port.stale, "of an earlier run"),
+    ];
+    for (count, what) in happened.iter().filter(|(count, _)| *count > 0) {
+        writeln!(f, "{:<16} {:>13} {what}", "", grouped(*count))?;
+    }
+    Ok(())
+}
+
+fn nanoseconds_or_dash(value: Option<i64>) -> String {
+    value.map_or_else(|| "-".into(), signed_nanoseconds)
 }
 
 fn port_lines(f: &mut Formatter<'_>, port: &PortReport) -> fmt::Result {
@@ -95,11 +155,24 @@ fn port_lines(f: &mut Formatter<'_>, port: &PortReport) -> fmt::Result {
             grouped(rx.lost),
             rx.loss_percent
         )?;
+        if rx.missed > 0 {
+            let missed = grouped(rx.missed);
+            writeln!(f, "  missed    {missed} arrived that the receiver had no room for")?;
+        }
+    }
+    for (count, what) in [(port.unknown, "unknown"), (port.astray, "astray")] {
+        if let Some(count) = count.filter(|count| *count > 0) {
+            let why = match what {
+                "unknown" => "without a signature: not of a measured flow, or damaged",
+                _ => "of flows that should arrive elsewhere",
+            };
+            writeln!(f, "  {what:<9} {} {why}", grouped(count))?;
+        }
     }
     Ok(())
 }
 
-fn shortened(name: &str, columns: usize) -> String {
+pub(super) fn shortened(name: &str, columns: usize) -> String {
     if name.chars().count() <= columns {
         return name.to_owned();
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration as StdDuration;
 
-use wirestorm_base::port::{PortError, Receive, ReceiveCounters, Received};
+use wirestorm_base::port::{PortError, Receive, ReceiveCounters, Received, StampPoint};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::measure::{self, Verifier, VerifyCounters, frame_hash};
 use wirestorm_io::af_packet::{AfPacketOptions, AfPacketReceive};
@@ -54,6 +54,14 @@ impl FetchPort {
             Ok(port) => Ok((vec![Self::AfPacket(port)], "af_packet", reason)),
             Err(error) => Err(format!("--rx {interface}: {error}")),
         }
+    }
+
+    /// Where arrivals are stamped.
+    pub(super) fn stamp(ports: &[Self]) -> StampPoint {
+        ports.first().map_or(StampPoint::Process, |port| match port {
+            Self::AfPacket(port) => port.capabilities().arrival_stamp,
+            Self::AfXdp(port) => port.capabilities().arrival_stamp,
+        })
     }
 
     fn receive(&mut self, room: usize, batch: &mut Vec<Received>) -> Result<usize, PortError> {

@@ -8,6 +8,7 @@ use std::sync::mpsc::Sender;
 use std::time::Duration as StdDuration;
 
 use wirestorm_base::histogram::Histogram;
+use wirestorm_base::port::StampPoint;
 use wirestorm_base::rate::Layer;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::measure;
@@ -19,6 +20,7 @@ use wirestorm_plan::replay::ReceivePlan;
 pub(crate) use fetch::Measured;
 use fetch::{FetchOutcome, FetchPort, Fetcher, Purpose};
 
+use crate::port::stamp_name;
 use crate::result::{HistogramReport, QueueReport, ReceiveReport, VerifyReport};
 
 /// The receiving end of a run.
@@ -27,6 +29,7 @@ pub(crate) struct Arrivals {
     source: Source,
     backend: &'static str,
     why: String,
+    stamp: StampPoint,
 }
 
 /// What the workers tell of frames by their hashes.
@@ -74,6 +77,7 @@ impl Arrivals {
                 },
                 source: Source::Counter(counter),
                 interface,
+                stamp: StampPoint::Xdp,
             }),
             Ok(Err(error)) => {
                 let mut arrivals = Self::open_fetcher(interface, Purpose::Count)?;
@@ -91,7 +95,8 @@ impl Arrivals {
     pub(crate) fn open_measuring(interface: &str) -> Result<Self, String> {
         let interface = parse(interface)?;
         let (ports, backend, why) = FetchPort::open(&interface, Purpose::Measure)?;
-        Ok(Self { interface, source: Source::Ready(ports), backend, why })
+        let stamp = FetchPort::stamp(&ports);
+        Ok(Self { interface, source: Source::Ready(ports), backend, why, stamp })
     }
 
     /// Begins to measure; nothing is done where the receiving end was not opened for that.
@@ -108,7 +113,9 @@ impl Arrivals {
 
     fn open_fetcher(interface: InterfaceName, purpose: Purpose) -> Result<Self, String> {
         let (ports, backend, why) = FetchPort::open(&interface, purpose)?;
-        let mut arrivals = Self { interface, source: Source::Ready(Vec::new()), backend, why };
+        let stamp = FetchPort::stamp(&ports);
+        let source = Source::Ready(Vec::new());
+        let mut arrivals = Self { interface, source, backend, why, stamp };
         let fetcher = match purpose {
             Purpose::Verify => Fetcher::verify(ports),
             _ => Fetcher::count(ports),
@@ -208,6 +215,7 @@ impl Arrivals {
             interface: self.interface.to_string(),
             backend: self.backend,
             why: self.why,
+            stamped: stamp_name(self.stamp),
             packets,
             bytes,
             elapsed_s,

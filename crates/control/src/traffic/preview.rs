@@ -6,6 +6,7 @@ use wirestorm_base::rate::Rate;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::replay::WorkerState;
 use wirestorm_engine::stream::{Generator, GeneratorOptions, Share};
+use wirestorm_plan::Multiplier;
 use wirestorm_plan::traffic::{PlanErrors, TrafficPlan};
 use wirestorm_sim::memory::{WireOptions, wire};
 
@@ -32,7 +33,7 @@ pub fn preview(
 ) -> Result<Vec<Preview>, PlanErrors> {
     let mut previews = Vec::new();
     for port in 0..plan.ports.len() {
-        for (flow, mut stream) in plan.streams(port, Some(bits_per_second))? {
+        for (flow, mut stream) in plan.streams(port, Some(bits_per_second), Multiplier::ONE)? {
             stream.transmission.next = None;
             stream.transmission.self_start = true;
             stream.transmission.start_paused = false;

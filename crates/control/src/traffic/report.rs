@@ -95,6 +95,9 @@ pub struct PortReport {
     pub backend: Option<&'static str>,
     /// Why that.
     pub why: Option<String>,
+    /// Where departures were stamped; none where it sent none. SCTP's checksum covers the stamp,
+    /// so that of its frames is always the process's.
+    pub stamped: Option<&'static str>,
     /// Frames that left.
     pub packets: u64,
     /// Their bytes without FCS.
@@ -167,6 +170,7 @@ impl Ended<'_> {
             for outcome in self.outcomes.iter().filter_map(|outcome| outcome.lanes.get(index)) {
                 transmitted.merge(&outcome.transmitted);
                 report.backend.get_or_insert(outcome.choice.backend);
+                report.stamped.get_or_insert(stamp_name(outcome.stamp));
                 report.why.get_or_insert_with(|| outcome.choice.why.clone());
                 match (&mut departures, &outcome.departures) {
                     (Some((sum, _)), Some((record, _))) => sum.merge(record),
@@ -250,6 +254,21 @@ impl Ended<'_> {
             report.rate_error_ppm = ratio.filter(|_| is_judged).map(|ratio| (ratio - 1.0) * 1e6);
             report
         };
+        let mut notes: Vec<String> = self.note.into_iter().collect();
+        let kept: u64 = ports.iter().map(|port| port.failed + port.unsent).sum();
+        if kept > 0 && !self.measured.is_empty() {
+            notes.push(format!(
+                "{kept} frames were made that no port sent: they count as lost in their flows"
+            ));
+        }
+        let missed: u64 =
+            ports.iter().filter_map(|port| port.rx.as_ref()).map(|rx| rx.missed).sum();
+        if missed > 0 && !self.measured.is_empty() {
+            notes.push(format!(
+                "{missed} frames arrived that the receiver had no room for: they count as lost in \
+                 their flows"
+            ));
+        }
         TrafficResult {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION"),
@@ -265,7 +284,7 @@ impl Ended<'_> {
                 .iter()
                 .filter_map(|outcome| outcome.error.as_ref().map(ToString::to_string))
                 .collect(),
-            notes: self.note.into_iter().collect(),
+            notes,
         }
     }
 }

@@ -11,6 +11,7 @@ use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::replay::{Breath, WorkerState};
 use wirestorm_engine::stream::{Generator, GeneratorOptions, Share, StreamCounters};
 use wirestorm_io::clock;
+use wirestorm_plan::Multiplier;
 use wirestorm_plan::backend::Backend;
 use wirestorm_plan::replay::ReceivePlan;
 use wirestorm_plan::traffic::{PlanErrors, TrafficPlan};
@@ -38,6 +39,8 @@ pub struct RunOptions {
     pub policy: DeparturePolicy,
     /// Nothing is sent for longer.
     pub duration: Duration,
+    /// What the rates of the flows are multiplied by.
+    pub multiplier: Multiplier,
     /// Whether to send also on the interface that carries the default route.
     pub force_interface: bool,
 }
@@ -132,6 +135,8 @@ pub(super) struct LaneOutcome {
     pub(super) transmitted: TransmitCounters,
     pub(super) counters: Vec<StreamCounters>,
     pub(super) departures: Option<(DepartureRecord, StampPoint)>,
+    /// Where its port stamps departures.
+    pub(super) stamp: StampPoint,
 }
 
 /// What one worker did.
@@ -175,7 +180,7 @@ pub fn run(
     // A program on a veth's peer is what lets the in-kernel sender in: the facts are new.
     let interfaces = interfaces.read_again()?;
     let workers = usize::from(options.workers.max(1));
-    let lanes = lanes(plan, &transmitting, &interfaces, workers)?;
+    let lanes = lanes(plan, &transmitting, &interfaces, workers, options.multiplier)?;
     let mut expected = Vec::new();
     for (port, arrivals) in &mut arrivals {
         if let Some(streams) = Expected::at(*port, plan, &lanes, workers) {
@@ -296,12 +301,13 @@ fn lanes(
     transmitting: &[usize],
     interfaces: &Interfaces,
     workers: usize,
+    multiplier: Multiplier,
 ) -> Result<Vec<Lane>, TrafficError> {
     let mut lanes = Vec::new();
     let mut numbered_from = 0;
     for (&port, (interface, link)) in transmitting.iter().zip(&interfaces.links) {
         let (flows, streams): (Vec<_>, Vec<_>) =
-            plan.streams(port, link.speed)?.into_iter().unzip();
+            plan.streams(port, link.speed, multiplier)?.into_iter().unzip();
         let length_max = link.frame_length_max();
         if let Some(stream) = streams.iter().find(|stream| stream.template.len() > length_max) {
             return Err(TrafficError::TooLong {
@@ -453,7 +459,7 @@ impl Duty<'_> {
             })
             .collect();
         let outcome = self
-            .send(lanes, &mut generators, &mut ports)
+            .send(lanes, start, &mut generators, &mut ports)
             .and_then(|()| drain(&mut ports, &self.control.stop, |_| {}));
         let finished = clock::now();
         let lanes =
@@ -470,6 +476,7 @@ impl Duty<'_> {
                     transmitted: port.transmitted(),
                     counters: generator.counters().collect(),
                     departures,
+                    stamp,
                 }
             });
         WorkerOutcome {
@@ -482,10 +489,11 @@ impl Duty<'_> {
     fn send(
         &self,
         lanes: &[Lane],
+        start: Instant,
         generators: &mut [Generator],
         ports: &mut [TransmitPort],
     ) -> Result<(), PortError> {
-        let mut follower = Follower::new(self.steering);
+        let mut follower = Follower::new(self.steering, start);
         let holds_departures = ports.iter().all(|port| port.capabilities().holds_departure);
         let mut watches = self.interfaces.watch();
         let mut published = Instant::ZERO;

@@ -10,6 +10,7 @@ use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::replay::WorkerState;
 use wirestorm_engine::stream::{Generator, GeneratorOptions, Share};
 use wirestorm_io::pcap::PcapTransmit;
+use wirestorm_plan::Multiplier;
 use wirestorm_plan::traffic::{PlanErrors, TrafficPlan};
 use wirestorm_plan::trex::{LowerOptions, TrexError};
 use wirestorm_sim::streams::{self, SimulationOptions};
@@ -26,6 +27,8 @@ pub struct SimulateOptions {
     pub duration: Duration,
     /// Bits a second of ports whose speed the plan does not say.
     pub speed: Rate,
+    /// What the rates of a plan's flows are multiplied by.
+    pub multiplier: Multiplier,
 }
 
 /// Why nothing was simulated, or not all of it.
@@ -77,7 +80,7 @@ pub fn simulate(
     for &index in &ports {
         let name = &plan.ports[index].name;
         let streams: Vec<_> = plan
-            .streams(index, Some(options.speed))?
+            .streams(index, Some(options.speed), options.multiplier)?
             .into_iter()
             .map(|(_, stream)| stream)
             .collect();

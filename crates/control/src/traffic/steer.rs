@@ -51,7 +51,7 @@ struct Given {
 
 impl Steering {
     /// Asks something of flows, by their places in the plan. It happens 25 ms later, at the same
-    /// instant on all workers.
+    /// instant on all workers; or at the start of the run, if that is later.
     pub fn give(&self, flows: &[usize], order: Order) {
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         let at = clock::now().saturating_add(NOTICE);
@@ -67,11 +67,13 @@ pub(super) struct Follower<'a> {
     done: usize,
     /// When the next one is to be.
     due: Option<Instant>,
+    /// When sending begins: what was ordered before happens then.
+    start: Instant,
 }
 
 impl<'a> Follower<'a> {
-    pub(super) fn new(steering: &'a Steering) -> Self {
-        Self { steering, done: 0, due: None }
+    pub(super) fn new(steering: &'a Steering, start: Instant) -> Self {
+        Self { steering, done: 0, due: None, start }
     }
 
     /// When the next order is due, as far as one is known.
@@ -104,6 +106,7 @@ impl<'a> Follower<'a> {
             given[self.done..].to_vec()
         };
         for Given { at, flows, order } in rest {
+            let at = at.max(self.start);
             if now < at {
                 self.due = Some(at);
                 return;

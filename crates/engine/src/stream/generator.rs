@@ -298,7 +298,10 @@ impl Generator {
     }
 
     fn fill<P: Transmit>(&mut self, now: Instant, port: &mut P) -> WorkerState {
-        let holds_departure = port.capabilities().holds_departure;
+        // A frame that waits in the port for its time would keep all behind it, and those before it
+        // make it late: beside frames without a due time no frame is given ahead of its own.
+        let holds_departure = port.capabilities().holds_departure
+            && (self.options.virtual_time || self.at_once.is_empty());
         let until = if self.options.virtual_time {
             Instant::MAX
         } else if holds_departure {
@@ -311,15 +314,17 @@ impl Generator {
         let allowed = self.options.frames_max - self.sent;
         let left = BREATH_FRAMES.min(usize::try_from(allowed).unwrap_or(usize::MAX));
         let mut turn = Turn { now, until, left, left_after: 0, sent: 0, holds_departure };
+        // Until when the first stream with a due time may not send, to keep its distance.
+        let mut held = None;
         while turn.left > 0 {
             let first = self.queue.first();
             if let Some(stream) = self.queue.behind(TOUCH_AHEAD) {
                 self.streams[stream as usize].touch();
             }
-            // Frames ahead of their due times would keep those without any waiting.
+            // Also where one of those begins within this breath.
             let limit = if self.at_once.is_empty() { until } else { until.min(now) };
             let then = match first {
-                Some(Entry { due, stream }) if due <= limit && due < end => {
+                Some(Entry { due, stream }) if due <= limit && due < end && held.is_none() => {
                     let running = &mut self.streams[stream as usize];
                     if running.is_at_once {
                         self.queue.pop();
@@ -338,7 +343,13 @@ impl Generator {
                             self.ended(stream as usize, last);
                         }
                     }
-                    then
+                    match then {
+                        Then::Stop(_, WorkerState::Waiting(until)) if !self.at_once.is_empty() => {
+                            held = Some(until);
+                            continue;
+                        }
+                        then => then,
+                    }
                 }
                 _ if !self.at_once.is_empty() && now < end => self.turn_at_once(&mut turn, port),
                 Some(Entry { due, .. }) if due < end && due > limit => {
@@ -347,6 +358,9 @@ impl Generator {
                 }
                 _ => {
                     self.sent += turn.sent;
+                    if let Some(until) = held {
+                        return WorkerState::Waiting(until);
+                    }
                     return self.finished(now, end);
                 }
             };
@@ -630,7 +644,7 @@ impl Running {
                     }
                 }
             }
-            let departure = if AT_ONCE { Instant::ZERO } else { due };
+            let departure = if AT_ONCE || !turn.holds_departure { Instant::ZERO } else { due };
             let length = match self.stored {
                 Some(stored) => {
                     let length = maker.skip();

@@ -5,6 +5,7 @@ mod document;
 mod duration;
 mod error;
 mod flow;
+mod multiply;
 mod packet;
 mod pattern;
 mod place;
@@ -17,6 +18,7 @@ pub use flow::{Flow, Port};
 pub use rate::{AskedRate, parse as parse_rate};
 pub use size::Size;
 
+use crate::multiplier::Multiplier;
 use error::Problems;
 use place::Place;
 use wirestorm_base::rate::Rate;
@@ -50,14 +52,16 @@ impl TrafficPlan {
     }
 
     /// The streams of a port with a wire of so many bits a second, each with the place of its
-    /// flow in the plan; `next` is among them.
+    /// flow in the plan; `next` is among them. Flows that last for a time do so at any multiplier.
     ///
     /// # Errors
-    /// Where a rate needs the speed, which is not known, or the next flow leaves another port.
+    /// Where a rate or the multiplier needs the speed, which is not known, the next flow leaves
+    /// another port, or a product is no rate.
     pub fn streams(
         &self,
         port: usize,
         bits_per_second: Option<Rate>,
+        multiplier: Multiplier,
     ) -> Result<Vec<(usize, Stream)>, PlanErrors> {
         let mut problems = Problems::default();
         let speed = self.ports.get(port).and_then(|port| port.speed).or(bits_per_second);
@@ -75,8 +79,24 @@ impl TrafficPlan {
                 Some(speed) => stream.transmission.speed = speed,
                 None => continue,
             }
+            streams.push((index, stream));
+        }
+        if multiplier != Multiplier::ONE {
+            let outcome = multiply::multiply(&mut streams, multiplier, speed);
+            let path = self.ports.get(port).map_or_else(String::new, |port| port.name.clone());
+            problems.take(outcome.map_err(|message| PlanError {
+                path: format!("multiplier, port {path}"),
+                message,
+            }));
+        }
+        for (index, stream) in &mut streams {
+            let flow = &self.flows[*index];
+            let error = |field: &str, message: &str| PlanError {
+                path: format!("{}.{field}", flow.path),
+                message: message.to_owned(),
+            };
             if let Some(time) = flow.time {
-                match frames_within(&stream, time) {
+                match frames_within(stream, time) {
                     Some(frames) => stream.transmission.mode = Mode::Burst { frames },
                     None => {
                         let message = "a time needs frames at even distances that follow from \
@@ -92,7 +112,6 @@ impl TrafficPlan {
                 stream.transmission.next =
                     problems.take(place.ok_or_else(|| error("next", message)));
             }
-            streams.push((index, stream));
         }
         problems.finish(streams)
     }

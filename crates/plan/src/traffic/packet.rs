@@ -182,7 +182,7 @@ impl<'a> Reader<'a> {
         let start = assemble::length_min(&self.headers, &Payload::Zeros).map_err(error)?;
         let assembled =
             if is_measured { self.with_room(place, assembled, start)? } else { assembled };
-        let program = self.program(place, size, &assembled)?;
+        let program = self.program(place, size, &assembled, is_measured)?;
         let payload = size.values().is_none().then_some(start);
         Ok(Packet { template: assembled.frame, program, payload })
     }
@@ -220,6 +220,7 @@ impl<'a> Reader<'a> {
         place: &Place<'a>,
         size: &Size,
         assembled: &Assembled,
+        is_measured: bool,
     ) -> Result<Program, PlanError> {
         let mut variables = Vec::new();
         let mut writes: Vec<Write> = Vec::new();
@@ -237,7 +238,7 @@ impl<'a> Reader<'a> {
             variables.push(Variable::new(values));
             variables.len() - 1
         });
-        Ok(Program { steps: assembled.program_steps(length, &writes), variables })
+        Ok(Program { steps: assembled.program_steps(length, &writes, is_measured), variables })
     }
 
     /// The varying field that another one waits for: `ipv4.src`, or with several such headers

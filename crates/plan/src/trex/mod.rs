@@ -16,7 +16,6 @@ mod rate;
 mod template;
 
 pub use error::TrexError;
-pub use rate::Multiplier;
 pub use template::Addresses;
 
 use std::collections::BTreeMap;
@@ -31,6 +30,8 @@ use document::{
     FlowStatsWords, ModeWords, PacketWords, ProgramWords, RateWords, RuleType, StreamWords, part,
 };
 use rate::Load;
+
+use crate::multiplier::Multiplier;
 
 /// What streams depend on beside the document.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -23,7 +23,7 @@
 //! ];
 //! let assembled = assemble(&headers, &Payload::Zeros, 60)?;
 //! // The source address shall be the program's variable 0: two checksums follow it.
-//! let steps = assembled.program_steps(None, &[assembled.write(1, "src", 0)?]);
+//! let steps = assembled.program_steps(None, &[assembled.write(1, "src", 0)?], false);
 //! assert!(matches!(steps[..], [Step::Write(_), Step::Checksum(_), Step::Checksum(_)]));
 //! # Ok(())
 //! # }
@@ -166,8 +166,14 @@ impl Assembled {
     /// The steps of a program that makes `writes`, and varies the frame's length by the variable
     /// `length` where there is one: all that is needed for that, nothing that is not.
     ///
-    /// A length or checksum that one of `writes` writes is left as it was written.
-    pub fn program_steps(&self, length: Option<usize>, writes: &[Write]) -> Vec<Step> {
+    /// A length or checksum that one of `writes` writes is left as it was written. Where each frame
+    /// is to carry a signature, `is_measured`, a CRC that covers it is made for each.
+    pub fn program_steps(
+        &self,
+        length: Option<usize>,
+        writes: &[Write],
+        is_measured: bool,
+    ) -> Vec<Step> {
         let varies = length.is_some();
         let mut steps: Vec<Step> =
             length.map(|variable| Step::Length { variable }).into_iter().collect();
@@ -187,7 +193,8 @@ impl Assembled {
                         Checksum::Internet { end: None, .. } | Checksum::Crc32c { .. }
                     );
                     let is_changed = changed.iter().any(|range| overlaps_any(range, &covered));
-                    (target(sum), is_changed || varies && is_open)
+                    let is_signed = is_measured && matches!(sum, Checksum::Crc32c { .. });
+                    (target(sum), is_changed || is_signed || varies && is_open)
                 }
                 Step::Write(_) | Step::Length { .. } => continue,
             };

@@ -1,5 +1,7 @@
 //! `wirestorm run`, `send`, `sim` and `frames` as their users know them.
 
+mod measured;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -246,7 +248,7 @@ fn every_example_runs() {
         assert_eq!(failed, 0, "{}: {outcome}", path.display());
         count += 1;
     }
-    assert!(count >= 9, "only {count} examples");
+    assert!(count >= 10, "only {count} examples");
 }
 
 /// Two streams as TRex's clients write them: a burst, and one frame a millisecond with a counter.

@@ -1,0 +1,114 @@
+//! What moves on a terminal while flows are sent: a line for each of them, and one for all.
+
+use std::fmt::Write;
+use std::io::IsTerminal;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use wirestorm_control::base::rate::Layer;
+use wirestorm_control::base::time::Duration;
+use wirestorm_control::plan::traffic::TrafficPlan;
+use wirestorm_control::traffic::Progress;
+
+use super::table::shortened;
+use crate::number::{scaled, signed_nanoseconds};
+
+/// Flows that have a line; few enough for any terminal.
+const FLOWS_MAX: usize = 15;
+
+/// A live table on standard error; nothing where that is no terminal.
+pub(super) struct Live {
+    bar: ProgressBar,
+    duration: Duration,
+    names: Vec<String>,
+    is_measured: bool,
+    before: Progress,
+}
+
+impl Live {
+    pub(super) fn new(plan: &TrafficPlan, quiet: bool, duration: Duration) -> Self {
+        let bar = ProgressBar::new(1_000);
+        if quiet || !std::io::stderr().is_terminal() {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        let template = if duration == Duration::MAX {
+            "{spinner} {elapsed} {msg}"
+        } else {
+            "{bar:16} {percent:>3}% ETA {eta:>3} {msg}"
+        };
+        let style = ProgressStyle::with_template(template);
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        Self {
+            bar,
+            duration,
+            names: plan.flows.iter().map(|flow| flow.stream.name.clone()).collect(),
+            is_measured: plan.flows.iter().any(|flow| flow.stream.is_measured),
+            before: Progress::default(),
+        }
+    }
+
+    /// Shows how far the run has come.
+    pub(super) fn update(&mut self, progress: &Progress) {
+        let since = progress.elapsed.saturating_sub(self.before.elapsed).as_secs_f64();
+        if self.bar.is_hidden() || since < 0.2 {
+            return;
+        }
+        let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / since;
+        let pps = rate(progress.transmitted.sent, self.before.transmitted.sent);
+        let bytes = rate(progress.transmitted.sent_bytes, self.before.transmitted.sent_bytes);
+        let bits = |layer: Layer| (bytes + pps * layer.overhead() as f64) * 8.0;
+        let part = progress.elapsed.as_secs_f64() / self.duration.as_secs_f64();
+        let mut text = format!(
+            "{}pps {}b/s L1 {}b/s L2",
+            scaled(pps),
+            scaled(bits(Layer::Wire)),
+            scaled(bits(Layer::FrameWithFcs))
+        );
+        if self.names.len() > 1 || self.is_measured {
+            text += &self.table(progress, &rate);
+        }
+        self.bar.set_position((part.min(1.0) * 1e3) as u64);
+        self.bar.set_message(text);
+        self.bar.tick();
+        self.before = progress.clone();
+    }
+
+    /// Prints something else above the table.
+    pub(super) fn finish(self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn table(&self, progress: &Progress, rate: &dyn Fn(u64, u64) -> f64) -> String {
+        let mut text = format!("\n{:<22} {:>10} {:>10}", "flow", "tx pps", "b/s L1");
+        if self.is_measured {
+            text += &format!(" {:>10} {:>10} {:>10}", "rx pps", "reordered", "delay");
+        }
+        for (index, name) in self.names.iter().enumerate().take(FLOWS_MAX) {
+            let sent = progress.flows.get(index).copied().unwrap_or_default();
+            let before = self.before.flows.get(index).copied().unwrap_or_default();
+            let pps = rate(sent.frames, before.frames);
+            let bytes = rate(sent.bytes, before.bytes);
+            let bits = (bytes + pps * Layer::Wire.overhead() as f64) * 8.0;
+            // Writing to a string does not fail.
+            let _ = write!(
+                text,
+                "\n{:<22} {:>10} {:>10}",
+                shortened(name, 22),
+                scaled(pps).trim_end(),
+                scaled(bits).trim_end()
+            );
+            let received = progress.received.get(index).copied().unwrap_or_default();
+            if let Some(delay) = received.delay_mean_ns {
+                let before = self.before.received.get(index).copied().unwrap_or_default();
+                let pps = rate(received.frames, before.frames);
+                let delay = signed_nanoseconds(delay.round() as i64);
+                let arrived = scaled(pps);
+                let arrived = arrived.trim_end();
+                let _ = write!(text, " {arrived:>10} {:>10} {delay:>10}", received.reordered);
+            }
+        }
+        if let Some(more) = self.names.len().checked_sub(FLOWS_MAX).filter(|more| *more > 0) {
+            let _ = write!(text, "\n{more} more");
+        }
+        text
+    }
+}

@@ -1,0 +1,158 @@
+//! Changes to flows while they are sent, told line by line.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+use std::sync::Arc;
+
+use wirestorm_control::base::rate::Decimal;
+use wirestorm_control::plan::traffic::{AskedRate, TrafficPlan, parse_rate};
+use wirestorm_control::traffic::{Order, Steering};
+
+/// What a line may be.
+const EXPECTED: &str = "pause FLOW, resume FLOW, start FLOW, stop FLOW, rate FLOW RATE or scale \
+                        FLOW FACTOR; FLOW may be `all`";
+
+/// Reads orders from a file, a named pipe or standard input (`-`) and gives them, until it ends;
+/// says on standard error what it does not understand.
+///
+/// # Errors
+/// Where the file does not open or no thread starts.
+pub(super) fn follow(
+    path: &Path,
+    plan: &TrafficPlan,
+    steering: &Arc<Steering>,
+) -> Result<(), String> {
+    let names: Vec<String> = plan.flows.iter().map(|flow| flow.stream.name.clone()).collect();
+    let steering = Arc::clone(steering);
+    let name = path.display().to_string();
+    let path = path.to_owned();
+    let failed = format!("--control {name}");
+    // Opening a named pipe waits for the writer, and reading from a terminal has no end.
+    let read = move || {
+        let input: Box<dyn BufRead> = if path == Path::new("-") {
+            Box::new(BufReader::new(io::stdin()))
+        } else {
+            match File::open(&path) {
+                Ok(file) => Box::new(BufReader::new(file)),
+                Err(error) => return eprintln!("wirestorm: --control {name}: {error}"),
+            }
+        };
+        for (number, line) in input.lines().map_while(Result::ok).enumerate() {
+            match parse(&line, &names) {
+                Ok(Some((flows, order))) => steering.give(&flows, order),
+                Ok(None) => {}
+                Err(message) => {
+                    eprintln!("wirestorm: --control {name}, line {}: {message}", number + 1);
+                }
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().name("orders".into()).spawn(read);
+    thread.map(|_| ()).map_err(|error| format!("{failed}: cannot start a thread: {error}"))
+}
+
+/// The flows, by their places in the plan, and what is asked of them; none on an empty line.
+fn parse(line: &str, names: &[String]) -> Result<Option<(Vec<usize>, Order)>, String> {
+    let line = line.split('#').next().unwrap_or_default().trim();
+    let Some((verb, rest)) = line.split_once(char::is_whitespace) else {
+        return if line.is_empty() { Ok(None) } else { Err(wrong(line)) };
+    };
+    let rest = rest.trim();
+    let (name, value) = match verb {
+        "rate" | "scale" => {
+            let (name, value) = rest.rsplit_once(char::is_whitespace).ok_or_else(|| wrong(line))?;
+            (name.trim(), value)
+        }
+        _ => (rest, ""),
+    };
+    let flows = if name == "all" {
+        (0..names.len()).collect()
+    } else {
+        match names.iter().position(|other| other == name) {
+            Some(place) => vec![place],
+            None => {
+                let known = names.iter().take(10).map(String::as_str).collect::<Vec<_>>();
+                return Err(format!(
+                    "found no flow {name:?}, expected one of {}",
+                    known.join(", ")
+                ));
+            }
+        }
+    };
+    let order = match verb {
+        "pause" => Order::Pause,
+        "resume" => Order::Resume,
+        "start" => Order::Start,
+        "stop" => Order::Stop,
+        "rate" => match parse_rate(value) {
+            Some(AskedRate::Speed(speed)) => Order::SetSpeed(speed),
+            _ => {
+                return Err(format!(
+                    "found {value:?}, expected a rate such as 1Mpps, 10G-l1, 10G-l2 or max"
+                ));
+            }
+        },
+        "scale" => {
+            let (number, divisor) = match value.strip_suffix('%') {
+                Some(number) => (number, 100),
+                None => (value, 1),
+            };
+            let factor = Decimal::parse(number).ok().filter(|factor| factor.digits > 0);
+            let factor = factor.ok_or_else(|| {
+                format!("found {value:?}, expected a factor of the plan's rate such as 0.5 or 50%")
+            })?;
+            Order::Scale {
+                numerator: factor.digits,
+                denominator: factor.denominator.saturating_mul(divisor),
+            }
+        }
+        _ => return Err(wrong(line)),
+    };
+    Ok(Some((flows, order)))
+}
+
+fn wrong(line: &str) -> String {
+    format!("found {line:?}, expected {EXPECTED}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wirestorm_control::base::rate::{Layer, Rate};
+    use wirestorm_control::wire::stream::Speed;
+
+    fn read(line: &str) -> Result<Option<(Vec<usize>, Order)>, String> {
+        parse(line, &["voice".into(), "bulk data".into()])
+    }
+
+    #[test]
+    fn a_line_names_what_to_do_and_with_which_flow() {
+        assert_eq!(read("pause voice"), Ok(Some((vec![0], Order::Pause))));
+        assert_eq!(read("  resume   bulk data  # again"), Ok(Some((vec![1], Order::Resume))));
+        assert_eq!(read("stop all"), Ok(Some((vec![0, 1], Order::Stop))));
+        assert_eq!(read("start all"), Ok(Some((vec![0, 1], Order::Start))));
+        let scaled = Order::Scale { numerator: 50, denominator: 100 };
+        assert_eq!(read("scale bulk data 50%"), Ok(Some((vec![1], scaled))));
+        let rate = Rate::parse_per_second("2G", 1).unwrap();
+        let speed = Order::SetSpeed(Speed::Bits(rate, Layer::Wire));
+        assert_eq!(read("rate voice 2G-l1"), Ok(Some((vec![0], speed))));
+        assert_eq!(read("  # nothing"), Ok(None));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_told_with_what_was_expected() {
+        for (line, words) in [
+            ("hold voice", "expected pause FLOW"),
+            ("pause", "expected pause FLOW"),
+            ("pause video", "found no flow \"video\", expected one of voice, bulk data"),
+            ("rate voice fast", "found \"fast\", expected a rate"),
+            ("rate voice 50%", "found \"50%\", expected a rate"),
+            ("scale voice 0", "expected a factor"),
+            ("scale voice", "expected pause FLOW"),
+        ] {
+            let error = read(line).unwrap_err();
+            assert!(error.contains(words), "{line}: {error}");
+        }
+    }
+}

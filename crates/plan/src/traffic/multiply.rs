@@ -1,0 +1,93 @@
+//! What a multiplier makes of a port's streams.
+
+use wirestorm_base::rate::{Layer, Rate, RateError};
+use wirestorm_wire::stream::{Speed, Step, Stream};
+
+use crate::multiplier::Multiplier;
+
+/// Frames whose lengths are looked at for their mean.
+const LENGTHS_MAX: u64 = 10_000;
+
+/// Multiplies the speeds of all streams of a port; those that are sent as fast as it goes stay so.
+///
+/// Where the multiplier says what all are to send together, streams that another one starts do
+/// not count for the sum: they send in its place.
+///
+/// # Errors
+/// In words: the port's speed is not known, no stream has a rate, or one becomes no rate.
+pub(super) fn multiply(
+    streams: &mut [(usize, Stream)],
+    multiplier: Multiplier,
+    bits_per_second: Option<Rate>,
+) -> Result<(), String> {
+    let (asked, layer) = match multiplier {
+        Multiplier::Factor(factor) => {
+            return scale(streams, |rate| rate.scaled(factor.digits, factor.denominator));
+        }
+        Multiplier::Frames(asked) => (asked, None),
+        Multiplier::Bits(asked, layer) => (asked, Some(layer)),
+        Multiplier::Percent(percent) => {
+            let whole = bits_per_second.ok_or(
+                "a percentage needs the port's speed: set `speed` on the port, such as 10G",
+            )?;
+            (whole.per_second() * percent / 100.0, Some(Layer::Wire))
+        }
+    };
+    let together: f64 = streams
+        .iter()
+        .map(|(_, stream)| stream)
+        .filter(|stream| stream.transmission.self_start)
+        .map(|stream| load(stream, layer))
+        .sum();
+    if together <= 0.0 {
+        return Err("no flow of this port has a rate that could be multiplied".into());
+    }
+    scale(streams, |rate| {
+        let product = rate.per_second() * (asked / together);
+        Rate::parse_per_second(&format!("{product:.6}"), 1)
+    })
+}
+
+fn scale(
+    streams: &mut [(usize, Stream)],
+    by: impl Fn(Rate) -> Result<Rate, RateError>,
+) -> Result<(), String> {
+    for (_, stream) in streams {
+        let scaled = match stream.transmission.speed {
+            Speed::Max => continue,
+            Speed::Frames(rate) => by(rate).map(Speed::Frames),
+            Speed::Bits(rate, layer) => by(rate).map(|rate| Speed::Bits(rate, layer)),
+        };
+        stream.transmission.speed =
+            scaled.map_err(|error| format!("flow {:?}: {error}", stream.name))?;
+    }
+    Ok(())
+}
+
+/// What a stream sends in a second: frames, or bits counted at a layer.
+fn load(stream: &Stream, layer: Option<Layer>) -> f64 {
+    let bits = |layer: Layer| (mean_length(stream) + layer.overhead() as f64) * 8.0;
+    match (stream.transmission.speed, layer) {
+        (Speed::Max, _) => 0.0,
+        (Speed::Frames(rate), None) => rate.per_second(),
+        (Speed::Frames(rate), Some(layer)) => rate.per_second() * bits(layer),
+        (Speed::Bits(rate, of), None) => rate.per_second() / bits(of),
+        (Speed::Bits(rate, of), Some(layer)) => rate.per_second() / bits(of) * bits(layer),
+    }
+}
+
+/// Bytes of a frame without FCS, in the mean of the first ones.
+fn mean_length(stream: &Stream) -> f64 {
+    let program = &stream.program;
+    let variable = program.steps.iter().rev().find_map(|step| match step {
+        Step::Length { variable } => Some(*variable),
+        _ => None,
+    });
+    let longest = stream.template.len();
+    let Some(variable) = variable else { return longest as f64 };
+    let length = |number| {
+        let value = program.variables[variable].value(number, &program.variables);
+        usize::try_from(value).unwrap_or(longest).min(longest) as f64
+    };
+    (0..LENGTHS_MAX).map(length).sum::<f64>() / LENGTHS_MAX as f64
+}
