@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration as StdDuration;
 
-use wirestorm_base::port::{PortError, Transmit};
+use wirestorm_base::port::{PortError, Transmit, TransmitCounters};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::replay::WorkerState;
 use wirestorm_io::clock;
@@ -41,6 +41,17 @@ pub(crate) fn rest(state: WorkerState, now: Instant, holds_departures: bool) {
         WorkerState::Blocked => std::thread::yield_now(),
         WorkerState::Starved => std::thread::sleep(StdDuration::from_micros(50)),
     }
+}
+
+/// What a port did in the end: what it still holds never left. Where its interface failed, it is
+/// told to give that up first.
+pub(crate) fn settled(port: &mut TransmitPort, has_failed: bool) -> TransmitCounters {
+    if has_failed {
+        port.abort();
+    }
+    let mut transmitted = port.transmitted();
+    transmitted.unsent += port.in_flight() as u64;
+    transmitted
 }
 
 /// Waits until the ports have sent what they hold; what cannot leave counts as unsent. `look` is

@@ -44,6 +44,17 @@ impl Interfaces {
         self.links.iter().map(watch).collect()
     }
 
+    /// What one should know of them.
+    pub(crate) fn notes(&self) -> impl Iterator<Item = String> {
+        let silent = self.links.iter().filter(|(_, link)| !link.running);
+        silent.map(|(interface, _)| {
+            format!(
+                "{interface} had no carrier: the cable, or the peer of a veth, was down, and what \
+                 is sent then is lost"
+            )
+        })
+    }
+
     /// What an error of a port turns out to be: an interface that is removed loses its carrier
     /// and goes down first, some milliseconds before it is gone.
     pub(crate) fn settle(&self, error: PortError) -> PortError {

@@ -27,15 +27,23 @@ pub(super) struct Ended {
     pub(super) read_error: Option<ReadError>,
     pub(super) rx: Option<ReceiveReport>,
     /// What one should know of how it was run.
-    pub(super) note: Option<String>,
+    pub(super) notes: Vec<String>,
     pub(super) interrupted: bool,
 }
 
 impl Ended {
     /// The result.
     pub(super) fn report(self, plan: &ReplayPlan, interfaces: &Interfaces) -> RunResult {
-        let Self { captures, start, outcomes, read_counters, read_error, rx, note, interrupted } =
-            self;
+        let Self {
+            captures,
+            start,
+            outcomes,
+            read_counters,
+            read_error,
+            rx,
+            notes: noted,
+            interrupted,
+        } = self;
         let mut counters = [ReplayCounters::default(); 2];
         let mut transmitted = [TransmitCounters::default(); 2];
         let mut choices: Vec<&Choice> = Vec::new();
@@ -121,7 +129,7 @@ impl Ended {
             rx,
             interrupted,
             errors,
-            notes: note.into_iter().chain(notes(&sum, interfaces, &read_counters)).collect(),
+            notes: noted.into_iter().chain(notes(&sum, interfaces, &read_counters)).collect(),
         }
     }
 }

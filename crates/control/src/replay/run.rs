@@ -245,7 +245,7 @@ pub fn run(
         read_counters,
         read_error,
         rx,
-        note: cpus.note(),
+        notes: interfaces.notes().chain(cpus.note()).collect(),
         interrupted: control.stop.load(Ordering::Relaxed),
     };
     Ok(ended.report(plan, &interfaces))

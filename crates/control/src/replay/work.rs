@@ -18,7 +18,7 @@ use super::reader::ReaderFeed;
 use super::run::{Ask, Control, ShowFrame};
 use crate::port::{Choice, Interfaces, TransmitPort, Watch};
 use crate::receive::Noted;
-use crate::work::{drain, rest};
+use crate::work::{drain, rest, settled};
 
 /// A thread's own counters, as of its last breath but a few.
 #[derive(Clone, Copy, Debug, Default)]
@@ -113,9 +113,12 @@ impl Duty<'_> {
             counters,
             departures: departures(own_departures, &ports),
             ports: ports
-                .iter()
+                .iter_mut()
                 .zip(choices)
-                .map(|(port, choice)| PortOutcome { choice, transmitted: port.transmitted() })
+                .map(|(port, choice)| PortOutcome {
+                    choice,
+                    transmitted: settled(port, outcome.is_err()),
+                })
                 .collect(),
             finished,
             paused,

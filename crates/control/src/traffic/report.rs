@@ -130,7 +130,7 @@ pub(super) struct Ended<'a> {
     pub(super) arrived: Vec<(usize, ReceiveReport)>,
     /// What was measured, and of which streams, by the port's place in the plan.
     pub(super) measured: Vec<(usize, Receiver, &'a Expected)>,
-    pub(super) note: Option<String>,
+    pub(super) notes: Vec<String>,
     pub(super) interrupted: bool,
 }
 
@@ -254,7 +254,7 @@ impl Ended<'_> {
             report.rate_error_ppm = ratio.filter(|_| is_judged).map(|ratio| (ratio - 1.0) * 1e6);
             report
         };
-        let mut notes: Vec<String> = self.note.into_iter().collect();
+        let mut notes = self.notes;
         let kept: u64 = ports.iter().map(|port| port.failed + port.unsent).sum();
         if kept > 0 && !self.measured.is_empty() {
             notes.push(format!(

@@ -24,7 +24,7 @@ use crate::port::cpu::CpuPlan;
 use crate::port::{Choice, Interfaces, OpenError, PortOptions, TransmitPort, Watch};
 use crate::receive::{Arrivals, Measured};
 use crate::replay::Control;
-use crate::work::{drain, rest};
+use crate::work::{drain, rest, settled};
 
 /// What a run is beside its plan.
 #[derive(Clone, Debug)]
@@ -261,7 +261,7 @@ pub fn run(
         outcomes,
         arrived,
         measured,
-        note: cpus.note(),
+        notes: interfaces.notes().chain(cpus.note()).collect(),
         interrupted: control.stop.load(Ordering::Relaxed),
     };
     Ok(ended.report(plan, &names, &lanes))
@@ -462,8 +462,9 @@ impl Duty<'_> {
             .send(lanes, start, &mut generators, &mut ports)
             .and_then(|()| drain(&mut ports, &self.control.stop, |_| {}));
         let finished = clock::now();
+        let has_failed = outcome.is_err();
         let lanes =
-            generators.iter().zip(&ports).zip(choices).map(|((generator, port), choice)| {
+            generators.iter().zip(&mut ports).zip(choices).map(|((generator, port), choice)| {
                 let own = generator.departures().clone();
                 let stamp = port.capabilities().departure_stamp;
                 let departures = if own.frames > 0 {
@@ -473,7 +474,7 @@ impl Duty<'_> {
                 };
                 LaneOutcome {
                     choice,
-                    transmitted: port.transmitted(),
+                    transmitted: settled(port, has_failed),
                     counters: generator.counters().collect(),
                     departures,
                     stamp,
