@@ -1,11 +1,13 @@
 //! The command `wirestorm`.
 
+mod capture;
 mod doctor;
 mod gaps;
 mod interrupt;
 mod manual;
 mod number;
 mod options;
+mod ping;
 mod ports;
 mod replay;
 mod schema;
@@ -40,6 +42,10 @@ enum Command {
     Frames(traffic::frames::FramesFlags),
     /// Shows how many frames a second a wire carries at most.
     LineRate(traffic::line_rate::LineRateFlags),
+    /// Captures what arrives on an interface, with a filter, into a file or a pipe.
+    Capture(capture::CaptureFlags),
+    /// Pings from an interface as a host of its own.
+    Ping(ping::PingFlags),
     /// Lists the interfaces, and which backend `--backend auto` would choose for each.
     Ports(ports::PortsFlags),
     /// Says what each interface can send with, what is missing, and the command that repairs it.
@@ -84,6 +90,8 @@ fn main() -> ExitCode {
         Command::Sim(flags) => traffic::sim::run(&flags),
         Command::Frames(flags) => traffic::frames::run(&flags),
         Command::LineRate(flags) => traffic::line_rate::run(&flags),
+        Command::Capture(flags) => capture::run(&flags),
+        Command::Ping(flags) => ping::run(&flags),
         Command::Ports(flags) => ports::run(&flags),
         Command::Doctor(flags) => doctor::run(&flags),
         Command::Schema(flags) => schema::run(&flags),

@@ -1,5 +1,7 @@
 //! The life of a run: files opened, threads started and pinned, counters merged, a result told.
 
+pub mod capture;
+pub mod host;
 pub mod inventory;
 pub mod port;
 mod receive;

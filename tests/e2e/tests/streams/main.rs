@@ -1,5 +1,6 @@
 //! `wirestorm run`, `send`, `sim` and `frames` as their users know them.
 
+mod host;
 mod measured;
 
 use std::path::{Path, PathBuf};

@@ -1,0 +1,147 @@
+//! `wirestorm capture`: what arrives on an interface, into a file or a pipe.
+
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget};
+use wirestorm_control::base::time::Duration;
+use wirestorm_control::capture::{CaptureError, CaptureOptions, CaptureReport, capture};
+use wirestorm_control::plan::traffic::parse_time;
+
+use crate::number::{grouped, seconds};
+use crate::{interrupt, status};
+
+const EXAMPLES: &str = "\
+Examples:
+  wirestorm capture eth1 -w out.pcapng
+  wirestorm capture netns/dut:eth1 'udp port 53' -w dns.pcapng --packets 100
+  wirestorm capture eth1 -w - | wireshark -k -i -
+      live, in Wireshark";
+
+/// Captures what arrives on an interface as pcapng, with the kernel's times in nanoseconds.
+///
+/// Frames that the interface sends itself are left out.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct CaptureFlags {
+    /// The interface, or one in another namespace: netns/NAME:eth1.
+    #[arg(value_name = "INTERFACE")]
+    interface: String,
+
+    /// Which frames, in tcpdump's words (which has to be installed for that); all where it is
+    /// left out.
+    #[arg(value_name = "FILTER", num_args = 0..)]
+    filter: Vec<String>,
+
+    /// The file; `-`: standard output.
+    #[arg(short, long, value_name = "FILE")]
+    write: PathBuf,
+
+    /// Frames in all.
+    #[arg(short = 'c', long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
+    packets: u64,
+
+    /// Time in all, such as 30s.
+    #[arg(short, long, value_name = "TIME")]
+    duration: Option<String>,
+
+    /// Bytes that are kept of each frame.
+    #[arg(short, long, value_name = "BYTES", default_value_t = 262_144)]
+    snap_length: usize,
+
+    /// Print the account as JSON, on standard error where the capture is on standard output.
+    #[arg(long)]
+    json: bool,
+
+    /// No progress line and no account.
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(flags: &CaptureFlags) -> ExitCode {
+    let duration = match flags.duration.as_deref().map(|text| (text, parse_time(text))) {
+        None => Duration::MAX,
+        Some((_, Some(duration))) => duration,
+        Some((text, None)) => {
+            eprintln!("wirestorm: --duration {text:?}: expected a time with its unit, such as 30s");
+            return ExitCode::from(status::USAGE);
+        }
+    };
+    let options = CaptureOptions {
+        interface: flags.interface.clone(),
+        filter: flags.filter.join(" "),
+        packets: flags.packets,
+        duration,
+        snap_length: flags.snap_length,
+    };
+    let bar = ProgressBar::new_spinner();
+    let is_piped = flags.write == Path::new("-");
+    if is_piped && io::stdout().is_terminal() {
+        eprintln!("wirestorm: --write -: a capture is not for a terminal; pipe it to a reader");
+        return ExitCode::from(status::USAGE);
+    }
+    if flags.quiet || !io::stderr().is_terminal() {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+    let mut output: Box<dyn Write> = if is_piped {
+        Box::new(io::stdout().lock())
+    } else {
+        match File::create(&flags.write) {
+            Ok(file) => Box::new(BufWriter::new(file)),
+            Err(error) => {
+                eprintln!("wirestorm: {}: {error}", flags.write.display());
+                return ExitCode::from(status::USAGE);
+            }
+        }
+    };
+    let control = interrupt::catch();
+    let outcome = capture(&options, &mut *output, &control.stop, |packets, bytes| {
+        bar.set_message(format!("{} packets, {} bytes", grouped(packets), grouped(bytes)));
+        bar.tick();
+    });
+    bar.finish_and_clear();
+    match outcome {
+        Ok(report) => {
+            tell(&report, flags, is_piped);
+            ExitCode::from(if report.missed > 0 { status::SHORT } else { 0 })
+        }
+        // Whoever reads has had enough.
+        Err(CaptureError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("wirestorm: {error}");
+            let failed = matches!(error, CaptureError::Port(_) | CaptureError::Write(_));
+            ExitCode::from(if failed { status::FAILED } else { status::USAGE })
+        }
+    }
+}
+
+fn tell(report: &CaptureReport, flags: &CaptureFlags, is_piped: bool) {
+    if flags.quiet {
+        return;
+    }
+    let text = match serde_json::to_string_pretty(report) {
+        Ok(json) if flags.json => json,
+        _ => format!(
+            "{} packets, {} bytes in {} s on {}{}",
+            grouped(report.packets),
+            grouped(report.bytes),
+            seconds(report.elapsed_s),
+            report.interface,
+            match report.missed {
+                0 => String::new(),
+                missed => format!("; {} more there was no room for", grouped(missed)),
+            }
+        ),
+    };
+    if is_piped {
+        eprintln!("{text}");
+    } else {
+        println!("{text}");
+    }
+}

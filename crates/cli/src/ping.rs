@@ -1,0 +1,152 @@
+//! `wirestorm ping`: echo requests from an interface as a host of its own.
+
+use std::net::IpAddr;
+use std::process::ExitCode;
+
+use clap::Args;
+use wirestorm_control::base::time::Duration;
+use wirestorm_control::host::{
+    HostError, PingOptions, PingReply, PingReport, Station, parse_address, ping,
+};
+use wirestorm_control::plan::traffic::parse_time;
+
+use crate::number::nanoseconds;
+use crate::{interrupt, status};
+
+const EXAMPLES: &str = "\
+Examples:
+  wirestorm ping --from eth1 --address 198.18.0.2/24 198.18.0.1
+  wirestorm ping --from eth1 --address 198.18.0.2/24 --gateway 198.18.0.1 198.19.0.1
+      through the device under test
+  wirestorm ping --from netns/a:eth1 --address 2001:db8::2/64 2001:db8::1 --count 3 --json";
+
+/// Asks a host for an answer, from an interface that needs no address of the kernel's: this
+/// process finds the next hop by ARP or neighbour discovery and answers for the address meanwhile.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct PingFlags {
+    /// Who is to answer.
+    #[arg(value_name = "ADDRESS")]
+    target: IpAddr,
+
+    /// The interface.
+    #[arg(short, long, value_name = "INTERFACE")]
+    from: String,
+
+    /// The address to ask from, with the length of its network's prefix; may be repeated.
+    #[arg(short, long, value_name = "ADDRESS/LENGTH", required = true)]
+    address: Vec<String>,
+
+    /// The router for all other networks; one of each family.
+    #[arg(short, long, value_name = "ADDRESS")]
+    gateway: Vec<IpAddr>,
+
+    /// Requests.
+    #[arg(short, long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    count: u64,
+
+    /// From one request to the next.
+    #[arg(short, long, value_name = "TIME", default_value = "1s")]
+    interval: String,
+
+    /// How long the last answer is waited for.
+    #[arg(short = 'W', long, value_name = "TIME", default_value = "1s")]
+    timeout: String,
+
+    /// Bytes that each request carries.
+    #[arg(short, long, value_name = "BYTES", default_value_t = 56, value_parser = clap::value_parser!(u16).range(0..=1452))]
+    size: u16,
+
+    /// Tell all neighbours where the addresses are first: gratuitous ARP and unsolicited
+    /// neighbour advertisements.
+    #[arg(long)]
+    announce: bool,
+
+    /// Print the account as JSON, wirestorm.ping/1, and no line for each answer.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(flags: &PingFlags) -> ExitCode {
+    let prepared = prepare(flags);
+    let (mut station, options) = match prepared {
+        Ok(prepared) => prepared,
+        Err(message) => {
+            eprintln!("wirestorm: {message}");
+            return ExitCode::from(status::USAGE);
+        }
+    };
+    let control = interrupt::catch();
+    let announced = if flags.announce { station.announce() } else { Ok(()) };
+    let show = |reply: &PingReply| {
+        if !flags.json {
+            let damage = if reply.intact { "" } else { ", DAMAGED" };
+            println!(
+                "{}: number {}, hop limit {}, {}{damage}",
+                flags.target,
+                reply.sequence,
+                reply.hop_limit,
+                nanoseconds(reply.round_trip_ns)
+            );
+        }
+    };
+    let outcome = announced
+        .map_err(HostError::from)
+        .and_then(|()| ping(&mut station, &options, &control.stop, show));
+    match outcome {
+        Ok(report) => {
+            tell(&report, flags.json);
+            ExitCode::from(if report.received < report.sent { status::SHORT } else { 0 })
+        }
+        Err(error) => {
+            eprintln!("wirestorm: {error}");
+            let failed = matches!(error, HostError::Port(_) | HostError::Silent { .. });
+            ExitCode::from(if failed { status::FAILED } else { status::USAGE })
+        }
+    }
+}
+
+fn prepare(flags: &PingFlags) -> Result<(Station, PingOptions), String> {
+    let time = |option: &str, text: &str| -> Result<Duration, String> {
+        let expected = "expected a time with its unit, such as 100ms";
+        parse_time(text).ok_or_else(|| format!("{option} {text:?}: {expected}"))
+    };
+    let address = |text: &String| {
+        let expected = "expected an address with the length of its prefix, such as 10.0.0.1/24";
+        parse_address(text).ok_or_else(|| format!("--address {text:?}: {expected}"))
+    };
+    let addresses: Vec<_> = flags.address.iter().map(address).collect::<Result<_, _>>()?;
+    let options = PingOptions {
+        target: flags.target,
+        count: flags.count,
+        interval: time("--interval", &flags.interval)?,
+        patience: time("--timeout", &flags.timeout)?,
+        payload: flags.size,
+    };
+    let station = Station::open(&flags.from, addresses, flags.gateway.clone());
+    Ok((station.map_err(|error| error.to_string())?, options))
+}
+
+fn tell(report: &PingReport, json: bool) {
+    if json && let Ok(text) = serde_json::to_string_pretty(report) {
+        println!("{text}");
+        return;
+    }
+    println!(
+        "{} sent, {} answered, {} lost, {} answered again; next hop {}",
+        report.sent,
+        report.received,
+        report.sent - report.received,
+        report.duplicated,
+        report.next_hop
+    );
+    if let (Some(min), Some(mean), Some(max)) = (report.min_ns, report.mean_ns, report.max_ns) {
+        println!(
+            "round trip {} least, {} mean, {} greatest",
+            nanoseconds(min),
+            nanoseconds(mean.round() as u64),
+            nanoseconds(max)
+        );
+    }
+}

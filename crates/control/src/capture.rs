@@ -1,0 +1,189 @@
+//! Capturing what arrives on an interface, as pcapng.
+
+use std::io::{self, Write};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration as StdDuration;
+
+use serde::Serialize;
+use wirestorm_base::port::{PortError, Receive};
+use wirestorm_base::time::{Duration, Instant};
+use wirestorm_io::af_packet::{AfPacketError, AfPacketOptions, AfPacketReceive, FilterInstruction};
+use wirestorm_io::clock::{self, RealtimeOffset};
+use wirestorm_io::namespace::{InterfaceName, InterfaceNameError, NamespaceError};
+use wirestorm_wire::capture::{LinkType, PcapngWriter};
+
+/// What is captured.
+#[derive(Clone, Debug)]
+pub struct CaptureOptions {
+    /// Where.
+    pub interface: String,
+    /// Which frames, in tcpdump's words; empty: all.
+    pub filter: String,
+    /// Frames in all.
+    pub packets: u64,
+    /// Time in all.
+    pub duration: Duration,
+    /// Bytes that are kept of each frame.
+    pub snap_length: usize,
+}
+
+/// What was captured.
+#[derive(Clone, Debug, Serialize)]
+pub struct CaptureReport {
+    /// The name and version of this document's form.
+    pub schema: &'static str,
+    /// Where.
+    pub interface: String,
+    /// Frames written.
+    pub packets: u64,
+    /// Their bytes without FCS, as long as they were on the wire.
+    pub bytes: u64,
+    /// Frames that passed the filter and that there was no room for.
+    pub missed: u64,
+    /// How long it took, in seconds.
+    pub elapsed_s: f64,
+}
+
+/// Why nothing was captured, or not all.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// No interface is named so.
+    #[error(transparent)]
+    Name(#[from] InterfaceNameError),
+    /// Its namespace does not open.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
+    /// The filter makes no sense.
+    #[error("filter {filter:?}: {reason}")]
+    Filter {
+        /// As it was given.
+        filter: String,
+        /// What tcpdump said of it.
+        reason: String,
+    },
+    /// No packet socket.
+    #[error(transparent)]
+    Open(#[from] AfPacketError),
+    /// The interface failed.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// The capture is not written.
+    #[error("cannot write the capture: {0}")]
+    Write(#[from] io::Error),
+}
+
+/// Captures until enough has come, or somebody says stop; whoever reads the output sees each
+/// frame within a tenth of a second. `observe` is called about ten times a second.
+///
+/// # Errors
+/// See [`CaptureError`]. What was written before stands.
+pub fn capture(
+    options: &CaptureOptions,
+    output: &mut dyn Write,
+    stop: &AtomicBool,
+    mut observe: impl FnMut(u64, u64),
+) -> Result<CaptureReport, CaptureError> {
+    const ROOM: usize = 256;
+    const PAUSE: StdDuration = StdDuration::from_millis(1);
+    const OBSERVE_INTERVAL: Duration = Duration::from_millis(100);
+    let interface: InterfaceName = options.interface.parse()?;
+    let mut port_options = AfPacketOptions::new(interface.clone());
+    port_options.filter = compile(&interface, &options.filter)?;
+    let mut port = AfPacketReceive::open(&port_options)?;
+    let writer = PcapngWriter::new();
+    let mut bytes = Vec::new();
+    writer.push_section(&mut bytes);
+    let snap_length = u32::try_from(options.snap_length).unwrap_or(0);
+    let name = interface.name();
+    writer
+        .push_interface(&mut bytes, LinkType::EN10MB, snap_length, name)
+        .map_err(io::Error::other)?;
+    let start = clock::now();
+    let end = start.saturating_add(options.duration);
+    let (mut packets, mut length, mut observed) = (0, 0, start);
+    let mut batch = Vec::with_capacity(ROOM);
+    loop {
+        // Read before the port: what arrived before the stop is still fetched.
+        let is_last = stop.load(Ordering::Relaxed) || clock::now() >= end;
+        let offset = RealtimeOffset::read();
+        let fetched = port.receive(ROOM, &mut batch)?;
+        for received in batch.drain(..) {
+            if packets < options.packets {
+                let frame = port.frame(&received);
+                let kept = &frame[..frame.len().min(options.snap_length)];
+                let time = Instant::from_nanos(offset.to_realtime_nanos(received.arrival));
+                writer
+                    .push_record(&mut bytes, 0, time, received.original_length as u32, kept)
+                    .map_err(io::Error::other)?;
+                packets += 1;
+                length += received.original_length as u64;
+            }
+            port.release(received);
+        }
+        output.write_all(&bytes)?;
+        bytes.clear();
+        let now = clock::now();
+        if now.saturating_since(observed) >= OBSERVE_INTERVAL {
+            observed = now;
+            output.flush()?;
+            observe(packets, length);
+        }
+        if packets >= options.packets || is_last && fetched == 0 {
+            break;
+        }
+        if fetched == 0 {
+            std::thread::sleep(PAUSE);
+        }
+    }
+    let missed = port.received().missed;
+    let time = Instant::from_nanos(clock::realtime_nanos());
+    writer.push_statistics(&mut bytes, 0, time, packets + missed, missed);
+    output.write_all(&bytes)?;
+    output.flush()?;
+    Ok(CaptureReport {
+        schema: "wirestorm.capture/1",
+        interface: interface.to_string(),
+        packets,
+        bytes: length,
+        missed,
+        elapsed_s: clock::now().saturating_since(start).as_secs_f64(),
+    })
+}
+
+/// A filter as the kernel takes it: tcpdump knows the language, and what it has to look like on
+/// this interface.
+fn compile(
+    interface: &InterfaceName,
+    filter: &str,
+) -> Result<Vec<FilterInstruction>, CaptureError> {
+    if filter.trim().is_empty() {
+        return Ok(Vec::new());
+    }
+    let wrong = |reason: String| CaptureError::Filter { filter: filter.to_owned(), reason };
+    let output = interface.namespace.enter(|| {
+        let mut command = Command::new("tcpdump");
+        command.args(["-ddd", "-i", interface.name(), "--", filter]).stdin(Stdio::null()).output()
+    })?;
+    let output = output.map_err(|error| {
+        wrong(format!("tcpdump, which compiles it, does not run: {error}; apt-get install tcpdump"))
+    })?;
+    if !output.status.success() {
+        let message = String::from_utf8_lossy(&output.stderr);
+        let last = message.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no reason");
+        return Err(wrong(last.trim_start_matches("tcpdump: ").to_owned()));
+    }
+    // A count, then a line for each instruction.
+    let text = String::from_utf8_lossy(&output.stdout);
+    let instruction = |line: &str| {
+        let mut numbers = line.split_whitespace();
+        Some(FilterInstruction {
+            code: numbers.next()?.parse().ok()?,
+            jump_true: numbers.next()?.parse().ok()?,
+            jump_false: numbers.next()?.parse().ok()?,
+            operand: numbers.next()?.parse().ok()?,
+        })
+    };
+    let program: Option<Vec<_>> = text.lines().skip(1).map(instruction).collect();
+    program.ok_or_else(|| wrong("tcpdump -ddd printed something else than a program".into()))
+}

@@ -1,0 +1,8 @@
+//! An interface as a host of its own, beside the kernel's: it answers for its addresses, finds
+//! its neighbours and pings others.
+
+mod ping;
+mod station;
+
+pub use ping::{PingOptions, PingReply, PingReport, ping};
+pub use station::{HostError, Station, parse_address};

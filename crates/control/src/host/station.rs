@@ -1,0 +1,258 @@
+//! A host on a packet socket.
+
+use std::net::IpAddr;
+use std::ops::ControlFlow;
+use std::time::Duration as StdDuration;
+
+use wirestorm_base::port::{PortError, Receive, Transmit};
+use wirestorm_base::time::{Duration, Instant};
+use wirestorm_io::af_packet::{
+    AfPacketError, AfPacketOptions, AfPacketReceive, AfPacketTransmit, FilterInstruction,
+};
+use wirestorm_io::clock;
+use wirestorm_io::link::{Link, LinkError};
+use wirestorm_io::namespace::{InterfaceName, InterfaceNameError};
+use wirestorm_stack::{Heard, Host};
+use wirestorm_wire::packet::MacAddress;
+use wirestorm_wire::prefix::Prefix;
+
+/// Why a host does not live on an interface, or does not find another.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// No interface is named so.
+    #[error(transparent)]
+    Name(#[from] InterfaceNameError),
+    /// The interface does not open.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// No packet socket.
+    #[error(transparent)]
+    Open(#[from] AfPacketError),
+    /// The interface failed.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// The interface has no Ethernet address.
+    #[error("{0} has no Ethernet address")]
+    NoMac(InterfaceName),
+    /// No way leads there.
+    #[error(
+        "{interface}: no way to {destination}: it is in no network of {addresses}, and there is \
+         no gateway of its family"
+    )]
+    NoRoute {
+        /// The interface.
+        interface: InterfaceName,
+        /// Where to.
+        destination: IpAddr,
+        /// The host's own addresses.
+        addresses: String,
+    },
+    /// A neighbour does not answer.
+    #[error(
+        "{interface}: {neighbour} did not tell its Ethernet address, asked {TRIES} times by \
+         {protocol}; is it up, and in the same network?"
+    )]
+    Silent {
+        /// The interface.
+        interface: InterfaceName,
+        /// Who.
+        neighbour: IpAddr,
+        /// `ARP` or `neighbour discovery`.
+        protocol: &'static str,
+    },
+}
+
+/// How often a neighbour is asked, and how long each answer may take: RFC 4861 section 10 has
+/// three requests a second apart.
+const TRIES: u32 = 3;
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A host with a packet socket of its own.
+pub struct Station {
+    interface: InterfaceName,
+    host: Host,
+    receive: AfPacketReceive,
+    transmit: AfPacketTransmit,
+}
+
+/// Reads an address with the length of its network's prefix, such as `10.0.0.1/24`; without
+/// one, it is alone in its network.
+pub fn parse_address(text: &str) -> Option<Prefix> {
+    let (address, length) = match text.split_once('/') {
+        Some((address, length)) => (address, Some(length.parse().ok()?)),
+        None => (text, None),
+    };
+    let address: IpAddr = address.parse().ok()?;
+    let longest = if address.is_ipv4() { 32 } else { 128 };
+    let length = length.unwrap_or(longest);
+    (length <= longest).then_some(Prefix { address, length })
+}
+
+impl Station {
+    /// A host on an interface, with the interface's Ethernet address.
+    ///
+    /// # Errors
+    /// See [`HostError`].
+    pub fn open(
+        interface: &str,
+        addresses: Vec<Prefix>,
+        gateways: Vec<IpAddr>,
+    ) -> Result<Self, HostError> {
+        let interface: InterfaceName = interface.parse()?;
+        let link = Link::open(&interface)?;
+        let mac = link.mac.ok_or_else(|| HostError::NoMac(interface.clone()))?;
+        let mut options = AfPacketOptions::new(interface.clone());
+        options.filter = neighbours_and_pings();
+        options.receive_ring_bytes = 1 << 20;
+        options.promiscuous = false;
+        let receive = AfPacketReceive::open(&options)?;
+        let transmit = AfPacketTransmit::open(&options)?;
+        let host = Host { mac: MacAddress(mac), addresses, gateways };
+        Ok(Self { interface, host, receive, transmit })
+    }
+
+    /// Who it is.
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// Tells all neighbours where its addresses are.
+    ///
+    /// # Errors
+    /// Where the interface failed.
+    pub fn announce(&mut self) -> Result<(), PortError> {
+        self.host.announcements().iter().try_for_each(|frame| self.send(frame))
+    }
+
+    /// Sends a frame now.
+    ///
+    /// # Errors
+    /// Where the interface failed.
+    pub(super) fn send(&mut self, frame: &[u8]) -> Result<(), PortError> {
+        // Frames are few, and each is flushed: there is always a free one.
+        let Some(free) = self.transmit.take() else { return self.transmit.flush() };
+        self.transmit.frame_mut(&free)[..frame.len()].copy_from_slice(frame);
+        self.transmit.send(free, frame.len(), Instant::ZERO);
+        self.transmit.flush()
+    }
+
+    /// Answers what it is asked until an instant, and shows what else it hears, with the time of
+    /// arrival, until it is told that this is enough.
+    ///
+    /// # Errors
+    /// Where the interface failed.
+    pub fn listen<B>(
+        &mut self,
+        until: Instant,
+        mut show: impl FnMut(Heard, Instant) -> ControlFlow<B>,
+    ) -> Result<Option<B>, PortError> {
+        const ROOM: usize = 64;
+        const PAUSE: StdDuration = StdDuration::from_micros(200);
+        let mut batch = Vec::with_capacity(ROOM);
+        loop {
+            let fetched = self.receive.receive(ROOM, &mut batch)?;
+            let mut answers = Vec::new();
+            let mut enough = None;
+            for received in batch.drain(..) {
+                let heard = self.host.hear(self.receive.frame(&received));
+                let arrival = received.arrival;
+                self.receive.release(received);
+                match heard {
+                    Heard::Nothing => {}
+                    Heard::Question(answer) => answers.push(answer),
+                    heard if enough.is_none() => enough = show(heard, arrival).break_value(),
+                    _ => {}
+                }
+            }
+            answers.iter().try_for_each(|answer| self.send(answer))?;
+            if enough.is_some() || clock::now() >= until {
+                return Ok(enough);
+            }
+            if fetched == 0 {
+                std::thread::sleep(PAUSE);
+            }
+        }
+    }
+
+    /// The Ethernet address that frames to a destination need, and the host's own address in
+    /// that network.
+    ///
+    /// # Errors
+    /// Where no way leads there, or the neighbour does not answer.
+    pub fn resolve(&mut self, destination: IpAddr) -> Result<(IpAddr, MacAddress), HostError> {
+        let no_route = || HostError::NoRoute {
+            interface: self.interface.clone(),
+            destination,
+            addresses: addresses(&self.host),
+        };
+        let route = self.host.route(destination).ok_or_else(no_route)?;
+        if self.host.owns(route.next_hop) {
+            return Ok((route.source, self.host.mac));
+        }
+        let question = self.host.solicitation(route.source, route.next_hop);
+        let question = question.ok_or_else(no_route)?;
+        for _ in 0..TRIES {
+            self.send(&question)?;
+            let until = clock::now().saturating_add(PATIENCE);
+            let found = self.listen(until, |heard, _| match heard {
+                Heard::Neighbour { address, mac } if address == route.next_hop => {
+                    ControlFlow::Break(mac)
+                }
+                _ => ControlFlow::Continue(()),
+            })?;
+            if let Some(mac) = found {
+                return Ok((route.source, mac));
+            }
+        }
+        Err(HostError::Silent {
+            interface: self.interface.clone(),
+            neighbour: route.next_hop,
+            protocol: if route.next_hop.is_ipv4() { "ARP" } else { "neighbour discovery" },
+        })
+    }
+}
+
+fn addresses(host: &Host) -> String {
+    let texts: Vec<_> =
+        host.addresses.iter().map(|own| format!("{}/{}", own.address, own.length)).collect();
+    if texts.is_empty() { "its own: it has none".into() } else { texts.join(", ") }
+}
+
+/// Takes ARP, ICMP and ICMPv6, so that other traffic costs nothing.
+fn neighbours_and_pings() -> Vec<FilterInstruction> {
+    let instruction = |(code, jump_true, jump_false, operand)| FilterInstruction {
+        code,
+        jump_true,
+        jump_false,
+        operand,
+    };
+    let program = [
+        (0x28, 0, 0, 12),          // ldh [12]            the Ethernet type
+        (0x15, 6, 0, 0x0806),      // jeq ARP             take
+        (0x15, 0, 2, 0x0800),      // jeq IPv4
+        (0x30, 0, 0, 23),          // ldb [23]            its protocol
+        (0x15, 3, 4, 1),           // jeq ICMP            take, else leave
+        (0x15, 0, 3, 0x86dd),      // jeq IPv6            else leave
+        (0x30, 0, 0, 20),          // ldb [20]            its next header
+        (0x15, 0, 1, 58),          // jeq ICMPv6          else leave
+        (0x06, 0, 0, 0x0004_0000), // ret 262,144         take
+        (0x06, 0, 0, 0),           // ret 0               leave
+    ];
+    program.into_iter().map(instruction).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_have_the_length_of_their_networks_prefix() {
+        let address = parse_address("10.0.0.1/24").unwrap();
+        assert_eq!((address.address, address.length), ("10.0.0.1".parse().unwrap(), 24));
+        assert_eq!(parse_address("2001:db8::1/64").unwrap().length, 64);
+        assert_eq!(parse_address("2001:db8::1").unwrap().length, 128);
+        for wrong in ["", "10.0.0.1/33", "10.0.0/24", "10.0.0.1/", "2001:db8::/129"] {
+            assert!(parse_address(wrong).is_none(), "{wrong}");
+        }
+    }
+}

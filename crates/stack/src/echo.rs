@@ -1,0 +1,197 @@
+//! Ping: echo requests and their answers (RFC 792, RFC 4443 section 4).
+
+use alloc::vec::Vec;
+use core::net::IpAddr;
+
+use wirestorm_wire::assemble::{Header, Payload, assemble};
+use wirestorm_wire::checksum;
+use wirestorm_wire::layout::ethernet::ETHERNET;
+use wirestorm_wire::layout::icmp::ICMP;
+use wirestorm_wire::layout::icmpv6::ICMPV6;
+use wirestorm_wire::layout::ipv4::IPV4;
+use wirestorm_wire::layout::ipv6::IPV6;
+use wirestorm_wire::packet::{MacAddress, ethernet, icmpv4, icmpv6, ipv4, ipv6, protocol};
+
+use crate::host::Heard;
+
+/// An echo request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EchoRequest {
+    /// The Ethernet addresses of the sender and the next hop.
+    pub macs: (MacAddress, MacAddress),
+    /// The sender's address.
+    pub source: IpAddr,
+    /// Who is to answer; of the same family.
+    pub destination: IpAddr,
+    /// Tells the requests of one sender from those of another.
+    pub identifier: u16,
+    /// Tells one request from another.
+    pub sequence: u16,
+    /// What is to be sent back.
+    pub payload: Vec<u8>,
+}
+
+/// An answer to an echo request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EchoReply {
+    /// Who answered.
+    pub source: IpAddr,
+    /// As in the request.
+    pub identifier: u16,
+    /// As in the request.
+    pub sequence: u16,
+    /// Time to live or hop limit with which it arrived.
+    pub hop_limit: u8,
+    /// What was sent back.
+    pub payload: Vec<u8>,
+}
+
+impl EchoRequest {
+    /// The frame without FCS; `None` where the families differ or the payload is too long.
+    pub fn frame(&self) -> Option<Vec<u8>> {
+        self.message(icmpv4::ECHO_REQUEST, icmpv6::ECHO_REQUEST)
+    }
+
+    /// The message of a type, which is another one in IPv6.
+    fn message(&self, ipv4: u8, ipv6: u8) -> Option<Vec<u8>> {
+        let mac = |mac: MacAddress| mac.0.iter().fold(0, |sum, byte| sum << 8 | u128::from(*byte));
+        let outer =
+            Header::new(&ETHERNET).with("src", mac(self.macs.0)).with("dst", mac(self.macs.1));
+        let message = |layout, kind: u8| {
+            Header::new(layout)
+                .with("type", u128::from(kind))
+                .with("identifier", u128::from(self.identifier))
+                .with("sequence_number", u128::from(self.sequence))
+        };
+        let (headers, length) = match (self.source, self.destination) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => {
+                let packet = Header::new(&IPV4)
+                    .with("src", u128::from(source.to_bits()))
+                    .with("dst", u128::from(destination.to_bits()));
+                ([outer, packet, message(&ICMP, ipv4)], 14 + 20 + 8)
+            }
+            (IpAddr::V6(source), IpAddr::V6(destination)) => {
+                let packet = Header::new(&IPV6)
+                    .with("src", source.to_bits())
+                    .with("dst", destination.to_bits());
+                ([outer, packet, message(&ICMPV6, ipv6)], 14 + 40 + 8)
+            }
+            _ => return None,
+        };
+        let length = length + self.payload.len();
+        let payload = Payload::Bytes(self.payload.clone());
+        assemble(&headers, &payload, length).ok().map(|assembled| assembled.frame)
+    }
+}
+
+/// An ICMP message in a frame of a whole IPv4 packet to this host.
+pub(crate) fn hear_ipv4(mac: MacAddress, frame: &[u8]) -> Option<Heard> {
+    let (_, bytes) = frame.split_at_checked(ethernet::HEADER_LENGTH)?;
+    let packet = ipv4::Packet::new(bytes).ok()?;
+    let message = icmpv4::Packet::new(packet.payload()).ok()?;
+    let is_right = checksum::checksum(packet.payload()) == 0;
+    match message.kind() {
+        icmpv4::ECHO_REPLY if is_right => Some(Heard::Echo(EchoReply {
+            source: packet.source().into(),
+            identifier: message.identifier(),
+            sequence: message.sequence(),
+            hop_limit: packet.time_to_live(),
+            payload: message.payload().to_vec(),
+        })),
+        icmpv4::ECHO_REQUEST if is_right && !packet.source().is_multicast() => {
+            let source = ethernet::Frame::new(frame).ok()?.source();
+            let request = EchoRequest {
+                macs: (mac, source),
+                source: packet.destination().into(),
+                destination: packet.source().into(),
+                identifier: message.identifier(),
+                sequence: message.sequence(),
+                payload: message.payload().to_vec(),
+            };
+            answer(&request)
+        }
+        _ => None,
+    }
+}
+
+/// An ICMPv6 message in a frame of an IPv6 packet to this host.
+pub(crate) fn hear_ipv6(mac: MacAddress, frame: &[u8]) -> Option<Heard> {
+    let (_, bytes) = frame.split_at_checked(ethernet::HEADER_LENGTH)?;
+    let packet = ipv6::Packet::new(bytes).ok()?;
+    let message = icmpv6::Packet::new(packet.payload()).ok()?;
+    let length = u32::try_from(packet.payload().len()).ok()?;
+    let addresses = packet.pseudo_header_sum(protocol::ICMPV6, length);
+    let is_right = checksum::combine(checksum::sum(packet.payload()), addresses) == 0xffff;
+    match message.kind() {
+        icmpv6::ECHO_REPLY if is_right => Some(Heard::Echo(EchoReply {
+            source: packet.source().into(),
+            identifier: message.identifier(),
+            sequence: message.sequence(),
+            hop_limit: packet.hop_limit(),
+            payload: message.payload().to_vec(),
+        })),
+        icmpv6::ECHO_REQUEST if is_right && !packet.source().is_multicast() => {
+            let source = ethernet::Frame::new(frame).ok()?.source();
+            let request = EchoRequest {
+                macs: (mac, source),
+                source: packet.destination().into(),
+                destination: packet.source().into(),
+                identifier: message.identifier(),
+                sequence: message.sequence(),
+                payload: message.payload().to_vec(),
+            };
+            answer(&request)
+        }
+        _ => None,
+    }
+}
+
+/// The answer to what this request would ask.
+fn answer(request: &EchoRequest) -> Option<Heard> {
+    request.message(icmpv4::ECHO_REPLY, icmpv6::ECHO_REPLY).map(Heard::Question)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Host;
+    use alloc::vec;
+    use wirestorm_wire::prefix::Prefix;
+
+    fn host(last: u8, addresses: [&str; 2]) -> Host {
+        let addresses = addresses.map(|text| Prefix { address: text.parse().unwrap(), length: 24 });
+        Host {
+            mac: MacAddress([2, 0, 0, 0, 0, last]),
+            addresses: addresses.into(),
+            gateways: vec![],
+        }
+    }
+
+    #[test]
+    fn a_request_comes_back_with_what_it_carried() {
+        let (a, b) = (host(1, ["10.0.0.1", "2001:db8::1"]), host(2, ["10.0.0.2", "2001:db8::2"]));
+        for place in 0..2 {
+            for length in [0, 1, 56, 1400] {
+                let payload: Vec<u8> = (0..length).map(|byte| byte as u8).collect();
+                let request = EchoRequest {
+                    macs: (a.mac, b.mac),
+                    source: a.addresses[place].address,
+                    destination: b.addresses[place].address,
+                    identifier: 7,
+                    sequence: 65_535,
+                    payload: payload.clone(),
+                };
+                let frame = request.frame().unwrap();
+                let Heard::Question(answer) = b.hear(&frame) else { panic!("no answer") };
+                let Heard::Echo(reply) = a.hear(&answer) else { panic!("no reply") };
+                assert_eq!((reply.source, reply.identifier), (request.destination, 7));
+                assert_eq!((reply.sequence, reply.payload), (65_535, payload));
+                // Damaged ones are nothing, and so are those to others.
+                let mut damaged = frame.clone();
+                *damaged.last_mut().unwrap() ^= 1;
+                assert_eq!(b.hear(&damaged), Heard::Nothing);
+                assert_eq!(a.hear(&frame), Heard::Nothing);
+            }
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! The stateful data plane: a port as a host that others can find, ask and answer.
+//!
+//! Pure: frames go in and come out as bytes.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod echo;
+mod host;
+mod neighbour;
+
+pub use echo::{EchoReply, EchoRequest};
+pub use host::{Heard, Host, Route};

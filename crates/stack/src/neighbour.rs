@@ -1,0 +1,217 @@
+//! Finding neighbours: ARP (RFC 826, RFC 5227) and neighbour discovery (RFC 4861).
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use wirestorm_wire::assemble::{Header, Payload, assemble, length_min};
+use wirestorm_wire::layout::ethernet::ETHERNET;
+use wirestorm_wire::layout::icmpv6::{NEIGHBOR_ADVERTISEMENT, NEIGHBOR_SOLICITATION};
+use wirestorm_wire::layout::ipv6::IPV6;
+use wirestorm_wire::packet::{MacAddress, arp, ethernet, ethertype, icmpv6, ipv6};
+
+use crate::host::{Heard, Host};
+
+/// Neighbours are asked for with this hop limit, so that nothing from beyond a router is believed
+/// (RFC 4861 section 7.1).
+const HOP_LIMIT: u8 = 255;
+
+/// The shortest frame without FCS.
+const FRAME_LENGTH_MIN: usize = 60;
+
+/// A request for the owner of `target`; with the same address twice, an announcement.
+pub(crate) fn arp_request(mac: MacAddress, source: Ipv4Addr, target: Ipv4Addr) -> Vec<u8> {
+    arp_frame(MacAddress::BROADCAST, arp::REQUEST, (mac, source), (MacAddress::default(), target))
+}
+
+fn arp_frame(
+    destination: MacAddress,
+    operation: u16,
+    sender: (MacAddress, Ipv4Addr),
+    target: (MacAddress, Ipv4Addr),
+) -> Vec<u8> {
+    let mut frame = vec![0; FRAME_LENGTH_MIN];
+    let (header, packet) = frame.split_at_mut(ethernet::HEADER_LENGTH);
+    if let Ok(mut outer) = ethernet::Frame::new(header) {
+        outer.set_destination(destination);
+        outer.set_source(sender.0);
+        outer.set_ethertype(ethertype::ARP);
+    }
+    // The lengths of both kinds of addresses, which the view asks for.
+    packet[4..6].copy_from_slice(&[6, 4]);
+    if let Ok(mut packet) = arp::Packet::new(packet) {
+        packet.set_hardware(1);
+        packet.set_protocol(ethertype::IPV4);
+        packet.set_operation(operation);
+        packet.set_sender_hardware(sender.0);
+        packet.set_sender_address(sender.1);
+        packet.set_target_hardware(target.0);
+        packet.set_target_address(target.1);
+    }
+    frame
+}
+
+pub(crate) fn hear_arp(host: &Host, packet: &[u8]) -> Option<Heard> {
+    let packet = arp::Packet::new(packet).ok()?;
+    let sender = packet.sender_address();
+    if packet.operation() == arp::REQUEST && host.owns(packet.target_address().into()) {
+        let asker = (packet.sender_hardware(), sender);
+        let own = (host.mac, packet.target_address());
+        return Some(Heard::Question(arp_frame(asker.0, arp::REPLY, own, asker)));
+    }
+    // Who announces itself, or answers, tells where it is; a probe has no address yet.
+    let is_known = !sender.is_unspecified() && !host.owns(sender.into());
+    is_known.then(|| Heard::Neighbour { address: sender.into(), mac: packet.sender_hardware() })
+}
+
+/// A neighbour solicitation to the target's solicited-node address (RFC 4291 section 2.7.1).
+pub(crate) fn solicitation(mac: MacAddress, source: Ipv6Addr, target: Ipv6Addr) -> Option<Vec<u8>> {
+    let [.., a, b, c] = target.octets();
+    let group =
+        Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xff00 | u16::from(a), u16::from_be_bytes([b, c]));
+    let message = Header::new(&NEIGHBOR_SOLICITATION).with("target_address", target.to_bits());
+    let message = with_address(message, "source_link_layer_address", mac)?;
+    discovery(mac, (multicast(group), group), source, message)
+}
+
+pub(crate) fn unsolicited_advertisement(mac: MacAddress, address: Ipv6Addr) -> Option<Vec<u8>> {
+    let all = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
+    advertisement(mac, (multicast(all), all), address, false)
+}
+
+fn advertisement(
+    mac: MacAddress,
+    to: (MacAddress, Ipv6Addr),
+    address: Ipv6Addr,
+    is_solicited: bool,
+) -> Option<Vec<u8>> {
+    let message = Header::new(&NEIGHBOR_ADVERTISEMENT)
+        .with("solicited", u128::from(is_solicited))
+        .with("override", 1)
+        .with("target_address", address.to_bits());
+    let message = with_address(message, "target_link_layer_address", mac)?;
+    discovery(mac, to, address, message)
+}
+
+fn with_address(message: Header, option: &str, mac: MacAddress) -> Option<Header> {
+    let option = message.layout.item(option)?;
+    Some(message.item(Header::new(option).with("address", number(mac))))
+}
+
+fn discovery(
+    mac: MacAddress,
+    to: (MacAddress, Ipv6Addr),
+    source: Ipv6Addr,
+    message: Header,
+) -> Option<Vec<u8>> {
+    let headers = [
+        Header::new(&ETHERNET).with("dst", number(to.0)).with("src", number(mac)),
+        Header::new(&IPV6)
+            .with("src", source.to_bits())
+            .with("dst", to.1.to_bits())
+            .with("hop_limit", u128::from(HOP_LIMIT)),
+        message,
+    ];
+    let length = length_min(&headers, &Payload::Zeros).ok()?;
+    assemble(&headers, &Payload::Zeros, length).ok().map(|assembled| assembled.frame)
+}
+
+/// The group of Ethernet for one of IPv6 (RFC 2464 section 7).
+fn multicast(group: Ipv6Addr) -> MacAddress {
+    let [.., a, b, c, d] = group.octets();
+    MacAddress([0x33, 0x33, a, b, c, d])
+}
+
+fn number(mac: MacAddress) -> u128 {
+    mac.0.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
+}
+
+pub(crate) fn hear_icmpv6(
+    host: &Host,
+    from: MacAddress,
+    packet: &ipv6::Packet<&[u8]>,
+) -> Option<Heard> {
+    let message = icmpv6::Packet::new(packet.payload()).ok()?;
+    let is_short = packet.payload().len() < icmpv6::HEADER_LENGTH + 16;
+    if packet.hop_limit() != HOP_LIMIT || message.code() != 0 || is_short {
+        return None;
+    }
+    let target = message.target();
+    match message.kind() {
+        icmpv6::NEIGHBOR_SOLICITATION if host.owns(target.into()) => {
+            let source = packet.source();
+            // Somebody looks whether the address is free (RFC 4862 section 5.4): all are told.
+            let answer = if source.is_unspecified() {
+                unsolicited_advertisement(host.mac, target)
+            } else {
+                advertisement(host.mac, (from, source), target, true)
+            };
+            answer.map(Heard::Question)
+        }
+        icmpv6::NEIGHBOR_ADVERTISEMENT if !host.owns(target.into()) => {
+            let options = packet.payload().get(icmpv6::HEADER_LENGTH + 16..)?;
+            // Type 2 is the target's address, in one unit of eight bytes.
+            let mac = match options {
+                [2, 1, a, b, c, d, e, f, ..] => MacAddress([*a, *b, *c, *d, *e, *f]),
+                _ => from,
+            };
+            Some(Heard::Neighbour { address: IpAddr::V6(target), mac })
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wirestorm_wire::prefix::Prefix;
+
+    fn host(last: u8) -> Host {
+        let prefix = |text: &str, length| Prefix { address: text.parse().unwrap(), length };
+        let addresses = match last {
+            1 => vec![prefix("10.0.0.1", 24), prefix("2001:db8::1", 64)],
+            _ => vec![prefix("10.0.0.2", 24), prefix("2001:db8::2", 64)],
+        };
+        Host { mac: MacAddress([2, 0, 0, 0, 0, last]), addresses, gateways: vec![] }
+    }
+
+    #[test]
+    fn two_hosts_find_each_other() {
+        let (a, b) = (host(1), host(2));
+        for place in 0..2 {
+            let (source, target) = (a.addresses[place].address, b.addresses[place].address);
+            let question = a.solicitation(source, target).unwrap();
+            let Heard::Question(answer) = b.hear(&question) else { panic!("no answer") };
+            assert_eq!(a.hear(&answer), Heard::Neighbour { address: target, mac: b.mac });
+            // Who asks is known by that; nobody else has anything to say.
+            assert!(!matches!(host(1).hear(&question), Heard::Question(_)));
+        }
+    }
+
+    #[test]
+    fn announcements_tell_everybody_where_a_host_is() {
+        let (a, b) = (host(1), host(2));
+        for (own, announcement) in a.addresses.iter().zip(a.announcements()) {
+            let expected = Heard::Neighbour { address: own.address, mac: a.mac };
+            assert_eq!(b.hear(&announcement), expected);
+        }
+    }
+
+    #[test]
+    fn nothing_from_beyond_a_router_is_believed() {
+        let (a, b) = (host(1), host(2));
+        let (source, target) = (a.addresses[1].address, b.addresses[1].address);
+        let mut question = a.solicitation(source, target).unwrap();
+        question[21] = 254;
+        assert_eq!(b.hear(&question), Heard::Nothing);
+    }
+
+    #[test]
+    fn who_looks_for_a_free_address_is_told_that_it_is_not() {
+        let b = host(2);
+        let IpAddr::V6(target) = b.addresses[1].address else { panic!("IPv6") };
+        let probe = solicitation(host(1).mac, Ipv6Addr::UNSPECIFIED, target).unwrap();
+        let Heard::Question(answer) = b.hear(&probe) else { panic!("no answer") };
+        assert_eq!(answer[..6], [0x33, 0x33, 0, 0, 0, 1]);
+    }
+}

@@ -1,0 +1,115 @@
+//! An interface as a host of its own: `wirestorm ping` and `wirestorm capture`.
+
+use std::process::Command;
+
+use wirestorm_e2e::{Outcome, can_run, run_command, start_command, wirestorm};
+use wirestorm_testkit::net::{Lab, LabOptions};
+use wirestorm_testkit::{Scratch, tshark};
+
+/// Addresses that the kernel at the sending end does not have.
+const OWN: [&str; 4] = ["--address", "198.51.100.77/24", "--address", "2001:db8:77::77/64"];
+
+/// A lab whose other end is a Linux host with addresses in the same networks, and one behind it.
+fn lab() -> Lab {
+    let options = LabOptions { ipv6: true, ..LabOptions::default() };
+    let lab = Lab::with(&options).unwrap();
+    let commands = [
+        "addr add 198.51.100.2/24 dev veth1",
+        "addr add 2001:db8:77::2/64 dev veth1 nodad",
+        "link set lo up",
+        "addr add 192.0.2.1/32 dev lo",
+    ];
+    lab.b.namespace().ip(&commands).unwrap();
+    lab
+}
+
+fn ping(lab: &Lab, target: &str, more: &[&str]) -> Outcome {
+    let mut command = Command::new(wirestorm());
+    command.args(["ping", "--from", &lab.a.port(), "--interval", "10ms", "--json"]);
+    run_command(command.args(OWN).args(more).arg(target))
+}
+
+#[test]
+fn a_linux_host_answers_pings() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = lab();
+    let gateway = ["--gateway", "198.51.100.2"];
+    let mac = lab.b.mac().map(|byte| format!("{byte:02x}")).join(":");
+    for (target, more) in
+        [("198.51.100.2", &[][..]), ("2001:db8:77::2", &[]), ("192.0.2.1", &gateway)]
+    {
+        let outcome = ping(&lab, target, &[more, &["--count", "5", "--size", "100"]].concat());
+        let outcome = outcome.expect(0);
+        assert_eq!(outcome.number("/sent"), 5, "{outcome}");
+        assert_eq!(outcome.number("/received"), 5, "{outcome}");
+        assert_eq!(outcome.number("/duplicated"), 0, "{outcome}");
+        assert_eq!(outcome.text("/next_hop"), mac);
+        assert!(outcome.number("/min_ns") > 0);
+    }
+}
+
+#[test]
+fn a_linux_host_finds_it_and_is_answered() {
+    if !can_run(&["ping"]) {
+        return;
+    }
+    let lab = lab();
+    let mut command = Command::new(wirestorm());
+    command.args(["ping", "--from", &lab.a.port(), "--interval", "50ms", "--count", "1000"]);
+    let host = start_command(command.args(OWN).arg("198.51.100.2"));
+    for address in ["198.51.100.77", "2001:db8:77::77"] {
+        // The first request may come before the host is there.
+        let arguments = ["-c", "3", "-i", "0.2", "-W", "5", address];
+        let found = lab.b.command("ping").args(arguments).output().unwrap();
+        let text = String::from_utf8_lossy(&found.stdout);
+        assert!(found.status.success(), "{text}");
+        assert!(text.contains("bytes from"), "{text}");
+    }
+    host.signal(rustix::process::Signal::INT);
+    host.wait().expect(0);
+}
+
+#[test]
+fn who_does_not_answer_is_told_from_where_no_way_leads() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = lab();
+    ping(&lab, "198.51.100.9", &[]).refused(1, &["198.51.100.9 did not tell", "by ARP"]);
+    ping(&lab, "192.0.2.1", &[]).refused(2, &["no way to 192.0.2.1", "198.51.100.77/24"]);
+    let mut command = Command::new(wirestorm());
+    command.args(["ping", "--from", &lab.a.port(), "--address", "198.51.100.77/40", "192.0.2.1"]);
+    run_command(&mut command).refused(2, &["--address \"198.51.100.77/40\": expected an address"]);
+}
+
+#[test]
+fn a_capture_has_what_the_filter_lets_through() {
+    if !can_run(&["tcpdump", "tshark"]) {
+        return;
+    }
+    let lab = lab();
+    let scratch = Scratch::new().unwrap();
+    let path = scratch.file("out.pcapng");
+    let mut command = Command::new(wirestorm());
+    command.args(["capture", &lab.b.port(), "udp port 7 or vlan 9", "--json", "--packets", "20"]);
+    let capture = start_command(command.arg("--write").arg(&path));
+    // What is sent before the socket is open is not captured; sent on until it has enough.
+    let send = |more: &[&str]| {
+        let mut command = Command::new(wirestorm());
+        command.args(["send", "--tx", &lab.a.port(), "--rate", "200pps", "--packets", "40"]);
+        start_command(command.args(["--sport", "1-40", "--quiet"]).args(more))
+    };
+    for more in [&["--dport", "7"][..], &["--dport", "8"], &["--dport", "8", "--vlan", "9"]] {
+        send(more).wait();
+    }
+    let outcome = capture.wait().expect(0);
+    assert_eq!(outcome.number("/packets"), 20, "{outcome}");
+    assert_eq!(outcome.number("/missed"), 0);
+    let count = |filter: &str| tshark::count(&path, filter).unwrap();
+    assert_eq!(count("udp.dstport == 7 or vlan.id == 9"), 20);
+    let mut wrong = Command::new(wirestorm());
+    wrong.args(["capture", &lab.b.port(), "udp prt 7", "--write"]).arg(&path);
+    run_command(&mut wrong).refused(2, &["filter \"udp prt 7\"", "syntax error"]);
+}
