@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use wirestorm_wire::assemble::{
-    AssembleError, Assembled, Header, Payload, Value, assemble, length_min,
+    AssembleError, Assembled, Header, Payload, Value, assemble, length_min, recognise,
 };
 use wirestorm_wire::checksum::{combine, crc32c, sum};
 use wirestorm_wire::layout::{self, Field, Kind, Layout, Role};
@@ -183,6 +183,12 @@ fn payloads() -> impl Strategy<Value = Payload> {
         any::<u16>().prop_map(Payload::IncrementingWords),
         vec(any::<u8>(), 0..9).prop_map(Payload::Bytes),
     ]
+}
+
+/// Whether a layout is found in a frame by what is before it, and no other.
+fn is_told_by_numbers(layout: &Layout) -> bool {
+    !["custom", "sctp_data"].contains(&layout.name)
+        && !["igmpv2", "igmpv3_report", "icmpv6_neighbor_solicitation"].contains(&layout.name)
 }
 
 proptest! {
@@ -526,4 +532,67 @@ fn only_steps_that_are_needed_are_in_a_program() {
     assert_eq!(count(None, &[(5, "src"), (5, "header_checksum")]), 2);
     // The length, four fields for it, and four checksums.
     assert_eq!(count(Some(0), &[]), 9);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The headers of a frame that was assembled are found in it, and are kept right by the same
+    /// steps.
+    #[test]
+    fn headers_are_recognised(
+        headers in select(stacks()),
+        payload in payloads(),
+        is_padded in any::<bool>(),
+        length in 220..300_usize,
+    ) {
+        let is_sctp = headers.iter().any(|header| header.layout.name == "sctp");
+        let payload = if is_padded && !is_sctp { Payload::Padding } else { payload };
+        let assembled = assemble(&headers, &payload, length).unwrap();
+        let found = recognise(assembled.frame.clone());
+        prop_assert_eq!(&found.frame, &assembled.frame);
+        let told = headers.iter().take_while(|header| is_told_by_numbers(header.layout)).count();
+        prop_assert!(found.headers.len() >= told);
+        for (index, (found_header, header)) in
+            found.headers.iter().zip(&assembled.headers).enumerate().take(told)
+        {
+            prop_assert!(found_header.layout.is(header.layout), "{}", header.layout.name);
+            prop_assert_eq!((found_header.offset, found_header.length), (header.offset, header.length));
+            for field in header.layout.fields {
+                let places = [&assembled, &found].map(|it| it.place(index, field.name).ok());
+                prop_assert_eq!(places[0], places[1], "{}", field.name);
+            }
+        }
+        let is_wrong = |step: &Step| matches!(step, Step::WrongChecksum(_));
+        if told == headers.len() && !assembled.steps.iter().any(is_wrong) {
+            prop_assert_eq!(&found.steps, &assembled.steps);
+        }
+        // What is right stays as it is.
+        let mut repaired = found.clone();
+        repaired.repair(&found.steps);
+        let is_right = !assembled.steps.iter().any(is_wrong);
+        prop_assert!(!is_right || repaired.frame == assembled.frame);
+    }
+
+    /// Any bytes have headers, or none, and what keeps them right is within the frame.
+    #[test]
+    fn any_bytes_can_be_looked_through(
+        headers in select(stacks()),
+        changes in vec((any::<Index>(), any::<u8>()), 0..8),
+        length in 0..260_usize,
+    ) {
+        let mut frame = assemble(&headers, &Payload::Zeros, 260).unwrap().frame;
+        for (index, value) in changes {
+            frame[index.index(120)] = value;
+        }
+        frame.truncate(length);
+        let mut found = recognise(frame);
+        prop_assert!(found.headers_end() <= length && found.packet_end() <= length);
+        for step in &found.steps {
+            prop_assert!(step.target().end <= length, "{:?}", step);
+        }
+        let steps = found.steps.clone();
+        found.repair(&steps);
+        prop_assert_eq!(found.frame.len(), length);
+    }
 }

@@ -207,41 +207,41 @@ impl Filler<'_> {
             Covered::PacketAndAddresses { never_zero } => {
                 let (before, rest) = placed.split_at_checked(asked.header).unwrap_or_default();
                 let layout = rest.first().map(|header| header.layout);
-                (self.pseudo_header(before, layout)?, never_zero)
+                (pseudo_header(self.frame, before, layout)?, never_zero)
             }
         };
         Ok(Checksum::Internet { offset, start, end, pseudo_header, never_zero })
     }
+}
 
-    /// The pseudo header of a transport header behind these headers.
-    fn pseudo_header(
-        &self,
-        before: &[Placed],
-        transport: Option<&Layout>,
-    ) -> Result<PseudoHeader, Problem> {
-        let number = transport.and_then(|layout| layout.number(Space::IpProtocol));
-        let protocol = number.map_or(0, |number| number.number as u8);
-        for header in before.iter().rev() {
-            let layout = header.layout;
-            if layout.is(&ipv4::IPV4) {
-                return Ok(PseudoHeader::Ipv4 { header: header.offset, protocol });
-            }
-            if layout.is(&ipv6::IPV6) {
-                return Ok(PseudoHeader::Ipv6 { header: header.offset, protocol });
-            }
-            // RFC 8200 section 8.1: "If the IPv6 packet contains a Routing header, the
-            // Destination Address used in the pseudo-header is that of the final destination."
-            if layout.is(&ipv6::ROUTING) {
-                let left = header.field("segments_left").ok();
-                if left.and_then(|left| left.read(self.frame)).is_some_and(|left| left != 0) {
-                    return Err(Problem::SegmentsLeft);
-                }
-            } else if !ipv6::is_extension(layout) {
-                break;
-            }
+/// The pseudo header of a transport header behind these headers of a frame.
+pub(super) fn pseudo_header(
+    frame: &[u8],
+    before: &[Placed],
+    transport: Option<&Layout>,
+) -> Result<PseudoHeader, Problem> {
+    let number = transport.and_then(|layout| layout.number(Space::IpProtocol));
+    let protocol = number.map_or(0, |number| number.number as u8);
+    for header in before.iter().rev() {
+        let layout = header.layout;
+        if layout.is(&ipv4::IPV4) {
+            return Ok(PseudoHeader::Ipv4 { header: header.offset, protocol });
         }
-        Err(Problem::NoIpHeader)
+        if layout.is(&ipv6::IPV6) {
+            return Ok(PseudoHeader::Ipv6 { header: header.offset, protocol });
+        }
+        // RFC 8200 section 8.1: "If the IPv6 packet contains a Routing header, the
+        // Destination Address used in the pseudo-header is that of the final destination."
+        if layout.is(&ipv6::ROUTING) {
+            let left = header.field("segments_left").ok();
+            if left.and_then(|left| left.read(frame)).is_some_and(|left| left != 0) {
+                return Err(Problem::SegmentsLeft);
+            }
+        } else if !ipv6::is_extension(layout) {
+            break;
+        }
     }
+    Err(Problem::NoIpHeader)
 }
 
 /// The header, or item, that is being filled in, and what is around it.

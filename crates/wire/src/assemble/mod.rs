@@ -34,12 +34,14 @@ mod fill;
 mod header;
 mod payload;
 mod place;
+mod recognise;
 mod sum;
 
 pub use error::{AssembleError, Problem};
 pub use header::{Header, Value};
 pub use payload::Payload;
 pub use place::{Place, Placed};
+pub use recognise::recognise;
 
 use alloc::string::ToString;
 use alloc::vec;
@@ -178,14 +180,11 @@ impl Assembled {
         let mut steps: Vec<Step> =
             length.map(|variable| Step::Length { variable }).into_iter().collect();
         steps.extend(writes.iter().cloned().map(Step::Write));
-        let mut changed: Vec<_> = writes
-            .iter()
-            .map(|write| write.offset..write.offset.saturating_add(write.width))
-            .collect();
+        let mut changed: Vec<_> = writes.iter().map(Write::target).collect();
         let written = changed.len();
         for step in &self.steps {
-            let (target, is_needed) = match step {
-                Step::WriteLength { offset, .. } => (*offset..offset + 2, varies),
+            let is_needed = match step {
+                Step::WriteLength { .. } => varies,
                 Step::Checksum(sum) | Step::WrongChecksum(sum) => {
                     let covered = covered(sum, self.frame.len());
                     let is_open = matches!(
@@ -194,10 +193,11 @@ impl Assembled {
                     );
                     let is_changed = changed.iter().any(|range| overlaps_any(range, &covered));
                     let is_signed = is_measured && matches!(sum, Checksum::Crc32c { .. });
-                    (target(sum), is_changed || is_signed || varies && is_open)
+                    is_changed || is_signed || varies && is_open
                 }
-                Step::Write(_) | Step::Length { .. } => continue,
+                Step::Write(_) | Step::Length { .. } => false,
             };
+            let target = step.target();
             let is_written = changed.iter().take(written).any(|range| overlap(range, &target));
             if is_needed && !is_written {
                 steps.push(step.clone());
@@ -205,14 +205,6 @@ impl Assembled {
             }
         }
         steps
-    }
-}
-
-/// Where a checksum is written.
-fn target(sum: &Checksum) -> Range<usize> {
-    match sum {
-        Checksum::Internet { offset, .. } => *offset..offset + 2,
-        Checksum::Crc32c { offset, .. } => *offset..offset + 4,
     }
 }
 

@@ -111,9 +111,10 @@ pub(super) fn place(headers: &[Header]) -> Result<Vec<Placed>, AssembleError> {
 }
 
 /// What is wrong, with the name or path of the field.
-type FieldError = (Option<String>, Problem);
+pub(super) type FieldError = (Option<String>, Problem);
 
-fn place_one(
+/// The place of a header at an offset, or of an item.
+pub(super) fn place_one(
     header: &Header,
     offset: usize,
     before: Option<&Placed>,

@@ -1,6 +1,5 @@
 //! Checksums, computed over a whole frame.
 
-use super::target;
 use crate::checksum::{self, combine};
 use crate::stream::{Checksum, PseudoHeader};
 
@@ -9,7 +8,7 @@ use crate::stream::{Checksum, PseudoHeader};
 ///
 /// [`Step::WrongChecksum`]: crate::stream::Step::WrongChecksum
 pub(super) fn write(sum: &Checksum, is_wrong: bool, frame: &mut [u8]) {
-    let target = target(sum);
+    let target = sum.target();
     if let Some(field) = frame.get_mut(target.clone()) {
         field.fill(0);
     }

@@ -1,6 +1,7 @@
 //! What a stream does to its template for each frame.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use super::variable::Variable;
 
@@ -39,6 +40,18 @@ pub enum Step {
     WrongChecksum(Checksum),
 }
 
+impl Step {
+    /// The bytes of the frame that it writes; none for a length of the frame itself.
+    pub fn target(&self) -> Range<usize> {
+        match self {
+            Self::Write(write) => write.target(),
+            Self::Length { .. } => 0..0,
+            Self::WriteLength { offset, .. } => *offset..offset + 2,
+            Self::Checksum(sum) | Self::WrongChecksum(sum) => sum.target(),
+        }
+    }
+}
+
 /// A variable's way into the frame: `field = (field & !mask) | ((value + add) << shift & mask)`,
 /// with `shift` to the right where it is negative.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,6 +70,37 @@ pub struct Write {
     pub mask: u128,
     /// The order of its bytes.
     pub order: ByteOrder,
+}
+
+impl Write {
+    /// The bytes of its field.
+    pub const fn target(&self) -> Range<usize> {
+        self.offset..self.offset.saturating_add(self.width)
+    }
+
+    /// Writes a value to a frame, as the definition reads; nothing where the field is not all in
+    /// it.
+    pub fn put(&self, value: u128, frame: &mut [u8]) {
+        let Some(field) = frame.get_mut(self.target()) else { return };
+        let is_little = self.order == ByteOrder::Little;
+        if is_little {
+            field.reverse();
+        }
+        let old = field.iter().fold(0, |old, byte| old << 8 | u128::from(*byte));
+        let value = value.wrapping_add(self.add);
+        let distance = self.shift.unsigned_abs();
+        let shifted = match self.shift {
+            0.. => value.checked_shl(distance),
+            _ => value.checked_shr(distance),
+        };
+        let new = old & !self.mask | shifted.unwrap_or(0) & self.mask;
+        for (byte, new) in field.iter_mut().rev().zip(new.to_le_bytes()) {
+            *byte = new;
+        }
+        if is_little {
+            field.reverse();
+        }
+    }
 }
 
 /// The order of the bytes of a field.
@@ -93,6 +137,16 @@ pub enum Checksum {
         /// The first byte that it covers.
         start: usize,
     },
+}
+
+impl Checksum {
+    /// Where it is written.
+    pub const fn target(&self) -> Range<usize> {
+        match *self {
+            Self::Internet { offset, .. } => offset..offset + 2,
+            Self::Crc32c { offset, .. } => offset..offset + 4,
+        }
+    }
 }
 
 /// What a transport checksum covers beside its segment.

@@ -1,0 +1,212 @@
+//! The headers of a frame that comes from elsewhere.
+
+use alloc::vec::Vec;
+
+use super::fill::pseudo_header;
+use super::header::Header;
+use super::place::{Place, Placed, place_one};
+use super::{Assembled, end, sum};
+use crate::layout::{self, Covered, Layout, Role};
+use crate::layout::{
+    ethernet::ETHERNET, gtp::GTPV1, ipv4::IPV4, ipv6::FRAGMENT, ipv6::IPV6, mpls::MPLS, ppp::PPP,
+    ppp::PPPOE, vxlan::VXLAN,
+};
+use crate::stream::{Checksum, PseudoHeader, Step};
+
+/// More headers than this are payload.
+const HEADERS_MAX: usize = 64;
+
+/// Finds the headers of an Ethernet frame, as if it had been assembled from them: each as the one
+/// before it says, up to the first that is not known; what is behind is payload. Options are part
+/// of their header, and fields of theirs are not found.
+///
+/// The frame is left as it is. Of its lengths and checksums the steps have those that can be kept
+/// right: not those over a packet of which the frame has only a part (cut short, or a fragment), not
+/// a UDP checksum that is absent, not a CRC with padding behind it.
+pub fn recognise(frame: Vec<u8>) -> Assembled {
+    let mut headers: Vec<Placed> = Vec::new();
+    let mut layout = Some(&ETHERNET);
+    while let Some(next) = layout.filter(|_| headers.len() < HEADERS_MAX) {
+        let Some(header) = header_at(next, &frame, end(&headers), headers.last()) else { break };
+        layout = next_layout(&frame, &header);
+        headers.push(header);
+    }
+    let steps = steps(&frame, &headers);
+    Assembled { frame, headers, steps }
+}
+
+fn header_at(
+    layout: &'static Layout,
+    frame: &[u8],
+    offset: usize,
+    before: Option<&Placed>,
+) -> Option<Placed> {
+    let mut header = Header::new(layout);
+    // Flags tell which fields there are, and stand before all of those.
+    for field in layout.fields.iter().filter(|field| matches!(field.role, Role::Flag(_))) {
+        let place = Place { field, bit_offset: 8 * offset + field.bit_offset, bits: field.bits };
+        header = header.with(field.name, place.read(frame)?);
+    }
+    let mut placed = place_one(&header, offset, before).ok()?;
+    for place in placed.places.iter().flatten() {
+        if let Role::HeaderLength { unit, less } = place.field.role {
+            let length = (place.read(frame)? as usize + less) * unit;
+            if length < placed.length {
+                return None;
+            }
+            placed.length = length;
+            break;
+        }
+    }
+    (placed.offset + placed.length <= frame.len()).then_some(placed)
+}
+
+/// What is behind a header.
+fn next_layout(frame: &[u8], header: &Placed) -> Option<&'static Layout> {
+    let value = |name| header.field(name).ok().and_then(|place| place.read(frame));
+    // RFC 4928 section 3: no IP packet begins with any other four bits.
+    let by_version = || match frame.get(header.offset + header.length)? >> 4 {
+        4 => Some(&IPV4),
+        6 => Some(&IPV6),
+        _ => None,
+    };
+    if header.layout.is(&MPLS) {
+        return if value("bottom_of_stack") == Some(0) { Some(&MPLS) } else { by_version() };
+    }
+    if header.layout.is(&VXLAN) {
+        return Some(&ETHERNET);
+    }
+    if header.layout.is(&PPPOE) {
+        return (value("code") == Some(0)).then_some(&PPP);
+    }
+    if header.layout.is(&GTPV1) {
+        let is_packet = value("message_type") == Some(255) && value("e_flag") == Some(0);
+        return is_packet.then(by_version).flatten();
+    }
+    if is_fragment(frame, header) {
+        return None;
+    }
+    let place = header.find(|role| matches!(role, Role::NextProtocol(_)))?;
+    let Role::NextProtocol(space) = place.field.role else { return None };
+    let number = u16::try_from(place.read(frame)?).ok()?;
+    // The first one of those with this number has what they have in common.
+    layout::all().iter().copied().find(|layout| {
+        layout.number(space).is_some_and(|it| it.number == number || it.outer == number)
+    })
+}
+
+/// Whether only a part of a packet is behind a header.
+fn is_fragment(frame: &[u8], header: &Placed) -> bool {
+    let is_set = |name| {
+        let value = header.field(name).ok().and_then(|place| place.read(frame));
+        value.is_some_and(|value| value != 0)
+    };
+    let can_be = header.layout.is(&IPV4) || header.layout.is(&FRAGMENT);
+    can_be && (is_set("more_fragments") || is_set("fragment_offset"))
+}
+
+/// Where a header says that its packet ends, where it does.
+fn told_end(frame: &[u8], header: &Placed) -> Option<usize> {
+    let place = header.find(|role| matches!(role, Role::LengthToEnd { .. }))?;
+    let Role::LengthToEnd { from } = place.field.role else { return None };
+    Some(header.offset + from + place.read(frame)? as usize)
+}
+
+/// What keeps lengths and checksums right: lengths first, then checksums, inner ones first.
+fn steps(frame: &[u8], headers: &[Placed]) -> Vec<Step> {
+    let mut lengths = Vec::new();
+    let mut sums = Vec::new();
+    // Where the packet ends, as long as all of it is there.
+    let mut packet_end = Some(frame.len());
+    for (index, header) in headers.iter().enumerate() {
+        if let Some(told) = told_end(frame, header) {
+            let is_within = |end: &usize| (header.offset + header.length..=*end).contains(&told);
+            packet_end = packet_end.filter(is_within).map(|_| told);
+        }
+        for place in header.places.iter().flatten() {
+            let offset = place.bit_offset / 8;
+            match place.field.role {
+                Role::LengthToEnd { from } if packet_end == Some(frame.len()) => {
+                    lengths.push(Step::WriteLength { offset, less: header.offset + from });
+                }
+                Role::Checksum(covered) => {
+                    let asked = Asked { frame, headers, index, place, packet_end };
+                    sums.extend(asked.sum(covered).map(Step::Checksum));
+                }
+                _ => {}
+            }
+        }
+        if is_fragment(frame, header) {
+            packet_end = None;
+        }
+    }
+    lengths.extend(sums.into_iter().rev());
+    lengths
+}
+
+/// A checksum, and what is around it.
+struct Asked<'a> {
+    frame: &'a [u8],
+    headers: &'a [Placed],
+    index: usize,
+    place: &'a Place,
+    packet_end: Option<usize>,
+}
+
+impl Asked<'_> {
+    /// What it covers; `None` where that is not all there.
+    fn sum(&self, covered: Covered) -> Option<Checksum> {
+        let (before, rest) = self.headers.split_at_checked(self.index)?;
+        let header = rest.first()?;
+        let (start, offset) = (header.offset, self.place.bit_offset / 8);
+        let is_open = self.packet_end == Some(self.frame.len());
+        let end = if is_open { None } else { self.packet_end };
+        let (end, pseudo_header, never_zero) = match covered {
+            Covered::Header => (Some(start + header.length), PseudoHeader::None, false),
+            Covered::Crc32c => return is_open.then_some(Checksum::Crc32c { offset, start }),
+            _ if self.packet_end.is_none() => return None,
+            Covered::Packet => (end, PseudoHeader::None, false),
+            Covered::PacketAndAddresses { never_zero } => {
+                // RFC 768: a sum of zero is none.
+                if never_zero && self.place.read(self.frame) == Some(0) {
+                    return None;
+                }
+                let pseudo_header = pseudo_header(self.frame, before, Some(header.layout)).ok()?;
+                (end, pseudo_header, never_zero)
+            }
+        };
+        Some(Checksum::Internet { offset, start, end, pseudo_header, never_zero })
+    }
+}
+
+impl Assembled {
+    /// Where the first packet in the frame ends that says its length; what is behind is padding.
+    /// The end of the frame where none does.
+    pub fn packet_end(&self) -> usize {
+        let told = self.headers.iter().find_map(|header| told_end(&self.frame, header));
+        told.unwrap_or(self.frame.len()).min(self.frame.len())
+    }
+
+    /// Where the headers end.
+    pub fn headers_end(&self) -> usize {
+        end(&self.headers)
+    }
+
+    /// Makes those lengths and checksums of the frame right, or wrong on purpose, that `steps`
+    /// name.
+    pub fn repair(&mut self, steps: &[Step]) {
+        for step in steps {
+            match step {
+                Step::WriteLength { offset, less } => {
+                    let length = self.frame.len().saturating_sub(*less) as u16;
+                    if let Some(field) = self.frame.get_mut(*offset..offset + 2) {
+                        field.copy_from_slice(&length.to_be_bytes());
+                    }
+                }
+                Step::Checksum(asked) => sum::write(asked, false, &mut self.frame),
+                Step::WrongChecksum(asked) => sum::write(asked, true, &mut self.frame),
+                Step::Write(_) | Step::Length { .. } => {}
+            }
+        }
+    }
+}
