@@ -1,4 +1,5 @@
-//! Any text as a plan of flows: errors that can be told, or frames that can be sent.
+//! Any text as a plan of flows: errors that can be told, or frames that can be sent. The name of a
+//! capture is its frame, in hexadecimal digits.
 #![no_main]
 
 use std::num::NonZeroU64;
@@ -6,8 +7,10 @@ use std::num::NonZeroU64;
 use libfuzzer_sys::fuzz_target;
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::Duration;
+use wirestorm_plan::Multiplier;
 use wirestorm_plan::traffic::TrafficPlan;
 use wirestorm_sim::streams::{SimulationOptions, simulate};
+use wirestorm_wire::layout::Kind;
 
 /// Frames that are sent of each port.
 const FRAMES: u64 = 50;
@@ -17,7 +20,8 @@ const PORTS: usize = 4;
 const LENGTH_MIN: usize = 14;
 
 fuzz_target!(|text: &str| {
-    let plan = match TrafficPlan::parse(text) {
+    let load = |file: &str, _| Kind::parse_bytes(file).map_err(|error| error.to_string());
+    let plan = match TrafficPlan::parse_with(text, load) {
         Ok(plan) => plan,
         Err(errors) => {
             assert!(errors.iter().count() > 0);
@@ -29,8 +33,10 @@ fuzz_target!(|text: &str| {
     };
     let ten_gigabits = Rate::new(10, Duration::from_nanos(1)).expect("not zero");
     for port in 0..plan.ports.len().min(PORTS) {
-        for speed in [None, Some(ten_gigabits)] {
-            let Ok(streams) = plan.streams(port, speed) else { continue };
+        for (speed, multiplier) in
+            [(None, Multiplier::ONE), (Some(ten_gigabits), Multiplier::Percent(33.0))]
+        {
+            let Ok(streams) = plan.streams(port, speed, multiplier) else { continue };
             let streams: Vec<_> = streams.into_iter().map(|(_, stream)| stream).collect();
             for workers in 1..=2 {
                 let options = SimulationOptions {

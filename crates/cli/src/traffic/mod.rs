@@ -18,6 +18,7 @@ use wirestorm_control::base::rate::Rate;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::plan::Multiplier;
 use wirestorm_control::plan::traffic::{TrafficPlan, parse_time};
+use wirestorm_control::traffic;
 
 use crate::status;
 
@@ -25,7 +26,8 @@ use crate::status;
 /// `frames`.
 const SPEED: &str = "10G";
 
-/// Reads a plan from a file, or from standard input for `-`.
+/// Reads a plan from a file, or from standard input for `-`. What the plan names is found from
+/// where it is itself.
 fn read_plan(path: &Path) -> Result<TrafficPlan, String> {
     let text = if path == Path::new("-") {
         std::io::read_to_string(std::io::stdin())
@@ -34,7 +36,8 @@ fn read_plan(path: &Path) -> Result<TrafficPlan, String> {
     };
     let name = path.display();
     let text = text.map_err(|error| format!("{name}: {error}"))?;
-    TrafficPlan::parse(&text).map_err(|errors| {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    traffic::read_plan(&text, folder).map_err(|errors| {
         let lines: Vec<_> = errors.iter().map(|error| format!("{name}: {error}")).collect();
         lines.join("\n")
     })

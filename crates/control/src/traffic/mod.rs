@@ -8,6 +8,7 @@
 //! receiver threads   one for each port where measured flows arrive
 //! ```
 
+mod captured;
 mod measured;
 mod preview;
 mod report;
@@ -15,6 +16,7 @@ mod run;
 mod simulate;
 mod steer;
 
+pub use captured::read_plan;
 pub use measured::{DistributionReport, MeasuredReport, SeriesReport, VariationReport};
 pub use preview::{Preview, preview};
 pub use report::{FlowReport, PortReport, SCHEMA, TrafficResult};

@@ -4,6 +4,7 @@ use wirestorm_base::rate::Rate;
 use wirestorm_base::time::Duration;
 use wirestorm_wire::stream::{Departures, Mode, Stream, Transmission};
 
+use super::captured::Load;
 use super::duration::{self, Extent, read_time};
 use super::error::{PlanError, Problems};
 use super::place::{Fields, Place};
@@ -101,10 +102,15 @@ pub(super) struct Unlinked {
     next: Option<(String, PlanError)>,
 }
 
-pub(super) fn read_flows(place: &Place<'_>, ports: &[Port], problems: &mut Problems) -> Vec<Flow> {
+pub(super) fn read_flows(
+    place: &Place<'_>,
+    ports: &[Port],
+    load: &mut Load<'_>,
+    problems: &mut Problems,
+) -> Vec<Flow> {
     let Some(items) = problems.take(place.items("flows")) else { return Vec::new() };
     let read: Vec<Option<Unlinked>> =
-        items.iter().map(|item| problems.take(read_flow(item, ports))).collect();
+        items.iter().map(|item| problems.take(read_flow(item, ports, load))).collect();
     let names: Vec<Option<String>> = read
         .iter()
         .map(|flow| flow.as_ref().map(|unlinked| unlinked.flow.stream.name.clone()))
@@ -126,7 +132,11 @@ pub(super) fn read_flows(place: &Place<'_>, ports: &[Port], problems: &mut Probl
     flows
 }
 
-fn read_flow(place: &Place<'_>, ports: &[Port]) -> Result<Unlinked, PlanError> {
+fn read_flow(
+    place: &Place<'_>,
+    ports: &[Port],
+    load: &mut Load<'_>,
+) -> Result<Unlinked, PlanError> {
     let fields = place.fields(&FLOW)?;
     let name = fields.need("name", "a name")?.text("a name")?.to_owned();
     let transmit = read_port_name(&fields.need("tx", "the name of a port")?, ports)?;
@@ -148,7 +158,8 @@ fn read_flow(place: &Place<'_>, ports: &[Port]) -> Result<Unlinked, PlanError> {
         }
     };
     let packet = fields.need("packet", "a list of headers")?;
-    let packet::Packet { template, program, payload } = packet::read(&packet, &size, is_measured)?;
+    let packet::Packet { template, program, payload } =
+        packet::read(&packet, &size, is_measured, load)?;
     let rate = match fields.get("rate") {
         // Open Traffic Generator's default.
         None => rate::parse("1000pps").ok_or_else(|| place.wrong(rate::EXPECTED))?,

@@ -1,6 +1,8 @@
 //! Plans of streams: what flows of frames are sent from which port, as it is written in YAML or
 //! JSON with Open Traffic Generator's words, and as it was understood.
 
+mod after;
+mod captured;
 mod document;
 mod duration;
 mod error;
@@ -35,11 +37,23 @@ pub struct TrafficPlan {
 }
 
 impl TrafficPlan {
-    /// Reads a plan in YAML or JSON.
+    /// Reads a plan in YAML or JSON, without frames out of captures.
     ///
     /// # Errors
     /// All that is wrong with it, each with its path.
     pub fn parse(text: &str) -> Result<Self, PlanErrors> {
+        Self::parse_with(text, |_, _| Err("frames of captures cannot be had here".to_owned()))
+    }
+
+    /// Reads a plan in YAML or JSON. `load` gives the Ethernet frame, without FCS, of this number,
+    /// from 1, out of the capture of this name, as the plan has it; or why there is none.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn parse_with(
+        text: &str,
+        mut load: impl FnMut(&str, u64) -> Result<Vec<u8>, String>,
+    ) -> Result<Self, PlanErrors> {
         let document = document::read(text)?;
         let root = Place::root(&document);
         let fields = root.fields(&["ports", "flows"])?;
@@ -47,7 +61,7 @@ impl TrafficPlan {
         let ports = fields.need("ports", "a list of ports")?;
         let ports = flow::read_ports(&ports, &mut problems);
         let flows = fields.need("flows", "a list of flows")?;
-        let flows = flow::read_flows(&flows, &ports, &mut problems);
+        let flows = flow::read_flows(&flows, &ports, &mut load, &mut problems);
         problems.finish(Self { ports, flows })
     }
 

@@ -1,19 +1,22 @@
-//! A flow's packet: a list of headers as they are written, made into a template and a program.
+//! A flow's packet: a list of headers as they are written, or a captured frame, made into a
+//! template and a program.
 
 use wirestorm_wire::assemble::{self, AssembleError, Assembled, Header, Payload, Problem};
 use wirestorm_wire::layout::{self, Kind, Layout, Role};
-use wirestorm_wire::stream::{Advance, Program, Values, Variable, Write};
+use wirestorm_wire::stream::{Program, Values, Variable, Write};
 
+use super::after::advances;
+use super::captured::{self, Load};
 use super::error::PlanError;
 use super::pattern::{self, Pattern};
 use super::place::Place;
 use super::size::Size;
 
 /// The shortest frame, without FCS, that is made of headers alone (IEEE 802.3 clause 3.2.8).
-const FRAME_LENGTH_MIN: usize = 60;
+pub(super) const FRAME_LENGTH_MIN: usize = 60;
 
 /// Bytes that a measured frame keeps free at its end for its signature.
-const SIGNATURE_BYTES: usize = 18;
+pub(super) const SIGNATURE_BYTES: usize = 18;
 
 /// What all frames of a flow are made from.
 pub(super) struct Packet {
@@ -25,14 +28,25 @@ pub(super) struct Packet {
 }
 
 /// Reads a packet.
-pub(super) fn read(place: &Place<'_>, size: &Size, is_measured: bool) -> Result<Packet, PlanError> {
+pub(super) fn read(
+    place: &Place<'_>,
+    size: &Size,
+    is_measured: bool,
+    load: &mut Load<'_>,
+) -> Result<Packet, PlanError> {
     let items = place.items("headers, such as ethernet, ipv4, udp")?;
     let mut reader = Reader { headers: Vec::new(), places: Vec::new(), varying: Vec::new() };
     let mut payload = None;
     for (position, item) in items.iter().enumerate() {
         let mut names: Vec<_> = layout::all().iter().map(|layout| layout.name).collect();
-        names.push("payload");
+        names.extend(["payload", "capture"]);
         let (name, value) = item.choice(&names)?;
+        if name == "capture" {
+            if items.len() > 1 {
+                return Err(value.error("a capture among headers", "it alone: it has its own"));
+            }
+            return captured::read(&value, size, is_measured, load);
+        }
         if name == "payload" {
             if position + 1 != items.len() {
                 return Err(value.error("a payload in the middle", "it behind all headers"));
@@ -222,15 +236,13 @@ impl<'a> Reader<'a> {
         assembled: &Assembled,
         is_measured: bool,
     ) -> Result<Program, PlanError> {
+        let afters: Vec<_> = self.varying.iter().map(|varying| varying.after.clone()).collect();
+        let advances = advances(&afters, |text| self.find(text))?;
         let mut variables = Vec::new();
         let mut writes: Vec<Write> = Vec::new();
-        for (index, varying) in self.varying.iter().enumerate() {
-            let advance = match &varying.after {
-                None => Advance::EveryFrame,
-                Some(other) => Advance::WhenWraps(self.find(other, index)?),
-            };
-            let restart_after = varying.restart_after;
-            variables.push(Variable { values: varying.values.clone(), advance, restart_after });
+        for (index, (varying, advance)) in self.varying.iter().zip(advances).enumerate() {
+            let (values, restart_after) = (varying.values.clone(), varying.restart_after);
+            variables.push(Variable { values, advance, restart_after });
             let write = assembled.write(varying.header, &varying.field, index);
             writes.push(write.map_err(|error| self.error(place, &error))?);
         }
@@ -241,45 +253,16 @@ impl<'a> Reader<'a> {
         Ok(Program { steps: assembled.program_steps(length, &writes, is_measured), variables })
     }
 
-    /// The varying field that another one waits for: `ipv4.src`, or with several such headers
+    /// The varying field of this name: `ipv4.src`, or with several such headers
     /// `packet[2].src`.
-    fn find(&self, place: &Place<'a>, of: usize) -> Result<usize, PlanError> {
-        const EXPECTED: &str = "a field that varies, such as ipv4.src, or packet[2].src";
-        let text = place.text(EXPECTED)?;
-        let Some((header, field)) = text.split_once('.') else { return Err(place.wrong(EXPECTED)) };
+    fn find(&self, text: &str) -> Option<usize> {
+        let (header, field) = text.split_once('.')?;
         let number = header.strip_prefix("packet[").and_then(|rest| rest.strip_suffix(']'));
         let is_header = |index: usize| match number {
             Some(number) => number.parse() == Ok(index),
             None => self.headers[index].layout.name == header,
         };
-        let found = self
-            .varying
-            .iter()
-            .position(|varying| is_header(varying.header) && varying.field == field)
-            .ok_or_else(|| place.wrong(EXPECTED))?;
-        let mut at = found;
-        for _ in 0..=self.varying.len() {
-            if at == of {
-                return Err(place.says("fields that wait for each other would never go on"));
-            }
-            match self.varying[at].after.as_ref().map(|other| self.find_name(other)) {
-                Some(Some(next)) => at = next,
-                _ => return Ok(found),
-            }
-        }
-        Err(place.says("fields that wait for each other would never go on"))
-    }
-
-    fn find_name(&self, place: &Place<'a>) -> Option<usize> {
-        let (header, field) = place.value().as_str()?.split_once('.')?;
-        let number = header.strip_prefix("packet[").and_then(|rest| rest.strip_suffix(']'));
-        self.varying.iter().position(|varying| {
-            let is_header = match number {
-                Some(number) => number.parse() == Ok(varying.header),
-                None => self.headers[varying.header].layout.name == header,
-            };
-            is_header && varying.field == field
-        })
+        self.varying.iter().position(|varying| is_header(varying.header) && varying.field == field)
     }
 
     fn error(&self, place: &Place<'a>, error: &AssembleError) -> PlanError {

@@ -58,6 +58,12 @@ impl<'a> Place<'a> {
         Ok(Fields { place: self.clone(), map })
     }
 
+    /// All of its fields, whatever their names.
+    pub(super) fn entries(&self, what: &str) -> Result<Vec<(&'a str, Self)>, PlanError> {
+        let Value::Object(map) = self.value else { return Err(self.wrong(what)) };
+        Ok(map.iter().map(|(name, value)| (name.as_str(), self.below(name, value))).collect())
+    }
+
     /// Its only field, with its name, of those known.
     pub(super) fn choice(&self, known: &[&str]) -> Result<(&'a str, Self), PlanError> {
         let fields = self.fields(known)?;
@@ -184,7 +190,7 @@ fn list(names: &[&str]) -> String {
 }
 
 /// The known name that is most like the unknown one, and all others.
-fn suggestion(name: &str, known: &[&str]) -> String {
+pub(super) fn suggestion(name: &str, known: &[&str]) -> String {
     /// From 0 for nothing alike to 1 for the same.
     const ALIKE: f64 = 0.7;
     let likeness = |known: &&str| strsim::jaro_winkler(name, known);

@@ -187,6 +187,52 @@ fn frames_are_shown_and_not_sent() {
     assert!(shown.output.contains("0x0000:  0200 0000 0002 0200 0000 0001 0800"), "{shown}");
 }
 
+/// A flow out of a capture that lies beside the plan.
+const CAPTURED: &str = "
+  - name: captured
+    tx: a
+    packet:
+      - capture:
+          file: seen.pcap
+          number: 2
+          fields:
+            ipv4.src: {increment: {start: 10.0.0.1, count: 200}}
+            udp.dst_port: {values: [7, 9], after: ipv4.src}
+            bytes[60..62]: {random: {seed: 5}}
+    duration: {fixed_packets: 500}
+";
+
+#[test]
+fn frames_out_of_captures_are_right_to_others() {
+    if !require_tool("tshark") {
+        return;
+    }
+    let scratch = Scratch::new().unwrap();
+    let varied = plan(&scratch, &VARIED.replace("64, end: 1518", "90, end: 1518"));
+    simulated(&scratch, &varied, "2");
+    std::fs::rename(scratch.file("sim.pcap"), scratch.file("seen.pcap")).unwrap();
+    let seen = pcap::read(&scratch.file("seen.pcap")).unwrap().remove(1).frame;
+    // Named from where the plan is, wherever the command runs.
+    let plan = plan(&scratch, CAPTURED);
+    let packets = simulated(&scratch, &plan, "100000");
+    assert_eq!(packets.len(), 500);
+    let capture = scratch.file("sim.pcap");
+    let wrong = "ip.checksum.status == 0 or udp.checksum.status == 0";
+    assert_eq!(tshark::count(&capture, wrong).unwrap(), 0);
+    let fields = tshark::fields(&capture, "udp", &["ip.src", "udp.dstport"]).unwrap();
+    for (number, (fields, packet)) in fields.iter().zip(&packets).enumerate() {
+        assert_eq!(fields[0], format!("10.0.0.{}", number % 200 + 1));
+        assert_eq!(fields[1], ["7", "9"][number / 200 % 2]);
+        assert_eq!(packet.frame[..14], seen[..14]);
+        assert_eq!(packet.frame[62..], seen[62..]);
+    }
+    let text = std::fs::read_to_string(&plan).unwrap();
+    std::fs::write(&plan, text.replace("number: 2", "number: 3")).unwrap();
+    let run = wirestorm_with(&[Path::new("frames"), &plan]);
+    let path = "flows[0].packet[0].capture.file: ";
+    run.refused(2, &[path, "seen.pcap: found 2 packets, expected 3 or more"]);
+}
+
 #[test]
 fn what_is_wrong_is_told_before_anything_is_sent() {
     let scratch = Scratch::new().unwrap();

@@ -1,0 +1,126 @@
+//! Plans with frames out of captures.
+
+use std::fmt::Display;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use wirestorm_plan::traffic::{PlanErrors, TrafficPlan};
+use wirestorm_wire::capture::link::ethernet_conversion;
+use wirestorm_wire::capture::{Decoder, RecordHeader, Step};
+
+use crate::replay::Input;
+
+/// How much of a capture is read at once.
+const READ_BYTES: usize = 1 << 16;
+
+/// Reads a plan; captures in it are named from `folder`, where the plan is.
+///
+/// # Errors
+/// All that is wrong with it, each with its path.
+pub fn read_plan(text: &str, folder: &Path) -> Result<TrafficPlan, PlanErrors> {
+    TrafficPlan::parse_with(text, |file, number| frame(folder.join(file), number))
+}
+
+/// The packet of this number, from 1, as an Ethernet frame.
+fn frame(path: PathBuf, number: u64) -> Result<Vec<u8>, String> {
+    let name = path.display().to_string();
+    let at_file = |reason: &dyn Display| format!("{name}: {reason}");
+    let mut reader = Input::File(path).open().map_err(|error| error.to_string())?;
+    let mut decoder = Decoder::new();
+    let (mut buffer, mut at, mut is_end) = (Vec::new(), 0, false);
+    let mut packets = 0;
+    loop {
+        match decoder.step(&buffer[at..], is_end).map_err(|error| at_file(&error))? {
+            Step::Record { record, data, consumed } => {
+                packets += 1;
+                if packets == number {
+                    return ethernet(&record, &buffer[at..][data])
+                        .map_err(|reason| at_file(&format!("packet {number}: {reason}")));
+                }
+                at += consumed;
+            }
+            Step::Skipped { consumed } => at += consumed,
+            Step::NeedMore { at_least } => {
+                buffer.drain(..at);
+                at = 0;
+                let lacking = at_least.max(READ_BYTES).saturating_sub(buffer.len());
+                let mut part = reader.by_ref().take(lacking as u64);
+                let read = part.read_to_end(&mut buffer).map_err(|error| at_file(&error))?;
+                is_end = read < lacking;
+            }
+            Step::End => {
+                return Err(at_file(&format!(
+                    "found {packets} packets, expected {number} or more"
+                )));
+            }
+        }
+    }
+}
+
+/// The Ethernet frame of a record; without addresses where the record has no Ethernet header.
+fn ethernet(record: &RecordHeader, data: &[u8]) -> Result<Vec<u8>, String> {
+    if record.captured_length < record.original_length {
+        let (found, expected) = (record.captured_length, record.original_length);
+        return Err(format!("found {found} of its {expected} bytes, expected all"));
+    }
+    let conversion =
+        ethernet_conversion(record.link_type, data).map_err(|error| error.to_string())?;
+    let rest = data.get(conversion.strip..).unwrap_or_default();
+    Ok(match conversion.ethertype {
+        None => rest.to_vec(),
+        Some(ethertype) => [&[0; 12][..], &ethertype.to_be_bytes(), rest].concat(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wirestorm_wire::capture::{LinkType, PcapWriter};
+
+    /// A capture of packets, as long on the wire as said.
+    fn capture(link: LinkType, packets: &[(&[u8], u32)]) -> Vec<u8> {
+        let writer = PcapWriter::new(link);
+        let mut file = Vec::new();
+        writer.push_header(&mut file);
+        for (data, length) in packets {
+            writer.push_record(&mut file, Default::default(), *length, data).unwrap();
+        }
+        file
+    }
+
+    fn read(file: &[u8], number: u64) -> Result<Vec<u8>, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.pcap");
+        std::fs::write(&path, file).unwrap();
+        let name = path.display().to_string();
+        frame(path, number).map_err(|error| error.replace(&name, "a.pcap"))
+    }
+
+    #[test]
+    fn a_packet_is_found_by_its_number() {
+        let first = [1; 60];
+        let last = vec![2; 90_000];
+        let file = capture(LinkType::EN10MB, &[(&first, 60), (&[7; 64], 1_514), (&last, 90_000)]);
+        assert_eq!(read(&file, 1), Ok(first.to_vec()));
+        assert_eq!(read(&file, 3), Ok(last));
+        let error = "a.pcap: packet 2: found 64 of its 1514 bytes, expected all";
+        assert_eq!(read(&file, 2), Err(error.into()));
+        let error = "a.pcap: found 3 packets, expected 4 or more";
+        assert_eq!(read(&file, 4), Err(error.into()));
+    }
+
+    #[test]
+    fn a_packet_without_an_ethernet_header_gets_one_without_addresses() {
+        let packet = [0x45, 0, 0, 20, 0, 0, 0, 0, 64, 1, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+        let file = capture(LinkType::RAW, &[(&packet, 20)]);
+        let expected = [&[0; 12][..], &[8, 0], &packet].concat();
+        assert_eq!(read(&file, 1), Ok(expected));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told() {
+        let missing = frame("no/such.pcap".into(), 1).unwrap_err();
+        assert!(missing.starts_with("no/such.pcap: cannot open:"), "{missing}");
+        assert!(read(b"no capture at all", 1).unwrap_err().starts_with("a.pcap: "));
+    }
+}

@@ -1,0 +1,261 @@
+//! A flow's packet out of a capture: a frame as it was seen, and what is to differ from it.
+
+use std::num::NonZeroU64;
+
+use wirestorm_wire::assemble::{Assembled, FRAME_LENGTH_MAX, recognise};
+use wirestorm_wire::layout::{Kind, Role};
+use wirestorm_wire::stream::{ByteOrder, Program, Step, Values, Variable, Write};
+
+use super::after::advances;
+use super::error::PlanError;
+use super::packet::{FRAME_LENGTH_MIN, Packet, SIGNATURE_BYTES};
+use super::pattern::{self, Pattern};
+use super::place::{Place, suggestion};
+use super::size::Size;
+
+/// Gives the frame of this number, from 1, of a capture that is named as in the plan: an Ethernet
+/// frame without FCS, or why there is none.
+pub(super) type Load<'a> = dyn FnMut(&str, u64) -> Result<Vec<u8>, String> + 'a;
+
+pub(super) const CAPTURE: [&str; 3] = ["file", "number", "fields"];
+
+/// Bytes of an Ethernet header, without which nothing is a frame.
+const ETHERNET_BYTES: usize = 14;
+
+/// The most bytes that are named as one field.
+const RAW_BYTES_MAX: usize = 16;
+
+/// Reads what is said of a captured frame.
+pub(super) fn read(
+    place: &Place<'_>,
+    size: &Size,
+    is_measured: bool,
+    load: &mut Load<'_>,
+) -> Result<Packet, PlanError> {
+    let given = place.fields(&CAPTURE)?;
+    let file = given.need("file", "the name of a capture file")?;
+    let number = given.get("number").map_or(Ok(1), |number| number.integer(1, u64::MAX))?;
+    let frame = load(file.text("the name of a capture file")?, number)
+        .map_err(|message| file.says(message))?;
+    if !(ETHERNET_BYTES..=FRAME_LENGTH_MAX).contains(&frame.len()) {
+        let found = format!("{} bytes in packet {number}", frame.len());
+        let expected = format!("a frame of {ETHERNET_BYTES} to {FRAME_LENGTH_MAX}");
+        return Err(file.error(found, expected));
+    }
+    let is_resized = is_measured || *size != Size::AsBuilt;
+    let assembled = if is_resized {
+        resized(frame, place, size, is_measured)?
+    } else {
+        let mut frame = frame;
+        frame.resize(frame.len().max(FRAME_LENGTH_MIN), 0);
+        recognise(frame)
+    };
+    let mut changes = Changes { assembled, is_measured, constant: Vec::new(), varying: Vec::new() };
+    if let Some(fields) = given.get("fields") {
+        for (name, value) in fields.entries("fields, such as ipv4.src or bytes[42..44]")? {
+            changes.field(name, &value)?;
+        }
+    }
+    changes.finish(size, is_resized)
+}
+
+/// The frame with the length that is asked for: cut, or with zeros behind it.
+fn resized(
+    mut frame: Vec<u8>,
+    place: &Place<'_>,
+    size: &Size,
+    is_measured: bool,
+) -> Result<Assembled, PlanError> {
+    // Lengths follow that of the frame where the packet goes to its end.
+    let assembled = recognise(frame);
+    let packet_end = assembled.packet_end();
+    frame = assembled.frame;
+    frame.truncate(packet_end);
+    let mut assembled = recognise(frame);
+    let reserved = if is_measured { SIGNATURE_BYTES } else { 0 };
+    let length = match size {
+        Size::AsBuilt => (packet_end + reserved).max(FRAME_LENGTH_MIN),
+        Size::IpPacket(bytes) => {
+            let mut headers = assembled.headers.iter();
+            let ip = headers.find(|header| matches!(header.layout.name, "ipv4" | "ipv6"));
+            let ip = ip.ok_or_else(|| place.says("a size by IP length needs an IP packet"))?;
+            ip.offset + bytes
+        }
+        other => other.max().unwrap_or(packet_end),
+    };
+    let (shortest, needed) = (size.min().unwrap_or(length), assembled.headers_end() + reserved);
+    if shortest < needed || length > FRAME_LENGTH_MAX {
+        let what = if is_measured { "its headers and a signature" } else { "its headers" };
+        let (least, most) = (needed + 4, FRAME_LENGTH_MAX + 4);
+        let found = if shortest < needed { shortest + 4 } else { length + 4 };
+        return Err(place.says(format!(
+            "{what} need a frame of {least} bytes with FCS, at most {most}, and the size is {found}"
+        )));
+    }
+    assembled.frame.resize(length, 0);
+    assembled.frame[length - reserved..].fill(0);
+    Ok(assembled)
+}
+
+/// What is to differ from a captured frame.
+struct Changes<'a> {
+    assembled: Assembled,
+    is_measured: bool,
+    /// What holds another value than it did.
+    constant: Vec<Write>,
+    varying: Vec<Varying<'a>>,
+}
+
+/// A field that varies.
+struct Varying<'a> {
+    name: &'a str,
+    write: Write,
+    values: Values,
+    restart_after: Option<NonZeroU64>,
+    after: Option<Place<'a>>,
+}
+
+/// A field, and how it is written.
+struct Target {
+    kind: Kind,
+    bits: u32,
+    is_checksum: bool,
+    write: Write,
+}
+
+impl<'a> Changes<'a> {
+    fn field(&mut self, name: &'a str, place: &Place<'a>) -> Result<(), PlanError> {
+        let Target { kind, bits, is_checksum, write } = self.target(name, place)?;
+        let others = self.constant.iter().chain(self.varying.iter().map(|other| &other.write));
+        if others.into_iter().any(|other| share_bits(other, &write)) {
+            return Err(place.says("has bits that were given a value before: give one of both"));
+        }
+        match pattern::read(place, kind, bits, is_checksum)? {
+            Pattern::Value(value) => {
+                write.put(value, &mut self.assembled.frame);
+                let target = write.target();
+                self.assembled.steps.retain(|step| !overlap(&step.target(), &target));
+                self.constant.push(write);
+            }
+            Pattern::Varies { values, restart_after, after } => {
+                write.put(values.nth(0), &mut self.assembled.frame);
+                let write = Write { variable: self.varying.len(), ..write };
+                self.varying.push(Varying { name, write, values, restart_after, after });
+            }
+            pattern @ (Pattern::Auto | Pattern::Bad) => {
+                let target = write.target();
+                let mut steps = self.assembled.steps.iter_mut();
+                let Some(step) = steps.find(|step| step.target() == target) else {
+                    return Err(place.wrong("a value: what would be right here cannot be told"));
+                };
+                if let (Pattern::Bad, Step::Checksum(sum)) = (pattern, &*step) {
+                    *step = Step::WrongChecksum(*sum);
+                }
+                // With what is around it: that is why it counts as changed.
+                let step = step.clone();
+                self.assembled.repair(&[step]);
+                let around =
+                    self.assembled.program_steps(None, std::slice::from_ref(&write), false);
+                self.assembled.repair(&around);
+            }
+        }
+        Ok(())
+    }
+
+    /// The field of this name: `ipv4.src`, the second of such headers `ipv4[1].src`, or any bytes
+    /// of the frame, `bytes[42..44]`.
+    fn target(&self, name: &str, place: &Place<'_>) -> Result<Target, PlanError> {
+        if let Some(range) = name.strip_prefix("bytes[").and_then(|rest| rest.strip_suffix(']')) {
+            return self.bytes(range).ok_or_else(|| {
+                let length = self.assembled.frame.len();
+                let expected = format!(
+                    "bytes[FIRST..END], at most {RAW_BYTES_MAX} of the frame's {length}, from 0"
+                );
+                place.error(name, expected)
+            });
+        }
+        let (header, field) = name.split_once('.').unwrap_or((name, ""));
+        let (header, nth) = match header.strip_suffix(']').and_then(|it| it.split_once('[')) {
+            Some((header, nth)) => (header, nth.parse().ok()),
+            None => (header, Some(0)),
+        };
+        let headers = &self.assembled.headers;
+        let mut same = (0..headers.len()).filter(|&index| headers[index].layout.name == header);
+        let Some(index) = nth.and_then(|nth: usize| same.nth(nth)) else {
+            let names: Vec<_> = headers.iter().map(|header| header.layout.name).collect();
+            let expected = format!("a field of {}, or bytes[FIRST..END]", names.join(", "));
+            return Err(place.error("no such header in the frame", expected));
+        };
+        let fields = headers[index].layout.fields;
+        let outcome = (self.assembled.place(index, field), self.assembled.write(index, field, 0));
+        let (Ok(found), Ok(write)) = outcome else {
+            let is_there = |name: &&str| self.assembled.place(index, name).is_ok();
+            let names: Vec<_> = fields.iter().map(|field| field.name).filter(is_there).collect();
+            return Err(place.error("an unknown field", suggestion(field, &names)));
+        };
+        let is_checksum = matches!(found.field.role, Role::Checksum(_));
+        Ok(Target { kind: found.field.kind, bits: found.bits as u32, is_checksum, write })
+    }
+
+    fn bytes(&self, range: &str) -> Option<Target> {
+        let (start, end) = range.split_once("..")?;
+        let (offset, end): (usize, usize) = (start.parse().ok()?, end.parse().ok()?);
+        let width = end.checked_sub(offset)?;
+        if !(1..=RAW_BYTES_MAX).contains(&width) || end > self.assembled.frame.len() {
+            return None;
+        }
+        let bits = 8 * width as u32;
+        let mask = u128::MAX >> (128 - bits);
+        let order = ByteOrder::Network;
+        let write = Write { variable: 0, offset, width, add: 0, shift: 0, mask, order };
+        Some(Target { kind: Kind::Uint, bits, is_checksum: false, write })
+    }
+
+    fn finish(mut self, size: &Size, is_resized: bool) -> Result<Packet, PlanError> {
+        let writes: Vec<Write> = self.varying.iter().map(|it| it.write.clone()).collect();
+        let written = [self.constant.as_slice(), &writes].concat();
+        // The template is a frame of its own: all that follows from what was written is right.
+        let steps = self.assembled.program_steps(is_resized.then_some(0), &written, false);
+        self.assembled.repair(&steps);
+
+        let afters: Vec<_> = self.varying.iter().map(|it| it.after.clone()).collect();
+        let advances =
+            advances(&afters, |name| self.varying.iter().position(|it| it.name == name))?;
+        let mut variables: Vec<Variable> = self
+            .varying
+            .into_iter()
+            .zip(advances)
+            .map(|(it, advance)| Variable {
+                values: it.values,
+                advance,
+                restart_after: it.restart_after,
+            })
+            .collect();
+        let length = size.values().map(|values| {
+            variables.push(Variable::new(values));
+            variables.len() - 1
+        });
+        let start = self.assembled.headers_end();
+        let steps = self.assembled.program_steps(length, &writes, self.is_measured);
+        Ok(Packet {
+            template: self.assembled.frame,
+            program: Program { variables, steps },
+            payload: length.is_none().then_some(start),
+        })
+    }
+}
+
+fn overlap(a: &std::ops::Range<usize>, b: &std::ops::Range<usize>) -> bool {
+    a.start < b.end && b.start < a.end
+}
+
+/// Whether two fields have bits in common.
+fn share_bits(a: &Write, b: &Write) -> bool {
+    let bits = |write: &Write, byte: usize| {
+        let behind = (write.target().end - 1 - byte) as u32;
+        (write.mask >> (8 * behind)) as u8
+    };
+    let (first, second) = (a.target(), b.target());
+    let common = first.start.max(second.start)..first.end.min(second.end);
+    common.into_iter().any(|byte| bits(a, byte) & bits(b, byte) != 0)
+}
