@@ -50,7 +50,7 @@ enum Command {
     Ports(ports::PortsFlags),
     /// Says what each interface can send with, what is missing, and the command that repairs it.
     Doctor(doctor::DoctorFlags),
-    /// Prints the JSON Schema of a result that `--json` writes.
+    /// Prints the JSON Schema of a result that `--json` writes, or of plans.
     Schema(schema::SchemaFlags),
     /// Prints the completions of a shell.
     Completions(manual::CompletionsFlags),

@@ -1,4 +1,4 @@
-//! `wirestorm schema`: the forms of the JSON that `--json` writes.
+//! `wirestorm schema`: the forms of the JSON that `--json` writes, and of plans.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -12,23 +12,27 @@ const EXAMPLES: &str = "\
 Examples:
   wirestorm schema > wirestorm.result.1.json
   wirestorm schema | jq -r '.properties | to_entries[] | \"\\(.key): \\(.value.description)\"'
-      the fields of a result, with their units";
+      the fields of a result, with their units
+  wirestorm schema plan > plan.json
+      for an editor: # yaml-language-server: $schema=plan.json";
 
-/// Prints the JSON Schema of a result that `--json` writes.
+/// Prints the JSON Schema of a result that `--json` writes, or of plans.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SchemaFlags {
-    /// Whose result.
+    /// Of what.
     #[arg(value_enum, default_value_t = Document::Result)]
     document: Document,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Document {
-    /// That of replay: wirestorm.result/1.
+    /// The result of replay: wirestorm.result/1.
     Result,
-    /// That of run and send: wirestorm.run/1.
+    /// The result of run and send: wirestorm.run/1.
     Run,
+    /// A plan: wirestorm.plan/1.
+    Plan,
 }
 
 /// Runs the command.
@@ -36,6 +40,7 @@ pub(crate) fn run(flags: &SchemaFlags) -> ExitCode {
     let text = match flags.document {
         Document::Result => schema::result(),
         Document::Run => schema::run(),
+        Document::Plan => schema::plan(),
     };
     match io::stdout().lock().write_all(text.as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,

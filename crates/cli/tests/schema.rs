@@ -51,3 +51,25 @@ fn results_keep_to_the_schema_that_is_printed() {
         assert!(!validator.is_valid(&other));
     }
 }
+
+#[test]
+fn a_plan_that_is_printed_keeps_to_the_schema_of_plans() {
+    let run = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_wirestorm")).args(arguments).output();
+        output.expect("the program runs").stdout
+    };
+    let printed = run(&["schema", "plan"]);
+    let published = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schemas/wirestorm.plan.1.json");
+    assert_eq!(printed, fs::read(published).expect("the published schema"));
+    let schema: Value = serde_json::from_slice(&printed).expect("JSON");
+    let validator = jsonschema::validator_for(&schema).expect("a schema");
+    let send = ["send", "--tx", "eth1", "--rx", "eth2", "--print-plan", "--rate", "1Mpps"];
+    for more in [
+        &["--udp", "--dport", "1024-65534", "--vlan", "5,7", "--packets", "9"][..],
+        &["--tcp", "--src", "10.0.0.1-10.0.0.250", "--ip-length", "100"],
+        &["--icmp", "--dst", "2001:db8::1-2001:db8::9", "--src", "2001:db8::5", "--frame", "90"],
+    ] {
+        let plan: Value = serde_json::from_slice(&run(&[&send, more].concat())).expect("JSON");
+        assert!(validator.is_valid(&plan), "{more:?}: {plan:#}");
+    }
+}

@@ -1,7 +1,8 @@
-//! The JSON Schemas of results, from the structures that are written.
+//! The JSON Schemas of results, from the structures that are written, and that of plans.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
+use serde_json::Value;
 
 use crate::result::RunResult;
 use crate::traffic::TrafficResult;
@@ -19,25 +20,35 @@ pub fn run() -> String {
     schema_of::<TrafficResult>("wirestorm.run/1")
 }
 
+/// The schema of plans, `wirestorm.plan/1`, as `schemas/` holds it.
+pub fn plan() -> String {
+    let mut schema = wirestorm_plan::traffic::schema();
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
+    named(&mut schema, "wirestorm.plan/1");
+    format!("{schema:#}\n")
+}
+
 fn schema_of<T: JsonSchema>(title: &str) -> String {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
-    let mut schema = generator.into_root_schema_for::<T>();
+    let mut schema = generator.into_root_schema_for::<T>().to_value();
+    named(&mut schema, title);
+    format!("{schema:#}\n")
+}
+
+/// Gives a schema its title and the address that follows from it.
+fn named(schema: &mut Value, title: &str) {
     let file = title.replace('/', ".");
-    schema.insert("$id".into(), format!("{FOLDER}/{file}.json").into());
-    schema.insert("title".into(), title.into());
-    let mut text = format!("{:#}", schema.as_value());
-    text.push('\n');
-    text
+    schema["$id"] = format!("{FOLDER}/{file}.json").into();
+    schema["title"] = title.into();
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::Value;
 
     #[test]
     fn the_published_schemas_are_those_of_the_structures() {
-        for (name, text) in [("result", result()), ("run", run())] {
+        for (name, text) in [("result", result()), ("run", run()), ("plan", plan())] {
             let file = format!("schemas/wirestorm.{name}.1.json");
             let path = format!("{}/../../{file}", env!("CARGO_MANIFEST_DIR"));
             let published = std::fs::read_to_string(path).unwrap_or_default();

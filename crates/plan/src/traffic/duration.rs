@@ -26,6 +26,19 @@ pub enum Extent {
     },
 }
 
+pub(super) const FORMS: [&str; 3] = ["fixed_packets", "fixed_seconds", "burst"];
+pub(super) const BURST: [&str; 3] = ["bursts", "packets", "gap"];
+
+/// Units of times, with their nanoseconds; those first that end like others.
+pub(super) const UNITS: [(&str, u64); 6] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("ms", 1_000_000),
+    ("min", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+    ("s", 1_000_000_000),
+];
+
 const EXPECTED: &str = "continuous, a time such as 30s, or one of the fields fixed_packets, \
                         fixed_seconds, burst";
 
@@ -42,7 +55,7 @@ pub(super) fn read(place: &Place<'_>) -> Result<Extent, PlanError> {
     if !place.value().is_object() {
         return Err(place.wrong(EXPECTED));
     }
-    let (form, value) = place.choice(&["fixed_packets", "fixed_seconds", "burst"])?;
+    let (form, value) = place.choice(&FORMS)?;
     match form {
         "fixed_packets" => value.integer(1, u64::MAX).map(Extent::Packets),
         "fixed_seconds" => {
@@ -51,7 +64,7 @@ pub(super) fn read(place: &Place<'_>) -> Result<Extent, PlanError> {
             seconds.map(Extent::Time).ok_or_else(|| value.wrong("seconds, more than 0"))
         }
         _ => {
-            let fields = value.fields(&["bursts", "packets", "gap"])?;
+            let fields = value.fields(&BURST)?;
             // As in Open Traffic Generator, no bursts are bursts without end.
             let bursts = match fields.get("bursts").map_or(Ok(1), |it| it.integer(0, u64::MAX))? {
                 0 => u64::MAX,
@@ -71,14 +84,6 @@ pub(super) fn read_time(place: &Place<'_>) -> Result<Duration, PlanError> {
 
 /// Reads a time with its unit, `1.5ms`; whole nanoseconds, exactly.
 pub fn parse_time(text: &str) -> Option<Duration> {
-    const UNITS: [(&str, u64); 6] = [
-        ("ns", 1),
-        ("us", 1_000),
-        ("ms", 1_000_000),
-        ("min", 60_000_000_000),
-        ("h", 3_600_000_000_000),
-        ("s", 1_000_000_000),
-    ];
     let text = text.trim();
     let (number, scale) =
         UNITS.iter().find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, *scale)))?;

@@ -42,7 +42,7 @@ pub struct Flow {
     pub path: String,
 }
 
-const PORT: [&str; 3] = ["name", "location", "speed"];
+pub(super) const PORT: [&str; 3] = ["name", "location", "speed"];
 
 pub(super) fn read_ports(place: &Place<'_>, problems: &mut Problems) -> Vec<Port> {
     let Some(items) = problems.take(place.items("ports")) else { return Vec::new() };
@@ -81,7 +81,7 @@ fn read_speed(place: &Place<'_>) -> Result<Rate, PlanError> {
     Rate::parse_per_second(&text, 1).map_err(|_| place.wrong(expected))
 }
 
-const FLOW: [&str; 12] = [
+pub(super) const FLOW: [&str; 12] = [
     "name",
     "tx",
     "rx",
@@ -95,6 +95,16 @@ const FLOW: [&str; 12] = [
     "next",
     "metrics",
 ];
+
+pub(super) const METRICS: [&str; 1] = ["enable"];
+pub(super) const NEXT: [&str; 2] = ["flow", "times"];
+pub(super) const DEPARTURES: [&str; 2] = ["poisson", "on_off"];
+pub(super) const POISSON: [&str; 1] = ["seed"];
+pub(super) const ON_OFF: [&str; 2] = ["on", "off"];
+
+/// How a flow may start: whether by itself, and whether it waits to be resumed then.
+pub(super) const STARTS: [(&str, (bool, bool)); 3] =
+    [("at_once", (true, false)), ("paused", (true, true)), ("when_named", (false, false))];
 
 /// A flow whose `next` is still a name.
 pub(super) struct Unlinked {
@@ -153,7 +163,7 @@ fn read_flow(
     let is_measured = match fields.get("metrics") {
         None => false,
         Some(metrics) => {
-            let metrics = metrics.fields(&["enable"])?;
+            let metrics = metrics.fields(&METRICS)?;
             metrics.get("enable").map_or(Ok(true), |enable| enable.boolean())?
         }
     };
@@ -196,18 +206,17 @@ fn read_transmission(
     let start_delay = fields.get("start_delay").map_or(zero, |delay| read_time(&delay))?;
     let (self_start, start_paused) = match fields.get("start") {
         None => (true, false),
-        Some(start) => match start.text(START)? {
-            "at_once" => (true, false),
-            "paused" => (true, true),
-            "when_named" => (false, false),
-            _ => return Err(start.wrong(START)),
-        },
+        Some(start) => {
+            let text = start.text(START)?;
+            let known = STARTS.iter().find(|(name, _)| *name == text);
+            known.ok_or_else(|| start.wrong(START))?.1
+        }
     };
     let mut starts_max = 0;
     let mut next = None;
     if let Some(place) = fields.get("next") {
         let name = if place.value().is_object() {
-            let fields = place.fields(&["flow", "times"])?;
+            let fields = place.fields(&NEXT)?;
             if let Some(times) = fields.get("times") {
                 starts_max = times.integer(1, u64::from(u32::MAX))? as u32;
             }
@@ -252,13 +261,13 @@ fn read_departures(place: &Place<'_>) -> Result<Departures, PlanError> {
         None if !place.value().is_object() => return Err(place.wrong(EXPECTED)),
         None => {}
     }
-    let (form, value) = place.choice(&["poisson", "on_off"])?;
+    let (form, value) = place.choice(&DEPARTURES)?;
     if form == "poisson" {
-        let fields = value.fields(&["seed"])?;
+        let fields = value.fields(&POISSON)?;
         let seed = fields.get("seed").map_or(Ok(1), |seed| seed.integer(0, u64::MAX))?;
         return Ok(Departures::Poisson { seed });
     }
-    let fields = value.fields(&["on", "off"])?;
+    let fields = value.fields(&ON_OFF)?;
     let on = fields.need("on", "how long frames are sent")?;
     let on_time = read_time(&on)?;
     if on_time == Duration::ZERO {

@@ -12,12 +12,14 @@ mod packet;
 mod pattern;
 mod place;
 mod rate;
+mod schema;
 mod size;
 
 pub use duration::{Extent, parse_time};
 pub use error::{PlanError, PlanErrors};
 pub use flow::{Flow, Port};
 pub use rate::{AskedRate, parse as parse_rate};
+pub use schema::schema;
 pub use size::Size;
 
 use crate::multiplier::Multiplier;
@@ -26,6 +28,8 @@ use place::Place;
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::Duration;
 use wirestorm_wire::stream::{Departures, Mode, Speed, Step, Stream};
+
+const PLAN: [&str; 2] = ["ports", "flows"];
 
 /// A plan, understood.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,7 +60,7 @@ impl TrafficPlan {
     ) -> Result<Self, PlanErrors> {
         let document = document::read(text)?;
         let root = Place::root(&document);
-        let fields = root.fields(&["ports", "flows"])?;
+        let fields = root.fields(&PLAN)?;
         let mut problems = Problems::default();
         let ports = fields.need("ports", "a list of ports")?;
         let ports = flow::read_ports(&ports, &mut problems);

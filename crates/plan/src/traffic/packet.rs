@@ -18,6 +18,12 @@ pub(super) const FRAME_LENGTH_MIN: usize = 60;
 /// Bytes that a measured frame keeps free at its end for its signature.
 pub(super) const SIGNATURE_BYTES: usize = 18;
 
+/// What stands in a packet beside headers.
+pub(super) const OTHERS: [&str; 2] = ["payload", "capture"];
+
+pub(super) const PAYLOADS: [&str; 6] =
+    ["fixed", "bytes", "text", "increment_byte", "increment_word", "zeros"];
+
 /// What all frames of a flow are made from.
 pub(super) struct Packet {
     pub(super) template: Vec<u8>,
@@ -39,7 +45,7 @@ pub(super) fn read(
     let mut payload = None;
     for (position, item) in items.iter().enumerate() {
         let mut names: Vec<_> = layout::all().iter().map(|layout| layout.name).collect();
-        names.extend(["payload", "capture"]);
+        names.extend(OTHERS);
         let (name, value) = item.choice(&names)?;
         if name == "capture" {
             if items.len() > 1 {
@@ -276,11 +282,10 @@ impl<'a> Reader<'a> {
 }
 
 fn read_payload(place: &Place<'_>) -> Result<Payload, PlanError> {
-    let forms = ["fixed", "bytes", "text", "increment_byte", "increment_word", "zeros"];
     if place.value().as_str() == Some("zeros") {
         return Ok(Payload::Zeros);
     }
-    let (form, value) = place.choice(&forms)?;
+    let (form, value) = place.choice(&PAYLOADS)?;
     Ok(match form {
         "fixed" => Payload::Pattern(read_bytes(&value)?),
         "bytes" => Payload::Bytes(read_bytes(&value)?),

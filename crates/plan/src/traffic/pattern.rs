@@ -28,8 +28,13 @@ pub(super) enum Pattern<'a> {
     },
 }
 
-const FORMS: [&str; 7] =
+/// Of a field: one of these and, if it is to wait for another one, the last.
+pub(super) const FORMS: [&str; 7] =
     ["value", "values", "increment", "decrement", "random", "weighted", "after"];
+
+pub(super) const RANDOM: [&str; 4] = ["min", "max", "seed", "count"];
+pub(super) const COUNTER: [&str; 3] = ["start", "step", "count"];
+pub(super) const WEIGHTED: [&str; 2] = ["choices", "seed"];
 
 /// Reads a field of so many bits.
 pub(super) fn read<'a>(
@@ -65,7 +70,7 @@ pub(super) fn read<'a>(
         }
         "weighted" => reader.weighted(value)?,
         "random" => {
-            let fields = value.fields(&["min", "max", "seed", "count"])?;
+            let fields = value.fields(&RANDOM)?;
             let min = fields.get("min").map_or(Ok(0), |min| reader.scalar(&min))?;
             let last = fields.get("max");
             let max = last.as_ref().map_or(Ok(reader.most()), |max| reader.scalar(max))?;
@@ -131,7 +136,7 @@ impl Reader {
     }
 
     fn counter(&self, place: &Place<'_>, downwards: bool) -> Result<Values, PlanError> {
-        let fields = place.fields(&["start", "step", "count"])?;
+        let fields = place.fields(&COUNTER)?;
         let start = fields.get("start").map_or(Ok(0), |start| self.scalar(&start))?;
         let step = fields.get("step").map_or(Ok(1), |step| self.step(&step))?;
         let count = fields.get("count").map_or(Ok(1), |count| count.integer(1, u64::MAX))?;
@@ -157,7 +162,7 @@ impl Reader {
         let mut seed = 1;
         let items = match place.value().is_object() {
             true => {
-                let fields = place.fields(&["choices", "seed"])?;
+                let fields = place.fields(&WEIGHTED)?;
                 seed = fields.get("seed").map_or(Ok(1), |seed| seed.integer(0, u64::MAX))?;
                 fields.need("choices", "pairs of value and weight")?.items("pairs")?
             }

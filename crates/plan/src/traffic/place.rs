@@ -157,6 +157,10 @@ impl<'a> Fields<'a> {
 
 /// A whole number, decimal, `0x` hexadecimal or `0b` binary, with `_` between digits.
 pub(super) fn integer(text: &str) -> Option<u128> {
+    // A sign is no digit.
+    if text.contains('+') {
+        return None;
+    }
     let digits = text.replace('_', "");
     match digits.get(..2) {
         Some("0x" | "0X") => u128::from_str_radix(&digits[2..], 16).ok(),

@@ -11,6 +11,9 @@ pub(super) const EXPECTED: &str = "a rate: 1Mpps, 10G-l1 (all of the wire), 10G-
                                    FCS), 50% (of the port's speed) or max; or one of the fields \
                                    pps, bps, kbps, mbps, gbps, bps_l1, bps_l2, percentage";
 
+pub(super) const UNITS: [&str; 8] =
+    ["pps", "bps", "kbps", "mbps", "gbps", "bps_l1", "bps_l2", "percentage"];
+
 /// A rate as it was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AskedRate {
@@ -46,8 +49,7 @@ pub(super) fn read(place: &Place<'_>) -> Result<AskedRate, PlanError> {
     if !place.value().is_object() {
         return Err(place.wrong(EXPECTED));
     }
-    let (unit, value) =
-        place.choice(&["pps", "bps", "kbps", "mbps", "gbps", "bps_l1", "bps_l2", "percentage"])?;
+    let (unit, value) = place.choice(&UNITS)?;
     let text = value.number_text().ok_or_else(|| value.wrong("a number"))?;
     let rate = |scale| Rate::parse_per_second(&text, scale);
     let bits = |scale, layer| rate(scale).map(|rate| Speed::Bits(rate, layer));

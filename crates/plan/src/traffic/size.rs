@@ -40,15 +40,21 @@ pub enum Size {
 const MIX_SEED: u64 = 1;
 
 const FCS: usize = 4;
-const FRAME_WITH_FCS_MIN: u64 = 18;
-const FRAME_WITH_FCS_MAX: u64 = 16_384;
+pub(super) const FORMS: [&str; 6] = ["fixed", "frame", "ip", "increment", "random", "weight_pairs"];
+pub(super) const INCREMENT: [&str; 3] = ["start", "end", "step"];
+pub(super) const RANDOM: [&str; 3] = ["min", "max", "seed"];
+pub(super) const WEIGHT_PAIRS: [&str; 2] = ["predefined", "custom"];
+pub(super) const PAIR: [&str; 2] = ["size", "weight"];
+
+pub(super) const FRAME_WITH_FCS_MIN: u64 = 18;
+pub(super) const FRAME_WITH_FCS_MAX: u64 = 16_384;
 
 const EXPECTED: &str = "the length of a frame with its FCS, such as 64; or one of the fields \
                         fixed, frame, ip, increment, random, weight_pairs";
 
 /// Mixes of frame lengths with FCS that have a name: lengths with weights in hundredths. The
 /// names and lengths are Open Traffic Generator's.
-const MIXES: [(&str, &[(usize, u32)]); 5] = [
+pub(super) const MIXES: [(&str, &[(usize, u32)]); 5] = [
     ("imix", &[(64, 700), (570, 400), (1518, 100)]),
     ("ipsec_imix", &[(90, 5867), (92, 200), (594, 2366), (1418, 1567)]),
     ("ipv6_imix", &[(60, 5867), (496, 200), (594, 2366), (1518, 1567)]),
@@ -66,8 +72,7 @@ pub(super) fn read(place: &Place<'_>) -> Result<Size, PlanError> {
     if !place.value().is_object() {
         return Err(place.wrong(EXPECTED));
     }
-    let choices = ["fixed", "frame", "ip", "increment", "random", "weight_pairs"];
-    let (form, value) = place.choice(&choices)?;
+    let (form, value) = place.choice(&FORMS)?;
     match form {
         "fixed" => with_fcs(&value).map(Size::Fixed),
         "frame" => {
@@ -76,7 +81,7 @@ pub(super) fn read(place: &Place<'_>) -> Result<Size, PlanError> {
         }
         "ip" => Ok(Size::IpPacket(value.integer(20, 65_535)? as usize)),
         "increment" => {
-            let fields = value.fields(&["start", "end", "step"])?;
+            let fields = value.fields(&INCREMENT)?;
             let start = with_fcs(&fields.need("start", "the first length")?)?;
             let last = fields.need("end", "the greatest length")?;
             let end = with_fcs(&last)?;
@@ -87,7 +92,7 @@ pub(super) fn read(place: &Place<'_>) -> Result<Size, PlanError> {
             Ok(Size::Increment { start, end, step: step as usize })
         }
         "random" => {
-            let fields = value.fields(&["min", "max", "seed"])?;
+            let fields = value.fields(&RANDOM)?;
             let min = with_fcs(&fields.need("min", "the least length")?)?;
             let last = fields.need("max", "the greatest length")?;
             let max = with_fcs(&last)?;
@@ -102,14 +107,14 @@ pub(super) fn read(place: &Place<'_>) -> Result<Size, PlanError> {
 }
 
 fn weights(place: &Place<'_>) -> Result<Size, PlanError> {
-    let (form, value) = place.choice(&["predefined", "custom"])?;
+    let (form, value) = place.choice(&WEIGHT_PAIRS)?;
     if form == "predefined" {
         let name = value.text(&names())?;
         return mix(name).ok_or_else(|| value.wrong(names()));
     }
     let mut list = Vec::new();
     for item in value.items("sizes with weights")? {
-        let fields = item.fields(&["size", "weight"])?;
+        let fields = item.fields(&PAIR)?;
         let size = with_fcs(&fields.need("size", "a length")?)?;
         let weight = fields.need("weight", "a weight")?.integer(0, u64::from(u32::MAX))?;
         list.push((size, weight as u32));

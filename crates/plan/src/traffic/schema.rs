@@ -1,0 +1,535 @@
+//! The form of plans as a JSON Schema (2020-12), made of the tables and lists that plans are read
+//! by: what is a field here is a field to the reader, and no other is.
+//!
+//! A schema cannot say all that the reader checks: that names are unique and known, that values
+//! fit together. So a plan that the reader takes keeps to the schema, and not always the other
+//! way round.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use wirestorm_wire::layout::{self, Field, Kind, Layout, Role};
+
+use super::captured::CAPTURE;
+use super::{PLAN, duration, flow, packet, pattern, rate, size};
+
+/// The schema, without name and address.
+pub fn schema() -> Value {
+    let mut definitions = Definitions::default();
+    let packet = packet(&mut definitions);
+    let mut schema = object(&PLAN, &PLAN, |name| match name {
+        "ports" => described("Where frames leave and arrive.", list(port())),
+        "flows" => described("What leaves.", list(flow(&packet))),
+        _ => unknown(),
+    });
+    schema["$defs"] = definitions.0.into_iter().collect::<Map<_, _>>().into();
+    schema
+}
+
+/// What nothing fits: of a field that the reader knows and this file does not, which a test finds.
+fn unknown() -> Value {
+    json!(false)
+}
+
+fn described(text: &str, mut schema: Value) -> Value {
+    schema["description"] = text.into();
+    schema
+}
+
+/// Fields of these names, of which some have to be there.
+fn object(names: &[&str], required: &[&str], field: impl FnMut(&str) -> Value) -> Value {
+    let mut schema = json!({"type": "object", "additionalProperties": false});
+    schema["properties"] = properties(names, field);
+    if !required.is_empty() {
+        schema["required"] = required.into();
+    }
+    schema
+}
+
+/// One field of these names.
+fn choice(names: &[&str], field: impl FnMut(&str) -> Value) -> Value {
+    let mut schema = object(names, &[], field);
+    schema["minProperties"] = 1.into();
+    schema["maxProperties"] = 1.into();
+    schema
+}
+
+fn properties(names: &[&str], mut field: impl FnMut(&str) -> Value) -> Value {
+    names.iter().map(|&name| (name.to_owned(), field(name))).collect::<Map<_, _>>().into()
+}
+
+fn any_of(schemas: impl Into<Vec<Value>>) -> Value {
+    json!({"anyOf": schemas.into()})
+}
+
+fn list(item: Value) -> Value {
+    json!({"type": "array", "items": item})
+}
+
+fn text() -> Value {
+    json!({"type": "string"})
+}
+
+fn pattern(pattern: &str) -> Value {
+    json!({"type": "string", "pattern": format!("^({pattern})$")})
+}
+
+/// A whole number, or one as a text.
+fn integer(min: u64, max: u64) -> Value {
+    any_of([json!({"type": "integer", "minimum": min, "maximum": max}), pattern(INTEGER)])
+}
+
+const INTEGER: &str = "0[xX][0-9a-fA-F_]+|0[bB][01_]+|[0-9_]+";
+
+/// A number, or one as a text, which is read exactly.
+fn number() -> Value {
+    any_of([json!({"type": "number", "exclusiveMinimum": 0}), pattern(NUMBER)])
+}
+
+const NUMBER: &str = r"[0-9]*\.?[0-9]*[kKmMgGtT]?";
+
+fn time() -> Value {
+    let units: Vec<_> = duration::UNITS.iter().map(|(unit, _)| *unit).collect();
+    pattern(&format!(r"\s*[0-9]*\.?[0-9]*\s*({})\s*", units.join("|")))
+}
+
+fn seed() -> Value {
+    described("What draws follow from: the same for the same seed.", integer(0, u64::MAX))
+}
+
+fn port() -> Value {
+    object(&flow::PORT, &["name"], |name| match name {
+        "name" => described("Its name in the plan.", text()),
+        "location" => described("The interface, such as eth1 or netns/NAME:veth0.", text()),
+        "speed" => described("Bits a second of its wire, such as 10G.", number()),
+        _ => unknown(),
+    })
+}
+
+fn flow(packet: &Value) -> Value {
+    object(&flow::FLOW, &["name", "tx", "packet"], |name| match name {
+        "name" => described("Its name in the plan.", text()),
+        "tx" => described("The port that it leaves.", text()),
+        "rx" => {
+            let ports = any_of([text(), list(text())]);
+            described("The port, or ports, where it should arrive.", ports)
+        }
+        "packet" => packet.clone(),
+        "size" => described("How long its frames are.", size()),
+        "rate" => described("How fast; 1000pps where nothing is said.", rate()),
+        "duration" => described("How long it is sent; continuous where nothing is said.", extent()),
+        "departures" => described("How the gaps between frames are distributed.", departures()),
+        "start_delay" => described("Time before its first frame.", time()),
+        "start" => {
+            let names: Vec<_> = flow::STARTS.iter().map(|(name, _)| *name).collect();
+            described("What makes it start.", json!({"enum": names}))
+        }
+        "next" => described("The flow that starts when this one ends.", next()),
+        "metrics" => described("Whether it is measured where it arrives.", metrics()),
+        _ => unknown(),
+    })
+}
+
+fn metrics() -> Value {
+    object(&flow::METRICS, &[], |name| match name {
+        "enable" => json!({"type": "boolean", "description": "True where nothing is said."}),
+        _ => unknown(),
+    })
+}
+
+fn next() -> Value {
+    let with_times = object(&flow::NEXT, &["flow"], |name| match name {
+        "flow" => described("Its name.", text()),
+        "times" => described("How often this flow starts at most.", integer(1, u32::MAX.into())),
+        _ => unknown(),
+    });
+    any_of([text(), with_times])
+}
+
+fn departures() -> Value {
+    let forms = choice(&flow::DEPARTURES, |name| match name {
+        "poisson" => {
+            let seeded = object(&flow::POISSON, &[], |name| match name {
+                "seed" => seed(),
+                _ => unknown(),
+            });
+            described("A Poisson process: exponential gaps.", seeded)
+        }
+        "on_off" => {
+            let periods = object(&flow::ON_OFF, &flow::ON_OFF, |name| match name {
+                "on" => described("How long frames are sent.", time()),
+                "off" => described("How long none are.", time()),
+                _ => unknown(),
+            });
+            described("Periods with and without frames; the rate is that over both.", periods)
+        }
+        _ => unknown(),
+    });
+    any_of([json!({"enum": ["constant", "poisson"]}), forms])
+}
+
+fn extent() -> Value {
+    let forms = choice(&duration::FORMS, |name| match name {
+        "fixed_packets" => described("So many frames.", integer(1, u64::MAX)),
+        "fixed_seconds" => described("So many seconds.", number()),
+        "burst" => {
+            let bursts = object(&duration::BURST, &[], |name| match name {
+                "bursts" => described("How many; 0: without end.", integer(0, u64::MAX)),
+                "packets" => described("Frames of each.", integer(1, u64::MAX)),
+                "gap" => described("From the last frame of one to the next one's first.", time()),
+                _ => unknown(),
+            });
+            described("Several bursts.", bursts)
+        }
+        _ => unknown(),
+    });
+    any_of([json!({"const": "continuous"}), time(), forms])
+}
+
+fn rate() -> Value {
+    let word =
+        r"\s*(max|[0-9]*\.?[0-9]*[kKmMgGtT]?\s*(pps|(bps)?-[lL][12])|[0-9]*\.?[0-9]*\s*%)\s*";
+    let forms = choice(&rate::UNITS, |name| {
+        let text = match name {
+            "pps" => "Frames a second.",
+            "bps" | "bps_l1" => "Bits a second of the wire, with preamble and gap.",
+            "kbps" => "Thousands of bits a second of the wire.",
+            "mbps" => "Millions of bits a second of the wire.",
+            "gbps" => "Billions of bits a second of the wire.",
+            "bps_l2" => "Bits a second of frames with FCS.",
+            "percentage" => "Percent of the port's speed, counted on the wire.",
+            _ => return unknown(),
+        };
+        described(text, number())
+    });
+    any_of([
+        described("1Mpps, 10G-l1 (the wire), 10G-l2 (frames with FCS), 50% or max.", pattern(word)),
+        forms,
+    ])
+}
+
+fn size() -> Value {
+    let with_fcs = || {
+        let bytes = integer(size::FRAME_WITH_FCS_MIN, size::FRAME_WITH_FCS_MAX);
+        described("Bytes of a frame with its FCS.", bytes)
+    };
+    let mixes: Vec<_> = size::MIXES.iter().map(|(name, _)| *name).collect();
+    let mix = || described("A mix that has a name.", json!({"enum": mixes}));
+    let pair = || {
+        object(&size::PAIR, &size::PAIR, |name| match name {
+            "size" => with_fcs(),
+            "weight" => described("How often.", integer(0, u32::MAX.into())),
+            _ => unknown(),
+        })
+    };
+    let forms = choice(&size::FORMS, |name| match name {
+        "fixed" => with_fcs(),
+        "frame" => {
+            let bytes = integer(size::FRAME_WITH_FCS_MIN - 4, size::FRAME_WITH_FCS_MAX - 4);
+            described("Bytes of a frame without FCS.", bytes)
+        }
+        "ip" => described("Bytes of the first IP packet.", integer(20, 65_535)),
+        "increment" => object(&size::INCREMENT, &["start", "end"], |name| match name {
+            "start" | "end" => with_fcs(),
+            "step" => described("How much longer the next one is.", integer(1, 65_535)),
+            _ => unknown(),
+        }),
+        "random" => object(&size::RANDOM, &["min", "max"], |name| match name {
+            "min" | "max" => with_fcs(),
+            "seed" => seed(),
+            _ => unknown(),
+        }),
+        "weight_pairs" => choice(&size::WEIGHT_PAIRS, |name| match name {
+            "predefined" => mix(),
+            "custom" => described("Lengths with their weights.", list(pair())),
+            _ => unknown(),
+        }),
+        _ => unknown(),
+    });
+    any_of([with_fcs_number(), mix(), forms])
+}
+
+/// The length by itself is a number: a text is the name of a mix.
+fn with_fcs_number() -> Value {
+    let (min, max) = (size::FRAME_WITH_FCS_MIN, size::FRAME_WITH_FCS_MAX);
+    let number = json!({"type": "integer", "minimum": min, "maximum": max});
+    described("Bytes of a frame with its FCS.", number)
+}
+
+fn packet(definitions: &mut Definitions) -> Value {
+    let mut names: Vec<_> = layout::all().iter().map(|layout| layout.name).collect();
+    names.extend(packet::OTHERS);
+    let item = choice(&names, |name| match (name, layout::find(name)) {
+        ("payload", _) => described("What is behind all headers.", payload()),
+        ("capture", _) => described("A frame out of a capture, alone.", capture(definitions)),
+        (_, Some(layout)) => definitions.header(layout, name),
+        (_, None) => unknown(),
+    });
+    let mut packet = described("Headers, outermost first.", list(item));
+    packet["minItems"] = 1.into();
+    packet
+}
+
+fn payload() -> Value {
+    let forms = choice(&packet::PAYLOADS, |name| match name {
+        "fixed" => described("These bytes, again and again.", bytes()),
+        "bytes" => described("These bytes, then zeros.", bytes()),
+        "text" => described("A text, then zeros.", text()),
+        "increment_byte" => described("Bytes that grow by one from this one.", integer(0, 255)),
+        "increment_word" => {
+            described("Words of 16 bits that grow by one from this one.", integer(0, 65_535))
+        }
+        "zeros" => json!({"description": "Zeros."}),
+        _ => unknown(),
+    });
+    any_of([json!({"const": "zeros"}), forms])
+}
+
+fn bytes() -> Value {
+    pattern("([0-9a-fA-F]|[: \\n])*")
+}
+
+fn capture(definitions: &mut Definitions) -> Value {
+    object(&CAPTURE, &["file"], |name| match name {
+        "file" => described("Its name, from where the plan is.", text()),
+        "number" => described("The number of the packet, from 1.", integer(1, u64::MAX)),
+        "fields" => {
+            let mut patterns = Map::new();
+            patterns.insert(r"^bytes\[[0-9]+\.\.[0-9]+\]$".into(), definitions.field_of_bytes());
+            for layout in layout::all() {
+                for field in layout.fields.iter().filter(|field| field.kind != Kind::Bytes) {
+                    let name = format!(r"^{}(\[[0-9]+\])?\.{}$", layout.name, field.name);
+                    patterns.insert(name, definitions.field(field));
+                }
+            }
+            json!({
+                "type": "object",
+                "description": "What differs from the frame: fields of headers, or bytes by offsets.",
+                "patternProperties": patterns,
+                "additionalProperties": false,
+            })
+        }
+        _ => unknown(),
+    })
+}
+
+/// What several places of the schema have in common, by its name.
+#[derive(Default)]
+struct Definitions(BTreeMap<String, Value>);
+
+impl Definitions {
+    /// What is defined once under a name.
+    fn once(&mut self, name: &str, make: impl FnOnce(&mut Self) -> Value) -> Value {
+        if !self.0.contains_key(name) {
+            let definition = make(self);
+            self.0.insert(name.to_owned(), definition);
+        }
+        json!({"$ref": format!("#/$defs/{name}")})
+    }
+
+    /// A header, or an item of one, whose path is `path`.
+    fn header(&mut self, layout: &'static Layout, path: &str) -> Value {
+        self.once(path, |definitions| {
+            let fields: Vec<_> = layout.fields.iter().map(|field| field.name).collect();
+            let mut schema = object(&fields, &[], |name| match layout.field(name) {
+                Some(field) => described(&meaning(field), definitions.field(field)),
+                None => unknown(),
+            });
+            if !layout.items.name.is_empty() {
+                let (name, layouts) = (layout.items.name, layout.items.layouts);
+                let names: Vec<_> = layouts.iter().map(|item| item.name).collect();
+                let item = choice(&names, |item| match layout.item(item) {
+                    Some(layout) => definitions.header(layout, &format!("{path}.{name}.{item}")),
+                    None => unknown(),
+                });
+                schema["properties"][name] = list(item);
+            }
+            // Nothing said of a header is nothing given.
+            schema["type"] = json!(["object", "null"]);
+            described(layout.description, schema)
+        })
+    }
+
+    /// What a field of a header may be.
+    fn field(&mut self, field: &Field) -> Value {
+        let is_checksum = matches!(field.role, Role::Checksum(_));
+        match field.kind {
+            Kind::Bytes => self.once("bytes", |_| bytes()),
+            kind if is_checksum => self.once(&format!("checksum{}", field.bits), |definitions| {
+                let number = definitions.pattern(kind, field.bits);
+                any_of([number, json!({"const": "bad", "description": "Wrong on purpose."})])
+            }),
+            kind => self.pattern(kind, field.bits),
+        }
+    }
+
+    fn field_of_bytes(&mut self) -> Value {
+        let field = self.pattern(Kind::Uint, 128);
+        described("Bytes of the frame by their offsets, 16 at most, as a number.", field)
+    }
+
+    /// A value, or how values follow each other.
+    fn pattern(&mut self, kind: Kind, bits: usize) -> Value {
+        let scalar_name = match kind {
+            Kind::Uint => format!("uint{bits}"),
+            Kind::Mac => "mac".to_owned(),
+            Kind::Ipv4 => "ipv4_address".to_owned(),
+            Kind::Ipv6 => "ipv6_address".to_owned(),
+            Kind::Bytes => "bytes".to_owned(),
+        };
+        self.once(&format!("field_{scalar_name}"), |definitions| {
+            let scalar = definitions.once(&scalar_name, |_| scalar(kind, bits));
+            any_of([
+                scalar.clone(),
+                json!({"const": "auto", "description": "What the rest of the frame makes it."}),
+                definitions.forms(&scalar),
+            ])
+        })
+    }
+}
+
+fn scalar(kind: Kind, bits: usize) -> Value {
+    let number = "0[xX][0-9a-fA-F]+|[0-9]+";
+    match kind {
+        Kind::Uint => {
+            let max = u64::try_from(u128::MAX >> (128 - bits.clamp(1, 128))).unwrap_or(u64::MAX);
+            integer(0, max)
+        }
+        Kind::Mac => {
+            let byte = "[0-9a-fA-F]{1,2}";
+            pattern(&format!("{byte}(:{byte}){{5}}|{byte}(-{byte}){{5}}|{number}"))
+        }
+        Kind::Ipv4 => pattern(&format!(r"[0-9]{{1,3}}(\.[0-9]{{1,3}}){{3}}|{number}")),
+        Kind::Ipv6 => pattern(&format!("[0-9a-fA-F:.]+|{number}")),
+        Kind::Bytes => bytes(),
+    }
+}
+
+impl Definitions {
+    /// How the values of a field follow each other.
+    fn forms(&mut self, scalar: &Value) -> Value {
+        let weight = self.once("weight", |_| integer(0, u32::MAX.into()));
+        let seed = self.once("seed", |_| seed());
+        let count = self.once("count", |_| {
+            described("How many there are, before they begin again.", integer(1, u64::MAX))
+        });
+        let weight = || {
+            json!({
+                "type": "array",
+                "prefixItems": [scalar, weight],
+                "minItems": 2,
+                "maxItems": 2,
+            })
+        };
+        let counter = || {
+            object(&pattern::COUNTER, &[], |name| match name {
+                "start" => described("The first value.", scalar.clone()),
+                "step" => {
+                    let step = any_of([integer(1, u64::MAX), scalar.clone()]);
+                    described("The distance between values.", step)
+                }
+                "count" => count.clone(),
+                _ => unknown(),
+            })
+        };
+        let mut schema = object(&pattern::FORMS, &[], |name| match name {
+            "value" => scalar.clone(),
+            "values" => {
+                let mut values = list(scalar.clone());
+                values["minItems"] = 1.into();
+                described("These in turn.", values)
+            }
+            "increment" => described("Values that rise.", counter()),
+            "decrement" => described("Values that fall.", counter()),
+            "random" => {
+                let random = object(&pattern::RANDOM, &[], |name| match name {
+                    "min" => described("The least value.", scalar.clone()),
+                    "max" => described("The greatest value.", scalar.clone()),
+                    "seed" => seed.clone(),
+                    "count" => count.clone(),
+                    _ => unknown(),
+                });
+                described("Any of them.", random)
+            }
+            "weighted" => {
+                let seeded = object(&pattern::WEIGHTED, &["choices"], |name| match name {
+                    "choices" => list(weight()),
+                    "seed" => seed.clone(),
+                    _ => unknown(),
+                });
+                described("These as often as their weights say.", any_of([list(weight()), seeded]))
+            }
+            "after" => described("The field that has to be through its values first.", text()),
+            _ => unknown(),
+        });
+        let others = pattern::FORMS.iter().filter(|name| **name != "after");
+        schema["oneOf"] = others.map(|name| json!({"required": [name]})).collect();
+        schema
+    }
+}
+
+/// What a field is, and what it holds where nothing is said of it.
+fn meaning(field: &Field) -> String {
+    let what = match field.role {
+        Role::Plain if field.kind == Kind::Bytes => return "Any bytes.".to_owned(),
+        Role::Plain => {
+            let default = field.kind.shown(field.default);
+            return format!("{} bits; {default} where nothing is said.", field.bits);
+        }
+        Role::View => "another name for bits that other fields have",
+        Role::HeaderLength { .. } => "the length of the header; filled in",
+        Role::LengthToEnd { .. } => "the length of the packet; filled in",
+        Role::ItemCount { .. } => "how many items there are; filled in",
+        Role::Checksum(_) => "the checksum; filled in",
+        Role::NextProtocol(_) => "the number of the header that follows; filled in",
+        Role::OwnNumber(_) => "the number of this header; filled in",
+        Role::IsLast => "whether none of its kind follows; filled in",
+        Role::Flag(_) => "whether what it is for is there; filled in",
+    };
+    format!("{} bits: {what}.", field.bits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Calls with every schema in a schema, and the path to it.
+    fn walk(schema: &Value, path: &str, see: &mut impl FnMut(&Value, &str)) {
+        see(schema, path);
+        match schema {
+            Value::Object(map) => {
+                map.iter().for_each(|(name, value)| walk(value, &format!("{path}/{name}"), see));
+            }
+            Value::Array(items) => items.iter().for_each(|item| walk(item, path, see)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn every_field_of_the_reader_is_there_and_no_other_is_allowed() {
+        let mut objects = 0;
+        walk(&schema(), "", &mut |schema, path| {
+            let is_closed = path.ends_with("/additionalProperties");
+            assert!(is_closed || *schema != json!(false), "{path} is not described");
+            if schema.get("properties").is_some_and(Value::is_object) {
+                assert_eq!(schema["additionalProperties"], false, "{path}");
+                objects += 1;
+            }
+        });
+        assert!(objects > 100, "{objects}");
+    }
+
+    #[test]
+    fn what_is_referred_to_is_defined() {
+        let schema = schema();
+        let mut count = 0;
+        walk(&schema, "", &mut |value, path| {
+            if let Some(Value::String(reference)) = value.get("$ref") {
+                let target = schema.pointer(reference.trim_start_matches('#'));
+                assert!(target.is_some(), "{path}: {reference}");
+                count += 1;
+            }
+        });
+        assert!(count > 500, "{count}");
+    }
+}
