@@ -3,6 +3,8 @@
 mod host;
 mod measured;
 
+mod forwarding;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

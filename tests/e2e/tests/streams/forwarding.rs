@@ -1,0 +1,325 @@
+//! Measured flows through devices of the kernel's: what is reported of each flow is what the
+//! device's own counters say.
+
+use std::process::Command;
+
+use serde_json::Value;
+use wirestorm_e2e::{Outcome, can_run, run_command, wirestorm};
+use wirestorm_testkit::Scratch;
+use wirestorm_testkit::net::{End, LabOptions, RouterLab};
+
+/// Frames of a flow where a test says nothing else.
+const FRAMES: u64 = 2_000;
+
+/// A device between two ends.
+struct Device {
+    lab: RouterLab,
+    scratch: Scratch,
+}
+
+impl Device {
+    /// A router, or what a test makes of it.
+    fn new() -> Self {
+        let lab = RouterLab::with(&LabOptions::default()).unwrap();
+        Self { lab, scratch: Scratch::new().unwrap() }
+    }
+
+    fn ip(&self, lines: &[&str]) {
+        self.lab.router_a.namespace().ip(lines).unwrap();
+    }
+
+    /// Joins interfaces of the device by a bridge, which sends nothing of its own.
+    fn bridge(&self, ports: [&str; 2]) {
+        let quiet = "stp_state 0 forward_delay 0 mcast_snooping 0";
+        self.ip(&[
+            &format!("link add br0 type bridge {quiet}"),
+            &format!("link set {} master br0", ports[0]),
+            &format!("link set {} master br0", ports[1]),
+            "link set br0 up",
+        ]);
+    }
+
+    fn tool(&self, program: &str, line: &str) -> String {
+        let mut command = self.lab.router_a.command(program);
+        let output = command.args(line.split(' ')).output().unwrap();
+        assert!(output.status.success(), "{program} {line}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Makes a table with a chain at a hook, and a counter for each rule that it has in the place
+    /// of `COUNT`: `count0`, `count1`, ...
+    fn nft(&self, family: &str, hook: &str, rules: &[&str]) {
+        let nft = |line: String| self.tool("nft", &line);
+        nft(format!("add table {family} witness"));
+        nft(format!("add chain {family} witness rules {{ {hook}; }}"));
+        for (number, rule) in rules.iter().enumerate() {
+            nft(format!("add counter {family} witness count{number}"));
+            let rule = rule.replace("COUNT", &format!("counter name count{number}"));
+            nft(format!("add rule {family} witness rules {rule}"));
+        }
+    }
+
+    /// What the counter of a rule has counted.
+    fn count(&self, family: &str, number: usize) -> u64 {
+        let text = self.tool("nft", &format!("-j list counter {family} witness count{number}"));
+        let document: Value = serde_json::from_str(&text).unwrap();
+        let found = document["nftables"].as_array().unwrap().iter();
+        found.filter_map(|it| it["counter"]["packets"].as_u64()).next().unwrap()
+    }
+
+    /// A flow to the router that is to be forwarded to `b`.
+    fn flow(&self) -> String {
+        self.flow_to(&self.lab.router_a)
+    }
+
+    /// A flow in frames to this interface, in packets to `b`.
+    fn flow_to(&self, next: &End) -> String {
+        let (source, next) = (mac(&self.lab.a), mac(next));
+        let target = self.lab.b.ipv4();
+        format!(
+            "
+  - name: measured
+    tx: a
+    rx: b
+    packet:
+      - ethernet: {{src: {source}, dst: {next}}}
+      - ipv4: {{src: {{increment: {{start: 10.77.0.10, count: 200}}}}, dst: {target}}}
+      - udp: {{src_port: {{increment: {{start: 20000, count: 1000}}}}, dst_port: {{values: [7000, 7001, 7002, 7003]}}}}
+      - payload: {{increment_byte: 0}}
+    size: 132
+    rate: 5kpps
+    duration: {{fixed_packets: {FRAMES}}}
+    metrics: {{enable: true}}
+"
+        )
+    }
+
+    /// Sends flows from `a` and measures them at `b`.
+    fn run(&self, flows: &str) -> Outcome {
+        let plan = self.scratch.file("plan.yaml");
+        std::fs::write(&plan, format!("ports: [{{name: a}}, {{name: b}}]\nflows:{flows}")).unwrap();
+        let ports = [format!("a={}", self.lab.a.port()), format!("b={}", self.lab.b.port())];
+        let mut command = Command::new(wirestorm());
+        // The default route of `a` leads to the device.
+        command.arg("run").arg(plan).args(["--json", "-", "--force-interface"]);
+        let outcome = run_command(command.args(["--port", &ports[0], "--port", &ports[1]]));
+        outcome.assert_calm();
+        outcome
+    }
+}
+
+fn mac(end: &End) -> String {
+    let bytes: Vec<_> = end.mac().iter().map(|byte| format!("{byte:02x}")).collect();
+    bytes.join(":")
+}
+
+/// A number that was measured of a flow.
+#[track_caller]
+fn measured(outcome: &Outcome, flow: usize, what: &str) -> u64 {
+    outcome.number(&format!("/flows/{flow}/measured/0/{what}"))
+}
+
+/// Checks that all frames of the first flow arrived once, in order, as they had left.
+#[track_caller]
+fn assert_whole(outcome: &Outcome, frames: u64) {
+    assert_eq!(outcome.number("/flows/0/packets"), frames, "{outcome}");
+    assert_eq!(outcome.number("/flows/0/lost"), 0, "{outcome}");
+    for (what, expected) in
+        [("received", frames), ("duplicated", 0), ("reordered", 0), ("corrupt", 0), ("too_late", 0)]
+    {
+        assert_eq!(measured(outcome, 0, what), expected, "{what}: {outcome}");
+    }
+    assert_eq!(outcome.number("/ports/1/unknown"), 0, "{outcome}");
+    assert_eq!(outcome.number("/ports/1/astray"), 0, "{outcome}");
+}
+
+#[test]
+fn a_router_forwards_all_that_it_says_it_does() {
+    if !can_run(&["clang"]) {
+        return;
+    }
+    let device = Device::new();
+    let outcome = device.run(&device.flow());
+    assert_whole(&outcome, FRAMES);
+    assert_eq!(device.lab.router_a.counters().unwrap().rx_packets, FRAMES);
+    assert_eq!(device.lab.router_b.counters().unwrap().tx_packets, FRAMES);
+    assert!(outcome.decimal("/flows/0/measured/0/delay/min_ns") > 0.0, "{outcome}");
+    outcome.expect(0);
+}
+
+#[test]
+fn what_a_router_drops_is_lost_and_nothing_else() {
+    if !can_run(&["clang", "nft"]) {
+        return;
+    }
+    let device = Device::new();
+    let rules = ["udp dport 7001 COUNT drop", "numgen random mod 10 < 1 COUNT drop"];
+    device.nft("ip", "type filter hook forward priority 0", &rules);
+    // A second flow, which no rule is for, has a name, a port and so a loss of its own.
+    let flow = device.flow();
+    let other = flow.replace("measured", "other").replace("[7000, 7001, 7002, 7003]", "[9000]");
+    let outcome = device.run(&format!("{}{other}", flow.replace("5kpps", "4kpps")));
+    let (by_port, at_random) = (device.count("ip", 0), device.count("ip", 1));
+    assert_eq!(by_port, FRAMES / 4, "{outcome}");
+    let lost = [0, 1].map(|flow| outcome.number(&format!("/flows/{flow}/lost")));
+    assert!(at_random > 0 && lost[0] > by_port && lost[1] > 0, "{at_random}: {outcome}");
+    assert_eq!(lost[0] + lost[1], by_port + at_random, "{outcome}");
+    assert_eq!(outcome.number("/ports/1/rx/lost"), by_port + at_random, "{outcome}");
+    let forwarded = device.lab.router_b.counters().unwrap().tx_packets;
+    assert_eq!(measured(&outcome, 0, "received") + measured(&outcome, 1, "received"), forwarded);
+    for flow in [0, 1] {
+        assert_eq!(measured(&outcome, flow, "received"), FRAMES - lost[flow], "{outcome}");
+        assert_eq!(measured(&outcome, flow, "reordered"), 0, "{outcome}");
+        assert_eq!(measured(&outcome, flow, "duplicated"), 0, "{outcome}");
+    }
+    outcome.expect(3);
+}
+
+#[test]
+fn what_a_device_repeats_and_damages_is_told_by_number() {
+    if !can_run(&["clang", "nft"]) {
+        return;
+    }
+    let device = Device::new();
+    let (from, to) = (device.lab.router_a.interface(), device.lab.router_b.interface());
+    let dup = format!("udp dport 7002 COUNT dup to {to}");
+    let hook = format!("type filter hook ingress device {from} priority 0");
+    device.nft("netdev", &hook, &[&dup]);
+    // The ninth and tenth byte of the payload, which were 8 and 9.
+    let damage = ["udp dport 7003 @th,128,16 set 0xdead COUNT"];
+    device.nft("ip", "type filter hook forward priority 0", &damage);
+    let outcome = device.run(&device.flow());
+    let (repeated, damaged) = (device.count("netdev", 0), device.count("ip", 0));
+    assert_eq!((repeated, damaged), (FRAMES / 4, FRAMES / 4));
+    assert_eq!(measured(&outcome, 0, "received"), FRAMES, "{outcome}");
+    assert_eq!(measured(&outcome, 0, "duplicated"), repeated, "{outcome}");
+    assert_eq!(measured(&outcome, 0, "corrupt"), damaged, "{outcome}");
+    assert_eq!(outcome.number("/flows/0/lost"), 0, "{outcome}");
+}
+
+#[test]
+fn what_nat_gives_new_addresses_is_still_known() {
+    if !can_run(&["clang", "nft"]) {
+        return;
+    }
+    let device = Device::new();
+    let (to, address) = (device.lab.router_b.interface(), device.lab.router_b.ipv4());
+    device.nft("ip", "type nat hook postrouting priority 100", &["COUNT masquerade"]);
+    let hook = format!("type filter hook egress device {to} priority 0");
+    let translated = format!("ip saddr {address} COUNT");
+    device.nft("netdev", &hook, &[&translated, "COUNT"]);
+    let outcome = device.run(&device.flow());
+    assert_whole(&outcome, FRAMES);
+    // One count for each connection, then one for each packet.
+    assert_eq!(device.count("ip", 0), 1_000);
+    assert_eq!([0, 1].map(|rule| device.count("netdev", rule)), [FRAMES; 2]);
+}
+
+#[test]
+fn a_bridge_loses_what_it_says_it_does() {
+    if !can_run(&["clang", "nft"]) {
+        return;
+    }
+    let device = Device::new();
+    device.bridge(["veth1", "veth2"]);
+    let flow = device.flow_to(&device.lab.b);
+    assert_whole(&device.run(&flow), FRAMES);
+    let rules = ["numgen random mod 10 < 1 COUNT drop"];
+    device.nft("bridge", "type filter hook forward priority 0", &rules);
+    let before = device.lab.router_b.counters().unwrap().tx_packets;
+    let outcome = device.run(&flow);
+    let dropped = device.count("bridge", 0);
+    assert!(dropped > 0);
+    assert_eq!(outcome.number("/flows/0/lost"), dropped, "{outcome}");
+    let forwarded = device.lab.router_b.counters().unwrap().tx_packets - before;
+    assert_eq!(measured(&outcome, 0, "received"), forwarded, "{outcome}");
+}
+
+#[test]
+fn a_tunnel_may_be_put_around_a_measured_frame() {
+    if !can_run(&["clang"]) {
+        return;
+    }
+    let device = Device::new();
+    let (near, far) = (device.lab.router_b.ipv4(), device.lab.b.ipv4());
+    device.ip(&[
+        &format!("link add vx0 type vxlan id 42 local {near} remote {far} dev veth2 dstport 4789"),
+        "link set vx0 up",
+    ]);
+    device.bridge(["veth1", "vx0"]);
+    let outcome = device.run(&device.flow_to(&device.lab.b));
+    assert_whole(&outcome, FRAMES);
+    // Ethernet, IPv4, UDP and VXLAN around 128 bytes.
+    assert_eq!(measured(&outcome, 0, "received_bytes"), FRAMES * (128 + 50), "{outcome}");
+    let tunnel = device.lab.router_a.namespace().counters("vx0").unwrap();
+    assert_eq!((tunnel.tx_packets, tunnel.tx_errors), (FRAMES, 0));
+}
+
+#[test]
+fn a_tunnel_may_be_taken_off_a_measured_frame() {
+    if !can_run(&["clang"]) {
+        return;
+    }
+    let device = Device::new();
+    let (near, far) = (device.lab.router_a.ipv4(), device.lab.a.ipv4());
+    device.ip(&[
+        &format!("link add vx0 type vxlan id 42 local {near} remote {far} dev veth1 dstport 4789"),
+        "link set vx0 up",
+    ]);
+    device.bridge(["veth2", "vx0"]);
+    let inner = device.flow_to(&device.lab.b);
+    let outer = format!(
+        "packet:
+      - ethernet: {{src: {}, dst: {}}}
+      - ipv4: {{src: {far}, dst: {near}}}
+      - udp: {{src_port: {{random: {{min: 49152}}}}}}
+      - vxlan: {{vni: 42}}",
+        mac(&device.lab.a),
+        mac(&device.lab.router_a)
+    );
+    let outcome = device.run(&inner.replace("packet:", &outer).replace("132", "182"));
+    assert_whole(&outcome, FRAMES);
+    assert_eq!(measured(&outcome, 0, "received_bytes"), FRAMES * 128, "{outcome}");
+    let tunnel = device.lab.router_a.namespace().counters("vx0").unwrap();
+    assert_eq!((tunnel.rx_packets, tunnel.rx_errors), (FRAMES, 0));
+}
+
+#[test]
+fn two_flows_through_a_shaper_share_its_rate() {
+    if !can_run(&["clang", "tc"]) {
+        return;
+    }
+    const RATE: f64 = 10e6;
+    // A machine that is taken away for longer than its burst lasts would shape to less.
+    const BURST: f64 = 64e3;
+    let device = Device::new();
+    let to = device.lab.router_b.interface();
+    device.tool("tc", &format!("qdisc add dev {to} root tbf rate 10mbit burst 64kb limit 32kb"));
+    let flow = device.flow();
+    let small = flow.replace("5kpps", "2kpps").replace("packets: 2000", "packets: 4000");
+    let large = flow.replace("measured", "large").replace("132", "1004");
+    let large = large.replace("5kpps", "4kpps").replace("packets: 2000", "packets: 8000");
+    let outcome = device.run(&format!("{small}{large}"));
+
+    let text = device.tool("tc", &format!("-s -j qdisc show dev {to}"));
+    let shaper: Value = serde_json::from_str(&text).unwrap();
+    let counted = |what: &str| shaper[0][what].as_u64().unwrap();
+    let sum = |what: &str| measured(&outcome, 0, what) + measured(&outcome, 1, what);
+    assert_eq!(sum("received"), counted("packets"), "{outcome}");
+    assert_eq!(sum("received_bytes"), counted("bytes"), "{outcome}");
+    let lost = outcome.number("/flows/0/lost") + outcome.number("/flows/1/lost");
+    assert_eq!(lost, counted("drops"), "{outcome}");
+    assert_eq!(sum("received") + lost, 12_000, "{outcome}");
+
+    let span = |flow: usize| {
+        let arrivals = measured(&outcome, flow, "received") - 1;
+        arrivals as f64 / outcome.decimal(&format!("/flows/{flow}/measured/0/pps"))
+    };
+    let seconds = span(0).max(span(1));
+    let bits = sum("received_bytes") as f64 * 8.0;
+    assert!(bits <= RATE * seconds + 8.0 * BURST * 1.1, "{bits} bits in {seconds} s\n{outcome}");
+    assert!(bits >= 0.8 * RATE * seconds, "{bits} bits in {seconds} s\n{outcome}");
+    // Frames wait in the queue: a delay of up to that of 32 kB, and far above that of a wire.
+    let median = outcome.number("/flows/1/measured/0/delay/p50_ns") as f64 / 1e9;
+    assert!((0.01..0.2).contains(&median), "{median} s\n{outcome}");
+}
