@@ -165,9 +165,14 @@ fn python() -> Fallible<Pass> {
     let mut test = Command::new(&python);
     // With the reasons of tests that skip themselves.
     done(test.args(["-m", "pytest", "--quiet", "-rs"]).current_dir(&package))?;
-    let mut with_command = cargo();
-    with_command.args(["test", "--package", "wirestorm-e2e", "--test", "streams", "trex"]);
-    done(with_command.env("WIRESTORM_PYTHON", &python))
+    for (package, test, filter) in
+        [("wirestorm-e2e", "streams", "trex"), ("wirestorm", "documents", "profile")]
+    {
+        let mut with_command = cargo();
+        with_command.args(["test", "--package", package, "--test", test, filter]);
+        done(with_command.env("WIRESTORM_PYTHON", &python))?;
+    }
+    Ok(Pass::Done)
 }
 
 /// The other two scripts that the README names: the demo, and one benchmark in its shortest form.

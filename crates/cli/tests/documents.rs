@@ -6,11 +6,17 @@ use std::path::{Path, PathBuf};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::Lab;
 use wirestorm_testkit::pcap::Resolution;
-use wirestorm_testkit::require::require_root;
+use wirestorm_testkit::require::{require_root, skip};
 use wirestorm_testkit::sample::{Traffic, TrafficOptions, write_file};
 
 const WIRESTORM: &str = env!("CARGO_BIN_EXE_wirestorm");
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// One stream as TRex's clients write it.
+const STREAMS: &str = r#"[{"enabled": true, "self_start": true, "isg": 0.0, "flags": 3, "action_count": 0,
+    "mode": {"type": "continuous", "rate": {"type": "pps", "value": 1000}},
+    "packet": {"binary": "AgAAAAACAgAAAAABCABFAAAcAAEAAEARZs4KAAABCgAAAgQABwAACAAA", "meta": ""},
+    "vm": {"instructions": []}, "next_stream_id": -1, "flow_stats": {"enabled": false}}]"#;
 
 /// Scripts at the root of the repository, which `./test` runs as steps of its own.
 const SCRIPTS: [&str; 3] = ["./demo", "./test", "./bench"];
@@ -58,6 +64,9 @@ fn scratch() -> Scratch {
     let capture = scratch.file("traffic.pcap");
     write_file(traffic(1), Resolution::Microseconds, &capture).expect("a capture");
     symlink(Path::new(ROOT).join("examples"), scratch.file("examples")).expect("a link");
+    std::fs::write(scratch.file("streams.json"), STREAMS).expect("a file");
+    let profile = Path::new(ROOT).join("python/trex/tests/profiles/udp_sizes.py");
+    symlink(profile, scratch.file("profile.py")).expect("a link");
     let bin = scratch.file("bin");
     std::fs::create_dir(&bin).expect("a folder");
     for name in ["wirestorm", "tcpreplay", "tcpreplay-edit"] {
@@ -66,11 +75,31 @@ fn scratch() -> Scratch {
     scratch
 }
 
+/// Whether a command runs a profile of TRex's, which needs a Python with the package for it.
+fn needs_python(command: &str) -> bool {
+    command.contains(".py ")
+}
+
 #[test]
 fn every_command_of_the_documents_runs() {
-    if !require_root() {
-        return;
+    if require_root() {
+        let count = run_commands(|command| !needs_python(command));
+        assert!(count >= 25, "only {count} commands were found in the documents");
     }
+}
+
+#[test]
+fn every_command_with_a_profile_runs() {
+    if std::env::var_os("WIRESTORM_PYTHON").is_none() {
+        skip("WIRESTORM_PYTHON names no Python with the package wirestorm-trex");
+    } else if require_root() {
+        let count = run_commands(needs_python);
+        assert!(count >= 3, "only {count} commands were found in the documents");
+    }
+}
+
+/// Runs the documents' commands that are wanted; returns how many there were.
+fn run_commands(is_wanted: impl Fn(&str) -> bool) -> usize {
     let scratch = scratch();
     let lab = Lab::new().expect("a lab");
     let path =
@@ -78,7 +107,8 @@ fn every_command_of_the_documents_runs() {
     let mut count = 0;
     for document in documents() {
         for command in commands(&document) {
-            if SCRIPTS.iter().any(|script| command.split(' ').next() == Some(script)) {
+            let is_script = SCRIPTS.iter().any(|script| command.split(' ').next() == Some(script));
+            if is_script || !is_wanted(&command) {
                 continue;
             }
             count += 1;
@@ -103,5 +133,5 @@ fn every_command_of_the_documents_runs() {
             assert!(is_fine, "{}: {command}: {said}", document.display());
         }
     }
-    assert!(count >= 15, "only {count} commands were found in the documents");
+    count
 }

@@ -26,6 +26,8 @@ pub(super) fn streams(path: &Path, asked: &Asked<'_>) -> Option<Result<String, S
 fn dump(path: &Path, asked: &Asked<'_>) -> Result<String, String> {
     let python = std::env::var_os("WIRESTORM_PYTHON").unwrap_or_else(|| "python3".into());
     let mut command = Command::new(&python);
+    // Not from the present folder, where a profile.py would be in the way of Python's own module.
+    command.env("PYTHONSAFEPATH", "1");
     command.args(["-m", "trex.stl.dump"]).arg(path);
     command.args(["--direction", &asked.direction.to_string()]);
     command.args(["--port", &asked.port_id.to_string()]);
