@@ -5,10 +5,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use wirestorm_control::base::time::Duration;
-use wirestorm_control::host::{
-    HostError, PingOptions, PingReply, PingReport, Station, parse_address, ping,
-};
-use wirestorm_control::plan::traffic::parse_time;
+use wirestorm_control::host::{HostError, PingOptions, PingReply, PingReport, Station, ping};
+use wirestorm_control::plan::traffic::{parse_address, parse_time};
 
 use crate::number::nanoseconds;
 use crate::{interrupt, status};

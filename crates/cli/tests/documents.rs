@@ -102,6 +102,9 @@ fn every_command_with_a_profile_runs() {
 fn run_commands(is_wanted: impl Fn(&str) -> bool) -> usize {
     let scratch = scratch();
     let lab = Lab::new().expect("a lab");
+    // The device under test, as the documents have it.
+    let address = format!("addr add 198.18.0.1/24 dev {}", lab.b.interface());
+    lab.b.namespace().ip(&[&address]).expect("an address");
     let path =
         format!("{}:{}", scratch.file("bin").display(), std::env::var("PATH").unwrap_or_default());
     let mut count = 0;

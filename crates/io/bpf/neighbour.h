@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * The frames by which neighbours find each other: ARP, and ICMPv6 neighbour discovery.
+ * The frames by which hosts find each other and ask whether they are there: ARP, ICMPv6 neighbour
+ * discovery, and pings.
  */
 #ifndef WIRESTORM_NEIGHBOUR_H
 #define WIRESTORM_NEIGHBOUR_H
@@ -9,14 +10,22 @@
 #include <bpf/bpf_helpers.h>
 
 enum {
+	ETHERTYPE_IPV4 = 0x0800,
 	ETHERTYPE_ARP = 0x0806,
 	ETHERTYPE_IPV6 = 0x86dd,
+	ICMP = 1,
 	ICMPV6 = 58,
+	ECHO_REQUEST = 8,
+	ECHO_REQUEST_V6 = 128,
 	ROUTER_SOLICITATION = 133,
 	REDIRECT = 137,
 	HOP_LIMIT_OFFSET = 14 + 7,
 	NEXT_HEADER_OFFSET = 14 + 6,
 	ICMPV6_TYPE_OFFSET = 14 + 40,
+	PROTOCOL_OFFSET = 14 + 9,
+	ICMP_TYPE_OFFSET = 14 + 20,
+	SIGNATURE_BYTES = 18,
+	SIGNATURE_MAGIC = 0x5753,
 };
 
 static __always_inline int is_for_neighbours(struct xdp_md *context)
@@ -37,6 +46,30 @@ static __always_inline int is_for_neighbours(struct xdp_md *context)
 	return data[NEXT_HEADER_OFFSET] == ICMPV6 && data[HOP_LIMIT_OFFSET] == 255 &&
 	       data[ICMPV6_TYPE_OFFSET] >= ROUTER_SOLICITATION &&
 	       data[ICMPV6_TYPE_OFFSET] <= REDIRECT;
+}
+
+/* Echo requests that are not measured: those of others. */
+static __always_inline int is_ping(struct xdp_md *context)
+{
+	__u8 *data = (__u8 *)(long)context->data;
+	__u8 *end = (__u8 *)(long)context->data_end;
+	__u8 magic[2];
+
+	if (data + ICMPV6_TYPE_OFFSET + 1 > end)
+		return 0;
+
+	__u16 type = (__u16)(data[12] << 8 | data[13]);
+	/* Without options, as pings are. */
+	int is_ipv4 = type == ETHERTYPE_IPV4 && data[14] == 0x45 && data[PROTOCOL_OFFSET] == ICMP &&
+		      data[ICMP_TYPE_OFFSET] == ECHO_REQUEST;
+	int is_ipv6 = type == ETHERTYPE_IPV6 && data[NEXT_HEADER_OFFSET] == ICMPV6 &&
+		      data[ICMPV6_TYPE_OFFSET] == ECHO_REQUEST_V6;
+
+	if (!is_ipv4 && !is_ipv6)
+		return 0;
+	if (bpf_xdp_load_bytes(context, bpf_xdp_get_buff_len(context) - SIGNATURE_BYTES, magic, 2))
+		return 1;
+	return (magic[0] << 8 | magic[1]) != SIGNATURE_MAGIC;
 }
 
 #endif

@@ -9,8 +9,8 @@
 
 #include "neighbour.h"
 
-/* Set before loading: whether the kernel gets the frames by which a device under test finds out
- * where to send, so that it answers for the addresses of this interface. */
+/* Set before loading: whether the kernel gets the frames by which others find out where to send,
+ * and ask whether this host is there. */
 const volatile __u32 passes_neighbours = 0;
 
 /* Receive queues of one interface. */
@@ -36,7 +36,7 @@ int receive(struct xdp_md *context)
 	/* Asked first, so that a frame for the network stack is left exactly as it came. */
 	if (!bpf_map_lookup_elem(&sockets, &queue))
 		return XDP_PASS;
-	if (passes_neighbours && is_for_neighbours(context))
+	if (passes_neighbours && (is_for_neighbours(context) || is_ping(context)))
 		return XDP_PASS;
 	if (bpf_xdp_adjust_meta(context, -(int)sizeof(struct arrival)) == 0) {
 		struct arrival *arrival = (void *)(long)context->data_meta;

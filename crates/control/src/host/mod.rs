@@ -1,8 +1,10 @@
 //! An interface as a host of its own, beside the kernel's: it answers for its addresses, finds
 //! its neighbours and pings others.
 
+mod guests;
 mod ping;
 mod station;
 
+pub(crate) use guests::Guests;
 pub use ping::{PingOptions, PingReply, PingReport, ping};
-pub use station::{HostError, Station, parse_address};
+pub use station::{HostError, Station};

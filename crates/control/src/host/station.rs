@@ -75,19 +75,6 @@ pub struct Station {
     transmit: AfPacketTransmit,
 }
 
-/// Reads an address with the length of its network's prefix, such as `10.0.0.1/24`; without
-/// one, it is alone in its network.
-pub fn parse_address(text: &str) -> Option<Prefix> {
-    let (address, length) = match text.split_once('/') {
-        Some((address, length)) => (address, Some(length.parse().ok()?)),
-        None => (text, None),
-    };
-    let address: IpAddr = address.parse().ok()?;
-    let longest = if address.is_ipv4() { 32 } else { 128 };
-    let length = length.unwrap_or(longest);
-    (length <= longest).then_some(Prefix { address, length })
-}
-
 impl Station {
     /// A host on an interface, with the interface's Ethernet address.
     ///
@@ -239,20 +226,4 @@ fn neighbours_and_pings() -> Vec<FilterInstruction> {
         (0x06, 0, 0, 0),           // ret 0               leave
     ];
     program.into_iter().map(instruction).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_have_the_length_of_their_networks_prefix() {
-        let address = parse_address("10.0.0.1/24").unwrap();
-        assert_eq!((address.address, address.length), ("10.0.0.1".parse().unwrap(), 24));
-        assert_eq!(parse_address("2001:db8::1/64").unwrap().length, 64);
-        assert_eq!(parse_address("2001:db8::1").unwrap().length, 128);
-        for wrong in ["", "10.0.0.1/33", "10.0.0/24", "10.0.0.1/", "2001:db8::/129"] {
-            assert!(parse_address(wrong).is_none(), "{wrong}");
-        }
-    }
 }

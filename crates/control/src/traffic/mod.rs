@@ -10,6 +10,7 @@
 
 mod captured;
 mod measured;
+mod next_hop;
 mod preview;
 mod report;
 mod run;

@@ -18,8 +18,10 @@ use wirestorm_plan::traffic::{PlanErrors, TrafficPlan};
 use wirestorm_wire::stream::{Speed, Stream};
 
 use super::measured::Expected;
+use super::next_hop::NextHops;
 use super::report::{Ended, TrafficResult};
 use super::steer::{Follower, Steering};
+use crate::host::HostError;
 use crate::port::cpu::CpuPlan;
 use crate::port::{Choice, Interfaces, OpenError, PortOptions, TransmitPort, Watch};
 use crate::receive::{Arrivals, Measured};
@@ -74,6 +76,9 @@ pub enum TrafficError {
         /// The longest that it takes.
         length_max: usize,
     },
+    /// A port is no host, or does not find its next hop.
+    #[error(transparent)]
+    Host(#[from] HostError),
     /// The receiving end does not open.
     #[error("{0}")]
     Receive(String),
@@ -180,7 +185,14 @@ pub fn run(
     // A program on a veth's peer is what lets the in-kernel sender in: the facts are new.
     let interfaces = interfaces.read_again()?;
     let workers = usize::from(options.workers.max(1));
-    let lanes = lanes(plan, &transmitting, &interfaces, workers, options.multiplier)?;
+    let next_hops = NextHops::find(plan, &names)?;
+    let mut lanes = lanes(plan, &transmitting, &interfaces, workers, options.multiplier)?;
+    for lane in &mut lanes {
+        for (flow, stream) in lane.flows.iter().zip(&mut lane.streams) {
+            next_hops.write(*flow, &mut stream.template);
+        }
+    }
+    let lanes = lanes;
     let mut expected = Vec::new();
     for (port, arrivals) in &mut arrivals {
         if let Some(streams) = Expected::at(*port, plan, &lanes, workers) {

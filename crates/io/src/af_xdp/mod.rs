@@ -73,8 +73,8 @@ pub struct AfXdpOptions {
     pub copy: CopyMode,
     /// Whether the process does the driver's work. Default none.
     pub busy_poll: Option<BusyPoll>,
-    /// Whether ARP and neighbour discovery go to the kernel, which answers for the interface's
-    /// addresses, instead of to the port. Default no.
+    /// Whether ARP, neighbour discovery and pings that carry no signature go to the kernel, and to
+    /// packet sockets, instead of to the port. Default no.
     pub passes_neighbours: bool,
 }
 

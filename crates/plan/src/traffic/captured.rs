@@ -8,6 +8,7 @@ use wirestorm_wire::stream::{ByteOrder, Program, Step, Values, Variable, Write};
 
 use super::after::advances;
 use super::error::PlanError;
+use super::flow::FoundAddresses;
 use super::packet::{FRAME_LENGTH_MIN, Packet, SIGNATURE_BYTES};
 use super::pattern::{self, Pattern};
 use super::place::{Place, suggestion};
@@ -241,6 +242,7 @@ impl<'a> Changes<'a> {
             template: self.assembled.frame,
             program: Program { variables, steps },
             payload: length.is_none().then_some(start),
+            found: FoundAddresses::default(),
         })
     }
 }

@@ -1,9 +1,13 @@
 //! Ports and flows, as they are written.
 
+use std::net::IpAddr;
+
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::Duration;
+use wirestorm_wire::prefix::Prefix;
 use wirestorm_wire::stream::{Departures, Mode, Stream, Transmission};
 
+use super::address::{read_addresses, read_gateways};
 use super::captured::Load;
 use super::duration::{self, Extent, read_time};
 use super::error::{PlanError, Problems};
@@ -20,6 +24,10 @@ pub struct Port {
     pub location: Option<String>,
     /// Bits a second on its wire, where the plan says them.
     pub speed: Option<Rate>,
+    /// Its addresses as a host of its own, which answers for them.
+    pub addresses: Vec<Prefix>,
+    /// That host's routers.
+    pub gateways: Vec<IpAddr>,
 }
 
 /// A flow: frames of one kind from one port.
@@ -36,13 +44,24 @@ pub struct Flow {
     /// Where its payload begins in the template, if all frames have the same one there: what no
     /// device on the way should change.
     pub payload: Option<usize>,
+    /// Which Ethernet addresses are found out when it is sent.
+    pub found: FoundAddresses,
     /// What is sent; its speed is that of `rate` where no port is needed to tell.
     pub stream: Stream,
     /// Where it stands in the plan.
     pub path: String,
 }
 
-pub(super) const PORT: [&str; 3] = ["name", "location", "speed"];
+/// Which Ethernet addresses of a flow's frames are not in the plan (`auto`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FoundAddresses {
+    /// The source: the interface's own.
+    pub source: bool,
+    /// The destination: that of the next hop to the IP destination of the first frame.
+    pub destination: bool,
+}
+
+pub(super) const PORT: [&str; 5] = ["name", "location", "speed", "addresses", "gateway"];
 
 pub(super) fn read_ports(place: &Place<'_>, problems: &mut Problems) -> Vec<Port> {
     let Some(items) = problems.take(place.items("ports")) else { return Vec::new() };
@@ -72,7 +91,9 @@ fn read_port(place: &Place<'_>) -> Result<Port, PlanError> {
         None => None,
         Some(speed) => Some(read_speed(&speed)?),
     };
-    Ok(Port { name, location, speed })
+    let addresses = fields.get("addresses").map_or(Ok(Vec::new()), |it| read_addresses(&it))?;
+    let gateways = fields.get("gateway").map_or(Ok(Vec::new()), |it| read_gateways(&it))?;
+    Ok(Port { name, location, speed, addresses, gateways })
 }
 
 fn read_speed(place: &Place<'_>) -> Result<Rate, PlanError> {
@@ -168,7 +189,7 @@ fn read_flow(
         }
     };
     let packet = fields.need("packet", "a list of headers")?;
-    let packet::Packet { template, program, payload } =
+    let packet::Packet { template, program, payload, found } =
         packet::read(&packet, &size, is_measured, load)?;
     let rate = match fields.get("rate") {
         // Open Traffic Generator's default.
@@ -183,7 +204,10 @@ fn read_flow(
     };
     let stream = Stream { name, template, program, transmission, is_measured };
     let path = place.path();
-    Ok(Unlinked { flow: Flow { transmit, receive, rate, time, payload, stream, path }, next })
+    Ok(Unlinked {
+        flow: Flow { transmit, receive, rate, time, payload, found, stream, path },
+        next,
+    })
 }
 
 fn read_transmission(

@@ -1,6 +1,7 @@
 //! Plans of streams: what flows of frames are sent from which port, as it is written in YAML or
 //! JSON with Open Traffic Generator's words, and as it was understood.
 
+mod address;
 mod after;
 mod captured;
 mod document;
@@ -15,9 +16,10 @@ mod rate;
 mod schema;
 mod size;
 
+pub use address::parse_address;
 pub use duration::{Extent, parse_time};
 pub use error::{PlanError, PlanErrors};
-pub use flow::{Flow, Port};
+pub use flow::{Flow, FoundAddresses, Port};
 pub use rate::{AskedRate, parse as parse_rate};
 pub use schema::schema;
 pub use size::Size;

@@ -8,6 +8,7 @@ use wirestorm_wire::stream::{Program, Values, Variable, Write};
 use super::after::advances;
 use super::captured::{self, Load};
 use super::error::PlanError;
+use super::flow::FoundAddresses;
 use super::pattern::{self, Pattern};
 use super::place::Place;
 use super::size::Size;
@@ -31,6 +32,8 @@ pub(super) struct Packet {
     pub(super) program: Program,
     /// Where the payload begins in the template, if it does so in every frame.
     pub(super) payload: Option<usize>,
+    /// Which Ethernet addresses are not known yet.
+    pub(super) found: FoundAddresses,
 }
 
 /// Reads a packet.
@@ -204,7 +207,32 @@ impl<'a> Reader<'a> {
             if is_measured { self.with_room(place, assembled, start)? } else { assembled };
         let program = self.program(place, size, &assembled, is_measured)?;
         let payload = size.values().is_none().then_some(start);
-        Ok(Packet { template: assembled.frame, program, payload })
+        let found = self.found()?;
+        Ok(Packet { template: assembled.frame, program, payload, found })
+    }
+
+    /// Which addresses of the first header are `auto`.
+    fn found(&self) -> Result<FoundAddresses, PlanError> {
+        let (Some(header), Some(place)) = (self.headers.first(), self.places.first()) else {
+            return Ok(FoundAddresses::default());
+        };
+        let is_auto = |field: &str| {
+            let of_field = |(name, value): &(_, assemble::Value)| {
+                name == field && *value == assemble::Value::Auto
+            };
+            header.layout.name == "ethernet" && header.values.iter().any(of_field)
+        };
+        let found = FoundAddresses { source: is_auto("src"), destination: is_auto("dst") };
+        let second = self.headers.get(1).map_or("", |header| header.layout.name);
+        if found.destination && !matches!(second, "ipv4" | "ipv6") {
+            return Err(PlanError {
+                path: format!("{}.dst", place.path()),
+                message: "auto is the Ethernet address of the next hop to an IP destination; \
+                          expected an ipv4 or ipv6 header right behind, or an address here"
+                    .into(),
+            });
+        }
+        Ok(found)
     }
 
     /// The same frame with zeros where its signature will be: to checksums a signature is zero.

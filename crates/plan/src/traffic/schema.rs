@@ -102,6 +102,14 @@ fn port() -> Value {
         "name" => described("Its name in the plan.", text()),
         "location" => described("The interface, such as eth1 or netns/NAME:veth0.", text()),
         "speed" => described("Bits a second of its wire, such as 10G.", number()),
+        "addresses" => {
+            let addresses = any_of([text(), list(text())]);
+            described("Its addresses as a host of its own, such as 10.0.0.1/24.", addresses)
+        }
+        "gateway" => {
+            let gateways = any_of([text(), list(text())]);
+            described("That host's router, or routers, such as 10.0.0.254.", gateways)
+        }
         _ => unknown(),
     })
 }

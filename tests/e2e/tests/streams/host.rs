@@ -113,3 +113,58 @@ fn a_capture_has_what_the_filter_lets_through() {
     wrong.args(["capture", &lab.b.port(), "udp prt 7", "--write"]).arg(&path);
     run_command(&mut wrong).refused(2, &["filter \"udp prt 7\"", "syntax error"]);
 }
+
+#[test]
+fn ports_of_a_run_are_hosts_and_find_their_next_hop() {
+    if !can_run(&["clang", "ping"]) {
+        return;
+    }
+    let lab = lab();
+    lab.a.namespace().ip(&["addr add 203.0.113.1/24 dev veth0"]).unwrap();
+    let scratch = Scratch::new().unwrap();
+    let plan = scratch.file("plan.yaml");
+    let text = format!(
+        "
+ports:
+  - {{name: a, location: {}, addresses: [198.51.100.77/24, 2001:db8:77::77/64], gateway: 198.51.100.2}}
+  - {{name: b, location: {}, addresses: 203.0.113.5/24}}
+flows:
+  - name: routed
+    tx: a
+    rx: b
+    packet: [{{ethernet: {{src: auto, dst: auto}}}}, {{ipv4: {{src: 198.51.100.77, dst: 192.0.2.9}}}}, {{udp: {{}}}}]
+    rate: 500pps
+    metrics: {{enable: true}}
+  - name: near
+    tx: a
+    rx: b
+    packet: [{{ethernet: {{src: auto, dst: auto}}}}, {{ipv6: {{src: 2001:db8:77::77, dst: 2001:db8:77::2}}}}, {{udp: {{}}}}]
+    rate: 100pps
+    metrics: {{enable: true}}
+",
+        lab.a.port(),
+        lab.b.port()
+    );
+    std::fs::write(&plan, &text).unwrap();
+    let mut command = Command::new(wirestorm());
+    command.arg("run").arg(&plan).args(["--duration", "3s", "--json", "-"]);
+    let running = start_command(&mut command);
+    // While frames are measured at a port, Linux finds it and is answered.
+    let arguments = ["-c", "2", "-i", "0.2", "-W", "5", "203.0.113.5"];
+    let found = lab.a.command("ping").args(arguments).output().unwrap();
+    assert!(found.status.success(), "{}", String::from_utf8_lossy(&found.stdout));
+    let outcome = running.wait();
+    assert!(outcome.number("/flows/0/measured/0/received") >= 1000, "{outcome}");
+    assert!(outcome.number("/flows/1/measured/0/received") >= 200, "{outcome}");
+    assert_eq!(outcome.number("/flows/0/lost"), 0, "{outcome}");
+
+    let nobody = text.replace("gateway: 198.51.100.2", "gateway: 198.51.100.200");
+    std::fs::write(&plan, nobody).unwrap();
+    run_command(Command::new(wirestorm()).arg("run").arg(&plan))
+        .refused(2, &["198.51.100.200 did not tell its Ethernet address"]);
+    let no_ip =
+        text.replace("{ipv4: {src: 198.51.100.77", "{vlan: {id: 7}}, {ipv4: {src: 198.51.100.77");
+    std::fs::write(&plan, no_ip).unwrap();
+    run_command(Command::new(wirestorm()).arg("run").arg(&plan))
+        .refused(2, &["flows[0].packet[0].ethernet.dst: auto is the Ethernet address"]);
+}

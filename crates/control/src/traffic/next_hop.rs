@@ -1,0 +1,88 @@
+//! Ethernet addresses that a plan leaves to be found: the interface's own, and that of the next
+//! hop.
+
+use std::net::IpAddr;
+
+use wirestorm_plan::traffic::{PlanError, TrafficPlan};
+use wirestorm_wire::packet::{MacAddress, ethernet, ethertype, ipv4, ipv6};
+
+use super::run::TrafficError;
+use crate::host::{Guests, HostError, Station};
+
+/// The hosts of the plan's ports, and the addresses that they found.
+pub(super) struct NextHops {
+    /// Each flow's destination and source, where they are to be written.
+    found: Vec<[Option<MacAddress>; 2]>,
+    _guests: Guests,
+}
+
+impl NextHops {
+    /// Lets the ports that have addresses answer for them, and finds what flows need.
+    ///
+    /// # Errors
+    /// Where a port does not open, or a neighbour does not answer.
+    pub(super) fn find(plan: &TrafficPlan, interfaces: &[String]) -> Result<Self, TrafficError> {
+        let mut found = vec![[None; 2]; plan.flows.len()];
+        let mut stations = Vec::new();
+        for (index, port) in plan.ports.iter().enumerate() {
+            let asks = plan.flows.iter().any(|flow| {
+                flow.transmit == index && (flow.found.source || flow.found.destination)
+            });
+            let is_used = !interfaces[index].is_empty();
+            if !is_used || port.addresses.is_empty() && !asks {
+                continue;
+            }
+            let (addresses, gateways) = (port.addresses.clone(), port.gateways.clone());
+            stations.push((index, Station::open(&interfaces[index], addresses, gateways)?));
+        }
+        // All hear the announcements, so that ports find each other, which do not answer yet.
+        for (_, station) in &mut stations {
+            station.announce().map_err(HostError::from)?;
+        }
+        for (index, station) in &mut stations {
+            for (flow, found) in plan.flows.iter().zip(&mut found) {
+                if flow.transmit != *index {
+                    continue;
+                }
+                if flow.found.destination {
+                    let destination = destination(&flow.stream.template);
+                    let destination = destination.ok_or_else(|| PlanError {
+                        path: flow.path.clone(),
+                        message: "its first frame has no IP destination".into(),
+                    });
+                    let destination =
+                        destination.map_err(|error| TrafficError::Plan(error.into()))?;
+                    found[0] = Some(station.resolve(destination)?.1);
+                }
+                if flow.found.source {
+                    found[1] = Some(station.host().mac);
+                }
+            }
+        }
+        let stations = stations.into_iter().map(|(_, station)| station).collect();
+        let guests = Guests::host(stations).map_err(TrafficError::Thread)?;
+        Ok(Self { found, _guests: guests })
+    }
+
+    /// Writes what was found for a flow into its template.
+    pub(super) fn write(&self, flow: usize, template: &mut [u8]) {
+        let Ok(mut frame) = ethernet::Frame::new(template) else { return };
+        let [destination, source] = self.found[flow];
+        if let Some(mac) = destination {
+            frame.set_destination(mac);
+        }
+        if let Some(mac) = source {
+            frame.set_source(mac);
+        }
+    }
+}
+
+/// Where a frame without VLAN tags is sent to.
+fn destination(frame: &[u8]) -> Option<IpAddr> {
+    let frame = ethernet::Frame::new(frame).ok()?;
+    match frame.ethertype() {
+        ethertype::IPV4 => Some(ipv4::Packet::new(frame.payload()).ok()?.destination().into()),
+        ethertype::IPV6 => Some(ipv6::Packet::new(frame.payload()).ok()?.destination().into()),
+        _ => None,
+    }
+}

@@ -1,0 +1,65 @@
+//! Addresses of a port as a host of its own.
+
+use std::net::IpAddr;
+
+use wirestorm_wire::prefix::Prefix;
+
+use super::error::PlanError;
+use super::place::Place;
+
+/// What may be written for an address.
+pub(super) const ADDRESS: &str =
+    "an address with the length of its network's prefix, such as 10.0.0.1/24 or 2001:db8::1/64";
+
+pub(super) const GATEWAY: &str = "the address of a router, such as 10.0.0.254";
+
+/// Reads an address with the length of its network's prefix, such as `10.0.0.1/24`; without
+/// one, it is alone in its network.
+pub fn parse_address(text: &str) -> Option<Prefix> {
+    let (address, length) = match text.split_once('/') {
+        Some((address, length)) => (address, Some(length.parse().ok()?)),
+        None => (text, None),
+    };
+    let address: IpAddr = address.parse().ok()?;
+    let longest = if address.is_ipv4() { 32 } else { 128 };
+    let length = length.unwrap_or(longest);
+    (length <= longest).then_some(Prefix { address, length })
+}
+
+/// The port's own addresses: one, or a list.
+pub(super) fn read_addresses(place: &Place<'_>) -> Result<Vec<Prefix>, PlanError> {
+    one_or_many(place, |place| {
+        parse_address(place.text(ADDRESS)?).ok_or_else(|| place.wrong(ADDRESS))
+    })
+}
+
+/// Its routers: one, or one of each family.
+pub(super) fn read_gateways(place: &Place<'_>) -> Result<Vec<IpAddr>, PlanError> {
+    one_or_many(place, |place| place.text(GATEWAY)?.parse().map_err(|_| place.wrong(GATEWAY)))
+}
+
+fn one_or_many<T>(
+    place: &Place<'_>,
+    read: impl Fn(&Place<'_>) -> Result<T, PlanError>,
+) -> Result<Vec<T>, PlanError> {
+    if place.value().is_array() {
+        return place.items("a list of addresses")?.iter().map(read).collect();
+    }
+    Ok(vec![read(place)?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_have_the_length_of_their_networks_prefix() {
+        let address = parse_address("10.0.0.1/24").unwrap();
+        assert_eq!((address.address, address.length), ("10.0.0.1".parse().unwrap(), 24));
+        assert_eq!(parse_address("2001:db8::1/64").unwrap().length, 64);
+        assert_eq!(parse_address("2001:db8::1").unwrap().length, 128);
+        for wrong in ["", "10.0.0.1/33", "10.0.0/24", "10.0.0.1/", "2001:db8::/129"] {
+            assert!(parse_address(wrong).is_none(), "{wrong}");
+        }
+    }
+}
