@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn rfc_4737_section_7_one_packet_reordered() {
+    fn rfc_4737_section_7_1_one_packet_reordered() {
         let numbers = [1, 2, 3, 5, 6, 7, 8, 4, 9, 10];
         // Sent every 20 ms, delayed by 68 ms; the fourth by 150 ms.
         let delays = numbers.map(|number| if number == 4 { 150 } else { 68 });
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn rfc_4737_section_7_two_packets_reordered() {
+    fn rfc_4737_section_7_2_two_packets_reordered() {
         let numbers = [1, 2, 3, 4, 7, 5, 6, 8, 9, 10];
         assert_eq!(extents(&numbers), [1, 2]);
         // 6 arrives behind 5, so no n frames before it were all sent later.
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn rfc_4737_section_7_three_packets_reordered() {
+    fn rfc_4737_section_7_3_three_packets_reordered() {
         let numbers = [1, 2, 3, 7, 8, 9, 10, 4, 5, 6, 11];
         assert_eq!(extents(&numbers), [4, 5, 6]);
         assert_eq!(n_reordered(&numbers), [1, 1, 1, 1]);

@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn rfc_4737_section_7_delay_variation_with_one_packet_reordered() {
+    fn rfc_4737_section_7_1_delay_variation_with_one_packet_reordered() {
         // Milliseconds, taken for nanoseconds; the RFC counts frames from 1.
         let order = [1, 2, 3, 5, 6, 7, 8, 4, 9, 10];
         let frames = order.map(|number: u64| {

@@ -24,7 +24,7 @@ pub struct VerifyCounters {
     /// Intact frames that arrived after one sent later (RFC 4737 section 3.3).
     pub reordered: u64,
     /// The most frames that a reordered one arrived after although they were sent later
-    /// (RFC 4737 section 4.2.2, without the bound on the search).
+    /// (RFC 4737 section 4.2, without the bound on the search).
     pub reordering_extent_max: u64,
     /// Arrivals beyond the number of times that a frame was sent (RFC 5560).
     pub duplicated: u64,
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_late_frame_is_reordered_and_no_loss() {
-        // RFC 4737 section 4.2.3's example, counted from 0: 4 arrives after 5, 6, 7 and 8.
+        // RFC 4737 section 7.1's example: 4 arrives after 5, 6, 7 and 8.
         let found = verified(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9], &[0, 1, 2, 3, 5, 6, 7, 8, 4, 9]);
         assert_eq!((found.intact, found.reordered, found.reordering_extent_max), (10, 1, 4));
     }
