@@ -20,7 +20,11 @@ struct Device {
 impl Device {
     /// A router, or what a test makes of it.
     fn new() -> Self {
-        let lab = RouterLab::with(&LabOptions::default()).unwrap();
+        Self::with(&LabOptions::default())
+    }
+
+    fn with(options: &LabOptions) -> Self {
+        let lab = RouterLab::with(options).unwrap();
         Self { lab, scratch: Scratch::new().unwrap() }
     }
 
@@ -96,12 +100,16 @@ impl Device {
 
     /// Sends flows from `a` and measures them at `b`.
     fn run(&self, flows: &str) -> Outcome {
+        self.run_with(flows, &[])
+    }
+
+    fn run_with(&self, flows: &str, options: &[&str]) -> Outcome {
         let plan = self.scratch.file("plan.yaml");
         std::fs::write(&plan, format!("ports: [{{name: a}}, {{name: b}}]\nflows:{flows}")).unwrap();
         let ports = [format!("a={}", self.lab.a.port()), format!("b={}", self.lab.b.port())];
         let mut command = Command::new(wirestorm());
         // The default route of `a` leads to the device.
-        command.arg("run").arg(plan).args(["--json", "-", "--force-interface"]);
+        command.arg("run").arg(plan).args(["--json", "-", "--force-interface"]).args(options);
         let outcome = run_command(command.args(["--port", &ports[0], "--port", &ports[1]]));
         outcome.assert_calm();
         outcome
@@ -145,6 +153,42 @@ fn a_router_forwards_all_that_it_says_it_does() {
     assert_eq!(device.lab.router_b.counters().unwrap().tx_packets, FRAMES);
     assert!(outcome.decimal("/flows/0/measured/0/delay/min_ns") > 0.0, "{outcome}");
     outcome.expect(0);
+}
+
+#[test]
+fn what_several_workers_send_through_a_router_is_one_flow() {
+    if !can_run(&["clang", "nft"]) {
+        return;
+    }
+    let device = Device::new();
+    device.nft("ip", "type filter hook forward priority 0", &["udp dport 7001 COUNT drop"]);
+    let outcome = device.run_with(&device.flow(), &["--workers", "2", "--backend", "af_packet"]);
+    let dropped = device.count("ip", 0);
+    assert_eq!(dropped, FRAMES / 4, "{outcome}");
+    assert_eq!(outcome.number("/flows/0/lost"), dropped, "{outcome}");
+    assert_eq!(measured(&outcome, 0, "received"), FRAMES - dropped, "{outcome}");
+    assert_eq!(measured(&outcome, 0, "duplicated"), 0, "{outcome}");
+    assert_eq!(measured(&outcome, 0, "corrupt"), 0, "{outcome}");
+}
+
+#[test]
+fn a_router_forwards_ipv6_as_well() {
+    if !can_run(&["clang", "nft"]) {
+        return;
+    }
+    let device = Device::with(&LabOptions { ipv6: true, ..LabOptions::default() });
+    let hook = "type filter hook forward priority 0";
+    device.nft("ip6", hook, &["udp dport 7001 COUNT drop", "udp dport 7000-7003 COUNT"]);
+    let (from, to) = (device.lab.a.ipv6(), device.lab.b.ipv6());
+    let source = "{increment: {start: 10.77.0.10, count: 200}}";
+    let flow = device.flow().replace(&device.lab.b.ipv4().to_string(), &format!("\"{to}\""));
+    let flow = flow.replace(source, &format!("\"{from}\"")).replace("ipv4", "ipv6");
+    let outcome = device.run(&flow);
+    let [dropped, forwarded] = [0, 1].map(|rule| device.count("ip6", rule));
+    assert_eq!((dropped, forwarded), (FRAMES / 4, FRAMES - FRAMES / 4), "{outcome}");
+    assert_eq!(outcome.number("/flows/0/lost"), dropped, "{outcome}");
+    assert_eq!(measured(&outcome, 0, "received"), forwarded, "{outcome}");
+    assert_eq!(measured(&outcome, 0, "corrupt"), 0, "{outcome}");
 }
 
 #[test]
