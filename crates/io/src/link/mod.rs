@@ -1,5 +1,6 @@
 //! What is known of an interface: identity, state, driver, queues, offloads, counters.
 
+mod address;
 mod ethtool;
 mod netlink;
 mod peer;
@@ -16,6 +17,7 @@ use crate::system::socket::Socket;
 use ethtool::Ethtool;
 use netlink::{Message, Netlink, attributes, push_attribute, text, u16_at, u32_at, u64_at};
 
+pub use address::{LinkAddress, addresses};
 pub use peer::find_peer;
 pub use watch::{LinkState, LinkWatch};
 
