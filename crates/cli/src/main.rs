@@ -8,6 +8,7 @@ mod manual;
 mod number;
 mod options;
 mod ping;
+mod pktgen;
 mod ports;
 mod replay;
 mod schema;
@@ -40,6 +41,8 @@ enum Command {
     Sim(traffic::sim::SimFlags),
     /// Shows the first frames of each flow of a plan.
     Frames(traffic::frames::FramesFlags),
+    /// Runs a script for the kernel's packet generator, pktgen.
+    Pktgen(Box<pktgen::PktgenFlags>),
     /// Shows how many frames a second a wire carries at most.
     LineRate(traffic::line_rate::LineRateFlags),
     /// Captures what arrives on an interface, with a filter, into a file or a pipe.
@@ -89,6 +92,7 @@ fn main() -> ExitCode {
         Command::Send(flags) => traffic::send::run(&flags),
         Command::Sim(flags) => traffic::sim::run(&flags),
         Command::Frames(flags) => traffic::frames::run(&flags),
+        Command::Pktgen(flags) => pktgen::run(&flags),
         Command::LineRate(flags) => traffic::line_rate::run(&flags),
         Command::Capture(flags) => capture::run(&flags),
         Command::Ping(flags) => ping::run(&flags),

@@ -33,6 +33,8 @@ enum Document {
     Run,
     /// A plan: wirestorm.plan/1.
     Plan,
+    /// That of pktgen: wirestorm.pktgen/1.
+    Pktgen,
 }
 
 /// Runs the command.
@@ -41,6 +43,7 @@ pub(crate) fn run(flags: &SchemaFlags) -> ExitCode {
         Document::Result => schema::result(),
         Document::Run => schema::run(),
         Document::Plan => schema::plan(),
+        Document::Pktgen => schema::pktgen(),
     };
     match io::stdout().lock().write_all(text.as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,

@@ -3,6 +3,7 @@
 pub mod capture;
 pub mod host;
 pub mod inventory;
+pub mod pktgen;
 pub mod port;
 mod receive;
 pub mod replay;

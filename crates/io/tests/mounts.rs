@@ -7,9 +7,10 @@ use std::sync::mpsc::channel;
 use wirestorm_io::fuse::{Answer, Connection, Files, Node};
 use wirestorm_io::mounts::PrivateMounts;
 
-/// A folder with one file, which keeps what is written to it and refuses "no".
+/// A folder with one file, which keeps what is written to it. It refuses "no", and answers "wait"
+/// when "go" comes.
 #[derive(Default)]
-struct OneFile(Mutex<Vec<String>>);
+struct OneFile(Mutex<Vec<String>>, Mutex<Option<Answer>>);
 
 impl Files for OneFile {
     fn find(&self, path: &str) -> Option<Node> {
@@ -35,7 +36,12 @@ impl Files for OneFile {
         let text = String::from_utf8_lossy(text).into_owned();
         let is_fine = text != "no\n";
         if is_fine {
-            self.0.lock().unwrap().push(text);
+            self.0.lock().unwrap().push(text.clone());
+        }
+        match &*text {
+            "wait\n" => return *self.1.lock().unwrap() = Some(answer),
+            "go\n" => drop(self.1.lock().unwrap().take().map(|waiting| waiting.give(Ok(())))),
+            _ => {}
         }
         answer.give(if is_fine { Ok(()) } else { Err(libc::ENETDOWN) });
     }
@@ -95,4 +101,13 @@ fn nobody_else_sees_it() {
     assert_eq!(said, format!("{}\nInter-", PrivateMounts::ROOT));
     assert_eq!(std::fs::read_link("/proc/net").unwrap(), before);
     assert!(!std::path::Path::new("/proc/net/folder").exists());
+}
+
+#[test]
+fn a_command_that_takes_its_time_keeps_nobody_waiting() {
+    // The first one is answered when the second one comes.
+    let script = "cd /proc/net/folder; (echo wait > file; echo one) &
+                  until grep -q wait file; do :; done; echo go > file; wait; echo two";
+    let Some(said) = shell(script) else { return };
+    assert_eq!(said, "one\ntwo\n");
 }

@@ -82,10 +82,12 @@ pub struct Connection {
     device: Arc<File>,
 }
 
-/// Paths that may become known at most.
-const PATHS_MAX: usize = 1 << 16;
+/// Directories and links, and files in use at once, that may become known at most.
+const NODES_MAX: usize = 1 << 16;
 /// Files that may be open at once.
 const HANDLES_MAX: usize = 4096;
+/// Where the numbers of files begin; those of directories and links are lower.
+const FIRST_FILE: u64 = 1 << 32;
 
 impl Connection {
     /// Opens `/dev/fuse`.
@@ -117,7 +119,9 @@ impl Connection {
         let mut server = Server {
             device: self.device,
             files,
-            paths: vec![String::new()],
+            folders: vec![String::new()],
+            in_use: BTreeMap::new(),
+            next_file: FIRST_FILE,
             handles: BTreeMap::new(),
             next_handle: 1,
         };
@@ -150,8 +154,11 @@ fn reply(device: &File, unique: u64, outcome: Result<Out, i32>) {
 struct Server<'a, F> {
     device: Arc<File>,
     files: &'a F,
-    /// The path of each node; node 1, the root, comes first.
-    paths: Vec<String>,
+    /// The path of each directory and link; node 1, the root, comes first.
+    folders: Vec<String>,
+    /// The path of each file, as often as it was looked up.
+    in_use: BTreeMap<u64, String>,
+    next_file: u64,
     /// What open files read, made when they are read from the beginning.
     handles: BTreeMap<u64, Vec<u8>>,
     next_handle: u64,
@@ -164,7 +171,10 @@ impl<F: Files> Server<'_, F> {
             node => self.path(node).to_owned(),
         };
         let outcome = match &request.operation {
-            Operation::Forget => return,
+            Operation::Forget { nodes } => {
+                nodes.iter().for_each(|node| drop(self.in_use.remove(node)));
+                return;
+            }
             Operation::Interrupt => return self.files.interrupted(),
             Operation::Write { data } => {
                 let answer = Answer {
@@ -177,15 +187,15 @@ impl<F: Files> Server<'_, F> {
             }
             Operation::Init { minor } => Ok(protocol::initialized(*minor)),
             Operation::LookUp { name } => self.look_up(&path, name),
-            Operation::Attributes => self.node_at(&path).map(|(node, kind)| {
-                protocol::attributes(Out::new().u64(0).u32(0).u32(0), node, &kind)
+            Operation::Attributes => self.kind(&path).map(|kind| {
+                protocol::attributes(Out::new().u64(0).u32(0).u32(0), request.node, &kind)
             }),
-            Operation::ReadLink => match self.node_at(&path) {
-                Ok((_, Node::Link(target))) => Ok(Out::new().bytes(target.as_bytes())),
+            Operation::ReadLink => match self.kind(&path) {
+                Ok(Node::Link(target)) => Ok(Out::new().bytes(target.as_bytes())),
                 Ok(_) => Err(libc::EINVAL),
                 Err(error) => Err(error),
             },
-            Operation::Open => self.node_at(&path).and_then(|_| self.open()),
+            Operation::Open => self.kind(&path).and_then(|_| self.open()),
             Operation::Read { handle, offset, size } => self.read(&path, *handle, *offset, *size),
             Operation::Release { handle } => {
                 self.handles.remove(handle);
@@ -199,31 +209,44 @@ impl<F: Files> Server<'_, F> {
     }
 
     fn path(&self, node: u64) -> &str {
-        let index = usize::try_from(node).unwrap_or(usize::MAX).wrapping_sub(1);
-        self.paths.get(index).map_or("", String::as_str)
+        let path = if node >= FIRST_FILE {
+            self.in_use.get(&node)
+        } else {
+            self.folders.get(usize::try_from(node).unwrap_or(usize::MAX).wrapping_sub(1))
+        };
+        path.map_or("", String::as_str)
     }
 
-    /// The number of a path, from now on.
-    fn number(&mut self, path: &str) -> Result<u64, i32> {
-        let known = self.paths.iter().position(|known| known == path);
-        let index = match known {
+    fn kind(&self, path: &str) -> Result<Node, i32> {
+        self.files.find(path).ok_or(libc::ENOENT)
+    }
+
+    /// The number of what has been looked up: of a file a new one.
+    fn number(&mut self, path: String, kind: &Node) -> Result<u64, i32> {
+        if *kind == Node::File {
+            if self.in_use.len() == NODES_MAX {
+                return Err(libc::ENOMEM);
+            }
+            let node = self.next_file;
+            self.next_file += 1;
+            self.in_use.insert(node, path);
+            return Ok(node);
+        }
+        let index = match self.folders.iter().position(|known| *known == path) {
             Some(index) => index,
-            None if self.paths.len() == PATHS_MAX => return Err(libc::ENOMEM),
+            None if self.folders.len() == NODES_MAX => return Err(libc::ENOMEM),
             None => {
-                self.paths.push(path.to_owned());
-                self.paths.len() - 1
+                self.folders.push(path);
+                self.folders.len() - 1
             }
         };
         Ok(index as u64 + 1)
     }
 
-    fn node_at(&mut self, path: &str) -> Result<(u64, Node), i32> {
-        let kind = self.files.find(path).ok_or(libc::ENOENT)?;
-        Ok((self.number(path)?, kind))
-    }
-
     fn look_up(&mut self, directory: &str, name: &str) -> Result<Out, i32> {
-        let (node, kind) = self.node_at(&joined(directory, name))?;
+        let path = joined(directory, name);
+        let kind = self.kind(&path)?;
+        let node = self.number(path, &kind)?;
         // Number, generation, and how long both may be remembered: not at all.
         let entry = Out::new().u64(node).u64(0).u64(0).u64(0).u32(0).u32(0);
         Ok(protocol::attributes(entry, node, &kind))
@@ -249,21 +272,17 @@ impl<F: Files> Server<'_, F> {
         Ok(Out::new().bytes(&text[start..end]))
     }
 
-    fn list(&mut self, directory: &str, offset: u64, size: u32) -> Out {
+    fn list(&self, directory: &str, offset: u64, size: u32) -> Out {
         let mut names = vec![".".to_owned(), "..".to_owned()];
         names.extend(self.files.names(directory));
         let mut out = Out::new();
         let first = usize::try_from(offset).unwrap_or(usize::MAX);
         for (index, name) in names.iter().enumerate().skip(first) {
-            let is_special = index < 2;
             let path = joined(directory, name);
-            let kind = if is_special { Some(Node::Directory) } else { self.files.find(&path) };
-            let (Some(kind), Ok(node)) =
-                (kind, if is_special { Ok(1) } else { self.number(&path) })
-            else {
-                continue;
-            };
-            if !out.push_entry(node, index as u64 + 1, name, &kind, size as usize) {
+            let kind = if index < 2 { Ok(Node::Directory) } else { self.kind(&path) };
+            // What has gone meanwhile is left out.
+            let Ok(kind) = kind else { continue };
+            if !out.push_entry(index as u64 + 1, name, &kind, size as usize) {
                 break;
             }
         }

@@ -18,6 +18,9 @@ const ATOMIC_TRUNCATE: u32 = 1 << 3;
 /// `FOPEN_DIRECT_IO`: each read and write comes here as it is.
 const DIRECT: u32 = 1;
 
+/// `FUSE_UNKNOWN_INO`: a directory does not tell the numbers of what is in it.
+const UNKNOWN_NUMBER: u64 = 0xffff_ffff;
+
 /// One request of the kernel.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Request<'a> {
@@ -58,8 +61,10 @@ pub(super) enum Operation<'a> {
     },
     /// There are no files but those that are there.
     Create,
-    /// Asks for no answer.
-    Forget,
+    /// The kernel does not use these numbers any more. Asks for no answer.
+    Forget {
+        nodes: Vec<u64>,
+    },
     /// The process that waits for an answer got a signal. Asks for no answer.
     Interrupt,
     /// What the kernel does without.
@@ -72,7 +77,12 @@ impl<'a> Request<'a> {
         let body = bytes.get(HEADER_BYTES..)?;
         let operation = match u32_at(bytes, 4)? {
             1 => Operation::LookUp { name: name(body)? },
-            2 | 42 => Operation::Forget,
+            2 => Operation::Forget { nodes: vec![u64_at(bytes, 16)?] },
+            // How many, what is unused, and for each its number and how often it was looked up.
+            42 => {
+                let entries = body.get(8..)?.chunks_exact(16).take(u32_at(body, 0)? as usize);
+                Operation::Forget { nodes: entries.filter_map(|entry| u64_at(entry, 0)).collect() }
+            }
             // FUSE_GETATTR and FUSE_SETATTR: what is set stays as it was.
             3 | 4 => Operation::Attributes,
             5 => Operation::ReadLink,
@@ -127,20 +137,13 @@ impl Out {
 
     /// Adds an entry of a directory (`struct fuse_dirent`) where there is room for it within
     /// `size` bytes. `next` is the offset behind it.
-    pub(super) fn push_entry(
-        &mut self,
-        node: u64,
-        next: u64,
-        name: &str,
-        kind: &Node,
-        size: usize,
-    ) -> bool {
+    pub(super) fn push_entry(&mut self, next: u64, name: &str, kind: &Node, size: usize) -> bool {
         let length = (24 + name.len()).next_multiple_of(8);
         if self.0.len() + length > size {
             return false;
         }
         let end = self.0.len() + length;
-        let out = std::mem::take(self).u64(node).u64(next);
+        let out = std::mem::take(self).u64(UNKNOWN_NUMBER).u64(next);
         // The type is the upper bits of the mode.
         let out = out.u32(name.len() as u32).u32(mode(kind) >> 12);
         *self = out.bytes(name.as_bytes());
@@ -237,6 +240,18 @@ mod tests {
     }
 
     #[test]
+    fn all_numbers_are_forgotten_that_the_kernel_names() {
+        fn forgotten(bytes: &[u8]) -> Option<Operation<'_>> {
+            Request::parse(bytes).map(|request| request.operation)
+        }
+        let one = request(2, &Out::new().u64(1).0);
+        assert_eq!(forgotten(&one), Some(Operation::Forget { nodes: vec![3] }));
+        let two = Out::new().u32(2).u32(0).u64(8).u64(1).u64(9).u64(1);
+        let two = request(42, &two.0);
+        assert_eq!(forgotten(&two), Some(Operation::Forget { nodes: vec![8, 9] }));
+    }
+
+    #[test]
     fn answers_have_the_sizes_of_the_kernels_structures() {
         let body = |out: Out| answer(1, Ok(out)).len() - ANSWER_HEADER_BYTES;
         assert_eq!(body(initialized(45)), 64);
@@ -248,10 +263,10 @@ mod tests {
     #[test]
     fn a_directory_is_listed_as_far_as_there_is_room() {
         let mut out = Out::new();
-        assert!(out.push_entry(4, 1, "pgctrl", &Node::File, 64));
+        assert!(out.push_entry(1, "pgctrl", &Node::File, 64));
         assert_eq!(out.0.len(), 32);
-        assert!(out.push_entry(5, 2, "eth0", &Node::File, 64));
-        assert!(!out.push_entry(6, 3, "eth1", &Node::File, 64));
+        assert!(out.push_entry(2, "eth0", &Node::File, 64));
+        assert!(!out.push_entry(3, "eth1", &Node::File, 64));
         assert_eq!(out.0.len(), 64);
     }
 }

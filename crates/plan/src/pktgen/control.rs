@@ -53,6 +53,11 @@ impl Pktgen {
         Self { links, threads }
     }
 
+    /// The interfaces as they are now; devices keep what was known when they were added.
+    pub fn set_links(&mut self, links: BTreeMap<String, Link>) {
+        self.links = links;
+    }
+
     /// The names of all files.
     pub fn files(&self) -> Vec<String> {
         let mut files = vec!["pgctrl".to_owned()];
@@ -124,11 +129,26 @@ impl Pktgen {
         }
     }
 
-    /// A device has stopped: its file shows how it went.
-    pub fn finish(&mut self, lowered: &LoweredDevice, counters: &Counters) {
-        if let Some(device) = self.devices_mut().find(|device| device.name == lowered.name) {
-            device.finish(lowered, counters);
+    /// How far a running device has come.
+    pub fn progress(&mut self, name: &str, frames: u64, errors: u64) {
+        if let Some(device) = self.devices_mut().find(|device| device.name == name) {
+            device.progress(frames, errors);
         }
+    }
+
+    /// No device is running after all: none could start.
+    pub fn abandon(&mut self) {
+        for device in self.devices_mut() {
+            device.result = "ERROR: not started".to_owned();
+            device.is_running = false;
+        }
+    }
+
+    /// A device has stopped: its file shows how it went. Returns what stands there behind
+    /// `Result: `; nothing where the device was removed meanwhile.
+    pub fn finish(&mut self, lowered: &LoweredDevice, counters: &Counters) -> String {
+        let device = self.devices_mut().find(|device| device.name == lowered.name);
+        device.map(|device| device.finish(lowered, counters).to_owned()).unwrap_or_default()
     }
 
     fn control(&mut self, text: &str) -> Result<Effect, Problem> {

@@ -59,19 +59,24 @@ impl Counters {
 }
 
 impl Device {
-    /// It stopped: what the last frame was made of, and the result.
-    pub(super) fn finish(&mut self, lowered: &LoweredDevice, counters: &Counters) {
+    /// It is on its way.
+    pub(super) fn progress(&mut self, frames: u64, errors: u64) {
+        self.current.frames = frames;
+        self.current.errors = errors;
+        // The number that the next frame has; of 32 bits.
+        self.current.sequence = frames.wrapping_add(1) as u32;
+    }
+
+    /// It stopped: what the last frame was made of, and the result, which is returned too.
+    pub(super) fn finish(&mut self, lowered: &LoweredDevice, counters: &Counters) -> &str {
         self.is_running = false;
         self.size_min = lowered.sizes.0;
         self.size_max = lowered.sizes.1;
+        self.progress(counters.frames, counters.errors);
         let current = &mut self.current;
-        current.frames = counters.frames;
-        current.errors = counters.errors;
         current.started = counters.started;
         current.stopped = counters.started.saturating_add(counters.elapsed);
         current.idle = counters.idle;
-        // The number that the next frame would have; of 32 bits.
-        current.sequence = counters.frames.wrapping_add(1) as u32;
         current.imix_counts.clone_from(&counters.imix);
         current.imix_counts.resize(self.imix.len(), 0);
         let last = counters.frames.saturating_sub(1);
@@ -94,5 +99,6 @@ impl Device {
         current.flows = lowered.flows_begun(counters.frames);
         let is_constant = self.size_min >= self.size_max && self.imix.is_empty();
         self.result = counters.result(is_constant.then_some(self.size_min));
+        &self.result
     }
 }

@@ -1,0 +1,48 @@
+//! What arrived, as pktgen's receive side (pgrx) shows it: CPU by CPU, then all together.
+
+use std::fmt::{self, Display, Formatter};
+
+use wirestorm_control::result::ReceiveReport;
+
+use crate::wrap::wrapped;
+
+/// Shows what arrived.
+pub(super) struct ReceiveTable<'a> {
+    pub(super) rx: &'a ReceiveReport,
+    /// Whether it is known what was sent.
+    pub(super) has_script: bool,
+}
+
+impl Display for ReceiveTable<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let rx = self.rx;
+        let head = format!("RECEPTION STATISTICS of {} by {}: ", rx.interface, rx.backend);
+        writeln!(f, "{}", wrapped(&head, &rx.why))?;
+        let each = if rx.queues_are == "cpu" { "CPU" } else { "QUEUE" };
+        writeln!(f, "PER-{each} Stats")?;
+        for queue in &rx.queues {
+            writeln!(f, "{each} {}:", queue.queue)?;
+            lines(f, queue.packets, queue.bytes, queue.elapsed_s, queue.pps)?;
+        }
+        writeln!(f, "Global Statistics")?;
+        lines(f, rx.packets, rx.bytes, rx.elapsed_s, rx.pps)?;
+        if self.has_script {
+            writeln!(f, "    Lost: {} ({:.4}%)", rx.lost, rx.loss_percent)?;
+        }
+        if rx.missed > 0 {
+            writeln!(f, "    Missed: {} that the receiver had no room for", rx.missed)?;
+        }
+        match &rx.error {
+            Some(error) => writeln!(f, "{}", wrapped("error: ", error)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Bit rates count frames without FCS, as pktgen does.
+fn lines(f: &mut Formatter<'_>, packets: u64, bytes: u64, elapsed_s: f64, pps: f64) -> fmt::Result {
+    let bits = pps * bytes as f64 / packets.max(1) as f64 * 8.0;
+    writeln!(f, "    Rx packets: {packets}  Rx bytes: {bytes}")?;
+    writeln!(f, "    Work time: {:.0} us", elapsed_s * 1e6)?;
+    writeln!(f, "    Rate: {pps:.0}pps {:.0}Mb/s ({bits:.0}bps)", (bits / 1e6).floor())
+}

@@ -1,0 +1,95 @@
+//! A script: read here, or run by a program of its own.
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use wirestorm_control::pktgen::{Session, ShellError, run_shell};
+use wirestorm_control::plan::pktgen::Script;
+
+use super::PktgenFlags;
+
+/// What a file is.
+pub(super) enum Kind {
+    /// Commands that were understood.
+    Settings(Script),
+    /// A script for another program.
+    Program {
+        /// The program, and what it is given before the script.
+        interpreter: Vec<OsString>,
+        /// What the script does, where it is simple enough to tell.
+        readable: Option<Script>,
+    },
+}
+
+/// Lines that were not understood which are told.
+const TOLD_MAX: usize = 5;
+/// More than any script has.
+const BYTES_MAX: u64 = 16 << 20;
+
+/// Reads a file.
+///
+/// # Errors
+/// Where it cannot be read or is not understood.
+pub(super) fn read(path: &Path) -> Result<Kind, String> {
+    let name = path.display();
+    let text = if path == Path::new("-") {
+        std::io::read_to_string(std::io::stdin())
+    } else {
+        match std::fs::metadata(path) {
+            Ok(file) if file.len() > BYTES_MAX => {
+                return Err(format!("{name}: {} bytes are no script", file.len()));
+            }
+            _ => std::fs::read_to_string(path),
+        }
+    };
+    let text = text.map_err(|error| format!("{name}: {error}"))?;
+    let script = Script::parse(&text);
+    let understood = script.not_understood.is_empty();
+    let first_line = text.lines().next().unwrap_or_default();
+    if let Some(interpreter) = first_line.strip_prefix("#!").filter(|_| path != Path::new("-")) {
+        let readable = understood.then_some(script);
+        // As the kernel does: one argument, whatever it contains.
+        let words = interpreter.trim().splitn(2, char::is_whitespace).map(str::trim);
+        let interpreter = words.filter(|word| !word.is_empty()).map(OsString::from).collect();
+        return Ok(Kind::Program { interpreter, readable });
+    }
+    if understood {
+        return Ok(Kind::Settings(script));
+    }
+    let lines = script.not_understood.iter().take(TOLD_MAX);
+    let mut message: Vec<String> = lines.map(|line| format!("{name}: {line}")).collect();
+    if let Some(more) = script.not_understood.len().checked_sub(TOLD_MAX).filter(|it| *it > 0) {
+        message.push(format!("{name}: and {more} more"));
+    }
+    message.push("a script that needs a shell begins with its name, as in #!/bin/bash".to_owned());
+    Err(message.join("\n"))
+}
+
+/// Runs a script by its interpreter; returns its exit status, 128 and the number of a signal that
+/// ended it.
+///
+/// # Errors
+/// Where it did not start.
+pub(super) fn execute(
+    session: &Arc<Session>,
+    interpreter: &[OsString],
+    flags: &PktgenFlags,
+    json_only: bool,
+) -> Result<u8, ShellError> {
+    let (program, options) = match interpreter {
+        [program, options @ ..] => (program.clone(), options),
+        [] => (OsString::from("/bin/sh"), interpreter),
+    };
+    let mut command = Command::new(program);
+    command.args(options).args(flags.script.as_deref()).args(&flags.arguments);
+    if json_only {
+        command.stdout(Stdio::from(std::io::stderr()));
+    }
+    let status = run_shell(session, command)?;
+    let signal = || status.signal().map_or(1, |signal| 128 + signal);
+    // Exit statuses have eight bits, signals seven.
+    Ok(status.code().unwrap_or_else(signal) as u8)
+}

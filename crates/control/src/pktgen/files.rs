@@ -1,0 +1,88 @@
+//! The `/proc/net` that a script sees: the files of pktgen, and beside them links to all others.
+
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use wirestorm_io::fuse::{Answer, Files, Node};
+use wirestorm_io::mounts::PrivateMounts;
+use wirestorm_plan::pktgen::{Effect, Errno};
+
+use super::session::Session;
+use super::shell::Message;
+
+/// Where the kernel has the files of /proc/net that are not pktgen's.
+const OTHERS: &str = "/proc/self/net";
+
+const FOLDER: &str = "pktgen";
+
+pub(super) struct ProcNet {
+    pub(super) session: Arc<Session>,
+    /// Who starts devices.
+    pub(super) starter: Sender<Message>,
+}
+
+/// The name of a file of pktgen.
+fn file_of(path: &str) -> Option<&str> {
+    path.strip_prefix(FOLDER)?.strip_prefix('/')
+}
+
+impl Files for ProcNet {
+    fn find(&self, path: &str) -> Option<Node> {
+        if let Some(file) = file_of(path) {
+            let is_there = self.session.files().iter().any(|known| known == file);
+            return is_there.then_some(Node::File);
+        }
+        match path {
+            "" | FOLDER => Some(Node::Directory),
+            PrivateMounts::LINK => Some(Node::Link(PrivateMounts::ROOT.to_owned())),
+            other => {
+                let target = format!("{OTHERS}/{other}");
+                std::fs::symlink_metadata(&target).ok().map(|_| Node::Link(target))
+            }
+        }
+    }
+
+    fn names(&self, directory: &str) -> Vec<String> {
+        if directory == FOLDER {
+            return self.session.files();
+        }
+        let others = std::fs::read_dir(OTHERS).into_iter().flatten().flatten();
+        let names = others.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let own = std::iter::once(FOLDER.to_owned());
+        own.chain(names.filter(|name| name != FOLDER)).collect()
+    }
+
+    fn read(&self, path: &str) -> Result<String, i32> {
+        let file = file_of(path).ok_or(libc::EISDIR)?;
+        self.session.show(file).map_err(|_| libc::ENOENT)
+    }
+
+    fn write(&self, path: &str, text: &[u8], answer: Answer) {
+        let Some(file) = file_of(path) else { return answer.give(Err(libc::EISDIR)) };
+        match self.session.write(file, &String::from_utf8_lossy(text)) {
+            // Where nobody starts any more, the answer that is dropped is an error.
+            Ok(Effect::Start) => drop(self.starter.send(Message::Start(answer))),
+            Ok(_) => answer.give(Ok(())),
+            Err(error) => {
+                self.session.refused(&error);
+                answer.give(error.problem.errno().map_or(Ok(()), |errno| Err(number(errno))));
+            }
+        }
+    }
+
+    fn interrupted(&self) {
+        self.session.interrupt();
+    }
+}
+
+fn number(errno: Errno) -> i32 {
+    match errno {
+        Errno::NoSuchFile => libc::ENOENT,
+        Errno::TooBig => libc::E2BIG,
+        Errno::Busy => libc::EBUSY,
+        Errno::NoSuchDevice => libc::ENODEV,
+        Errno::InvalidArgument => libc::EINVAL,
+        Errno::NotSupported => libc::EOPNOTSUPP,
+        Errno::NetworkDown => libc::ENETDOWN,
+    }
+}

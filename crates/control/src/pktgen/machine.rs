@@ -1,0 +1,58 @@
+//! What the kernel's pktgen would find on this machine.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use wirestorm_io::link::{self, LinkError};
+use wirestorm_io::namespace::Namespace;
+use wirestorm_plan::pktgen::Link;
+use wirestorm_wire::packet::MacAddress;
+
+/// How many threads there are: one for each CPU up to the last one that is online.
+pub(super) fn threads() -> u32 {
+    let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    last_cpu(&online).map_or(1, |last| last.saturating_add(1))
+}
+
+/// The last number of a list such as `0-3,8`.
+fn last_cpu(list: &str) -> Option<u32> {
+    list.trim().rsplit([',', '-']).next()?.parse().ok()
+}
+
+/// The interfaces that devices can be added of: those of Ethernet, and loopback.
+pub(super) fn links() -> Result<BTreeMap<String, Link>, LinkError> {
+    let namespace = Namespace::Current;
+    let addresses = link::addresses(&namespace)?;
+    let mut links = BTreeMap::new();
+    for found in link::list(&namespace)? {
+        if !matches!(found.link_layer, libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK) {
+            continue;
+        }
+        let of_link = || addresses.iter().filter(|it| it.index == found.index);
+        let ipv4 = of_link().find_map(|it| match it.address {
+            IpAddr::V4(address) => Some(address),
+            IpAddr::V6(_) => None,
+        });
+        let is_usable = |it: &&link::LinkAddress| it.is_link_local && !it.is_tentative;
+        let ipv6 = of_link().filter(is_usable).find_map(|it| match it.address {
+            IpAddr::V6(address) => Some(address),
+            IpAddr::V4(_) => None,
+        });
+        let mac = MacAddress(found.mac.unwrap_or_default());
+        links.insert(found.name, Link { mac, is_up: found.up, ipv4, ipv6 });
+    }
+    Ok(links)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_cpu_is_that_of_the_last_range() {
+        assert_eq!(last_cpu("0-3,8\n"), Some(8));
+        assert_eq!(last_cpu("0-127"), Some(127));
+        assert_eq!(last_cpu("0"), Some(0));
+        assert_eq!(last_cpu(""), None);
+    }
+}

@@ -1,0 +1,342 @@
+//! A run of all devices: one thread for each, with a port of its own.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::time::Duration as StdDuration;
+
+use wirestorm_base::departure::{DeparturePolicy, DepartureRecord};
+use wirestorm_base::port::{PortError, StampPoint, Transmit, TransmitCounters};
+use wirestorm_base::time::{Duration, Instant};
+use wirestorm_engine::replay::{Breath, WorkerState};
+use wirestorm_engine::stream::{Generator, GeneratorOptions, Share};
+use wirestorm_io::clock::{self, RealtimeOffset};
+use wirestorm_plan::backend::Backend;
+use wirestorm_plan::pktgen::{LoweredDevice, Stamps};
+use wirestorm_wire::stream::{Speed, Stream};
+
+use super::stamp::Stamping;
+use crate::port::cpu::CpuPlan;
+use crate::port::{Choice, Interfaces, OpenError, PortOptions, TransmitPort};
+use crate::replay::Control;
+use crate::work::{drain, rest};
+
+/// How devices send, beside what scripts say.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// What carries the frames.
+    pub backend: Backend,
+    /// What becomes of late frames.
+    pub policy: DeparturePolicy,
+    /// No run is longer.
+    pub duration: Duration,
+    /// Whether to send also on the interface that carries the default route.
+    pub force_interface: bool,
+}
+
+/// Why devices did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// An interface does not open.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// A frame that an interface cannot send.
+    #[error(
+        "{device}: a frame of {length} bytes without FCS is longer than {interface} takes, \
+         {length_max}: make pkt_size smaller, or the interface's MTU larger"
+    )]
+    TooLong {
+        /// The device.
+        device: String,
+        /// Its longest frame.
+        length: usize,
+        /// The interface.
+        interface: String,
+        /// The longest that it takes.
+        length_max: usize,
+    },
+    /// A thread does not start.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+}
+
+/// How a device's run went. Nothing but the name of its speed is there of one that never sends.
+pub(super) struct Outcome {
+    pub(super) sent: Option<Sent>,
+    /// Since the common start.
+    pub(super) elapsed: Duration,
+    /// How much of that was waited.
+    pub(super) idle: Duration,
+    pub(super) error: Option<PortError>,
+}
+
+/// What a device's port did.
+pub(super) struct Sent {
+    pub(super) choice: Choice,
+    pub(super) transmitted: TransmitCounters,
+    pub(super) departures: Option<(DepartureRecord, StampPoint)>,
+}
+
+/// How all devices' runs went, in the order of the devices.
+pub(super) struct Ran {
+    pub(super) start: Instant,
+    pub(super) outcomes: Vec<Outcome>,
+    /// What one should know of the CPUs.
+    pub(super) note: Option<String>,
+}
+
+/// Frames sent, and frames that could not be sent, of each device so far.
+pub(super) type Progress = Vec<(u64, u64)>;
+
+/// Time from the moment all threads are ready to the first departure.
+const LEAD: Duration = Duration::from_millis(2);
+/// How far ahead frames are given to ports that hold departures.
+const HORIZON: Duration = Duration::from_millis(20);
+/// How often the observer is told.
+const OBSERVE_INTERVAL: StdDuration = StdDuration::from_millis(100);
+/// How often a thread looks whether its interface is still there, and at the wall clock.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Sends what devices send; `observe` is called about ten times a second.
+pub(super) fn run(
+    devices: &[LoweredDevice],
+    options: &RunOptions,
+    control: &Control,
+    mut observe: impl FnMut(&Progress),
+) -> Result<Ran, RunError> {
+    let mut names: Vec<&str> = devices.iter().map(|device| device.interface.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let interfaces = Interfaces::open(&names, options.force_interface)?;
+    let senders = senders(devices, &interfaces, &names, options, control)?;
+    let cpus = CpuPlan::new(options.backend, senders.len());
+
+    let (start, mut outcomes) = std::thread::scope(|scope| {
+        let observer = std::thread::current();
+        let (is_ready, ready) = mpsc::channel();
+        let (mut starts, mut threads) = (Vec::new(), Vec::new());
+        for (index, sender) in senders.iter().enumerate() {
+            let (give_start, start) = mpsc::channel();
+            starts.push(give_start);
+            let (cpus, is_ready, observer) = (&cpus, is_ready.clone(), observer.clone());
+            let spawned = std::thread::Builder::new()
+                .name(format!("pktgen-{index}"))
+                .spawn_scoped(scope, move || {
+                    cpus.apply();
+                    let (port, choice) = match sender.open(cpus.sender(index)) {
+                        Ok(opened) => opened,
+                        Err(error) => {
+                            let _ = is_ready.send(Err(error));
+                            return None;
+                        }
+                    };
+                    let _ = is_ready.send(Ok(()));
+                    let start = start.recv().ok()?;
+                    let outcome = sender.work(port, choice, start);
+                    observer.unpark();
+                    Some((sender.device, outcome))
+                })
+                .map_err(RunError::Thread)?;
+            threads.push(spawned);
+        }
+        for outcome in ready.iter().take(threads.len()) {
+            outcome?;
+        }
+        let is_paced = senders.iter().any(Sender::is_paced);
+        let start = clock::now().saturating_add(if is_paced { LEAD } else { Duration::ZERO });
+        for sender in starts {
+            let _ = sender.send(start);
+        }
+        while threads.iter().any(|thread| !thread.is_finished()) {
+            std::thread::park_timeout(OBSERVE_INTERVAL);
+            observe(&progress(devices.len(), &senders));
+        }
+        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| match thread.join() {
+            Ok(outcome) => outcome,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        let outcomes: Vec<(usize, Outcome)> = threads.into_iter().filter_map(join).collect();
+        Ok::<_, RunError>((start, outcomes))
+    })?;
+
+    for device in 0..devices.len() {
+        if !outcomes.iter().any(|(known, _)| *known == device) {
+            let (elapsed, idle) = (Duration::ZERO, Duration::ZERO);
+            outcomes.push((device, Outcome { sent: None, elapsed, idle, error: None }));
+        }
+    }
+    outcomes.sort_by_key(|(device, _)| *device);
+    let outcomes = outcomes.into_iter().map(|(_, outcome)| outcome).collect();
+    Ok(Ran { start, outcomes, note: cpus.note() })
+}
+
+/// One for each device that sends.
+fn senders<'a>(
+    devices: &'a [LoweredDevice],
+    interfaces: &'a Interfaces,
+    names: &[&str],
+    options: &'a RunOptions,
+    control: &'a Control,
+) -> Result<Vec<Sender<'a>>, RunError> {
+    let mut senders: Vec<Sender<'a>> = Vec::new();
+    for (index, device) in devices.iter().enumerate() {
+        let Some(stream) = device.streams.first() else { continue };
+        // Names and interfaces have one order.
+        let Ok(place) = names.binary_search(&device.interface.as_str()) else { continue };
+        let (interface, link) = &interfaces.links[place];
+        let length_max = link.frame_length_max();
+        if stream.template.len() > length_max {
+            return Err(RunError::TooLong {
+                device: device.name.clone(),
+                length: stream.template.len(),
+                interface: interface.to_string(),
+                length_max,
+            });
+        }
+        let queue = senders.iter().filter(|other| other.place == place).count();
+        senders.push(Sender {
+            device: index,
+            stream,
+            stamps: device.stamps,
+            interfaces,
+            place,
+            // As many as devices, of which there are few.
+            queue: queue as u32,
+            options,
+            control,
+            frames: AtomicU64::new(0),
+            errors: AtomicU64::new(0),
+        });
+    }
+    Ok(senders)
+}
+
+fn progress(devices: usize, senders: &[Sender<'_>]) -> Progress {
+    let mut progress = vec![(0, 0); devices];
+    for sender in senders {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        progress[sender.device] = (read(&sender.frames), read(&sender.errors));
+    }
+    progress
+}
+
+/// What a device's thread needs.
+struct Sender<'a> {
+    /// Its place among the devices.
+    device: usize,
+    stream: &'a Stream,
+    stamps: Option<Stamps>,
+    interfaces: &'a Interfaces,
+    /// The interface's place among these.
+    place: usize,
+    /// The interface's queue, where the port is for one.
+    queue: u32,
+    options: &'a RunOptions,
+    control: &'a Control,
+    frames: AtomicU64,
+    errors: AtomicU64,
+}
+
+impl Sender<'_> {
+    fn is_paced(&self) -> bool {
+        self.stream.transmission.speed != Speed::Max
+    }
+
+    fn open(&self, cpu: Option<usize>) -> Result<(TransmitPort, Choice), OpenError> {
+        let (interface, link) = &self.interfaces.links[self.place];
+        let options = PortOptions {
+            policy: self.options.policy,
+            paced: self.is_paced(),
+            cpu,
+            queue: self.queue,
+            // Each frame has its own sequence number.
+            store_bytes: 0,
+        };
+        TransmitPort::open(self.options.backend, interface, link, &options)
+            .map_err(|reason| OpenError::Port { interface: interface.to_string(), reason })
+    }
+
+    fn work(&self, mut port: TransmitPort, choice: Choice, start: Instant) -> Outcome {
+        let options = GeneratorOptions {
+            share: Share::ALL,
+            policy: self.options.policy,
+            duration_max: self.options.duration,
+            frames_max: u64::MAX,
+            virtual_time: false,
+            horizon: HORIZON,
+        };
+        let mut generator = Generator::new(std::slice::from_ref(self.stream), options, start);
+        let mut idle = Duration::ZERO;
+        let ended = self.send(&mut generator, &mut port, &mut idle);
+        let stop = &self.control.stop;
+        let ended = ended.and_then(|()| drain(std::slice::from_mut(&mut port), stop, |_| {}));
+        let elapsed = clock::now().saturating_since(start);
+        let own = generator.departures();
+        let departures = if own.frames > 0 {
+            Some((own.clone(), StampPoint::Process))
+        } else {
+            port.departures().map(|record| (record, port.capabilities().departure_stamp))
+        };
+        Outcome {
+            sent: Some(Sent { choice, transmitted: port.transmitted(), departures }),
+            elapsed,
+            idle: idle.min(elapsed),
+            error: ended.err().map(|error| self.interfaces.settle(error)),
+        }
+    }
+
+    /// Sends until all is sent or sending is to stop; adds what is waited to `idle`.
+    fn send(
+        &self,
+        generator: &mut Generator,
+        port: &mut TransmitPort,
+        idle: &mut Duration,
+    ) -> Result<(), PortError> {
+        let holds_departure = port.capabilities().holds_departure;
+        let mut watch = self.interfaces.watch().swap_remove(self.place);
+        let mut looked = clock::now();
+        let mut realtime = RealtimeOffset::read();
+        loop {
+            let now = clock::now();
+            let state = self.breathe(generator, now, realtime, port)?.state;
+            if state == WorkerState::Done || self.control.stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            if now.saturating_since(looked) >= LOOK_INTERVAL {
+                looked = now;
+                realtime = RealtimeOffset::read();
+                watch.check()?;
+                let transmitted = port.transmitted();
+                self.frames.store(transmitted.sent, Ordering::Relaxed);
+                self.errors.store(transmitted.failed, Ordering::Relaxed);
+            }
+            rest(state, now, holds_departure);
+            if matches!(state, WorkerState::Waiting(_)) {
+                *idle = idle.saturating_add(clock::now().saturating_since(now));
+            }
+        }
+    }
+
+    /// The port as what it is, so that no call has to find out.
+    fn breathe(
+        &self,
+        generator: &mut Generator,
+        now: Instant,
+        realtime: RealtimeOffset,
+        port: &mut TransmitPort,
+    ) -> Result<Breath, PortError> {
+        let stamps = self.stamps;
+        macro_rules! stamping {
+            ($port:expr) => {
+                generator.breathe(now, &mut Stamping { port: &mut **$port, stamps, now, realtime })
+            };
+        }
+        match port {
+            TransmitPort::Memory(port) => stamping!(port),
+            TransmitPort::Pcap(port) => stamping!(port),
+            TransmitPort::AfPacket(port) => stamping!(port),
+            TransmitPort::AfXdp(port) => stamping!(port),
+            TransmitPort::Xdp(port) => stamping!(port),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The time in pktgen's header.
+
+use wirestorm_base::departure::DepartureRecord;
+use wirestorm_base::port::{Capabilities, FrameId, PortError, Transmit, TransmitCounters};
+use wirestorm_base::time::Instant;
+use wirestorm_io::clock::RealtimeOffset;
+use wirestorm_plan::pktgen::Stamps;
+use wirestorm_wire::checksum::Change;
+
+/// A port that writes into each frame when it leaves: its due time where the port waits for that,
+/// else the beginning of the breath that makes it.
+pub(super) struct Stamping<'a, P> {
+    pub(super) port: &'a mut P,
+    /// Where the time stands; `None`: nowhere.
+    pub(super) stamps: Option<Stamps>,
+    pub(super) now: Instant,
+    pub(super) realtime: RealtimeOffset,
+}
+
+impl<P: Transmit> Transmit for Stamping<'_, P> {
+    #[inline]
+    fn capabilities(&self) -> &Capabilities {
+        self.port.capabilities()
+    }
+
+    #[inline]
+    fn take(&mut self) -> Option<FrameId> {
+        self.port.take()
+    }
+
+    #[inline]
+    fn frame_mut(&mut self, frame: &FrameId) -> &mut [u8] {
+        self.port.frame_mut(frame)
+    }
+
+    #[inline]
+    fn send(&mut self, frame: FrameId, length: usize, departure: Instant) {
+        if let Some(stamps) = self.stamps {
+            // What is overdue leaves now.
+            let leaves = self.realtime.to_realtime_nanos(departure.max(self.now));
+            stamp(self.port.frame_mut(&frame), stamps, leaves);
+        }
+        self.port.send(frame, length, departure);
+    }
+
+    #[inline]
+    fn release(&mut self, frame: FrameId) {
+        self.port.release(frame);
+    }
+
+    fn flush(&mut self) -> Result<(), PortError> {
+        self.port.flush()
+    }
+
+    fn in_flight(&self) -> usize {
+        self.port.in_flight()
+    }
+
+    fn transmitted(&self) -> TransmitCounters {
+        self.port.transmitted()
+    }
+
+    fn departures(&self) -> Option<DepartureRecord> {
+        self.port.departures()
+    }
+
+    fn abort(&mut self) {
+        self.port.abort();
+    }
+}
+
+/// Writes nanoseconds since 1970 as seconds and microseconds, where zeros are, and makes the
+/// checksum right for them.
+#[inline]
+fn stamp(frame: &mut [u8], stamps: Stamps, realtime_nanos: u64) {
+    // 32 bits each, as in the kernel; the seconds last until 2106.
+    let seconds = (realtime_nanos / 1_000_000_000) as u32;
+    let microseconds = (realtime_nanos % 1_000_000_000 / 1_000) as u32;
+    let Stamps { offset, checksum } = stamps;
+    frame[offset..offset + 4].copy_from_slice(&seconds.to_be_bytes());
+    frame[offset + 4..offset + 8].copy_from_slice(&microseconds.to_be_bytes());
+    if let Some(at) = checksum {
+        let before = u16::from_be_bytes([frame[at], frame[at + 1]]);
+        let change = Change::NONE.word32(0, seconds).word32(0, microseconds);
+        frame[at..at + 2].copy_from_slice(&change.apply_udp(before).to_be_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wirestorm_wire::checksum;
+
+    #[test]
+    fn a_stamped_frame_keeps_its_checksum() {
+        // A sum over everything, of an even offset, as UDP's.
+        for first in [0_u8, 1, 0x7f, 0xff] {
+            let mut frame = [first, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+            let sum = !checksum::sum(&frame);
+            frame[4..6].copy_from_slice(&sum.to_be_bytes());
+            let stamps = Stamps { offset: 6, checksum: Some(4) };
+            stamp(&mut frame, stamps, 1_700_000_000_123_456_789);
+            assert_eq!(frame[6..10], 1_700_000_000_u32.to_be_bytes());
+            assert_eq!(frame[10..14], 123_456_u32.to_be_bytes());
+            assert_eq!(checksum::sum(&frame), u16::MAX);
+        }
+    }
+}
