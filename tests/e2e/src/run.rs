@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::Value;
 
 use crate::wirestorm;
@@ -137,6 +137,16 @@ impl Running {
     pub fn signal(&self, signal: Signal) {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         kill_process(pid.expect("a child has a process id"), signal).expect("the run goes on");
+    }
+
+    /// Sends a signal to its process group, as a terminal does; it has to lead one.
+    ///
+    /// # Panics
+    /// When it has ended and was waited for.
+    pub fn signal_group(&self, signal: Signal) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        let group = pid.expect("a child has a process id");
+        kill_process_group(group, signal).expect("the run goes on");
     }
 
     /// Waits for its end.

@@ -1,6 +1,6 @@
 //! pktgen while a script is at work: its files, and the runs that were started.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -85,8 +85,9 @@ struct State {
     is_told_to_stop: bool,
     is_interrupted: bool,
     runs: Vec<PktgenRun>,
-    /// Devices that have run and whose files nobody has read since.
-    unread: BTreeSet<String>,
+    /// What the files of devices show that have run, where nobody has read them since. The script
+    /// may have removed the devices.
+    unread: BTreeMap<String, String>,
     told: BTreeSet<(String, String)>,
     errors: Vec<String>,
     notes: BTreeSet<String>,
@@ -109,7 +110,7 @@ impl Session {
             is_told_to_stop: false,
             is_interrupted: false,
             runs: Vec::new(),
-            unread: BTreeSet::new(),
+            unread: BTreeMap::new(),
             told: BTreeSet::new(),
             errors: Vec::new(),
             notes: BTreeSet::new(),
@@ -255,7 +256,9 @@ impl Session {
         let mut errors = Vec::new();
         for ((device, outcome), counters) in devices.iter().zip(&ran.outcomes).zip(&counters) {
             let result = state.pktgen.finish(device, counters);
-            state.unread.insert(device.name.clone());
+            if let Ok(text) = state.pktgen.show(&device.name) {
+                state.unread.insert(device.name.clone(), text);
+            }
             run.devices.push(DeviceReport::new(device, outcome, counters, result));
             errors.extend(outcome.error.as_ref().map(|it| format!("{}: {it}", device.name)));
         }
@@ -274,8 +277,7 @@ impl Session {
     /// read since.
     pub fn finish(&self) -> (PktgenResult, Vec<String>) {
         let mut state = self.lock();
-        let unread = std::mem::take(&mut state.unread);
-        let texts = unread.iter().filter_map(|file| state.pktgen.show(file).ok()).collect();
+        let texts = std::mem::take(&mut state.unread).into_values().collect();
         let result = PktgenResult {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION"),

@@ -1,9 +1,9 @@
 //! `wirestorm run`, `send`, `sim` and `frames` as their users know them.
 
+mod forwarding;
 mod host;
 mod measured;
-
-mod forwarding;
+mod pktgen;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
