@@ -20,7 +20,7 @@ Examples:
   wirestorm frames plan.yaml --count 1 --flow web";
 
 /// Shows the first frames of each flow of a plan, dissected and as hexadecimal digits; nothing is
-/// sent.
+/// sent. A `*` stands for lines that repeat the one before.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct FramesFlags {
@@ -87,7 +87,44 @@ fn print(plan: &TrafficPlan, previews: &[Preview], only: &[String]) -> io::Resul
             original_length: preview.frame.len() as u32,
         };
         writeln!(output, "{summary} ({} bytes without FCS)", preview.frame.len())?;
-        writeln!(output, "{}", HexDump(&preview.frame))?;
+        write!(output, "{}", dump(&preview.frame))?;
     }
     Ok(())
+}
+
+/// Sixteen bytes a line; one `*` stands for all lines that repeat the one before, as in hexdump.
+fn dump(frame: &[u8]) -> String {
+    let lines = HexDump(frame).to_string();
+    let mut text = String::new();
+    let (mut before, mut is_repeating): (&[u8], bool) = (&[], false);
+    for (line, bytes) in lines.lines().zip(frame.chunks(16)) {
+        let repeats = bytes == before;
+        if !repeats {
+            text += line;
+            text.push('\n');
+        } else if !is_repeating {
+            text += "\t*\n";
+        }
+        (before, is_repeating) = (bytes, repeats);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_repeat_are_one_star() {
+        let mut frame = vec![0; 16 * 8 + 4];
+        frame[0] = 1;
+        frame[16 * 5] = 2;
+        // One repetition, that of 0x0060, is a star too; what is shorter repeats nothing.
+        let text = dump(&frame);
+        let starts: Vec<&str> =
+            text.lines().map(|line| line.trim().split(':').next().unwrap()).collect();
+        assert_eq!(starts, ["0x0000", "0x0010", "*", "0x0050", "0x0060", "*", "0x0080"], "{text}");
+        assert_eq!(dump(&frame[..16]).lines().count(), 1);
+        assert_eq!(dump(&[]), "");
+    }
 }
