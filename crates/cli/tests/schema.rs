@@ -5,7 +5,9 @@ use std::process::Command;
 
 use serde_json::Value;
 use wirestorm_testkit::Scratch;
+use wirestorm_testkit::net::Lab;
 use wirestorm_testkit::pcap::Resolution;
+use wirestorm_testkit::require::require_root;
 use wirestorm_testkit::sample::{Traffic, TrafficOptions, write_file};
 
 #[test]
@@ -14,12 +16,7 @@ fn results_keep_to_the_schema_that_is_printed() {
     let capture = scratch.file("sample.pcap");
     let traffic = Traffic::new(TrafficOptions { conversations: 20, ..TrafficOptions::default() });
     write_file(traffic, Resolution::Nanoseconds, &capture).expect("a capture");
-    let printed = Command::new(env!("CARGO_BIN_EXE_wirestorm")).arg("schema").output();
-    let printed = printed.expect("the program runs").stdout;
-    let published = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schemas/wirestorm.result.1.json");
-    assert_eq!(printed, fs::read(published).expect("the published schema"));
-    let schema: Value = serde_json::from_slice(&printed).expect("JSON");
-    let validator = jsonschema::validator_for(&schema).expect("a schema");
+    let validator = printed_schema("result");
 
     for arguments in [
         &["--topspeed"][..],
@@ -58,11 +55,7 @@ fn a_plan_that_is_printed_keeps_to_the_schema_of_plans() {
         let output = Command::new(env!("CARGO_BIN_EXE_wirestorm")).args(arguments).output();
         output.expect("the program runs").stdout
     };
-    let printed = run(&["schema", "plan"]);
-    let published = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schemas/wirestorm.plan.1.json");
-    assert_eq!(printed, fs::read(published).expect("the published schema"));
-    let schema: Value = serde_json::from_slice(&printed).expect("JSON");
-    let validator = jsonschema::validator_for(&schema).expect("a schema");
+    let validator = printed_schema("plan");
     let send = ["send", "--tx", "eth1", "--rx", "eth2", "--print-plan", "--rate", "1Mpps"];
     for more in [
         &["--udp", "--dport", "1024-65534", "--vlan", "5,7", "--packets", "9"][..],
@@ -71,5 +64,50 @@ fn a_plan_that_is_printed_keeps_to_the_schema_of_plans() {
     ] {
         let plan: Value = serde_json::from_slice(&run(&[&send, more].concat())).expect("JSON");
         assert!(validator.is_valid(&plan), "{more:?}: {plan:#}");
+    }
+}
+
+/// The schema of a document, as the program prints it and as it is published.
+fn printed_schema(document: &str) -> jsonschema::Validator {
+    let wirestorm = env!("CARGO_BIN_EXE_wirestorm");
+    let printed = Command::new(wirestorm).args(["schema", document]).output();
+    let printed = printed.expect("the program runs").stdout;
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schemas");
+    let published = format!("{folder}/wirestorm.{document}.1.json");
+    assert_eq!(printed, fs::read(published).expect("the published schema"));
+    let schema: Value = serde_json::from_slice(&printed).expect("JSON");
+    jsonschema::validator_for(&schema).expect("a schema")
+}
+
+#[test]
+fn results_of_pktgen_keep_to_theirs() {
+    if !require_root() {
+        return;
+    }
+    let lab = Lab::new().expect("a lab");
+    let scratch = Scratch::new().expect("a folder");
+    let settings = scratch.file("settings");
+    let device = lab.a.interface();
+    for pace in ["delay 0", "ratep 100000", "rate 100"] {
+        let lines = [
+            ("kpktgend_0", format!("add_device {device}")),
+            (device, "count 50".to_owned()),
+            (device, pace.to_owned()),
+            ("pgctrl", "start".to_owned()),
+        ];
+        let text = lines.map(|(file, text)| format!("echo {text} > /proc/net/pktgen/{file}\n"));
+        fs::write(&settings, text.concat()).expect("a file");
+        let mut command = lab.a.command(env!("CARGO_BIN_EXE_wirestorm"));
+        command.args(["pktgen", "--backend", "memory", "--json", "-"]).arg(&settings);
+        let output = command.output().expect("the program runs");
+        let error = String::from_utf8_lossy(&output.stderr);
+        let result: Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|reason| panic!("{pace}: {reason}: {error}"));
+        let wrong: Vec<String> = printed_schema("pktgen")
+            .iter_errors(&result)
+            .map(|error| format!("{}: {error}", error.instance_path()))
+            .collect();
+        assert!(wrong.is_empty(), "{pace}: {wrong:#?}");
+        assert_eq!(result["runs"][0]["devices"][0]["packets"], 50, "{pace}: {error}");
     }
 }

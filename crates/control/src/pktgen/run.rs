@@ -268,9 +268,15 @@ impl Sender<'_> {
         let mut generator = Generator::new(std::slice::from_ref(self.stream), options, start);
         let mut idle = Duration::ZERO;
         let ended = self.send(&mut generator, &mut port, &mut idle);
+        let handed_over = clock::now();
         let stop = &self.control.stop;
         let ended = ended.and_then(|()| drain(std::slice::from_mut(&mut port), stop, |_| {}));
-        let elapsed = clock::now().saturating_since(start);
+        let now = clock::now();
+        if self.is_paced() {
+            // What the port holds waits for its due time.
+            idle = idle.saturating_add(now.saturating_since(handed_over));
+        }
+        let elapsed = now.saturating_since(start);
         let own = generator.departures();
         let departures = if own.frames > 0 {
             Some((own.clone(), StampPoint::Process))

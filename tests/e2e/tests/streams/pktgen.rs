@@ -293,6 +293,51 @@ fn an_interruption_ends_the_run_and_the_script_goes_on() {
 }
 
 #[test]
+fn settings_without_an_end_are_interrupted_and_shown() {
+    if !can_run(&[]) {
+        return;
+    }
+    let scratch = Scratch::new().unwrap();
+    let text = SETTINGS.replace("MORE", "pgset \"count 0\"") + "cat /proc/net/pktgen/veth0\n";
+    let script = file(&scratch, "settings", &text);
+    let lab = Lab::new().unwrap();
+    let running = start_command(&mut pktgen(&lab, &["--backend", "af_packet"], &script, &[]));
+    wait_for_frames(&lab, 20);
+    running.signal(Signal::INT);
+    let outcome = running.wait().expect(0);
+    // Once, by the settings themselves.
+    assert_eq!(outcome.output.matches("Params: count 0").count(), 1, "{outcome}");
+    let (_, line) = outcome.output.split_once("Result: ").unwrap();
+    assert_eq!(lab.b.counters().unwrap().rx_packets, result(line).frames, "{outcome}");
+}
+
+#[test]
+fn without_fuse_a_plain_script_is_read_and_another_is_refused() {
+    if !can_run(&["unshare"]) {
+        return;
+    }
+    let scratch = Scratch::new().unwrap();
+    let lab = Lab::new().unwrap();
+    let run = |script: &Path| {
+        let mut command = lab.a.command("unshare");
+        command.args([
+            "--mount",
+            "sh",
+            "-c",
+            "mount --bind /dev/null /dev/fuse && exec \"$@\"",
+            "-",
+        ]);
+        command.arg(wirestorm()).args(["pktgen", "--tolerance", "1000"]).arg(script);
+        run_command(&mut command)
+    };
+    let plain = format!("#!/bin/sh\n{}", SETTINGS.replace("MORE", ""));
+    let outcome = run(&file(&scratch, "plain.sh", &plain)).expect(0);
+    assert!(outcome.messages.contains("plain.sh: read without a shell: "), "{outcome}");
+    assert_eq!(lab.b.counters().unwrap().rx_packets, 60, "{outcome}");
+    run(&file(&scratch, "script.sh", SCRIPT)).refused(2, &["/proc/net/pktgen", "modprobe fuse"]);
+}
+
+#[test]
 fn a_script_may_stop_what_it_has_started() {
     if !can_run(&["bash"]) {
         return;
