@@ -1,7 +1,9 @@
 //! Writing to the files, and what they show.
 
+use std::collections::BTreeMap;
+
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_plan::pktgen::{Counters, Effect, Errno, Problem};
+use wirestorm_plan::pktgen::{Counters, Effect, Errno, Link, Problem};
 
 use crate::{device, lowered, machine, refused, result, set};
 
@@ -559,4 +561,35 @@ fn the_frames_of_each_size_are_shown() {
     let expected = format!("     imix_size_counts: 64,{} 576,{} \n", imix[0], imix[1]);
     assert!(text.contains(&expected), "{text}");
     assert!(text.contains(&format!("({}byte,0frags)", bytes / 100)), "{text}");
+}
+
+#[test]
+fn a_running_device_shows_how_far_it_has_come() {
+    let mut pktgen = device(&[]);
+    pktgen.begin();
+    pktgen.progress("eth0", 7, 2);
+    let text = pktgen.show("eth0").expect("a file");
+    assert!(text.contains("     pkts-sofar: 7  errors: 2\n"), "{text}");
+    assert!(text.contains("     seq_num: 8 "), "{text}");
+    assert!(pktgen.show("kpktgend_0").is_ok_and(|text| text.starts_with("Running: eth0 \n")));
+}
+
+#[test]
+fn devices_that_did_not_start_do_not_run() {
+    let mut pktgen = device(&[]);
+    pktgen.begin();
+    pktgen.abandon();
+    assert_eq!(result(&pktgen, "eth0"), "ERROR: not started");
+    assert!(
+        pktgen.show("kpktgend_0").is_ok_and(|text| text.starts_with("Running: \nStopped: eth0"))
+    );
+}
+
+#[test]
+fn an_interface_can_be_added_once_it_is_up() {
+    let mut pktgen = machine();
+    assert!(pktgen.write("kpktgend_0", "add_device eth2").is_err());
+    let link = Link { is_up: true, ..Link::default() };
+    pktgen.set_links(BTreeMap::from([("eth2".to_owned(), link)]));
+    assert!(pktgen.write("kpktgend_0", "add_device eth2").is_ok());
 }
