@@ -43,6 +43,6 @@ impl Receiver {
 
     /// Waits for the last of `sent` frames, then reports.
     pub fn finish(self, sent: u64) -> ReceiveReport {
-        self.0.finish(sent)
+        self.0.finish(sent).0
     }
 }

@@ -19,7 +19,7 @@ use super::stamp::Stamping;
 use crate::port::cpu::CpuPlan;
 use crate::port::{Choice, Interfaces, OpenError, PortOptions, TransmitPort};
 use crate::replay::Control;
-use crate::work::{drain, rest};
+use crate::work::{drain, rest, settled};
 
 /// How devices send, beside what scripts say.
 #[derive(Clone, Debug)]
@@ -82,7 +82,7 @@ pub(super) struct Ran {
     pub(super) start: Instant,
     pub(super) outcomes: Vec<Outcome>,
     /// What one should know of the CPUs.
-    pub(super) note: Option<String>,
+    pub(super) notes: Vec<String>,
 }
 
 /// Frames sent, and frames that could not be sent, of each device so far.
@@ -167,7 +167,7 @@ pub(super) fn run(
     }
     outcomes.sort_by_key(|(device, _)| *device);
     let outcomes = outcomes.into_iter().map(|(_, outcome)| outcome).collect();
-    Ok(Ran { start, outcomes, note: cpus.note() })
+    Ok(Ran { start, outcomes, notes: interfaces.notes().chain(cpus.note()).collect() })
 }
 
 /// One for each device that sends.
@@ -264,6 +264,7 @@ impl Sender<'_> {
             frames_max: u64::MAX,
             virtual_time: false,
             horizon: HORIZON,
+            numbered_from: 0,
         };
         let mut generator = Generator::new(std::slice::from_ref(self.stream), options, start);
         let mut idle = Duration::ZERO;
@@ -284,7 +285,11 @@ impl Sender<'_> {
             port.departures().map(|record| (record, port.capabilities().departure_stamp))
         };
         Outcome {
-            sent: Some(Sent { choice, transmitted: port.transmitted(), departures }),
+            sent: Some(Sent {
+                choice,
+                transmitted: settled(&mut port, ended.is_err()),
+                departures,
+            }),
             elapsed,
             idle: idle.min(elapsed),
             error: ended.err().map(|error| self.interfaces.settle(error)),

@@ -251,7 +251,7 @@ impl Session {
         state.is_running = false;
         let stopped = self.control.stop.load(Ordering::Relaxed);
         state.is_interrupted |= stopped && !state.is_told_to_stop;
-        state.notes.extend(ran.note.clone());
+        state.notes.extend(ran.notes.iter().cloned());
         let mut run = PktgenRun { stopped, ..PktgenRun::default() };
         let mut errors = Vec::new();
         for ((device, outcome), counters) in devices.iter().zip(&ran.outcomes).zip(&counters) {
