@@ -86,69 +86,91 @@ impl EchoRequest {
 
 /// An ICMP message in a frame of a whole IPv4 packet to this host.
 pub(crate) fn hear_ipv4(mac: MacAddress, frame: &[u8]) -> Option<Heard> {
-    let (_, bytes) = frame.split_at_checked(ethernet::HEADER_LENGTH)?;
-    let packet = ipv4::Packet::new(bytes).ok()?;
+    let outer = ethernet::Frame::new(frame).ok()?;
+    let packet = ipv4::Packet::new(outer.payload()).ok()?;
     let message = icmpv4::Packet::new(packet.payload()).ok()?;
-    let is_right = checksum::checksum(packet.payload()) == 0;
+    let echo = Echo {
+        macs: (mac, outer.source()),
+        source: packet.source().into(),
+        destination: packet.destination().into(),
+        hop_limit: packet.time_to_live(),
+        identifier: message.identifier(),
+        sequence: message.sequence(),
+        payload: message.payload(),
+        is_right: checksum::checksum(packet.payload()) == 0,
+    };
     match message.kind() {
-        icmpv4::ECHO_REPLY if is_right => Some(Heard::Echo(EchoReply {
-            source: packet.source().into(),
-            identifier: message.identifier(),
-            sequence: message.sequence(),
-            hop_limit: packet.time_to_live(),
-            payload: message.payload().to_vec(),
-        })),
-        icmpv4::ECHO_REQUEST if is_right && !packet.source().is_multicast() => {
-            let source = ethernet::Frame::new(frame).ok()?.source();
-            let request = EchoRequest {
-                macs: (mac, source),
-                source: packet.destination().into(),
-                destination: packet.source().into(),
-                identifier: message.identifier(),
-                sequence: message.sequence(),
-                payload: message.payload().to_vec(),
-            };
-            answer(&request)
-        }
+        icmpv4::ECHO_REPLY => echo.reply(),
+        icmpv4::ECHO_REQUEST => echo.answer(),
         _ => None,
     }
 }
 
 /// An ICMPv6 message in a frame of an IPv6 packet to this host.
 pub(crate) fn hear_ipv6(mac: MacAddress, frame: &[u8]) -> Option<Heard> {
-    let (_, bytes) = frame.split_at_checked(ethernet::HEADER_LENGTH)?;
-    let packet = ipv6::Packet::new(bytes).ok()?;
+    let outer = ethernet::Frame::new(frame).ok()?;
+    let packet = ipv6::Packet::new(outer.payload()).ok()?;
     let message = icmpv6::Packet::new(packet.payload()).ok()?;
     let length = u32::try_from(packet.payload().len()).ok()?;
     let addresses = packet.pseudo_header_sum(protocol::ICMPV6, length);
-    let is_right = checksum::combine(checksum::sum(packet.payload()), addresses) == 0xffff;
+    let echo = Echo {
+        macs: (mac, outer.source()),
+        source: packet.source().into(),
+        destination: packet.destination().into(),
+        hop_limit: packet.hop_limit(),
+        identifier: message.identifier(),
+        sequence: message.sequence(),
+        payload: message.payload(),
+        is_right: checksum::combine(checksum::sum(packet.payload()), addresses) == 0xffff,
+    };
     match message.kind() {
-        icmpv6::ECHO_REPLY if is_right => Some(Heard::Echo(EchoReply {
-            source: packet.source().into(),
-            identifier: message.identifier(),
-            sequence: message.sequence(),
-            hop_limit: packet.hop_limit(),
-            payload: message.payload().to_vec(),
-        })),
-        icmpv6::ECHO_REQUEST if is_right && !packet.source().is_multicast() => {
-            let source = ethernet::Frame::new(frame).ok()?.source();
-            let request = EchoRequest {
-                macs: (mac, source),
-                source: packet.destination().into(),
-                destination: packet.source().into(),
-                identifier: message.identifier(),
-                sequence: message.sequence(),
-                payload: message.payload().to_vec(),
-            };
-            answer(&request)
-        }
+        icmpv6::ECHO_REPLY => echo.reply(),
+        icmpv6::ECHO_REQUEST => echo.answer(),
         _ => None,
     }
 }
 
-/// The answer to what this request would ask.
-fn answer(request: &EchoRequest) -> Option<Heard> {
-    request.message(icmpv4::ECHO_REPLY, icmpv6::ECHO_REPLY).map(Heard::Question)
+/// An echo request or its answer, as it arrived.
+struct Echo<'a> {
+    /// Those of this host and of whom the frame is from.
+    macs: (MacAddress, MacAddress),
+    source: IpAddr,
+    destination: IpAddr,
+    hop_limit: u8,
+    identifier: u16,
+    sequence: u16,
+    payload: &'a [u8],
+    /// Whether its checksum is.
+    is_right: bool,
+}
+
+impl Echo<'_> {
+    fn reply(&self) -> Option<Heard> {
+        self.is_right.then(|| {
+            Heard::Echo(EchoReply {
+                source: self.source,
+                identifier: self.identifier,
+                sequence: self.sequence,
+                hop_limit: self.hop_limit,
+                payload: self.payload.to_vec(),
+            })
+        })
+    }
+
+    fn answer(&self) -> Option<Heard> {
+        if !self.is_right || self.source.is_multicast() {
+            return None;
+        }
+        let answer = EchoRequest {
+            macs: self.macs,
+            source: self.destination,
+            destination: self.source,
+            identifier: self.identifier,
+            sequence: self.sequence,
+            payload: self.payload.to_vec(),
+        };
+        answer.message(icmpv4::ECHO_REPLY, icmpv6::ECHO_REPLY).map(Heard::Question)
+    }
 }
 
 #[cfg(test)]
