@@ -8,13 +8,16 @@ use std::sync::Arc;
 
 use clap::Args;
 use wirestorm_control::base::time::Duration;
+use wirestorm_control::plan::Multiplier;
 use wirestorm_control::plan::replay::parse_catch_up;
 use wirestorm_control::plan::traffic::TrafficPlan;
-use wirestorm_control::traffic::{self, RunOptions, Steering, TrafficResult};
+use wirestorm_control::traffic::{
+    self, RunOptions, Steering, TrafficResult, TrexPort, plan_of_trex,
+};
 
 use super::live::Live;
 use super::table::Table;
-use super::{orders, read_multiplier, read_plan, read_time, usage};
+use super::{orders, read_multiplier, read_plan, read_time, trex, usage};
 use crate::replay::flags::BackendFlag;
 use crate::{interrupt, status};
 
@@ -22,6 +25,7 @@ const EXAMPLES: &str = "\
 Examples:
   wirestorm run plan.yaml --port a=eth1 --port b=eth2 --duration 30s
   wirestorm run plan.yaml --json result.json
+  wirestorm run trex_profile.py --port 0=eth1 --port 1=eth2 --duration 30s --mult 50%
   wirestorm run plan.yaml --mult 10gbpsl1 --duration 1min
   wirestorm run plan.yaml --port a=netns/x:veth0 --backend af_packet
   echo 'pause voice' | wirestorm run plan.yaml --control - --duration 10s";
@@ -30,7 +34,8 @@ Examples:
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RunFlags {
-    /// The plan, in YAML or JSON; `-`: standard input.
+    /// The plan, in YAML or JSON; `-`: standard input; or a profile of TRex's, whose ports are 0
+    /// and 1.
     #[arg(value_name = "PLAN")]
     plan: PathBuf,
 
@@ -40,6 +45,10 @@ pub(crate) struct RunFlags {
 
     #[command(flatten)]
     pub(super) how: HowFlags,
+
+    /// For TRex's profiles: arguments for the profile itself; all that follow.
+    #[arg(short, long, num_args = 1.., allow_hyphen_values = true, value_name = "ARG")]
+    tunables: Vec<String>,
 }
 
 /// How a run sends, whatever it sends.
@@ -93,14 +102,54 @@ pub(super) struct HowFlags {
 
 /// Runs the command.
 pub(crate) fn run(flags: &RunFlags) -> ExitCode {
+    if let Some(plan) = trex_plan(flags) {
+        // Its rates are multiplied already.
+        return match plan {
+            Ok(plan) => conduct(&plan, vec![None; plan.ports.len()], &flags.how, Multiplier::ONE),
+            Err(message) => usage(message),
+        };
+    }
     let prepared = read_plan(&flags.plan).and_then(|plan| {
         let interfaces = bind(&plan, &flags.port)?;
-        Ok((plan, interfaces))
+        Ok((plan, interfaces, read_multiplier("--mult", &flags.how.mult)?))
     });
     match prepared {
-        Ok((plan, interfaces)) => conduct(&plan, interfaces, &flags.how),
+        Ok((plan, interfaces, multiplier)) => conduct(&plan, interfaces, &flags.how, multiplier),
         Err(message) => usage(message),
     }
+}
+
+/// The plan of a profile of TRex's on the ports that are bound; none of a plan of ours.
+fn trex_plan(flags: &RunFlags) -> Option<Result<TrafficPlan, String>> {
+    if !trex::is_profile(&flags.plan) {
+        return None;
+    }
+    let ports = || -> Result<Vec<TrexPort>, String> {
+        let expected = "expected NUMBER=INTERFACE, for TRex numbers its ports";
+        let mut ports = Vec::new();
+        for binding in &flags.port {
+            let parts = binding.split_once('=');
+            let parts = parts.and_then(|(number, name)| Some((number.parse().ok()?, name)));
+            let (number, interface) =
+                parts.ok_or_else(|| format!("--port {binding:?}: {expected}"))?;
+            let asked = trex::Asked {
+                tunables: &flags.tunables,
+                direction: (number & 1) as u8,
+                port_id: number,
+            };
+            let streams = trex::streams(&flags.plan, &asked).transpose()?;
+            ports.push(TrexPort { number, interface: interface.to_owned(), streams });
+        }
+        if ports.is_empty() {
+            return Err("a profile needs ports: --port 0=INTERFACE --port 1=INTERFACE".into());
+        }
+        Ok(ports)
+    };
+    let plan = ports().and_then(|ports| {
+        let multiplier = read_multiplier("--mult", &flags.how.mult)?;
+        plan_of_trex(&ports, multiplier).map_err(|error| error.to_string())
+    });
+    Some(plan)
 }
 
 /// The interface of each port, where `--port` says it.
@@ -124,8 +173,9 @@ pub(super) fn conduct(
     plan: &TrafficPlan,
     interfaces: Vec<Option<String>>,
     how: &HowFlags,
+    multiplier: Multiplier,
 ) -> ExitCode {
-    let options = match options(interfaces, how) {
+    let options = match options(interfaces, how, multiplier) {
         Ok(options) => options,
         Err(message) => return usage(message),
     };
@@ -151,7 +201,11 @@ pub(super) fn conduct(
     ExitCode::from(exit_status(&result, how.tolerance))
 }
 
-fn options(interfaces: Vec<Option<String>>, how: &HowFlags) -> Result<RunOptions, String> {
+fn options(
+    interfaces: Vec<Option<String>>,
+    how: &HowFlags,
+    multiplier: Multiplier,
+) -> Result<RunOptions, String> {
     let duration = match &how.duration {
         Some(text) => read_time("--duration", text)?,
         None => Duration::MAX,
@@ -163,7 +217,7 @@ fn options(interfaces: Vec<Option<String>>, how: &HowFlags) -> Result<RunOptions
         workers: how.workers,
         policy,
         duration,
-        multiplier: read_multiplier("--mult", &how.mult)?,
+        multiplier,
         force_interface: how.force_interface,
     })
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use wirestorm_control::plan::traffic::TrafficPlan;
 
 use super::run::{HowFlags, conduct};
-use super::usage;
+use super::{read_multiplier, usage};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -121,7 +121,10 @@ pub(crate) fn run(flags: &SendFlags) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     match TrafficPlan::parse(&text) {
-        Ok(plan) => conduct(&plan, vec![None; plan.ports.len()], &flags.how),
+        Ok(plan) => match read_multiplier("--mult", &flags.how.mult) {
+            Ok(multiplier) => conduct(&plan, vec![None; plan.ports.len()], &flags.how, multiplier),
+            Err(message) => usage(message),
+        },
         Err(errors) => usage(errors),
     }
 }

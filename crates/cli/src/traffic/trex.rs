@@ -15,11 +15,26 @@ pub(super) struct Asked<'a> {
 
 /// The JSON of a profile's streams; `None` for a file that is no profile of TRex's.
 pub(super) fn streams(path: &Path, asked: &Asked<'_>) -> Option<Result<String, String>> {
-    if path.extension().is_some_and(|extension| extension == "py") {
+    if is_python(path) {
         return Some(dump(path, asked));
     }
-    let text = std::fs::read_to_string(path).ok()?;
-    text.trim_start().starts_with('[').then_some(Ok(text))
+    json(path).map(Ok)
+}
+
+/// Whether a file is a profile of TRex's, or the JSON of one.
+pub(super) fn is_profile(path: &Path) -> bool {
+    is_python(path) || json(path).is_some()
+}
+
+fn is_python(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "py")
+}
+
+/// The JSON of streams, which is a list; a plan is none.
+fn json(path: &Path) -> Option<String> {
+    let is_file = path.is_file();
+    let text = is_file.then(|| std::fs::read_to_string(path).ok()).flatten()?;
+    text.trim_start().starts_with('[').then_some(text)
 }
 
 /// Runs the profile in a Python of its own.

@@ -16,6 +16,7 @@ mod report;
 mod run;
 mod simulate;
 mod steer;
+mod trex;
 
 pub use captured::read_plan;
 pub use measured::{DistributionReport, MeasuredReport, SeriesReport, VariationReport};
@@ -24,3 +25,4 @@ pub use report::{FlowReport, PortReport, SCHEMA, TrafficResult};
 pub use run::{Progress, Received, RunOptions, TrafficError, run};
 pub use simulate::{SimulateError, SimulateOptions, Simulated, simulate, simulate_trex};
 pub use steer::{Order, Steering};
+pub use trex::{TrexPlanError, TrexPort, plan_of_trex};

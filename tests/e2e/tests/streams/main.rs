@@ -341,3 +341,33 @@ fn trex_profiles_are_simulated_as_they_are() {
     wirestorm_with(&arguments).expect(0);
     assert_eq!(pcap::read(&output).unwrap().len(), 20);
 }
+
+#[test]
+fn trex_streams_are_sent_from_both_sides() {
+    if !can_run(&["clang"]) {
+        return;
+    }
+    let scratch = Scratch::new().unwrap();
+    let document = scratch.file("streams.json");
+    std::fs::write(&document, TREX).unwrap();
+    let lab = Lab::new().unwrap();
+    let run = |ports: [&str; 2], more: &[&str]| {
+        let mut command = Command::new(wirestorm());
+        command.arg("run").arg(&document).args(["--json", "-"]).args(more);
+        run_command(command.args(["--port", ports[0], "--port", ports[1]]))
+    };
+    let (a, b) = (format!("0={}", lab.a.port()), format!("1={}", lab.b.port()));
+    let outcome = run([&a, &b], &["--mult", "2"]);
+    for (flow, [tx, rx]) in [["0", "1"], ["1", "0"]].iter().enumerate() {
+        let at = |field: &str| format!("/flows/{flow}/{field}");
+        assert_eq!(outcome.text(&at("tx")), *tx, "{outcome}");
+        assert_eq!(outcome.text(&at("rx/0")), *rx, "{outcome}");
+        assert_eq!(outcome.number(&at("packets")), 3, "{outcome}");
+        assert_eq!(outcome.decimal(&at("asked_pps")), 2000.0, "{outcome}");
+        assert!(outcome.number(&format!("/ports/{flow}/rx/packets")) >= 3, "{outcome}");
+    }
+    let named = format!("left={}", lab.a.port());
+    run([&named, &b], &[]).refused(2, &["--port \"left=", "expected NUMBER=INTERFACE"]);
+    std::fs::write(&document, TREX.replace("single_burst", "often")).unwrap();
+    run([&a, &b], &[]).refused(2, &["port 0: [0].stream.mode", "often"]);
+}
