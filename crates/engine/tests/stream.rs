@@ -956,3 +956,25 @@ fn beside_frames_that_leave_at_once_none_waits_in_the_port() {
     assert!((99..=100).contains(&frames[0]), "{frames:?}: one every 10 us");
     assert!(frames[1] > 10_000, "{frames:?}: all the rest");
 }
+
+#[test]
+fn a_stream_that_was_given_ahead_goes_on_at_its_new_speed() {
+    let (mut transmit, mut receive) = wire(WireOptions::default());
+    let horizon = Duration::from_millis(20);
+    let options = GeneratorOptions { virtual_time: false, horizon, ..options() };
+    let stream = numbered(1, transmission(frames_a_second(10_000)));
+    let mut generator = Generator::new(&[stream], options, Instant::ZERO);
+    let mut sent = Sent::new();
+    for millisecond in 0..1_000 {
+        let now = Instant::from_nanos(millisecond * 1_000_000);
+        if millisecond == 500 {
+            generator.set_speed(0, frames_a_second(10), now);
+        }
+        generator.breathe(now, &mut transmit).expect("a wire in memory");
+        collect(&mut receive, &mut sent);
+    }
+    let before = sent.iter().filter(|(departure, _)| *departure < 520_000_000).count();
+    assert!((5_180..=5_201).contains(&before), "{before}: the old speed, and the horizon");
+    let after = sent.len() - before;
+    assert!((4..=6).contains(&after), "{after} in half a second, at 10 a second");
+}

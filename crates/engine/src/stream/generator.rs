@@ -75,6 +75,8 @@ pub struct Generator {
     sent: u64,
     /// Streams on their way that are paused.
     paused: usize,
+    /// How far ahead of their due times the port was given frames by the last breath.
+    ahead: Duration,
     /// Frames a second of all streams together.
     rate: f64,
     /// For which rate the queue was made.
@@ -147,6 +149,7 @@ impl Generator {
             departures,
             sent: 0,
             paused: 0,
+            ahead: Duration::ZERO,
             rate,
             queue_rate: rate,
         };
@@ -216,7 +219,8 @@ impl Generator {
 
     /// Sends a stream at another speed from `now` on. The phase is kept: what is left of the
     /// current gap takes longer or shorter in proportion. A frame that is overdue keeps its due
-    /// time, and so does the next one of a stream that is sent on and off.
+    /// time, and so does the next one of a stream that is sent on and off. On ports that hold
+    /// departures all this happens a horizon later: until then they have frames already.
     pub fn set_speed(&mut self, stream: usize, speed: Speed, now: Instant) {
         let running = &mut self.streams[stream];
         self.rate -= running.rate();
@@ -229,7 +233,7 @@ impl Generator {
         }
         let running = &mut self.streams[stream];
         // While a stream is held its schedule stands still.
-        let at = running.life.paused.unwrap_or(now);
+        let at = running.life.paused.unwrap_or(now).saturating_add(self.ahead);
         if let Some(emission) = &mut running.emission {
             emission.set_speed(speed, at, &running.maker);
         }
@@ -309,6 +313,8 @@ impl Generator {
         } else {
             now
         };
+        let gives_ahead = holds_departure && !self.options.virtual_time;
+        self.ahead = if gives_ahead { self.options.horizon } else { Duration::ZERO };
         let end = self.start.saturating_add(self.options.duration_max);
         let before_end = end.saturating_sub(Duration::from_nanos(1));
         let allowed = self.options.frames_max - self.sent;
