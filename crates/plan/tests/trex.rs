@@ -9,7 +9,7 @@ use trex_documents::{base64, document, flow_var, stream, udp, with};
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::Duration;
 use wirestorm_plan::Multiplier;
-use wirestorm_plan::trex::{LowerOptions, Marking, lower};
+use wirestorm_plan::trex::{LowerOptions, Marking, load, lower};
 use wirestorm_wire::checksum::checksum;
 use wirestorm_wire::stream::{ByteOrder, Mode, Speed, Step, Stream, Values};
 
@@ -531,4 +531,57 @@ fn ipv6_is_marked_by_flow_label_and_traffic_class_behind_vlan_tags() {
     let other = with(stream(), "flow_stats", flow_stats);
     let other = with(other, "packet", json!({ "binary": base64(&[0; 60]), "meta": "" }));
     assert_error(&[other], "[0].flow_stats: found another packet, expected IPv4 or IPv6");
+}
+
+#[test]
+fn a_measured_stream_makes_room_for_its_signature_and_keeps_its_checksum_right() {
+    use wirestorm_wire::capture::LinkType;
+    use wirestorm_wire::checksum::{Outcome, repair};
+    use wirestorm_wire::dissect::dissect;
+
+    let signed = LowerOptions { marking: Marking::Signature, ..LowerOptions::simulator() };
+    let measured = |packet: &[u8]| {
+        let flow_stats = json!({ "enabled": true, "stream_id": 5, "rule_type": "stats" });
+        let document = with(stream(), "flow_stats", flow_stats);
+        with(document, "packet", json!({ "binary": base64(packet), "meta": "" }))
+    };
+    let transport = |frame: &[u8]| {
+        let mut copy = frame.to_vec();
+        repair(&mut copy, &dissect(LinkType::EN10MB, frame)).transport
+    };
+    let mut packet = udp(100);
+    packet[42..].fill(b'x');
+    // UDP over IPv4 may go without a checksum; this one has one.
+    packet[40] = 1;
+    let repaired = repair(&mut packet.clone(), &dissect(LinkType::EN10MB, &packet));
+    assert_eq!(repaired.transport, Outcome::Repaired);
+    let wrong = packet.clone();
+    let dissection = dissect(LinkType::EN10MB, &packet);
+    repair(&mut packet, &dissection);
+
+    let template = &lowered_with(&signed, &[measured(&packet)])[0].template;
+    assert_eq!((&template[82..], &template[42..82]), (&[0; 18][..], &packet[42..82]));
+    assert_eq!(transport(template), Outcome::Right);
+    let template = &lowered_with(&signed, &[measured(&wrong)])[0].template;
+    assert_eq!(template[40..42], wrong[40..42], "what is wrong on purpose stays so");
+
+    let mut tcp = udp(60);
+    tcp[23] = 6;
+    tcp[46] = 0x50;
+    let error = lower(&json!([measured(&tcp)]).to_string(), &signed).unwrap_err();
+    let expected = "[0].packet.binary: found 60 bytes, expected 72 at least";
+    assert!(error.to_string().starts_with(expected), "{error}");
+}
+
+#[test]
+fn a_load_is_what_the_streams_send_together() {
+    let rate = |unit: &str, value: f64| {
+        let rate = json!({ "type": unit, "value": value });
+        with(stream(), "mode", json!({ "type": "continuous", "rate": rate }))
+    };
+    let document = json!([rate("pps", 1000.0), rate("bps_L1", 672_000.0)]).to_string();
+    let twice =
+        LowerOptions { multiplier: Multiplier::parse("2").unwrap(), ..LowerOptions::simulator() };
+    let found = load(&document, &twice).unwrap();
+    assert_eq!((found.frames, found.bits_l2, found.bits_l1), (4e3, 4e3 * 512.0, 4e3 * 672.0));
 }

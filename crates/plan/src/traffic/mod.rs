@@ -27,6 +27,7 @@ pub use size::Size;
 use crate::multiplier::Multiplier;
 use error::Problems;
 use place::Place;
+use serde_json::Value;
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::Duration;
 use wirestorm_wire::stream::{Departures, Mode, Speed, Step, Stream};
@@ -40,6 +41,14 @@ pub struct TrafficPlan {
     pub ports: Vec<Port>,
     /// What leaves.
     pub flows: Vec<Flow>,
+}
+
+/// A plan in YAML or JSON as values, not yet understood.
+///
+/// # Errors
+/// Where the text is neither.
+pub fn read_document(text: &str) -> Result<Value, PlanError> {
+    document::read(text)
 }
 
 impl TrafficPlan {

@@ -16,6 +16,7 @@ mod rate;
 mod template;
 
 pub use error::TrexError;
+pub use rate::TotalLoad;
 pub use template::Addresses;
 
 use std::collections::BTreeMap;
@@ -85,6 +86,24 @@ impl LowerOptions {
 /// # Errors
 /// [`TrexError`], with the place in the document.
 pub fn lower(json: &str, options: &LowerOptions) -> Result<Vec<Stream>, TrexError> {
+    let (mut links, loads) = multiplied(json, options)?;
+    for (link, load) in links.iter_mut().zip(&loads) {
+        link.stream.transmission.speed = Speed::Frames(load.frames);
+    }
+    chain::resolve(links)
+}
+
+/// What the streams of a document send together at most.
+///
+/// # Errors
+/// As [`lower`].
+pub fn load(json: &str, options: &LowerOptions) -> Result<TotalLoad, TrexError> {
+    let (_, loads) = multiplied(json, options)?;
+    Ok(TotalLoad::of(&loads))
+}
+
+/// The streams with their rates multiplied, which are in the loads.
+fn multiplied(json: &str, options: &LowerOptions) -> Result<(Vec<Link>, Vec<Load>), TrexError> {
     let words: Vec<(String, StreamWords)> =
         document::read(json)?.into_iter().filter(|(_, words)| words.enabled).collect();
     let names = Names::new(&words)?;
@@ -93,13 +112,10 @@ pub fn lower(json: &str, options: &LowerOptions) -> Result<Vec<Stream>, TrexErro
         .into_iter()
         .enumerate()
         .map(|(index, (path, words))| draft(path, words, index, &names, &mut groups, options));
-    let (mut links, mut loads): (Vec<Link>, Vec<Load>) =
+    let (links, mut loads): (Vec<Link>, Vec<Load>) =
         drafts.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
     rate::multiply(&mut loads, options.multiplier, options.line_rate)?;
-    for (link, load) in links.iter_mut().zip(&loads) {
-        link.stream.transmission.speed = Speed::Frames(load.frames);
-    }
-    chain::resolve(links)
+    Ok((links, loads))
 }
 
 /// By which names and numbers streams are told apart.
@@ -197,6 +213,17 @@ fn draft(
         let trims = vm.instructions.iter().any(|one| one["type"] == "trim_pkt_size");
         mark(&path, &mut template, counted, groups, trims)?;
     }
+    let is_measured = counted.is_some() && options.marking == Marking::Signature && !is_dummy;
+    if is_measured {
+        template::make_room(&mut template).map_err(|least| {
+            let found = format!("{} bytes", template.len());
+            let expected = format!(
+                "{least} at least, of which the last {} are what a measured stream is known by",
+                template::SIGNATURE_BYTES
+            );
+            TrexError::value(format!("{path}.packet.binary"), found, expected)
+        })?;
+    }
     let seed = match words.random_seed {
         0 => id as u64,
         seed => u64::from(seed),
@@ -243,7 +270,7 @@ fn draft(
         template,
         program: lowered.program,
         transmission,
-        is_measured: counted.is_some() && options.marking == Marking::Signature,
+        is_measured,
     };
     Ok((Link { path, stream, action_count: words.action_count, is_dummy }, load))
 }

@@ -79,6 +79,32 @@ pub(super) struct Load {
     pub(super) is_fixed: bool,
 }
 
+/// What streams send together at most, bits a second as they are on the wire.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TotalLoad {
+    /// Frames a second.
+    pub frames: f64,
+    /// Bits a second of frames with FCS.
+    pub bits_l2: f64,
+    /// Bits a second with preamble and gap.
+    pub bits_l1: f64,
+}
+
+impl TotalLoad {
+    pub(super) fn of(loads: &[Load]) -> Self {
+        let total = |weight: &dyn Fn(u64) -> f64| {
+            let rate = |load: &Load| load.frames.per_second() * weight(load.double_length);
+            let fixed: f64 = loads.iter().filter(|load| load.is_fixed).map(rate).sum();
+            fixed + greatest(loads, rate)
+        };
+        Self {
+            frames: total(&|_| 1.0),
+            bits_l2: total(&|length| bits(length, Layer::FrameWithFcs)),
+            bits_l1: total(&|length| bits(length, Layer::Wire)),
+        }
+    }
+}
+
 /// Applies the multiplier to all rates that it changes.
 pub(super) fn multiply(
     loads: &mut [Load],

@@ -1,7 +1,9 @@
 //! A stream's first frame: padding, addresses, marks.
 
-use wirestorm_wire::checksum::{combine, sum};
-use wirestorm_wire::packet::MacAddress;
+use wirestorm_wire::capture::LinkType;
+use wirestorm_wire::checksum::{Outcome, combine, repair, sum};
+use wirestorm_wire::dissect::dissect;
+use wirestorm_wire::packet::{MacAddress, protocol};
 
 use super::document::RuleType;
 
@@ -105,6 +107,41 @@ pub(super) fn latency_header(frame: &mut [u8], number: u16) {
     header[8..].copy_from_slice(&0x8899_aabb_ccdd_eeff_u64.to_le_bytes());
     let start = frame.len() - LATENCY_HEADER_BYTES;
     frame[start..].copy_from_slice(&header);
+}
+
+/// Bytes at the end of a frame that a measured stream's signature takes.
+pub(super) const SIGNATURE_BYTES: usize = 18;
+
+/// Puts zeros where the signature of a measured frame will be: a signature is zero to checksums.
+/// A transport checksum that was right is right again.
+///
+/// # Errors
+/// The length that a frame with these headers has to have at least.
+pub(super) fn make_room(frame: &mut [u8]) -> Result<(), usize> {
+    let dissection = dissect(LinkType::EN10MB, frame);
+    let transport = usize::from(dissection.transport_offset);
+    let headers = match dissection.protocol {
+        _ if transport == 0 => usize::from(dissection.network_offset),
+        // The data offset counts words of four bytes (RFC 9293 section 3.1).
+        protocol::TCP => {
+            transport + frame.get(transport + 12).map_or(20, |it| usize::from(it >> 4) * 4)
+        }
+        protocol::UDP | protocol::ICMP | protocol::ICMPV6 => transport + 8,
+        _ => transport,
+    };
+    let least = headers + SIGNATURE_BYTES;
+    if frame.len() < least {
+        return Err(least);
+    }
+    let before = repair(&mut frame.to_vec(), &dissection);
+    let start = frame.len() - SIGNATURE_BYTES;
+    frame[start..].fill(0);
+    // What is wrong on purpose stays wrong.
+    let is_right = |outcome| matches!(outcome, Outcome::Right | Outcome::Absent);
+    if is_right(before.network) && before.transport == Outcome::Right {
+        repair(frame, &dissection);
+    }
+    Ok(())
 }
 
 fn unreserved(identification: u32) -> u32 {
