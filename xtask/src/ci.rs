@@ -151,20 +151,34 @@ fn test() -> Fallible<Pass> {
     outcome
 }
 
-/// The Python package, in an environment of its own beside the build, and the command with it.
+/// The Python packages, in an environment of their own beside the build, and the command with
+/// that of TRex's profiles.
 fn python() -> Fallible<Pass> {
     let environment = workspace::root().join("target/python");
-    let package = workspace::root().join("python/trex");
+    let package = |name: &str| workspace::root().join("python").join(name);
     let python = environment.join("bin/python");
     if !python.exists() {
         done(Command::new("/usr/bin/python3").args(["-m", "venv"]).arg(&environment))?;
     }
-    let mut install = Command::new(&python);
-    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--editable"]);
-    done(install.arg(format!("{}[test]", package.display())))?;
-    let mut test = Command::new(&python);
-    // With the reasons of tests that skip themselves.
-    done(test.args(["-m", "pytest", "--quiet", "-rs"]).current_dir(&package))?;
+    let mut path = environment.join("bin").into_os_string();
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap_or_default());
+    let install = |what: &[&str]| {
+        let mut install = Command::new(&python);
+        install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+        // Built by the environment's own maturin, and without waiting for the optimizer.
+        install.env("MATURIN_PEP517_ARGS", "--profile=dev").env("PATH", &path).args(what);
+        done(&mut install)
+    };
+    install(&["maturin>=1.8,<2"])?;
+    let with_tests = |name: &str| format!("{}[test]", package(name).display());
+    install(&["--no-build-isolation", &with_tests("wirestorm")])?;
+    install(&["--editable", &with_tests("trex")])?;
+    for name in ["wirestorm", "trex"] {
+        let mut test = Command::new(&python);
+        // With the reasons of tests that skip themselves.
+        done(test.args(["-m", "pytest", "--quiet", "-rs"]).current_dir(package(name)))?;
+    }
     for (package, test, filter) in
         [("wirestorm-e2e", "streams", "trex"), ("wirestorm", "documents", "profile")]
     {

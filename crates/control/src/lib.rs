@@ -13,6 +13,6 @@ pub mod traffic;
 mod work;
 
 pub use wirestorm_base as base;
-pub use wirestorm_io::namespace;
+pub use wirestorm_io::{link, namespace};
 pub use wirestorm_plan as plan;
 pub use wirestorm_wire as wire;

@@ -37,6 +37,12 @@ pub fn restrict_to(cpus: &[usize]) -> io::Result<()> {
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// The CPUs that in-kernel senders of a run with so many ports will have to themselves, if this
+/// thread starts it. A second run at the same time is better kept off them.
+pub fn of_senders(backend: Backend, ports: usize) -> Vec<usize> {
+    CpuPlan::new(backend, ports).senders
+}
+
 /// Which CPUs the ports' own threads have to themselves; all others share the rest.
 pub(crate) struct CpuPlan {
     senders: Vec<usize>,

@@ -1,0 +1,69 @@
+//! Errors as the package's own exceptions, which `wirestorm.errors` defines.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use wirestorm_control::plan::traffic::PlanErrors;
+use wirestorm_control::traffic::{SimulateError, TrafficError};
+
+/// An argument that makes no sense.
+pub(crate) fn value_error(message: String) -> PyErr {
+    PyValueError::new_err(message)
+}
+
+/// `PlanError` with all that is wrong: paths and messages.
+pub(crate) fn plan_error(py: Python<'_>, errors: &PlanErrors) -> PyErr {
+    let errors: Vec<_> =
+        errors.iter().map(|error| (error.path.clone(), error.message.clone())).collect();
+    exception(py, "PlanError", (errors,))
+}
+
+/// `PlanError` of something that says itself where it stands.
+pub(crate) fn plan_error_of(py: Python<'_>, error: &impl std::error::Error) -> PyErr {
+    let text = error.to_string();
+    let (path, message) = text.split_once(": ").unwrap_or(("streams", &text));
+    exception(py, "PlanError", (vec![(path.to_owned(), message.to_owned())],))
+}
+
+/// `RunError` with a message.
+pub(crate) fn run_error(py: Python<'_>, message: &str) -> PyErr {
+    exception(py, "RunError", (message,))
+}
+
+pub(crate) fn simulate_error(py: Python<'_>, error: &SimulateError) -> PyErr {
+    match error {
+        SimulateError::Plan(errors) => plan_error(py, errors),
+        other => run_error(py, &other.to_string()),
+    }
+}
+
+pub(crate) fn traffic_error(py: Python<'_>, error: &TrafficError) -> PyErr {
+    match error {
+        TrafficError::Plan(errors) => plan_error(py, errors),
+        // Here and below: their own words name flags of the command line.
+        TrafficError::Unbound(port) => {
+            let message = format!(
+                "port {port:?} has no interface: bind it with ports={{{port:?}: \"INTERFACE\"}}, \
+                 or give it a location"
+            );
+            run_error(py, &message)
+        }
+        other => {
+            let message = other.to_string();
+            run_error(py, &message.replace("--force-interface", "force_interface=True"))
+        }
+    }
+}
+
+fn exception<'py, A>(py: Python<'py>, name: &str, arguments: A) -> PyErr
+where
+    A: pyo3::call::PyCallArgs<'py>,
+{
+    let made = py
+        .import("wirestorm.errors")
+        .and_then(|module| module.getattr(name))
+        .and_then(|class| class.call1(arguments));
+    match made {
+        Ok(exception) => PyErr::from_value(exception),
+        Err(error) => error,
+    }
+}

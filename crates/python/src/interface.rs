@@ -1,0 +1,53 @@
+//! What is known of an interface.
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use wirestorm_control::link::{Link, LinkKind};
+use wirestorm_control::namespace::InterfaceName;
+use wirestorm_control::wire::packet::MacAddress;
+
+use crate::errors::run_error;
+
+/// What is known of an interface, such as eth1 or netns/NAME:veth0, at this moment; what its
+/// driver does not tell is None. Raises RunError where there is none of that name.
+#[pyfunction]
+pub(crate) fn interface<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyDict>> {
+    let opened = name
+        .parse::<InterfaceName>()
+        .map_err(|error| error.to_string())
+        .and_then(|name| Link::open(&name).map_err(|error| error.to_string()));
+    let link = opened.map_err(|message| run_error(py, &message))?;
+    let told = PyDict::new(py);
+    told.set_item("name", &link.name)?;
+    told.set_item("index", link.index)?;
+    told.set_item("mac", link.mac.map(|mac| MacAddress(mac).to_string()))?;
+    told.set_item("mtu", link.mtu)?;
+    told.set_item("is_up", link.up)?;
+    told.set_item("has_carrier", link.running)?;
+    told.set_item("is_promiscuous", link.promiscuous)?;
+    told.set_item("is_virtual", link.kind != LinkKind::Physical)?;
+    told.set_item("driver", link.driver.as_ref().map(|driver| &driver.name))?;
+    told.set_item("bus", link.driver.as_ref().map(|driver| &driver.bus))?;
+    told.set_item("speed_bps", link.speed.map(|rate| rate.per_second() as u64))?;
+    told.set_item("counters", counters(py, &link)?)?;
+    Ok(told)
+}
+
+fn counters<'py>(py: Python<'py>, link: &Link) -> PyResult<Bound<'py, PyDict>> {
+    let counted = &link.counters;
+    let told = PyDict::new(py);
+    for (name, value) in [
+        ("rx_packets", counted.receive_packets),
+        ("tx_packets", counted.transmit_packets),
+        ("rx_bytes", counted.receive_bytes),
+        ("tx_bytes", counted.transmit_bytes),
+        ("rx_errors", counted.receive_errors),
+        ("tx_errors", counted.transmit_errors),
+        ("rx_dropped", counted.receive_dropped),
+        ("tx_dropped", counted.transmit_dropped),
+        ("rx_missed", counted.receive_missed),
+    ] {
+        told.set_item(name, value)?;
+    }
+    Ok(told)
+}

@@ -1,0 +1,113 @@
+//! TRex's streams, for the client in `python/trex`: runs of them, and how much they send.
+
+use std::num::NonZeroU64;
+
+use pyo3::prelude::*;
+use wirestorm_control::base::rate::Rate;
+use wirestorm_control::plan::traffic::{AskedRate, Flow, FoundAddresses, Port, TrafficPlan};
+use wirestorm_control::plan::trex::{self, Addresses, LowerOptions, Marking};
+use wirestorm_control::traffic::Order;
+use wirestorm_control::wire::packet::MacAddress;
+use wirestorm_control::wire::stream::Stream;
+
+use crate::errors::{plan_error_of, value_error};
+use crate::run::{How, Run};
+use crate::{read_multiplier, read_speed};
+
+/// The names of the two ports of a run.
+const TRANSMIT: &str = "tx";
+const RECEIVE: &str = "rx";
+
+/// How TRex's streams are understood: what their rates are multiplied by, bits a second of the
+/// line, and the addresses of the port and of the one that it sends to.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Terms {
+    multiplier: String,
+    speed: String,
+    source: String,
+    destination: String,
+}
+
+impl Terms {
+    fn line_rate(&self) -> PyResult<Rate> {
+        read_speed(&self.speed)
+    }
+
+    fn options(&self) -> PyResult<LowerOptions> {
+        let address = |text: &str| {
+            text.parse::<MacAddress>().map_err(|_| value_error(format!("{text:?}: no MAC address")))
+        };
+        Ok(LowerOptions {
+            line_rate: self.line_rate()?,
+            multiplier: read_multiplier(&self.multiplier)?,
+            addresses: Addresses {
+                source: address(&self.source)?,
+                destination: address(&self.destination)?,
+            },
+            marking: Marking::Signature,
+            cores: NonZeroU64::MIN,
+        })
+    }
+
+    fn lower(&self, py: Python<'_>, streams: &str) -> PyResult<Vec<Stream>> {
+        trex::lower(streams, &self.options()?).map_err(|error| plan_error_of(py, &error))
+    }
+}
+
+/// What TRex's streams send together at most: frames a second, bits a second at layer 2 and at
+/// layer 1.
+#[pyfunction]
+pub(crate) fn trex_load(py: Python<'_>, streams: &str, terms: Terms) -> PyResult<(f64, f64, f64)> {
+    let load = trex::load(streams, &terms.options()?);
+    let load = load.map_err(|error| plan_error_of(py, &error))?;
+    Ok((load.frames, load.bits_l2, load.bits_l1))
+}
+
+/// Starts sending TRex's streams from an interface; `receive` is where they should arrive. The
+/// run's flows have the streams' names, or numbers where they have none.
+#[pyfunction]
+pub(crate) fn trex_start(
+    py: Python<'_>,
+    streams: &str,
+    terms: Terms,
+    interface: String,
+    receive: Option<String>,
+    how: How,
+) -> PyResult<Run> {
+    let streams = terms.lower(py, streams)?;
+    let speed = Some(terms.line_rate()?);
+    let port = |name: &str, location| Port {
+        name: name.into(),
+        location,
+        speed,
+        addresses: Vec::new(),
+        gateways: Vec::new(),
+    };
+    let mut ports = vec![port(TRANSMIT, Some(interface))];
+    ports.extend(receive.map(|interface| port(RECEIVE, Some(interface))));
+    let receive: Vec<usize> = (1..ports.len()).collect();
+    let flow = |(index, stream): (usize, Stream)| Flow {
+        transmit: 0,
+        receive: receive.clone(),
+        rate: AskedRate::Speed(stream.transmission.speed),
+        time: None,
+        payload: None,
+        found: FoundAddresses::default(),
+        stream,
+        path: format!("[{index}]"),
+    };
+    let flows = streams.into_iter().enumerate().map(flow).collect();
+    let plan = TrafficPlan { ports, flows };
+    Run::start(py, plan, how)
+}
+
+/// Sends TRex's streams, some or all of a run's, at other rates from now on: those that the
+/// document has with this multiplier.
+#[pyfunction]
+pub(crate) fn trex_update(py: Python<'_>, run: &Run, streams: &str, terms: Terms) -> PyResult<()> {
+    for stream in terms.lower(py, streams)? {
+        run.order(&[stream.name], Order::SetSpeed(stream.transmission.speed))?;
+    }
+    Ok(())
+}

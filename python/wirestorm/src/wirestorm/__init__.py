@@ -1,0 +1,66 @@
+"""Network traffic generator: plans, runs and results.
+
+>>> import wirestorm as ws
+>>> plan = ws.Plan()
+>>> left, right = plan.add_port("left", "eth1"), plan.add_port("right", "eth2")
+>>> packet = [ws.ethernet(dst="02:00:00:00:00:02"), ws.ipv4(dst="192.0.2.1"), ws.udp(dst_port=53)]
+>>> flow = plan.add_flow("clients", left, packet, rx=right, size=128, rate="10kpps", duration="1s")
+>>> print(ws.run(plan))
+
+docs/python.md of the repository tells more.
+"""
+
+from wirestorm import headers as _headers
+from wirestorm._native import __version__
+from wirestorm.errors import Interrupted, PlanError, RunError, WirestormError
+from wirestorm.header import Header, capture, payload
+from wirestorm.headers import *  # noqa: F403
+from wirestorm.patterns import Pattern, decrement, increment, random, values, weighted
+from wirestorm.plan import Flow, Plan, Port, bursts, packets
+from wirestorm.result import Result
+from wirestorm.run import (
+    FlowCount,
+    Frame,
+    Progress,
+    Running,
+    Simulated,
+    frames,
+    line_rate,
+    run,
+    simulate,
+    start,
+)
+
+__all__ = [
+    "__version__",
+    "bursts",
+    "capture",
+    "decrement",
+    "Flow",
+    "FlowCount",
+    "Frame",
+    "frames",
+    "Header",
+    "increment",
+    "Interrupted",
+    "line_rate",
+    "packets",
+    "Pattern",
+    "payload",
+    "Plan",
+    "PlanError",
+    "Port",
+    "Progress",
+    "random",
+    "Result",
+    "run",
+    "RunError",
+    "Running",
+    "simulate",
+    "Simulated",
+    "start",
+    "values",
+    "weighted",
+    "WirestormError",
+]
+__all__ += _headers.__all__

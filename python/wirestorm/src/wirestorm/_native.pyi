@@ -1,0 +1,100 @@
+"""The native part, written in Rust (crates/python)."""
+
+from os import PathLike
+from typing import Any, TypedDict
+
+__version__: str
+
+Folder = str | PathLike[str]
+
+def check(plan: str, folder: Folder) -> None:
+    """Raises PlanError where a plan in YAML or JSON makes no sense.
+
+    Here and below, captures that it names are found from `folder`.
+    """
+
+def document(plan: str) -> str:
+    """A plan in YAML or JSON as JSON, not yet understood."""
+
+def frames(plan: str, folder: Folder, count: int, speed: str) -> list[tuple[str, int, bytes]]:
+    """The first frames of each flow: its name, nanoseconds since its start, bytes without FCS."""
+
+def simulation(
+    plan: str,
+    folder: Folder,
+    output: Folder,
+    packets: int | None,
+    duration: str | None,
+    speed: str,
+    multiplier: str,
+) -> list[tuple[str, str, int, int]]:
+    """Writes what a plan would send to captures; for each port its name, file, frames, bytes."""
+
+def line_rate(speed: str, frame_with_fcs: int) -> float:
+    """Frames a second that a wire carries at most, with preamble and inter-packet gap."""
+
+def headers() -> list[tuple[str, str, list[str], str | None]]:
+    """The headers that a packet can have: name, what it is, its fields, and its list of items."""
+
+def interface(name: str) -> dict[str, Any]:
+    """What is known of an interface at this moment; what its driver does not tell is None."""
+
+class How(TypedDict):
+    """How a run sends, in the words of the command line's flags."""
+
+    duration: str | None
+    backend: str
+    workers: int
+    catch_up: str
+    multiplier: str
+    force_interface: bool
+
+class Run:
+    """A run of a plan.
+
+    It ends with its last frame, when it is stopped, or when nothing refers to it any more.
+    """
+
+    def __init__(self, plan: str, folder: Folder, interfaces: dict[str, str], how: How) -> None: ...
+    @property
+    def flows(self) -> list[str]:
+        """The names of its flows."""
+
+    def wait_started(self) -> None:
+        """Waits until frames leave, or nothing will."""
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Waits for the end, at most so many seconds; returns whether it has come."""
+
+    def stop(self) -> None:
+        """Ends sending; returns at once."""
+
+    def give(self, flows: list[str], order: str, value: str | None = None) -> None:
+        """Asks something of flows, by name: pause, resume, start, stop, rate, scale."""
+
+    def progress(self) -> dict[str, Any] | None:
+        """What has been sent so far, None before the first frame."""
+
+    def result(self) -> str:
+        """The result as a document of the form wirestorm.run/1."""
+
+class Terms(TypedDict):
+    """How TRex's streams are understood.
+
+    What their rates are multiplied by, bits a second of the line, and the addresses of the port
+    and of the one that it sends to.
+    """
+
+    multiplier: str
+    speed: str
+    source: str
+    destination: str
+
+def trex_load(streams: str, terms: Terms) -> tuple[float, float, float]:
+    """What TRex's streams send together at most: frames a second, bits a second (L2, L1)."""
+
+def trex_start(streams: str, terms: Terms, interface: str, receive: str | None, how: How) -> Run:
+    """Starts sending TRex's streams from an interface; `receive` is where they should arrive."""
+
+def trex_update(run: Run, streams: str, terms: Terms) -> None:
+    """Sends TRex's streams, some or all of a run's, at other rates from now on."""

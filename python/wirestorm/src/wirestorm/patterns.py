@@ -1,0 +1,95 @@
+"""Values of a field that change from frame to frame.
+
+>>> from wirestorm import increment, ipv4
+>>> ipv4(src=increment("10.0.0.1", 250), dst="192.0.2.1")
+ipv4(src=increment(start='10.0.0.1', count=250), dst='192.0.2.1')
+
+All fields of a flow that vary go on with every frame. With `after="ipv4.src"` a field waits until
+that other one has been through all its values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from wirestorm._plain import Scalar, plain
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A field's values: a form with its content, in the words of a plan."""
+
+    form: str
+    content: Any
+    after: str | None = None
+
+    def to_plan(self) -> dict[str, Any]:
+        """The field as it is written in a plan."""
+        written = {self.form: plain(self.content)}
+        if self.after is not None:
+            written["after"] = self.after
+        return written
+
+    def __repr__(self) -> str:
+        if isinstance(self.content, dict):
+            arguments = [f"{name}={value!r}" for name, value in self.content.items()]
+        else:
+            arguments = [repr(value) for value in self.content]
+        if self.after is not None:
+            arguments.append(f"after={self.after!r}")
+        return f"{self.form}({', '.join(arguments)})"
+
+
+def values(*items: Scalar, after: str | None = None) -> Pattern:
+    """These values in turn."""
+    return Pattern("values", list(items), after)
+
+
+def increment(start: Scalar, count: int, *, step: Scalar = 1, after: str | None = None) -> Pattern:
+    """`count` values from `start` on, each greater by `step`; then from the start again."""
+    return _counter("increment", start, count, step, after)
+
+
+def decrement(start: Scalar, count: int, *, step: Scalar = 1, after: str | None = None) -> Pattern:
+    """`count` values from `start` on, each smaller by `step`; then from the start again."""
+    return _counter("decrement", start, count, step, after)
+
+
+def random(
+    min: Scalar | None = None,
+    max: Scalar | None = None,
+    *,
+    seed: int | None = None,
+    count: int | None = None,
+    after: str | None = None,
+) -> Pattern:
+    """Any value from `min` to `max`, the field's whole range if they are not given.
+
+    The same `seed` gives the same values. With `count` the draws begin again after so many.
+    """
+    content = {"min": min, "max": max, "seed": seed, "count": count}
+    given = {name: value for name, value in content.items() if value is not None}
+    return Pattern("random", given, after)
+
+
+def weighted(
+    choices: Mapping[Scalar, int] | list[tuple[Scalar, int]],
+    *,
+    seed: int | None = None,
+    after: str | None = None,
+) -> Pattern:
+    """These values as often as their weights say: `{443: 8, 80: 2}`."""
+    pairs = [list(pair) for pair in (choices.items() if isinstance(choices, Mapping) else choices)]
+    content: dict[str, Any] = {"choices": pairs}
+    if seed is not None:
+        content["seed"] = seed
+    return Pattern("weighted", content, after)
+
+
+def _counter(form: str, start: Scalar, count: int, step: Scalar, after: str | None) -> Pattern:
+    content: dict[str, Any] = {"start": start, "count": count}
+    if step != 1:
+        content["step"] = step
+    return Pattern(form, content, after)

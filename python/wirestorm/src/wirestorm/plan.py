@@ -1,0 +1,238 @@
+"""Plans: which frames leave which port, how fast and for how long.
+
+The words are those of docs/plans.md: an object's fields are the fields there, and everything that
+can be written there as text or a mapping can be given here as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Union
+
+from wirestorm import _native
+from wirestorm._plain import Time, plain, time_text
+from wirestorm.errors import PlanError
+from wirestorm.header import Header
+
+Packet = Sequence[Union[Header, Mapping[str, Any]]]
+
+
+@dataclass
+class Port:
+    """Where frames leave or arrive.
+
+    :param name: its name in the plan
+    :param location: its interface, `eth1` or `netns/NAME:veth0`; else a run binds it
+    :param speed: bits a second, such as `"10G"`: what percentages are of; else the interface's own
+    :param addresses: those of a host of its own, such as `"198.18.0.2/24"`, which answers for them;
+        of IPv4, IPv6 or both
+    :param gateway: that host's router, or one of each family
+    """
+
+    name: str
+    location: str | None = None
+    speed: str | int | None = None
+    addresses: str | Sequence[str] | None = None
+    gateway: str | Sequence[str] | None = None
+
+    def to_plan(self) -> dict[str, Any]:
+        """The port as it is written in a plan."""
+        written = {
+            "name": self.name,
+            "location": self.location,
+            "speed": self.speed,
+            "addresses": plain(self.addresses),
+            "gateway": plain(self.gateway),
+        }
+        return {name: value for name, value in written.items() if value is not None}
+
+
+PortName = Union[str, Port]
+
+
+@dataclass
+class Flow:
+    """Frames of one kind from one port.
+
+    :param name: its name
+    :param tx: the port that it leaves
+    :param packet: headers, outermost first, from `wirestorm.headers`
+    :param rx: the port where it should arrive, or several; what arrives there is counted
+    :param size: bytes of a frame with FCS; or another form, such as `{"frame": 60}` or `"imix"`;
+        as long as the headers if None
+    :param rate: `"1Mpps"`, `"10G-l1"`, `"10G-l2"`, `"50%"`, `"max"`, or `{"pps": 1000}`; 1000
+        frames a second if None
+    :param duration: a time, `packets(1000)` or `bursts(...)`; without end if None
+    :param departures: `"constant"`, `"poisson"` or `{"on_off": {"on": "10ms", "off": "10ms"}}`
+    :param start_delay: how long it waits before its first frame, each time it starts
+    :param start: `"at_once"`, `"paused"` or `"when_named"` (by another flow's `next`)
+    :param next: the flow that starts when this one ends, or `{"flow": NAME, "times": N}`
+    :param measure: whether frames carry a signature by which loss, order and delay are measured
+    """
+
+    name: str
+    tx: PortName
+    packet: Packet
+    rx: PortName | Sequence[PortName] | None = None
+    size: int | str | Mapping[str, Any] | None = None
+    rate: str | Mapping[str, Any] | None = None
+    duration: Time | Mapping[str, Any] | None = None
+    departures: str | Mapping[str, Any] | None = None
+    start_delay: Time | None = None
+    start: str | None = None
+    next: str | Mapping[str, Any] | None = None
+    measure: bool = False
+
+    def to_plan(self) -> dict[str, Any]:
+        """The flow as it is written in a plan."""
+        rx = self.rx
+        written = {
+            "name": self.name,
+            "tx": _port_name(self.tx),
+            "rx": [_port_name(port) for port in rx]
+            if rx is not None and not isinstance(rx, (str, Port))
+            else rx and _port_name(rx),
+            "packet": plain(list(self.packet)),
+            "size": plain(self.size),
+            "rate": plain(self.rate),
+            "duration": plain(self.duration)
+            if isinstance(self.duration, (str, Mapping))
+            else self.duration and time_text(self.duration),
+            "departures": plain(self.departures),
+            "start_delay": None if self.start_delay is None else time_text(self.start_delay),
+            "start": self.start,
+            "next": plain(self.next),
+            "metrics": {"enable": True} if self.measure else None,
+        }
+        return {name: value for name, value in written.items() if value is not None}
+
+    @classmethod
+    def from_scapy(
+        cls,
+        name: str,
+        packet: Any,
+        tx: PortName,
+        *,
+        vary: Mapping[str, Any] | None = None,
+        **arguments: Any,
+    ) -> Flow:
+        """A flow of a packet that was built with Scapy.
+
+        The frames are the packet's very bytes. Headers that plans know become headers, so that
+        `vary` can name their fields (`{"ipv4.src": increment("10.0.0.1", 250)}`); a packet that
+        they cannot say exactly becomes bytes. Other arguments are those of the class.
+        """
+        from wirestorm.from_scapy import packet_of
+
+        return cls(name, tx, packet_of(packet, dict(vary or {})), **arguments)
+
+
+@dataclass
+class Plan:
+    """Ports, and the flows between them. Captures in flows are found from `folder`.
+
+    >>> plan = Plan()
+    >>> left, right = plan.add_port("left"), plan.add_port("right")
+    >>> flow = plan.add_flow("hello", left, [ethernet(), ipv4(), udp()], rx=right, size=64)
+    """
+
+    ports: list[Port] = field(default_factory=list)
+    flows: list[Flow] = field(default_factory=list)
+    folder: Path = field(default=Path(), compare=False)
+
+    def add_port(self, name: str, location: str | None = None, **arguments: Any) -> Port:
+        """Adds a port; arguments are those of `Port`."""
+        self.ports.append(Port(name, location, **arguments))
+        return self.ports[-1]
+
+    def add_flow(self, name: str, tx: PortName, packet: Packet, **arguments: Any) -> Flow:
+        """Adds a flow; arguments are those of `Flow`."""
+        self.flows.append(Flow(name, tx, packet, **arguments))
+        return self.flows[-1]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain values."""
+        return {
+            "ports": [port.to_plan() for port in self.ports],
+            "flows": [flow.to_plan() for flow in self.flows],
+        }
+
+    def to_json(self, indent: int | None = None) -> str:
+        """The plan as JSON, which every command of wirestorm takes."""
+        return json.dumps(self.to_dict(), indent=indent)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the plan to a file, as JSON."""
+        Path(path).write_text(self.to_json(indent=2) + "\n")
+
+    def check(self) -> None:
+        """Raises `PlanError` with all that is wrong with the plan."""
+        _native.check(self.to_json(), self.folder)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Plan:
+        """Reads a plan from a file in YAML or JSON. Raises `PlanError` where it makes no sense."""
+        return cls.from_yaml(Path(path).read_text(), Path(path).parent)
+
+    @classmethod
+    def from_yaml(cls, text: str, folder: str | os.PathLike[str] = "") -> Plan:
+        """Reads a plan in YAML or JSON. Raises `PlanError` where it makes no sense."""
+        _native.check(text, folder)
+        return cls.from_dict(json.loads(_native.document(text)), folder)
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any], folder: str | os.PathLike[str] = "") -> Plan:
+        """The plan of values that `to_dict` gives. Raises `PlanError` where they make no sense."""
+        _native.check(json.dumps(plain(document)), folder)
+        return cls(
+            [Port(**port) for port in document["ports"]],
+            [_flow_of(flow) for flow in document["flows"]],
+            Path(folder),
+        )
+
+
+def packets(count: int) -> dict[str, Any]:
+    """A duration: so many frames."""
+    return {"fixed_packets": count}
+
+
+def bursts(count: int, packets: int, gap: Time = 0) -> dict[str, Any]:
+    """A duration: so many bursts of so many frames; `gap` lies between them."""
+    return {"burst": {"bursts": count, "packets": packets, "gap": time_text(gap)}}
+
+
+#: A plan, or the path of a file in YAML or JSON, or plain values.
+AnyPlan = Union[Plan, str, "os.PathLike[str]", Mapping[str, Any]]
+
+
+def text_of(plan: AnyPlan) -> tuple[str, Path]:
+    """A plan as the text that the native module reads, and where its captures are found from."""
+    if isinstance(plan, Plan):
+        return plan.to_json(), plan.folder
+    if isinstance(plan, Mapping):
+        return json.dumps(plain(plan)), Path()
+    try:
+        return Path(plan).read_text(), Path(plan).parent
+    except OSError as error:
+        raise PlanError([(os.fspath(plan), error.strerror or str(error))]) from error
+
+
+def _flow_of(written: Mapping[str, Any]) -> Flow:
+    fields = dict(written)
+    metrics = fields.pop("metrics", None)
+    packet = [_header_of(item) for item in fields.pop("packet")]
+    measure = metrics is not None and metrics.get("enable", True)
+    return Flow(packet=packet, measure=measure, **fields)
+
+
+def _header_of(written: Mapping[str, Any]) -> Header | Mapping[str, Any]:
+    ((name, fields),) = written.items()
+    return Header(name, fields) if fields is None or isinstance(fields, dict) else written
+
+
+def _port_name(port: PortName) -> str:
+    return port.name if isinstance(port, Port) else port

@@ -1,0 +1,33 @@
+"""What the documents show in Python, run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+DOCUMENTS = ["README.md", "docs/python.md", "python/wirestorm/README.md"]
+
+
+def python_of(text: str) -> str:
+    """The Python of a document's fenced blocks, each line where it stands in the document."""
+    lines, is_python = [], False
+    for line in text.splitlines():
+        fence = line.startswith("```")
+        lines.append(line if is_python and not fence else "")
+        if fence:
+            is_python = line == "```python"
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_the_python_of_a_document_runs(name, lab, tmp_path, monkeypatch):
+    pytest.importorskip("scapy")
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    source = python_of((ROOT / name).read_text())
+    assert "ws.run(" in source
+    # The documents' names.
+    source = source.replace('"eth1"', repr(lab.a)).replace('"eth2"', repr(lab.b))
+    exec(compile(source, name, "exec"), {"__name__": "__main__"})

@@ -1,0 +1,19 @@
+"""Modules that are made from what the native part and the schema say."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize("name", ["make_headers", "make_reports"])
+def test_the_module_is_what_its_tool_makes(name):
+    path = PACKAGE / f"tools/{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    assert tool.TARGET.read_text() == tool.source(), f"run: python {path.relative_to(PACKAGE)}"

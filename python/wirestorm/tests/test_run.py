@@ -1,0 +1,314 @@
+"""Runs on real interfaces: a veth pair between two namespaces."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import wirestorm as ws
+
+# A machine that is busy with other things is late, and that is no failure of these tests.
+LIMIT_S = 60
+
+
+def plan_of(**arguments: object) -> ws.Plan:
+    """A plan with one flow from `a` to `b`."""
+    plan = ws.Plan()
+    a, b = plan.add_port("a"), plan.add_port("b")
+    packet = [
+        ws.ethernet(src="02:00:00:00:00:01", dst="02:00:00:00:00:02"),
+        ws.ipv4(src=ws.increment("10.0.0.1", 250), dst="192.0.2.1"),
+        ws.udp(dst_port=53),
+    ]
+    plan.add_flow("clients", a, packet, **{"rx": b, "size": 128, "rate": "1kpps", **arguments})
+    return plan
+
+
+def endless(lab) -> ws.Running:
+    """A run that ends when it is told to."""
+    return ws.start(plan_of(), lab.ports)
+
+
+def sent(running: ws.Running, packets: int) -> ws.Progress:
+    """Waits until so many frames have left."""
+    deadline = time.monotonic() + LIMIT_S
+    while running.progress.packets < packets:
+        assert time.monotonic() < deadline, running.progress
+        time.sleep(0.01)
+    return running.progress
+
+
+def test_a_result_counts_what_left_and_what_arrived(lab):
+    plan = plan_of(duration=ws.packets(500))
+    plan.add_flow("back", "b", [ws.ethernet(), ws.ipv4()], rx="a", duration=ws.packets(70))
+    result = ws.run(plan, lab.ports)
+    assert result.schema == "wirestorm.run/1" and not result.interrupted and result.elapsed_s > 0.4
+    clients = result.flow("clients")
+    assert (clients.tx, clients.rx, clients.packets, clients.bytes) == ("a", ["b"], 500, 62_000)
+    assert clients.asked_pps == 1000
+    a, b = result.port("a"), result.port("b")
+    assert (a.interface, a.packets, a.failed) == (lab.a, 500, 0)
+    assert (b.rx.packets, b.rx.bytes, b.rx.lost) == (500, 62_000, 0)
+    assert (b.packets, a.rx.packets) == (70, 70)
+    assert a.departures.gaps.count > 0 and a.departures.gaps.buckets[0][1] > 0
+    assert result.shortfalls(tolerance_percent=100) == []
+    with pytest.raises(KeyError):
+        result.flow("other")
+
+
+def test_a_result_has_rows_a_table_and_json(lab):
+    result = ws.run(plan_of(duration=ws.packets(100)), lab.ports)
+    (row,) = result.records()
+    assert row["name"] == "clients" and row["rx"] == "b" and row["packets"] == 100
+    a, b = result.port_records()
+    assert a["interface"] == lab.a and b["rx_packets"] == 100 and a["departures_gaps_count"] > 0
+    values = [*row.values(), *a.values(), *b.values()]
+    assert all(it is None or isinstance(it, (str, int, float)) for it in values)
+    lines = str(result).splitlines()
+    assert any(line.startswith("clients ") and " 100 " in line for line in lines)
+    assert f"port b on {lab.b}" in lines and max(map(len, lines)) <= 80
+    assert "1 flows, 100 packets" in repr(result)
+    assert ws.Result.from_dict(json.loads(result.to_json())) == result
+
+
+def test_a_measured_flow_has_delays_and_a_row_for_each_port(lab):
+    plan = plan_of(duration=ws.packets(300), measure=True)
+    plan.add_flow("lost", "a", [ws.ethernet(), ws.ipv4()], rx="a", measure=True, duration="0.1s")
+    result = ws.run(plan, lab.ports)
+    clients, lost = result.flows
+    (measured,) = clients.measured
+    assert (clients.lost, measured.received, measured.reordered) == (0, 300, 0)
+    delay = measured.delay
+    assert 0 < delay.min_ns <= delay.p50_ns <= delay.max_ns and delay.count == 300
+    # 100 a second for 0.1 s, and they went to b.
+    assert (lost.packets, lost.lost) == (100, 100)
+    assert "flow lost: 100 frames did not arrive" in result.shortfalls(100)
+    rows = result.records()
+    assert [(row["name"], row["measured_port"]) for row in rows] == [
+        ("clients", "b"),
+        ("lost", "a"),
+    ]
+    assert rows[0]["measured_delay_p50_ns"] == delay.p50_ns
+    lines = str(result).splitlines()
+    assert any(line.split()[:3] == ["clients", "300", "0"] for line in lines), lines
+    assert max(map(len, lines)) <= 80
+    assert ws.Result.from_dict(json.loads(result.to_json())) == result
+
+
+def test_ports_can_be_hosts_that_find_each_other(lab):
+    plan = ws.Plan()
+    a = plan.add_port("a", addresses="198.18.0.1/24")
+    b = plan.add_port("b", addresses=["198.18.0.2/24"])
+    packet = [ws.ethernet(src="auto", dst="auto"), ws.ipv4(dst="198.18.0.2"), ws.udp()]
+    plan.add_flow("found", a, packet, rx=b, duration=ws.packets(20), measure=True)
+    assert ws.Plan.from_dict(plan.to_dict()).to_dict() == plan.to_dict()
+    result = ws.run(plan, lab.ports)
+    assert (result.flow("found").packets, result.flow("found").lost) == (20, 0)
+    plan.flows[0].packet[1].fields["dst"] = "198.18.0.3"
+    with pytest.raises(ws.RunError, match="198.18.0.3"):
+        ws.run(plan, lab.ports)
+
+
+def test_what_falls_short_is_told(lab):
+    # Nothing arrives at a: its own frames go to b.
+    result = ws.run(plan_of(rx=["a", "b"], duration=ws.packets(50)), lab.ports)
+    assert result.shortfalls(100) == ["port a: 50 frames did not arrive"]
+
+
+def test_a_run_tells_how_far_it_is_and_leaves_other_threads_their_time(lab):
+    told, ticks, done = [], [], threading.Event()
+
+    def tick() -> None:
+        while not done.wait(0.01):
+            ticks.append(time.monotonic())
+
+    ticker = threading.Thread(target=tick)
+    ticker.start()
+    result = ws.run(plan_of(), lab.ports, duration=1, progress=told.append)
+    done.set()
+    ticker.join()
+    assert 100 <= result.flow("clients").packets <= 1000
+    counts = [progress.flows["clients"].packets for progress in told]
+    assert len(counts) >= 3 and counts == sorted(counts) and 0 < counts[-1] <= 1000
+    assert told[-1].bytes == told[-1].packets * 124
+    # With the interpreter's lock held there would be none while the run is waited for, which is
+    # done for 50 ms at a time.
+    gaps = [after - before for before, after in zip(ticks, ticks[1:])]
+    assert sum(gap for gap in gaps if gap > 0.04) < sum(gaps) / 2, gaps
+
+
+def test_a_run_goes_on_by_itself_until_it_is_stopped(lab):
+    running = endless(lab)
+    with running:
+        before = sent(running, 50)
+        assert not running.is_done and before.elapsed_s > 0
+        with pytest.raises(TimeoutError):
+            running.wait(timeout=0.1)
+        running.stop()
+        result = running.wait(timeout=LIMIT_S)
+    assert running.is_done and result.interrupted
+    assert result.flow("clients").packets >= before.packets
+    assert result.port("b").rx.packets == result.port("a").packets
+
+
+def test_flows_are_steered_while_they_are_sent(lab):
+    plan = plan_of()
+    plan.add_flow("later", "a", [ws.ethernet(), ws.ipv4()], rate="100pps", start="when_named")
+
+    def count(name: str) -> int:
+        return running.progress.flows[name].packets
+
+    def grows(name: str, by: int) -> None:
+        before, deadline = count(name), time.monotonic() + LIMIT_S
+        while count(name) < before + by:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+    def stands_still(name: str) -> None:
+        # Orders take 25 ms, what was given ahead to the port 20, counters 100.
+        time.sleep(0.5)
+        before = count(name)
+        time.sleep(0.5)
+        assert count(name) == before
+
+    with ws.start(plan, lab.ports) as running:
+        grows("clients", 20)
+        assert count("later") == 0
+        running.pause("clients")
+        stands_still("clients")
+        running.start("later")
+        grows("later", 5)
+        running.stop("later")
+        stands_still("later")
+        running.scale(20, "clients")
+        running.resume("clients")
+        # More than the plan has for this time.
+        before, began = count("clients"), time.monotonic()
+        grows("clients", 10_000)
+        assert count("clients") - before > 1200 * (time.monotonic() - began)
+        running.set_rate("10pps", "clients")
+        time.sleep(0.5)
+        before = count("clients")
+        time.sleep(1)
+        assert 1 <= count("clients") - before <= 20
+        with pytest.raises(ValueError, match="none of the run's flows"):
+            running.pause("nobody")
+        for rate in ("50%", "fast"):
+            with pytest.raises(ValueError, match="such as|percentage"):
+                running.set_rate(rate, "clients")
+        with pytest.raises(ValueError, match="more than 0"):
+            running.scale(0, "clients")
+
+
+def test_a_measured_flow_tells_what_arrives_while_it_is_sent(lab):
+    with ws.start(plan_of(measure=True), lab.ports) as running:
+        sent(running, 100)
+        deadline = time.monotonic() + LIMIT_S
+        while (flow := running.progress.flows["clients"]).received < 50:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert (flow.duplicated, flow.reordered) == (0, 0) and flow.delay_mean_ns > 0
+        running.stop()
+        (measured,) = running.wait(timeout=LIMIT_S).flow("clients").measured
+    assert measured.port == "b" and measured.delay.min_ns > 0
+
+
+def test_a_block_that_fails_ends_its_run(lab):
+    with pytest.raises(RuntimeError, match="on purpose"), endless(lab) as running:
+        raise RuntimeError("on purpose")
+    assert running.is_done
+
+
+def test_an_exception_of_a_callback_ends_the_run(lab):
+    def fail(progress: ws.Progress) -> None:
+        raise RuntimeError("on purpose")
+
+    with pytest.raises(RuntimeError, match="on purpose"):
+        ws.run(plan_of(), lab.ports, progress=fail)
+    # The interface is free again.
+    ws.run(plan_of(duration=ws.packets(1)), lab.ports)
+
+
+def test_a_run_that_nobody_refers_to_ends(lab):
+    running = endless(lab)
+    sent(running, 10)
+    del running
+    deadline = time.monotonic() + LIMIT_S
+    while True:
+        try:
+            ws.run(plan_of(duration=ws.packets(1)), lab.ports)
+            return
+        except ws.RunError:
+            # Its thread has the interface for some milliseconds more.
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
+def test_ctrl_c_ends_a_run_and_keeps_its_result(lab):
+    script = f"""
+import json, sys, wirestorm as ws
+plan = ws.Plan.from_dict(json.loads({plan_of().to_json()!r}))
+def tell(progress):
+    if progress.packets > 20:
+        print("sending", flush=True)
+try:
+    ws.run(plan, {lab.ports!r}, progress=tell)
+except KeyboardInterrupt as interrupted:
+    print("result", interrupted.result.interrupted, interrupted.result.flow("clients").packets)
+"""
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout.readline() == "sending\n"
+        os.kill(child.pid, signal.SIGINT)
+        said, _ = child.communicate(timeout=LIMIT_S)
+    assert child.returncode == 0
+    word, interrupted, packets = said.splitlines()[-1].split()
+    assert (word, interrupted) == ("result", "True") and int(packets) > 20
+
+
+def test_what_cannot_be_sent_is_an_error_before_anything_is(lab):
+    for ports, said in (
+        ({"a": "netns/none:veth0", "b": lab.b}, "netns/none"),
+        ({"a": "nothing0", "b": lab.b}, "there is no interface nothing0"),
+        ({"b": lab.b}, 'port "a" has no interface: bind it with ports={"a": "INTERFACE"}'),
+    ):
+        with pytest.raises(ws.RunError) as caught:
+            ws.run(plan_of(), ports)
+        assert said in str(caught.value) and caught.value.result is None
+    with pytest.raises(ws.RunError, match="longer than"):
+        ws.run(plan_of(size=9000), lab.ports)
+    with pytest.raises(ws.PlanError, match=r"flows\[0\]\.tx"):
+        ws.run({"ports": [], "flows": [{"name": "x", "tx": "a", "packet": []}]})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"ports": {"c": "eth1"}}, "none of the plan's ports: a, b"),
+        ({"duration": "soon"}, "a time with its unit"),
+        ({"backend": "dpdk"}, "expected auto, memory, af_packet"),
+        ({"workers": 0}, "1 to 64"),
+        ({"catch_up": "never"}, "never"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_told(arguments, said):
+    with pytest.raises(ValueError, match=said):
+        ws.run(plan_of(), **arguments)
+
+
+def test_an_interface_that_vanishes_ends_the_run_with_what_was_measured(lab):
+    with endless(lab) as running:
+        sent(running, 20)
+        namespace = lab.a.partition(":")[0].removeprefix("netns/")
+        subprocess.run(["ip", "-n", namespace, "link", "del", "veth0"], check=True, timeout=30)
+        with pytest.raises(ws.RunError) as caught:
+            running.wait(timeout=LIMIT_S)
+    assert "veth0" in str(caught.value)
+    assert caught.value.result.flow("clients").packets >= 20
