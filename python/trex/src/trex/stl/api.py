@@ -2,8 +2,6 @@
 
 Beside the names of this package that is all of scapy, and the standard modules that profiles use
 without importing them. There is no `__all__`, so that all of it comes along.
-
-The client, `STLClient`, will be imported here from `trex.stl.client`.
 """
 
 import array
@@ -57,8 +55,10 @@ from scapy.all import *
 
 from trex.addresses import *
 from trex.arguments import is_integer, listify, listify_if_int, validate_type, verify_exclusive_arg
+from trex.client.answers import RC, RC_ERR, RC_OK, RC_WARN
 from trex.errors import *
 from trex.stl import scapy_defaults as _scapy_defaults
+from trex.stl.client import PacketBuffer, STLClient, stl_map_ports
 from trex.stl.instructions import (
     CTRexVmInsBase,
     CTRexVmInsFixHwCs,

@@ -1,0 +1,1 @@
+"""What a client of TRex consists of beside the streams: ports, runs, counters, events."""

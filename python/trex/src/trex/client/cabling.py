@@ -1,0 +1,62 @@
+"""Which port is connected to which: frames are sent from each, and looked for at all others."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from trex.client.port import Port
+from trex.client.transmission import asked, native
+
+# Experimental use (RFC 3692 section 2.1); nothing answers to it.
+_ETHER_TYPE = 0x88B5
+_RATE = "1kpps"
+
+
+def connections(ports: list[Port], send_pkts: int) -> dict[str, Any]:
+    """`map`: where the frames of each port arrived, None for nowhere; `bi`: pairs that hear each
+    other; `unknown`: ports without another."""
+    found: dict[int, int | None] = {port.number: _heard(port, ports, send_pkts) for port in ports}
+    pairs = [
+        (one, other)
+        for one, other in found.items()
+        if other is not None and one < other and found.get(other) == one
+    ]
+    unknown = [one for one, other in found.items() if other is None]
+    return {"map": found, "bi": pairs, "unknown": unknown}
+
+
+def _heard(port: Port, ports: list[Port], send_pkts: int) -> int | None:
+    others = [other for other in ports if other is not port]
+    if not others:
+        return None
+    ethernet = {
+        "src": port.source,
+        "dst": port.destination or "ff:ff:ff:ff:ff:ff",
+        "ether_type": _ETHER_TYPE,
+    }
+    flow = {
+        "name": "probe",
+        "tx": str(port.number),
+        "rx": [str(other.number) for other in others],
+        "packet": [{"ethernet": ethernet}],
+        "rate": _RATE,
+        "duration": {"fixed_packets": send_pkts},
+        "metrics": {"enable": True},
+    }
+    named = [{"name": str(it.number), "location": it.interface} for it in [port, *others]]
+    how = {
+        "duration": None,
+        "backend": "auto",
+        "workers": 1,
+        "catch_up": "bounded",
+        "multiplier": "1",
+        "force_interface": True,
+    }
+    run = asked(native().Run, json.dumps({"ports": named, "flows": [flow]}), "", {}, how)
+    while not run.wait(0.05):
+        time.sleep(0)
+    (report,) = json.loads(asked(run.result))["flows"]
+    heard = [int(it["port"]) for it in report["measured"] if it["received"] > 0]
+    return heard[0] if heard else None

@@ -1,0 +1,669 @@
+"""The part of a client that is not about streams: its session, its ports, what they tell."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import platform
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from trex.addresses import is_valid_ipv4, is_valid_mac
+from trex.arguments import listify, validate_type
+from trex.client import captures, configuration, neighbours
+from trex.client.absent import Absent
+from trex.client.captures import Capture
+from trex.client.counters import Counters
+from trex.client.events import Event, Events
+from trex.client.packet_socket import PacketSocket
+from trex.client.port import DEFAULT_PROFILE, Port, Profile
+from trex.errors import TRexArgumentError, TRexError, TRexTimeoutError
+
+_LEVELS = ("none", "critical", "error", "warning", "info", "debug")
+_PING_SIZES = range(64, 9217)
+ALL_PROFILES = "*"
+
+
+class TRexClient(Absent):
+    """A session with the engine of this process.
+
+    `server` and the ports of its sockets are kept and not used: there is no server. The interfaces
+    that are ports 0, 1, ... come from the environment; see `trex.client.configuration`.
+    """
+
+    def __init__(
+        self,
+        username: str | None = None,
+        server: str = "localhost",
+        sync_port: int = 4501,
+        async_port: int = 4500,
+        verbose_level: str = "error",
+        logger: Any = None,
+        sync_timeout: float | None = None,
+        async_timeout: float | None = None,
+    ) -> None:
+        validate_type("verbose_level", verbose_level, str)
+        self.ports: dict[int, Port] = {}
+        self._username = username or _current_user()
+        self._connection = {"server": server, "sync_port": sync_port, "async_port": async_port}
+        self._timeouts = {"sync_timeout": sync_timeout, "async_timeout": async_timeout}
+        self._logger = logger
+        self._is_connected = False
+        self._connected_since = 0.0
+        self._events = Events()
+        self._counters = Counters(self.ports)
+        self._hearing: dict[int, PacketSocket] = {}
+        self._captures: dict[int, Capture] = {}
+        self._global_cfg = {"sched_max_stretch": 0}
+        self.set_verbose(verbose_level)
+
+    def __enter__(self) -> Any:
+        self.connect()
+        self.acquire(force=True)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.disconnect()
+
+    # The session.
+
+    def connect(self) -> None:
+        """Opens the ports that the environment names. Raises `TRexError` where it names none."""
+        if self._is_connected:
+            self.disconnect()
+        found = configuration.load()
+        self.ports.update(
+            {number: Port(number, port, found.speed) for number, port in found.ports.items()}
+        )
+        for number, port in self.ports.items():
+            if port.destination is None and number ^ 1 in self.ports:
+                # Ports come in pairs, each the other's next hop unless it is told.
+                port.destination = self.ports[number ^ 1].source
+        self._is_connected = True
+        self._connected_since = time.monotonic()
+        self._counters.clear(self.ports)
+        self._events.clear()
+        self._note("connected")
+
+    def disconnect(self, stop_traffic: bool = True, release_ports: bool = True) -> None:
+        """Ends the session, and what is sent; without `stop_traffic` that goes on for now."""
+        validate_type("stop_traffic", stop_traffic, bool)
+        validate_type("release_ports", release_ports, bool)
+        if not self._is_connected:
+            return
+        for port in self.ports.values():
+            if stop_traffic:
+                for transmission in port.transmissions():
+                    transmission.stop()
+            if release_ports:
+                port.is_acquired = False
+        for number in list(self._hearing):
+            self._hearing.pop(number).close()
+        self.remove_all_captures()
+        self._is_connected = False
+        if stop_traffic:
+            self.ports.clear()
+        self._note("disconnected")
+
+    def is_connected(self) -> bool:
+        """Whether there is a session."""
+        return self._is_connected
+
+    def ping_rpc_server(self) -> dict[str, float]:
+        """The engine's time, in seconds."""
+        self._need_session()
+        return {"ts": time.time()}
+
+    def probe_server(self) -> dict[str, Any]:
+        """What the engine is."""
+        return self._version()
+
+    def server_shutdown(self, force: bool = False) -> None:
+        """Ends the session, without `force` not while something is sent."""
+        self._need_session()
+        if not force and any(port.is_active for port in self.ports.values()):
+            raise TRexError("ports are sending: stop them, or say force=True")
+        self.disconnect()
+
+    def get_connection_info(self) -> dict[str, Any]:
+        """Who is connected with what."""
+        return {**self._connection, **self._timeouts, "username": self._username}
+
+    def get_server_version(self) -> dict[str, Any]:
+        """The engine's version."""
+        self._need_session()
+        return self._version()
+
+    def get_server_supported_cmds(self) -> list[str]:
+        """The commands of this client."""
+        self._need_session()
+        return sorted(name for name in dir(self) if not name.startswith("_"))
+
+    def get_server_system_info(self) -> dict[str, Any]:
+        """The machine and its ports."""
+        self._need_session()
+        return {
+            "hostname": platform.node(),
+            "uptime": f"{time.monotonic() - self._connected_since:.0f} s",
+            "dp_core_count": len(self.ports),
+            "dp_core_count_per_port": 1,
+            "core_type": platform.machine(),
+            "is_multiqueue_mode": False,
+            "advanced_per_stream_stats": True,
+            "port_count": len(self.ports),
+            "ports": [port.info() for port in self.ports.values()],
+        }
+
+    @property
+    def system_info(self) -> dict[str, Any]:
+        """The machine and its ports."""
+        return self.get_server_system_info()
+
+    @property
+    def logger(self) -> Any:
+        """What was given as `logger`."""
+        return self._logger
+
+    def get_verbose(self) -> str:
+        """How much is printed."""
+        return self._verbose
+
+    def set_verbose(self, level: str) -> None:
+        """How much is printed: with `info` and `debug` every event is."""
+        if level not in _LEVELS:
+            raise TRexArgumentError("level", level, ", ".join(_LEVELS))
+        self._verbose = level
+
+    def set_timeout(self, timeout_sec: float) -> None:
+        """Kept and not used: nothing has to be waited for. Only before a session."""
+        validate_type("timeout_sec", timeout_sec, (int, float))
+        if self._is_connected:
+            raise TRexError("the timeout can be set before connecting only")
+        self._timeouts = {"sync_timeout": timeout_sec, "async_timeout": timeout_sec}
+
+    def get_global_cfg(self) -> dict[str, Any]:
+        """The engine's parameters."""
+        self._need_session()
+        return dict(self._global_cfg)
+
+    def set_global_cfg(self, params: dict[str, Any]) -> None:
+        """Sets parameters: `sched_max_stretch`, which is kept: late frames are never left out."""
+        self._need_session()
+        validate_type("params", params, dict)
+        unknown = [name for name in params if name not in self._global_cfg]
+        if unknown:
+            raise TRexArgumentError("params", unknown, ", ".join(self._global_cfg))
+        self._global_cfg.update(params)
+
+    def get_console_methods(self) -> dict[str, Any]:
+        """There is no console: none."""
+        return {}
+
+    # Events.
+
+    def has_events(self) -> bool:
+        """Whether something happened that was not taken."""
+        return len(self._events) > 0
+
+    def pop_event(self) -> Event | None:
+        """Takes the oldest event."""
+        return self._events.pop()
+
+    def get_events(self, ev_type_filter: Any = None) -> list[Event]:
+        """The events, or those of a type (`info`, `warning`) or several."""
+        types = [] if ev_type_filter is None else listify(ev_type_filter)
+        wrong = [one for one in types if one not in ("info", "warning")]
+        if wrong:
+            raise TRexArgumentError("ev_type_filter", wrong, "info, warning")
+        return self._events.of(*types)
+
+    def get_warnings(self) -> list[Event]:
+        """What fell short or went wrong."""
+        self._reap()
+        return self._events.of("warning")
+
+    def get_info(self) -> list[Event]:
+        """What else happened."""
+        self._reap()
+        return self._events.of("info")
+
+    def clear_events(self) -> None:
+        """Forgets all events."""
+        self._events.clear()
+
+    # Ports and what they are doing.
+
+    def get_port_count(self) -> int:
+        """How many ports there are."""
+        return len(self.ports)
+
+    def get_port(self, port_id: int) -> Port | None:
+        """The port of this number, None if there is none."""
+        return self.ports.get(port_id)
+
+    @property
+    def any_port(self) -> Port | None:
+        """A port, None if there is none."""
+        return next(iter(self.ports.values()), None)
+
+    def get_all_ports(self) -> list[int]:
+        """The numbers of all ports."""
+        return list(self.ports)
+
+    def get_acquired_ports(self) -> list[int]:
+        """Those that this client has."""
+        return self._those(lambda port: port.is_acquired)
+
+    def is_all_ports_acquired(self) -> bool:
+        """Whether this client has all of them."""
+        return self.get_acquired_ports() == self.get_all_ports()
+
+    def get_active_ports(self, owned: bool = True) -> list[int]:
+        """Those that send, or are held."""
+        return self._those(lambda port: port.is_active, owned)
+
+    def get_transmitting_ports(self, owned: bool = True) -> list[int]:
+        """Those that send."""
+        return self._those(lambda port: port.is_active and not port.is_paused, owned)
+
+    def get_paused_ports(self, owned: bool = True) -> list[int]:
+        """Those that are held."""
+        return self._those(lambda port: port.is_paused, owned)
+
+    def get_resolvable_ports(self) -> list[int]:
+        """Those that have an IPv4 next hop."""
+        return self._those(lambda port: port.layer["mode"] == "ipv4")
+
+    def get_resolved_ports(self) -> list[int]:
+        """Those that know who that is."""
+        return self._those(lambda port: "resolved" in port.layer)
+
+    def get_service_enabled_ports(self, owned: bool = True) -> list[int]:
+        """Those in service mode."""
+        return self._those(lambda port: port.is_service, owned)
+
+    def get_service_filtered_ports(self, owned: bool = True) -> list[int]:
+        """Those in filtered service mode."""
+        return self._those(lambda port: port.is_service and port.service_filtered, owned)
+
+    def is_traffic_active(self, ports: Any = None) -> bool:
+        """Whether one of the ports sends, or is held."""
+        chosen = self.get_acquired_ports() if ports is None else self._numbers(ports)
+        return any(self.ports[number].is_active for number in chosen)
+
+    def get_port_info(self, ports: Any = None) -> list[dict[str, Any]]:
+        """What is known of ports."""
+        self._need_session()
+        return [self.ports[number].info() for number in self._numbers(ports, of_all=True)]
+
+    def get_port_attr(self, port: int) -> dict[str, Any]:
+        """What is known of a port."""
+        (info,) = self.get_port_info(port)
+        return info
+
+    def set_port_attr(
+        self,
+        ports: Any = None,
+        promiscuous: bool | None = None,
+        link_up: bool | None = None,
+        led_on: bool | None = None,
+        flow_ctrl: int | None = None,
+        multicast: bool | None = None,
+        vxlan_fs: list[int] | None = None,
+    ) -> None:
+        """Sets whether ports hear every frame. The other attributes are the system's to set."""
+        self._need_session()
+        chosen = self._numbers(ports)
+        for name, value, instead in (
+            ("link_up", link_up, "ip link set {} up (or down)"),
+            ("led_on", led_on, "ethtool --identify {}"),
+            ("flow_ctrl", flow_ctrl, "ethtool --pause {}"),
+            ("multicast", multicast, "ip link set {} allmulticast on (or off)"),
+            ("vxlan_fs", vxlan_fs, ""),
+        ):
+            if value in (None, []):
+                continue
+            if not instead:
+                raise TRexError(f"{name}: frames are not counted by an inner packet")
+            names = ", ".join(self.ports[number].interface for number in chosen)
+            raise TRexError(
+                f"{name} is not set here, for it would stay so when this process is killed: "
+                f"{instead.format(names)}"
+            )
+        if promiscuous is not None:
+            validate_type("promiscuous", promiscuous, bool)
+            for number in chosen:
+                self._hear_all(number, promiscuous)
+
+    def set_service_mode_base(
+        self, ports: Any = None, enabled: bool = True, filtered: bool = False, mask: Any = None
+    ) -> None:
+        """Notes that ports are in service mode; see `set_service_mode`."""
+        self._need_session()
+        validate_type("enabled", enabled, bool)
+        validate_type("filtered", filtered, bool)
+        for number in self._owned(ports):
+            port = self.ports[number]
+            if enabled and port.is_active:
+                raise TRexError(f"port {number} is sending: stop it first")
+            port.is_service, port.service_filtered = enabled, enabled and filtered
+
+    @contextmanager
+    def service_mode(self, ports: Any) -> Iterator[None]:
+        """Service mode within a block."""
+        self.set_service_mode_base(ports, True)
+        try:
+            yield
+        finally:
+            self.set_service_mode_base(ports, False)
+
+    def get_xstats(self, port_id: int) -> dict[str, int]:
+        """What the kernel has counted at a port's interface."""
+        self._need_session()
+        (number,) = self._numbers(port_id)
+        counters: dict[str, int] = self.ports[number].look()["counters"]
+        return counters
+
+    # Addresses.
+
+    def set_l2_mode(self, port: int, dst_mac: str) -> None:
+        """Sends a port's frames to this address, where streams leave it to the port."""
+        self._need_session()
+        if not is_valid_mac(dst_mac):
+            raise TRexArgumentError("dst_mac", dst_mac, "an address such as 00:00:00:00:00:01")
+        (number,) = self._idle(port)
+        self.ports[number].layer = {"mode": "ethernet"}
+        self.ports[number].destination = dst_mac
+
+    def set_l3_mode(
+        self, port: int, src_ipv4: str, dst_ipv4: str, vlan: int | list[int] | None = None
+    ) -> None:
+        """Sends a port's frames to the next hop of this address, which is asked for by ARP."""
+        self._need_session()
+        for name, address in (("src_ipv4", src_ipv4), ("dst_ipv4", dst_ipv4)):
+            if not is_valid_ipv4(address):
+                raise TRexArgumentError(name, address, "an address of IPv4")
+        (number,) = self._idle(port)
+        if vlan is not None:
+            self.set_vlan(port, vlan)
+        layer = {"mode": "ipv4", "src_ipv4": src_ipv4, "dst_ipv4": dst_ipv4}
+        self.ports[number].layer = layer
+        self.resolve(port)
+
+    def resolve(
+        self, ports: Any = None, retries: int = 0, verbose: bool = True, vlan: Any = None
+    ) -> None:
+        """Asks for the next hops of ports by ARP. Raises `TRexError` where nobody answers."""
+        self._need_session()
+        chosen = self.get_resolvable_ports() if ports is None else self._idle(ports)
+        for number in chosen:
+            port = self.ports[number]
+            if port.layer["mode"] != "ipv4":
+                raise TRexError(f"port {number} has no IPv4 next hop: set_l3_mode gives it one")
+            layer = port.layer
+            found = neighbours.resolve(
+                port.interface,
+                port.source,
+                layer["src_ipv4"],
+                layer["dst_ipv4"],
+                port.vlan if vlan is None else listify(vlan),
+                retries,
+            )
+            if found is None:
+                raise TRexError(f"port {number}: nobody answers for {layer['dst_ipv4']} (ARP)")
+            layer["resolved"] = port.destination = found
+            self._note(f"port {number}: {layer['dst_ipv4']} is {found}")
+
+    def set_vlan(self, ports: Any = None, vlan: int | list[int] | None = None) -> None:
+        """The VLAN, or the outer and the inner one, in which a port asks and pings."""
+        self._need_session()
+        tags = [] if vlan is None else listify(vlan)
+        if len(tags) > 2 or any(not isinstance(tag, int) or not 0 < tag < 4096 for tag in tags):
+            raise TRexArgumentError("vlan", vlan, "1 to 4095, or two of them")
+        for number in self._idle(ports):
+            self.ports[number].vlan = tags
+
+    def clear_vlan(self, ports: Any = None) -> None:
+        """No VLAN."""
+        self.set_vlan(ports, None)
+
+    def ping_ip(
+        self,
+        src_port: int,
+        dst_ip: str,
+        pkt_size: int = 64,
+        count: int = 5,
+        interval_sec: float = 1,
+        vlan: Any = None,
+        **kw: Any,
+    ) -> list[dict[str, Any]]:
+        """Pings an IPv4 address from a port with `set_l3_mode`, by way of its next hop."""
+        self._need_session()
+        if not is_valid_ipv4(dst_ip):
+            raise TRexArgumentError("dst_ip", dst_ip, "an address of IPv4")
+        if pkt_size not in _PING_SIZES:
+            raise TRexArgumentError("pkt_size", pkt_size, "64 to 9216")
+        (number,) = self._idle(src_port)
+        port = self.ports[number]
+        if "resolved" not in port.layer:
+            raise TRexError(f"port {number} has no resolved next hop: set_l3_mode gives it one")
+        return neighbours.ping(
+            port.interface,
+            (port.source, port.layer["resolved"]),
+            port.layer["src_ipv4"],
+            dst_ip,
+            port.vlan if vlan is None else listify(vlan),
+            pkt_size,
+            count,
+            interval_sec,
+        )
+
+    # Captures.
+
+    def start_capture(
+        self,
+        tx_ports: Any = None,
+        rx_ports: Any = None,
+        limit: int = 1000,
+        mode: str = "fixed",
+        bpf_filter: str = "",
+        endpoint: str = "",
+        snaplen: int = 0,
+    ) -> dict[str, Any]:
+        """Keeps what arrives at ports in service mode; the number of the capture, and its time.
+
+        What leaves cannot be kept: the engine passes by the taps of the kernel.
+        """
+        self._need_session()
+        validate_type("limit", limit, int)
+        if tx_ports not in (None, []):
+            raise TRexError("tx_ports: what leaves is captured where it arrives, by rx_ports")
+        if endpoint:
+            raise TRexError("endpoint: a capture is fetched, or written when it is stopped")
+        numbers = self._owned([] if rx_ports is None else rx_ports)
+        if not numbers:
+            raise TRexArgumentError("rx_ports", rx_ports, "at least one port")
+        for number in numbers:
+            if not self.ports[number].is_service:
+                raise TRexError(f"port {number} is not in service mode: set_service_mode() first")
+        interfaces = {number: self.ports[number].interface for number in numbers}
+        number = max(self._captures, default=0) + 1
+        capture = Capture(number, interfaces, limit, mode, bpf_filter, snaplen)
+        self._captures[number] = capture
+        return {"id": number, "ts": capture.since}
+
+    def stop_capture(self, capture_id: int, output: Any = None, endpoint_cb: Any = None) -> None:
+        """Ends a capture; what it kept is added to a list, or written to a file of this name."""
+        capture = self._capture(capture_id)
+        capture.stop()
+        captures.write(capture.take(), output)
+        del self._captures[capture_id]
+
+    def fetch_capture_packets(
+        self,
+        capture_id: int,
+        output: Any,
+        pkt_count: int = 1000,
+        fetch_limit: int = 50,
+        snaplen: int = 0,
+    ) -> None:
+        """Takes the oldest frames of a capture, which goes on."""
+        captures.write(self._capture(capture_id).take(pkt_count), output)
+
+    def get_capture_status(self) -> dict[int, dict[str, Any]]:
+        """The captures, by number."""
+        return {number: capture.status() for number, capture in self._captures.items()}
+
+    def remove_all_captures(self) -> None:
+        """Ends all captures, and forgets what they kept."""
+        for number in list(self._captures):
+            self._captures.pop(number).stop()
+
+    def _capture(self, number: int) -> Capture:
+        self._need_session()
+        if number not in self._captures:
+            known = ", ".join(map(str, self._captures)) or "none"
+            raise TRexArgumentError("capture_id", number, known)
+        return self._captures[number]
+
+    def wait_on_traffic(
+        self, ports: Any = None, timeout: float | None = None, rx_delay_ms: int | None = None
+    ) -> None:
+        """Waits until ports have sent all, and it has had the time to arrive.
+
+        Raises `TRexTimeoutError` after `timeout` seconds.
+        """
+        self._need_session()
+        profiles = self._profiles(ports) if ports is not None else self._active_profiles()
+        deadline = None if timeout is None else time.monotonic() + timeout
+        for _, profile in profiles:
+            transmission = profile.transmission
+            while transmission is not None and not transmission.wait():
+                if timeout is not None and deadline is not None and time.monotonic() > deadline:
+                    raise TRexTimeoutError(timeout)
+        self._reap()
+
+    # For commands.
+
+    def acquire(self, ports: Any = None, force: bool = False, sync_streams: bool = True) -> None:
+        """Takes ports; those of a process are its own, so that `force` changes nothing."""
+        self._need_session()
+        for number in self._numbers(ports, of_all=True):
+            self.ports[number].is_acquired = True
+
+    def release(self, ports: Any = None) -> None:
+        """Gives ports back."""
+        self._need_session()
+        for number in self._owned(ports):
+            self.ports[number].is_acquired = False
+
+    def _version(self) -> dict[str, Any]:
+        from trex.client.transmission import native
+
+        return {"version": f"wirestorm {native().__version__}", "mode": "STL", "built_by": ""}
+
+    def _hear_all(self, number: int, on: bool) -> None:
+        if on and number not in self._hearing:
+            port = PacketSocket(self.ports[number].interface)
+            port.hear_all()
+            self._hearing[number] = port
+        elif not on and number in self._hearing:
+            self._hearing.pop(number).close()
+        self.ports[number].hears_all = on
+
+    def _note(self, message: str, ev_type: str = "info") -> None:
+        self._events.add(ev_type, message)
+        if self._verbose in ("info", "debug") or (
+            ev_type == "warning" and self._verbose == "warning"
+        ):
+            print(message)
+
+    def _need_session(self) -> None:
+        if not self._is_connected:
+            raise TRexError("not connected: call connect() first")
+
+    def _those(self, is_one: Any, owned: bool = True) -> list[int]:
+        return [
+            number
+            for number, port in self.ports.items()
+            if is_one(port) and (port.is_acquired or not owned)
+        ]
+
+    def _numbers(self, ports: Any, of_all: bool = False) -> list[int]:
+        """The numbers of ports; of those acquired, or of all, if none are named."""
+        if ports is None:
+            return self.get_all_ports() if of_all else self.get_acquired_ports()
+        numbers = [_number(port) for port in listify(ports)]
+        wrong = [number for number in numbers if number not in self.ports]
+        if wrong:
+            known = ", ".join(map(str, self.ports)) or "none: not connected"
+            raise TRexArgumentError("ports", wrong, known)
+        if len(set(numbers)) < len(numbers):
+            raise TRexError(f"a port is named twice: {numbers}")
+        return numbers
+
+    def _owned(self, ports: Any) -> list[int]:
+        numbers = self._numbers(ports)
+        for number in numbers:
+            if not self.ports[number].is_acquired:
+                raise TRexError(f"port {number} is not acquired: acquire() or reset() takes it")
+        return numbers
+
+    def _idle(self, ports: Any) -> list[int]:
+        numbers = self._owned(ports)
+        for number in numbers:
+            if self.ports[number].is_active:
+                raise TRexError(f"port {number} is sending: stop it first")
+        return numbers
+
+    def _profiles(self, ports: Any) -> list[tuple[Port, Profile]]:
+        """The profiles of ports (`0`), or single ones (`"0.name"`), or all of a port (`"0.*"`)."""
+        chosen: list[tuple[Port, Profile]] = []
+        if ports is None:
+            ports = self.get_acquired_ports()
+        for named in listify(ports):
+            number, name = _number(named), _profile_name(named)
+            self._owned(number)
+            port = self.ports[number]
+            if name == ALL_PROFILES:
+                chosen += [(port, profile) for profile in list(port.profiles.values())]
+            else:
+                chosen.append((port, port.profile(name)))
+        names = [f"{port.number}.{profile.name}" for port, profile in chosen]
+        if len(set(names)) < len(names):
+            raise TRexError(f"a port or profile is named twice: {', '.join(names)}")
+        return chosen
+
+    def _active_profiles(self) -> list[tuple[Port, Profile]]:
+        return [
+            (port, profile)
+            for port in self.ports.values()
+            if port.is_acquired
+            for profile in port.profiles.values()
+            if profile.is_active
+        ]
+
+    def _reap(self) -> None:
+        """Notes what came of transmissions that are over."""
+
+
+def _number(port: Any) -> int:
+    """The number of a port: `0`, `"0"`, `"0.profile"`."""
+    text = str(port).partition(".")[0]
+    if isinstance(port, bool) or not text.isdigit():
+        raise TRexArgumentError("ports", port, "numbers of ports, or NUMBER.PROFILE")
+    return int(text)
+
+
+def _profile_name(port: Any) -> str:
+    return str(port).partition(".")[2] or DEFAULT_PROFILE
+
+
+def _current_user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"{os.getuid()}@{socket.gethostname()}"

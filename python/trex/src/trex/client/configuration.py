@@ -1,0 +1,99 @@
+"""Which interfaces are the ports, from the environment or TRex's own file."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from trex.errors import TRexError
+
+PORTS = "WIRESTORM_TREX_PORTS"
+FILE = "WIRESTORM_TREX_CFG"
+SPEED = "WIRESTORM_TREX_SPEED"
+DEFAULT_FILE = "/etc/trex_cfg.yaml"
+_DUMMY = "dummy"
+
+
+@dataclass(frozen=True)
+class PortConfiguration:
+    """A port: its interface, and addresses where they are not the interfaces' own."""
+
+    interface: str
+    source: str | None = None
+    destination: str | None = None
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """The ports by number, and bits a second of each where they are set."""
+
+    ports: dict[int, PortConfiguration] = field(default_factory=dict)
+    speed: str | None = None
+
+
+def load() -> Configuration:
+    """The configuration of this process.
+
+    `WIRESTORM_TREX_PORTS` names the interfaces of ports 0, 1, ...: `veth0,veth1`, or in other
+    network namespaces `netns/a:veth0,netns/b:veth1`. Without it the file that `WIRESTORM_TREX_CFG`
+    names is read, or /etc/trex_cfg.yaml: TRex's own form, in which `interfaces` are names of Linux
+    interfaces. `WIRESTORM_TREX_SPEED` (`1G`) is what percentages are of, else what the driver says.
+    """
+    speed = os.environ.get(SPEED) or None
+    listed = os.environ.get(PORTS)
+    if listed is not None:
+        names = [name.strip() for name in listed.split(",") if name.strip()]
+        if not names:
+            raise TRexError(f"{PORTS} names no interface; expected for instance veth0,veth1")
+        return Configuration({n: PortConfiguration(name) for n, name in enumerate(names)}, speed)
+    path = os.environ.get(FILE, DEFAULT_FILE)
+    if not os.path.isfile(path):
+        raise TRexError(
+            f"there are no ports: set {PORTS}=veth0,veth1 to the interfaces that are ports 0 and 1,"
+            f" or {FILE} to a trex_cfg.yaml whose `interfaces` are such ({path} is not there)"
+        )
+    with open(path) as file:
+        try:
+            document = yaml.safe_load(file)
+        except yaml.YAMLError as error:
+            raise TRexError(f"{path}: no YAML: {error}") from error
+    return _read(path, document, speed)
+
+
+def _read(path: str, document: Any, speed: str | None) -> Configuration:
+    if isinstance(document, list) and document:
+        document = document[0]
+    if not isinstance(document, dict) or not isinstance(document.get("interfaces"), list):
+        raise TRexError(f"{path}: found no `interfaces`, expected a list of interfaces there")
+    if speed is None and "port_bandwidth_gb" in document:
+        speed = f"{document['port_bandwidth_gb']}G"
+    details = document.get("port_info") or []
+    ports = {}
+    for number, name in enumerate(document["interfaces"][: document.get("port_limit")]):
+        if name == _DUMMY:
+            continue
+        if _is_pci(str(name)):
+            raise TRexError(
+                f"{path}: interfaces[{number}] is {name}, the address of a device; Wirestorm needs "
+                "no driver of its own: give the name of its Linux interface, such as eth1"
+            )
+        more = details[number] if number < len(details) else {}
+        source, destination = _mac(more.get("src_mac")), _mac(more.get("dest_mac"))
+        ports[number] = PortConfiguration(str(name), source, destination)
+    return Configuration(ports, speed)
+
+
+def _is_pci(name: str) -> bool:
+    slot = name.rpartition("/")[0] or name
+    parts = slot.split(":")
+    return len(parts) in (2, 3) and "." in parts[-1] and not slot.startswith("netns")
+
+
+def _mac(value: Any) -> str | None:
+    """An address as text; TRex's file also has it as a list of six numbers."""
+    if isinstance(value, list):
+        return ":".join(f"{byte:02x}" for byte in value)
+    return value

@@ -1,0 +1,307 @@
+"""The counters of a client, in TRex's layout."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from trex.client.port import Port
+from trex.client.transmission import Transmission
+
+# Bytes of a frame's FCS, and of all that a frame takes of the wire beside its bytes with FCS.
+_FCS = 4
+_WIRE = 20
+# A rate is the difference to a sample that is at least so old.
+_SAMPLE_S = 0.1
+# What is not known while frames are under way, in TRex's word.
+_UNKNOWN = "N/A"
+
+_COUNTED = ("opackets", "ipackets", "obytes", "ibytes", "oerrors", "ierrors")
+_FLOW_COUNTED = ("tx_pkts", "tx_bytes", "rx_pkts", "rx_bytes")
+
+
+class Rates:
+    """How fast counters grow."""
+
+    def __init__(self) -> None:
+        self._samples: dict[Any, tuple[float, float, float]] = {}
+
+    def of(self, key: Any, value: float, since: float | None) -> float:
+        """How much a second, since it was asked before; `since` when where it was not."""
+        now = time.monotonic()
+        then, before, rate = self._samples.get(key, (now if since is None else since, 0.0, 0.0))
+        if value < before:
+            # It was cleared.
+            then, before, rate = now, value, 0.0
+        elif now - then >= _SAMPLE_S:
+            then, before, rate = now, value, (value - before) / (now - then)
+        self._samples[key] = (then, before, rate)
+        return rate
+
+
+class Counters:
+    """Counters of ports and packet groups, counted from when they were cleared."""
+
+    def __init__(self, ports: dict[int, Port]) -> None:
+        self._ports = ports
+        self._rates = Rates()
+        self._base: dict[int, dict[str, int]] = {}
+        self._flow_base: dict[tuple[int, int, str], int] = {}
+        self._error_base: dict[tuple[int, str], int] = {}
+        self._cpu = (time.monotonic(), _cpu_s())
+
+    def clear(self, ports: Iterable[int]) -> None:
+        """Counts ports from now on."""
+        for number in ports:
+            self._base[number] = self._raw(self._ports[number])
+
+    def clear_groups(self, flow_stats: bool, latency: bool) -> None:
+        """Counts packet groups from now on."""
+        if flow_stats:
+            self._flow_base = {}
+            self._flow_base = self._flow_counts()
+        if latency:
+            self._error_base = {}
+            found = self._latency_errors()
+            self._error_base = {
+                (group, name): value
+                for group, errors in found.items()
+                for name, value in errors.items()
+                if isinstance(value, int)
+            }
+
+    def forget_groups(self) -> None:
+        """Counts packet groups from nothing: their transmissions are over."""
+        self._flow_base, self._error_base = {}, {}
+
+    def ports(self, numbers: Iterable[int]) -> dict[Any, Any]:
+        """The counters of ports, their sum and those of the whole."""
+        stats: dict[Any, Any] = {number: self._port(self._ports[number]) for number in numbers}
+        total: dict[str, float] = {}
+        for counters in stats.values():
+            for name, value in counters.items():
+                total[name] = total.get(name, 0) + value
+        stats["total"] = total
+        stats["global"] = self._global()
+        return stats
+
+    def groups(self, only: Iterable[int] | None = None) -> dict[str, Any]:
+        """`flow_stats` and `latency` of packet groups, or of these only."""
+        wanted = None if only is None else set(only)
+        flow_stats: dict[Any, Any] = {}
+        latency: dict[Any, Any] = {}
+        counts = self._flow_counts()
+        for _, _, group, kind, _ in self._flows():
+            if wanted is not None and group not in wanted:
+                continue
+            flow_stats.setdefault(group, {})
+            if kind == "latency":
+                latency.setdefault(group, None)
+        numbers = list(self._ports)
+        for group in flow_stats:
+            flow_stats[group] = self._group(group, counts, numbers)
+        errors = self._latency_errors()
+        for group in latency:
+            latency[group] = {"err_cntrs": errors[group], "latency": self._delays(group)}
+        none: dict[Any, int] = dict.fromkeys([*numbers, "total"], 0)
+        flow_stats["global"] = {"rx_err": dict(none), "tx_err": dict(none)}
+        latency["global"] = {"bad_hdr": 0, "old_flow": 0}
+        return {"flow_stats": flow_stats, "latency": latency}
+
+    def active_groups(self) -> dict[str, list[int]]:
+        """The packet groups of streams that were started."""
+        found: dict[str, set[int]] = {"flow_stats": set(), "latency": set()}
+        for _, _, group, kind, _ in self._flows():
+            found["latency" if kind == "latency" else "flow_stats"].add(group)
+        return {kind: sorted(groups) for kind, groups in found.items()}
+
+    # Ports.
+
+    def _raw(self, port: Port) -> dict[str, int]:
+        counters = port.look()["counters"]
+        packets, size, failed = port.sent()
+        return {
+            "opackets": packets,
+            "ipackets": counters["rx_packets"],
+            "obytes": size + _FCS * packets,
+            "ibytes": counters["rx_bytes"] + port.bytes_not_counted + _FCS * counters["rx_packets"],
+            "oerrors": failed,
+            "ierrors": counters["rx_errors"] + counters["rx_missed"],
+        }
+
+    def _port(self, port: Port) -> dict[str, float]:
+        raw, base = self._raw(port), self._base.get(port.number, {})
+        counters: dict[str, float] = {name: raw[name] - base.get(name, 0) for name in _COUNTED}
+        active = port.active
+        since = active.transmission.started if active and active.transmission else None
+        for way, letter in (("tx", "o"), ("rx", "i")):
+            pps = self._rates.of((port.number, way), raw[f"{letter}packets"], since)
+            bps = 8 * self._rates.of((port.number, way, "bytes"), raw[f"{letter}bytes"], since)
+            if way == "tx" and active is None:
+                pps = bps = 0.0
+            bps_l1 = bps + pps * _WIRE * 8
+            util = 100 * bps_l1 / port.speed_bps
+            counters.update(
+                {
+                    f"{way}_pps": pps,
+                    f"{way}_bps": bps,
+                    f"{way}_bps_L1": bps_l1,
+                    f"{way}_util": util,
+                }
+            )
+        return counters
+
+    def _global(self) -> dict[str, float]:
+        ports = [self._port(port) for port in self._ports.values()]
+
+        def total(name: str) -> float:
+            return sum(port[name] for port in ports)
+
+        now, cpu_s = time.monotonic(), _cpu_s()
+        then, before_s = self._cpu
+        cpus = len(os.sched_getaffinity(0))
+        util = 100 * (cpu_s - before_s) / max(now - then, 1e-9) / cpus
+        self._cpu = (now, cpu_s)
+        busy = util / 100 * cpus
+        return {
+            "cpu_util": min(util, 100.0),
+            "rx_cpu_util": 0.0,
+            "bw_per_core": total("tx_bps") / 1e9 / busy if busy > 0 else 0.0,
+            "rx_core_pps": 0.0,
+            "queue_full": 0,
+            "tx_bps": total("tx_bps"),
+            "tx_pps": total("tx_pps"),
+            "rx_bps": total("rx_bps"),
+            "rx_pps": total("rx_pps"),
+            "rx_drop_bps": max(total("tx_bps") - total("rx_bps"), 0.0),
+        }
+
+    # Packet groups.
+
+    def _flows(self) -> Iterable[tuple[Port, Transmission, int, str, dict[str, Any]]]:
+        """Each stream with a packet group that was started: port, run, group, rule, counts."""
+        for port in self._ports.values():
+            for transmission in port.transmissions():
+                flows = None
+                for number, stream in transmission.streams.items():
+                    group = stream.get_pg_id()
+                    if not stream.has_flow_stats() or group is None:
+                        continue
+                    flows = transmission.flows() if flows is None else flows
+                    kind = stream.get_flow_stats_type() or ""
+                    yield port, transmission, group, kind, flows.get(number, {})
+
+    def _flow_counts(self) -> dict[tuple[int, int, str], int]:
+        """By group, port and counter, from when they were cleared."""
+        counts: dict[tuple[int, int, str], int] = {}
+
+        def add(group: int, port: int, name: str, value: int) -> None:
+            key = (group, port, name)
+            counts[key] = counts.get(key, 0) + value
+
+        for port, transmission, group, _, flow in self._flows():
+            packets, received = flow.get("packets", 0), flow.get("received", 0)
+            add(group, port.number, "tx_pkts", packets)
+            add(group, port.number, "tx_bytes", flow.get("bytes", 0) + _FCS * packets)
+            if transmission.receiver is not None:
+                arrived = received + flow.get("duplicated", 0)
+                size = flow.get("received_bytes", 0) + _FCS * arrived
+                add(group, transmission.receiver, "rx_pkts", arrived)
+                add(group, transmission.receiver, "rx_bytes", size)
+        return {key: value - self._flow_base.get(key, 0) for key, value in counts.items()}
+
+    def _group(
+        self, group: int, counts: dict[tuple[int, int, str], int], ports: list[int]
+    ) -> dict[str, Any]:
+        found: dict[str, dict[Any, float]] = {}
+        for name in _FLOW_COUNTED:
+            found[name] = {port: counts.get((group, port, name), 0) for port in ports}
+        since = self._since(group)
+        for way in ("tx", "rx"):
+            pps, bps, bps_l1 = {}, {}, {}
+            for port in ports:
+                frames = self._rates.of((group, port, way), found[f"{way}_pkts"][port], since)
+                size = self._rates.of((group, port, way, "b"), found[f"{way}_bytes"][port], since)
+                is_on = since is not None
+                pps[port] = frames if is_on else 0.0
+                bps[port] = 8 * size if is_on else 0.0
+                bps_l1[port] = bps[port] + pps[port] * _WIRE * 8
+            found.update({f"{way}_pps": pps, f"{way}_bps": bps, f"{way}_bps_l1": bps_l1})
+        for values in found.values():
+            values["total"] = sum(values.values())
+        return found
+
+    def _since(self, group: int) -> float | None:
+        """When the group's transmission began, as long as it goes on."""
+        for _, transmission, other, _, _ in self._flows():
+            if other == group and not transmission.is_done():
+                return transmission.started
+        return None
+
+    def _latency_errors(self) -> dict[int, dict[str, Any]]:
+        found: dict[int, dict[str, Any]] = {}
+        for _, _, group, kind, flow in self._flows():
+            if kind != "latency":
+                continue
+            reordered, dup = flow.get("reordered", 0), flow.get("duplicated", 0)
+            # What is under way is not lost, so that this is known at the end.
+            dropped = flow.get("lost", 0)
+            errors = {
+                "dropped": dropped,
+                "out_of_order": reordered,
+                "dup": dup,
+                "seq_too_low": reordered + dup,
+            }
+            for name, value in errors.items():
+                errors[name] = value - self._error_base.get((group, name), 0)
+            jumps: Any = 0 if errors["dropped"] == errors["out_of_order"] == 0 else _UNKNOWN
+            found[group] = {**errors, "seq_too_high": jumps}
+        return found
+
+    def _delays(self, group: int) -> dict[str, Any]:
+        """In microseconds, as TRex has them, but not cut to whole ones."""
+        for _, _, other, kind, flow in self._flows():
+            if other != group or kind != "latency":
+                continue
+            measured = flow.get("measured")
+            mean_ns = flow.get("delay_mean_ns")
+            average = 0.0 if mean_ns is None else mean_ns / 1e3
+            if measured is None:
+                unknown = dict.fromkeys(("jitter", "total_max", "total_min", "last_max"), _UNKNOWN)
+                return {"average": average, **unknown, "histogram": {}, "hdrh": ""}
+            delay = measured["delay"]
+            return {
+                "average": average,
+                "jitter": measured["jitter_ns"] / 1e3,
+                "total_max": (delay["max_ns"] or 0) / 1e3,
+                "total_min": (delay["min_ns"] or 0) / 1e3,
+                "last_max": _last_max_us(measured),
+                "histogram": _histogram(delay["buckets"]),
+                "hdrh": "",
+            }
+        return {}
+
+
+def _last_max_us(measured: dict[str, Any]) -> float:
+    """The greatest delay of the last interval in which something arrived."""
+    series = measured["series"] or {"delay_max_ns": []}
+    maxima = [value for value in series["delay_max_ns"] if value is not None]
+    return maxima[-1] / 1e3 if maxima else 0.0
+
+
+def _histogram(buckets: list[tuple[int, int]]) -> dict[int, int]:
+    """Counts by the least of TRex's ranges: 0, 10, 20, ..., 100, 200, ... microseconds."""
+    found: dict[int, int] = {}
+    for start_ns, count in buckets:
+        us = max(start_ns // 1000, 0)
+        scale = 10 ** max(len(str(us)) - 1, 1)
+        key = us // scale * scale
+        found[key] = found.get(key, 0) + count
+    return found
+
+
+def _cpu_s() -> float:
+    times = os.times()
+    return times.user + times.system

@@ -1,0 +1,60 @@
+"""What rates are multiplied by: `3`, `23%`, `10kpps`, `1gbps`, `1gbpsl1`; `+5%`, `-1mpps`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from trex.errors import TRexArgumentError
+
+_FORM = re.compile(r"([+-]?)(\d+(?:\.\d*)?|\.\d+)(|%|[kmg]?(?:pps|bps|bpsl1))", re.IGNORECASE)
+_SCALES = {"k": 1e3, "m": 1e6, "g": 1e9}
+_FORMS = "a factor such as 2, 50%, 10kpps, 1gbps or 1gbpsl1"
+
+
+@dataclass(frozen=True)
+class Multiplier:
+    """A value with its unit (a factor where there is none), and how it changes the rate of now."""
+
+    value: float
+    unit: str = ""
+    sign: int = 0
+
+    @classmethod
+    def parse(cls, text: object, allow_update: bool = False) -> Multiplier:
+        """Reads one; with `allow_update` also one that changes the present rate: `+5%`, `-1mpps`.
+
+        Raises `TRexArgumentError` where it is none.
+        """
+        found = _FORM.fullmatch(text.strip()) if isinstance(text, str) else None
+        expected = f"{_FORMS}, also with + or -" if allow_update else _FORMS
+        if found is None or (found[1] and not allow_update):
+            raise TRexArgumentError("mult", text, expected)
+        unit, scale = found[3].lower(), 1.0
+        if unit[:1] in _SCALES:
+            unit, scale = unit[1:], _SCALES[unit[0]]
+        value = float(found[2]) * scale
+        if value == 0:
+            raise TRexArgumentError("mult", text, f"{expected}; more than 0")
+        return cls(value, unit, {"": 0, "+": 1, "-": -1}[found[1]])
+
+    def shared(self, ports: int) -> Multiplier:
+        """The part of each of so many ports that send it together."""
+        return replace(self, value=self.value / ports) if self.unit else self
+
+    def after(self, load: tuple[float, float, float], factor: float) -> Multiplier:
+        """What it makes of a present load (frames, bits at layer 2 and layer 1 a second).
+
+        `factor` is the present multiplier's, for changes without a unit.
+        """
+        if not self.sign:
+            return self
+        change = self.sign * self.value
+        if self.unit == "%":
+            return Multiplier(load[0] * (1 + change / 100), "pps")
+        if not self.unit:
+            return Multiplier(factor + change)
+        return Multiplier(load[("pps", "bps", "bpsl1").index(self.unit)] + change, self.unit)
+
+    def __str__(self) -> str:
+        return f"{self.value:.9f}".rstrip("0").rstrip(".") + self.unit

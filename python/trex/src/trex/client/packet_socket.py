@@ -1,0 +1,136 @@
+"""A packet socket on a port's interface, in whatever network namespace that is."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable
+
+from trex.errors import TRexError
+
+_NAMESPACES = "/var/run/netns"
+_CLONE_NEWNET = 0x40000000
+_ETH_P_ALL = 3
+_SOL_PACKET = 263
+_PACKET_ADD_MEMBERSHIP = 1
+_PACKET_MR_PROMISC = 1
+_PACKET_AUXDATA = 8
+_PACKET_OUTGOING = 4
+# struct tpacket_auxdata: status, lengths, offsets, the VLAN tag and its type.
+_AUXDATA = struct.Struct("IIIHHHH")
+_VLAN_VALID = 1 << 4
+_VLAN_TPID_VALID = 1 << 6
+_VLAN = 0x8100
+# Behind the addresses of Ethernet.
+_TAG_OFFSET = 12
+_ETHERNET = 1
+_SO_ATTACH_FILTER = 26
+_FRAME_LENGTH_MAX = 65536
+_EXTRA_LENGTH = 256
+
+
+class PacketSocket:
+    """Sends and receives single frames. What it asks of the kernel ends with the process."""
+
+    def __init__(self, interface: str) -> None:
+        self._interface = interface
+        namespace, _, self._name = interface.rpartition(":")
+        self._socket = self._opened(namespace.removeprefix("netns/"))
+
+    def __enter__(self) -> PacketSocket:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes it."""
+        self._socket.close()
+
+    def hear_all(self) -> None:
+        """Makes the interface hear every frame, as long as this is open."""
+        index = self._index
+        request = struct.pack("iHH8s", index, _PACKET_MR_PROMISC, 0, b"")
+        self._socket.setsockopt(_SOL_PACKET, _PACKET_ADD_MEMBERSHIP, request)
+
+    def filter(self, expression: str) -> None:
+        """Receives only what matches an expression of tcpdump's from now on."""
+        from scapy.arch.common import compile_filter
+        from scapy.error import Scapy_Exception
+
+        try:
+            program = compile_filter(expression, linktype=_ETHERNET)
+        except (Scapy_Exception, ImportError, OSError) as error:
+            raise TRexError(f"filter {expression!r}: {error}") from error
+        # struct sock_fprog: the number of instructions, and where they are.
+        address = ctypes.addressof(program.bf_insns.contents)
+        fprog = struct.pack("HL", program.bf_len, address)
+        self._socket.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, fprog)
+
+    def send(self, frame: bytes) -> None:
+        """Sends a frame without FCS."""
+        self._socket.send(frame)
+
+    def receive(self, is_it: Callable[[bytes], bool], timeout_s: float) -> bytes | None:
+        """The first frame that arrives and is wanted; None after the time."""
+        deadline = time.monotonic() + timeout_s
+        while (left := deadline - time.monotonic()) > 0:
+            self._socket.settimeout(left)
+            try:
+                frame, extra, _, address = self._socket.recvmsg(_FRAME_LENGTH_MAX, _EXTRA_LENGTH)
+            except socket.timeout:
+                return None
+            frame = _with_tag(frame, extra)
+            if address[2] != _PACKET_OUTGOING and is_it(frame):
+                return frame
+        return None
+
+    def _opened(self, namespace: str) -> socket.socket:
+        """The socket, opened by a thread of its own: it stays in the namespace."""
+        opened: list[socket.socket] = []
+        failed: list[OSError] = []
+
+        def open_there() -> None:
+            try:
+                if namespace:
+                    _enter(namespace)
+                found = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ETH_P_ALL))
+                found.setsockopt(_SOL_PACKET, _PACKET_AUXDATA, 1)
+                found.bind((self._name, _ETH_P_ALL))
+                self._index = socket.if_nametoindex(self._name)
+                opened.append(found)
+            except OSError as error:
+                failed.append(error)
+
+        thread = threading.Thread(target=open_there, name="packet-socket")
+        thread.start()
+        thread.join()
+        if failed:
+            raise TRexError(f"{self._interface}: {failed[0].strerror or failed[0]}")
+        return opened[0]
+
+
+def _with_tag(frame: bytes, extra: list[tuple[int, int, bytes]]) -> bytes:
+    """The frame with the VLAN tag that the kernel took out of it."""
+    for level, kind, data in extra:
+        if (level, kind) == (_SOL_PACKET, _PACKET_AUXDATA) and len(data) >= _AUXDATA.size:
+            status, _, _, _, _, tag, tpid = _AUXDATA.unpack_from(data)
+            if status & _VLAN_VALID:
+                tpid = tpid if status & _VLAN_TPID_VALID else _VLAN
+                head, rest = frame[:_TAG_OFFSET], frame[_TAG_OFFSET:]
+                return head + struct.pack("!HH", tpid, tag) + rest
+    return frame
+
+
+def _enter(namespace: str) -> None:
+    file = os.open(os.path.join(_NAMESPACES, namespace), os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        if ctypes.CDLL(None, use_errno=True).setns(file, _CLONE_NEWNET) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+    finally:
+        os.close(file)

@@ -1,0 +1,610 @@
+"""`STLClient`: streams added to ports, started, changed, counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from trex.arguments import listify, validate_type
+from trex.client import cabling
+from trex.client.answers import RC, RC_OK
+from trex.client.client import ALL_PROFILES, TRexClient
+from trex.client.multiplier import Multiplier
+from trex.client.port import Port, Profile
+from trex.client.transmission import Transmission, load_of
+from trex.errors import TRexArgumentError, TRexError
+from trex.stl.modes import STLTXCont, STLTXSingleBurst
+from trex.stl.packet_builder import STLPktBuilder
+from trex.stl.profile import STLProfile
+from trex.stl.streams import STLStream, STLStreamDstMAC_PKT
+
+# Above so much of a line's bits a start without `force` is refused: TRex's tolerance.
+_LINE_MAX = 1.0001
+# How far a rate may be off before a warning says so.
+_RATE_ERROR_PPM_MAX = 10_000
+_PUSHED = "pushed"
+_STATES = ("active", "transmitting", "paused", "streams", "all")
+
+
+class PacketBuffer:
+    """A frame for `push_packets`, and whether its addresses are sent as they are."""
+
+    def __init__(self, buffer: Any, port_src: bool = False, port_dst: bool = False) -> None:
+        self.buffer = bytes(buffer)
+        self.port_src = port_src
+        self.port_dst = port_dst
+
+
+class STLClient(TRexClient):
+    """TRex's stateless client, with the engine in this process.
+
+    The interfaces that are ports 0, 1, ... come from the environment: `WIRESTORM_TREX_PORTS` or a
+    trex_cfg.yaml. Arguments are kept for scripts; there is no server.
+    """
+
+    CORE_MASK_SPLIT = 1
+    CORE_MASK_PIN = 2
+    CORE_MASK_SINGLE = 3
+
+    def init(self) -> None:
+        """Nothing is left to do."""
+
+    def get_mode(self) -> str:
+        """The mode."""
+        return "STL"
+
+    # Ports.
+
+    def reset(self, ports: Any = None, restart: bool = False) -> None:
+        """Takes ports, ends what they send, removes their streams, clears their counters."""
+        self._need_session()
+        if restart:
+            raise TRexError(
+                "restart: links are not taken down and up here; ip link set INTERFACE down"
+            )
+        numbers = self._numbers(ports, of_all=True)
+        self.acquire(numbers, force=True)
+        self.stop(numbers)
+        self.remove_all_captures()
+        for number in numbers:
+            port = self.ports[number]
+            for profile in port.profiles.values():
+                port.retire(profile)
+            port.profiles.clear()
+            port.is_service = port.service_filtered = False
+            self._hear_all(number, False)
+        self.clear_stats(numbers)
+
+    def release(self, ports: Any = None) -> None:
+        """Gives ports back."""
+        super().release(ports)
+
+    def set_service_mode(
+        self, ports: Any = None, enabled: bool = True, filtered: bool = False, mask: Any = None
+    ) -> None:
+        """Notes that ports are in service mode, in which nothing is started without `force`.
+
+        The kernel answers ARP and pings to an interface's own addresses in either mode.
+        """
+        self.set_service_mode_base(ports, enabled, filtered, mask)
+
+    # Streams.
+
+    def add_streams(self, streams: Any, ports: Any = None) -> Any:
+        """Adds a stream, a list of them or a profile; their numbers, or the number of one."""
+        self._need_session()
+        if isinstance(streams, STLProfile):
+            streams = streams.get_streams()
+        streams = listify(streams)
+        if not all(isinstance(stream, STLStream) for stream in streams):
+            raise TRexArgumentError("streams", streams, "an STLStream, a list of them, a profile")
+        numbers = []
+        for port, profile in self._idle_profiles(ports):
+            numbers += [port.add(profile.name, stream) for stream in streams]
+        return numbers[0] if len(numbers) == 1 else numbers
+
+    def add_profile(self, filename: str, ports: Any = None, **kwargs: Any) -> Any:
+        """Adds the streams of a profile's file; other arguments are the profile's own."""
+        validate_type("filename", filename, str)
+        profile = STLProfile.load(filename, **kwargs)
+        return [] if profile is None else self.add_streams(profile, ports)
+
+    def remove_streams(self, stream_id_list: Any, ports: Any = None) -> None:
+        """Removes streams by their numbers."""
+        self._need_session()
+        numbers = listify(stream_id_list)
+        if not numbers:
+            raise TRexArgumentError("stream_id_list", stream_id_list, "numbers of streams")
+        for number in numbers:
+            validate_type("stream_id", number, int)
+        for port, profile in self._idle_profiles(ports):
+            for number in numbers:
+                if profile.streams.pop(number, None) is None:
+                    raise TRexError(f"port {port.number} has no stream {number}")
+
+    def remove_all_streams(self, ports: Any = None) -> None:
+        """Removes all streams of ports."""
+        self._need_session()
+        for _, profile in self._idle_profiles(ports):
+            profile.streams.clear()
+
+    def get_profiles_with_state(self, state: str) -> list[str]:
+        """Profiles as `NUMBER.NAME`: `active`, `transmitting`, `paused`, with `streams`, `all`."""
+        if state not in _STATES:
+            raise TRexArgumentError("state", state, ", ".join(_STATES))
+        found = []
+        for number in self.get_acquired_ports():
+            for profile in self.ports[number].profiles.values():
+                is_so = {
+                    "active": profile.is_active,
+                    "transmitting": profile.is_active and not profile.is_paused,
+                    "paused": profile.is_paused,
+                    "streams": bool(profile.streams),
+                    "all": True,
+                }
+                if is_so[state]:
+                    found.append(f"{number}.{profile.name}")
+        return found
+
+    def validate_profile_input(self, input_profiles: Iterable[Any]) -> list[str]:
+        """Profiles as `NUMBER.NAME`, with `NUMBER.*` as all that the port has."""
+        return [
+            f"{port.number}.{profile.name}"
+            for port, profile in self._profiles(list(input_profiles))
+        ]
+
+    def clear_stl_profiles(self, ports: Any = None) -> None:
+        """Ends and removes all streams of ports."""
+        numbers = self.get_all_ports() if ports is None else self._numbers(ports)
+        everything = [f"{number}.{ALL_PROFILES}" for number in numbers]
+        self.stop(everything)
+        self.remove_all_streams(everything)
+
+    # Sending.
+
+    def start(
+        self,
+        ports: Any = None,
+        mult: str = "1",
+        force: bool = False,
+        duration: float = -1,
+        total: bool = False,
+        core_mask: Any = None,
+        synchronized: bool = False,
+    ) -> RC:
+        """Starts what ports have; `mult` is a factor, or what all streams of a port send together.
+
+        :param mult: `"2"`, `"50%"` of the line, `"10kpps"`, `"1gbps"` (with FCS), `"1gbpsl1"`
+        :param force: ends first what the ports send; starts in service mode, without a carrier and
+            at more than the line too
+        :param duration: seconds, -1 without end
+        :param total: divides `mult` among the ports
+        :param core_mask: checked, and without effect: a port has a thread of its own
+        :param synchronized: checked for pairs of ports; ports are started together in any case
+        """
+        self._need_session()
+        validate_type("mult", mult, str)
+        validate_type("force", force, bool)
+        validate_type("duration", duration, (int, float))
+        validate_type("total", total, bool)
+        profiles = self._profiles(ports)
+        self._check_core_mask(core_mask, len(profiles))
+        multiplier = Multiplier.parse(mult)
+        if total:
+            multiplier = multiplier.shared(len(profiles))
+        limit = None if duration < 0 else float(duration)
+        if synchronized:
+            self._check_pairs([port.number for port, _ in profiles])
+        for port, profile in profiles:
+            self._check_start(port, profile, multiplier, force)
+        for port, _ in profiles:
+            if force and port.active is not None and port.active.transmission is not None:
+                port.active.transmission.stop()
+        self._counters.forget_groups()
+        started: list[tuple[Port, Profile]] = []
+        try:
+            for port, profile in profiles:
+                self._launch(port, profile, multiplier, limit)
+                started.append((port, profile))
+            for _, profile in started:
+                if profile.transmission is not None:
+                    profile.transmission.wait_started()
+        except TRexError as error:
+            for _, profile in started:
+                if profile.transmission is not None:
+                    profile.transmission.stop()
+                    profile.transmission = None
+            raise TRexError(f"cannot start: {error}") from error
+        for port, _ in started:
+            self._note(f"port {port.number} has started")
+        return RC_OK()
+
+    start_stl = start
+
+    def stop(self, ports: Any = None, rx_delay_ms: int | None = None) -> None:
+        """Ends what ports send, and waits for what is under way."""
+        self._need_session()
+        profiles = self._active_profiles() if ports is None else self._profiles(ports)
+        for port, profile in profiles:
+            if profile.is_active and profile.transmission is not None:
+                profile.transmission.stop()
+                self._note(f"port {port.number} has stopped")
+        self._reap()
+
+    stop_stl = stop
+
+    def update(
+        self, ports: Any = None, mult: str = "1", total: bool = False, force: bool = False
+    ) -> None:
+        """Sends at other rates; `mult` also `+5%` or `-1mpps`, from what they are."""
+        self._need_session()
+        multiplier = Multiplier.parse(mult, allow_update=True)
+        profiles = self._sending(ports)
+        if total:
+            multiplier = multiplier.shared(len(profiles))
+        for _, transmission in profiles:
+            transmission.update(multiplier)
+
+    def update_streams(
+        self, port: int, mult: str = "1", force: bool = False, stream_ids: Any = None
+    ) -> None:
+        """Sends streams of a port at other rates."""
+        self._need_session()
+        multiplier = Multiplier.parse(mult)
+        for transmission, numbers in self._streams_of(port, stream_ids):
+            transmission.update(multiplier, numbers)
+
+    def pause(self, ports: Any = None) -> None:
+        """Holds what ports send: continuous streams without a duration."""
+        self._need_session()
+        for port, transmission in self._sending(ports):
+            streams = transmission.streams.values()
+            is_continuous = all(it.get_mode() == str(STLTXCont()) for it in streams)
+            if transmission.is_paused:
+                raise TRexError(f"port {port.number} is paused already")
+            if transmission.has_duration or not is_continuous:
+                what = "continuous streams without a duration can be paused"
+                raise TRexError(f"port {port.number}: only {what}")
+            transmission.pause()
+
+    def resume(self, ports: Any = None) -> None:
+        """Lets go on what was held."""
+        self._need_session()
+        for port, transmission in self._sending(ports):
+            if not transmission.is_paused:
+                raise TRexError(f"port {port.number} is not paused")
+            transmission.resume()
+
+    def pause_streams(self, port: int, stream_ids: Any) -> None:
+        """Holds streams of a port."""
+        self._need_session()
+        for transmission, numbers in self._streams_of(port, stream_ids):
+            transmission.pause(numbers)
+
+    def resume_streams(self, port: int, stream_ids: Any) -> None:
+        """Lets streams of a port go on."""
+        self._need_session()
+        for transmission, numbers in self._streams_of(port, stream_ids):
+            transmission.resume(numbers)
+
+    # Captures and packets.
+
+    def push_pcap(
+        self,
+        pcap_filename: str,
+        ports: Any = None,
+        ipg_usec: float | None = None,
+        speedup: float = 1.0,
+        count: int = 1,
+        duration: float = -1,
+        force: bool = False,
+        vm: Any = None,
+        packet_hook: Any = None,
+        is_dual: bool = False,
+        min_ipg_usec: float | None = None,
+        src_mac_pcap: bool = False,
+        dst_mac_pcap: bool = False,
+    ) -> RC:
+        """Sends a capture, each packet a stream that starts the next; with `is_dual` its two sides
+        from a port and its neighbour. Returns when it has begun: `wait_on_traffic` waits."""
+        self._need_session()
+        validate_type("pcap_filename", pcap_filename, str)
+        numbers = self._owned(ports)
+        if not force:
+            self._idle(numbers)
+        self.stop(numbers)
+        sides: dict[int, STLProfile] = {}
+        for number in numbers:
+            loaded = STLProfile.load_pcap(
+                pcap_filename,
+                ipg_usec,
+                speedup,
+                count,
+                vm,
+                packet_hook,
+                split_mode="MAC" if is_dual else None,
+                min_ipg_usec=min_ipg_usec,
+                src_mac_pcap=src_mac_pcap,
+                dst_mac_pcap=dst_mac_pcap,
+            )
+            if not isinstance(loaded, tuple):
+                sides[number] = loaded
+                continue
+            neighbour = number ^ 1
+            if neighbour in numbers:
+                raise TRexError(f"is_dual: port {neighbour} is the other side of port {number}")
+            self._idle(neighbour)
+            sides[number], sides[neighbour] = loaded
+        for number, profile in sides.items():
+            self.remove_all_streams(number)
+            self.add_streams(profile, number)
+        return self.start(list(sides), duration=duration, force=force)
+
+    def push_remote(
+        self,
+        pcap_filename: str,
+        ports: Any = None,
+        ipg_usec: float | None = None,
+        speedup: float = 1.0,
+        count: int = 1,
+        duration: float = -1,
+        is_dual: bool = False,
+        min_ipg_usec: float | None = None,
+        force: bool = False,
+        src_mac_pcap: bool = False,
+        dst_mac_pcap: bool = False,
+    ) -> RC:
+        """As `push_pcap`: the engine is on this machine."""
+        return self.push_pcap(
+            pcap_filename,
+            ports,
+            ipg_usec,
+            speedup,
+            count,
+            duration,
+            force,
+            is_dual=is_dual,
+            min_ipg_usec=min_ipg_usec,
+            src_mac_pcap=src_mac_pcap,
+            dst_mac_pcap=dst_mac_pcap,
+        )
+
+    def push_packets(
+        self, pkts: Any, ports: Any = None, force: bool = False, ipg_usec: float = 0
+    ) -> RC:
+        """Sends packets one after the other: bytes, packets of scapy or `PacketBuffer`."""
+        self._need_session()
+        packets = listify(pkts)
+        if not packets:
+            raise TRexArgumentError("pkts", pkts, "at least one packet")
+        numbers = self._owned(ports)
+        if not force:
+            self._idle(numbers)
+        self.stop(numbers)
+        for number in numbers:
+            port = self.ports[number]
+            profile = Profile(_PUSHED)
+            profile.streams = dict(enumerate(_chain(packets, ipg_usec), start=1))
+            port.profiles[_PUSHED] = profile
+            self._launch(port, profile, Multiplier.parse("1"), None)
+        for number in numbers:
+            port = self.ports[number]
+            profile = port.profiles[_PUSHED]
+            while profile.transmission is not None and not profile.transmission.wait():
+                pass
+            self._reap()
+            port.retire(port.profiles.pop(_PUSHED))
+        return RC_OK()
+
+    # Counters.
+
+    def get_stats(self, ports: Any = None, sync_now: bool = True) -> dict[Any, Any]:
+        """Counters of ports, their sum, of the whole, of packet groups and their delays."""
+        self._need_session()
+        self._reap()
+        stats = self._counters.ports(self._numbers(ports))
+        stats.update(self._counters.groups())
+        return stats
+
+    def clear_stats(
+        self,
+        ports: Any = None,
+        clear_global: bool = True,
+        clear_flow_stats: bool = True,
+        clear_latency_stats: bool = True,
+        clear_xstats: bool = True,
+    ) -> None:
+        """Counts from now on."""
+        self._need_session()
+        numbers = self._numbers(ports, of_all=True)
+        self._counters.clear(numbers)
+        self._counters.clear_groups(clear_flow_stats, clear_latency_stats)
+
+    def get_active_pgids(self) -> dict[str, list[int]]:
+        """The packet groups of streams that were started."""
+        self._need_session()
+        return self._counters.active_groups()
+
+    def get_pgid_stats(self, pgid_list: Any = ()) -> dict[str, Any]:
+        """Counters and delays of packet groups; of all if none are named."""
+        self._need_session()
+        self._reap()
+        return {**self._counters.groups(listify(pgid_list) or None), "ver_id": {}}
+
+    def clear_pgid_stats(
+        self, clear_flow_stats: bool = True, clear_latency_stats: bool = True
+    ) -> None:
+        """Counts packet groups from now on."""
+        self._counters.clear_groups(clear_flow_stats, clear_latency_stats)
+
+    def map_ports(
+        self, ports: Any = None, read_delay: float = 0.3, send_pkts: int = 3
+    ) -> dict[str, Any]:
+        """Which port is connected to which."""
+        self._need_session()
+        numbers = self._numbers(ports, of_all=True)
+        for number in numbers:
+            if self.ports[number].is_active:
+                raise TRexError(f"port {number} is sending: stop it first")
+        return cabling.connections([self.ports[number] for number in numbers], send_pkts)
+
+    # For the commands above.
+
+    def _check_core_mask(self, core_mask: Any, count: int) -> None:
+        validate_type("core_mask", core_mask, (type(None), int, list))
+        modes = (self.CORE_MASK_SPLIT, self.CORE_MASK_PIN, self.CORE_MASK_SINGLE)
+        if isinstance(core_mask, int) and core_mask not in modes:
+            raise TRexArgumentError("core_mask", core_mask, "CORE_MASK_SPLIT, _PIN, _SINGLE")
+        if isinstance(core_mask, list) and len(core_mask) != count:
+            raise TRexError(f"core_mask has {len(core_mask)} masks for {count} ports")
+
+    def _check_pairs(self, numbers: list[int]) -> None:
+        alone = [number for number in numbers if number ^ 1 not in numbers]
+        if alone:
+            raise TRexError(f"synchronized: ports {alone} lack their neighbours (0 and 1, ...)")
+
+    def _check_start(
+        self, port: Port, profile: Profile, multiplier: Multiplier, force: bool
+    ) -> None:
+        name = f"port {port.number}"
+        if profile.name == ALL_PROFILES:
+            raise TRexError(f"{name}: name one profile to start")
+        if not any(stream.fields["enabled"] for stream in profile.streams.values()):
+            raise TRexError(f"{name} has no streams: add_streams() first")
+        if port.destination is None:
+            for stream in profile.streams.values():
+                if stream.mac_dst_override_mode() != STLStreamDstMAC_PKT:
+                    raise TRexError(
+                        f"{name} has no destination address, and stream {stream.get_name()!r} "
+                        "leaves it to the port: set_l2_mode() gives it one"
+                    )
+        load = load_of(profile.streams, port.terms(), multiplier)
+        if force:
+            return
+        if port.is_active:
+            raise TRexError(f"{name} is sending, one profile at a time: stop it, or say force=True")
+        if port.is_service:
+            raise TRexError(f"{name} is in service mode: end that, or say force=True")
+        if not port.look()["has_carrier"]:
+            raise TRexError(
+                f"{name} ({port.interface}) has no carrier: connect it, or say force=True"
+            )
+        if load[2] > port.speed_bps * _LINE_MAX:
+            part = 100 * load[2] / port.speed_bps
+            raise TRexError(
+                f"{name}: the streams need {part:.1f} % of its {port.speed_bps / 1e9:g} Gb/s: "
+                "a smaller mult, or force=True"
+            )
+
+    def _launch(
+        self, port: Port, profile: Profile, multiplier: Multiplier, limit: float | None
+    ) -> None:
+        receiver = self._receiver(port)
+        transmission = Transmission(
+            profile.streams,
+            port.terms(),
+            multiplier,
+            port.interface,
+            None if receiver is None else (receiver.number, receiver.interface),
+            limit,
+        )
+        if receiver is not None:
+            transmission.counted_before = receiver.look()["counters"]
+        port.begin(profile, transmission)
+
+    def _receiver(self, port: Port) -> Port | None:
+        """Where a port's frames should arrive: at the other port that is acquired if there is one
+        only, else at its neighbour (0 and 1, 2 and 3, ...)."""
+        others = [number for number in self.get_acquired_ports() if number != port.number]
+        number = others[0] if len(others) == 1 else port.number ^ 1
+        other = self.ports.get(number)
+        # What arrives in service mode is the kernel's.
+        return None if other is None or other.is_service else other
+
+    def _idle_profiles(self, ports: Any) -> list[tuple[Port, Profile]]:
+        profiles = self._profiles(ports)
+        for port, profile in profiles:
+            if profile.is_active:
+                raise TRexError(f"port {port.number} is sending: stop it first")
+        return profiles
+
+    def _sending(self, ports: Any) -> list[tuple[Port, Transmission]]:
+        profiles = self._active_profiles() if ports is None else self._profiles(ports)
+        found = []
+        for port, profile in profiles:
+            if not profile.is_active or profile.transmission is None:
+                raise TRexError(f"port {port.number} is not sending")
+            found.append((port, profile.transmission))
+        if not found:
+            raise TRexError("no port is sending")
+        return found
+
+    def _streams_of(self, port: int, stream_ids: Any) -> list[tuple[Transmission, list[int]]]:
+        numbers = listify(stream_ids) if stream_ids is not None else []
+        if not numbers:
+            raise TRexArgumentError("stream_ids", stream_ids, "numbers of streams")
+        for number in numbers:
+            validate_type("stream_id", number, int)
+        return [(transmission, numbers) for _, transmission in self._sending(port)]
+
+    def _reap(self) -> None:
+        for port in self.ports.values():
+            for transmission in port.transmissions():
+                if transmission.is_told or not transmission.is_done():
+                    continue
+                transmission.is_told = True
+                self._count_headers(transmission)
+                for warning in _warnings(transmission):
+                    self._note(f"port {port.number}: {warning}", "warning")
+                self._note(f"port {port.number}: job done")
+
+    def _count_headers(self, transmission: Transmission) -> None:
+        """Kernels count frames at a veth with or without their Ethernet headers, by the way they
+        take: what they are short of what the engine counted there is added."""
+        report, before = transmission.report(), transmission.counted_before
+        if report is None or before is None or transmission.receiver not in self.ports:
+            return
+        receiver = self.ports[transmission.receiver]
+        counted = next((it["rx"] for it in report["ports"] if it["rx"]), None)
+        if counted is None or not counted["packets"]:
+            return
+        now = receiver.look()["counters"]
+        packets = now["rx_packets"] - before["rx_packets"]
+        size = round(packets * counted["bytes"] / counted["packets"])
+        receiver.bytes_not_counted += size - (now["rx_bytes"] - before["rx_bytes"])
+
+
+def _warnings(transmission: Transmission) -> Iterable[str]:
+    """What fell short or went wrong."""
+    report = transmission.report()
+    if report is None:
+        return
+    yield from report["errors"]
+    _, _, failed = transmission.sent()
+    if failed:
+        yield f"the interface refused {failed:,} frames"
+    errors = [flow["rate_error_ppm"] for flow in report["flows"]]
+    slowest = min((error for error in errors if error is not None), default=0)
+    if transmission.is_steady and slowest < -_RATE_ERROR_PPM_MAX:
+        yield f"frames left {-slowest / 1e4:.1f} % more slowly than was asked"
+
+
+def _chain(packets: list[Any], ipg_usec: float) -> Iterable[STLStream]:
+    """Streams of a frame each, which start each other."""
+    for number, packet in enumerate(packets, start=1):
+        buffered = packet if isinstance(packet, PacketBuffer) else PacketBuffer(packet)
+        yield STLStream(
+            name=str(number),
+            packet=STLPktBuilder(pkt_buffer=buffered.buffer),
+            mode=STLTXSingleBurst(total_pkts=1, percentage=100),
+            isg=ipg_usec if number > 1 else 0.0,
+            self_start=number == 1,
+            next=str(number + 1) if number < len(packets) else None,
+            mac_src_override_by_pkt=not buffered.port_src,
+            mac_dst_override_mode=0 if buffered.port_dst else STLStreamDstMAC_PKT,
+        )
+
+
+def stl_map_ports(client: STLClient, ports: Any = None) -> dict[str, Any]:
+    """Which port is connected to which; see `STLClient.map_ports`."""
+    return client.map_ports(ports)

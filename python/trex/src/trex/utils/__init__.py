@@ -1,0 +1,1 @@
+"""Modules that scripts import helpers from by their older place."""

@@ -1,0 +1,188 @@
+"""What a client does without a port."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from trex.client import configuration
+from trex.client.counters import _histogram
+from trex.client.multiplier import Multiplier
+from trex.stl.api import STLClient, STLError
+
+# The methods of TRex's client.
+METHODS = """
+acquire add_profile add_streams any_port clear_events clear_pgid_stats clear_stats
+clear_stl_profiles clear_tpg_stats clear_tpg_tx_stats clear_tpg_unknown_tags clear_vlan conf_ipv6
+connect create_service_ctx disable_tpg disconnect enable_tpg endpoint_cb_rsync
+fetch_capture_packets get_acquired_ports get_active_pgids get_active_ports get_all_ports
+get_capture_status get_connection_info get_console_methods get_events get_global_cfg get_info
+get_mode get_paused_ports get_pgid_stats get_port get_port_attr get_port_count get_port_info
+get_profiles_with_state get_resolvable_ports get_resolved_ports get_server_supported_cmds
+get_server_system_info get_server_version get_service_enabled_ports get_service_filtered_ports
+get_stats get_tpg_stats get_tpg_status get_tpg_tags get_tpg_tx_stats get_tpg_unknown_tags
+get_transmitting_ports get_util_stats get_verbose get_warnings get_xstats has_events init
+is_all_ports_acquired is_async_results_ready is_connected is_traffic_active logger map_ports
+namespace_remove_all pause pause_streams ping_ip ping_rpc_server pop_event probe_server
+push_packets push_pcap push_remote release remove_all_captures remove_all_streams remove_rx_queue
+remove_streams reset resolve resume resume_streams scan6 server_shutdown service_mode
+set_bird_node set_capture_port_bpf_filter set_global_cfg set_l2_mode set_l3_mode set_namespace
+set_namespace_start set_port_attr set_rx_queue set_service_mode set_service_mode_base set_timeout
+set_verbose set_vlan start start_capture start_capture_port stop stop_capture stop_capture_port
+system_info update update_streams update_tpg_tags validate_profile_input wait_for_async_results
+wait_on_traffic
+""".split()
+
+
+def test_every_method_of_trex_is_there():
+    assert len(METHODS) == 113
+    for name in METHODS:
+        assert inspect.getdoc(getattr(STLClient, name)), name
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda c: c.enable_tpg(1, []), "tagged packet groups"),
+        (lambda c: c.set_namespace(0, "add_node"), "ip netns"),
+        (lambda c: c.create_service_ctx(0), "services"),
+        (lambda c: c.start_capture_port(0, "ipc://here"), "through sockets"),
+        (lambda c: c.conf_ipv6(0, True), "IPv6 neighbours"),
+        (lambda c: c.get_util_stats(), "packet memory"),
+    ],
+)
+def test_what_is_not_there_says_so(call, said):
+    with pytest.raises(STLError, match=said):
+        call(STLClient())
+
+
+def test_there_is_nothing_to_remove_of_what_is_not_there():
+    client = STLClient()
+    client.disable_tpg()
+    client.namespace_remove_all()
+    client.remove_all_captures()
+    client.remove_rx_queue()
+    client.conf_ipv6(0, False)
+    client.stop_capture_port(0)
+    assert client.get_capture_status() == {} and client.get_tpg_status() == {"enabled": False}
+
+
+def test_before_a_session_there_are_no_ports():
+    client = STLClient(server="somewhere", username="me", verbose_level="none")
+    assert client.get_mode() == "STL" and client.get_all_ports() == []
+    assert client.get_connection_info()["server"] == "somewhere"
+    client.set_timeout(5)
+    for call in (client.start, client.get_stats, client.reset, client.get_port_info):
+        with pytest.raises(STLError, match="not connected"):
+            call()
+    with pytest.raises(STLError, match="verbose|level"):
+        client.set_verbose("loud")
+    client.disconnect()
+
+
+@pytest.fixture
+def no_environment(monkeypatch, tmp_path):
+    for name in (configuration.PORTS, configuration.SPEED):
+        monkeypatch.delenv(name, raising=False)
+    file = tmp_path / "trex_cfg.yaml"
+    monkeypatch.setenv(configuration.FILE, str(file))
+    return file
+
+
+def test_ports_are_named_in_the_environment(no_environment, monkeypatch):
+    monkeypatch.setenv(configuration.PORTS, "veth0, netns/b:veth1")
+    monkeypatch.setenv(configuration.SPEED, "1G")
+    found = configuration.load()
+    assert {n: port.interface for n, port in found.ports.items()} == {
+        0: "veth0",
+        1: "netns/b:veth1",
+    }
+    assert found.speed == "1G"
+    monkeypatch.setenv(configuration.PORTS, " , ")
+    with pytest.raises(STLError, match="names no interface"):
+        configuration.load()
+
+
+def test_ports_are_those_of_a_file_of_trex(no_environment):
+    no_environment.write_text(
+        """
+- version: 2
+  interfaces: [eth1, dummy, "netns/b:veth1"]
+  port_bandwidth_gb: 25
+  port_info:
+    - dest_mac: [2, 0, 0, 0, 0, 1]
+      src_mac: "02:00:00:00:00:02"
+"""
+    )
+    found = configuration.load()
+    assert sorted(found.ports) == [0, 2] and found.speed == "25G"
+    assert found.ports[0].destination == "02:00:00:00:00:01"
+    assert found.ports[0].source == "02:00:00:00:00:02"
+    for text, said in (
+        ('- interfaces: ["03:00.0"]', "the address of a device"),
+        ('- interfaces: ["0000:03:00.0/1"]', "the address of a device"),
+        ("- version: 2", "found no `interfaces`"),
+        ("{", "no YAML"),
+    ):
+        no_environment.write_text(text)
+        with pytest.raises(STLError, match=said):
+            configuration.load()
+    no_environment.unlink()
+    with pytest.raises(STLError, match="WIRESTORM_TREX_PORTS=veth0,veth1"):
+        STLClient().connect()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("3", (3, "")),
+        ("0.5", (0.5, "")),
+        ("23%", (23, "%")),
+        ("10kpps", (10_000, "pps")),
+        ("1.5Mbps", (1_500_000, "bps")),
+        ("2gbpsl1", (2e9, "bpsl1")),
+        ("100bps", (100, "bps")),
+    ],
+)
+def test_a_multiplier_has_a_unit(text, expected):
+    found = Multiplier.parse(text)
+    assert (found.value, found.unit) == expected
+    assert Multiplier.parse(str(found)) == found
+
+
+@pytest.mark.parametrize("text", ["", "0", "x", "5m", "5%%", "-1", "1kpp", None, 3])
+def test_what_is_no_multiplier_is_refused(text):
+    with pytest.raises(STLError, match="argument 'mult'"):
+        Multiplier.parse(text)
+
+
+def test_a_multiplier_can_change_what_is_now():
+    load = (1000.0, 512_000.0, 672_000.0)
+
+    def after(text, factor=1.0):
+        found = Multiplier.parse(text, allow_update=True).after(load, factor)
+        return found.value, found.unit
+
+    assert after("+50%") == (1500.0, "pps")
+    assert after("-1kbps") == (511_000.0, "bps")
+    assert after("+1kbpsl1") == (673_000.0, "bpsl1")
+    assert after("-0.5", factor=2.0) == (1.5, "")
+    assert after("7kpps") == (7000.0, "pps")
+    assert Multiplier.parse("10kpps").shared(4).value == 2500
+    assert Multiplier.parse("50%").shared(2).value == 25
+    assert Multiplier.parse("3").shared(2).value == 3
+
+
+def test_delays_are_counted_in_ranges_of_trex():
+    buckets = [(-5, 1), (9_999, 1), (10_000, 2), (19_000, 1), (100_000, 1), (250_000, 4)]
+    assert _histogram(buckets) == {0: 2, 10: 3, 100: 1, 200: 4}
+
+
+def test_sending_needs_the_engine(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "wirestorm", None)
+    monkeypatch.setenv(configuration.PORTS, "lo")
+    with pytest.raises(STLError, match="pip install ./python/wirestorm"):
+        STLClient().connect()
