@@ -3,25 +3,34 @@
 use alloc::boxed::Box;
 use alloc::vec;
 
-use wirestorm_base::histogram::{BUCKETS, bucket_of, bucket_start};
+use wirestorm_base::histogram::{BUCKETS, SUB_BUCKET_BITS, bucket_of, bucket_start};
 
-/// The distribution of signed nanoseconds, in a fixed amount of memory (18 KiB).
+/// The distribution of signed nanoseconds.
 ///
 /// Count, minimum, mean and maximum are exact. Percentiles are those of the empirical distribution
 /// (RFC 2330 section 11.3) within 1.6 % of their distance from zero: values are counted in the
 /// buckets of [`wirestorm_base::histogram`], once for each sign. Beyond 18 minutes they are only
 /// known to be there.
+///
+/// It has memory for the powers of two between the least and the greatest value, 256 bytes for
+/// each, 18 KiB at most. It allocates for a value beyond those that it has memory for, which
+/// happens 72 times at most.
 #[derive(Clone, Debug)]
 pub struct Distribution {
-    /// Ascending by value, zero at `ZERO`; the first one is never used.
-    counts: Box<[u64]>,
     count: u64,
     min: i64,
     max: i64,
+    /// The place of the first count; a multiple of `SUB_BUCKETS`.
+    first: usize,
+    /// By their places: ascending by value, zero at `ZERO`.
+    counts: Box<[u64]>,
     sum: i128,
 }
 
 const ZERO: usize = BUCKETS;
+
+/// Buckets of one power of two: memory comes and goes in such blocks.
+const SUB_BUCKETS: usize = 1 << SUB_BUCKET_BITS;
 
 impl Default for Distribution {
     fn default() -> Self {
@@ -30,26 +39,46 @@ impl Default for Distribution {
 }
 
 impl Distribution {
-    /// One of nothing; the only allocation it ever makes.
+    /// One of nothing.
     pub fn new() -> Self {
-        let counts = vec![0; 2 * BUCKETS].into();
-        Self { counts, count: 0, min: i64::MAX, max: i64::MIN, sum: 0 }
+        Self { count: 0, min: i64::MAX, max: i64::MIN, first: 0, counts: Box::default(), sum: 0 }
     }
 
     /// Counts one value.
     #[inline]
     pub fn record(&mut self, nanoseconds: i64) {
-        self.counts[place_of(nanoseconds)] += 1;
+        let place = place_of(nanoseconds);
+        match self.counts.get_mut(place.wrapping_sub(self.first)) {
+            Some(count) => *count += 1,
+            None => self.add_beyond(place, 1),
+        }
         self.count += 1;
         self.min = self.min.min(nanoseconds);
         self.max = self.max.max(nanoseconds);
         self.sum += i128::from(nanoseconds);
     }
 
+    /// Counts at a place that there may be no memory for.
+    #[cold]
+    fn add_beyond(&mut self, place: usize, count: u64) {
+        let block = place / SUB_BUCKETS * SUB_BUCKETS;
+        if self.counts.is_empty() {
+            self.first = block;
+        }
+        let first = self.first.min(block);
+        let end = (self.first + self.counts.len()).max(block + SUB_BUCKETS);
+        if end - first > self.counts.len() {
+            let mut counts = vec![0; end - first];
+            counts[self.first - first..][..self.counts.len()].copy_from_slice(&self.counts);
+            (self.first, self.counts) = (first, counts.into());
+        }
+        self.counts[place - self.first] += count;
+    }
+
     /// Adds what another one counted.
     pub fn merge(&mut self, other: &Self) {
-        for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
-            *mine += theirs;
+        for (place, count) in other.places() {
+            self.add_beyond(place, count);
         }
         self.count += other.count;
         self.min = self.min.min(other.min);
@@ -84,17 +113,22 @@ impl Distribution {
         let rank = libm::ceil(quantile * self.count as f64).max(1.0) as u64;
         let rank = rank.min(self.count);
         let mut seen = 0;
-        let place = self.counts.iter().position(|count| {
+        let (place, _) = self.places().find(|(_, count)| {
             seen += count;
-            seen >= rank && seen > 0
+            seen >= rank
         })?;
         Some(middle(place).clamp(self.min, self.max))
     }
 
     /// What was counted: the middle of a bucket in ns and its count, ascending.
     pub fn buckets(&self) -> impl Iterator<Item = (i64, u64)> + '_ {
-        let counted = self.counts.iter().enumerate().filter(|&(_, &count)| count > 0);
-        counted.map(|(place, &count)| (middle(place), count))
+        self.places().map(|(place, count)| (middle(place), count))
+    }
+
+    /// Places and their counts, ascending, those of nothing left out.
+    fn places(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let counts = self.counts.iter().enumerate().filter(|&(_, &count)| count > 0);
+        counts.map(|(index, &count)| (self.first + index, count))
     }
 
     /// Takes `nanoseconds` from every value that was counted. Counts move by the middles of their
@@ -103,21 +137,14 @@ impl Distribution {
         if self.count == 0 || nanoseconds == 0 {
             return;
         }
-        // Counts that move away from the end at which this begins find their new bucket emptied.
-        let move_count = |counts: &mut [u64], place: usize| {
-            let count = core::mem::take(&mut counts[place]);
-            if count > 0 {
-                counts[place_of(middle(place).saturating_sub(nanoseconds))] += count;
-            }
-        };
-        if nanoseconds > 0 {
-            (0..2 * BUCKETS).for_each(|place| move_count(&mut self.counts, place));
-        } else {
-            (0..2 * BUCKETS).rev().for_each(|place| move_count(&mut self.counts, place));
+        let before = core::mem::take(self);
+        for (place, count) in before.places() {
+            self.add_beyond(place_of(middle(place).saturating_sub(nanoseconds)), count);
         }
-        self.min = self.min.saturating_sub(nanoseconds);
-        self.max = self.max.saturating_sub(nanoseconds);
-        self.sum -= i128::from(nanoseconds) * i128::from(self.count);
+        self.count = before.count;
+        self.min = before.min.saturating_sub(nanoseconds);
+        self.max = before.max.saturating_sub(nanoseconds);
+        self.sum = before.sum - i128::from(nanoseconds) * i128::from(before.count);
     }
 }
 

@@ -10,7 +10,12 @@
 //!                                                        -> Series         all of it over time
 //! ```
 //!
-//! Nothing here allocates for a frame, and no frame can make it panic.
+//! Nothing here allocates for a frame but histograms that have to reach further, a few times for
+//! each stream; and no frame can make it panic.
+//!
+//! With many streams the memory is what takes time. What every frame of a stream needs is kept
+//! together, its histograms are no wider than its values, and its window is for frames that do
+//! not arrive in order.
 
 mod delay;
 mod distribution;

@@ -55,8 +55,9 @@ pub struct Receiver {
 const NOWHERE: u32 = u32::MAX;
 
 impl Receiver {
-    /// A receiver that measures these streams; it never allocates again. Its table of streams has
-    /// 4 bytes for every number up to the highest one.
+    /// A receiver that measures these streams. It allocates again only where the histograms of a
+    /// stream have to reach further, see [`Distribution`](super::Distribution). Its table of
+    /// streams has 4 bytes for every number up to the highest one.
     ///
     /// # Panics
     /// Where two streams have the same number, or one has more than

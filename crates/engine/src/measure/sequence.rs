@@ -1,9 +1,12 @@
 //! Which frames of a stream arrived, how often and in which order.
 //!
 //! Exact over a window of sequence numbers below the highest one that arrived: a bit for each says
-//! whether it came. So a late frame takes back the loss it was counted as, and a repeat is one
+//! whether it is missing. So a late frame takes back the loss it was counted as, and a repeat is one
 //! however old the frame is that it repeats. A frame from before the window may be either; it is
 //! counted apart.
+//!
+//! A stream that arrives as it was sent has no marks, and its window is never touched: with
+//! thousands of streams, memory is what takes time.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -72,28 +75,47 @@ pub enum Arrived {
     TooLate,
 }
 
-/// The accounting of one stream.
+/// The accounting of one stream; what every frame needs stands first.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Sequence {
-    /// Bits of 64 numbers each, by their place in the window.
-    numbers: Box<[Numbers]>,
-    /// One less than the window, which is a power of two.
-    mask: u64,
     /// RFC 4737's `NextExp`: one more than the highest number that arrived.
     next_expected: u64,
+    /// At the places of numbers from this one on no earlier number has left a mark.
+    unmarked_from: u64,
+    /// One less than the window, which is a power of two.
+    mask: u64,
+    counters: SequenceCounters,
+    /// Marks of 64 numbers each, by their place in the window.
+    marks: Box<[Marks]>,
     /// Arrivals that left others missing, as a ring: in ascending order of their numbers. At most
     /// every second number of the window can be one. Memory that is not needed is not touched.
     skips: Vec<Skip>,
     skips_noted: u64,
-    /// The numbers that arrived last, by `received` modulo their count.
-    latest: [u64; N_REORDERING_MAX],
-    counters: SequenceCounters,
+    /// The reordered frames that arrived last, by `reordered` modulo their count.
+    late: [Late; N_REORDERING_MAX],
 }
 
+/// A bit for each of 64 numbers.
 #[derive(Clone, Copy, Debug, Default)]
-struct Numbers {
-    received: u64,
+struct Marks {
+    /// Those below the highest number that have not arrived.
+    missing: u64,
+    /// Those that arrived more than once.
     replicated: u64,
+}
+
+/// A reordered arrival.
+#[derive(Clone, Copy, Debug)]
+struct Late {
+    number: u64,
+    /// As the how manieth frame it arrived, from 1.
+    received: u64,
+}
+
+impl Late {
+    /// Later than any, and so in nobody's way.
+    const NONE: Self = Self { number: u64::MAX, received: 0 };
 }
 
 /// An arrival that left others missing.
@@ -116,13 +138,14 @@ impl Sequence {
     pub fn new(window: usize) -> Self {
         let window = window.clamp(*Self::WINDOWS.start(), *Self::WINDOWS.end()).next_power_of_two();
         Self {
-            numbers: vec![Numbers::default(); window / 64].into(),
-            mask: window as u64 - 1,
             next_expected: 0,
+            unmarked_from: 0,
+            mask: window as u64 - 1,
+            counters: SequenceCounters::default(),
+            marks: vec![Marks::default(); window / 64].into(),
             skips: Vec::with_capacity(window / 2),
             skips_noted: 0,
-            latest: [0; N_REORDERING_MAX],
-            counters: SequenceCounters::default(),
+            late: [Late::NONE; N_REORDERING_MAX],
         }
     }
 
@@ -157,7 +180,7 @@ impl Sequence {
     pub fn has_arrived(&self, number: u64) -> bool {
         number < self.next_expected
             && self.next_expected - number <= self.mask + 1
-            && self.numbers[self.word(number)].received & bit(number) != 0
+            && self.marks[self.word(number)].missing & bit(number) == 0
     }
 
     /// Notes an arrival at a time.
@@ -171,11 +194,10 @@ impl Sequence {
         if skipped > 0 {
             self.skip(number, skipped, at);
         }
-        let word = self.word(number);
-        self.numbers[word].received |= bit(number);
-        self.numbers[word].replicated &= !bit(number);
+        if number < self.unmarked_from {
+            self.clear(number);
+        }
         self.next_expected = number.saturating_add(1);
-        self.remember(number);
         Arrived::InOrder { skipped }
     }
 
@@ -187,17 +209,17 @@ impl Sequence {
             self.counters.too_late += 1;
             return Arrived::TooLate;
         }
-        if self.numbers[word].received & bit(number) != 0 {
+        if self.marks[word].missing & bit(number) == 0 {
             self.counters.duplicated += 1;
-            let is_first_repeat = self.numbers[word].replicated & bit(number) == 0;
+            let is_first_repeat = self.marks[word].replicated & bit(number) == 0;
             self.counters.replicated += u64::from(is_first_repeat);
-            self.numbers[word].replicated |= bit(number);
+            self.marks[word].replicated |= bit(number);
+            self.mark_up_to(number);
             return Arrived::Duplicate;
         }
-        self.numbers[word].received |= bit(number);
+        self.marks[word].missing &= !bit(number);
         self.counters.received += 1;
         self.counters.missing -= 1;
-        self.counters.reordered += 1;
         // The first frame sent later that arrived is the one by which this one was found missing:
         // of the frames before that one, none was sent later.
         let skip = self.skip_over(number);
@@ -206,11 +228,27 @@ impl Sequence {
         self.counters.extent_sum += extent;
         self.counters.extent_max = self.counters.extent_max.max(extent);
         self.counters.late_time_max = self.counters.late_time_max.max(late_time);
-        for n in 0..self.all_later(number) {
+        for n in 0..self.all_later(number, extent) {
             self.counters.n_reordered[n] += 1;
         }
-        self.remember(number);
+        let place = self.counters.reordered as usize % N_REORDERING_MAX;
+        self.late[place] = Late { number, received: self.counters.received };
+        self.counters.reordered += 1;
         Arrived::Reordered { extent, missed_at: skip.at }
+    }
+
+    /// Takes away what an earlier number left at the place of this one.
+    #[inline(never)]
+    fn clear(&mut self, number: u64) {
+        let word = self.word(number);
+        self.marks[word].missing &= !bit(number);
+        self.marks[word].replicated &= !bit(number);
+    }
+
+    /// Sees to it that a mark of this number is taken away when its place is another one's.
+    fn mark_up_to(&mut self, number: u64) {
+        let next_there = number.saturating_add(self.mask + 1);
+        self.unmarked_from = self.unmarked_from.max(next_there.saturating_add(1));
     }
 
     /// Notes that `skipped` frames before `number` are missing.
@@ -224,17 +262,18 @@ impl Sequence {
             None => self.skips.push(skip),
         }
         self.skips_noted += 1;
+        self.mark_up_to(number - 1);
         if skipped > self.mask {
-            self.numbers.fill(Numbers::default());
+            self.marks.fill(Marks { missing: u64::MAX, replicated: 0 });
             return;
         }
         let mut first = self.next_expected;
         while first < number {
             let end = number.min((first | 63) + 1);
-            let kept = !(u64::MAX >> (64 - (end - first)) << (first % 64));
+            let bits = u64::MAX >> (64 - (end - first)) << (first % 64);
             let word = self.word(first);
-            self.numbers[word].received &= kept;
-            self.numbers[word].replicated &= kept;
+            self.marks[word].missing |= bits;
+            self.marks[word].replicated &= !bits;
             first = end;
         }
     }
@@ -254,18 +293,14 @@ impl Sequence {
         self.skips[self.skip_place(low)]
     }
 
-    /// How many of the latest arrivals, one after the other, were sent later than `number`.
-    fn all_later(&self, number: u64) -> usize {
-        // This arrival is counted already, and not in the ring yet.
-        let before = self.counters.received - 1;
-        let reachable = before.min(N_REORDERING_MAX as u64);
-        let is_later = |back: &u64| self.latest[latest_place(before - back)] > number;
-        (0..reachable).take_while(is_later).count()
-    }
-
-    #[inline]
-    fn remember(&mut self, number: u64) {
-        self.latest[latest_place(self.counters.received)] = number;
+    /// How many of the latest arrivals, one after the other, were sent later than `number`, whose
+    /// arrival is counted already: at most those behind the frame that skipped over it, and of
+    /// those only reordered ones can have been sent before it.
+    fn all_later(&self, number: u64, extent: u64) -> usize {
+        let sent_before = self.late.iter().filter(|late| late.number < number);
+        let last = sent_before.map(|late| late.received).max().unwrap_or(0);
+        let behind = self.counters.received - 1 - last;
+        behind.min(extent).min(N_REORDERING_MAX as u64) as usize
     }
 
     #[inline]
@@ -276,11 +311,6 @@ impl Sequence {
     const fn skip_place(&self, skip: u64) -> usize {
         (skip & (self.mask / 2)) as usize
     }
-}
-
-#[inline]
-const fn latest_place(received: u64) -> usize {
-    (received % N_REORDERING_MAX as u64) as usize
 }
 
 #[inline]
@@ -401,6 +431,13 @@ mod tests {
         assert_eq!((found.received, found.missing, found.too_late), (2, 64, 2));
         // The oldest of the window.
         assert_eq!(counted(&[1, 66, 3]).reordered, 1);
+    }
+
+    #[test]
+    fn a_repeat_is_forgotten_with_its_window() {
+        // Nothing is lost, and every frame comes twice: a window later each place is another one's.
+        let numbers: Vec<_> = (1..300).flat_map(|number| [number, number]).collect();
+        assert_eq!((counted(&numbers).duplicated, counted(&numbers).replicated), (299, 299));
     }
 
     #[test]

@@ -72,12 +72,14 @@ pub struct Series {
     origin: Instant,
     /// Nanoseconds.
     length: u64,
-    /// All up to the last one in which anything happened.
+    /// The interval that was asked for last, where its frames find it; its place among
+    /// `intervals`, and its start in nanoseconds from the origin.
+    current: Interval,
+    place: usize,
+    start: u64,
+    /// All up to the last one in which anything happened; as it was before at the current place.
     intervals: Vec<Interval>,
     intervals_max: usize,
-    /// The interval that was asked for last, and its start in nanoseconds from the origin.
-    current: usize,
-    start: u64,
 }
 
 impl Series {
@@ -88,10 +90,11 @@ impl Series {
         Self {
             origin,
             length: length.as_nanos().max(1),
+            current: Interval::EMPTY,
+            place: 0,
+            start: 0,
             intervals: Vec::with_capacity(intervals_max),
             intervals_max,
-            current: 0,
-            start: 0,
         }
     }
 
@@ -106,8 +109,12 @@ impl Series {
     }
 
     /// All intervals up to the last one in which anything happened.
-    pub fn intervals(&self) -> &[Interval] {
-        &self.intervals
+    pub fn intervals(&self) -> Vec<Interval> {
+        let mut intervals = self.intervals.clone();
+        if let Some(current) = intervals.get_mut(self.place) {
+            *current = self.current;
+        }
+        intervals
     }
 
     /// The interval of an instant, for what happened then.
@@ -117,24 +124,41 @@ impl Series {
         if since.wrapping_sub(self.start) >= self.length || self.intervals.is_empty() {
             self.seek(since);
         }
-        &mut self.intervals[self.current]
+        &mut self.current
     }
 
     #[cold]
     fn seek(&mut self, since: u64) {
+        self.put_back();
         while since / self.length >= self.intervals_max as u64 {
             self.halve();
         }
-        self.current = (since / self.length) as usize;
-        self.start = self.current as u64 * self.length;
-        if self.intervals.len() <= self.current {
-            self.intervals.resize(self.current + 1, Interval::EMPTY);
+        let place = (since / self.length) as usize;
+        if self.intervals.len() <= place {
+            self.intervals.resize(place + 1, Interval::EMPTY);
         }
+        self.take_up(place);
+    }
+
+    /// Brings the current interval up to date among the others.
+    fn put_back(&mut self) {
+        if let Some(interval) = self.intervals.get_mut(self.place) {
+            *interval = self.current;
+        }
+    }
+
+    /// Makes an interval the current one.
+    fn take_up(&mut self, place: usize) {
+        self.current = self.intervals.get(place).copied().unwrap_or(Interval::EMPTY);
+        self.place = place;
+        self.start = place as u64 * self.length;
     }
 
     /// Adds what happened to another part of the stream, over a series that was made alike.
     pub(super) fn merge(&mut self, other: &Self) {
         let mut other = other.clone();
+        other.put_back();
+        self.put_back();
         while self.length < other.length {
             self.halve();
         }
@@ -146,9 +170,10 @@ impl Series {
         for (sum, interval) in self.intervals.iter_mut().zip(&other.intervals) {
             *sum = sum.plus(interval);
         }
+        self.take_up(self.place);
     }
 
-    /// Puts two and two intervals together.
+    /// Puts two and two intervals together; the current one is up to date among them.
     fn halve(&mut self) {
         let halved = self.intervals.len().div_ceil(2);
         for place in 0..halved {
@@ -158,8 +183,7 @@ impl Series {
         self.intervals.truncate(halved);
         // Two intervals or more cover all of time before this could overflow.
         self.length = self.length.saturating_mul(2);
-        self.current /= 2;
-        self.start = self.current as u64 * self.length;
+        self.take_up(self.place / 2);
     }
 }
 
@@ -208,7 +232,8 @@ mod tests {
         series.at(at(0)).note_delay(-4);
         series.at(at(1)).note_delay(10);
         series.at(at(2)).note_delay(7);
-        let [first, second] = series.intervals() else { panic!("two intervals") };
+        let intervals = series.intervals();
+        let [first, second] = intervals.as_slice() else { panic!("two intervals") };
         assert_eq!((first.delay_ns_min, first.delay_ns_max), (-4, 10));
         assert_eq!(first.delay_ns_mean(), Some(3.0));
         assert_eq!(second.delay_ns_mean(), Some(7.0));
