@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use core::hint;
+use core::{hint, mem};
 
 use wirestorm_base::departure::{Admission, DeparturePolicy, DepartureRecord, Departures};
 use wirestorm_base::port::{PortError, Stored, Transmit};
@@ -12,7 +12,7 @@ use wirestorm_base::time::{Duration, Instant};
 use wirestorm_wire::stream::{Mode, Speed, Stream, Transmission};
 
 use super::emission::{After, Emission};
-use super::program::{FrameMaker, Recipes};
+use super::program::{BLOCK, FrameMaker, Recipes};
 use super::queue::{Entry, Queue};
 use super::share::Share;
 use crate::replay::{Breath, WorkerState};
@@ -67,6 +67,8 @@ pub struct Generator {
     queue: Queue,
     /// Streams that send as fast as the port takes their frames.
     at_once: VecDeque<u32>,
+    /// Whether the port was given the frames that never change.
+    has_stored: bool,
     /// What the first of them may still send of a turn that another breath began; or 0.
     turn_rest: usize,
     start: Instant,
@@ -89,18 +91,27 @@ pub struct Generator {
 struct Running {
     /// Its schedule while it is on its way.
     emission: Option<Emission>,
-    counters: StreamCounters,
     stored: Option<Stored>,
-    was_stored: bool,
+    /// Frames given to the port, and their bytes.
+    frames: u64,
+    bytes: u64,
     /// Whether its frames have no due time.
     is_at_once: bool,
-    maker: FrameMaker,
     life: Box<Life>,
+    maker: FrameMaker,
 }
+
+// A template that fits has a cache line of its own.
+const _: () = {
+    let template = mem::offset_of!(Running, maker) + mem::offset_of!(FrameMaker, short);
+    assert!(template.is_multiple_of(BLOCK) && mem::size_of::<Running>() == template + BLOCK);
+};
 
 /// What only the beginnings and ends of a stream need.
 #[derive(Debug)]
 struct Life {
+    unsent: u64,
+    starts: u32,
     /// Since when it is paused.
     paused: Option<Instant>,
     /// The number of the first frame of this start, or of the next one while it is not on its way.
@@ -121,6 +132,9 @@ const TURN_FRAMES: usize = 8;
 
 /// How many turns ahead a stream's state is touched.
 const TOUCH_AHEAD: usize = 8;
+
+/// Streams of the next day whose state is touched at most.
+const TOUCH_TOMORROW: usize = 64;
 
 impl Generator {
     /// A generator whose streams start at `start`.
@@ -143,6 +157,7 @@ impl Generator {
             queue: Queue::new(streams.len(), rate),
             streams,
             at_once: VecDeque::new(),
+            has_stored: false,
             turn_rest: 0,
             options,
             start,
@@ -174,14 +189,21 @@ impl Generator {
         port: &mut P,
     ) -> Result<Breath, PortError> {
         let before = self.sent;
-        let state = self.fill(now, port);
+        // A frame that waits in the port for its time would keep all behind it, and those before it
+        // make it late: beside frames without a due time no frame is given ahead of its own.
+        let holds_departure = port.capabilities().holds_departure
+            && (self.options.virtual_time || self.at_once.is_empty());
+        let state = match holds_departure {
+            true => self.fill::<true, P>(now, port),
+            false => self.fill::<false, P>(now, port),
+        };
         port.flush()?;
         Ok(Breath { frames: (self.sent - before) as usize, state })
     }
 
     /// What was sent of each stream so far, in the order of the plan.
     pub fn counters(&self) -> impl Iterator<Item = StreamCounters> {
-        self.streams.iter().map(|stream| stream.counters)
+        self.streams.iter().map(Running::counters)
     }
 
     /// When frames left a port that does not hold departures, as this process saw it.
@@ -301,14 +323,10 @@ impl Generator {
         }
     }
 
-    fn fill<P: Transmit>(&mut self, now: Instant, port: &mut P) -> WorkerState {
-        // A frame that waits in the port for its time would keep all behind it, and those before it
-        // make it late: beside frames without a due time no frame is given ahead of its own.
-        let holds_departure = port.capabilities().holds_departure
-            && (self.options.virtual_time || self.at_once.is_empty());
+    fn fill<const HOLDS: bool, P: Transmit>(&mut self, now: Instant, port: &mut P) -> WorkerState {
         let until = if self.options.virtual_time {
             Instant::MAX
-        } else if holds_departure {
+        } else if HOLDS {
             now.saturating_add(self.options.horizon)
         } else {
             now
@@ -316,21 +334,33 @@ impl Generator {
         let gives_ahead = holds_departure && !self.options.virtual_time;
         self.ahead = if gives_ahead { self.options.horizon } else { Duration::ZERO };
         let end = self.start.saturating_add(self.options.duration_max);
+        if end == Instant::ZERO {
+            return self.finished(now, end);
+        }
         let before_end = end.saturating_sub(Duration::from_nanos(1));
+        if !self.has_stored {
+            self.store(port);
+        }
         let allowed = self.options.frames_max - self.sent;
         let left = BREATH_FRAMES.min(usize::try_from(allowed).unwrap_or(usize::MAX));
-        let mut turn = Turn { now, until, left, left_after: 0, sent: 0, holds_departure };
+        let mut budget = Budget { now, left, unsent: 0 };
         // Until when the first stream with a due time may not send, to keep its distance.
         let mut held = None;
-        while turn.left > 0 {
-            let first = self.queue.first();
-            if let Some(stream) = self.queue.behind(TOUCH_AHEAD) {
-                self.streams[stream as usize].touch();
+        let state = loop {
+            if budget.left == 0 {
+                break WorkerState::Active;
             }
             // Also where one of those begins within this breath.
             let limit = if self.at_once.is_empty() { until } else { until.min(now) };
-            let then = match first {
-                Some(Entry { due, stream }) if due <= limit && due < end && held.is_none() => {
+            let limit = limit.min(before_end);
+            if self.queue.is_day_over() {
+                self.begin_day();
+            }
+            match self.queue.first() {
+                Some(Entry { due, stream }) if due <= limit && held.is_none() => {
+                    if let Some(later) = self.queue.behind(TOUCH_AHEAD) {
+                        self.streams[later as usize].touch();
+                    }
                     let running = &mut self.streams[stream as usize];
                     if running.is_at_once {
                         self.queue.pop();
@@ -338,80 +368,122 @@ impl Generator {
                         continue;
                     }
                     // As many frames of this stream as come before any other stream's next one.
-                    turn.until = limit.min(self.queue.until()).min(before_end).max(due);
-                    let then = running.turn::<false, P>(&mut turn, port, &mut self.departures);
-                    match then {
-                        Then::Due(due) | Then::Stop(due, _) => {
-                            self.queue.replace_first(Entry { due, stream });
+                    let until = limit.min(self.queue.until());
+                    let then = loop {
+                        let then = running.frame::<false, HOLDS, P>(
+                            &mut budget,
+                            port,
+                            &mut self.departures,
+                        );
+                        match then {
+                            Then::Due(due) if due <= until && budget.left > 0 => {}
+                            then => break then,
                         }
+                    };
+                    match then {
+                        Then::Due(due) => self.queue.replace_first(Entry { due, stream }),
                         Then::End(last) => {
                             self.queue.pop();
                             self.ended(stream as usize, last);
                         }
-                    }
-                    match then {
-                        Then::Stop(_, WorkerState::Waiting(until)) if !self.at_once.is_empty() => {
-                            held = Some(until);
-                            continue;
+                        Then::Stop(due, state) => {
+                            self.queue.replace_first(Entry { due, stream });
+                            match state {
+                                WorkerState::Waiting(until) if !self.at_once.is_empty() => {
+                                    held = Some(until);
+                                }
+                                state => break state,
+                            }
                         }
-                        then => then,
                     }
                 }
-                _ if !self.at_once.is_empty() && now < end => self.turn_at_once(&mut turn, port),
+                _ if !self.at_once.is_empty() && now < end => {
+                    if let Some(state) = self.turn_at_once::<HOLDS, P>(&mut budget, port) {
+                        break state;
+                    }
+                }
                 Some(Entry { due, .. }) if due < end && due > limit => {
-                    self.sent += turn.sent;
-                    return WorkerState::Waiting(due.saturating_sub(self.options.horizon));
+                    break WorkerState::Waiting(due.saturating_sub(self.options.horizon));
                 }
-                _ => {
-                    self.sent += turn.sent;
-                    if let Some(until) = held {
-                        return WorkerState::Waiting(until);
-                    }
-                    return self.finished(now, end);
-                }
-            };
-            if let Then::Stop(_, state) = then {
-                self.sent += turn.sent;
-                return state;
+                _ => match held {
+                    Some(until) => break WorkerState::Waiting(until),
+                    None => break self.finished(now, end),
+                },
             }
+        };
+        self.sent += (left - budget.left - budget.unsent) as u64;
+        match state {
+            WorkerState::Active if self.sent >= self.options.frames_max => WorkerState::Done,
+            state => state,
         }
-        self.sent += turn.sent;
-        if self.sent < self.options.frames_max { WorkerState::Active } else { WorkerState::Done }
     }
 
-    /// The next one of the streams whose frames have no due time.
+    /// Begins a day of the queue, and touches those who come on the next one.
+    #[cold]
     #[inline(never)]
-    fn turn_at_once<P: Transmit>(&mut self, turn: &mut Turn, port: &mut P) -> Then {
-        let Some(stream) = self.at_once.pop_front() else { return Then::End(turn.now) };
+    fn begin_day(&mut self) {
+        self.queue.begin_day();
+        for stream in self.queue.tomorrow().take(TOUCH_TOMORROW) {
+            self.streams[stream as usize].touch();
+        }
+    }
+
+    /// The next one of the streams whose frames have no due time; says where the breath ends.
+    #[inline(never)]
+    fn turn_at_once<const HOLDS: bool, P: Transmit>(
+        &mut self,
+        budget: &mut Budget,
+        port: &mut P,
+    ) -> Option<WorkerState> {
+        let stream = self.at_once.pop_front()?;
         if let Some(&later) = self.at_once.get(TOUCH_AHEAD) {
             self.streams[later as usize].touch();
         }
         let running = &mut self.streams[stream as usize];
-        if let Some(emission) = &mut running.emission {
-            // Its group leaves now.
-            emission.postpone(turn.now.saturating_since(emission.due()));
-            turn.until = emission.due();
-        }
-        let rest = match core::mem::take(&mut self.turn_rest) {
-            0 if self.at_once.is_empty() => turn.left,
+        // Its group leaves now.
+        let until = running.emission.as_mut().map_or(budget.now, |emission| {
+            emission.postpone(budget.now.saturating_since(emission.due()));
+            emission.due()
+        });
+        let rest = match mem::take(&mut self.turn_rest) {
+            0 if self.at_once.is_empty() => budget.left,
             0 => TURN_FRAMES,
             rest => rest,
         };
-        turn.left_after = turn.left.saturating_sub(rest);
-        let before = turn.left;
-        let then = running.turn::<true, P>(turn, port, &mut self.departures);
-        turn.left_after = 0;
-        let rest = rest - (before - turn.left);
+        let mut turn = Budget { left: rest.min(budget.left), ..*budget };
+        let first = turn.left;
+        let then = loop {
+            let then = running.frame::<true, HOLDS, P>(&mut turn, port, &mut self.departures);
+            match then {
+                Then::Due(due) if due <= until && turn.left > 0 => {}
+                then => break then,
+            }
+        };
+        let handled = first - turn.left;
+        budget.left -= handled;
+        budget.unsent = turn.unsent;
         match then {
-            Then::Due(due) if due > turn.until => self.queue.push(Entry { due, stream }),
-            Then::Due(_) if rest == 0 => self.at_once.push_back(stream),
+            Then::Due(due) if due > until => self.queue.push(Entry { due, stream }),
+            Then::Due(_) if rest == handled => self.at_once.push_back(stream),
             Then::Due(_) | Then::Stop(..) => {
                 self.at_once.push_front(stream);
-                self.turn_rest = rest;
+                self.turn_rest = rest - handled;
             }
             Then::End(last) => self.ended(stream as usize, last),
         }
-        then
+        match then {
+            Then::Stop(_, state) => Some(state),
+            _ => None,
+        }
+    }
+
+    /// Gives the port what it may keep: frames that never change.
+    #[cold]
+    fn store<P: Transmit>(&mut self, port: &mut P) {
+        self.has_stored = true;
+        for stream in self.streams.iter_mut().filter(|stream| stream.maker.is_constant()) {
+            stream.stored = port.store(stream.maker.template());
+        }
     }
 
     /// What is to be said where nothing is due before the end.
@@ -449,7 +521,7 @@ impl Generator {
             if running.emission.is_some() {
                 return;
             }
-            running.counters.starts += 1;
+            running.life.starts += 1;
             let (emission, after) = Emission::start(
                 &running.life.transmission,
                 share,
@@ -460,7 +532,7 @@ impl Generator {
             match after {
                 After::Frame => {
                     running.emission = Some(emission);
-                    if running.life.transmission.start_paused && running.counters.starts == 1 {
+                    if running.life.transmission.start_paused && running.life.starts == 1 {
                         running.life.paused = Some(at);
                         self.paused += 1;
                     } else {
@@ -517,28 +589,24 @@ impl Generator {
     }
 }
 
-/// A breath, and what one stream may do in it before it is another one's turn.
-struct Turn {
+/// What a breath may still do.
+#[derive(Clone, Copy)]
+struct Budget {
     now: Instant,
-    /// The latest due time of this turn.
-    until: Instant,
-    /// Frames that the breath may still handle.
+    /// Frames that it may handle.
     left: usize,
-    /// How many of them are for others.
-    left_after: usize,
-    /// Frames sent in this breath.
-    sent: u64,
-    holds_departure: bool,
+    /// Frames that it handled and left out.
+    unsent: usize,
 }
 
-/// What came of a turn.
+/// What comes after a frame.
 #[derive(Clone, Copy)]
 enum Then {
-    /// Its next frame is due then.
+    /// The stream's next frame is due then.
     Due(Instant),
-    /// The breath ends, and its next frame is due then.
+    /// Itself, which is due then: the breath ends.
     Stop(Instant, WorkerState),
-    /// Its last frame was due then.
+    /// The stream's end; its last frame was due then.
     End(Instant),
 }
 
@@ -546,12 +614,13 @@ impl Running {
     fn new(transmission: Transmission, maker: FrameMaker, share: Share) -> Self {
         Self {
             emission: None,
-            counters: StreamCounters::default(),
+            frames: 0,
+            bytes: 0,
             stored: None,
-            was_stored: false,
             is_at_once: transmission.speed == Speed::Max,
-            maker,
             life: Box::new(Life {
+                unsent: 0,
+                starts: 0,
                 paused: None,
                 first: 0,
                 begun: u32::from(transmission.self_start),
@@ -559,7 +628,13 @@ impl Running {
                 speed_planned: transmission.speed,
                 share,
             }),
+            maker,
         }
+    }
+
+    fn counters(&self) -> StreamCounters {
+        let Life { unsent, starts, .. } = *self.life;
+        StreamCounters { frames: self.frames, bytes: self.bytes, unsent, starts }
     }
 
     /// Makes this worker's next frame the one that stands at its place in the next start,
@@ -584,8 +659,8 @@ impl Running {
     /// Touches what the next turn needs, so that the cache is filled while others have theirs.
     #[inline]
     fn touch(&self) {
-        let due = self.emission.as_ref().map_or(Instant::ZERO, Emission::due);
-        hint::black_box((due, self.counters.bytes, self.maker.touch()));
+        let stored = self.stored.map_or(0, Stored::index);
+        hint::black_box(u64::from(stored) ^ self.frames ^ self.maker.touch());
     }
 
     /// Its last frame was sent, by whichever worker; which stream is next.
@@ -599,88 +674,63 @@ impl Running {
         self.life.transmission.next
     }
 
-    #[cold]
-    fn store<P: Transmit>(&mut self, port: &mut P) {
-        self.was_stored = true;
-        if self.maker.is_constant() {
-            self.stored = port.store(self.maker.template());
-        }
-    }
-
-    /// Sends frames until its turn is over; `AT_ONCE`: without a due time.
+    /// Sends the next frame; `AT_ONCE`: without a due time, `HOLDS`: the port holds departures.
     // There is one call for each way to send, and with many streams one for each frame.
     #[inline(always)]
-    fn turn<const AT_ONCE: bool, P: Transmit>(
+    fn frame<const AT_ONCE: bool, const HOLDS: bool, P: Transmit>(
         &mut self,
-        turn: &mut Turn,
+        budget: &mut Budget,
         port: &mut P,
         departures: &mut Departures,
     ) -> Then {
-        if !self.was_stored {
-            self.store(port);
-        }
-        let Some(emission) = &mut self.emission else { return Then::End(turn.now) };
+        let Some(emission) = &mut self.emission else { return Then::End(budget.now) };
         let maker = &mut self.maker;
-        let takes_stamp = maker.takes_stamp();
-        let (mut frames, mut bytes, mut left) = (0, 0, turn.left);
-        let then = loop {
-            let due = emission.due();
-            if left == turn.left_after || due > turn.until {
-                break Then::Due(due);
-            }
-            let Some(frame) = port.take() else {
-                break Then::Stop(due, WorkerState::Blocked);
-            };
-            if !turn.holds_departure && !AT_ONCE {
-                match departures.admit(turn.now, due) {
-                    Admission::Send => {}
-                    Admission::Wait(until) => {
-                        port.release(frame);
-                        break Then::Stop(due, WorkerState::Waiting(until));
-                    }
-                    Admission::Drop => {
-                        port.release(frame);
-                        left -= 1;
-                        self.counters.unsent += 1;
+        let due = emission.due();
+        let Some(frame) = port.take() else { return Then::Stop(due, WorkerState::Blocked) };
+        let admission = match HOLDS || AT_ONCE {
+            true => Admission::Send,
+            false => departures.admit(budget.now, due),
+        };
+        let length = match admission {
+            Admission::Send => {
+                let departure = if AT_ONCE || !HOLDS { Instant::ZERO } else { due };
+                let length = match self.stored {
+                    Some(stored) => {
                         let length = maker.skip();
-                        match emission.advance(length, maker) {
-                            After::Frame => continue,
-                            After::End(last) => break Then::End(last),
+                        port.send_stored(frame, stored, 0..length, departure);
+                        length
+                    }
+                    None => {
+                        // Where the port does not wait, the frame leaves now.
+                        let leaves = if HOLDS && !AT_ONCE { due } else { budget.now };
+                        let length = maker.make(port.frame_mut(&frame), leaves);
+                        if maker.takes_stamp() {
+                            port.send_stamped(frame, length, departure);
+                        } else {
+                            port.send(frame, length, departure);
                         }
+                        length
                     }
-                }
+                };
+                self.frames += 1;
+                self.bytes += length as u64;
+                length
             }
-            let departure = if AT_ONCE || !turn.holds_departure { Instant::ZERO } else { due };
-            let length = match self.stored {
-                Some(stored) => {
-                    let length = maker.skip();
-                    port.send_stored(frame, stored, 0..length, departure);
-                    length
-                }
-                None => {
-                    // Where the port does not wait, the frame leaves now.
-                    let waits = turn.holds_departure && !AT_ONCE;
-                    let leaves = if waits { due } else { turn.now };
-                    let length = maker.make(port.frame_mut(&frame), leaves);
-                    if takes_stamp {
-                        port.send_stamped(frame, length, departure);
-                    } else {
-                        port.send(frame, length, departure);
-                    }
-                    length
-                }
-            };
-            frames += 1;
-            left -= 1;
-            bytes += length as u64;
-            if let After::End(last) = emission.advance(length, maker) {
-                break Then::End(last);
+            Admission::Drop => {
+                port.release(frame);
+                budget.unsent += 1;
+                self.life.unsent += 1;
+                maker.skip()
+            }
+            Admission::Wait(until) => {
+                port.release(frame);
+                return Then::Stop(due, WorkerState::Waiting(until));
             }
         };
-        turn.left = left;
-        turn.sent += frames;
-        self.counters.frames += frames;
-        self.counters.bytes += bytes;
-        then
+        budget.left -= 1;
+        match emission.advance(length, maker) {
+            After::Frame => Then::Due(emission.due()),
+            After::End(last) => Then::End(last),
+        }
     }
 }

@@ -14,26 +14,31 @@ use super::variable::Variables;
 use crate::measure::Signature;
 
 /// A template and what differs from frame to frame.
+///
+/// The template ends in zeros up to a whole number of blocks. The place of a checksum that is made
+/// from its changes holds the sum of all that never changes.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(super) struct FrameMaker {
-    /// With zeros up to a whole number of blocks; the place of a checksum that is made from its
-    /// changes holds the sum of all that never changes.
-    template: Box<[u8]>,
-    length: usize,
+    variables: Variables,
     operations: Arc<[Operation]>,
-    /// Goes into signatures.
-    stream: u32,
     /// Frames signed so far.
     signed: u64,
+    /// Goes into signatures.
+    stream: u32,
     is_measured: bool,
     /// Whether a CRC covers the signature and has to be made anew behind it.
     signs_before_crc: bool,
     lengths_vary: bool,
-    variables: Variables,
+    length: usize,
+    /// A template that is longer than a block, up to a whole number of blocks; else nothing.
+    long: Box<[u8]>,
+    /// A shorter one: in a cache line, with the stream.
+    pub(super) short: [u8; BLOCK],
 }
 
 /// Templates are copied by such blocks.
-const BLOCK: usize = 64;
+pub(super) const BLOCK: usize = 64;
 /// Longer templates are copied as a whole, which is quicker for them.
 const BLOCKS_LENGTH_MAX: usize = 256;
 
@@ -124,21 +129,32 @@ impl FrameMaker {
                 put_base(*sum, &steps[..*index], &mut template);
             }
         }
-        template.resize(length.next_multiple_of(BLOCK), 0);
         let is_crc = |sum: &Checksum| matches!(sum, Checksum::Crc32c { .. });
         let has_crc = steps.iter().any(
             |step| matches!(step, Step::Checksum(sum) | Step::WrongChecksum(sum) if is_crc(sum)),
         );
+        let mut short = [0; BLOCK];
+        let long = match short.get_mut(..length) {
+            Some(bytes) => {
+                bytes.copy_from_slice(&template);
+                Box::default()
+            }
+            None => {
+                template.resize(length.next_multiple_of(BLOCK), 0);
+                template.into()
+            }
+        };
         Self {
-            template: template.into(),
-            length,
+            variables,
             operations,
-            stream: number,
             signed: 0,
+            stream: number,
             is_measured: plan.is_measured,
             signs_before_crc: plan.is_measured && has_crc,
             lengths_vary: steps.iter().any(|step| matches!(step, Step::Length { .. })),
-            variables,
+            length,
+            long,
+            short,
         }
     }
 
@@ -149,7 +165,12 @@ impl FrameMaker {
 
     /// What every frame is made from.
     pub(super) fn template(&self) -> &[u8] {
-        &self.template[..self.length]
+        &self.blocks()[..self.length]
+    }
+
+    #[inline]
+    fn blocks(&self) -> &[u8] {
+        if self.long.is_empty() { &self.short } else { &self.long }
     }
 
     /// Whether a port may write the departure of a frame anew: nothing else depends on it.
@@ -199,14 +220,12 @@ impl FrameMaker {
     // Called at one place for each way to send; a call would cost as much as some of the steps.
     #[inline(always)]
     pub(super) fn make(&mut self, buffer: &mut [u8], departure: Instant) -> usize {
-        match buffer.get_mut(..self.template.len()) {
-            Some(blocks) if blocks.len() <= BLOCKS_LENGTH_MAX => {
-                match (self.template.as_chunks::<BLOCK>().0, blocks.as_chunks_mut::<BLOCK>().0) {
-                    ([from], [to]) => *to = *from,
-                    (from, to) => from.iter().zip(to).for_each(|(from, to)| *to = *from),
-                }
-            }
-            _ => buffer[..self.length].copy_from_slice(self.template()),
+        if self.long.is_empty()
+            && let Some(block) = buffer.first_chunk_mut()
+        {
+            *block = self.short;
+        } else {
+            self.copy_long(buffer);
         }
         let frame = &mut buffer[..self.length];
         let mut length = self.length;
@@ -218,6 +237,18 @@ impl FrameMaker {
         }
         self.variables.step();
         length
+    }
+
+    /// Copies the template where it is longer than a block, or the buffer shorter.
+    #[inline(never)]
+    fn copy_long(&self, buffer: &mut [u8]) {
+        match buffer.get_mut(..self.long.len()) {
+            Some(blocks) if (BLOCK..=BLOCKS_LENGTH_MAX).contains(&blocks.len()) => {
+                let (from, to) = (self.long.as_chunks(), blocks.as_chunks_mut());
+                from.0.iter().zip(to.0).for_each(|(from, to): (&[u8; BLOCK], _)| *to = *from);
+            }
+            _ => buffer[..self.length].copy_from_slice(self.template()),
+        }
     }
 
     #[inline]
@@ -247,10 +278,10 @@ impl FrameMaker {
         }
     }
 
-    /// Touches what the next frame needs, so that it is in the cache by then.
+    /// Reads something of each cache line that the next frame needs.
     #[inline]
     pub(super) fn touch(&self) -> u64 {
-        self.variables.touch() + u64::from(self.template.first().copied().unwrap_or_default())
+        self.variables.touch() ^ self.signed ^ u64::from(self.short[0])
     }
 }
 

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::mem;
+use core::{iter, mem};
 
 use wirestorm_base::time::{Duration, Instant};
 
@@ -71,13 +71,23 @@ impl Queue {
         }
     }
 
-    /// Whose turn is next.
+    /// Whose turn is next, where the day is not over.
     #[inline]
-    pub(super) fn first(&mut self) -> Option<Entry> {
-        if self.today.is_empty() && self.listed > 0 {
-            self.begin_day();
-        }
+    pub(super) fn first(&self) -> Option<Entry> {
         self.today.last().copied()
+    }
+
+    /// Whether the next day has to begin.
+    #[inline]
+    pub(super) fn is_day_over(&self) -> bool {
+        self.today.is_empty() && self.listed > 0
+    }
+
+    /// Those who come on the day after this one.
+    pub(super) fn tomorrow(&self) -> impl Iterator<Item = u32> + '_ {
+        let day = (self.day + self.days_to_next_list()) as usize % DAYS;
+        let next = |stream: &u32| self.links.get(*stream as usize).map(|link| link.next);
+        iter::successors(Some(self.days[day]), next).take_while(|stream| *stream != NONE)
     }
 
     /// Who comes today after so many others.
@@ -165,19 +175,23 @@ impl Queue {
 
     #[inline]
     fn list(&mut self, entry: Entry, day: u64) {
+        self.listed += 1;
+        self.link(entry, day);
+    }
+
+    #[inline]
+    fn link(&mut self, entry: Entry, day: u64) {
         let day = day as usize % DAYS;
         let before = mem::replace(&mut self.days[day], entry.stream);
         self.links[entry.stream as usize] = Link { due: entry.due, next: before };
-        self.listed += 1;
         if before == NONE {
             self.busy[day / 64] |= 1 << (day % 64);
         }
     }
 
     /// Brings the streams of the next day that has any to `today`.
-    #[cold]
     #[inline(never)]
-    fn begin_day(&mut self) {
+    pub(super) fn begin_day(&mut self) {
         let mut days_without = 0;
         while self.listed > 0 && self.today.is_empty() {
             let skipped = self.days_to_next_list();
@@ -222,7 +236,6 @@ impl Queue {
         let mut is_sorted = true;
         let mut before = Entry { due: Instant::MAX, stream: NONE };
         while let Some(&Link { due, next }) = self.links.get(stream as usize) {
-            self.listed -= 1;
             let entry = Entry { due, stream };
             let day = self.day_of(due);
             if day <= self.day {
@@ -230,10 +243,12 @@ impl Queue {
                 is_sorted &= before > entry;
                 before = entry;
             } else {
-                self.list(entry, day);
+                self.link(entry, day);
             }
             stream = next;
         }
+        // It was empty before.
+        self.listed -= self.today.len();
         if !is_sorted {
             self.today.sort_unstable_by(|a, b| b.cmp(a));
         }
@@ -276,6 +291,9 @@ mod tests {
             }
             for later in laters {
                 expected.sort();
+                if queue.is_day_over() {
+                    queue.begin_day();
+                }
                 let first = queue.first();
                 prop_assert_eq!(first, expected.first().copied());
                 let Some(first) = first else { break };

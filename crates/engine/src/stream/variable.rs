@@ -1,42 +1,61 @@
 //! Variables, stepped along instead of computed anew for every frame.
 
 use alloc::boxed::Box;
+use core::iter;
 
 use wirestorm_wire::stream::{Advance, Values, Variable};
 
 /// The variables of a stream, at one frame of it.
+///
+/// They have cursors in the order in which they are stepped: each behind the one it follows.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(super) struct Variables {
-    /// In the order in which they are stepped: each behind the one it follows.
-    cursors: Box<[Cursor]>,
     /// The frame whose values the cursors hold.
     number: u64,
     /// From one frame of this worker to its next one.
     stride: u64,
     /// The first frame in which a sequence begins again: there all are set anew.
     restart_at: u64,
-    /// As they were planned: what the cursors are set from.
-    plan: Box<[Variable]>,
-    /// For each cursor its variable's index in the plan.
-    order: Box<[usize]>,
+    /// The first cursor; most streams have no other. It stands still where there is none.
+    first: Cursor,
+    others: Box<[Cursor]>,
+    origin: Box<Origin>,
 }
 
 /// Where one variable is.
 #[derive(Clone, Debug)]
+#[repr(C)]
 struct Cursor {
     /// Its place among the values of its cycle.
     place: u64,
     /// How many places there are.
     cycle: u64,
-    /// From one frame to the next so many places, and so many times through all values beside;
-    /// none where it follows another cursor.
+    /// From one frame to the next so many places; none where it follows another cursor.
     places: u64,
+    rule: Rule,
+}
+
+/// What only several cursors need, or setting one anew.
+#[derive(Clone, Debug)]
+struct Origin {
+    /// The variables as they were planned.
+    plan: Box<[Variable]>,
+    /// For each cursor its variable's index in the plan.
+    order: Box<[usize]>,
+    /// For each cursor.
+    nestings: Box<[Nesting]>,
+}
+
+/// How a cursor moves another one and is moved.
+#[derive(Clone, Debug)]
+struct Nesting {
+    /// The cursor whose wraps move it.
+    follows: Option<usize>,
+    /// From one frame to the next so many times through all values, beside its places.
     wraps_beside: u64,
     /// Times through all values that the last step made.
     wraps: u64,
-    /// The cursor whose wraps move it.
-    follows: Option<u32>,
-    rule: Rule,
 }
 
 /// What a cursor's value is.
@@ -55,14 +74,21 @@ impl Variables {
     pub(super) fn new(plan: &[Variable], number: u64, stride: u64) -> Self {
         let mut order: Box<[usize]> = (0..plan.len()).collect();
         order.sort_by_key(|&index| depth(plan, index));
-        let cursors = order.iter().map(|&index| cursor(plan, &order, index, stride));
+        let mut cursors = order.iter().map(|&index| Cursor::new(plan, index, stride));
         let mut variables = Self {
-            cursors: cursors.collect(),
             number,
             stride,
             restart_at: 0,
-            plan: plan.into(),
-            order,
+            first: cursors.next().unwrap_or(Cursor::STANDING),
+            others: cursors.collect(),
+            origin: Box::new(Origin {
+                plan: plan.into(),
+                nestings: order
+                    .iter()
+                    .map(|&index| Nesting::new(plan, &order, index, stride))
+                    .collect(),
+                order,
+            }),
         };
         variables.set();
         variables
@@ -70,7 +96,15 @@ impl Variables {
 
     /// The cursor of a variable of the plan.
     pub(super) fn cursor_of(&self, variable: usize) -> Option<usize> {
-        self.order.iter().position(|&index| index == variable)
+        self.origin.order.iter().position(|&index| index == variable)
+    }
+
+    #[inline]
+    fn cursor(&self, cursor: usize) -> &Cursor {
+        match cursor.checked_sub(1) {
+            None => &self.first,
+            Some(other) => &self.others[other],
+        }
     }
 
     /// The frame whose values these are.
@@ -82,7 +116,7 @@ impl Variables {
     /// The value of a cursor in the current frame.
     #[inline]
     pub(super) fn value(&self, cursor: usize) -> u128 {
-        let Cursor { place, rule, .. } = &self.cursors[cursor];
+        let Cursor { place, rule, .. } = self.cursor(cursor);
         match rule {
             Rule::Counter { base, step, upper } => {
                 let lower = base.wrapping_add(step.wrapping_mul(*place));
@@ -96,7 +130,7 @@ impl Variables {
     /// The lower 64 bits of the value of a cursor in the current frame.
     #[inline]
     pub(super) fn lower(&self, cursor: usize) -> u64 {
-        let Cursor { place, rule, .. } = &self.cursors[cursor];
+        let Cursor { place, rule, .. } = self.cursor(cursor);
         match rule {
             Rule::Counter { base, step, .. } => base.wrapping_add(step.wrapping_mul(*place)),
             Rule::List(values) => values[*place as usize] as u64,
@@ -106,7 +140,8 @@ impl Variables {
 
     /// The value of a cursor in any frame, by definition.
     pub(super) fn value_in(&self, cursor: usize, number: u64) -> u128 {
-        self.plan[self.order[cursor]].value(number, &self.plan)
+        let Origin { plan, order, .. } = &*self.origin;
+        plan[order[cursor]].value(number, plan)
     }
 
     /// Goes on to this worker's next frame.
@@ -117,61 +152,61 @@ impl Variables {
             self.set();
             return;
         }
-        match &mut *self.cursors {
-            [] => {}
-            // As most streams have, and nobody asks how often it wrapped.
-            [cursor] if !matches!(cursor.rule, Rule::Defined(_)) => {
-                cursor.place += cursor.places;
-                if cursor.place >= cursor.cycle {
-                    cursor.place -= cursor.cycle;
-                }
+        // Nobody asks how often a single one wrapped.
+        if self.others.is_empty() && !matches!(self.first.rule, Rule::Defined(_)) {
+            let cursor = &mut self.first;
+            cursor.place += cursor.places;
+            if cursor.place >= cursor.cycle {
+                cursor.place -= cursor.cycle;
             }
-            _ => self.step_all(),
+            return;
         }
+        self.step_all();
     }
 
     fn step_all(&mut self) {
-        for index in 0..self.cursors.len() {
-            let by = match self.cursors[index] {
-                Cursor { follows: None, places, .. } => places,
-                Cursor { follows: Some(other), .. } => self.cursors[other as usize].wraps,
-            };
-            let cursor = &mut self.cursors[index];
+        let Origin { plan, order, nestings } = &mut *self.origin;
+        let cursors = iter::once(&mut self.first).chain(&mut self.others);
+        for (index, cursor) in cursors.enumerate() {
+            let by = nestings[index].follows.map_or(cursor.places, |other| nestings[other].wraps);
             if let Rule::Defined(value) = &mut cursor.rule {
-                *value = halves(self.plan[self.order[index]].value(self.number, &self.plan));
+                *value = halves(plan[order[index]].value(self.number, plan));
                 continue;
             }
-            cursor.wraps = cursor.wraps_beside;
+            let nesting = &mut nestings[index];
+            nesting.wraps = nesting.wraps_beside;
             cursor.place += by;
             if cursor.place >= cursor.cycle {
-                cursor.wraps += cursor.place / cursor.cycle;
+                nesting.wraps += cursor.place / cursor.cycle;
                 cursor.place %= cursor.cycle;
             }
         }
     }
 
-    /// Touches what the next frame needs, so that it is in the cache by then.
+    /// Reads something of each cache line that the next frame needs.
     #[inline]
     pub(super) fn touch(&self) -> u64 {
-        self.number + self.cursors.first().map_or(0, |cursor| cursor.place)
+        self.number ^ self.first.cycle
     }
 
     /// Sets all cursors for the current number by definition.
     #[cold]
     fn set(&mut self) {
-        for (&index, cursor) in self.order.iter().zip(&mut self.cursors) {
-            let variable = &self.plan[index];
-            cursor.wraps = 0;
+        let Origin { plan, order, nestings } = &mut *self.origin;
+        let cursors = iter::once(&mut self.first).chain(&mut self.others);
+        for ((&index, nesting), cursor) in order.iter().zip(nestings).zip(cursors) {
+            let variable = &plan[index];
+            nesting.wraps = 0;
             if let Rule::Defined(value) = &mut cursor.rule {
-                *value = halves(variable.value(self.number, &self.plan));
+                *value = halves(variable.value(self.number, plan));
             }
             if let Some(cycle) = variable.values.cycle() {
-                let past = variable.position(self.number, &self.plan);
+                let past = variable.position(self.number, plan);
                 let begin = u128::from(variable.values.lead_in());
                 cursor.place = ((u128::from(past) + begin) % u128::from(cycle)) as u64;
             }
         }
-        let restarts = self.plan.iter().filter_map(|variable| variable.restart_after);
+        let restarts = plan.iter().filter_map(|variable| variable.restart_after);
         let next = restarts.map(|after| (self.number / after + 1).saturating_mul(after.get()));
         self.restart_at = next.min().unwrap_or(u64::MAX);
     }
@@ -181,18 +216,31 @@ const fn halves(value: u128) -> [u64; 2] {
     [value as u64, (value >> 64) as u64]
 }
 
-fn cursor(plan: &[Variable], order: &[usize], index: usize, stride: u64) -> Cursor {
-    let variable = &plan[index];
-    let rule = rule(plan, index);
-    let cycle = variable.values.cycle().unwrap_or(1);
-    let (follows, places, wraps_beside) = match variable.advance {
-        Advance::EveryFrame => (None, stride % cycle, stride / cycle),
-        Advance::WhenWraps(other) => {
-            let place = order.iter().position(|&index| index == other);
-            (place.map(|place| place as u32), 0, 0)
-        }
-    };
-    Cursor { place: 0, cycle, places, wraps_beside, wraps: 0, follows, rule }
+impl Cursor {
+    /// In nobody's way.
+    const STANDING: Self =
+        Self { place: 0, cycle: 1, places: 0, rule: Rule::Counter { base: 0, step: 0, upper: 0 } };
+
+    fn new(plan: &[Variable], index: usize, stride: u64) -> Self {
+        let variable = &plan[index];
+        let cycle = variable.values.cycle().unwrap_or(1);
+        let places = match variable.advance {
+            Advance::EveryFrame => stride % cycle,
+            Advance::WhenWraps(_) => 0,
+        };
+        Self { place: 0, cycle, places, rule: rule(plan, index) }
+    }
+}
+
+impl Nesting {
+    fn new(plan: &[Variable], order: &[usize], index: usize, stride: u64) -> Self {
+        let variable = &plan[index];
+        let (follows, wraps_beside) = match variable.advance {
+            Advance::EveryFrame => (None, stride / variable.values.cycle().unwrap_or(1)),
+            Advance::WhenWraps(other) => (order.iter().position(|&index| index == other), 0),
+        };
+        Self { follows, wraps_beside, wraps: 0 }
+    }
 }
 
 fn rule(plan: &[Variable], index: usize) -> Rule {
