@@ -38,7 +38,7 @@ const fn package(
     Package { name, proof, purpose, reason }
 }
 
-const PACKAGES: [Package; 15] = [
+const PACKAGES: [Package; 17] = [
     package("gcc", "cc", Purpose::Build, "links the programs"),
     package("libc6-dev", "/usr/include/stdio.h", Purpose::Build, "links the programs"),
     package("clang", "clang", Purpose::Build, "compiles the BPF programs"),
@@ -54,6 +54,8 @@ const PACKAGES: [Package; 15] = [
     package("gzip", "gzip", Purpose::Test, "makes compressed captures"),
     package("python3-venv", "/usr/share/python-wheels", Purpose::Test, "runs the Python package"),
     package("valgrind", "valgrind", Purpose::Bench, "counts instructions"),
+    package("dpdk-dev", "dpdk-testpmd", Purpose::Bench, "what generating is compared with"),
+    package("netsniff-ng", "trafgen", Purpose::Bench, "what flows are compared with"),
 ];
 
 impl Package {

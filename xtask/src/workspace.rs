@@ -38,13 +38,22 @@ pub(crate) fn metadata() -> Fallible<serde_json::Value> {
 
 /// Builds the command `wirestorm` for speed; returns where it is.
 pub(crate) fn build_wirestorm() -> Fallible<PathBuf> {
-    eprintln!("building wirestorm");
-    let status = cargo().args(["build", "--release", "--quiet", "--package", "wirestorm"]).status();
-    if !status?.success() {
-        return Err("wirestorm does not build; see above".into());
+    build("wirestorm", &["--package", "wirestorm"], "release/wirestorm")
+}
+
+/// Builds a package's example for speed; returns where it is.
+pub(crate) fn build_example(package: &str, example: &str) -> Fallible<PathBuf> {
+    let which = ["--package", package, "--example", example];
+    build(example, &which, &format!("release/examples/{example}"))
+}
+
+fn build(name: &str, which: &[&str], place: &str) -> Fallible<PathBuf> {
+    eprintln!("building {name}");
+    if !cargo().args(["build", "--release", "--quiet"]).args(which).status()?.success() {
+        return Err(format!("{name} does not build; see above").into());
     }
     let metadata = metadata()?;
     let target = metadata.get("target_directory").and_then(|it| it.as_str());
     let target = target.ok_or("cargo metadata names no target_directory")?;
-    Ok(Path::new(target).join("release/wirestorm"))
+    Ok(Path::new(target).join(place))
 }

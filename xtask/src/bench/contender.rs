@@ -1,5 +1,6 @@
 //! One run of a contender, and what came of it.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -105,7 +106,7 @@ pub(super) fn output(command: &mut Command) -> Fallible<String> {
     // Not in a process group of its own, so that an interruption reaches it.
     let mut bounded = Command::new("timeout");
     bounded.args(["--foreground", "--kill-after=5", &TIME_LIMIT.as_secs().to_string()]);
-    bounded.arg(command.get_program()).args(command.get_args());
+    bounded.arg(command.get_program()).args(command.get_args()).envs(set_variables(command));
     let output = bounded.output().map_err(|error| format!("timeout: {error}"))?;
     if output.status.success() || output.status.code() == Some(SHORT_OF_ASKED) {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
@@ -120,6 +121,12 @@ pub(super) fn output(command: &mut Command) -> Fallible<String> {
         _ => output.status.to_string(),
     };
     Err(format!("{words}: {ended}: {said}").into())
+}
+
+/// The environment variables that a command sets.
+pub(super) fn set_variables(command: &Command) -> Vec<(OsString, OsString)> {
+    let set = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
+    set.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
 /// Reads the lines `Actual: N packets ...`, `Rated: ..., N pps` and `Flows: ..., N fps, ...`.

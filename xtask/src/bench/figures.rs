@@ -61,8 +61,8 @@ fn short(figure: f64) -> String {
 /// What a median has to be.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Target {
-    /// This many times tcpreplay's, or more.
-    TimesTcpreplay(f64),
+    /// This many times the peer's, or more.
+    TimesPeer(f64),
     AtLeast(f64),
     AtMost(f64),
     /// Nothing: the figure is there to be compared with its own past.
@@ -75,21 +75,22 @@ pub(super) struct Row {
     pub(super) name: &'static str,
     pub(super) unit: &'static str,
     pub(super) wirestorm: Figures,
-    pub(super) tcpreplay: Option<Figures>,
+    /// What it is compared with: tcpreplay where the notes name no other.
+    pub(super) peer: Option<Figures>,
     pub(super) target: Target,
     pub(super) notes: Vec<String>,
 }
 
 impl Row {
-    /// Wirestorm's median by tcpreplay's.
+    /// Wirestorm's median by its peer's.
     fn ratio(&self) -> Option<f64> {
-        let tcpreplay = self.tcpreplay.as_ref()?.median();
-        (tcpreplay > 0.0).then(|| self.wirestorm.median() / tcpreplay)
+        let peer = self.peer.as_ref()?.median();
+        (peer > 0.0).then(|| self.wirestorm.median() / peer)
     }
 
     pub(super) fn is_met(&self) -> bool {
         match self.target {
-            Target::TimesTcpreplay(times) => self.ratio().is_some_and(|ratio| ratio >= times),
+            Target::TimesPeer(times) => self.ratio().is_some_and(|ratio| ratio >= times),
             Target::AtLeast(figure) => self.wirestorm.median() >= figure,
             Target::AtMost(figure) => self.wirestorm.median() <= figure,
             Target::Unset => true,
@@ -100,10 +101,10 @@ impl Row {
         !matches!(self.target, Target::Unset)
     }
 
-    /// A line of the table: benchmark, unit, wirestorm, tcpreplay, ratio, target, met.
+    /// A line of the table: benchmark, unit, wirestorm, peer, ratio, target, met.
     pub(super) fn cells(&self) -> Vec<String> {
         let target = match self.target {
-            Target::TimesTcpreplay(times) => format!("{times}x"),
+            Target::TimesPeer(times) => format!("{times}x"),
             Target::AtLeast(figure) => format!(">={figure}"),
             Target::AtMost(figure) => format!("<={figure}"),
             Target::Unset => "none".to_owned(),
@@ -117,7 +118,7 @@ impl Row {
             self.name.to_owned(),
             self.unit.to_owned(),
             self.wirestorm.cell(),
-            self.tcpreplay.as_ref().map(Figures::cell).unwrap_or_default(),
+            self.peer.as_ref().map(Figures::cell).unwrap_or_default(),
             self.ratio().map(|ratio| format!("{ratio:.2}x")).unwrap_or_default(),
             target,
             met.to_owned(),
@@ -126,7 +127,7 @@ impl Row {
 
     pub(super) fn to_json(&self) -> Value {
         let target = match self.target {
-            Target::TimesTcpreplay(times) => json!({ "times_tcpreplay": times }),
+            Target::TimesPeer(times) => json!({ "times_peer": times }),
             Target::AtLeast(figure) => json!({ "at_least": figure }),
             Target::AtMost(figure) => json!({ "at_most": figure }),
             Target::Unset => Value::Null,
@@ -135,7 +136,7 @@ impl Row {
             "name": self.name,
             "unit": self.unit,
             "wirestorm": self.wirestorm.to_json(),
-            "tcpreplay": self.tcpreplay.as_ref().map(Figures::to_json),
+            "peer": self.peer.as_ref().map(Figures::to_json),
             "ratio": self.ratio(),
             "target": target,
             "met": self.has_target().then(|| self.is_met()),
@@ -157,7 +158,7 @@ mod tests {
             name: "small af_packet",
             unit: "Mpps",
             wirestorm: figures(&[3.0, 1.0, 2.0]),
-            tcpreplay: Some(figures(&[0.5, 0.3])),
+            peer: Some(figures(&[0.5, 0.3])),
             target,
             notes: Vec::new(),
         }
@@ -173,8 +174,8 @@ mod tests {
 
     #[test]
     fn a_target_is_met_by_the_median() {
-        assert!(row(Target::TimesTcpreplay(5.0)).is_met());
-        assert!(!row(Target::TimesTcpreplay(5.1)).is_met());
+        assert!(row(Target::TimesPeer(5.0)).is_met());
+        assert!(!row(Target::TimesPeer(5.1)).is_met());
         assert!(row(Target::AtLeast(2.0)).is_met() && !row(Target::AtLeast(2.1)).is_met());
         assert!(row(Target::AtMost(2.0)).is_met() && !row(Target::AtMost(1.9)).is_met());
     }
@@ -188,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_line_fits_a_terminal() {
-        let mut row = row(Target::TimesTcpreplay(1.5));
+        let mut row = row(Target::TimesPeer(1.5));
         row.wirestorm = figures(&[23.41, 20.12, 24.5]);
         let width: usize = row.cells().iter().map(|cell| cell.len() + 2).sum();
         assert!(width - 2 <= 80, "{width} columns: {:?}", row.cells());

@@ -13,7 +13,7 @@ use wirestorm_testkit::pcap::Resolution;
 use wirestorm_testkit::sample::{FixedFrames, FixedOptions, write_file};
 
 use super::Settings;
-use super::contender::{output, parse_summary, wirestorm_command};
+use super::contender::{output, parse_summary, set_variables, wirestorm_command};
 use super::figures::{Figures, Row, Target};
 use crate::Fallible;
 
@@ -31,14 +31,14 @@ const ALLOCATION_PART: f64 = 1e-3;
 
 /// What valgrind counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Event {
+pub(super) enum Event {
     Instruction,
     Allocation,
 }
 
 /// What a run came to.
 #[derive(Clone, Copy, Debug)]
-struct Count {
+pub(super) struct Count {
     events: f64,
     packets: f64,
 }
@@ -103,7 +103,7 @@ fn packet_socket(settings: &Settings, scratch: &Scratch, capture: &Path) -> Fall
     let event = Event::Instruction;
     let mut row = row("instr af_packet", event, counts(event, scratch, &mine, of_result)?);
     let theirs = counts(event, scratch, &theirs, |summary| Some(parse_summary(summary)?.packets))?;
-    row.tcpreplay = Some([per_packet(theirs)].into_iter().collect());
+    row.peer = Some([per_packet(theirs)].into_iter().collect());
     row.notes.push("of the programs alone; the kernel's are not counted".into());
     Ok(row)
 }
@@ -118,7 +118,7 @@ fn write(scratch: &Scratch, packets: u64) -> Fallible<std::path::PathBuf> {
 
 /// Counts the short run and the long one; `packets` reads from what a command prints how many it
 /// sent.
-fn counts(
+pub(super) fn counts(
     event: Event,
     scratch: &Scratch,
     commands: &[Command; 2],
@@ -142,7 +142,7 @@ fn count(
     });
     // Through ip netns exec, which becomes the program.
     valgrind.arg("--trace-children=yes").arg(format!("--log-file={}", log.display()));
-    valgrind.arg(command.get_program()).args(command.get_args());
+    valgrind.arg(command.get_program()).args(command.get_args()).envs(set_variables(command));
     let printed = output(&mut valgrind)?;
     let packets = packets(&printed).ok_or_else(|| format!("no packets in: {printed}"))?;
     let said = std::fs::read_to_string(&log)?;
@@ -170,13 +170,13 @@ fn per_packet([short, long]: [Count; 2]) -> f64 {
     (long.events - short.events) / (long.packets - short.packets).max(1.0)
 }
 
-fn row(name: &'static str, event: Event, counts: [Count; 2]) -> Row {
+pub(super) fn row(name: &'static str, event: Event, counts: [Count; 2]) -> Row {
     let figure = per_packet(counts);
     let mut row = Row {
         name,
         unit: "a packet",
         wirestorm: Figures::default(),
-        tcpreplay: None,
+        peer: None,
         target: Target::Unset,
         notes: Vec::new(),
     };

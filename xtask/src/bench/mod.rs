@@ -1,4 +1,5 @@
-//! Speed and memory, measured against Debian's tcpreplay on the same veth pair.
+//! Speed and memory, measured against Debian's tcpreplay on the same veth pair, and against others
+//! where it has no match.
 //!
 //! The contenders take turns, so that a machine that slows down slows down all of them. Each
 //! sends to every sink of [`link::Sink`], and its best one is its figure. What counts is what
@@ -11,6 +12,7 @@ mod link;
 mod pace;
 mod process;
 mod speed;
+mod streams;
 mod workers;
 
 use std::path::PathBuf;
@@ -42,7 +44,7 @@ struct Benchmark {
     run: fn(&Settings) -> Fallible<Vec<Row>>,
 }
 
-const BENCHMARKS: [Benchmark; 10] = [
+const BENCHMARKS: [Benchmark; 17] = [
     Benchmark { name: "small", what: "60-byte frames over a veth pair", run: speed::small },
     Benchmark { name: "large", what: "1500-byte frames over a veth pair", run: speed::large },
     Benchmark { name: "flows", what: "thousands of flows, --unique-ip", run: speed::flows },
@@ -56,6 +58,25 @@ const BENCHMARKS: [Benchmark; 10] = [
         name: "instructions",
         what: "instructions and allocations for each packet",
         run: instructions::run,
+    },
+    Benchmark { name: "generate", what: "one flow of a plan into memory", run: streams::memory },
+    Benchmark {
+        name: "generate-many",
+        what: "1,000 and 20,000 flows against one",
+        run: streams::many,
+    },
+    Benchmark {
+        name: "receive",
+        what: "1, 100 and 1,000 measured streams from memory",
+        run: streams::receive,
+    },
+    Benchmark { name: "sim", what: "a simulation to /dev/null", run: streams::simulate },
+    Benchmark { name: "veth", what: "one changing field over a veth pair", run: streams::veth },
+    Benchmark { name: "rates", what: "set rates, 1 kpps to 3 Mpps", run: streams::rates },
+    Benchmark {
+        name: "generate-instructions",
+        what: "instructions and allocations of flows",
+        run: streams::counted,
     },
 ];
 
@@ -114,8 +135,9 @@ pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
 }
 
 fn print(rows: &[Row], failures: &[String]) {
-    println!("\nmedian of the rounds, and from the least to the greatest\n");
-    let heading = ["benchmark", "unit", "wirestorm", "tcpreplay", "ratio", "target", "met"];
+    println!("\nmedian of the rounds, and from the least to the greatest");
+    println!("peer: tcpreplay, where nothing else is said below\n");
+    let heading = ["benchmark", "unit", "wirestorm", "peer", "ratio", "target", "met"];
     table::print(&heading, &rows.iter().map(Row::cells).collect::<Vec<_>>());
     for row in rows {
         for note in &row.notes {

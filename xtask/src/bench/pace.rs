@@ -53,7 +53,7 @@ fn pace(
         name,
         unit,
         wirestorm: figures,
-        tcpreplay: None,
+        peer: None,
         target: Target::AtMost(target),
         notes: vec![note],
     };

@@ -91,13 +91,13 @@ pub(super) fn start(settings: &Settings) -> Fallible<Vec<Row>> {
     }
     let [mine, tcpreplay] = figures;
     let mut row = row("start", "ms", mine, Target::AtMost(100.0));
-    row.tcpreplay = Some(tcpreplay);
+    row.peer = Some(tcpreplay);
     row.notes.push("tcpreplay is started by ip netns exec, which takes its part".to_owned());
     Ok(vec![row])
 }
 
 fn row(name: &'static str, unit: &'static str, wirestorm: Figures, target: Target) -> Row {
-    Row { name, unit, wirestorm, tcpreplay: None, target, notes: Vec::new() }
+    Row { name, unit, wirestorm, peer: None, target, notes: Vec::new() }
 }
 
 /// The most memory that the program had resident until it ended, as the kernel keeps it.

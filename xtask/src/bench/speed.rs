@@ -92,8 +92,8 @@ fn row(name: &'static str, unit: &'static str, times: f64, mine: Best, tcpreplay
         name,
         unit,
         wirestorm: mine.figures,
-        tcpreplay: Some(tcpreplay.figures.clone()),
-        target: Target::TimesTcpreplay(times),
+        peer: Some(tcpreplay.figures.clone()),
+        target: Target::TimesPeer(times),
         notes,
     }
 }

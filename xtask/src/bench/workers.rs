@@ -51,5 +51,5 @@ pub(super) fn run(settings: &Settings) -> Fallible<Vec<Row>> {
 
 fn row(name: &'static str) -> Row {
     let (wirestorm, notes) = (Figures::default(), Vec::new());
-    Row { name, unit: "Mpps", wirestorm, tcpreplay: None, target: Target::Unset, notes }
+    Row { name, unit: "Mpps", wirestorm, peer: None, target: Target::Unset, notes }
 }
