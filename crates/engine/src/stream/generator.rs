@@ -331,7 +331,7 @@ impl Generator {
         } else {
             now
         };
-        let gives_ahead = holds_departure && !self.options.virtual_time;
+        let gives_ahead = HOLDS && !self.options.virtual_time;
         self.ahead = if gives_ahead { self.options.horizon } else { Duration::ZERO };
         let end = self.start.saturating_add(self.options.duration_max);
         if end == Instant::ZERO {
