@@ -15,6 +15,7 @@ from wirestorm_lab import ip
 from trex.stl.api import (
     ICMP,
     IP,
+    TCP,
     UDP,
     Dot1Q,
     Ether,
@@ -73,7 +74,10 @@ def settled(client, port=0):
 
 def test_a_script_runs_as_it_is(lab):
     script = Path(__file__).parent / "scripts/both_ways.py"
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=LIMIT_S)
+    # Where the packages are found from, installed or not.
+    paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, script]
+    done = subprocess.run(command, env=paths, capture_output=True, text=True, timeout=LIMIT_S)
     assert done.returncode == 0, done.stdout + done.stderr
     told, *lost = done.stdout.splitlines()
     stats = json.loads(told)
@@ -171,6 +175,25 @@ def test_a_packet_group_has_rates_while_it_is_sent(client):
     client.stop()
     assert client.get_pgid_stats()["flow_stats"][1]["tx_pps"][0] == 0
     assert client.get_stats()[0]["tx_pps"] == 0
+
+
+def test_rates_are_those_of_now(client):
+    client.add_streams(burst(5000, pps=50_000), ports=[0])
+    client.start([0])
+    client.wait_on_traffic(timeout=LIMIT_S)
+    client.remove_all_streams()
+    client.add_streams(continuous(100), ports=[0])
+    client.start([0])
+    time.sleep(1)
+    stats = client.get_stats()
+    # Not what was sent before.
+    assert 1 <= stats[0]["tx_pps"] <= 200 and 1 <= stats[1]["rx_pps"] <= 200
+    assert stats["global"]["tx_pps"] == pytest.approx(stats[0]["tx_pps"])
+    client.stop()
+    time.sleep(0.2)
+    client.get_stats()
+    time.sleep(0.2)
+    assert client.get_stats()[1]["rx_pps"] == 0
 
 
 def test_what_is_lost_is_dropped(client):
@@ -281,6 +304,13 @@ def test_what_stands_in_the_way_of_a_start_is_told(client):
     client.add_streams(small, ports=[0])
     client.start([0], duration=0.1)
     client.stop()
+    client.remove_all_streams()
+    full = STLPktBuilder(pkt=Ether() / IP() / TCP() / bytes(6))
+    client.add_streams(STLStream(packet=full, flow_stats=STLFlowStats(pg_id=1)), ports=[0])
+    with pytest.raises(STLError, match=r"port 0: streams\[0\].*found 60 bytes, expected 72"):
+        client.start([0])
+    client.remove_all_streams()
+    client.add_streams(continuous(), ports=[0])
     namespace = client.ports[1].interface.partition(":")[0].removeprefix("netns/")
     ip("-n", namespace, "link", "set", "veth1", "down")
     with pytest.raises(STLError, match="no carrier"):

@@ -74,7 +74,8 @@ def test_a_result_has_rows_a_table_and_json(lab):
     lines = str(result).splitlines()
     assert any(line.startswith("clients ") and " 100 " in line for line in lines)
     assert f"port b on {lab.b}" in lines and max(map(len, lines)) <= 80
-    assert "1 flows, 100 packets" in repr(result)
+    assert "1 flow, 100 packets" in repr(result)
+    assert result._repr_html_().startswith("<pre>done in ")
     assert ws.Result.from_dict(json.loads(result.to_json())) == result
 
 

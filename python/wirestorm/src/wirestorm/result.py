@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import typing
 from collections.abc import Iterator
@@ -79,8 +80,13 @@ class Result(RunReport):
     def __repr__(self) -> str:
         packets = sum(flow.packets for flow in self.flows)
         ended = "interrupted after" if self.interrupted else "done in"
-        counts = f"{len(self.flows)} flows, {packets:,} packets"
+        flows = "1 flow" if len(self.flows) == 1 else f"{len(self.flows)} flows"
+        counts = f"{flows}, {packets:,} packets"
         return f"<Result: {ended} {self.elapsed_s:.3f} s, {counts}>"
+
+    def _repr_html_(self) -> str:
+        """The table, for notebooks."""
+        return f"<pre>{html.escape(str(self))}</pre>"
 
     def _lines(self) -> Iterator[str]:
         ended = "interrupted after" if self.interrupted else "done in"

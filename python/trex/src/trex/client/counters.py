@@ -28,10 +28,14 @@ class Rates:
     def __init__(self) -> None:
         self._samples: dict[Any, tuple[float, float, float]] = {}
 
-    def of(self, key: Any, value: float, since: float | None) -> float:
-        """How much a second, since it was asked before; `since` when where it was not."""
+    def of(self, key: Any, value: float, since: float | None = None) -> float:
+        """How much a second, since it was asked before.
+
+        The first time it is what grew from 0 since `since`, or nothing without that.
+        """
         now = time.monotonic()
-        then, before, rate = self._samples.get(key, (now if since is None else since, 0.0, 0.0))
+        first = (now, value, 0.0) if since is None else (since, 0.0, 0.0)
+        then, before, rate = self._samples.get(key, first)
         if value < before:
             # It was cleared.
             then, before, rate = now, value, 0.0
@@ -47,6 +51,7 @@ class Counters:
     def __init__(self, ports: dict[int, Port]) -> None:
         self._ports = ports
         self._rates = Rates()
+        self._group_rates = Rates()
         self._base: dict[int, dict[str, int]] = {}
         self._flow_base: dict[tuple[int, int, str], int] = {}
         self._error_base: dict[tuple[int, str], int] = {}
@@ -72,9 +77,12 @@ class Counters:
                 if isinstance(value, int)
             }
 
-    def forget_groups(self) -> None:
-        """Counts packet groups from nothing: their transmissions are over."""
+    def begin(self) -> None:
+        """Counts packet groups from nothing, and rates from now: something is about to be sent."""
         self._flow_base, self._error_base = {}, {}
+        self._group_rates = Rates()
+        for port in self._ports.values():
+            self._port(port)
 
     def ports(self, numbers: Iterable[int]) -> dict[Any, Any]:
         """The counters of ports, their sum and those of the whole."""
@@ -134,12 +142,10 @@ class Counters:
     def _port(self, port: Port) -> dict[str, float]:
         raw, base = self._raw(port), self._base.get(port.number, {})
         counters: dict[str, float] = {name: raw[name] - base.get(name, 0) for name in _COUNTED}
-        active = port.active
-        since = active.transmission.started if active and active.transmission else None
         for way, letter in (("tx", "o"), ("rx", "i")):
-            pps = self._rates.of((port.number, way), raw[f"{letter}packets"], since)
-            bps = 8 * self._rates.of((port.number, way, "bytes"), raw[f"{letter}bytes"], since)
-            if way == "tx" and active is None:
+            pps = self._rates.of((port.number, way), raw[f"{letter}packets"])
+            bps = 8 * self._rates.of((port.number, way, "bytes"), raw[f"{letter}bytes"])
+            if way == "tx" and not port.is_active:
                 pps = bps = 0.0
             bps_l1 = bps + pps * _WIRE * 8
             util = 100 * bps_l1 / port.speed_bps
@@ -222,8 +228,10 @@ class Counters:
         for way in ("tx", "rx"):
             pps, bps, bps_l1 = {}, {}, {}
             for port in ports:
-                frames = self._rates.of((group, port, way), found[f"{way}_pkts"][port], since)
-                size = self._rates.of((group, port, way, "b"), found[f"{way}_bytes"][port], since)
+                frames = self._group_rates.of((group, port, way), found[f"{way}_pkts"][port], since)
+                size = self._group_rates.of(
+                    (group, port, way, "b"), found[f"{way}_bytes"][port], since
+                )
                 is_on = since is not None
                 pps[port] = frames if is_on else 0.0
                 bps[port] = 8 * size if is_on else 0.0

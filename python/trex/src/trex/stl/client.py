@@ -200,7 +200,7 @@ class STLClient(TRexClient):
         for port, _ in profiles:
             if force and port.active is not None and port.active.transmission is not None:
                 port.active.transmission.stop()
-        self._counters.forget_groups()
+        self._counters.begin()
         started: list[tuple[Port, Profile]] = []
         try:
             for port, profile in profiles:
@@ -478,7 +478,10 @@ class STLClient(TRexClient):
                         f"{name} has no destination address, and stream {stream.get_name()!r} "
                         "leaves it to the port: set_l2_mode() gives it one"
                     )
-        load = load_of(profile.streams, port.terms(), multiplier)
+        try:
+            load = load_of(profile.streams, port.terms(), multiplier)
+        except TRexError as error:
+            raise TRexError(f"{name}: streams{error}") from error
         if force:
             return
         if port.is_active:
