@@ -10,7 +10,7 @@ use wirestorm_engine::measure::{
 use wirestorm_engine::stream::Share;
 use wirestorm_plan::traffic::TrafficPlan;
 
-use super::run::Lane;
+use super::lane::Lane;
 
 /// What was measured of a flow on one port.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]

@@ -9,6 +9,8 @@
 //! ```
 
 mod captured;
+mod error;
+mod lane;
 mod measured;
 mod next_hop;
 mod preview;
@@ -19,10 +21,11 @@ mod steer;
 mod trex;
 
 pub use captured::read_plan;
+pub use error::TrafficError;
 pub use measured::{DistributionReport, MeasuredReport, SeriesReport, VariationReport};
 pub use preview::{Preview, preview};
 pub use report::{FlowReport, PortReport, SCHEMA, TrafficResult};
-pub use run::{Progress, Received, RunOptions, TrafficError, run};
+pub use run::{Progress, Received, RunOptions, run};
 pub use simulate::{SimulateError, SimulateOptions, Simulated, simulate, simulate_trex};
 pub use steer::{Order, Steering};
 pub use trex::{TrexPlanError, TrexPort, plan_of_trex};

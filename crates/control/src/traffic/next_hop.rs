@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use wirestorm_plan::traffic::{PlanError, TrafficPlan};
 use wirestorm_wire::packet::{MacAddress, ethernet, ethertype, ipv4, ipv6};
 
-use super::run::TrafficError;
+use super::error::TrafficError;
 use crate::host::{Guests, HostError, Station};
 
 /// The hosts of the plan's ports, and the addresses that they found.

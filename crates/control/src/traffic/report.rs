@@ -14,8 +14,8 @@ use wirestorm_engine::stream::StreamCounters;
 use wirestorm_plan::traffic::TrafficPlan;
 use wirestorm_wire::stream::{Mode, Speed};
 
+use super::lane::{Lane, WorkerOutcome};
 use super::measured::{Expected, MeasuredReport};
-use super::run::{Lane, WorkerOutcome};
 use crate::port::stamp_name;
 use crate::result::{DepartureReport, ReceiveReport};
 

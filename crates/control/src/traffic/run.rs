@@ -1,11 +1,10 @@
 //! A run of a plan's flows on interfaces.
 
-use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, mpsc};
 use std::time::Duration as StdDuration;
 
-use wirestorm_base::departure::{DeparturePolicy, DepartureRecord};
+use wirestorm_base::departure::DeparturePolicy;
 use wirestorm_base::port::{PortError, StampPoint, Transmit, TransmitCounters};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::replay::{Breath, WorkerState};
@@ -14,14 +13,15 @@ use wirestorm_io::clock;
 use wirestorm_plan::Multiplier;
 use wirestorm_plan::backend::Backend;
 use wirestorm_plan::replay::ReceivePlan;
-use wirestorm_plan::traffic::{PlanErrors, TrafficPlan};
-use wirestorm_wire::stream::{Speed, Stream};
+use wirestorm_plan::traffic::TrafficPlan;
+use wirestorm_wire::stream::Speed;
 
+use super::error::TrafficError;
+use super::lane::{Lane, LaneOutcome, WorkerOutcome, lanes};
 use super::measured::Expected;
 use super::next_hop::NextHops;
 use super::report::{Ended, TrafficResult};
 use super::steer::{Follower, Steering};
-use crate::host::HostError;
 use crate::port::cpu::CpuPlan;
 use crate::port::{Choice, Interfaces, OpenError, PortOptions, TransmitPort, Watch};
 use crate::receive::{Arrivals, Measured};
@@ -45,46 +45,6 @@ pub struct RunOptions {
     pub multiplier: Multiplier,
     /// Whether to send also on the interface that carries the default route.
     pub force_interface: bool,
-}
-
-/// Why a run did not begin.
-#[derive(Debug, thiserror::Error)]
-pub enum TrafficError {
-    /// The plan makes no sense on these ports.
-    #[error(transparent)]
-    Plan(#[from] PlanErrors),
-    /// A port without an interface.
-    #[error(
-        "port {0:?} has no interface: bind it with --port {0}=INTERFACE, or give it a location"
-    )]
-    Unbound(String),
-    /// An interface does not open.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// A frame that a port cannot send.
-    #[error(
-        "flow {flow:?}: a frame of {length} bytes without FCS is longer than {interface} takes, \
-         {length_max}: make the size smaller, or the interface's MTU larger"
-    )]
-    TooLong {
-        /// The flow.
-        flow: String,
-        /// Its longest frame.
-        length: usize,
-        /// The interface.
-        interface: String,
-        /// The longest that it takes.
-        length_max: usize,
-    },
-    /// A port is no host, or does not find its next hop.
-    #[error(transparent)]
-    Host(#[from] HostError),
-    /// The receiving end does not open.
-    #[error("{0}")]
-    Receive(String),
-    /// A thread does not start.
-    #[error("cannot start a thread: {0}")]
-    Thread(io::Error),
 }
 
 /// How far a run has come.
@@ -122,34 +82,6 @@ const HORIZON: Duration = Duration::from_millis(20);
 /// How often the observer is told, and a worker publishes what it did.
 const OBSERVE_INTERVAL: StdDuration = StdDuration::from_millis(100);
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(20);
-
-/// The streams of one transmitting port.
-pub(super) struct Lane {
-    /// The port's place in the plan.
-    pub(super) port: usize,
-    /// The flow of each stream, by its place in the plan.
-    pub(super) flows: Vec<usize>,
-    pub(super) streams: Vec<Stream>,
-    /// The number of its first stream in signatures.
-    pub(super) numbered_from: u32,
-}
-
-/// What one worker's port did.
-pub(super) struct LaneOutcome {
-    pub(super) choice: Choice,
-    pub(super) transmitted: TransmitCounters,
-    pub(super) counters: Vec<StreamCounters>,
-    pub(super) departures: Option<(DepartureRecord, StampPoint)>,
-    /// Where its port stamps departures.
-    pub(super) stamp: StampPoint,
-}
-
-/// What one worker did.
-pub(super) struct WorkerOutcome {
-    pub(super) lanes: Vec<LaneOutcome>,
-    pub(super) finished: Instant,
-    pub(super) error: Option<PortError>,
-}
 
 type Snapshot = Vec<(Vec<StreamCounters>, TransmitCounters)>;
 
@@ -306,34 +238,6 @@ fn transmitting_ports(plan: &TrafficPlan) -> Vec<usize> {
 fn receiving_ports(plan: &TrafficPlan) -> Vec<usize> {
     let receives = |port: &usize| plan.flows.iter().any(|flow| flow.receive.contains(port));
     (0..plan.ports.len()).filter(receives).collect()
-}
-
-fn lanes(
-    plan: &TrafficPlan,
-    transmitting: &[usize],
-    interfaces: &Interfaces,
-    workers: usize,
-    multiplier: Multiplier,
-) -> Result<Vec<Lane>, TrafficError> {
-    let mut lanes = Vec::new();
-    let mut numbered_from = 0;
-    for (&port, (interface, link)) in transmitting.iter().zip(&interfaces.links) {
-        let (flows, streams): (Vec<_>, Vec<_>) =
-            plan.streams(port, link.speed, multiplier)?.into_iter().unzip();
-        let length_max = link.frame_length_max();
-        if let Some(stream) = streams.iter().find(|stream| stream.template.len() > length_max) {
-            return Err(TrafficError::TooLong {
-                flow: stream.name.clone(),
-                length: stream.template.len(),
-                interface: interface.to_string(),
-                length_max,
-            });
-        }
-        let numbers = (streams.len() * workers) as u32;
-        lanes.push(Lane { port, flows, streams, numbered_from });
-        numbered_from += numbers;
-    }
-    Ok(lanes)
 }
 
 /// Frames that should arrive at a port: those that left for it.

@@ -1,0 +1,48 @@
+//! Why a run of streams does not begin.
+
+use std::io;
+
+use wirestorm_plan::traffic::PlanErrors;
+
+use crate::host::HostError;
+use crate::port::OpenError;
+
+/// Why a run did not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum TrafficError {
+    /// The plan makes no sense on these ports.
+    #[error(transparent)]
+    Plan(#[from] PlanErrors),
+    /// A port without an interface.
+    #[error(
+        "port {0:?} has no interface: bind it with --port {0}=INTERFACE, or give it a location"
+    )]
+    Unbound(String),
+    /// An interface does not open.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// A frame that a port cannot send.
+    #[error(
+        "flow {flow:?}: a frame of {length} bytes without FCS is longer than {interface} takes, \
+         {length_max}: make the size smaller, or the interface's MTU larger"
+    )]
+    TooLong {
+        /// The flow.
+        flow: String,
+        /// Its longest frame.
+        length: usize,
+        /// The interface.
+        interface: String,
+        /// The longest that it takes.
+        length_max: usize,
+    },
+    /// A port is no host, or does not find its next hop.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// The receiving end does not open.
+    #[error("{0}")]
+    Receive(String),
+    /// A thread does not start.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+}

@@ -1,0 +1,72 @@
+//! The streams of one transmitting port, and what became of them.
+
+use wirestorm_base::departure::DepartureRecord;
+use wirestorm_base::port::{PortError, StampPoint, TransmitCounters};
+use wirestorm_base::time::Instant;
+use wirestorm_engine::stream::StreamCounters;
+use wirestorm_plan::Multiplier;
+use wirestorm_plan::traffic::TrafficPlan;
+use wirestorm_wire::stream::Stream;
+
+use super::error::TrafficError;
+use crate::port::{Choice, Interfaces};
+
+/// The streams of one transmitting port.
+pub(super) struct Lane {
+    /// The port's place in the plan.
+    pub(super) port: usize,
+    /// The flow of each stream, by its place in the plan.
+    pub(super) flows: Vec<usize>,
+    pub(super) streams: Vec<Stream>,
+    /// The number of its first stream in signatures.
+    pub(super) numbered_from: u32,
+}
+
+/// What one worker's port did.
+pub(super) struct LaneOutcome {
+    pub(super) choice: Choice,
+    pub(super) transmitted: TransmitCounters,
+    pub(super) counters: Vec<StreamCounters>,
+    pub(super) departures: Option<(DepartureRecord, StampPoint)>,
+    /// Where its port stamps departures.
+    pub(super) stamp: StampPoint,
+}
+
+/// What one worker did.
+pub(super) struct WorkerOutcome {
+    pub(super) lanes: Vec<LaneOutcome>,
+    pub(super) finished: Instant,
+    pub(super) error: Option<PortError>,
+}
+
+/// The lanes of a plan on its transmitting ports, in their order.
+///
+/// # Errors
+/// Where the plan makes no sense on these ports, or a frame is longer than one takes.
+pub(super) fn lanes(
+    plan: &TrafficPlan,
+    transmitting: &[usize],
+    interfaces: &Interfaces,
+    workers: usize,
+    multiplier: Multiplier,
+) -> Result<Vec<Lane>, TrafficError> {
+    let mut lanes = Vec::new();
+    let mut numbered_from = 0;
+    for (&port, (interface, link)) in transmitting.iter().zip(&interfaces.links) {
+        let (flows, streams): (Vec<_>, Vec<_>) =
+            plan.streams(port, link.speed, multiplier)?.into_iter().unzip();
+        let length_max = link.frame_length_max();
+        if let Some(stream) = streams.iter().find(|stream| stream.template.len() > length_max) {
+            return Err(TrafficError::TooLong {
+                flow: stream.name.clone(),
+                length: stream.template.len(),
+                interface: interface.to_string(),
+                length_max,
+            });
+        }
+        let numbers = (streams.len() * workers) as u32;
+        lanes.push(Lane { port, flows, streams, numbered_from });
+        numbered_from += numbers;
+    }
+    Ok(lanes)
+}
