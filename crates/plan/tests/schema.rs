@@ -1,6 +1,7 @@
 //! What the schema of plans says, and what the reader does.
 
 use std::fs;
+use std::path::PathBuf;
 
 use jsonschema::Validator;
 use proptest::prelude::*;
@@ -15,13 +16,15 @@ fn validator() -> Validator {
 #[allow(clippy::disallowed_methods, reason = "a test reads the examples")]
 fn examples() -> Vec<(String, Value)> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
-    let read = |entry: std::io::Result<fs::DirEntry>| {
-        let path = entry.expect("an entry").path();
+    let read = |path: PathBuf| {
         let text = fs::read_to_string(&path).expect("a plan");
         let document = serde_saphyr::from_str(&text).expect("YAML");
         (path.display().to_string(), document)
     };
-    let mut examples: Vec<_> = fs::read_dir(folder).expect("a folder").map(read).collect();
+    let entries = fs::read_dir(folder).expect("a folder").map(|it| it.expect("an entry").path());
+    let plans = entries.filter(|path| path.extension().is_some_and(|it| it == "yaml"));
+    let mut examples: Vec<_> = plans.map(read).collect();
+    assert!(!examples.is_empty(), "plans in {folder}");
     examples.push(("all forms".to_owned(), all_forms()));
     examples
 }
