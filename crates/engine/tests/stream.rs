@@ -872,16 +872,22 @@ fn around_a_stall(catch_up: CatchUp) -> (Vec<u64>, u64) {
     };
     let mut generator = Generator::new(&streams, options, Instant::ZERO);
     let mut sent = Sent::new();
+    let mut told = 0;
     for microsecond in (10..20_000).filter(|at| !(1_030..4_030).contains(at)) {
         port.now = Instant::from_nanos(microsecond * 1_000);
-        while generator.breathe(port.now, &mut port).expect("a wire in memory").state
-            == WorkerState::Active
-        {}
+        loop {
+            let breath = generator.breathe(port.now, &mut port).expect("a wire in memory");
+            told += breath.frames;
+            if breath.state != WorkerState::Active {
+                break;
+            }
+        }
         collect(&mut receive, &mut sent);
     }
     let unsent = generator.counters().map(|counters| counters.unsent).sum();
     assert_eq!(generator.departures().unsent, unsent);
     assert_eq!(generator.departures().frames, sent.len() as u64);
+    assert_eq!(told, sent.len(), "breaths tell what they sent");
     (sent.iter().map(|(at, _)| at / 1_000).collect(), unsent)
 }
 
