@@ -93,7 +93,14 @@ fn a_capture_has_what_the_filter_lets_through() {
     let scratch = Scratch::new().unwrap();
     let path = scratch.file("out.pcapng");
     let mut command = Command::new(wirestorm());
-    command.args(["capture", &lab.b.port(), "udp dst port 7 or vlan 9", "--json", "--packets", "20"]);
+    command.args([
+        "capture",
+        &lab.b.port(),
+        "udp dst port 7 or vlan 9",
+        "--json",
+        "--packets",
+        "20",
+    ]);
     let capture = start_command(command.arg("--write").arg(&path));
     // What is sent before the socket is open is not captured; sent on until it has enough.
     let send = |more: &[&str]| {
