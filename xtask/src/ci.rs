@@ -166,8 +166,9 @@ fn python() -> Fallible<Pass> {
     let install = |what: &[&str]| {
         let mut install = Command::new(&python);
         install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
-        // Built by the environment's own maturin, in the profile of which most is built already.
-        install.env("MATURIN_PEP517_ARGS", "--profile=test").env("PATH", &path).args(what);
+        // Built by the environment's own maturin, as the tests are, of which most is built already.
+        install.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
+        install.env("MATURIN_PEP517_ARGS", "--profile=dev").env("PATH", &path).args(what);
         done(&mut install)
     };
     install(&["maturin>=1.8,<2"])?;
