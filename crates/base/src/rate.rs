@@ -80,6 +80,9 @@ impl Rate {
         Ok(Self { units, nanoseconds })
     }
 
+    /// Ten thousand million a second: in bits, the line rate of 10 Gigabit Ethernet.
+    pub const TEN_GIGA: Self = Self { units: 10, nanoseconds: 1 };
+
     /// Reads a decimal number of units a second: `0.5`, `100000`, `1.5M`, `7G`.
     ///
     /// `scale` multiplies what was written (1,000,000 for an option in Mbit/s). The value is kept

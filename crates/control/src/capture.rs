@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration as StdDuration;
 
 use serde::Serialize;
 use wirestorm_base::port::{PortError, Receive};
@@ -85,7 +84,8 @@ pub fn capture(
     mut observe: impl FnMut(u64, u64),
 ) -> Result<CaptureReport, CaptureError> {
     const ROOM: usize = 256;
-    const PAUSE: StdDuration = StdDuration::from_millis(1);
+    /// A stop request is noticed within this.
+    const PATIENCE: Duration = Duration::from_millis(50);
     const OBSERVE_INTERVAL: Duration = Duration::from_millis(100);
     let interface: InterfaceName = options.interface.parse()?;
     let mut port_options = AfPacketOptions::new(interface.clone());
@@ -133,7 +133,7 @@ pub fn capture(
             break;
         }
         if fetched == 0 {
-            std::thread::sleep(PAUSE);
+            port.wait(PATIENCE.min(end.saturating_since(clock::now())));
         }
     }
     let missed = port.received().missed;

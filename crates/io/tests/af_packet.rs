@@ -6,7 +6,7 @@ use support::{VethPair, eventually, run};
 use wirestorm_base::contract::Connected;
 use wirestorm_base::port::{Receive, Received, Transmit};
 use wirestorm_base::port_contract;
-use wirestorm_base::time::Instant;
+use wirestorm_base::time::{Duration, Instant};
 use wirestorm_io::af_packet::{
     AfPacketError, AfPacketOptions, AfPacketReceive, AfPacketTransmit, Fanout, FanoutBy,
     FilterInstruction,
@@ -67,6 +67,19 @@ fn receive(receive: &mut AfPacketReceive, count: usize) -> Vec<Vec<u8>> {
         (frames.len() >= count).then_some(())
     });
     frames
+}
+
+#[test]
+fn a_wait_ends_when_a_frame_arrives_or_with_its_patience() {
+    let Some(pair) = VethPair::new() else { return };
+    let (mut transmit, receiver) = open(&pair);
+    let before = clock::now();
+    receiver.wait(Duration::from_millis(20));
+    assert!(clock::now().saturating_since(before) >= Duration::from_millis(20));
+    send(&mut transmit, &frame_of(1));
+    transmit.flush().unwrap();
+    // It would hang for longer than a test may take.
+    receiver.wait(Duration::from_secs(3_600));
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use std::net::IpAddr;
 use std::ops::ControlFlow;
-use std::time::Duration as StdDuration;
 
 use wirestorm_base::port::{PortError, Receive, Transmit};
 use wirestorm_base::time::{Duration, Instant};
@@ -134,7 +133,6 @@ impl Station {
         mut show: impl FnMut(Heard, Instant) -> ControlFlow<B>,
     ) -> Result<Option<B>, PortError> {
         const ROOM: usize = 64;
-        const PAUSE: StdDuration = StdDuration::from_micros(200);
         let mut batch = Vec::with_capacity(ROOM);
         loop {
             let fetched = self.receive.receive(ROOM, &mut batch)?;
@@ -156,7 +154,7 @@ impl Station {
                 return Ok(enough);
             }
             if fetched == 0 {
-                std::thread::sleep(PAUSE);
+                self.receive.wait(until.saturating_since(clock::now()));
             }
         }
     }

@@ -16,6 +16,9 @@ pub enum OpenError {
     /// Somebody else sends on it.
     #[error(transparent)]
     Lock(#[from] LockError),
+    /// One interface for two ports.
+    #[error("{0} is named twice: each port needs an interface of its own")]
+    Twice(InterfaceName),
     /// The interface is not up.
     #[error("{interface} is down; bring it up with: {}", .interface.up_command())]
     Down {

@@ -22,6 +22,9 @@ impl Interfaces {
         let mut locks = Vec::new();
         for name in names {
             let interface: InterfaceName = name.parse()?;
+            if links.iter().any(|(other, _)| *other == interface) {
+                return Err(OpenError::Twice(interface));
+            }
             let link = Link::open(&interface)?;
             if !link.up {
                 return Err(OpenError::Down { interface });

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU64;
 
-use wirestorm_base::rate::{Rate, RateError};
+use wirestorm_base::rate::Rate;
 use wirestorm_io::link::{Link, LinkError};
 use wirestorm_io::namespace::{InterfaceName, InterfaceNameError};
 use wirestorm_plan::Multiplier;
@@ -38,13 +38,7 @@ pub enum TrexPlanError {
         /// What is wrong.
         error: TrexError,
     },
-    /// A speed that is none.
-    #[error(transparent)]
-    Rate(#[from] RateError),
 }
-
-/// Bits a second of an interface that does not tell, as TRex has it.
-const SPEED: &str = "10G";
 
 /// The plan of streams on ports. As in TRex, frames carry the ports' Ethernet addresses where
 /// the streams leave them open, and arrive at the other side, if that is one of the ports.
@@ -64,10 +58,8 @@ pub fn plan_of_trex(
     let mac = |link: &Link| MacAddress(link.mac.unwrap_or_default());
     let mut plan = TrafficPlan { ports: Vec::new(), flows: Vec::new() };
     for (index, (port, link)) in ports.iter().zip(&links).enumerate() {
-        let speed = match link.speed {
-            Some(speed) => speed,
-            None => Rate::parse_per_second(SPEED, 1)?,
-        };
+        // TRex's where the interface does not tell.
+        let speed = link.speed.unwrap_or(Rate::TEN_GIGA);
         plan.ports.push(Port {
             name: port.number.to_string(),
             location: Some(port.interface.clone()),

@@ -6,6 +6,7 @@ use std::io;
 use wirestorm_base::port::{
     Capabilities, FrameId, PortError, Receive, ReceiveCounters, Received, StampPoint,
 };
+use wirestorm_base::time::Duration;
 
 use super::receive_ring::{FRAME_ALIGNMENT, ReceiveRing};
 use super::{ADDRESS_BYTES, AfPacketError, AfPacketOptions, FanoutBy, FilterInstruction, address};
@@ -103,6 +104,13 @@ impl AfPacketReceive {
             taken_bytes: 0,
             missed: Cell::new(0),
         })
+    }
+
+    /// Waits until frames have arrived, for so long at most; returns early on a signal, and where
+    /// the interface failed, which [`Receive::receive`] tells. Frames are told of by blocks, a few
+    /// milliseconds after they arrived where they are few.
+    pub fn wait(&self, patience: Duration) {
+        self.socket.wait_readable(patience);
     }
 
     /// Asks the socket whether the interface still works.

@@ -4,6 +4,8 @@ use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
+use wirestorm_base::time::{Duration, NANOSECONDS_PER_SECOND};
+
 use super::{checked, checked_length};
 
 /// Types that any bytes from the kernel are a valid value of.
@@ -153,6 +155,21 @@ impl Socket {
         let (start, length) = (buffer.as_mut_ptr().cast(), buffer.len());
         // SAFETY: the slice is writable for its length.
         checked_length(unsafe { libc::recv(self.fd(), start, length, flags) })
+    }
+
+    /// Waits until there is something to be received, or an error to be read, for so long at most;
+    /// returns early on a signal.
+    pub(crate) fn wait_readable(&self, patience: Duration) {
+        let timeout = libc::timespec {
+            tv_sec: (patience.as_nanos() / NANOSECONDS_PER_SECOND) as libc::time_t,
+            tv_nsec: (patience.as_nanos() % NANOSECONDS_PER_SECOND) as libc::c_long,
+        };
+        let mut event = libc::pollfd { fd: self.fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one event and the timeout, both of which outlive the call. Its result does not
+        // matter: the caller looks for itself.
+        unsafe {
+            libc::ppoll(&raw mut event, 1, &raw const timeout, std::ptr::null());
+        }
     }
 
     /// The descriptor, for calls that have no method here.

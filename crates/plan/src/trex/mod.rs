@@ -64,11 +64,8 @@ pub enum Marking {
 impl LowerOptions {
     /// The port of TRex's simulator: 10 Gbit/s, its two addresses, one core.
     pub fn simulator() -> Self {
-        const LINE_BITS: u64 = 10;
-        let nanosecond = wirestorm_base::time::Duration::from_nanos(1);
         Self {
-            // Ten bits a nanosecond are a rate.
-            line_rate: Rate::new(LINE_BITS, nanosecond).expect("neither part is zero"),
+            line_rate: Rate::TEN_GIGA,
             multiplier: Multiplier::ONE,
             addresses: Addresses {
                 source: MacAddress([0x18; 6]),

@@ -122,3 +122,16 @@ fn mac_addresses_differ_by_side() {
         assert!(packets.iter().all(|packet| packet.frame[..6] == [2, 0, 0, 0, 0, last]), "{last}");
     }
 }
+
+#[test]
+fn one_interface_cannot_be_both() {
+    if !can_run(&[]) {
+        return;
+    }
+    let scratch = Scratch::new().unwrap();
+    let path = write_capture(&scratch, "a.pcap", &traffic(1, 1));
+    let lab = Lab::new().unwrap();
+    let port = lab.a.port();
+    let arguments = ["-i", &port, "-I", &port, "--split", "auto", path.to_str().unwrap()];
+    replay(arguments).refused(2, &["veth0 is named twice"]);
+}
