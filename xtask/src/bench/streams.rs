@@ -246,6 +246,7 @@ pub(super) fn rates(settings: &Settings) -> Fallible<Vec<Row>> {
         let quantiles = ["p50", "p90", "p99", "p99_9", "max"];
         let mut gaps = quantiles.map(|_| Figures::default());
         for _ in 0..settings.rounds {
+            let _sink = Sink::Xdp.prepare(&lab)?;
             let mut command = run_command(settings, &plan, &lab.a.port(), "xdp");
             let result = run(command.args(["--duration", &seconds]))?;
             row.wirestorm.push(number(&result, "/flows/0/rate_error_ppm")?.abs());
