@@ -13,7 +13,7 @@ use wirestorm_wire::stream::{Mode, Speed, Stream, Transmission};
 
 use super::emission::{After, Emission};
 use super::program::{BLOCK, FrameMaker, Recipes};
-use super::queue::{Entry, Queue};
+use super::queue::{Entry, Queue, Turn};
 use super::share::Share;
 use crate::replay::{Breath, WorkerState};
 
@@ -353,22 +353,20 @@ impl Generator {
             // Also where one of those begins within this breath.
             let limit = if self.at_once.is_empty() { until } else { until.min(now) };
             let limit = limit.min(before_end);
-            if self.queue.is_day_over() {
-                self.begin_day();
-            }
             match self.queue.first() {
-                Some(Entry { due, stream }) if due <= limit && held.is_none() => {
-                    if let Some(later) = self.queue.behind(TOUCH_AHEAD) {
-                        self.streams[later as usize].touch();
+                Some(turn) if turn.entry.due <= limit && held.is_none() => {
+                    if let Some(later) = self.streams.get(self.queue.ahead() as usize) {
+                        later.touch();
                     }
+                    let stream = turn.entry.stream;
                     let running = &mut self.streams[stream as usize];
                     if running.is_at_once {
-                        self.queue.pop();
+                        self.queue.pop(turn);
                         self.at_once.push_back(stream);
                         continue;
                     }
                     // As many frames of this stream as come before any other stream's next one.
-                    let until = limit.min(self.queue.until());
+                    let until = limit.min(turn.until);
                     let then = loop {
                         let then = running.frame::<false, HOLDS, P>(
                             &mut budget,
@@ -381,13 +379,13 @@ impl Generator {
                         }
                     };
                     match then {
-                        Then::Due(due) => self.queue.replace_first(Entry { due, stream }),
+                        Then::Due(due) => self.queue.next_turn(turn, due),
                         Then::End(last) => {
-                            self.queue.pop();
+                            self.queue.pop(turn);
                             self.ended(stream as usize, last);
                         }
                         Then::Stop(due, state) => {
-                            self.queue.replace_first(Entry { due, stream });
+                            self.queue.next_turn(turn, due);
                             match state {
                                 WorkerState::Waiting(until) if !self.at_once.is_empty() => {
                                     held = Some(until);
@@ -397,12 +395,13 @@ impl Generator {
                         }
                     }
                 }
+                None if self.queue.is_day_over() => self.begin_day(),
                 _ if !self.at_once.is_empty() && now < end => {
                     if let Some(state) = self.turn_at_once::<HOLDS, P>(&mut budget, port) {
                         break state;
                     }
                 }
-                Some(Entry { due, .. }) if due < end && due > limit => {
+                Some(Turn { entry: Entry { due, .. }, .. }) if due < end && due > limit => {
                     break WorkerState::Waiting(due.saturating_sub(self.options.horizon));
                 }
                 _ => match held {
@@ -659,8 +658,8 @@ impl Running {
     /// Touches what the next turn needs, so that the cache is filled while others have theirs.
     #[inline]
     fn touch(&self) {
-        let stored = self.stored.map_or(0, Stored::index);
-        hint::black_box(u64::from(stored) ^ self.frames ^ self.maker.touch());
+        let emission = u64::from(self.emission.is_some());
+        hint::black_box(emission ^ self.frames ^ self.maker.touch());
     }
 
     /// Its last frame was sent, by whichever worker; which stream is next.

@@ -183,10 +183,11 @@ impl Variables {
         }
     }
 
-    /// Reads something of each cache line that the next frame needs.
+    /// Reads something of each cache line that the next frame needs; the one that the first
+    /// fields are in is the stream's.
     #[inline]
     pub(super) fn touch(&self) -> u64 {
-        self.number ^ self.first.cycle
+        self.first.cycle
     }
 
     /// Sets all cursors for the current number by definition.
