@@ -5,7 +5,7 @@
 //! keeps the record. The in-kernel sender follows the same rules (`bpf/send.bpf.c` in the io
 //! crate); the port contract holds both to them.
 
-use crate::histogram::Histogram;
+use crate::histogram::{Histogram, bucket_of};
 use crate::time::{Duration, Instant};
 
 /// What to do with frames that are past due.
@@ -86,22 +86,24 @@ pub struct DepartureRecord {
 }
 
 impl DepartureRecord {
-    /// Notes a frame that left exactly when it was due, as in simulated time. One without a due
+    /// Notes frames that left exactly when they were due, as in simulated time. One without a due
     /// time ([`Instant::ZERO`]) is not in the record.
     #[inline]
-    pub fn note_exact(&mut self, departure: Instant) {
-        if departure == Instant::ZERO {
-            return;
-        }
-        self.frames += 1;
-        match self.last {
-            None => self.first = Some(departure),
-            Some(last) => {
-                self.gaps.record(departure.saturating_since(last));
-                self.gap_errors.record(Duration::ZERO);
+    pub fn note_exact(&mut self, departures: impl IntoIterator<Item = Instant>) {
+        let gaps_before = self.gaps.count();
+        for departure in departures {
+            if departure == Instant::ZERO {
+                continue;
             }
+            self.frames += 1;
+            match self.last {
+                None => self.first = Some(departure),
+                Some(last) => self.gaps.record(departure.saturating_since(last)),
+            }
+            self.last = Some(departure);
         }
-        self.last = Some(departure);
+        let gaps = self.gaps.count() - gaps_before;
+        self.gap_errors.add_bucket(bucket_of(0), gaps);
     }
 
     /// Adds the record of another queue of the same run.

@@ -137,8 +137,7 @@ impl Transmit for MemorySink {
         self.counters.sent_bytes += self.queued_bytes;
         self.queued_bytes = 0;
         self.free.append(&mut self.queued);
-        let departures = self.queued_departures.drain(..);
-        departures.for_each(|departure| self.departures.note_exact(departure));
+        self.departures.note_exact(self.queued_departures.drain(..));
         Ok(())
     }
 
@@ -275,7 +274,7 @@ impl Transmit for MemoryTransmit {
             self.counters.sent_bytes += length as u64;
             self.left = self.left.max(departure);
             if departure != Instant::ZERO {
-                self.departures.note_exact(self.left);
+                self.departures.note_exact([self.left]);
             }
             medium.on_the_wire.push_back((buffer, length, self.left));
         }

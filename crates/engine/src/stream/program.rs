@@ -510,13 +510,13 @@ fn write_bits(write: &Write, variables: &Variables, frame: &mut [u8]) {
 }
 
 #[inline]
-fn put_checksum(frame: &mut [u8], offset: usize, mut total: u64, never_zero: bool) {
-    // At most 2^16 words of 32 bits were added: two foldings leave 17 bits at most.
-    total = (total & 0xffff_ffff) + (total >> 32);
-    total = (total & 0xffff) + (total >> 16);
-    total = (total & 0xffff) + (total >> 16);
-    total = (total & 0xffff) + (total >> 16);
-    let sum = match !(total as u16) {
+fn put_checksum(frame: &mut [u8], offset: usize, total: u64, never_zero: bool) {
+    let (total, carry) = (total as u32).overflowing_add((total >> 32) as u32);
+    // A sum that overflowed is far from its greatest value.
+    let total = total + u32::from(carry);
+    let total = (total & 0xffff) + (total >> 16);
+    // The carry of a sum of two words is gone with the second folding.
+    let sum = match !((total + (total >> 16)) as u16) {
         0 if never_zero => 0xffff,
         sum => sum,
     };

@@ -129,7 +129,7 @@ impl Transmit for PcapTransmit {
         let departures = self.queued_departures.drain(..);
         match written {
             Ok(()) => {
-                departures.for_each(|departure| self.departures.note_exact(departure));
+                self.departures.note_exact(departures);
                 self.length += length;
                 self.counters.sent += frames;
                 self.counters.sent_bytes += bytes;
