@@ -1,14 +1,12 @@
 //! The `/proc/net` that a script sees: the files of pktgen, and beside them links to all others.
 
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
 
 use wirestorm_io::fuse::{Answer, Files, Node};
 use wirestorm_io::mounts::PrivateMounts;
 use wirestorm_plan::pktgen::{Effect, Errno};
 
 use super::session::Session;
-use super::shell::Message;
 
 /// Where the kernel has the files of /proc/net that are not pktgen's.
 const OTHERS: &str = "/proc/self/net";
@@ -17,8 +15,8 @@ const FOLDER: &str = "pktgen";
 
 pub(super) struct ProcNet {
     pub(super) session: Arc<Session>,
-    /// Who starts devices.
-    pub(super) starter: Sender<Message>,
+    /// Has devices started, and what waits for their end answered.
+    pub(super) start: Box<dyn Fn(Answer) + Send + Sync>,
 }
 
 /// The name of a file of pktgen.
@@ -61,7 +59,7 @@ impl Files for ProcNet {
         let Some(file) = file_of(path) else { return answer.give(Err(libc::EISDIR)) };
         match self.session.write(file, &String::from_utf8_lossy(text)) {
             // Where nobody starts any more, the answer that is dropped is an error.
-            Ok(Effect::Start) => drop(self.starter.send(Message::Start(answer))),
+            Ok(Effect::Start) => (self.start)(answer),
             Ok(_) => answer.give(Ok(())),
             Err(error) => {
                 self.session.refused(&error);

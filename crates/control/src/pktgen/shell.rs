@@ -46,7 +46,7 @@ impl ShellError {
 }
 
 /// What the main thread is told.
-pub(super) enum Message {
+enum Message {
     /// Start the devices, and answer when they have ended.
     Start(Answer),
     /// The script has ended.
@@ -62,7 +62,9 @@ pub fn run_shell(session: &Arc<Session>, command: Command) -> Result<ExitStatus,
     let connection = Connection::open().map_err(failed("/dev/fuse"))?;
     let (teller, told) = channel();
     let served = connection.share();
-    let files = ProcNet { session: Arc::clone(session), starter: teller.clone() };
+    let starter = teller.clone();
+    let start = move |answer| drop(starter.send(Message::Start(answer)));
+    let files = ProcNet { session: Arc::clone(session), start: Box::new(start) };
     let (give_mounted, mounted) = channel();
     // It ends when the last process of the script is gone, which may stay behind it; nobody
     // waits for that.

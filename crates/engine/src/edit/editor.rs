@@ -1,32 +1,13 @@
 //! The editor: everything that was asked for, applied to one frame after the other.
 
 use super::address::AddressEdits;
-use super::frame::Frame;
+use super::frame::{Frame, FrameFacts};
 use super::fuzz::damage;
 use super::link::LinkEdits;
 use super::network::NetworkEdits;
 use super::transport::TransportEdits;
 use super::vlan::edit_vlan;
 use wirestorm_wire::edit::{CapturedShort, EditOptions, Fuzz, VlanEdit};
-
-/// What is known of a frame before it is changed. Offsets are from its beginning.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FrameFacts {
-    /// Start of the IP header; only with `is_ip`.
-    pub network_offset: u16,
-    /// Start of the transport header, or anything else where there is none; only with `is_ip`.
-    pub transport_offset: u16,
-    /// IP protocol number of the transport header; only with `is_ip`.
-    pub protocol: u8,
-    /// Whether the headers are those of an IP packet, and whole.
-    pub is_ip: bool,
-    /// Whether that is IPv6.
-    pub is_ipv6: bool,
-    /// Whether the frame belongs to the secondary (server) side.
-    pub secondary: bool,
-    /// The packet's number in its capture: damage follows from it.
-    pub number: u64,
-}
 
 /// What became of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,14 +5,31 @@ use wirestorm_wire::checksum::{Change, repair};
 use wirestorm_wire::dissect::{Class, Dissection};
 use wirestorm_wire::packet::{MacAddress, arp, ethernet, ethertype, ipv4, ipv6, protocol, udp};
 
-use super::editor::FrameFacts;
-
 /// VLAN tags that are looked through at most.
 const TAGS_MAX: usize = 16;
 /// Labels of an MPLS stack that are looked through at most.
 const LABELS_MAX: usize = 32;
 const TAG_LENGTH: usize = 4;
 const ETHERTYPE_OFFSET: usize = ethernet::HEADER_LENGTH - 2;
+
+/// What is known of a frame before it is changed. Offsets are from its beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FrameFacts {
+    /// Start of the IP header; only with `is_ip`.
+    pub network_offset: u16,
+    /// Start of the transport header, or anything else where there is none; only with `is_ip`.
+    pub transport_offset: u16,
+    /// IP protocol number of the transport header; only with `is_ip`.
+    pub protocol: u8,
+    /// Whether the headers are those of an IP packet, and whole.
+    pub is_ip: bool,
+    /// Whether that is IPv6.
+    pub is_ipv6: bool,
+    /// Whether the frame belongs to the secondary (server) side.
+    pub secondary: bool,
+    /// The packet's number in its capture: damage follows from it.
+    pub number: u64,
+}
 
 /// A frame in a port's buffer, what is known of it, and what its checksums have to follow.
 pub(super) struct Frame<'a> {

@@ -33,7 +33,8 @@ mod random;
 mod transport;
 mod vlan;
 
-pub use editor::{Edited, Editor, FrameFacts};
+pub use editor::{Edited, Editor};
+pub use frame::FrameFacts;
 pub use wirestorm_wire::edit::{
     CapturedShort, EditOptions, Fuzz, MacSeed, MacSubstitution, PortMapping, PrefixMapping,
     TimeToLiveEdit, VlanChange, VlanEdit, VlanTag,

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::device::{Device, Link, interface_of};
-use super::error::{PktgenError, Problem};
-use super::lower::{LowerError, LoweredDevice};
+use super::error::{LowerError, PktgenError, Problem};
+use super::lower::LoweredDevice;
 use super::result::Counters;
 use super::scan::Scanner;
 use super::show;
@@ -21,10 +21,10 @@ pub struct Pktgen {
 
 /// One thread.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Thread {
+struct Thread {
     /// The last one that was added comes first.
-    pub(super) devices: Vec<Device>,
-    pub(super) result: String,
+    devices: Vec<Device>,
+    result: String,
 }
 
 /// What the one who wrote has to do.
@@ -99,7 +99,7 @@ impl Pktgen {
             return Ok(show::VERSION.to_owned());
         }
         if let Some(thread) = self.thread_number(file) {
-            return Ok(show::thread(&self.threads[thread]));
+            return Ok(show::thread(&self.threads[thread].devices, &self.threads[thread].result));
         }
         match self.devices().find(|(_, device)| device.name == file) {
             Some((_, device)) => Ok(show::device(device)),

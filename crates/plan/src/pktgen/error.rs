@@ -1,4 +1,6 @@
-//! Why a write to one of pktgen's files is refused.
+//! Why a write to one of pktgen's files is refused, or a device's settings cannot be followed.
+
+use wirestorm_base::rate::RateError;
 
 /// A command that was refused, and by which file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -124,4 +126,54 @@ impl Problem {
             Self::InterfaceDown { .. } => Errno::NetworkDown,
         })
     }
+}
+
+/// Why a device's settings cannot be followed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LowerError {
+    /// The flag IPSEC.
+    #[error(
+        "{device}: flag IPSEC encrypts with the kernel's security associations, which are out of \
+         reach here: unset it, or capture such traffic and replay it"
+    )]
+    Ipsec {
+        /// The device.
+        device: String,
+    },
+    /// `xmit_mode netif_receive`.
+    #[error(
+        "{device}: xmit_mode netif_receive hands frames to this machine's own receive path: use \
+         start_xmit on the other end of a veth pair instead"
+    )]
+    NetifReceive {
+        /// The device.
+        device: String,
+    },
+    /// Longer than the length fields of IP and UDP can say.
+    #[error("{device}: frames of {bytes} bytes: found more than the {limit} that IP and UDP allow")]
+    TooLong {
+        /// The device.
+        device: String,
+        /// The length that was asked for.
+        bytes: u64,
+        /// The longest.
+        limit: u64,
+    },
+    /// IPDST_RND over a range in which no host can be; the kernel would search for ever.
+    #[error(
+        "{device}: flag IPDST_RND: between dst_min and dst_max are only addresses of 0.0.0.0/8, \
+         loopback, multicast and broadcast, which are never drawn"
+    )]
+    NoDestination {
+        /// The device.
+        device: String,
+    },
+    /// The rate is beyond what can be told.
+    #[error("{device}: {error}")]
+    Rate {
+        /// The device.
+        device: String,
+        /// What is wrong.
+        error: RateError,
+    },
 }

@@ -4,6 +4,17 @@ use std::ops::RangeInclusive;
 
 use wirestorm_wire::stream::draw;
 
+/// How flows begin.
+#[derive(Clone, Debug)]
+pub(super) enum Flows {
+    /// There are none.
+    None,
+    /// One after another, with so many packets each.
+    InSequence(u64),
+    /// Any at a time.
+    Random(RandomFlows),
+}
+
 /// IPv4 destinations from `min` to `max` (not itself where they are drawn), one after another or
 /// drawn; without those that no host has.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,9 +15,9 @@ use wirestorm_wire::stream::{
 
 use super::command::BOTTOM_OF_STACK;
 use super::device::Device;
+use super::error::LowerError;
 use super::flags::Flag;
-use super::flows::{Destinations, PERIOD_MAX, RandomFlows};
-use super::lower::{Field, Flows, LowerError, Stamps};
+use super::flows::{Destinations, Flows, PERIOD_MAX, RandomFlows};
 
 /// What tells pktgen's packets from others.
 const MAGIC: u32 = 0xbe9b_e955;
@@ -26,6 +26,29 @@ const PKTGEN_BYTES: usize = 16;
 const ETHERNET_BYTES: usize = 14;
 const UDP_BYTES: usize = 8;
 const TIME_TO_LIVE: u8 = 32;
+
+/// The time at which a frame was sent, which no variable can express: whoever sends writes it
+/// into each frame, seconds and then microseconds since 1970 as 32 bits each, in network order.
+/// The template has zeros there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamps {
+    /// Where the seconds begin; the microseconds follow.
+    pub offset: usize,
+    /// Where the UDP checksum stands that covers them (UDPCSUM): the stream makes it right for a
+    /// time of zero, so it has to be updated with the stamp (RFC 1624). `None`: there is none.
+    pub checksum: Option<usize>,
+}
+
+/// A field of which the file shows the current value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Field {
+    Source,
+    Destination,
+    Source6,
+    Destination6,
+    SourcePort,
+    DestinationPort,
+}
 
 /// Template and program of a device, and what else is known of its frames.
 #[derive(Debug)]

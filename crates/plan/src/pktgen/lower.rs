@@ -1,15 +1,14 @@
 //! From a device's settings to the stream that sends what the kernel would send.
 
-use wirestorm_base::rate::{
-    FRAME_CHECK_SEQUENCE_BYTES, Layer, PREAMBLE_AND_GAP_BYTES, Rate, RateError,
-};
+use wirestorm_base::rate::{FRAME_CHECK_SEQUENCE_BYTES, Layer, PREAMBLE_AND_GAP_BYTES, Rate};
 use wirestorm_base::time::Duration;
 use wirestorm_wire::stream::{Departures, Mode, Speed, Stream, Transmission};
 
 use super::device::{Device, NEVER, Pace, XmitMode};
+use super::error::LowerError;
 use super::flags::Flag;
-use super::flows::RandomFlows;
-use super::frame::{Frames, Held};
+use super::flows::Flows;
+use super::frame::{Field, Frames, Held, Stamps};
 use super::notes;
 
 /// What a device sends.
@@ -37,90 +36,6 @@ pub struct LoweredDevice {
     imix: Vec<u64>,
     size_variable: Option<usize>,
     held: Vec<(Field, Held)>,
-}
-
-/// The time at which a frame was sent, which no variable can express: whoever sends writes it
-/// into each frame, seconds and then microseconds since 1970 as 32 bits each, in network order.
-/// The template has zeros there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamps {
-    /// Where the seconds begin; the microseconds follow.
-    pub offset: usize,
-    /// Where the UDP checksum stands that covers them (UDPCSUM): the stream makes it right for a
-    /// time of zero, so it has to be updated with the stamp (RFC 1624). `None`: there is none.
-    pub checksum: Option<usize>,
-}
-
-/// Why a device's settings cannot be followed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LowerError {
-    /// The flag IPSEC.
-    #[error(
-        "{device}: flag IPSEC encrypts with the kernel's security associations, which are out of \
-         reach here: unset it, or capture such traffic and replay it"
-    )]
-    Ipsec {
-        /// The device.
-        device: String,
-    },
-    /// `xmit_mode netif_receive`.
-    #[error(
-        "{device}: xmit_mode netif_receive hands frames to this machine's own receive path: use \
-         start_xmit on the other end of a veth pair instead"
-    )]
-    NetifReceive {
-        /// The device.
-        device: String,
-    },
-    /// Longer than the length fields of IP and UDP can say.
-    #[error("{device}: frames of {bytes} bytes: found more than the {limit} that IP and UDP allow")]
-    TooLong {
-        /// The device.
-        device: String,
-        /// The length that was asked for.
-        bytes: u64,
-        /// The longest.
-        limit: u64,
-    },
-    /// IPDST_RND over a range in which no host can be; the kernel would search for ever.
-    #[error(
-        "{device}: flag IPDST_RND: between dst_min and dst_max are only addresses of 0.0.0.0/8, \
-         loopback, multicast and broadcast, which are never drawn"
-    )]
-    NoDestination {
-        /// The device.
-        device: String,
-    },
-    /// The rate is beyond what can be told.
-    #[error("{device}: {error}")]
-    Rate {
-        /// The device.
-        device: String,
-        /// What is wrong.
-        error: RateError,
-    },
-}
-
-/// A field of which the file shows the current value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Field {
-    Source,
-    Destination,
-    Source6,
-    Destination6,
-    SourcePort,
-    DestinationPort,
-}
-
-/// How flows begin.
-#[derive(Clone, Debug)]
-pub(super) enum Flows {
-    /// There are none.
-    None,
-    /// One after another, with so many packets each.
-    InSequence(u64),
-    /// Any at a time.
-    Random(RandomFlows),
 }
 
 impl LoweredDevice {

@@ -25,7 +25,8 @@ mod show;
 
 pub use control::{DIRECTORY, Effect, Pktgen};
 pub use device::Link;
-pub use error::{Errno, PktgenError, Problem};
-pub use lower::{LowerError, LoweredDevice, Stamps};
+pub use error::{Errno, LowerError, PktgenError, Problem};
+pub use frame::Stamps;
+pub use lower::LoweredDevice;
 pub use result::Counters;
 pub use script::{Action, NotUnderstood, Script, Step};

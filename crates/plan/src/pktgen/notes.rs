@@ -6,8 +6,8 @@ use wirestorm_wire::packet::MacAddress;
 
 use super::device::{Device, XmitMode};
 use super::flags::Flag;
+use super::flows::Flows;
 use super::frame::Frames;
-use super::lower::Flows;
 
 /// Notes on everything but the pace.
 pub(super) fn of_settings(device: &Device, frames: &Frames) -> Vec<String> {

@@ -5,7 +5,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use wirestorm_base::time::{Duration, Instant};
 
 use super::device::Device;
-use super::lower::{Field, LoweredDevice};
+use super::frame::Field;
+use super::lower::LoweredDevice;
 
 /// How a device's run went.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 
-use super::control::Thread;
 use super::device::{Device, XmitMode};
 use super::flags::{FLAGS, Flag};
 
@@ -11,12 +10,12 @@ use super::flags::{FLAGS, Flag};
 pub(super) const VERSION: &str = "Packet Generator for packet performance testing. Version: 2.75\n";
 
 /// What a thread's file shows.
-pub(super) fn thread(thread: &Thread) -> String {
+pub(super) fn thread(devices: &[Device], result: &str) -> String {
     let names = |is_running: bool| -> String {
-        let devices = thread.devices.iter().filter(|device| device.is_running == is_running);
+        let devices = devices.iter().filter(|device| device.is_running == is_running);
         devices.map(|device| format!("{} ", device.name)).collect()
     };
-    let result = if thread.result.is_empty() { "NA" } else { &thread.result };
+    let result = if result.is_empty() { "NA" } else { result };
     format!("Running: {}\nStopped: {}\nResult: {result}\n", names(true), names(false))
 }
 

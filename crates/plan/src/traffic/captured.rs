@@ -8,11 +8,10 @@ use wirestorm_wire::stream::{ByteOrder, Program, Step, Values, Variable, Write};
 
 use super::after::advances;
 use super::error::PlanError;
-use super::flow::FoundAddresses;
-use super::packet::{FRAME_LENGTH_MIN, Packet, SIGNATURE_BYTES};
 use super::pattern::{self, Pattern};
 use super::place::{Place, suggestion};
 use super::size::Size;
+use super::template::{FRAME_LENGTH_MIN, FoundAddresses, Packet, SIGNATURE_BYTES};
 
 /// Gives the frame of this number, from 1, of a capture that is named as in the plan: an Ethernet
 /// frame without FCS, or why there is none.

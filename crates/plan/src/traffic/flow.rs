@@ -13,6 +13,7 @@ use super::duration::{self, Extent, read_time};
 use super::error::{PlanError, Problems};
 use super::place::{Fields, Place};
 use super::rate::{self, AskedRate};
+use super::template::{FoundAddresses, Packet};
 use super::{packet, size};
 
 /// A port: where frames leave or arrive.
@@ -50,15 +51,6 @@ pub struct Flow {
     pub stream: Stream,
     /// Where it stands in the plan.
     pub path: String,
-}
-
-/// Which Ethernet addresses of a flow's frames are not in the plan (`auto`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FoundAddresses {
-    /// The source: the interface's own.
-    pub source: bool,
-    /// The destination: that of the next hop to the IP destination of the first frame.
-    pub destination: bool,
 }
 
 pub(super) const PORT: [&str; 5] = ["name", "location", "speed", "addresses", "gateway"];
@@ -189,7 +181,7 @@ fn read_flow(
         }
     };
     let packet = fields.need("packet", "a list of headers")?;
-    let packet::Packet { template, program, payload, found } =
+    let Packet { template, program, payload, found } =
         packet::read(&packet, &size, is_measured, load)?;
     let rate = match fields.get("rate") {
         // Open Traffic Generator's default.

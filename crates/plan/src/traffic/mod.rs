@@ -15,14 +15,16 @@ mod place;
 mod rate;
 mod schema;
 mod size;
+mod template;
 
 pub use address::parse_address;
 pub use duration::{Extent, parse_time};
 pub use error::{PlanError, PlanErrors};
-pub use flow::{Flow, FoundAddresses, Port};
+pub use flow::{Flow, Port};
 pub use rate::{AskedRate, parse as parse_rate};
 pub use schema::schema;
 pub use size::Size;
+pub use template::FoundAddresses;
 
 use crate::multiplier::Multiplier;
 use error::Problems;

@@ -8,33 +8,16 @@ use wirestorm_wire::stream::{Program, Values, Variable, Write};
 use super::after::advances;
 use super::captured::{self, Load};
 use super::error::PlanError;
-use super::flow::FoundAddresses;
 use super::pattern::{self, Pattern};
 use super::place::Place;
 use super::size::Size;
-
-/// The shortest frame, without FCS, that is made of headers alone (IEEE 802.3 clause 3.2.8).
-pub(super) const FRAME_LENGTH_MIN: usize = 60;
-
-/// Bytes that a measured frame keeps free at its end for its signature.
-pub(super) const SIGNATURE_BYTES: usize = 18;
+use super::template::{FRAME_LENGTH_MIN, FoundAddresses, Packet, SIGNATURE_BYTES};
 
 /// What stands in a packet beside headers.
 pub(super) const OTHERS: [&str; 2] = ["payload", "capture"];
 
 pub(super) const PAYLOADS: [&str; 6] =
     ["fixed", "bytes", "text", "increment_byte", "increment_word", "zeros"];
-
-/// What all frames of a flow are made from.
-pub(super) struct Packet {
-    pub(super) template: Vec<u8>,
-    /// What differs from frame to frame.
-    pub(super) program: Program,
-    /// Where the payload begins in the template, if it does so in every frame.
-    pub(super) payload: Option<usize>,
-    /// Which Ethernet addresses are not known yet.
-    pub(super) found: FoundAddresses,
-}
 
 /// Reads a packet.
 pub(super) fn read(
