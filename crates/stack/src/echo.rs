@@ -12,7 +12,7 @@ use wirestorm_wire::layout::ipv4::IPV4;
 use wirestorm_wire::layout::ipv6::IPV6;
 use wirestorm_wire::packet::{MacAddress, ethernet, icmpv4, icmpv6, ipv4, ipv6, protocol};
 
-use crate::host::Heard;
+use crate::heard::{EchoReply, Heard};
 
 /// An echo request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,21 +28,6 @@ pub struct EchoRequest {
     /// Tells one request from another.
     pub sequence: u16,
     /// What is to be sent back.
-    pub payload: Vec<u8>,
-}
-
-/// An answer to an echo request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EchoReply {
-    /// Who answered.
-    pub source: IpAddr,
-    /// As in the request.
-    pub identifier: u16,
-    /// As in the request.
-    pub sequence: u16,
-    /// Time to live or hop limit with which it arrived.
-    pub hop_limit: u8,
-    /// What was sent back.
     pub payload: Vec<u8>,
 }
 

@@ -7,8 +7,8 @@ use wirestorm_wire::packet::{MacAddress, ethernet, ethertype, protocol};
 use wirestorm_wire::packet::{ipv4, ipv6};
 use wirestorm_wire::prefix::Prefix;
 
-use crate::echo::{self, EchoReply};
-use crate::neighbour;
+use crate::heard::Heard;
+use crate::{echo, neighbour};
 
 /// A host with one interface, without VLAN tags.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,24 +28,6 @@ pub struct Route {
     pub source: IpAddr,
     /// Whose Ethernet address frames need.
     pub next_hop: IpAddr,
-}
-
-/// What a frame was to a host.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Heard {
-    /// Nothing that concerns it.
-    Nothing,
-    /// A question, and the frame that answers it.
-    Question(Vec<u8>),
-    /// Where a neighbour is.
-    Neighbour {
-        /// Its address.
-        address: IpAddr,
-        /// Its Ethernet address.
-        mac: MacAddress,
-    },
-    /// The answer to an echo request.
-    Echo(EchoReply),
 }
 
 impl Host {
@@ -100,8 +82,9 @@ impl Host {
         if destination != self.mac && !destination.is_multicast() {
             return None;
         }
+        let owns = |address| self.owns(address);
         match outer.ethertype() {
-            ethertype::ARP => neighbour::hear_arp(self, outer.payload()),
+            ethertype::ARP => neighbour::hear_arp(self.mac, owns, outer.payload()),
             ethertype::IPV4 => {
                 let packet = ipv4::Packet::new(outer.payload()).ok()?;
                 let is_mine = self.owns(packet.destination().into());
@@ -113,7 +96,7 @@ impl Host {
                 if packet.next_header() != protocol::ICMPV6 {
                     return None;
                 }
-                let discovery = neighbour::hear_icmpv6(self, outer.source(), &packet);
+                let discovery = neighbour::hear_icmpv6(self.mac, owns, outer.source(), &packet);
                 let is_mine = self.owns(packet.destination().into());
                 discovery.or_else(|| if is_mine { echo::hear_ipv6(self.mac, frame) } else { None })
             }

@@ -7,8 +7,10 @@
 extern crate alloc;
 
 mod echo;
+mod heard;
 mod host;
 mod neighbour;
 
-pub use echo::{EchoReply, EchoRequest};
-pub use host::{Heard, Host, Route};
+pub use echo::EchoRequest;
+pub use heard::{EchoReply, Heard};
+pub use host::{Host, Route};

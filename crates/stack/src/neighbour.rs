@@ -10,7 +10,7 @@ use wirestorm_wire::layout::icmpv6::{NEIGHBOR_ADVERTISEMENT, NEIGHBOR_SOLICITATI
 use wirestorm_wire::layout::ipv6::IPV6;
 use wirestorm_wire::packet::{MacAddress, arp, ethernet, ethertype, icmpv6, ipv6};
 
-use crate::host::{Heard, Host};
+use crate::heard::Heard;
 
 /// Neighbours are asked for with this hop limit, so that nothing from beyond a router is believed
 /// (RFC 4861 section 7.1).
@@ -51,16 +51,20 @@ fn arp_frame(
     frame
 }
 
-pub(crate) fn hear_arp(host: &Host, packet: &[u8]) -> Option<Heard> {
+pub(crate) fn hear_arp(
+    mac: MacAddress,
+    owns: impl Fn(IpAddr) -> bool,
+    packet: &[u8],
+) -> Option<Heard> {
     let packet = arp::Packet::new(packet).ok()?;
     let sender = packet.sender_address();
-    if packet.operation() == arp::REQUEST && host.owns(packet.target_address().into()) {
+    if packet.operation() == arp::REQUEST && owns(packet.target_address().into()) {
         let asker = (packet.sender_hardware(), sender);
-        let own = (host.mac, packet.target_address());
+        let own = (mac, packet.target_address());
         return Some(Heard::Question(arp_frame(asker.0, arp::REPLY, own, asker)));
     }
     // Who announces itself, or answers, tells where it is; a probe has no address yet.
-    let is_known = !sender.is_unspecified() && !host.owns(sender.into());
+    let is_known = !sender.is_unspecified() && !owns(sender.into());
     is_known.then(|| Heard::Neighbour { address: sender.into(), mac: packet.sender_hardware() })
 }
 
@@ -127,7 +131,8 @@ fn number(mac: MacAddress) -> u128 {
 }
 
 pub(crate) fn hear_icmpv6(
-    host: &Host,
+    mac: MacAddress,
+    owns: impl Fn(IpAddr) -> bool,
     from: MacAddress,
     packet: &ipv6::Packet<&[u8]>,
 ) -> Option<Heard> {
@@ -138,17 +143,17 @@ pub(crate) fn hear_icmpv6(
     }
     let target = message.target();
     match message.kind() {
-        icmpv6::NEIGHBOR_SOLICITATION if host.owns(target.into()) => {
+        icmpv6::NEIGHBOR_SOLICITATION if owns(target.into()) => {
             let source = packet.source();
             // Somebody looks whether the address is free (RFC 4862 section 5.4): all are told.
             let answer = if source.is_unspecified() {
-                unsolicited_advertisement(host.mac, target)
+                unsolicited_advertisement(mac, target)
             } else {
-                advertisement(host.mac, (from, source), target, true)
+                advertisement(mac, (from, source), target, true)
             };
             answer.map(Heard::Question)
         }
-        icmpv6::NEIGHBOR_ADVERTISEMENT if !host.owns(target.into()) => {
+        icmpv6::NEIGHBOR_ADVERTISEMENT if !owns(target.into()) => {
             let options = packet.payload().get(icmpv6::HEADER_LENGTH + 16..)?;
             // Type 2 is the target's address, in one unit of eight bytes.
             let mac = match options {
@@ -164,6 +169,7 @@ pub(crate) fn hear_icmpv6(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::Host;
     use wirestorm_wire::prefix::Prefix;
 
     fn host(last: u8) -> Host {

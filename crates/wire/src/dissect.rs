@@ -5,7 +5,7 @@ use crate::capture::link::{LinkError, ethernet_conversion};
 use crate::flow::FlowKey;
 use crate::packet::ethernet::HEADER_LENGTH as ETHERNET_LENGTH;
 use crate::packet::ipv6_extension::walk_extensions;
-use crate::packet::{ethertype, protocol};
+use crate::packet::{ethertype, ipv6, protocol};
 
 /// The most tags, label stacks and tunnels that are looked through before the network header.
 const ENCAPSULATIONS_MAX: usize = 16;
@@ -328,7 +328,7 @@ impl Pass<'_> {
             payload_length => (40 + payload_length).min(packet.len()),
         };
         let packet = packet.get(..end)?;
-        let extensions = walk_extensions(packet, header[6])?;
+        let extensions = walk_extensions(packet, ipv6::HEADER_LENGTH, header[6])?;
         let (source, rest) = header[8..].split_first_chunk()?;
         let mut key = FlowKey::ipv6(*source, *rest.first_chunk()?, extensions.protocol);
         if !extensions.is_later_fragment {

@@ -15,10 +15,11 @@ mod pcap;
 mod pcap_writer;
 mod pcapng;
 mod pcapng_writer;
+mod record;
 mod records;
 
 pub use byte_order::ByteOrder;
-pub use decoder::{Decoder, Format, RecordHeader, Step};
+pub use decoder::{Decoder, Format};
 pub use encode_error::EncodeError;
 pub use error::CaptureError;
 pub use link_type::LinkType;
@@ -27,6 +28,7 @@ pub use pcap::Resolution;
 pub use pcap_writer::PcapWriter;
 pub use pcapng::Interface;
 pub use pcapng_writer::PcapngWriter;
+pub use record::{RecordHeader, Step};
 pub use records::Records;
 
 /// The most bytes that one record may hold, as in libpcap (`MAXIMUM_SNAPLEN`).

@@ -2,7 +2,7 @@
 
 use wirestorm_base::time::{Instant, NANOSECONDS_PER_SECOND};
 
-use super::decoder::{RecordHeader, Step};
+use super::record::{RecordHeader, Step};
 use super::{ByteOrder, CaptureError, Interface, LinkType, RECORD_LENGTH_MAX};
 
 /// Bytes before the first record.

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use wirestorm_base::time::{Instant, NANOSECONDS_PER_SECOND};
 
-use super::decoder::{RecordHeader, Step};
+use super::record::{RecordHeader, Step};
 use super::{
     BLOCK_LENGTH_MAX, ByteOrder, CaptureError, INTERFACES_MAX, LinkType, Magic, RECORD_LENGTH_MAX,
 };

@@ -81,7 +81,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
 
     /// Where the extension headers end, and what is behind them; `None` where they are cut off.
     pub fn extensions(&self) -> Option<Extensions> {
-        walk_extensions(self.packet(), self.next_header())
+        walk_extensions(self.packet(), HEADER_LENGTH, self.next_header())
     }
 
     /// What is there of that which is behind the header, extension headers included.

@@ -1,6 +1,5 @@
 //! The chain of IPv6 extension headers, RFC 8200 section 4.
 
-use super::ipv6::HEADER_LENGTH;
 use super::protocol;
 
 /// The most extension headers of one packet.
@@ -22,13 +21,13 @@ pub struct Extensions {
     pub is_routed: bool,
 }
 
-/// Walks the extension headers of `packet`, which begins with an IPv6 header and ends where its
-/// payload does; `None` where they are cut off, or there are more than
+/// Walks the extension headers of `packet`, which begins with an IPv6 header, up to `start`, and
+/// ends where its payload does; `None` where they are cut off, or there are more than
 /// [`EXTENSION_HEADERS_MAX`].
 #[inline]
-pub(crate) fn walk_extensions(packet: &[u8], next_header: u8) -> Option<Extensions> {
+pub(crate) fn walk_extensions(packet: &[u8], start: usize, next_header: u8) -> Option<Extensions> {
     let mut extensions = Extensions {
-        end: HEADER_LENGTH,
+        end: start,
         protocol: next_header,
         is_fragment: false,
         is_later_fragment: false,
