@@ -11,6 +11,7 @@ pub mod result;
 pub mod schema;
 pub mod traffic;
 mod work;
+mod workers;
 
 pub use wirestorm_base as base;
 pub use wirestorm_io::{link, namespace};

@@ -3,15 +3,38 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration as StdDuration;
 
-use wirestorm_base::port::{PortError, Transmit, TransmitCounters};
+use wirestorm_base::departure::{DeparturePolicy, DepartureRecord};
+use wirestorm_base::port::{PortError, StampPoint, Transmit, TransmitCounters};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::replay::WorkerState;
+use wirestorm_engine::stream::{GeneratorOptions, Share};
 use wirestorm_io::clock;
 
 use crate::port::TransmitPort;
 
+/// How far ahead frames are given to ports that hold departures. It bridges times when the
+/// worker is off its CPU; what is queued is dropped at once when the run is interrupted.
+pub(crate) const HORIZON: Duration = Duration::from_millis(20);
+
 /// How long a port may take to empty its queue without any progress.
 const DRAIN_STALL_MAX: Duration = Duration::from_secs(2);
+
+/// How a worker's generator sends on interfaces.
+pub(crate) fn generator_options(
+    share: Share,
+    policy: DeparturePolicy,
+    duration_max: Duration,
+) -> GeneratorOptions {
+    GeneratorOptions {
+        share,
+        policy,
+        duration_max,
+        frames_max: u64::MAX,
+        virtual_time: false,
+        horizon: HORIZON,
+        numbered_from: 0,
+    }
+}
 
 /// Passes the time until there is something to do, without missing it.
 pub(crate) fn rest(state: WorkerState, now: Instant, holds_departures: bool) {
@@ -52,6 +75,27 @@ pub(crate) fn settled(port: &mut TransmitPort, has_failed: bool) -> TransmitCoun
     let mut transmitted = port.transmitted();
     transmitted.unsent += port.in_flight() as u64;
     transmitted
+}
+
+/// When frames left, and where that was stamped.
+pub(crate) type Stamped = (DepartureRecord, StampPoint);
+
+/// When frames left: as the ports know that hold departures, or as the process saw it.
+pub(crate) fn departures(own: DepartureRecord, ports: &[TransmitPort]) -> Option<Stamped> {
+    if own.frames > 0 {
+        return Some((own, StampPoint::Process));
+    }
+    let of_port =
+        |port: &TransmitPort| Some((port.departures()?, port.capabilities().departure_stamp));
+    departures_of_all(ports.iter().filter_map(of_port))
+}
+
+/// The records of several ports or workers as one; all are stamped alike.
+pub(crate) fn departures_of_all(records: impl Iterator<Item = Stamped>) -> Option<Stamped> {
+    records.reduce(|(mut sum, stamp), (record, _)| {
+        sum.merge(&record);
+        (sum, stamp)
+    })
 }
 
 /// Waits until the ports have sent what they hold; what cannot leave counts as unsent. `look` is

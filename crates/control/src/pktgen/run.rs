@@ -1,15 +1,14 @@
 //! A run of all devices: one thread for each, with a port of its own.
 
 use std::io;
+use std::slice;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc;
-use std::time::Duration as StdDuration;
 
-use wirestorm_base::departure::{DeparturePolicy, DepartureRecord};
-use wirestorm_base::port::{PortError, StampPoint, Transmit, TransmitCounters};
+use wirestorm_base::departure::DeparturePolicy;
+use wirestorm_base::port::{PortError, Transmit, TransmitCounters};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::replay::{Breath, WorkerState};
-use wirestorm_engine::stream::{Generator, GeneratorOptions, Share};
+use wirestorm_engine::stream::{Generator, Share};
 use wirestorm_io::clock::{self, RealtimeOffset};
 use wirestorm_plan::backend::Backend;
 use wirestorm_plan::pktgen::{LoweredDevice, Stamps};
@@ -19,7 +18,8 @@ use super::stamp::Stamping;
 use crate::port::cpu::CpuPlan;
 use crate::port::{Choice, Interfaces, OpenError, PortOptions, TransmitPort};
 use crate::replay::Control;
-use crate::work::{drain, rest, settled};
+use crate::work::{Stamped, departures, drain, generator_options, rest, settled};
+use crate::workers::Workers;
 
 /// How devices send, beside what scripts say.
 #[derive(Clone, Debug)]
@@ -74,7 +74,7 @@ pub(super) struct Outcome {
 pub(super) struct Sent {
     pub(super) choice: Choice,
     pub(super) transmitted: TransmitCounters,
-    pub(super) departures: Option<(DepartureRecord, StampPoint)>,
+    pub(super) departures: Option<Stamped>,
 }
 
 /// How all devices' runs went, in the order of the devices.
@@ -88,12 +88,6 @@ pub(super) struct Ran {
 /// Frames sent, and frames that could not be sent, of each device so far.
 pub(super) type Progress = Vec<(u64, u64)>;
 
-/// Time from the moment all threads are ready to the first departure.
-const LEAD: Duration = Duration::from_millis(2);
-/// How far ahead frames are given to ports that hold departures.
-const HORIZON: Duration = Duration::from_millis(20);
-/// How often the observer is told.
-const OBSERVE_INTERVAL: StdDuration = StdDuration::from_millis(100);
 /// How often a thread looks whether its interface is still there, and at the wall clock.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -112,51 +106,18 @@ pub(super) fn run(
     let cpus = CpuPlan::new(options.backend, senders.len());
 
     let (start, mut outcomes) = std::thread::scope(|scope| {
-        let observer = std::thread::current();
-        let (is_ready, ready) = mpsc::channel();
-        let (mut starts, mut threads) = (Vec::new(), Vec::new());
-        for (index, sender) in senders.iter().enumerate() {
-            let (give_start, start) = mpsc::channel();
-            starts.push(give_start);
-            let (cpus, is_ready, observer) = (&cpus, is_ready.clone(), observer.clone());
-            let spawned = std::thread::Builder::new()
-                .name(format!("pktgen-{index}"))
-                .spawn_scoped(scope, move || {
-                    cpus.apply();
-                    let (port, choice) = match sender.open(cpus.sender(index)) {
-                        Ok(opened) => opened,
-                        Err(error) => {
-                            let _ = is_ready.send(Err(error));
-                            return None;
-                        }
-                    };
-                    let _ = is_ready.send(Ok(()));
-                    let start = start.recv().ok()?;
-                    let outcome = sender.work(port, choice, start);
-                    observer.unpark();
-                    Some((sender.device, outcome))
-                })
-                .map_err(RunError::Thread)?;
-            threads.push(spawned);
-        }
-        for outcome in ready.iter().take(threads.len()) {
-            outcome?;
-        }
-        let is_paced = senders.iter().any(Sender::is_paced);
-        let start = clock::now().saturating_add(if is_paced { LEAD } else { Duration::ZERO });
-        for sender in starts {
-            let _ = sender.send(start);
-        }
-        while threads.iter().any(|thread| !thread.is_finished()) {
-            std::thread::park_timeout(OBSERVE_INTERVAL);
-            observe(&progress(devices.len(), &senders));
-        }
-        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| match thread.join() {
-            Ok(outcome) => outcome,
-            Err(panic) => std::panic::resume_unwind(panic),
-        };
-        let outcomes: Vec<(usize, Outcome)> = threads.into_iter().filter_map(join).collect();
-        Ok::<_, RunError>((start, outcomes))
+        let openers = senders.iter().enumerate().map(|(index, sender)| {
+            let cpus = &cpus;
+            move || {
+                cpus.apply();
+                let (port, choice) = sender.open(cpus.sender(index))?;
+                Ok(move |start| (sender.device, sender.work(port, choice, start)))
+            }
+        });
+        let workers = Workers::open(scope, "pktgen", &control.stop, openers, RunError::Thread)?;
+        let start = workers.start(senders.iter().any(Sender::is_paced));
+        workers.watch(|| observe(&progress(devices.len(), &senders)));
+        Ok::<_, RunError>((start, workers.join()))
     })?;
 
     for device in 0..devices.len() {
@@ -257,33 +218,21 @@ impl Sender<'_> {
     }
 
     fn work(&self, mut port: TransmitPort, choice: Choice, start: Instant) -> Outcome {
-        let options = GeneratorOptions {
-            share: Share::ALL,
-            policy: self.options.policy,
-            duration_max: self.options.duration,
-            frames_max: u64::MAX,
-            virtual_time: false,
-            horizon: HORIZON,
-            numbered_from: 0,
-        };
-        let mut generator = Generator::new(std::slice::from_ref(self.stream), options, start);
+        let (policy, duration) = (self.options.policy, self.options.duration);
+        let options = generator_options(Share::ALL, policy, duration);
+        let mut generator = Generator::new(slice::from_ref(self.stream), options, start);
         let mut idle = Duration::ZERO;
         let ended = self.send(&mut generator, &mut port, &mut idle);
         let handed_over = clock::now();
         let stop = &self.control.stop;
-        let ended = ended.and_then(|()| drain(std::slice::from_mut(&mut port), stop, |_| {}));
+        let ended = ended.and_then(|()| drain(slice::from_mut(&mut port), stop, |_| {}));
         let now = clock::now();
         if self.is_paced() {
             // What the port holds waits for its due time.
             idle = idle.saturating_add(now.saturating_since(handed_over));
         }
         let elapsed = now.saturating_since(start);
-        let own = generator.departures();
-        let departures = if own.frames > 0 {
-            Some((own.clone(), StampPoint::Process))
-        } else {
-            port.departures().map(|record| (record, port.capabilities().departure_stamp))
-        };
+        let departures = departures(generator.departures().clone(), slice::from_ref(&port));
         Outcome {
             sent: Some(Sent {
                 choice,

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use wirestorm_base::time::Duration;
 use wirestorm_engine::replay::{
     IndexerOptions, RenderOptions, SideSource, Unique, UniqueAddresses, WorkerOptions,
 };
@@ -13,10 +12,7 @@ use super::input::Input;
 use super::reader::{KEEP_BYTES_MAX, ReaderOptions};
 use super::run::ReplayError;
 use crate::port::Interfaces;
-
-/// How far ahead frames are given to ports that hold departures. It bridges times when the
-/// worker is off its CPU; what is queued is dropped at once when the run is interrupted.
-const HORIZON: Duration = Duration::from_millis(20);
+use crate::work::HORIZON;
 
 /// What the reader needs to know.
 ///

@@ -4,7 +4,6 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, mpsc};
-use std::time::Duration as StdDuration;
 
 use wirestorm_base::pace::Pace;
 use wirestorm_base::port::TransmitCounters;
@@ -19,11 +18,12 @@ use super::input::{Input, InputError, expand_inputs};
 use super::reader::{ReadError, Reader, ReaderCounters};
 use super::report::Ended;
 use super::target;
-use super::work::{Duty, PassEnd, Snapshot, WorkerOutcome};
+use super::work::{Duty, PassEnd, Snapshot};
 use crate::port::cpu::CpuPlan;
 use crate::port::{Interfaces, OpenError};
 use crate::receive::Arrivals;
 use crate::result::RunResult;
+use crate::workers::{OBSERVE_INTERVAL, Workers};
 
 /// Why a replay did not begin.
 #[derive(Debug, thiserror::Error)]
@@ -78,13 +78,6 @@ pub struct Progress {
     /// Whether this is the end of a pass ([`Hooks::passes`]).
     pub pass_ended: bool,
 }
-
-/// Time from the moment all threads are ready to the first departure: enough to fill a ring, and
-/// for threads that wait on several CPUs to begin together.
-const LEAD: Duration = Duration::from_millis(2);
-
-/// How often the observer is told.
-const OBSERVE_INTERVAL: StdDuration = StdDuration::from_millis(100);
 
 /// Ends of passes that wait for the observer at most; then the worker waits too.
 const PASS_ENDS_MAX: usize = 64;
@@ -155,12 +148,7 @@ pub fn run(
 
     let (start, outcomes) = std::thread::scope(|scope| {
         let (tell, told) = mpsc::sync_channel(PASS_ENDS_MAX);
-        let (is_ready, ready) = mpsc::channel();
-        let mut starts = Vec::new();
-        let mut threads = Vec::new();
-        for (index, feed) in feeds.into_iter().enumerate() {
-            let (give_start, start) = mpsc::channel();
-            starts.push(give_start);
+        let openers = feeds.into_iter().enumerate().map(|(index, feed)| {
             let duty = Duty {
                 plan,
                 control,
@@ -174,40 +162,20 @@ pub fn run(
             };
             let alive = tell.clone();
             let (interfaces, cpus) = (&interfaces, &cpus);
-            let is_ready = is_ready.clone();
-            let spawned = std::thread::Builder::new()
-                .name(format!("worker-{index}"))
-                .spawn_scoped(scope, move || {
-                    let ports = match target::open_ports(plan, interfaces, cpus, index, store_bytes)
-                    {
-                        Ok(ports) => ports,
-                        Err(error) => {
-                            let _ = is_ready.send(Err(error));
-                            return None;
-                        }
-                    };
-                    let _ = is_ready.send(Ok(()));
-                    let start = start.recv().ok()?;
+            move || {
+                let ports = target::open_ports(plan, interfaces, cpus, index, store_bytes)?;
+                Ok(move |start| {
                     let outcome = duty.work(feed, ports, start);
                     // The observer has nothing to wait for when all workers have let go of it.
                     drop(alive);
-                    Some(outcome)
+                    outcome
                 })
-                .map_err(ReplayError::Thread)?;
-            threads.push(spawned);
-        }
-        for outcome in ready.iter().take(threads.len()) {
-            outcome?;
-        }
-        let lead = match (&plan.target, plan.pace) {
-            (Target::File(_) | Target::Memory, _) | (_, Pace::TopSpeed) => Duration::ZERO,
-            (Target::Interfaces { .. }, _) => LEAD,
-        };
-        let start = clock::now().saturating_add(lead);
-        for worker in starts {
-            let _ = worker.send(start);
-        }
+            }
+        });
+        let workers = Workers::open(scope, "worker", &control.stop, openers, ReplayError::Thread)?;
         drop(tell);
+        let paced = matches!(plan.target, Target::Interfaces { .. }) && plan.pace != Pace::TopSpeed;
+        let start = workers.start(paced);
         let progress = |pass_end: Option<PassEnd>| {
             progress(plan, extent, reader.counters(), start, &snapshots, pass_end)
         };
@@ -219,14 +187,7 @@ pub fn run(
             }
         }
         observe(&progress(None));
-        let outcomes: Vec<WorkerOutcome> = threads
-            .into_iter()
-            .filter_map(|thread| match thread.join() {
-                Ok(outcome) => outcome,
-                Err(panic) => std::panic::resume_unwind(panic),
-            })
-            .collect();
-        Ok::<_, ReplayError>((start, outcomes))
+        Ok::<_, ReplayError>((start, workers.join()))
     })?;
 
     let read_counters = Arc::clone(reader.counters());

@@ -6,8 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration as StdDuration;
 
-use wirestorm_base::departure::DepartureRecord;
-use wirestorm_base::port::{PortError, StampPoint, Transmit, TransmitCounters};
+use wirestorm_base::port::{PortError, Transmit, TransmitCounters};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::replay::{Breath, Feed, Renderer, ReplayCounters, Worker, WorkerState};
 use wirestorm_io::clock;
@@ -18,7 +17,7 @@ use super::reader::ReaderFeed;
 use super::run::{Ask, Control, ShowFrame};
 use crate::port::{Choice, Interfaces, TransmitPort, Watch};
 use crate::receive::Noted;
-use crate::work::{drain, rest, settled};
+use crate::work::{Stamped, departures, drain, rest, settled};
 
 /// A thread's own counters, as of its last breath but a few.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,7 +41,7 @@ pub(super) struct WorkerOutcome {
     pub(super) counters: [ReplayCounters; 2],
     pub(super) ports: Vec<PortOutcome>,
     /// When frames left, and where that was stamped.
-    pub(super) departures: Option<(DepartureRecord, StampPoint)>,
+    pub(super) departures: Option<Stamped>,
     pub(super) finished: Instant,
     /// Time between frames in which none was to be sent.
     pub(super) paused: Duration,
@@ -261,23 +260,6 @@ fn transmitted(ports: &[TransmitPort]) -> TransmitCounters {
         transmitted.merge(&port.transmitted());
     }
     transmitted
-}
-
-/// When frames left: as the ports know that hold departures, or as the worker saw it.
-fn departures(
-    own: DepartureRecord,
-    ports: &[TransmitPort],
-) -> Option<(DepartureRecord, StampPoint)> {
-    if own.frames > 0 {
-        return Some((own, StampPoint::Process));
-    }
-    let records = ports
-        .iter()
-        .filter_map(|port| Some((port.departures()?, port.capabilities().departure_stamp)));
-    records.reduce(|(mut sum, stamp), (record, _)| {
-        sum.merge(&record);
-        (sum, stamp)
-    })
 }
 
 /// Lets a worker breathe with the ports as what they are, where there is one: then the compiler

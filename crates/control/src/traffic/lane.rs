@@ -1,6 +1,5 @@
 //! The streams of one transmitting port, and what became of them.
 
-use wirestorm_base::departure::DepartureRecord;
 use wirestorm_base::port::{PortError, StampPoint, TransmitCounters};
 use wirestorm_base::time::Instant;
 use wirestorm_engine::stream::StreamCounters;
@@ -10,6 +9,7 @@ use wirestorm_wire::stream::Stream;
 
 use super::error::TrafficError;
 use crate::port::{Choice, Interfaces};
+use crate::work::Stamped;
 
 /// The streams of one transmitting port.
 pub(super) struct Lane {
@@ -27,7 +27,7 @@ pub(super) struct LaneOutcome {
     pub(super) choice: Choice,
     pub(super) transmitted: TransmitCounters,
     pub(super) counters: Vec<StreamCounters>,
-    pub(super) departures: Option<(DepartureRecord, StampPoint)>,
+    pub(super) departures: Option<Stamped>,
     /// Where its port stamps departures.
     pub(super) stamp: StampPoint,
 }

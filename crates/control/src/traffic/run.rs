@@ -1,11 +1,11 @@
 //! A run of a plan's flows on interfaces.
 
+use std::slice;
+use std::sync::Mutex;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, mpsc};
-use std::time::Duration as StdDuration;
 
 use wirestorm_base::departure::DeparturePolicy;
-use wirestorm_base::port::{PortError, StampPoint, Transmit, TransmitCounters};
+use wirestorm_base::port::{PortError, Transmit, TransmitCounters};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::replay::{Breath, WorkerState};
 use wirestorm_engine::stream::{Generator, GeneratorOptions, Share, StreamCounters};
@@ -26,7 +26,8 @@ use crate::port::cpu::CpuPlan;
 use crate::port::{Choice, Interfaces, OpenError, PortOptions, TransmitPort, Watch};
 use crate::receive::{Arrivals, Measured};
 use crate::replay::Control;
-use crate::work::{drain, rest, settled};
+use crate::work::{departures, drain, generator_options, rest, settled};
+use crate::workers::Workers;
 
 /// What a run is beside its plan.
 #[derive(Clone, Debug)]
@@ -73,14 +74,7 @@ pub struct Received {
     pub delay_mean_ns: Option<f64>,
 }
 
-/// Time from the moment all threads are ready to the first departure.
-const LEAD: Duration = Duration::from_millis(2);
-
-/// How far ahead frames are given to ports that hold departures.
-const HORIZON: Duration = Duration::from_millis(20);
-
-/// How often the observer is told, and a worker publishes what it did.
-const OBSERVE_INTERVAL: StdDuration = StdDuration::from_millis(100);
+/// How often a worker publishes what it did.
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(20);
 
 type Snapshot = Vec<(Vec<StreamCounters>, TransmitCounters)>;
@@ -138,54 +132,23 @@ pub fn run(
     let snapshots: Vec<Mutex<Snapshot>> = (0..workers).map(|_| Mutex::default()).collect();
 
     let (start, outcomes) = std::thread::scope(|scope| {
-        let observer = std::thread::current();
-        let (is_ready, ready) = mpsc::channel();
-        let (mut starts, mut threads) = (Vec::new(), Vec::new());
-        for (index, snapshot) in snapshots.iter().enumerate() {
-            let (give_start, start) = mpsc::channel();
-            starts.push(give_start);
+        let openers = snapshots.iter().enumerate().map(|(index, snapshot)| {
             let interfaces = &interfaces;
             let duty = Duty { options, control, steering, interfaces, index, snapshot };
-            let (lanes, cpus, is_ready) = (&lanes, &cpus, is_ready.clone());
-            let observer = observer.clone();
-            let spawned = std::thread::Builder::new()
-                .name(format!("worker-{index}"))
-                .spawn_scoped(scope, move || {
-                    let ports = match duty.open_ports(lanes, cpus, is_paced) {
-                        Ok(ports) => ports,
-                        Err(error) => {
-                            let _ = is_ready.send(Err(error));
-                            return None;
-                        }
-                    };
-                    let _ = is_ready.send(Ok(()));
-                    let start = start.recv().ok()?;
-                    let outcome = duty.work(lanes, ports, start);
-                    observer.unpark();
-                    Some(outcome)
-                })
-                .map_err(TrafficError::Thread)?;
-            threads.push(spawned);
-        }
-        for outcome in ready.iter().take(threads.len()) {
-            outcome?;
-        }
-        let start = clock::now().saturating_add(if is_paced { LEAD } else { Duration::ZERO });
-        for worker in starts {
-            let _ = worker.send(start);
-        }
-        while threads.iter().any(|thread| !thread.is_finished()) {
-            std::thread::park_timeout(OBSERVE_INTERVAL);
+            let (lanes, cpus) = (&lanes, &cpus);
+            move || {
+                let ports = duty.open_ports(lanes, cpus, is_paced)?;
+                Ok(move |start| duty.work(lanes, ports, start))
+            }
+        });
+        let workers = Workers::open(scope, "worker", &control.stop, openers, TrafficError::Thread)?;
+        let start = workers.start(is_paced);
+        workers.watch(|| {
             let mut progress = progress(plan, &lanes, start, &snapshots);
             add_received(&mut progress, &arrivals, &expected);
             observe(&progress);
-        }
-        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| match thread.join() {
-            Ok(outcome) => outcome,
-            Err(panic) => std::panic::resume_unwind(panic),
-        };
-        let outcomes: Vec<WorkerOutcome> = threads.into_iter().filter_map(join).collect();
-        Ok::<_, TrafficError>((start, outcomes))
+        });
+        Ok::<_, TrafficError>((start, workers.join()))
     })?;
 
     let left = |port: usize| expected_at(plan, &lanes, &outcomes, port);
@@ -357,15 +320,7 @@ impl Duty<'_> {
         let (mut ports, choices): (Vec<_>, Vec<_>) = ports.into_iter().unzip();
         let share =
             Share { index: self.index as u64, workers: u64::from(self.options.workers.max(1)) };
-        let options = GeneratorOptions {
-            share,
-            policy: self.options.policy,
-            duration_max: self.options.duration,
-            frames_max: u64::MAX,
-            virtual_time: false,
-            horizon: HORIZON,
-            numbered_from: 0,
-        };
+        let options = generator_options(share, self.options.policy, self.options.duration);
         let mut generators: Vec<Generator> = lanes
             .iter()
             .map(|lane| {
@@ -381,19 +336,12 @@ impl Duty<'_> {
         let has_failed = outcome.is_err();
         let lanes =
             generators.iter().zip(&mut ports).zip(choices).map(|((generator, port), choice)| {
-                let own = generator.departures().clone();
-                let stamp = port.capabilities().departure_stamp;
-                let departures = if own.frames > 0 {
-                    Some((own, StampPoint::Process))
-                } else {
-                    port.departures().map(|record| (record, stamp))
-                };
                 LaneOutcome {
                     choice,
+                    departures: departures(generator.departures().clone(), slice::from_ref(port)),
                     transmitted: settled(port, has_failed),
                     counters: generator.counters().collect(),
-                    departures,
-                    stamp,
+                    stamp: port.capabilities().departure_stamp,
                 }
             });
         WorkerOutcome {
