@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use wirestorm_base::departure::DepartureRecord;
 use wirestorm_base::histogram::Histogram;
+use wirestorm_base::rate::Layer;
 
 /// The name and version of the document's form.
 pub const SCHEMA: &str = "wirestorm.result/1";
@@ -27,7 +28,8 @@ pub struct RunResult {
     pub captures: Vec<String>,
     /// What was asked for.
     pub asked: Asked,
-    /// From the first departure to the last, in seconds.
+    /// From the first departure to the last, in seconds: rates are those of the intervals between
+    /// departures over this time.
     pub elapsed_s: f64,
     /// The part of it in which nothing was to be sent: pauses between passes, and while the run
     /// was suspended.
@@ -36,12 +38,9 @@ pub struct RunResult {
     pub packets: u64,
     /// Their bytes without FCS.
     pub bytes: u64,
-    /// Frames a second: intervals between departures over the time they took.
-    pub pps: f64,
-    /// Layer-1 bits a second.
-    pub bps_l1: f64,
-    /// Layer-2 bits a second, with FCS.
-    pub bps_l2: f64,
+    /// How fast they left.
+    #[serde(flatten)]
+    pub rates: Rates,
     /// Bits a second of the frames without FCS, as tcpreplay counts them.
     pub bps_frames: f64,
     /// How far the rate was from what was asked, in millionths, pauses not counted; none at top
@@ -80,6 +79,17 @@ pub struct RunResult {
     pub errors: Vec<String>,
     /// What one should know.
     pub notes: Vec<String>,
+}
+
+/// How fast frames went.
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
+pub struct Rates {
+    /// Frames a second.
+    pub pps: f64,
+    /// Layer-1 bits a second.
+    pub bps_l1: f64,
+    /// Layer-2 bits a second, with FCS.
+    pub bps_l2: f64,
 }
 
 /// What was asked for; `None` is "not".
@@ -292,6 +302,48 @@ pub struct QueueReport {
     pub elapsed_s: f64,
     /// Frames a second.
     pub pps: f64,
+}
+
+/// Frames a second that have this length in the mean.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FrameRate {
+    pub(crate) pps: f64,
+    /// Without FCS; 0 of nothing.
+    bytes_mean: f64,
+}
+
+impl FrameRate {
+    pub(crate) fn new(pps: f64, frames: u64, bytes: u64) -> Self {
+        Self { pps, bytes_mean: bytes as f64 / frames.max(1) as f64 }
+    }
+
+    /// So many frames, and their bytes without FCS, in so many seconds.
+    pub(crate) fn over(frames: u64, bytes: u64, seconds: f64) -> Self {
+        Self::new(frames as f64 / seconds.max(1e-9), frames, bytes)
+    }
+
+    pub(crate) fn bits_per_second(&self, layer: Layer) -> f64 {
+        self.pps * (self.bytes_mean + layer.overhead() as f64) * 8.0
+    }
+}
+
+impl From<FrameRate> for Rates {
+    fn from(rate: FrameRate) -> Self {
+        Self {
+            pps: rate.pps,
+            bps_l1: rate.bits_per_second(Layer::Wire),
+            bps_l2: rate.bits_per_second(Layer::FrameWithFcs),
+        }
+    }
+}
+
+/// What a rate in bits counts, as results name it.
+pub(crate) const fn layer_name(layer: Layer) -> &'static str {
+    match layer {
+        Layer::Frame => "frames",
+        Layer::FrameWithFcs => "l2",
+        Layer::Wire => "l1",
+    }
 }
 
 impl HistogramReport {

@@ -30,9 +30,9 @@ impl Display for Table<'_> {
             "sent",
             grouped(result.packets),
             grouped(result.bytes),
-            rounded(result.pps),
-            megabits(result.bps_l2),
-            megabits(result.bps_l1),
+            rounded(result.rates.pps),
+            megabits(result.rates.bps_l2),
+            megabits(result.rates.bps_l1),
         )?;
         if let Some(rx) = &result.rx {
             writeln!(

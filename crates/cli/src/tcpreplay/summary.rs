@@ -52,7 +52,7 @@ impl Totals {
             bytes: result.bytes,
             elapsed_s: result.elapsed_s,
             bytes_per_second: result.bps_frames / 8.0,
-            packets_per_second: result.pps,
+            packets_per_second: result.rates.pps,
         }
     }
 }

@@ -53,9 +53,9 @@ fn flow_line(f: &mut Formatter<'_>, flow: &FlowReport) -> fmt::Result {
         "{:<22} {:>14} {:>12} {:>9} {:>9} {:>8}",
         shortened(&flow.name, 22),
         grouped(flow.packets),
-        rounded(flow.pps),
-        scaled(flow.bps_l2),
-        scaled(flow.bps_l1),
+        rounded(flow.rates.pps),
+        scaled(flow.rates.bps_l2),
+        scaled(flow.rates.bps_l1),
         off
     )?;
     if flow.unsent > 0 {
@@ -132,9 +132,9 @@ fn port_lines(f: &mut Formatter<'_>, port: &PortReport) -> fmt::Result {
             f,
             "  sent      {} packets, {} pps, {}b/s L2, {}b/s L1",
             grouped(port.packets),
-            rounded(port.pps),
-            scaled(port.bps_l2),
-            scaled(port.bps_l1)
+            rounded(port.rates.pps),
+            scaled(port.rates.bps_l2),
+            scaled(port.rates.bps_l1)
         )?;
     }
     if port.failed + port.unsent > 0 {

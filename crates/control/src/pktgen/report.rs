@@ -11,7 +11,7 @@ use wirestorm_wire::stream::Speed;
 
 use super::run::{Outcome, Sent};
 use crate::port::stamp_name;
-use crate::result::{DepartureReport, ReceiveReport};
+use crate::result::{DepartureReport, FrameRate, Rates, ReceiveReport};
 
 /// The name and version of the document's form.
 pub const SCHEMA: &str = "wirestorm.pktgen/1";
@@ -69,18 +69,16 @@ pub struct DeviceReport {
     pub failed: u64,
     /// Frames left out because they were late, or queued at an interruption.
     pub unsent: u64,
-    /// From the common start to its end, in seconds.
+    /// From the common start to its end, in seconds: rates are those over all of it, as pktgen
+    /// counts.
     pub elapsed_s: f64,
     /// The part of it that was waited.
     pub idle_s: f64,
-    /// Frames over that time, as pktgen counts.
-    pub pps: f64,
-    /// Bits of frames without FCS over that time, as pktgen counts.
+    /// How fast they left.
+    #[serde(flatten)]
+    pub rates: Rates,
+    /// Bits a second of the frames without FCS.
     pub bps_frames: f64,
-    /// Layer-1 bits a second.
-    pub bps_l1: f64,
-    /// Layer-2 bits a second, with FCS.
-    pub bps_l2: f64,
     /// Frames a second that were asked for; none where it was as fast as it goes, or bits.
     pub asked_pps: Option<f64>,
     /// Bits a second of frames without FCS that were asked for; none where it was as fast as it
@@ -103,9 +101,7 @@ impl DeviceReport {
         result: String,
     ) -> Self {
         let elapsed_s = outcome.elapsed.as_secs_f64();
-        let (frames, bytes) = (counters.frames as f64, counters.bytes as f64);
-        let per_second = |amount: f64| amount / elapsed_s.max(1e-9);
-        let bits = |overhead: u64| per_second((bytes + frames * overhead as f64) * 8.0);
+        let rate = FrameRate::over(counters.frames, counters.bytes, elapsed_s);
         let mut report = Self {
             name: device.name.clone(),
             interface: device.interface.clone(),
@@ -114,10 +110,8 @@ impl DeviceReport {
             bytes: counters.bytes,
             elapsed_s,
             idle_s: outcome.idle.as_secs_f64(),
-            pps: per_second(frames),
-            bps_frames: bits(0),
-            bps_l1: bits(Layer::Wire.overhead()),
-            bps_l2: bits(Layer::FrameWithFcs.overhead()),
+            rates: rate.into(),
+            bps_frames: rate.bits_per_second(Layer::Frame),
             result,
             ..Self::default()
         };
@@ -137,13 +131,16 @@ impl DeviceReport {
             (span_s > 0.0).then(|| gaps as f64 / span_s)
         });
         let ratio = match speed {
-            Some(Speed::Frames(rate)) => {
-                report.asked_pps = Some(rate.per_second());
-                gaps_a_second.map(|pps| pps / rate.per_second())
+            Some(Speed::Frames(asked)) => {
+                report.asked_pps = Some(asked.per_second());
+                gaps_a_second.map(|pps| pps / asked.per_second())
             }
-            Some(Speed::Bits(rate, _)) => {
-                report.asked_bps = Some(rate.per_second());
-                gaps_a_second.map(|pps| pps * bytes * 8.0 / frames.max(1.0) / rate.per_second())
+            Some(Speed::Bits(asked, _)) => {
+                report.asked_bps = Some(asked.per_second());
+                gaps_a_second.map(|pps| {
+                    let rate = FrameRate::new(pps, counters.frames, counters.bytes);
+                    rate.bits_per_second(Layer::Frame) / asked.per_second()
+                })
             }
             Some(Speed::Max) | None => None,
         };

@@ -21,7 +21,7 @@ pub(crate) use fetch::Measured;
 use fetch::{FetchOutcome, FetchPort, Fetcher, Purpose};
 
 use crate::port::stamp_name;
-use crate::result::{HistogramReport, QueueReport, ReceiveReport, VerifyReport};
+use crate::result::{FrameRate, HistogramReport, QueueReport, ReceiveReport, VerifyReport};
 
 /// The receiving end of a run.
 pub(crate) struct Arrivals {
@@ -199,8 +199,7 @@ impl Arrivals {
         let last = queues.iter().filter_map(|queue| queue.last).max();
         let elapsed_s =
             first.zip(last).map_or(0.0, |(first, last)| last.saturating_since(first).as_secs_f64());
-        let pps = per_second(packets, elapsed_s);
-        let mean = if packets > 0 { bytes as f64 / packets as f64 } else { 0.0 };
+        let rate = FrameRate::new(per_second(packets, elapsed_s), packets, bytes);
         let mut gaps = Histogram::new();
         queues.iter().for_each(|queue| gaps.merge(&queue.gaps));
         // Frames that others sent make up for lost ones in a mere count; verification tells.
@@ -219,8 +218,8 @@ impl Arrivals {
             packets,
             bytes,
             elapsed_s,
-            pps,
-            bps_l2: pps * (mean + Layer::FrameWithFcs.overhead() as f64) * 8.0,
+            pps: rate.pps,
+            bps_l2: rate.bits_per_second(Layer::FrameWithFcs),
             lost,
             loss_percent: if sent > 0 { lost as f64 * 100.0 / sent as f64 } else { 0.0 },
             surplus: if verified.is_some() { 0 } else { packets.saturating_sub(sent) },

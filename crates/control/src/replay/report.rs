@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use wirestorm_base::departure::DepartureRecord;
 use wirestorm_base::pace::Pace;
-use wirestorm_base::port::{StampPoint, TransmitCounters};
+use wirestorm_base::port::TransmitCounters;
 use wirestorm_base::rate::Layer;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::replay::ReplayCounters;
@@ -15,8 +15,10 @@ use super::reader::{ReadError, ReaderCounters};
 use super::work::WorkerOutcome;
 use crate::port::{Choice, Interfaces, stamp_name};
 use crate::result::{
-    Asked, DepartureReport, Flows, PortReport, ReceiveReport, Refused, Retried, RunResult, SCHEMA,
+    Asked, DepartureReport, Flows, FrameRate, PortReport, ReceiveReport, Refused, Retried,
+    RunResult, SCHEMA, layer_name,
 };
+use crate::work::departures_of_all;
 
 /// A run that has ended.
 pub(super) struct Ended {
@@ -47,7 +49,6 @@ impl Ended {
         let mut counters = [ReplayCounters::default(); 2];
         let mut transmitted = [TransmitCounters::default(); 2];
         let mut choices: Vec<&Choice> = Vec::new();
-        let mut departures: Option<(DepartureRecord, StampPoint)> = None;
         let mut finished = start;
         let mut paused = Duration::ZERO;
         let mut errors: Vec<String> = Vec::new();
@@ -55,11 +56,6 @@ impl Ended {
             finished = finished.max(outcome.finished);
             paused = paused.max(outcome.paused);
             errors.extend(outcome.error.iter().map(ToString::to_string));
-            match (&mut departures, &outcome.departures) {
-                (Some((sum, _)), Some((record, _))) => sum.merge(record),
-                (empty @ None, Some(first)) => *empty = Some(first.clone()),
-                (_, None) => {}
-            }
             for (sum, counters) in counters.iter_mut().zip(&outcome.counters) {
                 sum.merge(counters);
             }
@@ -73,12 +69,14 @@ impl Ended {
         errors.extend(read_error.iter().map(ToString::to_string));
         errors.extend(rx.iter().filter_map(|rx| rx.error.clone()));
         // A file's time stamps are the schedule; what took time is to write it.
-        let departures = departures
+        let departures = outcomes.iter().filter_map(|outcome| outcome.departures.clone());
+        let departures = departures_of_all(departures)
             .filter(|(record, _)| record.frames > 0 && !matches!(plan.target, Target::File(_)));
         let (mut sum, mut sent) = (counters[0], transmitted[0]);
         sum.merge(&counters[1]);
         sent.merge(&transmitted[1]);
-        let rates = Rates::new(&sent, start, finished, departures.as_ref().map(|(r, _)| r));
+        let lasted = finished.saturating_since(start);
+        let (rate, elapsed_s) = achieved(&sent, lasted, departures.as_ref().map(|(r, _)| r));
         let mut reports = choices.iter().enumerate().map(|(position, choice)| {
             let interface = interfaces.links.get(position);
             let (counters, transmitted) = (&counters[position], &transmitted[position]);
@@ -94,7 +92,7 @@ impl Ended {
                 truncated: counters.truncated,
                 retried: retried(transmitted),
                 unsent: transmitted.unsent + counters.unsent,
-                flows: flows(plan, counters, &rates),
+                flows: flows(plan, counters, elapsed_s),
             }
         });
         RunResult {
@@ -103,16 +101,14 @@ impl Ended {
             command: "replay",
             captures,
             asked: asked(plan),
-            elapsed_s: rates.elapsed_s,
+            elapsed_s,
             paused_s: paused.as_secs_f64(),
             packets: sent.sent,
             bytes: sent.sent_bytes,
-            pps: rates.pps,
-            bps_l1: rates.bits_per_second(Layer::Wire),
-            bps_l2: rates.bits_per_second(Layer::FrameWithFcs),
-            bps_frames: rates.bits_per_second(Layer::Frame),
-            rate_error_ppm: rate_error_ppm(plan, &rates, paused),
-            flows: flows(plan, &sum, &rates),
+            rates: rate.into(),
+            bps_frames: rate.bits_per_second(Layer::Frame),
+            rate_error_ppm: rate_error_ppm(plan, &rate, elapsed_s, paused),
+            flows: flows(plan, &sum, elapsed_s),
             failed: failed(&sum, &sent),
             refused: refused(&sum),
             truncated: sum.truncated,
@@ -134,10 +130,10 @@ impl Ended {
     }
 }
 
-fn flows(plan: &ReplayPlan, counters: &ReplayCounters, rates: &Rates) -> Option<Flows> {
+fn flows(plan: &ReplayPlan, counters: &ReplayCounters, elapsed_s: f64) -> Option<Flows> {
     plan.flows.map(|_| Flows {
         count: counters.flows,
-        per_second: counters.flows as f64 / rates.elapsed_s.max(1e-9),
+        per_second: counters.flows as f64 / elapsed_s.max(1e-9),
         expired: counters.flows_expired,
         flow_packets: counters.flow_packets,
         non_flow_packets: counters.non_flow_packets,
@@ -210,40 +206,24 @@ fn target_name(plan: &ReplayPlan) -> String {
     }
 }
 
-/// Rates over the time from the first departure to the last. N departures span N - 1
-/// intervals; a rate of N over that time would be N / (N - 1) too high.
-struct Rates {
-    elapsed_s: f64,
-    pps: f64,
-    bytes_mean: f64,
-}
-
-impl Rates {
-    fn new(
-        transmitted: &TransmitCounters,
-        start: Instant,
-        finished: Instant,
-        departures: Option<&DepartureRecord>,
-    ) -> Self {
-        let sent = transmitted.sent as f64;
-        let bytes_mean = if sent > 0.0 { transmitted.sent_bytes as f64 / sent } else { 0.0 };
-        let span = departures
-            .and_then(|record| Some(record.last?.saturating_since(record.first?)))
-            .filter(|span| span.as_nanos() > 0);
-        match span {
-            Some(span) => {
-                let elapsed_s = span.as_secs_f64();
-                Self { elapsed_s, pps: (sent - 1.0).max(0.0) / elapsed_s, bytes_mean }
-            }
-            None => {
-                let elapsed_s = finished.saturating_since(start).as_secs_f64();
-                Self { elapsed_s, pps: sent / elapsed_s.max(1e-9), bytes_mean }
-            }
+/// The rate over the time from the first departure to the last, and that time in seconds. N
+/// departures span N - 1 intervals; a rate of N over that time would be N / (N - 1) too high.
+/// Where departures were not timed, all of them over the time that the run `lasted`.
+fn achieved(
+    transmitted: &TransmitCounters,
+    lasted: Duration,
+    departures: Option<&DepartureRecord>,
+) -> (FrameRate, f64) {
+    let (frames, bytes) = (transmitted.sent, transmitted.sent_bytes);
+    let span = departures
+        .and_then(|record| Some(record.last?.saturating_since(record.first?)))
+        .filter(|span| span.as_nanos() > 0);
+    match span {
+        Some(span) => {
+            let pps = frames.saturating_sub(1) as f64 / span.as_secs_f64();
+            (FrameRate::new(pps, frames, bytes), span.as_secs_f64())
         }
-    }
-
-    fn bits_per_second(&self, layer: Layer) -> f64 {
-        self.pps * (self.bytes_mean + layer.overhead() as f64) * 8.0
+        None => (FrameRate::over(frames, bytes, lasted.as_secs_f64()), lasted.as_secs_f64()),
     }
 }
 
@@ -268,11 +248,7 @@ fn asked(plan: &ReplayPlan) -> Asked {
         Pace::Bits { rate, layer } => {
             asked.pace = "bps";
             asked.bps = Some(rate.per_second());
-            asked.layer = Some(match layer {
-                Layer::Frame => "frames",
-                Layer::FrameWithFcs => "l2",
-                Layer::Wire => "l1",
-            });
+            asked.layer = Some(layer_name(layer));
         }
     }
     asked
@@ -280,16 +256,21 @@ fn asked(plan: &ReplayPlan) -> Asked {
 
 /// The rate that is asked for is that of the time in which frames are to be sent: pauses that are
 /// part of the plan make it no lower.
-fn rate_error_ppm(plan: &ReplayPlan, rates: &Rates, paused: Duration) -> Option<f64> {
+fn rate_error_ppm(
+    plan: &ReplayPlan,
+    achieved: &FrameRate,
+    elapsed_s: f64,
+    paused: Duration,
+) -> Option<f64> {
     // A file has the rate that was asked for by its time stamps, however fast it was written.
     if matches!(plan.target, Target::File(_)) {
         return None;
     }
     let (asked, achieved) = match plan.pace {
         Pace::TopSpeed | Pace::Capture { .. } => return None,
-        Pace::Packets { rate, .. } => (rate.per_second(), rates.pps),
-        Pace::Bits { rate, layer } => (rate.per_second(), rates.bits_per_second(layer)),
+        Pace::Packets { rate, .. } => (rate.per_second(), achieved.pps),
+        Pace::Bits { rate, layer } => (rate.per_second(), achieved.bits_per_second(layer)),
     };
-    let sending_s = rates.elapsed_s - paused.as_secs_f64();
-    (sending_s > 0.0).then(|| (achieved * rates.elapsed_s / sending_s / asked - 1.0) * 1e6)
+    let sending_s = elapsed_s - paused.as_secs_f64();
+    (sending_s > 0.0).then(|| (achieved * elapsed_s / sending_s / asked - 1.0) * 1e6)
 }

@@ -6,8 +6,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use wirestorm_base::departure::DepartureRecord;
-use wirestorm_base::port::{StampPoint, TransmitCounters};
-use wirestorm_base::rate::Layer;
+use wirestorm_base::port::TransmitCounters;
 use wirestorm_base::time::Instant;
 use wirestorm_engine::measure::Receiver;
 use wirestorm_engine::stream::StreamCounters;
@@ -17,7 +16,8 @@ use wirestorm_wire::stream::{Mode, Speed};
 use super::lane::{Lane, WorkerOutcome};
 use super::measured::{Expected, MeasuredReport};
 use crate::port::stamp_name;
-use crate::result::{DepartureReport, ReceiveReport};
+use crate::result::{DepartureReport, FrameRate, Rates, ReceiveReport, layer_name};
+use crate::work::departures_of_all;
 
 /// The name and version of the document's form.
 pub const SCHEMA: &str = "wirestorm.run/1";
@@ -61,12 +61,9 @@ pub struct FlowReport {
     pub bytes: u64,
     /// Frames left out because they were late.
     pub unsent: u64,
-    /// Frames a second.
-    pub pps: f64,
-    /// Layer-1 bits a second.
-    pub bps_l1: f64,
-    /// Layer-2 bits a second, with FCS.
-    pub bps_l2: f64,
+    /// How fast they went.
+    #[serde(flatten)]
+    pub rates: Rates,
     /// Frames a second that were asked for; none where it was as fast as it goes, or bits.
     pub asked_pps: Option<f64>,
     /// Bits a second that were asked for; none where it was as fast as it goes, or frames.
@@ -102,12 +99,9 @@ pub struct PortReport {
     pub packets: u64,
     /// Their bytes without FCS.
     pub bytes: u64,
-    /// Frames a second.
-    pub pps: f64,
-    /// Layer-1 bits a second.
-    pub bps_l1: f64,
-    /// Layer-2 bits a second, with FCS.
-    pub bps_l2: f64,
+    /// How fast they went.
+    #[serde(flatten)]
+    pub rates: Rates,
     /// Frames that the interface refused.
     pub failed: u64,
     /// Frames left out because they were late, or queued at an interruption.
@@ -165,22 +159,19 @@ impl Ended<'_> {
             .collect();
         for (index, lane) in lanes.iter().enumerate() {
             let mut transmitted = TransmitCounters::default();
-            let mut departures: Option<(DepartureRecord, StampPoint)> = None;
+            let mut records = Vec::new();
             let report = &mut ports[lane.port];
             for outcome in self.outcomes.iter().filter_map(|outcome| outcome.lanes.get(index)) {
                 transmitted.merge(&outcome.transmitted);
                 report.backend.get_or_insert(outcome.choice.backend);
                 report.stamped.get_or_insert(stamp_name(outcome.stamp));
                 report.why.get_or_insert_with(|| outcome.choice.why.clone());
-                match (&mut departures, &outcome.departures) {
-                    (Some((sum, _)), Some((record, _))) => sum.merge(record),
-                    (empty @ None, Some(first)) => *empty = Some(first.clone()),
-                    (_, None) => {}
-                }
+                records.extend(outcome.departures.clone());
                 for (&flow, counters) in lane.flows.iter().zip(&outcome.counters) {
                     add(&mut flows[flow], counters);
                 }
             }
+            let departures = departures_of_all(records.into_iter());
             let span_s =
                 departures.as_ref().and_then(|(record, _)| span_s(record)).unwrap_or(elapsed_s);
             for (&flow, stream) in lane.flows.iter().zip(&lane.streams) {
@@ -191,10 +182,7 @@ impl Ended<'_> {
             report.bytes = transmitted.sent_bytes;
             report.failed = transmitted.failed;
             report.unsent = transmitted.unsent;
-            let rates = Rates::new(transmitted.sent, transmitted.sent_bytes, span_s);
-            report.pps = rates.pps;
-            report.bps_l1 = rates.bits_per_second(Layer::Wire);
-            report.bps_l2 = rates.bits_per_second(Layer::FrameWithFcs);
+            report.rates = FrameRate::over(transmitted.sent, transmitted.sent_bytes, span_s).into();
             report.departures = departures
                 .filter(|(record, _)| record.frames > 0)
                 .map(|(record, stamp)| DepartureReport::new(&record, stamp_name(stamp)));
@@ -213,7 +201,7 @@ impl Ended<'_> {
         let mut flow_report = |(index, counters): (usize, &StreamCounters)| {
             let flow = &plan.flows[index];
             let name = |port: &usize| plan.ports[*port].name.clone();
-            let rates = Rates::new(counters.frames, counters.bytes, spans[index]);
+            let rate = FrameRate::over(counters.frames, counters.bytes, spans[index]);
             let is_judged = flow.stream.transmission.mode == Mode::Continuous;
             let mut report = FlowReport {
                 name: flow.stream.name.clone(),
@@ -222,9 +210,7 @@ impl Ended<'_> {
                 packets: counters.frames,
                 bytes: counters.bytes,
                 unsent: counters.unsent,
-                pps: rates.pps,
-                bps_l1: rates.bits_per_second(Layer::Wire),
-                bps_l2: rates.bits_per_second(Layer::FrameWithFcs),
+                rates: rate.into(),
                 asked_pps: None,
                 asked_bps: None,
                 asked_layer: None,
@@ -240,14 +226,14 @@ impl Ended<'_> {
                 report.loss_percent = Some(lost as f64 * 100.0 / counters.frames.max(1) as f64);
             }
             let ratio = match speeds[index] {
-                Some(Speed::Frames(rate)) => {
-                    report.asked_pps = Some(rate.per_second());
-                    Some(rates.pps / rate.per_second())
+                Some(Speed::Frames(asked)) => {
+                    report.asked_pps = Some(asked.per_second());
+                    Some(rate.pps / asked.per_second())
                 }
-                Some(Speed::Bits(rate, layer)) => {
-                    report.asked_bps = Some(rate.per_second());
+                Some(Speed::Bits(asked, layer)) => {
+                    report.asked_bps = Some(asked.per_second());
                     report.asked_layer = Some(layer_name(layer));
-                    Some(rates.bits_per_second(layer) / rate.per_second())
+                    Some(rate.bits_per_second(layer) / asked.per_second())
                 }
                 Some(Speed::Max) | None => None,
             };
@@ -295,28 +281,4 @@ fn span_s(record: &DepartureRecord) -> Option<f64> {
     let span = record.last?.saturating_since(record.first?).as_secs_f64();
     let gaps = record.frames.checked_sub(1).filter(|gaps| *gaps > 0)?;
     Some(span * record.frames as f64 / gaps as f64)
-}
-
-const fn layer_name(layer: Layer) -> &'static str {
-    match layer {
-        Layer::Frame => "frames",
-        Layer::FrameWithFcs => "l2",
-        Layer::Wire => "l1",
-    }
-}
-
-struct Rates {
-    pps: f64,
-    bytes_mean: f64,
-}
-
-impl Rates {
-    fn new(frames: u64, bytes: u64, seconds: f64) -> Self {
-        let count = frames as f64;
-        Self { pps: count / seconds.max(1e-9), bytes_mean: bytes as f64 / count.max(1.0) }
-    }
-
-    fn bits_per_second(&self, layer: Layer) -> f64 {
-        self.pps * (self.bytes_mean + layer.overhead() as f64) * 8.0
-    }
 }
