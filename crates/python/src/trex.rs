@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 
 use pyo3::prelude::*;
 use wirestorm_control::base::rate::Rate;
-use wirestorm_control::plan::traffic::{AskedRate, Flow, FoundAddresses, Port, TrafficPlan};
+use wirestorm_control::plan::traffic::{Flow, Port, TrafficPlan};
 use wirestorm_control::plan::trex::{self, Addresses, LowerOptions, Marking};
 use wirestorm_control::traffic::Order;
 use wirestorm_control::wire::packet::MacAddress;
@@ -77,25 +77,11 @@ pub(crate) fn trex_start(
 ) -> PyResult<Run> {
     let streams = terms.lower(py, streams)?;
     let speed = Some(terms.line_rate()?);
-    let port = |name: &str, location| Port {
-        name: name.into(),
-        location,
-        speed,
-        addresses: Vec::new(),
-        gateways: Vec::new(),
-    };
-    let mut ports = vec![port(TRANSMIT, Some(interface))];
-    ports.extend(receive.map(|interface| port(RECEIVE, Some(interface))));
+    let mut ports = vec![Port::on(interface, TRANSMIT.into(), speed)];
+    ports.extend(receive.map(|interface| Port::on(interface, RECEIVE.into(), speed)));
     let receive: Vec<usize> = (1..ports.len()).collect();
-    let flow = |(index, stream): (usize, Stream)| Flow {
-        transmit: 0,
-        receive: receive.clone(),
-        rate: AskedRate::Speed(stream.transmission.speed),
-        time: None,
-        payload: None,
-        found: FoundAddresses::default(),
-        stream,
-        path: format!("[{index}]"),
+    let flow = |(index, stream): (usize, Stream)| {
+        Flow::of(stream, 0, receive.clone(), format!("[{index}]"))
     };
     let flows = streams.into_iter().enumerate().map(flow).collect();
     let plan = TrafficPlan { ports, flows };

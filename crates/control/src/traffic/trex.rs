@@ -6,7 +6,7 @@ use wirestorm_base::rate::Rate;
 use wirestorm_io::link::{Link, LinkError};
 use wirestorm_io::namespace::{InterfaceName, InterfaceNameError};
 use wirestorm_plan::Multiplier;
-use wirestorm_plan::traffic::{AskedRate, Flow, FoundAddresses, Port, TrafficPlan};
+use wirestorm_plan::traffic::{Flow, Port, TrafficPlan};
 use wirestorm_plan::trex::{Addresses, LowerOptions, Marking, TrexError, lower};
 use wirestorm_wire::packet::MacAddress;
 
@@ -60,13 +60,8 @@ pub fn plan_of_trex(
     for (index, (port, link)) in ports.iter().zip(&links).enumerate() {
         // TRex's where the interface does not tell.
         let speed = link.speed.unwrap_or(Rate::TEN_GIGA);
-        plan.ports.push(Port {
-            name: port.number.to_string(),
-            location: Some(port.interface.clone()),
-            speed: Some(speed),
-            addresses: Vec::new(),
-            gateways: Vec::new(),
-        });
+        let name = port.number.to_string();
+        plan.ports.push(Port::on(port.interface.clone(), name, Some(speed)));
         let Some(streams) = &port.streams else { continue };
         let receive: Vec<usize> = other_side(port.number).into_iter().collect();
         let options = LowerOptions {
@@ -88,16 +83,7 @@ pub fn plan_of_trex(
                 stream.name = place.clone();
             }
             stream.transmission.next = stream.transmission.next.map(|next| first + next);
-            plan.flows.push(Flow {
-                transmit: index,
-                receive: receive.clone(),
-                rate: AskedRate::Speed(stream.transmission.speed),
-                time: None,
-                payload: None,
-                found: FoundAddresses::default(),
-                stream,
-                path: place,
-            });
+            plan.flows.push(Flow::of(stream, index, receive.clone(), place));
         }
     }
     Ok(plan)

@@ -53,6 +53,30 @@ pub struct Flow {
     pub path: String,
 }
 
+impl Port {
+    /// A port on an interface, which is no host of its own.
+    pub fn on(interface: String, name: String, speed: Option<Rate>) -> Self {
+        let location = Some(interface);
+        Self { name, location, speed, addresses: Vec::new(), gateways: Vec::new() }
+    }
+}
+
+impl Flow {
+    /// A flow of a stream with nothing to be found out: it leaves port `transmit` as it is.
+    pub fn of(stream: Stream, transmit: usize, receive: Vec<usize>, path: String) -> Self {
+        Self {
+            transmit,
+            receive,
+            rate: AskedRate::Speed(stream.transmission.speed),
+            time: None,
+            payload: None,
+            found: FoundAddresses::default(),
+            stream,
+            path,
+        }
+    }
+}
+
 pub(super) const PORT: [&str; 5] = ["name", "location", "speed", "addresses", "gateway"];
 
 pub(super) fn read_ports(place: &Place<'_>, problems: &mut Problems) -> Vec<Port> {
