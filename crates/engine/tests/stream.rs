@@ -34,16 +34,7 @@ fn frames_a_second(frames: u64) -> Speed {
 }
 
 fn transmission(speed: Speed) -> Transmission {
-    Transmission {
-        mode: Mode::Continuous,
-        speed,
-        departures: Departures::Constant,
-        start_delay: Duration::ZERO,
-        self_start: true,
-        start_paused: false,
-        next: None,
-        starts_max: 0,
-    }
+    Transmission::continuous(speed)
 }
 
 fn numbers(bits: u32) -> Variable {

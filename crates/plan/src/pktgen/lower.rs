@@ -2,7 +2,7 @@
 
 use wirestorm_base::rate::{FRAME_CHECK_SEQUENCE_BYTES, Layer, PREAMBLE_AND_GAP_BYTES, Rate};
 use wirestorm_base::time::Duration;
-use wirestorm_wire::stream::{Departures, Mode, Speed, Stream, Transmission};
+use wirestorm_wire::stream::{Mode, Speed, Stream, Transmission};
 
 use super::device::{Device, NEVER, Pace, XmitMode};
 use super::error::LowerError;
@@ -183,12 +183,6 @@ fn transmission(
             0 => Mode::Continuous,
             frames => Mode::Burst { frames },
         },
-        speed,
-        departures: Departures::Constant,
-        start_delay: Duration::ZERO,
-        self_start: true,
-        start_paused: false,
-        next: None,
-        starts_max: 0,
+        ..Transmission::continuous(speed)
     }))
 }

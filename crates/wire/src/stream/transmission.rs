@@ -25,6 +25,22 @@ pub struct Transmission {
     pub starts_max: u32,
 }
 
+impl Transmission {
+    /// Frames at an even distance from the start on, until it is stopped.
+    pub const fn continuous(speed: Speed) -> Self {
+        Self {
+            mode: Mode::Continuous,
+            speed,
+            departures: Departures::Constant,
+            start_delay: Duration::ZERO,
+            self_start: true,
+            start_paused: false,
+            next: None,
+            starts_max: 0,
+        }
+    }
+}
+
 /// How many frames a stream sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
