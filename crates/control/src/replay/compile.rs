@@ -8,9 +8,9 @@ use wirestorm_engine::replay::{
 use wirestorm_engine::sides::CacheFile;
 use wirestorm_plan::replay::{ReplayPlan, SideChoice, Target};
 
+use super::error::ReplayError;
 use super::input::Input;
 use super::reader::{KEEP_BYTES_MAX, ReaderOptions};
-use super::run::ReplayError;
 use crate::port::Interfaces;
 use crate::work::HORIZON;
 

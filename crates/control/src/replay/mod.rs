@@ -8,6 +8,8 @@
 //! ```
 
 mod compile;
+mod control;
+mod error;
 mod input;
 mod pair;
 mod reader;
@@ -16,6 +18,8 @@ mod run;
 mod target;
 mod work;
 
+pub use control::{Ask, Control, Hooks, ShowFrame};
+pub use error::ReplayError;
 pub use input::{Input, InputError, expand_inputs};
 pub use reader::{ReadError, Reader, ReaderFeed, ReaderOptions};
-pub use run::{Ask, Control, Hooks, Progress, ReplayError, ShowFrame, run};
+pub use run::{Progress, run};

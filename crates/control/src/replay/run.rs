@@ -1,7 +1,6 @@
 //! A replay from its plan to its result.
 
-use std::io;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, mpsc};
 
@@ -9,60 +8,22 @@ use wirestorm_base::pace::Pace;
 use wirestorm_base::port::TransmitCounters;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::replay::ReplayCounters;
-use wirestorm_engine::sides::CacheError;
 use wirestorm_io::clock;
 use wirestorm_plan::replay::{ReplayPlan, SideChoice, Target};
 
 use super::compile;
-use super::input::{Input, InputError, expand_inputs};
-use super::reader::{ReadError, Reader, ReaderCounters};
+use super::control::{Control, Hooks};
+use super::error::ReplayError;
+use super::input::{Input, expand_inputs};
+use super::reader::{Reader, ReaderCounters};
 use super::report::Ended;
 use super::target;
 use super::work::{Duty, PassEnd, Snapshot};
+use crate::port::Interfaces;
 use crate::port::cpu::CpuPlan;
-use crate::port::{Interfaces, OpenError};
 use crate::receive::Arrivals;
 use crate::result::RunResult;
 use crate::workers::{OBSERVE_INTERVAL, Workers};
-
-/// Why a replay did not begin.
-#[derive(Debug, thiserror::Error)]
-pub enum ReplayError {
-    /// A capture does not open.
-    #[error(transparent)]
-    Input(#[from] InputError),
-    /// A capture cannot be read from its first packet on.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// Captures that should come in pairs, and do not.
-    #[error("captures come in pairs here, the client's side first, and there are {0}")]
-    OddCaptures(usize),
-    /// A file of tcpprep does not open.
-    #[error("{path}: {error}")]
-    CacheFile {
-        /// The file.
-        path: String,
-        /// What the system said.
-        error: io::Error,
-    },
-    /// A file of tcpprep makes no sense.
-    #[error("{path}: {error}")]
-    Cache {
-        /// The file.
-        path: String,
-        /// What is wrong with it.
-        error: CacheError,
-    },
-    /// An interface does not open.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// The receiving end does not open.
-    #[error("{0}")]
-    Receive(String),
-    /// A thread does not start.
-    #[error("cannot start a thread: {0}")]
-    Thread(io::Error),
-}
 
 /// How far a run has come.
 #[derive(Clone, Copy, Debug, Default)]
@@ -81,33 +42,6 @@ pub struct Progress {
 
 /// Ends of passes that wait for the observer at most; then the worker waits too.
 const PASS_ENDS_MAX: usize = 64;
-
-/// Asked before a packet is sent, with its number: how many to send now, `None` to end.
-pub type Ask = Box<dyn FnMut(u64) -> Option<u64> + Send>;
-
-/// Shown every frame with its capture time before it leaves.
-pub type ShowFrame = Box<dyn FnMut(Instant, &[u8]) + Send>;
-
-/// What the user's side takes part in.
-#[derive(Default)]
-pub struct Hooks {
-    /// Who says how many packets come next; for plans that ask.
-    pub ask: Option<Ask>,
-    /// Who sees every frame; for plans that show them.
-    pub show: Option<ShowFrame>,
-    /// Whether the observer is to be called at the end of every pass too, with what was sent by
-    /// then. With several workers, it is the first whose passes count.
-    pub passes: bool,
-}
-
-/// What others ask of a run, at any time.
-#[derive(Debug, Default)]
-pub struct Control {
-    /// Sending is to end at once.
-    pub stop: Arc<AtomicBool>,
-    /// Sending is to pause until this is 0 again.
-    pub suspend: Arc<AtomicUsize>,
-}
 
 /// Replays; `observe` is called about ten times a second, and at the end.
 ///

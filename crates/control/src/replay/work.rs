@@ -13,8 +13,8 @@ use wirestorm_io::clock;
 use wirestorm_plan::replay::ReplayPlan;
 
 use super::compile;
+use super::control::{Ask, Control, ShowFrame};
 use super::reader::ReaderFeed;
-use super::run::{Ask, Control, ShowFrame};
 use crate::port::{Choice, Interfaces, TransmitPort, Watch};
 use crate::receive::Noted;
 use crate::work::{Stamped, departures, drain, rest, settled};

@@ -1,0 +1,33 @@
+//! What others have to do with a replay while it runs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+
+use wirestorm_base::time::Instant;
+
+/// Asked before a packet is sent, with its number: how many to send now, `None` to end.
+pub type Ask = Box<dyn FnMut(u64) -> Option<u64> + Send>;
+
+/// Shown every frame with its capture time before it leaves.
+pub type ShowFrame = Box<dyn FnMut(Instant, &[u8]) + Send>;
+
+/// What the user's side takes part in.
+#[derive(Default)]
+pub struct Hooks {
+    /// Who says how many packets come next; for plans that ask.
+    pub ask: Option<Ask>,
+    /// Who sees every frame; for plans that show them.
+    pub show: Option<ShowFrame>,
+    /// Whether the observer is to be called at the end of every pass too, with what was sent by
+    /// then. With several workers, it is the first whose passes count.
+    pub passes: bool,
+}
+
+/// What others ask of a run, at any time.
+#[derive(Debug, Default)]
+pub struct Control {
+    /// Sending is to end at once.
+    pub stop: Arc<AtomicBool>,
+    /// Sending is to pause until this is 0 again.
+    pub suspend: Arc<AtomicUsize>,
+}
