@@ -1,7 +1,7 @@
 //! Ping: echo requests and their answers (RFC 792, RFC 4443 section 4).
 
 use alloc::vec::Vec;
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv6Addr};
 
 use wirestorm_wire::assemble::{Header, Payload, assemble};
 use wirestorm_wire::checksum;
@@ -91,8 +91,9 @@ pub(crate) fn hear_ipv4(mac: MacAddress, frame: &[u8]) -> Option<Heard> {
     }
 }
 
-/// An ICMPv6 message in a frame of an IPv6 packet to this host.
-pub(crate) fn hear_ipv6(mac: MacAddress, frame: &[u8]) -> Option<Heard> {
+/// An ICMPv6 message in a frame of an IPv6 packet. A request to all nodes is answered from an
+/// address of the host's `own` (RFC 4443 section 4.2).
+pub(crate) fn hear_ipv6(mac: MacAddress, own: Ipv6Addr, frame: &[u8]) -> Option<Heard> {
     let outer = ethernet::Frame::new(frame).ok()?;
     let packet = ipv6::Packet::new(outer.payload()).ok()?;
     let message = icmpv6::Packet::new(packet.payload()).ok()?;
@@ -101,7 +102,7 @@ pub(crate) fn hear_ipv6(mac: MacAddress, frame: &[u8]) -> Option<Heard> {
     let echo = Echo {
         macs: (mac, outer.source()),
         source: packet.source().into(),
-        destination: packet.destination().into(),
+        destination: own.into(),
         hop_limit: packet.hop_limit(),
         identifier: message.identifier(),
         sequence: message.sequence(),
@@ -109,7 +110,7 @@ pub(crate) fn hear_ipv6(mac: MacAddress, frame: &[u8]) -> Option<Heard> {
         is_right: checksum::combine(checksum::sum(packet.payload()), addresses) == 0xffff,
     };
     match message.kind() {
-        icmpv6::ECHO_REPLY => echo.reply(),
+        icmpv6::ECHO_REPLY if own == packet.destination() => echo.reply(),
         icmpv6::ECHO_REQUEST => echo.answer(),
         _ => None,
     }
@@ -200,5 +201,36 @@ mod tests {
                 assert_eq!(a.hear(&frame), Heard::Nothing);
             }
         }
+    }
+
+    #[test]
+    fn a_request_to_all_nodes_is_answered_from_an_address_of_the_same_scope() {
+        let mut b = host(2, ["10.0.0.2", "2001:db8::2"]);
+        let to_all = |source: &str| EchoRequest {
+            macs: (MacAddress([2, 0, 0, 0, 0, 1]), MacAddress([0x33, 0x33, 0, 0, 0, 1])),
+            source: source.parse().unwrap(),
+            destination: "ff02::1".parse().unwrap(),
+            identifier: 7,
+            sequence: 1,
+            payload: vec![1, 2, 3],
+        };
+        let answer_to = |b: &Host, source: &str| {
+            let a = host(1, ["10.0.0.1", source]);
+            let Heard::Question(answer) = b.hear(&to_all(source).frame().unwrap()) else {
+                panic!("no answer")
+            };
+            let Heard::Echo(reply) = a.hear(&answer) else { panic!("no reply") };
+            reply.source
+        };
+        assert_eq!(answer_to(&b, "fe80::1"), b.addresses[1].address);
+        let link_local = Prefix { address: "fe80::2".parse().unwrap(), length: 64 };
+        b.addresses.push(link_local);
+        assert_eq!(answer_to(&b, "fe80::1"), link_local.address);
+        assert_eq!(answer_to(&b, "2001:db8::1"), b.addresses[1].address);
+        // An answer to all is no answer to this host, and without IPv6 there is nothing to say.
+        let all = to_all("fe80::1").message(icmpv4::ECHO_REPLY, icmpv6::ECHO_REPLY).unwrap();
+        assert_eq!(b.hear(&all), Heard::Nothing);
+        b.addresses.truncate(1);
+        assert_eq!(b.hear(&to_all("fe80::1").frame().unwrap()), Heard::Nothing);
     }
 }

@@ -1,14 +1,15 @@
 //! A host on an Ethernet: its addresses, and what it says to what it hears.
 
 use alloc::vec::Vec;
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv6Addr};
 
 use wirestorm_wire::packet::{MacAddress, ethernet, ethertype, protocol};
 use wirestorm_wire::packet::{ipv4, ipv6};
 use wirestorm_wire::prefix::Prefix;
 
+use crate::echo;
 use crate::heard::Heard;
-use crate::{echo, neighbour};
+use crate::neighbour::{self, ALL_NODES};
 
 /// A host with one interface, without VLAN tags.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,6 +35,23 @@ impl Host {
     /// Whether an address is one of its own.
     pub fn owns(&self, address: IpAddr) -> bool {
         self.addresses.iter().any(|own| own.address == address)
+    }
+
+    /// The address in which it answers what was sent to an address: that one if it is its own, or
+    /// of what was sent to all nodes one of the asker's scope, if there is one.
+    pub(crate) fn answers_as(&self, destination: Ipv6Addr, asker: Ipv6Addr) -> Option<Ipv6Addr> {
+        if destination != ALL_NODES {
+            return self.owns(destination.into()).then_some(destination);
+        }
+        let own = || {
+            self.addresses.iter().filter_map(|own| match own.address {
+                IpAddr::V6(address) => Some(address),
+                IpAddr::V4(_) => None,
+            })
+        };
+        let is_link_local = |address: Ipv6Addr| address.segments()[0] & 0xffc0 == 0xfe80;
+        let is_alike = |own: &Ipv6Addr| is_link_local(*own) == is_link_local(asker);
+        own().find(is_alike).or_else(|| own().next())
     }
 
     /// How a destination is reached: by itself in a network of the host's own, else by a router.
@@ -97,8 +115,10 @@ impl Host {
                     return None;
                 }
                 let discovery = neighbour::hear_icmpv6(self.mac, owns, outer.source(), &packet);
-                let is_mine = self.owns(packet.destination().into());
-                discovery.or_else(|| if is_mine { echo::hear_ipv6(self.mac, frame) } else { None })
+                discovery.or_else(|| {
+                    let own = self.answers_as(packet.destination(), packet.source())?;
+                    echo::hear_ipv6(self.mac, own, frame)
+                })
             }
             _ => None,
         }

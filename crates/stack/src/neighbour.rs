@@ -12,6 +12,9 @@ use wirestorm_wire::packet::{MacAddress, arp, ethernet, ethertype, icmpv6, ipv6}
 
 use crate::heard::Heard;
 
+/// All nodes of a link: RFC 4291 section 2.7.1.
+pub(crate) const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
+
 /// Neighbours are asked for with this hop limit, so that nothing from beyond a router is believed
 /// (RFC 4861 section 7.1).
 const HOP_LIMIT: u8 = 255;
@@ -79,8 +82,7 @@ pub(crate) fn solicitation(mac: MacAddress, source: Ipv6Addr, target: Ipv6Addr) 
 }
 
 pub(crate) fn unsolicited_advertisement(mac: MacAddress, address: Ipv6Addr) -> Option<Vec<u8>> {
-    let all = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
-    advertisement(mac, (multicast(all), all), address, false)
+    advertisement(mac, (multicast(ALL_NODES), ALL_NODES), address, false)
 }
 
 fn advertisement(
