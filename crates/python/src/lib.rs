@@ -4,6 +4,7 @@
 //! the objects that people use, and the stubs of what is here.
 
 mod errors;
+mod host;
 mod interface;
 mod run;
 mod trex;
@@ -24,6 +25,8 @@ use errors::{plan_error, simulate_error, value_error};
 /// The native part of wirestorm: use the package, which is typed and documented.
 #[pymodule(gil_used = false)]
 mod _native {
+    #[pymodule_export]
+    use super::host::Host;
     #[pymodule_export]
     use super::interface::interface;
     #[pymodule_export]

@@ -39,6 +39,20 @@ def headers() -> list[tuple[str, str, list[str], str | None]]:
 def interface(name: str) -> dict[str, Any]:
     """What is known of an interface at this moment; what its driver does not tell is None."""
 
+class Host:
+    """A host on an Ethernet, without VLAN tags, that answers ARP, neighbour discovery and pings.
+
+    Its addresses, of both families, have the length of their network's prefix: `10.0.0.1/24`.
+    Raises ValueError where one is none.
+    """
+
+    def __init__(self, mac: str, addresses: list[str]) -> None: ...
+    def answer(self, frame: bytes) -> bytes | None:
+        """The frame that answers a frame, None where there is nothing to answer; without FCS."""
+
+    def announcements(self) -> list[bytes]:
+        """Frames that tell all neighbours where its addresses are."""
+
 class How(TypedDict):
     """How a run sends, in the words of the command line's flags."""
 
