@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+import json
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from wirestorm_lab import Lab, veth_pair
+from wirestorm_lab import Lab, ip, veth_pair
 
 from trex.stl.api import Ether, Packet, STLClient
 
@@ -38,6 +40,54 @@ def client(lab: Lab) -> Iterator[STLClient]:
     found.reset()
     yield found
     found.disconnect()
+
+
+class Peer:
+    """The kernel at port 1: a host like any other, with tools of its own."""
+
+    def __init__(self, client: STLClient) -> None:
+        interface = client.ports[1].interface
+        self.namespace, _, self.interface = interface.removeprefix("netns/").partition(":")
+        self.mac = client.ports[1].source
+
+    def command(self, *arguments: str) -> list[str]:
+        """A command there."""
+        return ["ip", "netns", "exec", self.namespace, *arguments]
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Runs a command there."""
+        command = self.command(*arguments)
+        return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+    def give(self, *addresses: str) -> None:
+        """Gives it addresses; its IPv6 is on from the first of that family."""
+        for address in addresses:
+            is_ipv6 = ":" in address
+            if is_ipv6:
+                self.set(f"ipv6/conf/{self.interface}/accept_dad", 0)
+                self.set(f"ipv6/conf/{self.interface}/disable_ipv6", 0)
+            flags = ["nodad"] if is_ipv6 else []
+            ip("-n", self.namespace, "addr", "add", address, "dev", self.interface, *flags)
+
+    def set(self, name: str, value: int) -> None:
+        """Sets one of its kernel's parameters, below net."""
+        done = self.run("sh", "-c", f"echo {value} > /proc/sys/net/{name}")
+        assert done.returncode == 0, done.stderr
+
+    def pings(self, address: str) -> bool:
+        """Whether it gets an answer from an address."""
+        return self.run("ping", "-c", "1", "-W", "1", "-I", self.interface, address).returncode == 0
+
+    def neighbour(self, address: str) -> str | None:
+        """The Ethernet address that it knows of an address."""
+        found = json.loads(ip("-n", self.namespace, "-j", "neigh", "show", "to", address))
+        return found[0].get("lladdr") if found else None
+
+
+@pytest.fixture
+def peer(client: STLClient) -> Peer:
+    """The kernel at port 1, of which the client uses nothing else."""
+    return Peer(client)
 
 
 def frame(document: dict[str, Any]) -> Packet:

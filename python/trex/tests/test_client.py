@@ -424,21 +424,28 @@ def test_the_next_hop_is_asked_for_and_pinged(client):
 
 
 def test_a_port_hears_every_frame_as_long_as_it_is_told(client):
-    def promiscuity():
+    def link_of_0():
         namespace = client.ports[0].interface.partition(":")[0].removeprefix("netns/")
         (link,) = json.loads(ip("-n", namespace, "-d", "-j", "link", "show", "veth0"))
-        return link["promiscuity"]
+        return link
+
+    def promiscuity():
+        return link_of_0()["promiscuity"]
 
     client.set_port_attr([0], promiscuous=True)
     assert promiscuity() == 1 and client.get_port_attr(0)["prom"] == "on"
     client.set_port_attr([0], promiscuous=False)
     assert promiscuity() == 0 and client.get_port_attr(0)["prom"] == "off"
+    client.set_port_attr([0], multicast=True)
+    assert link_of_0()["allmulti"] == 1 and client.get_port_attr(0)["mult"] == "on"
+    client.set_port_attr([0], multicast=False)
+    assert link_of_0()["allmulti"] == 0 and client.get_port_attr(0)["mult"] == "off"
     client.set_port_attr([0], promiscuous=True)
     client.disconnect()
     client.connect()
     assert promiscuity() == 0
     client.acquire()
-    for attribute in ({"link_up": False}, {"led_on": True}, {"flow_ctrl": 0}, {"multicast": True}):
+    for attribute in ({"link_up": False}, {"led_on": True}, {"flow_ctrl": 0}):
         with pytest.raises(STLError, match="ip link|ethtool"):
             client.set_port_attr([0], **attribute)
 

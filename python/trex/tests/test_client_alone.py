@@ -45,10 +45,6 @@ def test_every_method_of_trex_is_there():
     ("call", "said"),
     [
         (lambda c: c.enable_tpg(1, []), "tagged packet groups"),
-        (lambda c: c.set_namespace(0, "add_node"), "ip netns"),
-        (lambda c: c.create_service_ctx(0), "services"),
-        (lambda c: c.start_capture_port(0, "ipc://here"), "through sockets"),
-        (lambda c: c.conf_ipv6(0, True), "IPv6 neighbours"),
         (lambda c: c.get_util_stats(), "packet memory"),
     ],
 )
@@ -60,11 +56,7 @@ def test_what_is_not_there_says_so(call, said):
 def test_there_is_nothing_to_remove_of_what_is_not_there():
     client = STLClient()
     client.disable_tpg()
-    client.namespace_remove_all()
     client.remove_all_captures()
-    client.remove_rx_queue()
-    client.conf_ipv6(0, False)
-    client.stop_capture_port(0)
     assert client.get_capture_status() == {} and client.get_tpg_status() == {"enabled": False}
 
 

@@ -11,23 +11,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from trex.addresses import is_valid_ipv4, is_valid_mac
 from trex.arguments import listify, validate_type
-from trex.client import captures, configuration, neighbours
+from trex.client import captures, configuration
 from trex.client.absent import Absent
+from trex.client.addressing import Addressing
 from trex.client.captures import Capture
 from trex.client.counters import Counters
-from trex.client.events import Event, Events
+from trex.client.events import Event
+from trex.client.namespaces import Namespaces
 from trex.client.packet_socket import PacketSocket
 from trex.client.port import DEFAULT_PROFILE, Port, Profile
+from trex.client.session import number_of
+from trex.client.sockets import Sockets
 from trex.errors import TRexArgumentError, TRexError, TRexTimeoutError
 
 _LEVELS = ("none", "critical", "error", "warning", "info", "debug")
-_PING_SIZES = range(64, 9217)
 ALL_PROFILES = "*"
 
 
-class TRexClient(Absent):
+class TRexClient(Addressing, Namespaces, Sockets, Absent):
     """A session with the engine of this process.
 
     `server` and the ports of its sockets are kept and not used: there is no server. The interfaces
@@ -45,17 +47,14 @@ class TRexClient(Absent):
         sync_timeout: float | None = None,
         async_timeout: float | None = None,
     ) -> None:
+        super().__init__()
         validate_type("verbose_level", verbose_level, str)
-        self.ports: dict[int, Port] = {}
         self._username = username or _current_user()
         self._connection = {"server": server, "sync_port": sync_port, "async_port": async_port}
         self._timeouts = {"sync_timeout": sync_timeout, "async_timeout": async_timeout}
         self._logger = logger
-        self._is_connected = False
         self._connected_since = 0.0
-        self._events = Events()
         self._counters = Counters(self.ports)
-        self._hearing: dict[int, PacketSocket] = {}
         self._captures: dict[int, Capture] = {}
         self._global_cfg = {"sched_max_stretch": 0}
         self.set_verbose(verbose_level)
@@ -100,9 +99,9 @@ class TRexClient(Absent):
                     transmission.stop()
             if release_ports:
                 port.is_acquired = False
-        for number in list(self._hearing):
-            self._hearing.pop(number).close()
         self.remove_all_captures()
+        for port in self.ports.values():
+            port.close()
         self._is_connected = False
         if stop_traffic:
             self.ports.clear()
@@ -249,14 +248,6 @@ class TRexClient(Absent):
         """A port, None if there is none."""
         return next(iter(self.ports.values()), None)
 
-    def get_all_ports(self) -> list[int]:
-        """The numbers of all ports."""
-        return list(self.ports)
-
-    def get_acquired_ports(self) -> list[int]:
-        """Those that this client has."""
-        return self._those(lambda port: port.is_acquired)
-
     def is_all_ports_acquired(self) -> bool:
         """Whether this client has all of them."""
         return self.get_acquired_ports() == self.get_all_ports()
@@ -272,14 +263,6 @@ class TRexClient(Absent):
     def get_paused_ports(self, owned: bool = True) -> list[int]:
         """Those that are held."""
         return self._those(lambda port: port.is_paused, owned)
-
-    def get_resolvable_ports(self) -> list[int]:
-        """Those that have an IPv4 next hop."""
-        return self._those(lambda port: port.layer["mode"] == "ipv4")
-
-    def get_resolved_ports(self) -> list[int]:
-        """Those that know who that is."""
-        return self._those(lambda port: "resolved" in port.layer)
 
     def get_service_enabled_ports(self, owned: bool = True) -> list[int]:
         """Those in service mode."""
@@ -314,14 +297,14 @@ class TRexClient(Absent):
         multicast: bool | None = None,
         vxlan_fs: list[int] | None = None,
     ) -> None:
-        """Sets whether ports hear every frame. The other attributes are the system's to set."""
+        """Sets whether ports hear every frame, and frames to every group. The other attributes are
+        the system's to set."""
         self._need_session()
         chosen = self._numbers(ports)
         for name, value, instead in (
             ("link_up", link_up, "ip link set {} up (or down)"),
             ("led_on", led_on, "ethtool --identify {}"),
             ("flow_ctrl", flow_ctrl, "ethtool --pause {}"),
-            ("multicast", multicast, "ip link set {} allmulticast on (or off)"),
             ("vxlan_fs", vxlan_fs, ""),
         ):
             if value in (None, []):
@@ -333,10 +316,11 @@ class TRexClient(Absent):
                 f"{name} is not set here, for it would stay so when this process is killed: "
                 f"{instead.format(names)}"
             )
-        if promiscuous is not None:
-            validate_type("promiscuous", promiscuous, bool)
-            for number in chosen:
-                self._hear_all(number, promiscuous)
+        for name, on in (("promiscuous", promiscuous), ("multicast", multicast)):
+            if on is not None:
+                validate_type(name, on, bool)
+                for number in chosen:
+                    self._hear(number, name, on)
 
     def set_service_mode_base(
         self, ports: Any = None, enabled: bool = True, filtered: bool = False, mask: Any = None
@@ -349,6 +333,8 @@ class TRexClient(Absent):
             port = self.ports[number]
             if enabled and port.is_active:
                 raise TRexError(f"port {number} is sending: stop it first")
+            if not enabled and port.capture_port is not None:
+                raise TRexError(f"port {number} has a capture port: stop_capture_port() first")
             port.is_service, port.service_filtered = enabled, enabled and filtered
 
     @contextmanager
@@ -366,100 +352,6 @@ class TRexClient(Absent):
         (number,) = self._numbers(port_id)
         counters: dict[str, int] = self.ports[number].look()["counters"]
         return counters
-
-    # Addresses.
-
-    def set_l2_mode(self, port: int, dst_mac: str) -> None:
-        """Sends a port's frames to this address, where streams leave it to the port."""
-        self._need_session()
-        if not is_valid_mac(dst_mac):
-            raise TRexArgumentError("dst_mac", dst_mac, "an address such as 00:00:00:00:00:01")
-        (number,) = self._idle(port)
-        self.ports[number].layer = {"mode": "ethernet"}
-        self.ports[number].destination = dst_mac
-
-    def set_l3_mode(
-        self, port: int, src_ipv4: str, dst_ipv4: str, vlan: int | list[int] | None = None
-    ) -> None:
-        """Sends a port's frames to the next hop of this address, which is asked for by ARP."""
-        self._need_session()
-        for name, address in (("src_ipv4", src_ipv4), ("dst_ipv4", dst_ipv4)):
-            if not is_valid_ipv4(address):
-                raise TRexArgumentError(name, address, "an address of IPv4")
-        (number,) = self._idle(port)
-        if vlan is not None:
-            self.set_vlan(port, vlan)
-        layer = {"mode": "ipv4", "src_ipv4": src_ipv4, "dst_ipv4": dst_ipv4}
-        self.ports[number].layer = layer
-        self.resolve(port)
-
-    def resolve(
-        self, ports: Any = None, retries: int = 0, verbose: bool = True, vlan: Any = None
-    ) -> None:
-        """Asks for the next hops of ports by ARP. Raises `TRexError` where nobody answers."""
-        self._need_session()
-        chosen = self.get_resolvable_ports() if ports is None else self._idle(ports)
-        for number in chosen:
-            port = self.ports[number]
-            if port.layer["mode"] != "ipv4":
-                raise TRexError(f"port {number} has no IPv4 next hop: set_l3_mode gives it one")
-            layer = port.layer
-            found = neighbours.resolve(
-                port.interface,
-                port.source,
-                layer["src_ipv4"],
-                layer["dst_ipv4"],
-                port.vlan if vlan is None else listify(vlan),
-                retries,
-            )
-            if found is None:
-                raise TRexError(f"port {number}: nobody answers for {layer['dst_ipv4']} (ARP)")
-            layer["resolved"] = port.destination = found
-            self._note(f"port {number}: {layer['dst_ipv4']} is {found}")
-
-    def set_vlan(self, ports: Any = None, vlan: int | list[int] | None = None) -> None:
-        """The VLAN, or the outer and the inner one, in which a port asks and pings."""
-        self._need_session()
-        tags = [] if vlan is None else listify(vlan)
-        if len(tags) > 2 or any(not isinstance(tag, int) or not 0 < tag < 4096 for tag in tags):
-            raise TRexArgumentError("vlan", vlan, "1 to 4095, or two of them")
-        for number in self._idle(ports):
-            self.ports[number].vlan = tags
-
-    def clear_vlan(self, ports: Any = None) -> None:
-        """No VLAN."""
-        self.set_vlan(ports, None)
-
-    def ping_ip(
-        self,
-        src_port: int,
-        dst_ip: str,
-        pkt_size: int = 64,
-        count: int = 5,
-        interval_sec: float = 1,
-        vlan: Any = None,
-        **kw: Any,
-    ) -> list[dict[str, Any]]:
-        """Pings an IPv4 address from a port with `set_l3_mode`, by way of its next hop."""
-        self._need_session()
-        if not is_valid_ipv4(dst_ip):
-            raise TRexArgumentError("dst_ip", dst_ip, "an address of IPv4")
-        if pkt_size not in _PING_SIZES:
-            raise TRexArgumentError("pkt_size", pkt_size, "64 to 9216")
-        (number,) = self._idle(src_port)
-        port = self.ports[number]
-        if "resolved" not in port.layer:
-            raise TRexError(f"port {number} has no resolved next hop: set_l3_mode gives it one")
-        return neighbours.ping(
-            port.interface,
-            (port.source, port.layer["resolved"]),
-            port.layer["src_ipv4"],
-            dst_ip,
-            port.vlan if vlan is None else listify(vlan),
-            pkt_size,
-            count,
-            interval_sec,
-        )
 
     # Captures.
 
@@ -565,59 +457,17 @@ class TRexClient(Absent):
 
         return {"version": f"wirestorm {native().__version__}", "mode": "STL", "built_by": ""}
 
-    def _hear_all(self, number: int, on: bool) -> None:
-        if on and number not in self._hearing:
-            port = PacketSocket(self.ports[number].interface)
-            port.hear_all()
-            self._hearing[number] = port
-        elif not on and number in self._hearing:
-            self._hearing.pop(number).close()
-        self.ports[number].hears_all = on
-
-    def _note(self, message: str, ev_type: str = "info") -> None:
-        self._events.add(ev_type, message)
-        if self._verbose in ("info", "debug") or (
-            ev_type == "warning" and self._verbose == "warning"
-        ):
-            print(message)
-
-    def _need_session(self) -> None:
-        if not self._is_connected:
-            raise TRexError("not connected: call connect() first")
-
-    def _those(self, is_one: Any, owned: bool = True) -> list[int]:
-        return [
-            number
-            for number, port in self.ports.items()
-            if is_one(port) and (port.is_acquired or not owned)
-        ]
-
-    def _numbers(self, ports: Any, of_all: bool = False) -> list[int]:
-        """The numbers of ports; of those acquired, or of all, if none are named."""
-        if ports is None:
-            return self.get_all_ports() if of_all else self.get_acquired_ports()
-        numbers = [_number(port) for port in listify(ports)]
-        wrong = [number for number in numbers if number not in self.ports]
-        if wrong:
-            known = ", ".join(map(str, self.ports)) or "none: not connected"
-            raise TRexArgumentError("ports", wrong, known)
-        if len(set(numbers)) < len(numbers):
-            raise TRexError(f"a port is named twice: {numbers}")
-        return numbers
-
-    def _owned(self, ports: Any) -> list[int]:
-        numbers = self._numbers(ports)
-        for number in numbers:
-            if not self.ports[number].is_acquired:
-                raise TRexError(f"port {number} is not acquired: acquire() or reset() takes it")
-        return numbers
-
-    def _idle(self, ports: Any) -> list[int]:
-        numbers = self._owned(ports)
-        for number in numbers:
-            if self.ports[number].is_active:
-                raise TRexError(f"port {number} is sending: stop it first")
-        return numbers
+    def _hear(self, number: int, what: str, on: bool) -> None:
+        """Lets a port hear every frame (`promiscuous`), or those to every group (`multicast`)."""
+        heard = self.ports[number].hears
+        if on and what not in heard:
+            heard[what] = port = PacketSocket(self.ports[number].interface)
+            if what == "promiscuous":
+                port.hear_all()
+            else:
+                port.hear_groups()
+        elif not on and what in heard:
+            heard.pop(what).close()
 
     def _profiles(self, ports: Any) -> list[tuple[Port, Profile]]:
         """The profiles of ports (`0`), or single ones (`"0.name"`), or all of a port (`"0.*"`)."""
@@ -625,7 +475,7 @@ class TRexClient(Absent):
         if ports is None:
             ports = self.get_acquired_ports()
         for named in listify(ports):
-            number, name = _number(named), _profile_name(named)
+            number, name = number_of(named), _profile_name(named)
             self._owned(number)
             port = self.ports[number]
             if name == ALL_PROFILES:
@@ -648,14 +498,6 @@ class TRexClient(Absent):
 
     def _reap(self) -> None:
         """Notes what came of transmissions that are over."""
-
-
-def _number(port: Any) -> int:
-    """The number of a port: `0`, `"0"`, `"0.profile"`."""
-    text = str(port).partition(".")[0]
-    if isinstance(port, bool) or not text.isdigit():
-        raise TRexArgumentError("ports", port, "numbers of ports, or NUMBER.PROFILE")
-    return int(text)
 
 
 def _profile_name(port: Any) -> str:

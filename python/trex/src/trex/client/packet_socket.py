@@ -8,7 +8,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from trex.errors import TRexError
 
@@ -18,6 +18,7 @@ _ETH_P_ALL = 3
 _SOL_PACKET = 263
 _PACKET_ADD_MEMBERSHIP = 1
 _PACKET_MR_PROMISC = 1
+_PACKET_MR_ALLMULTI = 2
 _PACKET_AUXDATA = 8
 _PACKET_OUTGOING = 4
 # struct tpacket_auxdata: status, lengths, offsets, the VLAN tag and its type.
@@ -30,6 +31,8 @@ _TAG_OFFSET = 12
 _ETHERNET = 1
 _SO_ATTACH_FILTER = 26
 _FRAME_LENGTH_MAX = 65536
+# Frames that are taken one after the other before anything else is looked at.
+_BATCH_MAX = 256
 _EXTRA_LENGTH = 256
 
 
@@ -53,8 +56,14 @@ class PacketSocket:
 
     def hear_all(self) -> None:
         """Makes the interface hear every frame, as long as this is open."""
-        index = self._index
-        request = struct.pack("iHH8s", index, _PACKET_MR_PROMISC, 0, b"")
+        self._join(_PACKET_MR_PROMISC)
+
+    def hear_groups(self) -> None:
+        """Makes the interface hear frames to every group, as long as this is open."""
+        self._join(_PACKET_MR_ALLMULTI)
+
+    def _join(self, kind: int) -> None:
+        request = struct.pack("iHH8s", self._index, kind, 0, b"")
         self._socket.setsockopt(_SOL_PACKET, _PACKET_ADD_MEMBERSHIP, request)
 
     def filter(self, expression: str) -> None:
@@ -72,22 +81,47 @@ class PacketSocket:
         self._socket.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, fprog)
 
     def send(self, frame: bytes) -> None:
-        """Sends a frame without FCS."""
-        self._socket.send(frame)
+        """Sends a frame without FCS. Raises `TRexError` where the interface does not take it."""
+        try:
+            self._socket.send(frame)
+        except OSError as error:
+            what = f"a frame of {len(frame)} bytes was not sent"
+            raise TRexError(f"{self._interface}: {what}: {error.strerror or error}") from error
 
     def receive(self, is_it: Callable[[bytes], bool], timeout_s: float) -> bytes | None:
         """The first frame that arrives and is wanted; None after the time."""
         deadline = time.monotonic() + timeout_s
         while (left := deadline - time.monotonic()) > 0:
             self._socket.settimeout(left)
-            try:
-                frame, extra, _, address = self._socket.recvmsg(_FRAME_LENGTH_MAX, _EXTRA_LENGTH)
-            except socket.timeout:
+            frame = self._next(0)
+            if frame is None:
                 return None
-            frame = _with_tag(frame, extra)
-            if address[2] != _PACKET_OUTGOING and is_it(frame):
+            if frame and is_it(frame):
                 return frame
         return None
+
+    def received(self) -> Iterator[bytes]:
+        """The frames that have arrived, without waiting for more than so many."""
+        for _ in range(_BATCH_MAX):
+            frame = self._next(socket.MSG_DONTWAIT)
+            if frame is None:
+                return
+            if frame:
+                yield frame
+
+    def fileno(self) -> int:
+        """For `select` and the like: readable where a frame has arrived."""
+        return self._socket.fileno()
+
+    def _next(self, flags: int) -> bytes | None:
+        """A frame, none of its bytes if it is one that leaves; None where there is none."""
+        try:
+            frame, extra, _, address = self._socket.recvmsg(_FRAME_LENGTH_MAX, _EXTRA_LENGTH, flags)
+        except (socket.timeout, BlockingIOError):
+            return None
+        except OSError as error:
+            raise TRexError(f"{self._interface}: {error.strerror or error}") from error
+        return b"" if address[2] == _PACKET_OUTGOING else _with_tag(frame, extra)
 
     def _opened(self, namespace: str) -> socket.socket:
         """The socket, opened by a thread of its own: it stays in the namespace."""

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
+from trex.addresses import compress_ipv6, generate_ipv6
+from trex.client.answers import RC, RC_ERR, RC_OK
+from trex.client.capture_port import CapturePort
 from trex.client.configuration import PortConfiguration
+from trex.client.hosts import Hosts, Tags, tags_of
+from trex.client.nodes import Nodes
+from trex.client.packet_socket import PacketSocket
+from trex.client.rx_queue import RxQueue
 from trex.client.transmission import Terms, Transmission, native
 from trex.errors import TRexError
 from trex.stl.streams import STLStream
@@ -12,6 +20,8 @@ from trex.stl.streams import STLStream
 # What percentages are of on interfaces that do not tell how fast they are.
 _SPEED_BPS = 10_000_000_000
 _BROADCAST = "ff:ff:ff:ff:ff:ff"
+_NO_ADDRESS = "00:00:00:00:00:00"
+_MODES = {"ethernet": "Ethernet", "ipv4": "IPv4", "ipv6": "IPv6"}
 
 DEFAULT_PROFILE = "_"
 
@@ -44,6 +54,17 @@ class Profile:
         return "STREAMS" if self.streams else "IDLE"
 
 
+@dataclass
+class Layer:
+    """How a port's next hop is named: `ethernet`, or by its address of `ipv4` or `ipv6`."""
+
+    mode: str = "ethernet"
+    source: str = ""
+    destination: str = ""
+    #: The Ethernet address of the next hop, once it is known.
+    resolved: str | None = None
+
+
 class Port:
     """A port."""
 
@@ -53,9 +74,12 @@ class Port:
         self.is_acquired = False
         self.is_service = False
         self.service_filtered = False
-        #: Whether this client makes it hear every frame.
-        self.hears_all = False
-        self.layer: dict[str, Any] = {"mode": "ethernet"}
+        #: The sockets that make it hear every frame, or those to every group, by these words.
+        self.hears: dict[str, PacketSocket] = {}
+        self.layer = Layer()
+        #: Whether it has an IPv6 address beside that of its layer, and which; none is its link's.
+        self.has_own_ipv6 = False
+        self.own_ipv6 = ""
         self.vlan: list[int] = []
         self.profiles: dict[str, Profile] = {}
         self._next_id = 1
@@ -66,6 +90,11 @@ class Port:
         #: Bytes that arrived and that the kernel did not count.
         self.bytes_not_counted = 0
         self.facts = self.look()
+        self.hosts = Hosts(self.interface, self.facts["mac"] or _NO_ADDRESS)
+        self._answers_in: Tags | None = None
+        self.nodes = Nodes(number, self.hosts)
+        self.rx_queue: RxQueue | None = None
+        self.capture_port: CapturePort | None = None
         self.destination: str | None = configuration.destination
 
     def look(self) -> dict[str, Any]:
@@ -95,7 +124,96 @@ class Port:
     @property
     def source(self) -> str:
         """The address that its frames come from."""
-        return self._configuration.source or self.facts["mac"] or "00:00:00:00:00:00"
+        return self._configuration.source or self.facts["mac"] or _NO_ADDRESS
+
+    @property
+    def source_ipv6(self) -> str:
+        """The IPv6 address that it asks and pings from."""
+        own = self.own_ipv6 or (self.layer.source if self.layer.mode == "ipv6" else "")
+        return compress_ipv6(own or generate_ipv6(self.source))
+
+    def answer(self) -> None:
+        """Answers for the addresses that it has now."""
+        tags = tags_of(self.vlan)
+        addresses = [] if self.layer.mode == "ethernet" else [self.layer.source]
+        if self.has_own_ipv6:
+            # Whoever has another address has the link's as well.
+            addresses += [generate_ipv6(self.source), *filter(None, [self.own_ipv6])]
+        before, self._answers_in = self._answers_in, tags if addresses else None
+        if addresses:
+            self.hosts.put(self.source, tags, addresses)
+        if before is not None and before != self._answers_in:
+            self.hosts.remove(self.source, before)
+
+    def end_sockets(self) -> None:
+        """Ends what hands on its frames."""
+        if self.rx_queue is not None:
+            self.rx_queue.stop()
+        if self.capture_port is not None:
+            self.capture_port.stop()
+        self.rx_queue = self.capture_port = None
+
+    def close(self) -> None:
+        """Answers and hears nothing any more, and hands on no frames."""
+        self.end_sockets()
+        self.nodes.remove_all()
+        self.hosts.close()
+        while self.hears:
+            self.hears.popitem()[1].close()
+
+    def get_rx_queue_pkts(self) -> RC:
+        """The frames in its queue, which it has no more: `binary`, `ts` (seconds since 1970) and
+        so on. A failure where it has no queue, or is not in service mode."""
+        if not self.is_service:
+            return RC_ERR(f"port {self.number} is not in service mode: set_service_mode() first")
+        return RC_OK([] if self.rx_queue is None else self.rx_queue.take())
+
+    def get_layer_cfg(self) -> dict[str, Any]:
+        """Its addresses in TRex's words: of `ether`, `ipv4` and `ipv6`."""
+        is_known = self.destination is not None
+        ipv4: dict[str, Any] = {"state": "none"}
+        if self.layer.mode == "ipv4":
+            state = "unresolved" if self.layer.resolved is None else "resolved"
+            ipv4 = {"state": state, "src": self.layer.source, "dst": self.layer.destination}
+        return {
+            "ether": {
+                "src": self.source,
+                "dst": self.destination or "unset",
+                "state": "configured" if is_known else "unconfigured",
+            },
+            "ipv4": ipv4,
+            "ipv6": {"enabled": self.has_own_ipv6, "src": self.own_ipv6},
+        }
+
+    def get_vlan_cfg(self) -> list[int]:
+        """The VLAN in which it asks, or the outer and the inner one."""
+        return list(self.vlan)
+
+    def get_ts_attr(self) -> dict[str, Any]:
+        """Its addresses and VLANs in TRex's words."""
+        return {"layer_cfg": self.get_layer_cfg(), "vlan": {"tags": self.get_vlan_cfg()}}
+
+    def is_l3_mode(self) -> bool:
+        """Whether its next hop is named by an address of IPv4."""
+        return self.layer.mode == "ipv4"
+
+    def has_ipv6(self) -> bool:
+        """Whether `conf_ipv6` has given it an address."""
+        return self.has_own_ipv6
+
+    def is_prom_enabled(self) -> bool:
+        """Whether `set_port_attr` lets it hear every frame."""
+        return "promiscuous" in self.hears
+
+    def is_mult_enabled(self) -> bool:
+        """Whether `set_port_attr` lets it hear frames to every group."""
+        return "multicast" in self.hears
+
+    def is_resolved(self) -> bool:
+        """Whether it knows the Ethernet address of its next hop."""
+        if self.layer.mode == "ethernet":
+            return self.destination is not None
+        return self.layer.resolved is not None
 
     def terms(self) -> Terms:
         """How its streams are understood."""
@@ -187,12 +305,12 @@ class Port:
             "supp_speeds": [],
             "hw_mac": facts["mac"],
             "src_mac": self.source,
-            "dest": self.layer.get("dst_ipv4", self.destination or "unset"),
-            "src_ipv4": self.layer.get("src_ipv4", "-"),
-            "layer_mode": {"ethernet": "Ethernet", "ipv4": "IPv4"}[self.layer["mode"]],
-            "arp": self.layer.get("resolved", "-"),
+            "dest": self.layer.destination or self.destination or "unset",
+            "src_ipv4": self.layer.source if self.layer.mode == "ipv4" else "-",
+            "layer_mode": _MODES[self.layer.mode],
+            "arp": self._resolution(),
             "vlan": self.vlan or "-",
-            "ipv6": "off",
+            "ipv6": (self.own_ipv6 or "auto") if self.has_own_ipv6 else "off",
             "pci_addr": facts["bus"] or "",
             "numa": -1,
             "is_virtual": "yes" if facts["is_virtual"] else "no",
@@ -201,14 +319,19 @@ class Port:
             "is_link_supported": "no",
             "is_prom_supported": "yes",
             "link": "UP" if facts["has_carrier"] else "DOWN",
-            "prom": "on" if self.hears_all or facts["is_promiscuous"] else "off",
-            "mult": "off",
+            "prom": "on" if "promiscuous" in self.hears or facts["is_promiscuous"] else "off",
+            "mult": "on" if "multicast" in self.hears else "off",
             "fc": "none",
             "led": "off",
             "rx_filter_mode": "hardware match",
-            "rx_queue": "off",
+            "rx_queue": "off" if self.rx_queue is None else str(self.rx_queue),
             "grat_arp": "off",
             "status": self.state,
             "owner": "" if not self.is_acquired else "this client",
             "profile_count": len(self.profiles),
         }
+
+    def _resolution(self) -> str:
+        if self.layer.mode == "ethernet":
+            return "-"
+        return self.layer.resolved or "unresolved"

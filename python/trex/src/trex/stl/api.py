@@ -56,9 +56,11 @@ from scapy.all import *
 from trex.addresses import *
 from trex.arguments import is_integer, listify, listify_if_int, validate_type, verify_exclusive_arg
 from trex.client.answers import RC, RC_ERR, RC_OK, RC_WARN
+from trex.client.ns_commands import NSCmdResult, NSCmds
+from trex.client.packet_buffer import PacketBuffer
 from trex.errors import *
 from trex.stl import scapy_defaults as _scapy_defaults
-from trex.stl.client import PacketBuffer, STLClient, stl_map_ports
+from trex.stl.client import STLClient, stl_map_ports
 from trex.stl.instructions import (
     CTRexVmInsBase,
     CTRexVmInsFixHwCs,

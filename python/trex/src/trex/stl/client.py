@@ -10,6 +10,7 @@ from trex.client import cabling
 from trex.client.answers import RC, RC_OK
 from trex.client.client import ALL_PROFILES, TRexClient
 from trex.client.multiplier import Multiplier
+from trex.client.packet_buffer import PacketBuffer
 from trex.client.port import Port, Profile
 from trex.client.transmission import Transmission, load_of
 from trex.errors import TRexArgumentError, TRexError
@@ -24,15 +25,6 @@ _LINE_MAX = 1.0001
 _RATE_ERROR_PPM_MAX = 10_000
 _PUSHED = "pushed"
 _STATES = ("active", "transmitting", "paused", "streams", "all")
-
-
-class PacketBuffer:
-    """A frame for `push_packets`, and whether its addresses are sent as they are."""
-
-    def __init__(self, buffer: Any, port_src: bool = False, port_dst: bool = False) -> None:
-        self.buffer = bytes(buffer)
-        self.port_src = port_src
-        self.port_dst = port_dst
 
 
 class STLClient(TRexClient):
@@ -71,8 +63,9 @@ class STLClient(TRexClient):
             for profile in port.profiles.values():
                 port.retire(profile)
             port.profiles.clear()
+            port.end_sockets()
             port.is_service = port.service_filtered = False
-            self._hear_all(number, False)
+            self._hear(number, "promiscuous", False)
         self.clear_stats(numbers)
 
     def release(self, ports: Any = None) -> None:

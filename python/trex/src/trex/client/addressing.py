@@ -1,0 +1,202 @@
+"""Addresses of ports: their own, those of their next hops, and who else is there."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from trex.addresses import is_valid_ipv4, is_valid_ipv6, is_valid_mac
+from trex.arguments import listify, validate_type
+from trex.client.port import Layer, Port
+from trex.client.session import Session
+from trex.client.vlan import VLAN
+from trex.errors import TRexArgumentError, TRexError
+from trex.services.arp import ServiceARP
+from trex.services.context import ServiceCtx, run_services
+from trex.services.icmp import ServiceICMP
+from trex.services.icmpv6 import ServiceICMPv6, ServiceIPv6Scan
+from trex.services.neighbour import ServiceIPv6ND
+
+_PING_SIZES = range(64, 9217)
+_ANSWER_S = 1
+_ALL_NODES = "ff02::1"
+
+
+class Addressing(Session):
+    """A port with an address is a host: it answers ARP, neighbour discovery and pings as long as
+    it has one, in service mode and out of it."""
+
+    def set_l2_mode(self, port: int, dst_mac: str) -> None:
+        """Sends a port's frames to this address, where streams leave it to the port."""
+        self._need_session()
+        if not is_valid_mac(dst_mac):
+            raise TRexArgumentError("dst_mac", dst_mac, "an address such as 00:00:00:00:00:01")
+        (number,) = self._idle(port)
+        chosen = self.ports[number]
+        chosen.layer, chosen.destination = Layer(), dst_mac
+        chosen.answer()
+
+    def set_l3_mode(
+        self, port: int, src_ipv4: str, dst_ipv4: str, vlan: int | list[int] | None = None
+    ) -> None:
+        """Gives a port an address, and sends its frames to the next hop of another one, which is
+        asked for. Both are of IPv4, or both of IPv6."""
+        self._need_session()
+        mode = "ipv6" if is_valid_ipv6(src_ipv4) else "ipv4"
+        is_valid = is_valid_ipv6 if mode == "ipv6" else is_valid_ipv4
+        for name, address in (("src_ipv4", src_ipv4), ("dst_ipv4", dst_ipv4)):
+            if not is_valid(address):
+                family = "IPv6, as src_ipv4 is" if mode == "ipv6" else "IPv4"
+                raise TRexArgumentError(name, address, f"an address of {family}")
+        (number,) = self._idle(port)
+        if vlan is not None:
+            self.set_vlan(port, vlan)
+        self.ports[number].layer = Layer(mode, src_ipv4, dst_ipv4)
+        self.ports[number].answer()
+        self.resolve(port)
+
+    def conf_ipv6(self, port: int, enabled: bool, src_ipv6: str | None = None) -> None:
+        """Gives a port an IPv6 address, or without `src_ipv6` the link-local one that its Ethernet
+        address makes (EUI-64), or takes it away."""
+        self._need_session()
+        validate_type("enabled", enabled, bool)
+        if enabled and src_ipv6 and not is_valid_ipv6(src_ipv6):
+            raise TRexArgumentError("src_ipv6", src_ipv6, "an address of IPv6")
+        (number,) = self._owned(port)
+        chosen = self.ports[number]
+        chosen.has_own_ipv6, chosen.own_ipv6 = enabled, (src_ipv6 or "") if enabled else ""
+        chosen.answer()
+
+    def set_vlan(self, ports: Any = None, vlan: int | list[int] | None = None) -> None:
+        """The VLAN, or the outer and the inner one, in which a port asks, answers and pings."""
+        self._need_session()
+        tags = VLAN(vlan)
+        for number in self._idle(ports):
+            self.ports[number].vlan = list(tags)
+            self.ports[number].answer()
+
+    def clear_vlan(self, ports: Any = None) -> None:
+        """No VLAN."""
+        self.set_vlan(ports, None)
+
+    def resolve(
+        self, ports: Any = None, retries: int = 0, verbose: bool = True, vlan: Any = None
+    ) -> None:
+        """Asks for the next hops of ports, by ARP or neighbour discovery. Raises `TRexError` where
+        nobody answers."""
+        self._need_session()
+        chosen = self.get_resolvable_ports() if ports is None else self._idle(ports)
+        silent = []
+        for number in chosen:
+            port = self.ports[number]
+            layer = port.layer
+            if layer.mode == "ethernet":
+                raise TRexError(f"port {number} has no next hop: set_l3_mode gives it one")
+            layer.resolved = self._asked(port, port.vlan if vlan is None else vlan, retries)
+            if layer.resolved is None:
+                how = "ARP" if layer.mode == "ipv4" else "neighbour discovery"
+                silent.append(f"port {number}: nobody answers for {layer.destination} ({how})")
+                continue
+            port.destination = layer.resolved
+            self._note(f"port {number}: {layer.destination} is {layer.resolved}")
+        if silent:
+            raise TRexError("; ".join(silent))
+
+    arp = resolve
+
+    def ping_ip(
+        self,
+        src_port: int,
+        dst_ip: str,
+        pkt_size: int = 64,
+        count: int = 5,
+        interval_sec: float = 1,
+        vlan: Any = None,
+        **kw: Any,
+    ) -> list[Any]:
+        """Pings an address by way of a port's next hop; what came of each: `status` (`success`,
+        `timeout`, `unreachable`), `formatted_string`, and of a success `src_ip`, `rtt` in
+        milliseconds and `ttl`.
+
+        IPv4 needs a port with `set_l3_mode`. `kw` are arguments of `ServiceICMP` or
+        `ServiceICMPv6`.
+        """
+        self._need_session()
+        is_ipv4 = is_valid_ipv4(dst_ip)
+        if not is_ipv4 and not is_valid_ipv6(dst_ip):
+            raise TRexArgumentError("dst_ip", dst_ip, "an address")
+        if pkt_size not in _PING_SIZES:
+            raise TRexArgumentError("pkt_size", pkt_size, "64 to 9216")
+        validate_type("count", count, int)
+        validate_type("interval_sec", interval_sec, (int, float))
+        (number,) = self._idle(src_port)
+        port = self.ports[number]
+        if is_ipv4 and (port.layer.mode != "ipv4" or port.layer.resolved is None):
+            raise TRexError(f"port {number} has no resolved next hop: set_l3_mode gives it one")
+        kw["vlan"] = port.vlan if vlan is None else vlan
+        service = ServiceICMP if is_ipv4 else ServiceICMPv6
+        ping = service(self.create_service_ctx(number), dst_ip, pkt_size=pkt_size, **kw)
+        records = []
+        for left in reversed(range(count)):
+            began = time.monotonic()
+            run_services(port, ping)
+            record: Any = ping.get_record()
+            records.append(record)
+            self._note(record["formatted_string"])
+            if left:
+                time.sleep(max(interval_sec - (time.monotonic() - began), 0))
+        return records
+
+    def scan6(
+        self, ports: Any = None, timeout: float = 3, verbose: bool = False
+    ) -> dict[int, list[dict[str, str]]]:
+        """The IPv6 neighbours of ports, which are looked for for so many seconds: `type`
+        (`Router`, `Host`), `mac` and `ipv6` of each."""
+        self._need_session()
+        found = {}
+        for number in self._idle(ports):
+            scan = ServiceIPv6Scan(self.create_service_ctx(number), _ALL_NODES, timeout)
+            run_services(self.ports[number], scan)
+            found[number] = scan.get_record()
+        if verbose:
+            for number, neighbours in found.items():
+                print(f"Port {number}: {len(neighbours) or 'no'} IPv6 neighbours")
+                for one in sorted(neighbours, key=lambda one: (one["type"], one["ipv6"])):
+                    print(f"  {one['type']:<8}{one['mac']}  {one['ipv6']}")
+        return found
+
+    def create_service_ctx(self, port: int) -> ServiceCtx:
+        """Where services can run on a port."""
+        return ServiceCtx(self, port)
+
+    def get_resolvable_ports(self) -> list[int]:
+        """Those that have a next hop by its address."""
+        return self._those(lambda port: port.layer.mode != "ethernet")
+
+    def get_resolved_ports(self) -> list[int]:
+        """Those that know who that is."""
+        return self._those(lambda port: port.layer.resolved is not None)
+
+    def _asked(self, port: Port, vlan: Any, retries: int) -> str | None:
+        """The Ethernet address of a port's next hop; None where nobody answers."""
+        context, layer = ServiceCtx(self, port.number), port.layer
+        if layer.mode == "ipv6":
+            discovery = ServiceIPv6ND(
+                context,
+                layer.destination,
+                layer.source,
+                retries=retries,
+                vlan=listify(vlan),
+                timeout=_ANSWER_S,
+            )
+            run_services(port, discovery)
+            return discovery.get_record().dst_mac
+        for _ in range(retries + 1):
+            question = ServiceARP(
+                context, layer.destination, layer.source, listify(vlan), timeout_sec=_ANSWER_S
+            )
+            run_services(port, question)
+            record = question.get_record()
+            if record:
+                return record.dst_mac
+        return None

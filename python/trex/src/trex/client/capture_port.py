@@ -1,0 +1,94 @@
+"""A port on a ZeroMQ socket: its frames out of it, and frames for it into it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+from trex.client.packet_socket import PacketSocket
+from trex.errors import TRexError
+
+# Frames that are sent one after the other before those that arrive are looked at.
+_BATCH_MAX = 32
+
+
+class CapturePort:
+    """Hands on raw frames, without FCS, each a message of a PAIR socket that somebody else has
+    bound to the endpoint. What that side does not take at once is lost, as is what arrives while
+    nobody is there."""
+
+    def __init__(self, interface: str, endpoint: str, bpf_filter: str) -> None:
+        zmq = _zmq()
+        self._zmq = zmq
+        self._port = PacketSocket(interface)
+        self._context = zmq.Context()
+        self._messages = self._context.socket(zmq.PAIR)
+        self._messages.setsockopt(zmq.LINGER, 0)
+        self._wake, self._woken = os.pipe()
+        self._thread: threading.Thread | None = None
+        try:
+            self.filter(bpf_filter)
+            self._messages.connect(endpoint)
+        except zmq.ZMQError as error:
+            self.stop()
+            raise TRexError(f"endpoint {endpoint!r}: {error}") from error
+        except TRexError:
+            self.stop()
+            raise
+        self._thread = threading.Thread(target=self._run, name="capture-port", daemon=True)
+        self._thread.start()
+
+    def filter(self, bpf_filter: str) -> None:
+        """Hands on only what matches an expression of tcpdump's from now on; all if it is empty."""
+        self._port.filter(bpf_filter)
+
+    def stop(self) -> None:
+        """Ends it, and waits for that."""
+        if self._thread is not None:
+            os.write(self._woken, b"\0")
+            self._thread.join()
+        os.close(self._wake)
+        os.close(self._woken)
+        self._messages.close()
+        self._context.term()
+        self._port.close()
+
+    def _run(self) -> None:
+        poller = self._zmq.Poller()
+        for source in (self._messages, self._port.fileno(), self._wake):
+            poller.register(source, self._zmq.POLLIN)
+        while self._wake not in (ready := dict(poller.poll())):
+            try:
+                if self._port.fileno() in ready:
+                    self._hand_on()
+                if self._messages in ready:
+                    self._send()
+            except TRexError:
+                # The interface went down, or does not take a frame of this length.
+                continue
+
+    def _hand_on(self) -> None:
+        for frame in self._port.received():
+            try:
+                self._messages.send(frame, self._zmq.NOBLOCK)
+            except self._zmq.Again:
+                continue
+
+    def _send(self) -> None:
+        for _ in range(_BATCH_MAX):
+            try:
+                message = self._messages.recv(self._zmq.NOBLOCK)
+            except self._zmq.Again:
+                return
+            self._port.send(message)
+
+
+def _zmq() -> Any:
+    try:
+        import zmq
+    except ImportError as error:
+        raise TRexError(
+            f"capture ports need pyzmq ({error}): pip install 'wirestorm-trex[zmq]'"
+        ) from error
+    return zmq

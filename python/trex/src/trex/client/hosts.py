@@ -1,0 +1,151 @@
+"""Hosts that live on a port and answer who asks for them: the port itself, and its nodes."""
+
+from __future__ import annotations
+
+import struct
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from trex.client.listener import Listener
+from trex.client.packet_socket import PacketSocket
+from trex.client.transmission import native
+
+# What is answered, within no VLAN, one or two.
+_WHAT = "(arp or icmp or icmp6)"
+_FILTER = f"{_WHAT} or (vlan and {_WHAT}) or (vlan and {_WHAT})"
+_ADDRESSES_LENGTH = 12
+_TAG = struct.Struct("!HH")
+_TAG_TYPES = (0x8100, 0x88A8, 0x9100)
+_KINDS: dict[int, tuple[int, ...]] = {0: (), 1: (0x8100,), 2: (0x88A8, 0x8100)}
+_IDENTIFIER = 0x0FFF
+_TAGS_MAX = 2
+_BROADCAST = b"\xff" * 6
+_COUNTED = ("unicast", "multicast", "broadcast")
+
+#: VLAN tags around a host's frames: types and identifiers, the outer first.
+Tags = tuple[tuple[int, int], ...]
+
+
+class Hosts:
+    """The hosts of a port. They say where they are when they come, and then answer ARP, neighbour
+    discovery and pings; they ask for nothing."""
+
+    def __init__(self, interface: str, mac: str) -> None:
+        """`mac` is the interface's own address."""
+        self._interface = interface
+        self._mac = _bytes(mac)
+        self._hosts: dict[Tags, dict[bytes, Any]] = {}
+        self._lock = threading.Lock()
+        self._listener: Listener | None = None
+        self._port: PacketSocket | None = None
+        self._counters: dict[str, int] = {}
+        self.clear_counters()
+
+    def put(self, mac: str, tags: Tags, addresses: list[str]) -> None:
+        """A host with these addresses, in place of what has its Ethernet address there."""
+        key, host = _bytes(mac), native().Host(mac, addresses)
+        port = self._opened()
+        if key == self._mac:
+            port.hear_groups()
+        else:
+            port.hear_all()
+        with self._lock:
+            self._hosts.setdefault(tags, {})[key] = host
+            for announcement in host.announcements():
+                port.send(self._leaving(_with(tags, announcement)))
+
+    def remove(self, mac: str, tags: Tags) -> None:
+        """Takes a host away, if there is one."""
+        with self._lock:
+            of_vlan = self._hosts.get(tags, {})
+            of_vlan.pop(_bytes(mac), None)
+            if not of_vlan:
+                self._hosts.pop(tags, None)
+            is_empty = not self._hosts
+        if is_empty:
+            self.close()
+
+    def close(self) -> None:
+        """Takes all hosts away."""
+        listener, self._listener, self._port = self._listener, None, None
+        if listener is not None:
+            listener.stop()
+        with self._lock:
+            self._hosts.clear()
+
+    def counters(self) -> dict[str, int]:
+        """Frames and bytes to hosts (`rx`) and from them (`tx`)."""
+        with self._lock:
+            return dict(self._counters)
+
+    def clear_counters(self) -> None:
+        """Counts from now on."""
+        with self._lock:
+            self._counters = {
+                f"{way}_{kind}_{what}": 0
+                for what in ("pkts", "bytes")
+                for kind in _COUNTED
+                for way in ("rx", "tx")
+            }
+
+    def _opened(self) -> PacketSocket:
+        if self._port is None:
+            self._port = PacketSocket(self._interface)
+            self._port.filter(_FILTER)
+            self._listener = Listener(self._port, self._hear)
+        return self._port
+
+    def _hear(self, frame: bytes) -> list[bytes]:
+        tags, bare = _without(frame)
+        with self._lock:
+            hosts, destination = self._hosts.get(tags, {}), frame[:6]
+            # A group's address has the lowest bit of its first byte set.
+            if destination[0] & 1:
+                asked = list(hosts.values())
+            else:
+                asked = [hosts[destination]] if destination in hosts else []
+            if not asked:
+                return []
+            self._count("rx", frame)
+            answers = [host.answer(bare) for host in asked]
+            return [self._leaving(_with(tags, answer)) for answer in answers if answer is not None]
+
+    def _leaving(self, frame: bytes) -> bytes:
+        self._count("tx", frame)
+        return frame
+
+    def _count(self, way: str, frame: bytes) -> None:
+        is_broadcast = frame[:6] == _BROADCAST
+        kind = "broadcast" if is_broadcast else "multicast" if frame[0] & 1 else "unicast"
+        self._counters[f"{way}_{kind}_pkts"] += 1
+        self._counters[f"{way}_{kind}_bytes"] += len(frame)
+
+
+def tags_of(vlans: Sequence[int], kinds: Sequence[int] = ()) -> Tags:
+    """Tags with these identifiers, and these types or those of IEEE 802.1Q and 802.1ad."""
+    return tuple(zip(kinds or _KINDS[len(vlans)], vlans))
+
+
+def _bytes(mac: str) -> bytes:
+    return bytes.fromhex(mac.replace(":", ""))
+
+
+def _without(frame: bytes) -> tuple[Tags, bytes]:
+    """The tags of a frame, and the frame without them. A tag without an identifier, which has a
+    priority only, is none."""
+    tags: list[tuple[int, int]] = []
+    place = _ADDRESSES_LENGTH
+    while len(tags) < _TAGS_MAX and place + _TAG.size <= len(frame):
+        kind, control = _TAG.unpack_from(frame, place)
+        if kind not in _TAG_TYPES:
+            break
+        place += _TAG.size
+        if control & _IDENTIFIER:
+            tags.append((kind, control & _IDENTIFIER))
+    return tuple(tags), frame[:_ADDRESSES_LENGTH] + frame[place:]
+
+
+def _with(tags: Tags, frame: bytes) -> bytes:
+    inserted = b"".join(_TAG.pack(kind, identifier) for kind, identifier in tags)
+    return frame[:_ADDRESSES_LENGTH] + inserted + frame[_ADDRESSES_LENGTH:]

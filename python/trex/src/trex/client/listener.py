@@ -1,0 +1,44 @@
+"""A thread that hears what arrives at an interface."""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+from collections.abc import Callable
+
+from trex.client.packet_socket import PacketSocket
+from trex.errors import TRexError
+
+
+class Listener:
+    """Hands on each frame that arrives, until it is stopped or the interface fails.
+
+    What `hear` returns is sent back out of the interface.
+    """
+
+    def __init__(self, port: PacketSocket, hear: Callable[[bytes], list[bytes]]) -> None:
+        self._port = port
+        self._hear = hear
+        self._wake, self._woken = os.pipe()
+        self._thread = threading.Thread(target=self._listen, name="listener", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends it, and closes the socket."""
+        os.write(self._woken, b"\0")
+        self._thread.join()
+        os.close(self._wake)
+        os.close(self._woken)
+        self._port.close()
+
+    def _listen(self) -> None:
+        sources = [self._port.fileno(), self._wake]
+        while self._wake not in select.select(sources, [], [])[0]:
+            try:
+                for frame in self._port.received():
+                    for answer in self._hear(frame):
+                        self._port.send(answer)
+            except TRexError:
+                # The interface went down: it is heard of again when it is up.
+                continue

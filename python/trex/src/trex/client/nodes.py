@@ -1,0 +1,268 @@
+"""The nodes of a port: hosts with addresses of their own, and the commands that make them.
+
+A node lives in this process. It answers ARP, neighbour discovery and pings, within its VLANs;
+no program runs in it, and with the session it is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from trex.addresses import compress_ipv6, generate_ipv6
+from trex.client.hosts import Hosts, tags_of
+from trex.errors import TRexError
+
+_NO_BIRD = (
+    "BIRD is not there: a node answers ARP, neighbour discovery and pings, and runs no program; "
+    "run bird in a network namespace of its own (ip netns) that is connected to the device"
+)
+_HEARS_NO_TCP_UDP = 1
+_HEARS = {0: "none", 1: "no_tcp_udp", 2: "tcp_udp", 3: "all"}
+
+
+@dataclass
+class Node:
+    """A node as it was asked for."""
+
+    mac: str
+    shared_ns: str | None = None
+    ipv4: str = ""
+    gateway: str = ""
+    subnet_ipv4: int = 0
+    has_ipv6: bool = False
+    ipv6: str = ""
+    subnet_ipv6: int = 0
+    vlans: list[int] = field(default_factory=list)
+    tpids: list[int] = field(default_factory=list)
+    hears: int = _HEARS_NO_TCP_UDP
+    mtu: int = 1500
+
+    @property
+    def addresses(self) -> list[str]:
+        """What it answers for."""
+        link_local = [generate_ipv6(self.mac)] if self.has_ipv6 else []
+        return [*filter(None, [self.ipv4, self.ipv6]), *link_local]
+
+    def info(self) -> dict[str, Any]:
+        """What TRex tells of a node."""
+        ipv4: dict[str, Any] = {"state": "none"}
+        if self.ipv4:
+            ipv4 = {"src": self.ipv4, "dst": self.gateway}
+        ipv6: dict[str, Any] = {"enabled": self.has_ipv6}
+        if self.has_ipv6:
+            ipv6["src"] = self.ipv6
+        if self.shared_ns is not None:
+            ipv4.pop("dst", None)
+            ipv4["subnet"], ipv6["subnet"] = self.subnet_ipv4, self.subnet_ipv6
+        return {
+            "ether": {"src": self.mac},
+            "vlan": {"tags": list(self.vlans), "tpids": list(self.tpids)},
+            "ipv4": ipv4,
+            "ipv6": ipv6,
+            "is-shared-ns": self.shared_ns is not None,
+            "shared-ns": self.shared_ns or "",
+            "is_bird": False,
+            "mtu": self.mtu,
+            "vlan_filter": _HEARS[self.hears],
+        }
+
+
+class Nodes:
+    """The nodes of a port."""
+
+    def __init__(self, port: int, hosts: Hosts) -> None:
+        self._port = port
+        self._hosts = hosts
+        self._nodes: dict[str, Node] = {}
+        #: Shared namespaces, and the default gateway of each.
+        self._shared: dict[str, str] = {}
+        self._made = 0
+        self._results: list[Any] | None = None
+        self._commands: dict[str, Callable[..., Any]] = {
+            "add_node": self._add,
+            "remove_node": self._remove,
+            "remove_all": self.remove_all,
+            "add_shared_ns": self._add_shared,
+            "remove_shared_ns": self._remove_shared,
+            "set_dg": self._set_gateway,
+            "set_vlans": self._set_vlans,
+            "set_ipv4": self._set_ipv4,
+            "clear_ipv4": self._clear_ipv4,
+            "set_ipv6": self._set_ipv6,
+            "set_vlan_filter": self._set_hearing,
+            "set_filter": self._set_filter,
+            "set_mtu": self._set_mtu,
+            "get_nodes": self._names,
+            "get_nodes_info": self._infos,
+            "counters_clear": self._hosts.clear_counters,
+            "counters_get_meta": self._counters_meta,
+            "counters_get_value": self._counters,
+            "get_commands": lambda: sorted(self._commands),
+        }
+
+    def execute(self, commands: list[dict[str, Any]]) -> None:
+        """Carries out commands, one after the other; `take` tells what came of them."""
+        self._results = [self._execute(one["method"], one["params"]) for one in commands]
+
+    @property
+    def has_results(self) -> bool:
+        """Whether there is something to be taken."""
+        return self._results is not None
+
+    def take(self) -> list[Any] | None:
+        """What came of the last commands, once."""
+        results, self._results = self._results, None
+        return results
+
+    def remove_all(self) -> None:
+        """Takes all nodes and shared namespaces away."""
+        for mac in list(self._nodes):
+            self._remove(mac)
+        self._shared.clear()
+
+    def _execute(self, method: str, arguments: dict[str, Any]) -> Any:
+        command = self._commands.get(method)
+        if command is None:
+            return {"error": f"{method}: there is no such command"}
+        try:
+            result = command(**arguments)
+        except TRexError as error:
+            return {"error": f"{method}: {error}"}
+        return None if result is None else {"result": result}
+
+    def _node(self, mac: str, shared: bool | None = None) -> Node:
+        """A node, which has to be in a shared namespace or not where that matters."""
+        node = self._nodes.get(mac.lower())
+        if node is None:
+            raise TRexError(f"there is no node {mac} on port {self._port}")
+        if shared is not None and shared != (node.shared_ns is not None):
+            where = "is in no" if shared else "is in a"
+            raise TRexError(f"node {mac} {where} shared namespace")
+        return node
+
+    def _live(self, node: Node) -> None:
+        """Lets a node answer for what it is now."""
+        hears = node.hears & _HEARS_NO_TCP_UDP
+        if hears and node.addresses:
+            self._hosts.put(node.mac, tags_of(node.vlans, node.tpids), node.addresses)
+        else:
+            self._silence(node)
+
+    def _silence(self, node: Node) -> None:
+        self._hosts.remove(node.mac, tags_of(node.vlans, node.tpids))
+
+    def _add(self, mac: str, is_bird: bool = False, shared_ns: str | None = None) -> None:
+        if is_bird:
+            raise TRexError(_NO_BIRD)
+        if mac.lower() in self._nodes:
+            raise TRexError(f"there is a node {mac} on port {self._port} already")
+        if shared_ns is not None:
+            self._check_shared(shared_ns)
+        self._nodes[mac.lower()] = Node(mac.lower(), shared_ns)
+
+    def _remove(self, mac: str) -> None:
+        self._silence(self._node(mac))
+        del self._nodes[mac.lower()]
+
+    def _check_shared(self, name: str) -> None:
+        if name not in self._shared:
+            known = ", ".join(self._shared) or "none"
+            raise TRexError(f"there is no shared namespace {name!r}; there are: {known}")
+
+    def _add_shared(self) -> str:
+        name = f"shared-{self._port}-{self._made}"
+        self._made += 1
+        self._shared[name] = ""
+        return name
+
+    def _remove_shared(self, shared_ns: str) -> None:
+        self._check_shared(shared_ns)
+        for node in [node for node in self._nodes.values() if node.shared_ns == shared_ns]:
+            self._remove(node.mac)
+        del self._shared[shared_ns]
+
+    def _set_gateway(self, shared_ns: str, dg: str) -> None:
+        self._check_shared(shared_ns)
+        self._shared[shared_ns] = dg
+
+    def _set_vlans(self, mac: str, vlans: list[int], tpids: list[int] | None) -> None:
+        node = self._node(mac)
+        if len(vlans) > 2 or any(not 0 < vlan < 4096 for vlan in vlans):
+            raise TRexError(f"vlans {vlans}: expected at most two, of 1 to 4095")
+        self._silence(node)
+        node.vlans, node.tpids = list(vlans), list(tpids or [])
+        self._live(node)
+
+    def _set_ipv4(
+        self, mac: str, ipv4: str, shared_ns: bool = False, dg: str = "", subnet: int = 0
+    ) -> None:
+        node = self._node(mac, shared_ns)
+        if shared_ns and not 1 <= subnet <= 32:
+            raise TRexError(f"subnet {subnet}: expected 1 to 32")
+        node.ipv4, node.gateway, node.subnet_ipv4 = ipv4, dg, subnet
+        self._live(node)
+
+    def _clear_ipv4(self, mac: str) -> None:
+        node = self._node(mac)
+        node.ipv4, node.gateway, node.subnet_ipv4 = "", "", 0
+        self._live(node)
+
+    def _set_ipv6(
+        self,
+        mac: str,
+        enable: bool,
+        src_ipv6: str = "",
+        shared_ns: bool = False,
+        subnet: int = 0,
+    ) -> None:
+        node = self._node(mac, shared_ns)
+        if enable and shared_ns and src_ipv6 and not 1 <= subnet <= 128:
+            raise TRexError(f"subnet {subnet}: expected 1 to 128")
+        node.has_ipv6 = enable
+        node.ipv6 = compress_ipv6(src_ipv6) if enable and src_ipv6 else ""
+        node.subnet_ipv6 = subnet if node.ipv6 else 0
+        self._live(node)
+
+    def _set_hearing(self, mac: str, filter_mask: int) -> None:
+        node = self._node(mac)
+        node.hears = filter_mask & 3
+        self._live(node)
+
+    def _set_filter(self, mac: str, filter: str) -> None:
+        self._node(mac)
+        raise TRexError("a node hears ARP, neighbour discovery and pings, and has no other filter")
+
+    def _set_mtu(self, mac: str, mtu: int) -> None:
+        self._node(mac, shared=True).mtu = mtu
+
+    def _names(self, only_bird: bool = False) -> dict[str, Any]:
+        return {"nodes": [] if only_bird else list(self._nodes)}
+
+    def _infos(self, macs: list[str]) -> dict[str, Any]:
+        return {"nodes": [self._node(mac).info() for mac in macs]}
+
+    def _counters_meta(self) -> dict[str, Any]:
+        data = [
+            {
+                "id": str(number),
+                "name": name,
+                "help": name.replace("_", " "),
+                "units": "",
+                "zero": False,
+                "info": "info",
+                "real": False,
+                "abs": False,
+            }
+            for number, name in enumerate(self._hosts.counters(), start=1)
+        ]
+        return {"name": "stack_counters", "data": data}
+
+    def _counters(self, zeros: bool) -> dict[str, Any]:
+        values = {
+            str(number): value
+            for number, value in enumerate(self._hosts.counters().values(), start=1)
+            if value or zeros
+        }
+        return {"name": "stack_counters", "epoch": 0, "": values}

@@ -1,0 +1,51 @@
+"""The last frames that arrived at a port."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from typing import Any
+
+from trex.client.listener import Listener
+from trex.client.packet_socket import PacketSocket
+
+
+class RxQueue:
+    """At most `size` frames, of which the oldest make way."""
+
+    def __init__(self, port: int, interface: str, size: int) -> None:
+        self._port = port
+        self._size = size
+        self._frames: deque[dict[str, Any]] = deque(maxlen=size)
+        self._count = 0
+        self._lock = threading.Lock()
+        self._listener = Listener(PacketSocket(interface), self._hear)
+
+    def __str__(self) -> str:
+        return f"[{len(self._frames)} / {self._size}]"
+
+    def take(self) -> list[dict[str, Any]]:
+        """The frames, which it has no more."""
+        with self._lock:
+            frames = list(self._frames)
+            self._frames.clear()
+        return frames
+
+    def stop(self) -> None:
+        """Ends it."""
+        self._listener.stop()
+
+    def _hear(self, frame: bytes) -> list[bytes]:
+        with self._lock:
+            self._count += 1
+            self._frames.append(
+                {
+                    "binary": frame,
+                    "origin": "RX",
+                    "port": self._port,
+                    "index": self._count,
+                    "ts": time.time(),
+                }
+            )
+        return []

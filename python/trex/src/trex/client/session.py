@@ -1,0 +1,81 @@
+"""What the parts of a client share: its ports, and whether there is a session."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trex.arguments import listify
+from trex.client.events import Events
+from trex.client.port import Port
+from trex.errors import TRexArgumentError, TRexError
+
+
+class Session:
+    """Ports by number, and what happened to them."""
+
+    def __init__(self) -> None:
+        self.ports: dict[int, Port] = {}
+        self._events = Events()
+        self._is_connected = False
+        self._verbose = "error"
+
+    def get_all_ports(self) -> list[int]:
+        """The numbers of all ports."""
+        return list(self.ports)
+
+    def get_acquired_ports(self) -> list[int]:
+        """Those that this client has."""
+        return self._those(lambda port: port.is_acquired)
+
+    def _note(self, message: str, ev_type: str = "info") -> None:
+        self._events.add(ev_type, message)
+        if self._verbose in ("info", "debug") or (
+            ev_type == "warning" and self._verbose == "warning"
+        ):
+            print(message)
+
+    def _need_session(self) -> None:
+        if not self._is_connected:
+            raise TRexError("not connected: call connect() first")
+
+    def _those(self, is_one: Any, owned: bool = True) -> list[int]:
+        return [
+            number
+            for number, port in self.ports.items()
+            if is_one(port) and (port.is_acquired or not owned)
+        ]
+
+    def _numbers(self, ports: Any, of_all: bool = False) -> list[int]:
+        """The numbers of ports; of those acquired, or of all, if none are named."""
+        if ports is None:
+            return self.get_all_ports() if of_all else self.get_acquired_ports()
+        numbers = [number_of(port) for port in listify(ports)]
+        wrong = [number for number in numbers if number not in self.ports]
+        if wrong:
+            known = ", ".join(map(str, self.ports)) or "none: not connected"
+            raise TRexArgumentError("ports", wrong, known)
+        if len(set(numbers)) < len(numbers):
+            raise TRexError(f"a port is named twice: {numbers}")
+        return numbers
+
+    def _owned(self, ports: Any) -> list[int]:
+        numbers = self._numbers(ports)
+        for number in numbers:
+            if not self.ports[number].is_acquired:
+                raise TRexError(f"port {number} is not acquired: acquire() or reset() takes it")
+        return numbers
+
+    def _idle(self, ports: Any) -> list[int]:
+        numbers = self._owned(ports)
+        for number in numbers:
+            if self.ports[number].is_active:
+                raise TRexError(f"port {number} is sending: stop it first")
+        return numbers
+
+
+def number_of(port: Any) -> int:
+    """The number of a port: `0`, `"0"`, `"0.profile"`."""
+    text = str(port).partition(".")[0]
+    if isinstance(port, bool) or not text.isdigit():
+        raise TRexArgumentError("ports", port, "numbers of ports, or NUMBER.PROFILE")
+    return int(text)

@@ -1,0 +1,87 @@
+"""Frames of ports handed on: kept in a queue, or through a ZeroMQ socket."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from typing import Any
+
+from trex.arguments import validate_type
+from trex.client.capture_port import CapturePort
+from trex.client.port import Port
+from trex.client.rx_queue import RxQueue
+from trex.client.session import Session
+from trex.errors import TRexArgumentError, TRexError
+
+_FILE = "file://"
+
+
+class Sockets(Session):
+    """What hands on frames of ports in service mode."""
+
+    def set_rx_queue(self, ports: Any = None, size: int = 1000) -> None:
+        """Keeps the last frames that arrive at ports, `size` of each;
+        `get_port(...).get_rx_queue_pkts()` takes them."""
+        self._need_session()
+        validate_type("size", size, int)
+        if size <= 0:
+            raise TRexArgumentError("size", size, "1 or more")
+        numbers = self._owned(ports)
+        self.remove_rx_queue(numbers)
+        for number in numbers:
+            port = self.ports[number]
+            port.rx_queue = RxQueue(number, port.interface, size)
+
+    def remove_rx_queue(self, ports: Any = None) -> None:
+        """Keeps no frames any more."""
+        self._need_session()
+        for number in self._owned(ports):
+            queue, self.ports[number].rx_queue = self.ports[number].rx_queue, None
+            if queue is not None:
+                queue.stop()
+
+    def start_capture_port(self, port: int, endpoint: str, bpf_filter: str | None = None) -> None:
+        """Connects a port in service mode to a ZeroMQ PAIR socket that is bound to `endpoint`
+        already: what arrives and matches the filter is sent there, each frame a message, and what
+        is received from there leaves the port."""
+        chosen = self._in_service(port)
+        validate_type("endpoint", endpoint, str)
+        if chosen.capture_port is not None:
+            raise TRexError(f"port {port} has a capture port: stop_capture_port() first")
+        chosen.capture_port = CapturePort(chosen.interface, endpoint, bpf_filter or "")
+
+    def stop_capture_port(self, port: int) -> None:
+        """Ends that; nothing where there is none."""
+        self._need_session()
+        (number,) = self._owned(port)
+        socket, self.ports[number].capture_port = self.ports[number].capture_port, None
+        if socket is not None:
+            socket.stop()
+
+    def set_capture_port_bpf_filter(self, port: int, bpf_filter: str | None) -> None:
+        """Sends only what matches from now on; everything without a filter."""
+        chosen = self._in_service(port)
+        if chosen.capture_port is None:
+            raise TRexError(f"port {port} has no capture port: start_capture_port() first")
+        chosen.capture_port.filter(bpf_filter or "")
+
+    def endpoint_cb_rsync(self, output: str) -> Callable[[str], int]:
+        """A function for `stop_capture(endpoint_cb=)`, which copies the file of an endpoint
+        `file:///PATH` to `output`; it is on this machine, so that no rsync is needed."""
+
+        def copy(endpoint: str) -> int:
+            if endpoint.startswith(_FILE):
+                try:
+                    shutil.copyfile(endpoint[len(_FILE) :].partition("?")[0], output)
+                except OSError as error:
+                    raise TRexError(f"{endpoint} to {output}: {error.strerror}") from error
+            return 0
+
+        return copy
+
+    def _in_service(self, port: int) -> Port:
+        self._need_session()
+        (number,) = self._owned(port)
+        if not self.ports[number].is_service:
+            raise TRexError(f"port {number} is not in service mode: set_service_mode() first")
+        return self.ports[number]

@@ -1,0 +1,5 @@
+"""ARP; it lives in `trex.services.arp`."""
+
+from trex.services.arp import ARPRecord, ServiceARP, ServiceFilterARP
+
+__all__ = ["ARPRecord", "ServiceARP", "ServiceFilterARP"]

@@ -1,0 +1,5 @@
+"""DHCP; it lives in `trex.services.dhcp`."""
+
+from trex.services.dhcp import ServiceDHCP, ServiceFilterDHCP
+
+__all__ = ["ServiceDHCP", "ServiceFilterDHCP"]

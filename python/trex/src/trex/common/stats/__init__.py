@@ -1,0 +1,1 @@
+"""Modules that scripts import names from by their older place."""

@@ -1,0 +1,5 @@
+"""Counters of nodes; they live in `trex.client.ns_commands`."""
+
+from trex.client.ns_commands import CNsStats
+
+__all__ = ["CNsStats"]

@@ -1,0 +1,5 @@
+"""Commands for nodes; they live in `trex.client.ns_commands`."""
+
+from trex.client.ns_commands import NSCmdResult, NSCmds
+
+__all__ = ["NSCmdResult", "NSCmds"]

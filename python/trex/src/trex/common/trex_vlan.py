@@ -1,0 +1,5 @@
+"""VLAN tags; they live in `trex.client.vlan`."""
+
+from trex.client.vlan import VLAN
+
+__all__ = ["VLAN"]

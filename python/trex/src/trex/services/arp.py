@@ -1,0 +1,109 @@
+"""ARP: who has an IPv4 address (RFC 826)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Generator
+from typing import Any
+
+from scapy.layers.inet import IP
+from scapy.layers.l2 import ARP, Ether
+
+from trex.client.vlan import VLAN
+from trex.services.context import ServiceCtx, ServicePipe
+from trex.services.loop import Event
+from trex.services.service import Service, ServiceFilter
+
+_REPLY = 2
+_ALL = "ff:ff:ff:ff:ff:ff"
+
+
+class ServiceFilterARP(ServiceFilter):
+    """Answers by who asked, who answers, and the VLAN."""
+
+    def __init__(self) -> None:
+        self._services: dict[Any, list[ServiceARP]] = defaultdict(list)
+
+    def add(self, service: ServiceARP) -> None:
+        """Notes a service."""
+        self._services[(service.src_ip, service.dst_ip, tuple(service.vlan))].append(service)
+
+    def lookup(self, pkt: bytes) -> list[ServiceARP]:
+        """The services that an answer is for."""
+        found = Ether(pkt)
+        if ARP not in found or found[ARP].op != _REPLY:
+            return []
+        answer = found[ARP]
+        return self._services.get((answer.pdst, answer.psrc, VLAN.heard(found)), [])
+
+    def get_bpf_filter(self) -> str:
+        """ARP within no VLAN, one or two."""
+        return "arp or (vlan and arp) or (vlan and arp)"
+
+
+class ServiceARP(Service):
+    """Asks once for the owner of `dst_ip`. With `trigger_pkt` that is sent in place of a request,
+    and an answer is waited for that something else has asked for."""
+
+    def __init__(
+        self,
+        ctx: ServiceCtx,
+        dst_ip: str,
+        src_ip: str = "0.0.0.0",
+        vlan: Any = None,
+        src_mac: str | None = None,
+        timeout_sec: float = 3,
+        verbose_level: int = Service.ERROR,
+        fmt: str | None = None,
+        trigger_pkt: Any = None,
+    ) -> None:
+        super().__init__(verbose_level)
+        self.src_ip = src_ip
+        self.dst_ip = dst_ip
+        self.vlan = VLAN(vlan)
+        self.src_mac = src_mac or ctx.get_src_mac()
+        self.timeout_sec = timeout_sec
+        self.fmt = fmt
+        self.trigger_pkt = trigger_pkt
+        self.record: ARPRecord | None = None
+
+    def get_filter_type(self) -> type[ServiceFilter]:
+        """The filter of its kind."""
+        return ServiceFilterARP
+
+    def run(self, pipe: ServicePipe) -> Generator[Event, Any, None]:
+        """Asks, and waits for the answer."""
+        if self.trigger_pkt is not None:
+            sides = f"{self.trigger_pkt[IP].src} to {self.trigger_pkt[IP].dst}"
+            self.log(f"ARP: sends the given packet of {sides}")
+            pipe.async_tx_pkt(self.trigger_pkt)
+        else:
+            self.log(f"ARP: who has {self.dst_ip}? Tell {self.src_ip}")
+            request = ARP(psrc=self.src_ip, pdst=self.dst_ip, hwsrc=self.src_mac)
+            packet = Ether(src=self.src_mac, dst=_ALL) / request
+            pipe.async_tx_pkt(self.vlan.embed(packet, self.fmt))
+        arrived = yield pipe.async_wait_for_pkt(time_sec=self.timeout_sec)
+        answer = Ether(arrived[0]["pkt"]) if arrived else None
+        self.record = ARPRecord(self.src_ip, self.dst_ip, answer)
+        self.log(f"ARP: {self.record}")
+
+    def get_record(self) -> ARPRecord | None:
+        """What came of it, None before it ran."""
+        return self.record
+
+
+class ARPRecord:
+    """Who has an address: `dst_mac`, None if nobody answered. It is true if somebody did."""
+
+    def __init__(self, src_ip: str = "N/A", dst_ip: str = "N/A", scapy_pkt: Any = None) -> None:
+        self.src_ip = src_ip
+        self.dst_ip = dst_ip
+        self.dst_mac: str | None = None if scapy_pkt is None else scapy_pkt[ARP].hwsrc
+
+    def __bool__(self) -> bool:
+        return self.dst_mac is not None
+
+    def __str__(self) -> str:
+        if self.dst_mac is None:
+            return f"nobody answers for {self.dst_ip}"
+        return f"{self.dst_ip} is at {self.dst_mac}"

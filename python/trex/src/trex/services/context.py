@@ -1,0 +1,198 @@
+"""Where services run: a port, a loop, and packet sockets in between.
+
+TRex's services run in simpy, which simulates time: frames are looked for ten times a second. Here
+the loop waits in `select` on the port itself, so that an answer is taken when it arrives.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from trex.client.packet_buffer import with_addresses
+from trex.client.packet_socket import PacketSocket
+from trex.client.port import Port
+from trex.errors import TRexArgumentError, TRexError
+from trex.services.loop import Event, Loop
+from trex.services.service import Service, ServiceFilter
+
+# How far behind its rate a sender may be and still make up for it.
+_BACKLOG_S = 0.01
+
+
+class ServiceCtx:
+    """Services on a port; `STLClient.create_service_ctx` makes it."""
+
+    def __init__(self, client: Any, port: int) -> None:
+        if port not in client.ports:
+            known = ", ".join(map(str, client.ports)) or "none: not connected"
+            raise TRexArgumentError("port", port, known)
+        self.client = client
+        self.port = port
+        self.port_obj: Port = client.ports[port]
+
+    def get_port_id(self) -> int:
+        """The port's number."""
+        return self.port
+
+    def get_src_ipv4(self) -> str | None:
+        """The port's IPv4 address, None if it has none."""
+        return self.port_obj.get_layer_cfg()["ipv4"].get("src")
+
+    def get_src_mac(self) -> str:
+        """The port's Ethernet address."""
+        return self.port_obj.source
+
+    def run(self, services: Any, pps: float = 1000) -> None:
+        """Runs a service or a list of them side by side until all have ended, sending at most
+        `pps` frames a second together. The port has to be in service mode."""
+        self._check()
+        run_services(self.port_obj, services, pps)
+
+    def _check(self) -> None:
+        port, name = self.port_obj, f"port {self.port}"
+        if not self.client.is_connected():
+            raise TRexError("not connected: call connect() first")
+        if not port.is_acquired:
+            raise TRexError(f"{name} is not acquired: acquire() or reset() takes it")
+        if not port.is_service:
+            raise TRexError(f"{name} is not in service mode: set_service_mode() first")
+        if not port.look()["has_carrier"]:
+            raise TRexError(f"{name} ({port.interface}) has no carrier: connect it")
+
+
+class ServicePipe:
+    """What a service sends and receives through; each method returns an event to be yielded."""
+
+    def __init__(self, env: Loop, send: Callable[[Any], Event]) -> None:
+        self.env = env
+        self._send = send
+        self._arrived: deque[dict[str, Any]] = deque()
+        self._waiting: deque[tuple[Event, int | None]] = deque()
+
+    def async_wait(self, time_sec: float) -> Event:
+        """After so many seconds."""
+        return self.env.timeout(time_sec)
+
+    def async_wait_for_pkt(self, time_sec: float | None = None, limit: int | None = None) -> Event:
+        """With the frames that have arrived, at most `limit`; none of them after `time_sec`.
+
+        Each is a dictionary of `pkt`, its bytes without FCS, and `ts`, when it arrived (seconds
+        since 1970).
+        """
+        event = self.env.event()
+        while self._waiting and self._waiting[0][0].has_happened:
+            self._waiting.popleft()
+        self._waiting.append((event, limit))
+        self._hand_on()
+        if time_sec is not None:
+            self.env.timeout(time_sec).then(lambda _: event.succeed([]))
+        return event
+
+    def async_tx_pkt(self, tx_pkt: Any) -> Event:
+        """Sends a packet of scapy's, bytes or a `PacketBuffer`; it need not be waited for. When it
+        has left, the event is a dictionary of `ts`, seconds since 1970."""
+        return self._send(tx_pkt)
+
+    def arrive(self, frame: bytes, seconds: float) -> None:
+        """Takes a frame for the service."""
+        self._arrived.append({"pkt": frame, "ts": seconds})
+        self._hand_on()
+
+    def _hand_on(self) -> None:
+        while self._arrived and self._waiting:
+            event, limit = self._waiting.popleft()
+            if event.has_happened:
+                continue
+            count = len(self._arrived) if limit is None else min(limit, len(self._arrived))
+            event.succeed([self._arrived.popleft() for _ in range(count)])
+
+
+class _Sender:
+    """Frames that wait to be sent, at a rate."""
+
+    def __init__(self, port: Port, out: PacketSocket, pps: float) -> None:
+        self._port = port
+        self._out = out
+        self._gap_s = 1 / pps
+        self._next = time.monotonic()
+        self._queue: deque[tuple[bytes, Event]] = deque()
+
+    def push(self, packet: Any) -> Event:
+        """Adds a frame; the event of its departure."""
+        event = Event()
+        frame = with_addresses(packet, self._port.source, self._port.destination)
+        self._queue.append((frame, event))
+        return event
+
+    def send(self) -> None:
+        """Sends what is due."""
+        while self._queue and self._next <= (now := time.monotonic()):
+            self._next = max(self._next, now - _BACKLOG_S) + self._gap_s
+            frame, event = self._queue.popleft()
+            seconds = time.time()
+            self._out.send(frame)
+            event.succeed({"ts": seconds})
+
+    def seconds_left(self) -> float | None:
+        """Until the next frame may leave; None if none waits."""
+        return max(self._next - time.monotonic(), 0) if self._queue else None
+
+
+def run_services(port: Port, services: Any, pps: float = 1000) -> None:
+    """Runs a service or several on a port until all have ended."""
+    chosen = [services] if isinstance(services, Service) else services
+    if not isinstance(chosen, (list, tuple)) or not all(isinstance(s, Service) for s in chosen):
+        raise TRexError(f"services: found {services!r}, expected a Service or a list of them")
+    if not chosen:
+        raise TRexError("services: there are none to run")
+    if not pps > 0:
+        raise TRexArgumentError("pps", pps, "anything above 0")
+    filters: dict[type[ServiceFilter], ServiceFilter] = {}
+    for service in chosen:
+        kind = service.get_filter_type()
+        filters.setdefault(kind, kind()).add(service)
+    with ExitStack() as stack:
+        sockets = []
+        for one in filters.values():
+            source = stack.enter_context(PacketSocket(port.interface))
+            source.filter(one.get_bpf_filter())
+            sockets.append((source, one))
+        first = sockets[0][0]
+        if any(service.is_prom_required() for service in chosen):
+            first.hear_all()
+        if any(service.is_mult_required() for service in chosen):
+            first.hear_groups()
+        _run(chosen, sockets, _Sender(port, first, pps))
+
+
+def _run(
+    services: Sequence[Service], sockets: list[tuple[PacketSocket, ServiceFilter]], sender: _Sender
+) -> None:
+    loop = Loop()
+    pipes = {service: ServicePipe(loop, sender.push) for service in services}
+    processes = [loop.process(service.run(pipe)) for service, pipe in pipes.items()]
+    while True:
+        loop.turn()
+        sender.send()
+        has_ended = all(process.has_happened for process in processes)
+        waits = [sender.seconds_left(), None if has_ended else loop.seconds_left()]
+        known = [wait for wait in waits if wait is not None]
+        if has_ended and not known:
+            return
+        if loop.is_ready():
+            continue
+        readable, _, _ = select.select(
+            [source for source, _ in sockets], [], [], min(known, default=None)
+        )
+        for source, one in sockets:
+            if source not in readable:
+                continue
+            for frame in source.received():
+                seconds = time.time()
+                for service in one.lookup(frame):
+                    pipes[service].arrive(frame, seconds)

@@ -1,0 +1,231 @@
+"""Ping over IPv6 (RFC 4443), and the search for neighbours with it."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import defaultdict
+from collections.abc import Generator, Iterable
+from typing import Any
+
+from scapy.layers.inet6 import (
+    ICMPv6DestUnreach,
+    ICMPv6EchoReply,
+    ICMPv6EchoRequest,
+    ICMPv6MLDMultAddrRec,
+    ICMPv6MLReport2,
+    ICMPv6ND_NA,
+    ICMPv6ND_NS,
+    ICMPv6NDOptDstLLAddr,
+    ICMPv6NDOptSrcLLAddr,
+    IPv6,
+    IPv6ExtHdrHopByHop,
+    RouterAlert,
+)
+from scapy.layers.l2 import Ether
+from scapy.packet import Packet, Raw
+
+from trex.addresses import compress_ipv6, generate_ipv6_solicited_node, multicast_mac_from_ipv6
+from trex.client.vlan import VLAN
+from trex.errors import TRexError
+from trex.services.context import ServiceCtx, ServicePipe
+from trex.services.loop import Event
+from trex.services.service import Service, ServiceFilter
+
+_ALL_NODES = "ff02::1"
+_ALL_REPORTS = "ff02::16"
+# RFC 3810 section 5.2.12: the sender wants what is sent to the group from everybody.
+_CHANGE_TO_EXCLUDE = 4
+
+
+class ServiceFilterIPv6(ServiceFilter):
+    """ICMPv6 by its VLAN; the services look by themselves whether it is theirs."""
+
+    def __init__(self) -> None:
+        self._services: dict[Any, list[ServiceIPv6]] = defaultdict(list)
+
+    def add(self, service: ServiceIPv6) -> None:
+        """Notes a service."""
+        self._services[tuple(service.vlan)].append(service)
+
+    def lookup(self, pkt: bytes) -> list[ServiceIPv6]:
+        """The services in the VLAN of a frame."""
+        found = Ether(pkt)
+        return self._services.get(VLAN.heard(found), []) if IPv6 in found else []
+
+    def get_bpf_filter(self) -> str:
+        """IPv6 within no VLAN, one or two."""
+        return "ip6 or (vlan and ip6) or (vlan and ip6)"
+
+
+class ServiceIPv6(Service):
+    """What services of IPv6 have in common: the port's address, and answers to who asks for it."""
+
+    def __init__(
+        self, ctx: ServiceCtx, dst_ip: str, vlan: Any, timeout: float, verbose_level: int
+    ) -> None:
+        super().__init__(verbose_level)
+        self.ctx = ctx
+        self.port = ctx.port_obj
+        self.vlan = VLAN(vlan)
+        self.timeout = timeout
+        self.src_mac = ctx.get_src_mac()
+        self.src_ip = self.port.source_ipv6
+        self.dst_ip = compress_ipv6(dst_ip)
+        self.record: Any = {}
+
+    def get_filter_type(self) -> type[ServiceFilter]:
+        """The filter of its kind."""
+        return ServiceFilterIPv6
+
+    def is_mult_required(self) -> bool:
+        """Neighbours ask groups."""
+        return True
+
+    def get_record(self) -> Any:
+        """What came of it."""
+        return self.record
+
+    def _packet(self, destination: str, payload: Packet, **fields: Any) -> Packet:
+        """To an Ethernet address."""
+        header = Ether(src=self.src_mac, dst=destination) / IPv6(src=self.src_ip, **fields)
+        return self.vlan.embed(header / payload)
+
+    def _answers(self, packet: Packet) -> list[Packet]:
+        """To a neighbour that asks where this port is."""
+        if ICMPv6ND_NS not in packet or packet[ICMPv6ND_NS].tgt != self.src_ip:
+            return []
+        told = ICMPv6NDOptDstLLAddr(lladdr=self.src_mac)
+        answer = ICMPv6ND_NA(tgt=self.src_ip, R=0, S=1, O=1) / told
+        return [self._packet(packet.src, answer, dst=packet[IPv6].src)]
+
+    def _until(
+        self, pipe: ServicePipe, deadline: float
+    ) -> Generator[Event, Any, list[dict[str, Any]]]:
+        """Frames that arrive before a time, none when it is over."""
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return []
+        arrived: list[dict[str, Any]] = yield pipe.async_wait_for_pkt(time_sec=left)
+        return arrived
+
+
+class ServiceIPv6Scan(ServiceIPv6):
+    """Pings a group, usually all nodes, and asks who answers what it is.
+
+    The record is a list: `type` (`Router`, `Host`), `mac` and `ipv6` of each.
+    """
+
+    def __init__(
+        self,
+        ctx: ServiceCtx,
+        dst_ip: str,
+        timeout: float = 3,
+        verbose_level: int = Service.ERROR,
+    ) -> None:
+        super().__init__(ctx, dst_ip, ctx.port_obj.vlan, timeout, verbose_level)
+
+    def run(self, pipe: ServicePipe) -> Generator[Event, Any, None]:
+        """Searches until the time is over."""
+        found: dict[str, dict[str, str]] = {}
+        deadline = time.monotonic() + self.timeout
+        # Twice, for either may be lost.
+        for packet in self._requests() * 2:
+            yield pipe.async_tx_pkt(packet)
+        while arrived := (yield from self._until(pipe, deadline)):
+            for one in arrived:
+                for answer in self._heard(Ether(one["pkt"]), found):
+                    pipe.async_tx_pkt(answer)
+        self.record = list(found.values())
+
+    def _requests(self) -> list[Packet]:
+        # Switches that look which groups are wanted where hand answers on that are for groups.
+        wanted = generate_ipv6_solicited_node(self.src_ip)
+        group = ICMPv6MLDMultAddrRec(rtype=_CHANGE_TO_EXCLUDE, dst=wanted)
+        options = IPv6ExtHdrHopByHop(options=[RouterAlert()])
+        report = self._packet(
+            multicast_mac_from_ipv6(_ALL_REPORTS),
+            options / ICMPv6MLReport2(records=[group]),
+            dst=_ALL_REPORTS,
+            hlim=1,
+        )
+        destination = multicast_mac_from_ipv6(self.dst_ip)
+        echo = self._packet(destination, ICMPv6EchoRequest(), dst=self.dst_ip, hlim=1)
+        return [report, echo]
+
+    def _heard(self, packet: Packet, found: dict[str, dict[str, str]]) -> Iterable[Packet]:
+        yield from self._answers(packet)
+        if ICMPv6ND_NA in packet:
+            if packet[IPv6].dst == self.src_ip:
+                address = packet[ICMPv6ND_NA].tgt
+                kind = "Router" if packet[ICMPv6ND_NA].R else "Host"
+                found[address] = {"type": kind, "mac": packet.src, "ipv6": address}
+        elif ICMPv6EchoReply in packet or ICMPv6ND_NS in packet:
+            address = packet[IPv6].src
+            if address not in found and address not in ("::", self.src_ip):
+                told = ICMPv6NDOptSrcLLAddr(lladdr=self.src_mac)
+                yield self._packet(packet.src, ICMPv6ND_NS(tgt=address) / told, dst=address)
+
+
+class ServiceICMPv6(ServiceIPv6):
+    """Sends an echo request of `pkt_size` bytes without FCS, to `dst_mac` or else where the port
+    sends, and waits for an answer. The record has TRex's keys: `status` (`success`, `timeout`,
+    `unreachable`), `formatted_string`, and of a success `src_ip`, `rtt` (ms) and `ttl`."""
+
+    def __init__(
+        self,
+        ctx: ServiceCtx,
+        dst_ip: str,
+        pkt_size: int = 64,
+        timeout: float = 3,
+        dst_mac: str | None = None,
+        verbose_level: int = Service.ERROR,
+        vlan: Any = None,
+    ) -> None:
+        super().__init__(ctx, dst_ip, vlan, timeout, verbose_level)
+        self.pkt_size = pkt_size
+        self.dst_mac = dst_mac
+        self.id = random.getrandbits(16)
+
+    def run(self, pipe: ServicePipe) -> Generator[Event, Any, None]:
+        """Pings once."""
+        destination = self.dst_mac or self.port.destination
+        if destination is None:
+            raise TRexError(
+                f"ping: port {self.ctx.get_port_id()} does not know its next hop: set_l2_mode or "
+                "set_l3_mode tells it"
+            )
+        self.record = {"status": "timeout", "formatted_string": "Request timed out."}
+        packet = self._packet(destination, ICMPv6EchoRequest(id=self.id), dst=self.dst_ip)
+        packet /= Raw(b"x" * max(0, self.pkt_size - len(packet)))
+        sent = yield pipe.async_tx_pkt(packet)
+        deadline = time.monotonic() + self.timeout
+        while arrived := (yield from self._until(pipe, deadline)):
+            for one in arrived:
+                packet = Ether(one["pkt"])
+                for answer in self._answers(packet):
+                    pipe.async_tx_pkt(answer)
+                if self._heard(packet, one["ts"] - sent["ts"]):
+                    return
+
+    def _heard(self, packet: Packet, seconds: float) -> bool:
+        source = packet[IPv6].src
+        if packet[IPv6].dst != self.src_ip:
+            return False
+        if ICMPv6EchoReply in packet and packet[ICMPv6EchoReply].id == self.id:
+            rtt, ttl = seconds * 1e3, packet[IPv6].hlim
+            said = f"Reply from {source}: bytes={len(packet)}, time={rtt:.2f}ms, hlim={ttl}"
+            self.record = {
+                "status": "success",
+                "formatted_string": said,
+                "src_ip": source,
+                "rtt": rtt,
+                "ttl": ttl,
+            }
+            return True
+        is_about_this = ICMPv6EchoRequest in packet and packet[ICMPv6EchoRequest].id == self.id
+        if ICMPv6DestUnreach in packet and is_about_this:
+            said = f"Reply from {source}: Destination host unreachable"
+            self.record = {"status": "unreachable", "formatted_string": said}
+            return True
+        return False

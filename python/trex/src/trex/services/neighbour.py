@@ -1,0 +1,178 @@
+"""Neighbour discovery: who has an IPv6 address (RFC 4861)."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Generator
+from typing import Any
+
+from scapy.layers.inet6 import (
+    ICMPv6ND_NA,
+    ICMPv6ND_NS,
+    ICMPv6NDOptDstLLAddr,
+    ICMPv6NDOptSrcLLAddr,
+    IPv6,
+)
+from scapy.layers.l2 import Ether
+from scapy.packet import Packet
+
+from trex.addresses import compress_ipv6, generate_ipv6_solicited_node, multicast_mac_from_ipv6
+from trex.client.vlan import VLAN
+from trex.services.context import ServiceCtx, ServicePipe
+from trex.services.loop import Event
+from trex.services.service import Service, ServiceFilter
+
+
+class ServiceFilterIPv6NDP(ServiceFilter):
+    """Answers by who asked, who answers, and the VLAN; questions by whom they ask for."""
+
+    def __init__(self) -> None:
+        self._answers: dict[Any, list[ServiceIPv6ND]] = defaultdict(list)
+        self._questions: dict[Any, list[ServiceIPv6ND]] = defaultdict(list)
+
+    def add(self, service: ServiceIPv6ND) -> None:
+        """Notes a service."""
+        vlans = tuple(service.vlan)
+        self._answers[(service.src_ip, service.dst_ip, vlans)].append(service)
+        self._questions[(service.src_ip, vlans)].append(service)
+
+    def lookup(self, pkt: bytes) -> list[ServiceIPv6ND]:
+        """The services that an answer or a question is for."""
+        found = Ether(pkt)
+        vlans = VLAN.heard(found)
+        if ICMPv6ND_NA in found:
+            key = (found[IPv6].dst, found[ICMPv6ND_NA].tgt, vlans)
+            return self._answers.get(key, [])
+        if ICMPv6ND_NS in found:
+            return self._questions.get((found[ICMPv6ND_NS].tgt, vlans), [])
+        return []
+
+    def get_bpf_filter(self) -> str:
+        """ICMPv6 within no VLAN, one or two."""
+        return "icmp6 or (vlan and icmp6) or (vlan and icmp6)"
+
+
+class ServiceIPv6ND(Service):
+    """Asks for the owner of `dst_ip`, `retries` times more where nobody answers within `timeout`
+    seconds; then for `verify_timeout` seconds answers who asks for `src_ip` in turn."""
+
+    def __init__(
+        self,
+        ctx: ServiceCtx,
+        dst_ip: str,
+        src_ip: str = "::0",
+        retries: int = 1,
+        src_mac: str | None = None,
+        vlan: Any = None,
+        fmt: str | None = None,
+        timeout: float = 5,
+        verify_timeout: float = 0,
+        verbose_level: int = Service.ERROR,
+    ) -> None:
+        super().__init__(verbose_level)
+        self.src_ip = compress_ipv6(src_ip)
+        self.dst_ip = compress_ipv6(dst_ip)
+        self.retries = retries
+        self.src_mac = src_mac or ctx.get_src_mac()
+        self.vlan = VLAN(vlan)
+        self.fmt = fmt
+        self.timeout = timeout
+        self.verify_timeout = verify_timeout
+        self.record = IPv6Neighbor(self.src_mac, self.src_ip, self.dst_ip)
+
+    def get_filter_type(self) -> type[ServiceFilter]:
+        """The filter of its kind."""
+        return ServiceFilterIPv6NDP
+
+    def is_mult_required(self) -> bool:
+        """Neighbours ask groups."""
+        return True
+
+    def run(self, pipe: ServicePipe) -> Generator[Event, Any, None]:
+        """Asks, and waits for the answer."""
+        self.record.initialize()
+        for number in range(self.retries + 1):
+            yield pipe.async_tx_pkt(self._question())
+            self.log(f"ND: who has {self.dst_ip}? Tell {self.src_ip} ({number + 1})")
+            yield from self._hear(pipe, self.timeout, until_known=True)
+            if self.record.is_resolved():
+                break
+        self.log(f"ND: {self.record}")
+        if self.record.is_resolved():
+            yield from self._hear(pipe, self.verify_timeout)
+
+    def get_record(self) -> IPv6Neighbor:
+        """What came of it."""
+        return self.record
+
+    def _question(self) -> Packet:
+        group = generate_ipv6_solicited_node(self.dst_ip)
+        told = ICMPv6NDOptSrcLLAddr(lladdr=self.src_mac)
+        header = Ether(src=self.src_mac, dst=multicast_mac_from_ipv6(group))
+        packet = header / IPv6(src=self.src_ip, dst=group) / ICMPv6ND_NS(tgt=self.dst_ip) / told
+        return self.vlan.embed(packet, self.fmt)
+
+    def _hear(
+        self, pipe: ServicePipe, seconds: float, until_known: bool = False
+    ) -> Generator[Event, Any, None]:
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            for one in (yield pipe.async_wait_for_pkt(time_sec=left)):
+                packet = Ether(one["pkt"])
+                if ICMPv6ND_NA in packet:
+                    self.record.update(packet)
+                elif packet[IPv6].src != "::":
+                    self.log(f"ND: {packet[IPv6].src} asks for {self.src_ip}")
+                    pipe.async_tx_pkt(self._answer(packet))
+                    self.record.verified()
+            if until_known and self.record.is_resolved():
+                return
+
+    def _answer(self, question: Packet) -> Packet:
+        told = ICMPv6NDOptDstLLAddr(lladdr=self.src_mac)
+        answer = ICMPv6ND_NA(tgt=self.src_ip, R=0, S=1, O=1) / told
+        header = Ether(src=self.src_mac, dst=question.src)
+        packet = header / IPv6(src=self.src_ip, dst=question[IPv6].src) / answer
+        return self.vlan.embed(packet, self.fmt)
+
+
+class IPv6Neighbor:
+    """Who has an address: `dst_mac`, None if nobody answered; `state` is `REACHABLE` or
+    `UNREACHABLE`. It is true if somebody did."""
+
+    def __init__(
+        self, src_mac: str | None = None, src_ip: str = "N/A", dst_ip: str = "N/A"
+    ) -> None:
+        self.src_mac = src_mac
+        self.src_ip = src_ip
+        self.dst_ip = dst_ip
+        self.initialize()
+
+    def __bool__(self) -> bool:
+        return self.dst_mac is not None
+
+    def __str__(self) -> str:
+        if self.dst_mac is None:
+            return f"nobody answers for {self.dst_ip}"
+        return f"{self.dst_ip} is at {self.dst_mac}"
+
+    def initialize(self) -> None:
+        """Nothing is known yet."""
+        self.dst_mac: str | None = None
+        self.state = "UNREACHABLE"
+        self.neighbor_verifications = 0
+
+    def is_resolved(self) -> bool:
+        """Whether somebody answered."""
+        return self.state == "REACHABLE"
+
+    def verified(self) -> None:
+        """Notes that the neighbour asked in turn."""
+        self.neighbor_verifications += 1
+
+    def update(self, response: Packet) -> None:
+        """Notes an answer; one without the target's address is from the target."""
+        told = response.getlayer(ICMPv6NDOptDstLLAddr)
+        self.dst_mac = response.src if told is None else told.lladdr
+        self.state = "REACHABLE"

@@ -1,0 +1,1 @@
+"""Services, by the older names that scripts import; they live in `trex.services`."""

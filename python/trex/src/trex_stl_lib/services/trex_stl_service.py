@@ -1,0 +1,6 @@
+"""What services are made of."""
+
+from trex.services.service import Service as STLService
+from trex.services.service import ServiceFilter as STLServiceFilter
+
+__all__ = ["STLService", "STLServiceFilter"]

@@ -1,0 +1,5 @@
+"""ARP."""
+
+from trex.services.arp import ServiceARP as STLServiceARP
+
+__all__ = ["STLServiceARP"]
