@@ -38,7 +38,7 @@ const fn package(
     Package { name, proof, purpose, reason }
 }
 
-const PACKAGES: [Package; 17] = [
+const PACKAGES: [Package; 18] = [
     package("gcc", "cc", Purpose::Build, "links the programs"),
     package("libc6-dev", "/usr/include/stdio.h", Purpose::Build, "links the programs"),
     package("clang", "clang", Purpose::Build, "compiles the BPF programs"),
@@ -49,6 +49,7 @@ const PACKAGES: [Package; 17] = [
     package("tcpdump", "tcpdump", Purpose::Test, "captures what arrives"),
     package("tshark", "tshark", Purpose::Test, "dissects it, independently"),
     package("tcpreplay", "tcpreplay", Purpose::Test, "what replay is compared with"),
+    package("dnsmasq-base", "dnsmasq", Purpose::Test, "gives addresses by DHCP"),
     package("nftables", "nft", Purpose::Test, "drops and duplicates frames on purpose"),
     package("zstd", "zstd", Purpose::Test, "makes compressed captures"),
     package("gzip", "gzip", Purpose::Test, "makes compressed captures"),
