@@ -136,6 +136,9 @@ def test_a_neighbour_of_ipv6_is_found_and_finds_back(context, peer):
     assert record.state == "REACHABLE" and record.neighbor_verifications >= 1
     assert not silent.get_record() and silent.get_record().state == "UNREACHABLE"
     assert echo.get_record()["status"] == "success"
+    unnamed = ServiceIPv6ND(context, "2001:db8::2")
+    context.run(unnamed)
+    assert unnamed.get_record().dst_mac == peer.mac
     scan = ServiceIPv6Scan(context, "ff02::1", timeout=1)
     context.run(scan)
     assert peer.mac in [one["mac"] for one in scan.get_record()]
@@ -287,8 +290,16 @@ def test_what_makes_no_sense_is_refused(client, context):
     client.set_service_mode(0, enabled=False)
     with pytest.raises(STLError, match="not in service mode"):
         context.run(Listening(7))
-    with pytest.raises(STLError, match="'port' cannot be 5; it can be 0, 1"):
+    with pytest.raises(STLError, match="cannot be .5.; it can be 0, 1"):
         client.create_service_ctx(5)
+    client.disconnect()
+    with pytest.raises(STLError, match="not connected"):
+        context.run(Listening(7))
+    # It is of the port, whatever the session.
+    client.connect()
+    client.reset()
+    client.set_service_mode(0)
+    context.run(Listening(7))
 
 
 def test_older_names_are_the_same():

@@ -167,6 +167,8 @@ class Addressing(Session):
 
     def create_service_ctx(self, port: int) -> ServiceCtx:
         """Where services can run on a port."""
+        self._need_session()
+        self._numbers(port)
         return ServiceCtx(self, port)
 
     def get_resolvable_ports(self) -> list[int]:

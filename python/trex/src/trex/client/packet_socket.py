@@ -30,6 +30,9 @@ _VLAN = 0x8100
 _TAG_OFFSET = 12
 _ETHERNET = 1
 _SO_ATTACH_FILTER = 26
+_SO_RCVBUFFORCE = 33
+# The kernel counts about a kilobyte for a small frame.
+_ROOM_BYTES = 8 << 20
 _FRAME_LENGTH_MAX = 65536
 # Frames that are taken one after the other before anything else is looked at.
 _BATCH_MAX = 256
@@ -134,6 +137,7 @@ class PacketSocket:
                     _enter(namespace)
                 found = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ETH_P_ALL))
                 found.setsockopt(_SOL_PACKET, _PACKET_AUXDATA, 1)
+                _make_room(found)
                 found.bind((self._name, _ETH_P_ALL))
                 self._index = socket.if_nametoindex(self._name)
                 opened.append(found)
@@ -146,6 +150,15 @@ class PacketSocket:
         if failed:
             raise TRexError(f"{self._interface}: {failed[0].strerror or failed[0]}")
         return opened[0]
+
+
+def _make_room(found: socket.socket) -> None:
+    """Room for frames that arrive faster than Python takes them: more than users are allowed where
+    that is permitted."""
+    try:
+        found.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _ROOM_BYTES)
+    except PermissionError:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _ROOM_BYTES)
 
 
 def _with_tag(frame: bytes, extra: list[tuple[int, int, bytes]]) -> bytes:

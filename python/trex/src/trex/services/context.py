@@ -28,12 +28,17 @@ class ServiceCtx:
     """Services on a port; `STLClient.create_service_ctx` makes it."""
 
     def __init__(self, client: Any, port: int) -> None:
-        if port not in client.ports:
-            known = ", ".join(map(str, client.ports)) or "none: not connected"
-            raise TRexArgumentError("port", port, known)
         self.client = client
         self.port = port
-        self.port_obj: Port = client.ports[port]
+
+    @property
+    def port_obj(self) -> Port:
+        """The port. Raises `TRexArgumentError` where there is none of its number now."""
+        port: Port | None = self.client.get_port(self.port)
+        if port is None:
+            known = ", ".join(map(str, self.client.get_all_ports())) or "none: not connected"
+            raise TRexArgumentError("port", self.port, known)
+        return port
 
     def get_port_id(self) -> int:
         """The port's number."""
@@ -55,8 +60,6 @@ class ServiceCtx:
 
     def _check(self) -> None:
         port, name = self.port_obj, f"port {self.port}"
-        if not self.client.is_connected():
-            raise TRexError("not connected: call connect() first")
         if not port.is_acquired:
             raise TRexError(f"{name} is not acquired: acquire() or reset() takes it")
         if not port.is_service:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Generator, Iterable
 from typing import Any
 
@@ -33,6 +33,10 @@ from trex.services.loop import Event
 from trex.services.service import Service, ServiceFilter
 
 _ALL_NODES = "ff02::1"
+# Each question is asked so often, for one may be lost.
+_TRIES = 2
+# Frames that are looked at before the time is.
+_BATCH_MAX = 16
 _ALL_REPORTS = "ff02::16"
 # RFC 3810 section 5.2.12: the sender wants what is sent to the group from everybody.
 _CHANGE_TO_EXCLUDE = 4
@@ -106,7 +110,7 @@ class ServiceIPv6(Service):
         left = deadline - time.monotonic()
         if left <= 0:
             return []
-        arrived: list[dict[str, Any]] = yield pipe.async_wait_for_pkt(time_sec=left)
+        arrived: list[dict[str, Any]] = yield pipe.async_wait_for_pkt(left, _BATCH_MAX)
         return arrived
 
 
@@ -128,14 +132,14 @@ class ServiceIPv6Scan(ServiceIPv6):
     def run(self, pipe: ServicePipe) -> Generator[Event, Any, None]:
         """Searches until the time is over."""
         found: dict[str, dict[str, str]] = {}
+        asked: Counter[str] = Counter()
         deadline = time.monotonic() + self.timeout
-        # Twice, for either may be lost.
-        for packet in self._requests() * 2:
+        for packet in self._requests() * _TRIES:
             yield pipe.async_tx_pkt(packet)
         while arrived := (yield from self._until(pipe, deadline)):
             for one in arrived:
-                for answer in self._heard(Ether(one["pkt"]), found):
-                    pipe.async_tx_pkt(answer)
+                for answer in self._heard(Ether(one["pkt"]), found, asked):
+                    yield pipe.async_tx_pkt(answer)
         self.record = list(found.values())
 
     def _requests(self) -> list[Packet]:
@@ -153,7 +157,12 @@ class ServiceIPv6Scan(ServiceIPv6):
         echo = self._packet(destination, ICMPv6EchoRequest(), dst=self.dst_ip, hlim=1)
         return [report, echo]
 
-    def _heard(self, packet: Packet, found: dict[str, dict[str, str]]) -> Iterable[Packet]:
+    def _heard(
+        self,
+        packet: Packet,
+        found: dict[str, dict[str, str]],
+        asked: Counter[str],
+    ) -> Iterable[Packet]:
         yield from self._answers(packet)
         if ICMPv6ND_NA in packet:
             if packet[IPv6].dst == self.src_ip:
@@ -162,7 +171,9 @@ class ServiceIPv6Scan(ServiceIPv6):
                 found[address] = {"type": kind, "mac": packet.src, "ipv6": address}
         elif ICMPv6EchoReply in packet or ICMPv6ND_NS in packet:
             address = packet[IPv6].src
-            if address not in found and address not in ("::", self.src_ip):
+            is_new = address not in found and asked[address] < _TRIES
+            if is_new and address not in ("::", self.src_ip):
+                asked[address] += 1
                 told = ICMPv6NDOptSrcLLAddr(lladdr=self.src_mac)
                 yield self._packet(packet.src, ICMPv6ND_NS(tgt=address) / told, dst=address)
 

@@ -23,6 +23,9 @@ from trex.services.context import ServiceCtx, ServicePipe
 from trex.services.loop import Event
 from trex.services.service import Service, ServiceFilter
 
+_ALL_NODES = "ff02::1"
+_UNSPECIFIED = "::"
+
 
 class ServiceFilterIPv6NDP(ServiceFilter):
     """Answers by who asked, who answers, and the VLAN; questions by whom they ask for."""
@@ -42,7 +45,9 @@ class ServiceFilterIPv6NDP(ServiceFilter):
         found = Ether(pkt)
         vlans = VLAN.heard(found)
         if ICMPv6ND_NA in found:
-            key = (found[IPv6].dst, found[ICMPv6ND_NA].tgt, vlans)
+            # Who asks without an address is answered by telling all (RFC 4861 section 7.2.4).
+            asker = _UNSPECIFIED if found[IPv6].dst == _ALL_NODES else found[IPv6].dst
+            key = (asker, found[ICMPv6ND_NA].tgt, vlans)
             return self._answers.get(key, [])
         if ICMPv6ND_NS in found:
             return self._questions.get((found[ICMPv6ND_NS].tgt, vlans), [])
@@ -54,8 +59,9 @@ class ServiceFilterIPv6NDP(ServiceFilter):
 
 
 class ServiceIPv6ND(Service):
-    """Asks for the owner of `dst_ip`, `retries` times more where nobody answers within `timeout`
-    seconds; then for `verify_timeout` seconds answers who asks for `src_ip` in turn."""
+    """Asks for the owner of `dst_ip`, without `src_ip` from no address, and `retries` times more
+    where nobody answers within `timeout` seconds. Then, for `verify_timeout` seconds, answers who
+    asks for `src_ip` in turn."""
 
     def __init__(
         self,
@@ -108,9 +114,10 @@ class ServiceIPv6ND(Service):
 
     def _question(self) -> Packet:
         group = generate_ipv6_solicited_node(self.dst_ip)
-        told = ICMPv6NDOptSrcLLAddr(lladdr=self.src_mac)
         header = Ether(src=self.src_mac, dst=multicast_mac_from_ipv6(group))
-        packet = header / IPv6(src=self.src_ip, dst=group) / ICMPv6ND_NS(tgt=self.dst_ip) / told
+        packet = header / IPv6(src=self.src_ip, dst=group) / ICMPv6ND_NS(tgt=self.dst_ip)
+        if self.src_ip != _UNSPECIFIED:
+            packet /= ICMPv6NDOptSrcLLAddr(lladdr=self.src_mac)
         return self.vlan.embed(packet, self.fmt)
 
     def _hear(
@@ -122,7 +129,7 @@ class ServiceIPv6ND(Service):
                 packet = Ether(one["pkt"])
                 if ICMPv6ND_NA in packet:
                     self.record.update(packet)
-                elif packet[IPv6].src != "::":
+                elif packet[IPv6].src != _UNSPECIFIED:
                     self.log(f"ND: {packet[IPv6].src} asks for {self.src_ip}")
                     pipe.async_tx_pkt(self._answer(packet))
                     self.record.verified()
