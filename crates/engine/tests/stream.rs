@@ -806,6 +806,40 @@ fn a_blocked_port_goes_on_without_loss() {
     assert_eq!(found, expected);
 }
 
+#[test]
+fn around_a_block_frames_leave_in_the_order_of_their_due_times() {
+    // The port is full after 16 frames, in the middle of the first stream's turn of 20.
+    let (mut transmit, mut receive) = wire(WireOptions { frames: 16, frame_length_max: 128 });
+    let often = numbered(1, transmission(frames_a_second(20_000)));
+    let seldom = numbered(2, transmission(frames_a_second(1_000)));
+    let later = Transmission { self_start: false, ..transmission(frames_a_second(3_000)) };
+    let streams = [often, seldom, numbered(3, later)];
+    let options = GeneratorOptions { frames_max: 2_000, ..options() };
+    let mut generator = Generator::new(&streams, options, Instant::ZERO);
+    let mut sent = Sent::new();
+    generator.breathe(Instant::ZERO, &mut transmit).expect("a wire in memory");
+    collect(&mut receive, &mut sent);
+    assert_eq!(sent.last().map(|(due, frame)| (*due, frame[0])), Some((700_000, 1)));
+    // A stream that starts now is due before the next frame of the one that was cut short.
+    generator.start(2, Instant::from_nanos(720_000));
+    loop {
+        let breath = generator.breathe(Instant::ZERO, &mut transmit).expect("a wire in memory");
+        collect(&mut receive, &mut sent);
+        if breath.state == WorkerState::Done {
+            break;
+        }
+    }
+    let of =
+        |id: u8, start: u64, rate: u64| (0..2_000).map(move |n| (start + n * SECOND / rate, id));
+    let mut expected: Vec<(u64, u8)> =
+        of(1, 0, 20_000).chain(of(2, 0, 1_000)).chain(of(3, 720_000, 3_000)).collect();
+    expected.sort_unstable();
+    expected.truncate(2_000);
+    // The wire knows no time before that of the frame in front, so order shows in due times.
+    let found: Vec<(u64, u8)> = sent.iter().map(|(due, frame)| (*due, frame[0])).collect();
+    assert_eq!(found, expected);
+}
+
 /// A port that does not hold departures: what it is given leaves now.
 struct Prompt {
     wire: MemoryTransmit,
