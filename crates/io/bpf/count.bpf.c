@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * The counting receiver: the end of the line for all frames but those by which neighbours find
- * each other (ARP, and ICMPv6 neighbour discovery), which the kernel also gets to see, so that
- * a device under test can resolve the addresses of this interface.
+ * The counting receiver: the end of the line for all frames but those by which hosts find each
+ * other (ARP, and ICMPv6 neighbour discovery) and pings, which the kernel also gets to see, so
+ * that a device under test can resolve the addresses of this interface and ask whether it is there.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -62,7 +62,7 @@ int count(struct xdp_md *context)
 		arrivals->neighbour_packets++;
 		return XDP_PASS;
 	}
-	return XDP_DROP;
+	return is_ping(context) ? XDP_PASS : XDP_DROP;
 }
 
 char _license[] SEC("license") = "Dual MIT/GPL";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
  * The frames by which hosts find each other and ask whether they are there: ARP, ICMPv6 neighbour
- * discovery, and pings.
+ * discovery, and pings. A receiver of test traffic leaves them to the kernel.
  */
 #ifndef WIRESTORM_NEIGHBOUR_H
 #define WIRESTORM_NEIGHBOUR_H
@@ -15,8 +15,10 @@ enum {
 	ETHERTYPE_IPV6 = 0x86dd,
 	ICMP = 1,
 	ICMPV6 = 58,
+	ECHO_REPLY = 0,
 	ECHO_REQUEST = 8,
 	ECHO_REQUEST_V6 = 128,
+	ECHO_REPLY_V6 = 129,
 	ROUTER_SOLICITATION = 133,
 	REDIRECT = 137,
 	HOP_LIMIT_OFFSET = 14 + 7,
@@ -48,7 +50,7 @@ static __always_inline int is_for_neighbours(struct xdp_md *context)
 	       data[ICMPV6_TYPE_OFFSET] <= REDIRECT;
 }
 
-/* Echo requests that are not measured: those of others. */
+/* Echo requests and replies that carry no signature: those of others, or of this host. */
 static __always_inline int is_ping(struct xdp_md *context)
 {
 	__u8 *data = (__u8 *)(long)context->data;
@@ -59,11 +61,13 @@ static __always_inline int is_ping(struct xdp_md *context)
 		return 0;
 
 	__u16 type = (__u16)(data[12] << 8 | data[13]);
+	__u8 icmp = data[ICMP_TYPE_OFFSET];
+	__u8 icmpv6 = data[ICMPV6_TYPE_OFFSET];
 	/* Without options, as pings are. */
 	int is_ipv4 = type == ETHERTYPE_IPV4 && data[14] == 0x45 && data[PROTOCOL_OFFSET] == ICMP &&
-		      data[ICMP_TYPE_OFFSET] == ECHO_REQUEST;
+		      (icmp == ECHO_REQUEST || icmp == ECHO_REPLY);
 	int is_ipv6 = type == ETHERTYPE_IPV6 && data[NEXT_HEADER_OFFSET] == ICMPV6 &&
-		      data[ICMPV6_TYPE_OFFSET] == ECHO_REQUEST_V6;
+		      (icmpv6 == ECHO_REQUEST_V6 || icmpv6 == ECHO_REPLY_V6);
 
 	if (!is_ipv4 && !is_ipv6)
 		return 0;

@@ -2,15 +2,15 @@
  *
  * Hands the frames of a receive queue to the AF_XDP socket bound to it, each with its time of
  * arrival in front. Frames of queues without a socket go on to the kernel's network stack, and
- * so do, where that is asked for, those of neighbour discovery.
+ * so do, where that is asked for, those of neighbour discovery and pings.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
 #include "neighbour.h"
 
-/* Set before loading: whether the kernel gets the frames by which others find out where to send,
- * and ask whether this host is there. */
+/* Set before loading: whether the kernel gets the frames by which hosts find out where to send, and
+ * ask each other whether they are there. */
 const volatile __u32 passes_neighbours = 0;
 
 /* Receive queues of one interface. */

@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::{VethPair, eventually, run};
+use support::{VethPair, eventually, ping, run};
 use wirestorm_base::contract::Connected;
 use wirestorm_base::port::{Receive, Received, Transmit};
 use wirestorm_base::port_contract;
@@ -206,6 +206,19 @@ fn frames_of_a_queue_without_a_port_go_to_the_network_stack() {
         (!batch.is_empty()).then_some(())
     });
     assert_eq!(stack.frame(&batch[0]), frame_of(10));
+}
+
+#[test]
+fn a_port_that_measures_leaves_pings_to_the_kernel_but_those_it_measures() {
+    let Some(pair) = VethPair::new() else { return };
+    pair.add_addresses();
+    let options = AfXdpOptions { passes_neighbours: true, ..receive_options(&pair.right) };
+    let mut port = AfXdp::open(&options).unwrap().receive.remove(0);
+    assert!(ping(&pair.left.namespace, &["10.9.8.2"]), "requests arrive at the port");
+    assert!(ping(&pair.right.namespace, &["10.9.8.1"]), "replies arrive at the port");
+    let signed = ["-p", "5753", "10.9.8.2"];
+    assert!(!ping(&pair.left.namespace, &signed), "test traffic is the port's");
+    assert_eq!(receive(&mut port, 1).len(), 1);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::{VethPair, eventually, run};
+use support::{VethPair, eventually, ping, run};
 use wirestorm_base::contract::Connected;
 use wirestorm_base::departure::{CatchUp, DeparturePolicy};
 use wirestorm_base::port::Transmit;
@@ -104,18 +104,19 @@ fn the_counter_counts_and_times_every_frame() {
 }
 
 #[test]
-fn neighbour_discovery_reaches_the_kernel_behind_the_counter() {
+fn neighbour_discovery_and_pings_reach_the_kernel_behind_the_counter() {
     let Some(pair) = VethPair::new() else { return };
-    let _counter = count(&pair);
-    run(&pair.left.namespace, "ip", &["address", "add", "10.9.8.1/24", "dev", "left"]);
-    run(&pair.right.namespace, "ip", &["address", "add", "10.9.8.2/24", "dev", "right"]);
-    // The echo request is dropped by the counter; the ARP request before it was answered.
-    let _ = pair
-        .left
-        .namespace
-        .enter(|| std::process::Command::new("ping").args(["-c1", "-W1", "10.9.8.2"]).output());
-    let neighbours = run(&pair.left.namespace, "ip", &["neighbour", "show", "10.9.8.2"]);
-    assert!(neighbours.contains("lladdr"), "{neighbours}");
+    let counter = count(&pair);
+    pair.add_addresses();
+    assert!(ping(&pair.left.namespace, &["10.9.8.2"]), "requests arrive at the counter");
+    assert!(ping(&pair.right.namespace, &["10.9.8.1"]), "replies arrive at the counter");
+    let signed = ["-p", "5753", "10.9.8.2"];
+    assert!(!ping(&pair.left.namespace, &signed), "test traffic ends there");
+    let arrived = counter.read().unwrap();
+    let neighbours: u64 = arrived.iter().map(|cpu| cpu.neighbour_packets).sum();
+    let packets: u64 = arrived.iter().map(|cpu| cpu.packets).sum();
+    assert!(neighbours >= 1);
+    assert_eq!(packets, neighbours + 3);
 }
 
 #[test]

@@ -13,8 +13,8 @@ use super::programs::{failure, program};
 /// A counting receiver on an interface. Dropping it detaches the program; so does the kernel
 /// when the process ends in whatever way.
 ///
-/// Frames are counted and dropped. ARP and ICMPv6 neighbour discovery are counted and passed on
-/// to the kernel, which answers for the interface's own addresses.
+/// Frames are counted and dropped. ARP, ICMPv6 neighbour discovery and pings without a signature
+/// are counted and passed on to the kernel, which answers for the interface's own addresses.
 pub struct XdpCounter {
     map: PerCpuArray<MapData, Arrivals>,
     is_native: bool,

@@ -72,6 +72,22 @@ pub(crate) fn run(namespace: &Namespace, program: &str, arguments: &[&str]) -> S
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
+impl VethPair {
+    /// Gives the ends the addresses 10.9.8.1 (left) and 10.9.8.2 (right).
+    pub(crate) fn add_addresses(&self) {
+        for (end, address) in [(&self.left, "10.9.8.1/24"), (&self.right, "10.9.8.2/24")] {
+            run(&end.namespace, "ip", &["address", "add", address, "dev", end.name()]);
+        }
+    }
+}
+
+/// Whether the answer to a ping comes.
+pub(crate) fn ping(from: &Namespace, arguments: &[&str]) -> bool {
+    let mut ping = Command::new("ping");
+    ping.args(["-c", "1", "-W", "1"]).args(arguments).stdout(Stdio::null());
+    from.enter(|| ping.status()).unwrap().expect("ping").success()
+}
+
 /// A namespace that lives as long as the file.
 fn anonymous_namespace() -> (File, Namespace) {
     let file = std::thread::spawn(|| {

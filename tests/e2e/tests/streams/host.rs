@@ -160,6 +160,11 @@ flows:
     let arguments = ["-c", "2", "-i", "0.2", "-W", "5", "203.0.113.5"];
     let found = lab.a.command("ping").args(arguments).output().unwrap();
     assert!(found.status.success(), "{}", String::from_utf8_lossy(&found.stdout));
+    // And what answers it where it asks from that port.
+    for address in ["198.51.100.77", "2001:db8:77::77"] {
+        let found = lab.b.command("ping").args(["-c", "1", "-W", "5", address]).output().unwrap();
+        assert!(found.status.success(), "{}", String::from_utf8_lossy(&found.stdout));
+    }
     let outcome = running.wait();
     assert!(outcome.number("/flows/0/measured/0/received") >= 1000, "{outcome}");
     assert!(outcome.number("/flows/1/measured/0/received") >= 200, "{outcome}");
