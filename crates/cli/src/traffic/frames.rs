@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use wirestorm_control::base::time::Instant;
-use wirestorm_control::plan::traffic::TrafficPlan;
+use wirestorm_control::plan::traffic::{FoundAddresses, TrafficPlan};
 use wirestorm_control::traffic::{Preview, preview};
 use wirestorm_control::wire::capture::LinkType;
 use wirestorm_control::wire::print::{HexDump, Summary};
@@ -78,6 +78,7 @@ fn print(plan: &TrafficPlan, previews: &[Preview], only: &[String]) -> io::Resul
         if before != Some(preview.flow) {
             let gap = if before.is_some() { "\n" } else { "" };
             writeln!(output, "{gap}flow {name}")?;
+            write!(output, "{}", left_open(plan.flows[preview.flow].found))?;
             before = Some(preview.flow);
         }
         let summary = Summary {
@@ -90,6 +91,21 @@ fn print(plan: &TrafficPlan, previews: &[Preview], only: &[String]) -> io::Resul
         write!(output, "{}", dump(&preview.frame))?;
     }
     Ok(())
+}
+
+/// Which addresses the frames do not show, a line for each.
+fn left_open(found: FoundAddresses) -> String {
+    let lines = [
+        (
+            found.source,
+            "  ethernet.src is auto: zeros here, in a run the interface's own address\n",
+        ),
+        (
+            found.destination,
+            "  ethernet.dst is auto: zeros here, a run asks for the next hop's address\n",
+        ),
+    ];
+    lines.into_iter().filter(|(is_open, _)| *is_open).map(|(_, line)| line).collect()
 }
 
 /// Sixteen bytes a line; one `*` stands for all lines that repeat the one before, as in hexdump.

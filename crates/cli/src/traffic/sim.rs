@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use wirestorm_control::base::time::Duration;
+use wirestorm_control::plan::traffic::FoundAddresses;
 use wirestorm_control::plan::trex::LowerOptions;
 use wirestorm_control::traffic::{
     SimulateError, SimulateOptions, Simulated, simulate, simulate_trex,
@@ -14,6 +15,7 @@ use wirestorm_control::traffic::{
 use super::{SPEED, read_multiplier, read_plan, read_speed, read_time, trex, usage};
 use crate::number::grouped;
 use crate::status;
+use crate::wrap::wrapped;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -104,6 +106,16 @@ pub(crate) fn run(flags: &SimFlags) -> ExitCode {
         Ok(options) => options,
         Err(message) => return usage(message),
     };
+    let open = plan.flows.iter().filter(|flow| flow.found != FoundAddresses::default()).count();
+    if open > 0 {
+        let note = format!(
+            "Ethernet addresses that are auto, in {} of {} flows, are zeros here: a run fills in \
+             the interface's own, and asks for the next hop's",
+            grouped(open as u64),
+            grouped(plan.flows.len() as u64)
+        );
+        eprintln!("{}", wrapped("note: ", &note));
+    }
     tell(simulate(&plan, &options))
 }
 

@@ -189,6 +189,26 @@ fn frames_are_shown_and_not_sent() {
     assert!(shown.output.contains("0x0000:  0200 0000 0002 0200 0000 0001 0800"), "{shown}");
 }
 
+#[test]
+fn addresses_that_only_a_run_finds_out_are_told_of() {
+    let scratch = Scratch::new().unwrap();
+    let known = plan(&scratch, VARIED);
+    let output = scratch.file("sim.pcap");
+    let simulate = |plan: &PathBuf| {
+        let end = ["-l", "1", "-o"].map(Path::new);
+        wirestorm_with(&[&[Path::new("sim"), plan], &end[..], &[output.as_path()]].concat())
+    };
+    let note = "note: Ethernet addresses that are auto, in 1 of 1 flows, are zeros here:";
+    assert!(!simulate(&known).expect(0).messages.contains("note"));
+    let asked = plan(&scratch, &VARIED.replace("dst: 02:00:00:00:00:02", "dst: auto"));
+    let simulated = simulate(&asked).expect(0);
+    assert_eq!(simulated.messages.matches(note).count(), 1, "{simulated}");
+    let shown = wirestorm_with(&[Path::new("frames"), &asked]).expect(0);
+    let told = "flow varied\n  ethernet.dst is auto: zeros here, a run asks for";
+    assert!(shown.output.starts_with(told), "{shown}");
+    assert!(!shown.output.contains("ethernet.src"), "{shown}");
+}
+
 /// A flow out of a capture that lies beside the plan.
 const CAPTURED: &str = "
   - name: captured
