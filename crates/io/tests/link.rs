@@ -3,6 +3,8 @@
 mod support;
 
 use support::{VethPair, eventually, run};
+use wirestorm_base::time::Duration;
+use wirestorm_io::clock;
 use wirestorm_io::link::{self, Link, LinkError, LinkKind, LinkMeter, LinkState, LinkWatch};
 use wirestorm_io::lock::{Holder, InterfaceLock, LockError};
 use wirestorm_io::namespace::{InterfaceName, Namespace};
@@ -104,6 +106,26 @@ fn the_watch_sees_down_no_carrier_up_and_gone() {
     expect(LinkState::Running);
     run(&pair.left.namespace, "ip", &["link", "delete", "left"]);
     expect(LinkState::Gone);
+}
+
+#[test]
+fn a_wait_ends_when_something_is_told_of_any_interface_or_with_its_patience() {
+    let Some(pair) = VethPair::new() else { return };
+    let mut watches = [&pair.right, &pair.left].map(|end| LinkWatch::open(end).unwrap());
+    run(&pair.left.namespace, "ip", &["link", "set", "left", "down"]);
+    while watches[1].state().unwrap() != LinkState::Down
+        || watches[0].state().unwrap() != LinkState::NoCarrier
+    {
+        // It would hang for longer than a test may take.
+        LinkWatch::wait(watches.iter(), Duration::from_secs(3_600));
+    }
+    // Some time the kernel has nothing to tell any more.
+    eventually("a wait that lasts", || {
+        watches.iter_mut().for_each(|watch| assert!(watch.state().is_ok()));
+        let before = clock::now();
+        LinkWatch::wait(watches.iter(), Duration::from_millis(20));
+        (clock::now().saturating_since(before) >= Duration::from_millis(20)).then_some(())
+    });
 }
 
 #[test]

@@ -10,12 +10,10 @@ use wirestorm_plan::replay::ReceivePlan;
 use crate::receive::Arrivals;
 use crate::replay::Control;
 use crate::result::ReceiveReport;
+use crate::workers::OBSERVE_INTERVAL;
 
 /// Counts what arrives at an interface.
 pub struct Receiver(Arrivals);
-
-/// How often the observer is told, and a stop is noticed.
-const OBSERVE_INTERVAL: StdDuration = StdDuration::from_millis(100);
 
 impl Receiver {
     /// Counts from now on.
@@ -36,6 +34,8 @@ impl Receiver {
             if left == Duration::ZERO {
                 return;
             }
+            // The counters in the kernel wake nobody, and a stop is a flag that a signal sets: both
+            // are looked at when the observer is told.
             std::thread::sleep(OBSERVE_INTERVAL.min(StdDuration::from_nanos(left.as_nanos())));
             observe(self.0.packets());
         }

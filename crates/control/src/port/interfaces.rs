@@ -1,8 +1,8 @@
 //! The interfaces of a run: found, locked, watched.
 
-use std::time::{Duration, Instant};
-
 use wirestorm_base::port::PortError;
+use wirestorm_base::time::Duration;
+use wirestorm_io::clock;
 use wirestorm_io::link::{Link, LinkError, LinkState, LinkWatch};
 use wirestorm_io::lock::InterfaceLock;
 use wirestorm_io::namespace::InterfaceName;
@@ -61,7 +61,7 @@ impl Interfaces {
     /// What an error of a port turns out to be: an interface that is removed loses its carrier
     /// and goes down first, some milliseconds before it is gone.
     pub(crate) fn settle(&self, error: PortError) -> PortError {
-        let deadline = Instant::now() + REMOVAL_TIME_MAX;
+        let deadline = clock::now().saturating_add(REMOVAL_TIME_MAX);
         let mut watches = Vec::new();
         for (interface, link) in &self.links {
             match LinkWatch::open(interface) {
@@ -71,15 +71,18 @@ impl Interfaces {
                 Err(_) => {}
             }
         }
-        while !watches.is_empty() && Instant::now() < deadline {
+        loop {
             for (interface, watch) in &mut watches {
                 if matches!(watch.state(), Ok(LinkState::Gone)) {
                     return interface.is_gone();
                 }
             }
-            std::thread::sleep(REMOVAL_LOOK_INTERVAL);
+            let left = deadline.saturating_since(clock::now());
+            if watches.is_empty() || left == Duration::ZERO {
+                return error;
+            }
+            LinkWatch::wait(watches.iter().map(|(_, watch)| watch), left);
         }
-        error
     }
 
     /// The same interfaces with the facts of this moment.
@@ -93,7 +96,6 @@ impl Interfaces {
 
 /// How long an interface that went down may take to be gone.
 const REMOVAL_TIME_MAX: Duration = Duration::from_millis(250);
-const REMOVAL_LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Whether an interface is still there and up.
 pub(crate) struct Watch {

@@ -195,7 +195,9 @@ fn fetch(
 ) -> FetchOutcome {
     const ROOM: usize = 256;
     /// While nothing arrives: long enough to leave the CPU to the sender, short enough for a
-    /// ring of thousands of frames.
+    /// ring of thousands of frames. To wait for a frame instead would mean to be woken for
+    /// each of them, also while many arrive, and by the CPU that is to send the next one;
+    /// nothing depends on when a frame is fetched, for its arrival is stamped before.
     const PAUSE: StdDuration = StdDuration::from_micros(50);
     let mut outcome = FetchOutcome::default();
     let mut unsent = Vec::new();

@@ -56,6 +56,10 @@ const STRAGGLERS_MAX: Duration = Duration::from_secs(2);
 /// Arrivals are complete when nothing has come for this long.
 const SILENCE: Duration = Duration::from_millis(200);
 
+/// How often it is looked for more. Counters in the kernel wake nobody; nothing is sent any more
+/// that this could disturb, and a report may be late by as much.
+const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(1);
+
 impl Arrivals {
     /// Opens the receiving end. `times_all` asks for the distribution of arrival gaps.
     ///
@@ -168,7 +172,7 @@ impl Arrivals {
             {
                 break;
             }
-            std::thread::sleep(StdDuration::from_millis(1));
+            std::thread::sleep(LOOK_INTERVAL);
             let arrived = self.packets();
             if arrived != packets {
                 (packets, changed) = (arrived, clock::now());

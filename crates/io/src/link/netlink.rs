@@ -71,6 +71,11 @@ impl Netlink {
         self.exchange(kind, libc::NLM_F_DUMP as u16, payload, visit)
     }
 
+    /// For those who wait for notifications.
+    pub(super) fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
     fn exchange(
         &mut self,
         kind: u16,

@@ -2,9 +2,12 @@
 
 use std::io;
 
+use wirestorm_base::time::Duration;
+
 use super::netlink::{Netlink, u32_at};
 use super::{LINK_HEADER_BYTES, Link, LinkError, link_request};
 use crate::namespace::InterfaceName;
+use crate::system::socket::wait_any_readable;
 
 /// Bound on what one look reads; a storm of notifications is finished by the next looks.
 const DATAGRAMS_PER_LOOK: usize = 64;
@@ -85,6 +88,12 @@ impl LinkWatch {
             other => other?,
         }
         Ok(self.state)
+    }
+
+    /// Waits until the kernel has told something of an interface, be it another one, in any of the
+    /// namespaces of these; for so long at most. Returns early on a signal.
+    pub fn wait<'a>(watches: impl Iterator<Item = &'a Self>, patience: Duration) {
+        wait_any_readable(watches.map(|watch| watch.netlink.socket()), patience);
     }
 
     fn ask(&mut self) -> io::Result<()> {

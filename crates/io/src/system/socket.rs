@@ -160,20 +160,34 @@ impl Socket {
     /// Waits until there is something to be received, or an error to be read, for so long at most;
     /// returns early on a signal.
     pub(crate) fn wait_readable(&self, patience: Duration) {
-        let timeout = libc::timespec {
-            tv_sec: (patience.as_nanos() / NANOSECONDS_PER_SECOND) as libc::time_t,
-            tv_nsec: (patience.as_nanos() % NANOSECONDS_PER_SECOND) as libc::c_long,
-        };
-        let mut event = libc::pollfd { fd: self.fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: one event and the timeout, both of which outlive the call. Its result does not
-        // matter: the caller looks for itself.
-        unsafe {
-            libc::ppoll(&raw mut event, 1, &raw const timeout, std::ptr::null());
-        }
+        poll(&mut [self.readable()], patience);
+    }
+
+    fn readable(&self) -> libc::pollfd {
+        libc::pollfd { fd: self.fd(), events: libc::POLLIN, revents: 0 }
     }
 
     /// The descriptor, for calls that have no method here.
     pub(crate) fn fd(&self) -> RawFd {
         self.0.as_raw_fd()
+    }
+}
+
+/// As [`Socket::wait_readable`], for the first of several sockets.
+pub(crate) fn wait_any_readable<'a>(sockets: impl Iterator<Item = &'a Socket>, patience: Duration) {
+    let mut events: Vec<libc::pollfd> = sockets.map(Socket::readable).collect();
+    poll(&mut events, patience);
+}
+
+fn poll(events: &mut [libc::pollfd], patience: Duration) {
+    let timeout = libc::timespec {
+        tv_sec: (patience.as_nanos() / NANOSECONDS_PER_SECOND) as libc::time_t,
+        tv_nsec: (patience.as_nanos() % NANOSECONDS_PER_SECOND) as libc::c_long,
+    };
+    let count = events.len() as libc::nfds_t;
+    // SAFETY: `count` events and the timeout, all of which outlive the call. Its result does not
+    // matter: the caller looks for itself.
+    unsafe {
+        libc::ppoll(events.as_mut_ptr(), count, &raw const timeout, std::ptr::null());
     }
 }
