@@ -595,10 +595,7 @@ fn u32_at(frame: &[u8], offset: usize) -> u32 {
 mod tests {
     use super::*;
     use alloc::vec;
-    use wirestorm_base::time::Duration;
-    use wirestorm_wire::stream::{
-        Departures, Mode, Program, Speed, Transmission, Values, Variable,
-    };
+    use wirestorm_wire::stream::{Program, Speed, Transmission, Values, Variable};
 
     fn second_frame(step: Step, varies: bool) -> Vec<u8> {
         let variable = Variable::new(Values::List(vec![0x1234, 0x5678]));
@@ -620,16 +617,7 @@ mod tests {
             name: "stream".into(),
             template: (1..=40).collect(),
             program: Program { variables: vec![variable, length], steps },
-            transmission: Transmission {
-                mode: Mode::Continuous,
-                speed: Speed::Max,
-                departures: Departures::Constant,
-                start_delay: Duration::ZERO,
-                self_start: true,
-                start_paused: false,
-                next: None,
-                starts_max: 0,
-            },
+            transmission: Transmission::continuous(Speed::Max),
             is_measured: false,
         };
         let mut maker = FrameMaker::new(&plan, 0, Share::ALL, &mut Recipes::default());
