@@ -113,7 +113,7 @@ fn transmissions_have_modes_rates_and_followers() {
     let gap = Duration::from_micros(1);
     assert_eq!(two.transmission.mode, Mode::Bursts { frames: 4, count: 2, gap });
     assert_eq!(two.transmission.start_delay, Duration::from_millis(5));
-    assert_eq!(two.transmission.departures, Departures::Poisson { seed: 1 });
+    assert!(matches!(two.transmission.departures, Departures::Poisson { .. }));
     assert!(!two.transmission.self_start);
 }
 
@@ -188,6 +188,18 @@ fn every_kind_of_error_names_its_place() {
             "flows[0].packet[2].udp.dst_port.after: found \"ipv4.src\", expected a field that varies",
         ),
         (
+            "{name: f, tx: a, packet: [{ethernet: }, {udp: {dst_port: {values: [1], shift: 16}}}]}",
+            "flows[0].packet[1].udp.dst_port.shift: found 16, expected bits to the left, from -15 to 15",
+        ),
+        (
+            "{name: f, tx: a, packet: [{ethernet: }, {udp: {dst_port: {value: 1, mask: 15}}}]}",
+            "flows[0].packet[1].udp.dst_port: found fields (mask, ...), expected one of values",
+        ),
+        (
+            "{name: f, tx: a, packet: [{ethernet: }, {udp: {dst_port: {random: {count: 2}, restart_after: 3}}}]}",
+            "flows[0].packet[1].udp.dst_port.random.count: count and restart_after say the same",
+        ),
+        (
             "{name: f, tx: a, packet: [{ethernet: }], size: 10}",
             "flows[0].size: found 10, expected a whole number from 18",
         ),
@@ -236,4 +248,106 @@ fn every_kind_of_error_names_its_place() {
     assert_eq!(error(&twice), "flows[1]: found a second flow \"f\", expected a name of its own");
     let none = TrafficPlan::parse("flows: []").unwrap_err().to_string();
     assert_eq!(none, "ports: found nothing, expected a list of ports");
+}
+
+/// The values of the first flow's varying fields in frame `number`, in the order of the plan.
+fn values(stream: &wirestorm_wire::stream::Stream, number: u64) -> Vec<u128> {
+    let variables = &stream.program.variables;
+    variables.iter().map(|variable| variable.value(number, variables)).collect()
+}
+
+#[test]
+fn what_is_drawn_for_one_field_tells_nothing_of_another() {
+    let flow = "  - name: f
+    tx: a
+    packet: [{ethernet: }, {ipv4: }, {udp: {src_port: {random: {}}, dst_port: {random: {}}}}]
+    size: {random: {min: 64, max: 1518}}";
+    let stream = stream(flow);
+    // Of two fields that follow from the same draws, one is below its middle where the other is.
+    let low = |number: u64, field: usize, middle: u128| values(&stream, number)[field] < middle;
+    for (first, second) in [((0, 32_768), (1, 32_768)), ((0, 32_768), (2, 787))] {
+        let alike =
+            (0..1_000).filter(|&n| low(n, first.0, first.1) == low(n, second.0, second.1)).count();
+        assert!((400..600).contains(&alike), "{first:?} {second:?}: {alike} of 1000");
+    }
+    let seeds = |departures: &str| {
+        let flow =
+            |name: &str| format!("  - {{name: {name}, tx: a, {UDP}, departures: {departures}}}\n");
+        let plan = plan(&(flow("f") + &flow("g"))).expect("a plan");
+        plan.flows.iter().map(|it| it.stream.transmission.departures).collect::<Vec<_>>()
+    };
+    let [first, second] = seeds("poisson")[..] else { panic!("two flows") };
+    assert_ne!(first, second, "flows that leave together are no Poisson process");
+    let same = Departures::Poisson { seed: 7 };
+    assert_eq!(seeds("{poisson: {seed: 7}}"), [same, same]);
+}
+
+#[test]
+fn values_may_be_written_to_some_bits_of_a_field() {
+    let frames = |field: &str| {
+        let flow =
+            format!("  - {{name: f, tx: a, packet: [{{ethernet: }}, {{ipv4: {{src: {field}}}}}]}}");
+        let stream = stream(&flow);
+        (0..4)
+            .map(|number| {
+                let mut frame = stream.template.clone();
+                for step in &stream.program.steps {
+                    if let Step::Write(write) = step {
+                        write.put(values(&stream, number)[write.variable], &mut frame);
+                    }
+                }
+                if number == 0 {
+                    assert_eq!(frame[26..30], stream.template[26..30], "the template is frame 0");
+                }
+                std::net::Ipv4Addr::from(<[u8; 4]>::try_from(&frame[26..30]).unwrap()).to_string()
+            })
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        frames(
+            "{value: 10.0.3.1, increment: {start: 0.0.0.254, count: 4}, shift: 16, mask: 0.255.0.0}"
+        ),
+        ["10.254.3.1", "10.255.3.1", "10.0.3.1", "10.1.3.1"]
+    );
+    assert_eq!(
+        frames("{value: 10.0.3.255, values: [0.0.8.0, 0.0.7.255], shift: -8, mask: 0.0.0.15}"),
+        ["10.0.3.248", "10.0.3.247", "10.0.3.248", "10.0.3.247"]
+    );
+}
+
+#[test]
+fn a_limit_of_flows_ends_pairs_of_address_and_port() {
+    let flow = "  - name: f
+    tx: a
+    packet:
+      - ethernet:
+      - ipv4: {src: {increment: {start: 16.0.0.1, count: 3}, restart_after: 7}}
+      - udp: {src_port: {increment: {start: 1025, count: 100}, after: ipv4.src}}";
+    let stream = stream(flow);
+    let pairs: Vec<_> = (0..9).map(|number| values(&stream, number)).collect();
+    let of = |host: u128, port| vec![0x1000_0000 + host, port];
+    assert_eq!(pairs[..4], [of(1, 1025), of(2, 1025), of(3, 1025), of(1, 1026)]);
+    assert_eq!(pairs[6..], [of(1, 1027), of(1, 1025), of(2, 1025)], "the eighth is the first");
+}
+
+#[test]
+fn raw_bytes_may_vary_by_their_offsets() {
+    let packet = |custom: &str| {
+        format!(
+            "  - {{name: f, tx: a, packet: [{{ethernet: }}, {{ipv4: }}, {{udp: }}, {{custom: {custom}}}]}}"
+        )
+    };
+    let stream = stream(&packet(
+        "{bytes: '0102030405060708', 'bytes[2..4]': {increment: {start: 0xfffe, count: 3}}, 'bytes[7..8]': 0xaa}",
+    ));
+    assert_eq!(stream.template[42..50], [1, 2, 0xff, 0xfe, 5, 6, 7, 0xaa]);
+    assert_eq!(values(&stream, 1), [0xffff]);
+    let Step::Write(write) = &stream.program.steps[0] else { panic!("{:?}", stream.program) };
+    assert_eq!(write.target(), 44..46);
+    let sums = stream.program.steps.iter().filter(|step| matches!(step, Step::Checksum(_)));
+    assert_eq!(sums.count(), 1, "of UDP, which covers it");
+    let wrong = error(&packet("{bytes: '0102', 'bytes[1..3]': 7}"));
+    let expected =
+        "flows[0].packet[3].custom.bytes[1..3]: found bytes[1..3], expected bytes[FIRST..END]";
+    assert!(wrong.starts_with(expected), "{wrong}");
 }

@@ -4,9 +4,10 @@ use std::num::NonZeroU64;
 
 use wirestorm_wire::assemble::{Assembled, FRAME_LENGTH_MAX, recognise};
 use wirestorm_wire::layout::{Kind, Role};
-use wirestorm_wire::stream::{ByteOrder, Program, Step, Values, Variable, Write};
+use wirestorm_wire::stream::{Program, Step, Values, Variable, Write};
 
 use super::after::advances;
+use super::bytes;
 use super::error::PlanError;
 use super::pattern::{self, Pattern};
 use super::place::{Place, suggestion};
@@ -21,9 +22,6 @@ pub(super) const CAPTURE: [&str; 3] = ["file", "number", "fields"];
 
 /// Bytes of an Ethernet header, without which nothing is a frame.
 const ETHERNET_BYTES: usize = 14;
-
-/// The most bytes that are named as one field.
-const RAW_BYTES_MAX: usize = 16;
 
 /// Reads what is said of a captured frame.
 pub(super) fn read(
@@ -137,7 +135,11 @@ impl<'a> Changes<'a> {
                 self.assembled.steps.retain(|step| !overlap(&step.target(), &target));
                 self.constant.push(write);
             }
-            Pattern::Varies { values, restart_after, after } => {
+            Pattern::Varies { values, restart_after, after, part } => {
+                if let Some(base) = part.and_then(|part| part.base) {
+                    write.put(base, &mut self.assembled.frame);
+                }
+                let write = part.map_or(write.clone(), |part| part.of(write));
                 write.put(values.nth(0), &mut self.assembled.frame);
                 let write = Write { variable: self.varying.len(), ..write };
                 self.varying.push(Varying { name, write, values, restart_after, after });
@@ -165,14 +167,18 @@ impl<'a> Changes<'a> {
     /// The field of this name: `ipv4.src`, the second of such headers `ipv4[1].src`, or any bytes
     /// of the frame, `bytes[42..44]`.
     fn target(&self, name: &str, place: &Place<'_>) -> Result<Target, PlanError> {
-        if let Some(range) = name.strip_prefix("bytes[").and_then(|rest| rest.strip_suffix(']')) {
-            return self.bytes(range).ok_or_else(|| {
-                let length = self.assembled.frame.len();
-                let expected = format!(
-                    "bytes[FIRST..END], at most {RAW_BYTES_MAX} of the frame's {length}, from 0"
-                );
-                place.error(name, expected)
-            });
+        if name.starts_with("bytes[") {
+            let length = self.assembled.frame.len();
+            let range =
+                bytes::range(name).filter(|range| range.end <= length).ok_or_else(|| {
+                    let most = bytes::WIDTH_MAX;
+                    let expected = format!(
+                        "bytes[FIRST..END], at most {most} of the frame's {length}, from 0"
+                    );
+                    place.error(name, expected)
+                })?;
+            let (bits, write) = (bytes::bits(&range), bytes::write(&range, 0));
+            return Ok(Target { kind: Kind::Uint, bits, is_checksum: false, write });
         }
         let (header, field) = name.split_once('.').unwrap_or((name, ""));
         let (header, nth) = match header.strip_suffix(']').and_then(|it| it.split_once('[')) {
@@ -195,20 +201,6 @@ impl<'a> Changes<'a> {
         };
         let is_checksum = matches!(found.field.role, Role::Checksum(_));
         Ok(Target { kind: found.field.kind, bits: found.bits as u32, is_checksum, write })
-    }
-
-    fn bytes(&self, range: &str) -> Option<Target> {
-        let (start, end) = range.split_once("..")?;
-        let (offset, end): (usize, usize) = (start.parse().ok()?, end.parse().ok()?);
-        let width = end.checked_sub(offset)?;
-        if !(1..=RAW_BYTES_MAX).contains(&width) || end > self.assembled.frame.len() {
-            return None;
-        }
-        let bits = 8 * width as u32;
-        let mask = u128::MAX >> (128 - bits);
-        let order = ByteOrder::Network;
-        let write = Write { variable: 0, offset, width, add: 0, shift: 0, mask, order };
-        Some(Target { kind: Kind::Uint, bits, is_checksum: false, write })
     }
 
     fn finish(mut self, size: &Size, is_resized: bool) -> Result<Packet, PlanError> {

@@ -296,16 +296,15 @@ fn read_departures(place: &Place<'_>) -> Result<Departures, PlanError> {
     const EXPECTED: &str = "constant, poisson, or one of the fields poisson, on_off";
     match place.value().as_str() {
         Some("constant") => return Ok(Departures::Constant),
-        Some("poisson") => return Ok(Departures::Poisson { seed: 1 }),
+        Some("poisson") => return Ok(Departures::Poisson { seed: place.seed()? }),
         Some(_) => return Err(place.wrong(EXPECTED)),
         None if !place.value().is_object() => return Err(place.wrong(EXPECTED)),
         None => {}
     }
     let (form, value) = place.choice(&DEPARTURES)?;
     if form == "poisson" {
-        let fields = value.fields(&POISSON)?;
-        let seed = fields.get("seed").map_or(Ok(1), |seed| seed.integer(0, u64::MAX))?;
-        return Ok(Departures::Poisson { seed });
+        value.fields(&POISSON)?;
+        return Ok(Departures::Poisson { seed: value.seed()? });
     }
     let fields = value.fields(&ON_OFF)?;
     let on = fields.need("on", "how long frames are sent")?;

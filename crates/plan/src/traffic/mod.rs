@@ -3,6 +3,7 @@
 
 mod address;
 mod after;
+mod bytes;
 mod captured;
 mod document;
 mod duration;

@@ -6,10 +6,11 @@ use wirestorm_wire::layout::{self, Kind, Layout, Role};
 use wirestorm_wire::stream::{Program, Values, Variable, Write};
 
 use super::after::advances;
+use super::bytes;
 use super::captured::{self, Load};
 use super::error::PlanError;
-use super::pattern::{self, Pattern};
-use super::place::Place;
+use super::pattern::{self, Part, Pattern};
+use super::place::{Fields, Place};
 use super::size::Size;
 use super::template::{FRAME_LENGTH_MIN, FoundAddresses, Packet, SIGNATURE_BYTES};
 
@@ -63,6 +64,7 @@ struct Varying<'a> {
     values: Values,
     restart_after: Option<std::num::NonZeroU64>,
     after: Option<Place<'a>>,
+    part: Option<Part>,
 }
 
 struct Reader<'a> {
@@ -95,7 +97,12 @@ impl<'a> Reader<'a> {
         if !layout.items.name.is_empty() {
             known.push(layout.items.name);
         }
-        for (name, value) in place.fields(&known)?.all() {
+        let is_raw = layout.is(&layout::custom::CUSTOM) && path.is_empty();
+        let given = place.fields_and(&known, |name| is_raw && name.starts_with("bytes["))?;
+        if is_raw {
+            return self.raw(layout, &given);
+        }
+        for (name, value) in given.all() {
             let Some(field) = layout.field(name) else {
                 header.items = self.items(layout, &value, &format!("{path}{name}."))?;
                 continue;
@@ -109,21 +116,56 @@ impl<'a> Reader<'a> {
                 Pattern::Auto => header.with(name.to_owned(), assemble::Value::Auto),
                 Pattern::Bad => header.with(name.to_owned(), assemble::Value::Bad),
                 Pattern::Value(number) => header.with(name.to_owned(), number),
-                Pattern::Varies { values, restart_after, after } => {
-                    let first = values.nth(0) & (u128::MAX >> (128 - field.bits.clamp(1, 128)));
-                    let (header_index, field) = (self.headers.len(), format!("{path}{name}"));
-                    self.varying.push(Varying {
-                        header: header_index,
-                        field,
-                        values,
-                        restart_after,
-                        after,
+                Pattern::Varies { values, restart_after, after, part } => {
+                    let first = part.map_or(values.nth(0), |part| {
+                        part.with(part.base.unwrap_or(field.default), values.nth(0))
                     });
+                    let first = first & (u128::MAX >> (128 - field.bits.clamp(1, 128)));
+                    let (index, field) = (self.headers.len(), format!("{path}{name}"));
+                    let varying =
+                        Varying { header: index, field, values, restart_after, after, part };
+                    self.varying.push(varying);
                     header.with(name.to_owned(), first)
                 }
             };
         }
         Ok(header)
+    }
+
+    /// Reads bytes of which nothing is known, some of which may have values of their own.
+    fn raw(&mut self, layout: &'static Layout, given: &Fields<'a>) -> Result<Header, PlanError> {
+        let mut raw = given.get("bytes").map_or(Ok(Vec::new()), |bytes| read_bytes(&bytes))?;
+        for (name, place) in given.all().filter(|(name, _)| *name != "bytes") {
+            let range = bytes::range(name).filter(|range| range.end <= raw.len());
+            let range = range.ok_or_else(|| {
+                let (most, length) = (bytes::WIDTH_MAX, raw.len());
+                let expected = format!(
+                    "bytes[FIRST..END], at most {most} of the {length} of the field bytes, from 0"
+                );
+                place.error(name, expected)
+            })?;
+            let whole = bytes::write(&range, 0);
+            match pattern::read(&place, Kind::Uint, bytes::bits(&range), false)? {
+                Pattern::Value(value) => whole.put(value, &mut raw),
+                Pattern::Varies { values, restart_after, after, part } => {
+                    if let Some(base) = part.and_then(|part| part.base) {
+                        whole.put(base, &mut raw);
+                    }
+                    part.map_or(whole.clone(), |part| part.of(whole)).put(values.nth(0), &mut raw);
+                    let (header, field) = (self.headers.len(), name.to_owned());
+                    self.varying.push(Varying {
+                        header,
+                        field,
+                        values,
+                        restart_after,
+                        after,
+                        part,
+                    });
+                }
+                Pattern::Auto | Pattern::Bad => return Err(place.wrong("a value, or a pattern")),
+            }
+        }
+        Ok(Header::new(layout).with("bytes", raw))
     }
 
     fn items(
@@ -260,8 +302,16 @@ impl<'a> Reader<'a> {
         for (index, (varying, advance)) in self.varying.iter().zip(advances).enumerate() {
             let (values, restart_after) = (varying.values.clone(), varying.restart_after);
             variables.push(Variable { values, advance, restart_after });
-            let write = assembled.write(varying.header, &varying.field, index);
-            writes.push(write.map_err(|error| self.error(place, &error))?);
+            let write = match bytes::range(&varying.field) {
+                Some(range) => {
+                    let start = assembled.headers.get(varying.header).map_or(0, |it| it.offset);
+                    bytes::write(&(start + range.start..start + range.end), index)
+                }
+                None => assembled
+                    .write(varying.header, &varying.field, index)
+                    .map_err(|error| self.error(place, &error))?,
+            };
+            writes.push(varying.part.map_or(write.clone(), |part| part.of(write)));
         }
         let length = size.values().map(|values| {
             variables.push(Variable::new(values));

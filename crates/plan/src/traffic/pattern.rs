@@ -3,10 +3,10 @@
 use std::num::NonZeroU64;
 
 use wirestorm_wire::layout::Kind;
-use wirestorm_wire::stream::Values;
+use wirestorm_wire::stream::{Values, Write};
 
 use super::error::PlanError;
-use super::place::{Place, integer};
+use super::place::{Fields, Place, integer};
 
 /// What a field holds.
 #[derive(Clone, Debug)]
@@ -25,12 +25,27 @@ pub(super) enum Pattern<'a> {
         restart_after: Option<NonZeroU64>,
         /// Where the other field is written.
         after: Option<Place<'a>>,
+        /// The bits of the field that they are written to, where that is not all of it.
+        part: Option<Part>,
     },
 }
 
-/// Of a field: one of these and, if it is to wait for another one, the last.
-pub(super) const FORMS: [&str; 7] =
-    ["value", "values", "increment", "decrement", "random", "weighted", "after"];
+/// Bits of a field: it holds `field & !mask | value << shift & mask`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    /// What the other bits hold, where that is given.
+    pub(super) base: Option<u128>,
+    mask: u128,
+    /// To the right where negative.
+    shift: i32,
+}
+
+/// Of a field: one of these.
+pub(super) const FORMS: [&str; 6] =
+    ["value", "values", "increment", "decrement", "random", "weighted"];
+
+/// What may stand beside a form.
+pub(super) const BESIDE: [&str; 4] = ["after", "restart_after", "mask", "shift"];
 
 pub(super) const RANDOM: [&str; 4] = ["min", "max", "seed", "count"];
 pub(super) const COUNTER: [&str; 3] = ["start", "step", "count"];
@@ -52,13 +67,19 @@ pub(super) fn read<'a>(
     if !place.value().is_object() {
         return reader.scalar(place).map(Pattern::Value);
     }
-    let fields = place.fields(&FORMS)?;
-    let forms: Vec<_> =
-        FORMS[..6].iter().filter_map(|name| Some((*name, fields.get(name)?))).collect();
-    let [(form, value)] = forms.as_slice() else {
-        return Err(place.wrong(format!("one of {}", FORMS[..6].join(", "))));
+    let fields = place.fields(&[&FORMS[..], &BESIDE].concat())?;
+    let part = reader.part(&fields)?;
+    // Beside a part, `value` is what the other bits hold.
+    let forms = if part.is_some() { &FORMS[1..] } else { &FORMS };
+    let given: Vec<_> = forms.iter().filter_map(|name| Some((*name, fields.get(name)?))).collect();
+    let [(form, value)] = given.as_slice() else {
+        return Err(place.wrong(format!("one of {}", forms.join(", "))));
     };
-    let mut restart_after = None;
+    let restart = fields.get("restart_after");
+    let mut restart_after = match &restart {
+        Some(restart) => NonZeroU64::new(restart.integer(1, u64::MAX)?),
+        None => None,
+    };
     let values = match *form {
         "value" => return reader.scalar(value).map(Pattern::Value),
         "values" => {
@@ -77,15 +98,37 @@ pub(super) fn read<'a>(
             if max < min {
                 return Err(last.as_ref().unwrap_or(value).wrong("at least min"));
             }
-            let seed = fields.get("seed").map_or(Ok(1), |seed| seed.integer(0, u64::MAX))?;
             if let Some(count) = fields.get("count") {
+                if restart.is_some() {
+                    return Err(
+                        count.says("count and restart_after say the same: give one of both")
+                    );
+                }
                 restart_after = NonZeroU64::new(count.integer(1, u64::MAX)?);
             }
-            Values::Random { min, max, seed }
+            Values::Random { min, max, seed: value.seed()? }
         }
         form => reader.counter(value, form == "decrement")?,
     };
-    Ok(Pattern::Varies { values, restart_after, after: fields.get("after") })
+    Ok(Pattern::Varies { values, restart_after, after: fields.get("after"), part })
+}
+
+impl Part {
+    /// The write of a whole field, kept to these bits of it.
+    pub(super) fn of(self, whole: Write) -> Write {
+        let place = whole.shift as u32;
+        Write { mask: whole.mask & self.mask << place, shift: whole.shift + self.shift, ..whole }
+    }
+
+    /// What a field that held `base` holds with a value.
+    pub(super) fn with(self, base: u128, value: u128) -> u128 {
+        let distance = self.shift.unsigned_abs();
+        let shifted = match self.shift {
+            0.. => value.checked_shl(distance),
+            _ => value.checked_shr(distance),
+        };
+        base & !self.mask | shifted.unwrap_or(0) & self.mask
+    }
 }
 
 struct Reader {
@@ -135,6 +178,29 @@ impl Reader {
         Ok(step)
     }
 
+    /// Which bits are written, where that is said.
+    fn part(&self, fields: &Fields<'_>) -> Result<Option<Part>, PlanError> {
+        let (mask, shift) = (fields.get("mask"), fields.get("shift"));
+        if mask.is_none() && shift.is_none() {
+            return Ok(None);
+        }
+        let bits = i64::from(self.bits);
+        let base = match fields.get("value") {
+            Some(base) => Some(self.scalar(&base)?),
+            None => None,
+        };
+        let mask = mask.map_or(Ok(self.most()), |mask| self.scalar(&mask))?;
+        let shift = match &shift {
+            None => 0,
+            Some(place) => {
+                let shift = place.value().as_i64().filter(|shift| shift.abs() < bits);
+                let expected = || format!("bits to the left, from {} to {}", 1 - bits, bits - 1);
+                shift.ok_or_else(|| place.wrong(expected()))?
+            }
+        };
+        Ok(Some(Part { base, mask, shift: shift as i32 }))
+    }
+
     fn counter(&self, place: &Place<'_>, downwards: bool) -> Result<Values, PlanError> {
         let fields = place.fields(&COUNTER)?;
         let start = fields.get("start").map_or(Ok(0), |start| self.scalar(&start))?;
@@ -159,11 +225,9 @@ impl Reader {
 
     fn weighted(&self, place: &Place<'_>) -> Result<Values, PlanError> {
         let mut choices = Vec::new();
-        let mut seed = 1;
         let items = match place.value().is_object() {
             true => {
                 let fields = place.fields(&WEIGHTED)?;
-                seed = fields.get("seed").map_or(Ok(1), |seed| seed.integer(0, u64::MAX))?;
                 fields.need("choices", "pairs of value and weight")?.items("pairs")?
             }
             false => place.items("pairs of value and weight")?,
@@ -178,7 +242,7 @@ impl Reader {
         if choices.iter().all(|(_, weight)| *weight == 0) {
             return Err(place.wrong("at least one value with a weight that is not zero"));
         }
-        Ok(Values::Weighted { choices, seed })
+        Ok(Values::Weighted { choices, seed: place.seed()? })
     }
 }
 

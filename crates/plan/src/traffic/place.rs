@@ -46,11 +46,20 @@ impl<'a> Place<'a> {
 
     /// Its fields, all of which have to be known.
     pub(super) fn fields(&self, known: &[&str]) -> Result<Fields<'a>, PlanError> {
+        self.fields_and(known, |_| false)
+    }
+
+    /// Its fields, which are known or have one of the names that `is_other` tells.
+    pub(super) fn fields_and(
+        &self,
+        known: &[&str],
+        is_other: impl Fn(&str) -> bool,
+    ) -> Result<Fields<'a>, PlanError> {
         let Value::Object(map) = self.value else {
             return Err(self.wrong(format!("fields: {}", list(known))));
         };
         for name in map.keys() {
-            if !known.contains(&name.as_str()) {
+            if !known.contains(&name.as_str()) && !is_other(name) {
                 let place = self.below(name, &map[name]);
                 return Err(place.error("an unknown field", suggestion(name, known)));
             }
@@ -101,6 +110,17 @@ impl<'a> Place<'a> {
         number
             .filter(|number| (min..=max).contains(number))
             .ok_or_else(|| self.wrong(format!("a whole number from {min} to {max}")))
+    }
+
+    /// The seed of what is drawn here: its field `seed`, or one that follows from the path, so that
+    /// draws at two places of a plan have nothing to do with each other.
+    pub(super) fn seed(&self) -> Result<u64, PlanError> {
+        if let Some(seed) = self.value.get("seed") {
+            return self.below("seed", seed).integer(0, u64::MAX);
+        }
+        // FNV-1a.
+        let hash = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        Ok(self.path.bytes().fold(0xcbf2_9ce4_8422_2325, hash))
     }
 
     /// Yes or no.

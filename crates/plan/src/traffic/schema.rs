@@ -94,7 +94,8 @@ fn time() -> Value {
 }
 
 fn seed() -> Value {
-    described("What draws follow from: the same for the same seed.", integer(0, u64::MAX))
+    let text = "What draws follow from: the same for the same seed. Each place has its own.";
+    described(text, integer(0, u64::MAX))
 }
 
 fn port() -> Value {
@@ -352,6 +353,10 @@ impl Definitions {
                 });
                 schema["properties"][name] = list(item);
             }
+            if layout.is(&layout::custom::CUSTOM) && path == layout.name {
+                let ranges = json!({r"^bytes\[[0-9]+\.\.[0-9]+\]$": definitions.field_of_bytes()});
+                schema["patternProperties"] = ranges;
+            }
             // Nothing said of a header is nothing given.
             schema["type"] = json!(["object", "null"]);
             described(layout.description, schema)
@@ -373,7 +378,7 @@ impl Definitions {
 
     fn field_of_bytes(&mut self) -> Value {
         let field = self.pattern(Kind::Uint, 128);
-        described("Bytes of the frame by their offsets, 16 at most, as a number.", field)
+        described("Bytes by their offsets, 16 at most, as a number.", field)
     }
 
     /// A value, or how values follow each other.
@@ -440,8 +445,11 @@ impl Definitions {
                 _ => unknown(),
             })
         };
-        let mut schema = object(&pattern::FORMS, &[], |name| match name {
-            "value" => scalar.clone(),
+        let names = [&pattern::FORMS[..], &pattern::BESIDE].concat();
+        let mut schema = object(&names, &[], |name| match name {
+            "value" => {
+                described("The same in every frame; with a mask, the other bits.", scalar.clone())
+            }
             "values" => {
                 let mut values = list(scalar.clone());
                 values["minItems"] = 1.into();
@@ -468,12 +476,32 @@ impl Definitions {
                 described("These as often as their weights say.", any_of([list(weight()), seeded]))
             }
             "after" => described("The field that has to be through its values first.", text()),
+            "restart_after" => {
+                described("After so many values they begin again.", integer(1, u64::MAX))
+            }
+            "mask" => described("The bits that are written; all.", scalar.clone()),
+            "shift" => {
+                let bits = json!({"type": "integer", "minimum": -127, "maximum": 127});
+                described("By how many bits values are moved to the left before.", bits)
+            }
             _ => unknown(),
         });
-        let others = pattern::FORMS.iter().filter(|name| **name != "after");
-        schema["oneOf"] = others.map(|name| json!({"required": [name]})).collect();
+        schema["allOf"] = json!([self.once("one_form", |_| one_form())]);
         schema
     }
+}
+
+/// That one form is given: a value stands alone, or beside another form as what a mask leaves of
+/// the field.
+fn one_form() -> Value {
+    let given = |name: &str| json!({"required": [name]});
+    let part = [given("mask"), given("shift")];
+    let is_part = any_of([json!({"not": given("value")}), part[0].clone(), part[1].clone()]);
+    let varying = pattern::FORMS[1..].iter().map(|name| given(name));
+    let others: Vec<_> = varying.clone().chain(part).collect();
+    let constant = json!({"required": ["value"], "not": {"anyOf": others}});
+    let varying = varying.map(|form| json!({"allOf": [form, is_part]}));
+    json!({"oneOf": varying.chain([constant]).collect::<Vec<_>>()})
 }
 
 /// What a field is, and what it holds where nothing is said of it.

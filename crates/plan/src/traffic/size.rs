@@ -32,12 +32,14 @@ pub enum Size {
         /// What the draws follow from.
         seed: u64,
     },
-    /// Lengths with weights; at least one is not zero.
-    Weighted(Vec<(usize, u32)>),
+    /// Lengths that are drawn, as often as their weights say.
+    Weighted {
+        /// Lengths with weights; at least one is not zero.
+        choices: Vec<(usize, u32)>,
+        /// What the draws follow from.
+        seed: u64,
+    },
 }
-
-/// Mixes are drawn, so that their order has no pattern of its own; always in the same way.
-const MIX_SEED: u64 = 1;
 
 const FCS: usize = 4;
 pub(super) const FORMS: [&str; 6] = ["fixed", "frame", "ip", "increment", "random", "weight_pairs"];
@@ -67,7 +69,7 @@ pub(super) fn read(place: &Place<'_>) -> Result<Size, PlanError> {
         return Ok(Size::Fixed(with_fcs(place)?));
     }
     if let Some(name) = place.value().as_str() {
-        return mix(name).ok_or_else(|| place.wrong(format!("{EXPECTED}; or {}", names())));
+        return mix(name, place)?.ok_or_else(|| place.wrong(format!("{EXPECTED}; or {}", names())));
     }
     if !place.value().is_object() {
         return Err(place.wrong(EXPECTED));
@@ -99,8 +101,7 @@ pub(super) fn read(place: &Place<'_>) -> Result<Size, PlanError> {
             if max < min {
                 return Err(last.wrong(format!("at least min, {}", min + FCS)));
             }
-            let seed = fields.get("seed").map_or(Ok(1), |seed| seed.integer(0, u64::MAX))?;
-            Ok(Size::Random { min, max, seed })
+            Ok(Size::Random { min, max, seed: value.seed()? })
         }
         _ => weights(&value),
     }
@@ -110,19 +111,19 @@ fn weights(place: &Place<'_>) -> Result<Size, PlanError> {
     let (form, value) = place.choice(&WEIGHT_PAIRS)?;
     if form == "predefined" {
         let name = value.text(&names())?;
-        return mix(name).ok_or_else(|| value.wrong(names()));
+        return mix(name, place)?.ok_or_else(|| value.wrong(names()));
     }
-    let mut list = Vec::new();
+    let mut choices = Vec::new();
     for item in value.items("sizes with weights")? {
         let fields = item.fields(&PAIR)?;
         let size = with_fcs(&fields.need("size", "a length")?)?;
         let weight = fields.need("weight", "a weight")?.integer(0, u64::from(u32::MAX))?;
-        list.push((size, weight as u32));
+        choices.push((size, weight as u32));
     }
-    if list.iter().all(|(_, weight)| *weight == 0) {
+    if choices.iter().all(|(_, weight)| *weight == 0) {
         return Err(value.wrong("at least one size with a weight that is not zero"));
     }
-    Ok(Size::Weighted(list))
+    Ok(Size::Weighted { choices, seed: place.seed()? })
 }
 
 fn with_fcs(place: &Place<'_>) -> Result<usize, PlanError> {
@@ -130,9 +131,11 @@ fn with_fcs(place: &Place<'_>) -> Result<usize, PlanError> {
     Ok(length as usize - FCS)
 }
 
-fn mix(name: &str) -> Option<Size> {
-    let (_, list) = MIXES.iter().find(|(known, _)| *known == name)?;
-    Some(Size::Weighted(list.iter().map(|(size, weight)| (size - FCS, *weight)).collect()))
+/// The mix of this name; it is drawn, so that its order has no pattern of its own.
+fn mix(name: &str, place: &Place<'_>) -> Result<Option<Size>, PlanError> {
+    let Some((_, list)) = MIXES.iter().find(|(known, _)| *known == name) else { return Ok(None) };
+    let choices = list.iter().map(|(size, weight)| (size - FCS, *weight)).collect();
+    Ok(Some(Size::Weighted { choices, seed: place.seed()? }))
 }
 
 fn names() -> String {
@@ -154,9 +157,9 @@ impl Size {
             Self::Random { min, max, seed } => {
                 Some(Values::Random { min: *min as u128, max: *max as u128, seed: *seed })
             }
-            Self::Weighted(list) => {
-                let choices = list.iter().map(|(size, weight)| (*size as u128, *weight)).collect();
-                Some(Values::Weighted { choices, seed: MIX_SEED })
+            Self::Weighted { choices, seed } => {
+                let choices = choices.iter().map(|(size, weight)| (*size as u128, *weight));
+                Some(Values::Weighted { choices: choices.collect(), seed: *seed })
             }
         }
     }
@@ -168,8 +171,8 @@ impl Size {
             Self::Fixed(size) => Some(*size),
             Self::Increment { start, .. } => Some(*start),
             Self::Random { min, .. } => Some(*min),
-            Self::Weighted(list) => {
-                list.iter().filter(|(_, weight)| *weight > 0).map(|(size, _)| *size).min()
+            Self::Weighted { choices, .. } => {
+                choices.iter().filter(|(_, weight)| *weight > 0).map(|(size, _)| *size).min()
             }
         }
     }
@@ -181,7 +184,7 @@ impl Size {
             Self::Fixed(size) => Some(*size),
             Self::Increment { end, .. } => Some(*end),
             Self::Random { max, .. } => Some(*max),
-            Self::Weighted(list) => list.iter().map(|(size, _)| *size).max(),
+            Self::Weighted { choices, .. } => choices.iter().map(|(size, _)| *size).max(),
         }
     }
 }
@@ -207,10 +210,11 @@ mod tests {
 
     #[test]
     fn mixes_have_names_or_weights_of_their_own() {
-        let Ok(Size::Weighted(list)) = size(json!("imix")) else { panic!("a mix") };
-        assert_eq!(list, [(60, 700), (566, 400), (1514, 100)]);
+        let Ok(Size::Weighted { choices, .. }) = size(json!("imix")) else { panic!("a mix") };
+        assert_eq!(choices, [(60, 700), (566, 400), (1514, 100)]);
         let own = json!({"weight_pairs": {"custom": [{"size": 64, "weight": 1}]}});
-        assert_eq!(size(own), Ok(Size::Weighted(vec![(60, 1)])));
+        let Ok(Size::Weighted { choices, .. }) = size(own) else { panic!("a mix") };
+        assert_eq!(choices, [(60, 1)]);
     }
 
     #[test]

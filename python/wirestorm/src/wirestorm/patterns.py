@@ -5,13 +5,13 @@
 ipv4(src=increment(start='10.0.0.1', count=250), dst='192.0.2.1')
 
 All fields of a flow that vary go on with every frame. With `after="ipv4.src"` a field waits until
-that other one has been through all its values.
+that other one has been through all its values. `restarting_after` and `masked` say more of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wirestorm._plain import Scalar, plain
@@ -24,10 +24,26 @@ class Pattern:
     form: str
     content: Any
     after: str | None = None
+    beside: dict[str, Any] = field(default_factory=dict)
+
+    def restarting_after(self, count: int) -> Pattern:
+        """Begins again after `count` values, and with it the fields that wait for it."""
+        return replace(self, beside={**self.beside, "restart_after": count})
+
+    def masked(
+        self, mask: Scalar | None = None, *, shift: int = 0, value: Scalar | None = None
+    ) -> Pattern:
+        """Changes the bits of `mask` alone, with values moved to the left by `shift` bits.
+
+        A negative `shift` moves them to the right. The other bits are those of `value`.
+        """
+        part = {"mask": mask, "shift": shift, "value": value}
+        given = {name: it for name, it in part.items() if it is not None}
+        return replace(self, beside={**self.beside, **given})
 
     def to_plan(self) -> dict[str, Any]:
         """The field as it is written in a plan."""
-        written = {self.form: plain(self.content)}
+        written = {self.form: plain(self.content), **plain(self.beside)}
         if self.after is not None:
             written["after"] = self.after
         return written
@@ -39,7 +55,8 @@ class Pattern:
             arguments = [repr(value) for value in self.content]
         if self.after is not None:
             arguments.append(f"after={self.after!r}")
-        return f"{self.form}({', '.join(arguments)})"
+        beside = f" with {self.beside}" if self.beside else ""
+        return f"{self.form}({', '.join(arguments)}){beside}"
 
 
 def values(*items: Scalar, after: str | None = None) -> Pattern:
