@@ -17,7 +17,7 @@ Examples:
   wirestorm line-rate --speed 400G --frame-with-fcs 64,1518,9018";
 
 /// Frame sizes of RFC 2544 section 9.1, and of RFC 5180 section 5.1.1 for larger frames.
-const SIZES: [u64; 11] = [64, 128, 256, 512, 1024, 1280, 1518, 1522, 2048, 4096, 9216];
+const SIZES: [u64; 12] = [64, 128, 256, 512, 1024, 1280, 1518, 1522, 2048, 4096, 8192, 9216];
 const SPEEDS: [&str; 4] = ["1G", "10G", "25G", "100G"];
 
 /// Shows how many frames a second a wire carries at most, by frame size and speed (RFC 5180
@@ -97,5 +97,6 @@ mod tests {
         assert_eq!(of("10G", 64), 14_880_952);
         assert_eq!(of("10G", 1518), 812_743);
         assert_eq!(of("100M", 1280), 9_615);
+        assert_eq!(of("10G", 8192), 152_216);
     }
 }
