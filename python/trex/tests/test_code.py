@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import subprocess
 import sys
@@ -91,6 +92,10 @@ def test_the_command_prints_the_document_alone(profiles, tmp_path):
 def test_the_older_form_of_tunables_is_understood(profiles, capsys):
     assert dump.main([str(profiles / "udp_sizes.py"), "-t", "sizes=80"]) == 0
     assert len(json.loads(capsys.readouterr().out)) == 1
+    # With the flag before each of them, the last value of a name counts.
+    assert dump.main([str(profiles / "udp_sizes.py"), "-t", "sizes=80", "-t", "sizes=70"]) == 0
+    [stream] = json.loads(capsys.readouterr().out)
+    assert len(base64.b64decode(stream["stream"]["packet"]["binary"])) == 70
 
 
 def test_the_command_fails_with_the_reason(profiles, capsys):

@@ -24,6 +24,9 @@ Examples:
   wirestorm sim plan.yaml -o /dev/stdout --packets 5 | tcpdump -nr -
   wirestorm sim trex_profile.py -o out.pcap -l 100 -m 2 -t --size 128";
 
+/// Frames of a profile of TRex's where no end is given, as in TRex's simulator.
+const PROFILE_PACKETS: u64 = 5_000;
+
 /// Writes what a plan would send, with the times at which it would leave, to capture files.
 ///
 /// Nothing is sent, no privilege is needed, and time is simulated: the same plan gives the same
@@ -40,11 +43,11 @@ pub(crate) struct SimFlags {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
-    /// Frames for each port at most.
+    /// Frames for each port at most; of a profile of TRex's 5000, where no end is given.
     #[arg(short = 'l', long, value_name = "N")]
     packets: Option<u64>,
 
-    /// Simulated time at most.
+    /// Simulated time at most; for a profile of TRex's a number by itself is seconds.
     #[arg(short, long, value_name = "TIME")]
     duration: Option<String>,
 
@@ -91,7 +94,9 @@ pub(crate) fn run(flags: &SimFlags) -> ExitCode {
         port_id: flags.trex.port_id,
     };
     if let Some(streams) = trex::streams(&flags.plan, &asked) {
-        return match streams.and_then(|json| Ok((json, options(flags)?, lower_options(flags)?))) {
+        let understood =
+            streams.and_then(|json| Ok((json, profile_options(flags)?, lower_options(flags)?)));
+        return match understood {
             Ok((json, options, lower)) => {
                 tell(simulate_trex(&json, &lower, &options).map(|port| vec![port]))
             }
@@ -102,7 +107,8 @@ pub(crate) fn run(flags: &SimFlags) -> ExitCode {
         Ok(plan) => plan,
         Err(message) => return usage(message),
     };
-    let options = match options(flags) {
+    let duration = flags.duration.as_deref().map(|text| read_time("--duration", text));
+    let options = match duration.transpose().and_then(|end| options(flags, flags.packets, end)) {
         Ok(options) => options,
         Err(message) => return usage(message),
     };
@@ -149,18 +155,33 @@ fn lower_options(flags: &SimFlags) -> Result<LowerOptions, String> {
     Ok(LowerOptions { multiplier, line_rate, cores, ..LowerOptions::simulator() })
 }
 
-fn options(flags: &SimFlags) -> Result<SimulateOptions, String> {
-    let duration = match &flags.duration {
-        Some(text) => read_time("--duration", text)?,
-        None => Duration::MAX,
+/// As TRex's simulator reads them: seconds without a unit, no frames for any number of them.
+fn profile_options(flags: &SimFlags) -> Result<SimulateOptions, String> {
+    let duration = match flags.duration.as_deref() {
+        Some(text) if text.parse::<f64>().is_ok() => Some(format!("{text}s")),
+        text => text.map(str::to_owned),
     };
-    if flags.packets.is_none() && duration == Duration::MAX {
+    let duration = duration.map(|text| read_time("--duration", &text)).transpose()?;
+    let packets = match (flags.packets, duration) {
+        (Some(0), _) => None,
+        (None, None) => Some(PROFILE_PACKETS),
+        (packets, _) => packets,
+    };
+    options(flags, packets, duration)
+}
+
+fn options(
+    flags: &SimFlags,
+    packets: Option<u64>,
+    duration: Option<Duration>,
+) -> Result<SimulateOptions, String> {
+    if packets.is_none() && duration.is_none() {
         return Err("a simulation needs an end: --packets N or --duration TIME".into());
     }
     Ok(SimulateOptions {
         output: flags.output.clone(),
-        packets: flags.packets.unwrap_or(u64::MAX),
-        duration,
+        packets: packets.unwrap_or(u64::MAX),
+        duration: duration.unwrap_or(Duration::MAX),
         speed: read_speed("--speed", &flags.speed)?,
         multiplier: read_multiplier("--multiplier", &flags.multiplier)?,
     })

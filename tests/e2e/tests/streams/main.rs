@@ -348,6 +348,22 @@ fn trex_streams_are_simulated() {
 }
 
 #[test]
+fn the_end_of_a_simulation_is_told_as_to_trex_simulator() {
+    let scratch = Scratch::new().unwrap();
+    let (document, output) = (scratch.file("streams.json"), scratch.file("out.pcap"));
+    std::fs::write(&document, TREX.replace("single_burst", "continuous")).unwrap();
+    // A thousand frames a second.
+    for (end, frames) in
+        [(&[][..], 5_000), (&["-d", "2.5"], 2_500), (&["-l", "0", "-d", "7s"], 7_000)]
+    {
+        let mut arguments = vec![Path::new("sim"), &document, "-o".as_ref(), &output];
+        arguments.extend(end.iter().map(Path::new));
+        wirestorm_with(&arguments).expect(0);
+        assert_eq!(pcap::read(&output).unwrap().len(), frames, "{end:?}");
+    }
+}
+
+#[test]
 fn trex_profiles_are_simulated_as_they_are() {
     if std::env::var_os("WIRESTORM_PYTHON").is_none() {
         skip("WIRESTORM_PYTHON names no Python with the package wirestorm-trex");

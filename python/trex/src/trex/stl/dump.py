@@ -63,6 +63,8 @@ def _tunables(words: list[str]) -> dict[str, Any]:
         return {}
     if words[0].startswith("-") or "=" not in words[0]:
         return {"tunables": words}
+    # TRex takes the flag before each of them, too.
+    words = [word for word in words if word not in ("-t", "--tunables")]
     pairs = [pair for word in words for pair in word.split(",") if pair]
     tunables = {}
     for pair in pairs:
