@@ -95,7 +95,7 @@ def test_the_older_form_of_tunables_is_understood(profiles, capsys):
     # With the flag before each of them, the last value of a name counts.
     assert dump.main([str(profiles / "udp_sizes.py"), "-t", "sizes=80", "-t", "sizes=70"]) == 0
     [stream] = json.loads(capsys.readouterr().out)
-    assert len(base64.b64decode(stream["stream"]["packet"]["binary"])) == 70
+    assert len(base64.b64decode(stream["packet"]["binary"])) == 70
 
 
 def test_the_command_fails_with_the_reason(profiles, capsys):
