@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trex.stl.api import STLError, generate_ipv6
+from trex.stl.api import STLClient, STLError, generate_ipv6
 
 
 def test_the_next_hop_is_found_by_neighbour_discovery(client, peer):
@@ -118,3 +118,23 @@ def test_ports_find_each_other_by_a_search(client):
     assert [one["mac"] for one in found[0]] == [client.get_port(1).source]
     assert found[1] == []
     client.disconnect()
+
+
+def test_ports_are_hosts_by_the_file_of_trex(lab, monkeypatch, tmp_path):
+    file = tmp_path / "trex_cfg.yaml"
+    addresses = [("10.9.9.1", "10.9.9.2"), ("10.9.9.2", "10.9.9.1")]
+    ports = "".join(f"    - {{ip: {own}, default_gw: {other}}}\n" for own, other in addresses)
+    interfaces = f"['{lab.a}', '{lab.b}']"
+    file.write_text(f"- interfaces: {interfaces}\n  port_info:\n{ports}")
+    monkeypatch.delenv("WIRESTORM_TREX_PORTS")
+    monkeypatch.setenv("WIRESTORM_TREX_CFG", str(file))
+    with STLClient() as client:
+        assert client.get_resolved_ports() == [0, 1]
+        assert client.get_port(0).destination == client.get_port(1).source
+        (reply,) = client.ping_ip(0, "10.9.9.2", count=1)
+        assert reply["status"] == "success"
+    file.write_text(file.read_text().replace("default_gw: 10.9.9.2", "default_gw: 10.9.9.7"))
+    with STLClient() as client:
+        assert client.get_resolved_ports() == [1] and client.get_port(0).destination is None
+        said = [event.msg for event in client.get_events()]
+        assert "port 0: nobody answers for 10.9.9.7 (ARP); resolve() asks again" in said

@@ -111,7 +111,26 @@ def test_ports_are_those_of_a_file_of_trex(no_environment):
     assert sorted(found.ports) == [0, 2] and found.speed == "25G"
     assert found.ports[0].destination == "02:00:00:00:00:01"
     assert found.ports[0].source == "02:00:00:00:00:02"
+    no_environment.write_text(
+        """
+- interfaces: [eth1, eth2]
+  port_info:
+    - ip: 10.0.0.1
+      default_gw: 10.0.0.254
+    - ip: 10.1.0.1
+      default_gw: 10.1.0.254
+      vlan: 7
+"""
+    )
+    first, second = configuration.load().ports.values()
+    assert (first.address, first.gateway, first.vlan) == ("10.0.0.1", "10.0.0.254", ())
+    assert second.vlan == (7,)
+    one = "- interfaces: [eth1]\n  port_info: [{"
     for text, said in (
+        (one + "ip: 10.0.0.1}]", r"port_info\[0\]: ip and default_gw go together"),
+        (one + "ip: 10, default_gw: 10.0.0.254}]", r"port_info\[0\].ip is 10, expected"),
+        (one + "vlan: 5000}]", r"port_info\[0\]: vlan 5000"),
+        (one + "vlan: 1.5}]", r"port_info\[0\].vlan is 1.5"),
         ('- interfaces: ["03:00.0"]', "the address of a device"),
         ('- interfaces: ["0000:03:00.0/1"]', "the address of a device"),
         ("- version: 2", "found no `interfaces`"),

@@ -89,16 +89,11 @@ class Addressing(Session):
         silent = []
         for number in chosen:
             port = self.ports[number]
-            layer = port.layer
-            if layer.mode == "ethernet":
+            if port.layer.mode == "ethernet":
                 raise TRexError(f"port {number} has no next hop: set_l3_mode gives it one")
-            layer.resolved = self._asked(port, port.vlan if vlan is None else vlan, retries)
-            if layer.resolved is None:
-                how = "ARP" if layer.mode == "ipv4" else "neighbour discovery"
-                silent.append(f"port {number}: nobody answers for {layer.destination} ({how})")
-                continue
-            port.destination = layer.resolved
-            self._note(f"port {number}: {layer.destination} is {layer.resolved}")
+            failure = self._resolve(port, port.vlan if vlan is None else vlan, retries)
+            if failure is not None:
+                silent.append(failure)
         if silent:
             raise TRexError("; ".join(silent))
 
@@ -178,6 +173,17 @@ class Addressing(Session):
     def get_resolved_ports(self) -> list[int]:
         """Those that know who that is."""
         return self._those(lambda port: port.layer.resolved is not None)
+
+    def _resolve(self, port: Port, vlan: Any, retries: int = 0) -> str | None:
+        """Asks for the next hop of a port; what went wrong."""
+        layer = port.layer
+        layer.resolved = self._asked(port, vlan, retries)
+        if layer.resolved is None:
+            how = "ARP" if layer.mode == "ipv4" else "neighbour discovery"
+            return f"port {port.number}: nobody answers for {layer.destination} ({how})"
+        port.destination = layer.resolved
+        self._note(f"port {port.number}: {layer.destination} is {layer.resolved}")
+        return None
 
     def _asked(self, port: Port, vlan: Any, retries: int) -> str | None:
         """The Ethernet address of a port's next hop; None where nobody answers."""

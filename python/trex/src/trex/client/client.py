@@ -78,7 +78,8 @@ class TRexClient(Addressing, Namespaces, Sockets, Absent):
             {number: Port(number, port, found.speed) for number, port in found.ports.items()}
         )
         for number, port in self.ports.items():
-            if port.destination is None and number ^ 1 in self.ports:
+            is_host = port.layer.mode != "ethernet"
+            if port.destination is None and not is_host and number ^ 1 in self.ports:
                 # Ports come in pairs, each the other's next hop unless it is told.
                 port.destination = self.ports[number ^ 1].source
         self._is_connected = True
@@ -86,6 +87,13 @@ class TRexClient(Addressing, Namespaces, Sockets, Absent):
         self._counters.clear(self.ports)
         self._events.clear()
         self._note("connected")
+        hosts = [port for port in self.ports.values() if port.layer.mode == "ipv4"]
+        for port in hosts:
+            port.answer()
+        for port in hosts:
+            failure = self._resolve(port, port.vlan)
+            if failure is not None:
+                self._note(f"{failure}; resolve() asks again")
 
     def disconnect(self, stop_traffic: bool = True, release_ports: bool = True) -> None:
         """Ends the session, and what is sent; without `stop_traffic` that goes on for now."""

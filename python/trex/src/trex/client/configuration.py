@@ -8,6 +8,8 @@ from typing import Any
 
 import yaml
 
+from trex.addresses import is_valid_ipv4
+from trex.client.vlan import VLAN
 from trex.errors import TRexError
 
 PORTS = "WIRESTORM_TREX_PORTS"
@@ -19,11 +21,15 @@ _DUMMY = "dummy"
 
 @dataclass(frozen=True)
 class PortConfiguration:
-    """A port: its interface, and addresses where they are not the interfaces' own."""
+    """A port: its interface, addresses where they are not the interfaces' own, and if it is a host
+    of IPv4 its address, its router's, and the VLANs in which they are, the outer first."""
 
     interface: str
     source: str | None = None
     destination: str | None = None
+    address: str | None = None
+    gateway: str | None = None
+    vlan: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -82,8 +88,32 @@ def _read(path: str, document: Any, speed: str | None) -> Configuration:
             )
         more = details[number] if number < len(details) else {}
         source, destination = _mac(more.get("src_mac")), _mac(more.get("dest_mac"))
-        ports[number] = PortConfiguration(str(name), source, destination)
+        place = f"{path}: port_info[{number}]"
+        ports[number] = PortConfiguration(
+            str(name), source, destination, *_host(place, more), vlan=_vlan(place, more)
+        )
     return Configuration(ports, speed)
+
+
+def _host(place: str, port: dict[str, Any]) -> tuple[str | None, str | None]:
+    """The addresses of a port that is a host of IPv4, and of its router: both, or none."""
+    found = {key: port.get(key) for key in ("ip", "default_gw")}
+    for key, address in found.items():
+        if address is not None and not is_valid_ipv4(address):
+            raise TRexError(f"{place}.{key} is {address!r}, expected an address of IPv4")
+    address, gateway = found.values()
+    if (address is None) != (gateway is None):
+        raise TRexError(f"{place}: ip and default_gw go together")
+    return address, gateway
+
+
+def _vlan(place: str, port: dict[str, Any]) -> tuple[int, ...]:
+    try:
+        return VLAN(port.get("vlan")).get_tags()
+    except TypeError:
+        raise TRexError(f"{place}.vlan is {port['vlan']!r}, expected 1 to 4095") from None
+    except TRexError as error:
+        raise TRexError(f"{place}: {error}") from None
 
 
 def _is_pci(name: str) -> bool:

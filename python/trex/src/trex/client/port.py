@@ -77,10 +77,12 @@ class Port:
         #: The sockets that make it hear every frame, or those to every group, by these words.
         self.hears: dict[str, PacketSocket] = {}
         self.layer = Layer()
+        if configuration.address is not None and configuration.gateway is not None:
+            self.layer = Layer("ipv4", configuration.address, configuration.gateway)
         #: Whether it has an IPv6 address beside that of its layer, and which; none is its link's.
         self.has_own_ipv6 = False
         self.own_ipv6 = ""
-        self.vlan: list[int] = []
+        self.vlan = list(configuration.vlan)
         self.profiles: dict[str, Profile] = {}
         self._next_id = 1
         self._configuration = configuration
@@ -167,6 +169,10 @@ class Port:
         if not self.is_service:
             return RC_ERR(f"port {self.number} is not in service mode: set_service_mode() first")
         return RC_OK([] if self.rx_queue is None else self.rx_queue.take())
+
+    def get_formatted_info(self, sync: bool = True) -> dict[str, Any]:
+        """What TRex tells of a port, for people."""
+        return self.info()
 
     def get_layer_cfg(self) -> dict[str, Any]:
         """Its addresses in TRex's words: of `ether`, `ipv4` and `ipv6`."""
