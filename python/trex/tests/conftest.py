@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 import subprocess
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +91,39 @@ class Peer:
 def peer(client: STLClient) -> Peer:
     """The kernel at port 1, of which the client uses nothing else."""
     return Peer(client)
+
+
+@pytest.fixture
+def dnsmasq(peer: Peer) -> Any:
+    """Runs dnsmasq at port 1, with options, in a `with` block; it is what the server logs."""
+    if shutil.which("dnsmasq") is None:
+        pytest.skip("dnsmasq is not installed")
+
+    @contextmanager
+    def run(*options: str) -> Iterator[list[str]]:
+        always = ["--no-daemon", "--conf-file=/dev/null", "--port=0"]
+        command = peer.command("dnsmasq", *always, f"--interface={peer.interface}", *options)
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+            log: list[str] = []
+            is_up = threading.Event()
+
+            def read() -> None:
+                assert server.stderr is not None
+                for line in server.stderr:
+                    log.append(line)
+                    if ": started, version" in line:
+                        is_up.set()
+
+            reader = threading.Thread(target=read)
+            reader.start()
+            try:
+                assert is_up.wait(60), "".join(log)
+                yield log
+            finally:
+                server.terminate()
+                reader.join()
+
+    return run
 
 
 def frame(document: dict[str, Any]) -> Packet:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from trex.common.stats.trex_ns import CNsStats
-from trex.stl.api import NSCmds, STLError
+from trex.stl.api import NSCmds, STLError, generate_ipv6
 
 MAC = "00:00:00:01:00:07"
+LIMIT_S = 60
+
+
+def until(is_so):
+    """Waits for something, with a bound."""
+    deadline = time.monotonic() + LIMIT_S
+    while not is_so():
+        assert time.monotonic() < deadline
 
 
 def run(client, commands, port=0, **arguments):
@@ -103,6 +113,25 @@ def test_many_nodes_answer_side_by_side(client, peer):
     assert len(found) == 200 and {one["mac"][:-3] for one in found} == {"00:01:02:03:00"}
     client.namespace_remove_all()
     assert not peer.pings("1.1.1.100") and client.get_port(0).hosts.counters()["tx_unicast_pkts"]
+
+
+def test_who_has_no_address_takes_one_of_a_router(client, peer, dnsmasq):
+    peer.give("fe80::1/64", "2001:db8::1/64")
+    client.set_vlan(0, 5)
+    client.conf_ipv6(0, True)
+    with dnsmasq("--enable-ra", "--dhcp-range=2001:db8::,ra-only,64"):
+        # It hears what routers tell, too, and has an address already.
+        client.set_namespace(0, "add_node", mac="00:00:00:01:00:08")
+        own = {"enable": True, "src_ipv6": "2001:db8::8"}
+        client.set_namespace(0, "set_ipv6", mac="00:00:00:01:00:08", **own)
+        client.set_namespace(0, "add_node", mac=MAC)
+        client.set_namespace(0, "set_ipv6", mac=MAC, enable=True)
+        given = "2001:db8::200:ff:fe01:7"
+        until(lambda: peer.pings(given))
+    assert peer.neighbour(given) == MAC
+    assert peer.pings("2001:db8::8") and not peer.pings("2001:db8::200:ff:fe01:8")
+    client.clear_vlan(0)
+    assert not peer.pings(generate_ipv6(client.get_port(0).source, prefix="2001:db8"))
 
 
 def test_nodes_share_a_namespace(client, peer):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -32,32 +31,12 @@ def context(client):
 
 
 @pytest.fixture
-def dhcp_server(peer):
+def dhcp_server(peer, dnsmasq):
     """A DHCP server at port 1, with 20 addresses."""
-    if shutil.which("dnsmasq") is None:
-        pytest.skip("dnsmasq is not installed")
     peer.give("10.9.9.1/24")
-    options = "--no-daemon --conf-file=/dev/null --port=0 --no-ping --log-dhcp --leasefile-ro"
-    lines = f"--interface={peer.interface} --domain=example.org --dhcp-range=10.9.9.50,10.9.9.69,1h"
-    command = peer.command("dnsmasq", *options.split(), *lines.split())
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
-        log: list[str] = []
-        is_up = threading.Event()
-
-        def read():
-            for line in server.stderr:
-                log.append(line)
-                if "sockets bound" in line or "DHCP, IP range" in line:
-                    is_up.set()
-
-        reader = threading.Thread(target=read)
-        reader.start()
-        try:
-            assert is_up.wait(LIMIT_S), "".join(log)
-            yield log
-        finally:
-            server.terminate()
-            reader.join()
+    options = ["--no-ping", "--log-dhcp", "--leasefile-ro", "--domain=example.org"]
+    with dnsmasq(*options, "--dhcp-range=10.9.9.50,10.9.9.69,1h") as log:
+        yield log
 
 
 def test_neighbours_are_asked_for_side_by_side(context, peer):

@@ -57,7 +57,8 @@ class Addressing(Session):
 
     def conf_ipv6(self, port: int, enabled: bool, src_ipv6: str | None = None) -> None:
         """Gives a port an IPv6 address, or without `src_ipv6` the link-local one that its Ethernet
-        address makes (EUI-64), or takes it away."""
+        address makes (EUI-64) and those of the networks that routers tell of, or takes them away.
+        """
         self._need_session()
         validate_type("enabled", enabled, bool)
         if enabled and src_ipv6 and not is_valid_ipv6(src_ipv6):

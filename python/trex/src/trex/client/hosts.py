@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 import threading
 from collections.abc import Sequence
-from typing import Any
 
+from trex.client import routers
 from trex.client.listener import Listener
 from trex.client.packet_socket import PacketSocket
 from trex.client.transmission import native
@@ -27,24 +27,44 @@ _COUNTED = ("unicast", "multicast", "broadcast")
 Tags = tuple[tuple[int, int], ...]
 
 
+class _Host:
+    """A host, and the addresses that routers have given it if it takes them."""
+
+    def __init__(self, mac: str, addresses: list[str], asks_routers: bool) -> None:
+        self._mac = mac
+        self.asks_routers = asks_routers
+        self.addresses = addresses
+        self.native = native().Host(mac, addresses)
+
+    def learn(self, prefix: bytes) -> bool:
+        """Takes an address of a network; whether that is new."""
+        given = routers.address(prefix, self._mac)
+        if not self.asks_routers or given in self.addresses:
+            return False
+        self.addresses = [*self.addresses, given]
+        self.native = native().Host(self._mac, self.addresses)
+        return True
+
+
 class Hosts:
     """The hosts of a port. They say where they are when they come, and then answer ARP, neighbour
-    discovery and pings; they ask for nothing."""
+    discovery and pings; they ask for nothing but routers."""
 
     def __init__(self, interface: str, mac: str) -> None:
         """`mac` is the interface's own address."""
         self._interface = interface
         self._mac = _bytes(mac)
-        self._hosts: dict[Tags, dict[bytes, Any]] = {}
+        self._hosts: dict[Tags, dict[bytes, _Host]] = {}
         self._lock = threading.Lock()
         self._listener: Listener | None = None
         self._port: PacketSocket | None = None
         self._counters: dict[str, int] = {}
         self.clear_counters()
 
-    def put(self, mac: str, tags: Tags, addresses: list[str]) -> None:
-        """A host with these addresses, in place of what has its Ethernet address there."""
-        key, host = _bytes(mac), native().Host(mac, addresses)
+    def put(self, mac: str, tags: Tags, addresses: list[str], asks_routers: bool = False) -> None:
+        """A host with these addresses, in place of what has its Ethernet address there; with
+        `asks_routers` it takes addresses of the networks that they tell of."""
+        key, host = _bytes(mac), _Host(mac, addresses, asks_routers)
         port = self._opened()
         if key == self._mac:
             port.hear_groups()
@@ -52,8 +72,9 @@ class Hosts:
             port.hear_all()
         with self._lock:
             self._hosts.setdefault(tags, {})[key] = host
-            for announcement in host.announcements():
-                port.send(self._leaving(_with(tags, announcement)))
+            asked = [routers.solicitation(mac)] if asks_routers else []
+            for frame in [*host.native.announcements(), *asked]:
+                port.send(self._leaving(_with(tags, frame)))
 
     def remove(self, mac: str, tags: Tags) -> None:
         """Takes a host away, if there is one."""
@@ -108,7 +129,10 @@ class Hosts:
             if not asked:
                 return []
             self._count("rx", frame)
-            answers = [host.answer(bare) for host in asked]
+            answers = [host.native.answer(bare) for host in asked]
+            for prefix in routers.prefixes(bare):
+                new = [host for host in asked if host.learn(prefix)]
+                answers += [told for host in new for told in host.native.announcements()]
             return [self._leaving(_with(tags, answer)) for answer in answers if answer is not None]
 
     def _leaving(self, frame: bytes) -> bytes:

@@ -146,7 +146,9 @@ class Nodes:
         """Lets a node answer for what it is now."""
         hears = node.hears & _HEARS_NO_TCP_UDP
         if hears and node.addresses:
-            self._hosts.put(node.mac, tags_of(node.vlans, node.tpids), node.addresses)
+            asks_routers = node.has_ipv6 and not node.ipv6
+            tags = tags_of(node.vlans, node.tpids)
+            self._hosts.put(node.mac, tags, node.addresses, asks_routers)
         else:
             self._silence(node)
 

@@ -124,8 +124,8 @@ class NSCmds:
         subnet: int | None = None,
         shared_ns: bool = False,
     ) -> None:
-        """The link-local address that the node's Ethernet address makes, and `src_ipv6` if that is
-        given; or no IPv6."""
+        """The link-local address that the node's Ethernet address makes, and `src_ipv6`, or without
+        that an address in each network that routers tell of; or no IPv6."""
         _check_mac(mac)
         validate_type("enable", enable, bool)
         validate_type("shared_ns", shared_ns, bool)

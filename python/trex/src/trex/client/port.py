@@ -143,7 +143,8 @@ class Port:
             addresses += [generate_ipv6(self.source), *filter(None, [self.own_ipv6])]
         before, self._answers_in = self._answers_in, tags if addresses else None
         if addresses:
-            self.hosts.put(self.source, tags, addresses)
+            asks_routers = self.has_own_ipv6 and not self.own_ipv6
+            self.hosts.put(self.source, tags, addresses, asks_routers)
         if before is not None and before != self._answers_in:
             self.hosts.remove(self.source, before)
 
