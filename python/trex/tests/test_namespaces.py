@@ -6,8 +6,17 @@ import time
 
 import pytest
 
+from trex.client.packet_socket import PacketSocket
 from trex.common.stats.trex_ns import CNsStats
-from trex.stl.api import NSCmds, STLError, generate_ipv6
+from trex.stl.api import (
+    Ether,
+    ICMPv6ND_RA,
+    ICMPv6NDOptPrefixInfo,
+    IPv6,
+    NSCmds,
+    STLError,
+    generate_ipv6,
+)
 
 MAC = "00:00:00:01:00:07"
 LIMIT_S = 60
@@ -120,7 +129,6 @@ def test_who_has_no_address_takes_one_of_a_router(client, peer, dnsmasq):
     client.set_vlan(0, 5)
     client.conf_ipv6(0, True)
     with dnsmasq("--enable-ra", "--dhcp-range=2001:db8::,ra-only,64"):
-        # It hears what routers tell, too, and has an address already.
         client.set_namespace(0, "add_node", mac="00:00:00:01:00:08")
         own = {"enable": True, "src_ipv6": "2001:db8::8"}
         client.set_namespace(0, "set_ipv6", mac="00:00:00:01:00:08", **own)
@@ -129,7 +137,14 @@ def test_who_has_no_address_takes_one_of_a_router(client, peer, dnsmasq):
         given = "2001:db8::200:ff:fe01:7"
         until(lambda: peer.pings(given))
     assert peer.neighbour(given) == MAC
-    assert peer.pings("2001:db8::8") and not peer.pings("2001:db8::200:ff:fe01:8")
+    # What is told to all is for those without an address only.
+    peer.give("2001:db8:7::1/64")
+    told = ICMPv6NDOptPrefixInfo(prefix="2001:db8:7::", prefixlen=64, A=1)
+    to_all = Ether(dst="33:33:00:00:00:01") / IPv6(src="fe80::1", dst="ff02::1", hlim=255)
+    with PacketSocket(client.ports[1].interface) as router:
+        router.send(bytes(to_all / ICMPv6ND_RA() / told))
+    until(lambda: peer.pings("2001:db8:7::200:ff:fe01:7"))
+    assert peer.pings("2001:db8::8") and not peer.pings("2001:db8:7::200:ff:fe01:8")
     client.clear_vlan(0)
     assert not peer.pings(generate_ipv6(client.get_port(0).source, prefix="2001:db8"))
 
