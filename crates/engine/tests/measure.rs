@@ -3,7 +3,8 @@
 use wirestorm_base::port::{Capabilities, PortError, Receive, ReceiveCounters, Received, Transmit};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::measure::{
-    MeasureOptions, MeasuredStream, Receiver, Signature, StreamRecord, Tally,
+    MeasureOptions, MeasuredStream, Receiver, Signature, StreamRecord, TAG_RECORDS_MAX, Tally,
+    VlanTags,
 };
 use wirestorm_sim::memory::{MemoryReceive, MemoryTransmit, WireOptions, wire};
 
@@ -193,4 +194,66 @@ fn what_came_before_a_port_failed_is_measured() {
 #[should_panic = "two streams with number 4"]
 fn streams_have_numbers_of_their_own() {
     receiver([4, 5, 4]);
+}
+
+/// Notes a frame of stream 1 whose header is addresses and these tags.
+fn note_tagged(receiver: &mut Receiver, tags: &[[u8; 4]], sequence: u64) {
+    let signature = Signature { stream: 1, sequence, departure: 0 };
+    let tags = tags.concat();
+    let frame = [&[2; 12], tags.as_slice(), &[8, 0, 0, 0, 0, 0], &signature.encode()].concat();
+    receiver.note(&frame, frame.len(), at(9));
+}
+
+#[test]
+fn frames_are_counted_by_the_tags_they_arrive_with() {
+    const SEVEN: [u8; 4] = [0x81, 0, 0xe0, 7];
+    const SERVICE: [u8; 4] = [0x88, 0xa8, 0, 1];
+    let options = MeasureOptions { by_tag: true, ..MeasureOptions::default() };
+    let mut receiver = Receiver::new(streams([0, 1]), &options);
+    for (number, tags) in [
+        (0, &[SEVEN][..]),
+        (1, &[SEVEN]),
+        (2, &[SERVICE, SEVEN]),
+        (3, &[]),
+        (5, &[SEVEN]),
+        (4, &[SEVEN]),
+        (4, &[SEVEN]),
+    ] {
+        note_tagged(&mut receiver, tags, number);
+    }
+    let counted: Vec<_> = receiver
+        .tags(1)
+        .map(|(tags, record)| {
+            let counters = record.counters();
+            let Tally { frames, bytes } = record.arrived();
+            let order = [counters.missing, counters.gaps, counters.reordered, counters.duplicated];
+            (tags, frames, bytes, order)
+        })
+        .collect();
+    let expected = [
+        (VlanTags::None, 1, 36, [3, 1, 0, 0]),
+        // Of 2 to 4 one came late; 2 and 3 arrived elsewhere.
+        (VlanTags::One(7), 5, 5 * 40, [2, 1, 1, 1]),
+        (VlanTags::Two(1, 7), 1, 44, [2, 1, 0, 0]),
+    ];
+    assert_eq!(counted, expected);
+    assert_eq!(receiver.tags(0).count(), 0);
+    assert_eq!(receiver.beyond_tags(), Tally::default());
+    let mut plain = self::receiver([1]);
+    note_tagged(&mut plain, &[SEVEN], 0);
+    assert_eq!(plain.tags(0).count(), 0, "only where it is asked for");
+}
+
+#[test]
+fn tags_are_told_apart_up_to_a_bound() {
+    let options = MeasureOptions { by_tag: true, ..MeasureOptions::default() };
+    let mut receiver = Receiver::new(streams([1]), &options);
+    let pairs = (0..17_u8).flat_map(|outer| (0..4_096_u16).map(move |inner| (outer, inner)));
+    for (number, (outer, inner)) in pairs.enumerate() {
+        let [high, low] = inner.to_be_bytes();
+        note_tagged(&mut receiver, &[[0x88, 0xa8, 0, outer], [0x81, 0, high, low]], number as u64);
+    }
+    assert_eq!(receiver.tags(0).count(), TAG_RECORDS_MAX);
+    assert_eq!(receiver.beyond_tags(), Tally { frames: 4_096, bytes: 4_096 * 44 });
+    assert_eq!(received(&receiver.records()[0]), 17 * 4_096, "the stream has all of them");
 }

@@ -148,6 +148,8 @@ fn counters_by_definition(numbers: &[u64], times: &[Instant]) -> SequenceCounter
     let highest = distinct.iter().map(|&(number, _)| number + 1).max().unwrap_or(0);
     counters.missing = highest - counters.received;
     for (i, &(number, at)) in distinct.iter().enumerate() {
+        let next = distinct[..i].iter().map(|&(other, _)| other + 1).max().unwrap_or(0);
+        counters.gaps += u64::from(number > next);
         // RFC 4737 section 4.2: from the earliest arrival with a greater number.
         let Some(j) = distinct[..i].iter().position(|&(other, _)| other > number) else {
             continue;
@@ -201,6 +203,7 @@ proptest! {
             interval: Duration::from_nanos(700),
             started,
             same_clock: true,
+            by_tag: false,
         });
         // What came before the frames of which this is about, in order.
         if first_number > 0 {
@@ -272,7 +275,9 @@ proptest! {
         let found = *ordered.sequence().counters();
         let skipped_before = if lead > 0 { first_number - 1 } else { 0 };
         prop_assert_eq!(found, SequenceCounters {
-            missing: expected.missing + skipped_before, ..expected
+            missing: expected.missing + skipped_before,
+            gaps: expected.gaps + u64::from(skipped_before > 0),
+            ..expected
         });
         let lost = fates.iter().filter(|fate| {
             fate.is_lost || matches!(fate.corruption, Corruption::Signature { .. })
@@ -322,7 +327,7 @@ proptest! {
         let started = Instant::from_nanos(1 << 40);
         let interval = Duration::ZERO;
         let mut receiver =
-            receiver(MeasureOptions { window, intervals_max: 3, interval, started, same_clock });
+            receiver(MeasureOptions { window, intervals_max: 3, interval, started, same_clock, by_tag: false });
         for frame in &frames {
             receiver.note(frame, frame.len(), started);
         }

@@ -19,6 +19,11 @@ pub fn realtime_nanos() -> u64 {
     read(libc::CLOCK_REALTIME)
 }
 
+/// The CPU time that the calling thread has taken. Takes a system call.
+pub fn thread_time() -> Duration {
+    Duration::from_nanos(read(libc::CLOCK_THREAD_CPUTIME_ID))
+}
+
 /// How far `CLOCK_REALTIME` is ahead of `CLOCK_MONOTONIC`.
 ///
 /// It changes when the wall clock is set and, slowly, while it is slewed; whoever converts many

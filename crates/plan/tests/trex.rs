@@ -506,7 +506,9 @@ fn streams_with_flow_statistics_are_measured_or_marked() {
     let mut header = vec![0xab, 1, 0, 0, 0x78, 0x56, 0x34, 0x12];
     header.extend([0xff, 0xee, 0xdd, 0xcc, 0xbb, 0xaa, 0x99, 0x88]);
     assert_eq!(streams[2].template[44..], header);
-    assert_error(&[counted("tpg", 1)], "[0].flow_stats.rule_type: tagged packet groups");
+    let group = [counted("tpg", 1)];
+    assert_error(&group, "[0].flow_stats.rule_type: TRex's marks of tagged packet groups");
+    assert!(lowered_with(&signed, &group)[0].is_measured);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A run in a thread of its own, which Python waits for, watches and ends.
 
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -11,13 +11,14 @@ use std::time::{Duration as StdDuration, Instant};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use wirestorm_control::base::rate::Decimal;
+use wirestorm_control::base::time::Duration;
 use wirestorm_control::plan::backend::Backend;
 use wirestorm_control::plan::replay::parse_catch_up;
 use wirestorm_control::plan::traffic::{AskedRate, TrafficPlan, parse_rate};
 use wirestorm_control::port::cpu;
 use wirestorm_control::replay::Control;
 use wirestorm_control::traffic::{
-    self, Order, Progress, RunOptions, Steering, TrafficError, TrafficResult,
+    self, Order, Progress, Received, RunOptions, Steering, TrafficError, TrafficResult,
 };
 
 use crate::errors::{run_error, traffic_error, value_error};
@@ -42,7 +43,7 @@ impl Reserved {
         }
         let sends = |port: &usize| plan.flows.iter().any(|flow| flow.transmit == *port);
         let ports = (0..plan.ports.len()).filter(sends).count();
-        let senders = cpu::of_senders(options.backend, ports * usize::from(options.workers));
+        let senders = cpu::of_senders(options.backend(), ports * usize::from(options.workers));
         taken.extend(&senders);
         Self(senders)
     }
@@ -74,6 +75,9 @@ pub(crate) struct How {
     catch_up: String,
     multiplier: String,
     force_interface: bool,
+    beside_others: bool,
+    is_visible: bool,
+    by_tag: bool,
 }
 
 /// Threads that share a plan's flows, as on the command line.
@@ -81,20 +85,24 @@ const WORKERS_MAX: u16 = 64;
 
 impl How {
     fn options(self, ports: usize) -> PyResult<RunOptions> {
-        let Self { duration, backend, workers, catch_up, multiplier, force_interface } = self;
+        let Self { duration, backend, workers, catch_up, multiplier, .. } = &self;
+        let workers = *workers;
         if !(1..=WORKERS_MAX).contains(&workers) {
             return Err(value_error(format!("workers {workers}: expected 1 to {WORKERS_MAX}")));
         }
-        let policy = parse_catch_up(&catch_up)
+        let policy = parse_catch_up(catch_up)
             .map_err(|error| value_error(format!("catch_up {catch_up:?}: {error}")))?;
         Ok(RunOptions {
             interfaces: vec![None; ports],
-            backend: read_backend(&backend)?,
+            backend: read_backend(backend)?,
             workers,
             policy,
             duration: read_duration(duration.as_deref())?,
-            multiplier: read_multiplier(&multiplier)?,
-            force_interface,
+            multiplier: read_multiplier(multiplier)?,
+            force_interface: self.force_interface,
+            beside_others: self.beside_others,
+            is_visible: self.is_visible,
+            by_tag: self.by_tag,
         })
     }
 }
@@ -111,7 +119,34 @@ struct Shared {
 #[derive(Default)]
 struct State {
     progress: Option<Progress>,
+    load: Load,
     outcome: Option<Result<TrafficResult, Failure>>,
+}
+
+/// How busy the workers were.
+#[derive(Default)]
+struct Load {
+    /// When the present second began, and the CPU time taken before it.
+    since: (Duration, Duration),
+    /// Percent of a CPU in each of the last seconds, the latest first.
+    history: VecDeque<f64>,
+}
+
+impl Load {
+    /// Seconds that are kept.
+    const SECONDS: usize = 20;
+
+    fn note(&mut self, progress: &Progress) {
+        let (then, before) = self.since;
+        let elapsed_s = progress.elapsed.saturating_sub(then).as_secs_f64();
+        if elapsed_s < 1.0 {
+            return;
+        }
+        let busy_s = progress.worker_time.saturating_sub(before).as_secs_f64();
+        self.history.truncate(Self::SECONDS - 1);
+        self.history.push_front(100.0 * busy_s / elapsed_s);
+        self.since = (progress.elapsed, progress.worker_time);
+    }
 }
 
 /// Why there is no result.
@@ -171,8 +206,8 @@ impl Run {
     }
 
     /// What has been sent so far, None before the first frame: elapsed_s, packets, bytes, failed,
-    /// and flows by name with their packets, bytes, frames left out; frames received, duplicated,
-    /// reordered and their mean delay in nanoseconds.
+    /// and flows by name with their packets, bytes, frames left out; frames received, all arrivals'
+    /// bytes, frames duplicated, reordered and their mean delay in nanoseconds.
     fn progress<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let Some(progress) = self.shared.lock().progress.clone() else { return Ok(None) };
         let told = PyDict::new(py);
@@ -183,11 +218,31 @@ impl Run {
         let flows = PyDict::new(py);
         for ((name, sent), got) in self.flows.iter().zip(&progress.flows).zip(&progress.received) {
             let left = (sent.frames, sent.bytes, sent.unsent);
-            let arrived = (got.frames, got.duplicated, got.reordered, got.delay_mean_ns);
+            let Received { frames, bytes, duplicated, reordered, delay_mean_ns } = *got;
+            let arrived = (frames, bytes, duplicated, reordered, delay_mean_ns);
             flows.set_item(name, (left, arrived))?;
         }
         told.set_item("flows", flows)?;
         Ok(Some(told))
+    }
+
+    /// How busy the workers were in each of the last 20 seconds, the latest first: percent of a CPU.
+    #[getter]
+    fn load(&self) -> Vec<f64> {
+        self.shared.lock().load.history.iter().copied().collect()
+    }
+
+    /// What was measured so far of a flow, by its name: as in the result, a list of JSON with an
+    /// object for each port. None of a run that has not begun or has ended; empty of flows that
+    /// are not measured.
+    fn measured(&self, py: Python<'_>, flow: &str) -> PyResult<Option<String>> {
+        let place = self.place(flow)?;
+        let live = match &*self.shared.lock() {
+            State { progress: Some(progress), outcome: None, .. } => progress.live.clone(),
+            _ => return Ok(None),
+        };
+        let measured = py.detach(|| live.measured(place));
+        written(py, serde_json::to_string(&measured)).map(Some)
     }
 
     /// The result as a document of the form wirestorm.run/1. Raises RunError or PlanError where
@@ -197,8 +252,7 @@ impl Run {
             None => Err(run_error(py, "the run has not ended: wait for it, or stop it")),
             Some(Err(Failure::NotBegun(error))) => Err(traffic_error(py, error)),
             Some(Err(Failure::Panic(words))) => Err(run_error(py, words)),
-            Some(Ok(result)) => serde_json::to_string(result)
-                .map_err(|error| run_error(py, &format!("the result is no JSON: {error}"))),
+            Some(Ok(result)) => written(py, serde_json::to_string(result)),
         }
     }
 }
@@ -206,13 +260,14 @@ impl Run {
 impl Run {
     /// Asks something of flows, by name.
     pub(crate) fn order(&self, flows: &[String], order: Order) -> PyResult<()> {
-        let place = |name: &String| {
-            let place = self.flows.iter().position(|other| other == name);
-            place.ok_or_else(|| value_error(format!("{name:?} is none of the run's flows")))
-        };
-        let places = flows.iter().map(place).collect::<PyResult<Vec<_>>>()?;
+        let places = flows.iter().map(|name| self.place(name)).collect::<PyResult<Vec<_>>>()?;
         self.shared.steering.give(&places, order);
         Ok(())
+    }
+
+    fn place(&self, flow: &str) -> PyResult<usize> {
+        let place = self.flows.iter().position(|name| name == flow);
+        place.ok_or_else(|| value_error(format!("{flow:?} is none of the run's flows")))
     }
 
     /// Starts sending a plan whose ports have their interfaces.
@@ -226,7 +281,10 @@ impl Run {
             let run = || {
                 let _reserved = Reserved::new(&plan, &options);
                 traffic::run(&plan, &options, &shared.control, &shared.steering, |progress| {
-                    shared.change(|state| state.progress = Some(progress.clone()));
+                    shared.change(|state| {
+                        state.load.note(progress);
+                        state.progress = Some(progress.clone());
+                    });
                 })
             };
             let outcome = match catch_unwind(AssertUnwindSafe(run)) {
@@ -327,6 +385,10 @@ fn read_order(order: &str, value: &str) -> PyResult<Order> {
         },
         other => Err(value_error(format!("there is no order {other:?}"))),
     }
+}
+
+fn written(py: Python<'_>, document: serde_json::Result<String>) -> PyResult<String> {
+    document.map_err(|error| run_error(py, &format!("the result is no JSON: {error}")))
 }
 
 fn words(panic: &(dyn Any + Send)) -> String {

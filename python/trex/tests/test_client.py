@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from sending import LIMIT_S, burst, continuous, packet, sent, settled, until
 from wirestorm_lab import ip
 
 from trex.stl.api import (
@@ -26,50 +27,11 @@ from trex.stl.api import (
     STLFlowStats,
     STLPktBuilder,
     STLStream,
-    STLTXCont,
     STLTXMultiBurst,
     STLTXSingleBurst,
     TRexTimeoutError,
     stl_map_ports,
 )
-
-# A machine that is busy with other things is late, and that is no failure of these tests.
-LIMIT_S = 60
-
-
-def packet(size=60, **fields):
-    base = Ether() / IP(src="16.0.0.1", dst="48.0.0.1", **fields) / UDP(dport=12, sport=1025)
-    return STLPktBuilder(pkt=base / bytes(size - len(base)))
-
-
-def continuous(pps=1000, **arguments):
-    return STLStream(packet=packet(), mode=STLTXCont(pps=pps), **arguments)
-
-
-def burst(count, pps=10_000, size=60, **arguments):
-    return STLStream(packet=packet(size), mode=STLTXSingleBurst(count, pps=pps), **arguments)
-
-
-def until(is_so):
-    """Waits for something, with a bound."""
-    deadline = time.monotonic() + LIMIT_S
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
-def sent(client, port=0):
-    return client.get_stats()[port]["opackets"]
-
-
-def settled(client, port=0):
-    """Waits until what is sent grows no more: for half a second, at a hundred frames a second or
-    more. Orders and counters take tenths of one."""
-    before, deadline = -1, time.monotonic() + LIMIT_S
-    while before != sent(client, port):
-        assert time.monotonic() < deadline
-        before = sent(client, port)
-        time.sleep(0.5)
 
 
 def test_a_script_runs_as_it_is(lab):
@@ -206,7 +168,8 @@ def test_what_is_lost_is_dropped(client):
     client.start([0])
     client.wait_on_traffic(timeout=LIMIT_S)
     errors = client.get_stats()["latency"][3]["err_cntrs"]
-    assert errors["dropped"] == 100 and errors["seq_too_high"] == "N/A"
+    # Nothing came by which it would have been missed.
+    assert errors["dropped"] == 100 and errors["seq_too_high"] == 0
 
 
 def test_rates_are_changed_and_streams_are_held(client):
@@ -389,7 +352,7 @@ def test_what_arrives_in_service_mode_is_captured(client, tmp_path):
     assert [bytes(one) for one in rdpcap(str(file))] == [bytes(one)[:20] for one in frames[3:]]
     client.remove_all_captures()
     assert client.get_capture_status() == {}
-    for arguments in ({"tx_ports": [0]}, {"rx_ports": []}, {"rx_ports": 1, "bpf_filter": "udq"}):
+    for arguments in ({}, {"rx_ports": []}, {"rx_ports": 1, "bpf_filter": "udq"}):
         with pytest.raises(STLError):
             client.start_capture(**arguments)
     with pytest.raises(STLError, match="capture_id"):

@@ -41,25 +41,6 @@ def test_every_method_of_trex_is_there():
         assert inspect.getdoc(getattr(STLClient, name)), name
 
 
-@pytest.mark.parametrize(
-    ("call", "said"),
-    [
-        (lambda c: c.enable_tpg(1, []), "tagged packet groups"),
-        (lambda c: c.get_util_stats(), "packet memory"),
-    ],
-)
-def test_what_is_not_there_says_so(call, said):
-    with pytest.raises(STLError, match=said):
-        call(STLClient())
-
-
-def test_there_is_nothing_to_remove_of_what_is_not_there():
-    client = STLClient()
-    client.disable_tpg()
-    client.remove_all_captures()
-    assert client.get_capture_status() == {} and client.get_tpg_status() == {"enabled": False}
-
-
 def test_before_a_session_there_are_no_ports():
     client = STLClient(server="somewhere", username="me", verbose_level="none")
     assert client.get_mode() == "STL" and client.get_all_ports() == []

@@ -142,7 +142,7 @@ def test_statistics_need_an_ip_header():
         {"frame_size": 30, "l3_protocol": "ipv4"},
         {"length_mode": "odd"},
         {"mac_src": "nonsense"},
-        {"split_by_cores": "single", "mac_src_mode": "random"},
+        {"split_by_cores": "some", "mac_src_mode": "random"},
         {"mac_src_mode": "increment", "mac_src_count": 0},
     ],
 )

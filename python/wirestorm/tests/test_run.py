@@ -103,6 +103,39 @@ def test_a_measured_flow_has_delays_and_a_row_for_each_port(lab):
     assert ws.Result.from_dict(json.loads(result.to_json())) == result
 
 
+def test_a_measured_flow_is_told_while_it_arrives_and_by_its_tags(lab):
+    plan = plan_of()
+    tagged = [
+        ws.ethernet(src="02:00:00:00:00:01", dst="02:00:00:00:00:02"),
+        ws.vlan(id=ws.values(7, 8)),
+        *plan.flows[0].packet[1:],
+    ]
+    plan.add_flow("tagged", "a", tagged, rx="b", size=128, rate="1kpps", measure=True)
+    running = ws.start(plan, lab.ports, by_tag=True)
+    with running:
+        assert running.measured("clients") == []
+        deadline = time.monotonic() + LIMIT_S
+        while not (measured := running.measured("tagged")) or measured[0].received < 50:
+            assert time.monotonic() < deadline
+        assert measured[0].delay.count >= 50 and measured[0].delay.min_ns > 0
+        assert running.progress.flows["tagged"].received_bytes % 124 == 0
+        with pytest.raises(ValueError, match="none of the run's flows"):
+            running.measured("other")
+    (measured,) = running.wait().flow("tagged").measured
+    seven, eight = measured.tags
+    assert (seven.vlans, eight.vlans) == ([7], [8])
+    assert seven.packets + eight.packets == measured.received
+    assert seven.bytes == 124 * seven.packets
+    # Every second frame is under the other tag.
+    assert seven.gaps == seven.missing == seven.packets - 1
+    with pytest.raises(ws.RunError, match="has ended"):
+        running.measured("tagged")
+    assert (
+        "measured_tags"
+        not in ws.Result.from_dict(json.loads(running.wait().to_json())).records()[0]
+    )
+
+
 def test_ports_can_be_hosts_that_find_each_other(lab):
     plan = ws.Plan()
     a = plan.add_port("a", addresses="198.18.0.1/24")

@@ -219,6 +219,9 @@ fn options(
         duration,
         multiplier,
         force_interface: how.force_interface,
+        beside_others: false,
+        is_visible: false,
+        by_tag: false,
     })
 }
 

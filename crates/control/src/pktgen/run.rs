@@ -101,7 +101,7 @@ pub(super) fn run(
     let mut names: Vec<&str> = devices.iter().map(|device| device.interface.as_str()).collect();
     names.sort_unstable();
     names.dedup();
-    let interfaces = Interfaces::open(&names, options.force_interface)?;
+    let interfaces = Interfaces::open(&names, options.force_interface, false)?;
     let senders = senders(devices, &interfaces, &names, options, control)?;
     let cpus = CpuPlan::new(options.backend, senders.len());
 
@@ -212,6 +212,7 @@ impl Sender<'_> {
             queue: self.queue,
             // Each frame has its own sequence number.
             store_bytes: 0,
+            is_visible: false,
         };
         TransmitPort::open(self.options.backend, interface, link, &options)
             .map_err(|reason| OpenError::Port { interface: interface.to_string(), reason })

@@ -1,5 +1,7 @@
 //! The interfaces of a run: found, locked, watched.
 
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
 use wirestorm_base::port::PortError;
 use wirestorm_base::time::Duration;
 use wirestorm_io::clock;
@@ -12,12 +14,21 @@ use super::error::OpenError;
 /// The interfaces of a run, locked.
 pub(crate) struct Interfaces {
     pub(crate) links: Vec<(InterfaceName, Link)>,
-    _locks: Vec<InterfaceLock>,
+    _locks: Vec<Arc<InterfaceLock>>,
 }
 
+/// A lock that runs of this process share, of an interface by its name and index.
+type SharedLock = (InterfaceName, u32, Weak<InterfaceLock>);
+static SHARED: Mutex<Vec<SharedLock>> = Mutex::new(Vec::new());
+
 impl Interfaces {
-    /// Opens them by name; `force`: also one that carries the default route.
-    pub(crate) fn open(names: &[&str], force: bool) -> Result<Self, OpenError> {
+    /// Opens them by name; `force`: also one that carries the default route. `beside_others`: also
+    /// those that other runs of this process send on, if they say so as well.
+    pub(crate) fn open(
+        names: &[&str],
+        force: bool,
+        beside_others: bool,
+    ) -> Result<Self, OpenError> {
         let mut links = Vec::new();
         let mut locks = Vec::new();
         for name in names {
@@ -32,7 +43,11 @@ impl Interfaces {
             if link.default_route && !force {
                 return Err(OpenError::DefaultRoute(interface));
             }
-            locks.push(InterfaceLock::acquire(&interface)?);
+            locks.push(if beside_others {
+                shared_lock(&interface, link.index)?
+            } else {
+                Arc::new(InterfaceLock::acquire(&interface)?)
+            });
             links.push((interface, link));
         }
         Ok(Self { links, _locks: locks })
@@ -92,6 +107,18 @@ impl Interfaces {
         }
         Ok(self)
     }
+}
+
+fn shared_lock(interface: &InterfaceName, index: u32) -> Result<Arc<InterfaceLock>, OpenError> {
+    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    shared.retain(|(_, _, lock)| lock.strong_count() > 0);
+    let known = shared.iter().find(|(name, of, _)| name == interface && *of == index);
+    if let Some(lock) = known.and_then(|(_, _, lock)| lock.upgrade()) {
+        return Ok(lock);
+    }
+    let lock = Arc::new(InterfaceLock::acquire(interface)?);
+    shared.push((interface.clone(), index, Arc::downgrade(&lock)));
+    Ok(lock)
 }
 
 /// How long an interface that went down may take to be gone.

@@ -63,6 +63,8 @@ pub(crate) struct PortOptions {
     pub(crate) queue: u32,
     /// Bytes of the captures that will be sent again and again as they are.
     pub(crate) store_bytes: usize,
+    /// Whether other packet sockets on this host see what a packet socket sends.
+    pub(crate) is_visible: bool,
 }
 
 impl TransmitPort {
@@ -95,7 +97,7 @@ impl TransmitPort {
         let asked = |port| Ok((port, "asked for".to_owned()));
         let (port, why) = match backend {
             Backend::Memory => return Ok(Self::memory()),
-            Backend::AfPacket => Self::af_packet(interface).and_then(asked),
+            Backend::AfPacket => Self::af_packet(interface, options).and_then(asked),
             Backend::AfXdp => Self::af_xdp(interface, options).and_then(asked),
             Backend::Xdp => Self::xdp(interface, link, options).and_then(asked),
             Backend::Auto => Self::auto(interface, link, options),
@@ -119,7 +121,7 @@ impl TransmitPort {
                 let port = match backend {
                     Backend::AfXdp => Self::af_xdp(interface, options),
                     Backend::Xdp => Self::xdp(interface, link, options),
-                    _ => Self::af_packet(interface),
+                    _ => Self::af_packet(interface, options),
                 }?;
                 Ok((port, why))
             });
@@ -136,9 +138,10 @@ impl TransmitPort {
         Err(refused.join("; "))
     }
 
-    fn af_packet(interface: &InterfaceName) -> Result<Self, String> {
-        let options = AfPacketOptions::new(interface.clone());
-        match AfPacketTransmit::open(&options) {
+    fn af_packet(interface: &InterfaceName, options: &PortOptions) -> Result<Self, String> {
+        let mut af_packet = AfPacketOptions::new(interface.clone());
+        af_packet.queueing_bypass = !options.is_visible;
+        match AfPacketTransmit::open(&af_packet) {
             Ok(port) => Ok(Self::AfPacket(Box::new(port))),
             Err(error) => Err(error.to_string()),
         }
@@ -199,6 +202,7 @@ pub(crate) fn try_open(
         cpu: cpu::allowed().last().copied(),
         queue: 0,
         store_bytes: 0,
+        is_visible: false,
     };
     TransmitPort::open(backend, interface, link, &options).map(|_| ())
 }

@@ -1,26 +1,22 @@
 //! Frames fetched from a port by a thread, and counted, compared or measured one by one.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration as StdDuration;
 
 use wirestorm_base::port::{PortError, Receive, ReceiveCounters, Received, StampPoint};
-use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::measure::{self, Verifier, VerifyCounters, frame_hash};
 use wirestorm_io::af_packet::{AfPacketOptions, AfPacketReceive};
 use wirestorm_io::af_xdp::{AfXdp, AfXdpOptions, AfXdpReceive, Direction};
-use wirestorm_io::clock;
 use wirestorm_io::namespace::InterfaceName;
+use wirestorm_io::xdp::XdpPlace;
 
 use super::{Noted, Queue};
 
 /// Frames on their way that verification can tell apart: 96 MB of table.
 const VERIFIED_FRAMES_MAX: usize = 1 << 21;
-
-/// How often what was measured so far is told.
-const TELL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A port that frames are fetched from.
 pub(super) enum FetchPort {
@@ -30,15 +26,21 @@ pub(super) enum FetchPort {
 
 impl FetchPort {
     /// The ports of an interface: one for each queue over AF_XDP, which stamps arrivals in the
-    /// driver and keeps frames from the network stack, or one packet socket.
+    /// driver and keeps frames from the network stack, or one packet socket. `place`: where the
+    /// XDP program goes instead of another one.
     pub(super) fn open(
         interface: &InterfaceName,
         purpose: Purpose,
+        place: Option<XdpPlace>,
     ) -> Result<(Vec<Self>, &'static str, String), String> {
         let mut options = AfXdpOptions::new(interface.clone(), Direction::Receive);
         options.queues = None;
         options.passes_neighbours = purpose == Purpose::Measure;
-        let reason = match AfXdp::open(&options) {
+        let opened = match place {
+            Some(place) => AfXdp::open_in_place(&options, place),
+            None => AfXdp::open(&options),
+        };
+        let reason = match opened {
             Ok(_) if purpose == Purpose::Count => "frames are counted in this process".to_owned(),
             Ok(ports) => {
                 let why = match purpose {
@@ -101,32 +103,40 @@ pub(super) enum Purpose {
     Measure,
 }
 
-/// What is done with each frame.
+/// What is done with each frame, beside counting it.
 enum Task {
-    Count,
+    /// It goes to the receiver that measures its stream, as far as there are any.
+    Measure,
     Verify(Box<Verifier>, Receiver<Noted>),
-    Measure(Box<measure::Receiver>, Arc<Mutex<Vec<Measured>>>),
 }
 
-/// How far the measurement of a stream has come.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Measured {
-    /// Frames that arrived, each counted once.
-    pub(crate) received: u64,
-    /// Further copies of them.
-    pub(crate) duplicated: u64,
-    /// Those that arrived after one sent later.
-    pub(crate) reordered: u64,
-    /// The mean of their delays in ns; 0 of nothing.
-    pub(crate) delay_ns_mean: f64,
+/// What a thread is asked to do with what it has so far, between two batches.
+type Question = Box<dyn FnOnce(&mut FetchOutcome) + Send>;
+
+/// Asks a thread that fetches; answers come within the time of a batch.
+#[derive(Clone, Debug)]
+pub(super) struct Inquiry(Sender<Question>);
+
+impl Inquiry {
+    /// The answer; none where the thread has ended.
+    pub(super) fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&mut FetchOutcome) -> T + Send + 'static,
+    ) -> Option<T> {
+        let (give, answer) = channel();
+        let question = move |outcome: &mut FetchOutcome| {
+            let _ = give.send(question(outcome));
+        };
+        self.0.send(Box::new(question)).ok()?;
+        answer.recv().ok()
+    }
 }
 
-/// A thread that fetches frames from all ports of an interface.
+/// A thread that fetches frames from all ports of an interface; dropping this ends it.
 pub(super) struct Fetcher {
     thread: Option<JoinHandle<FetchOutcome>>,
     pub(super) sent_log: Option<Sender<Noted>>,
-    /// How far each stream is, where they are measured.
-    pub(super) measured: Arc<Mutex<Vec<Measured>>>,
+    pub(super) inquiry: Inquiry,
     pub(super) packets: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
 }
@@ -137,43 +147,71 @@ pub(super) struct FetchOutcome {
     pub(super) missed: u64,
     /// What verification found, and frames that never arrived.
     pub(super) verified: Option<(VerifyCounters, u64)>,
-    pub(super) measured: Option<Box<measure::Receiver>>,
+    /// What was measured, of each run that is.
+    pub(super) measured: Vec<measure::Receiver>,
     pub(super) error: Option<String>,
+}
+
+impl FetchOutcome {
+    /// What measures the stream of this number.
+    pub(super) fn receiver_of(&self, stream: u32) -> Option<usize> {
+        self.measured.iter().position(|receiver| receiver.measures(stream))
+    }
+
+    fn measure(&mut self, frame: &[u8], received: &Received) {
+        let place = match self.measured.len() {
+            0 => return,
+            1 => 0,
+            // What carries no known number counts as the first one's.
+            _ => measure::find(frame)
+                .and_then(|found| self.receiver_of(found.signature.stream))
+                .unwrap_or(0),
+        };
+        self.measured[place].note(frame, received.original_length, received.arrival);
+    }
 }
 
 impl Fetcher {
     pub(super) fn count(ports: Vec<FetchPort>) -> std::io::Result<Self> {
-        Self::start(ports, Task::Count, None, Arc::default())
+        Self::start(ports, Task::Measure, None, FetchOutcome::default())
     }
 
     pub(super) fn verify(ports: Vec<FetchPort>) -> std::io::Result<Self> {
         let (sent_log, noted) = channel();
         let task = Task::Verify(Box::new(Verifier::new(VERIFIED_FRAMES_MAX)), noted);
-        Self::start(ports, task, Some(sent_log), Arc::default())
+        Self::start(ports, task, Some(sent_log), FetchOutcome::default())
     }
 
+    /// Measures; `counted` is what was counted before.
     pub(super) fn measure(
         ports: Vec<FetchPort>,
         receiver: measure::Receiver,
+        counted: Vec<Queue>,
     ) -> std::io::Result<Self> {
-        let measured = Arc::new(Mutex::default());
-        let task = Task::Measure(Box::new(receiver), Arc::clone(&measured));
-        Self::start(ports, task, None, measured)
+        let outcome =
+            FetchOutcome { queues: counted, measured: vec![receiver], ..FetchOutcome::default() };
+        Self::start(ports, Task::Measure, None, outcome)
     }
 
     fn start(
         ports: Vec<FetchPort>,
         task: Task,
         sent_log: Option<Sender<Noted>>,
-        measured: Arc<Mutex<Vec<Measured>>>,
+        outcome: FetchOutcome,
     ) -> std::io::Result<Self> {
         let packets = Arc::new(AtomicU64::new(0));
         let stop = Arc::new(AtomicBool::new(false));
         let (counter, stopping) = (Arc::clone(&packets), Arc::clone(&stop));
+        let (ask, questions) = channel();
         let thread = std::thread::Builder::new()
             .name("receiver".into())
-            .spawn(move || fetch(ports, task, &counter, &stopping))?;
-        Ok(Self { thread: Some(thread), sent_log, measured, packets, stop })
+            .spawn(move || fetch(ports, task, outcome, &questions, &counter, &stopping))?;
+        Ok(Self { thread: Some(thread), sent_log, inquiry: Inquiry(ask), packets, stop })
+    }
+
+    /// Whether it fetches no more, because the interface failed.
+    pub(super) fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
     pub(super) fn finish(&mut self) -> FetchOutcome {
@@ -187,9 +225,19 @@ impl Fetcher {
     }
 }
 
+impl Drop for Fetcher {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        // The ports are free again when the thread has ended, which a panic of its own is too.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
 fn fetch(
     mut ports: Vec<FetchPort>,
     mut task: Task,
+    mut outcome: FetchOutcome,
+    questions: &Receiver<Question>,
     packets: &AtomicU64,
     stop: &AtomicBool,
 ) -> FetchOutcome {
@@ -199,10 +247,8 @@ fn fetch(
     /// each of them, also while many arrive, and by the CPU that is to send the next one;
     /// nothing depends on when a frame is fetched, for its arrival is stamped before.
     const PAUSE: StdDuration = StdDuration::from_micros(50);
-    let mut outcome = FetchOutcome::default();
     let mut unsent = Vec::new();
     let mut batch = Vec::with_capacity(ROOM);
-    let mut told = Instant::ZERO;
     loop {
         // Read before the ports: a frame that arrived before the stop is still fetched.
         let is_last = stop.load(Ordering::Acquire);
@@ -230,22 +276,16 @@ fn fetch(
                 note(&mut outcome.queues, &received);
                 let frame = port.frame(&received);
                 match &mut task {
-                    Task::Count => {}
+                    Task::Measure => outcome.measure(frame, &received),
                     Task::Verify(verifier, _) => verifier.arrived(frame_hash(frame)),
-                    Task::Measure(receiver, _) => {
-                        receiver.note(frame, received.original_length, received.arrival);
-                    }
                 }
                 port.release(received);
             }
         }
         packets.fetch_add(fetched as u64, Ordering::Relaxed);
-        if let Task::Measure(receiver, measured) = &task {
-            let now = clock::now();
-            if now.saturating_since(told) >= TELL_INTERVAL {
-                told = now;
-                tell(receiver, measured);
-            }
+        while let Ok(question) = questions.try_recv() {
+            outcome.missed = missed(&ports);
+            question(&mut outcome);
         }
         if outcome.error.is_some() || fetched == 0 && is_last {
             break;
@@ -254,31 +294,16 @@ fn fetch(
             std::thread::sleep(PAUSE);
         }
     }
-    outcome.missed = ports.iter().map(|port| port.received().missed).sum();
-    match task {
-        Task::Count => {}
-        Task::Verify(mut verifier, _) => {
-            unsent.into_iter().for_each(|hash| verifier.unsent(hash));
-            outcome.verified = Some((*verifier.counters(), verifier.outstanding()));
-        }
-        Task::Measure(receiver, _) => outcome.measured = Some(receiver),
+    outcome.missed = missed(&ports);
+    if let Task::Verify(mut verifier, _) = task {
+        unsent.into_iter().for_each(|hash| verifier.unsent(hash));
+        outcome.verified = Some((*verifier.counters(), verifier.outstanding()));
     }
     outcome
 }
 
-fn tell(receiver: &measure::Receiver, measured: &Mutex<Vec<Measured>>) {
-    let mut told = measured.lock().unwrap_or_else(PoisonError::into_inner);
-    told.clear();
-    told.extend(receiver.records().iter().map(|record| {
-        let counters = record.ordered().map(|ordered| *ordered.sequence().counters());
-        let counters = counters.unwrap_or_default();
-        Measured {
-            received: counters.received,
-            duplicated: counters.duplicated,
-            reordered: counters.reordered,
-            delay_ns_mean: record.delay().delays().mean().unwrap_or(0.0),
-        }
-    }));
+fn missed(ports: &[FetchPort]) -> u64 {
+    ports.iter().map(|port| port.received().missed).sum()
 }
 
 fn note(queues: &mut Vec<Queue>, received: &Received) {

@@ -2,9 +2,9 @@
 
 mod fetch;
 
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration as StdDuration;
 
 use wirestorm_base::histogram::Histogram;
@@ -14,22 +14,58 @@ use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::measure;
 use wirestorm_io::clock;
 use wirestorm_io::namespace::InterfaceName;
-use wirestorm_io::xdp::{CpuArrivals, XdpCounter};
+use wirestorm_io::xdp::{CpuArrivals, XdpCounter, XdpPlace};
 use wirestorm_plan::replay::ReceivePlan;
 
-pub(crate) use fetch::Measured;
-use fetch::{FetchOutcome, FetchPort, Fetcher, Purpose};
+use fetch::{FetchOutcome, FetchPort, Fetcher, Inquiry, Purpose};
 
 use crate::port::stamp_name;
 use crate::result::{FrameRate, HistogramReport, QueueReport, ReceiveReport, VerifyReport};
 
 /// The receiving end of a run.
 pub(crate) struct Arrivals {
+    end: Arc<End>,
+    /// A stream that this run measures there.
+    measures: Option<u32>,
+}
+
+/// What arrives at an interface, for one run or several of this process.
+struct End {
     interface: InterfaceName,
+    is_shared: bool,
+    opened: Mutex<Opened>,
+}
+
+struct Opened {
     source: Source,
     backend: &'static str,
     why: String,
     stamp: StampPoint,
+}
+
+/// The ends that runs of this process share: an interface has one at a time.
+static SHARED: Mutex<Vec<Weak<End>>> = Mutex::new(Vec::new());
+
+/// Asks what was measured at a receiving end so far.
+#[derive(Clone, Debug)]
+pub(crate) struct Measuring {
+    inquiry: Inquiry,
+    stream: u32,
+}
+
+impl Measuring {
+    /// What the receiver of this run answers; none where it has ended.
+    pub(crate) fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&measure::Receiver) -> T + Send + 'static,
+    ) -> Option<T> {
+        let stream = self.stream;
+        let asked = self.inquiry.ask(move |outcome| {
+            let place = outcome.receiver_of(stream)?;
+            Some(question(&outcome.measured[place]))
+        });
+        asked.flatten()
+    }
 }
 
 /// What the workers tell of frames by their hashes.
@@ -45,8 +81,10 @@ enum Source {
     Counter(XdpCounter),
     /// A thread of ours fetches every frame.
     Fetcher(Fetcher),
-    /// It will, when it is told what to measure.
-    Ready(Vec<FetchPort>),
+    /// It will, when it is told what to measure; beside what was counted before.
+    Ready(Vec<FetchPort>, Vec<Queue>),
+    /// It did.
+    Ended(FetchOutcome),
 }
 
 /// How long after the last frame was sent arrivals are waited for: more than any queue between
@@ -62,45 +100,55 @@ const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(1);
 
 impl Arrivals {
     /// Opens the receiving end. `times_all` asks for the distribution of arrival gaps.
+    /// `is_shared`: other runs of this process may have it too, if they say so as well.
     ///
     /// # Errors
     /// What was tried, and what the system said.
-    pub(crate) fn open(plan: &ReceivePlan, times_all: bool) -> Result<Self, String> {
+    pub(crate) fn open(
+        plan: &ReceivePlan,
+        times_all: bool,
+        is_shared: bool,
+    ) -> Result<Self, String> {
         let interface = parse(&plan.interface)?;
-        if plan.verify {
-            return Self::open_fetcher(interface, Purpose::Verify);
-        }
-        let opened = interface.namespace.enter(|| XdpCounter::open(interface.name(), times_all));
-        match opened {
-            Ok(Ok(counter)) => Ok(Self {
-                backend: "xdp",
-                why: if counter.is_native() {
-                    "counted in the driver".into()
-                } else {
-                    "counted before the network stack: the driver has no XDP".into()
-                },
-                source: Source::Counter(counter),
-                interface,
-                stamp: StampPoint::Xdp,
-            }),
-            Ok(Err(error)) => {
-                let mut arrivals = Self::open_fetcher(interface, Purpose::Count)?;
-                arrivals.why = format!("not xdp: {error}");
-                Ok(arrivals)
+        let open = || {
+            if plan.verify {
+                return Opened::fetcher(&interface, Purpose::Verify);
             }
-            Err(error) => Err(format!("--rx {interface}: {error}")),
-        }
+            let opened =
+                interface.namespace.enter(|| XdpCounter::open(interface.name(), times_all));
+            match opened {
+                Ok(Ok(counter)) => Ok(Opened {
+                    backend: "xdp",
+                    why: if counter.is_native() {
+                        "counted in the driver".into()
+                    } else {
+                        "counted before the network stack: the driver has no XDP".into()
+                    },
+                    source: Source::Counter(counter),
+                    stamp: StampPoint::Xdp,
+                }),
+                Ok(Err(error)) => {
+                    let mut opened = Opened::fetcher(&interface, Purpose::Count)?;
+                    opened.why = format!("not xdp: {error}");
+                    Ok(opened)
+                }
+                Err(error) => Err(format!("--rx {interface}: {error}")),
+            }
+        };
+        let end = End::find_or_open(&interface, is_shared, open)?;
+        Ok(Self { end, measures: None })
     }
 
     /// Opens the receiving end for streams that carry signatures; [`Arrivals::measure`] begins.
     ///
     /// # Errors
     /// What was tried, and what the system said.
-    pub(crate) fn open_measuring(interface: &str) -> Result<Self, String> {
+    pub(crate) fn open_measuring(interface: &str, is_shared: bool) -> Result<Self, String> {
         let interface = parse(interface)?;
-        let (ports, backend, why) = FetchPort::open(&interface, Purpose::Measure)?;
-        let stamp = FetchPort::stamp(&ports);
-        Ok(Self { interface, source: Source::Ready(ports), backend, why, stamp })
+        let open = || Opened::measuring(&interface, Vec::new(), None);
+        let end = End::find_or_open(&interface, is_shared, open)?;
+        end.lock().fetch(&interface)?;
+        Ok(Self { end, measures: None })
     }
 
     /// Begins to measure; nothing is done where the receiving end was not opened for that.
@@ -108,63 +156,72 @@ impl Arrivals {
     /// # Errors
     /// Where no thread starts.
     pub(crate) fn measure(&mut self, receiver: measure::Receiver) -> Result<(), String> {
-        if let Source::Ready(ports) = &mut self.source {
-            let fetcher = Fetcher::measure(std::mem::take(ports), receiver);
-            self.source = Source::Fetcher(fetcher.map_err(|error| self.no_thread(&error))?);
+        let Some(first) = receiver.records().first().map(measure::StreamRecord::id) else {
+            return Ok(());
+        };
+        let mut opened = self.end.lock();
+        match &mut opened.source {
+            Source::Ready(ports, counted) => {
+                let (ports, counted) = (std::mem::take(ports), std::mem::take(counted));
+                let fetcher = Fetcher::measure(ports, receiver, counted);
+                let fetcher = fetcher.map_err(|error| no_thread(&self.end.interface, &error))?;
+                opened.source = Source::Fetcher(fetcher);
+            }
+            Source::Fetcher(fetcher) => {
+                let joined = fetcher.inquiry.ask(|it| it.measured.push(receiver));
+                joined
+                    .ok_or_else(|| format!("--rx {}: receiving has ended", self.end.interface))?;
+            }
+            Source::Counter(_) | Source::Ended(_) => return Ok(()),
         }
+        drop(opened);
+        self.measures = Some(first);
         Ok(())
     }
 
-    fn open_fetcher(interface: InterfaceName, purpose: Purpose) -> Result<Self, String> {
-        let (ports, backend, why) = FetchPort::open(&interface, purpose)?;
-        let stamp = FetchPort::stamp(&ports);
-        let source = Source::Ready(Vec::new());
-        let mut arrivals = Self { interface, source, backend, why, stamp };
-        let fetcher = match purpose {
-            Purpose::Verify => Fetcher::verify(ports),
-            _ => Fetcher::count(ports),
-        };
-        arrivals.source = Source::Fetcher(fetcher.map_err(|error| arrivals.no_thread(&error))?);
-        Ok(arrivals)
-    }
-
-    fn no_thread(&self, error: &std::io::Error) -> String {
-        format!("--rx {}: cannot start a thread: {error}", self.interface)
-    }
-
-    /// How far the measurement of each stream has come; empty where none are measured.
-    pub(crate) fn measured(&self) -> Vec<Measured> {
-        match &self.source {
+    /// What can be asked of the measurement; none where nothing is measured.
+    pub(crate) fn measuring(&self) -> Option<Measuring> {
+        match &self.end.lock().source {
             Source::Fetcher(fetcher) => {
-                fetcher.measured.lock().unwrap_or_else(PoisonError::into_inner).clone()
+                let inquiry = fetcher.inquiry.clone();
+                self.measures.map(|stream| Measuring { inquiry, stream })
             }
-            Source::Counter(_) | Source::Ready(_) => Vec::new(),
+            _ => None,
         }
     }
 
     /// What the workers tell of frames to, where they are verified.
     pub(crate) fn sent_log(&self) -> Option<Sender<Noted>> {
-        match &self.source {
-            Source::Counter(_) | Source::Ready(_) => None,
+        match &self.end.lock().source {
             Source::Fetcher(fetcher) => fetcher.sent_log.clone(),
+            _ => None,
         }
     }
 
     /// Frames that have arrived.
     pub(crate) fn packets(&self) -> u64 {
-        match &self.source {
+        match &self.end.lock().source {
             Source::Counter(counter) => {
                 counter.read().map_or(0, |cpus| cpus.iter().map(|cpu| cpu.packets).sum())
             }
             Source::Fetcher(fetcher) => fetcher.packets.load(Ordering::Relaxed),
-            Source::Ready(_) => 0,
+            Source::Ready(..) | Source::Ended(_) => 0,
         }
     }
 
+    /// Frames that have arrived of this run, as far as they can be told from those of others.
+    fn own_packets(&self) -> u64 {
+        let measuring = if self.end.is_shared { self.measuring() } else { None };
+        let counted = measuring.and_then(|measuring| {
+            measuring.ask(|it| it.records().iter().map(|record| record.tallies().frames).sum())
+        });
+        counted.unwrap_or_else(|| self.packets())
+    }
+
     /// Waits for the last of `sent` frames, then reports; also what was measured.
-    pub(crate) fn finish(mut self, sent: u64) -> (ReceiveReport, Option<Box<measure::Receiver>>) {
+    pub(crate) fn finish(mut self, sent: u64) -> (ReceiveReport, Option<measure::Receiver>) {
         let began = clock::now();
-        let (mut packets, mut changed) = (self.packets(), began);
+        let (mut packets, mut changed) = (self.own_packets(), began);
         while packets < sent {
             let now = clock::now();
             if now.saturating_since(began) > STRAGGLERS_MAX
@@ -173,12 +230,31 @@ impl Arrivals {
                 break;
             }
             std::thread::sleep(LOOK_INTERVAL);
-            let arrived = self.packets();
+            let arrived = self.own_packets();
             if arrived != packets {
                 (packets, changed) = (arrived, clock::now());
             }
         }
-        let mut outcome = match &mut self.source {
+        let mut outcome = self.leave();
+        let measured = outcome.measured.pop();
+        (self.report(sent, outcome), measured)
+    }
+
+    /// What has arrived so far, with what was measured of this run alone, which ends.
+    fn leave(&mut self) -> FetchOutcome {
+        let measures = self.measures.take();
+        let mut opened = self.end.lock();
+        let leave = move |outcome: &mut FetchOutcome| {
+            let place = measures.and_then(|stream| outcome.receiver_of(stream));
+            FetchOutcome {
+                queues: outcome.queues.clone(),
+                missed: outcome.missed,
+                verified: outcome.verified.take(),
+                measured: place.map(|place| outcome.measured.remove(place)).into_iter().collect(),
+                error: outcome.error.clone(),
+            }
+        };
+        match &mut opened.source {
             Source::Counter(counter) => match counter.read() {
                 Ok(cpus) => FetchOutcome {
                     queues: cpus.iter().map(Queue::from).collect(),
@@ -188,14 +264,24 @@ impl Arrivals {
                     FetchOutcome { error: Some(error.to_string()), ..FetchOutcome::default() }
                 }
             },
-            Source::Fetcher(fetcher) => fetcher.finish(),
-            Source::Ready(_) => FetchOutcome::default(),
-        };
-        let measured = outcome.measured.take();
-        (self.report(sent, outcome), measured)
+            Source::Fetcher(fetcher) => {
+                if self.end.is_shared
+                    && let Some(own) = fetcher.inquiry.ask(leave)
+                {
+                    return own;
+                }
+                let mut outcome = fetcher.finish();
+                let own = leave(&mut outcome);
+                opened.source = Source::Ended(outcome);
+                own
+            }
+            Source::Ended(outcome) => leave(outcome),
+            Source::Ready(..) => FetchOutcome::default(),
+        }
     }
 
-    fn report(self, sent: u64, outcome: FetchOutcome) -> ReceiveReport {
+    fn report(&self, sent: u64, outcome: FetchOutcome) -> ReceiveReport {
+        let opened = self.end.lock();
         let FetchOutcome { queues, missed, verified, error, .. } = outcome;
         let packets: u64 = queues.iter().map(|queue| queue.packets).sum();
         let bytes: u64 = queues.iter().map(|queue| queue.bytes).sum();
@@ -215,10 +301,10 @@ impl Arrivals {
             None => sent.saturating_sub(packets),
         };
         ReceiveReport {
-            interface: self.interface.to_string(),
-            backend: self.backend,
-            why: self.why,
-            stamped: stamp_name(self.stamp),
+            interface: self.end.interface.to_string(),
+            backend: opened.backend,
+            why: opened.why.clone(),
+            stamped: stamp_name(opened.stamp),
             packets,
             bytes,
             elapsed_s,
@@ -238,9 +324,9 @@ impl Arrivals {
                 unverified: counters.unverified,
             }),
             gaps: (gaps.count() > 0).then(|| HistogramReport::new(&gaps)),
-            queues_are: match self.source {
+            queues_are: match opened.source {
                 Source::Counter(_) => "cpu",
-                Source::Fetcher(_) | Source::Ready(_) => "queue",
+                Source::Fetcher(_) | Source::Ready(..) | Source::Ended(_) => "queue",
             },
             queues: queues
                 .iter()
@@ -261,6 +347,98 @@ impl Arrivals {
             error,
         }
     }
+}
+
+impl Drop for Arrivals {
+    fn drop(&mut self) {
+        if self.measures.is_some() {
+            // The run did not come to its end; others may go on.
+            self.leave();
+        }
+    }
+}
+
+impl End {
+    fn find_or_open(
+        interface: &InterfaceName,
+        is_shared: bool,
+        open: impl FnOnce() -> Result<Opened, String>,
+    ) -> Result<Arc<Self>, String> {
+        let new = |opened| {
+            let opened = Mutex::new(opened);
+            Arc::new(Self { interface: interface.clone(), is_shared, opened })
+        };
+        if !is_shared {
+            return open().map(new);
+        }
+        let mut ends = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        ends.retain(|end| end.strong_count() > 0);
+        let mut known = ends.iter().filter_map(Weak::upgrade);
+        let is_it = |end: &Arc<Self>| end.interface == *interface && !end.lock().source.has_ended();
+        if let Some(end) = known.find(is_it) {
+            return Ok(end);
+        }
+        let end = open().map(new)?;
+        ends.push(Arc::downgrade(&end));
+        Ok(end)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Opened> {
+        // What is opened is replaced in one step: a panic elsewhere leaves none half done.
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Opened {
+    fn fetcher(interface: &InterfaceName, purpose: Purpose) -> Result<Self, String> {
+        let (ports, backend, why) = FetchPort::open(interface, purpose, None)?;
+        let stamp = FetchPort::stamp(&ports);
+        let fetcher = match purpose {
+            Purpose::Verify => Fetcher::verify(ports),
+            _ => Fetcher::count(ports),
+        };
+        let source = Source::Fetcher(fetcher.map_err(|error| no_thread(interface, &error))?);
+        Ok(Self { source, backend, why, stamp })
+    }
+
+    /// Ready to be told what is measured, beside what was counted before in this place.
+    fn measuring(
+        interface: &InterfaceName,
+        counted: Vec<Queue>,
+        place: Option<XdpPlace>,
+    ) -> Result<Self, String> {
+        let (ports, backend, why) = FetchPort::open(interface, Purpose::Measure, place)?;
+        let stamp = FetchPort::stamp(&ports);
+        Ok(Self { source: Source::Ready(ports, counted), backend, why, stamp })
+    }
+
+    /// Fetches frames from now on, where another run let the kernel count them.
+    fn fetch(&mut self, interface: &InterfaceName) -> Result<(), String> {
+        match std::mem::replace(&mut self.source, Source::Ended(FetchOutcome::default())) {
+            Source::Counter(counter) => {
+                let failed = |error: std::io::Error| format!("--rx {interface}: {error}");
+                let counted = counter.read().map_err(failed)?.iter().map(Queue::from).collect();
+                let place = counter.into_place().map_err(failed)?;
+                *self = Self::measuring(interface, counted, Some(place))?;
+            }
+            other => self.source = other,
+        }
+        Ok(())
+    }
+}
+
+impl Source {
+    fn has_ended(&self) -> bool {
+        match self {
+            Self::Ended(_) => true,
+            Self::Fetcher(fetcher) => fetcher.has_ended(),
+            Self::Counter(_) | Self::Ready(..) => false,
+        }
+    }
+}
+
+fn no_thread(interface: &InterfaceName, error: &std::io::Error) -> String {
+    format!("--rx {interface}: cannot start a thread: {error}")
 }
 
 fn parse(interface: &str) -> Result<InterfaceName, String> {

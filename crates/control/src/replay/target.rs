@@ -43,6 +43,7 @@ pub(super) fn open_ports(
             cpu: cpus.sender(worker * interfaces.links.len() + position),
             queue: worker as u32,
             store_bytes,
+            is_visible: false,
         };
         let port = TransmitPort::open(plan.backend, interface, link, &options)
             .map_err(|reason| OpenError::Port { interface: interface.to_string(), reason })?;

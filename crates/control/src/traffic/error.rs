@@ -36,6 +36,9 @@ pub enum TrafficError {
         /// The longest that it takes.
         length_max: usize,
     },
+    /// All runs of this process together have more streams than signatures tell apart.
+    #[error("{0} streams are more than can be told apart, 2^24 less those of other runs")]
+    TooMany(u64),
     /// A port is no host, or does not find its next hop.
     #[error(transparent)]
     Host(#[from] HostError),

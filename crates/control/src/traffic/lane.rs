@@ -8,6 +8,7 @@ use wirestorm_plan::traffic::TrafficPlan;
 use wirestorm_wire::stream::Stream;
 
 use super::error::TrafficError;
+use super::numbers::Numbers;
 use crate::port::{Choice, Interfaces};
 use crate::work::Stamped;
 
@@ -69,4 +70,19 @@ pub(super) fn lanes(
         numbered_from += numbers;
     }
     Ok(lanes)
+}
+
+/// Gives the streams of all lanes numbers that no other run of this process has, as long as what
+/// is returned is kept.
+///
+/// # Errors
+/// Where there are not as many.
+pub(super) fn number(lanes: &mut [Lane], workers: usize) -> Result<Numbers, TrafficError> {
+    let count = lanes.iter().map(|lane| lane.streams.len() * workers).sum::<usize>();
+    let numbers = u32::try_from(count).ok().and_then(Numbers::take);
+    let numbers = numbers.ok_or(TrafficError::TooMany(count as u64))?;
+    for lane in lanes {
+        lane.numbered_from += numbers.first();
+    }
+    Ok(numbers)
 }

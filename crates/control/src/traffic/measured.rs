@@ -1,11 +1,14 @@
 //! What was measured of each flow: from the records of all workers' streams to a report.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::measure::{
     Distribution, MeasureOptions, MeasuredStream, PacketDelayVariation, PayloadCheck, Receiver,
-    Sequence, Series, StreamSummary,
+    Sequence, SequenceCounters, Series, StreamRecord, StreamSummary, Tally, VlanTags,
 };
 use wirestorm_engine::stream::Share;
 use wirestorm_plan::traffic::TrafficPlan;
@@ -22,6 +25,11 @@ pub struct MeasuredReport {
     pub received: u64,
     /// Bytes without FCS of all its arrivals, further copies included.
     pub received_bytes: u64,
+    /// Frames below the last one that arrived which have not come. At the end those are lost that
+    /// would have come behind it, too.
+    pub missing: u64,
+    /// How often frames were left out: arrivals beyond the one expected next.
+    pub gaps: u64,
     /// Arrivals of a frame beyond its first one (RFC 5560).
     pub duplicated: u64,
     /// Frames that arrived after one sent later (RFC 4737 section 3.3).
@@ -51,6 +59,31 @@ pub struct MeasuredReport {
     pub jitter_ns: u64,
     /// What happened when.
     pub series: Option<SeriesReport>,
+    /// Arrivals by the VLAN tags that they had, where that was asked for.
+    pub tags: Vec<TagReport>,
+}
+
+/// What arrived of a flow under the same VLAN tags. Its frames are numbered through the whole flow,
+/// so that those which arrived under other tags are missing here.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct TagReport {
+    /// The VLANs, the outer one first, two at most; none of frames without a tag.
+    pub vlans: Vec<u16>,
+    /// Arrivals, further copies included.
+    pub packets: u64,
+    /// Their bytes without FCS.
+    pub bytes: u64,
+    /// Frames below the last one under these tags which have not come under them.
+    pub missing: u64,
+    /// How often frames were left out.
+    pub gaps: u64,
+    /// Arrivals of a frame beyond its first one.
+    pub duplicated: u64,
+    /// Frames that arrived after one sent later.
+    pub reordered: u64,
+    /// Arrivals more than 64 frames after later ones, which may be late or repeats.
+    pub too_late: u64,
 }
 
 /// How values in nanoseconds are spread.
@@ -160,12 +193,23 @@ impl From<&Series> for SeriesReport {
 }
 
 /// Which streams arrive at a port, in the order of its receiver's records.
+#[derive(Debug)]
 pub(super) struct Expected {
-    /// The port's place in the plan.
+    /// The port's place in the plan, and its name.
     pub(super) port: usize,
-    /// The flow of each record, by its place in the plan: `workers` records one after the other.
-    pub(super) flows: Vec<usize>,
+    name: String,
+    /// `workers` records of each, one after the other.
+    flows: Vec<ExpectedFlow>,
     workers: usize,
+}
+
+/// A flow that is measured.
+#[derive(Clone, Copy, Debug)]
+struct ExpectedFlow {
+    /// Its place in the plan.
+    flow: usize,
+    /// Whether its payload is compared.
+    compares: bool,
 }
 
 /// Records of all flows together take about this much of what grows with the window, in frames.
@@ -186,22 +230,26 @@ impl Expected {
             let flow = &plan.flows[*flow];
             flow.stream.is_measured && flow.receive.contains(&port)
         };
-        let flows: Vec<usize> =
-            lanes.iter().flat_map(|lane| &lane.flows).copied().filter(is_measured).collect();
-        (!flows.is_empty()).then_some(Self { port, flows, workers })
+        let expected =
+            |flow: usize| ExpectedFlow { flow, compares: plan.flows[flow].payload.is_some() };
+        let all = lanes.iter().flat_map(|lane| &lane.flows).copied();
+        let flows: Vec<ExpectedFlow> = all.filter(is_measured).map(expected).collect();
+        let name = plan.ports[port].name.clone();
+        (!flows.is_empty()).then_some(Self { port, name, flows, workers })
     }
 
-    /// What measures them, from `started` on.
+    /// What measures them, from `started` on; `by_tag`: by their VLAN tags too.
     pub(super) fn receiver(
         &self,
         plan: &TrafficPlan,
         lanes: &[Lane],
         started: Instant,
+        by_tag: bool,
     ) -> Receiver {
         let mut streams = Vec::new();
         for lane in lanes {
             for (position, (flow, stream)) in lane.flows.iter().zip(&lane.streams).enumerate() {
-                if !self.flows.contains(flow) {
+                if self.place_of(*flow).is_none() {
                     continue;
                 }
                 let payload = plan.flows[*flow].payload;
@@ -221,28 +269,109 @@ impl Expected {
             interval: Duration::from_millis(10),
             started,
             same_clock: true,
+            by_tag,
         };
         Receiver::new(streams, &options)
     }
 
-    /// The flow of a record, by its place in the plan.
-    pub(super) fn flow_of(&self, record: usize) -> Option<usize> {
-        self.flows.get(record / self.workers).copied()
+    /// Where a flow of the plan stands among these; none where it is not measured here.
+    pub(super) fn place_of(&self, flow: usize) -> Option<usize> {
+        self.flows.iter().position(|expected| expected.flow == flow)
     }
 
-    /// What was measured of each flow.
-    pub(super) fn reports(
-        &self,
-        plan: &TrafficPlan,
-        receiver: &Receiver,
-    ) -> Vec<(usize, MeasuredReport)> {
-        let port = &plan.ports[self.port].name;
-        let parts = receiver.records().chunks(self.workers);
-        let reports = self.flows.iter().zip(parts).map(|(&flow, records)| {
-            let compares = plan.flows[flow].payload.is_some();
-            (flow, MeasuredReport::new(port, &StreamSummary::new(records), compares))
+    /// What was measured of each flow, by its place in the plan.
+    pub(super) fn reports(&self, receiver: &Receiver) -> Vec<(usize, MeasuredReport)> {
+        let flows = self.flows.iter().enumerate();
+        flows.map(|(place, expected)| (expected.flow, self.report(place, receiver))).collect()
+    }
+
+    /// What was measured of the flow at `place` among these.
+    pub(super) fn report(&self, place: usize, receiver: &Receiver) -> MeasuredReport {
+        let records = self.records(place);
+        let mut tags: BTreeMap<VlanTags, (Tally, SequenceCounters)> = BTreeMap::new();
+        for (key, record) in records.clone().flat_map(|record| receiver.tags(record)) {
+            let (arrived, counters) = tags.entry(key).or_default();
+            arrived.merge(record.arrived());
+            counters.add(record.counters());
+        }
+        let summary = StreamSummary::new(&receiver.records()[records]);
+        let mut report = MeasuredReport::new(&self.name, &summary, self.flows[place].compares);
+        report.tags = tags.iter().map(TagReport::from).collect();
+        report
+    }
+
+    /// How far the measurement of each flow has come, by its place in the plan.
+    pub(super) fn received(&self, receiver: &Receiver) -> Vec<(usize, Received)> {
+        let flows = self.flows.iter().enumerate();
+        let received = flows.map(|(place, expected)| {
+            let records = &receiver.records()[self.records(place)];
+            (expected.flow, Received::of(records))
         });
-        reports.collect()
+        received.collect()
+    }
+
+    fn records(&self, place: usize) -> Range<usize> {
+        place * self.workers..(place + 1) * self.workers
+    }
+}
+
+impl From<(&VlanTags, &(Tally, SequenceCounters))> for TagReport {
+    fn from((tags, (arrived, counters)): (&VlanTags, &(Tally, SequenceCounters))) -> Self {
+        Self {
+            vlans: match *tags {
+                VlanTags::None => Vec::new(),
+                VlanTags::One(only) => vec![only],
+                VlanTags::Two(outer, inner) => vec![outer, inner],
+            },
+            packets: arrived.frames,
+            bytes: arrived.bytes,
+            missing: counters.missing,
+            gaps: counters.gaps,
+            duplicated: counters.duplicated,
+            reordered: counters.reordered,
+            too_late: counters.too_late,
+        }
+    }
+}
+
+/// What has arrived of a flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Received {
+    /// Frames, each counted once.
+    pub frames: u64,
+    /// Bytes without FCS of all arrivals, further copies included.
+    pub bytes: u64,
+    /// Further copies of them.
+    pub duplicated: u64,
+    /// Those that arrived after one sent later.
+    pub reordered: u64,
+    /// Their mean delay in nanoseconds; none of nothing.
+    pub delay_mean_ns: Option<f64>,
+}
+
+impl Received {
+    fn of(records: &[StreamRecord]) -> Self {
+        let mut received = Self::default();
+        for record in records {
+            let counters = record.ordered().map(|ordered| *ordered.sequence().counters());
+            let SequenceCounters { received: frames, duplicated, reordered, .. } =
+                counters.unwrap_or_default();
+            let bytes = record.tallies().bytes;
+            let delay_mean_ns = record.delay().delays().mean();
+            received.add(&Self { frames, bytes, duplicated, reordered, delay_mean_ns });
+        }
+        received
+    }
+
+    /// Adds what arrived of another part, or at another port.
+    pub(super) fn add(&mut self, other: &Self) {
+        let sum = |part: &Self| part.delay_mean_ns.unwrap_or(0.0) * part.frames as f64;
+        let delays = sum(self) + sum(other);
+        self.frames += other.frames;
+        self.bytes += other.bytes;
+        self.duplicated += other.duplicated;
+        self.reordered += other.reordered;
+        self.delay_mean_ns = (self.frames > 0).then(|| delays / self.frames as f64);
     }
 }
 
@@ -256,6 +385,8 @@ impl MeasuredReport {
             port: port.to_owned(),
             received: counters.received,
             received_bytes: tallies.bytes,
+            missing: counters.missing,
+            gaps: counters.gaps,
             duplicated: counters.duplicated,
             reordered: counters.reordered,
             reordering_extent_max: counters.extent_max,
@@ -269,6 +400,7 @@ impl MeasuredReport {
             ipdv: (&summary.ipdv).into(),
             jitter_ns: summary.jitter_ns,
             series: summary.series.as_ref().map(SeriesReport::from),
+            tags: Vec::new(),
         }
     }
 }

@@ -11,8 +11,10 @@
 mod captured;
 mod error;
 mod lane;
+mod live;
 mod measured;
 mod next_hop;
+mod numbers;
 mod preview;
 mod report;
 mod run;
@@ -22,10 +24,13 @@ mod trex;
 
 pub use captured::read_plan;
 pub use error::TrafficError;
-pub use measured::{DistributionReport, MeasuredReport, SeriesReport, VariationReport};
+pub use live::Live;
+pub use measured::{
+    DistributionReport, MeasuredReport, Received, SeriesReport, TagReport, VariationReport,
+};
 pub use preview::{Preview, preview};
 pub use report::{FlowReport, PortReport, SCHEMA, TrafficResult};
-pub use run::{Progress, Received, RunOptions, run};
+pub use run::{Progress, RunOptions, run};
 pub use simulate::{SimulateError, SimulateOptions, Simulated, simulate, simulate_trex};
 pub use steer::{Order, Steering};
 pub use trex::{TrexPlanError, TrexPort, plan_of_trex};

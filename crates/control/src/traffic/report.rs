@@ -8,7 +8,7 @@ use serde::Serialize;
 use wirestorm_base::departure::DepartureRecord;
 use wirestorm_base::port::TransmitCounters;
 use wirestorm_base::time::Instant;
-use wirestorm_engine::measure::Receiver;
+use wirestorm_engine::measure::{Receiver, TAG_RECORDS_MAX};
 use wirestorm_engine::stream::StreamCounters;
 use wirestorm_plan::traffic::TrafficPlan;
 use wirestorm_wire::stream::{Mode, Speed};
@@ -122,8 +122,8 @@ pub(super) struct Ended<'a> {
     pub(super) start: Instant,
     pub(super) outcomes: Vec<WorkerOutcome>,
     pub(super) arrived: Vec<(usize, ReceiveReport)>,
-    /// What was measured, and of which streams, by the port's place in the plan.
-    pub(super) measured: Vec<(usize, Receiver, &'a Expected)>,
+    /// What was measured, and of which streams.
+    pub(super) measured: Vec<(Receiver, &'a Expected)>,
     pub(super) notes: Vec<String>,
     pub(super) interrupted: bool,
 }
@@ -191,10 +191,12 @@ impl Ended<'_> {
             ports[port].rx = Some(arrived);
         }
         let mut measured = vec![Vec::new(); plan.flows.len()];
-        for (port, receiver, streams) in &self.measured {
-            ports[*port].unknown = Some(receiver.unknown().frames);
-            ports[*port].astray = Some(receiver.foreign().frames);
-            for (flow, report) in streams.reports(plan, receiver) {
+        let mut beyond_tags = 0;
+        for (receiver, streams) in &self.measured {
+            ports[streams.port].unknown = Some(receiver.unknown().frames);
+            ports[streams.port].astray = Some(receiver.foreign().frames);
+            beyond_tags += receiver.beyond_tags().frames;
+            for (flow, report) in streams.reports(receiver) {
                 measured[flow].push(report);
             }
         }
@@ -253,6 +255,12 @@ impl Ended<'_> {
             notes.push(format!(
                 "{missed} frames arrived that the receiver had no room for: they count as lost in \
                  their flows"
+            ));
+        }
+        if beyond_tags > 0 {
+            notes.push(format!(
+                "{beyond_tags} frames arrived under more VLAN tags than are counted apart, \
+                 {TAG_RECORDS_MAX}: they count in their flows alone"
             ));
         }
         TrafficResult {

@@ -1,8 +1,9 @@
 //! A run of a plan's flows on interfaces.
 
+use std::collections::BTreeMap;
 use std::slice;
-use std::sync::Mutex;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 
 use wirestorm_base::departure::DeparturePolicy;
 use wirestorm_base::port::{PortError, Transmit, TransmitCounters};
@@ -17,14 +18,15 @@ use wirestorm_plan::traffic::TrafficPlan;
 use wirestorm_wire::stream::Speed;
 
 use super::error::TrafficError;
-use super::lane::{Lane, LaneOutcome, WorkerOutcome, lanes};
-use super::measured::Expected;
+use super::lane::{Lane, LaneOutcome, WorkerOutcome, lanes, number};
+use super::live::Live;
+use super::measured::{Expected, Received};
 use super::next_hop::NextHops;
 use super::report::{Ended, TrafficResult};
 use super::steer::{Follower, Steering};
 use crate::port::cpu::CpuPlan;
 use crate::port::{Choice, Interfaces, OpenError, PortOptions, TransmitPort, Watch};
-use crate::receive::{Arrivals, Measured};
+use crate::receive::Arrivals;
 use crate::replay::Control;
 use crate::work::{departures, drain, generator_options, rest, settled};
 use crate::workers::Workers;
@@ -46,6 +48,21 @@ pub struct RunOptions {
     pub multiplier: Multiplier,
     /// Whether to send also on the interface that carries the default route.
     pub force_interface: bool,
+    /// Whether other runs of this process may send and receive on the same interfaces, if they say
+    /// so as well.
+    pub beside_others: bool,
+    /// Whether packet sockets on this host, such as tcpdump's, see what leaves. Then it leaves by a
+    /// packet socket, whatever was asked for, and by the queueing discipline: slower.
+    pub is_visible: bool,
+    /// Whether arrivals of measured flows are counted by their VLAN tags too.
+    pub by_tag: bool,
+}
+
+impl RunOptions {
+    /// What carries the frames in the end.
+    pub const fn backend(&self) -> Backend {
+        if self.is_visible { Backend::AfPacket } else { self.backend }
+    }
 }
 
 /// How far a run has come.
@@ -59,25 +76,24 @@ pub struct Progress {
     pub received: Vec<Received>,
     /// What the ports did.
     pub transmitted: TransmitCounters,
-}
-
-/// What has arrived of a flow.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Received {
-    /// Frames, each counted once.
-    pub frames: u64,
-    /// Further copies of them.
-    pub duplicated: u64,
-    /// Those that arrived after one sent later.
-    pub reordered: u64,
-    /// Their mean delay in nanoseconds; none of nothing.
-    pub delay_mean_ns: Option<f64>,
+    /// CPU time that the workers took so far, all together. What ports do in the kernel by threads
+    /// of their own is no part of it.
+    pub worker_time: Duration,
+    /// Tells what was measured of a flow so far.
+    pub live: Live,
 }
 
 /// How often a worker publishes what it did.
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(20);
 
-type Snapshot = Vec<(Vec<StreamCounters>, TransmitCounters)>;
+/// What a worker has done so far.
+#[derive(Default)]
+struct Snapshot {
+    /// What it sent of each stream of each lane.
+    lanes: Vec<(Vec<StreamCounters>, TransmitCounters)>,
+    /// The CPU time that it took.
+    time: Duration,
+}
 
 /// Sends the flows of a plan and measures what arrives of them; `observe` is called about ten
 /// times a second.
@@ -94,17 +110,17 @@ pub fn run(
     let names = interface_names(plan, &options.interfaces)?;
     let transmitting = transmitting_ports(plan);
     let sending: Vec<&str> = transmitting.iter().map(|&port| names[port].as_str()).collect();
-    let interfaces = Interfaces::open(&sending, options.force_interface)?;
+    let interfaces = Interfaces::open(&sending, options.force_interface, options.beside_others)?;
     let is_paced = plan.flows.iter().any(|flow| flow.stream.transmission.speed != Speed::Max);
     let mut arrivals = Vec::new();
     for port in receiving_ports(plan) {
         let measures =
             plan.flows.iter().any(|flow| flow.stream.is_measured && flow.receive.contains(&port));
         let opened = if measures {
-            Arrivals::open_measuring(&names[port])
+            Arrivals::open_measuring(&names[port], options.beside_others)
         } else {
             let receive = ReceivePlan { interface: names[port].clone(), verify: false };
-            Arrivals::open(&receive, is_paced)
+            Arrivals::open(&receive, is_paced, options.beside_others)
         };
         arrivals.push((port, opened.map_err(TrafficError::Receive)?));
     }
@@ -118,16 +134,21 @@ pub fn run(
             next_hops.write(*flow, &mut stream.template);
         }
     }
+    let _numbers = number(&mut lanes, workers)?;
     let lanes = lanes;
     let mut expected = Vec::new();
+    let mut measuring = Vec::new();
     for (port, arrivals) in &mut arrivals {
         if let Some(streams) = Expected::at(*port, plan, &lanes, workers) {
-            let receiver = streams.receiver(plan, &lanes, clock::now());
+            let receiver = streams.receiver(plan, &lanes, clock::now(), options.by_tag);
             arrivals.measure(receiver).map_err(TrafficError::Receive)?;
+            let streams = Arc::new(streams);
+            measuring.extend(arrivals.measuring().map(|it| (Arc::clone(&streams), it)));
             expected.push(streams);
         }
     }
-    let cpus = CpuPlan::new(options.backend, lanes.len() * workers);
+    let live = Live::new(measuring);
+    let cpus = CpuPlan::new(options.backend(), lanes.len() * workers);
     cpus.apply();
     let snapshots: Vec<Mutex<Snapshot>> = (0..workers).map(|_| Mutex::default()).collect();
 
@@ -143,9 +164,14 @@ pub fn run(
         });
         let workers = Workers::open(scope, "worker", &control.stop, openers, TrafficError::Thread)?;
         let start = workers.start(is_paced);
+        let mut received = BTreeMap::new();
         workers.watch(|| {
+            received.extend(live.received());
             let mut progress = progress(plan, &lanes, start, &snapshots);
-            add_received(&mut progress, &arrivals, &expected);
+            for ((_, flow), received) in &received {
+                progress.received[*flow].add(received);
+            }
+            progress.live = live.clone();
             observe(&progress);
         });
         Ok::<_, TrafficError>((start, workers.join()))
@@ -160,7 +186,7 @@ pub fn run(
         if let Some(receiver) = receiver
             && let Some(streams) = expected.iter().find(|streams| streams.port == port)
         {
-            measured.push((port, *receiver, streams));
+            measured.push((receiver, &**streams));
         }
     }
     let ended = Ended {
@@ -239,10 +265,13 @@ fn progress(
         flows: vec![StreamCounters::default(); plan.flows.len()],
         received: vec![Received::default(); plan.flows.len()],
         transmitted: TransmitCounters::default(),
+        worker_time: Duration::ZERO,
+        live: Live::default(),
     };
     for snapshot in snapshots {
         let Ok(snapshot) = snapshot.lock() else { continue };
-        for (lane, (counters, transmitted)) in lanes.iter().zip(snapshot.iter()) {
+        progress.worker_time += snapshot.time;
+        for (lane, (counters, transmitted)) in lanes.iter().zip(&snapshot.lanes) {
             progress.transmitted.merge(transmitted);
             for (&flow, counters) in lane.flows.iter().zip(counters) {
                 super::report::add(&mut progress.flows[flow], counters);
@@ -250,30 +279,6 @@ fn progress(
         }
     }
     progress
-}
-
-fn add_received(progress: &mut Progress, arrivals: &[(usize, Arrivals)], expected: &[Expected]) {
-    for streams in expected {
-        let Some((_, arrivals)) = arrivals.iter().find(|(port, _)| *port == streams.port) else {
-            continue;
-        };
-        for (record, measured) in arrivals.measured().iter().enumerate() {
-            if let Some(flow) = streams.flow_of(record) {
-                progress.received[flow].add(measured);
-            }
-        }
-    }
-}
-
-impl Received {
-    fn add(&mut self, measured: &Measured) {
-        let before = self.delay_mean_ns.unwrap_or(0.0) * self.frames as f64;
-        self.frames += measured.received;
-        self.duplicated += measured.duplicated;
-        self.reordered += measured.reordered;
-        let sum = before + measured.delay_ns_mean * measured.received as f64;
-        self.delay_mean_ns = (self.frames > 0).then(|| sum / self.frames as f64);
-    }
 }
 
 /// What a worker's thread needs.
@@ -302,8 +307,10 @@ impl Duty<'_> {
                 cpu: cpus.sender(self.index * lanes.len() + position),
                 queue: self.index as u32,
                 store_bytes: bytes,
+                is_visible: self.options.is_visible,
             };
-            let port = TransmitPort::open(self.options.backend, interface, link, &options);
+            let backend = self.options.backend();
+            let port = TransmitPort::open(backend, interface, link, &options);
             let port = port
                 .map_err(|reason| OpenError::Port { interface: interface.to_string(), reason })?;
             ports.push(port);
@@ -387,9 +394,10 @@ impl Duty<'_> {
 
     fn publish(&self, generators: &[Generator], ports: &[TransmitPort]) {
         let Ok(mut snapshot) = self.snapshot.try_lock() else { return };
-        snapshot.clear();
+        snapshot.time = clock::thread_time();
+        snapshot.lanes.clear();
         for (generator, port) in generators.iter().zip(ports) {
-            snapshot.push((generator.counters().collect(), port.transmitted()));
+            snapshot.lanes.push((generator.counters().collect(), port.transmitted()));
         }
     }
 }

@@ -8,6 +8,7 @@
 //!             |                                          -> DelayRecord    delay, PDV, IPDV, jitter
 //!             +-- unknown, foreign                       -> PayloadCheck   corrupt
 //!                                                        -> Series         all of it over time
+//!                                      --> TagRecord     by VLAN tags, where that is asked for
 //! ```
 //!
 //! Nothing here allocates for a frame but histograms that have to reach further, a few times for
@@ -25,6 +26,7 @@ mod series;
 mod signature;
 mod stream;
 mod summary;
+mod tags;
 mod verify;
 
 pub use delay::{DelayRecord, Jitter, PacketDelayVariation};
@@ -35,4 +37,5 @@ pub use series::{Interval, Series};
 pub use signature::{Found, Signature, find};
 pub use stream::{MeasureOptions, MeasuredStream, Ordered, PayloadCheck, StreamRecord, Tallies};
 pub use summary::StreamSummary;
+pub use tags::{TAG_RECORDS_MAX, TagRecord, VlanTags};
 pub use verify::{Verifier, VerifyCounters, frame_hash};

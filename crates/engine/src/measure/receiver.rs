@@ -9,6 +9,7 @@ use wirestorm_base::time::{Duration, Instant};
 
 use super::signature::{Signature, find};
 use super::stream::{MeasureOptions, MeasuredStream, StreamRecord};
+use super::tags::{TagRecord, TagRecords, VlanTags};
 
 /// Frames that are fetched at once.
 const BATCH: usize = 64;
@@ -23,12 +24,13 @@ pub struct Tally {
 }
 
 impl Tally {
-    fn note(&mut self, bytes: usize) {
+    pub(super) fn note(&mut self, bytes: usize) {
         self.frames += 1;
         self.bytes += bytes as u64;
     }
 
-    fn merge(&mut self, other: Self) {
+    /// Adds others.
+    pub fn merge(&mut self, other: Self) {
         self.frames += other.frames;
         self.bytes += other.bytes;
     }
@@ -46,6 +48,8 @@ pub struct Receiver {
     records: Vec<StreamRecord>,
     unknown: Tally,
     foreign: Tally,
+    /// Where frames are counted by their tags too.
+    tags: Option<TagRecords>,
     batch: Vec<Received>,
     looked: Option<Instant>,
     pause_max: Duration,
@@ -75,6 +79,7 @@ impl Receiver {
             records: streams.into_iter().map(|stream| StreamRecord::new(stream, options)).collect(),
             unknown: Tally::default(),
             foreign: Tally::default(),
+            tags: options.by_tag.then(TagRecords::default),
             batch: Vec::with_capacity(BATCH),
             looked: None,
             pause_max: Duration::ZERO,
@@ -104,15 +109,38 @@ impl Receiver {
     pub fn note(&mut self, frame: &[u8], original_length: usize, arrival: Instant) {
         let Some(found) = find(frame) else { return self.unknown.note(original_length) };
         let place = self.places.get(found.signature.stream as usize).copied().unwrap_or(NOWHERE);
-        match self.records.get_mut(place as usize) {
-            Some(record) => record.note(frame, found, original_length, arrival),
-            None => self.foreign.note(original_length),
+        let Some(record) = self.records.get_mut(place as usize) else {
+            return self.foreign.note(original_length);
+        };
+        let is_counted = record.note(frame, found, original_length, arrival);
+        if let Some(tags) = &mut self.tags
+            && is_counted
+        {
+            let number = found.signature.sequence;
+            tags.note(place as usize, frame, number, original_length, arrival);
         }
+    }
+
+    /// Whether a stream of this number is measured here.
+    pub fn measures(&self, stream: u32) -> bool {
+        self.places.get(stream as usize).is_some_and(|&place| place != NOWHERE)
     }
 
     /// What was measured, in the order in which the streams were given.
     pub fn records(&self) -> &[StreamRecord] {
         &self.records
+    }
+
+    /// What arrived under each tag of the stream with this place in [`Self::records`]; nothing
+    /// where that was not asked for.
+    pub fn tags(&self, record: usize) -> impl Iterator<Item = (VlanTags, &TagRecord)> {
+        self.tags.iter().flat_map(move |tags| tags.of(record))
+    }
+
+    /// Frames of measured streams whose tags were not told apart any more, because
+    /// [`TAG_RECORDS_MAX`](super::TAG_RECORDS_MAX) was reached.
+    pub fn beyond_tags(&self) -> Tally {
+        self.tags.as_ref().map_or_else(Tally::default, TagRecords::beyond)
     }
 
     /// Frames without a signature: of others, damaged in it, or cut before it.
@@ -135,9 +163,11 @@ impl Receiver {
     /// [`StreamRecord::merge`] for what is lost where a stream arrived on both.
     ///
     /// # Panics
-    /// Where it was made for other streams.
+    /// Where it was made for other streams, or either counts by tags: the order under a tag is not
+    /// known of two queues.
     pub fn merge(&mut self, other: Self) {
         assert_eq!(self.places, other.places, "receivers of the same streams");
+        assert!(self.tags.is_none() && other.tags.is_none(), "receivers that count by tags");
         for (mine, theirs) in self.records.iter_mut().zip(other.records) {
             mine.merge(theirs);
         }

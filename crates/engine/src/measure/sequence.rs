@@ -25,6 +25,8 @@ pub struct SequenceCounters {
     /// Frames below the highest that arrived that have not come themselves. Those from before
     /// the window stay in here even where they came too late to tell.
     pub missing: u64,
+    /// How often frames were left out: arrivals beyond the one expected next.
+    pub gaps: u64,
     /// Arrivals of frames that had arrived before (RFC 5560: each additional copy).
     pub duplicated: u64,
     /// Frames that arrived more than once (RFC 5560's replicated packets).
@@ -91,7 +93,6 @@ pub struct Sequence {
     /// Arrivals that left others missing, as a ring: in ascending order of their numbers. At most
     /// every second number of the window can be one. Memory that is not needed is not touched.
     skips: Vec<Skip>,
-    skips_noted: u64,
     /// The reordered frames that arrived last, by `reordered` modulo their count.
     late: [Late; N_REORDERING_MAX],
 }
@@ -144,7 +145,6 @@ impl Sequence {
             counters: SequenceCounters::default(),
             marks: vec![Marks::default(); window / 64].into(),
             skips: Vec::with_capacity(window / 2),
-            skips_noted: 0,
             late: [Late::NONE; N_REORDERING_MAX],
         }
     }
@@ -256,12 +256,12 @@ impl Sequence {
     fn skip(&mut self, number: u64, skipped: u64, at: Instant) {
         self.counters.missing += skipped;
         let skip = Skip { number, received: self.counters.received, at };
-        let place = self.skip_place(self.skips_noted);
+        let place = self.skip_place(self.counters.gaps);
         match self.skips.get_mut(place) {
             Some(oldest) => *oldest = skip,
             None => self.skips.push(skip),
         }
-        self.skips_noted += 1;
+        self.counters.gaps += 1;
         self.mark_up_to(number - 1);
         if skipped > self.mask {
             self.marks.fill(Marks { missing: u64::MAX, replicated: 0 });
@@ -280,8 +280,8 @@ impl Sequence {
 
     /// The first arrival that skipped over `number`, which is missing and within the window.
     fn skip_over(&self, number: u64) -> Skip {
-        let kept = self.skips_noted.min(self.skips.len() as u64);
-        let (mut low, mut high) = (self.skips_noted - kept, self.skips_noted);
+        let kept = self.counters.gaps.min(self.skips.len() as u64);
+        let (mut low, mut high) = (self.counters.gaps - kept, self.counters.gaps);
         while low < high {
             let middle = low + (high - low) / 2;
             if self.skips[self.skip_place(middle)].number < number {
@@ -368,6 +368,7 @@ mod tests {
         }
         let expected = SequenceCounters {
             received: 10,
+            gaps: 1,
             reordered: 1,
             extent_max: 4,
             extent_sum: 4,

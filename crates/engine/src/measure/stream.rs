@@ -29,6 +29,8 @@ pub struct MeasureOptions {
     /// Whether departures are told by the same clock. Then what left before the start is told
     /// from what this run sent.
     pub same_clock: bool,
+    /// Whether frames are counted by their VLAN tags too. Default no.
+    pub by_tag: bool,
 }
 
 impl Default for MeasureOptions {
@@ -39,6 +41,7 @@ impl Default for MeasureOptions {
             interval: Duration::from_millis(10),
             started: Instant::ZERO,
             same_clock: true,
+            by_tag: false,
         }
     }
 }
@@ -354,27 +357,35 @@ impl StreamRecord {
         self.ordered.as_ref()
     }
 
-    /// Notes a frame of this stream, which was `original_length` bytes long on the wire.
+    /// Notes a frame of this stream, which was `original_length` bytes long on the wire; returns
+    /// whether it counts, which those of an earlier run do not.
     ///
     /// # Panics
     /// Where what was found is beyond the frame.
     #[inline]
-    pub fn note(&mut self, frame: &[u8], found: Found, original_length: usize, arrival: Instant) {
+    pub fn note(
+        &mut self,
+        frame: &[u8],
+        found: Found,
+        original_length: usize,
+        arrival: Instant,
+    ) -> bool {
         let Found { signature, end } = found;
         let delay_ns = self.delay_ns(signature.departure, arrival);
         if self.is_stale(delay_ns, arrival) {
             self.tallies.stale += 1;
-            return;
+            return false;
         }
         self.tallies.note(original_length, arrival);
         if let Some(payload) = &self.payload {
             self.tallies.corrupt += u64::from(!payload.matches(&frame[..end]));
         }
-        let Some(ordered) = &mut self.ordered else { return };
+        let Some(ordered) = &mut self.ordered else { return true };
         let number = ordered.sequence.unwrap(signature.sequence, Signature::SEQUENCE_BITS);
         if ordered.note(number, delay_ns, original_length, arrival) {
             self.delay.note(delay_ns);
         }
+        true
     }
 
     #[inline]
@@ -427,6 +438,7 @@ mod tests {
         interval: Duration::from_nanos(100),
         started: Instant::ZERO,
         same_clock: true,
+        by_tag: false,
     };
 
     fn record(options: MeasureOptions) -> StreamRecord {

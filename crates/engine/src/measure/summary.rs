@@ -60,9 +60,10 @@ impl StreamSummary {
 
 impl SequenceCounters {
     /// Adds what was counted of another part of the stream.
-    fn add(&mut self, other: &Self) {
+    pub fn add(&mut self, other: &Self) {
         self.received += other.received;
         self.missing += other.missing;
+        self.gaps += other.gaps;
         self.duplicated += other.duplicated;
         self.replicated += other.replicated;
         self.reordered += other.reordered;

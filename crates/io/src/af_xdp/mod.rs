@@ -42,6 +42,7 @@ use std::sync::Arc;
 use crate::link::{Link, UnfitLink};
 use crate::namespace::{InterfaceName, NamespaceError};
 use crate::privilege;
+use crate::xdp::XdpPlace;
 use program::ReceiveProgram;
 use socket::Queue;
 
@@ -305,6 +306,19 @@ impl AfXdp {
     /// Where there is no such interface or queue, another program or socket has it, privilege
     /// or locked memory is lacking, or an option is out of its range.
     pub fn open(options: &AfXdpOptions) -> Result<Self, AfXdpError> {
+        Self::open_at(options, None)
+    }
+
+    /// As [`Self::open`], with the receiving program in the place of another one: every frame
+    /// passes by one of them, or is left to the network stack until the sockets are there.
+    ///
+    /// # Errors
+    /// As [`Self::open`]'s. The interface is left without a program.
+    pub fn open_in_place(options: &AfXdpOptions, place: XdpPlace) -> Result<Self, AfXdpError> {
+        Self::open_at(options, Some(place))
+    }
+
+    fn open_at(options: &AfXdpOptions, place: Option<XdpPlace>) -> Result<Self, AfXdpError> {
         options.check()?;
         let interface = options.interface.clone();
         let link = Link::open_for_port(&interface, &[libc::ARPHRD_ETHER], "Ethernet (1)")?;
@@ -318,14 +332,19 @@ impl AfXdp {
         if asked >= found {
             return Err(AfXdpError::NoSuchQueue { interface, asked, found });
         }
-        options.interface.namespace.enter(|| Self::open_here(options, &link, queues))?
+        options.interface.namespace.enter(|| Self::open_here(options, &link, queues, place))?
     }
 
     /// As [`Self::open`], on a thread that is in the interface's namespace.
-    fn open_here(options: &AfXdpOptions, link: &Link, queues: u32) -> Result<Self, AfXdpError> {
+    fn open_here(
+        options: &AfXdpOptions,
+        link: &Link,
+        queues: u32,
+        place: Option<XdpPlace>,
+    ) -> Result<Self, AfXdpError> {
         // The program first: a driver may set its queues up anew when one is attached, and a
         // socket that was bound before would notice.
-        let program = options.receives().then(|| attach(options, link)).transpose()?;
+        let program = options.receives().then(|| attach(options, link, place)).transpose()?;
         let mut ports = Self {
             transmit: Vec::new(),
             receive: Vec::new(),
@@ -358,8 +377,12 @@ impl AfXdp {
     }
 }
 
-fn attach(options: &AfXdpOptions, link: &Link) -> Result<Arc<ReceiveProgram>, AfXdpError> {
-    let attached = ReceiveProgram::attach(link.index, options.passes_neighbours);
+fn attach(
+    options: &AfXdpOptions,
+    link: &Link,
+    place: Option<XdpPlace>,
+) -> Result<Arc<ReceiveProgram>, AfXdpError> {
+    let attached = ReceiveProgram::attach(link.index, options.passes_neighbours, place);
     attached.map(Arc::new).map_err(|reason| match reason.raw_os_error() {
         Some(libc::EBUSY | libc::EEXIST) => AfXdpError::ProgramInUse {
             interface: options.interface.clone(),

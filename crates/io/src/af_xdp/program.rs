@@ -11,6 +11,7 @@ use aya::{Ebpf, EbpfLoader};
 
 use super::socket::while_busy;
 use crate::system::system_error;
+use crate::xdp::XdpPlace;
 
 /// `bpf/receive.bpf.c`.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/receive.o"));
@@ -32,9 +33,14 @@ pub(super) struct ReceiveProgram {
 }
 
 impl ReceiveProgram {
-    /// Loads the program and attaches it, natively where that is possible. To be called in the
-    /// interface's namespace. `passes_neighbours`: ARP and neighbour discovery go to the kernel.
-    pub(super) fn attach(interface_index: u32, passes_neighbours: bool) -> io::Result<Self> {
+    /// Loads the program and attaches it, natively where that is possible, or puts it in another
+    /// one's place. To be called in the interface's namespace. `passes_neighbours`: ARP and
+    /// neighbour discovery go to the kernel.
+    pub(super) fn attach(
+        interface_index: u32,
+        passes_neighbours: bool,
+        place: Option<XdpPlace>,
+    ) -> io::Result<Self> {
         let mut loaded = EbpfLoader::new()
             .override_global("passes_neighbours", &u32::from(passes_neighbours), true)
             .load(OBJECT)
@@ -45,6 +51,11 @@ impl ReceiveProgram {
             .try_into()
             .map_err(|error: ProgramError| io_error(&error))?;
         program.load().map_err(|error| io_error(&error))?;
+        if let Some(XdpPlace { link, is_native }) = place {
+            program.attach_to_link(link).map_err(|error| io_error(&error))?;
+            let mode = if is_native { AttachMode::Native } else { AttachMode::Generic };
+            return Ok(Self { loaded: Mutex::new(loaded), mode });
+        }
         let mut attach = |mode| {
             while_busy(|| {
                 let attached = program.attach_to_if_index(interface_index, mode);

@@ -3,6 +3,7 @@
 use std::io;
 
 use aya::maps::{MapData, PerCpuArray};
+use aya::programs::xdp::{XdpLink, XdpLinkId};
 use aya::programs::{Xdp, XdpMode};
 use aya::{Ebpf, EbpfLoader};
 use wirestorm_base::histogram::{self, Histogram};
@@ -18,7 +19,15 @@ use super::programs::{failure, program};
 pub struct XdpCounter {
     map: PerCpuArray<MapData, Arrivals>,
     is_native: bool,
-    _program: Ebpf,
+    link: XdpLinkId,
+    programs: Ebpf,
+}
+
+/// The place of a program on an interface, which another one can take over: no frame passes by
+/// both. Dropping it leaves the interface without one.
+pub struct XdpPlace {
+    pub(crate) link: XdpLink,
+    pub(crate) is_native: bool,
 }
 
 /// What arrived on one CPU.
@@ -70,23 +79,31 @@ impl XdpCounter {
             .map_err(failure)?;
         let count: &mut Xdp = program(&mut programs, "count")?;
         count.load().map_err(failure)?;
-        let is_native = match count.attach(interface, XdpMode::Driver) {
-            Ok(_) => true,
-            Err(_) => {
-                count.attach(interface, XdpMode::Skb).map_err(failure)?;
-                false
-            }
+        let (link, is_native) = match count.attach(interface, XdpMode::Driver) {
+            Ok(link) => (link, true),
+            Err(_) => (count.attach(interface, XdpMode::Skb).map_err(failure)?, false),
         };
         let map = programs
             .take_map("arrivals_map")
             .ok_or_else(|| io::Error::other("count.bpf.c has no map named arrivals_map"))?;
         let map = PerCpuArray::try_from(map).map_err(failure)?;
-        Ok(Self { map, is_native, _program: programs })
+        Ok(Self { map, is_native, link, programs })
     }
 
     /// Whether the program runs in the driver.
     pub const fn is_native(&self) -> bool {
         self.is_native
+    }
+
+    /// Counts no more, and leaves its place to another program.
+    ///
+    /// # Errors
+    /// Where the program is not attached, which it is.
+    pub fn into_place(self) -> io::Result<XdpPlace> {
+        let Self { link, mut programs, is_native, .. } = self;
+        let count: &mut Xdp = program(&mut programs, "count")?;
+        let link = count.take_link(link).map_err(failure)?;
+        Ok(XdpPlace { link, is_native })
     }
 
     /// What has arrived so far on each CPU that saw anything.

@@ -21,5 +21,5 @@ mod programs;
 mod sender;
 mod transmit;
 
-pub use count::{CpuArrivals, XdpCounter};
+pub use count::{CpuArrivals, XdpCounter, XdpPlace};
 pub use transmit::{FRAME_LENGTH_MAX, XdpTransmit, XdpTransmitOptions};

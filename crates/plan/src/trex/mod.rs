@@ -200,7 +200,7 @@ fn draft(
     let packet: PacketWords = part(words.packet, &format!("{path}.packet"))?;
     let vm: ProgramWords = part(words.vm, &format!("{path}.vm"))?;
     let flow_stats: FlowStatsWords = part(words.flow_stats, &format!("{path}.flow_stats"))?;
-    let counted = counted(&path, &flow_stats)?;
+    let counted = counted(&path, &flow_stats, options.marking)?;
     let is_dummy = words.flags & DUMMY != 0;
     let is_latency = matches!(counted, Some((RuleType::Latency, _)));
 
@@ -273,7 +273,11 @@ fn draft(
 }
 
 /// By which rule a stream is counted, and in which group.
-fn counted(path: &str, words: &FlowStatsWords) -> Result<Option<(RuleType, u32)>, TrexError> {
+fn counted(
+    path: &str,
+    words: &FlowStatsWords,
+    marking: Marking,
+) -> Result<Option<(RuleType, u32)>, TrexError> {
     let path = format!("{path}.flow_stats");
     if !words.enabled {
         return Ok(None);
@@ -285,10 +289,10 @@ fn counted(path: &str, words: &FlowStatsWords) -> Result<Option<(RuleType, u32)>
     let unsupported = |field: &str, what: &str| {
         Err(TrexError::unsupported(format!("{path}.{field}"), what.to_owned()))
     };
-    if rule == RuleType::Tpg {
+    if rule == RuleType::Tpg && marking == Marking::Trex {
         return unsupported(
             "rule_type",
-            "tagged packet groups are not there: use stats or latency",
+            "TRex's marks of tagged packet groups are not there: use stats or latency",
         );
     }
     if words.ieee_1588 {

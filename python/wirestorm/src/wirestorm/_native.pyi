@@ -62,6 +62,9 @@ class How(TypedDict):
     catch_up: str
     multiplier: str
     force_interface: bool
+    beside_others: bool
+    is_visible: bool
+    by_tag: bool
 
 class Run:
     """A run of a plan.
@@ -73,6 +76,10 @@ class Run:
     @property
     def flows(self) -> list[str]:
         """The names of its flows."""
+
+    @property
+    def load(self) -> list[float]:
+        """Percent of a CPU that the workers took in each of the last seconds, the latest first."""
 
     def wait_started(self) -> None:
         """Waits until frames leave, or nothing will."""
@@ -88,6 +95,12 @@ class Run:
 
     def progress(self) -> dict[str, Any] | None:
         """What has been sent so far, None before the first frame."""
+
+    def measured(self, flow: str) -> str | None:
+        """What was measured so far of a flow: a list in JSON, with an object for each port.
+
+        None of a run that has not begun or has ended.
+        """
 
     def result(self) -> str:
         """The result as a document of the form wirestorm.run/1."""

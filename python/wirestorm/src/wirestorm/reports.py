@@ -124,6 +124,11 @@ class MeasuredReport:
     """Frames of the flow that arrived, each counted once."""
     received_bytes: int
     """Bytes without FCS of all its arrivals, further copies included."""
+    missing: int
+    """Frames below the last one that arrived which have not come. At the end those are lost that
+    would have come behind it, too."""
+    gaps: int
+    """How often frames were left out: arrivals beyond the one expected next."""
     duplicated: int
     """Arrivals of a frame beyond its first one (RFC 5560)."""
     reordered: int
@@ -153,6 +158,8 @@ class MeasuredReport:
     greatest."""
     series: Optional[SeriesReport]
     """What happened when."""
+    tags: list[TagReport]
+    """Arrivals by the VLAN tags that they had, where that was asked for."""
 
 
 @dataclass(frozen=True)
@@ -272,6 +279,29 @@ class SeriesReport:
     """The mean delay of each in nanoseconds; none where nothing arrived."""
     delay_max_ns: list[Optional[int]]
     """The greatest."""
+
+
+@dataclass(frozen=True)
+class TagReport:
+    """What arrived of a flow under the same VLAN tags. Its frames are numbered through the whole
+    flow, so that those which arrived under other tags are missing here."""
+
+    vlans: list[int]
+    """The VLANs, the outer one first, two at most; none of frames without a tag."""
+    packets: int
+    """Arrivals, further copies included."""
+    bytes: int
+    """Their bytes without FCS."""
+    missing: int
+    """Frames below the last one under these tags which have not come under them."""
+    gaps: int
+    """How often frames were left out."""
+    duplicated: int
+    """Arrivals of a frame beyond its first one."""
+    reordered: int
+    """Frames that arrived after one sent later."""
+    too_late: int
+    """Arrivals more than 64 frames after later ones, which may be late or repeats."""
 
 
 @dataclass(frozen=True)

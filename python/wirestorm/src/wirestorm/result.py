@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from typing import Any, Union, cast
 
-from wirestorm.reports import FlowReport, PortReport, RunReport
+from wirestorm.reports import FlowReport, MeasuredReport, PortReport, RunReport
 
 
 @dataclass(frozen=True, repr=False)
@@ -139,6 +139,11 @@ class Result(RunReport):
             )
 
 
+def measured_reports(documents: list[dict[str, Any]]) -> list[MeasuredReport]:
+    """What was measured of a flow at each port, of documents as in a result."""
+    return [_build(MeasuredReport, document) for document in documents]
+
+
 def _build(kind: Any, value: Any) -> Any:
     """A value as what its type says. Members that a class does not have are of a later version."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
@@ -160,10 +165,10 @@ def _flat(report: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
         name, value = prefix + one.name, getattr(report, one.name)
         if is_dataclass(value):
             yield from _flat(value, f"{name}_")
-        elif isinstance(value, list) and all(isinstance(item, str) for item in value):
-            yield name, ",".join(value)
         elif not isinstance(value, list):
             yield name, value
+        elif one.type == "list[str]":
+            yield name, ",".join(value)
 
 
 def _shortened(name: str, columns: int) -> str:

@@ -13,7 +13,8 @@ from wirestorm import _native
 from wirestorm._plain import Time, time_text
 from wirestorm.errors import Interrupted, RunError
 from wirestorm.plan import AnyPlan, text_of
-from wirestorm.result import Result
+from wirestorm.reports import MeasuredReport
+from wirestorm.result import Result, measured_reports
 
 if TYPE_CHECKING:
     from wirestorm._native import How
@@ -29,13 +30,15 @@ class FlowCount:
     """What was sent of a flow so far, and what has arrived of it where it is measured.
 
     Frames, their bytes without FCS, frames left out because they were late; frames that arrived,
-    further copies of them, those that arrived after one sent later, and their mean delay.
+    the bytes of all arrivals, further copies of frames, frames that arrived after one sent later,
+    and their mean delay.
     """
 
     packets: int
     bytes: int
     unsent: int
     received: int
+    received_bytes: int
     duplicated: int
     reordered: int
     delay_mean_ns: float | None
@@ -86,6 +89,16 @@ class Running:
         counts = told.pop("flows").items()
         flows = {name: FlowCount(*left, *arrived) for name, (left, arrived) in counts}
         return Progress(flows=flows, **told)
+
+    def measured(self, flow: str) -> list[MeasuredReport]:
+        """What was measured of a flow so far, at each port where it should arrive.
+
+        Raises `RunError` where the run has ended: then `wait` gives all of it.
+        """
+        told = self._native.measured(flow)
+        if told is None:
+            raise RunError("the run has ended: its result has what was measured")
+        return measured_reports(json.loads(told))
 
     def stop(self, *flows: str) -> None:
         """Ends the run, or flows of these names; returns at once."""
@@ -158,6 +171,7 @@ def start(
     catch_up: str = "bounded",
     multiplier: str = "1",
     force_interface: bool = False,
+    by_tag: bool = False,
 ) -> Running:
     """Starts a run and leaves it to itself; arguments are those of `run`.
 
@@ -172,6 +186,9 @@ def start(
         "catch_up": catch_up,
         "multiplier": multiplier,
         "force_interface": force_interface,
+        "beside_others": False,
+        "is_visible": False,
+        "by_tag": by_tag,
     }
     native = _native.Run(*text_of(plan), dict(ports or {}), how)
     native.wait_started()
@@ -191,6 +208,7 @@ def run(
     catch_up: str = "bounded",
     multiplier: str = "1",
     force_interface: bool = False,
+    by_tag: bool = False,
     progress: Callable[[Progress], object] | None = None,
 ) -> Result:
     """Sends a plan's flows, and reports what left and what arrived.
@@ -205,6 +223,7 @@ def run(
     :param multiplier: a factor for all rates (`"2"`), or what each port's flows send together:
         `"50%"` of its speed, `"10kpps"`, `"1gbps"` (with FCS), `"1gbpsl1"` (all of the wire)
     :param force_interface: send also on the interface that carries the default route
+    :param by_tag: count arrivals of measured flows by their VLAN tags too: `measured[0].tags`
     :param progress: is called about ten times a second with how far the run has come
     :raises PlanError: where the plan makes no sense
     :raises RunError: where nothing can be sent, or something goes wrong while sending
@@ -219,6 +238,7 @@ def run(
         catch_up=catch_up,
         multiplier=multiplier,
         force_interface=force_interface,
+        by_tag=by_tag,
     )
     with running:
         return running.wait(progress=progress)

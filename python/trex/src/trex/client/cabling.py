@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from trex.client.port import Port
-from trex.client.transmission import asked, native
+from trex.client.transmission import asked, how_to_send, native
 
 # Experimental use (RFC 3692 section 2.1); nothing answers to it.
 _ETHER_TYPE = 0x88B5
@@ -46,15 +46,8 @@ def _heard(port: Port, ports: list[Port], send_pkts: int) -> int | None:
         "metrics": {"enable": True},
     }
     named = [{"name": str(it.number), "location": it.interface} for it in [port, *others]]
-    how = {
-        "duration": None,
-        "backend": "auto",
-        "workers": 1,
-        "catch_up": "bounded",
-        "multiplier": "1",
-        "force_interface": True,
-    }
-    run = asked(native().Run, json.dumps({"ports": named, "flows": [flow]}), "", {}, how)
+    plan = json.dumps({"ports": named, "flows": [flow]})
+    run = asked(native().Run, plan, "", {}, how_to_send())
     while not run.wait(0.05):
         time.sleep(0)
     (report,) = json.loads(asked(run.result))["flows"]

@@ -1,4 +1,4 @@
-"""Captures of what arrives at ports in service mode, which the engine leaves to the kernel."""
+"""Captures of what arrives at ports in service mode and leaves them, past the kernel's taps."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from trex.client.packet_socket import PacketSocket
 from trex.errors import TRexArgumentError, TRexError
 
 _MODES = ("fixed", "cyclic")
+_RX, _TX = "RX", "TX"
 # How long a look for a frame lasts before the end of the capture is looked for.
 _LOOK_S = 0.05
 # After its end a capture takes what has arrived, as long as something does.
@@ -24,7 +25,8 @@ class Capture:
     def __init__(
         self,
         number: int,
-        interfaces: dict[int, str],
+        rx_interfaces: dict[int, str],
+        tx_interfaces: dict[int, str],
         limit: int,
         mode: str,
         bpf_filter: str,
@@ -34,7 +36,9 @@ class Capture:
             raise TRexArgumentError("mode", mode, ", ".join(_MODES))
         self.number = number
         self.since = time.time()
-        self._ports = list(interfaces)
+        #: The ports where it takes what leaves.
+        self.tx_ports = list(tx_interfaces)
+        self._rx_ports = list(rx_interfaces)
         self._limit = limit
         self._mode = mode
         self._filter = bpf_filter
@@ -43,14 +47,17 @@ class Capture:
         self._matched = 0
         self._lock = threading.Lock()
         self._ended = threading.Event()
-        sockets = {}
-        for port, interface in interfaces.items():
-            sockets[port] = PacketSocket(interface)
+        places = [(port, _RX, interface) for port, interface in rx_interfaces.items()]
+        places += [(port, _TX, interface) for port, interface in tx_interfaces.items()]
+        listeners = []
+        for port, origin, interface in places:
+            source = PacketSocket(interface, is_outgoing=origin == _TX)
             if bpf_filter:
-                sockets[port].filter(bpf_filter)
+                source.filter(bpf_filter)
+            listeners.append((port, origin, source))
         self._threads = [
-            threading.Thread(target=self._listen, args=item, name="capture", daemon=True)
-            for item in sockets.items()
+            threading.Thread(target=self._listen, args=listener, name="capture", daemon=True)
+            for listener in listeners
         ]
         for thread in self._threads:
             thread.start()
@@ -67,8 +74,8 @@ class Capture:
                 "bytes": sum(len(frame["binary"]) for frame in self._frames),
                 "matched": self._matched,
                 "filter": {
-                    "tx": 0,
-                    "rx": sum(1 << port for port in self._ports),
+                    "tx": sum(1 << port for port in self.tx_ports),
+                    "rx": sum(1 << port for port in self._rx_ports),
                     "bpf": self._filter,
                 },
             }
@@ -85,17 +92,18 @@ class Capture:
             most = len(self._frames) if count is None else min(count, len(self._frames))
             return [self._frames.popleft() for _ in range(most)]
 
-    def _listen(self, port: int, source: PacketSocket) -> None:
+    def _listen(self, port: int, origin: str, source: PacketSocket) -> None:
         with source:
             while True:
                 is_last = self._ended.is_set()
-                frame = source.receive(lambda _: True, _LAST_LOOK_S if is_last else _LOOK_S)
+                look_s = _LAST_LOOK_S if is_last else _LOOK_S
+                frame = source.receive(lambda _: True, look_s)
                 if frame is not None:
-                    self._note(port, frame)
+                    self._note(port, origin, frame)
                 elif is_last:
                     return
 
-    def _note(self, port: int, frame: bytes) -> None:
+    def _note(self, port: int, origin: str, frame: bytes) -> None:
         with self._lock:
             self._matched += 1
             if self._limit and len(self._frames) >= self._limit:
@@ -106,7 +114,7 @@ class Capture:
                 self._frames.append(
                     {
                         "binary": frame[: self._snaplen],
-                        "origin": "RX",
+                        "origin": origin,
                         "port": port,
                         "index": self._matched,
                         "ts": time.time(),

@@ -13,7 +13,6 @@ from typing import Any
 
 from trex.arguments import listify, validate_type
 from trex.client import captures, configuration
-from trex.client.absent import Absent
 from trex.client.addressing import Addressing
 from trex.client.captures import Capture
 from trex.client.counters import Counters
@@ -27,9 +26,11 @@ from trex.errors import TRexArgumentError, TRexError, TRexTimeoutError
 
 _LEVELS = ("none", "critical", "error", "warning", "info", "debug")
 ALL_PROFILES = "*"
+# What `get_util_stats` goes back to.
+_SECONDS = 20
 
 
-class TRexClient(Addressing, Namespaces, Sockets, Absent):
+class TRexClient(Addressing, Namespaces, Sockets):
     """A session with the engine of this process.
 
     `server` and the ports of its sockets are kept and not used: there is no server. The interfaces
@@ -354,6 +355,22 @@ class TRexClient(Addressing, Namespaces, Sockets, Absent):
         finally:
             self.set_service_mode_base(ports, False)
 
+    def get_util_stats(self) -> dict[str, Any]:
+        """How busy the threads are that send: percent of a CPU in each of the last 20 seconds.
+
+        `cpu` has an item for each profile that is on its way: its port, and `history`, the latest
+        first. There are no pools of packet memory, so that `mbuf_stats` is empty.
+        """
+        self._need_session()
+        cpu = [
+            {"ports": [number, -1], "history": _padded(profile.transmission.busy())}
+            for number, port in self.ports.items()
+            for profile in port.active
+            if profile.transmission is not None
+        ]
+        idle = {"ports": [-1, -1], "history": _padded([])}
+        return {"cpu": cpu or [idle], "mbuf_stats": {}}
+
     def get_xstats(self, port_id: int) -> dict[str, int]:
         """What the kernel has counted at a port's interface."""
         self._need_session()
@@ -373,25 +390,39 @@ class TRexClient(Addressing, Namespaces, Sockets, Absent):
         endpoint: str = "",
         snaplen: int = 0,
     ) -> dict[str, Any]:
-        """Keeps what arrives at ports in service mode; the number of the capture, and its time.
+        """Keeps what leaves ports in service mode, and what arrives there.
 
-        What leaves cannot be kept: the engine passes by the taps of the kernel.
+        :param tx_ports: what leaves these, of what is started from now on: it goes by way of the
+            kernel's taps then, which is slower
+        :param rx_ports: what arrives at these
+        :param limit: so many frames, 0 to count only
+        :param mode: the first ones (`fixed`), or the last ones (`cyclic`)
+        :param bpf_filter: an expression of tcpdump's
+        :returns: the number of the capture, and its time
         """
         self._need_session()
         validate_type("limit", limit, int)
-        if tx_ports not in (None, []):
-            raise TRexError("tx_ports: what leaves is captured where it arrives, by rx_ports")
         if endpoint:
             raise TRexError("endpoint: a capture is fetched, or written when it is stopped")
-        numbers = self._owned([] if rx_ports is None else rx_ports)
-        if not numbers:
-            raise TRexArgumentError("rx_ports", rx_ports, "at least one port")
-        for number in numbers:
+        rx, tx = (self._owned([] if it is None else it) for it in (rx_ports, tx_ports))
+        if not rx and not tx:
+            raise TRexError("start_capture: expected at least one port in tx_ports or rx_ports")
+        for number in {*rx, *tx}:
             if not self.ports[number].is_service:
                 raise TRexError(f"port {number} is not in service mode: set_service_mode() first")
-        interfaces = {number: self.ports[number].interface for number in numbers}
+        for number in tx:
+            hidden = [it for it in self.ports[number].active if not it.is_visible]
+            if hidden:
+                what = hidden[0].named(number)
+                raise TRexError(
+                    f"{what} is sending past the kernel's taps: stop it, and start it after this"
+                )
         number = max(self._captures, default=0) + 1
-        capture = Capture(number, interfaces, limit, mode, bpf_filter, snaplen)
+        rx_interfaces, tx_interfaces = (
+            {it: self.ports[it].interface for it in numbers} for numbers in (rx, tx)
+        )
+        arguments = (rx_interfaces, tx_interfaces, limit, mode, bpf_filter, snaplen)
+        capture = Capture(number, *arguments)
         self._captures[number] = capture
         return {"id": number, "ts": capture.since}
 
@@ -421,6 +452,10 @@ class TRexClient(Addressing, Namespaces, Sockets, Absent):
         """Ends all captures, and forgets what they kept."""
         for number in list(self._captures):
             self._captures.pop(number).stop()
+
+    def _is_captured(self, port: int) -> bool:
+        """Whether a capture takes what leaves a port."""
+        return any(port in capture.tx_ports for capture in self._captures.values())
 
     def _capture(self, number: int) -> Capture:
         self._need_session()
@@ -506,6 +541,11 @@ class TRexClient(Addressing, Namespaces, Sockets, Absent):
 
     def _reap(self) -> None:
         """Notes what came of transmissions that are over."""
+
+
+def _padded(history: list[float]) -> list[float]:
+    """With nothing before what is known."""
+    return history + [0.0] * (_SECONDS - len(history))
 
 
 def _profile_name(port: Any) -> str:

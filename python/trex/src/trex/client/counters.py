@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 from trex.client.port import Port
 from trex.client.transmission import Transmission
@@ -15,11 +15,10 @@ _FCS = 4
 _WIRE = 20
 # A rate is the difference to a sample that is at least so old.
 _SAMPLE_S = 0.1
-# What is not known while frames are under way, in TRex's word.
-_UNKNOWN = "N/A"
-
 _COUNTED = ("opackets", "ipackets", "obytes", "ibytes", "oerrors", "ierrors")
 _FLOW_COUNTED = ("tx_pkts", "tx_bytes", "rx_pkts", "rx_bytes")
+# What a transmission tells of a stream.
+_TOLD = ("packets", "bytes", "received", "received_bytes", "duplicated")
 
 
 class Rates:
@@ -28,12 +27,14 @@ class Rates:
     def __init__(self) -> None:
         self._samples: dict[Any, tuple[float, float, float]] = {}
 
-    def of(self, key: Any, value: float, since: float | None = None) -> float:
-        """How much a second, since it was asked before.
+    def of(
+        self, key: Any, value: float, since: float | None = None, now: float | None = None
+    ) -> float:
+        """How much a second, since it was asked before; `now` is when it had this value.
 
         The first time it is what grew from 0 since `since`, or nothing without that.
         """
-        now = time.monotonic()
+        now = time.monotonic() if now is None else now
         first = (now, value, 0.0) if since is None else (since, 0.0, 0.0)
         then, before, rate = self._samples.get(key, first)
         if value < before:
@@ -43,6 +44,10 @@ class Rates:
             then, before, rate = now, value, (value - before) / (now - then)
         self._samples[key] = (then, before, rate)
         return rate
+
+    def forget(self, is_one: Callable[[Any], bool]) -> None:
+        """Forgets what was asked before under these keys."""
+        self._samples = {key: it for key, it in self._samples.items() if not is_one(key)}
 
 
 class Counters:
@@ -68,19 +73,20 @@ class Counters:
             self._flow_base = {}
             self._flow_base = self._flow_counts()
         if latency:
-            self._error_base = {}
-            found = self._latency_errors()
             self._error_base = {
                 (group, name): value
-                for group, errors in found.items()
-                for name, value in errors.items()
-                if isinstance(value, int)
+                for group, members in self._members().items()
+                for member in members
+                if member.kind == "latency"
+                for name, value in _errors(member.transmission.measured(member.number)).items()
             }
 
-    def begin(self) -> None:
-        """Counts packet groups from nothing, and rates from now: something is about to be sent."""
-        self._flow_base, self._error_base = {}, {}
-        self._group_rates = Rates()
+    def begin(self, groups: Iterable[int | None]) -> None:
+        """Counts packet groups from nothing, and rates from now: they are about to be sent."""
+        begun = set(groups)
+        self._flow_base = {k: v for k, v in self._flow_base.items() if k[0] not in begun}
+        self._error_base = {k: v for k, v in self._error_base.items() if k[0] not in begun}
+        self._group_rates.forget(lambda key: key[0] in begun)
         for port in self._ports.values():
             self._port(port)
 
@@ -98,22 +104,17 @@ class Counters:
     def groups(self, only: Iterable[int] | None = None) -> dict[str, Any]:
         """`flow_stats` and `latency` of packet groups, or of these only."""
         wanted = None if only is None else set(only)
+        counts = self._flow_counts()
         flow_stats: dict[Any, Any] = {}
         latency: dict[Any, Any] = {}
-        counts = self._flow_counts()
-        for _, _, group, kind, _ in self._flows():
+        for group, members in self._members().items():
             if wanted is not None and group not in wanted:
                 continue
-            flow_stats.setdefault(group, {})
-            if kind == "latency":
-                latency.setdefault(group, None)
-        numbers = list(self._ports)
-        for group in flow_stats:
-            flow_stats[group] = self._group(group, counts, numbers)
-        errors = self._latency_errors()
-        for group in latency:
-            latency[group] = {"err_cntrs": errors[group], "latency": self._delays(group)}
-        none: dict[Any, int] = dict.fromkeys([*numbers, "total"], 0)
+            flow_stats[group] = self._group(group, members, counts)
+            measured = [it for it in members if it.kind == "latency"]
+            if measured:
+                latency[group] = self._latency(group, measured[0])
+        none: dict[Any, int] = dict.fromkeys([*self._ports, "total"], 0)
         flow_stats["global"] = {"rx_err": dict(none), "tx_err": dict(none)}
         latency["global"] = {"bad_hdr": 0, "old_flow": 0}
         return {"flow_stats": flow_stats, "latency": latency}
@@ -121,8 +122,9 @@ class Counters:
     def active_groups(self) -> dict[str, list[int]]:
         """The packet groups of streams that were started."""
         found: dict[str, set[int]] = {"flow_stats": set(), "latency": set()}
-        for _, _, group, kind, _ in self._flows():
-            found["latency" if kind == "latency" else "flow_stats"].add(group)
+        for group, members in self._members().items():
+            for member in members:
+                found["latency" if member.kind == "latency" else "flow_stats"].add(group)
         return {kind: sorted(groups) for kind, groups in found.items()}
 
     # Ports.
@@ -186,110 +188,110 @@ class Counters:
 
     # Packet groups.
 
-    def _flows(self) -> Iterable[tuple[Port, Transmission, int, str, dict[str, Any]]]:
-        """Each stream with a packet group that was started: port, run, group, rule, counts."""
+    def _members(self) -> dict[int, list[_Member]]:
+        """The streams of each packet group that were started."""
+        found: dict[int, list[_Member]] = {}
         for port in self._ports.values():
             for transmission in port.transmissions():
-                flows = None
                 for number, stream in transmission.streams.items():
-                    group = stream.get_pg_id()
-                    if not stream.has_flow_stats() or group is None:
-                        continue
-                    flows = transmission.flows() if flows is None else flows
-                    kind = stream.get_flow_stats_type() or ""
-                    yield port, transmission, group, kind, flows.get(number, {})
+                    group, kind = stream.get_pg_id(), stream.get_flow_stats_type()
+                    if group is not None and kind in ("stats", "latency"):
+                        member = _Member(port, transmission, number, kind)
+                        found.setdefault(group, []).append(member)
+        return found
 
     def _flow_counts(self) -> dict[tuple[int, int, str], int]:
         """By group, port and counter, from when they were cleared."""
         counts: dict[tuple[int, int, str], int] = {}
+        told: dict[int, dict[int, dict[str, int]]] = {}
 
         def add(group: int, port: int, name: str, value: int) -> None:
             key = (group, port, name)
             counts[key] = counts.get(key, 0) + value
 
-        for port, transmission, group, _, flow in self._flows():
-            packets, received = flow.get("packets", 0), flow.get("received", 0)
-            add(group, port.number, "tx_pkts", packets)
-            add(group, port.number, "tx_bytes", flow.get("bytes", 0) + _FCS * packets)
-            if transmission.receiver is not None:
-                arrived = received + flow.get("duplicated", 0)
-                size = flow.get("received_bytes", 0) + _FCS * arrived
-                add(group, transmission.receiver, "rx_pkts", arrived)
-                add(group, transmission.receiver, "rx_bytes", size)
+        for group, members in self._members().items():
+            for port, transmission, number, _ in members:
+                flows = told.setdefault(id(transmission), transmission.flows())
+                flow = flows.get(number, dict.fromkeys(_TOLD, 0))
+                add(group, port.number, "tx_pkts", flow["packets"])
+                add(group, port.number, "tx_bytes", flow["bytes"] + _FCS * flow["packets"])
+                if transmission.receiver is not None:
+                    arrived = flow["received"] + flow["duplicated"]
+                    size = flow["received_bytes"] + _FCS * arrived
+                    add(group, transmission.receiver, "rx_pkts", arrived)
+                    add(group, transmission.receiver, "rx_bytes", size)
         return {key: value - self._flow_base.get(key, 0) for key, value in counts.items()}
 
     def _group(
-        self, group: int, counts: dict[tuple[int, int, str], int], ports: list[int]
+        self, group: int, members: list[_Member], counts: dict[tuple[int, int, str], int]
     ) -> dict[str, Any]:
         found: dict[str, dict[Any, float]] = {}
         for name in _FLOW_COUNTED:
-            found[name] = {port: counts.get((group, port, name), 0) for port in ports}
-        since = self._since(group)
+            found[name] = {port: counts.get((group, port, name), 0) for port in self._ports}
+        # As long as it goes on.
+        active = next((it.transmission for it in members if not it.transmission.is_done()), None)
         for way in ("tx", "rx"):
             pps, bps, bps_l1 = {}, {}, {}
-            for port in ports:
-                frames = self._group_rates.of((group, port, way), found[f"{way}_pkts"][port], since)
-                size = self._group_rates.of(
-                    (group, port, way, "b"), found[f"{way}_bytes"][port], since
-                )
-                is_on = since is not None
-                pps[port] = frames if is_on else 0.0
-                bps[port] = 8 * size if is_on else 0.0
+            for port in self._ports:
+                rates = []
+                for name in (f"{way}_pkts", f"{way}_bytes"):
+                    since = None if active is None else active.started
+                    now = None if active is None else active.told_at()
+                    value = found[name][port]
+                    rate = self._group_rates.of((group, port, name), value, since, now)
+                    rates.append(0.0 if active is None else rate)
+                pps[port], bps[port] = rates[0], 8 * rates[1]
                 bps_l1[port] = bps[port] + pps[port] * _WIRE * 8
             found.update({f"{way}_pps": pps, f"{way}_bps": bps, f"{way}_bps_l1": bps_l1})
         for values in found.values():
             values["total"] = sum(values.values())
         return found
 
-    def _since(self, group: int) -> float | None:
-        """When the group's transmission began, as long as it goes on."""
-        for _, transmission, other, _, _ in self._flows():
-            if other == group and not transmission.is_done():
-                return transmission.started
-        return None
+    def _latency(self, group: int, member: _Member) -> dict[str, Any]:
+        """The errors of a latency stream from when they were cleared, and its delays."""
+        measured = member.transmission.measured(member.number)
+        errors = _errors(measured)
+        for name, value in errors.items():
+            errors[name] = value - self._error_base.get((group, name), 0)
+        return {"err_cntrs": errors, "latency": _delays(measured)}
 
-    def _latency_errors(self) -> dict[int, dict[str, Any]]:
-        found: dict[int, dict[str, Any]] = {}
-        for _, _, group, kind, flow in self._flows():
-            if kind != "latency":
-                continue
-            reordered, dup = flow.get("reordered", 0), flow.get("duplicated", 0)
-            # What is under way is not lost, so that this is known at the end.
-            dropped = flow.get("lost", 0)
-            errors = {
-                "dropped": dropped,
-                "out_of_order": reordered,
-                "dup": dup,
-                "seq_too_low": reordered + dup,
-            }
-            for name, value in errors.items():
-                errors[name] = value - self._error_base.get((group, name), 0)
-            jumps: Any = 0 if errors["dropped"] == errors["out_of_order"] == 0 else _UNKNOWN
-            found[group] = {**errors, "seq_too_high": jumps}
-        return found
 
-    def _delays(self, group: int) -> dict[str, Any]:
-        """In microseconds, as TRex has them, but not cut to whole ones."""
-        for _, _, other, kind, flow in self._flows():
-            if other != group or kind != "latency":
-                continue
-            measured = flow.get("measured")
-            mean_ns = flow.get("delay_mean_ns")
-            average = 0.0 if mean_ns is None else mean_ns / 1e3
-            if measured is None:
-                unknown = dict.fromkeys(("jitter", "total_max", "total_min", "last_max"), _UNKNOWN)
-                return {"average": average, **unknown, "histogram": {}, "hdrh": ""}
-            delay = measured["delay"]
-            return {
-                "average": average,
-                "jitter": measured["jitter_ns"] / 1e3,
-                "total_max": (delay["max_ns"] or 0) / 1e3,
-                "total_min": (delay["min_ns"] or 0) / 1e3,
-                "last_max": _last_max_us(measured),
-                "histogram": _histogram(delay["buckets"]),
-                "hdrh": "",
-            }
-        return {}
+class _Member(NamedTuple):
+    """A stream of a packet group."""
+
+    port: Port
+    transmission: Transmission
+    number: int
+    kind: str
+
+
+def _errors(measured: dict[str, Any] | None) -> dict[str, int]:
+    of = measured or dict.fromkeys(("lost", "reordered", "duplicated", "too_late", "gaps"), 0)
+    return {
+        # While frames are under way, what is known to be missing.
+        "dropped": of["lost"],
+        "out_of_order": of["reordered"] + of["too_late"],
+        "dup": of["duplicated"],
+        "seq_too_high": of["gaps"],
+        "seq_too_low": of["reordered"] + of["too_late"] + of["duplicated"],
+    }
+
+
+def _delays(measured: dict[str, Any] | None) -> dict[str, Any]:
+    """In microseconds, as TRex has them, but not cut to whole ones."""
+    if measured is None:
+        values = dict.fromkeys(("average", "jitter", "total_max", "total_min", "last_max"), 0.0)
+        return {**values, "histogram": {}, "hdrh": ""}
+    delay = measured["delay"]
+    return {
+        "average": (delay["mean_ns"] or 0) / 1e3,
+        "jitter": measured["jitter_ns"] / 1e3,
+        "total_max": (delay["max_ns"] or 0) / 1e3,
+        "total_min": (delay["min_ns"] or 0) / 1e3,
+        "last_max": _last_max_us(measured),
+        "histogram": _histogram(delay["buckets"]),
+        "hdrh": "",
+    }
 
 
 def _last_max_us(measured: dict[str, Any]) -> float:

@@ -40,10 +40,14 @@ _EXTRA_LENGTH = 256
 
 
 class PacketSocket:
-    """Sends and receives single frames. What it asks of the kernel ends with the process."""
+    """Sends and receives single frames. What it asks of the kernel ends with the process.
 
-    def __init__(self, interface: str) -> None:
+    With `is_outgoing` it takes the frames that leave, of those that pass by the kernel's taps.
+    """
+
+    def __init__(self, interface: str, is_outgoing: bool = False) -> None:
         self._interface = interface
+        self._is_outgoing = is_outgoing
         namespace, _, self._name = interface.rpartition(":")
         self._socket = self._opened(namespace.removeprefix("netns/"))
 
@@ -117,14 +121,15 @@ class PacketSocket:
         return self._socket.fileno()
 
     def _next(self, flags: int) -> bytes | None:
-        """A frame, none of its bytes if it is one that leaves; None where there is none."""
+        """A frame, none of its bytes if it goes the other way; None where there is none."""
         try:
             frame, extra, _, address = self._socket.recvmsg(_FRAME_LENGTH_MAX, _EXTRA_LENGTH, flags)
         except (socket.timeout, BlockingIOError):
             return None
         except OSError as error:
             raise TRexError(f"{self._interface}: {error.strerror or error}") from error
-        return b"" if address[2] == _PACKET_OUTGOING else _with_tag(frame, extra)
+        is_outgoing = address[2] == _PACKET_OUTGOING
+        return _with_tag(frame, extra) if is_outgoing == self._is_outgoing else b""
 
     def _opened(self, namespace: str) -> socket.socket:
         """The socket, opened by a thread of its own: it stays in the namespace."""

@@ -34,10 +34,19 @@ class Profile:
         self.streams: dict[int, STLStream] = {}
         self.transmission: Transmission | None = None
 
+    def named(self, port: int) -> str:
+        """What messages call it."""
+        return f"port {port}" if self.name == DEFAULT_PROFILE else f"profile {port}.{self.name}"
+
     @property
     def is_active(self) -> bool:
         """Whether it is sending, or held."""
         return self.transmission is not None and not self.transmission.is_done()
+
+    @property
+    def is_visible(self) -> bool:
+        """Whether captures see what it sends."""
+        return self.transmission is not None and self.transmission.is_visible
 
     @property
     def is_paused(self) -> bool:
@@ -91,6 +100,9 @@ class Port:
         self._ended = (0, 0, 0)
         #: Bytes that arrived and that the kernel did not count.
         self.bytes_not_counted = 0
+        #: What the kernel had counted before something was sent here, and what the engine did then.
+        self._counted_before: dict[str, int] | None = None
+        self._counted = (0, 0)
         self.facts = self.look()
         self.hosts = Hosts(self.interface, self.facts["mac"] or _NO_ADDRESS)
         self._answers_in: Tags | None = None
@@ -240,26 +252,26 @@ class Port:
         }
 
     @property
-    def active(self) -> Profile | None:
-        """The profile that is on its way; one at a time is."""
-        return next((it for it in self.profiles.values() if it.is_active), None)
+    def active(self) -> list[Profile]:
+        """The profiles that are on their way."""
+        return [it for it in self.profiles.values() if it.is_active]
 
     @property
     def is_active(self) -> bool:
         """Whether it is sending, or held."""
-        return self.active is not None
+        return bool(self.active)
 
     @property
     def is_paused(self) -> bool:
-        """Whether what it sends is held."""
+        """Whether all that it sends is held."""
         active = self.active
-        return active is not None and active.is_paused
+        return bool(active) and all(profile.is_paused for profile in active)
 
     @property
     def state(self) -> str:
         """What it is doing, in TRex's word."""
-        if self.active is not None:
-            return self.active.state
+        if self.is_active:
+            return "PAUSE" if self.is_paused else "TRANSMITTING"
         return "STREAMS" if self.streams else "IDLE"
 
     def add(self, profile: str, stream: STLStream) -> int:
@@ -295,6 +307,29 @@ class Port:
             for place, value in enumerate(transmission.sent()):
                 sums[place] += value
         return sums[0], sums[1], sums[2]
+
+    def begin_receiving(self) -> None:
+        """Notes that something will be sent here."""
+        self._counted_before = self.look()["counters"]
+        self._counted = (0, 0)
+
+    def note_received(self, packets: int, size: int) -> None:
+        """Notes what the engine counted here since something was sent here, by whomever."""
+        self._counted = max(self._counted, (packets, size))
+
+    def end_receiving(self) -> None:
+        """Adds the bytes that the kernel was short of.
+
+        Kernels count frames at a veth with or without their Ethernet headers, by the way they take.
+        """
+        before, (counted, size) = self._counted_before, self._counted
+        if before is None or not counted:
+            return
+        now = self.look()["counters"]
+        packets = now["rx_packets"] - before["rx_packets"]
+        should = round(packets * size / counted)
+        self.bytes_not_counted += should - (now["rx_bytes"] - before["rx_bytes"])
+        self._counted_before = None
 
     def transmissions(self) -> list[Transmission]:
         """The present or last transmission of each profile."""

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # How long a wait lasts before Python looks for signals.
 _LOOK_S = 0.05
+# How often a report is looked for when measuring has ended: for half a second.
+_LOOKS_FOR_REPORT = 10
 
 
 def native() -> ModuleType:
@@ -48,6 +50,23 @@ class Terms:
         }
 
 
+def how_to_send(**options: Any) -> dict[str, Any]:
+    """How ports send, as the engine takes it."""
+    how = {
+        "duration": None,
+        "backend": "auto",
+        "workers": 1,
+        "catch_up": "bounded",
+        "multiplier": "1",
+        # Whoever makes an interface a port has decided that.
+        "force_interface": True,
+        "beside_others": False,
+        "is_visible": False,
+        "by_tag": False,
+    }
+    return {**how, **options}
+
+
 def load_of(streams: dict[int, STLStream], terms: Terms, mult: Multiplier) -> tuple[Any, ...]:
     """What streams send together at most: frames, bits at layer 2 and at layer 1 a second."""
     load: tuple[float, float, float] = asked(
@@ -67,30 +86,29 @@ class Transmission:
         interface: str,
         receive: tuple[int, str] | None,
         duration: float | None,
+        is_visible: bool = False,
     ) -> None:
         self.streams = dict(streams)
         #: The number of the port where its frames should arrive.
         self.receiver = receive[0] if receive else None
         self.mult = mult
         self.has_duration = duration is not None
+        #: Whether packet sockets on its interface see what is sent.
+        self.is_visible = is_visible
         self.is_paused = False
-        #: What the kernel had counted at that port before.
-        self.counted_before: dict[str, int] | None = None
         #: Whether what came of it was noted.
         self.is_told = False
         #: Whether its rates are still those that it began with.
         self.is_steady = True
         self.started = time.monotonic()
         self._terms = terms
-        how = {
-            "duration": None if duration is None else f"{round(duration * 1e9)}ns",
-            "backend": "auto",
-            "workers": 1,
-            "catch_up": "bounded",
-            "multiplier": "1",
-            # Whoever makes an interface a port has decided that.
-            "force_interface": True,
-        }
+        how = how_to_send(
+            duration=None if duration is None else f"{round(duration * 1e9)}ns",
+            # A port's profiles are runs of their own.
+            beside_others=True,
+            is_visible=is_visible,
+            by_tag=any(it.get_flow_stats_type() == "tpg" for it in streams.values()),
+        )
         document = _document(streams)
         self._run = asked(
             native().trex_start,
@@ -137,7 +155,7 @@ class Transmission:
         chosen = self.streams if ids is None else {one: self.streams[one] for one in ids}
         if ids is None:
             factor = 1.0 if self.mult.unit else self.mult.value
-            mult = mult.after(load_of(chosen, self._terms, self.mult), factor)
+            mult = mult.after(self.load(), factor)
             self.mult = mult
         elif mult.sign:
             raise TRexError("the rate of single streams cannot be changed by + or -")
@@ -145,11 +163,24 @@ class Transmission:
         asked(native().trex_update, self._run, text, self._terms.with_(mult))
         self.is_steady = False
 
+    def load(self) -> tuple[Any, ...]:
+        """What its streams send together at most: see `load_of`."""
+        return load_of(self.streams, self._terms, self.mult)
+
+    def busy(self) -> list[float]:
+        """Percent of a CPU that sending took in each of the last 20 seconds, the latest first."""
+        return [] if self.is_done() else list(self._run.load)
+
     def report(self) -> dict[str, Any] | None:
         """The engine's report, once it is there."""
         if self._document is None and self._run.wait(0):
             self._document = json.loads(asked(self._run.result))
         return self._document
+
+    def told_at(self) -> float:
+        """The time of the counters that are told now, by the clock of `time.monotonic`."""
+        progress = {} if self.is_done() else self._run.progress() or {}
+        return self.started + progress["elapsed_s"] if progress else time.monotonic()
 
     def sent(self) -> tuple[int, int, int]:
         """Frames that left, their bytes without FCS, frames that the interface refused."""
@@ -161,14 +192,14 @@ class Transmission:
         return tuple(progress.get(name, 0) for name in ("packets", "bytes", "failed"))  # type: ignore[return-value]
 
     def flows(self) -> dict[int, dict[str, Any]]:
-        """What was sent and measured of each stream, by its number.
+        """What was sent and what arrived of each stream, by its number.
 
-        `packets`, `bytes`, `received`, `received_bytes`, `duplicated`, `reordered`,
-        `delay_mean_ns`; with `lost` and `measured` at the end.
+        `packets`, `bytes`, `received`, `received_bytes`, `duplicated`; a tenth of a second old.
         """
         report = self.report()
         if report is not None:
-            named = {flow["name"]: _reported(flow) for flow in report["flows"]}
+            unsent = _unsent(report)
+            named = {it["name"]: _reported(it, unsent.get(it["name"], 0)) for it in report["flows"]}
         else:
             progress = (self._run.progress() or {}).get("flows", {})
             named = {name: _counted(*counts) for name, counts in progress.items()}
@@ -177,6 +208,29 @@ class Transmission:
             for number, stream in self.streams.items()
             if _name(number, stream) in named
         }
+
+    def measured(self, number: int) -> dict[str, Any] | None:
+        """What was measured of a stream, of this moment or in the end.
+
+        As in the engine's report; `lost` is what is known to be missing, and in the end all that
+        did not arrive. None where nothing is measured.
+        """
+        name = self._name(number)
+        # What has ended is in the report as soon as that is written.
+        for _ in range(_LOOKS_FOR_REPORT):
+            report = self.report()
+            if report is not None:
+                flow = next((it for it in report["flows"] if it["name"] == name), None)
+                if flow is None or not flow["measured"]:
+                    return None
+                return {**flow["measured"][0], "lost": flow["lost"] - _unsent(report).get(name, 0)}
+            found = json.loads(self._run.measured(name) or "[]")
+            if found:
+                return {**found[0], "lost": found[0]["missing"]}
+            if self.receiver is None or self._run.progress() is None:
+                return None
+            self.wait()
+        return None
 
     def _give(self, order: str, ids: Iterable[int] | None) -> None:
         names = list(self._run.flows)
@@ -206,35 +260,39 @@ def _document(streams: dict[int, STLStream], linked: bool = True) -> str:
     return json.dumps(documents)
 
 
-def _counted(left: tuple[int, int, int], arrived: tuple[Any, ...]) -> dict[str, Any]:
+def _counted(left: tuple[int, int, int], arrived: tuple[Any, ...]) -> dict[str, int]:
     packets, size, _ = left
-    received, duplicated, reordered, delay = arrived
+    received, received_bytes, duplicated, *_ = arrived
     return {
         "packets": packets,
         "bytes": size,
         "received": received,
-        # What has arrived so far is as long as what left, in the mean.
-        "received_bytes": round((received + duplicated) * size / packets) if packets else 0,
+        "received_bytes": received_bytes,
         "duplicated": duplicated,
-        "reordered": reordered,
-        "delay_mean_ns": delay,
     }
 
 
-def _reported(flow: dict[str, Any]) -> dict[str, Any]:
-    measured = flow["measured"][0] if flow["measured"] else None
-    of = measured or {}
-    return {
-        "packets": flow["packets"],
-        "bytes": flow["bytes"],
-        "received": of.get("received", 0),
-        "received_bytes": of.get("received_bytes", 0),
-        "duplicated": of.get("duplicated", 0),
-        "reordered": of.get("reordered", 0),
-        "delay_mean_ns": measured and measured["delay"]["mean_ns"],
-        "lost": flow["lost"] or 0,
-        "measured": measured,
+def _reported(flow: dict[str, Any], unsent: int) -> dict[str, int]:
+    measured = flow["measured"][0] if flow["measured"] else {}
+    names = ("received", "received_bytes", "duplicated")
+    found = {name: measured.get(name, 0) for name in names}
+    packets = flow["packets"] - unsent
+    size = round(flow["bytes"] * packets / flow["packets"]) if unsent else flow["bytes"]
+    return {"packets": packets, "bytes": size, **found}
+
+
+def _unsent(report: dict[str, Any]) -> dict[str, int]:
+    """Frames of each measured stream that the port had and did not send, because it was stopped.
+
+    A port does not tell whose they were; they are among those behind the last ones that arrived.
+    """
+    last = {
+        flow["name"]: flow["lost"] - flow["measured"][0]["missing"]
+        for flow in report["flows"]
+        if flow["measured"]
     }
+    share = min(report["ports"][0]["unsent"] / max(sum(last.values()), 1), 1)
+    return {name: round(count * share) for name, count in last.items()}
 
 
 def asked(function: Any, *arguments: Any) -> Any:

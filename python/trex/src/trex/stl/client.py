@@ -18,16 +18,21 @@ from trex.stl.modes import STLTXCont, STLTXSingleBurst
 from trex.stl.packet_builder import STLPktBuilder
 from trex.stl.profile import STLProfile
 from trex.stl.streams import STLStream, STLStreamDstMAC_PKT
+from trex.stl.tagged import TaggedGroupCommands
 
 # Above so much of a line's bits a start without `force` is refused: TRex's tolerance.
 _LINE_MAX = 1.0001
 # How far a rate may be off before a warning says so.
 _RATE_ERROR_PPM_MAX = 10_000
 _PUSHED = "pushed"
+_REMOTE_OPTIONS = (
+    *("ipg_usec", "speedup", "count", "duration", "is_dual", "min_ipg_usec", "force"),
+    *("src_mac_pcap", "dst_mac_pcap"),
+)
 _STATES = ("active", "transmitting", "paused", "streams", "all")
 
 
-class STLClient(TRexClient):
+class STLClient(TaggedGroupCommands, TRexClient):
     """TRex's stateless client, with the engine in this process.
 
     The interfaces that are ports 0, 1, ... come from the environment: `WIRESTORM_TREX_PORTS` or a
@@ -56,7 +61,7 @@ class STLClient(TRexClient):
             )
         numbers = self._numbers(ports, of_all=True)
         self.acquire(numbers, force=True)
-        self.stop(numbers)
+        self.stop([f"{number}.{ALL_PROFILES}" for number in numbers])
         self.remove_all_captures()
         for number in numbers:
             port = self.ports[number]
@@ -68,9 +73,21 @@ class STLClient(TRexClient):
             self._hear(number, "promiscuous", False)
         self.clear_stats(numbers)
 
+    def connect(self) -> None:
+        """Opens the ports that the environment names. Raises `TRexError` where it names none."""
+        super().connect()
+        self._tagged = None
+
+    def acquire(self, ports: Any = None, force: bool = False, sync_streams: bool = True) -> None:
+        """Takes ports; those of a process are its own. `force` ends tagged packet groups."""
+        super().acquire(ports, force, sync_streams)
+        if force:
+            self._tagged = None
+
     def release(self, ports: Any = None) -> None:
-        """Gives ports back."""
+        """Gives ports back, which ends tagged packet groups."""
         super().release(ports)
+        self._tagged = None
 
     def set_service_mode(
         self, ports: Any = None, enabled: bool = True, filtered: bool = False, mask: Any = None
@@ -168,8 +185,8 @@ class STLClient(TRexClient):
         """Starts what ports have; `mult` is a factor, or what all streams of a port send together.
 
         :param mult: `"2"`, `"50%"` of the line, `"10kpps"`, `"1gbps"` (with FCS), `"1gbpsl1"`
-        :param force: ends first what the ports send; starts in service mode, without a carrier and
-            at more than the line too
+        :param force: ends first what the profiles send; starts in service mode, without a carrier
+            and at more than the line too
         :param duration: seconds, -1 without end
         :param total: divides `mult` among the ports
         :param core_mask: checked, and without effect: a port has a thread of its own
@@ -190,10 +207,14 @@ class STLClient(TRexClient):
             self._check_pairs([port.number for port, _ in profiles])
         for port, profile in profiles:
             self._check_start(port, profile, multiplier, force)
-        for port, _ in profiles:
-            if force and port.active is not None and port.active.transmission is not None:
-                port.active.transmission.stop()
-        self._counters.begin()
+        for _, profile in profiles:
+            if profile.is_active and profile.transmission is not None:
+                profile.transmission.stop()
+        self._reap()
+        self._settle_tagged()
+        self._counters.begin(
+            stream.get_pg_id() for _, profile in profiles for stream in profile.streams.values()
+        )
         started: list[tuple[Port, Profile]] = []
         try:
             for port, profile in profiles:
@@ -208,8 +229,8 @@ class STLClient(TRexClient):
                     profile.transmission.stop()
                     profile.transmission = None
             raise TRexError(f"cannot start: {error}") from error
-        for port, _ in started:
-            self._note(f"port {port.number} has started")
+        for port, profile in started:
+            self._note(f"{profile.named(port.number)} has started")
         return RC_OK()
 
     start_stl = start
@@ -221,7 +242,7 @@ class STLClient(TRexClient):
         for port, profile in profiles:
             if profile.is_active and profile.transmission is not None:
                 profile.transmission.stop()
-                self._note(f"port {port.number} has stopped")
+                self._note(f"{profile.named(port.number)} has stopped")
         self._reap()
 
     stop_stl = stop
@@ -333,34 +354,15 @@ class STLClient(TRexClient):
             self.add_streams(profile, number)
         return self.start(list(sides), duration=duration, force=force)
 
-    def push_remote(
-        self,
-        pcap_filename: str,
-        ports: Any = None,
-        ipg_usec: float | None = None,
-        speedup: float = 1.0,
-        count: int = 1,
-        duration: float = -1,
-        is_dual: bool = False,
-        min_ipg_usec: float | None = None,
-        force: bool = False,
-        src_mac_pcap: bool = False,
-        dst_mac_pcap: bool = False,
-    ) -> RC:
-        """As `push_pcap`: the engine is on this machine."""
-        return self.push_pcap(
-            pcap_filename,
-            ports,
-            ipg_usec,
-            speedup,
-            count,
-            duration,
-            force,
-            is_dual=is_dual,
-            min_ipg_usec=min_ipg_usec,
-            src_mac_pcap=src_mac_pcap,
-            dst_mac_pcap=dst_mac_pcap,
-        )
+    def push_remote(self, pcap_filename: str, ports: Any = None, *options: Any, **named: Any) -> RC:
+        """As `push_pcap`, for the engine is on this machine.
+
+        Options in TRex's order: `ipg_usec`, `speedup`, `count`, `duration`, `is_dual`,
+        `min_ipg_usec`, `force`, `src_mac_pcap`, `dst_mac_pcap`.
+        """
+        if len(options) > len(_REMOTE_OPTIONS):
+            raise TRexArgumentError("options", options, f"{len(_REMOTE_OPTIONS)} at most")
+        return self.push_pcap(pcap_filename, ports, **dict(zip(_REMOTE_OPTIONS, options)), **named)
 
     def push_packets(
         self, pkts: Any, ports: Any = None, force: bool = False, ipg_usec: float = 0
@@ -374,6 +376,7 @@ class STLClient(TRexClient):
         if not force:
             self._idle(numbers)
         self.stop(numbers)
+        self._settle_tagged()
         for number in numbers:
             port = self.ports[number]
             profile = Profile(_PUSHED)
@@ -472,30 +475,50 @@ class STLClient(TRexClient):
                         "leaves it to the port: set_l2_mode() gives it one"
                     )
         try:
-            load = load_of(profile.streams, port.terms(), multiplier)
+            load = load_of(profile.streams, port.terms(), multiplier)[2]
         except TRexError as error:
             raise TRexError(f"{name}: streams{error}") from error
+        self._check_groups(port, profile)
         if force:
             return
-        if port.is_active:
-            raise TRexError(f"{name} is sending, one profile at a time: stop it, or say force=True")
+        if profile.is_active:
+            what = profile.named(port.number)
+            raise TRexError(f"{what} is sending: stop it, or say force=True")
+        for other in port.active:
+            if other.transmission is not None:
+                load += other.transmission.load()[2]
         if port.is_service:
             raise TRexError(f"{name} is in service mode: end that, or say force=True")
         if not port.look()["has_carrier"]:
             raise TRexError(
                 f"{name} ({port.interface}) has no carrier: connect it, or say force=True"
             )
-        if load[2] > port.speed_bps * _LINE_MAX:
-            part = 100 * load[2] / port.speed_bps
+        if load > port.speed_bps * _LINE_MAX:
+            part = 100 * load / port.speed_bps
             raise TRexError(
                 f"{name}: the streams need {part:.1f} % of its {port.speed_bps / 1e9:g} Gb/s: "
                 "a smaller mult, or force=True"
             )
 
+    def _check_groups(self, port: Port, profile: Profile) -> None:
+        mine = _groups(profile.streams.values())
+        for other in port.active:
+            if other is profile or other.transmission is None:
+                continue
+            both = mine & _groups(other.transmission.streams.values())
+            if both:
+                where = other.named(port.number)
+                raise TRexError(
+                    f"port {port.number}: packet groups {sorted(both)} are those of {where}, which "
+                    "is sending: give the streams others"
+                )
+
     def _launch(
         self, port: Port, profile: Profile, multiplier: Multiplier, limit: float | None
     ) -> None:
         receiver = self._receiver(port)
+        if receiver is not None and not self._is_sent_to(receiver):
+            receiver.begin_receiving()
         transmission = Transmission(
             profile.streams,
             port.terms(),
@@ -503,9 +526,8 @@ class STLClient(TRexClient):
             port.interface,
             None if receiver is None else (receiver.number, receiver.interface),
             limit,
+            self._is_captured(port.number),
         )
-        if receiver is not None:
-            transmission.counted_before = receiver.look()["counters"]
         port.begin(profile, transmission)
 
     def _receiver(self, port: Port) -> Port | None:
@@ -517,11 +539,16 @@ class STLClient(TRexClient):
         # What arrives in service mode is the kernel's.
         return None if other is None or other.is_service else other
 
+    def _is_sent_to(self, receiver: Port) -> bool:
+        """Whether something is on its way to a port, or what arrived was not noted yet."""
+        transmissions = [it for port in self.ports.values() for it in port.transmissions()]
+        return any(it.receiver == receiver.number and not it.is_told for it in transmissions)
+
     def _idle_profiles(self, ports: Any) -> list[tuple[Port, Profile]]:
         profiles = self._profiles(ports)
         for port, profile in profiles:
             if profile.is_active:
-                raise TRexError(f"port {port.number} is sending: stop it first")
+                raise TRexError(f"{profile.named(port.number)} is sending: stop it first")
         return profiles
 
     def _sending(self, ports: Any) -> list[tuple[Port, Transmission]]:
@@ -529,7 +556,7 @@ class STLClient(TRexClient):
         found = []
         for port, profile in profiles:
             if not profile.is_active or profile.transmission is None:
-                raise TRexError(f"port {port.number} is not sending")
+                raise TRexError(f"{profile.named(port.number)} is not sending")
             found.append((port, profile.transmission))
         if not found:
             raise TRexError("no port is sending")
@@ -549,25 +576,26 @@ class STLClient(TRexClient):
                 if transmission.is_told or not transmission.is_done():
                     continue
                 transmission.is_told = True
-                self._count_headers(transmission)
+                self._count_received(transmission)
                 for warning in _warnings(transmission):
                     self._note(f"port {port.number}: {warning}", "warning")
                 self._note(f"port {port.number}: job done")
 
-    def _count_headers(self, transmission: Transmission) -> None:
-        """Kernels count frames at a veth with or without their Ethernet headers, by the way they
-        take: what they are short of what the engine counted there is added."""
-        report, before = transmission.report(), transmission.counted_before
-        if report is None or before is None or transmission.receiver not in self.ports:
+    def _count_received(self, transmission: Transmission) -> None:
+        report, receiver = transmission.report(), self.ports.get(transmission.receiver or 0)
+        if report is None or transmission.receiver is None or receiver is None:
             return
-        receiver = self.ports[transmission.receiver]
-        counted = next((it["rx"] for it in report["ports"] if it["rx"]), None)
-        if counted is None or not counted["packets"]:
-            return
-        now = receiver.look()["counters"]
-        packets = now["rx_packets"] - before["rx_packets"]
-        size = round(packets * counted["bytes"] / counted["packets"])
-        receiver.bytes_not_counted += size - (now["rx_bytes"] - before["rx_bytes"])
+        for port in report["ports"]:
+            if port["rx"]:
+                receiver.note_received(port["rx"]["packets"], port["rx"]["bytes"])
+        if not self._is_sent_to(receiver):
+            receiver.end_receiving()
+
+
+def _groups(streams: Iterable[STLStream]) -> set[int]:
+    """The packet groups of streams; tagged ones are others, which profiles may share."""
+    groups = {it.get_pg_id() for it in streams if it.get_flow_stats_type() in ("stats", "latency")}
+    return {group for group in groups if group is not None}
 
 
 def _warnings(transmission: Transmission) -> Iterable[str]:

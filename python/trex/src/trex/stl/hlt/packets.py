@@ -85,10 +85,10 @@ class _Builder:
         if self._ip_changes and isinstance(ip, IP) and self._args["ip_checksum"] is None:
             commands.append(STLVmFixIpv4("IP"))
         if commands:
-            if self._args["split_by_cores"] not in ("split", "duplicate"):
-                raise TRexError(
-                    f"split_by_cores is split or duplicate, not {self._args['split_by_cores']}"
-                )
+            # A port's streams are sent by one thread, so that all are `single`.
+            if self._args["split_by_cores"] not in ("split", "duplicate", "single"):
+                found = self._args["split_by_cores"]
+                raise TRexError(f"split_by_cores is split, duplicate or single, not {found}")
             builder.add_command(STLScVmRaw(commands))
             builder.compile()
         if isinstance(self._args.get("save_to_pcap"), str):

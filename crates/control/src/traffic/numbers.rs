@@ -1,0 +1,81 @@
+//! The numbers that streams have in signatures.
+
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use wirestorm_engine::measure::Signature;
+
+/// Those that the runs of this process have at present, in ascending order.
+static TAKEN: Mutex<Vec<Range<u32>>> = Mutex::new(Vec::new());
+
+/// The numbers of a run's streams, which no other run of this process has meanwhile: what two of
+/// them send can arrive at the same port.
+pub(super) struct Numbers(Range<u32>);
+
+impl Numbers {
+    /// The lowest so many in a row that are free; none where there are not as many.
+    pub(super) fn take(count: u32) -> Option<Self> {
+        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let (place, first) = free(&taken, count)?;
+        let numbers = first..first + count;
+        taken.insert(place, numbers.clone());
+        Some(Self(numbers))
+    }
+
+    /// The first of them.
+    pub(super) fn first(&self) -> u32 {
+        self.0.start
+    }
+}
+
+impl Drop for Numbers {
+    fn drop(&mut self) {
+        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = taken.iter().position(|numbers| *numbers == self.0) {
+            taken.remove(place);
+        }
+    }
+}
+
+/// Where so many in a row are free: behind how many of those taken, and the first.
+fn free(taken: &[Range<u32>], count: u32) -> Option<(usize, u32)> {
+    let ends = taken.iter().map(|numbers| numbers.end);
+    let firsts = [0].into_iter().chain(ends);
+    let limit = 1 << Signature::STREAM_BITS;
+    let limits = taken.iter().map(|numbers| numbers.start).chain([limit]);
+    let mut gaps = firsts.zip(limits).enumerate();
+    let (place, (first, _)) = gaps.find(|(_, (first, limit))| limit - first >= count)?;
+    Some((place, first))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lowest_gap_that_is_wide_enough_is_taken() {
+        let free = |taken: &[(u32, u32)], count| {
+            let taken: Vec<_> = taken.iter().map(|&(first, end)| first..end).collect();
+            free(&taken, count)
+        };
+        assert_eq!(free(&[], 3), Some((0, 0)));
+        assert_eq!(free(&[(0, 4), (6, 9)], 2), Some((1, 4)));
+        assert_eq!(free(&[(0, 4), (6, 9)], 3), Some((2, 9)));
+        assert_eq!(free(&[(2, 4)], 2), Some((0, 0)));
+        let all = 1 << 24;
+        assert_eq!(free(&[], all), Some((0, 0)));
+        assert_eq!(free(&[], all + 1), None);
+        assert_eq!(free(&[(0, 4)], all - 3), None);
+    }
+
+    #[test]
+    fn numbers_are_free_again_when_their_run_has_ended() {
+        let first = Numbers::take(7).expect("a few are free");
+        let second = Numbers::take(7).expect("a few are free");
+        assert!(first.0.end <= second.0.start || second.0.end <= first.0.start);
+        let start = first.first();
+        drop(first);
+        let again = Numbers::take(7).expect("a few are free");
+        assert!(again.first() <= start);
+    }
+}

@@ -1,0 +1,271 @@
+"""What was sent and what arrived of tagged packet groups, in TRex's words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from trex.arguments import validate_type
+from trex.client.port import Port
+from trex.client.transmission import Transmission
+from trex.errors import TRexError
+
+#: The VLANs of a frame, the outer one first.
+Vlans = tuple[int, ...]
+
+UNKNOWN = "unknown_tag"
+UNTAGGED = "untagged"
+
+_FCS = 4
+_VLANS = range(1, 4095)
+_COUNTERS = ("pkts", "bytes", "seq_err", "seq_err_too_big", "seq_err_too_small", "dup", "ooo")
+_ZERO: tuple[int, ...] = (0,) * len(_COUNTERS)
+# What is told of frames under an unknown tag: what order they came in under others says nothing.
+_OF_UNKNOWN = _COUNTERS[:2]
+
+
+class TagTable:
+    """Which tags are told apart, each with a number."""
+
+    def __init__(self, tags: list[Any]) -> None:
+        validate_type("tags", tags, list)
+        self._tags: list[Vlans | None] = [None] * len(tags)
+        self._ids: dict[Vlans, int] = {}
+        for number, tag in enumerate(tags):
+            self._set(number, _vlans(tag))
+
+    def __len__(self) -> int:
+        return len(self._tags)
+
+    def number(self, vlans: Vlans) -> int | None:
+        """The number of a tag, None if it has none."""
+        return self._ids.get(vlans)
+
+    def documents(self, first: int, end: int) -> list[dict[str, Any] | None]:
+        """The tags from one number to before another, None for those that were taken away."""
+        return [None if vlans is None else document(vlans) for vlans in self._tags[first:end]]
+
+    def updated(self, changes: list[Any]) -> TagTable:
+        """Another table with these changes: tags with their `tag_id`, of the type None to go."""
+        validate_type("new_tags", changes, list)
+        table = TagTable([])
+        table._tags, table._ids = list(self._tags), dict(self._ids)
+        for change in changes:
+            number = change.get("tag_id") if isinstance(change, dict) else None
+            if isinstance(number, bool) or not isinstance(number, int):
+                raise TRexError(f"tag {change!r}: expected a number as its tag_id")
+            if not 0 <= number < len(self):
+                raise TRexError(f"tag_id {number}: expected 0 to {len(self) - 1}")
+            if "type" in change and change["type"] is None:
+                if table._tags[number] is None:
+                    raise TRexError(f"tag_id {number} has no tag that could be taken away")
+                table._forget(number)
+            else:
+                table._set(number, _vlans(change))
+        return table
+
+    def _set(self, number: int, vlans: Vlans) -> None:
+        if vlans in self._ids:
+            raise TRexError(f"tag {document(vlans)} already is number {self._ids[vlans]}")
+        self._forget(number)
+        self._tags[number] = vlans
+        self._ids[vlans] = number
+
+    def _forget(self, number: int) -> None:
+        before = self._tags[number]
+        if before is not None:
+            del self._ids[before]
+        self._tags[number] = None
+
+
+class TaggedGroups:
+    """The groups 0 to `count` - 1 that are counted, by the tags that they arrive with.
+
+    What the engine counts by VLAN goes to the tag that has the VLAN at that time.
+    """
+
+    def __init__(
+        self,
+        ports: dict[int, Port],
+        acquired: list[int],
+        rx_ports: list[int],
+        count: int,
+        table: TagTable,
+    ) -> None:
+        self.acquired = acquired
+        self.rx_ports = rx_ports
+        self.count = count
+        self.table = table
+        self._ports = ports
+        #: By receiving port and group, then by tag.
+        self._arrived: dict[tuple[int, int], dict[int | str, tuple[int, ...]]] = {}
+        self._sent: dict[tuple[int, int], tuple[int, ...]] = {}
+        #: Unknown tags by receiving port, each with its group.
+        self._unknown: dict[int, dict[tuple[int, Vlans], None]] = {}
+        #: What the engine had counted when it was looked at before, of each transmission.
+        self._seen: dict[Transmission, dict[Any, tuple[int, ...]]] = {}
+        # What was counted before is no part of it.
+        self.settle()
+        self._arrived.clear()
+        self._sent.clear()
+        self._unknown.clear()
+
+    def settle(self, only: int | None = None) -> None:
+        """Takes over what was counted of all groups, or of one, since it was looked at before."""
+        seen = {}
+        for port in self._ports.values():
+            for transmission in port.transmissions():
+                before = self._seen.get(transmission, {})
+                now = self._settle(port.number, transmission, before, only)
+                seen[transmission] = {**before, **now}
+        self._seen = seen
+
+    def update(self, changes: list[Any], clear: bool) -> None:
+        """Changes tags from now on."""
+        table = self.table.updated(changes)
+        self.settle()
+        self.table = table
+        if clear:
+            for counts in self._arrived.values():
+                for change in changes:
+                    counts.pop(change["tag_id"], None)
+
+    def arrived(self, port: int, group: int, tag: int | str) -> dict[str, int]:
+        """The counters of a group at a port under a tag."""
+        counts = self._arrived.get((port, group), {}).get(tag, _ZERO)
+        named = dict(zip(_COUNTERS, counts))
+        return {name: named[name] for name in _OF_UNKNOWN} if tag == UNKNOWN else named
+
+    def sections(
+        self, port: int, group: int, tags: tuple[int, int], most: int
+    ) -> tuple[dict[str, Any], int]:
+        """The counters under tags, neighbours with the same ones together; the first not told."""
+        counts = self._arrived.get((port, group), {})
+        found: dict[str, Any] = {}
+        first, end = tags
+        while first < end and len(found) < most:
+            behind = first + 1
+            while behind < end and counts.get(behind, _ZERO) == counts.get(first, _ZERO):
+                behind += 1
+            name = str(first) if behind == first + 1 else f"{first}-{behind - 1}"
+            found[name] = self.arrived(port, group, first)
+            first = behind
+        return found, first
+
+    def clear_arrived(self, port: int, group: int, tags: Iterable[int | str]) -> None:
+        """Counts a group at a port under these tags from now on."""
+        counts = self._arrived.get((port, group), {})
+        for tag in tags:
+            counts.pop(tag, None)
+
+    def sent(self, port: int, group: int) -> dict[str, int]:
+        """What was sent of a group from a port."""
+        return dict(zip(_COUNTERS, self._sent.get((port, group), (0, 0))))
+
+    def clear_sent(self, port: int, group: int) -> None:
+        """Counts what is sent of a group from a port from now on."""
+        self._sent.pop((port, group), None)
+
+    def unknown(self, port: int) -> list[dict[str, Any]]:
+        """The tags without a number that arrived at a port, and the groups of the frames."""
+        found = self._unknown.get(port, {})
+        return [{"tag": document(vlans), "tpgid": group} for group, vlans in found]
+
+    def clear_unknown(self, port: int) -> None:
+        """Forgets them."""
+        self._unknown.pop(port, None)
+
+    def _settle(
+        self,
+        port: int,
+        transmission: Transmission,
+        before: dict[Any, tuple[int, ...]],
+        only: int | None,
+    ) -> dict[Any, tuple[int, ...]]:
+        groups = {
+            number: stream.get_pg_id()
+            for number, stream in transmission.streams.items()
+            if stream.get_flow_stats_type() == "tpg" and only in (None, stream.get_pg_id())
+        }
+        now: dict[Any, tuple[int, ...]] = {}
+        if not groups:
+            return now
+        flows = transmission.flows()
+        for number, group in groups.items():
+            if group is None or group >= self.count:
+                continue
+            sent = flows.get(number, {"packets": 0, "bytes": 0})
+            now[number] = (sent["packets"], sent["bytes"] + _FCS * sent["packets"])
+            _add(self._sent, (port, group), now[number], before.get(number))
+            if transmission.receiver not in self.rx_ports:
+                continue
+            measured = transmission.measured(number)
+            for tag in [] if measured is None else measured["tags"]:
+                vlans = tuple(tag["vlans"])
+                now[number, vlans] = counts = _counts(tag)
+                earlier = before.get((number, vlans))
+                if counts != earlier:
+                    self._note(transmission.receiver, group, vlans, counts, earlier)
+        return now
+
+    def _note(
+        self,
+        port: int | None,
+        group: int,
+        vlans: Vlans,
+        counts: tuple[int, ...],
+        earlier: tuple[int, ...] | None,
+    ) -> None:
+        if port is None:
+            return
+        known = self.table.number(vlans)
+        tag: int | str = UNTAGGED if not vlans else UNKNOWN if known is None else known
+        if tag == UNKNOWN:
+            self._unknown.setdefault(port, {})[group, vlans] = None
+        _add(self._arrived.setdefault((port, group), {}), tag, counts, earlier)
+
+
+def document(vlans: Vlans) -> dict[str, Any]:
+    """A tag as TRex writes it."""
+    if len(vlans) == 1:
+        return {"type": "Dot1Q", "value": {"vlan": vlans[0]}}
+    return {"type": "QinQ", "value": {"vlans": list(vlans)}}
+
+
+def _vlans(tag: Any) -> Vlans:
+    """The VLANs of a tag as TRex writes it."""
+    value = tag.get("value") if isinstance(tag, dict) else None
+    kind = tag.get("type") if isinstance(tag, dict) else None
+    vlans: Any = None
+    if isinstance(value, dict):
+        if kind == "Dot1Q":
+            vlans = [value.get("vlan")]
+        elif kind == "QinQ" and isinstance(value.get("vlans"), list):
+            vlans = value["vlans"] if len(value["vlans"]) == 2 else None
+    if vlans is None or any(isinstance(one, bool) or one not in _VLANS for one in vlans):
+        raise TRexError(
+            f"tag {tag!r}: expected {{'type': 'Dot1Q', 'value': {{'vlan': 5}}}} or {{'type': "
+            "'QinQ', 'value': {'vlans': [5, 6]}}, VLANs from 1 to 4094"
+        )
+    return tuple(vlans)
+
+
+def _counts(tag: dict[str, Any]) -> tuple[int, ...]:
+    """The engine's counters under a tag in TRex's words."""
+    late, repeated = tag["reordered"] + tag["too_late"], tag["duplicated"]
+    size = tag["bytes"] + _FCS * tag["packets"]
+    return (tag["packets"], size, tag["missing"], tag["gaps"], late + repeated, repeated, late)
+
+
+def _add(
+    sums: dict[Any, tuple[int, ...]],
+    key: Any,
+    counts: tuple[int, ...],
+    earlier: tuple[int, ...] | None,
+) -> None:
+    """Adds what counters grew by."""
+    before = earlier or (0,) * len(counts)
+    sums[key] = tuple(
+        total + now - then
+        for total, now, then in zip(sums.get(key, (0,) * len(counts)), counts, before)
+    )

@@ -1,0 +1,60 @@
+"""What the calls of the HLTAPI give: dictionaries with a `status`, 1 or 0, and a `log`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+_MARK = "[ERR] "
+
+
+class HLT_OK(dict[str, Any]):
+    """It was done."""
+
+    def __init__(self, init_dict: Any = (), **values: Any) -> None:
+        super().__init__(status=1, log=None)
+        self.update(init_dict, **values)
+
+
+class HLT_ERR(dict[str, Any]):
+    """It was not, for the reason in the `log`."""
+
+    def __init__(self, log: Any = "unknown", **values: Any) -> None:
+        text = log if str(log).startswith(_MARK) else f"{_MARK}{log}"
+        super().__init__(status=0, log=text, **values)
+
+
+def is_true(value: Any) -> bool:
+    """Whether an argument says yes, in one of the ways to say so."""
+    text = value.lower() if isinstance(value, str) else value
+    return text in (True, 1, "1", "true", "enable", "enabled", "yes", "y")
+
+
+def error(err: Any = None) -> None:
+    """Prints what went wrong, and ends the program."""
+    sys.exit(HLT_ERR("unknown" if err is None else err)["log"])
+
+
+def check_res(res: dict[str, Any]) -> dict[str, Any]:
+    """The result of a call, where it was done; else the program ends."""
+    if res["status"] == 0:
+        error(res["log"])
+    return res
+
+
+def print_brief_stats(res: dict[Any, Any]) -> None:
+    """Prints the frames of each port, of a result of `traffic_stats`."""
+    ports = [port for port in res if isinstance(port, int)]
+    print("   " + "".join(f"{f'Port{port}':>15}" for port in ports))
+    for way in ("tx", "rx"):
+        counts = (res[port]["aggregate"][way]["total_pkts"] for port in ports)
+        print(f"{way.upper()}:" + "".join(f"{count:>15}" for count in counts))
+
+
+def wait_with_progress(seconds: int) -> None:
+    """Waits, with a dot for each second."""
+    for _ in range(seconds):
+        time.sleep(1)
+        print(".", end="", flush=True)
+    print()

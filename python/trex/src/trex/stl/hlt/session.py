@@ -1,0 +1,399 @@
+"""`CTRexHltApi`: a session with ports, streams and counters in named arguments."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from trex.arguments import listify
+from trex.client.multiplier import Multiplier
+from trex.client.port import DEFAULT_PROFILE
+from trex.client.transmission import load_of
+from trex.errors import TRexError
+from trex.stl.client import STLClient
+from trex.stl.hlt.arguments import DEFAULTS
+from trex.stl.hlt.results import HLT_ERR, HLT_OK, is_true
+from trex.stl.hlt.streams import STLHltStream
+from trex.stl.profile import STLProfile
+from trex.stl.statistics import STLFlowStatsInterface
+from trex.stl.streams import STLStream
+
+connect_kwargs: dict[str, Any] = {
+    "device": "localhost",
+    "trex_rpc_port": None,
+    "trex_pub_port": None,
+    "trex_timeout_sec": None,
+    "port_list": None,
+    "username": "TRexUser",
+    "reset": True,
+    "break_locks": False,
+}
+cleanup_session_kwargs: dict[str, Any] = {
+    "maintain_lock": False,
+    "port_list": None,
+    "port_handle": None,
+}
+traffic_control_kwargs: dict[str, Any] = {"action": None, "port_handle": None}
+traffic_stats_kwargs: dict[str, Any] = {"mode": "aggregate", "port_handle": None}
+
+_INTERFACE_MODES = ("config", "modify", "destroy")
+_TRAFFIC_MODES = ("create", "modify", "remove", "enable", "disable", "reset")
+_ACTIONS = ("clear_stats", "run", "stop", "sync_run", "poll", "reset")
+_STATS_MODES = ("aggregate", "streams", "all")
+# TRex's own name of a counter, and those that the HLTAPI has for it.
+_AGGREGATE = {
+    "{}_bps": ("pkt_bit_rate",),
+    "{}_pps": ("pkt_rate", "total_pkt_rate"),
+    "{}bytes": ("pkt_byte_count", "total_pkt_bytes"),
+    "{}packets": ("pkt_count", "total_pkts"),
+}
+_STREAM = {
+    "{}_pkts": ("total_pkts",),
+    "{}_bytes": ("total_pkt_bytes", "total_pkts_bytes"),
+    "{}_bps": ("total_pkt_bit_rate",),
+    "{}_pps": ("total_pkt_rate",),
+}
+
+
+def _call(method: Callable[..., HLT_OK]) -> Callable[..., HLT_OK | HLT_ERR]:
+    """Tells what goes wrong in the result."""
+
+    @functools.wraps(method)
+    def wrapped(self: CTRexHltApi, *arguments: Any, **named: Any) -> HLT_OK | HLT_ERR:
+        try:
+            return method(self, *arguments, **named)
+        except (TRexError, TypeError, ValueError, OSError) as error:
+            return HLT_ERR(f"{method.__name__}: {error}")
+
+    return wrapped
+
+
+class CTRexHltApi:
+    """TRex's HLTAPI over `STLClient`.
+
+    Each call gives a dictionary: `status` is 1, or 0 with the reason in `log`. A stream is known by
+    a number from 1, its `stream_id`, which is its packet group too where it is measured.
+    """
+
+    def __init__(self, verbose: str = "error") -> None:
+        self.trex_client: STLClient | None = None
+        self.verbose = verbose
+        #: By port, then by stream: what it was made of, and its numbers at the port.
+        self._streams: dict[int, dict[int, _Made]] = {}
+        self._numbers = itertools.count(1)
+
+    # The session.
+
+    @_call
+    def connect(self, **user_kwargs: Any) -> HLT_OK:
+        """Takes ports, all if `port_list` names none; gives them as `port_handle`.
+
+        `device` and the ports of its sockets are kept and not used: there is no server.
+        """
+        kwargs = _merged(connect_kwargs, user_kwargs)
+        sockets = {"sync_port": kwargs["trex_rpc_port"], "async_port": kwargs["trex_pub_port"]}
+        client = STLClient(
+            kwargs["username"],
+            kwargs["device"],
+            verbose_level=self.verbose,
+            **{name: port for name, port in sockets.items() if port},
+        )
+        if kwargs["trex_timeout_sec"] is not None:
+            client.set_timeout(kwargs["trex_timeout_sec"])
+        client.connect()
+        try:
+            ports = _ports(kwargs["port_list"], client.get_all_ports())
+            client.acquire(ports, force=kwargs["break_locks"])
+            if kwargs["reset"]:
+                client.reset(ports)
+        except TRexError:
+            client.disconnect()
+            raise
+        self.trex_client = client
+        self._streams = {port: {} for port in ports}
+        return HLT_OK(port_handle={port: port for port in ports})
+
+    @_call
+    def cleanup_session(self, **user_kwargs: Any) -> HLT_OK:
+        """Ends what ports send, gives them back unless `maintain_lock` says so, disconnects."""
+        kwargs, client = _merged(cleanup_session_kwargs, user_kwargs), self._client()
+        if not kwargs["maintain_lock"]:
+            named = kwargs["port_list"] or kwargs["port_handle"]
+            ports = _ports(None if named == "all" else named, client.get_acquired_ports())
+            client.stop(ports)
+            client.remove_all_streams(ports)
+            client.release(ports)
+        client.disconnect()
+        self.trex_client = None
+        return HLT_OK()
+
+    @_call
+    def interface_config(self, port_handle: Any, mode: str = "config") -> HLT_OK:
+        """Takes ports (`config`, `modify`), or empties them (`destroy`).
+
+        How an interface is set up is the system's.
+        """
+        client = self._client()
+        _check("mode", mode, _INTERFACE_MODES)
+        ports = _ports(port_handle, [])
+        client.acquire(ports)
+        if mode == "destroy":
+            self._empty(ports)
+        return HLT_OK()
+
+    # Streams.
+
+    @_call
+    def traffic_config(self, **user_kwargs: Any) -> HLT_OK:
+        """Makes a stream at ports, changes, removes, enables or disables it, or removes all.
+
+        The arguments are those of `STLHltStream`, and `mode`, `port_handle` and `stream_id`; with
+        `bidirectional` another stream goes the other way from `port_handle2`.
+        """
+        client = self._client()
+        mode, stream_id = user_kwargs.get("mode"), user_kwargs.get("stream_id")
+        _check("mode", mode, _TRAFFIC_MODES)
+        ports = _ports(user_kwargs.get("port_handle"), [])
+        if mode == "reset" or (mode == "remove" and stream_id == "all"):
+            self._empty(ports)
+            return HLT_OK()
+        if mode == "create":
+            if is_true(user_kwargs.get("bidirectional", False)):
+                return HLT_OK(stream_id=self._create_both(ports, user_kwargs))
+            return HLT_OK(stream_id=self._create(ports, user_kwargs))
+        if stream_id is None:
+            raise TRexError(f"stream_id: expected the stream to {mode}")
+        for port in ports:
+            for number in _stream_numbers(stream_id, self._of(port)):
+                made = self._made(port, number)
+                if mode == "modify":
+                    self._remove(port, number)
+                    self._create([port], {**made.arguments, **user_kwargs}, number)
+                elif mode == "remove":
+                    self._remove(port, number)
+                else:
+                    streams = client.ports[port].profile(DEFAULT_PROFILE).streams
+                    for handle in made.handles:
+                        streams[handle].fields["enabled"] = mode == "enable"
+        return HLT_OK()
+
+    @_call
+    def traffic_control(self, **user_kwargs: Any) -> HLT_OK:
+        """Starts or stops ports, clears their counters, resets them; `poll` only looks.
+
+        `stopped` is whether none of them sends.
+        """
+        kwargs, client = _merged(traffic_control_kwargs, user_kwargs), self._client()
+        action = kwargs["action"]
+        _check("action", action, _ACTIONS)
+        ports = _ports(kwargs["port_handle"], client.get_acquired_ports())
+        if action in ("sync_run", "clear_stats"):
+            client.clear_stats(ports)
+        if action in ("sync_run", "run"):
+            client.start(ports)
+        elif action == "stop":
+            client.stop(ports)
+        elif action == "reset":
+            client.reset(ports)
+            for port in ports:
+                self._of(port).clear()
+        return HLT_OK(stopped=not client.is_traffic_active(ports))
+
+    @_call
+    def traffic_stats(self, **user_kwargs: Any) -> HLT_OK:
+        """The counters of ports, by port: `aggregate`, `stream` (by stream), or both (`all`)."""
+        kwargs, client = _merged(traffic_stats_kwargs, user_kwargs), self._client()
+        mode = kwargs["mode"]
+        _check("mode", mode, _STATS_MODES)
+        ports = _ports(kwargs["port_handle"], client.get_acquired_ports())
+        stats = client.get_stats(ports)
+        found: dict[int, dict[str, Any]] = {port: {} for port in ports}
+        for port in ports:
+            if mode != "streams":
+                ways = {"tx": "o", "rx": "i"}
+                found[port]["aggregate"] = {
+                    way: _aggregate(stats[port], way, letter) for way, letter in ways.items()
+                }
+            if mode != "aggregate":
+                speed = client.ports[port].speed_bps
+                found[port]["stream"] = {
+                    group: {way: _stream(counted, way, port, speed) for way in ("tx", "rx")}
+                    for group, counted in stats["flow_stats"].items()
+                    if isinstance(group, int)
+                }
+        return HLT_OK(found)
+
+    @_call
+    def wait_on_traffic(self, port_handle: Any = None, timeout: float | None = None) -> HLT_OK:
+        """Waits until ports have sent all, for `timeout` seconds at most."""
+        client = self._client()
+        ports = None if port_handle is None else _ports(port_handle, [])
+        client.wait_on_traffic(ports, timeout)
+        return HLT_OK()
+
+    def _client(self) -> STLClient:
+        if self.trex_client is None:
+            raise TRexError("not connected: connect() first")
+        return self.trex_client
+
+    def _of(self, port: int) -> dict[int, _Made]:
+        return self._streams.setdefault(port, {})
+
+    def _made(self, port: int, number: int) -> _Made:
+        if number not in self._of(port):
+            raise TRexError(f"port {port} has no stream {number}: make it with mode='create'")
+        return self._of(port)[number]
+
+    def _create_both(self, ports: list[int], arguments: dict[str, Any]) -> dict[int, int]:
+        """A stream and the one the other way, by port."""
+        back = _ports(arguments.get("port_handle2"), [])
+        if len(ports) != 1 or len(back) != 1:
+            raise TRexError("bidirectional: expected one port_handle and one port_handle2")
+        there = {name: it for name, it in arguments.items() if name != "bidirectional"}
+        direction = int(arguments.get("direction", DEFAULTS["direction"]))
+        return {
+            ports[0]: self._create(ports, _with_suffix(there, "_bi1")),
+            back[0]: self._create(
+                back,
+                {**_with_suffix(there, "_bi2"), "direction": 1 - direction, "port_handle": back},
+            ),
+        }
+
+    def _create(
+        self, ports: list[int], arguments: dict[str, Any], number: int | None = None
+    ) -> int:
+        """Adds a stream, or those of a profile, to ports; its number."""
+        client = self._client()
+        if number is None:
+            number = int(arguments.get("flow_stats_id") or next(self._numbers))
+        if arguments.get("load_profile"):
+            direction = int(arguments.get("direction", DEFAULTS["direction"]))
+            profile = STLProfile.load_py(arguments["load_profile"], direction=direction)
+            streams = [] if profile is None else profile.get_streams()
+        else:
+            streams = listify(STLHltStream(**{**arguments, "pg_id": number}))
+        for port in ports:
+            if number in self._of(port):
+                raise TRexError(f"port {port} already has a stream {number}")
+            if not arguments.get("flow_stats_id"):
+                self._measure_what_can_be(port, streams)
+            handles = listify(client.add_streams(streams, port))
+            self._of(port)[number] = _Made(dict(arguments), handles)
+        return number
+
+    def _measure_what_can_be(self, port: int, streams: Iterable[STLStream]) -> None:
+        """Leaves the counters away of streams that nobody asked to be counted and whose frames have
+        no room for what they would be known by."""
+        terms = self._client().ports[port].terms()
+        for stream in streams:
+            try:
+                load_of({1: stream}, terms, Multiplier(1))
+            except TRexError:
+                stream.fields["flow_stats"] = STLFlowStatsInterface.defaults()
+
+    def _remove(self, port: int, number: int) -> None:
+        self._client().remove_streams(self._made(port, number).handles, port)
+        del self._of(port)[number]
+
+    def _empty(self, ports: list[int]) -> None:
+        self._client().remove_all_streams(ports)
+        for port in ports:
+            self._of(port).clear()
+
+
+class _Made:
+    """A stream of a port: what it was made of, and its numbers there."""
+
+    def __init__(self, arguments: dict[str, Any], handles: list[int]) -> None:
+        self.arguments = arguments
+        self.handles = handles
+
+
+class CStreamsPerPort(dict[int, list[int]]):
+    """The streams of each port, of the results that made them."""
+
+    def __missing__(self, port: int) -> list[int]:
+        return self.setdefault(port, [])
+
+    def get_stream_list(self, ports_list: Any = None) -> dict[int, list[int]]:
+        """The streams of each port, or of these."""
+        ports = self if ports_list is None else listify(ports_list)
+        return {port: self[port] for port in ports}
+
+    def add_streams_from_res(self, res: dict[str, Any]) -> None:
+        """Adds those of a result of `traffic_config` that has them by port."""
+        streams = res.get("stream_id")
+        if res.get("status") != 1 or not isinstance(streams, dict):
+            raise TRexError(f"{res!r}: expected a result with streams by port")
+        for port, numbers in streams.items():
+            self[port] += listify(numbers)
+
+
+def _merged(defaults: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    for name in given:
+        if name not in defaults:
+            warnings.warn(f"argument '{name}' is not supported", stacklevel=5)
+    return {**defaults, **{name: it for name, it in given.items() if name in defaults}}
+
+
+def _check(name: str, value: Any, known: Iterable[str]) -> None:
+    if value not in known:
+        raise TRexError(f"{name} {value!r}: expected one of {', '.join(known)}")
+
+
+def _ports(named: Any, default: list[int]) -> list[int]:
+    """Ports as a number, a list, or a text of numbers."""
+    if named is None and default:
+        return list(default)
+    values = named.split() if isinstance(named, str) else listify(named)
+    try:
+        return [int(value) for value in values]
+    except (TypeError, ValueError):
+        raise TRexError(f"ports {named!r}: expected numbers of ports") from None
+
+
+def _stream_numbers(named: Any, known: Iterable[int]) -> list[int]:
+    """Streams as a number, a list, or a text such as `2, 4-13`; those known for `all`."""
+    if named == "all":
+        return list(known)
+    found: list[int] = []
+    parts = named.split(",") if isinstance(named, str) else listify(named)
+    for part in parts:
+        first, dash, last = str(part).strip().partition("-")
+        try:
+            start, end = int(first), int(last) if dash else int(first)
+        except ValueError:
+            raise TRexError(f"stream_id {named!r}: expected numbers, or 2, 4-13") from None
+        if end < start:
+            raise TRexError(f"stream_id {named!r}: {part} counts down")
+        found += range(start, end + 1)
+    return found
+
+
+def _with_suffix(arguments: dict[str, Any], suffix: str) -> dict[str, Any]:
+    """The file that a stream is written to with a suffix of its direction."""
+    file = arguments.get("save_to_yaml")
+    if not isinstance(file, str):
+        return arguments
+    return {**arguments, "save_to_yaml": file.replace(".yaml", f"{suffix}.yaml")}
+
+
+def _aggregate(counted: dict[str, float], way: str, letter: str) -> dict[str, float]:
+    return {
+        name: counted[form.format(way if "_" in form else letter)]
+        for form, names in _AGGREGATE.items()
+        for name in names
+    }
+
+
+def _stream(counted: dict[str, Any], way: str, port: int, speed: float) -> dict[str, float]:
+    found = {
+        name: counted[form.format(way)].get(port, 0)
+        for form, names in _STREAM.items()
+        for name in names
+    }
+    bits_l1 = counted[f"{way}_bps_l1"].get(port, 0)
+    return {**found, "line_rate_percentage": 100 * bits_l1 / speed if speed else 0.0}

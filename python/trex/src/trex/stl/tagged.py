@@ -1,0 +1,217 @@
+"""The commands of `STLClient` on tagged packet groups."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from trex.arguments import validate_type
+from trex.client.tagged import UNKNOWN, UNTAGGED, TaggedGroups, TagTable
+from trex.errors import TRexArgumentError, TRexError
+
+if TYPE_CHECKING:
+    from trex.client.client import TRexClient
+
+    _Base = TRexClient
+else:
+    _Base = object
+
+_NOT_ENABLED = "tagged packet groups are not enabled: enable_tpg() first"
+
+
+class TaggedGroupCommands(_Base):
+    """Counts streams with `STLTaggedPktGroup` by the VLAN tags that they arrive with."""
+
+    _tagged: TaggedGroups | None = None
+
+    def enable_tpg(self, num_tpgids: int, tags: Any, rx_ports: Any = None) -> None:
+        """Counts the groups 0 to `num_tpgids` - 1 from now on.
+
+        :param tags: the tags that are told apart, numbered from 0: see `STLTaggedPktGroupTagConf`
+        :param rx_ports: where they arrive; all acquired ports if none are named
+        """
+        self._need_session()
+        validate_type("num_tpgids", num_tpgids, int)
+        if self._tagged is not None:
+            raise TRexError("tagged packet groups are enabled already: disable_tpg() first")
+        table = TagTable(tags)
+        rx_ports = self._owned(rx_ports)
+        acquired = self.get_acquired_ports()
+        self._tagged = TaggedGroups(self.ports, acquired, rx_ports, num_tpgids, table)
+
+    def disable_tpg(self, username: str | None = None, surpress_log: bool = False) -> None:
+        """Forgets the groups."""
+        self._need_session()
+        if self._tagged is None or username not in (None, self._username):
+            raise TRexError(_NOT_ENABLED)
+        self._tagged = None
+
+    def get_tpg_status(
+        self, username: str | None = None, port: int | None = None
+    ) -> dict[str, Any]:
+        """Whether groups are counted, and where."""
+        self._need_session()
+        tagged = self._tagged_of(username, port)
+        if tagged is None:
+            data = {"acquired_ports": [], "rx_ports": [], "username": "-"}
+            return {"enabled": False, "data": {**data, "num_tpgids": 0, "num_tags": 0}}
+        return {
+            "enabled": True,
+            "data": {
+                "acquired_ports": list(tagged.acquired),
+                "rx_ports": list(tagged.rx_ports),
+                "username": self._username,
+                "num_tpgids": tagged.count,
+                "num_tags": len(tagged.table),
+            },
+        }
+
+    def update_tpg_tags(self, new_tags: Any, clear: bool = False) -> None:
+        """Changes tags: each with its `tag_id`, those of the type None go.
+
+        :param clear: counts under them from now on, instead of going on
+        """
+        self._need_session()
+        if self._tagged is None:
+            raise TRexError(_NOT_ENABLED)
+        self._tagged.update(new_tags, clear)
+
+    def get_tpg_tags(
+        self,
+        min_tag: int = 0,
+        max_tag: int | None = None,
+        username: str | None = None,
+        port: int | None = None,
+    ) -> list[dict[str, Any] | None]:
+        """The tags from `min_tag` to before `max_tag`, None for those that were taken away."""
+        self._need_session()
+        tagged = self._tagged_of(username, port)
+        if tagged is None:
+            raise TRexError(_NOT_ENABLED)
+        end = len(tagged.table) if max_tag is None else max_tag
+        first, end = _range(min_tag, end, len(tagged.table), True)
+        return tagged.table.documents(first, end)
+
+    def get_tpg_stats(
+        self,
+        port: int,
+        tpgid: int,
+        min_tag: int,
+        max_tag: int,
+        max_sections: int = 50,
+        unknown_tag: bool = False,
+        untagged: bool = False,
+    ) -> tuple[dict[str, Any], int | None]:
+        """What arrived of a group at a port under the tags from `min_tag` to before `max_tag`.
+
+        :param max_sections: neighbours with the same counters are told together, as `3-7`; so many
+            of these at most
+        :param unknown_tag: also what arrived under tags without a number
+        :param untagged: also what arrived without a tag
+        :returns: the counters by port, group and tag, and the first tag that is not told; None
+            where no tags were asked for
+        """
+        tagged = self._receiving(port, tpgid)
+        tags = _range(min_tag, max_tag, len(tagged.table), unknown_tag or untagged)
+        validate_type("max_sections", max_sections, int)
+        tagged.settle(tpgid)
+        found, behind = tagged.sections(port, tpgid, tags, max_sections)
+        for name in _extra(unknown_tag, untagged):
+            found[name] = tagged.arrived(port, tpgid, name)
+        return {str(port): {str(tpgid): found}}, behind if max_tag > min_tag else None
+
+    def clear_tpg_stats(
+        self,
+        port: int,
+        tpgid: int,
+        min_tag: int = 0,
+        max_tag: int | None = None,
+        tag_list: Any = None,
+        unknown_tag: bool = False,
+        untagged: bool = False,
+    ) -> None:
+        """Counts a group at a port from now on, under a range of tags or those of a list."""
+        tagged = self._receiving(port, tpgid)
+        if (max_tag is None) == (not tag_list):
+            raise TRexError("expected either max_tag or tag_list")
+        extra = _extra(unknown_tag, untagged)
+        if max_tag is not None:
+            tags = list(range(*_range(min_tag, max_tag, len(tagged.table), bool(extra))))
+        else:
+            validate_type("tag_list", tag_list, list)
+            tags = tag_list
+            if any(tag not in range(len(tagged.table)) for tag in tags):
+                raise TRexArgumentError("tag_list", tags, f"0 to {len(tagged.table) - 1}")
+        tagged.settle(tpgid)
+        tagged.clear_arrived(port, tpgid, [*tags, *extra])
+
+    def get_tpg_tx_stats(self, port: int, tpgid: int) -> dict[str, Any]:
+        """What was sent of a group from a port."""
+        tagged = self._counting(port, tpgid)
+        tagged.settle(tpgid)
+        return {str(port): {str(tpgid): tagged.sent(port, tpgid)}}
+
+    def clear_tpg_tx_stats(self, port: int, tpgid: int) -> None:
+        """Counts what is sent of a group from a port from now on."""
+        tagged = self._counting(port, tpgid)
+        tagged.settle(tpgid)
+        tagged.clear_sent(port, tpgid)
+
+    def get_tpg_unknown_tags(self, port: int) -> dict[str, list[dict[str, Any]]]:
+        """The tags without a number that arrived at a port, each with its group once."""
+        tagged = self._receiving(port)
+        tagged.settle()
+        return {str(port): tagged.unknown(port)}
+
+    def clear_tpg_unknown_tags(self, port: int) -> None:
+        """Forgets them."""
+        tagged = self._receiving(port)
+        tagged.settle()
+        tagged.clear_unknown(port)
+
+    def _settle_tagged(self) -> None:
+        """Takes over what was counted, before transmissions are forgotten."""
+        if self._tagged is not None:
+            self._tagged.settle()
+
+    def _tagged_of(self, username: str | None, port: int | None) -> TaggedGroups | None:
+        if username is not None and port is not None:
+            raise TRexError("expected either username or port")
+        if username not in (None, self._username) or self._tagged is None:
+            return None
+        if port is not None and self._numbers(port)[0] not in self._tagged.acquired:
+            return None
+        return self._tagged
+
+    def _counting(self, port: int, tpgid: int) -> TaggedGroups:
+        """The groups, where they are sent from this port."""
+        self._need_session()
+        tagged = self._tagged_of(None, port)
+        if tagged is None:
+            raise TRexError(_NOT_ENABLED)
+        validate_type("tpgid", tpgid, int)
+        if not 0 <= tpgid < tagged.count:
+            raise TRexArgumentError("tpgid", tpgid, f"0 to {tagged.count - 1}")
+        return tagged
+
+    def _receiving(self, port: int, tpgid: int = 0) -> TaggedGroups:
+        """The groups, where they are received at this port."""
+        tagged = self._counting(port, tpgid)
+        if port not in tagged.rx_ports:
+            raise TRexArgumentError("port", port, ", ".join(map(str, tagged.rx_ports)))
+        return tagged
+
+
+def _range(first: int, end: int, count: int, may_be_empty: bool = False) -> tuple[int, int]:
+    for name, value in (("min_tag", first), ("max_tag", end)):
+        validate_type(name, value, int)
+    if not 0 <= first <= end <= count or (first == end and not may_be_empty):
+        raise TRexError(
+            f"min_tag {first} and max_tag {end}: expected 0 <= min_tag < max_tag <= {count}"
+        )
+    return first, end
+
+
+def _extra(unknown_tag: bool, untagged: bool) -> list[str]:
+    validate_type("unknown_tag", unknown_tag, bool)
+    validate_type("untagged", untagged, bool)
+    return [UNTAGGED] * untagged + [UNKNOWN] * unknown_tag

@@ -1,0 +1,120 @@
+"""What a client tells while frames are under way, on a veth pair between two namespaces."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from sending import LIMIT_S, burst, continuous, until
+
+from trex.client.packet_socket import PacketSocket
+from trex.stl.api import STLError, STLFlowLatencyStats, STLFlowStats, rdpcap
+
+
+def test_delays_are_told_while_frames_arrive(client):
+    stream = continuous(2000, flow_stats=STLFlowLatencyStats(pg_id=7))
+    client.add_streams(stream, ports=[0])
+    client.start([0])
+
+    def latency():
+        return client.get_stats()["latency"][7]
+
+    until(lambda: sum(latency()["latency"]["histogram"].values()) > 200)
+    found = latency()
+    delay = found["latency"]
+    assert 0 < delay["total_min"] <= delay["average"] <= delay["total_max"]
+    assert 0 < delay["last_max"] <= delay["total_max"] and delay["jitter"] >= 0
+    assert set(found["err_cntrs"].values()) == {0}
+    before = sum(delay["histogram"].values())
+    until(lambda: sum(latency()["latency"]["histogram"].values()) > before)
+    assert client.get_pgid_stats([7])["latency"][7]["latency"]["total_max"] >= delay["total_max"]
+    client.stop()
+    counted = client.get_stats()["flow_stats"][7]
+    assert sum(latency()["latency"]["histogram"].values()) == counted["rx_pkts"][1]
+
+
+def test_frames_that_come_twice_are_told_while_others_arrive(client):
+    client.set_service_mode([0])
+    capture = client.start_capture(tx_ports=[0], limit=5)["id"]
+    client.add_streams(continuous(2000, flow_stats=STLFlowLatencyStats(pg_id=3)), ports=[0])
+    client.start([0], force=True)
+
+    def errors():
+        return client.get_pgid_stats([3])["latency"][3]["err_cntrs"]
+
+    until(lambda: client.get_pgid_stats([3])["flow_stats"][3]["rx_pkts"][1] > 100)
+    left: list = []
+    client.fetch_capture_packets(capture, left)
+    assert len(left) == 5 and set(errors().values()) == {0}
+    with PacketSocket(client.ports[0].interface) as wire:
+        for frame in left:
+            wire.send(frame["binary"])
+    until(lambda: errors()["dup"] == 5)
+    assert errors() == {**dict.fromkeys(errors(), 0), "dup": 5, "seq_too_low": 5}
+    client.clear_pgid_stats()
+    assert set(errors().values()) == {0}
+    client.stop()
+    assert set(errors().values()) == {0}
+
+
+def test_rates_of_packet_groups_are_those_of_the_stream(client):
+    client.add_streams(continuous(2000, flow_stats=STLFlowStats(pg_id=1)), ports=[0])
+    client.start([0])
+    until(lambda: client.get_pgid_stats()["flow_stats"][1]["rx_pkts"][1] > 500)
+    time.sleep(1)
+    found = client.get_pgid_stats()["flow_stats"][1]
+    for rate in (found["tx_pps"][0], found["rx_pps"][1]):
+        assert 1000 < rate < 3000
+    assert found["rx_bytes"][1] == 64 * found["rx_pkts"][1]
+    client.stop()
+
+
+def test_how_busy_a_port_is_is_told(client):
+    idle = client.get_util_stats()
+    assert idle == {"cpu": [{"ports": [-1, -1], "history": [0.0] * 20}], "mbuf_stats": {}}
+    client.add_streams(continuous(5000), ports=[0])
+    client.start([0])
+    until(lambda: client.get_util_stats()["cpu"][0]["history"][0] > 0)
+    (core,) = client.get_util_stats()["cpu"]
+    assert core["ports"] == [0, -1] and len(core["history"]) == 20
+    assert all(0 <= load <= 150 for load in core["history"])
+    client.stop()
+    assert client.get_util_stats() == idle
+
+
+def test_what_leaves_is_captured(client, tmp_path):
+    client.set_service_mode([0, 1])
+    leaving = client.start_capture(tx_ports=[0], limit=50)["id"]
+    both = client.start_capture(tx_ports=0, rx_ports=1, bpf_filter="udp dst port 12")["id"]
+    other = client.start_capture(tx_ports=[1])["id"]
+    client.add_streams(burst(20, size=80, flow_stats=STLFlowStats(pg_id=1)), ports=[0])
+    client.start([0], force=True)
+    client.wait_on_traffic([0], timeout=LIMIT_S)
+    until(lambda: client.get_capture_status()[leaving]["count"] == 20)
+    assert client.get_capture_status()[leaving]["filter"] == {"tx": 1, "rx": 0, "bpf": ""}
+    first: list = []
+    client.fetch_capture_packets(leaving, first, pkt_count=5)
+    assert len(first) == 5 and client.get_capture_status()[leaving]["count"] == 15
+    assert all(it["origin"] == "TX" and it["port"] == 0 for it in first)
+    assert all(len(it["binary"]) == 80 for it in first)
+    until(lambda: client.get_capture_status()[both]["count"] == 40)
+    kept: list = []
+    client.stop_capture(both, output=kept)
+    left, arrived = ([it["binary"] for it in kept if it["origin"] == way] for way in ("TX", "RX"))
+    assert left == arrived and left[:5] == [it["binary"] for it in first]
+    file = tmp_path / "left.pcap"
+    client.stop_capture(leaving, str(file))
+    assert [bytes(it) for it in rdpcap(str(file))] == left[5:]
+    nothing: list = []
+    client.stop_capture(other, output=nothing)
+    assert nothing == []
+
+
+def test_what_is_on_its_way_past_the_taps_is_not_captured(client):
+    client.add_streams(continuous(), ports=[0])
+    client.start([0])
+    client.ports[0].is_service = True
+    with pytest.raises(STLError, match="port 0 is sending past the kernel's taps"):
+        client.start_capture(tx_ports=[0])
+    client.stop()
+    assert client.get_capture_status() == {}
