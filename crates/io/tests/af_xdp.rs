@@ -6,7 +6,7 @@ use support::{VethPair, eventually, ping, run};
 use wirestorm_base::contract::Connected;
 use wirestorm_base::port::{Receive, Received, Transmit};
 use wirestorm_base::port_contract;
-use wirestorm_base::time::Instant;
+use wirestorm_base::time::{Duration, Instant};
 use wirestorm_io::af_packet::{AfPacketOptions, AfPacketReceive, AfPacketTransmit};
 use wirestorm_io::af_xdp::{
     AfXdp, AfXdpError, AfXdpFacts, AfXdpOptions, AfXdpReceive, AfXdpTransmit, AttachMode, BusyPoll,
@@ -313,6 +313,36 @@ fn frames_for_a_peer_that_is_down_fail() {
     });
     let counters = transmit.transmitted();
     assert_eq!((counters.sent, counters.failed), (0, 40));
+}
+
+#[test]
+fn a_wait_ends_when_a_frame_arrives_at_any_queue_or_with_its_patience() {
+    let Some(pair) = VethPair::with(&["numtxqueues", "2", "numrxqueues", "2"], 1500) else {
+        return;
+    };
+    let options = AfXdpOptions { queues: None, ..receive_options(&pair.right) };
+    let mut ports = AfXdp::open(&options).unwrap().receive;
+    let mut both: Vec<&mut AfXdpReceive> = ports.iter_mut().collect();
+    let before = clock::now();
+    AfXdpReceive::wait(&mut both, Duration::from_millis(20));
+    assert!(clock::now().saturating_since(before) >= Duration::from_millis(20));
+    let second = AfXdpOptions { first_queue: 1, ..transmit_options(&pair.left) };
+    let mut transmit = AfXdp::open(&second).unwrap().transmit.remove(0);
+    send(&mut transmit, &frame_of(1));
+    transmit.flush().unwrap();
+    // It would hang for longer than a test may take.
+    AfXdpReceive::wait(&mut both, Duration::from_secs(3_600));
+    let [_, second] = &mut both[..] else { panic!("two queues") };
+    assert_eq!(receive(second, 1).len(), 1);
+}
+
+#[test]
+fn after_a_wait_an_interface_that_is_gone_is_noticed_at_once() {
+    let Some(pair) = VethPair::new() else { return };
+    let mut port = receive_port(&pair.right);
+    run(&pair.left.namespace, "ip", &["link", "delete", "left"]);
+    AfXdpReceive::wait(&mut [&mut port], Duration::from_millis(1));
+    assert_eq!(port.receive(8, &mut Vec::new()), Err(pair.right.is_gone()));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration as StdDuration;
 
 use wirestorm_base::port::{PortError, Receive, ReceiveCounters, Received, StampPoint};
+use wirestorm_base::time::Duration;
 use wirestorm_engine::measure::{self, Verifier, VerifyCounters, frame_hash};
 use wirestorm_io::af_packet::{AfPacketOptions, AfPacketReceive};
 use wirestorm_io::af_xdp::{AfXdp, AfXdpOptions, AfXdpReceive, Direction};
@@ -73,6 +74,21 @@ impl FetchPort {
         }
     }
 
+    /// Waits until a frame has arrived at one of the ports of an interface, but not so long that a
+    /// question, a stop, or a failure of the interface would be noticed late.
+    fn wait(ports: &mut [Self]) {
+        const PATIENCE: Duration = Duration::from_millis(2);
+        let mut queues = Vec::new();
+        for port in ports {
+            match port {
+                // It is the only one.
+                Self::AfPacket(port) => return port.wait(PATIENCE),
+                Self::AfXdp(port) => queues.push(port),
+            }
+        }
+        AfXdpReceive::wait(&mut queues, PATIENCE);
+    }
+
     fn frame(&self, received: &Received) -> &[u8] {
         match self {
             Self::AfPacket(port) => port.frame(received),
@@ -113,7 +129,7 @@ enum Task {
 /// What a thread is asked to do with what it has so far, between two batches.
 type Question = Box<dyn FnOnce(&mut FetchOutcome) + Send>;
 
-/// Asks a thread that fetches; answers come within the time of a batch.
+/// Asks a thread that fetches; answers come within the time of a batch, or of a wait for one.
 #[derive(Clone, Debug)]
 pub(super) struct Inquiry(Sender<Question>);
 
@@ -242,13 +258,15 @@ fn fetch(
     stop: &AtomicBool,
 ) -> FetchOutcome {
     const ROOM: usize = 256;
-    /// While nothing arrives: long enough to leave the CPU to the sender, short enough for a
-    /// ring of thousands of frames. To wait for a frame instead would mean to be woken for
-    /// each of them, also while many arrive, and by the CPU that is to send the next one;
-    /// nothing depends on when a frame is fetched, for its arrival is stamped before.
+    /// While many frames arrive they are fetched a few at once: long enough to leave the CPU to
+    /// the sender, short enough for a ring of thousands of frames. To be woken for each of them
+    /// would cost more, and nothing depends on when one is fetched: its arrival is stamped.
     const PAUSE: StdDuration = StdDuration::from_micros(50);
+    /// After so many pauses in which nothing came, the next frame is waited for.
+    const PAUSES_MAX: u32 = 4;
     let mut unsent = Vec::new();
     let mut batch = Vec::with_capacity(ROOM);
+    let mut pauses = 0;
     loop {
         // Read before the ports: a frame that arrived before the stop is still fetched.
         let is_last = stop.load(Ordering::Acquire);
@@ -290,8 +308,13 @@ fn fetch(
         if outcome.error.is_some() || fetched == 0 && is_last {
             break;
         }
-        if fetched == 0 {
+        if fetched > 0 {
+            pauses = 0;
+        } else if pauses < PAUSES_MAX {
+            pauses += 1;
             std::thread::sleep(PAUSE);
+        } else {
+            FetchPort::wait(&mut ports);
         }
     }
     outcome.missed = missed(&ports);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use wirestorm_base::port::{
     Capabilities, FrameId, PortError, Receive, ReceiveCounters, Received, StampPoint,
 };
-use wirestorm_base::time::Instant;
+use wirestorm_base::time::{Duration, Instant};
 
 use super::frame_memory::Chunks;
 use super::program::ReceiveProgram;
@@ -71,6 +71,16 @@ impl AfXdpReceive {
                 StampPoint::Xdp,
             ),
             _program: program,
+        }
+    }
+
+    /// Waits until frames have arrived at one of these ports, for so long at most; returns early
+    /// on a signal. The next [`Receive::receive`] that finds none looks whether the interface
+    /// still works, of which the sockets tell nothing.
+    pub fn wait(ports: &mut [&mut Self], patience: Duration) {
+        XdpSocket::wait(ports.iter().map(|port| &*port.socket), patience);
+        for port in ports {
+            port.empty_looks = EMPTY_LOOKS_PER_CHECK;
         }
     }
 

@@ -4,9 +4,10 @@ use std::io;
 use std::mem::size_of;
 use std::os::fd::RawFd;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::Duration as StdDuration;
 
 use wirestorm_base::port::PortError;
+use wirestorm_base::time::Duration;
 
 use super::frame_memory::{Chunks, FrameMemory};
 use super::ring::{Consumer, Layout, Producer};
@@ -14,7 +15,7 @@ use super::{AfXdpError, AfXdpOptions, CopyMode};
 use crate::link::Link;
 use crate::namespace::InterfaceName;
 use crate::system::memory_map::MemoryMap;
-use crate::system::socket::{Plain, Socket};
+use crate::system::socket::{Plain, Socket, wait_any_readable};
 
 /// `XDP_PACKET_HEADROOM`: what the kernel keeps free before an arriving frame.
 const HEADROOM_BYTES: usize = 256;
@@ -26,7 +27,7 @@ const MAX_TRANSMIT_BUDGET: i32 = 9;
 
 /// The kernel sets a queue or an interface free some time after the last descriptor was closed,
 /// so one that is in use is asked for again for a third of a second.
-const RELEASE_WAIT: Duration = Duration::from_millis(5);
+const RELEASE_WAIT: StdDuration = StdDuration::from_millis(5);
 const RELEASE_WAITS_MAX: u32 = 64;
 
 /// A bound socket, shared by the halves of a port.
@@ -207,6 +208,12 @@ impl XdpSocket {
             Some(flags) if flags & libc::IFF_UP == 0 => Err(self.interface.went_down()),
             Some(_) => Ok(()),
         }
+    }
+
+    /// Waits until frames have arrived at one of these, for so long at most; returns early on a
+    /// signal.
+    pub(super) fn wait<'a>(sockets: impl Iterator<Item = &'a Self>, patience: Duration) {
+        wait_any_readable(sockets.map(|socket| &socket.socket), patience);
     }
 
     pub(super) fn fd(&self) -> RawFd {
