@@ -22,7 +22,7 @@ pub struct RecordHeader {
     pub interface: u32,
 }
 
-/// What one step of a [`Decoder`] came to. `consumed` bytes at the beginning of the input are
+/// What one step of a [`Decoder`](super::Decoder) came to. `consumed` bytes at the beginning of the input are
 /// done with: the next input begins behind them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
