@@ -87,6 +87,10 @@ pub(super) struct HowFlags {
     #[arg(long)]
     pub(super) force_interface: bool,
 
+    /// Count arrivals of measured flows by their VLAN tags too, the outer two.
+    #[arg(long)]
+    pub(super) by_tag: bool,
+
     /// How far a rate may be off, in percent, before the exit status says so.
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
     pub(super) tolerance: f64,
@@ -221,7 +225,7 @@ fn options(
         force_interface: how.force_interface,
         beside_others: false,
         is_visible: false,
-        by_tag: false,
+        by_tag: how.by_tag,
     })
 }
 

@@ -13,6 +13,8 @@ pub(super) struct Table<'a>(pub(super) &'a TrafficResult);
 
 /// Flows that are shown one by one; of more, the rest is one line.
 const FLOWS_MAX: usize = 40;
+/// VLAN tags of a flow that are shown one by one; of more, the rest is one line.
+const TAGS_MAX: usize = 16;
 
 impl Display for Table<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -92,6 +94,7 @@ fn measured_lines(f: &mut Formatter<'_>, flows: &[FlowReport]) -> fmt::Result {
                 delay(port.delay.max_ns),
             )?;
             unusual(f, port)?;
+            tag_lines(f, port)?;
         }
         if let Some(lost) = flow.lost.filter(|_| flow.measured.len() > 1) {
             writeln!(f, "{:<16} {:>13} {:>10}", "", "on all", grouped(lost))?;
@@ -100,6 +103,23 @@ fn measured_lines(f: &mut Formatter<'_>, flows: &[FlowReport]) -> fmt::Result {
     if let Some(more) = measured().count().checked_sub(FLOWS_MAX).filter(|more| *more > 0) {
         let lost: u64 = measured().skip(FLOWS_MAX).filter_map(|flow| flow.lost).sum();
         writeln!(f, "{:<16} {:>13} {:>10}", format!("{more} more"), "", grouped(lost))?;
+    }
+    Ok(())
+}
+
+/// What arrived under each VLAN tag, where that was asked for.
+fn tag_lines(f: &mut Formatter<'_>, port: &MeasuredReport) -> fmt::Result {
+    for tag in port.tags.iter().take(TAGS_MAX) {
+        let under = match tag.vlans[..] {
+            [] => "without a tag".to_owned(),
+            [only] => format!("in VLAN {only}"),
+            [outer, inner, ..] => format!("in VLAN {inner} within {outer}"),
+        };
+        writeln!(f, "{:<16} {:>13} {under}", "", grouped(tag.packets))?;
+    }
+    if let Some(rest) = port.tags.get(TAGS_MAX..).filter(|rest| !rest.is_empty()) {
+        let packets: u64 = rest.iter().map(|tag| tag.packets).sum();
+        writeln!(f, "{:<16} {:>13} under {} other tags", "", grouped(packets), rest.len())?;
     }
     Ok(())
 }

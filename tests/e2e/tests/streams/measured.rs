@@ -102,6 +102,55 @@ fn workers_share_a_measured_flow() {
     }
 }
 
+/// Frames in two VLANs in turn, and one in another within a third.
+const TAGGED: &str = "
+  - name: turns
+    tx: a
+    rx: b
+    packet:
+      - ethernet: {src: 02:00:00:00:00:01, dst: 02:00:00:00:00:02}
+      - vlan: {id: {values: [7, 8]}}
+      - ipv4: {src: 10.0.0.1, dst: 192.0.2.1}
+      - udp: {}
+    size: 200
+    rate: 2kpps
+    duration: {fixed_packets: 600}
+    metrics: {enable: true}
+  - name: within
+    tx: a
+    rx: b
+    packet: [{ethernet: {}}, {vlan: {id: 3}}, {vlan: {id: 5}}, {ipv4: {}}, {udp: {}}]
+    size: 200
+    rate: 1kpps
+    duration: {fixed_packets: 300}
+    metrics: {enable: true}
+";
+
+#[test]
+fn arrivals_are_counted_by_their_tags_where_that_is_asked_for() {
+    if !can_run(&["clang"]) {
+        return;
+    }
+    let scratch = Scratch::new().unwrap();
+    let plan = plan(&scratch, TAGGED);
+    let lab = Lab::new().unwrap();
+    for workers in ["1", "2"] {
+        let outcome = run_on(&lab, &plan, &["--by-tag", "--workers", workers]);
+        let number = |field: &str| outcome.number(&format!("/flows/{field}"));
+        for (place, vlan) in [(0, 7), (1, 8)] {
+            let tag = |field: &str| number(&format!("0/measured/0/tags/{place}/{field}"));
+            let found = (tag("vlans/0"), tag("packets"), tag("bytes"), tag("duplicated"));
+            assert_eq!(found, (vlan, 300, 300 * 196, 0), "{outcome}");
+        }
+        let within = |field: &str| number(&format!("1/measured/0/tags/0/{field}"));
+        assert_eq!((within("vlans/0"), within("vlans/1"), within("packets")), (3, 5, 300));
+        assert_eq!((within("missing"), within("gaps"), number("1/lost")), (0, 0, 0), "{outcome}");
+    }
+    let outcome = run_on(&lab, &plan, &[]);
+    let tags = outcome.result().pointer("/flows/0/measured/0/tags").unwrap();
+    assert!(tags.as_array().is_some_and(Vec::is_empty), "{tags}");
+}
+
 /// Runs a plan without a receiver of ours, captures, and returns the capture.
 fn captured(lab: &Lab, plan: &Path, backend: &str, packets: u64) -> Captured {
     let receiver = Receiver::start(&lab.b).unwrap();
