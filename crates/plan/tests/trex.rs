@@ -506,9 +506,24 @@ fn streams_with_flow_statistics_are_measured_or_marked() {
     let mut header = vec![0xab, 1, 0, 0, 0x78, 0x56, 0x34, 0x12];
     header.extend([0xff, 0xee, 0xdd, 0xcc, 0xbb, 0xaa, 0x99, 0x88]);
     assert_eq!(streams[2].template[44..], header);
-    let group = [counted("tpg", 1)];
-    assert_error(&group, "[0].flow_stats.rule_type: TRex's marks of tagged packet groups");
-    assert!(lowered_with(&signed, &group)[0].is_measured);
+    assert!(lowered_with(&signed, &[counted("tpg", 1)])[0].is_measured);
+}
+
+#[test]
+fn tagged_packet_groups_have_their_header_at_the_end() {
+    let group = json!({ "enabled": true, "stream_id": 300, "rule_type": "tpg" });
+    let one = with(stream(), "flow_stats", group);
+    let streams = lowered(&[stream(), one.clone()]);
+    let mut expected = streams[0].template.clone();
+    let header = [0xc1, 0x5c, 0x0b, 0xe5, 44, 1, 0, 0, 0xef, 0xbe, 0xad, 0xde, 0, 0, 0, 0];
+    expected[44..].copy_from_slice(&header);
+    assert_eq!(streams[1].template, expected, "nothing else is marked");
+    let vm = json!({ "instructions": [
+        { "type": "flow_var", "name": "l", "size": 2, "op": "inc", "init_value": 60,
+          "min_value": 60, "max_value": 80, "step": 1 },
+        { "type": "trim_pkt_size", "name": "l" },
+    ] });
+    assert_error(&[with(one, "vm", vm)], "[0].flow_stats: TRex's header stands at the end");
 }
 
 #[test]

@@ -203,6 +203,8 @@ fn draft(
     let counted = counted(&path, &flow_stats, options.marking)?;
     let is_dummy = words.flags & DUMMY != 0;
     let is_latency = matches!(counted, Some((RuleType::Latency, _)));
+    // TRex renders frames with sequence numbers anew, all on one core.
+    let is_sequenced = is_latency || matches!(counted, Some((RuleType::Tpg, _)));
 
     let mut template = frame(&format!("{path}.packet.binary"), &packet.binary)?;
     template::address(&mut template, words.flags, &options.addresses);
@@ -229,9 +231,8 @@ fn draft(
         path: &path,
         template: &template,
         seed,
-        cores: if is_latency { NonZeroU64::MIN } else { options.cores },
-        // TRex renders every latency frame anew.
-        cache: if is_latency { 0 } else { vm.cache },
+        cores: if is_sequenced { NonZeroU64::MIN } else { options.cores },
+        cache: if is_sequenced { 0 } else { vm.cache },
     };
     let lowered = program::lower(vm.instructions, &context)?;
 
@@ -289,13 +290,7 @@ fn counted(
     let unsupported = |field: &str, what: &str| {
         Err(TrexError::unsupported(format!("{path}.{field}"), what.to_owned()))
     };
-    if rule == RuleType::Tpg && marking == Marking::Trex {
-        return unsupported(
-            "rule_type",
-            "TRex's marks of tagged packet groups are not there: use stats or latency",
-        );
-    }
-    if words.ieee_1588 {
+    if words.ieee_1588 && marking == Marking::Signature {
         return unsupported("ieee_1588", "there are no hardware time stamps: leave it out");
     }
     if words.vxlan {
@@ -330,17 +325,22 @@ fn mark(
         return Ok(());
     };
     let path = format!("{path}.flow_stats");
+    if rule != RuleType::Stats && trims {
+        let what = "TRex's header stands at the end of the frame, which trim_pkt_size moves: \
+                    leave one of them out";
+        return Err(TrexError::unsupported(path, what));
+    }
+    if rule == RuleType::Tpg {
+        template::mark(frame, None, 0);
+        template::group_header(frame, group);
+        return Ok(());
+    }
     let number = groups.number(rule, group);
     if !template::mark(frame, Some(rule), number) {
         let expected = "IPv4 or IPv6 behind at most two VLAN tags, which can be marked";
         return Err(TrexError::value(path, "another packet", expected));
     }
     if rule == RuleType::Latency {
-        if trims {
-            let what = "TRex's latency header stands at the end of the frame, which \
-                        trim_pkt_size moves: leave one of them out";
-            return Err(TrexError::unsupported(path, what));
-        }
         template::latency_header(frame, number);
     }
     Ok(())

@@ -20,8 +20,8 @@ pub(super) const PACKET_MAX: usize = 9 * 1_024 + 22;
 const IDENTIFICATION_BASE: u16 = 0xfc00;
 const IDENTIFICATION_LATENCY: u16 = 0xffff;
 
-/// The bytes of TRex's latency header, at the end of a frame.
-const LATENCY_HEADER_BYTES: usize = 16;
+/// The bytes of TRex's headers of latency and of tagged packet groups, at the end of a frame.
+const HEADER_BYTES: usize = 16;
 
 /// The addresses of the port that sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,13 +99,25 @@ pub(super) fn mark(frame: &mut [u8], rule: Option<RuleType>, number: u16) -> boo
 pub(super) fn latency_header(frame: &mut [u8], number: u16) {
     const MAGIC: u8 = 0xab;
     const GENERATION: u8 = 1;
-    let mut header = [0; LATENCY_HEADER_BYTES];
+    let mut header = [0; HEADER_BYTES];
     header[0] = MAGIC;
     header[1] = GENERATION;
     header[2..4].copy_from_slice(&number.to_le_bytes());
     header[4..8].copy_from_slice(&0x1234_5678_u32.to_le_bytes());
     header[8..].copy_from_slice(&0x8899_aabb_ccdd_eeff_u64.to_le_bytes());
-    let start = frame.len() - LATENCY_HEADER_BYTES;
+    let start = frame.len() - HEADER_BYTES;
+    frame[start..].copy_from_slice(&header);
+}
+
+/// Writes the header by which TRex tells tagged packet groups, with the sequence number that its
+/// simulator writes into every frame.
+pub(super) fn group_header(frame: &mut [u8], group: u32) {
+    const MAGIC: u32 = 0xe50b_5cc1;
+    let mut header = [0; HEADER_BYTES];
+    header[..4].copy_from_slice(&MAGIC.to_le_bytes());
+    header[4..8].copy_from_slice(&group.to_le_bytes());
+    header[8..12].copy_from_slice(&0xdead_beef_u32.to_le_bytes());
+    let start = frame.len() - HEADER_BYTES;
     frame[start..].copy_from_slice(&header);
 }
 
