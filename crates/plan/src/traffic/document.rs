@@ -12,6 +12,8 @@ pub(super) fn read(text: &str) -> Result<Value, PlanError> {
         // The limits of the library are for texts of strangers; a plan may have 20,000 flows.
         let mut options = serde_saphyr::Options::default();
         options.budget = None;
+        // A flow may be called `y`, and `on` is no answer.
+        options.strict_booleans = true;
         serde_saphyr::from_str_with_options(text, options)
             .map_err(|error| ("YAML", error.to_string()))
     };
@@ -44,6 +46,8 @@ mod tests {
         // No numbers to the base of sixty.
         let address = read("a: 10:00:00:00:00:01").unwrap();
         assert_eq!(address, json!({"a": "10:00:00:00:00:01"}));
+        let words = read("[y, no, on, true]").unwrap();
+        assert_eq!(words, json!(["y", "no", "on", true]));
     }
 
     #[test]
