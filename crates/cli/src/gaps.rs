@@ -5,37 +5,41 @@ use std::fmt::{self, Display, Formatter};
 use wirestorm_control::result::{DepartureReport, HistogramReport};
 
 use crate::number::nanoseconds;
+use crate::wrap::wrapped;
 
 /// Shows how far gaps between departures were from those asked for, and what became of the
-/// schedule.
-pub(crate) struct Gaps<'a>(pub(crate) &'a DepartureReport);
+/// schedule, behind so many columns.
+pub(crate) struct Gaps<'a>(pub(crate) &'a DepartureReport, pub(crate) usize);
 
 /// Upper bounds of the histogram's bars, in ns; the last has none.
 const BOUNDS: [u64; 6] = [100, 1_000, 10_000, 100_000, 1_000_000, u64::MAX];
 
 impl Display for Gaps<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let departures = self.0;
+        let Self(departures, indent) = *self;
         let errors = &departures.gap_errors;
-        writeln!(
-            f,
-            "gaps      off by {} (median), {} (p99), {} (max), stamped in {}",
+        let mut line = |what: &str, text: &str| {
+            writeln!(f, "{}", wrapped(&format!("{:indent$}{what:<10}", ""), text))
+        };
+        let gaps = format!(
+            "off by {} (median), {} (p99), {} (max), stamped in {}",
             nanoseconds(errors.p50_ns),
             nanoseconds(errors.p99_ns),
             nanoseconds(errors.max_ns),
             departures.stamped,
-        )?;
+        );
+        line("gaps", &gaps)?;
         if errors.count > 0 {
-            writeln!(f, "          {}", shares(errors))?;
+            line("", &shares(errors))?;
         }
         if departures.shifted_ns > 0 {
-            writeln!(
-                f,
-                "late      schedule moved by {} in all, {} made up for; latest frame {} late",
+            let late = format!(
+                "schedule moved by {} in all, {} made up for; latest frame {} late",
                 nanoseconds(departures.shifted_ns),
                 nanoseconds(departures.regained_ns),
                 nanoseconds(departures.lateness_max_ns),
-            )?;
+            );
+            line("late", &late)?;
         }
         Ok(())
     }
@@ -61,6 +65,24 @@ fn shares(errors: &HistogramReport) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_keep_to_the_width() {
+        let buckets =
+            vec![(0, 9_000), (200, 9_000), (2_000, 9_000), (20_000, 9_000), (200_000, 9_000)];
+        let gap_errors = HistogramReport { count: 45_000, buckets, ..HistogramReport::default() };
+        let departures = DepartureReport {
+            stamped: "xdp",
+            start_delay_ns: 0,
+            shifted_ns: 238_680_000,
+            regained_ns: 238_680_000,
+            lateness_max_ns: 11_080_000,
+            gaps: HistogramReport::default(),
+            gap_errors,
+        };
+        let shown = Gaps(&departures, 2).to_string();
+        assert!(shown.lines().count() > 3 && shown.lines().all(|line| line.len() <= 80), "{shown}");
+    }
 
     #[test]
     fn each_gap_is_in_one_share() {

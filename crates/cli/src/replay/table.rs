@@ -71,7 +71,7 @@ impl Display for Table<'_> {
             writeln!(f, "rate      {asked}")?;
         }
         if let Some(departures) = &result.departures {
-            write!(f, "{}", Gaps(departures))?;
+            write!(f, "{}", Gaps(departures, 0))?;
         }
         for note in &result.notes {
             writeln!(f, "note      {note}")?;

@@ -161,9 +161,7 @@ fn port_lines(f: &mut Formatter<'_>, port: &PortReport) -> fmt::Result {
         writeln!(f, "  failed    {}, unsent {}", grouped(port.failed), grouped(port.unsent))?;
     }
     if let Some(departures) = &port.departures {
-        for line in Gaps(departures).to_string().lines() {
-            writeln!(f, "  {line}")?;
-        }
+        write!(f, "{}", Gaps(departures, 2))?;
     }
     if let Some(rx) = &port.rx {
         writeln!(
