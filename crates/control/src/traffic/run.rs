@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use wirestorm_base::departure::DeparturePolicy;
-use wirestorm_base::port::{PortError, Transmit, TransmitCounters};
+use wirestorm_base::port::{PortError, StampPoint, Transmit, TransmitCounters};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::replay::{Breath, WorkerState};
 use wirestorm_engine::stream::{Generator, GeneratorOptions, Share, StreamCounters};
@@ -42,7 +42,7 @@ pub struct RunOptions {
     pub workers: u16,
     /// What becomes of late frames.
     pub policy: DeparturePolicy,
-    /// Nothing is sent for longer.
+    /// Nothing is sent for longer, but for what a schedule that was moved makes up for.
     pub duration: Duration,
     /// What the rates of the flows are multiplied by.
     pub multiplier: Multiplier,
@@ -82,6 +82,10 @@ pub struct Progress {
     /// Tells what was measured of a flow so far.
     pub live: Live,
 }
+
+/// How much later than asked a run may end whose schedule was moved: enough to make up for what
+/// takes a machine away for a while, not for a rate that it cannot send.
+const LATE_END_MAX: Duration = Duration::from_millis(250);
 
 /// How often a worker publishes what it did.
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(20);
@@ -369,8 +373,15 @@ impl Duty<'_> {
         let holds_departures = ports.iter().all(|port| port.capabilities().holds_departure);
         let mut watches = self.interfaces.watch();
         let mut published = Instant::ZERO;
+        let is_virtual =
+            |port: &TransmitPort| port.capabilities().departure_stamp == StampPoint::Virtual;
+        let time_max = match ports.iter().all(is_virtual) {
+            true => Duration::MAX,
+            false => self.options.duration.saturating_add(LATE_END_MAX),
+        };
         loop {
             let now = clock::now();
+            let is_over = now.saturating_since(start) > time_max;
             follower.follow(now, generators, |lane| &lanes[lane].flows);
             let mut state = WorkerState::Done;
             for (generator, port) in generators.iter_mut().zip(&mut *ports) {
@@ -379,7 +390,8 @@ impl Duty<'_> {
             if let Some(due) = follower.due() {
                 state = sooner(state, WorkerState::Waiting(due));
             }
-            if state == WorkerState::Done || self.control.stop.load(Ordering::Relaxed) {
+            let is_done = is_over || state == WorkerState::Done;
+            if is_done || self.control.stop.load(Ordering::Relaxed) {
                 self.publish(generators, ports);
                 return Ok(());
             }
