@@ -81,8 +81,9 @@ class Peer:
         assert done.returncode == 0, done.stderr
 
     def pings(self, address: str) -> bool:
-        """Whether it gets an answer from an address."""
-        return self.run("ping", "-c", "1", "-W", "1", "-I", self.interface, address).returncode == 0
+        """Whether it gets an answer from an address to one of three questions."""
+        command = ["ping", "-c", "3", "-i", "0.3", "-W", "1", "-I", self.interface, address]
+        return self.run(*command).returncode == 0
 
     def neighbour(self, address: str) -> str | None:
         """The Ethernet address that it knows of an address."""

@@ -105,16 +105,16 @@ def test_in_a_vlan_a_port_is_found_only_there(client):
 def test_neighbours_are_searched(client, peer, capsys):
     assert client.scan6([0], timeout=0.3) == {0: []}
     peer.give("fe80::2/64")
-    (found,) = client.scan6(0, timeout=1, verbose=True)[0]
+    (found,) = client.scan6(0, timeout=2, verbose=True)[0]
     assert found == {"type": "Host", "mac": peer.mac, "ipv6": "fe80::2"}
     assert f"Host    {peer.mac}  fe80::2" in capsys.readouterr().out
     peer.set("ipv6/conf/all/forwarding", 1)
-    assert client.scan6(0, timeout=1)[0] == [{**found, "type": "Router"}]
+    assert client.scan6(0, timeout=2)[0] == [{**found, "type": "Router"}]
 
 
 def test_ports_find_each_other_by_a_search(client):
     client.conf_ipv6(1, True, "2001:db8::2")
-    found = client.scan6([0, 1], timeout=0.5)
+    found = client.scan6([0, 1], timeout=2)
     assert [one["mac"] for one in found[0]] == [client.get_port(1).source]
     assert found[1] == []
     client.disconnect()

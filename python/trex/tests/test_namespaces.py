@@ -118,8 +118,15 @@ def test_many_nodes_answer_side_by_side(client, peer):
     assert results == [None] * 600
     assert (told[0]["exec_cmds"], told[0]["total_cmds"], told[0]["errs_cmds"]) == (600, 600, 0)
     assert all(peer.pings(f"1.1.1.{number}") for number in (1, 100, 200))
-    found = client.scan6(1, timeout=2)[1]
-    assert len(found) == 200 and {one["mac"][:-3] for one in found} == {"00:01:02:03:00"}
+    found = set()
+
+    def are_all_found():
+        found.update((one["mac"], one["ipv6"]) for one in client.scan6(1, timeout=1)[1])
+        return len(found) >= 200
+
+    until(are_all_found)
+    macs = [f"00:01:02:03:00:{number:02x}" for number in range(1, 201)]
+    assert found == {(mac, generate_ipv6(mac)) for mac in macs}
     client.namespace_remove_all()
     assert not peer.pings("1.1.1.100") and client.get_port(0).hosts.counters()["tx_unicast_pkts"]
 
