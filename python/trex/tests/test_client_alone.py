@@ -174,6 +174,8 @@ def test_delays_are_counted_in_ranges_of_trex():
 def test_sending_needs_the_engine(monkeypatch):
     import sys
 
+    for name in [name for name in sys.modules if name.partition(".")[0] == "wirestorm"]:
+        monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setitem(sys.modules, "wirestorm", None)
     monkeypatch.setenv(configuration.PORTS, "lo")
     with pytest.raises(STLError, match="pip install ./python/wirestorm"):

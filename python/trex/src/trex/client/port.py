@@ -113,10 +113,12 @@ class Port:
 
     def look(self) -> dict[str, Any]:
         """What is known of the interface now. Raises `TRexError` where it is gone."""
+        # First, for it says what to do where the package is not there.
+        engine = native()
         from wirestorm.errors import WirestormError
 
         try:
-            facts: dict[str, Any] = native().interface(self.interface)
+            facts: dict[str, Any] = engine.interface(self.interface)
         except WirestormError as error:
             raise TRexError(f"port {self.number}: {error}") from error
         return facts
