@@ -351,7 +351,8 @@ fn trex_streams_are_simulated() {
 fn the_end_of_a_simulation_is_told_as_to_trex_simulator() {
     let scratch = Scratch::new().unwrap();
     let (document, output) = (scratch.file("streams.json"), scratch.file("out.pcap"));
-    std::fs::write(&document, TREX.replace("single_burst", "continuous")).unwrap();
+    let continuous = TREX.replace(r#""single_burst", "total_pkts": 3"#, r#""continuous""#);
+    std::fs::write(&document, continuous).unwrap();
     // A thousand frames a second.
     for (end, frames) in
         [(&[][..], 5_000), (&["-d", "2.5"], 2_500), (&["-l", "0", "-d", "7s"], 7_000)]
