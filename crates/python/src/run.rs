@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration as StdDuration, Instant};
 
 use pyo3::prelude::*;
@@ -18,11 +18,14 @@ use wirestorm_control::plan::traffic::{AskedRate, TrafficPlan, parse_rate};
 use wirestorm_control::port::cpu;
 use wirestorm_control::replay::Control;
 use wirestorm_control::traffic::{
-    self, Order, Progress, Received, RunOptions, Steering, TrafficError, TrafficResult,
+    self, Order, Progress, Received, RunOptions, SharedPorts, Steering, TrafficError, TrafficResult,
 };
 
 use crate::errors::{run_error, traffic_error, value_error};
 use crate::{parse, read_duration, read_multiplier};
+
+/// What those runs of this process share that are said to go beside others.
+static SHARED_PORTS: LazyLock<Arc<SharedPorts>> = LazyLock::new(Arc::default);
 
 /// CPUs of in-kernel senders of all runs of this process.
 static SENDERS: Mutex<Vec<usize>> = Mutex::new(Vec::new());
@@ -100,7 +103,7 @@ impl How {
             duration: read_duration(duration.as_deref())?,
             multiplier: read_multiplier(multiplier)?,
             force_interface: self.force_interface,
-            beside_others: self.beside_others,
+            shared: self.beside_others.then(|| Arc::clone(&SHARED_PORTS)),
             is_visible: self.is_visible,
             by_tag: self.by_tag,
         })

@@ -223,7 +223,7 @@ fn options(
         duration,
         multiplier,
         force_interface: how.force_interface,
-        beside_others: false,
+        shared: None,
         is_visible: false,
         by_tag: how.by_tag,
     })

@@ -22,7 +22,7 @@ impl Receiver {
     /// What was tried, and what the system said.
     pub fn open(interface: &str) -> Result<Self, String> {
         let plan = ReceivePlan { interface: interface.to_owned(), verify: false };
-        Arrivals::open(&plan, false, false).map(Self)
+        Arrivals::open(&plan, false, None).map(Self)
     }
 
     /// Waits until it is told to stop, but no longer than `duration`; `observe` is told about ten

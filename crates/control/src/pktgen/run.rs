@@ -101,7 +101,7 @@ pub(super) fn run(
     let mut names: Vec<&str> = devices.iter().map(|device| device.interface.as_str()).collect();
     names.sort_unstable();
     names.dedup();
-    let interfaces = Interfaces::open(&names, options.force_interface, false)?;
+    let interfaces = Interfaces::open(&names, options.force_interface, None)?;
     let senders = senders(devices, &interfaces, &names, options, control)?;
     let cpus = CpuPlan::new(options.backend, senders.len());
 

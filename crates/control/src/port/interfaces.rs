@@ -17,17 +17,17 @@ pub(crate) struct Interfaces {
     _locks: Vec<Arc<InterfaceLock>>,
 }
 
-/// A lock that runs of this process share, of an interface by its name and index.
-type SharedLock = (InterfaceName, u32, Weak<InterfaceLock>);
-static SHARED: Mutex<Vec<SharedLock>> = Mutex::new(Vec::new());
+/// The locks that several runs share, each of an interface by its name and index.
+#[derive(Debug, Default)]
+pub(crate) struct SharedLocks(Mutex<Vec<(InterfaceName, u32, Weak<InterfaceLock>)>>);
 
 impl Interfaces {
-    /// Opens them by name; `force`: also one that carries the default route. `beside_others`: also
-    /// those that other runs of this process send on, if they say so as well.
+    /// Opens them by name; `force`: also one that carries the default route. `shared`: also those
+    /// that other runs with the same locks send on.
     pub(crate) fn open(
         names: &[&str],
         force: bool,
-        beside_others: bool,
+        shared: Option<&SharedLocks>,
     ) -> Result<Self, OpenError> {
         let mut links = Vec::new();
         let mut locks = Vec::new();
@@ -43,10 +43,9 @@ impl Interfaces {
             if link.default_route && !force {
                 return Err(OpenError::DefaultRoute(interface));
             }
-            locks.push(if beside_others {
-                shared_lock(&interface, link.index)?
-            } else {
-                Arc::new(InterfaceLock::acquire(&interface)?)
+            locks.push(match shared {
+                Some(shared) => shared.acquire(&interface, link.index)?,
+                None => Arc::new(InterfaceLock::acquire(&interface)?),
             });
             links.push((interface, link));
         }
@@ -109,16 +108,22 @@ impl Interfaces {
     }
 }
 
-fn shared_lock(interface: &InterfaceName, index: u32) -> Result<Arc<InterfaceLock>, OpenError> {
-    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-    shared.retain(|(_, _, lock)| lock.strong_count() > 0);
-    let known = shared.iter().find(|(name, of, _)| name == interface && *of == index);
-    if let Some(lock) = known.and_then(|(_, _, lock)| lock.upgrade()) {
-        return Ok(lock);
+impl SharedLocks {
+    fn acquire(
+        &self,
+        interface: &InterfaceName,
+        index: u32,
+    ) -> Result<Arc<InterfaceLock>, OpenError> {
+        let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        locks.retain(|(_, _, lock)| lock.strong_count() > 0);
+        let known = locks.iter().find(|(name, of, _)| name == interface && *of == index);
+        if let Some(lock) = known.and_then(|(_, _, lock)| lock.upgrade()) {
+            return Ok(lock);
+        }
+        let lock = Arc::new(InterfaceLock::acquire(interface)?);
+        locks.push((interface.clone(), index, Arc::downgrade(&lock)));
+        Ok(lock)
     }
-    let lock = Arc::new(InterfaceLock::acquire(interface)?);
-    shared.push((interface.clone(), index, Arc::downgrade(&lock)));
-    Ok(lock)
 }
 
 /// How long an interface that went down may take to be gone.

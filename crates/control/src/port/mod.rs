@@ -25,7 +25,7 @@ use wirestorm_sim::memory::{MemorySink, WireOptions};
 use choice::{Candidate, Conditions, KernelVersion, candidates, name};
 
 pub use error::OpenError;
-pub(crate) use interfaces::{Interfaces, Watch};
+pub(crate) use interfaces::{Interfaces, SharedLocks, Watch};
 
 /// A port that sends, whatever carries it.
 pub(crate) enum TransmitPort {

@@ -43,8 +43,9 @@ struct Opened {
     stamp: StampPoint,
 }
 
-/// The ends that runs of this process share: an interface has one at a time.
-static SHARED: Mutex<Vec<Weak<End>>> = Mutex::new(Vec::new());
+/// The ends that several runs share: an interface has one at a time.
+#[derive(Default)]
+pub(crate) struct SharedEnds(Mutex<Vec<Weak<End>>>);
 
 /// Asks what was measured at a receiving end so far.
 #[derive(Clone, Debug)]
@@ -100,14 +101,14 @@ const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(1);
 
 impl Arrivals {
     /// Opens the receiving end. `times_all` asks for the distribution of arrival gaps.
-    /// `is_shared`: other runs of this process may have it too, if they say so as well.
+    /// `shared`: other runs with the same ends may have it too.
     ///
     /// # Errors
     /// What was tried, and what the system said.
     pub(crate) fn open(
         plan: &ReceivePlan,
         times_all: bool,
-        is_shared: bool,
+        shared: Option<&SharedEnds>,
     ) -> Result<Self, String> {
         let interface = parse(&plan.interface)?;
         let open = || {
@@ -135,7 +136,7 @@ impl Arrivals {
                 Err(error) => Err(format!("--rx {interface}: {error}")),
             }
         };
-        let end = End::find_or_open(&interface, is_shared, open)?;
+        let end = End::find_or_open(&interface, shared, open)?;
         Ok(Self { end, measures: None })
     }
 
@@ -143,10 +144,13 @@ impl Arrivals {
     ///
     /// # Errors
     /// What was tried, and what the system said.
-    pub(crate) fn open_measuring(interface: &str, is_shared: bool) -> Result<Self, String> {
+    pub(crate) fn open_measuring(
+        interface: &str,
+        shared: Option<&SharedEnds>,
+    ) -> Result<Self, String> {
         let interface = parse(interface)?;
         let open = || Opened::measuring(&interface, Vec::new(), None);
-        let end = End::find_or_open(&interface, is_shared, open)?;
+        let end = End::find_or_open(&interface, shared, open)?;
         end.lock().fetch(&interface)?;
         Ok(Self { end, measures: None })
     }
@@ -361,17 +365,16 @@ impl Drop for Arrivals {
 impl End {
     fn find_or_open(
         interface: &InterfaceName,
-        is_shared: bool,
+        shared: Option<&SharedEnds>,
         open: impl FnOnce() -> Result<Opened, String>,
     ) -> Result<Arc<Self>, String> {
         let new = |opened| {
             let opened = Mutex::new(opened);
+            let is_shared = shared.is_some();
             Arc::new(Self { interface: interface.clone(), is_shared, opened })
         };
-        if !is_shared {
-            return open().map(new);
-        }
-        let mut ends = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(shared) = shared else { return open().map(new) };
+        let mut ends = shared.0.lock().unwrap_or_else(PoisonError::into_inner);
         ends.retain(|end| end.strong_count() > 0);
         let mut known = ends.iter().filter_map(Weak::upgrade);
         let is_it = |end: &Arc<Self>| end.interface == *interface && !end.lock().source.has_ended();

@@ -60,12 +60,12 @@ pub fn run(
     }
     let captures = inputs.iter().map(ToString::to_string).collect();
     let extent = inputs.iter().map(Input::plain_length).sum();
-    let interfaces = Interfaces::open(&target::interfaces(plan), plan.force_interface, false)?;
+    let interfaces = Interfaces::open(&target::interfaces(plan), plan.force_interface, None)?;
     // The receiving end first: a program on a veth's peer is what lets the in-kernel sender in.
     let arrivals = match &plan.receive {
         None => None,
         Some(receive) => {
-            let opened = Arrivals::open(receive, plan.pace != Pace::TopSpeed, false);
+            let opened = Arrivals::open(receive, plan.pace != Pace::TopSpeed, None);
             Some(opened.map_err(ReplayError::Receive)?)
         }
     };

@@ -8,7 +8,7 @@ use wirestorm_plan::traffic::TrafficPlan;
 use wirestorm_wire::stream::Stream;
 
 use super::error::TrafficError;
-use super::numbers::Numbers;
+use super::numbers::{Numbers, TakenNumbers};
 use crate::port::{Choice, Interfaces};
 use crate::work::Stamped;
 
@@ -72,14 +72,17 @@ pub(super) fn lanes(
     Ok(lanes)
 }
 
-/// Gives the streams of all lanes numbers that no other run of this process has, as long as what
-/// is returned is kept.
+/// Gives the streams of all lanes numbers that are not taken, as long as what is returned is kept.
 ///
 /// # Errors
 /// Where there are not as many.
-pub(super) fn number(lanes: &mut [Lane], workers: usize) -> Result<Numbers, TrafficError> {
+pub(super) fn number(
+    lanes: &mut [Lane],
+    workers: usize,
+    taken: &TakenNumbers,
+) -> Result<Numbers, TrafficError> {
     let count = lanes.iter().map(|lane| lane.streams.len() * workers).sum::<usize>();
-    let numbers = u32::try_from(count).ok().and_then(Numbers::take);
+    let numbers = u32::try_from(count).ok().and_then(|count| taken.take(count));
     let numbers = numbers.ok_or(TrafficError::TooMany(count as u64))?;
     for lane in lanes {
         lane.numbered_from += numbers.first();

@@ -18,6 +18,7 @@ mod numbers;
 mod preview;
 mod report;
 mod run;
+mod shared;
 mod simulate;
 mod steer;
 mod trex;
@@ -31,6 +32,7 @@ pub use measured::{
 pub use preview::{Preview, preview};
 pub use report::{FlowReport, PortReport, SCHEMA, TrafficResult};
 pub use run::{Progress, RunOptions, run};
+pub use shared::SharedPorts;
 pub use simulate::{SimulateError, SimulateOptions, Simulated, simulate, simulate_trex};
 pub use steer::{Order, Steering};
 pub use trex::{TrexPlanError, TrexPort, plan_of_trex};

@@ -1,37 +1,43 @@
 //! The numbers that streams have in signatures.
 
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use wirestorm_engine::measure::Signature;
 
-/// Those that the runs of this process have at present, in ascending order.
-static TAKEN: Mutex<Vec<Range<u32>>> = Mutex::new(Vec::new());
+/// Those that several runs have at present, in ascending order. What two of them send can arrive
+/// at the same port, so no two have the same.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TakenNumbers(Arc<Mutex<Vec<Range<u32>>>>);
 
-/// The numbers of a run's streams, which no other run of this process has meanwhile: what two of
-/// them send can arrive at the same port.
-pub(super) struct Numbers(Range<u32>);
+/// The numbers of a run's streams; free again when this is dropped.
+pub(super) struct Numbers {
+    range: Range<u32>,
+    taken: TakenNumbers,
+}
+
+impl TakenNumbers {
+    /// Takes the lowest so many in a row that are free; none where there are not as many.
+    pub(super) fn take(&self, count: u32) -> Option<Numbers> {
+        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (place, first) = free(&taken, count)?;
+        let range = first..first + count;
+        taken.insert(place, range.clone());
+        Some(Numbers { range, taken: self.clone() })
+    }
+}
 
 impl Numbers {
-    /// The lowest so many in a row that are free; none where there are not as many.
-    pub(super) fn take(count: u32) -> Option<Self> {
-        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
-        let (place, first) = free(&taken, count)?;
-        let numbers = first..first + count;
-        taken.insert(place, numbers.clone());
-        Some(Self(numbers))
-    }
-
     /// The first of them.
     pub(super) fn first(&self) -> u32 {
-        self.0.start
+        self.range.start
     }
 }
 
 impl Drop for Numbers {
     fn drop(&mut self) {
-        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(place) = taken.iter().position(|numbers| *numbers == self.0) {
+        let mut taken = self.taken.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = taken.iter().position(|range| *range == self.range) {
             taken.remove(place);
         }
     }
@@ -70,12 +76,12 @@ mod tests {
 
     #[test]
     fn numbers_are_free_again_when_their_run_has_ended() {
-        let first = Numbers::take(7).expect("a few are free");
-        let second = Numbers::take(7).expect("a few are free");
-        assert!(first.0.end <= second.0.start || second.0.end <= first.0.start);
-        let start = first.first();
+        let taken = TakenNumbers::default();
+        let first = taken.take(7).expect("a few are free");
+        let second = taken.take(7).expect("a few are free");
+        assert_eq!((first.first(), second.first()), (0, 7));
         drop(first);
-        let again = Numbers::take(7).expect("a few are free");
-        assert!(again.first() <= start);
+        let again = taken.take(7).expect("a few are free");
+        assert_eq!(again.first(), 0);
     }
 }

@@ -22,7 +22,9 @@ use super::lane::{Lane, LaneOutcome, WorkerOutcome, lanes, number};
 use super::live::Live;
 use super::measured::{Expected, Received};
 use super::next_hop::NextHops;
+use super::numbers::TakenNumbers;
 use super::report::{Ended, TrafficResult};
+use super::shared::SharedPorts;
 use super::steer::{Follower, Steering};
 use crate::port::cpu::CpuPlan;
 use crate::port::{Choice, Interfaces, OpenError, PortOptions, TransmitPort, Watch};
@@ -48,9 +50,8 @@ pub struct RunOptions {
     pub multiplier: Multiplier,
     /// Whether to send also on the interface that carries the default route.
     pub force_interface: bool,
-    /// Whether other runs of this process may send and receive on the same interfaces, if they say
-    /// so as well.
-    pub beside_others: bool,
+    /// What it shares with other runs on the same interfaces; none where it has them for itself.
+    pub shared: Option<Arc<SharedPorts>>,
     /// Whether packet sockets on this host, such as tcpdump's, see what leaves. Then it leaves by a
     /// packet socket, whatever was asked for, and by the queueing discipline: slower.
     pub is_visible: bool,
@@ -114,17 +115,20 @@ pub fn run(
     let names = interface_names(plan, &options.interfaces)?;
     let transmitting = transmitting_ports(plan);
     let sending: Vec<&str> = transmitting.iter().map(|&port| names[port].as_str()).collect();
-    let interfaces = Interfaces::open(&sending, options.force_interface, options.beside_others)?;
+    let shared = options.shared.as_deref();
+    let locks = shared.map(|shared| &shared.locks);
+    let interfaces = Interfaces::open(&sending, options.force_interface, locks)?;
     let is_paced = plan.flows.iter().any(|flow| flow.stream.transmission.speed != Speed::Max);
+    let ends = shared.map(|shared| &shared.ends);
     let mut arrivals = Vec::new();
     for port in receiving_ports(plan) {
         let measures =
             plan.flows.iter().any(|flow| flow.stream.is_measured && flow.receive.contains(&port));
         let opened = if measures {
-            Arrivals::open_measuring(&names[port], options.beside_others)
+            Arrivals::open_measuring(&names[port], ends)
         } else {
             let receive = ReceivePlan { interface: names[port].clone(), verify: false };
-            Arrivals::open(&receive, is_paced, options.beside_others)
+            Arrivals::open(&receive, is_paced, ends)
         };
         arrivals.push((port, opened.map_err(TrafficError::Receive)?));
     }
@@ -138,7 +142,8 @@ pub fn run(
             next_hops.write(*flow, &mut stream.template);
         }
     }
-    let _numbers = number(&mut lanes, workers)?;
+    let taken = shared.map_or_else(TakenNumbers::default, |shared| shared.numbers.clone());
+    let _numbers = number(&mut lanes, workers, &taken)?;
     let lanes = lanes;
     let mut expected = Vec::new();
     let mut measuring = Vec::new();
