@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use wirestorm_base::departure::DepartureRecord;
 use wirestorm_base::port::TransmitCounters;
-use wirestorm_base::time::Instant;
+use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::measure::{Receiver, TAG_RECORDS_MAX};
 use wirestorm_engine::stream::StreamCounters;
 use wirestorm_plan::traffic::TrafficPlan;
@@ -126,6 +126,8 @@ pub(super) struct Ended<'a> {
     pub(super) measured: Vec<(Receiver, &'a Expected)>,
     pub(super) notes: Vec<String>,
     pub(super) interrupted: bool,
+    /// How long it was to last.
+    pub(super) duration: Duration,
 }
 
 pub(super) fn add(sum: &mut StreamCounters, other: &StreamCounters) {
@@ -203,8 +205,17 @@ impl Ended<'_> {
         let mut flow_report = |(index, counters): (usize, &StreamCounters)| {
             let flow = &plan.flows[index];
             let name = |port: &usize| plan.ports[*port].name.clone();
-            let rate = FrameRate::over(counters.frames, counters.bytes, spans[index]);
-            let is_judged = flow.stream.transmission.mode == Mode::Continuous;
+            let transmission = &flow.stream.transmission;
+            let is_judged = transmission.mode == Mode::Continuous
+                && transmission.self_start
+                && !transmission.start_paused;
+            // What follows a flow's last frame until the end belongs to its time as well.
+            let whole = is_judged && self.duration != Duration::MAX && !self.interrupted;
+            let least = if whole { self.duration.as_secs_f64() } else { 0.0 };
+            let delay = if is_judged { transmission.start_delay.as_secs_f64() } else { 0.0 };
+            let span = spans[index].max(least);
+            let span = if span > delay { span - delay } else { span };
+            let rate = FrameRate::over(counters.frames, counters.bytes, span);
             let mut report = FlowReport {
                 name: flow.stream.name.clone(),
                 tx: name(&flow.transmit),

@@ -205,6 +205,7 @@ pub fn run(
         measured,
         notes: interfaces.notes().chain(cpus.note()).collect(),
         interrupted: control.stop.load(Ordering::Relaxed),
+        duration: options.duration,
     };
     Ok(ended.report(plan, &names, &lanes))
 }

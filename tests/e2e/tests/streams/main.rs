@@ -179,6 +179,45 @@ fn one_line_sends_the_everyday_flow() {
 }
 
 #[test]
+fn a_rate_is_judged_over_the_time_that_its_flow_had() {
+    let scratch = Scratch::new().unwrap();
+    let flow = |name: &str, more: &str| {
+        format!("  - {{name: {name}, tx: a, packet: [{{ethernet: }}], rate: 10pps{more}}}\n")
+    };
+    let flows = "\n".to_owned()
+        + &flow("one", "")
+        + &flow("two", "")
+        + &flow("late", ", start_delay: 500ms");
+    let plan = plan(&scratch, &(flows + &flow("held", ", start: paused")));
+    let lab = Lab::new().unwrap();
+    let mut command = Command::new(wirestorm());
+    command.arg("run").arg(&plan).args(["--port", &format!("a={}", lab.a.port())]);
+    let outcome = run_command(command.args(["--duration", "1s", "--json", "-"]));
+    let off =
+        |flow: usize| outcome.result().pointer(&format!("/flows/{flow}/rate_error_ppm")).cloned();
+    for flow in 0..3 {
+        // Not more than was asked for, because the last frame left before the end; and not half.
+        let off = off(flow).and_then(|it| it.as_f64()).unwrap();
+        assert!((-300_000.0..=1_000.0).contains(&off), "{flow}: {off} {outcome}");
+    }
+    assert_eq!(off(3), Some(serde_json::Value::Null), "{outcome}");
+}
+
+#[test]
+fn a_rate_that_cannot_be_sent_ends_with_its_duration() {
+    let lab = Lab::new().unwrap();
+    let mut command = Command::new(wirestorm());
+    // Ten times what the fastest machine sends.
+    command.args(["send", "--tx", &lab.a.port(), "--backend", "af_packet", "--json", "-"]);
+    command.args(["--rate", "100Mpps", "--duration", "500ms"]);
+    let outcome = run_command(&mut command);
+    assert_eq!(outcome.status.code(), Some(3), "{outcome}");
+    let elapsed = outcome.decimal("/elapsed_s");
+    assert!((0.5..1.5).contains(&elapsed), "{outcome}");
+    assert!(outcome.number("/flows/0/packets") < 50_000_000, "{outcome}");
+}
+
+#[test]
 fn frames_are_shown_and_not_sent() {
     let scratch = Scratch::new().unwrap();
     let plan = plan(&scratch, VARIED);
