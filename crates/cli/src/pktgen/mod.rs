@@ -11,10 +11,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use wirestorm_control::base::time::Duration;
-use wirestorm_control::pktgen::{PktgenResult, PktgenRun, Receiver, RunOptions, SCHEMA, Session};
+use wirestorm_control::pktgen::{
+    Event, PktgenResult, PktgenRun, Receiver, RunOptions, SCHEMA, Session,
+};
 use wirestorm_control::plan::pktgen::Script;
 use wirestorm_control::plan::replay::parse_catch_up;
 use wirestorm_control::plan::traffic::parse_time;
@@ -123,14 +126,22 @@ fn conduct(flags: &PktgenFlags) -> Result<u8, Failure> {
     let duration = options.duration;
     let script = flags.script.as_deref().map(script::read).transpose().map_err(usage)?;
     let receiver = flags.rx.as_deref().map(Receiver::open).transpose().map_err(usage)?;
-    let control = interrupt::catch();
+    // A signal that a script gets as well may end its run before it comes here.
+    let caught = Arc::new(AtomicBool::new(false));
+    let control = interrupt::catch_with(&caught);
     let json_only = flags.json.as_deref() == Some(Path::new("-"));
     let teller = Teller::new(flags.quiet, json_only);
     let mut failure = None;
     let mut script_status = 0;
     let (mut result, texts) = match script {
         Some(script) => {
-            let session = Session::open(options, control, move |event| teller.tell(event));
+            let tell = move |event: &Event<'_>| {
+                if matches!(event, Event::Ended) {
+                    caught.store(false, Ordering::Relaxed);
+                }
+                teller.tell(event);
+            };
+            let session = Session::open(options, control, tell);
             let session = Arc::new(session.map_err(usage)?);
             match run_script(&session, script, flags, json_only) {
                 Ok(status) => script_status = status,
