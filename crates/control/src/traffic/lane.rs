@@ -1,7 +1,7 @@
 //! The streams of one transmitting port, and what became of them.
 
 use wirestorm_base::port::{PortError, StampPoint, TransmitCounters};
-use wirestorm_base::time::Instant;
+use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::stream::StreamCounters;
 use wirestorm_plan::Multiplier;
 use wirestorm_plan::traffic::TrafficPlan;
@@ -19,6 +19,8 @@ pub(super) struct Lane {
     /// The flow of each stream, by its place in the plan.
     pub(super) flows: Vec<usize>,
     pub(super) streams: Vec<Stream>,
+    /// When streams that last for a time are over at the latest, from the start on; which ones.
+    pub(super) ends: Vec<(Duration, usize)>,
     /// The number of its first stream in signatures.
     pub(super) numbered_from: u32,
 }
@@ -66,7 +68,8 @@ pub(super) fn lanes(
             });
         }
         let numbers = (streams.len() * workers) as u32;
-        lanes.push(Lane { port, flows, streams, numbered_from });
+        let ends = ends(plan, &flows, &streams);
+        lanes.push(Lane { port, flows, streams, ends, numbered_from });
         numbered_from += numbers;
     }
     Ok(lanes)
@@ -88,4 +91,18 @@ pub(super) fn number(
         lane.numbered_from += numbers.first();
     }
     Ok(numbers)
+}
+
+/// When the streams are over that last for a time from the start on, and of no others: neither of
+/// those that wait, nor of those that are parts of a chain.
+fn ends(plan: &TrafficPlan, flows: &[usize], streams: &[Stream]) -> Vec<(Duration, usize)> {
+    let followers: Vec<_> = streams.iter().filter_map(|stream| stream.transmission.next).collect();
+    let end = |(index, (&flow, stream)): (usize, (&usize, &Stream))| {
+        let transmission = &stream.transmission;
+        let time = plan.flows[flow].time?;
+        let is_alone = transmission.next.is_none() && !followers.contains(&index);
+        let begins = transmission.self_start && !transmission.start_paused;
+        (is_alone && begins).then(|| (transmission.start_delay.saturating_add(time), index))
+    };
+    flows.iter().zip(streams).enumerate().filter_map(end).collect()
 }

@@ -215,6 +215,8 @@ impl Ended<'_> {
             let delay = if is_judged { transmission.start_delay.as_secs_f64() } else { 0.0 };
             let span = spans[index].max(least);
             let span = if span > delay { span - delay } else { span };
+            let time = flow.time.filter(|_| is_judged).map_or(f64::MAX, Duration::as_secs_f64);
+            let span = span.min(time);
             let rate = FrameRate::over(counters.frames, counters.bytes, span);
             let mut report = FlowReport {
                 name: flow.stream.name.clone(),

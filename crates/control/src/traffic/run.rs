@@ -381,13 +381,25 @@ impl Duty<'_> {
         let mut published = Instant::ZERO;
         let is_virtual =
             |port: &TransmitPort| port.capabilities().departure_stamp == StampPoint::Virtual;
-        let time_max = match ports.iter().all(is_virtual) {
+        let late_max = match ports.iter().all(is_virtual) {
             true => Duration::MAX,
-            false => self.options.duration.saturating_add(LATE_END_MAX),
+            false => LATE_END_MAX,
         };
+        let mut ends: Vec<_> = lanes
+            .iter()
+            .enumerate()
+            .flat_map(|(lane, it)| it.ends.iter().map(move |&(end, stream)| (end, lane, stream)))
+            .collect();
+        // The first one at the back.
+        ends.sort_unstable_by(|a, b| b.cmp(a));
         loop {
             let now = clock::now();
-            let is_over = now.saturating_since(start) > time_max;
+            let is_past =
+                |end: Duration| now.saturating_since(start) > end.saturating_add(late_max);
+            let is_over = is_past(self.options.duration);
+            while let Some((_, lane, stream)) = ends.pop_if(|(end, ..)| is_past(*end)) {
+                generators[lane].stop(stream);
+            }
             follower.follow(now, generators, |lane| &lanes[lane].flows);
             let mut state = WorkerState::Done;
             for (generator, port) in generators.iter_mut().zip(&mut *ports) {
