@@ -324,6 +324,22 @@ def test_packets_and_captures_are_pushed(client, tmp_path):
     assert (sent(client, 0), sent(client, 1)) == (1, 2)
 
 
+def test_pushed_packets_have_the_ports_addresses_where_they_name_none(client):
+    named = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02") / IP() / UDP() / bytes(30)
+    unnamed = Ether() / IP(src="10.0.0.1", dst="10.0.0.2") / UDP() / bytes(30)
+    own = client.get_port(0)
+    ports = bytes.fromhex((own.destination + own.source).replace(":", ""))
+    client.set_service_mode(ports=[1])
+    capture = client.start_capture(rx_ports=[1], limit=10)["id"]
+    pushed = [named, unnamed, bytes(named), PacketBuffer(named), PacketBuffer(named, True, True)]
+    client.push_packets(pushed, ports=0, force=True)
+    client.wait_on_traffic(ports=0)
+    arrived = []
+    client.stop_capture(capture, output=arrived)
+    given = bytes(named)[:12]
+    assert [one["binary"][:12] for one in arrived] == [given, ports, ports, given, ports]
+
+
 def test_what_arrives_in_service_mode_is_captured(client, tmp_path):
     from trex.stl.api import rdpcap
 

@@ -10,7 +10,7 @@ from trex.client import cabling
 from trex.client.answers import RC, RC_OK
 from trex.client.client import ALL_PROFILES, TRexClient
 from trex.client.multiplier import Multiplier
-from trex.client.packet_buffer import PacketBuffer
+from trex.client.packet_buffer import with_addresses
 from trex.client.port import Port, Profile
 from trex.client.transmission import Transmission, load_of
 from trex.errors import TRexArgumentError, TRexError
@@ -367,7 +367,11 @@ class STLClient(TaggedGroupCommands, TRexClient):
     def push_packets(
         self, pkts: Any, ports: Any = None, force: bool = False, ipg_usec: float = 0
     ) -> RC:
-        """Sends packets one after the other: bytes, packets of scapy or `PacketBuffer`."""
+        """Sends packets one after the other: bytes, packets of scapy or `PacketBuffer`.
+
+        Bytes leave with the port's addresses, packets of scapy with those that they name, and a
+        `PacketBuffer` as it says.
+        """
         self._need_session()
         packets = listify(pkts)
         if not packets:
@@ -380,7 +384,8 @@ class STLClient(TaggedGroupCommands, TRexClient):
         for number in numbers:
             port = self.ports[number]
             profile = Profile(_PUSHED)
-            profile.streams = dict(enumerate(_chain(packets, ipg_usec), start=1))
+            frames = [with_addresses(packet, port.source, port.destination) for packet in packets]
+            profile.streams = dict(enumerate(_chain(frames, ipg_usec), start=1))
             port.profiles[_PUSHED] = profile
             self._launch(port, profile, Multiplier.parse("1"), None)
         for number in numbers:
@@ -613,19 +618,18 @@ def _warnings(transmission: Transmission) -> Iterable[str]:
         yield f"frames left {-slowest / 1e4:.1f} % more slowly than was asked"
 
 
-def _chain(packets: list[Any], ipg_usec: float) -> Iterable[STLStream]:
-    """Streams of a frame each, which start each other."""
-    for number, packet in enumerate(packets, start=1):
-        buffered = packet if isinstance(packet, PacketBuffer) else PacketBuffer(packet)
+def _chain(frames: list[bytes], ipg_usec: float) -> Iterable[STLStream]:
+    """Streams of a frame each, as it is, which start each other."""
+    for number, frame in enumerate(frames, start=1):
         yield STLStream(
             name=str(number),
-            packet=STLPktBuilder(pkt_buffer=buffered.buffer),
+            packet=STLPktBuilder(pkt_buffer=frame),
             mode=STLTXSingleBurst(total_pkts=1, percentage=100),
             isg=ipg_usec if number > 1 else 0.0,
             self_start=number == 1,
-            next=str(number + 1) if number < len(packets) else None,
-            mac_src_override_by_pkt=not buffered.port_src,
-            mac_dst_override_mode=0 if buffered.port_dst else STLStreamDstMAC_PKT,
+            next=str(number + 1) if number < len(frames) else None,
+            mac_src_override_by_pkt=True,
+            mac_dst_override_mode=STLStreamDstMAC_PKT,
         )
 
 
