@@ -27,15 +27,17 @@ mod signature;
 mod stream;
 mod summary;
 mod tags;
+mod tally;
 mod verify;
 
 pub use delay::{DelayRecord, Jitter, PacketDelayVariation};
 pub use distribution::Distribution;
-pub use receiver::{Receiver, Tally};
+pub use receiver::Receiver;
 pub use sequence::{Arrived, N_REORDERING_MAX, Sequence, SequenceCounters};
 pub use series::{Interval, Series};
 pub use signature::{Found, Signature, find};
 pub use stream::{MeasureOptions, MeasuredStream, Ordered, PayloadCheck, StreamRecord, Tallies};
 pub use summary::StreamSummary;
 pub use tags::{TAG_RECORDS_MAX, TagRecord, VlanTags};
+pub use tally::Tally;
 pub use verify::{Verifier, VerifyCounters, frame_hash};

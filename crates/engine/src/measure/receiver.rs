@@ -10,31 +10,10 @@ use wirestorm_base::time::{Duration, Instant};
 use super::signature::{Signature, find};
 use super::stream::{MeasureOptions, MeasuredStream, StreamRecord};
 use super::tags::{TagRecord, TagRecords, VlanTags};
+use super::tally::Tally;
 
 /// Frames that are fetched at once.
 const BATCH: usize = 64;
-
-/// Frames that belong to no record.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// How many.
-    pub frames: u64,
-    /// Their bytes, as long as they were on the wire, without FCS.
-    pub bytes: u64,
-}
-
-impl Tally {
-    pub(super) fn note(&mut self, bytes: usize) {
-        self.frames += 1;
-        self.bytes += bytes as u64;
-    }
-
-    /// Adds others.
-    pub fn merge(&mut self, other: Self) {
-        self.frames += other.frames;
-        self.bytes += other.bytes;
-    }
-}
 
 /// Measures the streams that arrive on a port.
 ///

@@ -5,9 +5,9 @@ use alloc::collections::BTreeMap;
 use wirestorm_base::time::Instant;
 use wirestorm_wire::packet::ethertype;
 
-use super::receiver::Tally;
 use super::sequence::{Sequence, SequenceCounters};
 use super::signature::Signature;
+use super::tally::Tally;
 
 /// Records that there are at most: those of a stream under one tag take about a kilobyte.
 pub const TAG_RECORDS_MAX: usize = 1 << 16;
