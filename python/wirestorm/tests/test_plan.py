@@ -249,3 +249,18 @@ def test_objects_are_shown_as_they_are_written():
     assert repr(header) == "ipv4(src=increment(start='10.0.0.1', count=250), dst='192.0.2.1')"
     assert repr(ws.values(1, 2, after="ipv4.src")) == "values(1, 2, after='ipv4.src')"
     assert header == ws.Header("ipv4", json.loads(json.dumps(header.to_plan()))["ipv4"])
+
+
+def test_values_may_be_kept_to_some_bits_and_begin_again():
+    source = ws.increment("0.0.0.254", 4).masked("0.255.0.0", shift=16, value="10.0.3.1")
+    plan = plan_of(
+        ws.ethernet(),
+        ws.ipv4(src=source),
+        ws.udp(
+            src_port=ws.increment(5, 100).restarting_after(3),
+            dst_port=ws.random(1, 1000, after="udp.src_port"),
+        ),
+    )
+    assert [it >> 16 & 255 for it in field(plan, 4, 26, 30)] == [254, 255, 0, 1]
+    assert {it & 0xFF00FFFF for it in field(plan, 4, 26, 30)} == {0x0A000301}
+    assert field(plan, 4, 34, 36) == [5, 6, 7, 5]
