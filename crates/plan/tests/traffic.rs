@@ -155,6 +155,14 @@ fn all_that_is_wrong_is_told_at_once_with_its_path() {
     assert!(lines[1].starts_with("flows[1].rate: found \"fast\", expected a rate"), "{errors}");
     let unknown = "flows[2].packet[0].ipv4.srcc: found an unknown field, expected src?";
     assert!(lines[2].starts_with(unknown), "{errors}");
+
+    let wrong = format!(
+        "  - {{name: f, tx: c, rx: d, {UDP}, size: 7, rate: fast, duration: {{fixed_packets: 1}}}}
+  - {{name: g, tx: a, {UDP}, duration: {{fixed_packets: 1}}, next: f}}"
+    );
+    let errors = error(&wrong);
+    let paths: Vec<_> = errors.lines().filter_map(|line| line.split(':').next()).collect();
+    assert_eq!(paths, ["flows[0].tx", "flows[0].rx", "flows[0].size", "flows[0].rate"]);
 }
 
 #[test]
@@ -246,8 +254,10 @@ fn every_kind_of_error_names_its_place() {
     }
     let twice = format!("  - {{name: f, tx: a, {UDP}}}\n  - {{name: f, tx: a, {UDP}}}");
     assert_eq!(error(&twice), "flows[1]: found a second flow \"f\", expected a name of its own");
-    let none = TrafficPlan::parse("flows: []").unwrap_err().to_string();
-    assert_eq!(none, "ports: found nothing, expected a list of ports");
+    let none = TrafficPlan::parse("{}").unwrap_err().to_string();
+    let both = "ports: found nothing, expected a list of ports\n\
+                flows: found nothing, expected a list of flows";
+    assert_eq!(none, both);
 }
 
 /// The values of the first flow's varying fields in frame `number`, in the order of the plan.

@@ -157,11 +157,9 @@ pub(super) fn read_flows(
 ) -> Vec<Flow> {
     let Some(items) = problems.take(place.items("flows")) else { return Vec::new() };
     let read: Vec<Option<Unlinked>> =
-        items.iter().map(|item| problems.take(read_flow(item, ports, load))).collect();
-    let names: Vec<Option<String>> = read
-        .iter()
-        .map(|flow| flow.as_ref().map(|unlinked| unlinked.flow.stream.name.clone()))
-        .collect();
+        items.iter().map(|item| read_flow(item, ports, load, problems)).collect();
+    // Also of those with which something is wrong.
+    let names: Vec<_> = items.iter().map(|item| item.value()["name"].as_str()).collect();
     let mut flows: Vec<Flow> = Vec::new();
     let mut seen = std::collections::BTreeSet::new();
     for (item, unlinked) in items.iter().zip(read) {
@@ -171,7 +169,7 @@ pub(super) fn read_flows(
             problems.take::<()>(Err(item.error(found, "a name of its own")));
         }
         if let Some((name, error)) = next {
-            let position = names.iter().position(|other| other.as_ref() == Some(&name));
+            let position = names.iter().position(|other| *other == Some(name.as_str()));
             flow.stream.transmission.next = problems.take(position.ok_or(error));
         }
         flows.push(flow);
@@ -179,51 +177,64 @@ pub(super) fn read_flows(
     flows
 }
 
+/// Reads a flow; nothing where something is wrong with it, all of which is noted.
 fn read_flow(
     place: &Place<'_>,
     ports: &[Port],
     load: &mut Load<'_>,
-) -> Result<Unlinked, PlanError> {
-    let fields = place.fields(&FLOW)?;
-    let name = fields.need("name", "a name")?.text("a name")?.to_owned();
-    let transmit = read_port_name(&fields.need("tx", "the name of a port")?, ports)?;
-    let receive = match fields.get("rx") {
-        None => Vec::new(),
-        Some(rx) if rx.value().is_array() => rx
-            .items("names of ports")?
-            .iter()
-            .map(|name| read_port_name(name, ports))
-            .collect::<Result<_, _>>()?,
-        Some(rx) => vec![read_port_name(&rx, ports)?],
-    };
-    let size = fields.get("size").map_or(Ok(size::Size::AsBuilt), |size| size::read(&size))?;
-    let is_measured = match fields.get("metrics") {
-        None => false,
-        Some(metrics) => {
-            let metrics = metrics.fields(&METRICS)?;
-            metrics.get("enable").map_or(Ok(true), |enable| enable.boolean())?
-        }
-    };
-    let packet = fields.need("packet", "a list of headers")?;
-    let Packet { template, program, payload, found } =
-        packet::read(&packet, &size, is_measured, load)?;
+    problems: &mut Problems,
+) -> Option<Unlinked> {
+    let fields = problems.take(place.fields(&FLOW))?;
+    let name = fields.need("name", "a name").and_then(|name| name.text("a name"));
+    let name = problems.take(name.map(str::to_owned));
+    let transmit = fields.need("tx", "the name of a port");
+    let transmit = problems.take(transmit.and_then(|tx| read_port_name(&tx, ports)));
+    let receive = fields.get("rx").map_or(Ok(Vec::new()), |rx| read_receiving(&rx, ports));
+    let receive = problems.take(receive);
+    let size = fields.get("size").map_or(Ok(size::Size::AsBuilt), |size| size::read(&size));
+    let size = problems.take(size);
+    let is_measured = fields.get("metrics").map_or(Ok(false), |metrics| read_metrics(&metrics));
+    let is_measured = problems.take(is_measured);
+    let packet = fields.need("packet", "a list of headers").and_then(|packet| {
+        // Headers are looked at also where it is not known how long the frame is to be.
+        let size = size.as_ref().unwrap_or(&size::Size::AsBuilt);
+        packet::read(&packet, size, is_measured.unwrap_or(false), load)
+    });
+    let packet = problems.take(packet);
     let rate = match fields.get("rate") {
         // Open Traffic Generator's default.
-        None => rate::parse("1000pps").ok_or_else(|| place.wrong(rate::EXPECTED))?,
-        Some(rate) => rate::read(&rate)?,
+        None => rate::parse("1000pps").ok_or_else(|| place.wrong(rate::EXPECTED)),
+        Some(rate) => rate::read(&rate),
     };
-    let extent = fields.get("duration").map_or(Ok(Extent::Continuous), |it| duration::read(&it))?;
-    let (transmission, next) = read_transmission(&fields, rate, extent)?;
-    let time = match extent {
+    let rate = problems.take(rate);
+    let extent = fields.get("duration").map_or(Ok(Extent::Continuous), |it| duration::read(&it));
+    let extent = problems.take(extent);
+    let transmission = read_transmission(&fields, rate?, extent?);
+    let (transmission, next) = problems.take(transmission)?;
+    let time = match extent? {
         Extent::Time(time) => Some(time),
         _ => None,
     };
-    let stream = Stream { name, template, program, transmission, is_measured };
-    let path = place.path();
-    Ok(Unlinked {
-        flow: Flow { transmit, receive, rate, time, payload, found, stream, path },
+    let Packet { template, program, payload, found } = packet?;
+    let stream = Stream { name: name?, template, program, transmission, is_measured: is_measured? };
+    let (transmit, receive, path) = (transmit?, receive?, place.path());
+    size?;
+    Some(Unlinked {
+        flow: Flow { transmit, receive, rate: rate?, time, payload, found, stream, path },
         next,
     })
+}
+
+fn read_receiving(place: &Place<'_>, ports: &[Port]) -> Result<Vec<usize>, PlanError> {
+    if place.value().is_array() {
+        let names = place.items("names of ports")?;
+        return names.iter().map(|name| read_port_name(name, ports)).collect();
+    }
+    Ok(vec![read_port_name(place, ports)?])
+}
+
+fn read_metrics(place: &Place<'_>) -> Result<bool, PlanError> {
+    place.fields(&METRICS)?.get("enable").map_or(Ok(true), |enable| enable.boolean())
 }
 
 fn read_transmission(

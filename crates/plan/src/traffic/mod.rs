@@ -76,10 +76,11 @@ impl TrafficPlan {
         let root = Place::root(&document);
         let fields = root.fields(&PLAN)?;
         let mut problems = Problems::default();
-        let ports = fields.need("ports", "a list of ports")?;
-        let ports = flow::read_ports(&ports, &mut problems);
-        let flows = fields.need("flows", "a list of flows")?;
-        let flows = flow::read_flows(&flows, &ports, &mut load, &mut problems);
+        let ports = problems.take(fields.need("ports", "a list of ports"));
+        let ports = ports.map_or_else(Vec::new, |it| flow::read_ports(&it, &mut problems));
+        let flows = problems.take(fields.need("flows", "a list of flows"));
+        let flows = flows.map(|flows| flow::read_flows(&flows, &ports, &mut load, &mut problems));
+        let flows = flows.unwrap_or_default();
         problems.finish(Self { ports, flows })
     }
 
