@@ -80,14 +80,20 @@ pub(crate) fn settled(port: &mut TransmitPort, has_failed: bool) -> TransmitCoun
 /// When frames left, and where that was stamped.
 pub(crate) type Stamped = (DepartureRecord, StampPoint);
 
-/// When frames left: as the ports know that hold departures, or as the process saw it.
-pub(crate) fn departures(own: DepartureRecord, ports: &[TransmitPort]) -> Option<Stamped> {
-    if own.frames > 0 {
-        return Some((own, StampPoint::Process));
-    }
+/// When frames left: as the ports know that hold departures, and as the process saw it. Beside
+/// frames without a due time it is the process that waits, and once there are none of those left,
+/// the ports are.
+pub(crate) fn departures(mut own: DepartureRecord, ports: &[TransmitPort]) -> Option<Stamped> {
     let of_port =
         |port: &TransmitPort| Some((port.departures()?, port.capabilities().departure_stamp));
-    departures_of_all(ports.iter().filter_map(of_port))
+    let of_ports = departures_of_all(ports.iter().filter_map(of_port));
+    if own.frames == 0 {
+        return of_ports;
+    }
+    if let Some((record, _)) = of_ports {
+        own.merge(&record);
+    }
+    Some((own, StampPoint::Process))
 }
 
 /// The records of several ports or workers as one; all are stamped alike.

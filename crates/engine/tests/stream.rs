@@ -243,12 +243,18 @@ fn sent_by_definition(streams: &[(Stream, Pace)], workers: u64, end: u64) -> Sen
         loop {
             let (stream, pace) = &streams[index];
             let transmission = &stream.transmission;
+            let mut limit = u64::MAX;
             let (frames, count, pause) = match transmission.mode {
                 Mode::Continuous => (u64::MAX, 1, 0),
+                Mode::Time { lasts } => {
+                    limit = lasts.as_nanos();
+                    (u64::MAX, 1, 0)
+                }
                 Mode::Burst { frames } => (frames, 1, 0),
                 Mode::Bursts { frames, count, gap } => (frames, count, gap.as_nanos()),
             };
             let begin = at + transmission.start_delay.as_nanos();
+            let limit = begin.saturating_add(limit);
             // Exact: units past, times 10^9, over the rate; pauses beside.
             let (mut units, mut pauses) = (0_u128, 0);
             let mut due = begin;
@@ -263,7 +269,8 @@ fn sent_by_definition(streams: &[(Stream, Pace)], workers: u64, end: u64) -> Sen
                     };
                     let past = units * u128::from(SECOND) / u128::from(rate);
                     due = begin + pauses + past as u64;
-                    if due >= end {
+                    if due >= end.min(limit) {
+                        due = limit;
                         break 'run;
                     }
                     let number = numbers[index];
@@ -417,6 +424,8 @@ fn mode() -> impl Strategy<Value = Mode> {
     prop_oneof![
         2 => Just(Mode::Continuous),
         2 => (1..20_u64).prop_map(|frames| Mode::Burst { frames }),
+        2 => (1..50_000_u64)
+            .prop_map(|lasts| Mode::Time { lasts: Duration::from_nanos(lasts) }),
         2 => (1..20_u64, 1..5_u64, gap)
             .prop_map(|(frames, count, gap)| Mode::Bursts { frames, count, gap }),
     ]
@@ -766,6 +775,54 @@ fn bursts_at_top_speed_keep_their_gaps() {
         });
         assert_eq!(sent.len(), 18);
     }
+}
+
+#[test]
+fn a_stream_that_lasts_for_a_time_sends_what_is_due_in_it() {
+    let lasts = Duration::from_micros(700);
+    let on_off =
+        Departures::OnOff { on: Duration::from_micros(40), off: Duration::from_micros(60) };
+    for departures in [Departures::Constant, Departures::Poisson { seed: 3 }, on_off] {
+        let endless = Transmission { departures, ..transmission(frames_a_second(300_000)) };
+        let mut timed = numbered(1, Transmission { mode: Mode::Time { lasts }, ..endless });
+        timed.transmission.next = Some(1);
+        let mode = Mode::Burst { frames: 1 };
+        let named = Transmission { mode, self_start: false, ..transmission(frames_a_second(1)) };
+        let streams = [timed, numbered(2, named)];
+        let of_time = GeneratorOptions { duration_max: lasts, ..options() };
+        for workers in 1..4 {
+            let mut sent = run_shared(&streams, workers, &options());
+            let last = sent.pop().expect("the stream that is named last");
+            assert_eq!((last.0, last.1[0]), (lasts.as_nanos(), 2), "it begins at the end");
+            let expected = run_shared(&[numbered(1, endless)], workers, &of_time);
+            assert!(expected.len() > 100);
+            assert_eq!(sent, expected, "{departures:?}, {workers} workers");
+        }
+    }
+}
+
+#[test]
+fn a_stream_at_top_speed_lasts_for_its_time_and_not_while_it_is_held() {
+    let mode = Mode::Time { lasts: Duration::from_micros(10) };
+    let streams = [numbered(1, Transmission { mode, ..transmission(Speed::Max) })];
+    let options = GeneratorOptions { virtual_time: false, ..options() };
+    let mut port = MemorySink::new(WireOptions::default());
+    let mut generator = Generator::new(&streams, options, Instant::ZERO);
+    let mut busy = Vec::new();
+    for microsecond in 0..40 {
+        let now = Instant::from_nanos(microsecond * 1_000);
+        match microsecond {
+            4 => generator.pause(0, now),
+            24 => generator.resume(0, now),
+            _ => {}
+        }
+        let breath = generator.breathe(now, &mut port).expect("a sink");
+        if breath.frames > 0 {
+            busy.push(microsecond);
+        }
+        assert_eq!(breath.state == WorkerState::Done, microsecond >= 30);
+    }
+    assert_eq!(busy, (0..4).chain(24..30).collect::<Vec<_>>());
 }
 
 #[test]

@@ -39,6 +39,8 @@ struct Walk {
     left: u64,
     /// Groups that are left, the current one included.
     groups_left: u64,
+    /// Nothing is due then or later.
+    end: Instant,
     /// How many quick steps there were.
     quick: u64,
 }
@@ -86,12 +88,17 @@ impl Emission {
         start: Instant,
     ) -> (Self, After) {
         let (left, groups_left) = match transmission.mode {
-            Mode::Continuous => (u64::MAX, 1),
+            Mode::Continuous | Mode::Time { .. } => (u64::MAX, 1),
             Mode::Burst { frames } => (frames, 1),
             Mode::Bursts { frames, count, .. } => (frames, count),
         };
+        let due = start.saturating_add(transmission.start_delay);
+        let end = match transmission.mode {
+            Mode::Time { lasts } => due.saturating_add(lasts),
+            _ => Instant::MAX,
+        };
         let mut emission = Self {
-            due: start.saturating_add(transmission.start_delay),
+            due,
             quick: 0,
             own: SteadyTicker::STANDING,
             walk: Box::new(Walk {
@@ -101,6 +108,7 @@ impl Emission {
                 number: first,
                 left,
                 groups_left,
+                end,
                 quick: 0,
             }),
         };
@@ -116,6 +124,11 @@ impl Emission {
         self.due
     }
 
+    /// The number behind those of all frames, whoever sent them, where this ended by its time.
+    pub(super) fn passed(&self) -> u64 {
+        self.walk.number + 1
+    }
+
     /// Goes on to this worker's next frame, after one of `length` bytes without FCS.
     #[inline]
     pub(super) fn advance(&mut self, length: usize, maker: &FrameMaker) -> After {
@@ -127,9 +140,17 @@ impl Emission {
         self.advance_by_walking(length, maker)
     }
 
-    /// All that is still to come is due so much later.
+    /// All that is still to come is due so much later, and so is its end.
     pub(super) fn postpone(&mut self, span: Duration) {
         self.due = self.due.saturating_add(span);
+        self.walk.end = self.walk.end.saturating_add(span);
+    }
+
+    /// The current frame, and with it the next ones, is not due before `now`; `Err` is the end
+    /// where that is over.
+    pub(super) fn wait_until(&mut self, now: Instant) -> Result<(), Instant> {
+        self.due = self.due.max(now);
+        if self.due < self.walk.end { Ok(()) } else { Err(self.walk.end) }
     }
 
     /// Goes on at another speed from `at`. What is left of the current gap then takes longer or
@@ -199,6 +220,8 @@ impl Emission {
         let walk = &mut *self.walk;
         let speed = walk.transmission.speed;
         let own = match &walk.gaps {
+            // Each is looked at, whether it comes before the end.
+            Gaps::Even(_) if walk.end < Instant::MAX => None,
             Gaps::None => Some(SteadyTicker::STANDING),
             Gaps::Even(Steps::Steady(ticker)) if walk.workers == 1 => Some(*ticker),
             Gaps::Even(Steps::Steady(ticker)) => {
@@ -236,6 +259,9 @@ impl Walk {
             if self.left > 1 {
                 *due = due.saturating_add(self.gaps.step(self.number, &length_of));
                 self.left -= u64::from(self.left != u64::MAX);
+                if *due >= self.end {
+                    return After::End(self.end);
+                }
             } else if let (Mode::Bursts { frames, gap, .. }, 2..) =
                 (self.transmission.mode, self.groups_left)
             {

@@ -440,10 +440,14 @@ impl Generator {
         }
         let running = &mut self.streams[stream as usize];
         // Its group leaves now.
-        let until = running.emission.as_mut().map_or(budget.now, |emission| {
-            emission.postpone(budget.now.saturating_since(emission.due()));
-            emission.due()
-        });
+        let mut until = budget.now;
+        if let Some(emission) = &mut running.emission {
+            if let Err(end) = emission.wait_until(budget.now) {
+                self.ended(stream as usize, end);
+                return None;
+            }
+            until = emission.due();
+        }
         let rest = match mem::take(&mut self.turn_rest) {
             0 if self.at_once.is_empty() => budget.left,
             0 => TURN_FRAMES,
@@ -540,6 +544,7 @@ impl Generator {
                     return;
                 }
                 After::End(last) => {
+                    running.emission = Some(emission);
                     let Some(next) = running.end() else { return };
                     let named = &mut self.streams[next];
                     let starts_max = named.life.transmission.starts_max;
@@ -664,12 +669,18 @@ impl Running {
 
     /// Its last frame was sent, by whichever worker; which stream is next.
     fn end(&mut self) -> Option<usize> {
-        self.emission = None;
-        self.life.first += match self.life.transmission.mode {
-            Mode::Continuous => 0,
-            Mode::Burst { frames } => frames,
-            Mode::Bursts { frames, count, .. } => frames.saturating_mul(count),
-        };
+        let emission = self.emission.take();
+        match self.life.transmission.mode {
+            Mode::Continuous => {}
+            Mode::Time { .. } => match emission {
+                Some(emission) if !self.is_at_once => self.life.first = emission.passed(),
+                _ => self.line_up(),
+            },
+            Mode::Burst { frames } => self.life.first += frames,
+            Mode::Bursts { frames, count, .. } => {
+                self.life.first += frames.saturating_mul(count);
+            }
+        }
         self.life.transmission.next
     }
 

@@ -31,9 +31,9 @@ use crate::multiplier::Multiplier;
 use error::Problems;
 use place::Place;
 use serde_json::Value;
-use wirestorm_base::rate::{Layer, Rate};
+use wirestorm_base::rate::Rate;
 use wirestorm_base::time::Duration;
-use wirestorm_wire::stream::{Departures, Mode, Speed, Stream};
+use wirestorm_wire::stream::{Departures, Mode, Speed, Step, Stream};
 
 const PLAN: [&str; 2] = ["ports", "flows"];
 
@@ -129,16 +129,10 @@ impl TrafficPlan {
                 message: message.to_owned(),
             };
             if let Some(time) = flow.time {
-                match frames_within(stream, time) {
-                    Some(frames) => stream.transmission.mode = Mode::Burst { frames },
-                    None => {
-                        let message = "a time needs frames whose departures follow from the rate, \
-                                       and of other lengths not too many; expected \
-                                       fixed_packets here, or the time for all flows on the \
-                                       command line";
-                        problems.take::<()>(Err(error("duration", message)));
-                    }
-                }
+                stream.transmission.mode = match frames_within(stream, time) {
+                    Some(frames) => Mode::Burst { frames },
+                    None => Mode::Time { lasts: time },
+                };
             }
             if let Some(next) = stream.transmission.next {
                 let place = chosen.iter().position(|&other| other == next);
@@ -151,29 +145,18 @@ impl TrafficPlan {
     }
 }
 
-/// Frames of other lengths that are looked at one by one for the time that they take: a second of
-/// looking.
-const LENGTHS_MAX: u64 = 200_000_000;
-
-/// How many frames of a stream are due within a time, where that can be told beforehand.
+/// How many frames of a stream are due within a time, where they are at an even distance.
 fn frames_within(stream: &Stream, time: Duration) -> Option<u64> {
     if stream.transmission.departures != Departures::Constant {
         return None;
     }
-    let bits = |bytes: usize, layer: Layer| (bytes as u64 + layer.overhead()) * 8;
-    let (rate, layer) = match stream.transmission.speed {
-        Speed::Frames(rate) => return Some(rate.steps_within(time, 1)),
-        Speed::Bits(rate, layer) => (rate, layer),
-        Speed::Max => return None,
-    };
-    let Some(length) = multiply::varying_length(stream) else {
-        return Some(rate.steps_within(time, bits(stream.template.len(), layer)));
-    };
-    // A frame is due when all bits before it are sent.
-    let (mut left, mut frames) = (rate.steps_within(time, 1), 0);
-    while left > 0 && frames < LENGTHS_MAX {
-        left = left.saturating_sub(bits(length(frames), layer));
-        frames += 1;
+    let lengths_vary = stream.program.steps.iter().any(|step| matches!(step, Step::Length { .. }));
+    match stream.transmission.speed {
+        Speed::Frames(rate) => Some(rate.steps_within(time, 1)),
+        Speed::Bits(rate, layer) if !lengths_vary => {
+            let bits = (stream.template.len() as u64 + layer.overhead()) * 8;
+            Some(rate.steps_within(time, bits))
+        }
+        Speed::Bits(..) | Speed::Max => None,
     }
-    (left == 0).then_some(frames)
 }

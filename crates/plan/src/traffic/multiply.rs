@@ -78,20 +78,16 @@ fn load(stream: &Stream, layer: Option<Layer>) -> f64 {
 
 /// Bytes of a frame without FCS, in the mean of the first ones.
 fn mean_length(stream: &Stream) -> f64 {
-    let Some(length) = varying_length(stream) else { return stream.template.len() as f64 };
-    (0..LENGTHS_MAX).map(|number| length(number) as f64).sum::<f64>() / LENGTHS_MAX as f64
-}
-
-/// Bytes without FCS by the number of the frame, where not all have the same length.
-pub(super) fn varying_length(stream: &Stream) -> Option<impl Fn(u64) -> usize> {
     let program = &stream.program;
     let variable = program.steps.iter().rev().find_map(|step| match step {
         Step::Length { variable } => Some(*variable),
         _ => None,
-    })?;
+    });
     let longest = stream.template.len();
-    Some(move |number| {
+    let Some(variable) = variable else { return longest as f64 };
+    let length = |number| {
         let value = program.variables[variable].value(number, &program.variables);
-        usize::try_from(value).unwrap_or(longest).min(longest)
-    })
+        usize::try_from(value).unwrap_or(longest).min(longest) as f64
+    };
+    (0..LENGTHS_MAX).map(length).sum::<f64>() / LENGTHS_MAX as f64
 }

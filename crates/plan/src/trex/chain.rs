@@ -108,6 +108,7 @@ fn time(transmission: &Transmission) -> Option<Duration> {
     let span = |frames: u64| SteadyTicker::new(rate, frames - 1).step();
     let sending = match transmission.mode {
         Mode::Continuous => return None,
+        Mode::Time { lasts } => lasts,
         Mode::Burst { frames } => span(frames),
         Mode::Bursts { frames, count, gap } => {
             let whole = span(frames).as_nanos().saturating_mul(count);

@@ -192,6 +192,7 @@ fn greatest(loads: &[Load], rate: impl Fn(&Load) -> f64) -> f64 {
                 let gap = 1e9 / load.frames.per_second();
                 at = match load.mode {
                     Mode::Continuous => break,
+                    Mode::Time { lasts } => at + lasts.as_nanos() as f64,
                     Mode::Burst { frames } => at + (frames - 1) as f64 * gap,
                     Mode::Bursts { frames, count, gap: between } => {
                         let one = (frames - 1) as f64 * gap + between.as_nanos() as f64;

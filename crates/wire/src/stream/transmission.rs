@@ -46,6 +46,11 @@ impl Transmission {
 pub enum Mode {
     /// Until it is stopped.
     Continuous,
+    /// Those that are due before so much time has passed since the first, then it ends.
+    Time {
+        /// The time; more than zero.
+        lasts: Duration,
+    },
     /// So many, then it ends.
     Burst {
         /// Frames; at least 1.
