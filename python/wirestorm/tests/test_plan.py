@@ -155,7 +155,7 @@ def test_an_error_names_every_place():
     with pytest.raises(ws.PlanError) as caught:
         plan.check()
     paths = [path for path, _ in caught.value.errors]
-    assert paths == ["ports[1]", "flows[0].packet[0].ipv4.src"]
+    assert paths == ["ports[1]", "flows[0].packet[0].ipv4.src", "flows[0].rate"]
     assert 'found "10.0.0.300", expected an IPv4 address' in str(caught.value)
     with pytest.raises(ws.PlanError, match="^no/such/plan.yaml: No such file"):
         ws.frames("no/such/plan.yaml")
