@@ -12,6 +12,7 @@ from scapy.layers.l2 import ARP, Ether
 from trex.client.vlan import VLAN
 from trex.services.context import ServiceCtx, ServicePipe
 from trex.services.loop import Event
+from trex.services.record import NeighbourRecord
 from trex.services.service import Service, ServiceFilter
 
 _REPLY = 2
@@ -92,18 +93,10 @@ class ServiceARP(Service):
         return self.record
 
 
-class ARPRecord:
+class ARPRecord(NeighbourRecord):
     """Who has an address: `dst_mac`, None if nobody answered. It is true if somebody did."""
 
     def __init__(self, src_ip: str = "N/A", dst_ip: str = "N/A", scapy_pkt: Any = None) -> None:
         self.src_ip = src_ip
         self.dst_ip = dst_ip
         self.dst_mac: str | None = None if scapy_pkt is None else scapy_pkt[ARP].hwsrc
-
-    def __bool__(self) -> bool:
-        return self.dst_mac is not None
-
-    def __str__(self) -> str:
-        if self.dst_mac is None:
-            return f"nobody answers for {self.dst_ip}"
-        return f"{self.dst_ip} is at {self.dst_mac}"

@@ -21,6 +21,7 @@ from trex.addresses import compress_ipv6, generate_ipv6_solicited_node, multicas
 from trex.client.vlan import VLAN
 from trex.services.context import ServiceCtx, ServicePipe
 from trex.services.loop import Event
+from trex.services.record import NeighbourRecord
 from trex.services.service import Service, ServiceFilter
 
 _ALL_NODES = "ff02::1"
@@ -144,7 +145,7 @@ class ServiceIPv6ND(Service):
         return self.vlan.embed(packet, self.fmt)
 
 
-class IPv6Neighbor:
+class IPv6Neighbor(NeighbourRecord):
     """Who has an address: `dst_mac`, None if nobody answered; `state` is `REACHABLE` or
     `UNREACHABLE`. It is true if somebody did."""
 
@@ -155,14 +156,6 @@ class IPv6Neighbor:
         self.src_ip = src_ip
         self.dst_ip = dst_ip
         self.initialize()
-
-    def __bool__(self) -> bool:
-        return self.dst_mac is not None
-
-    def __str__(self) -> str:
-        if self.dst_mac is None:
-            return f"nobody answers for {self.dst_ip}"
-        return f"{self.dst_ip} is at {self.dst_mac}"
 
     def initialize(self) -> None:
         """Nothing is known yet."""
