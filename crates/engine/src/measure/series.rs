@@ -121,7 +121,8 @@ impl Series {
     #[inline]
     pub(super) fn at(&mut self, instant: Instant) -> &mut Interval {
         let since = instant.saturating_since(self.origin).as_nanos();
-        if since.wrapping_sub(self.start) >= self.length || self.intervals.is_empty() {
+        let is_current = since.checked_sub(self.start).is_some_and(|within| within < self.length);
+        if !is_current || self.intervals.is_empty() {
             self.seek(since);
         }
         &mut self.current
@@ -245,5 +246,14 @@ mod tests {
         series.at(Instant::ZERO).frames += 1;
         series.at(Instant::MAX).frames += 1;
         assert_eq!(frames(&series), [1, 1]);
+    }
+
+    #[test]
+    fn an_interval_that_would_end_after_the_end_of_time_does_not_reach_round_to_its_start() {
+        let mut series = Series::new(Instant::ZERO, Duration::from_nanos(5), 8);
+        series.at(at(512)).frames += 1;
+        series.at(Instant::MAX).frames += 1;
+        series.at(at(512)).frames += 1;
+        assert_eq!(frames(&series), [2, 0, 0, 0, 0, 0, 1]);
     }
 }
