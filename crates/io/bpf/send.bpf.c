@@ -19,8 +19,6 @@ const volatile __u32 template_bytes = 0;
 const volatile __u32 catch_up = BOUNDED;
 const volatile __u64 backlog = 1000000;
 const volatile __u32 sender_thread = 0;
-/* How often one turn reads the clock before it gives up waiting. */
-const volatile __u32 spin_turns = 0;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -114,7 +112,7 @@ static __always_inline enum admission admit(struct ring *ring, __u64 now, __u64 
 	return SEND;
 }
 
-enum { PREFETCH_DISTANCE = 8, STAMP_BYTES = 8 };
+enum { PREFETCH_FRAMES = 16, DESCRIPTORS_PER_LINE = 4, STAMP_BYTES = 8 };
 
 /* Where a descriptor's frame is; FRAME_BYTES_MAX bytes can be read there. */
 static __always_inline const __u8 *source_of(struct ring *ring, const struct descriptor *descriptor)
@@ -134,16 +132,26 @@ static __always_inline const __u8 *source_of(struct ring *ring, const struct des
 	return ring->buffers[descriptor->buffer & (RING_BUFFERS - 1)];
 }
 
-/* Reads the first word of the frame that is a few turns ahead, so that its cache line, which the
- * process wrote on another core, is on its way while this frame is dealt with. The value is of
- * no interest, and a stale descriptor names a valid buffer too. */
+/* Reads the first words of the frames from a position on, and those of the descriptors behind
+ * theirs, so that the cache lines, which the process wrote on another core, are here when it is
+ * their turn. Lines that are asked for one right after the other come at the same time; asked for
+ * in a turn each, every turn waits for one. The values are of no interest. */
 static __always_inline void prefetch(struct ring *ring, __u64 position)
 {
-	const struct descriptor *ahead = &ring->descriptors[position & (RING_DESCRIPTORS - 1)];
-	const volatile __u64 *line = (const volatile __u64 *)source_of(ring, ahead);
+	for (int ahead = 0; ahead < PREFETCH_FRAMES; ahead += DESCRIPTORS_PER_LINE) {
+		__u64 place = (position + PREFETCH_FRAMES + ahead) & (RING_DESCRIPTORS - 1);
 
-	if (line)
-		(void)*line;
+		(void)*(const volatile __u64 *)&ring->descriptors[place];
+	}
+#pragma unroll
+	for (int ahead = 0; ahead < PREFETCH_FRAMES; ahead++) {
+		__u64 place = (position + ahead) & (RING_DESCRIPTORS - 1);
+		const volatile __u64 *line =
+			(const volatile __u64 *)source_of(ring, &ring->descriptors[place]);
+
+		if (line)
+			(void)*line;
+	}
 }
 
 /* Copies a frame to the page. The page is longer than any frame at this point, so short frames
@@ -207,7 +215,9 @@ int send(struct xdp_md *context)
 	struct kernel_side *kernel = &ring->kernel;
 	__u64 consumed = kernel->consumed;
 
-	if (consumed == *(volatile __u64 *)&ring->user.produced) {
+	__u64 queued = *(volatile __u64 *)&ring->user.produced - consumed;
+
+	if (!queued) {
 		kernel->idle_turns++;
 		return XDP_DROP;
 	}
@@ -232,7 +242,8 @@ int send(struct xdp_md *context)
 			goto consume;
 		}
 	}
-	prefetch(ring, consumed + PREFETCH_DISTANCE);
+	if (consumed % PREFETCH_FRAMES == 0 && queued >= 2 * PREFETCH_FRAMES)
+		prefetch(ring, consumed + PREFETCH_FRAMES);
 
 	const __u8 *frame = source_of(ring, descriptor);
 
