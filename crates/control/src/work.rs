@@ -42,10 +42,6 @@ pub(crate) fn rest(state: WorkerState, now: Instant, holds_departures: bool) {
     const WAIT_MAX: Duration = Duration::from_millis(20);
     /// Being late by less than this costs nothing where the port keeps the time.
     const NAP_MIN: Duration = Duration::from_micros(100);
-    /// At several million frames a second a full ring has room for 20 or more after this. A
-    /// sleep would take a hundred microseconds and let the ring run dry; looking more often
-    /// would take the ring's counters away from the sender that writes them.
-    const RING_WAIT: Duration = Duration::from_micros(4);
     match state {
         WorkerState::Active | WorkerState::Held | WorkerState::Done => {}
         WorkerState::Waiting(until) if holds_departures => {
@@ -55,14 +51,21 @@ pub(crate) fn rest(state: WorkerState, now: Instant, holds_departures: bool) {
         WorkerState::Waiting(until) => {
             clock::wait_until(until.min(now.saturating_add(WAIT_MAX)));
         }
-        WorkerState::Blocked if holds_departures => {
-            let until = now.saturating_add(RING_WAIT);
-            while clock::now() < until {
-                std::hint::spin_loop();
-            }
-        }
+        WorkerState::Blocked if holds_departures => leave_to_sender(now),
         WorkerState::Blocked => std::thread::yield_now(),
         WorkerState::Starved => std::thread::sleep(StdDuration::from_micros(50)),
+    }
+}
+
+/// Leaves a ring to the sender on another core for a moment. At several million frames a second a
+/// full ring has room for 20 or more after this. A sleep would take a hundred microseconds and let
+/// the ring run dry; looking more often would take the ring's counters away from the sender that
+/// writes them.
+fn leave_to_sender(now: Instant) {
+    const RING_WAIT: Duration = Duration::from_micros(4);
+    let until = now.saturating_add(RING_WAIT);
+    while clock::now() < until {
+        std::hint::spin_loop();
     }
 }
 
@@ -138,6 +141,6 @@ pub(crate) fn drain(
         } else if aborted && is_stalled {
             return Ok(());
         }
-        std::hint::spin_loop();
+        leave_to_sender(now);
     }
 }

@@ -14,14 +14,14 @@
 
 #include "histogram.h"
 
-/* Both powers of two. A descriptor ring as long as the number of buffers can never overflow. */
-#define RING_DESCRIPTORS 4096
-#define RING_BUFFERS 4096
+/* A power of two. There are never more buffers than descriptors, so the ring cannot overflow. */
+#define RING_DESCRIPTORS 16384
 
-/* An odd number of cache lines, so that the starts of consecutive buffers spread over all sets
- * of a cache. Less than a page: a live frame has to fit one page with its headroom, its
- * bookkeeping and the shared info at its end. */
-#define BUFFER_BYTES 3520
+/* As many buffers as fit here at the distance that the process asks for before loading. */
+#define BUFFERS_BYTES (24 << 20)
+
+/* A live frame has to fit one page with its headroom, its bookkeeping and the shared info at its
+ * end. */
 #define FRAME_BYTES_MAX 3400
 
 /* Stored frames lie whole in one slab; their starts are below SLAB_BYTES. The room behind that
@@ -84,7 +84,8 @@ struct ring {
 	struct descriptor descriptors[RING_DESCRIPTORS];
 	__u64 gaps[HISTOGRAM_BUCKETS];
 	__u64 gap_errors[HISTOGRAM_BUCKETS];
-	__u8 buffers[RING_BUFFERS][BUFFER_BYTES];
+	/* The room behind lets the program read on from the start of any buffer. */
+	__u8 buffers[BUFFERS_BYTES + FRAME_BYTES_MAX];
 };
 
 #endif

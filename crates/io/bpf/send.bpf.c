@@ -19,6 +19,8 @@ const volatile __u32 template_bytes = 0;
 const volatile __u32 catch_up = BOUNDED;
 const volatile __u64 backlog = 1000000;
 const volatile __u32 sender_thread = 0;
+/* From the start of one buffer to that of the next. */
+const volatile __u32 buffer_distance = 0;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -129,7 +131,13 @@ static __always_inline const __u8 *source_of(struct ring *ring, const struct des
 		asm volatile("" : "+r"(bytes));
 		return bytes + (source & (SLAB_BYTES - 1));
 	}
-	return ring->buffers[descriptor->buffer & (RING_BUFFERS - 1)];
+
+	__u64 start = (__u64)descriptor->buffer * buffer_distance;
+
+	if (start >= BUFFERS_BYTES)
+		return 0;
+	asm volatile("" : "+r"(start));
+	return ring->buffers + start;
 }
 
 /* Reads the first words of the frames from a position on, and those of the descriptors behind

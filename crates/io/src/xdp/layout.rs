@@ -7,13 +7,24 @@ use std::sync::atomic::AtomicU64;
 use wirestorm_base::histogram;
 
 /// Descriptors in the ring; a power of two.
-pub(super) const DESCRIPTORS: usize = 4096;
-/// Frame buffers; as many as descriptors, so that the ring cannot overflow.
-pub(super) const BUFFERS: usize = 4096;
-/// Distance between the starts of two buffers: an odd number of cache lines.
-pub(super) const BUFFER_BYTES: usize = 3520;
+pub(super) const DESCRIPTORS: usize = 16_384;
+/// Bytes in which frame buffers begin and end, at the distance that [`buffer_distance`] says.
+pub(super) const BUFFERS_BYTES: usize = 24 << 20;
 /// The longest frame that fits one page together with what the kernel keeps beside it.
 pub(super) const FRAME_BYTES_MAX: usize = 3400;
+
+/// The distance between the starts of two buffers of so many bytes: an odd number of cache lines,
+/// so that consecutive ones spread over all sets of a cache.
+pub(super) const fn buffer_distance(bytes: usize) -> usize {
+    const LINE: usize = 64;
+    (bytes.div_ceil(LINE) | 1) * LINE
+}
+
+/// Buffers at such a distance; no more than descriptors, so that the ring cannot overflow.
+pub(super) const fn buffers(distance: usize) -> usize {
+    let fitting = BUFFERS_BYTES / distance;
+    if fitting < DESCRIPTORS { fitting } else { DESCRIPTORS }
+}
 
 /// Bytes of a slab of the store in which frames may begin and have to end.
 pub(super) const SLAB_BYTES: usize = 1 << SLAB_SHIFT;
@@ -92,7 +103,8 @@ pub(super) struct Ring {
     pub(super) descriptors: [Descriptor; DESCRIPTORS],
     pub(super) gaps: [AtomicU64; histogram::BUCKETS],
     pub(super) gap_errors: [AtomicU64; histogram::BUCKETS],
-    pub(super) buffers: [[u8; BUFFER_BYTES]; BUFFERS],
+    /// The room behind lets the program read on from the start of any buffer.
+    pub(super) buffers: [u8; BUFFERS_BYTES + FRAME_BYTES_MAX],
 }
 
 #[cfg(test)]
@@ -116,7 +128,6 @@ mod tests {
             ("gaps", offset_of!(Ring, gaps)),
             ("gap_errors", offset_of!(Ring, gap_errors)),
             ("buffers", offset_of!(Ring, buffers)),
-            ("buffers[1]", offset_of!(Ring, buffers) + BUFFER_BYTES),
         ];
         let mut source = String::from("#include <stddef.h>\n#include \"ring.h\"\n");
         for (field, offset) in fields {
@@ -126,6 +137,8 @@ mod tests {
         }
         source += &format!("_Static_assert(sizeof(struct ring) == {}, \"\");\n", size_of::<Ring>());
         let constants = [
+            ("RING_DESCRIPTORS", DESCRIPTORS),
+            ("BUFFERS_BYTES", BUFFERS_BYTES),
             ("FRAME_BYTES_MAX", FRAME_BYTES_MAX),
             ("SLAB_BYTES", SLAB_BYTES),
             ("SLAB_DISTANCE", SLAB_DISTANCE),

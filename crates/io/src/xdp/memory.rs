@@ -11,14 +11,16 @@ use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
 use super::layout::{
-    BUFFER_BYTES, BUFFERS, DESCRIPTORS, Descriptor, DeviceSide, KernelSide, Ring, SLAB_BYTES,
-    SLAB_DISTANCE, UserSide, stored,
+    DESCRIPTORS, Descriptor, DeviceSide, KernelSide, Ring, SLAB_BYTES, SLAB_DISTANCE, UserSide,
+    buffers, stored,
 };
 
 /// A mapped [`Ring`].
 pub(super) struct RingMemory {
     ring: NonNull<Ring>,
     bytes: usize,
+    buffer_distance: usize,
+    buffers: usize,
 }
 
 // SAFETY: the mapping belongs to the process, not to a thread; all shared counters are accessed
@@ -27,10 +29,16 @@ unsafe impl Send for RingMemory {}
 
 impl RingMemory {
     /// Maps the array behind `map` and touches every page once.
-    pub(super) fn map(map: BorrowedFd<'_>) -> io::Result<Self> {
+    pub(super) fn map(map: BorrowedFd<'_>, buffer_distance: usize) -> io::Result<Self> {
         let bytes = size_of::<Ring>();
         let address = map_shared(map, bytes)?;
-        Ok(Self { ring: address.cast(), bytes })
+        let buffers = buffers(buffer_distance);
+        Ok(Self { ring: address.cast(), bytes, buffer_distance, buffers })
+    }
+
+    /// How many buffers there are.
+    pub(super) const fn buffers(&self) -> usize {
+        self.buffers
     }
 
     /// What the process tells the program.
@@ -89,11 +97,16 @@ impl RingMemory {
     /// # Panics
     /// Where there is no such buffer.
     #[inline]
-    pub(super) fn buffer_mut(&mut self, index: u32) -> &mut [u8; BUFFER_BYTES] {
-        assert!((index as usize) < BUFFERS);
-        // SAFETY: the index was checked; the program reads a buffer only while it is in flight,
-        // and then no `FrameId` for it exists.
-        unsafe { &mut (*self.ring.as_ptr()).buffers[index as usize] }
+    pub(super) fn buffer_mut(&mut self, index: u32) -> &mut [u8] {
+        let index = index as usize;
+        assert!(index < self.buffers);
+        // SAFETY: so many buffers lie within the array, one behind the other; the program reads
+        // one only while it is in flight, and then no `FrameId` for it exists.
+        unsafe {
+            let start = (&raw mut (*self.ring.as_ptr()).buffers).cast::<u8>();
+            let start = start.add(index * self.buffer_distance);
+            std::slice::from_raw_parts_mut(start, self.buffer_distance)
+        }
     }
 }
 
