@@ -10,6 +10,7 @@ mod echo;
 mod heard;
 mod host;
 mod neighbour;
+pub mod tcp;
 
 pub use echo::EchoRequest;
 pub use heard::{EchoReply, Heard};

@@ -1,0 +1,3 @@
+//! TCP (RFC 9293): what its connections are made of.
+
+pub mod sequence;
