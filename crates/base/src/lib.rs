@@ -15,3 +15,4 @@ pub mod pace;
 pub mod port;
 pub mod rate;
 pub mod time;
+pub mod wheel;
