@@ -1,3 +1,4 @@
 //! TCP (RFC 9293): what its connections are made of.
 
+pub mod round_trip;
 pub mod sequence;

@@ -1,0 +1,297 @@
+//! The round-trip time and the retransmission timeout (RFC 6298), in microseconds.
+
+/// Round-trip times are kept in 64ths of a microsecond, so that the small steps of many samples
+/// in a round (RFC 7323 appendix G) are not rounded away.
+const FRACTION_BITS: u32 = 6;
+
+/// The longest round-trip time that is told apart, 60 s in microseconds; longer ones count as it.
+pub const SAMPLE_MAX: u32 = 60_000_000;
+
+/// The clock granularity G of RFC 6298 section 2, in microseconds: timers have ticks of 1 ms.
+const GRANULARITY: u32 = 1_000;
+
+/// What the retransmission timeout begins with "if the timer expires awaiting the ACK of a SYN
+/// segment and the TCP implementation is using an RTO less than 3 seconds" (RFC 6298 section 5.7),
+/// in microseconds.
+const INITIAL_AFTER_SYN_TIMEOUT: u32 = 3_000_000;
+
+/// After so many the timeout is longer than any bound.
+const BACK_OFFS_MAX: u8 = 32;
+
+/// The bounds of retransmission timeouts, in microseconds; of a template, not of each flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RtoBounds {
+    /// The timeout as long as no round-trip time is known. Default: 1 s (RFC 6298 section 2.1).
+    pub initial: u32,
+    /// How much longer than the smoothed round-trip time the timeout is at least.
+    ///
+    /// Default: 200 ms. RFC 6298 section 2.4 asks for a timeout of 1 s or more, for the coarse
+    /// clocks of its time, and notes that a smaller one may do. Stacks in use have one: Linux
+    /// adds 200 ms or more to the smoothed round-trip time, FreeBSD 200 ms (`rexmit_slop`) to a
+    /// timeout of 30 ms or more. It must be longer than peers delay their acknowledgments, which
+    /// Linux does by 200 ms at most; so it is added here, too. With 1 s the RFC is met to the
+    /// letter.
+    pub min: u32,
+    /// The longest timeout, however often it was backed off; this bound comes before the others.
+    /// Default: 120 s, as in Linux; RFC 6298 section 2.5 asks for 60 s or more.
+    pub max: u32,
+}
+
+impl Default for RtoBounds {
+    fn default() -> Self {
+        Self { initial: 1_000_000, min: 200_000, max: 120_000_000 }
+    }
+}
+
+/// What is known of a connection's round-trip time, and how often its timer was backed off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RoundTrip {
+    /// SRTT, in 64ths of a microsecond.
+    smoothed: u32,
+    /// RTTVAR, in 64ths of a microsecond.
+    variation: u32,
+    back_offs: u8,
+    has_sample: bool,
+    has_syn_timed_out: bool,
+}
+
+const _: () = assert!(size_of::<RoundTrip>() == 12);
+
+impl RoundTrip {
+    /// Nothing is known yet.
+    pub const fn new() -> Self {
+        Self {
+            smoothed: 0,
+            variation: 0,
+            back_offs: 0,
+            has_sample: false,
+            has_syn_timed_out: false,
+        }
+    }
+
+    /// Takes a round-trip time of `micros`, and ends the backing off.
+    ///
+    /// `expected` is how many samples a window of data gives, 1 or more: 1 where one segment in
+    /// flight is timed at a time, [`expected_samples`] where each acknowledgment echoes a
+    /// timestamp. "RTT samples MUST NOT be made using segments that were retransmitted", but by
+    /// timestamps (Karn's algorithm, RFC 6298 section 3): the caller leaves them out.
+    pub fn sample(&mut self, micros: u32, expected: u32) {
+        let sample = micros.min(SAMPLE_MAX) << FRACTION_BITS;
+        if self.has_sample {
+            // RFC 6298 section 2.3: "RTTVAR <- (1 - beta) * RTTVAR + beta * |SRTT - R'|" and
+            // "SRTT <- (1 - alpha) * SRTT + alpha * R'", in this order, with alpha = 1/8 and
+            // beta = 1/4. RFC 7323 appendix G: "alpha' = alpha / ExpectedSamples", "beta' = beta
+            // / ExpectedSamples".
+            let expected = i64::from(expected.max(1));
+            let deviation = self.smoothed.abs_diff(sample);
+            self.variation = approach(self.variation, deviation, 4 * expected);
+            self.smoothed = approach(self.smoothed, sample, 8 * expected);
+        } else {
+            // Section 2.2: "SRTT <- R, RTTVAR <- R/2".
+            self.smoothed = sample;
+            self.variation = sample / 2;
+            self.has_sample = true;
+        }
+        // Section 5: "once a new RTT measurement is obtained [...], the computations outlined in
+        // Section 2 are performed, including the computation of RTO, which may result in
+        // 'collapsing' RTO back down after it has been subject to exponential back off".
+        self.back_offs = 0;
+    }
+
+    /// SRTT in microseconds; `None` before the first sample.
+    pub const fn smoothed(&self) -> Option<u32> {
+        if self.has_sample { Some(self.smoothed >> FRACTION_BITS) } else { None }
+    }
+
+    /// RTTVAR in microseconds; `None` before the first sample.
+    pub const fn variation(&self) -> Option<u32> {
+        if self.has_sample { Some(self.variation >> FRACTION_BITS) } else { None }
+    }
+
+    /// RTO in microseconds, from now or from when a segment was sent; at most `bounds.max`.
+    pub fn retransmission_timeout(&self, bounds: &RtoBounds) -> u32 {
+        let timeout = if self.has_sample {
+            // Sections 2.2 and 2.3: "RTO <- SRTT + max (G, K*RTTVAR) where K = 4".
+            let spread = (u64::from(self.variation) * 4) >> FRACTION_BITS;
+            let margin = spread.max(u64::from(GRANULARITY)).max(u64::from(bounds.min));
+            u64::from(self.smoothed >> FRACTION_BITS) + margin
+        } else if self.has_syn_timed_out {
+            u64::from(bounds.initial.max(INITIAL_AFTER_SYN_TIMEOUT))
+        } else {
+            u64::from(bounds.initial)
+        };
+        // Section 5.5: "The host MUST set RTO <- RTO * 2 ('back off the timer'). The maximum value
+        // discussed in (2.5) above may be used to provide an upper bound".
+        let backed_off = timeout.saturating_mul(1 << self.back_offs);
+        u32::try_from(backed_off).unwrap_or(u32::MAX).min(bounds.max)
+    }
+
+    /// The timer expired: the timeout is twice as long from now on (section 5.5).
+    ///
+    /// Section 5 allows to forget SRTT and RTTVAR after several times, "as it is likely that the
+    /// current SRTT and RTTVAR are bogus". They are kept: the first sample after an outage would
+    /// otherwise be all that is known of a path that mostly is still the same.
+    pub fn back_off(&mut self) {
+        self.back_offs = (self.back_offs + 1).min(BACK_OFFS_MAX);
+    }
+
+    /// How often the timer expired since the last sample or reset; counts up to 32.
+    pub const fn back_offs(&self) -> u8 {
+        self.back_offs
+    }
+
+    /// Ends the backing off without a sample: new data was acknowledged that gives none.
+    pub fn reset_back_off(&mut self) {
+        self.back_offs = 0;
+    }
+
+    /// The handshake is over, and its SYN had to be sent again because the timer expired. Section
+    /// 5.7: "the RTO MUST be re-initialized to 3 seconds when data transmission begins". The first
+    /// sample ends that.
+    pub fn begin_after_syn_timeout(&mut self) {
+        self.back_offs = 0;
+        self.has_syn_timed_out = true;
+    }
+}
+
+/// RFC 7323 appendix G: "ExpectedSamples = ceiling(FlightSize / (SMSS * 2))", where "the factor 2
+/// in ExpectedSamples is due to 'Delayed ACKs'"; both in bytes. At least 1.
+pub const fn expected_samples(flight_size: u32, mss: u16) -> u32 {
+    let samples = flight_size.div_ceil(if mss == 0 { 2 } else { mss as u32 * 2 });
+    if samples == 0 { 1 } else { samples }
+}
+
+/// `value`, nearer to `target` by the `divisor`-th part of what lies between them, rounded to the
+/// nearest.
+fn approach(value: u32, target: u32, divisor: i64) -> u32 {
+    let difference = i64::from(target) - i64::from(value);
+    let step = (difference + difference.signum() * (divisor / 2)) / divisor;
+    // It ends between the two, which are both 32 bits.
+    (i64::from(value) + step) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOUNDS: RtoBounds = RtoBounds { initial: 1_000_000, min: 0, max: 60_000_000 };
+
+    #[test]
+    fn the_timeout_begins_with_a_second_and_follows_the_first_sample() {
+        let mut round_trip = RoundTrip::new();
+        assert_eq!(round_trip.retransmission_timeout(&BOUNDS), 1_000_000);
+        assert_eq!((round_trip.smoothed(), round_trip.variation()), (None, None));
+        round_trip.sample(100_000, 1);
+        assert_eq!(round_trip.smoothed(), Some(100_000));
+        assert_eq!(round_trip.variation(), Some(50_000));
+        assert_eq!(round_trip.retransmission_timeout(&BOUNDS), 300_000);
+    }
+
+    #[test]
+    fn later_samples_count_an_eighth_and_a_quarter() {
+        let mut round_trip = RoundTrip::new();
+        round_trip.sample(100_000, 1);
+        round_trip.sample(180_000, 1);
+        // 50 + (80 - 50) / 4, and 100 + 80 / 8.
+        assert_eq!(round_trip.variation(), Some(57_500));
+        assert_eq!(round_trip.smoothed(), Some(110_000));
+        assert_eq!(round_trip.retransmission_timeout(&BOUNDS), 340_000);
+        round_trip.sample(70_000, 1);
+        // 57.5 + (40 - 57.5) / 4, and 110 - 40 / 8.
+        assert_eq!(round_trip.variation(), Some(53_125));
+        assert_eq!(round_trip.smoothed(), Some(105_000));
+    }
+
+    #[test]
+    fn a_round_of_many_samples_counts_about_as_much_as_one() {
+        let mut once = RoundTrip::new();
+        let mut often = RoundTrip::new();
+        once.sample(10_000, 1);
+        often.sample(10_000, 1);
+        once.sample(30_000, 1);
+        let expected = expected_samples(1_000 * 1_460, 1_460);
+        assert_eq!(expected, 500);
+        for _ in 0..expected {
+            often.sample(30_000, expected);
+        }
+        // 1 - (1 - 1/4000)^500 = 0.1175 of the 20 ms, rather than an eighth.
+        assert_eq!(once.smoothed(), Some(12_500));
+        let smoothed = often.smoothed().unwrap();
+        assert!((12_330..=12_370).contains(&smoothed), "{smoothed}");
+        // RTTVAR follows a deviation that shrinks meanwhile: 8.04 ms, rather than 8.75.
+        assert_eq!(once.variation(), Some(8_750));
+        let variation = often.variation().unwrap();
+        assert!((8_030..=8_055).contains(&variation), "{variation}");
+    }
+
+    #[test]
+    fn a_steady_round_trip_leaves_the_margin_alone() {
+        let mut round_trip = RoundTrip::new();
+        for _ in 0..200 {
+            round_trip.sample(250, 1);
+        }
+        assert_eq!(round_trip.smoothed(), Some(250));
+        assert_eq!(round_trip.variation(), Some(0));
+        assert_eq!(round_trip.retransmission_timeout(&BOUNDS), 250 + GRANULARITY);
+        let bounds = RtoBounds::default();
+        assert_eq!(round_trip.retransmission_timeout(&bounds), 200_250);
+    }
+
+    #[test]
+    fn every_expiry_doubles_the_timeout_up_to_its_bound() {
+        let mut round_trip = RoundTrip::new();
+        for expected in [1, 2, 4, 8, 16, 32, 60, 60] {
+            assert_eq!(round_trip.retransmission_timeout(&BOUNDS), expected * 1_000_000);
+            round_trip.back_off();
+        }
+        for _ in 0..300 {
+            round_trip.back_off();
+        }
+        let bounds = RtoBounds { max: u32::MAX, ..BOUNDS };
+        assert_eq!(round_trip.retransmission_timeout(&bounds), u32::MAX);
+        assert_eq!(round_trip.back_offs(), 32);
+        round_trip.reset_back_off();
+        assert_eq!(round_trip.retransmission_timeout(&BOUNDS), 1_000_000);
+    }
+
+    #[test]
+    fn a_sample_ends_the_backing_off() {
+        let mut round_trip = RoundTrip::new();
+        round_trip.sample(100_000, 1);
+        round_trip.back_off();
+        assert_eq!(round_trip.retransmission_timeout(&BOUNDS), 600_000);
+        round_trip.sample(100_000, 1);
+        assert_eq!(round_trip.retransmission_timeout(&BOUNDS), 250_000);
+    }
+
+    #[test]
+    fn data_after_a_lost_syn_begins_with_three_seconds() {
+        let mut round_trip = RoundTrip::new();
+        round_trip.back_off();
+        assert_eq!(round_trip.retransmission_timeout(&BOUNDS), 2_000_000);
+        round_trip.begin_after_syn_timeout();
+        assert_eq!(round_trip.retransmission_timeout(&BOUNDS), 3_000_000);
+        let bounds = RtoBounds { initial: 5_000_000, ..BOUNDS };
+        assert_eq!(round_trip.retransmission_timeout(&bounds), 5_000_000);
+        round_trip.sample(10_000, 1);
+        assert_eq!(round_trip.retransmission_timeout(&BOUNDS), 30_000);
+    }
+
+    #[test]
+    fn steps_are_rounded_to_the_nearest() {
+        assert_eq!([approach(0, 100, 64), approach(100, 0, 64)], [2, 98]);
+        assert_eq!([approach(0, 31, 64), approach(0, u32::MAX, 1)], [0, u32::MAX]);
+    }
+
+    #[test]
+    fn samples_beyond_all_bounds_do_no_harm() {
+        let mut round_trip = RoundTrip::new();
+        for micros in [u32::MAX, 0, u32::MAX, 0] {
+            round_trip.sample(micros, u32::MAX);
+            assert!(round_trip.smoothed() <= Some(SAMPLE_MAX));
+            assert!(round_trip.retransmission_timeout(&BOUNDS) <= BOUNDS.max);
+        }
+        assert_eq!(expected_samples(0, 0), 1);
+        assert_eq!(expected_samples(u32::MAX, 1), 1 << 31);
+    }
+}
