@@ -1,0 +1,443 @@
+//! CUBIC (RFC 9438), in integers.
+//!
+//! Sections 4.2 to 4.8 and 4.10. Not section 4.9, which takes a reduction back where it turns out
+//! that nothing was lost: it is for senders that detect that (RFC 4015), and this one does not.
+//! Slow start is that of RFC 5681, without HyStart++ (RFC 9406).
+
+use super::{Phase, WINDOW_MAX, Window};
+
+/// W_est is kept in 4096ths of a byte, so that the small steps of great windows are not lost.
+const FRACTION_BITS: u32 = 12;
+
+/// The constant of section 4.2, C = 0.4 segments per cubic second, for cubes of microseconds
+/// divided by 2^30: 0.4 * 10^-18 * 2^30, times 2^64.
+const C: u128 = (4 << (30 + 64)) / 10_u128.pow(19);
+
+/// beta_cubic of section 4.6 is 7/10.
+const fn beta(bytes: u32) -> u32 {
+    (bytes as u64 * 7 / 10) as u32
+}
+
+/// A window that grows by the cube of the time since congestion avoidance began.
+#[derive(Clone, Debug)]
+pub struct Cubic {
+    /// W_est, the window that Reno would have, in 4096ths of a byte.
+    reno: u64,
+    pub(super) window: Window,
+    /// W_max: the window before the last reduction, less where bandwidth is to be released, in
+    /// bytes; 0 where the next stage is to begin from its own window.
+    max: u32,
+    /// cwnd_prior: the window when ssthresh was last set, in bytes.
+    prior: u32,
+    /// K: when the window reaches W_max, in microseconds of the stage.
+    k_us: u32,
+    /// t: the time of the present stage of congestion avoidance in which the window was used up,
+    /// in microseconds; 71 minutes at most.
+    elapsed_us: u32,
+    /// Until when that was counted: the lower half of the clock.
+    counted_us: u32,
+}
+
+const _: () = assert!(size_of::<Cubic>() == 40);
+
+impl Cubic {
+    pub(super) fn new(window: Window) -> Self {
+        Self { reno: 0, window, max: 0, prior: 0, k_us: 0, elapsed_us: 0, counted_us: 0 }
+    }
+
+    pub(super) fn on_acknowledged(&mut self, acked_bytes: u32, now_us: u64, rtt_us: u32) {
+        // Section 4.10: slow start as in Reno.
+        if self.window.slow_start(acked_bytes) {
+            return;
+        }
+        if self.window.phase != Phase::Avoidance {
+            self.begin_stage(now_us);
+        }
+        let now_us = now_us as u32;
+        self.elapsed_us = self.elapsed_us.saturating_add(now_us.wrapping_sub(self.counted_us));
+        self.counted_us = now_us;
+
+        let window = self.window.bytes;
+        // An acknowledgment of more than the window, after a reduction, grows it once.
+        let acked = u64::from(acked_bytes.min(window));
+        let reno = self.grow_reno(acked);
+        let elapsed = u64::from(self.elapsed_us);
+        // Section 4.3: "CUBIC checks whether W_cubic(t) is less than W_est. If so, CUBIC is in the
+        // Reno-friendly region and cwnd SHOULD be set to W_est at each reception of a new ACK." It
+        // may be greater, as the cubic function aims a round trip ahead; then it stays.
+        if self.cubic(elapsed) < reno {
+            self.window.bytes = reno.max(window);
+            return;
+        }
+        // Section 4.2: "CUBIC computes the target congestion window size after the next RTT [...]
+        // as: target = cwnd if W_cubic(t + RTT) < cwnd; 1.5 * cwnd if W_cubic(t + RTT) > 1.5 *
+        // cwnd; W_cubic(t + RTT) otherwise".
+        let target = self.cubic(elapsed + u64::from(rtt_us)).clamp(window, window + window / 2);
+        // Sections 4.4 and 4.5: "cwnd MUST be incremented by (target - cwnd) / cwnd for each
+        // received new ACK", by segments acknowledged, so that it is the target after a window.
+        let growth = u64::from(target - window) * acked / u64::from(window);
+        self.window.grow(growth as u32);
+    }
+
+    /// The window was not used up until now. Section 4.2: "The elapsed time t [...] MUST NOT
+    /// include periods during which cwnd has not been updated due to application-limited
+    /// behavior".
+    pub(super) fn pass_unused(&mut self, now_us: u64) {
+        self.counted_us = now_us as u32;
+    }
+
+    pub(super) fn on_loss(&mut self, flight: u32) {
+        self.remember();
+        self.window.reduce(beta(flight));
+    }
+
+    /// Section 4.6: as for a loss, but "cwnd = max(ssthresh, 1)": the window may become one
+    /// segment, as that of RFC 3168 may.
+    pub(super) fn on_ecn_echo(&mut self, flight: u32) {
+        self.on_loss(flight);
+        let bytes = beta(flight).max(u32::from(self.window.mss));
+        self.window.bytes = self.window.bytes.min(bytes);
+    }
+
+    /// Section 4.8: "In case of a timeout, CUBIC follows Reno to reduce cwnd, but sets ssthresh
+    /// using beta_cubic [...]. During the first congestion avoidance stage after a timeout, [...]
+    /// K is set to 0, and W_max is set to the congestion window size at the beginning of the
+    /// current congestion avoidance stage."
+    pub(super) fn on_timeout(&mut self, flight: u32) {
+        if self.window.phase != Phase::TimedOut {
+            self.prior = self.window.bytes;
+        }
+        self.max = 0;
+        self.window.time_out(beta(flight));
+    }
+
+    pub(super) fn after_idle(&mut self, initial_window_segments: u32) {
+        self.window.restart(initial_window_segments);
+    }
+
+    /// Sections 4.6 and 4.7: the window before a reduction is cwnd_prior, and W_max. With fast
+    /// convergence, "W_max = cwnd * (1 + beta_cubic) / 2, if cwnd < W_max": a flow whose share
+    /// shrinks leaves room to others.
+    fn remember(&mut self) {
+        let window = self.window.bytes;
+        self.prior = window;
+        self.max = if window < self.max { (u64::from(window) * 17 / 20) as u32 } else { window };
+    }
+
+    /// The first acknowledgment of a stage of congestion avoidance.
+    fn begin_stage(&mut self, now_us: u64) {
+        self.window.phase = Phase::Avoidance;
+        self.elapsed_us = 0;
+        self.counted_us = now_us as u32;
+        let window = self.window.bytes;
+        // Section 4.3: W_est "is set equal to cwnd_epoch at the start of the congestion avoidance
+        // stage".
+        self.reno = u64::from(window) << FRACTION_BITS;
+        // Section 4.2: "K = cubic root of (W_max - cwnd_epoch) / C", in segments and seconds. A
+        // window that is greater than W_max already begins from itself, as sections 4.8 and 4.10
+        // have it.
+        self.max = self.max.max(window);
+        let segments_per_c = u128::from(self.max - window) * (10_u128.pow(19) / 4);
+        self.k_us = cubic_root(segments_per_c / u128::from(self.window.mss));
+    }
+
+    /// W_cubic, in bytes, at a time of the stage. Section 4.2: "W_cubic(t) = C*(t - K)^3 + W_max".
+    fn cubic(&self, time_us: u64) -> u32 {
+        let distance = u128::from(time_us.abs_diff(u64::from(self.k_us)));
+        // Both times are below 2^33, so the cube is below 2^99, and the product below 2^118.
+        let cube = (distance * distance * distance) >> 30;
+        let bytes = (cube * u128::from(self.window.mss) * C) >> 64;
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        if time_us < u64::from(self.k_us) {
+            self.max.saturating_sub(bytes)
+        } else {
+            self.max.saturating_add(bytes).min(WINDOW_MAX)
+        }
+    }
+
+    /// Grows W_est for what was acknowledged, at most a window, and returns it in bytes.
+    ///
+    /// Section 4.3: "W_est = W_est + alpha_cubic * segments_acked / cwnd", where "alpha_cubic
+    /// SHOULD be 3 * (1 - beta_cubic) / (1 + beta_cubic)", 9/17, and "once W_est has grown to
+    /// reach the cwnd at the time of most recently setting ssthresh -- that is, W_est >=
+    /// cwnd_prior -- the sender SHOULD set alpha_cubic to 1".
+    fn grow_reno(&mut self, acked: u64) -> u32 {
+        let (part, whole) =
+            if self.reno >> FRACTION_BITS >= u64::from(self.prior) { (1, 1) } else { (9, 17) };
+        let bytes = acked * u64::from(self.window.mss) * part;
+        self.reno += (bytes << FRACTION_BITS) / (u64::from(self.window.bytes) * whole);
+        (self.reno >> FRACTION_BITS).min(u64::from(WINDOW_MAX)) as u32
+    }
+}
+
+/// The greatest whole number whose cube is not above `cube`, which is below 2^96.
+fn cubic_root(cube: u128) -> u32 {
+    let mut root = 0_u128;
+    for bit in (0..u32::BITS).rev() {
+        let greater = root | 1 << bit;
+        if greater * greater * greater <= cube {
+            root = greater;
+        }
+    }
+    // 32 bits were set or not.
+    root as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::congestion::{Algorithm, Congestion};
+
+    const MSS: u16 = 1_460;
+
+    /// The equations of RFC 9438 as they are written there, in segments and seconds.
+    #[derive(Debug)]
+    struct Model {
+        cwnd: f64,
+        ssthresh: f64,
+        cwnd_prior: f64,
+        w_max: f64,
+        w_est: f64,
+        k: f64,
+        t_epoch: Option<f64>,
+        has_timed_out: bool,
+    }
+
+    impl Model {
+        const C: f64 = 0.4;
+        const BETA: f64 = 0.7;
+
+        fn new(cwnd: f64) -> Self {
+            Self {
+                cwnd,
+                ssthresh: f64::INFINITY,
+                cwnd_prior: 0.0,
+                w_max: 0.0,
+                w_est: 0.0,
+                k: 0.0,
+                t_epoch: None,
+                has_timed_out: false,
+            }
+        }
+
+        fn w_cubic(&self, t: f64) -> f64 {
+            Self::C * (t - self.k).powi(3) + self.w_max
+        }
+
+        fn acknowledge(&mut self, segments: f64, now: f64, rtt: f64) {
+            if self.cwnd < self.ssthresh {
+                self.cwnd += segments.min(if self.has_timed_out { 1.0 } else { 2.0 });
+                return;
+            }
+            let t_epoch = *self.t_epoch.get_or_insert_with(|| {
+                if self.has_timed_out || self.w_max < self.cwnd {
+                    self.w_max = self.cwnd;
+                }
+                self.has_timed_out = false;
+                self.k = ((self.w_max - self.cwnd) / Self::C).cbrt();
+                self.w_est = self.cwnd;
+                now
+            });
+            let t = now - t_epoch;
+            let alpha = if self.w_est >= self.cwnd_prior {
+                1.0
+            } else {
+                3.0 * (1.0 - Self::BETA) / (1.0 + Self::BETA)
+            };
+            self.w_est += alpha * segments / self.cwnd;
+            if self.w_cubic(t) < self.w_est {
+                self.cwnd = self.cwnd.max(self.w_est);
+            } else {
+                let target = self.w_cubic(t + rtt).clamp(self.cwnd, 1.5 * self.cwnd);
+                self.cwnd += (target - self.cwnd) / self.cwnd * segments;
+            }
+        }
+
+        fn lose(&mut self) {
+            self.w_max = if self.cwnd < self.w_max {
+                self.cwnd * (1.0 + Self::BETA) / 2.0
+            } else {
+                self.cwnd
+            };
+            self.cwnd_prior = self.cwnd;
+            self.ssthresh = (self.cwnd * Self::BETA).max(2.0);
+            self.cwnd = self.ssthresh;
+            self.t_epoch = None;
+        }
+
+        fn time_out(&mut self) {
+            self.cwnd_prior = self.cwnd;
+            self.ssthresh = (self.cwnd * Self::BETA).max(2.0);
+            self.cwnd = 1.0;
+            self.has_timed_out = true;
+            self.t_epoch = None;
+        }
+    }
+
+    /// A connection with always enough to send, beside the model.
+    struct Pair {
+        congestion: Congestion,
+        model: Model,
+        now_us: u64,
+        rtt_us: u32,
+    }
+
+    impl Pair {
+        fn new(rtt_us: u32) -> Self {
+            let congestion = Congestion::new(Algorithm::Cubic, MSS, 10);
+            Self { congestion, model: Model::new(10.0), now_us: 1 << 33, rtt_us }
+        }
+
+        fn segments(&self) -> f64 {
+            f64::from(self.congestion.window()) / f64::from(MSS)
+        }
+
+        /// The acknowledgments of a round trip, each of two segments, evenly spread; the windows
+        /// are within 1 % of each other after each. Returns the window after it in segments.
+        fn round(&mut self) -> f64 {
+            let acknowledgments = self.congestion.window().div_ceil(2 * u32::from(MSS));
+            let begin = self.now_us;
+            for number in 1..=acknowledgments {
+                self.now_us =
+                    begin + u64::from(number) * u64::from(self.rtt_us) / u64::from(acknowledgments);
+                let (before, acked) = (self.segments(), 2 * u32::from(MSS));
+                self.congestion.on_acknowledged(acked, self.now_us, self.rtt_us, true);
+                let (now, rtt) = (self.now_us as f64 / 1e6, f64::from(self.rtt_us) / 1e6);
+                self.model.acknowledge(2.0, now, rtt);
+                assert!(self.segments() >= before, "only losses reduce the window");
+                let difference = (self.segments() / self.model.cwnd - 1.0).abs();
+                assert!(difference < 0.01, "{} segments beside {:?}", self.segments(), self.model);
+            }
+            self.segments()
+        }
+
+        fn lose(&mut self) {
+            self.congestion.on_loss(self.congestion.window());
+            self.model.lose();
+        }
+
+        fn time_out(&mut self) {
+            self.congestion.on_timeout(self.congestion.window());
+            self.model.time_out();
+        }
+    }
+
+    #[test]
+    fn windows_are_those_of_the_equations() {
+        for rtt_us in [100, 1_000, 10_000, 100_000, 300_000] {
+            let mut pair = Pair::new(rtt_us);
+            while pair.round() < 1_000.0 {}
+            // Beyond W_max before the next loss, and below it (fast convergence).
+            let rounds = (12_000_000 / rtt_us).min(2_000);
+            for part in [1, 2, 8, 1, 30] {
+                pair.lose();
+                for _ in 0..rounds / part {
+                    pair.round();
+                }
+            }
+            pair.time_out();
+            for _ in 0..rounds {
+                pair.round();
+            }
+        }
+    }
+
+    #[test]
+    fn the_window_is_back_after_k_and_flat_there() {
+        let mut pair = Pair::new(100_000);
+        while pair.round() < 1_000.0 {}
+        let (before, begin) = (pair.segments(), pair.now_us);
+        pair.lose();
+        assert!((pair.segments() - before * 0.7).abs() < 1.0);
+        // K = cubic root of (W_max * 0.3 / 0.4).
+        let k = (before * 0.75).cbrt();
+        let (mut sum, mut rounds) = (0.0, 0.0);
+        while ((pair.now_us - begin) as f64) < k * 1e6 {
+            sum += pair.segments();
+            rounds += 1.0;
+            pair.round();
+        }
+        assert!((pair.segments() / before - 1.0).abs() < 0.001, "{}", pair.segments());
+        // On average it was (3 + beta_cubic) / 4 of W_max, by which section 5.1 counts.
+        let average = sum / rounds / before;
+        assert!((average / 0.925 - 1.0).abs() < 0.005, "{average}");
+        // Half a second later: 0.4 * 0.125 segments.
+        for _ in 0..5 {
+            pair.round();
+        }
+        assert!((pair.segments() - before).abs() < 1.0, "{}", pair.segments());
+    }
+
+    #[test]
+    fn small_windows_grow_as_those_of_reno() {
+        let mut pair = Pair::new(1_000);
+        pair.round();
+        let prior = pair.segments();
+        pair.lose();
+        // 9/17 of a segment for each window acknowledged up to the window before the loss, a
+        // segment beyond it.
+        let mut window = pair.segments();
+        while window < prior - 1.0 {
+            let next = pair.round();
+            assert!((next - window - 9.0 / 17.0).abs() < 0.1, "{window} {next}");
+            window = next;
+        }
+        pair.round();
+        pair.round();
+        let window = pair.round();
+        let next = pair.round();
+        assert!((next - window - 1.0).abs() < 0.1, "{window} {next}");
+    }
+
+    #[test]
+    fn a_mark_of_the_network_may_leave_a_single_segment() {
+        let mut congestion = Congestion::new(Algorithm::Cubic, 1_000, 2);
+        congestion.on_ecn_echo(2_000);
+        assert_eq!(congestion.window(), 1_400);
+        assert_eq!(congestion.slow_start_threshold(), 2_000);
+        congestion.on_ecn_echo(1_400);
+        assert_eq!(congestion.window(), 1_000);
+    }
+
+    #[test]
+    fn a_window_acknowledged_adds_half_of_it_at_most() {
+        let mut congestion = Congestion::new(Algorithm::Cubic, 1_000, 20);
+        congestion.on_loss(20_000);
+        assert_eq!(congestion.window(), 14_000);
+        congestion.on_acknowledged(1, 0, 1_000, true);
+        // A minute later the cubic function is far above.
+        congestion.on_acknowledged(14_000, 60_000_000, 1_000, true);
+        assert_eq!(congestion.window(), 21_000);
+        // What was sent before a reduction counts no more than the window that is left.
+        congestion.on_acknowledged(1_000_000, 60_000_000, 1_000, true);
+        assert_eq!(congestion.window(), 31_500);
+    }
+
+    #[test]
+    fn time_in_which_the_window_was_not_used_up_does_not_count() {
+        let after = |pause_us: u64| {
+            let mut pair = Pair::new(100_000);
+            while pair.round() < 100.0 {}
+            pair.lose();
+            for _ in 0..10 {
+                pair.round();
+            }
+            pair.congestion.on_acknowledged(1_000, pair.now_us + pause_us, 100_000, false);
+            let now = pair.now_us + pause_us + 1_000;
+            pair.congestion.on_acknowledged(10 * u32::from(MSS), now, 100_000, true);
+            pair.congestion.window()
+        };
+        assert_eq!(after(0), after(60_000_000));
+    }
+
+    #[test]
+    fn roots_are_exact() {
+        for root in [0, 1, 2, 3, 1_000, 1_476_000_000, u32::MAX] {
+            let cube = u128::from(root).pow(3);
+            assert_eq!(cubic_root(cube), root);
+            if root > 0 {
+                assert_eq!(cubic_root(cube - 1), root - 1);
+            }
+        }
+    }
+}

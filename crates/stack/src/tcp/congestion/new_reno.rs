@@ -1,0 +1,126 @@
+//! NewReno: additive increase and halving (RFC 5681, RFC 3465, RFC 6582).
+
+use super::Window;
+
+/// A window that grows by a segment in each round trip.
+#[derive(Clone, Debug)]
+pub struct NewReno {
+    pub(super) window: Window,
+    /// bytes_acked of RFC 3465: what was acknowledged since the window last grew.
+    acknowledged: u32,
+}
+
+const _: () = assert!(size_of::<NewReno>() == 16);
+
+impl NewReno {
+    pub(super) fn new(window: Window) -> Self {
+        Self { window, acknowledged: 0 }
+    }
+
+    pub(super) fn on_acknowledged(&mut self, acked_bytes: u32) {
+        if self.window.slow_start(acked_bytes) {
+            return;
+        }
+        // RFC 3465 section 2.1: "When bytes_acked becomes greater than or equal to the value of
+        // the congestion window, bytes_acked is reduced by the value of cwnd. Next, cwnd is
+        // incremented by a full-sized segment (SMSS)."
+        self.acknowledged = self.acknowledged.saturating_add(acked_bytes);
+        if self.acknowledged >= self.window.bytes {
+            self.acknowledged -= self.window.bytes;
+            self.window.grow(u32::from(self.window.mss));
+        }
+    }
+
+    /// RFC 5681 section 3.2 and RFC 6582 section 3.2: "ssthresh = max (FlightSize / 2, 2*SMSS)".
+    /// RFC 6675 section 5: "ssthresh = cwnd = (FlightSize / 2)".
+    pub(super) fn on_loss(&mut self, flight: u32) {
+        self.window.reduce(flight / 2);
+        self.acknowledged = 0;
+    }
+
+    /// RFC 5681 section 3.1.
+    pub(super) fn on_timeout(&mut self, flight: u32) {
+        self.window.time_out(flight / 2);
+        self.acknowledged = 0;
+    }
+
+    pub(super) fn after_idle(&mut self, initial_window_segments: u32) {
+        self.window.restart(initial_window_segments);
+        self.acknowledged = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tcp::congestion::{Algorithm, Congestion};
+
+    fn new_reno() -> Congestion {
+        Congestion::new(Algorithm::NewReno, 1_000, 10)
+    }
+
+    fn acknowledge(congestion: &mut Congestion, bytes: u32) {
+        congestion.on_acknowledged(bytes, 0, 10_000, true);
+    }
+
+    #[test]
+    fn a_loss_halves_what_is_in_flight() {
+        let mut congestion = new_reno();
+        for _ in 0..5 {
+            acknowledge(&mut congestion, 2_000);
+        }
+        assert_eq!(congestion.window(), 20_000);
+        congestion.on_loss(18_000);
+        assert_eq!((congestion.window(), congestion.slow_start_threshold()), (9_000, 9_000));
+        assert!(!congestion.is_in_slow_start());
+    }
+
+    #[test]
+    fn a_mark_of_the_network_counts_as_a_loss() {
+        let mut congestion = new_reno();
+        congestion.on_ecn_echo(10_000);
+        assert_eq!((congestion.window(), congestion.slow_start_threshold()), (5_000, 5_000));
+    }
+
+    #[test]
+    fn avoidance_grows_by_a_segment_for_each_window_acknowledged() {
+        let mut congestion = new_reno();
+        congestion.on_loss(10_000);
+        // In parts of any size; what is left over counts for the next segment.
+        for (bytes, window) in [
+            (4_999, 5_000),
+            (1, 6_000),
+            (5_000, 6_000),
+            (2_000, 7_000),
+            (5_999, 7_000),
+            (1, 8_000),
+            (7_999, 8_000),
+            (1, 9_000),
+        ] {
+            acknowledge(&mut congestion, bytes);
+            assert_eq!(congestion.window(), window, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn what_was_acknowledged_before_a_reduction_does_not_count_after_it() {
+        let events: [fn(&mut Congestion); 3] = [
+            |congestion| congestion.on_loss(10_000),
+            |congestion| congestion.on_timeout(10_000),
+            |congestion| congestion.after_idle(2),
+        ];
+        for event in events {
+            let mut congestion = new_reno();
+            congestion.on_loss(10_000);
+            acknowledge(&mut congestion, 4_900);
+            event(&mut congestion);
+            while congestion.is_in_slow_start() {
+                acknowledge(&mut congestion, 1_000);
+            }
+            let window = congestion.window();
+            acknowledge(&mut congestion, window - 1);
+            assert_eq!(congestion.window(), window);
+            acknowledge(&mut congestion, 1);
+            assert_eq!(congestion.window(), window + 1_000);
+        }
+    }
+}
