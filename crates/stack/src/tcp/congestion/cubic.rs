@@ -416,6 +416,24 @@ mod tests {
     }
 
     #[test]
+    fn a_window_that_is_ahead_of_both_functions_stays() {
+        let mut congestion = Congestion::new(Algorithm::Cubic, 1_000, 20);
+        congestion.on_loss(20_000);
+        congestion.on_acknowledged(1, 0, 1_000, true);
+        // K is 2.47 s; a round trip of 10 s aims far beyond it.
+        congestion.on_acknowledged(14_000, 2_000_000, 10_000_000, true);
+        assert_eq!(congestion.window(), 21_000);
+        // Round trips become short. W_cubic(2 s) is 19,960, and W_est overtakes that.
+        for _ in 0..14 {
+            congestion.on_acknowledged(21_000, 2_000_000, 1_000, true);
+            assert!(congestion.window() >= 21_000);
+        }
+        // It goes from 14,529 by 9/17 of a segment to 20,353, beyond the window before the loss,
+        // and then by segments to 21,353, 22,336 and 23,276.
+        assert_eq!(congestion.window(), 23_276);
+    }
+
+    #[test]
     fn time_in_which_the_window_was_not_used_up_does_not_count() {
         let after = |pause_us: u64| {
             let mut pair = Pair::new(100_000);
