@@ -1,4 +1,5 @@
-//! The stateful data plane: a port as a host that others can find, ask and answer.
+//! The stateful data plane: clients and servers with a TCP of their own, and a port as a host that
+//! others can find, ask and answer.
 //!
 //! Pure: frames go in and come out as bytes.
 #![no_std]
@@ -7,9 +8,13 @@
 extern crate alloc;
 
 mod echo;
+pub mod endpoint;
+mod frame;
 mod heard;
 mod host;
 mod neighbour;
+pub mod program;
+mod random;
 pub mod tcp;
 
 pub use echo::EchoRequest;

@@ -12,6 +12,7 @@ mod link;
 mod pace;
 mod process;
 mod speed;
+mod stateful;
 mod streams;
 mod workers;
 
@@ -44,7 +45,7 @@ struct Benchmark {
     run: fn(&Settings) -> Fallible<Vec<Row>>,
 }
 
-const BENCHMARKS: [Benchmark; 17] = [
+const BENCHMARKS: [Benchmark; 19] = [
     Benchmark { name: "small", what: "60-byte frames over a veth pair", run: speed::small },
     Benchmark { name: "large", what: "1500-byte frames over a veth pair", run: speed::large },
     Benchmark { name: "flows", what: "thousands of flows, --unique-ip", run: speed::flows },
@@ -77,6 +78,16 @@ const BENCHMARKS: [Benchmark; 17] = [
         name: "generate-instructions",
         what: "instructions and allocations of flows",
         run: streams::counted,
+    },
+    Benchmark {
+        name: "stateful-page",
+        what: "connections in memory, a page of 32,000 bytes each",
+        run: stateful::page,
+    },
+    Benchmark {
+        name: "stateful-keepalive",
+        what: "requests in memory, 500 to a connection",
+        run: stateful::keepalive,
     },
 ];
 
@@ -153,7 +164,9 @@ fn print(rows: &[Row], failures: &[String]) {
 }
 
 fn document(settings: &Settings, rows: &[Row], failures: &[String]) -> Value {
+    let per_second = rows.iter().find(|row| row.unit == stateful::CONNECTIONS);
     json!({
+        "connections_per_s": per_second.map(|row| row.wirestorm.median() * 1e3),
         "schema": SCHEMA,
         "machine": {
             "kernel": first_line(Command::new("uname").arg("-srm")),

@@ -1,5 +1,24 @@
-//! TCP (RFC 9293): what its connections are made of.
+//! TCP: one end of a connection as a value, without input or output (RFC 9293).
+//!
+//! ```text
+//! segment ->  arrival  \              / departure  -> segment
+//!                       > Connection <
+//! time    ->  timers   /  | | | |    \ what the program is told
+//!                         | | | ranges: what arrived beyond holes, here and there
+//!                         | | congestion: how much may be on its way
+//!                         | round_trip: how long to wait for an answer
+//!                         recovery: what to send again
+//! ```
 
+mod arrival;
 pub mod congestion;
+pub mod connection;
+pub mod counters;
+mod departure;
+pub mod ranges;
+mod recovery;
 pub mod round_trip;
+pub mod segment;
 pub mod sequence;
+pub mod settings;
+mod timers;

@@ -46,7 +46,8 @@ impl Cubic {
     }
 
     pub(super) fn on_acknowledged(&mut self, acked_bytes: u32, now_us: u64, rtt_us: u32) {
-        // Section 4.10: slow start as in Reno.
+        // Section 4.10: slow start as in Reno. It would have it with cwnd = ssthresh, too, where
+        // RFC 5681 leaves the choice; but a reduction ends there, and none is to follow it.
         if self.window.slow_start(acked_bytes) {
             return;
         }
@@ -79,9 +80,8 @@ impl Cubic {
         self.window.grow(growth as u32);
     }
 
-    /// The window was not used up until now. Section 4.2: "The elapsed time t [...] MUST NOT
-    /// include periods during which cwnd has not been updated due to application-limited
-    /// behavior".
+    /// The window was not used up until now. By sections 4.2 and 5.8 the elapsed time t must not
+    /// include periods in which the window did not grow because the application limited it.
     pub(super) fn pass_unused(&mut self, now_us: u64) {
         self.counted_us = now_us as u32;
     }
@@ -157,10 +157,10 @@ impl Cubic {
 
     /// Grows W_est for what was acknowledged, at most a window, and returns it in bytes.
     ///
-    /// Section 4.3: "W_est = W_est + alpha_cubic * segments_acked / cwnd", where "alpha_cubic
-    /// SHOULD be 3 * (1 - beta_cubic) / (1 + beta_cubic)", 9/17, and "once W_est has grown to
-    /// reach the cwnd at the time of most recently setting ssthresh -- that is, W_est >=
-    /// cwnd_prior -- the sender SHOULD set alpha_cubic to 1".
+    /// Section 4.3: "W_est = W_est + alpha_cubic * segments_acked / cwnd", where alpha_cubic is
+    /// 3 * (1 - beta_cubic) / (1 + beta_cubic), 9/17; and "once W_est has grown to reach the cwnd
+    /// at the time of most recently setting ssthresh -- that is, W_est >= cwnd_prior -- the sender
+    /// SHOULD set alpha_cubic to 1".
     fn grow_reno(&mut self, acked: u64) -> u32 {
         let (part, whole) =
             if self.reno >> FRACTION_BITS >= u64::from(self.prior) { (1, 1) } else { (9, 17) };

@@ -77,7 +77,7 @@ impl Congestion {
     /// with SRTT in microseconds.
     ///
     /// A window that was not used up (`is_window_limited`) does not grow: nothing is known of
-    /// how the network would have carried more (RFC 9438 section 5.8, RFC 7661 section 4.4).
+    /// how the network would have carried more (RFC 9438 section 5.8, RFC 7661).
     pub fn on_acknowledged(
         &mut self,
         acked_bytes: u32,
@@ -232,8 +232,8 @@ impl Window {
     /// The retransmission timer expired.
     fn time_out(&mut self, threshold: u32) {
         // RFC 5681 section 3.1: "when a TCP sender detects segment loss using the retransmission
-        // timer and the retransmitted segment has already been retransmitted by way of the
-        // retransmission timer at least once, the value of ssthresh is held constant."
+        // timer and the given segment has already been retransmitted by way of the retransmission
+        // timer at least once, the value of ssthresh is held constant."
         if self.phase != Phase::TimedOut {
             self.slow_start_threshold = threshold.max(2 * u32::from(self.mss));
         }

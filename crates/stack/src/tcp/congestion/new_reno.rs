@@ -31,7 +31,7 @@ impl NewReno {
         }
     }
 
-    /// RFC 5681 section 3.2 and RFC 6582 section 3.2: "ssthresh = max (FlightSize / 2, 2*SMSS)".
+    /// RFC 5681 section 3.1, to which RFC 6582 refers: "ssthresh = max (FlightSize / 2, 2*SMSS)".
     /// RFC 6675 section 5: "ssthresh = cwnd = (FlightSize / 2)".
     pub(super) fn on_loss(&mut self, flight: u32) {
         self.window.reduce(flight / 2);

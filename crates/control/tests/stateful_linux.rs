@@ -1,0 +1,270 @@
+//! Connections between an endpoint of ours and Linux's own TCP, over a veth pair.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use wirestorm_io::af_packet::{AfPacketOptions, AfPacketReceive, AfPacketTransmit};
+use wirestorm_io::clock;
+use wirestorm_io::namespace::{InterfaceName, Namespace};
+use wirestorm_stack::Host;
+use wirestorm_stack::endpoint::{
+    AddressRange, Endpoint, EndpointOptions, IpSettings, LinkHeader, Role, Template, Tuples,
+};
+use wirestorm_stack::program::{Buffer, Buffers, Instruction, Program};
+use wirestorm_stack::tcp::settings::Settings;
+use wirestorm_testkit::net::{Lab, LabOptions};
+use wirestorm_testkit::require::require_root;
+use wirestorm_wire::packet::MacAddress;
+use wirestorm_wire::prefix::Prefix;
+
+const OURS: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
+const LINUX: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
+const PORT: u16 = 80;
+
+/// A veth pair: `a` is ours and has no address of the kernel's, `b` is Linux's.
+struct Wire {
+    lab: Lab,
+}
+
+impl Wire {
+    fn new() -> Option<Self> {
+        if !require_root() {
+            return None;
+        }
+        let lab = Lab::with(&LabOptions::default()).unwrap();
+        let interface = lab.b.interface();
+        lab.b.namespace().ip(&[&format!("address add {LINUX}/24 dev {interface}")]).unwrap();
+        Some(Self { lab })
+    }
+
+    /// Does something in Linux's namespace, where sockets stay.
+    fn in_linux<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        namespace(&self.lab.b).enter(work).unwrap()
+    }
+
+    fn nft(&self, rules: &str) {
+        let status = self.lab.b.command("nft").arg(rules).status().unwrap();
+        assert!(status.success(), "nft {rules}");
+    }
+
+    /// Linux drops 5 of 100 packets in either direction.
+    fn lose(&self) {
+        self.nft(
+            "table ip t { chain i { type filter hook input priority 0; \
+             ip protocol tcp numgen random mod 100 < 5 drop; }; \
+             chain o { type filter hook output priority 0; \
+             ip protocol tcp numgen random mod 100 < 5 drop; }; }",
+        );
+    }
+
+    fn start(&self, template: Template, buffers: Buffers, connections: u64) -> Running {
+        let mac = self.lab.a.mac();
+        let options = EndpointOptions {
+            templates: vec![template],
+            buffers,
+            flows_max: 1_000,
+            host: Host {
+                mac: MacAddress(mac),
+                addresses: vec![Prefix { address: IpAddr::V4(OURS), length: 24 }],
+                gateways: Vec::new(),
+            },
+            seed: 7,
+            verifies_checksums: true,
+        };
+        let name = InterfaceName::new(namespace(&self.lab.a), self.lab.a.interface()).unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let stops = Arc::clone(&stop);
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let port = AfPacketOptions::new(name);
+            let mut transmit = AfPacketTransmit::open(&port).unwrap();
+            let mut receive = AfPacketReceive::open(&port).unwrap();
+            let mut endpoint = Endpoint::new(options, clock::now());
+            ready.send(()).unwrap();
+            for _ in 0..connections {
+                assert!(endpoint.connect(0, clock::now(), &mut transmit));
+            }
+            while !stops.load(Ordering::Relaxed) {
+                let heard = endpoint.breathe(clock::now(), &mut transmit, &mut receive).unwrap();
+                if heard == 0 {
+                    std::thread::sleep(Duration::from_micros(100));
+                }
+            }
+            endpoint
+        });
+        is_ready.recv().unwrap();
+        Running { thread, stop }
+    }
+}
+
+struct Running {
+    thread: JoinHandle<Endpoint>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Running {
+    fn stop(self) -> Endpoint {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap()
+    }
+}
+
+fn namespace(end: &wirestorm_testkit::net::End) -> Namespace {
+    Namespace::Named(end.namespace().name().into())
+}
+
+fn content(bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|offset| (offset % 251) as u8).collect()
+}
+
+/// Waits for a request of 4 bytes, and answers with so many.
+fn server(bytes: usize, tcp: Settings) -> (Template, Buffers) {
+    let mut buffers = Buffers::default();
+    let reply = buffers.push(Buffer::new(&content(bytes), 0, &[]));
+    let program = Program::new(vec![
+        Instruction::Receive { bytes: 4, clear: false },
+        Instruction::Send { buffer: reply },
+    ]);
+    let role = Role::Server { port: PORT };
+    (Template { program: program.unwrap(), tcp, ip: IpSettings::default(), role }, buffers)
+}
+
+fn fetch(wire: &Wire) -> Vec<u8> {
+    wire.in_linux(|| {
+        let mut stream = TcpStream::connect((OURS, PORT)).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.write_all(b"page").unwrap();
+        let mut page = Vec::new();
+        stream.read_to_end(&mut page).unwrap();
+        page
+    })
+}
+
+/// Everything that can be agreed upon, and nothing.
+fn dialects() -> Vec<Settings> {
+    let plain = Settings::default();
+    vec![
+        plain,
+        Settings { timestamps: false, ..plain },
+        Settings { sack: false, ..plain },
+        Settings { window_scaling: false, timestamps: false, sack: false, ..plain },
+        Settings { ecn: true, ..plain },
+        Settings { maximum_segment_size: 88, ..plain },
+        Settings { receive_buffer: 4 << 20, ..plain },
+        Settings { delayed_ack_ms: 0, no_delay: true, push_all: true, ..plain },
+    ]
+}
+
+#[test]
+fn linux_fetches_pages_from_us() {
+    let Some(wire) = Wire::new() else { return };
+    for settings in dialects() {
+        let (template, buffers) = server(300_000, settings);
+        let running = wire.start(template, buffers, 0);
+        assert!(fetch(&wire) == content(300_000), "{settings:?}");
+        assert!(fetch(&wire) == content(300_000), "{settings:?}");
+        let endpoint = running.stop();
+        let tcp = endpoint.tcp();
+        assert_eq!((tcp.accepts, tcp.connects, tcp.rexmttimeo), (2, 2, 0), "{settings:?}");
+        assert_eq!((tcp.rcvbyte, tcp.rcvackbyte), (8, 600_000), "{settings:?}");
+        assert_eq!(endpoint.counters().damaged, 0);
+    }
+}
+
+#[test]
+fn linux_fetches_pages_from_us_though_packets_are_lost() {
+    let Some(wire) = Wire::new() else { return };
+    wire.lose();
+    for sack in [true, false] {
+        let (template, buffers) = server(1_000_000, Settings { sack, ..Settings::default() });
+        let running = wire.start(template, buffers, 0);
+        assert!(fetch(&wire) == content(1_000_000), "SACK: {sack}");
+        let endpoint = running.stop();
+        assert!(endpoint.tcp().sndrexmitpack > 10, "{:?}", endpoint.tcp());
+        assert_eq!(endpoint.tcp().rcvackbyte, 1_000_000);
+    }
+}
+
+/// Linux serves one connection after the other: reads 4 bytes, writes so many, waits for the end.
+fn serve(wire: &Wire, bytes: usize, connections: usize) -> JoinHandle<Vec<Vec<u8>>> {
+    let listener = wire.in_linux(|| TcpListener::bind(SocketAddr::from((LINUX, PORT))).unwrap());
+    std::thread::spawn(move || {
+        let one = |_| {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+            let mut request = vec![0; 4];
+            stream.read_exact(&mut request).unwrap();
+            stream.write_all(&content(bytes)).unwrap();
+            stream.shutdown(Shutdown::Write).unwrap();
+            stream.read_to_end(&mut request).unwrap();
+            request
+        };
+        (0..connections).map(one).collect()
+    })
+}
+
+fn client(
+    wire: &Wire,
+    bytes: usize,
+    tcp: Settings,
+    ports: RangeInclusive<u16>,
+) -> (Template, Buffers) {
+    let mut buffers = Buffers::default();
+    let request = buffers.push(Buffer::new(b"page", 0, &[]));
+    let thanks = buffers.push(Buffer::new(b"thanks", 0, &[]));
+    let program = Program::new(vec![
+        Instruction::Connect,
+        Instruction::Send { buffer: request },
+        Instruction::Receive { bytes: bytes as u64, clear: false },
+        Instruction::WaitForPeerClose,
+        Instruction::Send { buffer: thanks },
+    ]);
+    let mut link = Vec::new();
+    link.extend(wire.lab.b.mac());
+    link.extend(wire.lab.a.mac());
+    link.extend([8, 0]);
+    let range = |address: Ipv4Addr| AddressRange { first: address.into(), count: 1 };
+    let role = Role::Client {
+        tuples: Tuples {
+            clients: range(OURS),
+            servers: range(LINUX),
+            server_port: PORT,
+            client_ports: ports,
+        },
+        link: LinkHeader::new(&link).unwrap(),
+    };
+    (Template { program: program.unwrap(), tcp, ip: IpSettings::default(), role }, buffers)
+}
+
+#[test]
+fn we_fetch_pages_from_linux() {
+    let Some(wire) = Wire::new() else { return };
+    let dialects = dialects().into_iter().map(|it| (false, it)).chain([
+        (true, Settings::default()),
+        (true, Settings { sack: false, ..Settings::default() }),
+    ]);
+    // Ports of their own: Linux remembers those of connections that are over.
+    for (first, (lossy, settings)) in (1_024..).step_by(2).zip(dialects) {
+        if lossy {
+            wire.nft("flush ruleset");
+            wire.lose();
+        }
+        let (template, buffers) = client(&wire, 300_000, settings, first..=first + 1);
+        let served = serve(&wire, 300_000, 2);
+        let running = wire.start(template, buffers, 2);
+        // What was sent behind the peer's end of data arrived as well: half-closed.
+        assert_eq!(served.join().unwrap(), [b"pagethanks", b"pagethanks"], "{settings:?}");
+        let endpoint = running.stop();
+        let tcp = endpoint.tcp();
+        assert_eq!((tcp.connects, tcp.rcvbyte), (2, 600_000), "{settings:?}");
+        assert_eq!(endpoint.counters().failed, 0);
+        if !lossy {
+            assert_eq!((tcp.rexmttimeo, tcp.sndrexmitpack), (0, 0), "{settings:?}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! How many connections a second one core makes and serves, both ends over wires in memory:
+//! `stateful CONNECTIONS REQUESTS PAGE` prints one JSON document. No command does this alone, so
+//! `./bench` runs it.
+//!
+//! Each connection asks so many times with 100 bytes for a page of so many, and is closed.
+
+use std::net::IpAddr;
+use std::time::Instant as Clock;
+
+use wirestorm_base::time::{Duration, Instant};
+use wirestorm_sim::memory::{WireOptions, wire};
+use wirestorm_stack::Host;
+use wirestorm_stack::endpoint::{
+    AddressRange, Endpoint, EndpointOptions, IpSettings, LinkHeader, Role, Template, Tuples,
+};
+use wirestorm_stack::program::{Buffer, Buffers, Instruction, Program};
+use wirestorm_stack::tcp::settings::Settings;
+
+/// Bytes of a request.
+const REQUEST: u32 = 100;
+/// From one connection to the next, and how often both ends look at their wires.
+const STEP: Duration = Duration::from_micros(10);
+const START: Instant = Instant::from_nanos(1);
+
+fn main() {
+    let mut arguments = std::env::args().skip(1).map(|argument| argument.parse::<u64>());
+    let (Some(Ok(connections)), Some(Ok(requests @ 1..=30_000)), Some(Ok(page @ 1..=1_000_000))) =
+        (arguments.next(), arguments.next(), arguments.next())
+    else {
+        eprintln!("usage: stateful CONNECTIONS REQUESTS PAGE");
+        std::process::exit(2);
+    };
+    let [mut client, mut server] = endpoints(requests, page as u32);
+    let options = WireOptions { frames: 512, frame_length_max: 1_600 };
+    let (mut to_server, mut at_server) = wire(options);
+    let (mut to_client, mut at_client) = wire(options);
+
+    let began = Clock::now();
+    let (mut now, mut made, mut frames) = (START, 0, 0);
+    while made < connections || client.counters().active + server.counters().active > 0 {
+        if made < connections {
+            made += u64::from(client.connect(0, now, &mut to_server));
+        }
+        frames += client.breathe(now, &mut to_server, &mut at_client).expect("memory works");
+        frames += server.breathe(now, &mut to_client, &mut at_server).expect("memory works");
+        now += STEP;
+    }
+    let elapsed = began.elapsed().as_secs_f64();
+
+    let counters = [&client, &server].map(|it| (*it.counters(), *it.tcp()));
+    for (flows, tcp) in &counters {
+        assert_eq!((flows.closed, flows.failed), (connections, 0), "{flows:?} {tcp:?}");
+        assert_eq!(tcp.sndrexmitpack, 0, "{tcp:?}");
+    }
+    assert_eq!(counters[0].1.rcvbyte, connections * requests * page);
+    println!(
+        "{{\"connections\": {connections}, \"requests\": {}, \"frames\": {frames}, \
+         \"elapsed_s\": {elapsed}}}",
+        connections * requests,
+    );
+}
+
+/// A client and a server.
+fn endpoints(requests: u64, page: u32) -> [Endpoint; 2] {
+    let mut buffers = Buffers::default();
+    let request = buffers.push(Buffer::new(b"GET / HTTP/1.1\r\n", REQUEST, &[]));
+    let reply = buffers.push(Buffer::new(b"HTTP/1.1 200 OK\r\n", page, &[]));
+    let receive = |bytes: u32| Instruction::Receive { bytes: bytes.into(), clear: true };
+    let send = |buffer| Instruction::Send { buffer };
+    let again = |both: [Instruction; 2]| (0..requests).flat_map(move |_| both);
+    let not_blocking = [Instruction::SendBlocking { waits: false }];
+    let asks = not_blocking.into_iter().chain(again([send(request), receive(page)]));
+    let answers = not_blocking.into_iter().chain(again([receive(REQUEST), send(reply)]));
+
+    let range = |first: [u8; 4]| AddressRange { first: IpAddr::from(first), count: 255 };
+    let tuples = Tuples {
+        clients: range([16, 0, 0, 1]),
+        servers: range([48, 0, 0, 1]),
+        server_port: 80,
+        client_ports: 1_024..=65_535,
+    };
+    let ethernet = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
+    let link = LinkHeader::new(&ethernet).expect("an Ethernet header");
+    let endpoint = |instructions: Vec<Instruction>, role, seed| {
+        let program = Program::new(instructions).expect("a program within its bounds");
+        let tcp = Settings { receive_buffer: 64 << 10, ..Settings::default() };
+        let options = EndpointOptions {
+            templates: vec![Template { program, tcp, ip: IpSettings::default(), role }],
+            buffers: buffers.clone(),
+            flows_max: 1_000_000,
+            host: Host::default(),
+            seed,
+            verifies_checksums: false,
+        };
+        Endpoint::new(options, START)
+    };
+    [
+        endpoint(asks.collect(), Role::Client { tuples, link }, 1),
+        endpoint(answers.collect(), Role::Server { port: 80 }, 2),
+    ]
+}

@@ -1,0 +1,24 @@
+//! One connection with its program.
+
+use wirestorm_wire::flow::FlowKey;
+
+use crate::program::Run;
+use crate::tcp::connection::Connection;
+
+/// One end of a connection, and how far its program is.
+#[derive(Clone, Debug)]
+pub(super) struct Flow {
+    /// From the peer to us.
+    pub(super) key: FlowKey,
+    pub(super) connection: Connection,
+    pub(super) run: Run,
+    /// When the wheel calls it, in ms, where it does.
+    pub(super) called_at: Option<u32>,
+    pub(super) template: u16,
+    pub(super) link: u16,
+    /// Whether it waits to be served.
+    pub(super) is_pending: bool,
+}
+
+// An idle flow is to take 256 bytes: docs/design/stack.md.
+const _: () = assert!(size_of::<Option<Flow>>() <= 272);

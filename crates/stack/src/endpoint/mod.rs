@@ -1,0 +1,475 @@
+//! One side of a test: clients that connect, servers that answer, or both, on one port.
+//!
+//! ```text
+//! frames -> dissect -> flow table -> Connection::arrive -> program -> Connection::depart -> frames
+//!            time ->   timer wheel -> Connection::expire ----^
+//!        schedule ->   new flow ----------------------------^
+//! ```
+
+mod clients;
+mod flow;
+mod links;
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use hashbrown::HashTable;
+use wirestorm_base::port::{FrameId, PortError, Receive, Received, Transmit};
+use wirestorm_base::time::Instant;
+use wirestorm_base::wheel::Wheel;
+use wirestorm_wire::flow::FlowKey;
+use wirestorm_wire::packet::protocol;
+use wirestorm_wire::packet::tcp::Flags;
+
+pub use self::clients::{AddressRange, Tuples};
+use self::flow::Flow;
+use self::links::Links;
+pub use crate::frame::{IpSettings, LinkHeader};
+use crate::frame::{Other, Packet, dissect, write_segment};
+use crate::heard::Heard;
+use crate::host::Host;
+use crate::program::{Buffers, Program, Progress, Run};
+use crate::random::Random;
+use crate::tcp::connection::{Connection, End, Now};
+use crate::tcp::counters::TcpCounters;
+use crate::tcp::ranges::SequenceRange;
+use crate::tcp::segment::{Options, Outgoing, SACK_BLOCKS_MAX, Segment};
+use crate::tcp::sequence::SequenceNumber;
+use crate::tcp::settings::Settings;
+
+/// What connections of one kind do.
+#[derive(Clone, Debug)]
+pub struct Template {
+    /// What they say.
+    pub program: Program,
+    /// How their TCP behaves.
+    pub tcp: Settings,
+    /// What their IP headers say.
+    pub ip: IpSettings,
+    /// Who they are.
+    pub role: Role,
+}
+
+/// Whether connections of a template are made or waited for.
+#[derive(Clone, Debug)]
+pub enum Role {
+    /// They are made, between these.
+    Client {
+        /// Between whom.
+        tuples: Tuples,
+        /// What is below IP.
+        link: LinkHeader,
+    },
+    /// They are waited for at a port.
+    Server {
+        /// The port.
+        port: u16,
+    },
+}
+
+/// How an endpoint is made.
+#[derive(Clone, Debug)]
+pub struct EndpointOptions {
+    /// What it does.
+    pub templates: Vec<Template>,
+    /// What its programs send.
+    pub buffers: Buffers,
+    /// The most connections at once.
+    pub flows_max: usize,
+    /// Who it is to its neighbours: for these addresses it answers ARP, neighbour discovery and
+    /// pings. Without addresses it answers nobody.
+    pub host: Host,
+    /// Where initial sequence numbers and delays come from.
+    pub seed: u64,
+    /// Whether checksums of what arrives are looked at; not needed where the port does.
+    pub verifies_checksums: bool,
+}
+
+/// What an endpoint counts beside TCP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowCounters {
+    /// Connections now.
+    pub active: u64,
+    /// The most at once.
+    pub active_max: u64,
+    /// Connections that could not be made or taken because [`EndpointOptions::flows_max`] were.
+    pub overflow: u64,
+    /// Connections that could not be made because their tuple was in use.
+    pub tuple_in_use: u64,
+    /// Segments of no connection.
+    pub no_flow: u64,
+    /// SYNs to ports that nobody waits at.
+    pub no_template: u64,
+    /// Packets in parts.
+    pub fragments: u64,
+    /// Packets that were damaged or cut short.
+    pub damaged: u64,
+    /// Packets of other protocols.
+    pub other_protocol: u64,
+    /// Connections that ended because both sides closed them.
+    pub closed: u64,
+    /// Connections that ended otherwise.
+    pub failed: u64,
+}
+
+/// One side of a test.
+#[derive(Debug)]
+pub struct Endpoint {
+    templates: Vec<Template>,
+    /// How many connections each one has made.
+    made: Vec<u64>,
+    buffers: Buffers,
+    flows: Vec<Option<Flow>>,
+    free: Vec<u32>,
+    flows_max: usize,
+    table: HashTable<u32>,
+    wheel: Wheel,
+    links: Links,
+    random: Random,
+    tcp: TcpCounters,
+    counters: FlowCounters,
+    /// Flows that something has happened to, or that wait for a free frame.
+    pending: VecDeque<u32>,
+    /// Answers to segments of no connection that wait for a free frame.
+    spare: Option<FrameId>,
+    batch: Vec<Received>,
+    due: Vec<u32>,
+    verifies_checksums: bool,
+    host: Host,
+}
+
+/// Frames taken from a port at a time.
+const BATCH: usize = 64;
+
+impl Endpoint {
+    /// An endpoint at a time.
+    pub fn new(options: EndpointOptions, now: Instant) -> Self {
+        let random = Random::new(options.seed);
+        Self {
+            made: options.templates.iter().map(|_| 0).collect(),
+            templates: options.templates,
+            buffers: options.buffers,
+            flows: Vec::new(),
+            free: Vec::new(),
+            flows_max: options.flows_max,
+            table: HashTable::new(),
+            wheel: Wheel::new(now.as_nanos() / 1_000_000),
+            links: Links::default(),
+            random,
+            tcp: TcpCounters::default(),
+            counters: FlowCounters::default(),
+            pending: VecDeque::new(),
+            spare: None,
+            batch: Vec::with_capacity(BATCH),
+            due: Vec::new(),
+            verifies_checksums: options.verifies_checksums,
+            host: options.host,
+        }
+    }
+
+    /// What TCP counted.
+    pub const fn tcp(&self) -> &TcpCounters {
+        &self.tcp
+    }
+
+    /// What was counted of flows.
+    pub const fn counters(&self) -> &FlowCounters {
+        &self.counters
+    }
+
+    /// Takes what has arrived, does what is due, and sends what is to be sent. Returns how many
+    /// frames arrived.
+    ///
+    /// # Errors
+    /// Where a port does not work any more.
+    pub fn breathe(
+        &mut self,
+        now: Instant,
+        transmit: &mut impl Transmit,
+        receive: &mut impl Receive,
+    ) -> Result<usize, PortError> {
+        let time = Now::from_micros(now.as_nanos() / 1_000);
+        let mut batch = core::mem::take(&mut self.batch);
+        let outcome = receive.receive(BATCH, &mut batch);
+        for received in batch.drain(..) {
+            self.hear(receive.frame(&received), time, transmit);
+            receive.release(received);
+        }
+        self.batch = batch;
+        let mut due = core::mem::take(&mut self.due);
+        self.wheel.expire(now.as_nanos() / 1_000_000, &mut due);
+        for place in due.drain(..) {
+            self.call(place, time);
+        }
+        self.due = due;
+        // Each flow once for all that has arrived: so one acknowledgement answers a batch of
+        // segments, as with the receive offloads of network interfaces.
+        for _ in 0..self.pending.len() {
+            let Some(place) = self.pending.pop_front() else { break };
+            if let Some(flow) = self.flows[place as usize].as_mut() {
+                flow.is_pending = false;
+                self.serve(place, time, transmit);
+            }
+        }
+        transmit.flush()?;
+        outcome
+    }
+
+    /// Makes a connection of a template, at a time. Returns whether that was possible.
+    pub fn connect(&mut self, template: usize, now: Instant, transmit: &mut impl Transmit) -> bool {
+        let time = Now::from_micros(now.as_nanos() / 1_000);
+        let Some(Template { role: Role::Client { tuples, link }, tcp, .. }) =
+            self.templates.get(template)
+        else {
+            return false;
+        };
+        if self.table.len() >= self.flows_max {
+            self.counters.overflow += 1;
+            return false;
+        }
+        let number = self.made[template];
+        self.made[template] += 1;
+        let key = tuples.answers_to(number);
+        let (link, tcp) = (*link, *tcp);
+        if self.find(&key).is_some() {
+            self.counters.tuple_in_use += 1;
+            return false;
+        }
+        let initial = SequenceNumber(self.random.next() as u32);
+        let connection = Connection::connect(&tcp, initial, time, &mut self.tcp);
+        let Some(link) = self.links.place(link) else { return false };
+        let place = self.insert(key, connection, template as u16, link);
+        self.serve(place, time, transmit);
+        true
+    }
+
+    #[inline]
+    fn find(&self, key: &FlowKey) -> Option<u32> {
+        let is_it = |place: &u32| self.key(*place) == Some(key);
+        self.table.find(key.hash64(0), is_it).copied()
+    }
+
+    fn key(&self, place: u32) -> Option<&FlowKey> {
+        self.flows[place as usize].as_ref().map(|flow| &flow.key)
+    }
+
+    fn insert(&mut self, key: FlowKey, connection: Connection, template: u16, link: u16) -> u32 {
+        let run = Run::new(self.buffers.nothing());
+        let flow =
+            Flow { key, connection, run, called_at: None, template, link, is_pending: false };
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.flows[place as usize] = Some(flow);
+                place
+            }
+            None => {
+                self.flows.push(Some(flow));
+                self.flows.len() as u32 - 1
+            }
+        };
+        let flows = &self.flows;
+        let hash = |place: &u32| flows[*place as usize].as_ref().map_or(0, |it| it.key.hash64(0));
+        self.table.insert_unique(key.hash64(0), place, hash);
+        self.counters.active += 1;
+        self.counters.active_max = self.counters.active_max.max(self.counters.active);
+        place
+    }
+
+    fn remove(&mut self, place: u32) {
+        let Some(flow) = self.flows[place as usize].take() else { return };
+        if let Ok(entry) = self.table.find_entry(flow.key.hash64(0), |it| *it == place) {
+            entry.remove();
+        }
+        if flow.called_at.is_some() {
+            self.wheel.cancel(place);
+        }
+        self.free.push(place);
+        self.counters.active -= 1;
+        match flow.connection.end() {
+            Some(End::Closed) => self.counters.closed += 1,
+            _ => self.counters.failed += 1,
+        }
+    }
+
+    #[inline]
+    fn hear(&mut self, frame: &[u8], now: Now, transmit: &mut impl Transmit) {
+        let packet = match dissect(frame, self.verifies_checksums) {
+            Ok(packet) => packet,
+            Err(Other::Fragment) => return self.counters.fragments += 1,
+            Err(Other::Damaged) => return self.counters.damaged += 1,
+            Err(Other::Protocol) => return self.hear_neighbour(frame, transmit),
+        };
+        if packet.key.protocol() != protocol::TCP {
+            self.counters.other_protocol += 1;
+            return;
+        }
+        let Ok((segment, _)) = Segment::parse(packet.transport, packet.met_congestion) else {
+            self.counters.damaged += 1;
+            return;
+        };
+        let Some(place) = self.find(&packet.key) else {
+            return self.hear_of_new(&packet, &segment, now, transmit);
+        };
+        let Some(flow) = self.flows[place as usize].as_mut() else { return };
+        let settings = &self.templates[usize::from(flow.template)].tcp;
+        let arrival = flow.connection.arrive(&segment, settings, now, &mut self.tcp);
+        if arrival.data > 0 || arrival.is_end {
+            flow.run.note_received(arrival.data, arrival.is_end);
+        }
+        if !flow.is_pending {
+            flow.is_pending = true;
+            self.pending.push_back(place);
+        }
+        if arrival.reset.is_some() {
+            self.refuse(&packet, &segment, transmit);
+        }
+    }
+
+    /// Anything but TCP and UDP.
+    #[cold]
+    fn hear_neighbour(&mut self, frame: &[u8], transmit: &mut impl Transmit) {
+        let Heard::Question(answer) = self.host.hear(frame) else {
+            self.counters.other_protocol += 1;
+            return;
+        };
+        let Some(frame) = self.spare.take().or_else(|| transmit.take()) else { return };
+        transmit.frame_mut(&frame)[..answer.len()].copy_from_slice(&answer);
+        transmit.send(frame, answer.len(), Instant::ZERO);
+    }
+
+    /// A segment that belongs to no connection.
+    #[cold]
+    fn hear_of_new(
+        &mut self,
+        packet: &Packet<'_>,
+        segment: &Segment<'_>,
+        now: Now,
+        transmit: &mut impl Transmit,
+    ) {
+        let asks = segment.flags.contains(Flags::SYN)
+            && !segment.flags.contains(Flags::ACK)
+            && !segment.flags.contains(Flags::RST);
+        if !asks {
+            self.counters.no_flow += 1;
+            return self.refuse(packet, segment, transmit);
+        }
+        let port = packet.key.destination_port();
+        let waits = |it: &Template| matches!(it.role, Role::Server { port: at } if at == port);
+        let Some(template) = self.templates.iter().position(waits) else {
+            self.counters.no_template += 1;
+            return self.refuse(packet, segment, transmit);
+        };
+        if self.table.len() >= self.flows_max {
+            self.counters.overflow += 1;
+            return;
+        }
+        let Some(link) = LinkHeader::answering(packet.link).and_then(|it| self.links.place(it))
+        else {
+            return;
+        };
+        let initial = SequenceNumber(self.random.next() as u32);
+        let settings = &self.templates[template].tcp;
+        let connection = Connection::accept(settings, segment, initial, now, &mut self.tcp);
+        let place = self.insert(packet.key, connection, template as u16, link);
+        self.serve(place, now, transmit);
+    }
+
+    /// Answers a segment that belongs to no connection with a reset (RFC 9293 section 3.10.7.1).
+    #[cold]
+    fn refuse(&mut self, packet: &Packet<'_>, segment: &Segment<'_>, transmit: &mut impl Transmit) {
+        if segment.flags.contains(Flags::RST) {
+            return;
+        }
+        let Some(link) = LinkHeader::answering(packet.link) else { return };
+        let Some(frame) = self.spare.take().or_else(|| transmit.take()) else { return };
+        let acknowledges = segment.flags.contains(Flags::ACK);
+        let outgoing = Outgoing {
+            sequence: if acknowledges { segment.acknowledgement } else { SequenceNumber(0) },
+            acknowledgement: if acknowledges { SequenceNumber(0) } else { segment.end() },
+            flags: if acknowledges { Flags::RST } else { Flags::RST | Flags::ACK },
+            window: 0,
+            options: Options::default(),
+            sack_blocks: 0,
+            length: 0,
+            is_ecn_capable: false,
+        };
+        self.tcp.rst_sent += 1;
+        self.tcp.sndctrl += 1;
+        self.tcp.sndtotal += 1;
+        let bytes = transmit.frame_mut(&frame);
+        let ip = IpSettings::default();
+        let length = write_segment(bytes, &link, &packet.key, &ip, &outgoing, &[], |_| 0);
+        transmit.send(frame, length, Instant::ZERO);
+    }
+
+    /// The wheel has called a flow.
+    fn call(&mut self, place: u32, now: Now) {
+        let Some(flow) = self.flows[place as usize].as_mut() else { return };
+        flow.called_at = None;
+        let settings = &self.templates[usize::from(flow.template)].tcp;
+        flow.connection.expire(settings, now, &mut self.tcp);
+        if !flow.is_pending {
+            flow.is_pending = true;
+            self.pending.push_back(place);
+        }
+    }
+
+    /// Lets a flow go on with its program and send what it has.
+    #[inline]
+    fn serve(&mut self, place: u32, now: Now, transmit: &mut impl Transmit) {
+        let Some(flow) = self.flows[place as usize].as_mut() else { return };
+        let template = &self.templates[usize::from(flow.template)];
+        let progress = flow.run.advance(
+            &template.program,
+            &self.buffers,
+            &mut flow.connection,
+            &mut self.random,
+            now,
+            &mut self.tcp,
+        );
+        loop {
+            let Some(frame) = self.spare.take().or_else(|| transmit.take()) else {
+                if !flow.is_pending {
+                    flow.is_pending = true;
+                    self.pending.push_back(place);
+                }
+                break;
+            };
+            let Some(outgoing) = flow.connection.depart(&template.tcp, now, &mut self.tcp) else {
+                self.spare = Some(frame);
+                break;
+            };
+            let (run, buffers) = (&flow.run, &self.buffers);
+            let mut sack = [SequenceRange::default(); SACK_BLOCKS_MAX];
+            if outgoing.sack_blocks > 0 {
+                flow.connection.sack_blocks(&mut sack);
+            }
+            let length = write_segment(
+                transmit.frame_mut(&frame),
+                self.links.get(flow.link),
+                &flow.key,
+                &template.ip,
+                &outgoing,
+                &sack,
+                |data| if data.is_empty() { 0 } else { run.copy(outgoing.sequence, data, buffers) },
+            );
+            transmit.send(frame, length, Instant::ZERO);
+        }
+        if flow.connection.is_over() {
+            return self.remove(place);
+        }
+        let mut at = flow.connection.deadline(now);
+        if let Progress::WaitsUntil(until) = progress {
+            let is_sooner = |at: u32| until.wrapping_sub(at).cast_signed() < 0;
+            at = Some(at.filter(|at| !is_sooner(*at)).unwrap_or(until));
+        }
+        // A call that comes too early costs less than to move it with every segment.
+        if let Some(at) = at
+            && flow.called_at.is_none_or(|called| at.wrapping_sub(called).cast_signed() < 0)
+        {
+            flow.called_at = Some(at);
+            let ticks = at.wrapping_sub(now.millis).cast_signed().max(0) as u64;
+            self.wheel.set(place, now.micros / 1_000 + ticks);
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! The way from a frame to a segment, and back.
+
+use core::net::IpAddr;
+
+use wirestorm_wire::checksum;
+use wirestorm_wire::flow::FlowKey;
+use wirestorm_wire::packet::{ethertype, ipv4, ipv6, mpls, protocol, tcp, vlan};
+
+use crate::tcp::ranges::SequenceRange;
+use crate::tcp::segment::Outgoing;
+
+/// Bytes of an Ethernet header without tags.
+const ETHERNET: usize = 14;
+/// Where its addresses end.
+const ADDRESSES: usize = 12;
+
+/// What comes before the IP header: Ethernet addresses, VLAN tags, MPLS labels, the type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkHeader {
+    bytes: [u8; Self::LENGTH_MAX],
+    length: u8,
+}
+
+impl LinkHeader {
+    /// Room for two VLAN tags and four MPLS labels.
+    pub const LENGTH_MAX: usize = 38;
+
+    /// The header that these bytes are; `None` where they are too many, or too few for Ethernet.
+    pub fn new(header: &[u8]) -> Option<Self> {
+        let mut bytes = [0; Self::LENGTH_MAX];
+        bytes.get_mut(..header.len())?.copy_from_slice(header);
+        (header.len() >= ETHERNET).then_some(Self { bytes, length: header.len() as u8 })
+    }
+
+    /// The header of answers to a frame with this one: back to where it came from.
+    pub fn answering(header: &[u8]) -> Option<Self> {
+        let mut answer = Self::new(header)?;
+        answer.bytes[..6].copy_from_slice(&header[6..ADDRESSES]);
+        answer.bytes[6..ADDRESSES].copy_from_slice(&header[..6]);
+        Some(answer)
+    }
+
+    /// Its bytes.
+    pub fn as_slice(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+}
+
+/// A packet of TCP or UDP as it arrived.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Packet<'a> {
+    /// What is before the IP header.
+    pub(crate) link: &'a [u8],
+    /// From the sender to us.
+    pub(crate) key: FlowKey,
+    /// The transport's header and what follows, without padding of the link layer.
+    pub(crate) transport: &'a [u8],
+    /// Whether it met congestion (RFC 3168 section 5).
+    pub(crate) met_congestion: bool,
+}
+
+/// Why a frame is not for the transports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Other {
+    /// A part of a packet.
+    Fragment,
+    /// Cut short, or a checksum is wrong.
+    Damaged,
+    /// Another protocol.
+    Protocol,
+}
+
+/// What a frame is to the transports. Checksums are looked at where `verifies` says so.
+#[inline]
+pub(crate) fn dissect(frame: &[u8], verifies: bool) -> Result<Packet<'_>, Other> {
+    let (start, ethertype) = network_header(frame).ok_or(Other::Protocol)?;
+    let (link, network) = frame.split_at(start);
+    match ethertype {
+        ethertype::IPV4 => dissect_ipv4(link, network, verifies),
+        ethertype::IPV6 => dissect_ipv6(link, network, verifies),
+        _ => Err(Other::Protocol),
+    }
+}
+
+/// Where the network layer begins, and its ethertype.
+#[inline]
+fn network_header(frame: &[u8]) -> Option<(usize, u16)> {
+    let mut start = ETHERNET;
+    let mut kind = u16::from_be_bytes(*frame.get(ADDRESSES..)?.first_chunk()?);
+    // Two tags at most, as the tables of links hold.
+    for _ in 0..2 {
+        if !matches!(kind, ethertype::VLAN | ethertype::SERVICE_VLAN) {
+            break;
+        }
+        let tag = vlan::Tag::new(frame.get(start..)?).ok()?;
+        kind = tag.ethertype();
+        start += vlan::TAG_LENGTH;
+    }
+    if kind == ethertype::MPLS {
+        loop {
+            let label = mpls::Entry::new(frame.get(start..)?).ok()?;
+            start += mpls::ENTRY_LENGTH;
+            if label.is_bottom() {
+                break;
+            }
+            if start > LinkHeader::LENGTH_MAX {
+                return None;
+            }
+        }
+        kind = match frame.get(start)? >> 4 {
+            4 => ethertype::IPV4,
+            6 => ethertype::IPV6,
+            _ => return None,
+        };
+    }
+    Some((start, kind))
+}
+
+#[inline]
+fn dissect_ipv4<'a>(
+    link: &'a [u8],
+    network: &'a [u8],
+    verifies: bool,
+) -> Result<Packet<'a>, Other> {
+    let packet = ipv4::Packet::new(network).map_err(|_| Other::Damaged)?;
+    if packet.is_fragment() {
+        return Err(Other::Fragment);
+    }
+    let (start, end) = (packet.header_length(), usize::from(packet.total_length()));
+    let transport = network.get(start..end).ok_or(Other::Damaged)?;
+    let key =
+        FlowKey::ipv4(packet.source().octets(), packet.destination().octets(), packet.protocol());
+    if verifies {
+        let length = transport.len() as u16;
+        let is_good = checksum::sum(&network[..start]) == 0xffff
+            && is_sum_good(packet.pseudo_header_sum(length), packet.protocol(), transport);
+        if !is_good {
+            return Err(Other::Damaged);
+        }
+    }
+    let met_congestion = is_marked(packet.type_of_service());
+    with_ports(Packet { link, key, transport, met_congestion })
+}
+
+#[inline]
+fn dissect_ipv6<'a>(
+    link: &'a [u8],
+    network: &'a [u8],
+    verifies: bool,
+) -> Result<Packet<'a>, Other> {
+    let packet = ipv6::Packet::new(network).map_err(|_| Other::Damaged)?;
+    if !packet.is_whole() {
+        return Err(Other::Damaged);
+    }
+    let extensions = packet.extensions().ok_or(Other::Damaged)?;
+    if extensions.is_fragment {
+        return Err(Other::Fragment);
+    }
+    let end = ipv6::HEADER_LENGTH + usize::from(packet.payload_length());
+    let transport = network.get(extensions.end..end).ok_or(Other::Damaged)?;
+    let key =
+        FlowKey::ipv6(packet.source().octets(), packet.destination().octets(), extensions.protocol);
+    if verifies {
+        let sum = packet.pseudo_header_sum(extensions.protocol, transport.len() as u32);
+        if !is_sum_good(sum, extensions.protocol, transport) {
+            return Err(Other::Damaged);
+        }
+    }
+    let met_congestion = is_marked(packet.traffic_class());
+    with_ports(Packet { link, key, transport, met_congestion })
+}
+
+/// RFC 3168 section 5: both bits.
+const fn is_marked(traffic_class: u8) -> bool {
+    traffic_class & 3 == 3
+}
+
+fn is_sum_good(pseudo_header: u16, protocol: u8, transport: &[u8]) -> bool {
+    // RFC 768: a datagram over IPv4 may have none.
+    let is_without = protocol == protocol::UDP && transport.get(6..8) == Some(&[0, 0]);
+    is_without || checksum::combine(pseudo_header, checksum::sum(transport)) == 0xffff
+}
+
+#[inline]
+fn with_ports(packet: Packet<'_>) -> Result<Packet<'_>, Other> {
+    if !matches!(packet.key.protocol(), protocol::TCP | protocol::UDP) {
+        return Err(Other::Protocol);
+    }
+    // Both have their ports at the same place.
+    let ports = packet.transport.first_chunk::<4>().ok_or(Other::Damaged)?;
+    let [a, b, c, d] = *ports;
+    let key = packet.key.with_ports(u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
+    Ok(Packet { key, ..packet })
+}
+
+/// What IP headers say beside addresses and lengths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IpSettings {
+    /// Time to live, or hop limit. Default 64.
+    pub hop_limit: u8,
+    /// Differentiated services, in the upper six bits. Default 0.
+    pub traffic_class: u8,
+}
+
+impl Default for IpSettings {
+    fn default() -> Self {
+        Self { hop_limit: 64, traffic_class: 0 }
+    }
+}
+
+/// RFC 3168 section 5: ECT(0).
+const ECN_CAPABLE: u8 = 2;
+
+/// Writes a segment that answers `key`, which is from the peer to us, with blocks of `sack`; `fill` writes its data and
+/// returns their sum. Returns the frame's length.
+///
+/// # Panics
+/// Where the frame does not fit.
+#[inline]
+pub(crate) fn write_segment(
+    frame: &mut [u8],
+    link: &LinkHeader,
+    key: &FlowKey,
+    ip: &IpSettings,
+    outgoing: &Outgoing,
+    sack: &[SequenceRange],
+    fill: impl FnOnce(&mut [u8]) -> u16,
+) -> usize {
+    let link = link.as_slice();
+    frame[..link.len()].copy_from_slice(link);
+    let network = &mut frame[link.len()..];
+    let header = outgoing.header_length();
+    let length = header + outgoing.length as usize;
+    let ecn = if outgoing.is_ecn_capable { ECN_CAPABLE } else { 0 };
+    let traffic_class = ip.traffic_class & 0xfc | ecn;
+    let (start, pseudo_header) = match (key.destination(), key.source()) {
+        (IpAddr::V4(from), IpAddr::V4(to)) => {
+            let (from, to) = (from.octets(), to.octets());
+            let header = ipv4_header(from, to, length, ip.hop_limit, traffic_class);
+            network[..ipv4::HEADER_LENGTH_MIN].copy_from_slice(&header);
+            let sum = checksum::pseudo_header_ipv4(from, to, protocol::TCP, length as u16);
+            (ipv4::HEADER_LENGTH_MIN, sum)
+        }
+        (from, to) => {
+            let (from, to) = (octets(from), octets(to));
+            let bytes = &mut network[..ipv6::HEADER_LENGTH];
+            let class = u32::from(traffic_class) << 20;
+            bytes[..4].copy_from_slice(&(6 << 28 | class).to_be_bytes());
+            bytes[4..6].copy_from_slice(&(length as u16).to_be_bytes());
+            bytes[6..8].copy_from_slice(&[protocol::TCP, ip.hop_limit]);
+            bytes[8..24].copy_from_slice(&from);
+            bytes[24..40].copy_from_slice(&to);
+            let sum = checksum::pseudo_header_ipv6(from, to, protocol::TCP, length as u32);
+            (ipv6::HEADER_LENGTH, sum)
+        }
+    };
+    let transport = &mut network[start..start + length];
+    let (head, data) = transport.split_at_mut(header);
+    outgoing.write_header(key.destination_port(), key.source_port(), sack, head);
+    let sum = checksum::combine(checksum::sum(head), fill(data));
+    let checksum = !checksum::combine(sum, pseudo_header);
+    head[tcp::field::CHECKSUM].copy_from_slice(&checksum.to_be_bytes());
+    link.len() + start + length
+}
+
+fn octets(address: IpAddr) -> [u8; 16] {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+        IpAddr::V6(address) => address.octets(),
+    }
+}
+
+#[inline]
+fn ipv4_header(
+    from: [u8; 4],
+    to: [u8; 4],
+    length: usize,
+    hop_limit: u8,
+    traffic_class: u8,
+) -> [u8; ipv4::HEADER_LENGTH_MIN] {
+    const VERSION_AND_LENGTH: u8 = 0x45;
+    const DO_NOT_FRAGMENT: u8 = 0x40;
+    let mut header = [0; ipv4::HEADER_LENGTH_MIN];
+    header[ipv4::field::VERSION_LENGTH.start] = VERSION_AND_LENGTH;
+    header[ipv4::field::TYPE_OF_SERVICE.start] = traffic_class;
+    let length = (ipv4::HEADER_LENGTH_MIN + length) as u16;
+    header[ipv4::field::TOTAL_LENGTH].copy_from_slice(&length.to_be_bytes());
+    // RFC 6864: what is never fragmented needs no identification.
+    header[ipv4::field::FRAGMENT.start] = DO_NOT_FRAGMENT;
+    header[ipv4::field::TIME_TO_LIVE.start] = hop_limit;
+    header[ipv4::field::PROTOCOL.start] = protocol::TCP;
+    header[ipv4::field::SOURCE].copy_from_slice(&from);
+    header[ipv4::field::DESTINATION].copy_from_slice(&to);
+    let checksum = checksum::checksum(&header);
+    header[ipv4::field::CHECKSUM].copy_from_slice(&checksum.to_be_bytes());
+    header
+}

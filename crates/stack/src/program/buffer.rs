@@ -1,0 +1,153 @@
+//! What programs send.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use wirestorm_wire::checksum;
+
+/// The name of a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BufferId(u32);
+
+/// Bytes to be sent: some of their own, and behind them others that repeat.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Buffer {
+    bytes: Box<[u8]>,
+    /// Never empty where `size` is beyond `bytes`.
+    fill: Box<[u8]>,
+    size: u32,
+    /// The sum over the first 8 bytes of `bytes`, the first 16, and so on.
+    sums: Box<[u16]>,
+}
+
+/// Bytes that a sum is known of, so that no byte of a segment has to be looked at but for the last
+/// ones.
+const STEP: usize = 8;
+
+impl Buffer {
+    /// As long as nothing is repeated, up to so many bytes are kept in one piece.
+    const WHOLE_MAX: u32 = 1 << 20;
+
+    /// `bytes`, and behind them `fill` again and again until there are `size` bytes. Where there
+    /// is no fill, it counts from 0 to 255.
+    pub fn new(bytes: &[u8], size: u32, fill: &[u8]) -> Self {
+        let counted: Vec<u8> = (0..=u8::MAX).collect();
+        let fill = if fill.is_empty() { &counted } else { fill };
+        let size = size.max(bytes.len() as u32);
+        let mut bytes = bytes.to_vec();
+        if size <= Self::WHOLE_MAX {
+            let missing = size as usize - bytes.len();
+            bytes.extend(fill.iter().cycle().take(missing));
+        }
+        let mut sum = 0;
+        let add = |step: &[u8; STEP]| {
+            sum = checksum::combine(sum, checksum::sum(step));
+            sum
+        };
+        let sums = bytes.as_chunks().0.iter().map(add).collect();
+        Self { bytes: bytes.into(), fill: fill.into(), size, sums }
+    }
+
+    /// How many bytes it has.
+    pub const fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// Copies what is from `offset` on, and returns its sum.
+    ///
+    /// # Panics
+    /// Where `to` reaches beyond its end.
+    #[inline]
+    pub fn copy(&self, offset: u32, to: &mut [u8]) -> u16 {
+        let start = offset as usize;
+        assert!(start + to.len() <= self.size as usize, "beyond the end of a buffer");
+        match self.bytes.get(start..start + to.len()) {
+            Some(bytes) => {
+                to.copy_from_slice(bytes);
+                self.sum(start, bytes)
+            }
+            None => self.copy_filled(start, to),
+        }
+    }
+
+    /// The sum over `bytes`, which are those from `start` on.
+    #[inline]
+    fn sum(&self, start: usize, bytes: &[u8]) -> u16 {
+        if !start.is_multiple_of(STEP) {
+            return checksum::sum(bytes);
+        }
+        let before = |place: usize| match place / STEP {
+            0 => 0,
+            steps => self.sums[steps - 1],
+        };
+        let whole = bytes.len() - bytes.len() % STEP;
+        let of_whole = checksum::combine(before(start + whole), !before(start));
+        checksum::combine(of_whole, checksum::sum(&bytes[whole..]))
+    }
+
+    fn copy_filled(&self, start: usize, to: &mut [u8]) -> u16 {
+        let own = self.bytes.get(start..).unwrap_or_default();
+        let (first, rest) = to.split_at_mut(own.len());
+        first.copy_from_slice(own);
+        let mut place = (start + own.len() - self.bytes.len()) % self.fill.len();
+        for byte in rest {
+            *byte = self.fill[place];
+            place = if place + 1 == self.fill.len() { 0 } else { place + 1 };
+        }
+        checksum::sum(to)
+    }
+}
+
+/// All buffers of the programs of one run.
+#[derive(Clone, Debug, Default)]
+pub struct Buffers(Vec<Buffer>);
+
+impl Buffers {
+    /// Adds a buffer.
+    pub fn push(&mut self, buffer: Buffer) -> BufferId {
+        self.0.push(buffer);
+        BufferId(self.0.len() as u32 - 1)
+    }
+
+    /// No buffer: the name of what nothing was sent of yet.
+    pub(crate) const fn nothing(&self) -> BufferId {
+        BufferId(u32::MAX)
+    }
+
+    /// A buffer of these.
+    ///
+    /// # Panics
+    /// Where it is of others.
+    #[inline]
+    pub fn get(&self, id: BufferId) -> &Buffer {
+        &self.0[id.0 as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    #[test]
+    fn every_part_has_its_bytes_and_their_sum() {
+        let own: Vec<u8> = (0..50).map(|byte: u8| byte.wrapping_mul(37)).collect();
+        for size in [50, 75, 1_000, Buffer::WHOLE_MAX + 5] {
+            let buffer = Buffer::new(&own, size, &[1, 2, 3]);
+            assert_eq!(buffer.size(), size);
+            let byte = |place: usize| match own.get(place) {
+                Some(byte) => *byte,
+                None => [1, 2, 3][(place - own.len()) % 3],
+            };
+            for start in (0..50).chain([size as usize - 40]) {
+                for length in 0..40.min(size as usize - start) {
+                    let mut copied = vec![0; length];
+                    let sum = buffer.copy(start as u32, &mut copied);
+                    let expected: Vec<u8> = (start..start + length).map(byte).collect();
+                    assert_eq!(copied, expected, "{length} from {start}");
+                    assert_eq!(sum % 0xffff, checksum::sum(&copied) % 0xffff);
+                }
+            }
+        }
+    }
+}

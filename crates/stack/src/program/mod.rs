@@ -1,0 +1,84 @@
+//! What the two ends of a connection say to each other.
+//!
+//! A program is a list of instructions that each flow goes through on its own. What it sends lies
+//! in buffers that all flows share; a flow only knows where in them it is.
+
+mod buffer;
+mod run;
+
+use alloc::boxed::Box;
+
+pub use buffer::{Buffer, BufferId, Buffers};
+pub(crate) use run::{Progress, Run};
+
+/// One step of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Instruction {
+    /// Waits until the connection is established.
+    Connect,
+    /// Sends a buffer. Waits until all of it is acknowledged, or, where [`Self::SendBlocking`] says
+    /// so, until the last of it has been sent.
+    Send {
+        /// Which.
+        buffer: BufferId,
+    },
+    /// Whether sending waits for acknowledgements. It does at first.
+    SendBlocking {
+        /// Whether it does from now on.
+        waits: bool,
+    },
+    /// Waits until so many bytes have arrived in all.
+    Receive {
+        /// How many.
+        bytes: u64,
+        /// Whether counting begins anew then.
+        clear: bool,
+    },
+    /// Waits for a time.
+    Delay {
+        /// Microseconds.
+        micros: u32,
+    },
+    /// Waits for a time that is drawn, equally likely from `min` to `max`.
+    DelayUniform {
+        /// The least, in microseconds.
+        min: u32,
+        /// The greatest, in microseconds.
+        max: u32,
+    },
+    /// Waits until the peer closes; the last instruction.
+    WaitForPeerClose,
+    /// Resets the connection; the last instruction.
+    Reset,
+    /// Goes on with another instruction.
+    Jump {
+        /// Its place.
+        to: u16,
+    },
+}
+
+/// What one end says. Behind the last instruction the connection is closed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    instructions: Box<[Instruction]>,
+}
+
+impl Program {
+    /// The most instructions of a program.
+    pub const LENGTH_MAX: usize = u16::MAX as usize;
+
+    /// A program of these instructions. `None` where there are more than [`Self::LENGTH_MAX`], or
+    /// a jump leads beyond the end.
+    pub fn new(instructions: impl Into<Box<[Instruction]>>) -> Option<Self> {
+        let instructions = instructions.into();
+        let length = instructions.len();
+        let leads_beyond =
+            |it: &Instruction| matches!(it, Instruction::Jump { to } if usize::from(*to) > length);
+        let is_good = length <= Self::LENGTH_MAX && !instructions.iter().any(leads_beyond);
+        is_good.then_some(Self { instructions })
+    }
+
+    pub(crate) fn instruction(&self, place: u16) -> Option<Instruction> {
+        self.instructions.get(usize::from(place)).copied()
+    }
+}

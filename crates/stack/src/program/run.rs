@@ -1,0 +1,238 @@
+//! How far a flow is in its program.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use wirestorm_wire::checksum;
+
+use super::{BufferId, Buffers, Instruction, Program};
+use crate::random::Random;
+use crate::tcp::connection::{Connection, Now};
+use crate::tcp::counters::TcpCounters;
+use crate::tcp::sequence::SequenceNumber;
+
+/// What a flow waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    /// Nothing: it has not begun, or goes on at once.
+    Nothing,
+    /// That the connection is established.
+    Establishment,
+    /// That all is acknowledged that was sent.
+    Acknowledgement,
+    /// That all has left once.
+    Departure,
+    /// That so many bytes have arrived.
+    Data,
+    /// That a time is over.
+    Delay,
+    /// That the peer closes.
+    PeerClose,
+    /// Nothing any more.
+    Over,
+}
+
+/// What a program did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// It waits.
+    Waits,
+    /// It waits until a time, in ms.
+    WaitsUntil(u32),
+}
+
+/// A buffer on its way, and the number of its first byte.
+type Sending = (BufferId, SequenceNumber);
+
+/// The state of a program in one flow.
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    /// Bytes that have arrived.
+    received: u64,
+    /// What is being sent, and the number of its first byte.
+    sending: Sending,
+    /// What was sent before it and is not all acknowledged, where programs do not wait for that.
+    #[expect(clippy::box_collection, reason = "one word in every flow, most of which have none")]
+    before: Option<Box<Vec<Sending>>>,
+    until: u32,
+    place: u16,
+    wait: Wait,
+    waits_for_acknowledgements: bool,
+    is_peer_done: bool,
+}
+
+/// A program that never waits would keep all others from running: after so many steps it does.
+const STEPS_MAX: u32 = 1_000;
+
+impl Run {
+    pub(crate) fn new(nothing: BufferId) -> Self {
+        Self {
+            received: 0,
+            sending: (nothing, SequenceNumber(0)),
+            before: None,
+            until: 0,
+            place: 0,
+            wait: Wait::Nothing,
+            waits_for_acknowledgements: true,
+            is_peer_done: false,
+        }
+    }
+
+    /// Copies what was sent from a number on, and returns its sum.
+    #[inline]
+    pub(crate) fn copy(&self, number: SequenceNumber, to: &mut [u8], buffers: &Buffers) -> u16 {
+        let (buffer, start) = self.sending;
+        if number.is_before(start) {
+            return self.copy_across(number, to, buffers);
+        }
+        buffers.get(buffer).copy(number.0.wrapping_sub(start.0), to)
+    }
+
+    #[cold]
+    fn copy_across(&self, number: SequenceNumber, to: &mut [u8], buffers: &Buffers) -> u16 {
+        let all = || self.before.iter().flat_map(|it| it.iter()).chain([&self.sending]);
+        let ends = all().skip(1).map(|(_, start)| Some(*start)).chain([None]);
+        for (&(buffer, start), end) in all().zip(ends) {
+            let from = number.0.wrapping_sub(start.0);
+            let bytes = end.map_or(u32::MAX, |end| end.0.wrapping_sub(start.0));
+            if number.is_before(start) || from >= bytes {
+                continue;
+            }
+            let length = to.len().min((bytes - from) as usize);
+            let (mine, others) = to.split_at_mut(length);
+            buffers.get(buffer).copy(from, mine);
+            if !others.is_empty() {
+                self.copy(number + length as u32, others, buffers);
+            }
+            break;
+        }
+        checksum::sum(to)
+    }
+
+    /// Remembers that a buffer is sent from a number on.
+    fn send(&mut self, buffer: BufferId, connection: &Connection) {
+        if connection.backlog() == 0 {
+            self.before = None;
+        } else {
+            let before = self.before.get_or_insert_default();
+            let unacknowledged = connection.unacknowledged();
+            // Of two that follow one another, the first is needed up to where the second begins.
+            before.push(self.sending);
+            let needed = before.iter().rposition(|(_, start)| !unacknowledged.is_before(*start));
+            before.drain(..needed.unwrap_or(0));
+        }
+        self.sending = (buffer, connection.queued());
+    }
+
+    #[inline]
+    pub(crate) fn note_received(&mut self, bytes: u32, is_end: bool) {
+        self.received += u64::from(bytes);
+        self.is_peer_done |= is_end;
+    }
+
+    fn is_waiting(&self, program: &Program, connection: &Connection, now: Now) -> bool {
+        match self.wait {
+            Wait::Nothing => false,
+            Wait::Establishment => !connection.is_established(),
+            Wait::Acknowledgement => connection.backlog() > 0,
+            Wait::Departure => connection.unsent() > 0,
+            Wait::Data => match program.instruction(self.place) {
+                Some(Instruction::Receive { bytes, .. }) => self.received < bytes,
+                _ => false,
+            },
+            Wait::Delay => now.millis.wrapping_sub(self.until).cast_signed() < 0,
+            Wait::PeerClose => !self.is_peer_done,
+            Wait::Over => true,
+        }
+    }
+
+    /// Goes on as far as possible.
+    #[inline]
+    pub(crate) fn advance(
+        &mut self,
+        program: &Program,
+        buffers: &Buffers,
+        connection: &mut Connection,
+        random: &mut Random,
+        now: Now,
+        counters: &mut TcpCounters,
+    ) -> Progress {
+        if self.is_waiting(program, connection, now) {
+            return self.progress();
+        }
+        for _ in 0..STEPS_MAX {
+            if self.wait != Wait::Nothing {
+                // What was waited for is there.
+                if self.wait == Wait::Data
+                    && let Some(Instruction::Receive { clear: true, .. }) =
+                        program.instruction(self.place)
+                {
+                    self.received = 0;
+                }
+                self.wait = Wait::Nothing;
+                self.place += 1;
+            }
+            let Some(instruction) = program.instruction(self.place) else {
+                connection.close();
+                self.wait = Wait::Over;
+                return Progress::Waits;
+            };
+            self.begin(instruction, buffers, connection, random, now, counters);
+            if self.is_waiting(program, connection, now) {
+                return self.progress();
+            }
+        }
+        // As good as a wait of one tick.
+        Progress::WaitsUntil(now.millis.wrapping_add(1))
+    }
+
+    fn progress(&self) -> Progress {
+        match self.wait {
+            Wait::Delay => Progress::WaitsUntil(self.until),
+            _ => Progress::Waits,
+        }
+    }
+
+    fn begin(
+        &mut self,
+        instruction: Instruction,
+        buffers: &Buffers,
+        connection: &mut Connection,
+        random: &mut Random,
+        now: Now,
+        counters: &mut TcpCounters,
+    ) {
+        let until = |micros: u32| now.millis.wrapping_add(micros.div_ceil(1_000));
+        match instruction {
+            Instruction::Connect => self.wait = Wait::Establishment,
+            Instruction::Send { buffer } => {
+                self.send(buffer, connection);
+                connection.queue(buffers.get(buffer).size(), counters);
+                self.wait = if self.waits_for_acknowledgements {
+                    Wait::Acknowledgement
+                } else {
+                    Wait::Departure
+                };
+            }
+            Instruction::SendBlocking { waits } => {
+                self.waits_for_acknowledgements = waits;
+                self.place += 1;
+            }
+            Instruction::Receive { .. } => self.wait = Wait::Data,
+            Instruction::Delay { micros } => {
+                self.until = until(micros);
+                self.wait = Wait::Delay;
+            }
+            Instruction::DelayUniform { min, max } => {
+                self.until = until(min + random.below(max.saturating_sub(min).saturating_add(1)));
+                self.wait = Wait::Delay;
+            }
+            Instruction::WaitForPeerClose => self.wait = Wait::PeerClose,
+            Instruction::Reset => {
+                connection.abort(counters);
+                self.wait = Wait::Over;
+            }
+            Instruction::Jump { to } => self.place = to,
+        }
+    }
+}

@@ -1,0 +1,508 @@
+//! What a segment that arrives does to a connection: RFC 9293 section 3.10.7, in its order, with
+//! what later RFCs put in between.
+
+use wirestorm_wire::packet::tcp::Flags;
+
+use super::connection::{Connection, End, Marks, Now, RANGES_MAX, State};
+use super::counters::TcpCounters;
+use super::ranges::SequenceRange;
+use super::segment::Segment;
+use super::sequence::SequenceNumber;
+use super::settings::Settings;
+
+/// What a segment meant to the program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Arrival {
+    /// Bytes that came next in sequence.
+    pub data: u32,
+    /// Whether they filled, or came up to, the end of the peer's data.
+    pub is_end: bool,
+    /// Whether the connection was established by it.
+    pub is_established: bool,
+    /// Bytes of ours that it acknowledged.
+    pub acknowledged: u32,
+    /// The number of a reset that answers it, where it cannot belong to this connection.
+    pub reset: Option<SequenceNumber>,
+}
+
+/// RFC 7323 section 5.5: a timestamp that was heard longer ago says nothing any more.
+const TIMESTAMP_AGE_MAX: u32 = 24 * 24 * 3_600 * 1_000;
+
+/// RFC 5681 section 3.2.
+pub(super) const DUPLICATE_ACKS: u16 = 3;
+
+impl Connection {
+    /// Takes a segment that arrived.
+    #[inline]
+    pub fn arrive(
+        &mut self,
+        segment: &Segment<'_>,
+        settings: &Settings,
+        now: Now,
+        counters: &mut TcpCounters,
+    ) -> Arrival {
+        counters.rcvtotal += 1;
+        self.start_keepalive(settings, now);
+        match self.state {
+            State::Closed => Arrival::default(),
+            State::SynSent => self.arrive_in_syn_sent(segment, settings, now, counters),
+            _ => self.arrive_synchronized(segment, settings, now, counters),
+        }
+    }
+
+    /// RFC 9293 section 3.10.7.3.
+    fn arrive_in_syn_sent(
+        &mut self,
+        segment: &Segment<'_>,
+        settings: &Settings,
+        now: Now,
+        counters: &mut TcpCounters,
+    ) -> Arrival {
+        let acknowledges = segment.flags.contains(Flags::ACK);
+        if acknowledges && segment.acknowledgement != self.highest {
+            // First: it answers a SYN of another life.
+            let is_reset = segment.flags.contains(Flags::RST);
+            let reset = (!is_reset).then_some(segment.acknowledgement);
+            return Arrival { reset, ..Arrival::default() };
+        }
+        if segment.flags.contains(Flags::RST) {
+            // Second: only an acknowledged one counts.
+            if acknowledges {
+                counters.rst_received += 1;
+                self.finish(End::Refused, counters);
+            }
+            return Arrival::default();
+        }
+        if !segment.flags.contains(Flags::SYN) {
+            counters.badsyn += 1;
+            return Arrival::default();
+        }
+        // Fourth.
+        self.agree(settings, segment, now, counters);
+        if !acknowledges {
+            // Both asked at once (RFC 9293 section 3.5, figure 8).
+            self.state = State::SynReceived;
+            self.marks.set(Marks::SYN_DUE);
+            self.next = self.unacknowledged;
+            return Arrival::default();
+        }
+        self.marks.set(Marks::ACK_DUE);
+        self.establish(now, counters);
+        let acknowledged = self.acknowledge(segment.acknowledgement, settings, now, counters);
+        Arrival { is_established: true, acknowledged, ..Arrival::default() }
+    }
+
+    fn establish(&mut self, now: Now, counters: &mut TcpCounters) {
+        counters.connects += 1;
+        self.state = State::Established;
+        if self.marks.has(Marks::CLOSED) {
+            self.state = State::FinWait1;
+        }
+        // RFC 6298 section 5.7: where SYN had to be sent again, the timeout of data is 3 s.
+        if self.expiries > 0 {
+            self.round_trip.begin_after_syn_timeout();
+        }
+        self.probes = 0;
+        self.timestamp_at = now.millis;
+    }
+
+    /// RFC 9293 section 3.10.7.4.
+    #[inline]
+    fn arrive_synchronized(
+        &mut self,
+        segment: &Segment<'_>,
+        settings: &Settings,
+        now: Now,
+        counters: &mut TcpCounters,
+    ) -> Arrival {
+        let mut segment = *segment;
+        if segment.flags.contains(Flags::SYN) && segment.sequence == self.peer_initial {
+            self.strip_repeated_syn(&mut segment);
+        }
+        if !self.is_timestamp_good(&segment, now, counters)
+            || !self.is_acceptable(&segment, settings, now, counters)
+        {
+            return Arrival::default();
+        }
+        self.note_timestamp(&segment, now);
+        if segment.flags.contains(Flags::RST) {
+            return self.arrive_reset(&segment, counters);
+        }
+        if segment.flags.contains(Flags::SYN) {
+            // RFC 5961 section 4.2.
+            counters.badsyn += 1;
+            self.marks.set(Marks::CHALLENGE_DUE);
+            return Arrival::default();
+        }
+        if !segment.flags.contains(Flags::ACK) {
+            return Arrival::default();
+        }
+        let mut arrival = Arrival::default();
+        if self.state == State::SynReceived {
+            if segment.acknowledgement != self.highest {
+                arrival.reset = Some(segment.acknowledgement);
+                return arrival;
+            }
+            self.send_window = u32::from(segment.window) << self.send_scale;
+            self.window_sequence = segment.sequence;
+            self.window_acknowledgement = segment.acknowledgement;
+            self.establish(now, counters);
+            arrival.is_established = true;
+        }
+        let Some(acknowledged) = self.arrive_acknowledgement(&segment, settings, now, counters)
+        else {
+            return arrival;
+        };
+        arrival.acknowledged = acknowledged;
+        if self.state == State::Closed {
+            return arrival;
+        }
+        self.note_congestion(&segment, counters);
+        if segment.length > 0 || segment.flags.contains(Flags::FIN) {
+            self.arrive_data(&segment, settings, now, counters, &mut arrival);
+        }
+        arrival
+    }
+
+    /// A SYN that came before: our answer to it was lost. Without it, the segment is as good as
+    /// any; in figure 8 of RFC 9293, it acknowledges our own SYN.
+    #[cold]
+    fn strip_repeated_syn(&mut self, segment: &mut Segment<'_>) {
+        segment.flags = Flags(segment.flags.0 & !Flags::SYN.0);
+        segment.sequence += 1;
+        if self.state == State::SynReceived && !segment.flags.contains(Flags::ACK) {
+            self.marks.set(Marks::SYN_DUE);
+        } else {
+            self.marks.set(Marks::ACK_DUE);
+        }
+    }
+
+    /// Protection against wrapped sequence numbers (RFC 7323 section 5.3, R1).
+    #[inline]
+    fn is_timestamp_good(
+        &mut self,
+        segment: &Segment<'_>,
+        now: Now,
+        counters: &mut TcpCounters,
+    ) -> bool {
+        if !self.marks.has(Marks::TIMESTAMPS) || segment.flags.contains(Flags::RST) {
+            return true;
+        }
+        // RFC 7323 section 3.2: where they were agreed upon, a segment without is dropped.
+        let Some(timestamps) = segment.options.timestamps else { return false };
+        let is_older = (timestamps.value.wrapping_sub(self.timestamp) as i32) < 0;
+        if is_older && now.millis.wrapping_sub(self.timestamp_at) < TIMESTAMP_AGE_MAX {
+            counters.pawsdrop += 1;
+            self.marks.set(Marks::ACK_DUE);
+            return false;
+        }
+        true
+    }
+
+    /// RFC 7323 section 4.3: the timestamp of a segment that holds what is acknowledged next.
+    #[inline]
+    fn note_timestamp(&mut self, segment: &Segment<'_>, now: Now) {
+        if let Some(timestamps) = segment.options.timestamps
+            && self.marks.has(Marks::TIMESTAMPS)
+            && !self.acknowledged.is_before(segment.sequence)
+        {
+            self.timestamp = timestamps.value;
+            self.timestamp_at = now.millis;
+        }
+    }
+
+    /// First of all: whether any of it is within the window.
+    #[inline]
+    fn is_acceptable(
+        &mut self,
+        segment: &Segment<'_>,
+        settings: &Settings,
+        now: Now,
+        counters: &mut TcpCounters,
+    ) -> bool {
+        let from_expected = segment.sequence.distance_from(self.expected);
+        let window = self.offered.distance_from(self.expected);
+        let span = segment.span() as i32;
+        let starts_within = from_expected >= 0 && from_expected < window.max(1);
+        let ends_within = span > 0 && from_expected < 0 && from_expected + span > 0;
+        if starts_within && (span == 0 || window > 0) || ends_within {
+            return true;
+        }
+        if segment.flags.contains(Flags::RST) {
+            return false;
+        }
+        if from_expected + span <= 0 {
+            counters.rcvduppack += u64::from(segment.length > 0);
+            counters.rcvdupbyte += u64::from(segment.length);
+        } else {
+            counters.rcvpackafterwin += u64::from(segment.length > 0);
+            counters.rcvbyteafterwin += u64::from(segment.length);
+        }
+        if self.state == State::TimeWait && segment.flags.contains(Flags::FIN) {
+            // Eighth: our last acknowledgement was lost.
+            self.wait_for_stragglers(settings, now);
+        }
+        self.marks.set(Marks::ACK_DUE);
+        false
+    }
+
+    /// RFC 5961 section 3.2: only the very next number resets; any other one may be forged.
+    fn arrive_reset(&mut self, segment: &Segment<'_>, counters: &mut TcpCounters) -> Arrival {
+        if segment.sequence != self.expected {
+            self.marks.set(Marks::CHALLENGE_DUE);
+            return Arrival::default();
+        }
+        counters.rst_received += 1;
+        let end = match self.state {
+            State::SynReceived => End::Refused,
+            State::Closing | State::LastAck | State::TimeWait => End::Closed,
+            _ => End::Reset,
+        };
+        self.finish(end, counters);
+        Arrival::default()
+    }
+
+    /// Fifth. Returns how many bytes are acknowledged; `None` where the segment is to be dropped.
+    #[inline]
+    fn arrive_acknowledgement(
+        &mut self,
+        segment: &Segment<'_>,
+        settings: &Settings,
+        now: Now,
+        counters: &mut TcpCounters,
+    ) -> Option<u32> {
+        let number = segment.acknowledgement;
+        let advance = number.distance_from(self.unacknowledged);
+        if self.highest.is_before(number) {
+            counters.rcvacktoomuch += 1;
+            self.marks.set(Marks::ACK_DUE);
+            return None;
+        }
+        // RFC 5961 section 5.2.
+        if advance < 0 && advance.unsigned_abs() > self.send_window_max {
+            self.marks.set(Marks::CHALLENGE_DUE);
+            return None;
+        }
+        let window = u32::from(segment.window) << self.send_scale;
+        self.note_sack(segment, counters);
+        let mut acknowledged = 0;
+        if advance > 0 {
+            acknowledged = self.acknowledge(number, settings, now, counters);
+        } else if advance == 0 {
+            // RFC 5681 section 2.
+            let is_duplicate = self.unacknowledged != self.highest
+                && segment.span() == 0
+                && window == self.send_window;
+            if is_duplicate {
+                counters.rcvdupack += 1;
+                self.note_duplicate(counters);
+            }
+        }
+        self.note_echo(segment, counters);
+        let is_newer = self.window_sequence.is_before(segment.sequence)
+            || self.window_sequence == segment.sequence
+                && !number.is_before(self.window_acknowledgement);
+        if is_newer {
+            if segment.span() == 0 && advance == 0 && window > self.send_window {
+                counters.rcvwinupd += 1;
+            }
+            self.note_window(window, settings, now);
+            self.window_sequence = segment.sequence;
+            self.window_acknowledgement = number;
+        }
+        Some(acknowledged)
+    }
+
+    #[inline]
+    fn note_window(&mut self, window: u32, settings: &Settings, now: Now) {
+        self.send_window = window;
+        self.send_window_max = self.send_window_max.max(window);
+        if !self.marks.has(Marks::PERSIST) {
+            return;
+        }
+        // The peer is there: it may keep its window closed as long as it likes.
+        self.expiries = 0;
+        if window > 0 {
+            self.marks.clear(Marks::PERSIST);
+            self.marks.clear(Marks::PROBE_DUE);
+            // The byte of the probe may have been thrown away.
+            self.next = self.unacknowledged;
+            self.restart_retransmission(settings, now);
+        }
+    }
+
+    /// What is new of an acknowledgement up to a number. Returns the bytes.
+    #[inline]
+    fn acknowledge(
+        &mut self,
+        number: SequenceNumber,
+        settings: &Settings,
+        now: Now,
+        counters: &mut TcpCounters,
+    ) -> u32 {
+        let in_flight = self.highest.distance_from(self.unacknowledged).max(0) as u32;
+        let advance = number.distance_from(self.unacknowledged).max(0) as u32;
+        counters.rcvackpack += 1;
+        if self.marks.has(Marks::TIMED) && self.timed.is_before(number) {
+            counters.rttupdated += 1;
+            self.marks.clear(Marks::TIMED);
+            // One segment at a time is timed, so there is one sample for each round trip.
+            const SAMPLES: u32 = 1;
+            let took = (now.micros as u32).wrapping_sub(self.timed_at);
+            self.round_trip.sample(took, SAMPLES);
+        }
+        // SYN and FIN are no bytes.
+        let of_syn = u32::from(self.marks.has(Marks::SYN_OPEN));
+        self.marks.clear(Marks::SYN_OPEN);
+        let of_fin = u32::from(self.queued.is_before(number));
+        let bytes = advance.saturating_sub(of_syn + of_fin);
+        counters.rcvackbyte += u64::from(bytes);
+        self.unacknowledged = number;
+        if self.next.is_before(number) {
+            self.next = number;
+        }
+        self.sacked.advance(number);
+        self.note_progress(number, bytes, in_flight, now);
+        self.expiries = 0;
+        self.round_trip.reset_back_off();
+        self.restart_retransmission(settings, now);
+        if self.is_fin_acknowledged() {
+            match self.state {
+                State::FinWait1 => self.state = State::FinWait2,
+                State::Closing => self.wait_for_stragglers(settings, now),
+                State::LastAck => self.finish(End::Closed, counters),
+                _ => {}
+            }
+        }
+        bytes
+    }
+
+    /// RFC 3168 section 6.1.3: the receiver says so until it hears that the window was reduced.
+    #[inline]
+    fn note_congestion(&mut self, segment: &Segment<'_>, counters: &mut TcpCounters) {
+        if !self.marks.has(Marks::ECN) {
+            return;
+        }
+        if segment.flags.contains(Flags::CWR) {
+            self.marks.clear(Marks::ECHO);
+        }
+        if segment.met_congestion {
+            counters.ecn_ce += 1;
+            self.marks.set(Marks::ECHO);
+            self.marks.set(Marks::ACK_DUE);
+        }
+    }
+
+    /// Seventh and eighth: data and FIN.
+    #[inline]
+    fn arrive_data(
+        &mut self,
+        segment: &Segment<'_>,
+        settings: &Settings,
+        now: Now,
+        counters: &mut TcpCounters,
+        arrival: &mut Arrival,
+    ) {
+        let can_receive =
+            matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);
+        if !can_receive {
+            // The peer's FIN was here: there can be nothing behind it.
+            counters.rcvafterclose += u64::from(segment.length > 0);
+            self.marks.set(Marks::ACK_DUE);
+            return;
+        }
+        let mut start = segment.sequence;
+        let mut end = segment.sequence + segment.length;
+        let mut has_fin = segment.flags.contains(Flags::FIN);
+        let before = self.expected.distance_from(start);
+        if before > 0 {
+            let before = (before as u32).min(segment.length);
+            counters.rcvpartduppack += u64::from(before > 0);
+            counters.rcvpartdupbyte += u64::from(before);
+            start = self.expected;
+            self.marks.set(Marks::ACK_DUE);
+        }
+        let beyond = end.distance_from(self.offered);
+        if beyond > 0 {
+            counters.rcvpackafterwin += 1;
+            counters.rcvbyteafterwin += beyond as u64;
+            end = self.offered;
+            has_fin = false;
+            self.marks.set(Marks::ACK_DUE);
+        }
+        if start != self.expected {
+            self.keep_beyond_hole(start, end, has_fin, counters);
+            return;
+        }
+        let length = end.distance_from(start).max(0) as u32;
+        self.expected = end;
+        counters.rcvpack += u64::from(length > 0);
+        let mut fin = has_fin.then_some(end);
+        if !self.arrived.is_empty() {
+            // RFC 5681 section 4.2: what fills a hole is acknowledged at once.
+            self.marks.set(Marks::ACK_DUE);
+            self.expected = self.arrived.join(end);
+        }
+        if self.marks.has(Marks::FIN_BEYOND) {
+            fin = fin.or(Some(self.fin));
+        }
+        arrival.data = self.expected.distance_from(start).max(0) as u32;
+        counters.rcvbyte += u64::from(arrival.data);
+        self.answer_data(settings, now);
+        if fin == Some(self.expected) {
+            self.arrive_fin(settings, now);
+            arrival.is_end = true;
+        }
+    }
+
+    /// When data is acknowledged: RFC 9293 section 3.8.6.3, RFC 5681 section 4.2.
+    #[inline]
+    fn answer_data(&mut self, settings: &Settings, now: Now) {
+        self.unanswered = self.unanswered.saturating_add(1);
+        if self.unanswered >= 2 || settings.delayed_ack_ms == 0 {
+            self.marks.set(Marks::ACK_DUE);
+        } else if !self.marks.has(Marks::ACK_WAITS) {
+            self.marks.set(Marks::ACK_WAITS);
+            self.acknowledge_at = now.millis.wrapping_add(u32::from(settings.delayed_ack_ms));
+        }
+    }
+
+    #[cold]
+    fn keep_beyond_hole(
+        &mut self,
+        start: SequenceNumber,
+        end: SequenceNumber,
+        has_fin: bool,
+        counters: &mut TcpCounters,
+    ) {
+        // RFC 5681 section 4.2: at once, so that the sender notices.
+        self.marks.set(Marks::ACK_DUE);
+        let range = SequenceRange { start, end };
+        match self.arrived.insert(range, RANGES_MAX) {
+            Ok(_) if has_fin => {
+                self.fin = end;
+                self.marks.set(Marks::FIN_BEYOND);
+            }
+            Ok(_) => {}
+            Err(_) => {
+                counters.rcvoopackdrop += 1;
+                counters.rcvoobytesdrop += u64::from(range.len());
+                return;
+            }
+        }
+        counters.rcvoopack += u64::from(!range.is_empty());
+        counters.rcvoobyte += u64::from(range.len());
+    }
+
+    fn arrive_fin(&mut self, settings: &Settings, now: Now) {
+        self.expected += 1;
+        self.marks.set(Marks::ACK_DUE);
+        self.marks.clear(Marks::FIN_BEYOND);
+        match self.state {
+            State::Established => self.state = State::CloseWait,
+            State::FinWait1 => self.state = State::Closing,
+            State::FinWait2 => self.wait_for_stragglers(settings, now),
+            _ => {}
+        }
+    }
+}

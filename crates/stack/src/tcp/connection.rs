@@ -1,0 +1,493 @@
+//! One end of a connection: what it remembers, and what its program tells it.
+
+use super::congestion::Congestion;
+use super::counters::TcpCounters;
+use super::ranges::{Ranges, SequenceRange};
+use super::round_trip::RoundTrip;
+use super::segment::{Options, SACK_BLOCKS_MAX, Segment};
+use super::sequence::SequenceNumber;
+use super::settings::Settings;
+
+/// The time, as connections tell it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Now {
+    /// Microseconds of any clock that never goes back.
+    pub micros: u64,
+    /// The same in milliseconds, modulo 2^32: for timers and timestamps.
+    pub millis: u32,
+}
+
+impl Now {
+    /// A time in microseconds.
+    pub const fn from_micros(micros: u64) -> Self {
+        Self { micros, millis: (micros / 1_000) as u32 }
+    }
+}
+
+/// The states of RFC 9293 section 3.3.2. LISTEN is none: nothing is remembered of who may come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// A SYN was sent, or is to be.
+    SynSent,
+    /// SYN was received, and ours is not acknowledged.
+    SynReceived,
+    /// Open.
+    Established,
+    /// Our FIN was sent, or is to be, and is not acknowledged.
+    FinWait1,
+    /// Our FIN is acknowledged; the peer may go on.
+    FinWait2,
+    /// The peer's FIN was received; we may go on.
+    CloseWait,
+    /// Both sent FIN at once; ours is not acknowledged.
+    Closing,
+    /// The peer's FIN was received, then ours sent; it is not acknowledged.
+    LastAck,
+    /// Over, remembered for the case that our last acknowledgement was lost.
+    TimeWait,
+    /// Nothing is left.
+    Closed,
+}
+
+/// Bits that a connection remembers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Marks(u32);
+
+impl Marks {
+    /// Timestamps were agreed upon.
+    pub(super) const TIMESTAMPS: Self = Self(1 << 0);
+    /// SACK was agreed upon.
+    pub(super) const SACK: Self = Self(1 << 1);
+    /// ECN was agreed upon.
+    pub(super) const ECN: Self = Self(1 << 2);
+    /// SYN is to be sent (again).
+    pub(super) const SYN_DUE: Self = Self(1 << 3);
+    /// An acknowledgement is to be sent at once.
+    pub(super) const ACK_DUE: Self = Self(1 << 4);
+    /// An acknowledgement waits for company.
+    pub(super) const ACK_WAITS: Self = Self(1 << 5);
+    /// The retransmission timer runs, or that of TIME-WAIT.
+    pub(super) const RETRANSMIT: Self = Self(1 << 6);
+    /// It runs to probe a closed window (RFC 9293 section 3.8.6.1).
+    pub(super) const PERSIST: Self = Self(1 << 7);
+    /// A probe is due: a byte leaves whatever the window is.
+    pub(super) const PROBE_DUE: Self = Self(1 << 8);
+    /// The program sends no more.
+    pub(super) const CLOSED: Self = Self(1 << 9);
+    /// A segment is being timed.
+    pub(super) const TIMED: Self = Self(1 << 10);
+    /// A loss is being repaired (RFC 6582, RFC 6675).
+    pub(super) const RECOVERY: Self = Self(1 << 11);
+    /// The oldest segment is sent again at once, whatever the window is.
+    pub(super) const RESEND: Self = Self(1 << 12);
+    /// The next new segment says that the window was reduced (RFC 3168 section 6.1.2).
+    pub(super) const CWR_DUE: Self = Self(1 << 13);
+    /// Acknowledgements say that congestion was met (RFC 3168 section 6.1.3).
+    pub(super) const ECHO: Self = Self(1 << 14);
+    /// The keepalive timer runs.
+    pub(super) const KEEPALIVE: Self = Self(1 << 15);
+    /// A keepalive probe is due.
+    pub(super) const KEEPALIVE_DUE: Self = Self(1 << 16);
+    /// A reset is due, the last thing that is sent.
+    pub(super) const RESET_DUE: Self = Self(1 << 17);
+    /// It came from a SYN of the peer.
+    pub(super) const PASSIVE: Self = Self(1 << 18);
+    /// A challenge is due: an acknowledgement in answer to what may be forged (RFC 5961).
+    pub(super) const CHALLENGE_DUE: Self = Self(1 << 19);
+    /// Our SYN is not acknowledged.
+    pub(super) const SYN_OPEN: Self = Self(1 << 20);
+    /// The peer's FIN arrived beyond a hole.
+    pub(super) const FIN_BEYOND: Self = Self(1 << 22);
+    /// Both ends scale their windows (RFC 7323 section 2.2).
+    pub(super) const SCALED: Self = Self(1 << 21);
+    /// All that makes a segment without data due.
+    pub(super) const ANY_ACK: Self =
+        Self(Self::ACK_DUE.0 | Self::CHALLENGE_DUE.0 | Self::KEEPALIVE_DUE.0);
+
+    #[inline]
+    pub(super) const fn has(self, mark: Self) -> bool {
+        self.0 & mark.0 != 0
+    }
+
+    #[inline]
+    pub(super) const fn set(&mut self, mark: Self) {
+        self.0 |= mark.0;
+    }
+
+    #[inline]
+    pub(super) const fn clear(&mut self, mark: Self) {
+        self.0 &= !mark.0;
+    }
+
+    pub(super) const fn put(&mut self, mark: Self, is_set: bool) {
+        if is_set { self.set(mark) } else { self.clear(mark) }
+    }
+}
+
+/// Why a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Both sides closed it.
+    Closed,
+    /// The peer reset it.
+    Reset,
+    /// The peer reset it in answer to SYN.
+    Refused,
+    /// Nothing was acknowledged any more.
+    TimedOut,
+    /// SYN was never answered.
+    Unanswered,
+    /// The peer did not answer keepalive probes.
+    Vanished,
+    /// The program reset it.
+    Aborted,
+}
+
+/// One end of a connection, sans I/O: segments and time go in, segments come out.
+///
+/// What is sent is told by numbers alone: the bytes are with the program, from which whoever
+/// sends a segment fetches them. What arrives is counted and forgotten, unless it is beyond a hole.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    /// The oldest number that is not acknowledged (`SND.UNA`).
+    pub(super) unacknowledged: SequenceNumber,
+    /// The next number to send (`SND.NXT`); goes back where all is sent again.
+    pub(super) next: SequenceNumber,
+    /// Behind the highest number that was sent.
+    pub(super) highest: SequenceNumber,
+    /// Behind the last byte that the program has handed over. FIN, if any, has this number.
+    pub(super) queued: SequenceNumber,
+    /// What the peer has room for, in bytes (`SND.WND`).
+    pub(super) send_window: u32,
+    /// The greatest that was ever offered.
+    pub(super) send_window_max: u32,
+    /// Sequence and acknowledgement number of the segment that told it (`SND.WL1`, `SND.WL2`).
+    pub(super) window_sequence: SequenceNumber,
+    pub(super) window_acknowledgement: SequenceNumber,
+    /// The next number to arrive (`RCV.NXT`).
+    pub(super) expected: SequenceNumber,
+    /// Behind what we offered room for.
+    pub(super) offered: SequenceNumber,
+    /// What we acknowledged last (`Last.ACK.sent` of RFC 7323).
+    pub(super) acknowledged: SequenceNumber,
+    /// The number of the peer's SYN (`IRS`), to know it again.
+    pub(super) peer_initial: SequenceNumber,
+    /// The timestamp to echo (`TS.Recent`), and when it was heard, in ms.
+    pub(super) timestamp: u32,
+    pub(super) timestamp_at: u32,
+    /// What is timed, and since when, in microseconds modulo 2^32.
+    pub(super) timed: SequenceNumber,
+    pub(super) timed_at: u32,
+    /// Behind the highest number sent when a loss was found (RFC 6582's `recover`).
+    pub(super) recover: SequenceNumber,
+    /// In ms, where the marks say that they run.
+    pub(super) retransmit_at: u32,
+    pub(super) acknowledge_at: u32,
+    pub(super) keepalive_at: u32,
+    pub(super) congestion: Congestion,
+    pub(super) round_trip: RoundTrip,
+    /// What arrived beyond holes.
+    pub(super) arrived: Ranges,
+    /// What the peer says arrived beyond holes (RFC 6675's scoreboard).
+    pub(super) sacked: Ranges,
+    /// Behind what was sent again in this recovery (RFC 6675's `HighRxt`).
+    pub(super) resent_to: SequenceNumber,
+    /// The number of the peer's FIN, where the marks say that it arrived beyond a hole.
+    pub(super) fin: SequenceNumber,
+    pub(super) marks: Marks,
+    /// The longest segment that both ends take, options not subtracted.
+    pub(super) segment_size: u16,
+    pub(super) state: State,
+    pub(super) end: Option<End>,
+    /// By how many bits the peer's windows are shifted, and ours.
+    pub(super) send_scale: u8,
+    pub(super) receive_scale: u8,
+    pub(super) duplicate_acks: u16,
+    /// Segments with data since the last acknowledgement.
+    pub(super) unanswered: u8,
+    /// How often the timer expired since anything was acknowledged.
+    pub(super) expiries: u8,
+    pub(super) probes: u8,
+}
+
+const _: () = assert!(size_of::<Connection>() <= 192);
+
+impl Connection {
+    /// A connection that asks for another end (active OPEN, RFC 9293 section 3.10.1).
+    pub fn connect(
+        settings: &Settings,
+        initial: SequenceNumber,
+        now: Now,
+        counters: &mut TcpCounters,
+    ) -> Self {
+        counters.connattempt += 1;
+        let mut connection = Self::new(settings, initial, State::SynSent);
+        // What may be agreed upon is what we offer.
+        connection.marks.put(Marks::TIMESTAMPS, settings.timestamps);
+        connection.marks.put(Marks::SACK, settings.sack);
+        connection.marks.put(Marks::ECN, settings.ecn);
+        connection.receive_scale = settings.window_scale();
+        connection.start_keepalive(settings, now);
+        connection
+    }
+
+    /// The answer to a SYN without ACK that found somebody listening (RFC 9293 section 3.10.7.2).
+    pub fn accept(
+        settings: &Settings,
+        syn: &Segment<'_>,
+        initial: SequenceNumber,
+        now: Now,
+        counters: &mut TcpCounters,
+    ) -> Self {
+        counters.accepts += 1;
+        let mut connection = Self::new(settings, initial, State::SynReceived);
+        connection.marks.set(Marks::PASSIVE);
+        connection.marks.put(Marks::TIMESTAMPS, settings.timestamps);
+        connection.marks.put(Marks::SACK, settings.sack);
+        connection.marks.put(Marks::ECN, settings.ecn);
+        connection.receive_scale = settings.window_scale();
+        connection.agree(settings, syn, now, counters);
+        connection.start_keepalive(settings, now);
+        connection
+    }
+
+    fn new(settings: &Settings, initial: SequenceNumber, state: State) -> Self {
+        let mut marks = Marks::default();
+        marks.set(Marks::SYN_DUE);
+        marks.set(Marks::SYN_OPEN);
+        let size = settings.maximum_segment_size;
+        Self {
+            unacknowledged: initial,
+            next: initial,
+            highest: initial,
+            queued: initial + 1,
+            send_window: 0,
+            send_window_max: 0,
+            window_sequence: SequenceNumber(0),
+            window_acknowledgement: SequenceNumber(0),
+            expected: SequenceNumber(0),
+            offered: SequenceNumber(0),
+            acknowledged: SequenceNumber(0),
+            peer_initial: SequenceNumber(0),
+            timestamp: 0,
+            timestamp_at: 0,
+            timed: initial,
+            timed_at: 0,
+            recover: initial,
+            retransmit_at: 0,
+            acknowledge_at: 0,
+            keepalive_at: 0,
+            congestion: Congestion::new(
+                settings.congestion,
+                size,
+                u32::from(settings.initial_window),
+            ),
+            round_trip: RoundTrip::new(),
+            arrived: Ranges::new(),
+            sacked: Ranges::new(),
+            resent_to: initial,
+            fin: initial,
+            marks,
+            segment_size: settings.maximum_segment_size,
+            state,
+            end: None,
+            send_scale: 0,
+            receive_scale: 0,
+            duplicate_acks: 0,
+            unanswered: 0,
+            expiries: 0,
+            probes: 0,
+        }
+    }
+
+    /// Notes what the peer's SYN says, and what both understand.
+    pub(super) fn agree(
+        &mut self,
+        settings: &Settings,
+        syn: &Segment<'_>,
+        now: Now,
+        counters: &mut TcpCounters,
+    ) {
+        use wirestorm_wire::packet::tcp::Flags;
+        let Options { maximum_segment_size, window_scale, sack_permitted, timestamps, .. } =
+            syn.options;
+        self.peer_initial = syn.sequence;
+        self.expected = syn.sequence + 1;
+        self.acknowledged = syn.sequence;
+        // RFC 9293 section 3.7.1: 536 where the peer says nothing. Less than 64 bytes would be
+        // all headers (RFC 6691 tells nothing below): refused as Linux does.
+        const DEFAULT: u16 = 536;
+        const LEAST: u16 = 64;
+        let offered = maximum_segment_size.unwrap_or(DEFAULT).max(LEAST);
+        self.segment_size = settings.maximum_segment_size.min(offered);
+        // RFC 7323 section 2.2: windows are scaled where both say so.
+        match window_scale.filter(|_| settings.window_scaling) {
+            Some(shift) => {
+                self.send_scale = shift;
+                self.marks.set(Marks::SCALED);
+            }
+            None => (self.send_scale, self.receive_scale) = (0, 0),
+        }
+        if !sack_permitted {
+            self.marks.clear(Marks::SACK);
+        }
+        match timestamps {
+            Some(heard) if self.marks.has(Marks::TIMESTAMPS) => {
+                self.timestamp = heard.value;
+                self.timestamp_at = now.millis;
+            }
+            _ => self.marks.clear(Marks::TIMESTAMPS),
+        }
+        // RFC 3168 section 6.1.1: a SYN asks with both bits, SYN and ACK answers with one.
+        let asks = syn.flags.contains(Flags::ECE);
+        let asks = asks && syn.flags.contains(Flags::CWR) != syn.flags.contains(Flags::ACK);
+        if self.marks.has(Marks::ECN) && asks {
+            counters.ecn_shs += 1;
+        } else {
+            self.marks.clear(Marks::ECN);
+        }
+        self.offered = self.expected + settings.receive_buffer.min(u32::from(u16::MAX));
+        // The window of a SYN is never scaled (RFC 7323 section 2.2).
+        self.send_window = u32::from(syn.window);
+        self.send_window_max = self.send_window;
+        self.window_sequence = syn.sequence;
+        self.window_acknowledgement = syn.acknowledgement;
+        self.congestion = Congestion::new(
+            settings.congestion,
+            self.data_size(),
+            u32::from(settings.initial_window),
+        );
+    }
+
+    /// Its state.
+    pub const fn state(&self) -> State {
+        self.state
+    }
+
+    /// Why it ended, once it is [`State::Closed`].
+    pub const fn end(&self) -> Option<End> {
+        self.end
+    }
+
+    /// Behind the last byte that was handed over: the number of the next one.
+    pub const fn queued(&self) -> SequenceNumber {
+        self.queued
+    }
+
+    /// The oldest byte that is not acknowledged: those before it are not needed any more.
+    pub const fn unacknowledged(&self) -> SequenceNumber {
+        self.unacknowledged
+    }
+
+    /// Bytes handed over that are not acknowledged.
+    #[inline]
+    pub fn backlog(&self) -> u32 {
+        self.queued.distance_from(self.unacknowledged).max(0) as u32
+    }
+
+    /// Bytes handed over that were never sent.
+    #[inline]
+    pub fn unsent(&self) -> u32 {
+        self.queued.distance_from(self.highest).max(0) as u32
+    }
+
+    /// The most bytes that may wait in a connection.
+    pub const BACKLOG_MAX: u32 = 1 << 30;
+
+    /// Takes so many bytes from the program, to be sent behind those before. No more than
+    /// [`Self::BACKLOG_MAX`] may wait.
+    ///
+    /// # Panics
+    /// After [`Self::close`], in debug builds.
+    #[inline]
+    pub fn queue(&mut self, bytes: u32, counters: &mut TcpCounters) {
+        debug_assert!(!self.marks.has(Marks::CLOSED), "a closed connection sends no more");
+        self.queued += bytes;
+        counters.sndbyte += u64::from(bytes);
+    }
+
+    /// Sends no more than what was handed over (CLOSE, RFC 9293 section 3.10.4).
+    pub fn close(&mut self) {
+        if self.marks.has(Marks::CLOSED) {
+            return;
+        }
+        self.marks.set(Marks::CLOSED);
+        match self.state {
+            State::Established => self.state = State::FinWait1,
+            State::CloseWait => self.state = State::LastAck,
+            // FIN follows what is queued, once the connection is established.
+            _ => {}
+        }
+    }
+
+    /// Ends it at once, with a reset (ABORT, RFC 9293 section 3.10.5).
+    pub fn abort(&mut self, counters: &mut TcpCounters) {
+        let is_known_to_peer = !matches!(
+            self.state,
+            State::SynSent | State::Closing | State::LastAck | State::TimeWait | State::Closed
+        );
+        self.finish(End::Aborted, counters);
+        self.marks.put(Marks::RESET_DUE, is_known_to_peer);
+    }
+
+    /// Whether nothing is left to do or to remember.
+    #[inline]
+    pub fn is_over(&self) -> bool {
+        self.state == State::Closed && !self.marks.has(Marks::RESET_DUE)
+    }
+
+    /// Whether the other end is there and agreed.
+    #[inline]
+    pub const fn is_established(&self) -> bool {
+        !matches!(self.state, State::SynSent | State::SynReceived | State::Closed)
+    }
+
+    /// Ends it, for a reason.
+    pub(super) fn finish(&mut self, end: End, counters: &mut TcpCounters) {
+        if self.state == State::Closed {
+            return;
+        }
+        counters.closed += 1;
+        match end {
+            End::Closed => {}
+            _ if self.is_established() => counters.drops += 1,
+            _ => counters.conndrops += 1,
+        }
+        self.state = State::Closed;
+        self.end = Some(end);
+        self.marks = Marks::default();
+        self.arrived = Ranges::new();
+        self.sacked = Ranges::new();
+    }
+
+    /// The longest data of a segment: what both take, less the options that each one has.
+    #[inline]
+    pub(super) fn data_size(&self) -> u16 {
+        let options = if self.marks.has(Marks::TIMESTAMPS) { 12 } else { 0 };
+        self.segment_size - options
+    }
+
+    /// Whether our FIN is acknowledged.
+    pub(super) fn is_fin_acknowledged(&self) -> bool {
+        self.marks.has(Marks::CLOSED) && self.unacknowledged == self.queued + 1
+    }
+
+    /// Behind the last number that may ever be sent as of now: FIN takes one.
+    #[inline]
+    pub(super) fn send_end(&self) -> SequenceNumber {
+        self.queued + u32::from(self.marks.has(Marks::CLOSED))
+    }
+
+    /// Writes what arrived beyond holes, as many as [`Outgoing::sack_blocks`] says.
+    ///
+    /// [`Outgoing::sack_blocks`]: super::segment::Outgoing::sack_blocks
+    pub fn sack_blocks(&self, blocks: &mut [SequenceRange; SACK_BLOCKS_MAX]) {
+        self.arrived.most_recent(blocks);
+    }
+}
+
+/// The most ranges that are remembered of what arrived beyond holes, on either side.
+pub(super) const RANGES_MAX: usize = 256;
+
+/// Blocks that leave room for timestamps in a header of 60 bytes.
+pub(super) const SACK_BLOCKS_WITH_TIMESTAMPS: usize = SACK_BLOCKS_MAX - 1;

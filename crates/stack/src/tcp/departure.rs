@@ -1,0 +1,359 @@
+//! What a connection has to send: RFC 9293 sections 3.7 and 3.8, RFC 5681.
+
+use wirestorm_wire::packet::tcp::Flags;
+
+use super::connection::{Connection, Marks, Now, SACK_BLOCKS_WITH_TIMESTAMPS, State};
+use super::counters::TcpCounters;
+use super::segment::{Options, Outgoing, SACK_BLOCKS_MAX, Timestamps};
+use super::sequence::SequenceNumber;
+use super::settings::Settings;
+
+impl Connection {
+    /// The next segment that is to be sent now, if there is any; it counts as sent. To be called
+    /// until there is none.
+    #[inline]
+    pub fn depart(
+        &mut self,
+        settings: &Settings,
+        now: Now,
+        counters: &mut TcpCounters,
+    ) -> Option<Outgoing> {
+        let outgoing = match self.state {
+            State::Closed => self.depart_reset(now, counters)?,
+            State::SynSent | State::SynReceived => self.depart_syn(settings, now, counters)?,
+            _ => self
+                .depart_again(settings, now, counters)
+                .or_else(|| self.depart_data(settings, now, counters))
+                .or_else(|| self.depart_acknowledgement(settings, now, counters))?,
+        };
+        counters.sndtotal += 1;
+        Some(outgoing)
+    }
+
+    /// Whether [`Self::depart`] might have a segment to send because of what arrived or expired.
+    #[inline]
+    pub fn is_acknowledgement_due(&self) -> bool {
+        self.marks.has(Marks::ANY_ACK)
+    }
+
+    #[cold]
+    fn depart_reset(&mut self, now: Now, counters: &mut TcpCounters) -> Option<Outgoing> {
+        if !self.marks.has(Marks::RESET_DUE) {
+            return None;
+        }
+        self.marks.clear(Marks::RESET_DUE);
+        counters.rst_sent += 1;
+        counters.sndctrl += 1;
+        Some(Outgoing {
+            sequence: self.highest,
+            acknowledgement: self.expected,
+            flags: Flags::RST | Flags::ACK,
+            window: 0,
+            // RFC 7323 section 3.2: a reset may have them; Linux's has none without a socket.
+            options: self.timestamps(now),
+            sack_blocks: 0,
+            length: 0,
+            is_ecn_capable: false,
+        })
+    }
+
+    fn timestamps(&self, now: Now) -> Options {
+        let timestamps = Timestamps { value: now.millis, echo: self.timestamp };
+        let are_agreed = self.marks.has(Marks::TIMESTAMPS);
+        Options { timestamps: are_agreed.then_some(timestamps), ..Options::default() }
+    }
+
+    fn depart_syn(
+        &mut self,
+        settings: &Settings,
+        now: Now,
+        counters: &mut TcpCounters,
+    ) -> Option<Outgoing> {
+        if !self.marks.has(Marks::SYN_DUE) {
+            let is_received = self.state == State::SynReceived;
+            return is_received.then(|| self.depart_acknowledgement(settings, now, counters))?;
+        }
+        self.marks.clear(Marks::SYN_DUE);
+        counters.sndctrl += 1;
+        let is_first = self.highest == self.unacknowledged;
+        if is_first {
+            self.time(self.unacknowledged, now, counters);
+        } else {
+            self.marks.clear(Marks::TIMED);
+        }
+        self.next = self.unacknowledged + 1;
+        self.highest = self.next;
+        self.start_retransmission(settings, now);
+        let is_answer = self.state == State::SynReceived;
+        let mut flags = Flags::SYN;
+        if is_answer {
+            flags |= Flags::ACK;
+        }
+        if self.marks.has(Marks::ECN) {
+            // RFC 3168 section 6.1.1.
+            flags |= if is_answer { Flags::ECE } else { Flags::ECE | Flags::CWR };
+        }
+        let scales = settings.window_scaling && (!is_answer || self.marks.has(Marks::SCALED));
+        let window = settings.receive_buffer.min(u32::from(u16::MAX));
+        if is_answer {
+            self.note_acknowledging();
+        }
+        Some(Outgoing {
+            sequence: self.unacknowledged,
+            acknowledgement: if is_answer { self.expected } else { SequenceNumber(0) },
+            flags,
+            window: window as u16,
+            options: Options {
+                maximum_segment_size: Some(settings.maximum_segment_size),
+                window_scale: scales.then(|| settings.window_scale()),
+                sack_permitted: self.marks.has(Marks::SACK),
+                ..self.timestamps(now)
+            },
+            sack_blocks: 0,
+            length: 0,
+            is_ecn_capable: false,
+        })
+    }
+
+    /// What is sent once more to repair a loss.
+    #[inline]
+    fn depart_again(
+        &mut self,
+        settings: &Settings,
+        now: Now,
+        counters: &mut TcpCounters,
+    ) -> Option<Outgoing> {
+        if !self.marks.has(Marks::RECOVERY) {
+            return None;
+        }
+        self.depart_repair(settings, now, counters)
+    }
+
+    #[cold]
+    fn depart_repair(
+        &mut self,
+        settings: &Settings,
+        now: Now,
+        counters: &mut TcpCounters,
+    ) -> Option<Outgoing> {
+        let (start, length_max) = self.to_resend()?;
+        self.marks.clear(Marks::RESEND);
+        let left = self.queued.distance_from(start).max(0) as u32;
+        let length = left.min(length_max);
+        let end = start + length;
+        let has_fin = self.marks.has(Marks::CLOSED)
+            && end == self.queued
+            && self.queued.is_before(self.highest);
+        if length == 0 && !has_fin {
+            return None;
+        }
+        if self.resent_to.is_before(end) {
+            self.resent_to = end;
+        }
+        counters.sack_rexmits += u64::from(self.marks.has(Marks::SACK));
+        counters.sack_rexmit_bytes +=
+            if self.marks.has(Marks::SACK) { u64::from(length) } else { 0 };
+        counters.sndrexmitpack += u64::from(length > 0);
+        counters.sndrexmitbyte += u64::from(length);
+        self.restart_retransmission(settings, now);
+        Some(self.segment(start, length, has_fin, settings, now))
+    }
+
+    /// New data, or after a timeout what was sent before; and FIN behind the last of it.
+    #[inline]
+    fn depart_data(
+        &mut self,
+        settings: &Settings,
+        now: Now,
+        counters: &mut TcpCounters,
+    ) -> Option<Outgoing> {
+        let end = self.send_end();
+        if self.next == end {
+            return None;
+        }
+        if self.next.is_before(self.highest) {
+            self.skip_what_arrived();
+        }
+        let left = self.queued.distance_from(self.next).max(0) as u32;
+        let size = u32::from(self.data_size());
+        let pipe = self.pipe();
+        let window = self.congestion_window(size).saturating_sub(pipe);
+        let offered = self.unacknowledged + self.send_window;
+        let room = offered.distance_from(self.next).max(0) as u32;
+        let mut length = left.min(size).min(window).min(room);
+        let is_again = self.next.is_before(self.highest);
+        let is_probe = self.marks.has(Marks::PROBE_DUE);
+        let has_fin = length == left && self.marks.has(Marks::CLOSED);
+        if is_probe && length == 0 && left > 0 {
+            // RFC 9293 section 3.8.6.1.
+            length = 1;
+            counters.sndprobe += 1;
+        } else if length < size && !has_fin && !is_again {
+            // The sender's part against silly windows, and Nagle: RFC 9293 sections 3.8.6.2.1
+            // and 3.7.4.
+            let is_idle = pipe == 0;
+            let is_worth_it = if length < left {
+                is_idle || length >= self.send_window_max / 2
+            } else {
+                is_idle || settings.no_delay
+            };
+            if length == 0 || !is_worth_it {
+                self.wait_for_window(pipe, room, left, settings, now);
+                return None;
+            }
+        }
+        if length == 0 && !has_fin {
+            self.wait_for_window(pipe, room, left, settings, now);
+            return None;
+        }
+        self.marks.clear(Marks::PROBE_DUE);
+        let start = self.next;
+        self.next = start + length + u32::from(has_fin);
+        if is_again {
+            counters.sndrexmitpack += u64::from(length > 0);
+            counters.sndrexmitbyte += u64::from(length);
+        } else if length > 0 {
+            counters.sndpack += 1;
+            counters.sndbyte_ok += u64::from(length);
+            if !self.marks.has(Marks::TIMED) {
+                self.time(start, now, counters);
+            }
+        }
+        counters.sndctrl += u64::from(has_fin);
+        if self.highest.is_before(self.next) {
+            self.highest = self.next;
+        }
+        self.start_retransmission(settings, now);
+        let mut outgoing = self.segment(start, length, has_fin, settings, now);
+        if self.marks.has(Marks::ECN) && !is_again && length > 0 {
+            // RFC 3168 section 6.1.5: what is sent again is not marked.
+            outgoing.is_ecn_capable = true;
+            if self.marks.has(Marks::CWR_DUE) {
+                self.marks.clear(Marks::CWR_DUE);
+                outgoing.flags |= Flags::CWR;
+            }
+        }
+        Some(outgoing)
+    }
+
+    /// The congestion window, and a segment for each duplicate acknowledgement: those tell that one
+    /// has left the network (RFC 5681 section 3.2; the first two of them by RFC 3042). With SACK
+    /// the pipe tells that, once anything is in it.
+    #[inline]
+    fn congestion_window(&self, size: u32) -> u32 {
+        let window = self.congestion.window();
+        if self.duplicate_acks == 0 {
+            return window;
+        }
+        let is_told = !self.sacked.is_empty();
+        let extra = if is_told { 0 } else { u32::from(self.duplicate_acks) };
+        window.saturating_add(extra * size)
+    }
+
+    /// After a timeout: what the peer has need not be sent again.
+    #[cold]
+    fn skip_what_arrived(&mut self) {
+        if !self.sacked.is_empty() {
+            let hole = self.sacked.next_hole(self.next, self.highest);
+            self.next = hole.map_or(self.highest, |hole| hole.start);
+        }
+    }
+
+    /// Where nothing comes back that could open a closed window, a timer has to ask.
+    fn wait_for_window(&mut self, pipe: u32, room: u32, left: u32, settings: &Settings, now: Now) {
+        if left > 0 && room == 0 && pipe == 0 && !self.marks.has(Marks::RETRANSMIT) {
+            self.marks.set(Marks::PERSIST);
+            self.start_retransmission(settings, now);
+        }
+    }
+
+    /// A segment without data, where one is due.
+    #[inline]
+    fn depart_acknowledgement(
+        &mut self,
+        settings: &Settings,
+        now: Now,
+        counters: &mut TcpCounters,
+    ) -> Option<Outgoing> {
+        if !self.marks.has(Marks::ANY_ACK) {
+            return None;
+        }
+        let mut sequence = self.highest;
+        if self.marks.has(Marks::KEEPALIVE_DUE) {
+            // RFC 9293 section 3.8.4: a number that was acknowledged makes the peer answer.
+            self.marks.clear(Marks::KEEPALIVE_DUE);
+            counters.keepprobe += 1;
+            sequence = self.unacknowledged - 1;
+        }
+        counters.challenge_ack += u64::from(self.marks.has(Marks::CHALLENGE_DUE));
+        counters.sndacks += 1;
+        let outgoing = self.segment(sequence, 0, false, settings, now);
+        counters.sack_send_blocks += u64::from(outgoing.sack_blocks > 0);
+        Some(outgoing)
+    }
+
+    /// A segment of an established connection, which acknowledges all that has arrived.
+    #[inline]
+    fn segment(
+        &mut self,
+        sequence: SequenceNumber,
+        length: u32,
+        has_fin: bool,
+        settings: &Settings,
+        now: Now,
+    ) -> Outgoing {
+        self.note_acknowledging();
+        let mut flags = Flags::ACK;
+        if has_fin {
+            flags |= Flags::FIN;
+        }
+        // RFC 9293 section 3.9.1: the last of what the program sends.
+        if length > 0 && (settings.push_all || sequence + length == self.queued) {
+            flags |= Flags::PSH;
+        }
+        if self.marks.has(Marks::ECHO) {
+            flags |= Flags::ECE;
+        }
+        let window = (settings.receive_buffer >> self.receive_scale).min(u32::from(u16::MAX));
+        let edge = self.expected + (window << self.receive_scale);
+        if self.offered.is_before(edge) {
+            self.offered = edge;
+        }
+        let options = self.timestamps(now);
+        let mut sack_blocks = 0;
+        if length == 0 && self.marks.has(Marks::SACK) && !self.arrived.is_empty() {
+            let room = match options.timestamps {
+                Some(_) => SACK_BLOCKS_WITH_TIMESTAMPS,
+                None => SACK_BLOCKS_MAX,
+            };
+            sack_blocks = self.arrived.len().min(room) as u8;
+        }
+        Outgoing {
+            sequence,
+            acknowledgement: self.expected,
+            flags,
+            window: window as u16,
+            options,
+            sack_blocks,
+            length,
+            is_ecn_capable: false,
+        }
+    }
+
+    #[inline]
+    fn note_acknowledging(&mut self) {
+        self.acknowledged = self.expected;
+        self.marks.clear(Marks::ACK_DUE);
+        self.marks.clear(Marks::ACK_WAITS);
+        self.marks.clear(Marks::CHALLENGE_DUE);
+        self.unanswered = 0;
+    }
+
+    #[inline]
+    fn time(&mut self, number: SequenceNumber, now: Now, counters: &mut TcpCounters) {
+        counters.segstimed += 1;
+        self.marks.set(Marks::TIMED);
+        self.timed = number;
+        self.timed_at = now.micros as u32;
+    }
+}

@@ -1,0 +1,518 @@
+//! Ranges of sequence numbers beyond a hole: what a receiver got out of order (RFC 2018), and what
+//! a sender was told of it, its scoreboard (RFC 6675).
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use super::sequence::SequenceNumber;
+
+/// DupThresh: "this threshold is defined to be 3 duplicate acknowledgments" (RFC 6675 section 2).
+const DUPLICATE_THRESHOLD: usize = 3;
+
+/// The octets from `start` up to but without `end`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SequenceRange {
+    /// The first octet.
+    pub start: SequenceNumber,
+    /// The octet after the last one.
+    pub end: SequenceNumber,
+}
+
+impl SequenceRange {
+    /// How many octets there are; none where `end` is before `start`.
+    pub const fn len(self) -> u32 {
+        if self.is_empty() { 0 } else { self.end.distance_from(self.start).unsigned_abs() }
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(self) -> bool {
+        !self.start.is_before(self.end)
+    }
+}
+
+/// A range for which there was no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused(pub SequenceRange);
+
+/// Ranges of octets, sorted, none of which touches another; one word as long as there are none.
+///
+/// All of them, and every number asked for, have to lie less than 2^31 apart, as those within a
+/// window do; numbers from the network are to be checked before. Otherwise answers are wrong,
+/// and that is all.
+#[derive(Clone, Debug, Default)]
+pub struct Ranges(Option<Box<Set>>);
+
+const _: () = assert!(size_of::<Ranges>() == size_of::<usize>());
+
+/// What is behind [`Ranges`] where there are some.
+#[derive(Clone, Debug, Default)]
+struct Set {
+    held: Vec<Held>,
+    /// How often a range was inserted; goes on after the greatest number.
+    insertions: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    range: SequenceRange,
+    /// Which insertion last was of it.
+    insertion: u32,
+}
+
+const _: () = assert!(size_of::<Held>() == 12);
+
+impl Ranges {
+    /// No ranges.
+    pub const fn new() -> Self {
+        Self(None)
+    }
+
+    /// Adds octets, and returns how many of them are new. A range that touches others becomes one
+    /// with them; one that touches none is refused where `ranges_max` (0 counts as 1) are there
+    /// already, and nothing changes.
+    pub fn insert(&mut self, range: SequenceRange, ranges_max: usize) -> Result<u32, Refused> {
+        if range.is_empty() {
+            return Ok(0);
+        }
+        let Set { held, insertions } = &mut **self.0.get_or_insert_default();
+        let first = held.partition_point(|held| held.range.end.is_before(range.start));
+        let last = held.partition_point(|held| !range.end.is_before(held.range.start));
+        if last <= first {
+            if held.len() >= ranges_max.max(1) {
+                return Err(Refused(range));
+            }
+            *insertions = insertions.wrapping_add(1);
+            held.insert(first, Held { range, insertion: *insertions });
+            return Ok(range.len());
+        }
+        let (lowest, highest) = (held[first].range, held[last - 1].range);
+        let merged = SequenceRange {
+            start: if lowest.start.is_before(range.start) { lowest.start } else { range.start },
+            end: if range.end.is_before(highest.end) { highest.end } else { range.end },
+        };
+        let known = sum(held[first..last].iter().map(|held| held.range.len()));
+        *insertions = insertions.wrapping_add(1);
+        held[first] = Held { range: merged, insertion: *insertions };
+        held.drain(first + 1..last);
+        Ok(merged.len().saturating_sub(known))
+    }
+
+    /// Forgets the octets before `to`: they were acknowledged.
+    pub fn advance(&mut self, to: SequenceNumber) {
+        let Some(set) = &mut self.0 else { return };
+        let gone = set.held.partition_point(|held| !to.is_before(held.range.end));
+        set.held.drain(..gone);
+        match set.held.first_mut() {
+            Some(first) if first.range.start.is_before(to) => first.range.start = to,
+            Some(_) => {}
+            None => self.0 = None,
+        }
+    }
+
+    /// All octets before `next` arrived: returns the number up to which they did with what is
+    /// held here, and forgets what is before that.
+    pub fn join(&mut self, next: SequenceNumber) -> SequenceNumber {
+        let beyond = self.held().iter().find(|held| next.is_before(held.range.end));
+        let next = match beyond {
+            Some(held) if !next.is_before(held.range.start) => held.range.end,
+            _ => next,
+        };
+        self.advance(next);
+        next
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.held().is_empty()
+    }
+
+    /// How many ranges there are.
+    pub fn len(&self) -> usize {
+        self.held().len()
+    }
+
+    /// How many octets there are.
+    pub fn bytes(&self) -> u32 {
+        sum(self.held().iter().map(|held| held.range.len()))
+    }
+
+    /// The number after the last octet.
+    pub fn end(&self) -> Option<SequenceNumber> {
+        self.held().last().map(|held| held.range.end)
+    }
+
+    /// Whether an octet is there.
+    pub fn contains(&self, number: SequenceNumber) -> bool {
+        let held = self.beyond(number).first();
+        held.is_some_and(|held| !number.is_before(held.range.start))
+    }
+
+    /// How many octets are there with numbers greater than `number`.
+    pub fn bytes_above(&self, number: SequenceNumber) -> u32 {
+        let start = number + 1;
+        self.end().map_or(0, |end| self.bytes_within(SequenceRange { start, end }))
+    }
+
+    /// The first octets at or after `from` and before `to` that are not there.
+    pub fn next_hole(&self, from: SequenceNumber, to: SequenceNumber) -> Option<SequenceRange> {
+        let mut beyond = self.beyond(from).iter();
+        let mut next = beyond.next();
+        let mut hole = SequenceRange { start: from, end: to };
+        if let Some(held) = next
+            && !from.is_before(held.range.start)
+        {
+            hole.start = held.range.end;
+            next = beyond.next();
+        }
+        if let Some(held) = next
+            && held.range.start.is_before(to)
+        {
+            hole.end = held.range.start;
+        }
+        (!hole.is_empty()).then_some(hole)
+    }
+
+    /// IsLost of RFC 6675 section 4, for all octets at once: those before this number that are not
+    /// there are lost, and no others; `None` where none is. With segments of `mss` bytes.
+    ///
+    /// "The routine returns true when either DupThresh discontiguous SACKed sequences have arrived
+    /// above 'SeqNum' or more than (DupThresh - 1) * SMSS bytes with sequence numbers greater than
+    /// 'SeqNum' have been SACKed."
+    pub fn lost_before(&self, mss: u16) -> Option<SequenceNumber> {
+        let enough = (DUPLICATE_THRESHOLD as u32 - 1) * u32::from(mss);
+        let mut bytes = 0_u32;
+        let from_above = (1..).zip(self.held().iter().rev());
+        for (sequences, held) in from_above {
+            bytes = bytes.saturating_add(held.range.len());
+            if sequences >= DUPLICATE_THRESHOLD || bytes > enough {
+                return Some(held.range.start);
+            }
+        }
+        None
+    }
+
+    /// SetPipe of RFC 6675 section 4: how many octets between the first one unacknowledged and
+    /// the `next` one to be sent are in the network.
+    ///
+    /// Those that are not there count "if IsLost (S1) returns false", and (once more) "if S1 <=
+    /// HighRxt": below `retransmitted_to`, the number after the last one that was sent again,
+    /// which is `unacknowledged` where none was.
+    pub fn pipe(
+        &self,
+        unacknowledged: SequenceNumber,
+        next: SequenceNumber,
+        retransmitted_to: SequenceNumber,
+        mss: u16,
+    ) -> u32 {
+        let not_lost = match self.lost_before(mss) {
+            Some(number) if unacknowledged.is_before(number) => number,
+            _ => unacknowledged,
+        };
+        let missing = |range: SequenceRange| range.len().saturating_sub(self.bytes_within(range));
+        missing(SequenceRange { start: not_lost, end: next })
+            .saturating_add(missing(SequenceRange { start: unacknowledged, end: retransmitted_to }))
+    }
+
+    /// Writes ranges to `blocks`, those first that were last inserted to, and returns how many.
+    ///
+    /// RFC 2018 section 4: "The first SACK block [...] MUST specify the contiguous block of data
+    /// containing the segment which triggered this ACK"; then "repeating the most recently
+    /// reported SACK blocks [...] that are not subsets of a SACK block already included".
+    pub fn most_recent(&self, blocks: &mut [SequenceRange]) -> usize {
+        let Some(set) = &self.0 else { return 0 };
+        let mut age_min = 0_u32;
+        for (written, block) in blocks.iter_mut().enumerate() {
+            let ages = set
+                .held
+                .iter()
+                .map(|held| (set.insertions.wrapping_sub(held.insertion), held.range));
+            let next = ages.filter(|(age, _)| *age >= age_min).min_by_key(|(age, _)| *age);
+            let Some((age, range)) = next else { return written };
+            *block = range;
+            age_min = age.saturating_add(1);
+        }
+        blocks.len()
+    }
+
+    fn held(&self) -> &[Held] {
+        self.0.as_ref().map_or(&[], |set| &set.held)
+    }
+
+    /// The ranges that reach beyond the octet `number`, or contain it.
+    fn beyond(&self, number: SequenceNumber) -> &[Held] {
+        let held = self.held();
+        &held[held.partition_point(|held| !number.is_before(held.range.end))..]
+    }
+
+    /// How many octets of a range are there.
+    fn bytes_within(&self, range: SequenceRange) -> u32 {
+        sum(self
+            .beyond(range.start)
+            .iter()
+            .take_while(|held| held.range.start.is_before(range.end))
+            .map(|held| {
+                let SequenceRange { start, end } = held.range;
+                SequenceRange {
+                    start: if start.is_before(range.start) { range.start } else { start },
+                    end: if range.end.is_before(end) { range.end } else { end },
+                }
+                .len()
+            }))
+    }
+}
+
+fn sum(lengths: impl Iterator<Item = u32>) -> u32 {
+    lengths.fold(0, u32::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::BTreeSet;
+    use alloc::vec;
+    use proptest::prelude::*;
+
+    fn range(start: u32, end: u32) -> SequenceRange {
+        SequenceRange { start: SequenceNumber(start), end: SequenceNumber(end) }
+    }
+
+    fn ranges(inserted: &[(u32, u32)]) -> Ranges {
+        let mut ranges = Ranges::new();
+        for (start, end) in inserted {
+            ranges.insert(range(*start, *end), 100).unwrap();
+        }
+        ranges
+    }
+
+    fn recent(ranges: &Ranges, count: usize) -> Vec<SequenceRange> {
+        let mut blocks = vec![SequenceRange::default(); count];
+        let written = ranges.most_recent(&mut blocks);
+        blocks.truncate(written);
+        blocks
+    }
+
+    #[test]
+    fn blocks_of_an_acknowledgment_begin_with_what_arrived_last() {
+        // Every second segment of 500 bytes is missing.
+        let mut ranges = ranges(&[(5_500, 6_000), (6_500, 7_000), (7_500, 8_000), (8_500, 9_000)]);
+        let all = [range(8_500, 9_000), range(7_500, 8_000), range(6_500, 7_000)];
+        assert_eq!(recent(&ranges, 3), all);
+        assert_eq!(recent(&ranges, 4).last(), Some(&range(5_500, 6_000)));
+        // One that closes a gap.
+        ranges.insert(range(6_000, 6_500), 100).unwrap();
+        let after = [range(5_500, 7_000), range(8_500, 9_000), range(7_500, 8_000)];
+        assert_eq!(recent(&ranges, 3), after);
+        // What arrives again is reported first, too.
+        assert_eq!(ranges.insert(range(7_500, 8_000), 100), Ok(0));
+        let again = [range(7_500, 8_000), range(5_500, 7_000), range(8_500, 9_000)];
+        assert_eq!(recent(&ranges, 4), again);
+        assert_eq!(recent(&Ranges::new(), 4), []);
+    }
+
+    #[test]
+    fn a_range_too_many_is_refused_and_one_that_touches_is_not() {
+        let mut ranges = ranges(&[(10, 20), (30, 40)]);
+        assert_eq!(ranges.insert(range(50, 60), 2), Err(Refused(range(50, 60))));
+        assert_eq!((ranges.len(), ranges.bytes()), (2, 20));
+        assert_eq!(recent(&ranges, 3), [range(30, 40), range(10, 20)]);
+        assert_eq!(ranges.insert(range(40, 60), 2), Ok(20));
+        assert_eq!(ranges.insert(range(20, 30), 2), Ok(10));
+        assert_eq!(recent(&ranges, 3), [range(10, 60)]);
+        assert_eq!(ranges.insert(range(70, 80), 2), Ok(10));
+    }
+
+    #[test]
+    fn a_receiver_goes_on_behind_what_it_has() {
+        let mut ranges = ranges(&[(10, 20), (30, 40)]);
+        assert_eq!(ranges.join(SequenceNumber(5)), SequenceNumber(5));
+        assert_eq!(ranges.join(SequenceNumber(10)), SequenceNumber(20));
+        assert_eq!(ranges.join(SequenceNumber(35)), SequenceNumber(40));
+        assert!(ranges.is_empty());
+    }
+
+    #[test]
+    fn memory_is_given_back_when_nothing_is_left() {
+        let mut ranges = ranges(&[(10, 20)]);
+        ranges.advance(SequenceNumber(20));
+        assert!(ranges.0.is_none());
+    }
+
+    #[test]
+    fn three_sequences_or_two_segments_above_make_a_loss() {
+        // Three sequences of a byte each.
+        let mut board = ranges(&[(10, 11), (20, 21)]);
+        assert_eq!(board.lost_before(1_000), None);
+        board.insert(range(30, 31), 100).unwrap();
+        assert_eq!(board.lost_before(1_000), Some(SequenceNumber(10)));
+        board.insert(range(40, 41), 100).unwrap();
+        assert_eq!(board.lost_before(1_000), Some(SequenceNumber(20)));
+        // More than two segments in one sequence.
+        assert_eq!(ranges(&[(1_000, 3_000)]).lost_before(1_000), None);
+        assert_eq!(ranges(&[(1_000, 3_001)]).lost_before(1_000), Some(SequenceNumber(1_000)));
+    }
+
+    #[test]
+    fn the_pipe_counts_what_is_not_lost_and_what_was_sent_again() {
+        // Ten segments of 100, the first and the third lost, those from the fourth to the seventh
+        // and the second arrived.
+        let board = ranges(&[(100, 200), (300, 700)]);
+        let pipe = |retransmitted_to| {
+            board.pipe(
+                SequenceNumber(0),
+                SequenceNumber(1_000),
+                SequenceNumber(retransmitted_to),
+                100,
+            )
+        };
+        assert_eq!(board.lost_before(100), Some(SequenceNumber(300)));
+        assert_eq!(pipe(0), 300);
+        assert_eq!(pipe(100), 400);
+        assert_eq!(pipe(300), 500);
+        assert_eq!(board.next_hole(SequenceNumber(0), SequenceNumber(300)), Some(range(0, 100)));
+        assert_eq!(
+            board.next_hole(SequenceNumber(100), SequenceNumber(300)),
+            Some(range(200, 300))
+        );
+        assert_eq!(board.next_hole(SequenceNumber(300), SequenceNumber(300)), None);
+        // Nothing is known of what arrived: all of it is in the network.
+        let nothing = Ranges::new();
+        let start = SequenceNumber(0);
+        assert_eq!(nothing.pipe(start, start + 1_000, start, 100), 1_000);
+    }
+
+    /// Octets by their distance from a base.
+    const SPAN: u32 = 600;
+    const RANGES_MAX: usize = 12;
+    const MSS: u16 = 25;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Insert(u32, u32),
+        Advance(u32),
+        Join(u32),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            12 => (0..SPAN, 0..40_u32).prop_map(|(start, length)| Step::Insert(start, length)),
+            1 => (0..60_u32).prop_map(Step::Advance),
+            1 => (0..60_u32).prop_map(Step::Join),
+        ]
+    }
+
+    /// The runs of consecutive numbers.
+    fn runs(octets: &BTreeSet<u32>) -> Vec<(u32, u32)> {
+        let mut runs: Vec<(u32, u32)> = vec![];
+        for octet in octets {
+            match runs.last_mut() {
+                Some((_, end)) if *end == *octet => *end += 1,
+                _ => runs.push((*octet, octet + 1)),
+            }
+        }
+        runs
+    }
+
+    proptest! {
+        #[test]
+        fn ranges_are_a_set_of_octets(
+            base in prop_oneof![any::<u32>(), Just(u32::MAX - 100), Just((1 << 31) - 300)],
+            steps in prop::collection::vec(step(), 1..60),
+            probe in 0..SPAN,
+            probe_end in 0..SPAN + 50,
+        ) {
+            let at = |offset: u32| SequenceNumber(base) + offset;
+            let mut ranges = Ranges::new();
+            let mut octets: BTreeSet<u32> = BTreeSet::new();
+            // Octets before it are forgotten.
+            let mut first = 0;
+            for step in steps {
+                match step {
+                    Step::Insert(start, length) => {
+                        let start = start.max(first);
+                        let mut union = octets.clone();
+                        union.extend(start..start + length);
+                        let inserted = ranges.insert(
+                            SequenceRange { start: at(start), end: at(start + length) },
+                            RANGES_MAX,
+                        );
+                        if runs(&union).len() > RANGES_MAX {
+                            prop_assert!(inserted.is_err());
+                        } else {
+                            prop_assert_eq!(inserted, Ok((union.len() - octets.len()) as u32));
+                            octets = union;
+                        }
+                    }
+                    Step::Advance(by) => {
+                        first += by;
+                        octets = octets.split_off(&first);
+                        ranges.advance(at(first));
+                    }
+                    Step::Join(by) => {
+                        let next = first + by;
+                        first = (next..).find(|octet| !octets.contains(octet)).unwrap_or(next);
+                        octets = octets.split_off(&first);
+                        prop_assert_eq!(ranges.join(at(next)), at(first));
+                    }
+                }
+                let held: Vec<_> = ranges.held().iter().map(|held| held.range).collect();
+                let expected: Vec<_> = runs(&octets)
+                    .into_iter()
+                    .map(|(start, end)| SequenceRange { start: at(start), end: at(end) })
+                    .collect();
+                prop_assert_eq!(&held, &expected);
+                let mut recent = recent(&ranges, RANGES_MAX + 1);
+                recent.sort_by_key(|range| range.start.distance_from(at(0)));
+                prop_assert_eq!(recent, expected);
+
+                prop_assert_eq!(ranges.len(), held.len());
+                prop_assert_eq!(ranges.is_empty(), octets.is_empty());
+                prop_assert_eq!(ranges.bytes(), octets.len() as u32);
+                prop_assert_eq!(ranges.end(), octets.last().map(|last| at(last + 1)));
+                prop_assert_eq!(ranges.contains(at(probe)), octets.contains(&probe));
+                let above = octets.range(probe + 1..).count() as u32;
+                prop_assert_eq!(ranges.bytes_above(at(probe)), above);
+                let is_missing = |octet: &u32| !octets.contains(octet);
+                let hole = (probe..probe_end).find(is_missing).map(|start| {
+                    let end = (start..probe_end).find(|octet| !is_missing(octet));
+                    SequenceRange { start: at(start), end: at(end.unwrap_or(probe_end)) }
+                });
+                prop_assert_eq!(ranges.next_hole(at(probe), at(probe_end)), hole);
+
+                // RFC 6675 section 4, octet by octet, with what is above each.
+                let next = SPAN + 40;
+                let lost_before = ranges.lost_before(MSS);
+                let (mut sequences, mut bytes, mut pipe) = (0, 0, 0);
+                for octet in (first..next).rev() {
+                    if octets.contains(&octet) {
+                        bytes += 1;
+                        sequences += u32::from(octet == first || !octets.contains(&(octet - 1)));
+                        continue;
+                    }
+                    let is_lost = sequences >= 3 || bytes > 2 * u32::from(MSS);
+                    let is_before = lost_before.is_some_and(|number| at(octet).is_before(number));
+                    prop_assert_eq!(is_before, is_lost);
+                    pipe += u32::from(!is_lost) + u32::from(octet < probe);
+                }
+                let retransmitted_to = at(probe.max(first));
+                prop_assert_eq!(ranges.pipe(at(first), at(next), retransmitted_to, MSS), pipe);
+            }
+        }
+
+        #[test]
+        fn numbers_from_anywhere_do_no_harm(
+            inserted in prop::collection::vec(any::<(u32, u32)>(), 0..40),
+            numbers: [u32; 4],
+        ) {
+            let [a, b, c, d] = numbers.map(SequenceNumber);
+            let mut ranges = Ranges::new();
+            for (start, end) in inserted {
+                let _ = ranges.insert(range(start, end), 20);
+                prop_assert!(ranges.len() <= 20);
+            }
+            let _ = (ranges.contains(a), ranges.bytes_above(a), ranges.next_hole(a, b));
+            let _ = (ranges.pipe(a, b, c, 1_460), ranges.bytes(), recent(&ranges, 4));
+            ranges.join(d);
+            ranges.advance(a);
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! How losses are noticed and repaired: RFC 5681 section 3.2, RFC 6582 without SACK, RFC 6675 with.
+
+use wirestorm_wire::packet::tcp::Flags;
+
+use super::arrival::DUPLICATE_ACKS;
+use super::connection::{Connection, Marks, Now, RANGES_MAX};
+use super::counters::TcpCounters;
+use super::segment::{Segment, sack_blocks};
+use super::sequence::SequenceNumber;
+
+impl Connection {
+    /// Bytes sent and not acknowledged.
+    #[inline]
+    pub(super) fn in_flight(&self) -> u32 {
+        self.highest.distance_from(self.unacknowledged).max(0) as u32
+    }
+
+    /// Bytes that are thought to be on their way: RFC 6675's `pipe`. Where all is sent again after
+    /// a timeout, what was sent before is taken for lost.
+    #[inline]
+    pub(super) fn pipe(&self) -> u32 {
+        if self.sacked.is_empty() {
+            return self.next.distance_from(self.unacknowledged).max(0) as u32;
+        }
+        self.sacked.pipe(self.unacknowledged, self.next, self.resent(), self.data_size())
+    }
+
+    /// Behind what was sent again in this recovery and is not acknowledged.
+    fn resent(&self) -> SequenceNumber {
+        match self.resent_to.is_before(self.unacknowledged) {
+            true => self.unacknowledged,
+            false => self.resent_to,
+        }
+    }
+
+    /// Behind what is lost, as far as SACK tells.
+    fn lost_before(&self) -> Option<SequenceNumber> {
+        self.sacked.lost_before(self.data_size())
+    }
+
+    /// Notes what arrived beyond holes.
+    #[inline]
+    pub(super) fn note_sack(&mut self, segment: &Segment<'_>, counters: &mut TcpCounters) {
+        if segment.sack.is_empty() || !self.marks.has(Marks::SACK) {
+            return;
+        }
+        counters.sack_rcv_blocks += 1;
+        for block in sack_blocks(segment.sack) {
+            // A block may tell of what came twice (RFC 2883), or make no sense.
+            let is_sensible = !block.is_empty()
+                && segment.acknowledgement.is_before(block.start)
+                && !block.start.is_before(self.unacknowledged)
+                && !self.highest.is_before(block.end);
+            // Where the board is full, the loss is found later, by a timeout.
+            if is_sensible && self.sacked.insert(block, RANGES_MAX).is_err() {
+                counters.sack_sboverflow += 1;
+            }
+        }
+    }
+
+    /// A duplicate acknowledgement arrived.
+    #[cold]
+    pub(super) fn note_duplicate(&mut self, counters: &mut TcpCounters) {
+        self.duplicate_acks = self.duplicate_acks.saturating_add(1);
+        // RFC 6582 section 3.2: not again for what was sent before the last repair began.
+        if self.marks.has(Marks::RECOVERY) || self.unacknowledged.is_before(self.recover) {
+            return;
+        }
+        // RFC 6675 section 5.
+        if self.duplicate_acks >= DUPLICATE_ACKS || self.lost_before().is_some() {
+            self.begin_recovery(counters);
+        }
+    }
+
+    fn begin_recovery(&mut self, counters: &mut TcpCounters) {
+        counters.recovery_episode += 1;
+        counters.sack_recovery_episode += u64::from(self.marks.has(Marks::SACK));
+        let in_flight = self.in_flight();
+        self.congestion.on_loss(in_flight);
+        self.recover = self.highest;
+        self.marks.set(Marks::RECOVERY);
+        self.marks.set(Marks::RESEND);
+        // Karn: what is sent again can not be timed (RFC 6298 section 3).
+        self.marks.clear(Marks::TIMED);
+        self.resent_to = self.unacknowledged;
+    }
+
+    /// Something new was acknowledged, up to a number.
+    #[inline]
+    pub(super) fn note_progress(
+        &mut self,
+        number: SequenceNumber,
+        bytes: u32,
+        in_flight: u32,
+        now: Now,
+    ) {
+        if !self.marks.has(Marks::RECOVERY) {
+            self.duplicate_acks = 0;
+            let size = u32::from(self.data_size());
+            let is_limited = in_flight + size > self.congestion.window();
+            let round_trip = self.round_trip.smoothed().unwrap_or(0);
+            self.congestion.on_acknowledged(bytes, now.micros, round_trip, is_limited);
+        } else if number.is_before(self.recover) {
+            // RFC 6582 section 3.2, step 3: a partial one; the next hole is lost as well.
+            if !self.marks.has(Marks::SACK) {
+                self.marks.set(Marks::RESEND);
+            }
+            let segments = bytes / u32::from(self.data_size()).max(1);
+            let segments = u16::try_from(segments).unwrap_or(u16::MAX);
+            self.duplicate_acks = self.duplicate_acks.saturating_sub(segments.saturating_sub(1));
+        } else {
+            self.marks.clear(Marks::RECOVERY);
+            self.marks.clear(Marks::RESEND);
+            self.duplicate_acks = 0;
+        }
+    }
+
+    /// RFC 3168 section 6.1.2: once for each window of data.
+    #[inline]
+    pub(super) fn note_echo(&mut self, segment: &Segment<'_>, counters: &mut TcpCounters) {
+        let is_told = self.marks.has(Marks::ECN) && segment.flags.contains(Flags::ECE);
+        if !is_told || self.unacknowledged.is_before(self.recover) {
+            return;
+        }
+        counters.ecn_rcwnd += 1;
+        let in_flight = self.in_flight();
+        self.congestion.on_ecn_echo(in_flight);
+        self.recover = self.highest;
+        self.marks.set(Marks::CWR_DUE);
+    }
+
+    /// What to send again now, and how many bytes of it at most; nothing where no loss is being
+    /// repaired, or enough is on its way.
+    pub(super) fn to_resend(&self) -> Option<(SequenceNumber, u32)> {
+        let size = u32::from(self.data_size());
+        if self.marks.has(Marks::RESEND) {
+            return Some((self.unacknowledged, size));
+        }
+        if !self.marks.has(Marks::RECOVERY) || !self.marks.has(Marks::SACK) {
+            return None;
+        }
+        // RFC 6675 section 5, step (C).
+        if self.congestion.window() < self.pipe() + size {
+            return None;
+        }
+        let hole = self.sacked.next_hole(self.resent(), self.lost_before()?)?;
+        Some((hole.start, size.min(hole.len())))
+    }
+}

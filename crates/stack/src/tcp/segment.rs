@@ -1,0 +1,397 @@
+//! A segment as it arrived, and as it is to be sent.
+
+use wirestorm_wire::packet::PacketError;
+use wirestorm_wire::packet::tcp::{self, Flags};
+
+use super::ranges::SequenceRange;
+use super::sequence::SequenceNumber;
+
+/// The most SACK blocks in one segment (RFC 2018 section 3).
+pub const SACK_BLOCKS_MAX: usize = 4;
+
+/// Kinds of options, as IANA numbers them.
+mod kind {
+    pub(super) const END: u8 = 0;
+    pub(super) const NO_OPERATION: u8 = 1;
+    pub(super) const MAXIMUM_SEGMENT_SIZE: u8 = 2;
+    pub(super) const WINDOW_SCALE: u8 = 3;
+    pub(super) const SACK_PERMITTED: u8 = 4;
+    pub(super) const SACK: u8 = 5;
+    pub(super) const TIMESTAMPS: u8 = 8;
+}
+
+/// The timestamps option (RFC 7323 section 3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timestamps {
+    /// The sender's clock.
+    pub value: u32,
+    /// What the sender heard last of ours; counts where the segment acknowledges.
+    pub echo: u32,
+}
+
+/// The blocks that a SACK option holds (RFC 2018 section 3), most recent first.
+pub(super) fn sack_blocks(option: &[u8]) -> impl Iterator<Item = SequenceRange> {
+    option.as_chunks::<8>().0.iter().map(|&[a, b, c, d, e, f, g, h]| {
+        let number = |bytes| SequenceNumber(u32::from_be_bytes(bytes));
+        SequenceRange { start: number([a, b, c, d]), end: number([e, f, g, h]) }
+    })
+}
+
+/// The options that this TCP knows, but for SACK blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The longest segment that the sender takes, in bytes of data (RFC 9293 section 3.7.1).
+    pub maximum_segment_size: Option<u16>,
+    /// By how many bits the sender's windows are to be shifted, at most 14 (RFC 7323 section 2.3).
+    pub window_scale: Option<u8>,
+    /// Whether the sender understands SACK (RFC 2018 section 2).
+    pub sack_permitted: bool,
+    /// Timestamps.
+    pub timestamps: Option<Timestamps>,
+}
+
+/// The greatest shift of a window (RFC 7323 section 2.3).
+pub const WINDOW_SCALE_MAX: u8 = 14;
+
+impl Options {
+    /// Reads the bytes behind a header, and says which of them are SACK blocks. What makes no sense
+    /// is passed over, as RFC 9293 section 3.1 wants; behind an option whose length makes none,
+    /// nothing is read any more.
+    #[inline]
+    pub fn parse(bytes: &[u8]) -> (Self, &[u8]) {
+        // As nearly all segments have them (RFC 7323 appendix A).
+        if let [1, 1, kind::TIMESTAMPS, 10, timestamps @ ..] = bytes
+            && let Ok(timestamps) = <[u8; 8]>::try_from(timestamps)
+        {
+            let timestamps = Some(Timestamps::parse(timestamps));
+            return (Self { timestamps, ..Self::default() }, &[]);
+        }
+        Self::parse_any(bytes)
+    }
+
+    fn parse_any(mut bytes: &[u8]) -> (Self, &[u8]) {
+        let (mut options, mut sack): (_, &[u8]) = (Self::default(), &[]);
+        while let [kind, behind @ ..] = bytes {
+            match *kind {
+                kind::END => break,
+                kind::NO_OPERATION => bytes = behind,
+                kind => {
+                    let Some((length, _)) = behind.split_first() else { break };
+                    let Some((option, behind)) = bytes.split_at_checked(usize::from(*length))
+                    else {
+                        break;
+                    };
+                    // The length counts kind and length themselves.
+                    let [_, _, value @ ..] = option else { break };
+                    match kind {
+                        kind::SACK => sack = value,
+                        kind => options.note(kind, value),
+                    }
+                    bytes = behind;
+                }
+            }
+        }
+        (options, sack)
+    }
+
+    fn note(&mut self, kind: u8, value: &[u8]) {
+        match (kind, value) {
+            (kind::MAXIMUM_SEGMENT_SIZE, &[high, low]) => {
+                self.maximum_segment_size = Some(u16::from_be_bytes([high, low]));
+            }
+            (kind::WINDOW_SCALE, &[shift]) => {
+                self.window_scale = Some(shift.min(WINDOW_SCALE_MAX));
+            }
+            (kind::SACK_PERMITTED, []) => self.sack_permitted = true,
+            (kind::TIMESTAMPS, value) => {
+                self.timestamps = <[u8; 8]>::try_from(value).ok().map(Timestamps::parse);
+            }
+            _ => {}
+        }
+    }
+
+    /// Bytes that they take, a multiple of four.
+    #[inline]
+    pub fn length(&self) -> usize {
+        4 * usize::from(self.maximum_segment_size.is_some())
+            + 4 * usize::from(self.window_scale.is_some())
+            + 4 * usize::from(self.sack_permitted && self.timestamps.is_none())
+            + 12 * usize::from(self.timestamps.is_some())
+    }
+
+    /// Writes them to the first [`Self::length`] of `bytes`, in the order and with the padding of
+    /// RFC 7323 appendix A and RFC 2018 section 3.
+    ///
+    /// # Panics
+    /// Where `bytes` is shorter.
+    #[inline]
+    pub fn write(&self, bytes: &mut [u8]) {
+        let mut rest = bytes;
+        if let Some(size) = self.maximum_segment_size {
+            let [high, low] = size.to_be_bytes();
+            put(&mut rest, [kind::MAXIMUM_SEGMENT_SIZE, 4, high, low]);
+        }
+        if let Some(timestamps) = self.timestamps {
+            // SACK-permitted takes the place of the padding.
+            let padding = if self.sack_permitted {
+                [kind::SACK_PERMITTED, 2]
+            } else {
+                [kind::NO_OPERATION; 2]
+            };
+            put(&mut rest, [padding[0], padding[1], kind::TIMESTAMPS, 10]);
+            put(&mut rest, timestamps.value.to_be_bytes());
+            put(&mut rest, timestamps.echo.to_be_bytes());
+        } else if self.sack_permitted {
+            let padding = kind::NO_OPERATION;
+            put(&mut rest, [padding, padding, kind::SACK_PERMITTED, 2]);
+        }
+        if let Some(shift) = self.window_scale {
+            put(&mut rest, [kind::NO_OPERATION, kind::WINDOW_SCALE, 3, shift]);
+        }
+    }
+}
+
+/// Bytes of an option with so many SACK blocks, and its padding.
+const fn sack_length(blocks: usize) -> usize {
+    if blocks == 0 { 0 } else { 4 + 8 * blocks }
+}
+
+fn write_sack(blocks: &[SequenceRange], bytes: &mut [u8]) {
+    let mut rest = bytes;
+    let padding = kind::NO_OPERATION;
+    put(&mut rest, [padding, padding, kind::SACK, 2 + 8 * blocks.len() as u8]);
+    for block in blocks {
+        put(&mut rest, block.start.0.to_be_bytes());
+        put(&mut rest, block.end.0.to_be_bytes());
+    }
+}
+
+/// Takes four bytes off the front and sets them.
+fn put(rest: &mut &mut [u8], word: [u8; 4]) {
+    let (place, behind) = core::mem::take(rest).split_at_mut(4);
+    place.copy_from_slice(&word);
+    *rest = behind;
+}
+
+impl Timestamps {
+    fn parse([a, b, c, d, e, f, g, h]: [u8; 8]) -> Self {
+        Self { value: u32::from_be_bytes([a, b, c, d]), echo: u32::from_be_bytes([e, f, g, h]) }
+    }
+}
+
+/// A segment that arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct Segment<'a> {
+    /// The number of its first byte, or of SYN.
+    pub sequence: SequenceNumber,
+    /// What the sender waits for, where [`Flags::ACK`] is set.
+    pub acknowledgement: SequenceNumber,
+    /// The control bits.
+    pub flags: Flags,
+    /// The window, not scaled.
+    pub window: u16,
+    /// The options.
+    pub options: Options,
+    /// What is in its SACK option: eight bytes for each block.
+    pub sack: &'a [u8],
+    /// Bytes of data.
+    pub length: u32,
+    /// Whether the packet that it came in was marked as having met congestion (RFC 3168).
+    pub met_congestion: bool,
+}
+
+impl<'a> Segment<'a> {
+    /// Reads a segment, and says where its data begins.
+    ///
+    /// # Errors
+    /// Where a header is cut short or says that it is shorter than one can be.
+    #[inline]
+    pub fn parse(bytes: &'a [u8], met_congestion: bool) -> Result<(Self, usize), PacketError> {
+        let packet = tcp::Packet::new(bytes)?;
+        let header = packet.header_length();
+        // The view has made sure that the header is there.
+        let options = bytes.get(tcp::HEADER_LENGTH_MIN..header).unwrap_or_default();
+        let (options, sack) = Options::parse(options);
+        let segment = Self {
+            sequence: SequenceNumber(packet.sequence()),
+            acknowledgement: SequenceNumber(packet.acknowledgement()),
+            flags: packet.flags(),
+            window: packet.window(),
+            options,
+            sack,
+            length: (bytes.len() - header) as u32,
+            met_congestion,
+        };
+        Ok((segment, header))
+    }
+
+    /// What it takes of the sequence space: its data, and one each for SYN and FIN
+    /// (`SEG.LEN` of RFC 9293 section 3.4).
+    #[inline]
+    pub fn span(&self) -> u32 {
+        let is_set = |flag| u32::from(self.flags.contains(flag));
+        self.length + is_set(Flags::SYN) + is_set(Flags::FIN)
+    }
+
+    /// The number behind its last one.
+    #[inline]
+    pub fn end(&self) -> SequenceNumber {
+        self.sequence + self.span()
+    }
+}
+
+/// A segment that is to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outgoing {
+    /// The number of its first byte, or of SYN.
+    pub sequence: SequenceNumber,
+    /// What is waited for.
+    pub acknowledgement: SequenceNumber,
+    /// The control bits.
+    pub flags: Flags,
+    /// The window, scaled.
+    pub window: u16,
+    /// The options.
+    pub options: Options,
+    /// How many blocks its SACK option has; the connection knows them.
+    pub sack_blocks: u8,
+    /// Bytes of data, from `sequence` on.
+    pub length: u32,
+    /// Whether its packet says that the connection understands ECN (RFC 3168 section 6.1): only
+    /// new data does.
+    pub is_ecn_capable: bool,
+}
+
+impl Outgoing {
+    /// Bytes of its header with options.
+    #[inline]
+    pub fn header_length(&self) -> usize {
+        tcp::HEADER_LENGTH_MIN + self.options.length() + sack_length(usize::from(self.sack_blocks))
+    }
+
+    /// Writes the header with a checksum of zero to the first [`Self::header_length`] of `bytes`;
+    /// of `sack` as many blocks as it has.
+    ///
+    /// # Panics
+    /// Where `bytes` or `sack` is shorter.
+    #[inline]
+    pub fn write_header(
+        &self,
+        source_port: u16,
+        destination_port: u16,
+        sack: &[SequenceRange],
+        bytes: &mut [u8],
+    ) {
+        let length = self.header_length();
+        let (fixed, options) = bytes[..length].split_at_mut(tcp::HEADER_LENGTH_MIN);
+        let mut header = [0; tcp::HEADER_LENGTH_MIN];
+        header[tcp::field::SOURCE_PORT].copy_from_slice(&source_port.to_be_bytes());
+        header[tcp::field::DESTINATION_PORT].copy_from_slice(&destination_port.to_be_bytes());
+        header[tcp::field::SEQUENCE].copy_from_slice(&self.sequence.0.to_be_bytes());
+        header[tcp::field::ACKNOWLEDGEMENT].copy_from_slice(&self.acknowledgement.0.to_be_bytes());
+        header[tcp::field::DATA_OFFSET.start] = (length / 4 * 16) as u8;
+        header[tcp::field::FLAGS.start] = self.flags.0;
+        header[tcp::field::WINDOW].copy_from_slice(&self.window.to_be_bytes());
+        fixed.copy_from_slice(&header);
+        let (options, sack_option) = options.split_at_mut(self.options.length());
+        self.options.write(options);
+        if self.sack_blocks > 0 {
+            write_sack(&sack[..usize::from(self.sack_blocks)], sack_option);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    fn number(value: u32) -> SequenceNumber {
+        SequenceNumber(value)
+    }
+
+    fn written(options: &Options) -> alloc::vec::Vec<u8> {
+        let mut bytes = vec![0xee; options.length()];
+        options.write(&mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let timestamps = Some(Timestamps { value: 0x0102_0304, echo: 0xfffe_fdfc });
+        for options in [
+            Options::default(),
+            Options { timestamps, ..Options::default() },
+            Options {
+                maximum_segment_size: Some(1460),
+                window_scale: Some(7),
+                sack_permitted: true,
+                timestamps,
+            },
+            Options { sack_permitted: true, window_scale: Some(0), ..Options::default() },
+        ] {
+            let bytes = written(&options);
+            assert_eq!(bytes.len() % 4, 0);
+            assert_eq!(Options::parse(&bytes), (options, &[][..]));
+        }
+    }
+
+    #[test]
+    fn a_syn_of_linux_is_written_as_linux_writes_it() {
+        let options = Options {
+            maximum_segment_size: Some(1460),
+            window_scale: Some(7),
+            sack_permitted: true,
+            timestamps: Some(Timestamps { value: 1, echo: 0 }),
+        };
+        assert_eq!(
+            written(&options),
+            [2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0, 1, 3, 3, 7]
+        );
+    }
+
+    #[test]
+    fn options_that_make_no_sense_are_passed_over() {
+        // A length of 0 or 1 would never end; one beyond the header is cut off.
+        for bytes in [&[8, 0][..], &[8, 1, 1, 1], &[8], &[2, 4, 5], &[2, 200, 1, 1]] {
+            assert_eq!(Options::parse(bytes).0, Options::default(), "{bytes:?}");
+        }
+        let unknown = [254, 4, 1, 2, 3, 3, 99, 0];
+        assert_eq!(Options::parse(&unknown).0.window_scale, Some(WINDOW_SCALE_MAX));
+        let end = [0, 3, 3, 7];
+        assert_eq!(Options::parse(&end).0, Options::default());
+    }
+
+    #[test]
+    fn a_header_is_written_and_read() {
+        let range = |start, end| SequenceRange { start: number(start), end: number(end) };
+        let blocks = [range(10, 20), range(u32::MAX, 5), range(7, 8)];
+        let timestamps = Some(Timestamps { value: 3, echo: 4 });
+        for (sack_blocks, header) in [(0, 32), (1, 44), (3, 60)] {
+            let outgoing = Outgoing {
+                sequence: number(7),
+                acknowledgement: number(9),
+                flags: Flags::ACK | Flags::PSH,
+                window: 512,
+                options: Options { timestamps, ..Options::default() },
+                sack_blocks,
+                length: 5,
+                is_ecn_capable: false,
+            };
+            let mut bytes = vec![0; outgoing.header_length() + 5];
+            outgoing.write_header(1024, 80, &blocks, &mut bytes);
+            let (segment, data) = Segment::parse(&bytes, false).unwrap();
+            assert_eq!((data, segment.length, segment.end()), (header, 5, number(12)));
+            assert_eq!(segment.options, outgoing.options);
+            assert!(
+                sack_blocks_of(&segment).eq(blocks[..usize::from(sack_blocks)].iter().copied())
+            );
+            assert_eq!((segment.flags, segment.window), (outgoing.flags, 512));
+            assert_eq!((segment.sequence, segment.acknowledgement), (number(7), number(9)));
+        }
+    }
+
+    fn sack_blocks_of(segment: &Segment<'_>) -> impl Iterator<Item = SequenceRange> {
+        sack_blocks(segment.sack)
+    }
+}

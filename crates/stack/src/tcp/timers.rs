@@ -1,0 +1,139 @@
+//! What a connection does because time has passed.
+
+use super::connection::{Connection, End, Marks, Now, State};
+use super::counters::TcpCounters;
+use super::ranges::Ranges;
+use super::settings::Settings;
+
+impl Connection {
+    /// When [`Self::expire`] is to be called next, in ms; `None`: not at all.
+    #[inline]
+    pub fn deadline(&self, now: Now) -> Option<u32> {
+        let timers = [
+            (Marks::RETRANSMIT, self.retransmit_at),
+            (Marks::ACK_WAITS, self.acknowledge_at),
+            (Marks::KEEPALIVE, self.keepalive_at),
+        ];
+        let running = timers.into_iter().filter(|(mark, _)| self.marks.has(*mark));
+        running.map(|(_, at)| at).min_by_key(|at| at.wrapping_sub(now.millis).cast_signed())
+    }
+
+    /// Does what is due by now.
+    pub fn expire(&mut self, settings: &Settings, now: Now, counters: &mut TcpCounters) {
+        let is_due = |at: u32| now.millis.wrapping_sub(at).cast_signed() >= 0;
+        if self.marks.has(Marks::ACK_WAITS) && is_due(self.acknowledge_at) {
+            self.marks.clear(Marks::ACK_WAITS);
+            self.marks.set(Marks::ACK_DUE);
+            counters.delack += 1;
+        }
+        if self.marks.has(Marks::RETRANSMIT) && is_due(self.retransmit_at) {
+            self.expire_retransmission(settings, now, counters);
+        }
+        if self.marks.has(Marks::KEEPALIVE) && is_due(self.keepalive_at) {
+            self.expire_keepalive(settings, now, counters);
+        }
+    }
+
+    /// RFC 6298 section 5.1: starts the timer where it does not run.
+    #[inline]
+    pub(super) fn start_retransmission(&mut self, settings: &Settings, now: Now) {
+        if !self.marks.has(Marks::RETRANSMIT) {
+            self.marks.set(Marks::RETRANSMIT);
+            self.retransmit_at = now.millis.wrapping_add(self.timeout_ms(settings));
+        }
+    }
+
+    /// RFC 6298 sections 5.2 and 5.3: anew where something is in flight, else not at all.
+    #[inline]
+    pub(super) fn restart_retransmission(&mut self, settings: &Settings, now: Now) {
+        self.marks.clear(Marks::RETRANSMIT);
+        if self.unacknowledged != self.highest {
+            self.start_retransmission(settings, now);
+        }
+    }
+
+    fn timeout_ms(&self, settings: &Settings) -> u32 {
+        self.round_trip.retransmission_timeout(&settings.retransmission).div_ceil(1_000)
+    }
+
+    #[cold]
+    fn expire_retransmission(&mut self, settings: &Settings, now: Now, counters: &mut TcpCounters) {
+        self.marks.clear(Marks::RETRANSMIT);
+        if self.state == State::TimeWait {
+            self.finish(End::Closed, counters);
+            return;
+        }
+        let is_syn = matches!(self.state, State::SynSent | State::SynReceived);
+        let retries = if is_syn { settings.syn_retries } else { settings.retries };
+        let is_probe = self.marks.has(Marks::PERSIST);
+        // RFC 9293 section 3.8.6.1: a window may stay closed for ever, as long as the peer answers,
+        // and each answer starts the count anew.
+        if self.expiries >= retries {
+            counters.timeoutdrop += u64::from(!is_syn);
+            let end = if is_syn { End::Unanswered } else { End::TimedOut };
+            self.finish(end, counters);
+            return;
+        }
+        self.expiries += 1;
+        self.round_trip.back_off();
+        if is_probe {
+            counters.persisttimeo += 1;
+            self.marks.set(Marks::PROBE_DUE);
+            self.next = self.unacknowledged;
+        } else if is_syn {
+            counters.rexmttimeo += 1;
+            counters.rexmttimeo_syn += 1;
+            self.marks.set(Marks::SYN_DUE);
+        } else {
+            counters.rexmttimeo += 1;
+            self.congestion.on_timeout(self.in_flight());
+            self.recover = self.highest;
+            self.next = self.unacknowledged;
+            self.duplicate_acks = 0;
+            self.marks.clear(Marks::RECOVERY);
+            self.marks.clear(Marks::RESEND);
+            // RFC 2018 section 8: the peer may have thrown away what it told of.
+            self.sacked = Ranges::new();
+        }
+        // Karn: what is sent again can not be timed (RFC 6298 section 3).
+        self.marks.clear(Marks::TIMED);
+        self.start_retransmission(settings, now);
+    }
+
+    /// Enters TIME-WAIT, or starts it anew.
+    pub(super) fn wait_for_stragglers(&mut self, settings: &Settings, now: Now) {
+        self.state = State::TimeWait;
+        self.marks.clear(Marks::KEEPALIVE);
+        self.marks.clear(Marks::PERSIST);
+        self.marks.set(Marks::RETRANSMIT);
+        self.retransmit_at = now.millis.wrapping_add(settings.time_wait_ms);
+    }
+
+    /// The peer was heard, or may be waited for from now on.
+    #[inline]
+    pub(super) fn start_keepalive(&mut self, settings: &Settings, now: Now) {
+        if settings.keepalive_ms > 0 && self.state != State::TimeWait {
+            self.probes = 0;
+            self.marks.set(Marks::KEEPALIVE);
+            self.keepalive_at = now.millis.wrapping_add(settings.keepalive_ms);
+        }
+    }
+
+    #[cold]
+    fn expire_keepalive(&mut self, settings: &Settings, now: Now, counters: &mut TcpCounters) {
+        self.marks.clear(Marks::KEEPALIVE);
+        if !self.is_established() || self.state == State::TimeWait {
+            return;
+        }
+        counters.keeptimeo += 1;
+        if self.probes >= settings.keepalive_probes {
+            counters.keepdrops += 1;
+            self.finish(End::Vanished, counters);
+            return;
+        }
+        self.probes += 1;
+        self.marks.set(Marks::KEEPALIVE_DUE);
+        self.marks.set(Marks::KEEPALIVE);
+        self.keepalive_at = now.millis.wrapping_add(settings.keepalive_interval_ms);
+    }
+}

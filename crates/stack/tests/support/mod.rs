@@ -1,0 +1,354 @@
+//! Two connections and a network between them that loses, delays, reorders, repeats and damages,
+//! all drawn from a seed. Time is virtual.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use wirestorm_stack::tcp::connection::{Connection, End, Now, State};
+use wirestorm_stack::tcp::counters::TcpCounters;
+use wirestorm_stack::tcp::ranges::SequenceRange;
+use wirestorm_stack::tcp::segment::{Options, Outgoing, SACK_BLOCKS_MAX, Segment};
+use wirestorm_stack::tcp::sequence::SequenceNumber;
+use wirestorm_stack::tcp::settings::Settings;
+use wirestorm_wire::packet::tcp::Flags;
+
+/// What the network does to a segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Network {
+    /// The time from one end to the other, in microseconds.
+    pub(crate) delay: u64,
+    /// Up to so much more, drawn for each segment: they overtake each other.
+    pub(crate) jitter: u64,
+    /// Of 1,000 segments so many are lost, on average.
+    pub(crate) lost: u32,
+    /// The same of those that arrive twice.
+    pub(crate) doubled: u32,
+    /// Bytes a second, with a queue of `queue` segments; 0: without limit.
+    pub(crate) rate: u64,
+    pub(crate) queue: usize,
+}
+
+impl Network {
+    pub(crate) const PERFECT: Self =
+        Self { delay: 1_000, jitter: 0, lost: 0, doubled: 0, rate: 0, queue: 0 };
+}
+
+/// One end.
+pub(crate) struct Peer {
+    pub(crate) settings: Settings,
+    pub(crate) connection: Option<Connection>,
+    pub(crate) counters: TcpCounters,
+    /// What it sends in all, and how much of that the connection was given.
+    pub(crate) sends: u32,
+    given: u32,
+    /// What has arrived in order.
+    pub(crate) received: u32,
+    pub(crate) is_peer_done: bool,
+    /// Bytes of the other end as they came, by offset; each is its offset modulo 251.
+    arrived: Vec<Option<u8>>,
+    initial: SequenceNumber,
+    peer_initial: Option<SequenceNumber>,
+    /// Behind what it ever offered room for.
+    offered: Option<SequenceNumber>,
+    /// The greatest edge that it was ever told, of what the other end offers.
+    pub(crate) overruns: u32,
+}
+
+impl Peer {
+    pub(crate) fn new(settings: Settings, sends: u32, initial: u32) -> Self {
+        Self {
+            settings,
+            connection: None,
+            counters: TcpCounters::default(),
+            sends,
+            given: 0,
+            received: 0,
+            is_peer_done: false,
+            arrived: Vec::new(),
+            initial: SequenceNumber(initial),
+            peer_initial: None,
+            offered: None,
+            overruns: 0,
+        }
+    }
+
+    /// A program: sends all it has, in pieces of 64 KiB, then closes.
+    fn run(&mut self) {
+        let Some(connection) = &mut self.connection else { return };
+        if !connection.is_established() {
+            return;
+        }
+        while self.given < self.sends && connection.unsent() < 64 << 10 {
+            let piece = (self.sends - self.given).min(64 << 10);
+            connection.queue(piece, &mut self.counters);
+            self.given += piece;
+        }
+        if self.given == self.sends {
+            connection.close();
+        }
+    }
+
+    pub(crate) fn end(&self) -> Option<End> {
+        self.connection.as_ref().and_then(Connection::end)
+    }
+}
+
+/// The content of a byte.
+fn content(offset: u32) -> u8 {
+    (offset % 251) as u8
+}
+
+/// What answers a segment of a connection that is gone.
+fn refusal(segment: &Segment<'_>) -> Outgoing {
+    Outgoing {
+        sequence: segment.acknowledgement,
+        acknowledgement: SequenceNumber(0),
+        flags: Flags::RST,
+        window: 0,
+        options: Options::default(),
+        sack_blocks: 0,
+        length: 0,
+        is_ecn_capable: false,
+    }
+}
+
+/// When it arrives, the how manieth it is, for whom, and its bytes.
+type OnTheWire = (u64, u64, usize, Vec<u8>);
+
+/// Whether a segment is lost: whose it is, which one of those, and what it says.
+type Loses = dyn Fn(usize, u64, &Segment<'_>) -> bool;
+
+pub(crate) struct World {
+    pub(crate) peers: [Peer; 2],
+    pub(crate) network: Network,
+    pub(crate) now: u64,
+    random: u64,
+    wire: BinaryHeap<Reverse<OnTheWire>>,
+    order: u64,
+    /// When each direction is free again.
+    free: [u64; 2],
+    pub(crate) trace: Vec<String>,
+    pub(crate) segments: u64,
+    /// Loses these segments, counted from 0 by direction, beside what is drawn.
+    pub(crate) loses: Box<Loses>,
+    count: [u64; 2],
+}
+
+impl World {
+    pub(crate) fn new(peers: [Peer; 2], network: Network, seed: u64) -> Self {
+        let mut world = Self {
+            peers,
+            network,
+            now: 1_000_000,
+            random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+            wire: BinaryHeap::new(),
+            order: 0,
+            free: [0; 2],
+            trace: Vec::new(),
+            segments: 0,
+            loses: Box::new(|_, _, _| false),
+            count: [0; 2],
+        };
+        let now = world.time();
+        let client = &mut world.peers[0];
+        let connection =
+            Connection::connect(&client.settings, client.initial, now, &mut client.counters);
+        client.connection = Some(connection);
+        world
+    }
+
+    fn time(&self) -> Now {
+        Now::from_micros(self.now)
+    }
+
+    fn draw(&mut self, end: u64) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        (self.random >> 11) % end.max(1)
+    }
+
+    /// Lets both go on until nothing happens any more, or until `limit` microseconds have passed.
+    pub(crate) fn run(&mut self, limit: u64) {
+        let end = self.now + limit;
+        self.serve(0);
+        self.serve(1);
+        while self.now < end {
+            let deadlines = self.peers.iter().filter_map(|peer| {
+                let at = peer.connection.as_ref()?.deadline(self.time())?;
+                let millis = self.time().millis;
+                let ahead = at.wrapping_sub(millis).cast_signed().max(0) as u64;
+                Some((self.now / 1_000 + ahead) * 1_000)
+            });
+            let arrival = self.wire.peek().map(|Reverse((at, ..))| *at);
+            let Some(next) = deadlines.chain(arrival).min() else { break };
+            self.now = self.now.max(next);
+            if let Some(Reverse((at, ..))) = self.wire.peek()
+                && *at <= self.now
+                && let Some(Reverse((_, _, to, bytes))) = self.wire.pop()
+            {
+                self.arrive(to, &bytes);
+                self.serve(to);
+                continue;
+            }
+            let now = self.time();
+            for place in 0..2 {
+                let peer = &mut self.peers[place];
+                if let Some(connection) = &mut peer.connection {
+                    connection.expire(&peer.settings, now, &mut peer.counters);
+                }
+                self.serve(place);
+            }
+        }
+    }
+
+    fn serve(&mut self, place: usize) {
+        let now = self.time();
+        loop {
+            let peer = &mut self.peers[place];
+            peer.run();
+            let Some(connection) = &mut peer.connection else { return };
+            let outgoing = connection.depart(&peer.settings, now, &mut peer.counters);
+            let Some(outgoing) = outgoing else { return };
+            self.send(place, &outgoing);
+        }
+    }
+
+    fn send(&mut self, place: usize, outgoing: &Outgoing) {
+        self.segments += 1;
+        let header = outgoing.header_length();
+        let mut bytes = vec![0; header + outgoing.length as usize];
+        let mut sack = [SequenceRange::default(); SACK_BLOCKS_MAX];
+        if let Some(connection) = &self.peers[place].connection {
+            connection.sack_blocks(&mut sack);
+        }
+        outgoing.write_header(1, 2, &sack, &mut bytes);
+        let from = outgoing.sequence.0.wrapping_sub(self.peers[place].initial.0).wrapping_sub(1);
+        for (byte, offset) in bytes[header..].iter_mut().zip(from..) {
+            *byte = content(offset);
+        }
+        let (segment, _) = Segment::parse(&bytes, false).expect("it was written here");
+        // The other end's offer holds for what is new.
+        let other = &self.peers[1 - place];
+        let edge = other.offered;
+        let is_over =
+            edge.is_some_and(|edge| outgoing.length > 1 && segment.end().distance_from(edge) > 0);
+        self.peers[place].overruns += u32::from(is_over);
+        self.note_offer(place, &segment);
+        let number = self.count[place];
+        self.count[place] += 1;
+        let is_lost = self.draw(1_000) < u64::from(self.network.lost)
+            || (self.loses)(place, number, &segment);
+        self.trace.push(format!(
+            "{:>9} {} {} seq {} len {} ack {} win {}{}",
+            self.now,
+            ["->", "<-"][place],
+            segment.flags,
+            from.wrapping_add(1),
+            segment.length,
+            segment.acknowledgement.0.wrapping_sub(self.peers[1 - place].initial.0),
+            segment.window,
+            if is_lost { " LOST" } else { "" },
+        ));
+        if is_lost {
+            return;
+        }
+        let copies = 1 + u64::from(self.draw(1_000) < u64::from(self.network.doubled));
+        for _ in 0..copies {
+            let mut leaves = self.now;
+            let micros = (bytes.len() as u64 + 34) * 1_000_000;
+            if let Some(took) = micros.checked_div(self.network.rate) {
+                let waits = self.free[place].saturating_sub(self.now);
+                if waits > took * self.network.queue as u64 {
+                    return;
+                }
+                self.free[place] = self.now + waits + took;
+                leaves = self.free[place];
+            }
+            let jitter = self.draw(self.network.jitter + 1);
+            let at = leaves + self.network.delay + jitter;
+            self.order += 1;
+            self.wire.push(Reverse((at, self.order, 1 - place, bytes.clone())));
+        }
+    }
+
+    fn note_offer(&mut self, place: usize, segment: &Segment<'_>) {
+        if !segment.flags.contains(Flags::ACK) {
+            return;
+        }
+        let scale = match segment.flags.contains(Flags::SYN) {
+            true => 0,
+            false => self.peers[place].settings.window_scale(),
+        };
+        let scaled = self.peers.iter().all(|peer| peer.settings.window_scaling);
+        let window = u32::from(segment.window) << if scaled { scale } else { 0 };
+        let edge = segment.acknowledgement + window;
+        let offered = &mut self.peers[place].offered;
+        if offered.is_none_or(|offered| offered.is_before(edge)) {
+            *offered = Some(edge);
+        }
+    }
+
+    fn arrive(&mut self, place: usize, bytes: &[u8]) {
+        let now = self.time();
+        let (segment, data) = Segment::parse(bytes, false).expect("it was written here");
+        let peer = &mut self.peers[place];
+        if peer.connection.is_none() {
+            if segment.flags.contains(Flags::ACK) || !segment.flags.contains(Flags::SYN) {
+                return;
+            }
+            peer.connection = Some(Connection::accept(
+                &peer.settings,
+                &segment,
+                peer.initial,
+                now,
+                &mut peer.counters,
+            ));
+            peer.peer_initial = Some(segment.sequence);
+            return;
+        }
+        if segment.flags.contains(Flags::SYN) {
+            peer.peer_initial.get_or_insert(segment.sequence);
+        }
+        if let Some(initial) = peer.peer_initial {
+            let from = segment.sequence.0.wrapping_sub(initial.0).wrapping_sub(1) as usize;
+            for (offset, byte) in (from..).zip(&bytes[data..]) {
+                if offset < 1 << 26 {
+                    if peer.arrived.len() <= offset {
+                        peer.arrived.resize(offset + 1, None);
+                    }
+                    peer.arrived[offset] = Some(*byte);
+                }
+            }
+        }
+        let Some(connection) = &mut peer.connection else { return };
+        if connection.is_over() && !segment.flags.contains(Flags::RST) {
+            // RFC 9293 section 3.10.7.1.
+            return self.send(place, &refusal(&segment));
+        }
+        let arrival = connection.arrive(&segment, &peer.settings, now, &mut peer.counters);
+        // Every byte that is told of must have come, with its own content.
+        for offset in peer.received..peer.received + arrival.data {
+            assert_eq!(peer.arrived.get(offset as usize), Some(&Some(content(offset))));
+        }
+        peer.received += arrival.data;
+        peer.is_peer_done |= arrival.is_end;
+    }
+
+    /// Whether both got what the other sent, once and in order, and nothing is left.
+    #[track_caller]
+    pub(crate) fn assert_done(&self) {
+        for place in 0..2 {
+            let (peer, other) = (&self.peers[place], &self.peers[1 - place]);
+            let tail = || {
+                let from = self.trace.len().saturating_sub(60);
+                self.trace[from..].join("\n")
+            };
+            assert_eq!(peer.received, other.sends, "what {place} received\n{}", tail());
+            assert!(peer.is_peer_done, "{place} heard the end\n{}", tail());
+            assert_eq!(peer.end(), Some(End::Closed), "the end of {place}\n{}", tail());
+            assert_eq!(peer.overruns, 0, "windows overrun by {place}\n{}", tail());
+            assert_eq!(peer.connection.as_ref().map(Connection::state), Some(State::Closed));
+        }
+    }
+}

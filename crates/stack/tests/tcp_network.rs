@@ -1,0 +1,103 @@
+//! Whatever the network does, every byte arrives once and in order, no window is overrun, and both
+//! ends are gone in the end.
+
+mod support;
+
+use proptest::prelude::*;
+use support::{Network, Peer, World};
+use wirestorm_stack::tcp::congestion::Algorithm;
+use wirestorm_stack::tcp::settings::Settings;
+
+/// Ten minutes.
+const LIMIT: u64 = 600_000_000;
+
+fn settings() -> impl Strategy<Value = Settings> {
+    (
+        prop_oneof![Just(1460), Just(536), 64_u16..2_000],
+        1_u8..20,
+        prop_oneof![Just(32_u32 << 10), 4_000..2_000_000_u32],
+        any::<[bool; 5]>(),
+        prop_oneof![Just(0_u16), Just(40), 1_u16..500],
+    )
+        .prop_map(
+            |(mss, window, buffer, [scaling, timestamps, sack, no_delay, cubic], delay)| Settings {
+                maximum_segment_size: mss,
+                initial_window: window,
+                receive_buffer: buffer,
+                window_scaling: scaling,
+                timestamps,
+                sack,
+                no_delay,
+                delayed_ack_ms: delay,
+                congestion: if cubic { Algorithm::Cubic } else { Algorithm::NewReno },
+                retries: 30,
+                syn_retries: 30,
+                ..Settings::default()
+            },
+        )
+}
+
+fn network() -> impl Strategy<Value = Network> {
+    let delays = (0_u64..50_000, prop_oneof![Just(0), 0_u64..20_000]);
+    (delays, prop_oneof![Just(0), 0_u32..150], prop_oneof![Just(0), 0_u32..100]).prop_map(
+        |((delay, jitter), lost, doubled)| Network {
+            delay,
+            jitter,
+            lost,
+            doubled,
+            ..Network::PERFECT
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_byte_arrives_once_and_in_order(
+        settings in [settings(), settings()],
+        sends in [0..200_000_u32, 0..100_000_u32],
+        initial in [any::<u32>(), any::<u32>()],
+        network in network(),
+        seed in any::<u64>(),
+    ) {
+        let [client, server] = settings;
+        let peers = [
+            Peer::new(client, sends[0], initial[0]),
+            Peer::new(server, sends[1], initial[1]),
+        ];
+        let mut world = World::new(peers, network, seed);
+        world.run(LIMIT);
+        world.assert_done();
+    }
+}
+
+#[test]
+fn a_perfect_network_needs_nothing_again() {
+    let peers = [
+        Peer::new(Settings::default(), 1_000_000, 1),
+        Peer::new(Settings::default(), 500_000, u32::MAX - 10),
+    ];
+    let mut world = World::new(peers, Network::PERFECT, 1);
+    world.run(LIMIT);
+    world.assert_done();
+    for peer in &world.peers {
+        let again = peer.counters.sndrexmitpack + peer.counters.rexmttimeo;
+        assert_eq!((again, peer.counters.rcvduppack, peer.counters.rcvoopack), (0, 0, 0));
+    }
+}
+
+#[test]
+fn one_lost_segment_is_repaired_without_a_timeout() {
+    for sack in [true, false] {
+        let settings = Settings { sack, ..Settings::default() };
+        let peers = [Peer::new(settings, 200_000, 7), Peer::new(settings, 0, 9)];
+        let mut world = World::new(peers, Network::PERFECT, 1);
+        world.loses = Box::new(|place, number, _| place == 0 && number == 20);
+        world.run(LIMIT);
+        world.assert_done();
+        let counters = &world.peers[0].counters;
+        assert_eq!((counters.rexmttimeo, counters.sndrexmitpack), (0, 1), "SACK: {sack}");
+        assert_eq!(counters.recovery_episode, 1);
+    }
+}
