@@ -2,7 +2,9 @@
 //! `stateful CONNECTIONS REQUESTS PAGE` prints one JSON document. No command does this alone, so
 //! `./bench` runs it.
 //!
-//! Each connection asks so many times with 100 bytes for a page of so many, and is closed.
+//! Each connection asks so many times with 100 bytes for a page of so many, and is closed. Where
+//! there are 0 requests, it stays open and says nothing; then what all of them take of memory is
+//! told as well.
 
 use std::net::IpAddr;
 use std::time::Instant as Clock;
@@ -24,7 +26,7 @@ const START: Instant = Instant::from_nanos(1);
 
 fn main() {
     let mut arguments = std::env::args().skip(1).map(|argument| argument.parse::<u64>());
-    let (Some(Ok(connections)), Some(Ok(requests @ 1..=30_000)), Some(Ok(page @ 1..=1_000_000))) =
+    let (Some(Ok(connections)), Some(Ok(requests @ 0..=30_000)), Some(Ok(page @ 1..=1_000_000))) =
         (arguments.next(), arguments.next(), arguments.next())
     else {
         eprintln!("usage: stateful CONNECTIONS REQUESTS PAGE");
@@ -35,9 +37,15 @@ fn main() {
     let (mut to_server, mut at_server) = wire(options);
     let (mut to_client, mut at_client) = wire(options);
 
+    let resident_before = resident_bytes();
     let began = Clock::now();
     let (mut now, mut made, mut frames) = (START, 0, 0);
-    while made < connections || client.counters().active + server.counters().active > 0 {
+    let is_idle = requests == 0;
+    let is_done = |client: &Endpoint, server: &Endpoint| match is_idle {
+        true => server.tcp().connects == connections,
+        false => client.counters().active + server.counters().active == 0,
+    };
+    while made < connections || !is_done(&client, &server) {
         if made < connections {
             made += u64::from(client.connect(0, now, &mut to_server));
         }
@@ -49,15 +57,25 @@ fn main() {
 
     let counters = [&client, &server].map(|it| (*it.counters(), *it.tcp()));
     for (flows, tcp) in &counters {
-        assert_eq!((flows.closed, flows.failed), (connections, 0), "{flows:?} {tcp:?}");
+        let closed = if is_idle { 0 } else { connections };
+        assert_eq!((flows.closed, flows.failed), (closed, 0), "{flows:?} {tcp:?}");
         assert_eq!(tcp.sndrexmitpack, 0, "{tcp:?}");
     }
     assert_eq!(counters[0].1.rcvbyte, connections * requests * page);
     println!(
         "{{\"connections\": {connections}, \"requests\": {}, \"frames\": {frames}, \
-         \"elapsed_s\": {elapsed}}}",
+         \"elapsed_s\": {elapsed}, \"bytes_a_flow\": {}}}",
         connections * requests,
+        resident_bytes().saturating_sub(resident_before) / (2 * connections).max(1),
     );
+}
+
+/// What this process has of the machine's memory (`proc_pid_statm(5)`).
+fn resident_bytes() -> u64 {
+    const PAGE_BYTES: u64 = 4_096;
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let resident = pages.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
+    resident.unwrap_or(0) * PAGE_BYTES
 }
 
 /// A client and a server.
@@ -69,8 +87,12 @@ fn endpoints(requests: u64, page: u32) -> [Endpoint; 2] {
     let send = |buffer| Instruction::Send { buffer };
     let again = |both: [Instruction; 2]| (0..requests).flat_map(move |_| both);
     let not_blocking = [Instruction::SendBlocking { waits: false }];
-    let asks = not_blocking.into_iter().chain(again([send(request), receive(page)]));
-    let answers = not_blocking.into_iter().chain(again([receive(REQUEST), send(reply)]));
+    let idle = [Instruction::Connect, Instruction::WaitForPeerClose];
+    let idle = idle.into_iter().filter(|_| requests == 0);
+    let asks =
+        not_blocking.into_iter().chain(again([send(request), receive(page)])).chain(idle.clone());
+    let answers =
+        not_blocking.into_iter().chain(again([receive(REQUEST), send(reply)])).chain(idle);
 
     let range = |first: [u8; 4]| AddressRange { first: IpAddr::from(first), count: 255 };
     let tuples = Tuples {
@@ -87,7 +109,7 @@ fn endpoints(requests: u64, page: u32) -> [Endpoint; 2] {
         let options = EndpointOptions {
             templates: vec![Template { program, tcp, ip: IpSettings::default(), role }],
             buffers: buffers.clone(),
-            flows_max: 1_000_000,
+            flows_max: 4_000_000,
             host: Host::default(),
             seed,
             verifies_checksums: false,
