@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import ast
 import contextlib
 import json
 import sys
-from typing import Any
 
 from trex.errors import TRexError
+from trex.tunables import keywords_of
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -26,7 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
                 options.profile,
                 direction=options.direction,
                 port_id=options.port,
-                **_tunables(options.tunables),
+                **keywords_of(options.tunables),
             )
         except (TRexError, OSError) as error:
             print(f"error: {error}", file=sys.stderr)
@@ -55,27 +54,6 @@ def _parser() -> argparse.ArgumentParser:
         help="the profile's own arguments: `-t --size 100`, or `-t size=100,pps=10`; the last flag",
     )
     return parser
-
-
-def _tunables(words: list[str]) -> dict[str, Any]:
-    """The older form becomes keyword arguments, the newer one a command line."""
-    if not words:
-        return {}
-    if words[0].startswith("-") or "=" not in words[0]:
-        return {"tunables": words}
-    # TRex takes the flag before each of them, too.
-    words = [word for word in words if word not in ("-t", "--tunables")]
-    pairs = [pair for word in words for pair in word.split(",") if pair]
-    tunables = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise SystemExit(f"error: tunables are NAME=VALUE,NAME=VALUE, not {pair}")
-        try:
-            tunables[name] = ast.literal_eval(value)
-        except (ValueError, SyntaxError):
-            tunables[name] = value
-    return tunables
 
 
 if __name__ == "__main__":

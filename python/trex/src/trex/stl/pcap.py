@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from typing import Any
 
 from scapy.layers.inet import IP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Dot3, Ether
-from scapy.utils import PcapNgReader, RawPcapReader
 
+from trex.capture_file import TimedPacket, records
 from trex.errors import TRexError
-
-# A packet and when it leaves, in microseconds after the start.
-TimedPacket = tuple[bytes, float]
 
 
 class PCAPReader:
     """Reads a capture."""
 
     def __init__(self, pcap_file: str) -> None:
-        if not os.path.isfile(pcap_file):
-            raise TRexError(f"there is no file '{pcap_file}'")
         self.pcap_file = pcap_file
 
     def read_all(
@@ -37,13 +31,10 @@ class PCAPReader:
         :param ipg_usec: microseconds between packets, as captured if None
         :param min_ipg_usec: microseconds that are between packets at least
         """
-        records = _records(self.pcap_file)
-        if not records:
-            raise TRexError(f"'{self.pcap_file}' has no packets")
         packets: list[TimedPacket] = []
         time_usec = 0.0
         captured_before: float | None = None
-        for data, captured_usec in records:
+        for data, captured_usec in records(self.pcap_file):
             if ipg_usec is None:
                 gap = 0.0
                 if captured_before is not None:
@@ -91,18 +82,6 @@ class Graph:
                             "and both talk to the same others"
                         )
         return {v for v, s in side.items() if s == 0}, {v for v, s in side.items() if s == 1}
-
-
-def _records(path: str) -> list[TimedPacket]:
-    """The packets and when they were captured, in microseconds."""
-    with RawPcapReader(path) as reader:
-        if isinstance(reader, PcapNgReader) or not hasattr(reader, "nano"):
-            return [
-                (data, ((meta.tshigh << 32) + meta.tslow) * 1e6 / meta.tsresol)
-                for data, meta in reader
-            ]
-        fraction = 1000 if reader.nano else 1
-        return [(data, meta.sec * 1e6 + meta.usec / fraction) for data, meta in reader]
 
 
 def _directions(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 from collections.abc import Callable
@@ -10,14 +9,15 @@ from functools import partial
 from typing import Any, cast
 
 import yaml
-from scapy.error import Scapy_Exception
 
+from trex.capture_file import TimedPacket
 from trex.errors import TRexArgumentError, TRexError
-from trex.stl.loader import call_with_tunables, registered
+from trex.loader import registered
 from trex.stl.modes import STLTXCont, STLTXSingleBurst
 from trex.stl.packet_builder import STLPktBuilder
-from trex.stl.pcap import PCAPReader, TimedPacket
+from trex.stl.pcap import PCAPReader
 from trex.stl.streams import STLStream, STLStreamDstMAC_CFG_FILE, STLStreamDstMAC_PKT
+from trex.tunables import call_with_tunables, defaults_of
 
 PacketHook = Callable[[bytes], bytes]
 
@@ -106,13 +106,13 @@ class STLProfile:
             if streams is None:
                 return None
             profile = STLProfile(streams)
-            profile.meta = {"type": "python", "tunables": _tunables(described.get_streams)}
+            profile.meta = {"type": "python", "tunables": defaults_of(described.get_streams)}
             return profile
 
     @staticmethod
     def get_module_tunables(module: Any) -> dict[str, Any]:
         """The arguments of a module's `get_streams` and their defaults."""
-        return _tunables(module.register().get_streams)
+        return defaults_of(module.register().get_streams)
 
     @staticmethod
     def load_json(json_file: str) -> STLProfile:
@@ -168,10 +168,7 @@ class STLProfile:
             chained.meta = {"type": "pcap"}
             return chained
 
-        try:
-            packets = PCAPReader(pcap_file).read_all(ipg_usec, min_ipg_usec, speedup, split_mode)
-        except Scapy_Exception as error:
-            raise TRexError(f"'{pcap_file}' is no capture: {error}") from error
+        packets = PCAPReader(pcap_file).read_all(ipg_usec, min_ipg_usec, speedup, split_mode)
         if split_mode is None:
             return profile(packets, 0, 0)
         if not all(packets):
@@ -289,11 +286,6 @@ class _Chain:
             mac_dst_override_mode=self._dst_mac,
             **arguments,
         )
-
-
-def _tunables(get_streams: Callable[..., Any]) -> dict[str, Any]:
-    parameters = inspect.signature(get_streams).parameters.values()
-    return {p.name: p.default for p in parameters if p.default is not p.empty}
 
 
 def _load_document(

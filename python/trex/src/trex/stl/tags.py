@@ -7,7 +7,8 @@ import os
 from typing import Any
 
 from trex.errors import TRexError
-from trex.stl.loader import call_with_tunables, registered
+from trex.loader import registered
+from trex.tunables import call_with_tunables
 
 
 class STLTaggedPktGroupTagConf:

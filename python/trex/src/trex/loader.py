@@ -6,7 +6,7 @@ import importlib.util
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -44,23 +44,6 @@ def registered(path: str) -> Iterator[Any]:
     finally:
         sys.path.remove(folder)
         sys.dont_write_bytecode = writes_bytecode
-
-
-def call_with_tunables(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    """Calls a registered object's function; None if all it did was print its help.
-
-    `tunables` are the function's own command line. Unless they are among the arguments, the others
-    reach it that way too, as `--NAME VALUE`. Raises `TRexError` if it does not take them.
-    """
-    line = arguments.get("tunables")
-    if line is None:
-        line = [text for name, value in arguments.items() for text in (f"--{name}", str(value))]
-    try:
-        return function(**{**arguments, "tunables": line})
-    except SystemExit as stop:
-        if stop.code:
-            raise TRexError(f"refuses its tunables: {' '.join(line) or 'none given'}") from stop
-        return None
 
 
 def _place(error: Exception, path: str) -> str:
