@@ -1,0 +1,1 @@
+"""The stateful mode: programs of clients and servers, templates and profiles."""

@@ -1,0 +1,113 @@
+"""Associations: which of the flows that reach a server are a template's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trex.astf.arguments import ipv4_address, one_or_more, optional, within
+from trex.astf.errors import ASTFError
+
+_L7_MAP_KEYS = ("offset", "mask", "value")
+_L7_MAP_LEN_MAX = 8
+
+
+class ASTFAssociationRule:
+    """A destination port, and the destination addresses or first bytes that flows have to have."""
+
+    def __init__(
+        self,
+        port: int = 80,
+        ip_start: str | None = None,
+        ip_end: str | None = None,
+        l7_map: list[int] | tuple[int, ...] | dict[str, list[int]] | None = None,
+        assoc_id: int | None = None,
+    ) -> None:
+        """
+        :param port: destination port
+        :param ip_start: the first destination address; any if None
+        :param ip_end: the last destination address
+        :param l7_map: offsets of bytes of the payload that have to be as the client's program sends
+            them; or `{"offset": [...], "value": [...], "mask": [...]}`
+        :param assoc_id: a number that programs with an add-on are known by
+        """
+        where = type(self).__name__
+        within(where, "port", port, 0, 65535)
+        self.fields: dict[str, Any] = {"port": port}
+        for name, address in (("ip_start", ip_start), ("ip_end", ip_end)):
+            if address is not None:
+                ipv4_address(where, name, address)
+                self.fields[name] = address
+        if l7_map is not None:
+            self.fields["l7_map"] = _l7_map(where, l7_map)
+        if assoc_id is not None:
+            optional(where, "assoc_id", assoc_id, int)
+            self.fields["assoc_id"] = assoc_id
+
+    @property
+    def port(self) -> int:
+        """The destination port."""
+        return self.fields["port"]
+
+    def to_json(self) -> dict[str, Any]:
+        """The rule as documents have it."""
+        return dict(self.fields)
+
+
+class ASTFAssociation:
+    """The rules of a server, of which TRex's server reads the first."""
+
+    def __init__(
+        self, rules: ASTFAssociationRule | list[ASTFAssociationRule] | None = None
+    ) -> None:
+        """
+        :param rules: one or several; port 80 if None
+        """
+        where = type(self).__name__
+        given = ASTFAssociationRule() if rules is None else rules
+        self.rules = one_or_more(where, "rules", given, ASTFAssociationRule)
+
+    @property
+    def port(self) -> int:
+        """The destination port of the first rule."""
+        return self.rules[0].port
+
+    def is_port_only(self) -> bool:
+        """Whether all flows to the port are meant."""
+        return set(self.rules[0].fields) == {"port"}
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """The rules as documents have them."""
+        return [rule.to_json() for rule in self.rules]
+
+
+def _l7_map(where: str, given: Any) -> dict[str, Any]:
+    if isinstance(given, (list, tuple)):
+        given = {"offset": list(given)}
+    if not isinstance(given, dict):
+        raise ASTFError(
+            f"argument 'l7_map' of {where} is {given!r}, neither a list of offsets nor a dict"
+        )
+    unknown = sorted(set(given) - set(_L7_MAP_KEYS))
+    if unknown or "offset" not in given:
+        raise ASTFError(
+            f"l7_map of {where} has {', '.join(map(str, given)) or 'nothing'}: 'offset' is "
+            "needed, 'mask' and 'value' are possible"
+        )
+    for key, numbers in given.items():
+        name = f"l7_map[{key!r}]"
+        if not isinstance(numbers, (list, tuple)):
+            raise ASTFError(f"{name} of {where} is {numbers!r}, not a list of numbers")
+        for number in numbers:
+            within(where, name, number, 0, 255)
+    offsets = given["offset"]
+    if not 1 <= len(offsets) <= _L7_MAP_LEN_MAX or list(offsets) != sorted(set(offsets)):
+        raise ASTFError(
+            f"l7_map['offset'] of {where} is {offsets}, not 1 to {_L7_MAP_LEN_MAX} offsets that "
+            "rise"
+        )
+    if "value" in given and len(given["value"]) != len(offsets):
+        raise ASTFError(
+            f"l7_map of {where} has {len(offsets)} offsets and {len(given['value'])} values: each "
+            "offset needs one"
+        )
+    return {key: list(numbers) for key, numbers in given.items()}

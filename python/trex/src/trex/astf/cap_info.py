@@ -1,0 +1,116 @@
+"""Templates that come from captured conversations."""
+
+from __future__ import annotations
+
+from trex.astf.arguments import group_name, not_negative, optional, required, within
+from trex.astf.association import ASTFAssociation, ASTFAssociationRule
+from trex.astf.commands import ASTFCmdDelay, ASTFCmdDelayRnd
+from trex.astf.conversation import Conversation
+from trex.astf.errors import ASTFErrorBadParamCombination
+from trex.astf.global_info import ASTFGlobalInfoPerTemplate
+from trex.astf.imported import Delay
+from trex.astf.pools import ASTFIPGen
+from trex.astf.program import ASTFProgram
+from trex.astf.templates import ASTFTCPClientTemplate, ASTFTCPServerTemplate, ASTFTemplate
+
+
+class ASTFCapInfo:
+    """A capture of one conversation, and how often it is had."""
+
+    def __init__(
+        self,
+        file: str,
+        cps: float | None = None,
+        assoc: ASTFAssociation | ASTFAssociationRule | None = None,
+        ip_gen: ASTFIPGen | None = None,
+        port: int | None = None,
+        l7_percent: float | None = None,
+        s_glob_info: ASTFGlobalInfoPerTemplate | None = None,
+        c_glob_info: ASTFGlobalInfoPerTemplate | None = None,
+        limit: int | None = None,
+        cont: bool | None = None,
+        tg_name: str | None = None,
+        s_delay: Delay | None = None,
+        udp_mtu: int | None = None,
+    ) -> None:
+        """
+        :param file: the capture, from the folder of the profile
+        :param cps: new flows a second, 1 if neither it nor `l7_percent` is given
+        :param assoc: which flows are the server's; those to the capture's port if None
+        :param ip_gen: addresses; the profile's if None
+        :param port: another destination port than the capture's
+        :param l7_percent: share of all payload bytes of the profile's captures, in place of `cps`
+        :param s_glob_info: tunables of the servers
+        :param c_glob_info: tunables of the clients
+        :param limit: flows in all, no limit if None
+        :param cont: `limit` flows at a time instead
+        :param tg_name: the template group
+        :param s_delay: before each answer of the server; the profile's if None
+        :param udp_mtu: cuts datagrams to this length; the profile's if None
+        """
+        where = type(self).__name__
+        required(where, "file", file, str)
+        not_negative(where, "cps", cps)
+        optional(where, "assoc", assoc, ASTFAssociation, ASTFAssociationRule)
+        optional(where, "ip_gen", ip_gen, ASTFIPGen)
+        not_negative(where, "l7_percent", l7_percent)
+        optional(where, "s_glob_info", s_glob_info, ASTFGlobalInfoPerTemplate)
+        optional(where, "c_glob_info", c_glob_info, ASTFGlobalInfoPerTemplate)
+        optional(where, "limit", limit, int)
+        optional(where, "cont", cont, bool)
+        group_name(where, tg_name)
+        optional(where, "s_delay", s_delay, ASTFCmdDelay, ASTFCmdDelayRnd)
+        optional(where, "udp_mtu", udp_mtu, int)
+        if cps is not None and l7_percent is not None:
+            raise ASTFErrorBadParamCombination(where, "cps", "l7_percent")
+        if assoc is not None and port is not None:
+            raise ASTFErrorBadParamCombination(where, "port", "assoc")
+        if port is not None:
+            within(where, "port", port, 0, 65535)
+            assoc = ASTFAssociationRule(port=port)
+        if isinstance(assoc, ASTFAssociationRule):
+            assoc = ASTFAssociation(assoc)
+        self.file = file
+        self.cps = 1 if cps is None and l7_percent is None else cps
+        self.l7_percent = l7_percent
+        self.assoc = assoc
+        self.ip_gen = ip_gen
+        self.s_glob_info = s_glob_info
+        self.c_glob_info = c_glob_info
+        self.limit = limit
+        self.cont = cont
+        self.tg_name = tg_name
+        self.s_delay = s_delay
+        self.udp_mtu = udp_mtu
+
+    def template(
+        self,
+        conversation: Conversation,
+        cps: float | None,
+        default_ip_gen: ASTFIPGen,
+        default_s_delay: Delay | None,
+        default_udp_mtu: int | None,
+    ) -> ASTFTemplate:
+        """The template of the capture's conversation, with the profile's defaults."""
+        s_delay = self.s_delay if self.s_delay is not None else default_s_delay
+        udp_mtu = self.udp_mtu if self.udp_mtu is not None else default_udp_mtu
+        client = ASTFProgram.imported(conversation, "c", udp_mtu=udp_mtu)
+        server = ASTFProgram.imported(conversation, "s", s_delay=s_delay, udp_mtu=udp_mtu)
+        # Neither side may give up while the other waits.
+        client.update_keepalive(server)
+        if not conversation.stream:
+            server.update_keepalive(client)
+        assoc = self.assoc or ASTFAssociation(ASTFAssociationRule(port=conversation.port))
+        return ASTFTemplate(
+            ASTFTCPClientTemplate(
+                program=client,
+                ip_gen=self.ip_gen or default_ip_gen,
+                port=assoc.port,
+                cps=cps,
+                glob_info=self.c_glob_info,
+                limit=self.limit,
+                cont=self.cont,
+            ),
+            ASTFTCPServerTemplate(program=server, assoc=assoc, glob_info=self.s_glob_info),
+            tg_name=self.tg_name,
+        )

@@ -1,0 +1,328 @@
+"""The commands of a program, each as an object that scripts may make themselves.
+
+A command names variables, labels, buffers and template groups; in the document these are numbers,
+which a `Place` knows.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Any, ClassVar, Protocol, Union
+
+# Base64 of all bytes, or of the first ones with a size, and what is repeated up to it.
+Buffer = Union[str, dict[str, Any]]
+
+
+class Place(Protocol):
+    """Where a command stands in its program, and what names mean there."""
+
+    def buffer(self, buffer: Buffer) -> int:
+        """The number of a buffer."""
+
+    def offset(self, label: str) -> int:
+        """How many commands further on a label stands."""
+
+    def variable(self, name: Any) -> int:
+        """The number of a variable. A number is its own."""
+
+    def tick_variable(self, name: Any) -> int:
+        """The number of a variable that holds a time. A number is its own."""
+
+    def group(self, name: Any) -> int:
+        """The number of a template group. A number is its own."""
+
+
+class ASTFCmd:
+    """A command. `fields` is what it says, with names as the profile has them."""
+
+    name: ClassVar[str]
+    # Whether it is of a connection (TCP) or of datagrams (UDP); None: of either.
+    stream: ClassVar[bool | None] = None
+
+    def __init__(self, **fields: Any) -> None:
+        self.fields: dict[str, Any] = {"name": self.name, **fields}
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields, with names as they are."""
+        return dict(self.fields)
+
+    def at(self, place: Place) -> dict[str, Any]:
+        """The command as it stands in a document."""
+        return self.to_json()
+
+
+class _Sending(ASTFCmd):
+    def __init__(self, buf: bytes, size: int = 0, fill: str | bytes | None = None) -> None:
+        """
+        :param size: length of what is sent, where it is more than that of `buf`
+        :param fill: what is repeated up to that length; bytes that count up if None
+        """
+        super().__init__()
+        self.buf_len = max(size, len(buf))
+        self.buf: Buffer = _base64(buf)
+        if size > len(buf):
+            self.buf = {"base": self.buf, "size": size}
+            if fill is not None:
+                self.buf["fill"] = _base64(fill.encode() if isinstance(fill, str) else fill)
+
+    def at(self, place: Place) -> dict[str, Any]:
+        return {**self.fields, "buf_index": place.buffer(self.buf)}
+
+
+class ASTFCmdSend(_Sending):
+    """Sends on a connection, and waits until all of it is acknowledged."""
+
+    name = "tx"
+    stream = True
+
+
+class ASTFCmdTxPkt(_Sending):
+    """Sends a datagram."""
+
+    name = "tx_msg"
+    stream = False
+
+
+class ASTFCmdTxMode(ASTFCmd):
+    """Sets what `ASTFCmdSend` waits for: with flag 1 only until all of it is in the window."""
+
+    name = "tx_mode"
+
+    def __init__(self, flags: int) -> None:
+        super().__init__(flags=flags)
+
+
+class ASTFCmdRecv(ASTFCmd):
+    """Waits until that many bytes have arrived since the counter was cleared."""
+
+    name = "rx"
+    stream = True
+
+    def __init__(self, min_bytes: int, clear: bool = False) -> None:
+        super().__init__(min_bytes=min_bytes, **({"clear": True} if clear else {}))
+
+
+class ASTFCmdRecvMsg(ASTFCmd):
+    """Waits until that many datagrams have arrived since the counter was cleared."""
+
+    name = "rx_msg"
+    stream = False
+
+    def __init__(self, min_pkts: int, clear: bool = False) -> None:
+        super().__init__(min_pkts=min_pkts, **({"clear": True} if clear else {}))
+
+
+class ASTFCmdKeepaliveMsg(ASTFCmd):
+    """Sets the milliseconds without datagrams after which a UDP flow ends."""
+
+    name = "keepalive"
+    stream = False
+
+    def __init__(self, msec: int, rx_mode: bool = False) -> None:
+        super().__init__(msec=msec, **({"rx_mode": True} if rx_mode else {}))
+
+
+class ASTFCmdCloseMsg(ASTFCmd):
+    """Ends a UDP flow."""
+
+    name = "close_msg"
+    stream = False
+
+
+class ASTFCmdConnect(ASTFCmd):
+    """Waits until the connection is established, on either side."""
+
+    name = "connect"
+    stream = True
+
+
+class ASTFCmdReset(ASTFCmd):
+    """Ends the connection with RST."""
+
+    name = "reset"
+    stream = True
+
+
+class ASTFCmdNoClose(ASTFCmd):
+    """Leaves closing the connection to the other side."""
+
+    name = "nc"
+    stream = True
+
+
+class ASTFCmdDelay(ASTFCmd):
+    """Waits for microseconds."""
+
+    name = "delay"
+
+    def __init__(self, usec: float) -> None:
+        super().__init__(usec=usec)
+
+
+class ASTFCmdDelayRnd(ASTFCmd):
+    """Waits for microseconds that are drawn between two bounds."""
+
+    name = "delay_rnd"
+
+    def __init__(self, min_usec: float, max_usec: float) -> None:
+        super().__init__(min_usec=min_usec, max_usec=max_usec)
+
+
+class ASTFCmdSetValBase(ASTFCmd):
+    """Changes a variable."""
+
+    def __init__(self, id_val: int | str, **fields: Any) -> None:
+        super().__init__(id=id_val, **fields)
+
+    def at(self, place: Place) -> dict[str, Any]:
+        return {**self.fields, "id": place.variable(self.fields["id"])}
+
+
+class ASTFCmdSetVal(ASTFCmdSetValBase):
+    """Sets a variable."""
+
+    name = "set_var"
+
+    def __init__(self, id_val: int | str, val: int) -> None:
+        super().__init__(id_val, val=val)
+
+
+class ASTFCmdAddVal(ASTFCmdSetValBase):
+    """Adds to a variable."""
+
+    name = "add_var"
+
+    def __init__(self, id_val: int | str, val: int) -> None:
+        super().__init__(id_val, val=val)
+
+
+class ASTFCmdSetTickValBase(ASTFCmd):
+    """Changes a variable that holds a time."""
+
+    def __init__(self, id_val: int | str, **fields: Any) -> None:
+        super().__init__(id=id_val, **fields)
+
+    def at(self, place: Place) -> dict[str, Any]:
+        return {**self.fields, "id": place.tick_variable(self.fields["id"])}
+
+
+class ASTFCmdSetTickVar(ASTFCmdSetTickValBase):
+    """Sets a time to now."""
+
+    name = "set_tick_var"
+
+
+class ASTFCmdAddTickVar(ASTFCmdSetTickValBase):
+    """Moves a time by seconds."""
+
+    name = "add_tick_var"
+
+    def __init__(self, id_val: int | str, duration: float) -> None:
+        super().__init__(id_val, duration=duration)
+
+
+class ASTFCmdAddStatsBase(ASTFCmd):
+    """Changes a counter of the user's, 0 to 3."""
+
+    def __init__(self, id_val: int, **fields: Any) -> None:
+        super().__init__(stats_id=id_val, **fields)
+
+
+class ASTFCmdAddStatsVal(ASTFCmdAddStatsBase):
+    """Adds to a counter."""
+
+    name = "add_stats"
+
+    def __init__(self, id_val: int, val: int) -> None:
+        super().__init__(id_val, val=val)
+
+
+class ASTFCmdAddTickStats(ASTFCmdAddStatsBase):
+    """Adds the time since a variable was set to a counter."""
+
+    name = "add_tick_stats"
+
+    def __init__(self, id_val: int, tick_var: int | str) -> None:
+        super().__init__(id_val, var_id=tick_var)
+
+    def at(self, place: Place) -> dict[str, Any]:
+        return {**self.fields, "var_id": place.tick_variable(self.fields["var_id"])}
+
+
+class ASTFCmdJMPBase(ASTFCmd):
+    """Goes on at a label. The offset follows from it and need not be right."""
+
+    def __init__(self, id_val: int | str, offset: int, label: str, **fields: Any) -> None:
+        super().__init__(id=id_val, offset=offset, **fields)
+        self.label = label
+
+    def at(self, place: Place) -> dict[str, Any]:
+        return {
+            **self.fields,
+            "id": place.variable(self.fields["id"]),
+            "offset": place.offset(self.label),
+        }
+
+
+class ASTFCmdJMPNZ(ASTFCmdJMPBase):
+    """Takes one from a variable, and jumps unless it is 0 then."""
+
+    name = "jmp_nz"
+
+
+class ASTFCmdJMPDP(ASTFCmdJMPBase):
+    """Jumps while less than these seconds went by since a time was set."""
+
+    name = "jmp_dp"
+
+    def __init__(self, id_val: int | str, offset: int, label: str, duration: float) -> None:
+        super().__init__(id_val, offset, label, duration=duration)
+
+    def at(self, place: Place) -> dict[str, Any]:
+        return {
+            **self.fields,
+            "id": place.tick_variable(self.fields["id"]),
+            "offset": place.offset(self.label),
+        }
+
+
+class ASTFCmdJMPCMP(ASTFCmdJMPBase):
+    """Jumps if a variable compares so with a value; without a variable, always."""
+
+    name = "jmp_cmp"
+
+    def __init__(
+        self, id_val: int | str, offset: int, label: str, cmp_op: str, cmp_val: int
+    ) -> None:
+        self._always = id_val == ""
+        condition = {} if self._always else {"cmp_op": cmp_op, "cmp_val": cmp_val}
+        super().__init__(id_val, offset, label, **condition)
+        if self._always:
+            del self.fields["id"]
+
+    def at(self, place: Place) -> dict[str, Any]:
+        if self._always:
+            return {**self.fields, "offset": place.offset(self.label)}
+        return super().at(place)
+
+
+class ASTFCmdSetTemplate(ASTFCmd):
+    """Chooses the template group of `ASTFCmdExecTemplate`."""
+
+    name = "set_template"
+
+    def __init__(self, id_val: str) -> None:
+        super().__init__(tg_id=id_val)
+
+    def at(self, place: Place) -> dict[str, Any]:
+        return {**self.fields, "tg_id": place.group(self.fields["tg_id"])}
+
+
+class ASTFCmdExecTemplate(ASTFCmd):
+    """Makes a flow of the chosen template group, and waits until it ends."""
+
+    name = "exec_template"
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()

@@ -1,0 +1,241 @@
+"""A captured conversation: what a client and a server said to each other, in order.
+
+It is one TCP connection, complete from its SYN and without losses, or UDP between two hosts.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from trex.astf.errors import ASTFError
+from trex.capture_file import ethernet_records
+from trex.errors import TRexError
+
+Side = Literal["c", "s"]
+
+_TCP, _UDP = 6, 17
+_FIN, _SYN, _ACK = 0x01, 0x02, 0x10
+_IPV4, _IPV6 = 0x0800, 0x86DD
+_VLAN_TAGS = (0x8100, 0x88A8)
+# IPv6 extension headers that a packet may have and still be whole (RFC 8200, section 4.1).
+_HOP_BY_HOP, _ROUTING, _DESTINATION = 0, 43, 60
+
+
+@dataclass
+class Message:
+    """What one side said without the other in between (TCP), or in one datagram (UDP)."""
+
+    side: Side
+    payload: bytes
+    # Since the packet before, of whichever side.
+    gap_sec: float
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """Messages, in order."""
+
+    # TCP rather than UDP.
+    stream: bool
+    # Where the client's first packet went.
+    port: int
+    messages: tuple[Message, ...]
+
+    @property
+    def payload_len(self) -> int:
+        """Bytes that both sides sent."""
+        return sum(len(message.payload) for message in self.messages)
+
+
+def read_conversation(file: str) -> Conversation:
+    """The conversation of a capture: pcap or pcapng, Ethernet with or without VLAN tags.
+
+    A path that is not absolute is taken from the folder of the profile that is being made. Raises
+    `ASTFError` with the packet's number, from 1, if the capture is no such conversation.
+    """
+    path = beside_profile(file)
+    try:
+        captured = ethernet_records(path)
+    except TRexError as error:
+        raise ASTFError(error) from error
+    reader = _Reader()
+    for number, (frame, time_usec) in enumerate(captured, start=1):
+        try:
+            reader.read(_segment(frame), time_usec / 1e6)
+        except ASTFError as error:
+            raise ASTFError(f"'{path}', packet {number}: {error}") from error
+        except (struct.error, IndexError):
+            raise ASTFError(f"'{path}', packet {number}: too short for its headers") from None
+    messages = tuple(_turns(reader.messages) if reader.stream else reader.messages)
+    if not messages:
+        raise ASTFError(f"'{path}' has no data: neither side says anything after the handshake")
+    return Conversation(reader.stream, reader.port, messages)
+
+
+def beside_profile(file: str) -> str:
+    """A file's path, from the folder of the file whose `get_profile` is being called."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_name != "get_profile":
+        frame = frame.f_back
+    folder = os.path.dirname(frame.f_code.co_filename) if frame is not None else ""
+    return os.path.abspath(os.path.join(folder, file))
+
+
+@dataclass(frozen=True)
+class _Segment:
+    """A TCP segment or a UDP datagram."""
+
+    stream: bool
+    source: bytes
+    destination: bytes
+    source_port: int
+    destination_port: int
+    payload: bytes
+    # Of TCP.
+    sequence: int = 0
+    flags: int = 0
+
+    def ends(self, with_ports: bool) -> tuple[tuple[bytes, int], tuple[bytes, int]]:
+        """Where it comes from and goes to; the ports are 0 where they do not matter."""
+        return (
+            (self.source, self.source_port if with_ports else 0),
+            (self.destination, self.destination_port if with_ports else 0),
+        )
+
+
+class _Reader:
+    """Takes the packets of a conversation in order; `messages` has one for each."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.stream = False
+        self.port = 0
+        self._first: _Segment | None = None
+        self._last_sec = 0.0
+        # The sequence number that comes next, of each side that has sent a SYN.
+        self._next: dict[Side, int] = {}
+
+    def read(self, segment: _Segment, time_sec: float) -> None:
+        """Takes a packet."""
+        if self._first is None:
+            self._first = segment
+            self._last_sec = time_sec
+            self.stream = segment.stream
+            self.port = segment.destination_port
+        side = self._side(segment, self._first)
+        if self.stream:
+            self._follow(side, segment)
+        # As a difference of seconds in floating point, for the microseconds that TRex has.
+        self.messages.append(Message(side, segment.payload, time_sec - self._last_sec))
+        self._last_sec = time_sec
+
+    def _side(self, segment: _Segment, first: _Segment) -> Side:
+        if segment.stream != first.stream:
+            raise ASTFError("the conversation is in both TCP and UDP: keep one of them")
+        # A host that talks to itself is told from itself by the ports.
+        with_ports = self.stream or first.source == first.destination
+        client, server = first.ends(with_ports)
+        ends = segment.ends(with_ports)
+        if ends == (client, server):
+            return "c"
+        if ends == (server, client):
+            return "s"
+        raise ASTFError("it is of another conversation than packet 1: keep one in the capture")
+
+    def _follow(self, side: Side, segment: _Segment) -> None:
+        """Holds a segment against what its side sent before."""
+        length = len(segment.payload) + bool(segment.flags & _FIN)
+        if segment.flags & _SYN:
+            answers = bool(segment.flags & _ACK)
+            if answers and "c" not in self._next:
+                raise ASTFError("a SYN+ACK without a SYN before it: the capture begins too late")
+            if "s" in self._next:
+                raise ASTFError(
+                    "another SYN after the SYN+ACK: the capture holds two connections, or repeats"
+                )
+            self._next["s" if answers else "c"] = (segment.sequence + 1) % (1 << 32)
+            return
+        if "s" not in self._next:
+            raise ASTFError(
+                "a connection begins with SYN and SYN+ACK, and this is neither: the capture "
+                "begins too late"
+            )
+        if segment.sequence != self._next[side]:
+            raise ASTFError(
+                f"its TCP sequence number is {segment.sequence}, and {self._next[side]} comes "
+                "next: packets are missing, repeated or out of order, so capture it again"
+            )
+        self._next[side] = (segment.sequence + length) % (1 << 32)
+
+
+def _turns(messages: list[Message]) -> Iterator[Message]:
+    """What each side said until the other spoke."""
+    turn: Message | None = None
+    for message in messages:
+        if not message.payload:
+            continue
+        if turn is None or turn.side != message.side:
+            if turn is not None:
+                yield turn
+            turn = Message(message.side, b"", message.gap_sec)
+        turn.payload += message.payload
+    if turn is not None:
+        yield turn
+
+
+def _segment(frame: bytes) -> _Segment:
+    """Dissects a frame."""
+    (kind,) = struct.unpack_from("!H", frame, 12)
+    packet = frame[14:]
+    while kind in _VLAN_TAGS:
+        (kind,) = struct.unpack_from("!H", packet, 2)
+        packet = packet[4:]
+    if kind == _IPV4:
+        protocol, source, destination, data = _ipv4(packet)
+    elif kind == _IPV6:
+        protocol, source, destination, data = _ipv6(packet)
+    else:
+        raise ASTFError(f"it is neither IPv4 nor IPv6 (EtherType 0x{kind:04x}): leave it out")
+    if protocol == _TCP:
+        source_port, destination_port, sequence = struct.unpack_from("!HHI", data)
+        offset, flags = data[12] >> 4, data[13]
+        return _Segment(
+            True,
+            source,
+            destination,
+            source_port,
+            destination_port,
+            data[offset * 4 :],
+            sequence,
+            flags,
+        )
+    if protocol == _UDP:
+        source_port, destination_port, _ = struct.unpack_from("!HHI", data)
+        return _Segment(False, source, destination, source_port, destination_port, data[8:])
+    raise ASTFError(f"it is neither TCP nor UDP (protocol {protocol}): leave it out")
+
+
+def _ipv4(packet: bytes) -> tuple[int, bytes, bytes, bytes]:
+    """The protocol, source, destination and data."""
+    header_len = (packet[0] & 0x0F) * 4
+    total_len, _, fragment = struct.unpack_from("!HHH", packet, 2)
+    if fragment & 0x3FFF:
+        raise ASTFError("it is a fragment of an IPv4 packet: capture where packets are whole")
+    # Segmentation offload leaves the length 0: the packet is all there is then.
+    data = packet[header_len : total_len or None]
+    return packet[9], packet[12:16], packet[16:20], data
+
+
+def _ipv6(packet: bytes) -> tuple[int, bytes, bytes, bytes]:
+    """The same of IPv6."""
+    payload_len, protocol = struct.unpack_from("!HB", packet, 4)
+    data = packet[40 : 40 + payload_len] if payload_len else packet[40:]
+    while protocol in (_HOP_BY_HOP, _ROUTING, _DESTINATION):
+        protocol, length = data[0], data[1]
+        data = data[8 + 8 * length :]
+    return protocol, packet[8:24], packet[24:40], data

@@ -1,0 +1,115 @@
+"""Address pools: which addresses clients and servers have."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from trex.addresses import ip2int
+from trex.astf.arguments import ipv4_address, ipv4_range, required
+from trex.astf.errors import ASTFError
+
+_DISTRIBUTIONS = ("seq", "rand")
+_PER_CORE_DISTRIBUTIONS = ("default", "seq")
+
+
+class ASTFIPGenDist:
+    """A range of IPv4 addresses."""
+
+    def __init__(
+        self,
+        ip_range: tuple[str, str] | list[str],
+        distribution: str = "seq",
+        per_core_distribution: str | None = None,
+    ) -> None:
+        """
+        :param ip_range: the first and the last address
+        :param distribution: `seq`, in turn, or `rand`
+        :param per_core_distribution: `seq`: each core has neighbouring ones; or `default`
+        """
+        where = type(self).__name__
+        self.ip_start, self.ip_end = ipv4_range(where, "ip_range", ip_range)
+        _one_of(where, "distribution", distribution, _DISTRIBUTIONS)
+        if per_core_distribution:
+            _one_of(where, "per_core_distribution", per_core_distribution, _PER_CORE_DISTRIBUTIONS)
+        self.distribution = distribution
+        self.per_core_distribution = per_core_distribution
+        # Of clients (`c`) or servers (`s`), once an `ASTFIPGen` has it.
+        self.direction: Literal["c", "s"] | None = None
+
+    def overlaps(self, other: ASTFIPGenDist) -> bool:
+        """Whether they have an address in common."""
+        return ip2int(self.ip_start) <= ip2int(other.ip_end) and ip2int(other.ip_start) <= ip2int(
+            self.ip_end
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The range; whose it is, its `ASTFIPGen` says."""
+        document = {
+            "ip_start": self.ip_start,
+            "ip_end": self.ip_end,
+            "distribution": self.distribution,
+        }
+        if self.per_core_distribution:
+            document["per_core_distribution"] = self.per_core_distribution
+        return document
+
+
+class ASTFIPGenGlobal:
+    """How far the addresses of a pair of ports are from those of the pair before."""
+
+    def __init__(self, ip_offset: str = "1.0.0.0", ip_offset_server: str | None = None) -> None:
+        """
+        :param ip_offset: of clients and servers, as an address
+        :param ip_offset_server: of servers, where it is another one
+        """
+        where = type(self).__name__
+        ipv4_address(where, "ip_offset", ip_offset)
+        if ip_offset_server is not None:
+            ipv4_address(where, "ip_offset_server", ip_offset_server)
+        self.ip_offset = ip_offset
+        self.ip_offset_server = ip_offset_server or ip_offset
+
+
+class ASTFIPGen:
+    """The addresses of clients and of the servers they talk to."""
+
+    def __init__(
+        self,
+        dist_client: ASTFIPGenDist,
+        dist_server: ASTFIPGenDist,
+        glob: ASTFIPGenGlobal | None = None,
+    ) -> None:
+        """
+        :param dist_client: of clients
+        :param dist_server: of servers
+        :param glob: distances from one pair of ports to the next, 1.0.0.0 if not given
+        """
+        where = type(self).__name__
+        required(where, "dist_client", dist_client, ASTFIPGenDist)
+        required(where, "dist_server", dist_server, ASTFIPGenDist)
+        if glob is None:
+            glob = ASTFIPGenGlobal()
+        required(where, "glob", glob, ASTFIPGenGlobal)
+        if dist_client.direction == "s":
+            raise ASTFError(f"dist_client of {where} is a pool of servers already: make another")
+        dist_client.direction = "c"
+        if dist_server.direction == "c":
+            raise ASTFError(f"dist_server of {where} is a pool of clients already: make another")
+        dist_server.direction = "s"
+        self.dist_client = dist_client
+        self.dist_server = dist_server
+        self.glob = glob
+
+    def client_pool(self) -> dict[str, Any]:
+        """The pool of clients, as documents have it."""
+        return {**self.dist_client.to_json(), "dir": "c", "ip_offset": self.glob.ip_offset}
+
+    def server_pool(self) -> dict[str, Any]:
+        """The pool of servers, as documents have it."""
+        return {**self.dist_server.to_json(), "dir": "s", "ip_offset": self.glob.ip_offset_server}
+
+
+def _one_of(where: str, name: str, value: object, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        expected = " or ".join(map(repr, allowed))
+        raise ASTFError(f"argument '{name}' of {where} is {value!r}, not {expected}")

@@ -1,0 +1,218 @@
+"""A profile: templates, and the files that they are loaded from."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Union
+
+from trex.astf.arguments import one_or_more, optional, required
+from trex.astf.cap_info import ASTFCapInfo
+from trex.astf.commands import ASTFCmdDelay, ASTFCmdDelayRnd
+from trex.astf.conversation import Conversation, read_conversation
+from trex.astf.document import Document
+from trex.astf.errors import ASTFError, ASTFErrorMissingParam
+from trex.astf.global_info import ASTFGlobalInfo
+from trex.astf.imported import Delay
+from trex.astf.pools import ASTFIPGen
+from trex.astf.templates import ASTFTemplate
+from trex.errors import TRexError
+from trex.loader import registered
+from trex.tunables import call_with_tunables, defaults_of
+
+
+class ASTFProfile:
+    """Templates that run together. `meta` says what they came from."""
+
+    def __init__(
+        self,
+        default_ip_gen: ASTFIPGen,
+        default_c_glob_info: ASTFGlobalInfo | None = None,
+        default_s_glob_info: ASTFGlobalInfo | None = None,
+        templates: list[ASTFTemplate] | ASTFTemplate | None = None,
+        cap_list: list[ASTFCapInfo] | ASTFCapInfo | None = None,
+        s_delay: Delay | None = None,
+        udp_mtu: int | None = None,
+    ) -> None:
+        """
+        :param default_ip_gen: addresses of captures that have none of their own
+        :param default_c_glob_info: tunables of all clients
+        :param default_s_glob_info: tunables of all servers
+        :param templates: templates that were made by hand
+        :param cap_list: captures that become templates, behind those
+        :param s_delay: before each answer of the captures' servers
+        :param udp_mtu: cuts the captures' datagrams to this length, from the Ethernet header on
+        """
+        where = type(self).__name__
+        required(where, "default_ip_gen", default_ip_gen, ASTFIPGen)
+        optional(where, "default_c_glob_info", default_c_glob_info, ASTFGlobalInfo)
+        optional(where, "default_s_glob_info", default_s_glob_info, ASTFGlobalInfo)
+        optional(where, "s_delay", s_delay, ASTFCmdDelay, ASTFCmdDelayRnd)
+        optional(where, "udp_mtu", udp_mtu, int)
+        if templates is None and cap_list is None:
+            raise ASTFErrorMissingParam(where, "templates", "cap_list")
+        self.default_ip_gen = default_ip_gen
+        self.default_c_glob_info = default_c_glob_info
+        self.default_s_glob_info = default_s_glob_info
+        self.templates: list[ASTFTemplate] = []
+        self.meta: dict[str, Any] | None = None
+        if templates is not None:
+            self.templates += one_or_more(where, "templates", templates, ASTFTemplate)
+        if cap_list is not None:
+            captures = one_or_more(where, "cap_list", cap_list, ASTFCapInfo)
+            conversations = [read_conversation(capture.file) for capture in captures]
+            self.templates += [
+                capture.template(conversation, cps, default_ip_gen, s_delay, udp_mtu)
+                for capture, conversation, cps in zip(
+                    captures, conversations, _cps(captures, conversations)
+                )
+            ]
+        _check_ports(self.templates)
+
+    @classmethod
+    def load(cls, filename: str, **kwargs: Any) -> AnyProfile | None:
+        """Loads a file by its suffix: `.py` or `.json`."""
+        suffix = os.path.splitext(filename)[1]
+        if suffix == ".py":
+            return cls.load_py(filename, **kwargs)
+        if suffix == ".json":
+            return cls.load_json(filename)
+        raise TRexError(f"'{filename}' is no profile: it ends neither in .py nor in .json")
+
+    @staticmethod
+    def load_py(python_file: str, **kwargs: Any) -> AnyProfile | None:
+        """Calls a Python file's `register().get_profile(tunables, ...)`.
+
+        Keyword arguments reach it as they are and, unless `tunables` (a list of arguments) is among
+        them, as a command line too. None if all the profile did was print its help.
+        """
+        with registered(python_file) as described:
+            profile = call_with_tunables(described.get_profile, kwargs)
+            if profile is None:
+                return None
+            if not isinstance(profile, (ASTFProfile, ASTFProfileLight)):
+                raise TRexError(
+                    f"get_profile returned {type(profile).__name__}, not an ASTFProfile"
+                )
+            profile.meta = {"type": "python", "tunables": defaults_of(described.get_profile)}
+            return profile
+
+    @staticmethod
+    def load_json(json_file: str) -> ASTFProfileLight:
+        """Loads what `to_json` made."""
+        if not os.path.isfile(json_file):
+            raise TRexError(f"there is no file '{json_file}'")
+        with open(json_file) as file:
+            try:
+                return ASTFProfileLight(json.load(file))
+            except ValueError as error:
+                raise TRexError(f"'{json_file}' is no JSON file: {error}") from error
+
+    @staticmethod
+    def get_module_tunables(module: Any) -> dict[str, Any]:
+        """The arguments of a module's `get_profile` that have defaults, and those."""
+        return defaults_of(module.register().get_profile)
+
+    def to_json(self) -> dict[str, Any]:
+        """The profile as its server reads it."""
+        document = Document(self.templates)
+        found: dict[str, Any] = {
+            "buf_list": document.buffers.entries,
+            "ip_gen_dist_list": document.pools.entries,
+            "program_list": document.programs.entries,
+        }
+        if self.default_c_glob_info is not None:
+            found["c_glob_info"] = self.default_c_glob_info.to_json()
+        if self.default_s_glob_info is not None:
+            found["s_glob_info"] = self.default_s_glob_info.to_json()
+        found["templates"] = document.templates
+        found["tg_names"] = list(document.groups)
+        return found
+
+    def to_json_str(self, pretty: bool = True, sort_keys: bool = False) -> str:
+        """The same as text."""
+        return json.dumps(self.to_json(), indent=4 if pretty else None, sort_keys=sort_keys)
+
+    def print_stats(self) -> None:
+        """Prints what the templates send: payload bytes of both sides, flows and bits a second.
+
+        Each command counts once, however often a program comes by it.
+        """
+        document = Document(self.templates)
+        print(f"{'template':<20} {'port':>9} {'bytes a flow':>14} {'flows/s':>12} {'bit/s':>18}")
+        total_cps = total_bps = 0.0
+        for number, template in enumerate(self.templates):
+            client, server = template.client_template, template.server_template
+            sent = client.program.total_send_bytes + server.program.total_send_bytes
+            cps = client.cps or 0
+            name = f"{number} {template.tg_name}" if template.tg_name else str(number)
+            port = f"{client.port}/{'tcp' if client.is_stream() else 'udp'}"
+            print(f"{name:<20.20} {port:>9} {sent:>14,} {cps:>12,.3f} {sent * 8 * cps:>18,.0f}")
+            total_cps += cps
+            total_bps += sent * 8 * cps
+        print(f"{'all':<20} {'':>9} {'':>14} {total_cps:>12,.3f} {total_bps:>18,.0f}")
+        print(
+            f"{len(document.programs.entries)} programs, {len(document.buffers.entries)} buffers, "
+            f"{len(document.pools.entries)} address pools"
+        )
+
+    def clear_cache(self) -> None:
+        """Nothing: a profile keeps nothing from one document to the next."""
+
+
+class ASTFProfileLight:
+    """A profile that was made JSON already."""
+
+    def __init__(self, json_dict: dict[str, Any]) -> None:
+        if not isinstance(json_dict, dict):
+            raise TRexError(f"a profile is a JSON object, not {type(json_dict).__name__}")
+        self.json_dict = json_dict
+        self.meta: dict[str, Any] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The document."""
+        return self.json_dict
+
+    def to_json_str(self) -> str:
+        """The same as text."""
+        return json.dumps(self.json_dict, indent=4)
+
+    def print_stats(self) -> None:
+        """Prints that there are none: they are of profiles in Python."""
+        print("no statistics: the profile was loaded from JSON")
+
+
+AnyProfile = Union[ASTFProfile, ASTFProfileLight]
+
+
+def _cps(captures: list[ASTFCapInfo], conversations: list[Conversation]) -> list[float | None]:
+    """The flows a second of each capture: as they say, or 100 in all, by shares of the payload."""
+    percents = [capture.l7_percent for capture in captures if capture.l7_percent is not None]
+    if not percents:
+        return [capture.cps for capture in captures]
+    for capture in captures:
+        if capture.l7_percent is None:
+            raise ASTFError(f"l7_percent is given, but not of '{capture.file}': give it of all")
+    if abs(sum(percents) - 100) > 1e-6:
+        raise ASTFError(f"the l7_percent of all captures are {sum(percents):g} together, not 100")
+    rates = [
+        percent / conversation.payload_len for percent, conversation in zip(percents, conversations)
+    ]
+    return [rate * 100 / sum(rates) for rate in rates]
+
+
+def _check_ports(templates: list[ASTFTemplate]) -> None:
+    """Raises if two servers want all flows to a port."""
+    taken: dict[tuple[int, bool], int] = {}
+    for number, template in enumerate(templates):
+        server = template.server_template
+        if not server.assoc.is_port_only():
+            continue
+        port, is_stream = server.assoc.port, server.is_stream()
+        other = taken.setdefault((port, is_stream), number)
+        if other != number:
+            kind = "TCP" if is_stream else "UDP"
+            raise ASTFError(
+                f"templates {other} and {number} both have a server at {kind} port {port}: give "
+                "one another port, or destination addresses (ip_start, ip_end) or an l7_map"
+            )

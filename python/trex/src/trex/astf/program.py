@@ -1,0 +1,393 @@
+"""Programs: what a client or a server does in each of its flows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trex.astf.arguments import not_negative, one_or_more, optional, required
+from trex.astf.commands import (
+    ASTFCmd,
+    ASTFCmdAddStatsVal,
+    ASTFCmdAddTickStats,
+    ASTFCmdAddTickVar,
+    ASTFCmdAddVal,
+    ASTFCmdCloseMsg,
+    ASTFCmdConnect,
+    ASTFCmdDelay,
+    ASTFCmdDelayRnd,
+    ASTFCmdExecTemplate,
+    ASTFCmdJMPCMP,
+    ASTFCmdJMPDP,
+    ASTFCmdJMPNZ,
+    ASTFCmdKeepaliveMsg,
+    ASTFCmdNoClose,
+    ASTFCmdRecv,
+    ASTFCmdRecvMsg,
+    ASTFCmdReset,
+    ASTFCmdSend,
+    ASTFCmdSetTemplate,
+    ASTFCmdSetTickVar,
+    ASTFCmdSetVal,
+    ASTFCmdTxMode,
+    ASTFCmdTxPkt,
+)
+from trex.astf.conversation import Conversation, Side, read_conversation
+from trex.astf.errors import ASTFError
+from trex.astf.imported import Delay, commands_of
+
+_COMPARISONS = ("lt", "gt", "eq", "ge", "le", "ne")
+_COUNTERS = "ABCD"
+
+
+class ASTFProgram:
+    """The commands of a side, from a captured conversation or one by one."""
+
+    def __init__(
+        self,
+        file: str | None = None,
+        side: Side = "c",
+        commands: list[ASTFCmd] | ASTFCmd | None = None,
+        stream: bool = True,
+        s_delay: Delay | None = None,
+        udp_mtu: int | None = None,
+        addon: str | None = None,
+    ) -> None:
+        """
+        :param file: a capture of one conversation, from the folder of the profile
+        :param side: `c` (client) or `s` (server): whose part of the capture it plays
+        :param commands: the first commands, where there is no capture
+        :param stream: TCP; without, UDP. A capture says itself which it is
+        :param s_delay: before each answer of a server whose part comes from a capture
+        :param udp_mtu: cuts the capture's datagrams to this length, from the Ethernet header on
+        :param addon: `latency`, for datagrams that are measured
+        """
+        where = type(self).__name__
+        optional(where, "file", file, str)
+        optional(where, "s_delay", s_delay, ASTFCmdDelay, ASTFCmdDelayRnd)
+        optional(where, "udp_mtu", udp_mtu, int)
+        optional(where, "addon", addon, str)
+        if side not in ("c", "s"):
+            raise ASTFError(f"argument 'side' of {where} is {side!r}, not 'c' or 's'")
+        self.stream = stream
+        self.addon = addon
+        self.commands: list[ASTFCmd] = []
+        # Commands before each label.
+        self.labels: dict[str, int] = {}
+        self.vars: dict[str, int] = {}
+        self.tick_vars: dict[str, int] = {}
+        # Bytes, or datagrams, that were waited for since the counter was cleared.
+        self.total_rcv_bytes = 0
+        self._payload_len = 0
+        if file is not None:
+            self._import(read_conversation(file), side, s_delay, udp_mtu)
+        elif commands is not None:
+            self._extend(one_or_more(where, "commands", commands, ASTFCmd))
+
+    @classmethod
+    def imported(
+        cls,
+        conversation: Conversation,
+        side: Side,
+        s_delay: Delay | None = None,
+        udp_mtu: int | None = None,
+    ) -> ASTFProgram:
+        """The program of a side of a conversation that was read already."""
+        program = cls(s_delay=s_delay, udp_mtu=udp_mtu)
+        program._import(conversation, side, s_delay, udp_mtu)
+        return program
+
+    def _import(
+        self,
+        conversation: Conversation,
+        side: Side,
+        s_delay: Delay | None,
+        udp_mtu: int | None,
+    ) -> None:
+        self.stream = conversation.stream
+        self._payload_len = conversation.payload_len
+        self._extend(commands_of(conversation, side, s_delay, udp_mtu))
+
+    def _extend(self, commands: list[ASTFCmd]) -> None:
+        for command in commands:
+            self._add(command)
+
+    def _add(self, command: ASTFCmd) -> None:
+        if command.stream not in (None, self.stream):
+            kind, other = ("TCP", "UDP") if self.stream else ("UDP", "TCP")
+            raise ASTFError(
+                f"command {len(self.commands)} ({command.name}) is of {other}, and the program "
+                f"of {kind}: ASTFProgram(stream={not self.stream}) makes one of {other}"
+            )
+        self.commands.append(command)
+
+    def is_stream(self) -> bool:
+        """Whether its flows are TCP connections rather than UDP."""
+        return self.stream
+
+    @property
+    def payload_len(self) -> int:
+        """Bytes that both sides sent in the capture that it comes from; 0 without one."""
+        return self._payload_len
+
+    @property
+    def total_send_bytes(self) -> int:
+        """Bytes of its sending commands, each counted once."""
+        sending = (ASTFCmdSend, ASTFCmdTxPkt)
+        return sum(command.buf_len for command in self.commands if isinstance(command, sending))
+
+    def update_keepalive(self, prog_s: ASTFProgram) -> None:
+        """Gives the other side's program the time without datagrams that this one begins with."""
+        if self.commands and isinstance(self.commands[0], ASTFCmdKeepaliveMsg):
+            prog_s.commands.insert(0, self.commands[0])
+
+    # Of TCP connections.
+
+    def connect(self) -> None:
+        """Waits until the client's connection is established. The first command, if given."""
+        self._add(ASTFCmdConnect())
+
+    def accept(self) -> None:
+        """Waits until the server's connection is established, so that it can speak first."""
+        self._add(ASTFCmdConnect())
+
+    def send(self, buf: str | bytes, size: int = 0, fill: str | bytes | None = None) -> None:
+        """Sends, and waits until the other side has acknowledged all of it.
+
+        :param buf: bytes, or ASCII
+        :param size: length of what is sent, where it is more than that of `buf`
+        :param fill: what is repeated up to that length; bytes that count up if None
+        """
+        self._add(ASTFCmdSend(*self._sent("send", buf, size, fill)))
+
+    def send_chunk(self, l7_buf: str | bytes, chunk_size: int, delay_usec: int) -> None:
+        """Sends in pieces of `chunk_size` bytes, each followed by a delay in microseconds."""
+        where = self._where("send_chunk")
+        data = _bytes(where, "l7_buf", l7_buf)
+        required(where, "chunk_size", chunk_size, int)
+        required(where, "delay_usec", delay_usec, int)
+        if chunk_size < 1:
+            raise ASTFError(f"argument 'chunk_size' of {where} is {chunk_size}, not 1 or more")
+        for start in range(0, len(data), chunk_size):
+            self.send(data[start : start + chunk_size])
+            if delay_usec:
+                self.delay(delay_usec)
+
+    def recv(self, bytes: int, clear: bool = False) -> None:
+        """Waits for so many more bytes; `clear` begins to count again, which loops need."""
+        self._count("recv", "bytes", bytes, clear)
+        self._add(ASTFCmdRecv(self.total_rcv_bytes, clear))
+        if clear:
+            self.total_rcv_bytes = 0
+
+    def set_send_blocking(self, block: bool) -> None:
+        """Whether `send` waits for acknowledgements, or only until all fits into the window."""
+        required(self._where("set_send_blocking"), "block", block, bool)
+        self._add(ASTFCmdTxMode(0 if block else 1))
+
+    def reset(self) -> None:
+        """Ends the connection with RST. The last command."""
+        self._add(ASTFCmdReset())
+
+    def wait_for_peer_close(self) -> None:
+        """Waits until the other side closes. The last command."""
+        self._add(ASTFCmdNoClose())
+
+    # Of UDP.
+
+    def send_msg(self, buf: str | bytes, size: int = 0, fill: str | bytes | None = None) -> None:
+        """Sends a datagram; the arguments are those of `send`."""
+        self._add(ASTFCmdTxPkt(*self._sent("send_msg", buf, size, fill)))
+
+    def recv_msg(self, pkts: int, clear: bool = False) -> None:
+        """Waits for so many more datagrams; `clear` begins to count again."""
+        self._count("recv_msg", "pkts", pkts, clear)
+        self._add(ASTFCmdRecvMsg(self.total_rcv_bytes, clear))
+        if clear:
+            self.total_rcv_bytes = 0
+
+    def set_keepalive_msg(self, msec: int, rx_mode: bool = False) -> None:
+        """Ends the flow after milliseconds without datagrams; `rx_mode`: without arrivals."""
+        where = self._where("set_keepalive_msg")
+        required(where, "msec", msec, int)
+        required(where, "rx_mode", rx_mode, bool)
+        self._add(ASTFCmdKeepaliveMsg(msec, rx_mode))
+
+    def close_msg(self) -> None:
+        """Ends the flow."""
+        self._add(ASTFCmdCloseMsg())
+
+    # Of both.
+
+    def delay(self, usec: float) -> None:
+        """Waits for microseconds."""
+        where = self._where("delay")
+        required(where, "usec", usec, int, float)
+        not_negative(where, "usec", usec)
+        self._add(ASTFCmdDelay(usec))
+
+    def delay_rand(self, min_usec: float, max_usec: float) -> None:
+        """Waits for microseconds that are drawn between two bounds, all alike."""
+        where = self._where("delay_rand")
+        required(where, "min_usec", min_usec, int, float)
+        required(where, "max_usec", max_usec, int, float)
+        not_negative(where, "min_usec", min_usec)
+        if min_usec > max_usec:
+            raise ASTFError(f"min_usec of {where} is {min_usec}, above max_usec, {max_usec}")
+        self._add(ASTFCmdDelayRnd(min_usec, max_usec))
+
+    def set_var(self, var_id: str, val: int) -> None:
+        """Sets a variable of the flow, which is new where its name is."""
+        where = self._where("set_var")
+        required(where, "var_id", var_id, str)
+        required(where, "val", val, int)
+        self.vars.setdefault(var_id, len(self.vars))
+        self._add(ASTFCmdSetVal(var_id, val))
+
+    def add_var(self, var_id: str, val: int) -> None:
+        """Adds to a variable that `set_var` set."""
+        where = self._where("add_var")
+        required(where, "var_id", var_id, str)
+        required(where, "val", val, int)
+        self._add(ASTFCmdAddVal(var_id, val))
+
+    def set_tick_var(self, var_id: str) -> None:
+        """Sets a variable that holds a time to now."""
+        required(self._where("set_tick_var"), "var_id", var_id, str)
+        self.tick_vars.setdefault(var_id, len(self.tick_vars))
+        self._add(ASTFCmdSetTickVar(var_id))
+
+    def add_tick_var(self, var_id: str, duration: float) -> None:
+        """Moves the time of a variable by seconds."""
+        where = self._where("add_tick_var")
+        required(where, "var_id", var_id, str)
+        required(where, "duration", duration, int, float)
+        self._add(ASTFCmdAddTickVar(var_id, duration))
+
+    def add_stats(self, stats_id: int | str, val: int) -> None:
+        """Adds to one of the user's counters, `A` to `D` or 0 to 3."""
+        where = self._where("add_stats")
+        required(where, "val", val, int)
+        self._add(ASTFCmdAddStatsVal(_counter(where, stats_id), val))
+
+    def add_tick_stats(self, stats_id: int | str, var_id: str) -> None:
+        """Adds the time since a variable's to one of the user's counters."""
+        where = self._where("add_tick_stats")
+        required(where, "var_id", var_id, str)
+        self._add(ASTFCmdAddTickStats(_counter(where, stats_id), var_id))
+
+    def set_label(self, label: str) -> None:
+        """Names the place of the next command, for jumps."""
+        required(self._where("set_label"), "label", label, str)
+        if label in self.labels:
+            raise ASTFError(
+                f"label {label!r} stands before command {self.labels[label]} already: a label "
+                "stands in one place"
+            )
+        self.labels[label] = len(self.commands)
+
+    def jmp_nz(self, var_id: str, label: str) -> None:
+        """Takes one from a variable, and jumps unless it is 0 then."""
+        where = self._where("jmp_nz")
+        required(where, "var_id", var_id, str)
+        required(where, "label", label, str)
+        self._add(ASTFCmdJMPNZ(var_id, 0, label))
+
+    def jmp_dp(self, var_id: str, label: str, duration: float) -> None:
+        """Jumps while less than `duration` seconds have passed since the time of a variable."""
+        where = self._where("jmp_dp")
+        required(where, "var_id", var_id, str)
+        required(where, "label", label, str)
+        required(where, "duration", duration, int, float)
+        self._add(ASTFCmdJMPDP(var_id, 0, label, float(duration)))
+
+    def jmp_cmp(self, var_id: str, label: str, cmp_op: str, cmp_val: int) -> None:
+        """Jumps if a variable is `lt`, `gt`, `eq`, `ge`, `le` or `ne` a value."""
+        where = self._where("jmp_cmp")
+        required(where, "var_id", var_id, str)
+        required(where, "label", label, str)
+        required(where, "cmp_op", cmp_op, str)
+        required(where, "cmp_val", cmp_val, int)
+        if var_id and cmp_op not in _COMPARISONS:
+            expected = ", ".join(_COMPARISONS)
+            raise ASTFError(f"cmp_op of {where} is {cmp_op!r}, which is none of {expected}")
+        self._add(ASTFCmdJMPCMP(var_id, 0, label, cmp_op, cmp_val))
+
+    def jmp(self, label: str) -> None:
+        """Jumps."""
+        self.jmp_cmp("", label, "", 0)
+
+    def jmp_lt(self, var_id: str, label: str, value: int) -> None:
+        """Jumps if the variable is less than the value."""
+        self.jmp_cmp(var_id, label, "lt", value)
+
+    def jmp_gt(self, var_id: str, label: str, value: int) -> None:
+        """Jumps if the variable is greater than the value."""
+        self.jmp_cmp(var_id, label, "gt", value)
+
+    def jmp_eq(self, var_id: str, label: str, value: int) -> None:
+        """Jumps if the variable is the value."""
+        self.jmp_cmp(var_id, label, "eq", value)
+
+    def jmp_ge(self, var_id: str, label: str, value: int) -> None:
+        """Jumps if the variable is the value or greater."""
+        self.jmp_cmp(var_id, label, "ge", value)
+
+    def jmp_le(self, var_id: str, label: str, value: int) -> None:
+        """Jumps if the variable is the value or less."""
+        self.jmp_cmp(var_id, label, "le", value)
+
+    def jmp_ne(self, var_id: str, label: str, value: int) -> None:
+        """Jumps if the variable is not the value."""
+        self.jmp_cmp(var_id, label, "ne", value)
+
+    def set_next_template(self, tg_id: str) -> None:
+        """Chooses the template group that `exec_template` takes a template of."""
+        required(self._where("set_next_template"), "tg_id", tg_id, str)
+        self._add(ASTFCmdSetTemplate(tg_id))
+
+    def exec_template(self) -> None:
+        """Makes a flow of the chosen group from the same client, and waits until it ends."""
+        self._add(ASTFCmdExecTemplate())
+
+    def _where(self, method: str) -> str:
+        return f"{type(self).__name__}.{method}"
+
+    def _sent(
+        self, method: str, buf: str | bytes, size: int, fill: str | bytes | None
+    ) -> tuple[bytes, int, bytes | None]:
+        where = self._where(method)
+        optional(where, "size", size, int)
+        filled = None if fill is None else _bytes(where, "fill", fill)
+        return _bytes(where, "buf", buf), size or 0, filled
+
+    def _count(self, method: str, name: str, count: int, clear: bool) -> None:
+        where = self._where(method)
+        required(where, name, count, int)
+        not_negative(where, name, count)
+        optional(where, "clear", clear, int, bool)
+        self.total_rcv_bytes += count
+
+
+def _bytes(where: str, name: str, value: Any) -> bytes:
+    """Bytes, or text of ASCII as bytes."""
+    required(where, name, value, bytes, str)
+    if isinstance(value, bytes):
+        return value
+    try:
+        return value.encode("ascii")
+    except UnicodeEncodeError as error:
+        raise ASTFError(
+            f"argument '{name}' of {where} has {value[error.start]!r} at {error.start}, which is "
+            "not ASCII: give it as bytes"
+        ) from error
+
+
+def _counter(where: str, stats_id: int | str) -> int:
+    """The number of one of the user's counters."""
+    required(where, "stats_id", stats_id, int, str)
+    number = stats_id
+    if isinstance(number, str):
+        number = _COUNTERS.find(number.upper()) if len(number) == 1 else -1
+    if not 0 <= number < len(_COUNTERS):
+        raise ASTFError(f"argument 'stats_id' of {where} is {stats_id!r}, not A to D or 0 to 3")
+    return number

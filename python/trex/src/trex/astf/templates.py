@@ -1,0 +1,183 @@
+"""Templates: a client, the server it talks to, and how often."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trex.astf.arguments import group_name, not_negative, optional, required, within
+from trex.astf.association import ASTFAssociation, ASTFAssociationRule
+from trex.astf.errors import ASTFError
+from trex.astf.global_info import ASTFGlobalInfoPerTemplate
+from trex.astf.pools import ASTFIPGen
+from trex.astf.program import ASTFProgram
+
+
+class ASTFCluster:
+    """Clients that share something; nothing can be said of them so far."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Nothing."""
+        return {}
+
+
+class ASTFTCPOptions:
+    """TCP options by name, of which nothing reads any so far."""
+
+    def __init__(self, opts: list[tuple[str, Any]] | None = None) -> None:
+        """
+        :param opts: names and values, such as `("MSS", 1400)`
+        """
+        self.fields = dict(opts or [])
+
+    @property
+    def mss(self) -> Any:
+        """The largest segment."""
+        return self.fields["MSS"]
+
+    @mss.setter
+    def mss(self, val: Any) -> None:
+        self.fields["MSS"] = val
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ASTFTCPOptions) and self.fields == other.fields
+
+    __hash__ = None  # type: ignore[assignment]  # they change
+
+    def to_json(self) -> dict[str, Any]:
+        """The options."""
+        return dict(self.fields)
+
+
+class ASTFTCPClientTemplate:
+    """Clients of a template, of TCP or UDP as their program is."""
+
+    def __init__(
+        self,
+        ip_gen: ASTFIPGen,
+        cluster: ASTFCluster | None = None,
+        program: ASTFProgram | None = None,
+        port: int = 80,
+        cps: float | None = 1,
+        glob_info: ASTFGlobalInfoPerTemplate | None = None,
+        limit: int | None = None,
+        cont: bool | None = None,
+        core_base: int | None = None,
+    ) -> None:
+        """
+        :param ip_gen: addresses of clients and servers
+        :param cluster: is of no effect
+        :param program: what a client does; has to be given
+        :param port: destination port
+        :param cps: new flows a second; 0 or None: only those that a program executes
+        :param glob_info: tunables of these clients alone
+        :param limit: flows in all, no limit if None
+        :param cont: `limit` flows at a time instead
+        :param core_base: the core that makes the first of fewer flows than there are cores
+        """
+        where = type(self).__name__
+        required(where, "ip_gen", ip_gen, ASTFIPGen)
+        optional(where, "cluster", cluster, ASTFCluster)
+        if not isinstance(program, ASTFProgram):
+            required(where, "program", program, ASTFProgram)
+            raise AssertionError  # what is no program was refused
+        within(where, "port", port, 0, 65535)
+        not_negative(where, "cps", cps)
+        optional(where, "glob_info", glob_info, ASTFGlobalInfoPerTemplate)
+        optional(where, "limit", limit, int)
+        not_negative(where, "limit", limit)
+        optional(where, "cont", cont, bool)
+        optional(where, "core_base", core_base, int)
+        not_negative(where, "core_base", core_base)
+        self.ip_gen = ip_gen
+        self.cluster = cluster or ASTFCluster()
+        self.program = program
+        self.port = port
+        self.cps = cps
+        self.glob_info = glob_info
+        self.limit = limit
+        self.cont = cont
+        self.core_base = core_base
+
+    def is_stream(self) -> bool:
+        """Whether its flows are TCP connections rather than UDP."""
+        return self.program.is_stream()
+
+    def to_json(self) -> dict[str, Any]:
+        """The template without its program and its pools, which are numbers in documents."""
+        document: dict[str, Any] = {"cluster": self.cluster.to_json(), "port": self.port}
+        if self.cps:
+            document["cps"] = self.cps
+        if self.limit:
+            document["limit"] = self.limit
+            if self.cont:
+                document["cont"] = self.cont
+            if self.core_base is not None:
+                document["core_base"] = self.core_base
+        if self.glob_info is not None:
+            document["glob_info"] = self.glob_info.to_json()
+        return document
+
+
+class ASTFTCPServerTemplate:
+    """Servers of a template, of TCP or UDP as their program is."""
+
+    def __init__(
+        self,
+        program: ASTFProgram | None = None,
+        assoc: ASTFAssociation | ASTFAssociationRule | None = None,
+        glob_info: ASTFGlobalInfoPerTemplate | None = None,
+    ) -> None:
+        """
+        :param program: what a server does; has to be given
+        :param assoc: which flows are its own; those to port 80 if None
+        :param glob_info: tunables of these servers alone
+        """
+        where = type(self).__name__
+        if not isinstance(program, ASTFProgram):
+            required(where, "program", program, ASTFProgram)
+            raise AssertionError  # what is no program was refused
+        optional(where, "assoc", assoc, ASTFAssociation, ASTFAssociationRule)
+        optional(where, "glob_info", glob_info, ASTFGlobalInfoPerTemplate)
+        self.program = program
+        self.assoc = assoc if isinstance(assoc, ASTFAssociation) else ASTFAssociation(assoc)
+        self.glob_info = glob_info
+
+    def is_stream(self) -> bool:
+        """Whether its flows are TCP connections rather than UDP."""
+        return self.program.is_stream()
+
+    def to_json(self) -> dict[str, Any]:
+        """The template without its program, which is a number in documents."""
+        document: dict[str, Any] = {"assoc": self.assoc.to_json()}
+        if self.glob_info is not None:
+            document["glob_info"] = self.glob_info.to_json()
+        return document
+
+
+class ASTFTemplate:
+    """Both sides of a kind of flows."""
+
+    def __init__(
+        self,
+        client_template: ASTFTCPClientTemplate,
+        server_template: ASTFTCPServerTemplate,
+        tg_name: str | None = None,
+    ) -> None:
+        """
+        :param client_template: the clients
+        :param server_template: the servers
+        :param tg_name: the group that it is counted with and that programs execute it by
+        """
+        where = type(self).__name__
+        required(where, "client_template", client_template, ASTFTCPClientTemplate)
+        required(where, "server_template", server_template, ASTFTCPServerTemplate)
+        group_name(where, tg_name)
+        if client_template.is_stream() != server_template.is_stream():
+            kinds = {True: "TCP", False: "UDP"}
+            raise ASTFError(
+                f"the client's program is of {kinds[client_template.is_stream()]}, the server's "
+                f"of {kinds[server_template.is_stream()]}: both have to be of the same"
+            )
+        self.client_template = client_template
+        self.server_template = server_template
+        self.tg_name = tg_name

@@ -1,0 +1,1 @@
+"""The older name of `trex.astf`."""
