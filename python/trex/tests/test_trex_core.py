@@ -1,27 +1,16 @@
 """Every profile of a TRex tree gives the JSON that TRex's own client makes of it.
 
-`TREX_CORE` names the tree. Its client runs in a process of its own, on the scapy it brings along.
+`TREX_CORE` names the tree.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import cases as runner
-import pytest
+from trex_tree import SCRIPTS, in_the_tree, needs_tree, of_trex  # noqa: F401
 
-TREX_CORE = os.environ.get("TREX_CORE")
-
-pytestmark = pytest.mark.skipif(
-    TREX_CORE is None, reason="TREX_CORE names no tree of TRex to compare with"
-)
-
-SCRIPTS = Path(TREX_CORE or ".").absolute() / "scripts"
+pytestmark = needs_tree
 
 # Files that are no profiles, or none without tunables.
 NO_PROFILES = {"stl/imix_wlc.py", "stl/tpg_tags_conf.py"}
@@ -61,37 +50,10 @@ TUNABLES = [
 PLACES = [(0, 0), (1, 0), (1, 1), (0, 2), (1, 3)]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def in_the_tree():
-    """Some of its profiles name captures from there."""
-    before = os.getcwd()
-    os.chdir(SCRIPTS)
-    yield
-    os.chdir(before)
-
-
-def of_trex(cases: list[dict[str, Any]]) -> list[Any]:
-    """What TRex's client makes of the cases."""
-    client = SCRIPTS / "automation/trex_control_plane/interactive"
-    run = subprocess.run(
-        [sys.executable, "-W", "ignore", runner.__file__],
-        input=json.dumps(cases),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        cwd=SCRIPTS,
-        env={**os.environ, "PYTHONPATH": str(client)},
-    )
-    if run.returncode != 0 and sys.version_info >= (3, 12):
-        pytest.skip("TRex's client does not run on this Python")
-    assert run.returncode == 0, run.stderr
-    return json.loads(run.stdout)
-
-
 def compare(cases: list[dict[str, Any]]) -> int:
     """Asserts that both sides say the same of each case that TRex takes; how many that are."""
     compared = 0
-    for case, ours, theirs in zip(cases, runner.results(cases), of_trex(cases)):
+    for case, ours, theirs in zip(cases, runner.results(cases), of_trex(runner, cases)):
         if theirs is None:
             continue
         if case.get("profile") in OTHER_PACKETS:

@@ -36,6 +36,8 @@ def registered(path: str) -> Iterator[Any]:
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
         spec.loader.exec_module(module)
+        if not hasattr(module, "register"):
+            raise TRexError("there is no function register(), which is what a profile is found by")
         yield module.register()
     except TRexError as error:
         raise TRexError(f"{_place(error, path)}: {error}") from error

@@ -66,7 +66,7 @@ def read_conversation(file: str) -> Conversation:
     reader = _Reader()
     for number, (frame, time_usec) in enumerate(captured, start=1):
         try:
-            reader.read(_segment(frame), time_usec / 1e6)
+            reader.read(_segment(frame), time_usec)
         except ASTFError as error:
             raise ASTFError(f"'{path}', packet {number}: {error}") from error
         except (struct.error, IndexError):
@@ -120,8 +120,11 @@ class _Reader:
         # The sequence number that comes next, of each side that has sent a SYN.
         self._next: dict[Side, int] = {}
 
-    def read(self, segment: _Segment, time_sec: float) -> None:
+    def read(self, segment: _Segment, time_usec: float) -> None:
         """Takes a packet."""
+        # As seconds in floating point, of which TRex takes differences: for the same microseconds.
+        whole_sec, rest_usec = divmod(time_usec, 1e6)
+        time_sec = whole_sec + rest_usec / 1e6
         if self._first is None:
             self._first = segment
             self._last_sec = time_sec
@@ -130,7 +133,6 @@ class _Reader:
         side = self._side(segment, self._first)
         if self.stream:
             self._follow(side, segment)
-        # As a difference of seconds in floating point, for the microseconds that TRex has.
         self.messages.append(Message(side, segment.payload, time_sec - self._last_sec))
         self._last_sec = time_sec
 
