@@ -1,0 +1,412 @@
+"""Captured conversations as programs of both sides."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from trex.astf.api import (
+    ASTFAssociationRule,
+    ASTFCapInfo,
+    ASTFCmdDelay,
+    ASTFCmdDelayRnd,
+    ASTFError,
+    ASTFIPGen,
+    ASTFIPGenDist,
+    ASTFProfile,
+    ASTFProgram,
+)
+from trex.stl.api import (
+    ARP,
+    ICMP,
+    IP,
+    TCP,
+    UDP,
+    Dot1Q,
+    Ether,
+    IPv6,
+    IPv6ExtHdrDestOpt,
+    PcapNgWriter,
+    Raw,
+    wrpcap,
+)
+
+CLIENT, SERVER = "10.0.0.1", "10.0.0.2"
+
+
+class Talk:
+    """Packets of a TCP connection, with right sequence numbers unless told otherwise."""
+
+    def __init__(self, below=None, first_sequence=1000):
+        self.below = below or (lambda source, target: Ether() / IP(src=source, dst=target))
+        self.next = {"c": first_sequence, "s": 0xFFFFFF00}
+        self.packets = []
+        self.add("c", flags="S")
+        self.add("s", flags="SA")
+        self.add("c")
+
+    def add(self, side, payload=b"", flags="A", sequence=None):
+        there = side == "c"
+        ends = (CLIENT, SERVER) if there else (SERVER, CLIENT)
+        ports = (5000, 8080) if there else (8080, 5000)
+        number = self.next[side] if sequence is None else sequence
+        header = TCP(sport=ports[0], dport=ports[1], seq=number, flags=flags)
+        self.packets.append(self.below(*ends) / header / Raw(payload))
+        self.next[side] = (number + len(payload) + ("S" in flags or "F" in flags)) % (1 << 32)
+        return self
+
+
+def page():
+    talk = Talk()
+    talk.add("c", b"GET ").add("s").add("c", b"/").add("s", b"a" * 300).add("c")
+    # Its server's numbers go round here.
+    talk.add("s", b"b" * 400).add("c", b"bye", flags="PA").add("s", flags="FA")
+    return talk.add("c", flags="FA").add("s")
+
+
+def written(tmp_path, packets, name="talk.pcap"):
+    path = str(tmp_path / name)
+    wrpcap(path, packets)
+    return path
+
+
+def datagrams(*turns):
+    """UDP packets of (side, microseconds since the one before, payload)."""
+    packets, usec = [], 1_700_000_000_000_000
+    for side, gap, payload in turns:
+        ends = (CLIENT, SERVER) if side == "c" else (SERVER, CLIENT)
+        ports = (5000, 53) if side == "c" else (53, 5000)
+        header = UDP(sport=ports[0], dport=ports[1])
+        packet = Ether() / IP(src=ends[0], dst=ends[1]) / header / Raw(payload)
+        usec += gap
+        packet.time = usec / 1e6
+        packets.append(packet)
+    return packets
+
+
+def addresses():
+    return ASTFIPGen(
+        ASTFIPGenDist(["16.0.0.1", "16.0.0.9"]), ASTFIPGenDist(["48.0.0.1", "48.0.0.9"])
+    )
+
+
+def document(*captures, **arguments):
+    return ASTFProfile(addresses(), cap_list=list(captures), **arguments).to_json()
+
+
+def sides(found):
+    """What each side of the only template does: `tx` with the bytes, others by their numbers."""
+    (template,) = found["templates"]
+    programs = [
+        found["program_list"][template[f"{side}_template"]["program_index"]]
+        for side in ("client", "server")
+    ]
+    return tuple([_short(c, found["buf_list"]) for c in p["commands"]] for p in programs)
+
+
+def _short(command, buffers):
+    values = {k: v for k, v in command.items() if k not in ("name", "buf_index")}
+    if "buf_index" in command:
+        return (command["name"], base64.b64decode(buffers[command["buf_index"]]))
+    return (command["name"], *values.values())
+
+
+PAGE_SIDES = (
+    [("tx", b"GET /"), ("rx", 700), ("tx", b"bye")],
+    [("rx", 5), ("tx", b"a" * 300 + b"b" * 400), ("rx", 8)],
+)
+
+
+def test_a_connection_becomes_the_turns_of_both_sides(tmp_path):
+    found = document(ASTFCapInfo(file=written(tmp_path, page().packets), cps=2.5))
+    assert sides(found) == PAGE_SIDES
+    (template,) = found["templates"]
+    assert template["client_template"]["port"] == 8080
+    assert template["client_template"]["cps"] == 2.5
+    assert template["server_template"]["assoc"] == [{"port": 8080}]
+
+
+def test_what_a_capture_is_told_is_in_its_template(tmp_path):
+    path = written(tmp_path, page().packets)
+    rule = ASTFAssociationRule(port=81, ip_start="48.0.0.1", ip_end="48.0.0.4")
+    found = document(
+        ASTFCapInfo(file=path, port=80, limit=5, cont=True, tg_name="a"),
+        ASTFCapInfo(file=path, assoc=rule),
+    )
+    # The same conversation twice is there once.
+    assert len(found["program_list"]) == 2
+    first, second = found["templates"]
+    assert first["client_template"]["port"] == first["server_template"]["assoc"][0]["port"] == 80
+    assert (first["client_template"]["limit"], first["tg_id"]) == (5, 1)
+    assert first["client_template"]["cps"] == 1
+    assert second["client_template"]["port"] == 81
+    assert second["server_template"]["assoc"] == [rule.to_json()]
+
+
+@pytest.mark.parametrize(
+    "below",
+    [
+        lambda source, target: Ether() / Dot1Q(vlan=5) / IP(src=source, dst=target),
+        lambda source, target: (
+            Ether(type=0x88A8) / Dot1Q(vlan=5) / Dot1Q(vlan=6) / IP(src=source, dst=target)
+        ),
+        lambda source, target: Ether() / IPv6(src=f"::{source}", dst=f"::{target}"),
+        lambda source, target: (
+            Ether() / IPv6(src=f"::{source}", dst=f"::{target}") / IPv6ExtHdrDestOpt()
+        ),
+        lambda source, target: Ether() / IP(src="127.0.0.1", dst="127.0.0.1"),
+    ],
+    ids=["vlan", "two vlans", "ipv6", "ipv6 with options", "one host"],
+)
+def test_what_is_below_tcp_does_not_matter(tmp_path, below):
+    talk = Talk(below).add("c", b"one").add("s", b"two")
+    assert sides(document(ASTFCapInfo(file=written(tmp_path, talk.packets)))) == (
+        [("tx", b"one"), ("rx", 3)],
+        [("rx", 3), ("tx", b"two")],
+    )
+
+
+def test_padding_is_no_payload_and_offloaded_packets_are_whole(tmp_path):
+    talk = Talk().add("c", b"one").add("s", b"two")
+    padded = [Ether(bytes(packet) + bytes(6)) for packet in talk.packets]
+    offloaded = [Ether() / IP(src=p[IP].src, dst=p[IP].dst, len=0) / p[TCP] for p in talk.packets]
+    for packets in (padded, offloaded):
+        path = written(tmp_path, packets)
+        assert sides(document(ASTFCapInfo(file=path)))[0] == [("tx", b"one"), ("rx", 3)]
+
+
+def test_pcapng_is_read(tmp_path):
+    path = str(tmp_path / "talk.pcapng")
+    writer = PcapNgWriter(path)
+    for packet in page().packets:
+        writer.write(packet)
+    writer.close()
+    assert sides(document(ASTFCapInfo(file=path))) == PAGE_SIDES
+
+
+def test_a_server_that_speaks_first_waits_for_the_client(tmp_path):
+    talk = Talk().add("s", b"220").add("c", b"EHLO")
+    assert sides(document(ASTFCapInfo(file=written(tmp_path, talk.packets)))) == (
+        [("rx", 3), ("tx", b"EHLO")],
+        [("connect",), ("tx", b"220"), ("rx", 4)],
+    )
+
+
+def test_data_may_come_with_fin_and_syn_may_come_twice(tmp_path):
+    talk = Talk().add("c", b"one").add("s", b"two", flags="FA").add("c", flags="FA").add("s")
+    packets = [talk.packets[0], *talk.packets]
+    assert sides(document(ASTFCapInfo(file=written(tmp_path, packets))))[1] == [
+        ("rx", 3),
+        ("tx", b"two"),
+    ]
+
+
+def test_a_program_alone_is_of_the_side_that_was_asked_for(tmp_path):
+    path = written(tmp_path, page().packets)
+    client, server = (ASTFProgram(file=path, side=side) for side in "cs")
+    assert [c.name for c in client.commands] == ["tx", "rx", "tx"]
+    assert [c.name for c in server.commands] == ["rx", "tx", "rx"]
+    assert client.payload_len == server.payload_len == 708
+    assert (client.total_send_bytes, server.total_send_bytes) == (8, 700)
+
+
+def test_captures_lie_beside_the_profile(tmp_path, monkeypatch):
+    folder = tmp_path / "profiles"
+    folder.mkdir()
+    written(folder, page().packets, "page.pcap")
+    path = folder / "page.py"
+    path.write_text(
+        "from trex.astf.api import *\n\n"
+        "class Page:\n"
+        "    def get_profile(self, tunables, **kwargs):\n"
+        "        pools = ASTFIPGen(ASTFIPGenDist(['1.0.0.1', '1.0.0.2']),\n"
+        "                          ASTFIPGenDist(['2.0.0.1', '2.0.0.2']))\n"
+        "        return ASTFProfile(pools, cap_list=ASTFCapInfo(file='page.pcap'))\n\n"
+        "def register():\n"
+        "    return Page()\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert sides(ASTFProfile.load(str(path)).to_json()) == PAGE_SIDES
+    # Without a profile that is being made, they lie where one is.
+    assert len(ASTFProgram(file="profiles/page.pcap").commands) == 3
+
+
+def test_datagrams_are_answers_or_come_after_a_while(tmp_path):
+    packets = datagrams(
+        ("c", 0, b"q1"),
+        ("c", 50, b"q2"),
+        ("c", 51, b"q3"),
+        ("s", 900_000, b"a1"),
+        ("s", 10_000, b"a2"),
+        ("c", 20_000, b"q4"),
+        ("c", 400_000, b"q5"),
+        ("s", 5, b"a3"),
+    )
+    found = document(ASTFCapInfo(file=written(tmp_path, packets)))
+    client, server = sides(found)
+    # Microseconds of the capture are differences of seconds in floating point, cut.
+    assert [c[0] for c in client] == ["tx_msg"] * 2 + ["delay"] + [
+        "tx_msg",
+        "rx_msg",
+        "tx_msg",
+        "delay",
+        "tx_msg",
+        "rx_msg",
+    ]
+    assert [c[1] for c in client if c[0] == "delay"] == pytest.approx([51, 400_000], abs=1)
+    assert [c[1] for c in client if c[0] == "rx_msg"] == [2, 3]
+    assert [c[0] for c in server] == ["rx_msg", "tx_msg", "delay", "tx_msg", "rx_msg", "tx_msg"]
+    assert [c[1] for c in server if c[0] == "rx_msg"] == [3, 5]
+    assert all(p["stream"] is False for p in found["program_list"])
+
+
+def test_long_pauses_are_cut_and_keep_the_flow_alive_on_both_sides(tmp_path):
+    packets = datagrams(("c", 0, b"q1"), ("c", 2_000_000, b"q2"), ("s", 10, b"a"))
+    client, server = sides(document(ASTFCapInfo(file=written(tmp_path, packets))))
+    keepalive = ("keepalive", 1_400_000)
+    pause = ("delay", 700_000)
+    # Twice on the client's side, as TRex has it: its own, and back from the server's.
+    assert client == [
+        keepalive,
+        keepalive,
+        ("tx_msg", b"q1"),
+        pause,
+        ("tx_msg", b"q2"),
+        ("rx_msg", 1),
+    ]
+    assert server == [keepalive, ("rx_msg", 2), ("tx_msg", b"a")]
+
+
+def test_a_server_may_think_before_each_answer(tmp_path):
+    talk = Talk().add("c", b"1").add("s", b"2").add("c", b"3").add("s", b"4")
+    path = written(tmp_path, talk.packets)
+    client, server = sides(document(ASTFCapInfo(file=path, s_delay=ASTFCmdDelay(500))))
+    assert client == [("tx", b"1"), ("rx", 1), ("tx", b"3"), ("rx", 2)]
+    wait = ("delay", 500)
+    assert server == [("rx", 1), wait, ("tx", b"2"), ("rx", 2), wait, ("tx", b"4")]
+    # The profile's is for captures that have none.
+    own = ASTFCapInfo(file=path, port=1, s_delay=ASTFCmdDelayRnd(1, 9))
+    found = document(own, ASTFCapInfo(file=path, port=2), s_delay=ASTFCmdDelay(500))
+    names = [[c["name"] for c in p["commands"]] for p in found["program_list"]]
+    assert names[1] == ["rx", "delay_rnd", "tx", "rx", "delay_rnd", "tx"]
+    assert names[2] == ["rx", "delay", "tx", "rx", "delay", "tx"]
+
+
+def test_a_slow_server_of_datagrams_is_waited_for(tmp_path):
+    packets = datagrams(("c", 0, b"q"), ("s", 10, b"a1"), ("s", 10, b"a2"))
+    path = written(tmp_path, packets)
+    for s_delay, expected in (
+        (ASTFCmdDelay(899_999), []),
+        (ASTFCmdDelay(900_000), [("keepalive", 1350)]),
+        (ASTFCmdDelayRnd(5, 2_000_000), [("keepalive", 3000)]),
+    ):
+        client, server = sides(document(ASTFCapInfo(file=path, s_delay=s_delay)))
+        assert client == [*expected, ("tx_msg", b"q"), ("rx_msg", 2)]
+        assert server[: len(expected)] == expected
+        # Before the first answer, not between the two.
+        assert [c[0] for c in server[len(expected) :]] == [
+            "rx_msg",
+            s_delay.name,
+            "tx_msg",
+            "tx_msg",
+        ]
+
+
+def test_datagrams_are_cut_to_an_mtu(tmp_path):
+    path = written(tmp_path, datagrams(("c", 0, b"x" * 100), ("s", 10, b"y" * 58)))
+    own = ASTFCapInfo(file=path, udp_mtu=142)
+    by_profile = document(ASTFCapInfo(file=path), udp_mtu=100)
+    assert sides(document(own))[0] == [("tx_msg", b"x" * 100), ("rx_msg", 1)]
+    assert sides(by_profile)[0] == [("tx_msg", b"x" * 58), ("rx_msg", 1)]
+    assert sides(by_profile)[1] == [("rx_msg", 1), ("tx_msg", b"y" * 58)]
+    # One is not cut for what another was told.
+    found = document(ASTFCapInfo(file=path, udp_mtu=52), ASTFCapInfo(file=path, port=54))
+    assert [len(base64.b64decode(b)) for b in found["buf_list"]] == [10, 10, 100, 58]
+    with pytest.raises(ASTFError, match="udp_mtu is 42, which leaves no payload"):
+        document(ASTFCapInfo(file=path, udp_mtu=42))
+
+
+def test_flows_are_shared_out_by_percents_of_the_payload(tmp_path):
+    # TRex takes the sizes for the percents, whatever they are said to be.
+    small = written(tmp_path, Talk().add("c", b"x" * 100).packets, "small.pcap")
+    large = written(tmp_path, Talk().add("s", b"x" * 300).packets, "large.pcap")
+    found = document(
+        ASTFCapInfo(file=small, l7_percent=25, port=1),
+        ASTFCapInfo(file=large, l7_percent=75.0, port=2),
+    )
+    rates = [t["client_template"]["cps"] for t in found["templates"]]
+    assert rates == pytest.approx([50, 50])
+    found = document(
+        ASTFCapInfo(file=small, l7_percent=50, port=1),
+        ASTFCapInfo(file=large, l7_percent=50, port=2),
+    )
+    rates = [t["client_template"]["cps"] for t in found["templates"]]
+    assert rates == pytest.approx([75, 25])
+    for first, second, reason in (
+        ({"l7_percent": 50}, {"l7_percent": 49}, "are 99 together, not 100"),
+        ({"l7_percent": 100}, {"cps": 1}, r"l7_percent is given, but not of '.*large\.pcap'"),
+    ):
+        with pytest.raises(ASTFError, match=reason):
+            document(
+                ASTFCapInfo(file=small, port=1, **first), ASTFCapInfo(file=large, port=2, **second)
+            )
+
+
+def test_a_port_is_one_captures_and_one_templates(tmp_path):
+    path = written(tmp_path, page().packets)
+    with pytest.raises(ASTFError, match="templates 0 and 1 both have a server at TCP port 8080"):
+        document(ASTFCapInfo(file=path), ASTFCapInfo(file=path))
+    udp = written(tmp_path, datagrams(("c", 0, b"q"), ("s", 1, b"a")), "udp.pcap")
+    assert document(ASTFCapInfo(file=path), ASTFCapInfo(file=udp, port=8080))
+
+
+def broken(name):
+    """Captures that are no complete conversation, and what is said of each."""
+    whole = page().packets
+    other = Ether() / IP(src=CLIENT, dst="10.0.0.3") / UDP(sport=5000, dport=53)
+    elsewhere = whole[3].copy()
+    elsewhere[TCP].dport = 81
+    fragment = whole[3].copy()
+    fragment[IP].flags = "MF"
+    short = Ether(bytes(whole[3])[:40])
+    return {
+        "late": (whole[3:], "packet 1: a connection begins with SYN and SYN.ACK"),
+        "answer first": (whole[1:], r"packet 1: a SYN\+ACK without a SYN before it"),
+        "two": (whole + Talk().packets, "another SYN after the SYN.ACK: the capture holds two"),
+        "repeated": (whole[:4] + whole[3:], "packet 5: its TCP sequence number is 1001, and 1005"),
+        "missing": (whole[:5] + whole[6:], "packet 7: its TCP sequence number is 1006, and 1005"),
+        "other ports": ([*whole[:3], elsewhere], "packet 4: it is of another conversation"),
+        "other host": (datagrams(("c", 0, b"q")) + [other], "packet 2: it is of another conversa"),
+        "both": (whole[:3] + datagrams(("c", 0, b"q")), "packet 4: .* in both TCP and UDP"),
+        "arp": ([Ether() / ARP()], r"packet 1: it is neither IPv4 nor IPv6 \(EtherType 0x0806\)"),
+        "icmp": ([Ether() / IP() / ICMP()], r"packet 1: it is neither TCP nor UDP \(protocol 1\)"),
+        "fragment": ([*whole[:3], fragment], "packet 4: it is a fragment of an IPv4 packet"),
+        "short": ([*whole[:3], short], "packet 4: too short for its headers"),
+        "silent": (whole[:3], "has no data: neither side says anything"),
+        "link": ([IP() / UDP()], "packet 1: its link type is 228, not 1"),
+    }[name]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "late", "answer first", "two", "repeated", "missing", "other ports", "other host", "both",
+        "arp", "icmp", "fragment", "short", "silent", "link",
+    ],
+)  # fmt: skip
+def test_what_is_no_conversation_is_refused_with_its_packet(tmp_path, name):
+    packets, reason = broken(name)
+    path = written(tmp_path, packets)
+    with pytest.raises(ASTFError, match=reason) as error:
+        ASTFProgram(file=path)
+    assert path in str(error.value)
+
+
+def test_files_that_are_no_captures_are_refused(tmp_path):
+    text = tmp_path / "a.pcap"
+    text.write_text("no capture")
+    with pytest.raises(ASTFError, match=r"a\.pcap' is no capture"):
+        ASTFProgram(file=str(text))
+    with pytest.raises(ASTFError, match=r"there is no file '.*b\.pcap'"):
+        ASTFProgram(file=str(tmp_path / "b.pcap"))
