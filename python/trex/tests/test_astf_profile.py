@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import importlib
 import json
 import subprocess
 import sys
@@ -203,6 +204,8 @@ def test_what_is_no_profile_is_refused(profiles, tmp_path):
         (tmp_path / name).write_text(text)
         with pytest.raises(TRexError, match=reason):
             ASTFProfile.load(str(tmp_path / name))
+    with pytest.raises(TRexError, match=r"has no get_profile\(\), which stateful profiles have"):
+        ASTFProfile.load(str(profiles / "udp_sizes.py"))
     with pytest.raises(TRexError, match="no file"):
         ASTFProfile.load(str(tmp_path / "absent.py"))
     with pytest.raises(TRexError, match=r"refuses its tunables: --colour red"):
@@ -538,3 +541,13 @@ def test_the_star_import_brings_what_profiles_use():
     # Both modes may be in one script.
     exec("from trex.stl.api import *", names)
     assert "STLStream" in names
+
+
+@pytest.mark.parametrize(
+    "module", ["trex_astf_profile", "trex_astf_global_info", "trex_astf_exceptions"]
+)
+def test_older_places_have_the_same_names(module):
+    place = importlib.import_module(f"trex.astf.{module}")
+    assert place.ASTFProfile is ASTFProfile
+    assert place.ASTFGlobalInfo is ASTFGlobalInfo
+    assert place.ASTFError is ASTFError

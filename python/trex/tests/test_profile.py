@@ -208,11 +208,13 @@ def test_tags_are_loaded_from_python_and_json(tmp_path):
         STLTaggedPktGroupTagConf.load(str(tmp_path / "tags.txt"))
 
 
-def test_what_is_no_profile_is_refused(tmp_path):
+def test_what_is_no_profile_is_refused(profiles, tmp_path):
     for name, text in (("a.json", "{"), ("a.yaml", "- ["), ("a.txt", ""), ("b.json", "{}")):
         (tmp_path / name).write_text(text)
         with pytest.raises(STLError):
             load(tmp_path / name)
+    with pytest.raises(STLError, match=r"has no get_streams\(\), which stateless profiles have"):
+        load(profiles / "stateful_pages.py")
     with pytest.raises(STLError, match="no file"):
         load(tmp_path / "absent.py")
 

@@ -6,7 +6,7 @@ import importlib.util
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -46,6 +46,14 @@ def registered(path: str) -> Iterator[Any]:
     finally:
         sys.path.remove(folder)
         sys.dont_write_bytecode = writes_bytecode
+
+
+def function_of(described: Any, name: str, mode: str) -> Callable[..., Any]:
+    """A registered object's function that a mode's profiles have. Raises where there is none."""
+    function = getattr(described, name, None)
+    if function is None:
+        raise TRexError(f"what register() returns has no {name}(), which {mode} profiles have")
+    return function
 
 
 def _place(error: Exception, path: str) -> str:

@@ -17,7 +17,7 @@ from trex.astf.imported import Delay
 from trex.astf.pools import ASTFIPGen
 from trex.astf.templates import ASTFTemplate
 from trex.errors import TRexError
-from trex.loader import registered
+from trex.loader import function_of, registered
 from trex.tunables import call_with_tunables, defaults_of
 
 
@@ -87,14 +87,15 @@ class ASTFProfile:
         them, as a command line too. None if all the profile did was print its help.
         """
         with registered(python_file) as described:
-            profile = call_with_tunables(described.get_profile, kwargs)
+            get_profile = function_of(described, "get_profile", "stateful")
+            profile = call_with_tunables(get_profile, kwargs)
             if profile is None:
                 return None
             if not isinstance(profile, (ASTFProfile, ASTFProfileLight)):
                 raise TRexError(
                     f"get_profile returned {type(profile).__name__}, not an ASTFProfile"
                 )
-            profile.meta = {"type": "python", "tunables": defaults_of(described.get_profile)}
+            profile.meta = {"type": "python", "tunables": defaults_of(get_profile)}
             return profile
 
     @staticmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from trex.astf.arguments import group_name, not_negative, optional, required, within
 from trex.astf.association import ASTFAssociation, ASTFAssociationRule
@@ -77,9 +77,7 @@ class ASTFTCPClientTemplate:
         where = type(self).__name__
         required(where, "ip_gen", ip_gen, ASTFIPGen)
         optional(where, "cluster", cluster, ASTFCluster)
-        if not isinstance(program, ASTFProgram):
-            required(where, "program", program, ASTFProgram)
-            raise AssertionError  # what is no program was refused
+        required(where, "program", program, ASTFProgram)
         within(where, "port", port, 0, 65535)
         not_negative(where, "cps", cps)
         optional(where, "glob_info", glob_info, ASTFGlobalInfoPerTemplate)
@@ -90,7 +88,7 @@ class ASTFTCPClientTemplate:
         not_negative(where, "core_base", core_base)
         self.ip_gen = ip_gen
         self.cluster = cluster or ASTFCluster()
-        self.program = program
+        self.program = cast(ASTFProgram, program)
         self.port = port
         self.cps = cps
         self.glob_info = glob_info
@@ -133,12 +131,10 @@ class ASTFTCPServerTemplate:
         :param glob_info: tunables of these servers alone
         """
         where = type(self).__name__
-        if not isinstance(program, ASTFProgram):
-            required(where, "program", program, ASTFProgram)
-            raise AssertionError  # what is no program was refused
+        required(where, "program", program, ASTFProgram)
         optional(where, "assoc", assoc, ASTFAssociation, ASTFAssociationRule)
         optional(where, "glob_info", glob_info, ASTFGlobalInfoPerTemplate)
-        self.program = program
+        self.program = cast(ASTFProgram, program)
         self.assoc = assoc if isinstance(assoc, ASTFAssociation) else ASTFAssociation(assoc)
         self.glob_info = glob_info
 

@@ -12,7 +12,7 @@ import yaml
 
 from trex.capture_file import TimedPacket
 from trex.errors import TRexArgumentError, TRexError
-from trex.loader import registered
+from trex.loader import function_of, registered
 from trex.stl.modes import STLTXCont, STLTXSingleBurst
 from trex.stl.packet_builder import STLPktBuilder
 from trex.stl.pcap import PCAPReader
@@ -101,12 +101,13 @@ class STLProfile:
         them, as a command line too. None if all the profile did was print its help.
         """
         with registered(python_file) as described:
-            get_streams = partial(described.get_streams, direction=direction, port_id=port_id)
-            streams = call_with_tunables(get_streams, kwargs)
+            get_streams = function_of(described, "get_streams", "stateless")
+            here = partial(get_streams, direction=direction, port_id=port_id)
+            streams = call_with_tunables(here, kwargs)
             if streams is None:
                 return None
             profile = STLProfile(streams)
-            profile.meta = {"type": "python", "tunables": defaults_of(described.get_streams)}
+            profile.meta = {"type": "python", "tunables": defaults_of(get_streams)}
             return profile
 
     @staticmethod
