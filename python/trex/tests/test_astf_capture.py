@@ -353,6 +353,13 @@ def test_flows_are_shared_out_by_percents_of_the_payload(tmp_path):
             )
 
 
+def test_captures_without_payload_have_no_share_of_it(tmp_path):
+    path = written(tmp_path, datagrams(("c", 0, b""), ("s", 5, b"")))
+    assert sides(document(ASTFCapInfo(file=path)))[0] == [("tx_msg", b""), ("rx_msg", 1)]
+    with pytest.raises(ASTFError, match="has no payload to have l7_percent of: give it cps"):
+        document(ASTFCapInfo(file=path, l7_percent=100))
+
+
 def test_a_port_is_one_captures_and_one_templates(tmp_path):
     path = written(tmp_path, page().packets)
     with pytest.raises(ASTFError, match="templates 0 and 1 both have a server at TCP port 8080"):
@@ -369,6 +376,10 @@ def broken(name):
     elsewhere[TCP].dport = 81
     fragment = whole[3].copy()
     fragment[IP].flags = "MF"
+    no_tcp_header = whole[3].copy()
+    no_tcp_header[TCP].dataofs = 4
+    no_ip_header = whole[3].copy()
+    no_ip_header[IP].ihl = 4
     short = Ether(bytes(whole[3])[:40])
     return {
         "late": (whole[3:], "packet 1: a connection begins with SYN and SYN.ACK"),
@@ -383,6 +394,8 @@ def broken(name):
         "icmp": ([Ether() / IP() / ICMP()], r"packet 1: it is neither TCP nor UDP \(protocol 1\)"),
         "fragment": ([*whole[:3], fragment], "packet 4: it is a fragment of an IPv4 packet"),
         "short": ([*whole[:3], short], "packet 4: too short for its headers"),
+        "tcp": ([*whole[:3], no_tcp_header], "packet 4: its TCP header has 16 bytes, not 20"),
+        "ip": ([*whole[:3], no_ip_header], "packet 4: its IPv4 header has 16 bytes, not 20"),
         "silent": (whole[:3], "has no data: neither side says anything"),
         "link": ([IP() / UDP()], "packet 1: its link type is 228, not 1"),
     }[name]
@@ -392,7 +405,7 @@ def broken(name):
     "name",
     [
         "late", "answer first", "two", "repeated", "missing", "other ports", "other host", "both",
-        "arp", "icmp", "fragment", "short", "silent", "link",
+        "arp", "icmp", "fragment", "short", "tcp", "ip", "silent", "link",
     ],
 )  # fmt: skip
 def test_what_is_no_conversation_is_refused_with_its_packet(tmp_path, name):

@@ -10,6 +10,7 @@ import os
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Literal
 
 from trex.astf.errors import ASTFError
@@ -177,17 +178,10 @@ class _Reader:
 
 def _turns(messages: list[Message]) -> Iterator[Message]:
     """What each side said until the other spoke."""
-    turn: Message | None = None
-    for message in messages:
-        if not message.payload:
-            continue
-        if turn is None or turn.side != message.side:
-            if turn is not None:
-                yield turn
-            turn = Message(message.side, b"", message.gap_sec)
-        turn.payload += message.payload
-    if turn is not None:
-        yield turn
+    said = (message for message in messages if message.payload)
+    for side, turn in groupby(said, key=lambda message: message.side):
+        parts = list(turn)
+        yield Message(side, b"".join(part.payload for part in parts), parts[0].gap_sec)
 
 
 def _segment(frame: bytes) -> _Segment:
@@ -205,14 +199,16 @@ def _segment(frame: bytes) -> _Segment:
         raise ASTFError(f"it is neither IPv4 nor IPv6 (EtherType 0x{kind:04x}): leave it out")
     if protocol == _TCP:
         source_port, destination_port, sequence = struct.unpack_from("!HHI", data)
-        offset, flags = data[12] >> 4, data[13]
+        header_len, flags = (data[12] >> 4) * 4, data[13]
+        if header_len < 20:
+            raise ASTFError(f"its TCP header has {header_len} bytes, not 20 or more")
         return _Segment(
             True,
             source,
             destination,
             source_port,
             destination_port,
-            data[offset * 4 :],
+            data[header_len:],
             sequence,
             flags,
         )
@@ -225,6 +221,8 @@ def _segment(frame: bytes) -> _Segment:
 def _ipv4(packet: bytes) -> tuple[int, bytes, bytes, bytes]:
     """The protocol, source, destination and data."""
     header_len = (packet[0] & 0x0F) * 4
+    if header_len < 20:
+        raise ASTFError(f"its IPv4 header has {header_len} bytes, not 20 or more")
     total_len, _, fragment = struct.unpack_from("!HHH", packet, 2)
     if fragment & 0x3FFF:
         raise ASTFError("it is a fragment of an IPv4 packet: capture where packets are whole")

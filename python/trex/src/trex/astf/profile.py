@@ -191,7 +191,9 @@ def _cps(captures: list[ASTFCapInfo], conversations: list[Conversation]) -> list
     percents = [capture.l7_percent for capture in captures if capture.l7_percent is not None]
     if not percents:
         return [capture.cps for capture in captures]
-    for capture in captures:
+    for capture, conversation in zip(captures, conversations):
+        if not conversation.payload_len:
+            raise ASTFError(f"'{capture.file}' has no payload to have l7_percent of: give it cps")
         if capture.l7_percent is None:
             raise ASTFError(f"l7_percent is given, but not of '{capture.file}': give it of all")
     if abs(sum(percents) - 100) > 1e-6:
