@@ -256,9 +256,10 @@ pub(crate) fn write_segment(
     };
     let transport = &mut network[start..start + length];
     let (head, data) = transport.split_at_mut(header);
-    outgoing.write_header(key.destination_port(), key.source_port(), sack, head);
-    let sum = checksum::combine(checksum::sum(head), fill(data));
-    let checksum = !checksum::combine(sum, pseudo_header);
+    let (from, to) = (key.destination_port(), key.source_port());
+    let of_header = outgoing.write_header(from, to, sack, head);
+    let sums = [of_header, fill(data), pseudo_header];
+    let checksum = !checksum::fold(sums.into_iter().map(u64::from).sum());
     head[tcp::field::CHECKSUM].copy_from_slice(&checksum.to_be_bytes());
     link.len() + start + length
 }
@@ -278,20 +279,22 @@ fn ipv4_header(
     hop_limit: u8,
     traffic_class: u8,
 ) -> [u8; ipv4::HEADER_LENGTH_MIN] {
-    const VERSION_AND_LENGTH: u8 = 0x45;
-    const DO_NOT_FRAGMENT: u8 = 0x40;
+    const VERSION_AND_LENGTH: u32 = 0x45;
+    const DO_NOT_FRAGMENT: u32 = 0x4000;
+    let length = (ipv4::HEADER_LENGTH_MIN + length) as u32 & 0xffff;
+    let mut words = [
+        VERSION_AND_LENGTH << 24 | u32::from(traffic_class) << 16 | length,
+        // RFC 6864: what is never fragmented needs no identification.
+        DO_NOT_FRAGMENT,
+        u32::from(hop_limit) << 24 | u32::from(protocol::TCP) << 16,
+        u32::from_be_bytes(from),
+        u32::from_be_bytes(to),
+    ];
+    let checksum = !checksum::fold(words.iter().map(|word| u64::from(*word)).sum());
+    words[2] |= u32::from(checksum);
     let mut header = [0; ipv4::HEADER_LENGTH_MIN];
-    header[ipv4::field::VERSION_LENGTH.start] = VERSION_AND_LENGTH;
-    header[ipv4::field::TYPE_OF_SERVICE.start] = traffic_class;
-    let length = (ipv4::HEADER_LENGTH_MIN + length) as u16;
-    header[ipv4::field::TOTAL_LENGTH].copy_from_slice(&length.to_be_bytes());
-    // RFC 6864: what is never fragmented needs no identification.
-    header[ipv4::field::FRAGMENT.start] = DO_NOT_FRAGMENT;
-    header[ipv4::field::TIME_TO_LIVE.start] = hop_limit;
-    header[ipv4::field::PROTOCOL.start] = protocol::TCP;
-    header[ipv4::field::SOURCE].copy_from_slice(&from);
-    header[ipv4::field::DESTINATION].copy_from_slice(&to);
-    let checksum = checksum::checksum(&header);
-    header[ipv4::field::CHECKSUM].copy_from_slice(&checksum.to_be_bytes());
+    for (bytes, word) in header.as_chunks_mut().0.iter_mut().zip(words) {
+        *bytes = word.to_be_bytes();
+    }
     header
 }

@@ -35,9 +35,10 @@ pub fn sum(data: &[u8]) -> u16 {
     u16::from_be(fold(total))
 }
 
-/// Adds the carries until 16 bits are left.
+/// The sum over words of 16 or 32 bits, at most 2^32 of them, that were added as numbers, each in
+/// network order: the carries are added until 16 bits are left.
 #[inline]
-const fn fold(mut total: u64) -> u16 {
+pub const fn fold(mut total: u64) -> u16 {
     // Each turn at least halves the width; four are enough for 64 bits and the carries.
     total = (total & 0xffff_ffff) + (total >> 32);
     total = (total & 0xffff) + (total >> 16);

@@ -123,6 +123,8 @@ pub struct Endpoint {
     free: Vec<u32>,
     flows_max: usize,
     table: HashTable<u32>,
+    /// The flow that was heard of last.
+    last: u32,
     wheel: Wheel,
     links: Links,
     random: Random,
@@ -153,6 +155,7 @@ impl Endpoint {
             free: Vec::new(),
             flows_max: options.flows_max,
             table: HashTable::new(),
+            last: 0,
             wheel: Wheel::new(now.as_nanos() / 1_000_000),
             links: Links::default(),
             random,
@@ -205,6 +208,11 @@ impl Endpoint {
         // Each flow once for all that has arrived: so one acknowledgement answers a batch of
         // segments, as with the receive offloads of network interfaces.
         for _ in 0..self.pending.len() {
+            // Where no frame is free, none of them can do anything.
+            self.spare = self.spare.take().or_else(|| transmit.take());
+            if self.spare.is_none() {
+                break;
+            }
             let Some(place) = self.pending.pop_front() else { break };
             if let Some(flow) = self.flows[place as usize].as_mut() {
                 flow.is_pending = false;
@@ -244,7 +252,21 @@ impl Endpoint {
     }
 
     #[inline]
-    fn find(&self, key: &FlowKey) -> Option<u32> {
+    fn find(&mut self, key: &FlowKey) -> Option<u32> {
+        // Segments of one connection often arrive one behind the other.
+        if self
+            .flows
+            .get(self.last as usize)
+            .is_some_and(|it| it.as_ref().is_some_and(|flow| flow.key == *key))
+        {
+            return Some(self.last);
+        }
+        let found = self.look_up(key);
+        self.last = found.unwrap_or(self.last);
+        found
+    }
+
+    fn look_up(&self, key: &FlowKey) -> Option<u32> {
         let is_it = |place: &u32| self.key(*place) == Some(key);
         self.table.find(key.hash64(0), is_it).copied()
     }

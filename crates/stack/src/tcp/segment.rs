@@ -1,5 +1,6 @@
 //! A segment as it arrived, and as it is to be sent.
 
+use wirestorm_wire::checksum;
 use wirestorm_wire::packet::PacketError;
 use wirestorm_wire::packet::tcp::{self, Flags};
 
@@ -270,7 +271,7 @@ impl Outgoing {
     }
 
     /// Writes the header with a checksum of zero to the first [`Self::header_length`] of `bytes`;
-    /// of `sack` as many blocks as it has.
+    /// of `sack` as many blocks as it has. Returns the header's sum.
     ///
     /// # Panics
     /// Where `bytes` or `sack` is shorter.
@@ -281,24 +282,55 @@ impl Outgoing {
         destination_port: u16,
         sack: &[SequenceRange],
         bytes: &mut [u8],
-    ) {
+    ) -> u16 {
         let length = self.header_length();
-        let (fixed, options) = bytes[..length].split_at_mut(tcp::HEADER_LENGTH_MIN);
-        let mut header = [0; tcp::HEADER_LENGTH_MIN];
-        header[tcp::field::SOURCE_PORT].copy_from_slice(&source_port.to_be_bytes());
-        header[tcp::field::DESTINATION_PORT].copy_from_slice(&destination_port.to_be_bytes());
-        header[tcp::field::SEQUENCE].copy_from_slice(&self.sequence.0.to_be_bytes());
-        header[tcp::field::ACKNOWLEDGEMENT].copy_from_slice(&self.acknowledgement.0.to_be_bytes());
-        header[tcp::field::DATA_OFFSET.start] = (length / 4 * 16) as u8;
-        header[tcp::field::FLAGS.start] = self.flags.0;
-        header[tcp::field::WINDOW].copy_from_slice(&self.window.to_be_bytes());
-        fixed.copy_from_slice(&header);
-        let (options, sack_option) = options.split_at_mut(self.options.length());
+        let bytes = &mut bytes[..length];
+        let offset = (length / 4) as u32;
+        // What was just written in small pieces cannot be read in larger ones without waiting, so
+        // the sum is taken of the numbers.
+        let words = [
+            u32::from(source_port) << 16 | u32::from(destination_port),
+            self.sequence.0,
+            self.acknowledgement.0,
+            offset << 28 | u32::from(self.flags.0) << 16 | u32::from(self.window),
+            // Checksum and urgent pointer.
+            0,
+        ];
+        let mut sum = put_words(bytes, &words);
+        let options = &mut bytes[tcp::HEADER_LENGTH_MIN..];
+        if let Some(Timestamps { value, echo }) = self.options.timestamps
+            && options.len() == TIMESTAMPS_LENGTH
+        {
+            sum += put_words(options, &[PADDED_TIMESTAMPS, value, echo]);
+        } else if !options.is_empty() {
+            sum += u64::from(self.write_options(sack, options));
+        }
+        checksum::fold(sum)
+    }
+
+    #[cold]
+    fn write_options(&self, sack: &[SequenceRange], bytes: &mut [u8]) -> u16 {
+        let (options, sack_option) = bytes.split_at_mut(self.options.length());
         self.options.write(options);
         if self.sack_blocks > 0 {
             write_sack(&sack[..usize::from(self.sack_blocks)], sack_option);
         }
+        checksum::sum(bytes)
     }
+}
+
+/// The timestamps option with its padding, and how it begins (RFC 7323 appendix A).
+const TIMESTAMPS_LENGTH: usize = 12;
+const PADDED_TIMESTAMPS: u32 = 0x0101_080a;
+
+/// Writes words in network order; returns their sum, not folded.
+#[inline]
+fn put_words<const N: usize>(bytes: &mut [u8], words: &[u32; N]) -> u64 {
+    let (places, _) = bytes.as_chunks_mut::<4>();
+    for (place, word) in places.iter_mut().zip(words) {
+        *place = word.to_be_bytes();
+    }
+    words.iter().map(|word| u64::from(*word)).sum()
 }
 
 #[cfg(test)]
@@ -379,7 +411,8 @@ mod tests {
                 is_ecn_capable: false,
             };
             let mut bytes = vec![0; outgoing.header_length() + 5];
-            outgoing.write_header(1024, 80, &blocks, &mut bytes);
+            let sum = outgoing.write_header(1024, 80, &blocks, &mut bytes);
+            assert_eq!(sum, checksum::sum(&bytes[..header]));
             let (segment, data) = Segment::parse(&bytes, false).unwrap();
             assert_eq!((data, segment.length, segment.end()), (header, 5, number(12)));
             assert_eq!(segment.options, outgoing.options);
