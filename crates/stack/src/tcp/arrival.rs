@@ -115,18 +115,20 @@ impl Connection {
         now: Now,
         counters: &mut TcpCounters,
     ) -> Arrival {
-        let mut segment = *segment;
+        let without_syn;
+        let mut segment = segment;
         if segment.flags.contains(Flags::SYN) && segment.sequence == self.peer_initial {
-            self.strip_repeated_syn(&mut segment);
+            without_syn = self.strip_repeated_syn(segment);
+            segment = &without_syn;
         }
-        if !self.is_timestamp_good(&segment, now, counters)
-            || !self.is_acceptable(&segment, settings, now, counters)
+        if !self.is_timestamp_good(segment, now, counters)
+            || !self.is_acceptable(segment, settings, now, counters)
         {
             return Arrival::default();
         }
-        self.note_timestamp(&segment, now);
+        self.note_timestamp(segment, now);
         if segment.flags.contains(Flags::RST) {
-            return self.arrive_reset(&segment, counters);
+            return self.arrive_reset(segment, counters);
         }
         if segment.flags.contains(Flags::SYN) {
             // RFC 5961 section 4.2.
@@ -149,7 +151,7 @@ impl Connection {
             self.establish(now, counters);
             arrival.is_established = true;
         }
-        let Some(acknowledged) = self.arrive_acknowledgement(&segment, settings, now, counters)
+        let Some(acknowledged) = self.arrive_acknowledgement(segment, settings, now, counters)
         else {
             return arrival;
         };
@@ -157,9 +159,9 @@ impl Connection {
         if self.state == State::Closed {
             return arrival;
         }
-        self.note_congestion(&segment, counters);
+        self.note_congestion(segment, counters);
         if segment.length > 0 || segment.flags.contains(Flags::FIN) {
-            self.arrive_data(&segment, settings, now, counters, &mut arrival);
+            self.arrive_data(segment, settings, now, counters, &mut arrival);
         }
         arrival
     }
@@ -167,14 +169,14 @@ impl Connection {
     /// A SYN that came before: our answer to it was lost. Without it, the segment is as good as
     /// any; in figure 8 of RFC 9293, it acknowledges our own SYN.
     #[cold]
-    fn strip_repeated_syn(&mut self, segment: &mut Segment<'_>) {
-        segment.flags = Flags(segment.flags.0 & !Flags::SYN.0);
-        segment.sequence += 1;
-        if self.state == State::SynReceived && !segment.flags.contains(Flags::ACK) {
+    fn strip_repeated_syn<'a>(&mut self, segment: &Segment<'a>) -> Segment<'a> {
+        let flags = Flags(segment.flags.0 & !Flags::SYN.0);
+        if self.state == State::SynReceived && !flags.contains(Flags::ACK) {
             self.marks.set(Marks::SYN_DUE);
         } else {
             self.marks.set(Marks::ACK_DUE);
         }
+        Segment { flags, sequence: segment.sequence + 1, ..*segment }
     }
 
     /// Protection against wrapped sequence numbers (RFC 7323 section 5.3, R1).
