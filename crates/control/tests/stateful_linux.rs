@@ -1,4 +1,5 @@
-//! Connections between an endpoint of ours and Linux's own TCP, over a veth pair.
+//! Connections between an endpoint of ours and Linux's own TCP, through a router that may lose
+//! packets, or translate addresses.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -17,18 +18,16 @@ use wirestorm_stack::endpoint::{
 };
 use wirestorm_stack::program::{Buffer, Buffers, Instruction, Program};
 use wirestorm_stack::tcp::settings::Settings;
-use wirestorm_testkit::net::{Lab, LabOptions};
+use wirestorm_testkit::net::{LabOptions, RouterLab};
 use wirestorm_testkit::require::require_root;
 use wirestorm_wire::packet::MacAddress;
 use wirestorm_wire::prefix::Prefix;
 
-const OURS: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
-const LINUX: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
 const PORT: u16 = 80;
 
-/// A veth pair: `a` is ours and has no address of the kernel's, `b` is Linux's.
+/// A router between our interface `a`, which has no address of the kernel's, and Linux's `b`.
 struct Wire {
-    lab: Lab,
+    lab: RouterLab,
 }
 
 impl Wire {
@@ -36,10 +35,21 @@ impl Wire {
         if !require_root() {
             return None;
         }
-        let lab = Lab::with(&LabOptions::default()).unwrap();
-        let interface = lab.b.interface();
-        lab.b.namespace().ip(&[&format!("address add {LINUX}/24 dev {interface}")]).unwrap();
+        let lab = RouterLab::with(&LabOptions::default()).unwrap();
+        let flush = format!("address flush dev {}", lab.a.interface());
+        lab.a.namespace().ip(&[&flush]).unwrap();
+        // The router has to ask where we are.
+        let forget = format!("neighbour flush dev {} nud permanent", lab.router_a.interface());
+        lab.router_a.namespace().ip(&[&forget]).unwrap();
         Some(Self { lab })
+    }
+
+    fn ours(&self) -> Ipv4Addr {
+        self.lab.a.ipv4()
+    }
+
+    fn linux(&self) -> Ipv4Addr {
+        self.lab.b.ipv4()
     }
 
     /// Does something in Linux's namespace, where sockets stay.
@@ -48,17 +58,15 @@ impl Wire {
     }
 
     fn nft(&self, rules: &str) {
-        let status = self.lab.b.command("nft").arg(rules).status().unwrap();
+        let status = self.lab.router_a.command("nft").arg(rules).status().unwrap();
         assert!(status.success(), "nft {rules}");
     }
 
-    /// Linux drops 5 of 100 packets in either direction.
+    /// The router drops 5 of 100 packets, either way.
     fn lose(&self) {
         self.nft(
-            "table ip t { chain i { type filter hook input priority 0; \
-             ip protocol tcp numgen random mod 100 < 5 drop; }; \
-             chain o { type filter hook output priority 0; \
-             ip protocol tcp numgen random mod 100 < 5 drop; }; }",
+            "table ip loss { chain forward { type filter hook forward priority 0; \
+             numgen random mod 100 < 5 drop; }; }",
         );
     }
 
@@ -70,7 +78,7 @@ impl Wire {
             flows_max: 1_000,
             host: Host {
                 mac: MacAddress(mac),
-                addresses: vec![Prefix { address: IpAddr::V4(OURS), length: 24 }],
+                addresses: vec![Prefix { address: IpAddr::V4(self.ours()), length: 24 }],
                 gateways: Vec::new(),
             },
             seed: 7,
@@ -136,7 +144,7 @@ fn server(bytes: usize, tcp: Settings) -> (Template, Buffers) {
 
 fn fetch(wire: &Wire) -> Vec<u8> {
     wire.in_linux(|| {
-        let mut stream = TcpStream::connect((OURS, PORT)).unwrap();
+        let mut stream = TcpStream::connect((wire.ours(), PORT)).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         stream.write_all(b"page").unwrap();
         let mut page = Vec::new();
@@ -192,7 +200,8 @@ fn linux_fetches_pages_from_us_though_packets_are_lost() {
 
 /// Linux serves one connection after the other: reads 4 bytes, writes so many, waits for the end.
 fn serve(wire: &Wire, bytes: usize, connections: usize) -> JoinHandle<Vec<Vec<u8>>> {
-    let listener = wire.in_linux(|| TcpListener::bind(SocketAddr::from((LINUX, PORT))).unwrap());
+    let listener =
+        wire.in_linux(|| TcpListener::bind(SocketAddr::from((wire.linux(), PORT))).unwrap());
     std::thread::spawn(move || {
         let one = |_| {
             let (mut stream, _) = listener.accept().unwrap();
@@ -225,14 +234,14 @@ fn client(
         Instruction::Send { buffer: thanks },
     ]);
     let mut link = Vec::new();
-    link.extend(wire.lab.b.mac());
+    link.extend(wire.lab.router_a.mac());
     link.extend(wire.lab.a.mac());
     link.extend([8, 0]);
     let range = |address: Ipv4Addr| AddressRange { first: address.into(), count: 1 };
     let role = Role::Client {
         tuples: Tuples {
-            clients: range(OURS),
-            servers: range(LINUX),
+            clients: range(wire.ours()),
+            servers: range(wire.linux()),
             server_port: PORT,
             client_ports: ports,
         },
@@ -250,8 +259,8 @@ fn we_fetch_pages_from_linux() {
     ]);
     // Ports of their own: Linux remembers those of connections that are over.
     for (first, (lossy, settings)) in (1_024..).step_by(2).zip(dialects) {
+        wire.nft("flush ruleset");
         if lossy {
-            wire.nft("flush ruleset");
             wire.lose();
         }
         let (template, buffers) = client(&wire, 300_000, settings, first..=first + 1);
@@ -263,8 +272,27 @@ fn we_fetch_pages_from_linux() {
         let tcp = endpoint.tcp();
         assert_eq!((tcp.connects, tcp.rcvbyte), (2, 600_000), "{settings:?}");
         assert_eq!(endpoint.counters().failed, 0);
-        if !lossy {
+        if lossy {
+            assert!(tcp.rcvoopack > 5, "{tcp:?}");
+        } else {
             assert_eq!((tcp.rexmttimeo, tcp.sndrexmitpack), (0, 0), "{settings:?}");
         }
     }
+}
+
+#[test]
+fn we_fetch_pages_from_linux_through_a_nat() {
+    let Some(wire) = Wire::new() else { return };
+    let interface = wire.lab.router_b.interface();
+    wire.nft(&format!(
+        "table ip nat {{ chain out {{ type nat hook postrouting priority 100; \
+         oifname {interface} masquerade; }}; }}"
+    ));
+    let (template, buffers) = client(&wire, 300_000, Settings::default(), 2_000..=2_049);
+    let served = serve(&wire, 300_000, 50);
+    let running = wire.start(template, buffers, 50);
+    assert!(served.join().unwrap().iter().all(|request| request == b"pagethanks"));
+    let endpoint = running.stop();
+    assert_eq!((endpoint.tcp().connects, endpoint.tcp().rcvbyte), (50, 50 * 300_000));
+    assert_eq!((endpoint.counters().failed, endpoint.counters().no_flow), (0, 0));
 }
