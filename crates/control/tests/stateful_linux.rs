@@ -14,7 +14,7 @@ use wirestorm_io::clock;
 use wirestorm_io::namespace::{InterfaceName, Namespace};
 use wirestorm_stack::Host;
 use wirestorm_stack::endpoint::{
-    AddressRange, Endpoint, EndpointOptions, IpSettings, LinkHeader, Role, Template, Tuples,
+    AddressRange, Endpoint, EndpointOptions, IpSettings, LinkHeader, Load, Role, Template, Tuples,
 };
 use wirestorm_stack::program::{Buffer, Buffers, Instruction, Program};
 use wirestorm_stack::tcp::settings::Settings;
@@ -246,6 +246,8 @@ fn client(
             client_ports: ports,
         },
         link: LinkHeader::new(&link).unwrap(),
+        load: Load::OnDemand,
+        limit: None,
     };
     (Template { program: program.unwrap(), tcp, ip: IpSettings::default(), role }, buffers)
 }

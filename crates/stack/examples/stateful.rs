@@ -9,11 +9,12 @@
 use std::net::IpAddr;
 use std::time::Instant as Clock;
 
+use wirestorm_base::rate::Rate;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_sim::memory::{WireOptions, wire};
 use wirestorm_stack::Host;
 use wirestorm_stack::endpoint::{
-    AddressRange, Endpoint, EndpointOptions, IpSettings, LinkHeader, Role, Template, Tuples,
+    AddressRange, Endpoint, EndpointOptions, IpSettings, LinkHeader, Load, Role, Template, Tuples,
 };
 use wirestorm_stack::program::{Buffer, Buffers, Instruction, Program};
 use wirestorm_stack::tcp::settings::Settings;
@@ -32,23 +33,20 @@ fn main() {
         eprintln!("usage: stateful CONNECTIONS REQUESTS PAGE");
         std::process::exit(2);
     };
-    let [mut client, mut server] = endpoints(requests, page as u32);
+    let [mut client, mut server] = endpoints(connections, requests, page as u32);
     let options = WireOptions { frames: 512, frame_length_max: 1_600 };
     let (mut to_server, mut at_server) = wire(options);
     let (mut to_client, mut at_client) = wire(options);
 
     let resident_before = resident_bytes();
     let began = Clock::now();
-    let (mut now, mut made, mut frames) = (START, 0, 0);
+    let (mut now, mut frames) = (START, 0);
     let is_idle = requests == 0;
     let is_done = |client: &Endpoint, server: &Endpoint| match is_idle {
         true => server.tcp().connects == connections,
         false => client.counters().active + server.counters().active == 0,
     };
-    while made < connections || !is_done(&client, &server) {
-        if made < connections {
-            made += u64::from(client.connect(0, now, &mut to_server));
-        }
+    while client.tcp().connattempt < connections || !is_done(&client, &server) {
         frames += client.breathe(now, &mut to_server, &mut at_client).expect("memory works");
         frames += server.breathe(now, &mut to_client, &mut at_server).expect("memory works");
         now += STEP;
@@ -79,7 +77,7 @@ fn resident_bytes() -> u64 {
 }
 
 /// A client and a server.
-fn endpoints(requests: u64, page: u32) -> [Endpoint; 2] {
+fn endpoints(connections: u64, requests: u64, page: u32) -> [Endpoint; 2] {
     let mut buffers = Buffers::default();
     let request = buffers.push(Buffer::new(b"GET / HTTP/1.1\r\n", REQUEST, &[]));
     let reply = buffers.push(Buffer::new(b"HTTP/1.1 200 OK\r\n", page, &[]));
@@ -103,6 +101,8 @@ fn endpoints(requests: u64, page: u32) -> [Endpoint; 2] {
     };
     let ethernet = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
     let link = LinkHeader::new(&ethernet).expect("an Ethernet header");
+    let load = Load::Constant { rate: Rate::new(1, STEP).expect("not zero") };
+    let limit = Some(connections);
     let endpoint = |instructions: Vec<Instruction>, role, seed| {
         let program = Program::new(instructions).expect("a program within its bounds");
         let tcp = Settings { receive_buffer: 64 << 10, ..Settings::default() };
@@ -117,7 +117,7 @@ fn endpoints(requests: u64, page: u32) -> [Endpoint; 2] {
         Endpoint::new(options, START)
     };
     [
-        endpoint(asks.collect(), Role::Client { tuples, link }, 1),
+        endpoint(asks.collect(), Role::Client { tuples, link, load, limit }, 1),
         endpoint(answers.collect(), Role::Server { port: 80 }, 2),
     ]
 }

@@ -23,4 +23,11 @@ impl Random {
     pub(crate) const fn below(&mut self, end: u32) -> u32 {
         (((self.next() >> 32) * end as u64) >> 32) as u32
     }
+
+    /// A number of the exponential distribution with mean 1.
+    pub(crate) fn exponential(&mut self) -> f64 {
+        // Above 0 and up to 1, in steps of 2^-53: the logarithm of 0 would be none.
+        let uniform = ((self.next() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
+        -libm::log(uniform)
+    }
 }

@@ -3,12 +3,13 @@
 //! ```text
 //! frames -> dissect -> flow table -> Connection::arrive -> program -> Connection::depart -> frames
 //!            time ->   timer wheel -> Connection::expire ----^
-//!        schedule ->   new flow ----------------------------^
+//!            load ->   new flow -----------------------------^
 //! ```
 
 mod clients;
 mod flow;
 mod links;
+mod load;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -24,6 +25,8 @@ use wirestorm_wire::packet::tcp::Flags;
 pub use self::clients::{AddressRange, Tuples};
 use self::flow::Flow;
 use self::links::Links;
+use self::load::Arrivals;
+pub use self::load::Load;
 pub use crate::frame::{IpSettings, LinkHeader};
 use crate::frame::{Other, Packet, dissect, write_segment};
 use crate::heard::Heard;
@@ -59,6 +62,10 @@ pub enum Role {
         tuples: Tuples,
         /// What is below IP.
         link: LinkHeader,
+        /// When they are made.
+        load: Load,
+        /// How many in all; `None`: without end.
+        limit: Option<u64>,
     },
     /// They are waited for at a port.
     Server {
@@ -116,7 +123,8 @@ pub struct FlowCounters {
 #[derive(Debug)]
 pub struct Endpoint {
     templates: Vec<Template>,
-    /// How many connections each one has made.
+    /// How far each one's load is, and how many connections it has made.
+    arrivals: Vec<Arrivals>,
     made: Vec<u64>,
     buffers: Buffers,
     flows: Vec<Option<Flow>>,
@@ -144,10 +152,18 @@ pub struct Endpoint {
 const BATCH: usize = 64;
 
 impl Endpoint {
-    /// An endpoint at a time.
+    /// An endpoint whose load begins at a time.
     pub fn new(options: EndpointOptions, now: Instant) -> Self {
-        let random = Random::new(options.seed);
+        let mut random = Random::new(options.seed);
+        let arrivals = |template: &Template| {
+            let (load, limit) = match template.role {
+                Role::Client { load, limit, .. } => (load, limit),
+                Role::Server { .. } => (Load::OnDemand, None),
+            };
+            Arrivals::new(load, limit, now, Random::new(random.next()))
+        };
         Self {
+            arrivals: options.templates.iter().map(arrivals).collect(),
             made: options.templates.iter().map(|_| 0).collect(),
             templates: options.templates,
             buffers: options.buffers,
@@ -219,14 +235,35 @@ impl Endpoint {
                 self.serve(place, time, transmit);
             }
         }
+        for template in 0..self.arrivals.len() {
+            while self.arrivals[template].take(now) {
+                if !self.connect(template, now, transmit) {
+                    break;
+                }
+            }
+        }
         transmit.flush()?;
         outcome
+    }
+
+    /// When it has something to do though nothing arrives; `None`: never. It may be early.
+    pub fn next(&self) -> Option<Instant> {
+        const TICK_NANOS: u64 = 1_000_000;
+        let timer = self.wheel.next_tick();
+        let timer = timer.map(|tick| Instant::from_nanos(tick.saturating_mul(TICK_NANOS)));
+        self.arrivals.iter().filter_map(Arrivals::next).chain(timer).min()
+    }
+
+    /// Makes no more connections but those that [`Self::connect`] asks for; those that are there
+    /// go on.
+    pub fn stop(&mut self) {
+        self.arrivals.iter_mut().for_each(Arrivals::stop);
     }
 
     /// Makes a connection of a template, at a time. Returns whether that was possible.
     pub fn connect(&mut self, template: usize, now: Instant, transmit: &mut impl Transmit) -> bool {
         let time = Now::from_micros(now.as_nanos() / 1_000);
-        let Some(Template { role: Role::Client { tuples, link }, tcp, .. }) =
+        let Some(Template { role: Role::Client { tuples, link, .. }, tcp, .. }) =
             self.templates.get(template)
         else {
             return false;
@@ -292,6 +329,7 @@ impl Endpoint {
         let flows = &self.flows;
         let hash = |place: &u32| flows[*place as usize].as_ref().map_or(0, |it| it.key.hash64(0));
         self.table.insert_unique(key.hash64(0), place, hash);
+        self.arrivals[usize::from(template)].active += 1;
         self.counters.active += 1;
         self.counters.active_max = self.counters.active_max.max(self.counters.active);
         place
@@ -306,6 +344,7 @@ impl Endpoint {
             self.wheel.cancel(place);
         }
         self.free.push(place);
+        self.arrivals[usize::from(flow.template)].active -= 1;
         self.counters.active -= 1;
         match flow.connection.end() {
             Some(End::Closed) => self.counters.closed += 1,
