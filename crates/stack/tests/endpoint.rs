@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use wirestorm_base::port::Receive;
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_sim::memory::{MemoryReceive, MemoryTransmit, WireOptions, wire};
@@ -9,7 +10,9 @@ use wirestorm_stack::Host;
 use wirestorm_stack::endpoint::{
     AddressRange, Endpoint, EndpointOptions, IpSettings, LinkHeader, Load, Role, Template, Tuples,
 };
-use wirestorm_stack::program::{Buffer, Buffers, Instruction, Program};
+use wirestorm_stack::program::{
+    Buffer, Buffers, Comparison, Instruction, Program, Statistic, TickVariable, Variable,
+};
 use wirestorm_stack::tcp::settings::Settings;
 
 const STEP: Duration = Duration::from_micros(100);
@@ -71,16 +74,26 @@ impl World {
         let asks = vec![Instruction::Send { buffer: ask }, receive(5_000)];
         let delay = Instruction::Delay { micros: think };
         let answers = vec![receive(4), delay, Instruction::Send { buffer: answer }];
+        Self::with(roles, &buffers, &asks, &answers)
+    }
+
+    /// Templates with programs of their own.
+    fn with(
+        roles: Vec<Role>,
+        buffers: &Buffers,
+        asks: &[Instruction],
+        answers: &[Instruction],
+    ) -> Self {
         let ports = roles.iter().map(|role| match role {
             Role::Client { tuples, .. } => tuples.server_port,
             Role::Server { port } => *port,
         });
-        let servers = ports.map(|port| template(answers.clone(), Role::Server { port })).collect();
-        let clients = roles.into_iter().map(|role| template(asks.clone(), role)).collect();
+        let servers = ports.map(|port| template(answers.to_vec(), Role::Server { port })).collect();
+        let clients = roles.into_iter().map(|role| template(asks.to_vec(), role)).collect();
         let options = WireOptions { frames: 256, frame_length_max: 1_600 };
         Self {
-            client: endpoint(clients, &buffers, 1),
-            server: endpoint(servers, &buffers, 2),
+            client: endpoint(clients, buffers, 1),
+            server: endpoint(servers, buffers, 2),
             up: wire(options),
             down: wire(options),
             now: Instant::ZERO,
@@ -182,4 +195,88 @@ fn the_next_thing_to_do_is_known() {
     assert_eq!(world.client.next(), Some(Instant::ZERO + Duration::from_millis(100)));
     world.assert_over(1);
     assert_eq!((world.client.next(), world.server.next()), (None, None));
+}
+
+#[test]
+fn programs_count_loop_and_tell_the_time() {
+    use Instruction::*;
+    let mut buffers = Buffers::default();
+    let buffer = buffers.push(Buffer::new(b"12345678", 0, &[]));
+    let variable = |place| Variable::new(place).unwrap();
+    let tick = |place| TickVariable::new(place).unwrap();
+    let statistic = |place| Statistic::new(place).unwrap();
+    let asks = [
+        Set { variable: variable(0), value: 5 },
+        SetTick { tick: tick(0) },
+        // 2: five times.
+        Send { buffer },
+        Receive { bytes: 8, clear: true },
+        Count { statistic: statistic(0), value: 10 },
+        CountDown { variable: variable(0), to: 2 },
+        // 6: as long as less than 200 ms have passed, which 5 times 30 ms have not.
+        Send { buffer },
+        Receive { bytes: 8, clear: true },
+        Add { variable: variable(1), value: 3 },
+        JumpWithin { tick: tick(0), millis: 200, to: 6 },
+        JumpIf { variable: variable(1), comparison: Comparison::GreaterOrEqual, value: 6, to: 12 },
+        Reset,
+        CountSince { statistic: statistic(1), tick: tick(0) },
+        AddTick { tick: tick(0), millis: 1_000 },
+        CountSince { statistic: statistic(2), tick: tick(0) },
+    ];
+    let answers = [
+        Receive { bytes: 8, clear: true },
+        Delay { micros: 30_000 },
+        Send { buffer },
+        Jump { to: 0 },
+    ];
+    let role = client("16.0.0.1", 80, Load::Hold { flows: 1 }, Some(1));
+    let mut world = World::with(vec![role], &buffers, &asks, &answers);
+    world.run(SECOND, |_, _| {});
+    let statistics = world.client.statistics();
+    assert_eq!(statistics.get(statistic(0)), 50);
+    // Seven times 30 ms, and what ticks of 1 ms add.
+    let took = statistics.get(statistic(1));
+    assert!((210..230).contains(&took), "{took}");
+    assert_eq!(statistics.get(statistic(2)), 0, "the time is yet to come");
+    assert_eq!(world.client.tcp().sndbyte, 7 * 8);
+    // The server goes on waiting: only the client has closed.
+    assert_eq!((world.client.counters().active, world.server.counters().active), (1, 1));
+}
+
+#[test]
+fn what_was_sent_before_is_sent_again_though_programs_went_on() {
+    let mut buffers = Buffers::default();
+    let pieces = [b"a".as_slice(), b"bcd", b"efghijklmnopqrst"];
+    let mut asks = vec![Instruction::SendBlocking { waits: false }];
+    asks.extend(
+        pieces.map(|piece| Instruction::Send { buffer: buffers.push(Buffer::new(piece, 0, &[])) }),
+    );
+    let role = client("16.0.0.1", 80, Load::Hold { flows: 1 }, Some(1));
+    let mut template = template(asks, role);
+    template.tcp.no_delay = true;
+    let answers = [Instruction::Receive { bytes: 20, clear: false }];
+    let mut world = World::with(vec![], &buffers, &[], &[]);
+    world.client = endpoint(vec![template], &buffers, 1);
+    let server = self::template(answers.to_vec(), Role::Server { port: 80 });
+    world.server = endpoint(vec![server], &buffers, 2);
+    // The handshake, up to the server's answer. What follows gets lost.
+    world.run(STEP, |_, _| {});
+    let mut sent = Vec::new();
+    for _ in 0..4_000 {
+        world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+        let mut batch = Vec::new();
+        world.up.1.receive(64, &mut batch).unwrap();
+        for received in batch {
+            let frame = world.up.1.frame(&received);
+            // Ethernet, IPv4, TCP with timestamps.
+            sent.push(String::from_utf8(frame[66..].to_vec()).unwrap());
+            world.up.1.release(received);
+        }
+        world.now += STEP;
+    }
+    // FIN comes alone at first, as the program ends when all has left.
+    assert_eq!(sent, ["a", "bcd", "efghijklmnopqrst", "", "abcdefghijklmnopqrst"]);
+    world.run(Duration::from_secs(2), |_, _| {});
+    assert_eq!((world.server.tcp().rcvbyte, world.client.counters().closed), (20, 1));
 }

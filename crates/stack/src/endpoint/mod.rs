@@ -31,7 +31,7 @@ pub use crate::frame::{IpSettings, LinkHeader};
 use crate::frame::{Other, Packet, dissect, write_segment};
 use crate::heard::Heard;
 use crate::host::Host;
-use crate::program::{Buffers, Program, Progress, Run};
+use crate::program::{Buffers, Outside, Program, Progress, Run, Statistics};
 use crate::random::Random;
 use crate::tcp::connection::{Connection, End, Now};
 use crate::tcp::counters::TcpCounters;
@@ -138,9 +138,10 @@ pub struct Endpoint {
     random: Random,
     tcp: TcpCounters,
     counters: FlowCounters,
+    statistics: Statistics,
     /// Flows that something has happened to, or that wait for a free frame.
     pending: VecDeque<u32>,
-    /// Answers to segments of no connection that wait for a free frame.
+    /// A free frame, within a breath.
     spare: Option<FrameId>,
     batch: Vec<Received>,
     due: Vec<u32>,
@@ -177,6 +178,7 @@ impl Endpoint {
             random,
             tcp: TcpCounters::default(),
             counters: FlowCounters::default(),
+            statistics: Statistics::default(),
             pending: VecDeque::new(),
             spare: None,
             batch: Vec::with_capacity(BATCH),
@@ -194,6 +196,11 @@ impl Endpoint {
     /// What was counted of flows.
     pub const fn counters(&self) -> &FlowCounters {
         &self.counters
+    }
+
+    /// What its programs counted.
+    pub const fn statistics(&self) -> &Statistics {
+        &self.statistics
     }
 
     /// Takes what has arrived, does what is due, and sends what is to be sent. Returns how many
@@ -241,6 +248,9 @@ impl Endpoint {
                     break;
                 }
             }
+        }
+        if let Some(frame) = self.spare.take() {
+            transmit.release(frame);
         }
         transmit.flush()?;
         outcome
@@ -480,41 +490,48 @@ impl Endpoint {
     fn serve(&mut self, place: u32, now: Now, transmit: &mut impl Transmit) {
         let Some(flow) = self.flows[place as usize].as_mut() else { return };
         let template = &self.templates[usize::from(flow.template)];
-        let progress = flow.run.advance(
-            &template.program,
-            &self.buffers,
-            &mut flow.connection,
-            &mut self.random,
-            now,
-            &mut self.tcp,
-        );
+        let mut progress;
         loop {
-            let Some(frame) = self.spare.take().or_else(|| transmit.take()) else {
-                if !flow.is_pending {
-                    flow.is_pending = true;
-                    self.pending.push_back(place);
+            let mut outside = Outside {
+                buffers: &self.buffers,
+                random: &mut self.random,
+                statistics: &mut self.statistics,
+                counters: &mut self.tcp,
+                now,
+            };
+            progress = flow.run.advance(&template.program, &mut flow.connection, &mut outside);
+            let all_left = loop {
+                let Some(frame) = self.spare.take().or_else(|| transmit.take()) else {
+                    break false;
+                };
+                let Some(outgoing) = flow.connection.depart(&template.tcp, now, &mut self.tcp)
+                else {
+                    self.spare = Some(frame);
+                    break true;
+                };
+                let (run, buffers) = (&flow.run, &self.buffers);
+                let mut sack = [SequenceRange::default(); SACK_BLOCKS_MAX];
+                if outgoing.sack_blocks > 0 {
+                    flow.connection.sack_blocks(&mut sack);
                 }
-                break;
+                let fill = |data: &mut [u8]| match data.is_empty() {
+                    true => 0,
+                    false => run.copy(outgoing.sequence, data, buffers),
+                };
+                let bytes = transmit.frame_mut(&frame);
+                let link = self.links.get(flow.link);
+                let length =
+                    write_segment(bytes, link, &flow.key, &template.ip, &outgoing, &sack, fill);
+                transmit.send(frame, length, Instant::ZERO);
             };
-            let Some(outgoing) = flow.connection.depart(&template.tcp, now, &mut self.tcp) else {
-                self.spare = Some(frame);
-                break;
-            };
-            let (run, buffers) = (&flow.run, &self.buffers);
-            let mut sack = [SequenceRange::default(); SACK_BLOCKS_MAX];
-            if outgoing.sack_blocks > 0 {
-                flow.connection.sack_blocks(&mut sack);
+            if !all_left && !flow.is_pending {
+                flow.is_pending = true;
+                self.pending.push_back(place);
             }
-            let length = write_segment(
-                transmit.frame_mut(&frame),
-                self.links.get(flow.link),
-                &flow.key,
-                &template.ip,
-                &outgoing,
-                &sack,
-                |data| if data.is_empty() { 0 } else { run.copy(outgoing.sequence, data, buffers) },
-            );
-            transmit.send(frame, length, Instant::ZERO);
+            // A program that waits only until all has left goes on at once.
+            if !all_left || !flow.run.waited_for_departure(&flow.connection) {
+                break;
+            }
         }
         if flow.connection.is_over() {
             return self.remove(place);

@@ -5,11 +5,13 @@
 
 mod buffer;
 mod run;
+mod variables;
 
 use alloc::boxed::Box;
 
 pub use buffer::{Buffer, BufferId, Buffers};
-pub(crate) use run::{Progress, Run};
+pub(crate) use run::{Outside, Progress, Run};
+pub use variables::{Comparison, Statistic, Statistics, TickVariable, Variable};
 
 /// One step of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +57,87 @@ pub enum Instruction {
         /// Its place.
         to: u16,
     },
+    /// Sets a variable of the flow; all begin with 0.
+    Set {
+        /// Which.
+        variable: Variable,
+        /// To what.
+        value: u64,
+    },
+    /// Adds to a variable, modulo 2^64.
+    Add {
+        /// Which.
+        variable: Variable,
+        /// What.
+        value: u64,
+    },
+    /// Takes 1 off a variable that is greater than 0, and goes on elsewhere where it is still
+    /// greater than 0 then. So a loop around it is gone through as often as the variable says.
+    CountDown {
+        /// Which.
+        variable: Variable,
+        /// Where it goes on.
+        to: u16,
+    },
+    /// Goes on elsewhere where a comparison holds.
+    JumpIf {
+        /// What is compared.
+        variable: Variable,
+        /// How.
+        comparison: Comparison,
+        /// With what.
+        value: u64,
+        /// Where it goes on.
+        to: u16,
+    },
+    /// Remembers the present time.
+    SetTick {
+        /// Where.
+        tick: TickVariable,
+    },
+    /// Moves a remembered time on.
+    AddTick {
+        /// Which.
+        tick: TickVariable,
+        /// By how many milliseconds.
+        millis: u32,
+    },
+    /// Goes on elsewhere as long as less than a time has passed since a remembered one.
+    JumpWithin {
+        /// Which.
+        tick: TickVariable,
+        /// How many milliseconds.
+        millis: u32,
+        /// Where it goes on.
+        to: u16,
+    },
+    /// Adds to a statistic.
+    Count {
+        /// Which.
+        statistic: Statistic,
+        /// What.
+        value: u64,
+    },
+    /// Adds the milliseconds that have passed since a remembered time to a statistic.
+    CountSince {
+        /// Which.
+        statistic: Statistic,
+        /// Since when.
+        tick: TickVariable,
+    },
+}
+
+impl Instruction {
+    /// Where it may go on, but for the next one.
+    const fn target(self) -> Option<u16> {
+        match self {
+            Self::Jump { to }
+            | Self::CountDown { to, .. }
+            | Self::JumpIf { to, .. }
+            | Self::JumpWithin { to, .. } => Some(to),
+            _ => None,
+        }
+    }
 }
 
 /// What one end says. Behind the last instruction the connection is closed.
@@ -73,7 +156,7 @@ impl Program {
         let instructions = instructions.into();
         let length = instructions.len();
         let leads_beyond =
-            |it: &Instruction| matches!(it, Instruction::Jump { to } if usize::from(*to) > length);
+            |it: &Instruction| it.target().is_some_and(|to| usize::from(to) > length);
         let is_good = length <= Self::LENGTH_MAX && !instructions.iter().any(leads_beyond);
         is_good.then_some(Self { instructions })
     }

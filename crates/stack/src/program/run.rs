@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 
 use wirestorm_wire::checksum;
 
-use super::{BufferId, Buffers, Instruction, Program};
+use super::variables::Variables;
+use super::{BufferId, Buffers, Instruction, Program, Statistics};
 use crate::random::Random;
 use crate::tcp::connection::{Connection, Now};
 use crate::tcp::counters::TcpCounters;
@@ -44,6 +45,24 @@ pub(crate) enum Progress {
 /// A buffer on its way, and the number of its first byte.
 type Sending = (BufferId, SequenceNumber);
 
+/// What few programs need.
+#[derive(Clone, Debug, Default)]
+struct Extra {
+    /// What was sent before the last buffer and is not all acknowledged, where programs do not wait
+    /// for that.
+    before: Vec<Sending>,
+    variables: Variables,
+}
+
+/// What programs have in common.
+pub(crate) struct Outside<'a> {
+    pub(crate) buffers: &'a Buffers,
+    pub(crate) random: &'a mut Random,
+    pub(crate) statistics: &'a mut Statistics,
+    pub(crate) counters: &'a mut TcpCounters,
+    pub(crate) now: Now,
+}
+
 /// The state of a program in one flow.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
@@ -51,9 +70,7 @@ pub(crate) struct Run {
     received: u64,
     /// What is being sent, and the number of its first byte.
     sending: Sending,
-    /// What was sent before it and is not all acknowledged, where programs do not wait for that.
-    #[expect(clippy::box_collection, reason = "one word in every flow, most of which have none")]
-    before: Option<Box<Vec<Sending>>>,
+    extra: Option<Box<Extra>>,
     until: u32,
     place: u16,
     wait: Wait,
@@ -69,7 +86,7 @@ impl Run {
         Self {
             received: 0,
             sending: (nothing, SequenceNumber(0)),
-            before: None,
+            extra: None,
             until: 0,
             place: 0,
             wait: Wait::Nothing,
@@ -90,7 +107,7 @@ impl Run {
 
     #[cold]
     fn copy_across(&self, number: SequenceNumber, to: &mut [u8], buffers: &Buffers) -> u16 {
-        let all = || self.before.iter().flat_map(|it| it.iter()).chain([&self.sending]);
+        let all = || self.extra.iter().flat_map(|it| &it.before).chain([&self.sending]);
         let ends = all().skip(1).map(|(_, start)| Some(*start)).chain([None]);
         for (&(buffer, start), end) in all().zip(ends) {
             let from = number.0.wrapping_sub(start.0);
@@ -111,15 +128,15 @@ impl Run {
 
     /// Remembers that a buffer is sent from a number on.
     fn send(&mut self, buffer: BufferId, connection: &Connection) {
-        if connection.backlog() == 0 {
-            self.before = None;
-        } else {
-            let before = self.before.get_or_insert_default();
+        if connection.backlog() > 0 {
+            let before = &mut self.extra.get_or_insert_default().before;
             let unacknowledged = connection.unacknowledged();
             // Of two that follow one another, the first is needed up to where the second begins.
             before.push(self.sending);
             let needed = before.iter().rposition(|(_, start)| !unacknowledged.is_before(*start));
             before.drain(..needed.unwrap_or(0));
+        } else if let Some(extra) = &mut self.extra {
+            extra.before.clear();
         }
         self.sending = (buffer, connection.queued());
     }
@@ -128,6 +145,12 @@ impl Run {
     pub(crate) fn note_received(&mut self, bytes: u32, is_end: bool) {
         self.received += u64::from(bytes);
         self.is_peer_done |= is_end;
+    }
+
+    /// Whether it waited until all has left, and all has.
+    #[inline]
+    pub(crate) fn waited_for_departure(&self, connection: &Connection) -> bool {
+        self.wait == Wait::Departure && connection.unsent() == 0
     }
 
     fn is_waiting(&self, program: &Program, connection: &Connection, now: Now) -> bool {
@@ -151,12 +174,10 @@ impl Run {
     pub(crate) fn advance(
         &mut self,
         program: &Program,
-        buffers: &Buffers,
         connection: &mut Connection,
-        random: &mut Random,
-        now: Now,
-        counters: &mut TcpCounters,
+        outside: &mut Outside<'_>,
     ) -> Progress {
+        let now = outside.now;
         if self.is_waiting(program, connection, now) {
             return self.progress();
         }
@@ -177,7 +198,7 @@ impl Run {
                 self.wait = Wait::Over;
                 return Progress::Waits;
             };
-            self.begin(instruction, buffers, connection, random, now, counters);
+            self.begin(instruction, connection, outside);
             if self.is_waiting(program, connection, now) {
                 return self.progress();
             }
@@ -196,12 +217,11 @@ impl Run {
     fn begin(
         &mut self,
         instruction: Instruction,
-        buffers: &Buffers,
         connection: &mut Connection,
-        random: &mut Random,
-        now: Now,
-        counters: &mut TcpCounters,
+        outside: &mut Outside<'_>,
     ) {
+        let Outside { buffers, random, now, counters, .. } = outside;
+        let now = *now;
         let until = |micros: u32| now.millis.wrapping_add(micros.div_ceil(1_000));
         match instruction {
             Instruction::Connect => self.wait = Wait::Establishment,
@@ -233,6 +253,56 @@ impl Run {
                 self.wait = Wait::Over;
             }
             Instruction::Jump { to } => self.place = to,
+            instruction => self.compute(instruction, outside),
         }
+    }
+
+    /// What takes no time.
+    #[cold]
+    fn compute(&mut self, instruction: Instruction, outside: &mut Outside<'_>) {
+        let millis = outside.now.millis;
+        let variables = &mut self.extra.get_or_insert_default().variables;
+        let next = self.place + 1;
+        self.place = match instruction {
+            Instruction::Set { variable, value } => {
+                *variables.get_mut(variable) = value;
+                next
+            }
+            Instruction::Add { variable, value } => {
+                let sum = variables.get(variable).wrapping_add(value);
+                *variables.get_mut(variable) = sum;
+                next
+            }
+            Instruction::CountDown { variable, to } => {
+                let left = variables.get(variable).saturating_sub(1);
+                *variables.get_mut(variable) = left;
+                if left > 0 { to } else { next }
+            }
+            Instruction::JumpIf { variable, comparison, value, to } => {
+                if comparison.holds(variables.get(variable), value) { to } else { next }
+            }
+            Instruction::SetTick { tick } => {
+                *variables.tick_mut(tick) = millis;
+                next
+            }
+            Instruction::AddTick { tick, millis } => {
+                let moved = variables.tick_mut(tick);
+                *moved = moved.wrapping_add(millis);
+                next
+            }
+            Instruction::JumpWithin { tick, millis: span, to } => {
+                if variables.since(tick, millis) < span { to } else { next }
+            }
+            Instruction::Count { statistic, value } => {
+                outside.statistics.add(statistic, value);
+                next
+            }
+            Instruction::CountSince { statistic, tick } => {
+                outside.statistics.add(statistic, variables.since(tick, millis).into());
+                next
+            }
+            // Those that wait are not for here.
+            _ => next,
+        };
     }
 }

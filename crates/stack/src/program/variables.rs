@@ -1,0 +1,110 @@
+//! What a program remembers and counts.
+
+/// A variable of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Variable(u8);
+
+/// A time that a flow remembers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TickVariable(u8);
+
+/// A statistic that all flows of a side add to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Statistic(u8);
+
+macro_rules! numbered {
+    ($($name:ident: $what:literal, $count:literal;)*) => {$(
+        impl $name {
+            #[doc = concat!("How many ", $what, " there are.")]
+            pub const COUNT: usize = $count;
+
+            #[doc = concat!("One of the ", $what, "; `None` beyond the last.")]
+            pub fn new(place: usize) -> Option<Self> {
+                (place < Self::COUNT).then_some(Self(place as u8))
+            }
+
+            const fn place(self) -> usize {
+                self.0 as usize
+            }
+        }
+    )*};
+}
+
+numbered! {
+    Variable: "variables of a flow", 10;
+    TickVariable: "times that a flow remembers", 10;
+    Statistic: "statistics", 4;
+}
+
+/// How a variable is compared with a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// It is less.
+    Less,
+    /// It is less, or the same.
+    LessOrEqual,
+    /// It is the same.
+    Equal,
+    /// It is another one.
+    NotEqual,
+    /// It is greater, or the same.
+    GreaterOrEqual,
+    /// It is greater.
+    Greater,
+}
+
+impl Comparison {
+    pub(super) const fn holds(self, variable: u64, value: u64) -> bool {
+        match self {
+            Self::Less => variable < value,
+            Self::LessOrEqual => variable <= value,
+            Self::Equal => variable == value,
+            Self::NotEqual => variable != value,
+            Self::GreaterOrEqual => variable >= value,
+            Self::Greater => variable > value,
+        }
+    }
+}
+
+/// What programs have counted, by statistic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics([u64; Statistic::COUNT]);
+
+impl Statistics {
+    /// The sum of one.
+    pub const fn get(&self, statistic: Statistic) -> u64 {
+        self.0[statistic.place()]
+    }
+
+    pub(super) const fn add(&mut self, statistic: Statistic, value: u64) {
+        let sum = &mut self.0[statistic.place()];
+        *sum = sum.wrapping_add(value);
+    }
+}
+
+/// The variables of one flow.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Variables {
+    variables: [u64; Variable::COUNT],
+    /// In ms, modulo 2^32.
+    ticks: [u32; TickVariable::COUNT],
+}
+
+impl Variables {
+    pub(super) const fn get(&self, variable: Variable) -> u64 {
+        self.variables[variable.place()]
+    }
+
+    pub(super) const fn get_mut(&mut self, variable: Variable) -> &mut u64 {
+        &mut self.variables[variable.place()]
+    }
+
+    pub(super) const fn tick_mut(&mut self, tick: TickVariable) -> &mut u32 {
+        &mut self.ticks[tick.place()]
+    }
+
+    /// Milliseconds since a remembered time; 0 where that is yet to come.
+    pub(super) fn since(&self, tick: TickVariable, millis: u32) -> u32 {
+        millis.wrapping_sub(self.ticks[tick.place()]).cast_signed().max(0).cast_unsigned()
+    }
+}
