@@ -75,6 +75,7 @@ impl Wire {
         let options = EndpointOptions {
             templates: vec![template],
             buffers,
+            frame_length_max: 1_514,
             flows_max: 1_000,
             host: Host {
                 mac: MacAddress(mac),

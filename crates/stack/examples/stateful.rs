@@ -109,6 +109,7 @@ fn endpoints(connections: u64, requests: u64, page: u32) -> [Endpoint; 2] {
         let options = EndpointOptions {
             templates: vec![Template { program, tcp, ip: IpSettings::default(), role }],
             buffers: buffers.clone(),
+            frame_length_max: 1_514,
             flows_max: 4_000_000,
             host: Host::default(),
             seed,

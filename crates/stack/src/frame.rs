@@ -10,7 +10,7 @@ use crate::tcp::ranges::SequenceRange;
 use crate::tcp::segment::Outgoing;
 
 /// Bytes of an Ethernet header without tags.
-const ETHERNET: usize = 14;
+pub(crate) const ETHERNET: usize = 14;
 /// Where its addresses end.
 const ADDRESSES: usize = 12;
 
@@ -212,10 +212,8 @@ impl Default for IpSettings {
 const ECN_CAPABLE: u8 = 2;
 
 /// Writes a segment that answers `key`, which is from the peer to us, with blocks of `sack`; `fill` writes its data and
-/// returns their sum. Returns the frame's length.
-///
-/// # Panics
-/// Where the frame does not fit.
+/// returns their sum. Returns the frame's length, or
+/// nothing where it does not fit.
 #[inline]
 pub(crate) fn write_segment(
     frame: &mut [u8],
@@ -225,21 +223,25 @@ pub(crate) fn write_segment(
     outgoing: &Outgoing,
     sack: &[SequenceRange],
     fill: impl FnOnce(&mut [u8]) -> u16,
-) -> usize {
+) -> Option<usize> {
     let link = link.as_slice();
-    frame[..link.len()].copy_from_slice(link);
-    let network = &mut frame[link.len()..];
+    let ip_header = match key.version() {
+        4 => ipv4::HEADER_LENGTH_MIN,
+        _ => ipv6::HEADER_LENGTH,
+    };
     let header = outgoing.header_length();
     let length = header + outgoing.length as usize;
+    let frame = frame.get_mut(..link.len() + ip_header + length)?;
+    frame[..link.len()].copy_from_slice(link);
+    let network = &mut frame[link.len()..];
     let ecn = if outgoing.is_ecn_capable { ECN_CAPABLE } else { 0 };
     let traffic_class = ip.traffic_class & 0xfc | ecn;
-    let (start, pseudo_header) = match (key.destination(), key.source()) {
+    let pseudo_header = match (key.destination(), key.source()) {
         (IpAddr::V4(from), IpAddr::V4(to)) => {
             let (from, to) = (from.octets(), to.octets());
             let header = ipv4_header(from, to, length, ip.hop_limit, traffic_class);
             network[..ipv4::HEADER_LENGTH_MIN].copy_from_slice(&header);
-            let sum = checksum::pseudo_header_ipv4(from, to, protocol::TCP, length as u16);
-            (ipv4::HEADER_LENGTH_MIN, sum)
+            checksum::pseudo_header_ipv4(from, to, protocol::TCP, length as u16)
         }
         (from, to) => {
             let (from, to) = (octets(from), octets(to));
@@ -250,18 +252,16 @@ pub(crate) fn write_segment(
             bytes[6..8].copy_from_slice(&[protocol::TCP, ip.hop_limit]);
             bytes[8..24].copy_from_slice(&from);
             bytes[24..40].copy_from_slice(&to);
-            let sum = checksum::pseudo_header_ipv6(from, to, protocol::TCP, length as u32);
-            (ipv6::HEADER_LENGTH, sum)
+            checksum::pseudo_header_ipv6(from, to, protocol::TCP, length as u32)
         }
     };
-    let transport = &mut network[start..start + length];
-    let (head, data) = transport.split_at_mut(header);
+    let (head, data) = network[ip_header..].split_at_mut(header);
     let (from, to) = (key.destination_port(), key.source_port());
     let of_header = outgoing.write_header(from, to, sack, head);
     let sums = [of_header, fill(data), pseudo_header];
     let checksum = !checksum::fold(sums.into_iter().map(u64::from).sum());
     head[tcp::field::CHECKSUM].copy_from_slice(&checksum.to_be_bytes());
-    link.len() + start + length
+    Some(frame.len())
 }
 
 fn octets(address: IpAddr) -> [u8; 16] {

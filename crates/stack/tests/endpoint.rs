@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use wirestorm_base::port::Receive;
+use wirestorm_base::port::{Receive, Transmit};
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_sim::memory::{MemoryReceive, MemoryTransmit, WireOptions, wire};
@@ -21,6 +21,7 @@ fn endpoint(templates: Vec<Template>, buffers: &Buffers, seed: u64) -> Endpoint 
     let options = EndpointOptions {
         templates,
         buffers: buffers.clone(),
+        frame_length_max: 1_514,
         flows_max: 10_000,
         host: Host::default(),
         seed,
@@ -31,7 +32,7 @@ fn endpoint(templates: Vec<Template>, buffers: &Buffers, seed: u64) -> Endpoint 
 
 fn template(instructions: Vec<Instruction>, role: Role) -> Template {
     let program = Program::new(instructions).unwrap();
-    let tcp = Settings { time_wait_ms: 10, ..Settings::default() };
+    let tcp = Settings { time_wait_ms: 10, maximum_segment_size: 9_000, ..Settings::default() };
     Template { program, tcp, ip: IpSettings::default(), role }
 }
 
@@ -183,6 +184,43 @@ fn so_many_flows_are_held() {
     assert!((300..400).contains(&made), "{made}");
     world.run(SECOND, |_, _| {});
     world.assert_over(500);
+}
+
+#[test]
+fn segments_are_no_longer_than_fits_a_frame() {
+    let roles = || {
+        let load = Load::Constant { rate: rate(100, SECOND) };
+        let port = |first, port| client(first, port, load, Some(5));
+        vec![port("16.0.0.1", 80), port("2001:db8:1::1", 81)]
+    };
+    let mut world = World::new(roles(), 0);
+    let mut longest = 0;
+    for _ in 0..3_000 {
+        world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+        world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
+        let mut batch = Vec::new();
+        world.down.1.receive(64, &mut batch).unwrap();
+        for received in batch {
+            longest = longest.max(received.length);
+            let bytes = world.down.1.frame(&received).to_vec();
+            let frame = world.down.0.take().unwrap();
+            world.down.0.frame_mut(&frame)[..bytes.len()].copy_from_slice(&bytes);
+            world.down.0.send(frame, bytes.len(), Instant::ZERO);
+            world.down.1.release(received);
+        }
+        world.down.0.flush().unwrap();
+        world.now += STEP;
+    }
+    assert_eq!(longest, 1_514, "over either version of IP");
+    world.assert_over(10);
+
+    // A port that has no room even for what a peer may always send.
+    let mut world = World::new(roles(), 0);
+    let options = WireOptions { frames: 16, frame_length_max: 60 };
+    (world.up, world.down) = (wire(options), wire(options));
+    world.run(SECOND, |_, _| {});
+    assert_eq!(world.client.tcp().connects, 0);
+    assert!(world.client.counters().too_long >= 10);
 }
 
 #[test]

@@ -19,16 +19,16 @@ use wirestorm_base::port::{FrameId, PortError, Receive, Received, Transmit};
 use wirestorm_base::time::Instant;
 use wirestorm_base::wheel::Wheel;
 use wirestorm_wire::flow::FlowKey;
-use wirestorm_wire::packet::protocol;
-use wirestorm_wire::packet::tcp::Flags;
+use wirestorm_wire::packet::tcp::{self, Flags};
+use wirestorm_wire::packet::{ipv4, ipv6, protocol};
 
 pub use self::clients::{AddressRange, Tuples};
 use self::flow::Flow;
 use self::links::Links;
 use self::load::Arrivals;
 pub use self::load::Load;
+use crate::frame::{ETHERNET, Other, Packet, dissect, write_segment};
 pub use crate::frame::{IpSettings, LinkHeader};
-use crate::frame::{Other, Packet, dissect, write_segment};
 use crate::heard::Heard;
 use crate::host::Host;
 use crate::program::{Buffers, Outside, Program, Progress, Run, Statistics};
@@ -81,6 +81,9 @@ pub struct EndpointOptions {
     pub templates: Vec<Template>,
     /// What its programs send.
     pub buffers: Buffers,
+    /// The longest frame without a tag that its port takes, in bytes without FCS: segments are no
+    /// longer than fits it.
+    pub frame_length_max: usize,
     /// The most connections at once.
     pub flows_max: usize,
     /// Who it is to its neighbours: for these addresses it answers ARP, neighbour discovery and
@@ -107,6 +110,8 @@ pub struct FlowCounters {
     pub no_flow: u64,
     /// SYNs to ports that nobody waits at.
     pub no_template: u64,
+    /// Segments that did not fit a frame of the port, and were not sent.
+    pub too_long: u64,
     /// Packets in parts.
     pub fragments: u64,
     /// Packets that were damaged or cut short.
@@ -123,6 +128,8 @@ pub struct FlowCounters {
 #[derive(Debug)]
 pub struct Endpoint {
     templates: Vec<Template>,
+    /// How TCP behaves in each, over IPv4 and over IPv6, whose longer header leaves less room.
+    tcp_settings: Vec<[Settings; 2]>,
     /// How far each one's load is, and how many connections it has made.
     arrivals: Vec<Arrivals>,
     made: Vec<u64>,
@@ -166,6 +173,7 @@ impl Endpoint {
         Self {
             arrivals: options.templates.iter().map(arrivals).collect(),
             made: options.templates.iter().map(|_| 0).collect(),
+            tcp_settings: fitting(&options.templates, options.frame_length_max),
             templates: options.templates,
             buffers: options.buffers,
             flows: Vec::new(),
@@ -273,7 +281,7 @@ impl Endpoint {
     /// Makes a connection of a template, at a time. Returns whether that was possible.
     pub fn connect(&mut self, template: usize, now: Instant, transmit: &mut impl Transmit) -> bool {
         let time = Now::from_micros(now.as_nanos() / 1_000);
-        let Some(Template { role: Role::Client { tuples, link, .. }, tcp, .. }) =
+        let Some(Template { role: Role::Client { tuples, link, .. }, .. }) =
             self.templates.get(template)
         else {
             return false;
@@ -285,13 +293,14 @@ impl Endpoint {
         let number = self.made[template];
         self.made[template] += 1;
         let key = tuples.answers_to(number);
-        let (link, tcp) = (*link, *tcp);
+        let link = *link;
         if self.find(&key).is_some() {
             self.counters.tuple_in_use += 1;
             return false;
         }
         let initial = SequenceNumber(self.random.next() as u32);
-        let connection = Connection::connect(&tcp, initial, time, &mut self.tcp);
+        let tcp = settings(&self.tcp_settings, template as u16, &key);
+        let connection = Connection::connect(tcp, initial, time, &mut self.tcp);
         let Some(link) = self.links.place(link) else { return false };
         let place = self.insert(key, connection, template as u16, link);
         self.serve(place, time, transmit);
@@ -382,7 +391,7 @@ impl Endpoint {
             return self.hear_of_new(&packet, &segment, now, transmit);
         };
         let Some(flow) = self.flows[place as usize].as_mut() else { return };
-        let settings = &self.templates[usize::from(flow.template)].tcp;
+        let settings = settings(&self.tcp_settings, flow.template, &flow.key);
         let arrival = flow.connection.arrive(&segment, settings, now, &mut self.tcp);
         if arrival.data > 0 || arrival.is_end {
             flow.run.note_received(arrival.data, arrival.is_end);
@@ -404,8 +413,13 @@ impl Endpoint {
             return;
         };
         let Some(frame) = self.spare.take().or_else(|| transmit.take()) else { return };
-        transmit.frame_mut(&frame)[..answer.len()].copy_from_slice(&answer);
-        transmit.send(frame, answer.len(), Instant::ZERO);
+        match room(transmit, &frame).get_mut(..answer.len()) {
+            Some(bytes) => {
+                bytes.copy_from_slice(&answer);
+                transmit.send(frame, answer.len(), Instant::ZERO);
+            }
+            None => transmit.release(frame),
+        }
     }
 
     /// A segment that belongs to no connection.
@@ -439,7 +453,7 @@ impl Endpoint {
             return;
         };
         let initial = SequenceNumber(self.random.next() as u32);
-        let settings = &self.templates[template].tcp;
+        let settings = settings(&self.tcp_settings, template as u16, &packet.key);
         let connection = Connection::accept(settings, segment, initial, now, &mut self.tcp);
         let place = self.insert(packet.key, connection, template as u16, link);
         self.serve(place, now, transmit);
@@ -467,17 +481,19 @@ impl Endpoint {
         self.tcp.rst_sent += 1;
         self.tcp.sndctrl += 1;
         self.tcp.sndtotal += 1;
-        let bytes = transmit.frame_mut(&frame);
+        let bytes = room(transmit, &frame);
         let ip = IpSettings::default();
-        let length = write_segment(bytes, &link, &packet.key, &ip, &outgoing, &[], |_| 0);
-        transmit.send(frame, length, Instant::ZERO);
+        match write_segment(bytes, &link, &packet.key, &ip, &outgoing, &[], |_| 0) {
+            Some(length) => transmit.send(frame, length, Instant::ZERO),
+            None => transmit.release(frame),
+        }
     }
 
     /// The wheel has called a flow.
     fn call(&mut self, place: u32, now: Now) {
         let Some(flow) = self.flows[place as usize].as_mut() else { return };
         flow.called_at = None;
-        let settings = &self.templates[usize::from(flow.template)].tcp;
+        let settings = settings(&self.tcp_settings, flow.template, &flow.key);
         flow.connection.expire(settings, now, &mut self.tcp);
         if !flow.is_pending {
             flow.is_pending = true;
@@ -490,6 +506,7 @@ impl Endpoint {
     fn serve(&mut self, place: u32, now: Now, transmit: &mut impl Transmit) {
         let Some(flow) = self.flows[place as usize].as_mut() else { return };
         let template = &self.templates[usize::from(flow.template)];
+        let settings = settings(&self.tcp_settings, flow.template, &flow.key);
         let mut progress;
         loop {
             let mut outside = Outside {
@@ -504,8 +521,7 @@ impl Endpoint {
                 let Some(frame) = self.spare.take().or_else(|| transmit.take()) else {
                     break false;
                 };
-                let Some(outgoing) = flow.connection.depart(&template.tcp, now, &mut self.tcp)
-                else {
+                let Some(outgoing) = flow.connection.depart(settings, now, &mut self.tcp) else {
                     self.spare = Some(frame);
                     break true;
                 };
@@ -518,11 +534,15 @@ impl Endpoint {
                     true => 0,
                     false => run.copy(outgoing.sequence, data, buffers),
                 };
-                let bytes = transmit.frame_mut(&frame);
+                let bytes = room(transmit, &frame);
                 let link = self.links.get(flow.link);
-                let length =
-                    write_segment(bytes, link, &flow.key, &template.ip, &outgoing, &sack, fill);
-                transmit.send(frame, length, Instant::ZERO);
+                match write_segment(bytes, link, &flow.key, &template.ip, &outgoing, &sack, fill) {
+                    Some(length) => transmit.send(frame, length, Instant::ZERO),
+                    None => {
+                        self.counters.too_long += 1;
+                        self.spare = Some(frame);
+                    }
+                }
             };
             if !all_left && !flow.is_pending {
                 flow.is_pending = true;
@@ -550,4 +570,30 @@ impl Endpoint {
             self.wheel.set(place, now.micros / 1_000 + ticks);
         }
     }
+}
+
+/// How TCP behaves in a flow.
+fn settings<'a>(all: &'a [[Settings; 2]], template: u16, key: &FlowKey) -> &'a Settings {
+    &all[usize::from(template)][usize::from(key.version() == 6)]
+}
+
+/// The settings of templates, with segments that fit a frame over either version of IP.
+fn fitting(templates: &[Template], frame_length_max: usize) -> Vec<[Settings; 2]> {
+    let fit = |template: &Template, ip: usize| {
+        let room = frame_length_max.saturating_sub(ETHERNET + ip + tcp::HEADER_LENGTH_MIN);
+        let room = u16::try_from(room).unwrap_or(u16::MAX);
+        let maximum_segment_size = template.tcp.maximum_segment_size.min(room);
+        Settings { maximum_segment_size, ..template.tcp }
+    };
+    let both = |it| [fit(it, ipv4::HEADER_LENGTH_MIN), fit(it, ipv6::HEADER_LENGTH)];
+    templates.iter().map(both).collect()
+}
+
+/// As much of a buffer as the port sends.
+#[inline]
+fn room<'a>(transmit: &'a mut impl Transmit, frame: &FrameId) -> &'a mut [u8] {
+    let longest = transmit.capabilities().frame_length_max;
+    let bytes = transmit.frame_mut(frame);
+    let length = longest.min(bytes.len());
+    &mut bytes[..length]
 }
