@@ -224,6 +224,32 @@ fn segments_are_no_longer_than_fits_a_frame() {
 }
 
 #[test]
+fn a_tuple_is_used_again_though_the_server_remembers_it() {
+    let mut buffers = Buffers::default();
+    let buffer = buffers.push(Buffer::new(b"page", 0, &[]));
+    let asks = [Instruction::Send { buffer }, Instruction::WaitForPeerClose];
+    // The server closes first, so it is the one that remembers.
+    let answers = [Instruction::Receive { bytes: 4, clear: false }];
+    for timestamps in [true, false] {
+        let mut role = client("16.0.0.1", 80, Load::Hold { flows: 1 }, Some(20));
+        let Role::Client { tuples, .. } = &mut role else { unreachable!("it is one") };
+        (tuples.clients.count, tuples.servers.count, tuples.client_ports) = (1, 1, 5_000..=5_000);
+        let mut world = World::with(vec![], &buffers, &[], &[]);
+        let of = |instructions: &[Instruction], role| {
+            let mut template = template(instructions.to_vec(), role);
+            template.tcp = Settings { timestamps, time_wait_ms: 60_000, ..template.tcp };
+            template
+        };
+        world.client = endpoint(vec![of(&asks, role)], &buffers, 1);
+        world.server = endpoint(vec![of(&answers, Role::Server { port: 80 })], &buffers, 2);
+        world.run(SECOND, |_, _| {});
+        let (client, server) = (world.client.counters(), world.server.counters());
+        assert_eq!((client.closed, server.closed, server.active), (20, 19, 1));
+        assert_eq!(world.client.tcp().rexmttimeo_syn, 0);
+    }
+}
+
+#[test]
 fn the_next_thing_to_do_is_known() {
     let load = Load::Constant { rate: rate(10, SECOND) };
     let mut world = World::new(vec![client("16.0.0.1", 80, load, Some(3))], 0);

@@ -143,6 +143,7 @@ pub struct Endpoint {
     wheel: Wheel,
     links: Links,
     random: Random,
+    secret: u64,
     tcp: TcpCounters,
     counters: FlowCounters,
     statistics: Statistics,
@@ -183,6 +184,7 @@ impl Endpoint {
             last: 0,
             wheel: Wheel::new(now.as_nanos() / 1_000_000),
             links: Links::default(),
+            secret: random.next(),
             random,
             tcp: TcpCounters::default(),
             counters: FlowCounters::default(),
@@ -298,13 +300,23 @@ impl Endpoint {
             self.counters.tuple_in_use += 1;
             return false;
         }
-        let initial = SequenceNumber(self.random.next() as u32);
+        let initial = self.initial(&key, time);
         let tcp = settings(&self.tcp_settings, template as u16, &key);
         let connection = Connection::connect(tcp, initial, time, &mut self.tcp);
         let Some(link) = self.links.place(link) else { return false };
         let place = self.insert(key, connection, template as u16, link);
         self.serve(place, time, transmit);
         true
+    }
+
+    /// The first number of a connection (RFC 6528 section 3, RFC 9293 section 3.4.1): it grows with
+    /// time, so that those who remember an earlier connection of the same tuple can tell, from
+    /// where nobody knows.
+    fn initial(&self, key: &FlowKey, now: Now) -> SequenceNumber {
+        const TICK_MICROS: u64 = 4;
+        SequenceNumber(
+            (key.hash64(self.secret) as u32).wrapping_add((now.micros / TICK_MICROS) as u32),
+        )
     }
 
     #[inline]
@@ -391,6 +403,11 @@ impl Endpoint {
             return self.hear_of_new(&packet, &segment, now, transmit);
         };
         let Some(flow) = self.flows[place as usize].as_mut() else { return };
+        if flow.connection.gives_way_to(&segment) {
+            flow.connection.give_way(&mut self.tcp);
+            self.remove(place);
+            return self.hear_of_new(&packet, &segment, now, transmit);
+        }
         let settings = settings(&self.tcp_settings, flow.template, &flow.key);
         let arrival = flow.connection.arrive(&segment, settings, now, &mut self.tcp);
         if arrival.data > 0 || arrival.is_end {
@@ -452,7 +469,7 @@ impl Endpoint {
         else {
             return;
         };
-        let initial = SequenceNumber(self.random.next() as u32);
+        let initial = self.initial(&packet.key, now);
         let settings = settings(&self.tcp_settings, template as u16, &packet.key);
         let connection = Connection::accept(settings, segment, initial, now, &mut self.tcp);
         let place = self.insert(packet.key, connection, template as u16, link);

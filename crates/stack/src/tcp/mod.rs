@@ -21,4 +21,5 @@ pub mod round_trip;
 pub mod segment;
 pub mod sequence;
 pub mod settings;
+mod time_wait;
 mod timers;

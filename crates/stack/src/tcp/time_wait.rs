@@ -1,0 +1,36 @@
+//! A connection that comes again before the last one of its tuple is forgotten.
+
+use wirestorm_wire::packet::tcp::Flags;
+
+use super::connection::{Connection, End, Marks, State};
+use super::counters::TcpCounters;
+use super::segment::Segment;
+
+impl Connection {
+    /// Whether a segment asks for a new connection that cannot be mistaken for what is left of this
+    /// one, which is in TIME-WAIT: its timestamp is later than all that came, or without
+    /// timestamps its number is beyond them (RFC 6191 section 2).
+    pub fn gives_way_to(&self, segment: &Segment<'_>) -> bool {
+        let asks = segment.flags.contains(Flags::SYN)
+            && !segment.flags.contains(Flags::ACK)
+            && !segment.flags.contains(Flags::RST);
+        if self.state != State::TimeWait || !asks {
+            return false;
+        }
+        let is_beyond = self.expected.is_before(segment.sequence);
+        match segment.options.timestamps {
+            Some(timestamps) if self.marks.has(Marks::TIMESTAMPS) => {
+                match timestamps.value.wrapping_sub(self.timestamp).cast_signed() {
+                    0 => is_beyond,
+                    later => later > 0,
+                }
+            }
+            _ => is_beyond,
+        }
+    }
+
+    /// Forgets it before its time, which [`Self::gives_way_to`] allowed.
+    pub fn give_way(&mut self, counters: &mut TcpCounters) {
+        self.finish(End::Closed, counters);
+    }
+}
