@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use wirestorm_base::histogram::Histogram;
 use wirestorm_base::port::{Receive, Transmit};
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::{Duration, Instant};
@@ -179,6 +180,16 @@ fn so_many_flows_are_held() {
     world.run(SECOND, |now, client| {
         assert_eq!(client.counters().active, 20, "at {now:?}");
     });
+    let times = world.client.times();
+    // Each end looks at its wire once a step; the server thinks for 50 ms.
+    let median = |of: &Histogram| of.quantile(0.5).unwrap().as_nanos() / 1_000;
+    assert_eq!(times.connect.count(), world.client.tcp().connects);
+    let connect = median(&times.connect);
+    assert!((97..=100).contains(&connect), "{connect}");
+    let first_byte = median(&times.first_byte);
+    assert!((49_000..52_000).contains(&first_byte), "{first_byte}");
+    let whole = median(&times.whole);
+    assert!((59_000..63_000).contains(&whole), "{whole}");
     let made = world.client.tcp().connattempt;
     // 50 ms each, and 10 ms of TIME-WAIT.
     assert!((300..400).contains(&made), "{made}");

@@ -13,7 +13,12 @@ pub(super) struct Flow {
     pub(super) connection: Connection,
     pub(super) run: Run,
     /// When the wheel calls it, in ms, where it does.
-    pub(super) called_at: Option<u32>,
+    pub(super) called_at: u32,
+    pub(super) is_called: bool,
+    /// When it began, in microseconds modulo 2^32.
+    pub(super) began_at: u32,
+    /// Whether any data has arrived.
+    pub(super) is_answered: bool,
     pub(super) template: u16,
     pub(super) link: u16,
     /// Whether it waits to be served.

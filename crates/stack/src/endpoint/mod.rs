@@ -10,6 +10,7 @@ mod clients;
 mod flow;
 mod links;
 mod load;
+mod times;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -27,6 +28,7 @@ use self::flow::Flow;
 use self::links::Links;
 use self::load::Arrivals;
 pub use self::load::Load;
+pub use self::times::Times;
 use crate::frame::{ETHERNET, Other, Packet, dissect, write_segment};
 pub use crate::frame::{IpSettings, LinkHeader};
 use crate::heard::Heard;
@@ -147,6 +149,7 @@ pub struct Endpoint {
     tcp: TcpCounters,
     counters: FlowCounters,
     statistics: Statistics,
+    times: Times,
     /// Flows that something has happened to, or that wait for a free frame.
     pending: VecDeque<u32>,
     /// A free frame, within a breath.
@@ -189,6 +192,7 @@ impl Endpoint {
             tcp: TcpCounters::default(),
             counters: FlowCounters::default(),
             statistics: Statistics::default(),
+            times: Times::new(),
             pending: VecDeque::new(),
             spare: None,
             batch: Vec::with_capacity(BATCH),
@@ -206,6 +210,11 @@ impl Endpoint {
     /// What was counted of flows.
     pub const fn counters(&self) -> &FlowCounters {
         &self.counters
+    }
+
+    /// How long its connections took.
+    pub const fn times(&self) -> &Times {
+        &self.times
     }
 
     /// What its programs counted.
@@ -304,7 +313,7 @@ impl Endpoint {
         let tcp = settings(&self.tcp_settings, template as u16, &key);
         let connection = Connection::connect(tcp, initial, time, &mut self.tcp);
         let Some(link) = self.links.place(link) else { return false };
-        let place = self.insert(key, connection, template as u16, link);
+        let place = self.insert(key, connection, template as u16, link, time);
         self.serve(place, time, transmit);
         true
     }
@@ -343,10 +352,27 @@ impl Endpoint {
         self.flows[place as usize].as_ref().map(|flow| &flow.key)
     }
 
-    fn insert(&mut self, key: FlowKey, connection: Connection, template: u16, link: u16) -> u32 {
+    fn insert(
+        &mut self,
+        key: FlowKey,
+        connection: Connection,
+        template: u16,
+        link: u16,
+        now: Now,
+    ) -> u32 {
         let run = Run::new(self.buffers.nothing());
-        let flow =
-            Flow { key, connection, run, called_at: None, template, link, is_pending: false };
+        let flow = Flow {
+            key,
+            connection,
+            run,
+            called_at: 0,
+            is_called: false,
+            began_at: now.micros as u32,
+            is_answered: false,
+            template,
+            link,
+            is_pending: false,
+        };
         let place = match self.free.pop() {
             Some(place) => {
                 self.flows[place as usize] = Some(flow);
@@ -366,12 +392,13 @@ impl Endpoint {
         place
     }
 
-    fn remove(&mut self, place: u32) {
+    fn remove(&mut self, place: u32, now: Now) {
         let Some(flow) = self.flows[place as usize].take() else { return };
         if let Ok(entry) = self.table.find_entry(flow.key.hash64(0), |it| *it == place) {
             entry.remove();
         }
-        if flow.called_at.is_some() {
+        self.times.whole.record(flow.age(now));
+        if flow.is_called {
             self.wheel.cancel(place);
         }
         self.free.push(place);
@@ -405,13 +432,20 @@ impl Endpoint {
         let Some(flow) = self.flows[place as usize].as_mut() else { return };
         if flow.connection.gives_way_to(&segment) {
             flow.connection.give_way(&mut self.tcp);
-            self.remove(place);
+            self.remove(place, now);
             return self.hear_of_new(&packet, &segment, now, transmit);
         }
         let settings = settings(&self.tcp_settings, flow.template, &flow.key);
         let arrival = flow.connection.arrive(&segment, settings, now, &mut self.tcp);
+        if arrival.is_established {
+            self.times.connect.record(flow.age(now));
+        }
         if arrival.data > 0 || arrival.is_end {
             flow.run.note_received(arrival.data, arrival.is_end);
+            if arrival.data > 0 && !flow.is_answered {
+                flow.is_answered = true;
+                self.times.first_byte.record(flow.age(now));
+            }
         }
         if !flow.is_pending {
             flow.is_pending = true;
@@ -472,7 +506,7 @@ impl Endpoint {
         let initial = self.initial(&packet.key, now);
         let settings = settings(&self.tcp_settings, template as u16, &packet.key);
         let connection = Connection::accept(settings, segment, initial, now, &mut self.tcp);
-        let place = self.insert(packet.key, connection, template as u16, link);
+        let place = self.insert(packet.key, connection, template as u16, link, now);
         self.serve(place, now, transmit);
     }
 
@@ -509,7 +543,7 @@ impl Endpoint {
     /// The wheel has called a flow.
     fn call(&mut self, place: u32, now: Now) {
         let Some(flow) = self.flows[place as usize].as_mut() else { return };
-        flow.called_at = None;
+        flow.is_called = false;
         let settings = settings(&self.tcp_settings, flow.template, &flow.key);
         flow.connection.expire(settings, now, &mut self.tcp);
         if !flow.is_pending {
@@ -571,7 +605,7 @@ impl Endpoint {
             }
         }
         if flow.connection.is_over() {
-            return self.remove(place);
+            return self.remove(place, now);
         }
         let mut at = flow.connection.deadline(now);
         if let Progress::WaitsUntil(until) = progress {
@@ -580,9 +614,10 @@ impl Endpoint {
         }
         // A call that comes too early costs less than to move it with every segment.
         if let Some(at) = at
-            && flow.called_at.is_none_or(|called| at.wrapping_sub(called).cast_signed() < 0)
+            && (!flow.is_called || at.wrapping_sub(flow.called_at).cast_signed() < 0)
         {
-            flow.called_at = Some(at);
+            flow.called_at = at;
+            flow.is_called = true;
             let ticks = at.wrapping_sub(now.millis).cast_signed().max(0) as u64;
             self.wheel.set(place, now.micros / 1_000 + ticks);
         }
