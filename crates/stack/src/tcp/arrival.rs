@@ -3,6 +3,7 @@
 
 use wirestorm_wire::packet::tcp::Flags;
 
+use super::congestion::Congestion;
 use super::connection::{Connection, End, Marks, Now, RANGES_MAX, State};
 use super::counters::TcpCounters;
 use super::ranges::SequenceRange;
@@ -80,19 +81,27 @@ impl Connection {
         // Fourth.
         self.agree(settings, segment, now, counters);
         if !acknowledges {
-            // Both asked at once (RFC 9293 section 3.5, figure 8).
+            // Both asked at once (RFC 9293 section 3.5, figure 7).
             self.state = State::SynReceived;
             self.marks.set(Marks::SYN_DUE);
             self.next = self.unacknowledged;
             return Arrival::default();
         }
         self.marks.set(Marks::ACK_DUE);
-        self.establish(now, counters);
+        self.establish(settings, now, counters);
         let acknowledged = self.acknowledge(segment.acknowledgement, settings, now, counters);
-        Arrival { is_established: true, acknowledged, ..Arrival::default() }
+        let mut arrival = Arrival { is_established: true, acknowledged, ..Arrival::default() };
+        if segment.length > 0 || segment.flags.contains(Flags::FIN) {
+            // "If there are other controls or text in the segment, then continue processing at the
+            // sixth step".
+            let flags = Flags(segment.flags.0 & !Flags::SYN.0);
+            let behind = Segment { sequence: segment.sequence + 1, flags, ..*segment };
+            self.arrive_data(&behind, settings, now, counters, &mut arrival);
+        }
+        arrival
     }
 
-    fn establish(&mut self, now: Now, counters: &mut TcpCounters) {
+    fn establish(&mut self, settings: &Settings, now: Now, counters: &mut TcpCounters) {
         counters.connects += 1;
         self.state = State::Established;
         if self.marks.has(Marks::CLOSED) {
@@ -101,6 +110,11 @@ impl Connection {
         // RFC 6298 section 5.7: where SYN had to be sent again, the timeout of data is 3 s.
         if self.expiries > 0 {
             self.round_trip.begin_after_syn_timeout();
+        }
+        // RFC 6928 section 2: the window begins with a segment after "more than one SYN or SYN/ACK
+        // retransmissions", not after one.
+        if self.expiries > 1 {
+            self.congestion = Congestion::new(settings.congestion, self.data_size(), 1);
         }
         self.probes = 0;
         self.timestamp_at = now.millis;
@@ -131,9 +145,14 @@ impl Connection {
             return self.arrive_reset(segment, counters);
         }
         if segment.flags.contains(Flags::SYN) {
-            // RFC 5961 section 4.2.
             counters.badsyn += 1;
-            self.marks.set(Marks::CHALLENGE_DUE);
+            if self.state == State::SynReceived && self.marks.has(Marks::PASSIVE) {
+                // Fourth: "return this connection to the LISTEN state", for which nothing is kept.
+                self.finish(End::Refused, counters);
+            } else {
+                // RFC 5961 section 4.2.
+                self.marks.set(Marks::CHALLENGE_DUE);
+            }
             return Arrival::default();
         }
         if !segment.flags.contains(Flags::ACK) {
@@ -148,7 +167,7 @@ impl Connection {
             self.send_window = u32::from(segment.window) << self.send_scale;
             self.window_sequence = segment.sequence;
             self.window_acknowledgement = segment.acknowledgement;
-            self.establish(now, counters);
+            self.establish(settings, now, counters);
             arrival.is_established = true;
         }
         let Some(acknowledged) = self.arrive_acknowledgement(segment, settings, now, counters)
@@ -167,7 +186,7 @@ impl Connection {
     }
 
     /// A SYN that came before: our answer to it was lost. Without it, the segment is as good as
-    /// any; in figure 8 of RFC 9293, it acknowledges our own SYN.
+    /// any; in figure 7 of RFC 9293, it acknowledges our own SYN.
     #[cold]
     fn strip_repeated_syn<'a>(&mut self, segment: &Segment<'a>) -> Segment<'a> {
         let flags = Flags(segment.flags.0 & !Flags::SYN.0);
