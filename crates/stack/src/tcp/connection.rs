@@ -180,6 +180,8 @@ pub struct Connection {
     pub(super) timed_at: u32,
     /// Behind the highest number sent when a loss was found (RFC 6582's `recover`).
     pub(super) recover: SequenceNumber,
+    /// When data was sent last, in ms.
+    pub(super) sent_at: u32,
     /// In ms, where the marks say that they run.
     pub(super) retransmit_at: u32,
     pub(super) acknowledge_at: u32,
@@ -274,6 +276,7 @@ impl Connection {
             timed: initial,
             timed_at: 0,
             recover: initial,
+            sent_at: 0,
             retransmit_at: 0,
             acknowledge_at: 0,
             keepalive_at: 0,

@@ -174,6 +174,9 @@ impl Connection {
         if self.next.is_before(self.highest) {
             self.skip_what_arrived();
         }
+        if self.unacknowledged == self.highest {
+            self.note_idle(settings, now);
+        }
         let left = self.queued.distance_from(self.next).max(0) as u32;
         let size = u32::from(self.data_size());
         let pipe = self.pipe();
@@ -234,6 +237,15 @@ impl Connection {
             }
         }
         Some(outgoing)
+    }
+
+    /// RFC 5681 section 4.1: where no data was sent for longer than the retransmission timeout, it
+    /// begins anew with the restart window.
+    #[inline]
+    fn note_idle(&mut self, settings: &Settings, now: Now) {
+        if now.millis.wrapping_sub(self.sent_at) > self.timeout_ms(settings) {
+            self.congestion.after_idle(u32::from(settings.initial_window));
+        }
     }
 
     /// The congestion window, and a segment for each duplicate acknowledgement: those tell that one
@@ -306,6 +318,9 @@ impl Connection {
         let mut flags = Flags::ACK;
         if has_fin {
             flags |= Flags::FIN;
+        }
+        if length > 0 {
+            self.sent_at = now.millis;
         }
         // RFC 9293 section 3.9.1: the last of what the program sends.
         if length > 0 && (settings.push_all || sequence + length == self.queued) {

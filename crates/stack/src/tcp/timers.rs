@@ -52,7 +52,7 @@ impl Connection {
         }
     }
 
-    fn timeout_ms(&self, settings: &Settings) -> u32 {
+    pub(super) fn timeout_ms(&self, settings: &Settings) -> u32 {
         self.round_trip.retransmission_timeout(&settings.retransmission).div_ceil(1_000)
     }
 
