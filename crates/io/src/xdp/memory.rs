@@ -92,6 +92,14 @@ impl RingMemory {
         u32::from(unsafe { (*self.ring.as_ptr()).descriptors[index].buffer })
     }
 
+    /// When the frame of the descriptor at `position` (modulo the ring) is due, in ns.
+    #[inline]
+    pub(super) fn departure(&self, position: u64) -> u64 {
+        let index = position as usize & (DESCRIPTORS - 1);
+        // SAFETY: the index is within the array, and only this process writes descriptors.
+        unsafe { (*self.ring.as_ptr()).descriptors[index].departure }
+    }
+
     /// Buffer `index`.
     ///
     /// # Panics

@@ -58,6 +58,11 @@ const BATCH_PACED: u32 = 8;
 const IN_FLIGHT_TOPSPEED: usize = 1024;
 const IN_FLIGHT_PACED: usize = usize::MAX;
 
+/// From the due time of the first frame in flight to that of the last, in ns, at most. It is more
+/// than workers are ahead; but where the sender is off its CPU for so long that its schedule has
+/// moved, frames would pile up behind that, and whatever is changed would only be seen behind them.
+const IN_FLIGHT_SPAN_MAX: u64 = 25_000_000;
+
 /// The in-kernel sender's end in this process.
 pub struct XdpTransmit {
     interface: String,
@@ -77,6 +82,8 @@ pub struct XdpTransmit {
     /// As of the last flush.
     counters: TransmitCounters,
     batch: u32,
+    /// When the last frame that has a due time is due, in ns.
+    last_due: u64,
 }
 
 impl XdpTransmit {
@@ -129,6 +136,7 @@ impl XdpTransmit {
             reclaimed: 0,
             idle_at_drain: None,
             batch,
+            last_due: 0,
             is_flushed: true,
             counters: TransmitCounters::default(),
         })
@@ -150,9 +158,20 @@ impl XdpTransmit {
             buffer: frame.index() as u16,
             length: length as u16 | flags,
         };
+        self.last_due = self.last_due.max(departure.as_nanos());
         // No more frames exist than descriptors, so the ring has room for each that was taken.
         self.memory.write_descriptor(self.written, descriptor);
         self.written += 1;
+    }
+
+    /// Whether frames of so long a time are in flight that no more are to be.
+    #[inline]
+    fn spans_enough(&self) -> bool {
+        if self.reclaimed == self.written {
+            return false;
+        }
+        let first_due = self.memory.departure(self.reclaimed);
+        first_due > 0 && self.last_due.saturating_sub(first_due) > IN_FLIGHT_SPAN_MAX
     }
 
     fn reclaim(&mut self) {
@@ -213,6 +232,9 @@ impl Transmit for XdpTransmit {
 
     #[inline]
     fn take(&mut self) -> Option<FrameId> {
+        if self.spans_enough() {
+            return None;
+        }
         self.free.pop().map(FrameId::from_index)
     }
 
