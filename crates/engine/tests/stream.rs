@@ -570,6 +570,16 @@ fn a_stream_that_starts_paused_waits_to_be_resumed() {
 }
 
 #[test]
+fn in_virtual_time_nobody_waits_for_a_stream_that_starts_paused() {
+    let mut held = every_ten_microseconds();
+    held.transmission.start_paused = true;
+    let burst =
+        Transmission { mode: Mode::Burst { frames: 3 }, ..transmission(frames_a_second(100_000)) };
+    let sent = run(&[held, numbered(2, burst)], options());
+    assert_eq!(sent.iter().map(|(due, _)| *due).collect::<Vec<_>>(), [0, 10_000, 20_000]);
+}
+
+#[test]
 fn the_phase_is_kept_at_a_change_of_speed() {
     for workers in 1..4 {
         let sent = played(&every_ten_microseconds(), workers, 112, |generator, at, now| match at {

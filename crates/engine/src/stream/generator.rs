@@ -491,8 +491,9 @@ impl Generator {
 
     /// What is to be said where nothing is due before the end.
     fn finished(&self, now: Instant, end: Instant) -> WorkerState {
-        // What is held may be told to go on.
-        if self.paused > 0 && now < end { WorkerState::Waiting(end) } else { WorkerState::Done }
+        // What is held may be told to go on, but for the simulator's time, in which nobody waits.
+        let may_go_on = self.paused > 0 && now < end && !self.options.virtual_time;
+        if may_go_on { WorkerState::Waiting(end) } else { WorkerState::Done }
     }
 
     /// A stream's last frame was due at `last`: starts the one that it names.
