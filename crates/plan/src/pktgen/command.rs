@@ -425,7 +425,10 @@ impl Device {
             return Err(Refusal {
                 problem: Problem::Ignored {
                     found: word.to_owned(),
-                    expected: format!("one of {names}, or one with ! before it to unset it"),
+                    expected: format!(
+                        "one of {names}, or one with ! before it to unset it, as IPV6 only can be: \
+                         dst6 and src6 set it"
+                    ),
                 },
                 result: Some(format!(
                     "Flag -:{word}:- unknown\nAvailable flags, (prepend ! to un-set flag):\n{names}"
