@@ -168,6 +168,13 @@ fn all_that_is_wrong_is_told_at_once_with_its_path() {
 }
 
 #[test]
+fn flows_of_a_port_with_which_something_is_wrong_are_right() {
+    let text = format!("ports: [{{name: a, speed: fast}}]\nflows: [{{name: f, tx: a, {UDP}}}]");
+    let errors = TrafficPlan::parse(&text).unwrap_err().to_string();
+    assert_eq!(errors, "ports[0].speed: found \"fast\", expected bits a second, such as 10G");
+}
+
+#[test]
 fn every_kind_of_error_names_its_place() {
     let cases = [
         ("{name: f, tx: a}", "flows[0].packet: found nothing, expected a list of headers"),

@@ -15,12 +15,19 @@ pub(super) fn read(text: &str) -> Result<Value, PlanError> {
         // A flow may be called `y`, and `on` is no answer.
         options.strict_booleans = true;
         serde_saphyr::from_str_with_options(text, options)
-            .map_err(|error| ("YAML", error.to_string()))
+            .map_err(|error| ("YAML", without_advice(&error.to_string())))
     };
     outcome.map_err(|(form, reason)| PlanError {
         path: "plan".into(),
         message: format!("found no {form}: {reason}"),
     })
+}
+
+/// What the library says, without its words for programmers.
+fn without_advice(reason: &str) -> String {
+    reason
+        .trim_start_matches("error: ")
+        .replace(", set DuplicateKeyPolicy in Options if acceptable", "")
 }
 
 #[cfg(test)]
@@ -42,7 +49,9 @@ mod tests {
         assert!(error.starts_with("plan: found no YAML:") && error.contains("line"), "{error}");
         let error = read("{\"flows\": ").unwrap_err().to_string();
         assert!(error.contains("no JSON") && error.contains("line 1"), "{error}");
-        assert!(read("flows: 1\nflows: 2\n").is_err(), "a key twice");
+        let twice = read("flows: 1\nflows: 2\n").unwrap_err().to_string();
+        let first = "plan: found no YAML: line 2 column 1: duplicate mapping key: flows";
+        assert_eq!(twice.lines().next(), Some(first));
         // No numbers to the base of sixty.
         let address = read("a: 10:00:00:00:00:01").unwrap();
         assert_eq!(address, json!({"a": "10:00:00:00:00:01"}));

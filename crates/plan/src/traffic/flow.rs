@@ -57,7 +57,12 @@ impl Port {
     /// A port on an interface, which is no host of its own.
     pub fn on(interface: String, name: String, speed: Option<Rate>) -> Self {
         let location = Some(interface);
-        Self { name, location, speed, addresses: Vec::new(), gateways: Vec::new() }
+        Self { location, speed, ..Self::named(name) }
+    }
+
+    /// A port of which nothing but the name is known.
+    fn named(name: String) -> Self {
+        Self { name, location: None, speed: None, addresses: Vec::new(), gateways: Vec::new() }
     }
 }
 
@@ -83,7 +88,9 @@ pub(super) fn read_ports(place: &Place<'_>, problems: &mut Problems) -> Vec<Port
     let Some(items) = problems.take(place.items("ports")) else { return Vec::new() };
     let mut ports: Vec<Port> = Vec::new();
     for item in items {
-        let Some(port) = problems.take(read_port(&item)) else { continue };
+        // Flows find one with which something is wrong, too.
+        let name = || item.value()["name"].as_str().map(|name| Port::named(name.to_owned()));
+        let Some(port) = problems.take(read_port(&item)).or_else(name) else { continue };
         if ports.iter().any(|other| other.name == port.name) {
             let error = item.error(format!("a second port {:?}", port.name), "a name of its own");
             problems.take::<()>(Err(error));
