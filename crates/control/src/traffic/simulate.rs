@@ -11,9 +11,10 @@ use wirestorm_engine::replay::WorkerState;
 use wirestorm_engine::stream::{Generator, GeneratorOptions, Share};
 use wirestorm_io::pcap::PcapTransmit;
 use wirestorm_plan::Multiplier;
-use wirestorm_plan::traffic::{PlanErrors, TrafficPlan};
+use wirestorm_plan::traffic::{Flow, PlanError, PlanErrors, TrafficPlan};
 use wirestorm_plan::trex::{LowerOptions, TrexError};
 use wirestorm_sim::streams::{self, SimulationOptions};
+use wirestorm_wire::stream::{Mode, Speed, Transmission};
 
 /// What is simulated.
 #[derive(Clone, Debug)]
@@ -79,11 +80,12 @@ pub fn simulate(
     let mut simulated = Vec::new();
     for &index in &ports {
         let name = &plan.ports[index].name;
-        let streams: Vec<_> = plan
-            .streams(index, Some(options.speed), options.multiplier)?
-            .into_iter()
-            .map(|(_, stream)| stream)
-            .collect();
+        let streams = plan.streams(index, Some(options.speed), options.multiplier)?;
+        if options.packets == u64::MAX {
+            let endless = streams.iter().find(|(_, stream)| never_passes(&stream.transmission));
+            endless.map_or(Ok(()), |(flow, _)| Err(without_times(&plan.flows[*flow])))?;
+        }
+        let streams: Vec<_> = streams.into_iter().map(|(_, stream)| stream).collect();
         let file = if ports.len() == 1 {
             options.output.clone()
         } else {
@@ -112,6 +114,18 @@ pub fn simulate(
         });
     }
     Ok(simulated)
+}
+
+/// Whether a stream's frames all leave at one instant, and there is no last one.
+fn never_passes(transmission: &Transmission) -> bool {
+    let is_bounded = matches!(transmission.mode, Mode::Burst { .. } | Mode::Bursts { .. });
+    transmission.speed == Speed::Max && (!is_bounded || transmission.next.is_some())
+}
+
+fn without_times(flow: &Flow) -> PlanErrors {
+    let message = "found max, at which no time passes in a simulation, so that no duration ends \
+                   it; expected a rate, such as 100%, or a number of packets to simulate";
+    PlanErrors::from(PlanError { path: format!("{}.rate", flow.path), message: message.into() })
 }
 
 /// Writes what TRex's streams would send, given as the JSON that its clients write.

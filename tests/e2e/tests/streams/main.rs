@@ -343,6 +343,11 @@ fn what_is_wrong_is_told_before_anything_is_sent() {
     wirestorm_with(&missing).refused(2, &["missing.yaml: No such file"]);
     let endless = [Path::new("sim"), &path, "-o".as_ref(), "x".as_ref()];
     wirestorm_with(&endless).refused(2, &["--packets N or --duration TIME"]);
+    let timeless = VARIED.replace("20kpps", "max").replace("{fixed_packets: 500}", "continuous");
+    let timeless = plan(&scratch, &timeless);
+    let end = ["-d", "1ms", "-o", "x"].map(Path::new);
+    let run = wirestorm_with(&[&[Path::new("sim"), &timeless], &end[..]].concat());
+    run.refused(2, &["flows[0].rate: found max", "a number of packets"]);
     let rate = ["send", "--tx", "lo", "--rate", "10G"].map(Path::new);
     wirestorm_with(&rate).refused(2, &["flows[0].rate: found \"10G\"", "10G-l1"]);
 }
