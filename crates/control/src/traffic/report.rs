@@ -3,6 +3,8 @@
 //! The JSON form is `wirestorm.run/1`, described by `schemas/wirestorm.run.1.json`. Units are
 //! those of `wirestorm.result/1`.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 use wirestorm_base::departure::DepartureRecord;
@@ -70,7 +72,8 @@ pub struct FlowReport {
     pub asked_bps: Option<f64>,
     /// What `asked_bps` counts: `frames`, `l2` or `l1`.
     pub asked_layer: Option<&'static str>,
-    /// How far the rate was from what was asked, in millionths; for continuous flows.
+    /// How far the rate was from what was asked, in millionths; for continuous flows that were not
+    /// told something else while they were sent.
     pub rate_error_ppm: Option<f64>,
     /// Frames that left and arrived nowhere; none where the flow is not measured.
     pub lost: Option<u64>,
@@ -128,6 +131,8 @@ pub(super) struct Ended<'a> {
     pub(super) interrupted: bool,
     /// How long it was to last.
     pub(super) duration: Duration,
+    /// Flows that were told something else than the plan while they were sent.
+    pub(super) steered: BTreeSet<usize>,
 }
 
 pub(super) fn add(sum: &mut StreamCounters, other: &StreamCounters) {
@@ -252,7 +257,8 @@ impl Ended<'_> {
                 }
                 Some(Speed::Max) | None => None,
             };
-            report.rate_error_ppm = ratio.filter(|_| is_judged).map(|ratio| (ratio - 1.0) * 1e6);
+            let is_as_asked = is_judged && !self.steered.contains(&index);
+            report.rate_error_ppm = ratio.filter(|_| is_as_asked).map(|ratio| (ratio - 1.0) * 1e6);
             report
         };
         let mut notes = self.notes;

@@ -206,6 +206,7 @@ pub fn run(
         notes: interfaces.notes().chain(cpus.note()).collect(),
         interrupted: control.stop.load(Ordering::Relaxed),
         duration: options.duration,
+        steered: steering.flows(),
     };
     Ok(ended.report(plan, &names, &lanes))
 }

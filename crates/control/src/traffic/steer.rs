@@ -1,5 +1,6 @@
 //! Changes to flows while they are sent.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -57,6 +58,12 @@ impl Steering {
         let at = clock::now().saturating_add(NOTICE);
         given.push(Given { at, flows: flows.to_vec(), order });
         self.count.store(given.len(), Ordering::Release);
+    }
+
+    /// The flows of which something was asked.
+    pub(super) fn flows(&self) -> BTreeSet<usize> {
+        let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        given.iter().flat_map(|given| &given.flows).copied().collect()
     }
 }
 

@@ -85,7 +85,8 @@ class FlowReport:
     asked_layer: Optional[str]
     """What `asked_bps` counts: `frames`, `l2` or `l1`."""
     rate_error_ppm: Optional[float]
-    """How far the rate was from what was asked, in millionths; for continuous flows."""
+    """How far the rate was from what was asked, in millionths; for continuous flows that were not
+    told something else while they were sent."""
     lost: Optional[int]
     """Frames that left and arrived nowhere; none where the flow is not measured."""
     loss_percent: Optional[float]

@@ -222,6 +222,9 @@ fn orders_are_followed_while_flows_are_sent() {
     assert!(packets(0) < 500 && packets(1) < 500, "{outcome}");
     assert!(packets(2) > 500, "{outcome}");
     assert!(packets(3) < 500 && packets(3) > 5, "{outcome}");
+    // They did what they were told, though it was not the plan's rate.
+    let errors = (1..4).map(|flow| &outcome.result()["flows"][flow]["rate_error_ppm"]);
+    assert!(errors.into_iter().all(serde_json::Value::is_null), "{outcome}");
     assert!(outcome.messages.contains("line 5: found \"faster slower\", expected"), "{outcome}");
 }
 
