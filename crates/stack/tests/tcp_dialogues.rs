@@ -603,7 +603,7 @@ macro_rules! subjects {
 }
 
 subjects! {
-    opening closing resets acknowledgements
+    opening closing resets acknowledgements windows congestion losses sack timers timestamps ecn keepalive
 }
 
 #[test]

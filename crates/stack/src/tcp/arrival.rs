@@ -89,7 +89,8 @@ impl Connection {
         }
         self.marks.set(Marks::ACK_DUE);
         self.establish(settings, now, counters);
-        let acknowledged = self.acknowledge(segment.acknowledgement, settings, now, counters);
+        let acknowledged =
+            self.acknowledge(segment.acknowledgement, false, settings, now, counters);
         let mut arrival = Arrival { is_established: true, acknowledged, ..Arrival::default() };
         if segment.length > 0 || segment.flags.contains(Flags::FIN) {
             // "If there are other controls or text in the segment, then continue processing at the
@@ -305,21 +306,16 @@ impl Connection {
             return None;
         }
         let window = u32::from(segment.window) << self.send_scale;
-        self.note_sack(segment, counters);
+        let tells_news = self.note_sack(segment, counters);
+        self.note_echo(segment, counters);
         let mut acknowledged = 0;
         if advance > 0 {
-            acknowledged = self.acknowledge(number, settings, now, counters);
-        } else if advance == 0 {
-            // RFC 5681 section 2.
-            let is_duplicate = self.unacknowledged != self.highest
-                && segment.span() == 0
-                && window == self.send_window;
-            if is_duplicate {
-                counters.rcvdupack += 1;
-                self.note_duplicate(counters);
-            }
+            let may_grow = !self.is_echo(segment);
+            acknowledged = self.acknowledge(number, may_grow, settings, now, counters);
+        } else if advance == 0 && self.is_duplicate(segment, window, tells_news) {
+            counters.rcvdupack += 1;
+            self.note_duplicate(counters);
         }
-        self.note_echo(segment, counters);
         let is_newer = self.window_sequence.is_before(segment.sequence)
             || self.window_sequence == segment.sequence
                 && !number.is_before(self.window_acknowledgement);
@@ -332,6 +328,20 @@ impl Connection {
             self.window_acknowledgement = number;
         }
         Some(acknowledged)
+    }
+
+    /// Whether what acknowledges nothing new tells that a segment has arrived beyond a hole: by
+    /// RFC 6675 section 2 where the peer tells which one, else by RFC 5681 section 2. Answers to
+    /// probes of a closed window tell nothing.
+    fn is_duplicate(&self, segment: &Segment<'_>, window: u32, tells_news: bool) -> bool {
+        if self.marks.has(Marks::PERSIST) {
+            return false;
+        }
+        if self.marks.has(Marks::SACK) {
+            return tells_news;
+        }
+        let is_in_flight = self.unacknowledged != self.highest;
+        is_in_flight && segment.span() == 0 && window == self.send_window
     }
 
     #[inline]
@@ -348,15 +358,18 @@ impl Connection {
             self.marks.clear(Marks::PROBE_DUE);
             // The byte of the probe may have been thrown away.
             self.next = self.unacknowledged;
+            self.round_trip.reset_back_off();
             self.restart_retransmission(settings, now);
         }
     }
 
-    /// What is new of an acknowledgement up to a number. Returns the bytes.
+    /// What is new of an acknowledgement up to a number, which may grow the congestion window or
+    /// not. Returns the bytes.
     #[inline]
     fn acknowledge(
         &mut self,
         number: SequenceNumber,
+        may_grow: bool,
         settings: &Settings,
         now: Now,
         counters: &mut TcpCounters,
@@ -383,8 +396,11 @@ impl Connection {
             self.next = number;
         }
         self.sacked.advance(number);
-        self.note_progress(number, bytes, in_flight, now);
+        self.note_progress(number, bytes, in_flight, may_grow, now);
         self.expiries = 0;
+        // RFC 6298 section 5 ends the backing off with the next sample (Karn's algorithm). On a path
+        // that loses a tenth, samples are rare without timestamps, and it would stand still for
+        // minutes: here it ends with whatever is acknowledged.
         self.round_trip.reset_back_off();
         self.restart_retransmission(settings, now);
         if self.is_fin_acknowledged() {

@@ -38,12 +38,13 @@ impl Connection {
         self.sacked.lost_before(self.data_size())
     }
 
-    /// Notes what arrived beyond holes.
+    /// Notes what arrived beyond holes. Returns whether any of it was not known.
     #[inline]
-    pub(super) fn note_sack(&mut self, segment: &Segment<'_>, counters: &mut TcpCounters) {
+    pub(super) fn note_sack(&mut self, segment: &Segment<'_>, counters: &mut TcpCounters) -> bool {
         if segment.sack.is_empty() || !self.marks.has(Marks::SACK) {
-            return;
+            return false;
         }
+        let mut tells_news = false;
         counters.sack_rcv_blocks += 1;
         for block in sack_blocks(segment.sack) {
             // A block may tell of what came twice (RFC 2883), or make no sense.
@@ -51,11 +52,16 @@ impl Connection {
                 && segment.acknowledgement.is_before(block.start)
                 && !block.start.is_before(self.unacknowledged)
                 && !self.highest.is_before(block.end);
-            // Where the board is full, the loss is found later, by a timeout.
-            if is_sensible && self.sacked.insert(block, RANGES_MAX).is_err() {
-                counters.sack_sboverflow += 1;
+            if !is_sensible {
+                continue;
+            }
+            match self.sacked.insert(block, RANGES_MAX) {
+                Ok(new) => tells_news |= new > 0,
+                // Where the board is full, the loss is found later, by a timeout.
+                Err(_) => counters.sack_sboverflow += 1,
             }
         }
+        tells_news
     }
 
     /// A duplicate acknowledgement arrived.
@@ -92,12 +98,13 @@ impl Connection {
         number: SequenceNumber,
         bytes: u32,
         in_flight: u32,
+        may_grow: bool,
         now: Now,
     ) {
         if !self.marks.has(Marks::RECOVERY) {
             self.duplicate_acks = 0;
             let size = u32::from(self.data_size());
-            let is_limited = in_flight + size > self.congestion.window();
+            let is_limited = may_grow && in_flight + size > self.congestion.window();
             let round_trip = self.round_trip.smoothed().unwrap_or(0);
             self.congestion.on_acknowledged(bytes, now.micros, round_trip, is_limited);
         } else if number.is_before(self.recover) {
@@ -115,11 +122,17 @@ impl Connection {
         }
     }
 
-    /// RFC 3168 section 6.1.2: once for each window of data.
+    /// Whether a segment tells that ours met congestion.
+    #[inline]
+    pub(super) fn is_echo(&self, segment: &Segment<'_>) -> bool {
+        self.marks.has(Marks::ECN) && segment.flags.contains(Flags::ECE)
+    }
+
+    /// RFC 3168 section 6.1.2: once for each window of data; it looks at what was in flight before
+    /// the segment.
     #[inline]
     pub(super) fn note_echo(&mut self, segment: &Segment<'_>, counters: &mut TcpCounters) {
-        let is_told = self.marks.has(Marks::ECN) && segment.flags.contains(Flags::ECE);
-        if !is_told || self.unacknowledged.is_before(self.recover) {
+        if !self.is_echo(segment) || self.unacknowledged.is_before(self.recover) {
             return;
         }
         counters.ecn_rcwnd += 1;

@@ -125,6 +125,12 @@ impl Connection {
         if !self.is_established() || self.state == State::TimeWait {
             return;
         }
+        if self.unacknowledged != self.highest {
+            // "Keep-alive packets MUST only be sent when no sent data is outstanding": its own
+            // timer finds out (RFC 9293 section 3.8.4).
+            self.start_keepalive(settings, now);
+            return;
+        }
         counters.keeptimeo += 1;
         if self.probes >= settings.keepalive_probes {
             counters.keepdrops += 1;
