@@ -253,7 +253,7 @@ impl Connection {
         if segment.flags.contains(Flags::RST) {
             return false;
         }
-        if from_expected + span <= 0 {
+        if from_expected.saturating_add(span) <= 0 {
             counters.rcvduppack += u64::from(segment.length > 0);
             counters.rcvdupbyte += u64::from(segment.length);
         } else {
