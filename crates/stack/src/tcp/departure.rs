@@ -147,8 +147,9 @@ impl Connection {
         if length == 0 && !has_fin {
             return None;
         }
-        if self.resent_to.is_before(end) {
-            self.resent_to = end;
+        let behind = end + u32::from(has_fin);
+        if self.resent_to.is_before(behind) {
+            self.resent_to = behind;
         }
         counters.sack_rexmits += u64::from(self.marks.has(Marks::SACK));
         counters.sack_rexmit_bytes +=

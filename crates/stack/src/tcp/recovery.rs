@@ -51,6 +51,7 @@ impl Connection {
             let is_sensible = !block.is_empty()
                 && segment.acknowledgement.is_before(block.start)
                 && !block.start.is_before(self.unacknowledged)
+                && block.start.is_before(self.highest)
                 && !self.highest.is_before(block.end);
             if !is_sensible {
                 continue;
