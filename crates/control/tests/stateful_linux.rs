@@ -24,6 +24,7 @@ use wirestorm_wire::packet::MacAddress;
 use wirestorm_wire::prefix::Prefix;
 
 const PORT: u16 = 80;
+const TICK: wirestorm_base::time::Duration = wirestorm_base::time::Duration::from_millis(1);
 
 /// A router between our interface `a`, which has no address of the kernel's, and Linux's `b`.
 struct Wire {
@@ -101,7 +102,8 @@ impl Wire {
             while !stops.load(Ordering::Relaxed) {
                 let heard = endpoint.breathe(clock::now(), &mut transmit, &mut receive).unwrap();
                 if heard == 0 {
-                    std::thread::sleep(Duration::from_micros(100));
+                    // Until the next frame, or the next tick of the timers.
+                    receive.wait(TICK);
                 }
             }
             endpoint

@@ -4,13 +4,11 @@ use core::net::IpAddr;
 
 use wirestorm_wire::checksum;
 use wirestorm_wire::flow::FlowKey;
-use wirestorm_wire::packet::{ethertype, ipv4, ipv6, mpls, protocol, tcp, vlan};
+use wirestorm_wire::packet::{ethernet, ethertype, ipv4, ipv6, mpls, protocol, tcp, vlan};
 
 use crate::tcp::ranges::SequenceRange;
 use crate::tcp::segment::Outgoing;
 
-/// Bytes of an Ethernet header without tags.
-pub(crate) const ETHERNET: usize = 14;
 /// Where its addresses end.
 const ADDRESSES: usize = 12;
 
@@ -29,7 +27,8 @@ impl LinkHeader {
     pub fn new(header: &[u8]) -> Option<Self> {
         let mut bytes = [0; Self::LENGTH_MAX];
         bytes.get_mut(..header.len())?.copy_from_slice(header);
-        (header.len() >= ETHERNET).then_some(Self { bytes, length: header.len() as u8 })
+        (header.len() >= ethernet::HEADER_LENGTH)
+            .then_some(Self { bytes, length: header.len() as u8 })
     }
 
     /// The header of answers to a frame with this one: back to where it came from.
@@ -85,7 +84,7 @@ pub(crate) fn dissect(frame: &[u8], verifies: bool) -> Result<Packet<'_>, Other>
 /// Where the network layer begins, and its ethertype.
 #[inline]
 fn network_header(frame: &[u8]) -> Option<(usize, u16)> {
-    let mut start = ETHERNET;
+    let mut start = ethernet::HEADER_LENGTH;
     let mut kind = u16::from_be_bytes(*frame.get(ADDRESSES..)?.first_chunk()?);
     // Two tags at most, as the tables of links hold.
     for _ in 0..2 {
@@ -264,7 +263,8 @@ pub(crate) fn write_segment(
     Some(frame.len())
 }
 
-fn octets(address: IpAddr) -> [u8; 16] {
+/// An address of IPv6; one of IPv4 as RFC 4291 section 2.5.5.2 maps it.
+pub(crate) fn octets(address: IpAddr) -> [u8; 16] {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
         IpAddr::V6(address) => address.octets(),

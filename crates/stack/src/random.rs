@@ -1,22 +1,23 @@
 //! Numbers drawn from a seed.
 
-/// A generator of Sebastiano Vigna's SplitMix64: eight bytes of state, and the same numbers
-/// everywhere. Not for secrets.
+use wirestorm_wire::stream::draw;
+
+/// Numbers one after the other, the same everywhere. Not for secrets.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Random(u64);
+pub(crate) struct Random {
+    seed: u64,
+    number: u64,
+}
 
 impl Random {
     pub(crate) const fn new(seed: u64) -> Self {
-        Self(seed)
+        Self { seed, number: 0 }
     }
 
     #[inline]
     pub(crate) const fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
+        self.number += 1;
+        draw(self.seed, self.number)
     }
 
     /// A number from 0 on, below `end`; 0 where that is 0.

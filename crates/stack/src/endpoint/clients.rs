@@ -6,6 +6,8 @@ use core::ops::RangeInclusive;
 use wirestorm_wire::flow::FlowKey;
 use wirestorm_wire::packet::protocol;
 
+use crate::frame::octets;
+
 /// Addresses that follow one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressRange {
@@ -56,13 +58,7 @@ impl Tuples {
             (IpAddr::V4(server), IpAddr::V4(client)) => {
                 FlowKey::ipv4(server.octets(), client.octets(), protocol::TCP)
             }
-            (server, client) => {
-                let octets = |address| match address {
-                    IpAddr::V4(address) => Ipv4Addr::to_ipv6_mapped(&address).octets(),
-                    IpAddr::V6(address) => address.octets(),
-                };
-                FlowKey::ipv6(octets(server), octets(client), protocol::TCP)
-            }
+            (server, client) => FlowKey::ipv6(octets(server), octets(client), protocol::TCP),
         };
         key.with_ports(self.server_port, port)
     }

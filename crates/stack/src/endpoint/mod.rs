@@ -21,7 +21,7 @@ use wirestorm_base::time::Instant;
 use wirestorm_base::wheel::Wheel;
 use wirestorm_wire::flow::FlowKey;
 use wirestorm_wire::packet::tcp::{self, Flags};
-use wirestorm_wire::packet::{ipv4, ipv6, protocol};
+use wirestorm_wire::packet::{ethernet, ipv4, ipv6, protocol};
 
 pub use self::clients::{AddressRange, Tuples};
 use self::flow::Flow;
@@ -29,8 +29,8 @@ use self::links::Links;
 use self::load::Arrivals;
 pub use self::load::Load;
 pub use self::times::Times;
-use crate::frame::{ETHERNET, Other, Packet, dissect, write_segment};
 pub use crate::frame::{IpSettings, LinkHeader};
+use crate::frame::{Other, Packet, dissect, write_segment};
 use crate::heard::Heard;
 use crate::host::Host;
 use crate::program::{Buffers, Outside, Program, Progress, Run, Statistics};
@@ -632,7 +632,8 @@ fn settings<'a>(all: &'a [[Settings; 2]], template: u16, key: &FlowKey) -> &'a S
 /// The settings of templates, with segments that fit a frame over either version of IP.
 fn fitting(templates: &[Template], frame_length_max: usize) -> Vec<[Settings; 2]> {
     let fit = |template: &Template, ip: usize| {
-        let room = frame_length_max.saturating_sub(ETHERNET + ip + tcp::HEADER_LENGTH_MIN);
+        let room =
+            frame_length_max.saturating_sub(ethernet::HEADER_LENGTH + ip + tcp::HEADER_LENGTH_MIN);
         let room = u16::try_from(room).unwrap_or(u16::MAX);
         let maximum_segment_size = template.tcp.maximum_segment_size.min(room);
         Settings { maximum_segment_size, ..template.tcp }

@@ -30,12 +30,6 @@ impl Connection {
         Some(outgoing)
     }
 
-    /// Whether [`Self::depart`] might have a segment to send because of what arrived or expired.
-    #[inline]
-    pub fn is_acknowledgement_due(&self) -> bool {
-        self.marks.has(Marks::ANY_ACK)
-    }
-
     #[cold]
     fn depart_reset(&mut self, now: Now, counters: &mut TcpCounters) -> Option<Outgoing> {
         if !self.marks.has(Marks::RESET_DUE) {
