@@ -13,6 +13,7 @@ pub mod departure;
 pub mod histogram;
 pub mod pace;
 pub mod port;
+pub mod prefetch;
 pub mod rate;
 pub mod time;
 pub mod wheel;

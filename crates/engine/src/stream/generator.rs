@@ -3,10 +3,11 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use core::{hint, mem};
+use core::mem;
 
 use wirestorm_base::departure::{Admission, DeparturePolicy, DepartureRecord, Departures};
 use wirestorm_base::port::{PortError, Stored, Transmit};
+use wirestorm_base::prefetch::prefetch;
 use wirestorm_base::rate::RateError;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_wire::stream::{Mode, Speed, Stream, Transmission};
@@ -67,6 +68,8 @@ pub struct Generator {
     queue: Queue,
     /// Streams that send as fast as the port takes their frames.
     at_once: VecDeque<u32>,
+    /// Whether they are so many that the state of one is far away when its turn comes.
+    are_many: bool,
     /// Whether the port was given the frames that never change.
     has_stored: bool,
     /// What the first of them may still send of a turn that another breath began; or 0.
@@ -130,11 +133,14 @@ const BREATH_FRAMES: usize = 256;
 /// Frames that a stream without a due time sends before it is another one's turn.
 const TURN_FRAMES: usize = 8;
 
-/// How many turns ahead a stream's state is touched.
-const TOUCH_AHEAD: usize = 8;
+/// Streams whose state a second-level cache holds.
+const NEAR: usize = 2_048;
 
-/// Streams of the next day whose state is touched at most.
-const TOUCH_TOMORROW: usize = 64;
+/// How many turns ahead a stream's state is asked for.
+const ASK_AHEAD: usize = 8;
+
+/// Streams of the next day whose state is asked for at most.
+const ASK_TOMORROW: usize = 64;
 
 impl Generator {
     /// A generator whose streams start at `start`.
@@ -154,7 +160,8 @@ impl Generator {
         let streams: Vec<Running> = running.collect();
         let rate: f64 = streams.iter().map(|stream| stream.rate()).sum();
         let mut generator = Self {
-            queue: Queue::new(streams.len(), rate),
+            queue: Queue::new(rate),
+            are_many: streams.len() > NEAR,
             streams,
             at_once: VecDeque::new(),
             has_stored: false,
@@ -353,61 +360,31 @@ impl Generator {
             // Also where one of those begins within this breath.
             let limit = if self.at_once.is_empty() { until } else { until.min(now) };
             let limit = limit.min(before_end);
-            match self.queue.first() {
-                Some(turn) if turn.entry.due <= limit && held.is_none() => {
-                    if let Some(later) = self.streams.get(self.queue.ahead() as usize) {
-                        later.touch();
+            let turn = self.queue.first();
+            if held.is_none() && turn.is_some_and(|turn| turn.entry.due <= limit) {
+                match self.turns::<HOLDS, P>(limit, &mut budget, port) {
+                    Some(WorkerState::Waiting(until)) if !self.at_once.is_empty() => {
+                        held = Some(until);
                     }
-                    let stream = turn.entry.stream;
-                    let running = &mut self.streams[stream as usize];
-                    if running.is_at_once {
-                        self.queue.pop(turn);
-                        self.at_once.push_back(stream);
-                        continue;
-                    }
-                    // As many frames of this stream as come before any other stream's next one.
-                    let until = limit.min(turn.until);
-                    let then = loop {
-                        let then = running.frame::<false, HOLDS, P>(
-                            &mut budget,
-                            port,
-                            &mut self.departures,
-                        );
-                        match then {
-                            Then::Due(due) if due <= until && budget.left > 0 => {}
-                            then => break then,
-                        }
-                    };
-                    match then {
-                        Then::Due(due) => self.queue.next_turn(turn, due),
-                        Then::End(last) => {
-                            self.queue.pop(turn);
-                            self.ended(stream as usize, last);
-                        }
-                        Then::Stop(due, state) => {
-                            self.queue.next_turn(turn, due);
-                            match state {
-                                WorkerState::Waiting(until) if !self.at_once.is_empty() => {
-                                    held = Some(until);
-                                }
-                                state => break state,
-                            }
-                        }
-                    }
+                    Some(state) => break state,
+                    None => {}
                 }
-                None if self.queue.is_day_over() => self.begin_day(),
-                _ if !self.at_once.is_empty() && now < end => {
-                    if let Some(state) = self.turn_at_once::<HOLDS, P>(&mut budget, port) {
-                        break state;
+            } else if turn.is_none() && self.queue.is_day_over() {
+                self.begin_day();
+            } else if !self.at_once.is_empty() && now < end {
+                if let Some(state) = self.turn_at_once::<HOLDS, P>(&mut budget, port) {
+                    break state;
+                }
+            } else {
+                match (turn, held) {
+                    (Some(Turn { entry: Entry { due, .. }, .. }), _)
+                        if due < end && due > limit =>
+                    {
+                        break WorkerState::Waiting(due.saturating_sub(self.options.horizon));
                     }
+                    (_, Some(until)) => break WorkerState::Waiting(until),
+                    (_, None) => break self.finished(now, end),
                 }
-                Some(Turn { entry: Entry { due, .. }, .. }) if due < end && due > limit => {
-                    break WorkerState::Waiting(due.saturating_sub(self.options.horizon));
-                }
-                _ => match held {
-                    Some(until) => break WorkerState::Waiting(until),
-                    None => break self.finished(now, end),
-                },
             }
         };
         self.sent += (left - budget.left - budget.unsent) as u64;
@@ -417,13 +394,64 @@ impl Generator {
         }
     }
 
-    /// Begins a day of the queue, and touches those who come on the next one.
+    /// The turns of today's streams up to `limit`; says where the breath ends, or the streams
+    /// without a due time may be others now.
+    #[inline]
+    fn turns<const HOLDS: bool, P: Transmit>(
+        &mut self,
+        limit: Instant,
+        budget: &mut Budget,
+        port: &mut P,
+    ) -> Option<WorkerState> {
+        while budget.left > 0 {
+            let turn = self.queue.first().filter(|turn| turn.entry.due <= limit)?;
+            if self.are_many
+                && let Some(later) = self.streams.get(self.queue.ahead() as usize)
+            {
+                later.prefetch();
+            }
+            let stream = turn.entry.stream;
+            let running = &mut self.streams[stream as usize];
+            if running.is_at_once {
+                self.queue.pop();
+                self.at_once.push_back(stream);
+                return None;
+            }
+            // As many frames of this stream as come before any other stream's next one.
+            let until = limit.min(turn.until);
+            let then = loop {
+                let then = running.frame::<false, HOLDS, P>(budget, port, &mut self.departures);
+                match then {
+                    Then::Due(due) if due <= until && budget.left > 0 => {}
+                    then => break then,
+                }
+            };
+            match then {
+                Then::Due(due) => self.queue.next_turn(turn, due),
+                Then::End(last) => {
+                    self.queue.pop();
+                    self.ended(stream as usize, last);
+                    return None;
+                }
+                Then::Stop(due, state) => {
+                    self.queue.next_turn(turn, due);
+                    return Some(state);
+                }
+            }
+        }
+        None
+    }
+
+    /// Begins a day of the queue, and asks for those who come on the next one.
     #[cold]
     #[inline(never)]
     fn begin_day(&mut self) {
         self.queue.begin_day();
-        for stream in self.queue.tomorrow().take(TOUCH_TOMORROW) {
-            self.streams[stream as usize].touch();
+        if !self.are_many {
+            return;
+        }
+        for stream in self.queue.tomorrow().take(ASK_TOMORROW) {
+            self.streams[stream as usize].prefetch();
         }
     }
 
@@ -435,8 +463,8 @@ impl Generator {
         port: &mut P,
     ) -> Option<WorkerState> {
         let stream = self.at_once.pop_front()?;
-        if let Some(&later) = self.at_once.get(TOUCH_AHEAD) {
-            self.streams[later as usize].touch();
+        if let Some(&later) = self.at_once.get(ASK_AHEAD) {
+            self.streams[later as usize].prefetch();
         }
         let running = &mut self.streams[stream as usize];
         // Its group leaves now.
@@ -568,13 +596,14 @@ impl Generator {
 
     /// Takes part no more.
     fn leave(&mut self, stream: usize) {
-        let stream = stream as u32;
-        match self.at_once.iter().position(|&other| other == stream) {
+        let Some(emission) = &self.streams[stream].emission else { return };
+        let entry = Entry { due: emission.due(), stream: stream as u32 };
+        match self.at_once.iter().position(|&other| other == entry.stream) {
             Some(place) => {
                 self.at_once.remove(place);
                 self.turn_rest = if place == 0 { 0 } else { self.turn_rest };
             }
-            None => self.queue.remove(stream),
+            None => self.queue.remove(entry),
         }
     }
 
@@ -584,7 +613,7 @@ impl Generator {
             return;
         }
         self.queue_rate = self.rate;
-        self.queue = Queue::new(self.streams.len(), self.rate);
+        self.queue = Queue::new(self.rate);
         for stream in 0..self.streams.len() {
             let is_at_once = self.at_once.contains(&(stream as u32));
             if self.streams[stream].life.paused.is_none() && !is_at_once {
@@ -661,11 +690,12 @@ impl Running {
         of_all / self.life.share.workers as f64
     }
 
-    /// Touches what the next turn needs, so that the cache is filled while others have theirs.
+    /// Asks for what the next turn needs, while others have theirs.
     #[inline]
-    fn touch(&self) {
-        let emission = u64::from(self.emission.is_some());
-        hint::black_box(emission ^ self.frames ^ self.maker.touch());
+    fn prefetch(&self) {
+        prefetch(&self.emission);
+        prefetch(&self.frames);
+        self.maker.prefetch();
     }
 
     /// Its last frame was sent, by whichever worker; which stream is next.

@@ -16,7 +16,7 @@
 //! a frame is a copy of it and what its operations write. Due times at an even distance need an
 //! addition, not a division. With many streams the memory is what takes time: a stream's state is
 //! kept together in five cache lines, a template that fits included, streams that do the same share
-//! their operations, and the state of a stream is touched some turns ahead of its own, or when
+//! their operations, and the state of a stream is asked for some turns ahead of its own, or when
 //! the day before begins, so that the misses overlap.
 
 mod emission;

@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use core::iter;
 
+use wirestorm_base::prefetch::prefetch;
 use wirestorm_wire::stream::{Advance, Values, Variable};
 
 /// The variables of a stream, at one frame of it.
@@ -183,11 +184,10 @@ impl Variables {
         }
     }
 
-    /// Reads something of each cache line that the next frame needs; the one that the first
-    /// fields are in is the stream's.
+    /// Asks for the cache line of the first cursor.
     #[inline]
-    pub(super) fn touch(&self) -> u64 {
-        self.first.cycle
+    pub(super) fn prefetch(&self) {
+        prefetch(&self.first.cycle);
     }
 
     /// Sets all cursors for the current number by definition.
