@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod backend;
+mod document;
 pub mod edit;
 mod multiplier;
 pub mod pktgen;

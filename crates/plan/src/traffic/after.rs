@@ -2,8 +2,8 @@
 
 use wirestorm_wire::stream::Advance;
 
-use super::error::PlanError;
-use super::place::Place;
+use crate::document::error::PlanError;
+use crate::document::place::Place;
 
 /// What is told where a field waits for one that there is not.
 const EXPECTED: &str = "a field that varies, such as ipv4.src, or packet[2].src";

@@ -8,11 +8,11 @@ use wirestorm_wire::stream::{Program, Step, Values, Variable, Write};
 
 use super::after::advances;
 use super::bytes;
-use super::error::PlanError;
 use super::pattern::{self, Pattern};
-use super::place::{Place, suggestion};
 use super::size::Size;
 use super::template::{FRAME_LENGTH_MIN, FoundAddresses, Packet, SIGNATURE_BYTES};
+use crate::document::error::PlanError;
+use crate::document::place::{Place, suggestion};
 
 /// Gives the frame of this number, from 1, of a capture that is named as in the plan: an Ethernet
 /// frame without FCS, or why there is none.

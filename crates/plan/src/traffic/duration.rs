@@ -1,10 +1,10 @@
 //! How long a flow is sent, as it is written.
 
-use wirestorm_base::rate::Decimal;
 use wirestorm_base::time::Duration;
 
-use super::error::PlanError;
-use super::place::Place;
+use crate::document::error::PlanError;
+use crate::document::place::Place;
+use crate::document::time::{parse_time, read_time};
 
 /// How long a flow is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,16 +28,6 @@ pub enum Extent {
 
 pub(super) const FORMS: [&str; 3] = ["fixed_packets", "fixed_seconds", "burst"];
 pub(super) const BURST: [&str; 3] = ["bursts", "packets", "gap"];
-
-/// Units of times, with their nanoseconds; those first that end like others.
-pub(super) const UNITS: [(&str, u64); 6] = [
-    ("ns", 1),
-    ("us", 1_000),
-    ("ms", 1_000_000),
-    ("min", 60_000_000_000),
-    ("h", 3_600_000_000_000),
-    ("s", 1_000_000_000),
-];
 
 const EXPECTED: &str = "continuous, a time such as 30s, or one of the fields fixed_packets, \
                         fixed_seconds, burst";
@@ -77,25 +67,6 @@ pub(super) fn read(place: &Place<'_>) -> Result<Extent, PlanError> {
     }
 }
 
-pub(super) fn read_time(place: &Place<'_>) -> Result<Duration, PlanError> {
-    const EXPECTED: &str = "a time with its unit: 250ns, 10us, 1.5ms, 2s, 5min or 1h";
-    parse_time(place.text(EXPECTED)?).ok_or_else(|| place.wrong(EXPECTED))
-}
-
-/// Reads a time with its unit, `1.5ms`; whole nanoseconds, exactly.
-pub fn parse_time(text: &str) -> Option<Duration> {
-    let text = text.trim();
-    let (number, scale) =
-        UNITS.iter().find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, *scale)))?;
-    let decimal = Decimal::parse(number.trim_end()).ok()?;
-    let scaled = u128::from(decimal.digits) * u128::from(scale);
-    let denominator = u128::from(decimal.denominator);
-    if !scaled.is_multiple_of(denominator) {
-        return None;
-    }
-    u64::try_from(scaled / denominator).ok().map(Duration::from_nanos)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,16 +74,6 @@ mod tests {
 
     fn extent(value: Value) -> Result<Extent, String> {
         read(&Place::root(&value)).map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn times_have_units_and_are_exact() {
-        assert_eq!(parse_time("1.5ms"), Some(Duration::from_micros(1_500)));
-        assert_eq!(parse_time("2 min"), Some(Duration::from_secs(120)));
-        assert_eq!(parse_time("250ns"), Some(Duration::from_nanos(250)));
-        for text in ["", "5", "0.5ns", "-1s", "1y", "s"] {
-            assert_eq!(parse_time(text), None, "{text}");
-        }
     }
 
     #[test]

@@ -1,35 +1,17 @@
-//! Ports and flows, as they are written.
+//! Flows, as they are written.
 
-use std::net::IpAddr;
-
-use wirestorm_base::rate::Rate;
 use wirestorm_base::time::Duration;
-use wirestorm_wire::prefix::Prefix;
 use wirestorm_wire::stream::{Departures, Mode, Stream, Transmission};
 
-use super::address::{read_addresses, read_gateways};
 use super::captured::Load;
-use super::duration::{self, Extent, read_time};
-use super::error::{PlanError, Problems};
-use super::place::{Fields, Place};
+use super::duration::{self, Extent};
 use super::rate::{self, AskedRate};
 use super::template::{FoundAddresses, Packet};
 use super::{packet, size};
-
-/// A port: where frames leave or arrive.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Port {
-    /// Its name in the plan.
-    pub name: String,
-    /// The interface, such as `eth1` or `netns/a:veth0`, where the plan says it.
-    pub location: Option<String>,
-    /// Bits a second on its wire, where the plan says them.
-    pub speed: Option<Rate>,
-    /// Its addresses as a host of its own, which answers for them.
-    pub addresses: Vec<Prefix>,
-    /// That host's routers.
-    pub gateways: Vec<IpAddr>,
-}
+use crate::document::error::{PlanError, Problems};
+use crate::document::place::{Fields, Place};
+use crate::document::port::Port;
+use crate::document::time::read_time;
 
 /// A flow: frames of one kind from one port.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,19 +35,6 @@ pub struct Flow {
     pub path: String,
 }
 
-impl Port {
-    /// A port on an interface, which is no host of its own.
-    pub fn on(interface: String, name: String, speed: Option<Rate>) -> Self {
-        let location = Some(interface);
-        Self { location, speed, ..Self::named(name) }
-    }
-
-    /// A port of which nothing but the name is known.
-    fn named(name: String) -> Self {
-        Self { name, location: None, speed: None, addresses: Vec::new(), gateways: Vec::new() }
-    }
-}
-
 impl Flow {
     /// A flow of a stream with nothing to be found out: it leaves port `transmit` as it is.
     pub fn of(stream: Stream, transmit: usize, receive: Vec<usize>, path: String) -> Self {
@@ -80,49 +49,6 @@ impl Flow {
             path,
         }
     }
-}
-
-pub(super) const PORT: [&str; 5] = ["name", "location", "speed", "addresses", "gateway"];
-
-pub(super) fn read_ports(place: &Place<'_>, problems: &mut Problems) -> Vec<Port> {
-    let Some(items) = problems.take(place.items("ports")) else { return Vec::new() };
-    let mut ports: Vec<Port> = Vec::new();
-    for item in items {
-        // Flows find one with which something is wrong, too.
-        let name = || item.value()["name"].as_str().map(|name| Port::named(name.to_owned()));
-        let Some(port) = problems.take(read_port(&item)).or_else(name) else { continue };
-        if ports.iter().any(|other| other.name == port.name) {
-            let error = item.error(format!("a second port {:?}", port.name), "a name of its own");
-            problems.take::<()>(Err(error));
-        }
-        ports.push(port);
-    }
-    ports
-}
-
-fn read_port(place: &Place<'_>) -> Result<Port, PlanError> {
-    let fields = place.fields(&PORT)?;
-    let name = fields.need("name", "a name")?.text("a name")?.to_owned();
-    let location = match fields.get("location") {
-        None => None,
-        Some(location) => {
-            let expected = "an interface such as eth1 or netns/NAME:veth0";
-            Some(location.text(expected)?.to_owned())
-        }
-    };
-    let speed = match fields.get("speed") {
-        None => None,
-        Some(speed) => Some(read_speed(&speed)?),
-    };
-    let addresses = fields.get("addresses").map_or(Ok(Vec::new()), |it| read_addresses(&it))?;
-    let gateways = fields.get("gateway").map_or(Ok(Vec::new()), |it| read_gateways(&it))?;
-    Ok(Port { name, location, speed, addresses, gateways })
-}
-
-fn read_speed(place: &Place<'_>) -> Result<Rate, PlanError> {
-    let expected = "bits a second, such as 10G";
-    let text = place.number_text().ok_or_else(|| place.wrong(expected))?;
-    Rate::parse_per_second(&text, 1).map_err(|_| place.wrong(expected))
 }
 
 pub(super) const FLOW: [&str; 12] = [

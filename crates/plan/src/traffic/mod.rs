@@ -1,35 +1,36 @@
 //! Plans of streams: what flows of frames are sent from which port, as it is written in YAML or
 //! JSON with Open Traffic Generator's words, and as it was understood.
 
-mod address;
 mod after;
 mod bytes;
 mod captured;
-mod document;
 mod duration;
-mod error;
 mod flow;
 mod multiply;
 mod packet;
 mod pattern;
-mod place;
 mod rate;
 mod schema;
 mod size;
 mod template;
 
-pub use address::parse_address;
-pub use duration::{Extent, parse_time};
-pub use error::{PlanError, PlanErrors};
-pub use flow::{Flow, Port};
+pub use duration::Extent;
+pub use flow::Flow;
 pub use rate::{AskedRate, parse as parse_rate};
 pub use schema::schema;
 pub use size::Size;
 pub use template::FoundAddresses;
 
+pub use crate::document::address::parse_address;
+pub use crate::document::error::{PlanError, PlanErrors};
+pub use crate::document::port::Port;
+pub use crate::document::time::parse_time;
+
+use crate::document;
+use crate::document::error::Problems;
+use crate::document::place::Place;
+use crate::document::port::read_ports;
 use crate::multiplier::Multiplier;
-use error::Problems;
-use place::Place;
 use serde_json::Value;
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::Duration;
@@ -77,7 +78,7 @@ impl TrafficPlan {
         let fields = root.fields(&PLAN)?;
         let mut problems = Problems::default();
         let ports = problems.take(fields.need("ports", "a list of ports"));
-        let ports = ports.map_or_else(Vec::new, |it| flow::read_ports(&it, &mut problems));
+        let ports = ports.map_or_else(Vec::new, |it| read_ports(&it, &mut problems));
         let flows = problems.take(fields.need("flows", "a list of flows"));
         let flows = flows.map(|flows| flow::read_flows(&flows, &ports, &mut load, &mut problems));
         let flows = flows.unwrap_or_default();

@@ -8,11 +8,11 @@ use wirestorm_wire::stream::{Program, Values, Variable, Write};
 use super::after::advances;
 use super::bytes;
 use super::captured::{self, Load};
-use super::error::PlanError;
 use super::pattern::{self, Part, Pattern};
-use super::place::{Fields, Place};
 use super::size::Size;
 use super::template::{FRAME_LENGTH_MIN, FoundAddresses, Packet, SIGNATURE_BYTES};
+use crate::document::error::PlanError;
+use crate::document::place::{Fields, Place};
 
 /// What stands in a packet beside headers.
 pub(super) const OTHERS: [&str; 2] = ["payload", "capture"];

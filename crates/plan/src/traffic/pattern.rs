@@ -5,8 +5,8 @@ use std::num::NonZeroU64;
 use wirestorm_wire::layout::Kind;
 use wirestorm_wire::stream::{Values, Write};
 
-use super::error::PlanError;
-use super::place::{Fields, Place, integer};
+use crate::document::error::PlanError;
+use crate::document::place::{Fields, Place, integer};
 
 /// What a field holds.
 #[derive(Clone, Debug)]

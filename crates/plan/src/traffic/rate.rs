@@ -3,8 +3,8 @@
 use wirestorm_base::rate::{Decimal, Layer, Rate};
 use wirestorm_wire::stream::Speed;
 
-use super::error::PlanError;
-use super::place::Place;
+use crate::document::error::PlanError;
+use crate::document::place::Place;
 
 /// What may be written for a rate.
 pub(super) const EXPECTED: &str = "a rate: 1Mpps, 10G-l1 (all of the wire), 10G-l2 (frames with \

@@ -12,6 +12,8 @@ use wirestorm_wire::layout::{self, Field, Kind, Layout, Role};
 
 use super::captured::CAPTURE;
 use super::{PLAN, duration, flow, packet, pattern, rate, size};
+use crate::document::port::PORT;
+use crate::document::time::UNITS;
 
 /// The schema, without name and address.
 pub fn schema() -> Value {
@@ -89,7 +91,7 @@ fn number() -> Value {
 const NUMBER: &str = r"[0-9]*\.?[0-9]*[kKmMgGtT]?";
 
 fn time() -> Value {
-    let units: Vec<_> = duration::UNITS.iter().map(|(unit, _)| *unit).collect();
+    let units: Vec<_> = UNITS.iter().map(|(unit, _)| *unit).collect();
     pattern(&format!(r"\s*[0-9]*\.?[0-9]*\s*({})\s*", units.join("|")))
 }
 
@@ -99,7 +101,7 @@ fn seed() -> Value {
 }
 
 fn port() -> Value {
-    object(&flow::PORT, &["name"], |name| match name {
+    object(&PORT, &["name"], |name| match name {
         "name" => described("Its name in the plan.", text()),
         "location" => described("The interface, such as eth1 or netns/NAME:veth0.", text()),
         "speed" => described("Bits a second of its wire, such as 10G.", number()),

@@ -2,8 +2,8 @@
 
 use wirestorm_wire::stream::Values;
 
-use super::error::PlanError;
-use super::place::Place;
+use crate::document::error::PlanError;
+use crate::document::place::Place;
 
 /// Lengths of frames, in bytes without FCS.
 #[derive(Clone, Debug, PartialEq, Eq)]

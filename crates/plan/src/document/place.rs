@@ -8,49 +8,49 @@ use super::error::PlanError;
 
 /// A value, and where it stands.
 #[derive(Clone, Debug)]
-pub(super) struct Place<'a> {
+pub(crate) struct Place<'a> {
     path: String,
     value: &'a Value,
 }
 
 impl<'a> Place<'a> {
     /// The whole document.
-    pub(super) fn root(value: &'a Value) -> Self {
+    pub(crate) fn root(value: &'a Value) -> Self {
         Self { path: String::new(), value }
     }
 
     /// Where it stands; `plan` for the whole.
-    pub(super) fn path(&self) -> String {
+    pub(crate) fn path(&self) -> String {
         if self.path.is_empty() { "plan".to_owned() } else { self.path.clone() }
     }
 
     /// The value itself.
-    pub(super) fn value(&self) -> &'a Value {
+    pub(crate) fn value(&self) -> &'a Value {
         self.value
     }
 
     /// An error that says what is wrong here.
-    pub(super) fn wrong(&self, expected: impl Display) -> PlanError {
+    pub(crate) fn wrong(&self, expected: impl Display) -> PlanError {
         self.error(describe(self.value), expected)
     }
 
     /// An error with words of its own for what was found.
-    pub(super) fn error(&self, found: impl Display, expected: impl Display) -> PlanError {
+    pub(crate) fn error(&self, found: impl Display, expected: impl Display) -> PlanError {
         self.says(format!("found {found}, expected {expected}"))
     }
 
     /// An error with words of its own.
-    pub(super) fn says(&self, message: impl Into<String>) -> PlanError {
+    pub(crate) fn says(&self, message: impl Into<String>) -> PlanError {
         PlanError { path: self.path(), message: message.into() }
     }
 
     /// Its fields, all of which have to be known.
-    pub(super) fn fields(&self, known: &[&str]) -> Result<Fields<'a>, PlanError> {
+    pub(crate) fn fields(&self, known: &[&str]) -> Result<Fields<'a>, PlanError> {
         self.fields_and(known, |_| false)
     }
 
     /// Its fields, which are known or have one of the names that `is_other` tells.
-    pub(super) fn fields_and(
+    pub(crate) fn fields_and(
         &self,
         known: &[&str],
         is_other: impl Fn(&str) -> bool,
@@ -68,13 +68,13 @@ impl<'a> Place<'a> {
     }
 
     /// All of its fields, whatever their names.
-    pub(super) fn entries(&self, what: &str) -> Result<Vec<(&'a str, Self)>, PlanError> {
+    pub(crate) fn entries(&self, what: &str) -> Result<Vec<(&'a str, Self)>, PlanError> {
         let Value::Object(map) = self.value else { return Err(self.wrong(what)) };
         Ok(map.iter().map(|(name, value)| (name.as_str(), self.below(name, value))).collect())
     }
 
     /// Its only field, with its name, of those known.
-    pub(super) fn choice(&self, known: &[&str]) -> Result<(&'a str, Self), PlanError> {
+    pub(crate) fn choice(&self, known: &[&str]) -> Result<(&'a str, Self), PlanError> {
         let fields = self.fields(known)?;
         let mut entries = fields.map.iter();
         match (entries.next(), entries.next()) {
@@ -88,7 +88,7 @@ impl<'a> Place<'a> {
     }
 
     /// Its items.
-    pub(super) fn items(&self, what: &str) -> Result<Vec<Self>, PlanError> {
+    pub(crate) fn items(&self, what: &str) -> Result<Vec<Self>, PlanError> {
         let Value::Array(items) = self.value else {
             return Err(self.wrong(format!("a list of {what}")));
         };
@@ -97,12 +97,12 @@ impl<'a> Place<'a> {
     }
 
     /// A text.
-    pub(super) fn text(&self, what: &str) -> Result<&'a str, PlanError> {
+    pub(crate) fn text(&self, what: &str) -> Result<&'a str, PlanError> {
         self.value.as_str().ok_or_else(|| self.wrong(what))
     }
 
     /// A whole number within bounds.
-    pub(super) fn integer(&self, min: u64, max: u64) -> Result<u64, PlanError> {
+    pub(crate) fn integer(&self, min: u64, max: u64) -> Result<u64, PlanError> {
         let number = match self.value {
             Value::String(text) => integer(text).and_then(|number| u64::try_from(number).ok()),
             value => value.as_u64(),
@@ -114,7 +114,7 @@ impl<'a> Place<'a> {
 
     /// The seed of what is drawn here: its field `seed`, or one that follows from the path, so that
     /// draws at two places of a plan have nothing to do with each other.
-    pub(super) fn seed(&self) -> Result<u64, PlanError> {
+    pub(crate) fn seed(&self) -> Result<u64, PlanError> {
         if let Some(seed) = self.value.get("seed") {
             return self.below("seed", seed).integer(0, u64::MAX);
         }
@@ -124,12 +124,12 @@ impl<'a> Place<'a> {
     }
 
     /// Yes or no.
-    pub(super) fn boolean(&self) -> Result<bool, PlanError> {
+    pub(crate) fn boolean(&self) -> Result<bool, PlanError> {
         self.value.as_bool().ok_or_else(|| self.wrong("true or false"))
     }
 
     /// A number as it is written, for those who read decimals exactly.
-    pub(super) fn number_text(&self) -> Option<String> {
+    pub(crate) fn number_text(&self) -> Option<String> {
         match self.value {
             Value::Number(number) => Some(number.to_string()),
             Value::String(text) => Some(text.clone()),
@@ -138,7 +138,7 @@ impl<'a> Place<'a> {
     }
 
     /// A place below this one.
-    pub(super) fn below(&self, name: &str, value: &'a Value) -> Self {
+    pub(crate) fn below(&self, name: &str, value: &'a Value) -> Self {
         let path = match self.path.as_str() {
             "" => name.to_owned(),
             path => format!("{path}.{name}"),
@@ -149,25 +149,25 @@ impl<'a> Place<'a> {
 
 /// The fields of a value.
 #[derive(Clone, Debug)]
-pub(super) struct Fields<'a> {
+pub(crate) struct Fields<'a> {
     place: Place<'a>,
     map: &'a Map<String, Value>,
 }
 
 impl<'a> Fields<'a> {
     /// A field, if it is there.
-    pub(super) fn get(&self, name: &str) -> Option<Place<'a>> {
+    pub(crate) fn get(&self, name: &str) -> Option<Place<'a>> {
         let value = self.map.get(name)?;
         Some(self.place.below(name, value))
     }
 
     /// All fields, in the document's order or that of their names.
-    pub(super) fn all(&self) -> impl Iterator<Item = (&'a str, Place<'a>)> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&'a str, Place<'a>)> {
         self.map.iter().map(|(name, value)| (name.as_str(), self.place.below(name, value)))
     }
 
     /// A field that has to be there.
-    pub(super) fn need(&self, name: &str, expected: &str) -> Result<Place<'a>, PlanError> {
+    pub(crate) fn need(&self, name: &str, expected: &str) -> Result<Place<'a>, PlanError> {
         self.get(name).ok_or_else(|| {
             let place = self.place.below(name, &Value::Null);
             place.error("nothing", expected)
@@ -176,7 +176,7 @@ impl<'a> Fields<'a> {
 }
 
 /// A whole number, decimal, `0x` hexadecimal or `0b` binary, with `_` between digits.
-pub(super) fn integer(text: &str) -> Option<u128> {
+pub(crate) fn integer(text: &str) -> Option<u128> {
     // A sign is no digit.
     if text.contains('+') {
         return None;
@@ -214,7 +214,7 @@ fn list(names: &[&str]) -> String {
 }
 
 /// The known name that is most like the unknown one, and all others.
-pub(super) fn suggestion(name: &str, known: &[&str]) -> String {
+pub(crate) fn suggestion(name: &str, known: &[&str]) -> String {
     /// From 0 for nothing alike to 1 for the same.
     const ALIKE: f64 = 0.7;
     let likeness = |known: &&str| strsim::jaro_winkler(name, known);

@@ -8,10 +8,10 @@ use super::error::PlanError;
 use super::place::Place;
 
 /// What may be written for an address.
-pub(super) const ADDRESS: &str =
+pub(crate) const ADDRESS: &str =
     "an address with the length of its network's prefix, such as 10.0.0.1/24 or 2001:db8::1/64";
 
-pub(super) const GATEWAY: &str = "the address of a router, such as 10.0.0.254";
+pub(crate) const GATEWAY: &str = "the address of a router, such as 10.0.0.254";
 
 /// Reads an address with the length of its network's prefix, such as `10.0.0.1/24`; without
 /// one, it is alone in its network.
@@ -27,14 +27,14 @@ pub fn parse_address(text: &str) -> Option<Prefix> {
 }
 
 /// The port's own addresses: one, or a list.
-pub(super) fn read_addresses(place: &Place<'_>) -> Result<Vec<Prefix>, PlanError> {
+pub(crate) fn read_addresses(place: &Place<'_>) -> Result<Vec<Prefix>, PlanError> {
     one_or_many(place, |place| {
         parse_address(place.text(ADDRESS)?).ok_or_else(|| place.wrong(ADDRESS))
     })
 }
 
 /// Its routers: one, or one of each family.
-pub(super) fn read_gateways(place: &Place<'_>) -> Result<Vec<IpAddr>, PlanError> {
+pub(crate) fn read_gateways(place: &Place<'_>) -> Result<Vec<IpAddr>, PlanError> {
     one_or_many(place, |place| place.text(GATEWAY)?.parse().map_err(|_| place.wrong(GATEWAY)))
 }
 

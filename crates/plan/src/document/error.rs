@@ -43,16 +43,16 @@ impl std::error::Error for PlanErrors {}
 
 /// Collects errors, so that several can be mended at once.
 #[derive(Debug, Default)]
-pub(super) struct Problems(Vec<PlanError>);
+pub(crate) struct Problems(Vec<PlanError>);
 
 impl Problems {
     /// The value, or nothing and its error noted.
-    pub(super) fn take<T>(&mut self, outcome: Result<T, PlanError>) -> Option<T> {
+    pub(crate) fn take<T>(&mut self, outcome: Result<T, PlanError>) -> Option<T> {
         outcome.map_err(|error| self.0.push(error)).ok()
     }
 
     /// All of `value` where nothing was noted.
-    pub(super) fn finish<T>(self, value: T) -> Result<T, PlanErrors> {
+    pub(crate) fn finish<T>(self, value: T) -> Result<T, PlanErrors> {
         if self.0.is_empty() { Ok(value) } else { Err(PlanErrors(self.0)) }
     }
 }

@@ -1,11 +1,17 @@
-//! From text to values: YAML, or JSON where it begins with a brace.
+//! Documents in YAML or JSON: values with the paths to them, and what is wrong with them.
+
+pub(crate) mod address;
+pub(crate) mod error;
+pub(crate) mod place;
+pub(crate) mod port;
+pub(crate) mod time;
 
 use serde_json::Value;
 
-use super::error::PlanError;
+use error::PlanError;
 
-/// Reads a document.
-pub(super) fn read(text: &str) -> Result<Value, PlanError> {
+/// Reads a document: YAML, or JSON where it begins with a brace.
+pub(crate) fn read(text: &str) -> Result<Value, PlanError> {
     let outcome = if text.trim_start().starts_with('{') {
         serde_json::from_str(text).map_err(|error| ("JSON", error.to_string()))
     } else {
