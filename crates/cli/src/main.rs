@@ -2,6 +2,7 @@
 
 mod capture;
 mod doctor;
+mod emulate;
 mod gaps;
 mod interrupt;
 mod manual;
@@ -41,6 +42,8 @@ enum Command {
     Sim(traffic::sim::SimFlags),
     /// Shows the first frames of each flow of a plan.
     Frames(traffic::frames::FramesFlags),
+    /// Emulates the clients and servers of a plan, and reports what became of their connections.
+    Emulate(emulate::EmulateFlags),
     /// Runs a script for the kernel's packet generator, pktgen.
     Pktgen(Box<pktgen::PktgenFlags>),
     /// Shows how many frames a second a wire carries at most.
@@ -92,6 +95,7 @@ fn main() -> ExitCode {
         Command::Send(flags) => traffic::send::run(&flags),
         Command::Sim(flags) => traffic::sim::run(&flags),
         Command::Frames(flags) => traffic::frames::run(&flags),
+        Command::Emulate(flags) => emulate::run(&flags),
         Command::Pktgen(flags) => pktgen::run(&flags),
         Command::LineRate(flags) => traffic::line_rate::run(&flags),
         Command::Capture(flags) => capture::run(&flags),

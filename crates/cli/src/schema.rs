@@ -31,7 +31,9 @@ enum Document {
     Result,
     /// The result of run and send: wirestorm.run/1.
     Run,
-    /// A plan: wirestorm.plan/1.
+    /// The result of emulate: wirestorm.emulation/1.
+    Emulation,
+    /// A plan of flows: wirestorm.plan/1.
     Plan,
     /// That of pktgen: wirestorm.pktgen/1.
     Pktgen,
@@ -42,6 +44,7 @@ pub(crate) fn run(flags: &SchemaFlags) -> ExitCode {
     let text = match flags.document {
         Document::Result => schema::result(),
         Document::Run => schema::run(),
+        Document::Emulation => schema::emulation(),
         Document::Plan => schema::plan(),
         Document::Pktgen => schema::pktgen(),
     };

@@ -1,6 +1,7 @@
 //! The life of a run: files opened, threads started and pinned, counters merged, a result told.
 
 pub mod capture;
+pub mod emulation;
 pub mod host;
 pub mod inventory;
 pub mod pktgen;

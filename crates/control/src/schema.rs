@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
+use crate::emulation::EmulationResult;
 use crate::pktgen::PktgenResult;
 use crate::result::RunResult;
 use crate::traffic::TrafficResult;
@@ -34,6 +35,11 @@ pub fn pktgen() -> String {
     schema_of::<PktgenResult>("wirestorm.pktgen/1")
 }
 
+/// The schema of `wirestorm.emulation/1`, as `schemas/` holds it.
+pub fn emulation() -> String {
+    schema_of::<EmulationResult>("wirestorm.emulation/1")
+}
+
 fn schema_of<T: JsonSchema>(title: &str) -> String {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let mut schema = generator.into_root_schema_for::<T>().to_value();
@@ -54,8 +60,13 @@ mod tests {
 
     #[test]
     fn the_published_schemas_are_those_of_the_structures() {
-        let documents =
-            [("result", result()), ("run", run()), ("pktgen", pktgen()), ("plan", plan())];
+        let documents = [
+            ("result", result()),
+            ("run", run()),
+            ("emulation", emulation()),
+            ("pktgen", pktgen()),
+            ("plan", plan()),
+        ];
         for (name, text) in documents {
             let file = format!("schemas/wirestorm.{name}.1.json");
             let path = format!("{}/../../{file}", env!("CARGO_MANIFEST_DIR"));

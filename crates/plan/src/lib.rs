@@ -7,6 +7,7 @@
 pub mod backend;
 mod document;
 pub mod edit;
+pub mod emulation;
 mod multiplier;
 pub mod pktgen;
 pub mod replay;

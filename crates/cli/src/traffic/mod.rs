@@ -17,8 +17,11 @@ use std::process::ExitCode;
 use wirestorm_control::base::rate::Rate;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::plan::Multiplier;
-use wirestorm_control::plan::traffic::{TrafficPlan, parse_time};
+use wirestorm_control::plan::emulation::EmulationPlan;
+use wirestorm_control::plan::traffic::{Port, TrafficPlan, parse_time, read_document};
 use wirestorm_control::traffic;
+
+pub(crate) use table::shortened;
 
 use crate::status;
 
@@ -29,13 +32,13 @@ const SPEED: &str = "10G";
 /// Reads a plan from a file, or from standard input for `-`. What the plan names is found from
 /// where it is itself.
 fn read_plan(path: &Path) -> Result<TrafficPlan, String> {
-    let text = if path == Path::new("-") {
-        std::io::read_to_string(std::io::stdin())
-    } else {
-        std::fs::read_to_string(path)
-    };
+    let text = read_text(path)?;
     let name = path.display();
-    let text = text.map_err(|error| format!("{name}: {error}"))?;
+    if read_document(&text).is_ok_and(|document| EmulationPlan::is_meant(&document)) {
+        return Err(format!(
+            "{name}: a plan of clients and servers, which `wirestorm emulate {name}` runs"
+        ));
+    }
     let folder = path.parent().unwrap_or(Path::new(""));
     traffic::read_plan(&text, folder).map_err(|errors| {
         let lines: Vec<_> = errors.iter().map(|error| format!("{name}: {error}")).collect();
@@ -43,8 +46,34 @@ fn read_plan(path: &Path) -> Result<TrafficPlan, String> {
     })
 }
 
+/// Reads a file, or standard input for `-`.
+pub(crate) fn read_text(path: &Path) -> Result<String, String> {
+    let text = if path == Path::new("-") {
+        std::io::read_to_string(std::io::stdin())
+    } else {
+        std::fs::read_to_string(path)
+    };
+    text.map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// The interface of each port, where `--port` says it.
+pub(crate) fn bind(ports: &[Port], bindings: &[String]) -> Result<Vec<Option<String>>, String> {
+    let mut interfaces = vec![None; ports.len()];
+    for binding in bindings {
+        let Some((name, interface)) = binding.split_once('=') else {
+            return Err(format!("--port {binding:?}: expected NAME=INTERFACE"));
+        };
+        let Some(place) = ports.iter().position(|port| port.name == name) else {
+            let names: Vec<_> = ports.iter().map(|port| port.name.as_str()).collect();
+            return Err(format!("--port {binding:?}: the plan's ports are {}", names.join(", ")));
+        };
+        interfaces[place] = Some(interface.to_owned());
+    }
+    Ok(interfaces)
+}
+
 /// Reads a time with its unit.
-fn read_time(option: &str, text: &str) -> Result<Duration, String> {
+pub(crate) fn read_time(option: &str, text: &str) -> Result<Duration, String> {
     parse_time(text).ok_or_else(|| {
         format!("{option} {text:?}: expected a time with its unit, such as 30s, 500ms or 2min")
     })
@@ -67,7 +96,7 @@ fn read_multiplier(option: &str, text: &str) -> Result<Multiplier, String> {
 }
 
 /// Says what is wrong with the input, and the status for it.
-fn usage(message: impl Display) -> ExitCode {
+pub(crate) fn usage(message: impl Display) -> ExitCode {
     eprintln!("wirestorm: {message}");
     ExitCode::from(status::USAGE)
 }

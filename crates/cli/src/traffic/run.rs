@@ -17,7 +17,7 @@ use wirestorm_control::traffic::{
 
 use super::live::Live;
 use super::table::Table;
-use super::{orders, read_multiplier, read_plan, read_time, trex, usage};
+use super::{bind, orders, read_multiplier, read_plan, read_time, trex, usage};
 use crate::replay::flags::BackendFlag;
 use crate::{interrupt, status};
 
@@ -114,7 +114,7 @@ pub(crate) fn run(flags: &RunFlags) -> ExitCode {
         };
     }
     let prepared = read_plan(&flags.plan).and_then(|plan| {
-        let interfaces = bind(&plan, &flags.port)?;
+        let interfaces = bind(&plan.ports, &flags.port)?;
         Ok((plan, interfaces, read_multiplier("--mult", &flags.how.mult)?))
     });
     match prepared {
@@ -154,22 +154,6 @@ fn trex_plan(flags: &RunFlags) -> Option<Result<TrafficPlan, String>> {
         plan_of_trex(&ports, multiplier).map_err(|error| error.to_string())
     });
     Some(plan)
-}
-
-/// The interface of each port, where `--port` says it.
-fn bind(plan: &TrafficPlan, bindings: &[String]) -> Result<Vec<Option<String>>, String> {
-    let mut interfaces = vec![None; plan.ports.len()];
-    for binding in bindings {
-        let Some((name, interface)) = binding.split_once('=') else {
-            return Err(format!("--port {binding:?}: expected NAME=INTERFACE"));
-        };
-        let Some(place) = plan.ports.iter().position(|port| port.name == name) else {
-            let names: Vec<_> = plan.ports.iter().map(|port| port.name.as_str()).collect();
-            return Err(format!("--port {binding:?}: the plan's ports are {}", names.join(", ")));
-        };
-        interfaces[place] = Some(interface.to_owned());
-    }
-    Ok(interfaces)
 }
 
 /// Sends a plan and prints the result.

@@ -190,7 +190,7 @@ fn port_lines(f: &mut Formatter<'_>, port: &PortReport) -> fmt::Result {
     Ok(())
 }
 
-pub(super) fn shortened(name: &str, columns: usize) -> String {
+pub(crate) fn shortened(name: &str, columns: usize) -> String {
     if name.chars().count() <= columns {
         return name.to_owned();
     }

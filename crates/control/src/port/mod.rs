@@ -1,9 +1,11 @@
 //! The ports a run can have, as one type, and how the one for an interface is chosen.
 
+mod both;
 pub mod choice;
 pub mod cpu;
 mod error;
 mod interfaces;
+mod receive;
 
 use std::ops::Range;
 use std::path::Path;
@@ -24,8 +26,10 @@ use wirestorm_sim::memory::{MemorySink, WireOptions};
 
 use choice::{Candidate, Conditions, KernelVersion, candidates, name};
 
+pub(crate) use both::BothWays;
 pub use error::OpenError;
 pub(crate) use interfaces::{Interfaces, SharedLocks, Watch};
+pub(crate) use receive::ReceivePort;
 
 /// A port that sends, whatever carries it.
 pub(crate) enum TransmitPort {

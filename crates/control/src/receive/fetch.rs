@@ -6,109 +6,56 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration as StdDuration;
 
-use wirestorm_base::port::{PortError, Receive, ReceiveCounters, Received, StampPoint};
+use wirestorm_base::port::{Receive, Received, StampPoint};
 use wirestorm_base::time::Duration;
 use wirestorm_engine::measure::{self, Verifier, VerifyCounters, frame_hash};
 use wirestorm_io::af_packet::{AfPacketOptions, AfPacketReceive};
-use wirestorm_io::af_xdp::{AfXdp, AfXdpOptions, AfXdpReceive, Direction};
+use wirestorm_io::af_xdp::{AfXdp, AfXdpOptions, Direction};
 use wirestorm_io::namespace::InterfaceName;
 use wirestorm_io::xdp::XdpPlace;
 
 use super::{Noted, Queue};
+use crate::port::ReceivePort;
 
 /// Frames on their way that verification can tell apart: 96 MB of table.
 const VERIFIED_FRAMES_MAX: usize = 1 << 21;
 
-/// A port that frames are fetched from.
-pub(super) enum FetchPort {
-    AfPacket(AfPacketReceive),
-    AfXdp(AfXdpReceive),
+/// The ports of an interface that frames are fetched from: one for each queue over AF_XDP, which
+/// stamps arrivals in the driver and keeps frames from the network stack, or one packet socket.
+/// `place`: where the XDP program goes instead of another one.
+pub(super) fn open_ports(
+    interface: &InterfaceName,
+    purpose: Purpose,
+    place: Option<XdpPlace>,
+) -> Result<(Vec<ReceivePort>, &'static str, String), String> {
+    let mut options = AfXdpOptions::new(interface.clone(), Direction::Receive);
+    options.queues = None;
+    options.passes_neighbours = purpose == Purpose::Measure;
+    let opened = match place {
+        Some(place) => AfXdp::open_in_place(&options, place),
+        None => AfXdp::open(&options),
+    };
+    let reason = match opened {
+        Ok(_) if purpose == Purpose::Count => "frames are counted in this process".to_owned(),
+        Ok(ports) => {
+            let why = match purpose {
+                Purpose::Measure => "frames are stamped in the driver and fetched",
+                _ => "frames are fetched to be compared",
+            };
+            let ports = ports.receive.into_iter().map(ReceivePort::AfXdp).collect();
+            return Ok((ports, "af_xdp", why.into()));
+        }
+        Err(error) => format!("not af_xdp: {error}"),
+    };
+    match AfPacketReceive::open(&AfPacketOptions::new(interface.clone())) {
+        Ok(port) => Ok((vec![ReceivePort::AfPacket(port)], "af_packet", reason)),
+        Err(error) => Err(format!("--rx {interface}: {error}")),
+    }
 }
 
-impl FetchPort {
-    /// The ports of an interface: one for each queue over AF_XDP, which stamps arrivals in the
-    /// driver and keeps frames from the network stack, or one packet socket. `place`: where the
-    /// XDP program goes instead of another one.
-    pub(super) fn open(
-        interface: &InterfaceName,
-        purpose: Purpose,
-        place: Option<XdpPlace>,
-    ) -> Result<(Vec<Self>, &'static str, String), String> {
-        let mut options = AfXdpOptions::new(interface.clone(), Direction::Receive);
-        options.queues = None;
-        options.passes_neighbours = purpose == Purpose::Measure;
-        let opened = match place {
-            Some(place) => AfXdp::open_in_place(&options, place),
-            None => AfXdp::open(&options),
-        };
-        let reason = match opened {
-            Ok(_) if purpose == Purpose::Count => "frames are counted in this process".to_owned(),
-            Ok(ports) => {
-                let why = match purpose {
-                    Purpose::Measure => "frames are stamped in the driver and fetched",
-                    _ => "frames are fetched to be compared",
-                };
-                let ports = ports.receive.into_iter().map(Self::AfXdp).collect();
-                return Ok((ports, "af_xdp", why.into()));
-            }
-            Err(error) => format!("not af_xdp: {error}"),
-        };
-        match AfPacketReceive::open(&AfPacketOptions::new(interface.clone())) {
-            Ok(port) => Ok((vec![Self::AfPacket(port)], "af_packet", reason)),
-            Err(error) => Err(format!("--rx {interface}: {error}")),
-        }
-    }
-
-    /// Where arrivals are stamped.
-    pub(super) fn stamp(ports: &[Self]) -> StampPoint {
-        ports.first().map_or(StampPoint::Process, |port| match port {
-            Self::AfPacket(port) => port.capabilities().arrival_stamp,
-            Self::AfXdp(port) => port.capabilities().arrival_stamp,
-        })
-    }
-
-    fn receive(&mut self, room: usize, batch: &mut Vec<Received>) -> Result<usize, PortError> {
-        match self {
-            Self::AfPacket(port) => port.receive(room, batch),
-            Self::AfXdp(port) => port.receive(room, batch),
-        }
-    }
-
-    /// Waits until a frame has arrived at one of the ports of an interface, but not so long that a
-    /// question, a stop, or a failure of the interface would be noticed late.
-    fn wait(ports: &mut [Self]) {
-        const PATIENCE: Duration = Duration::from_millis(2);
-        let mut queues = Vec::new();
-        for port in ports {
-            match port {
-                // It is the only one.
-                Self::AfPacket(port) => return port.wait(PATIENCE),
-                Self::AfXdp(port) => queues.push(port),
-            }
-        }
-        AfXdpReceive::wait(&mut queues, PATIENCE);
-    }
-
-    fn frame(&self, received: &Received) -> &[u8] {
-        match self {
-            Self::AfPacket(port) => port.frame(received),
-            Self::AfXdp(port) => port.frame(received),
-        }
-    }
-
-    fn release(&mut self, received: Received) {
-        match self {
-            Self::AfPacket(port) => port.release(received),
-            Self::AfXdp(port) => port.release(received),
-        }
-    }
-
-    fn received(&self) -> ReceiveCounters {
-        match self {
-            Self::AfPacket(port) => port.received(),
-            Self::AfXdp(port) => port.received(),
-        }
-    }
+/// Where arrivals at ports of one interface are stamped.
+pub(super) fn stamp(ports: &[ReceivePort]) -> StampPoint {
+    ports.first().map_or(StampPoint::Process, |port| port.capabilities().arrival_stamp)
 }
 
 /// What frames are fetched for.
@@ -188,11 +135,11 @@ impl FetchOutcome {
 }
 
 impl Fetcher {
-    pub(super) fn count(ports: Vec<FetchPort>) -> std::io::Result<Self> {
+    pub(super) fn count(ports: Vec<ReceivePort>) -> std::io::Result<Self> {
         Self::start(ports, Task::Measure, None, FetchOutcome::default())
     }
 
-    pub(super) fn verify(ports: Vec<FetchPort>) -> std::io::Result<Self> {
+    pub(super) fn verify(ports: Vec<ReceivePort>) -> std::io::Result<Self> {
         let (sent_log, noted) = channel();
         let task = Task::Verify(Box::new(Verifier::new(VERIFIED_FRAMES_MAX)), noted);
         Self::start(ports, task, Some(sent_log), FetchOutcome::default())
@@ -200,7 +147,7 @@ impl Fetcher {
 
     /// Measures; `counted` is what was counted before.
     pub(super) fn measure(
-        ports: Vec<FetchPort>,
+        ports: Vec<ReceivePort>,
         receiver: measure::Receiver,
         counted: Vec<Queue>,
     ) -> std::io::Result<Self> {
@@ -210,7 +157,7 @@ impl Fetcher {
     }
 
     fn start(
-        ports: Vec<FetchPort>,
+        ports: Vec<ReceivePort>,
         task: Task,
         sent_log: Option<Sender<Noted>>,
         outcome: FetchOutcome,
@@ -250,7 +197,7 @@ impl Drop for Fetcher {
 }
 
 fn fetch(
-    mut ports: Vec<FetchPort>,
+    mut ports: Vec<ReceivePort>,
     mut task: Task,
     mut outcome: FetchOutcome,
     questions: &Receiver<Question>,
@@ -262,8 +209,10 @@ fn fetch(
     /// the sender, short enough for a ring of thousands of frames. To be woken for each of them
     /// would cost more, and nothing depends on when one is fetched: its arrival is stamped.
     const PAUSE: StdDuration = StdDuration::from_micros(50);
-    /// After so many pauses in which nothing came, the next frame is waited for.
+    /// After so many pauses in which nothing came, the next frame is waited for, but not so long
+    /// that a question, a stop, or a failure of the interface would be noticed late.
     const PAUSES_MAX: u32 = 4;
+    const PATIENCE: Duration = Duration::from_millis(2);
     let mut unsent = Vec::new();
     let mut batch = Vec::with_capacity(ROOM);
     let mut pauses = 0;
@@ -314,7 +263,7 @@ fn fetch(
             pauses += 1;
             std::thread::sleep(PAUSE);
         } else {
-            FetchPort::wait(&mut ports);
+            ReceivePort::wait(&mut ports, PATIENCE);
         }
     }
     outcome.missed = missed(&ports);
@@ -325,7 +274,7 @@ fn fetch(
     outcome
 }
 
-fn missed(ports: &[FetchPort]) -> u64 {
+fn missed(ports: &[ReceivePort]) -> u64 {
     ports.iter().map(|port| port.received().missed).sum()
 }
 

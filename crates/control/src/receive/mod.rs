@@ -17,9 +17,9 @@ use wirestorm_io::namespace::InterfaceName;
 use wirestorm_io::xdp::{CpuArrivals, XdpCounter, XdpPlace};
 use wirestorm_plan::replay::ReceivePlan;
 
-use fetch::{FetchOutcome, FetchPort, Fetcher, Inquiry, Purpose};
+use fetch::{FetchOutcome, Fetcher, Inquiry, Purpose, open_ports};
 
-use crate::port::stamp_name;
+use crate::port::{ReceivePort, stamp_name};
 use crate::result::{FrameRate, HistogramReport, QueueReport, ReceiveReport, VerifyReport};
 
 /// The receiving end of a run.
@@ -83,7 +83,7 @@ enum Source {
     /// A thread of ours fetches every frame.
     Fetcher(Fetcher),
     /// It will, when it is told what to measure; beside what was counted before.
-    Ready(Vec<FetchPort>, Vec<Queue>),
+    Ready(Vec<ReceivePort>, Vec<Queue>),
     /// It did.
     Ended(FetchOutcome),
 }
@@ -394,8 +394,8 @@ impl End {
 
 impl Opened {
     fn fetcher(interface: &InterfaceName, purpose: Purpose) -> Result<Self, String> {
-        let (ports, backend, why) = FetchPort::open(interface, purpose, None)?;
-        let stamp = FetchPort::stamp(&ports);
+        let (ports, backend, why) = open_ports(interface, purpose, None)?;
+        let stamp = fetch::stamp(&ports);
         let fetcher = match purpose {
             Purpose::Verify => Fetcher::verify(ports),
             _ => Fetcher::count(ports),
@@ -410,8 +410,8 @@ impl Opened {
         counted: Vec<Queue>,
         place: Option<XdpPlace>,
     ) -> Result<Self, String> {
-        let (ports, backend, why) = FetchPort::open(interface, Purpose::Measure, place)?;
-        let stamp = FetchPort::stamp(&ports);
+        let (ports, backend, why) = open_ports(interface, Purpose::Measure, place)?;
+        let stamp = fetch::stamp(&ports);
         Ok(Self { source: Source::Ready(ports, counted), backend, why, stamp })
     }
 

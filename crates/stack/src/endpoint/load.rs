@@ -70,6 +70,11 @@ impl Arrivals {
         self.due.filter(|_| self.left > 0)
     }
 
+    /// Whether none is to be made any more.
+    pub(super) fn is_done(&self) -> bool {
+        self.left == 0 || self.load == Load::OnDemand
+    }
+
     /// Whether one is due now; it counts as made.
     pub(super) fn take(&mut self, now: Instant) -> bool {
         let is_due = match self.load {

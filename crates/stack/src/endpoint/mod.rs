@@ -275,9 +275,18 @@ impl Endpoint {
         outcome
     }
 
+    /// Whether no more connections are to be made, but by [`Self::connect`], and there are none.
+    pub fn is_done(&self) -> bool {
+        self.table.is_empty() && self.arrivals.iter().all(Arrivals::is_done)
+    }
+
     /// When it has something to do though nothing arrives; `None`: never. It may be early.
     pub fn next(&self) -> Option<Instant> {
         const TICK_NANOS: u64 = 1_000_000;
+        if !self.pending.is_empty() {
+            // They wait for a free frame.
+            return Some(Instant::ZERO);
+        }
         let timer = self.wheel.next_tick();
         let timer = timer.map(|tick| Instant::from_nanos(tick.saturating_mul(TICK_NANOS)));
         self.arrivals.iter().filter_map(Arrivals::next).chain(timer).min()

@@ -1,0 +1,73 @@
+//! What moves on a terminal while clients and servers work: a line for each port.
+
+use std::fmt::Write;
+use std::io::IsTerminal;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use wirestorm_control::base::time::Duration;
+use wirestorm_control::emulation::Progress;
+
+use crate::number::{grouped, scaled};
+use crate::traffic::shortened;
+
+/// A live table on standard error; nothing where that is no terminal.
+pub(super) struct Live {
+    bar: ProgressBar,
+    duration: Duration,
+    before: Progress,
+}
+
+impl Live {
+    pub(super) fn new(quiet: bool, duration: Duration) -> Self {
+        let bar = ProgressBar::new(1_000);
+        if quiet || !std::io::stderr().is_terminal() {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        let template = if duration == Duration::MAX {
+            "{spinner} {elapsed}{msg}"
+        } else {
+            "{bar:16} {percent:>3}% ETA {eta:>3}{msg}"
+        };
+        let style = ProgressStyle::with_template(template);
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        Self { bar, duration, before: Progress::default() }
+    }
+
+    /// Shows how far the run has come.
+    pub(super) fn update(&mut self, progress: &Progress) {
+        let since = progress.elapsed.saturating_sub(self.before.elapsed).as_secs_f64();
+        if self.bar.is_hidden() || since < 0.2 {
+            return;
+        }
+        let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / since;
+        let mut text = format!(
+            "\n{:<16} {:>10} {:>10} {:>10} {:>12} {:>12}",
+            "port", "active", "new /s", "b/s", "retransmits", "failed"
+        );
+        for (index, port) in progress.ports.iter().enumerate() {
+            let before = self.before.ports.get(index).cloned().unwrap_or_default();
+            let bits = rate(port.received_bytes, before.received_bytes) * 8.0;
+            // Writing to a string does not fail.
+            let _ = write!(
+                text,
+                "\n{:<16} {:>10} {:>10} {:>10} {:>12} {:>12}",
+                shortened(&port.name, 16),
+                grouped(port.active),
+                scaled(rate(port.connects, before.connects)).trim_end(),
+                scaled(bits).trim_end(),
+                grouped(port.retransmitted),
+                grouped(port.failed)
+            );
+        }
+        let part = progress.elapsed.as_secs_f64() / self.duration.as_secs_f64();
+        self.bar.set_position((part.min(1.0) * 1e3) as u64);
+        self.bar.set_message(text);
+        self.bar.tick();
+        self.before = progress.clone();
+    }
+
+    /// Takes it off the terminal.
+    pub(super) fn finish(self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,118 @@
+//! The result of clients and servers as people read it: at most 80 columns.
+
+use std::fmt::{self, Display, Formatter};
+
+use wirestorm_control::emulation::{EmulationResult, PortReport};
+use wirestorm_control::result::HistogramReport;
+use wirestorm_control::stack::tcp::counters::TcpCounters;
+
+use crate::number::{grouped, nanoseconds, scaled, seconds};
+use crate::traffic::shortened;
+use crate::wrap::wrapped;
+
+/// Shows a result.
+pub(super) struct Table<'a>(pub(super) &'a EmulationResult);
+
+/// What is shown of something, by name.
+type Shown<T, Value> = (&'static str, fn(&T) -> Value);
+
+/// Ports side by side.
+const PORTS_A_TABLE: usize = 2;
+
+impl Display for Table<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let result = self.0;
+        let ended = if result.interrupted { "interrupted after" } else { "done in" };
+        writeln!(f, "{ended} {} s", seconds(result.elapsed_s))?;
+        for ports in result.ports.chunks(PORTS_A_TABLE) {
+            writeln!(f)?;
+            port_table(f, ports, result.elapsed_s)?;
+        }
+        for port in &result.ports {
+            writeln!(f)?;
+            writeln!(f, "port {} on {}", port.name, port.interface)?;
+            writeln!(f, "{}", wrapped(&format!("  by {}: ", port.backend), &port.why))?;
+        }
+        for note in &result.notes {
+            writeln!(f, "{}", wrapped("note      ", note))?;
+        }
+        for error in &result.errors {
+            writeln!(f, "{}", wrapped("error     ", error))?;
+        }
+        Ok(())
+    }
+}
+
+fn line<T: Display>(
+    f: &mut Formatter<'_>,
+    what: &str,
+    ports: &[PortReport],
+    value: impl Fn(&PortReport) -> T,
+) -> fmt::Result {
+    write!(f, "{what:<50}")?;
+    for port in ports {
+        write!(f, " {:>14}", value(port).to_string())?;
+    }
+    writeln!(f)
+}
+
+fn port_table(f: &mut Formatter<'_>, ports: &[PortReport], elapsed: f64) -> fmt::Result {
+    let count = |value: fn(&PortReport) -> u64| move |port: &PortReport| grouped(value(port));
+    let rate = |value: u64| scaled(value as f64 / elapsed.max(1e-9)).trim_end().to_owned();
+    let tcp = |port: &PortReport, name: &str| port.tcp.get(name).copied().unwrap_or(0);
+    line(f, "connections", ports, |port| shortened(&port.name, 14))?;
+    line(f, "  established", ports, |port| grouped(tcp(port, "connects")))?;
+    line(f, "  established a second", ports, |port| rate(tcp(port, "connects")))?;
+    line(f, "  closed by both sides", ports, count(|port| port.flows.closed))?;
+    line(f, "  failed", ports, count(|port| port.flows.failed))?;
+    line(f, "  at once, at most", ports, count(|port| port.flows.active_max))?;
+    line(f, "  still there in the end", ports, count(|port| port.flows.active))?;
+    let unusual: [Shown<PortReport, u64>; 10] = [
+        ("  not made: too many at once (--flows-max)", |port| port.flows.overflow),
+        ("  not made: addresses and ports in use", |port| port.flows.tuple_in_use),
+        ("  asked for where nobody listens", |port| port.flows.no_template),
+        ("  segments of no connection", |port| port.flows.no_flow),
+        ("  segments too long for a frame", |port| port.flows.too_long),
+        ("  packets in parts, passed over", |port| port.flows.fragments),
+        ("  packets damaged or cut short", |port| port.flows.damaged),
+        ("  packets of other protocols", |port| port.flows.other_protocol),
+        ("  frames that the interface refused", |port| port.failed),
+        ("  frames missed: no room for them", |port| port.missed),
+    ];
+    for (what, value) in unusual {
+        if ports.iter().any(|port| value(port) > 0) {
+            line(f, what, ports, count(value))?;
+        }
+    }
+    type Times = fn(&PortReport) -> &HistogramReport;
+    let times: [(&str, Times); 2] = [
+        ("time to connect", |port| &port.times.connect),
+        ("time to the first byte", |port| &port.times.first_byte),
+    ];
+    for (what, histogram) in times {
+        if ports.iter().any(|port| histogram(port).count > 0) {
+            let quantiles: [Shown<HistogramReport, u64>; 3] =
+                [("median", |it| it.p50_ns), ("99 %", |it| it.p99_ns), ("longest", |it| it.max_ns)];
+            for (name, value) in quantiles {
+                let shown = |port: &PortReport| match histogram(port) {
+                    it if it.count == 0 => "-".to_owned(),
+                    it => nanoseconds(value(it)),
+                };
+                line(f, &format!("  {what}, {name}"), ports, shown)?;
+            }
+        }
+    }
+    line(f, "traffic", ports, |_| "")?;
+    line(f, "  frames sent", ports, count(|port| port.sent))?;
+    line(f, "  frames received", ports, count(|port| port.received))?;
+    line(f, "  data received, b/s", ports, |port| rate(tcp(port, "rcvbyte") * 8))?;
+    line(f, "  CPU time of the worker, s", ports, |port| seconds(port.cpu_s))?;
+    line(f, "TCP", ports, |_| "")?;
+    for (name, what, _) in TcpCounters::default().iter() {
+        if ports.iter().any(|port| tcp(port, name) > 0) {
+            let what = format!("  {name} {what}");
+            line(f, &shortened(&what, 50), ports, |port| grouped(tcp(port, name)))?;
+        }
+    }
+    Ok(())
+}

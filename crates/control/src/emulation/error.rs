@@ -1,0 +1,51 @@
+//! Why nothing could be emulated.
+
+use std::io;
+
+use crate::host::HostError;
+use crate::port::OpenError;
+
+/// Why a run did not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum EmulationError {
+    /// Nobody said which interface a port is.
+    #[error(
+        "port {0:?} of the plan has no interface: say --port {0}=INTERFACE, or give it a location"
+    )]
+    Unbound(String),
+    /// An interface does not open.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// A port is no host, or does not find its next hop.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// Nobody can be asked where frames go.
+    #[error(
+        "{path}: port {port:?} has no address of its own from which it could find {server}: give it \
+         `addresses` (and a `gateway`), or the client `ethernet: {{dst: ...}}`"
+    )]
+    NoDestination {
+        /// Where in the plan.
+        path: String,
+        /// The port.
+        port: String,
+        /// Whom the clients connect to.
+        server: std::net::IpAddr,
+    },
+    /// An interface that is no Ethernet.
+    #[error("{0} has no Ethernet address")]
+    NoMac(String),
+    /// A program is too long.
+    #[error("{path}: a program of {found} instructions, expected at most {most}")]
+    TooLong {
+        /// Where in the plan.
+        path: String,
+        /// Its instructions.
+        found: usize,
+        /// The most.
+        most: usize,
+    },
+    /// A thread does not start.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+}

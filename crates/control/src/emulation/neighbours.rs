@@ -1,0 +1,113 @@
+//! Whom clients' frames go to, and who answers for the addresses of a port.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use wirestorm_plan::emulation::{AddressRange, EmulationPlan};
+use wirestorm_plan::traffic::Port;
+use wirestorm_wire::packet::MacAddress;
+use wirestorm_wire::prefix::Prefix;
+
+use super::error::EmulationError;
+use crate::host::{Guests, HostError, Station};
+
+/// Addresses of one template that a port answers for, at most: those beyond are reached by a
+/// router, or not at all.
+const ANSWERED_MAX: u32 = 1 << 16;
+
+/// The neighbours of a run.
+pub(super) struct Neighbours {
+    /// For each template with a client: its clients' addresses, and where their frames go.
+    pub(super) clients: Vec<Option<(AddressRange, MacAddress)>>,
+    _guests: Guests,
+}
+
+impl Neighbours {
+    /// Lets ports that have addresses answer for them, and for those of their clients and servers
+    /// that are in their networks; finds where the clients' frames go. `interfaces`: of each port
+    /// that is used, its name and Ethernet address.
+    pub(super) fn find(
+        plan: &EmulationPlan,
+        interfaces: &[Option<(String, MacAddress)>],
+    ) -> Result<Self, EmulationError> {
+        let mut stations: Vec<Option<Station>> = Vec::new();
+        for (index, (port, interface)) in plan.ports.iter().zip(interfaces).enumerate() {
+            stations.push(match interface {
+                Some((interface, _)) if !port.addresses.is_empty() => {
+                    let addresses = answered(plan, index, port);
+                    Some(Station::open(interface, addresses, port.gateways.clone())?)
+                }
+                _ => None,
+            });
+        }
+        // All hear the announcements, so that ports find each other, which do not answer yet.
+        for station in stations.iter_mut().flatten() {
+            station.announce().map_err(HostError::from)?;
+        }
+        let mut clients = Vec::new();
+        for template in &plan.templates {
+            let Some(client) = &template.client else {
+                clients.push(None);
+                continue;
+            };
+            let port = &plan.ports[client.transmit];
+            let own =
+                port.addresses.first().map(|own| AddressRange { first: own.address, count: 1 });
+            let Some(addresses) = client.addresses.or(own) else {
+                clients.push(None);
+                continue;
+            };
+            let server = template.server.as_ref().map(|server| server.transmit);
+            let facing = server.filter(|server| *server != client.transmit);
+            let destination = match (&mut stations[client.transmit], client.destination) {
+                (_, Some(destination)) => destination,
+                (Some(station), None) => station.resolve(client.servers.first)?.1,
+                // The two ports of a template without a host between them face each other.
+                (None, None) => match facing.and_then(|port| interfaces[port].as_ref()) {
+                    Some((_, mac)) => *mac,
+                    None => {
+                        return Err(EmulationError::NoDestination {
+                            path: format!("{}.client", template.path),
+                            port: port.name.clone(),
+                            server: client.servers.first,
+                        });
+                    }
+                },
+            };
+            clients.push(Some((addresses, destination)));
+        }
+        let stations = stations.into_iter().flatten().collect();
+        let guests = Guests::host(stations).map_err(EmulationError::Thread)?;
+        Ok(Self { clients, _guests: guests })
+    }
+}
+
+/// The port's own addresses, and those of its clients and servers in its networks.
+fn answered(plan: &EmulationPlan, index: usize, port: &Port) -> Vec<Prefix> {
+    let mut addresses = port.addresses.clone();
+    for template in &plan.templates {
+        let Some(client) = &template.client else { continue };
+        let lives_here = client.transmit == index;
+        let serves_here = template.server.as_ref().is_some_and(|it| it.transmit == index);
+        let of_servers = serves_here.then_some(client.servers);
+        let ranges = [client.addresses.filter(|_| lives_here), of_servers];
+        for range in ranges.into_iter().flatten() {
+            for place in 0..range.count.min(ANSWERED_MAX) {
+                let address = at(&range, place);
+                let network = port.addresses.iter().find(|own| own.contains(address));
+                if let Some(network) = network
+                    && network.address != address
+                {
+                    addresses.push(Prefix { address, length: network.length });
+                }
+            }
+        }
+    }
+    addresses
+}
+
+fn at(range: &AddressRange, place: u32) -> IpAddr {
+    match range.first {
+        IpAddr::V4(first) => Ipv4Addr::from_bits(first.to_bits().wrapping_add(place)).into(),
+        IpAddr::V6(first) => Ipv6Addr::from_bits(first.to_bits().wrapping_add(place.into())).into(),
+    }
+}

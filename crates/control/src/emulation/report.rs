@@ -1,0 +1,188 @@
+//! What a run of clients and servers reports.
+//!
+//! The JSON form is `wirestorm.emulation/1`, described by `schemas/wirestorm.emulation.1.json`.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use wirestorm_base::port::{ReceiveCounters, TransmitCounters};
+use wirestorm_base::time::Duration;
+use wirestorm_stack::endpoint::{Endpoint, FlowCounters, Times};
+
+use crate::port::Choice;
+use crate::result::HistogramReport;
+
+/// The name and version of the document's form.
+pub const SCHEMA: &str = "wirestorm.emulation/1";
+
+/// The result of a run of clients and servers.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct EmulationResult {
+    /// The name and version of this document's form.
+    #[schemars(extend("const" = SCHEMA))]
+    pub schema: &'static str,
+    /// The program's version.
+    pub version: &'static str,
+    /// From the start to the end of the last port's work, in seconds.
+    pub elapsed_s: f64,
+    /// Each port of the plan that has clients or servers.
+    pub ports: Vec<PortReport>,
+    /// Whether it was ended by a signal.
+    pub interrupted: bool,
+    /// What went wrong; what was counted before stands.
+    pub errors: Vec<String>,
+    /// What one should know.
+    pub notes: Vec<String>,
+}
+
+/// One port.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct PortReport {
+    /// Its name in the plan.
+    pub name: String,
+    /// Its interface.
+    pub interface: String,
+    /// What carried its frames.
+    pub backend: &'static str,
+    /// Why that.
+    pub why: String,
+    /// Connections.
+    pub flows: FlowsReport,
+    /// What TCP counted, by BSD's names, of which TRex's are those with `tcps_` before them.
+    pub tcp: BTreeMap<&'static str, u64>,
+    /// How long connections took.
+    pub times: TimesReport,
+    /// Frames that left.
+    pub sent: u64,
+    /// Their bytes without FCS.
+    pub sent_bytes: u64,
+    /// Frames that the interface refused.
+    pub failed: u64,
+    /// Frames that arrived.
+    pub received: u64,
+    /// Their bytes without FCS.
+    pub received_bytes: u64,
+    /// Frames that arrived and that there was no room for.
+    pub missed: u64,
+    /// CPU time that its worker took, in seconds.
+    pub cpu_s: f64,
+}
+
+/// Connections of a port.
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct FlowsReport {
+    /// Connections that were still there in the end.
+    pub active: u64,
+    /// The most at once.
+    pub active_max: u64,
+    /// Connections that both sides closed.
+    pub closed: u64,
+    /// Connections that ended otherwise.
+    pub failed: u64,
+    /// Connections that could not be made or taken, for there were too many.
+    pub overflow: u64,
+    /// Connections that could not be made, for their addresses and ports were in use.
+    pub tuple_in_use: u64,
+    /// Segments of no connection.
+    pub no_flow: u64,
+    /// Connections asked for at ports where nobody listens.
+    pub no_template: u64,
+    /// Segments that did not fit a frame, and were not sent.
+    pub too_long: u64,
+    /// Packets in parts, which are not put together.
+    pub fragments: u64,
+    /// Packets that were damaged or cut short.
+    pub damaged: u64,
+    /// Packets of other protocols.
+    pub other_protocol: u64,
+}
+
+/// How long connections took, from when SYN was to be sent, or arrived.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct TimesReport {
+    /// Until they were established.
+    pub connect: HistogramReport,
+    /// Until the first byte of data had arrived.
+    pub first_byte: HistogramReport,
+    /// Until they were forgotten, TIME-WAIT included.
+    pub whole: HistogramReport,
+}
+
+impl FlowsReport {
+    pub(super) fn of(counters: &FlowCounters) -> Self {
+        let FlowCounters {
+            active,
+            active_max,
+            overflow,
+            tuple_in_use,
+            no_flow,
+            no_template,
+            too_long,
+            fragments,
+            damaged,
+            other_protocol,
+            closed,
+            failed,
+        } = *counters;
+        Self {
+            active,
+            active_max,
+            closed,
+            failed,
+            overflow,
+            tuple_in_use,
+            no_flow,
+            no_template,
+            too_long,
+            fragments,
+            damaged,
+            other_protocol,
+        }
+    }
+}
+
+impl TimesReport {
+    fn of(times: &Times) -> Self {
+        Self {
+            connect: HistogramReport::new(&times.connect),
+            first_byte: HistogramReport::new(&times.first_byte),
+            whole: HistogramReport::new(&times.whole),
+        }
+    }
+}
+
+/// What a port's worker came back with.
+pub(super) struct Ended {
+    pub(super) endpoint: Endpoint,
+    pub(super) choice: Choice,
+    pub(super) transmitted: TransmitCounters,
+    pub(super) received: ReceiveCounters,
+    pub(super) cpu: Duration,
+    pub(super) error: Option<String>,
+}
+
+impl Ended {
+    pub(super) fn report(&self, name: &str, interface: &str) -> PortReport {
+        PortReport {
+            name: name.to_owned(),
+            interface: interface.to_owned(),
+            backend: self.choice.backend,
+            why: self.choice.why.clone(),
+            flows: FlowsReport::of(self.endpoint.counters()),
+            tcp: self.endpoint.tcp().iter().map(|(name, _, value)| (name, value)).collect(),
+            times: TimesReport::of(self.endpoint.times()),
+            sent: self.transmitted.sent,
+            sent_bytes: self.transmitted.sent_bytes,
+            failed: self.transmitted.failed,
+            received: self.received.received,
+            received_bytes: self.received.received_bytes,
+            missed: self.received.missed,
+            cpu_s: self.cpu.as_secs_f64(),
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! A run: a thread for each port, from the first connection to the last.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use wirestorm_base::port::{PortError, Receive, Transmit};
+use wirestorm_base::time::{Duration, Instant};
+use wirestorm_io::clock;
+use wirestorm_io::link::{Link, LinkKind};
+use wirestorm_plan::backend::Backend;
+use wirestorm_plan::emulation::EmulationPlan;
+use wirestorm_stack::Host;
+use wirestorm_stack::endpoint::{Endpoint, EndpointOptions};
+use wirestorm_wire::packet::MacAddress;
+
+use super::error::EmulationError;
+use super::lower::{Duties, duties};
+use super::neighbours::Neighbours;
+use super::report::{EmulationResult, Ended, SCHEMA};
+use crate::port::{BothWays, Interfaces, OpenError, ReceivePort, TransmitPort, Watch};
+use crate::replay::Control;
+use crate::work::settled;
+use crate::workers::Workers;
+
+/// What a run is beside its plan.
+#[derive(Clone, Debug)]
+pub struct EmulationOptions {
+    /// The interface of each of the plan's ports, in their order, where it is not the plan's own.
+    pub interfaces: Vec<Option<String>>,
+    /// What carries the frames.
+    pub backend: Backend,
+    /// No connection is made later, and servers end then.
+    pub duration: Duration,
+    /// How long connections that are there then may take to end.
+    pub linger: Duration,
+    /// The most connections at once on each port.
+    pub flows_max: usize,
+    /// Where numbers and delays that are drawn come from.
+    pub seed: u64,
+    /// Whether to send also on the interface that carries the default route.
+    pub force_interface: bool,
+}
+
+/// How far a run has come.
+#[derive(Clone, Debug, Default)]
+pub struct Progress {
+    /// Since the start.
+    pub elapsed: Duration,
+    /// Each port that has clients or servers, in the plan's order.
+    pub ports: Vec<PortProgress>,
+}
+
+/// How far a port has come.
+#[derive(Clone, Debug, Default)]
+pub struct PortProgress {
+    /// Its name in the plan.
+    pub name: String,
+    /// Connections that were established.
+    pub connects: u64,
+    /// Connections now.
+    pub active: u64,
+    /// Connections that ended otherwise than by both sides closing them.
+    pub failed: u64,
+    /// Bytes of data that arrived in sequence.
+    pub received_bytes: u64,
+    /// Segments with data sent again.
+    pub retransmitted: u64,
+}
+
+/// How often a worker publishes what it did, and looks after its interface.
+const PUBLISH_INTERVAL: Duration = Duration::from_millis(50);
+
+/// A wait is cut to this, so that requests to stop are noticed.
+const WAIT_MAX: Duration = Duration::from_millis(20);
+
+/// A plan's port that is used, on its interface.
+struct Lane<'a> {
+    port: usize,
+    name: &'a str,
+    interface: String,
+    duties: Duties,
+}
+
+/// Lets the clients and servers of a plan work; `observe` is called about ten times a second.
+///
+/// # Errors
+/// Where nothing could begin. Once it has, what goes wrong is in the result.
+pub fn run(
+    plan: &EmulationPlan,
+    options: &EmulationOptions,
+    control: &Control,
+    mut observe: impl FnMut(&Progress),
+) -> Result<EmulationResult, EmulationError> {
+    let names = interface_names(plan, &options.interfaces)?;
+    let used: Vec<usize> = (0..names.len()).filter(|&port| names[port].is_some()).collect();
+    let opened: Vec<&str> = names.iter().flatten().map(String::as_str).collect();
+    let interfaces = Interfaces::open(&opened, options.force_interface, None)?;
+    let mut known = vec![None; plan.ports.len()];
+    for (&port, (interface, link)) in used.iter().zip(&interfaces.links) {
+        let mac = link.mac.ok_or_else(|| EmulationError::NoMac(interface.to_string()))?;
+        known[port] = Some((interface.to_string(), MacAddress(mac)));
+    }
+    let neighbours = Neighbours::find(plan, &known)?;
+    let mut lanes = Vec::new();
+    for &port in &used {
+        let Some((interface, mac)) = known[port].clone() else { continue };
+        let duties = duties(plan, port, mac, &neighbours.clients)?;
+        lanes.push(Lane { port, name: &plan.ports[port].name, interface, duties });
+    }
+    let connecting = lanes.iter().filter(|lane| lane.duties.connects).count();
+    let clients = Clients { ports: connecting, busy: AtomicUsize::new(connecting) };
+    let snapshots: Vec<Mutex<PortProgress>> = lanes
+        .iter()
+        .map(|lane| Mutex::new(PortProgress { name: lane.name.into(), ..Default::default() }))
+        .collect();
+
+    let (start, ended) = std::thread::scope(|scope| {
+        let openers = lanes.iter().enumerate().map(|(index, lane)| {
+            let (interfaces, snapshot) = (&interfaces, &snapshots[index]);
+            let duty =
+                Duty { options, control, interfaces, index, lane, clients: &clients, snapshot };
+            move || {
+                let (interface, link) = &duty.interfaces.links[duty.index];
+                let port = BothWays::open(options.backend, interface, link).map_err(|reason| {
+                    OpenError::Port { interface: interface.to_string(), reason }
+                })?;
+                Ok(move |start| duty.work(port, link, start))
+            }
+        });
+        let workers =
+            Workers::open(scope, "endpoint", &control.stop, openers, EmulationError::Thread)?;
+        let start = workers.start(false);
+        workers.watch(|| {
+            let port =
+                |it: &Mutex<PortProgress>| it.lock().map(|it| it.clone()).unwrap_or_default();
+            let elapsed = clock::now().saturating_since(start);
+            observe(&Progress { elapsed, ports: snapshots.iter().map(port).collect() });
+        });
+        Ok::<_, EmulationError>((start, workers.join()))
+    })?;
+
+    let elapsed = clock::now().saturating_since(start);
+    let reports = lanes.iter().zip(&ended);
+    Ok(EmulationResult {
+        schema: SCHEMA,
+        version: env!("CARGO_PKG_VERSION"),
+        elapsed_s: elapsed.as_secs_f64(),
+        ports: reports.map(|(lane, ended)| ended.report(lane.name, &lane.interface)).collect(),
+        interrupted: control.stop.load(Ordering::Relaxed),
+        errors: ended.iter().filter_map(|ended| ended.error.clone()).collect(),
+        notes: interfaces.notes().collect(),
+    })
+}
+
+/// The interface of every port of the plan that is used.
+fn interface_names(
+    plan: &EmulationPlan,
+    bound: &[Option<String>],
+) -> Result<Vec<Option<String>>, EmulationError> {
+    let uses = |port: usize| {
+        plan.templates.iter().any(|template| {
+            template.client.as_ref().is_some_and(|client| client.transmit == port)
+                || template.server.as_ref().is_some_and(|server| server.transmit == port)
+        })
+    };
+    let name = |(index, port): (usize, &wirestorm_plan::traffic::Port)| {
+        if !uses(index) {
+            return Ok(None);
+        }
+        let bound = bound.get(index).cloned().flatten().or_else(|| port.location.clone());
+        bound.map(Some).ok_or_else(|| EmulationError::Unbound(port.name.clone()))
+    };
+    plan.ports.iter().enumerate().map(name).collect()
+}
+
+/// Who makes connections.
+struct Clients {
+    /// Ports with clients.
+    ports: usize,
+    /// Those of them that are not done.
+    busy: AtomicUsize,
+}
+
+/// What a worker's thread needs.
+struct Duty<'a> {
+    options: &'a EmulationOptions,
+    control: &'a Control,
+    interfaces: &'a Interfaces,
+    index: usize,
+    lane: &'a Lane<'a>,
+    clients: &'a Clients,
+    snapshot: &'a Mutex<PortProgress>,
+}
+
+impl Duty<'_> {
+    fn work(&self, port: BothWays, link: &Link, start: Instant) -> Ended {
+        let BothWays { mut transmit, receive, choice } = port;
+        let mut receive = [receive];
+        let mut endpoint = Endpoint::new(
+            EndpointOptions {
+                templates: self.lane.duties.templates.clone(),
+                buffers: self.lane.duties.buffers.clone(),
+                frame_length_max: transmit.capabilities().untagged_length_max,
+                flows_max: self.options.flows_max,
+                host: Host::default(),
+                // Ports draw numbers of their own.
+                seed: self.options.seed.wrapping_add(self.lane.port as u64),
+                // What comes over a virtual cable from a kernel often has no checksum yet.
+                verifies_checksums: link.kind == LinkKind::Physical,
+            },
+            start,
+        );
+        let mut is_busy = self.lane.duties.connects;
+        let outcome = self.serve(&mut endpoint, &mut transmit, &mut receive, start, &mut is_busy);
+        if is_busy {
+            self.clients.busy.fetch_sub(1, Ordering::Relaxed);
+        }
+        self.publish(&endpoint);
+        let has_failed = outcome.is_err();
+        let transmitted = settled(&mut transmit, has_failed);
+        let [receive] = receive;
+        Ended {
+            endpoint,
+            choice,
+            transmitted,
+            received: receive.received(),
+            cpu: clock::thread_time(),
+            error: outcome.err().map(|error| self.interfaces.settle(error).to_string()),
+        }
+    }
+
+    /// Works until there is nothing more to do, or no more time. `is_busy`: whether its clients
+    /// are.
+    fn serve(
+        &self,
+        endpoint: &mut Endpoint,
+        transmit: &mut TransmitPort,
+        receive: &mut [ReceivePort; 1],
+        start: Instant,
+        is_busy: &mut bool,
+    ) -> Result<(), PortError> {
+        let mut watch = self.interfaces.watch().into_iter().nth(self.index);
+        let mut publish_at = start;
+        // Until when connections that are still there may end.
+        let mut until = None;
+        loop {
+            let now = clock::now();
+            let [port] = &mut *receive;
+            let arrived = endpoint.breathe(now, transmit, port)?;
+            if now >= publish_at {
+                publish_at = now.saturating_add(PUBLISH_INTERVAL);
+                self.publish(endpoint);
+                watch.as_mut().map_or(Ok(()), Watch::check)?;
+            }
+            let is_interrupted = self.control.stop.load(Ordering::Relaxed);
+            let is_over = now.saturating_since(start) >= self.options.duration;
+            if (is_interrupted || is_over) && until.is_none() {
+                endpoint.stop();
+                until = Some(now.saturating_add(self.options.linger));
+            }
+            let is_done = endpoint.is_done();
+            if *is_busy && is_done {
+                *is_busy = false;
+                self.clients.busy.fetch_sub(1, Ordering::Relaxed);
+            }
+            // Servers without clients in this run wait for those of others.
+            let are_others_done =
+                self.clients.ports > 0 && self.clients.busy.load(Ordering::Relaxed) == 0;
+            if are_others_done && until.is_none() {
+                until = Some(now.saturating_add(self.options.linger));
+            }
+            let has_time = !is_interrupted && until.is_none_or(|until| now < until);
+            if !has_time || is_done && until.is_some() {
+                return Ok(());
+            }
+            if arrived == 0 {
+                let next = endpoint.next().unwrap_or(Instant::MAX);
+                let next = next.min(now.saturating_add(WAIT_MAX));
+                let patience = next.saturating_since(clock::now());
+                if patience > Duration::ZERO {
+                    ReceivePort::wait(receive, patience);
+                }
+            }
+        }
+    }
+
+    fn publish(&self, endpoint: &Endpoint) {
+        let Ok(mut snapshot) = self.snapshot.lock() else { return };
+        let (tcp, flows) = (endpoint.tcp(), endpoint.counters());
+        snapshot.connects = tcp.connects;
+        snapshot.active = flows.active;
+        snapshot.failed = flows.failed;
+        snapshot.received_bytes = tcp.rcvbyte;
+        snapshot.retransmitted = tcp.sndrexmitpack;
+    }
+}

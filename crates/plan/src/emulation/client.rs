@@ -1,0 +1,159 @@
+//! Clients, as they are written.
+
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+
+use wirestorm_base::rate::Rate;
+use wirestorm_wire::packet::MacAddress;
+
+use super::program::{self, Step};
+use super::read_port;
+use crate::document::error::PlanError;
+use crate::document::place::Place;
+use crate::document::port::Port;
+
+const CLIENT: [&str; 9] =
+    ["tx", "addresses", "ports", "servers", "server_port", "ethernet", "load", "limit", "program"];
+const ETHERNET: [&str; 1] = ["dst"];
+const LOADS: [&str; 3] = ["rate", "poisson", "hold"];
+
+const RANGE: &str = "an address, or two such as 16.0.0.1-16.0.0.255";
+const PORTS: &str = "ports such as 1024-65535";
+
+/// Who makes connections.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Client {
+    /// The port that they leave, by its place in the plan.
+    pub transmit: usize,
+    /// Clients' addresses; `None`: the port's own.
+    pub addresses: Option<AddressRange>,
+    /// Ports they connect from.
+    pub ports: RangeInclusive<u16>,
+    /// Servers' addresses, of the same family as the clients'.
+    pub servers: AddressRange,
+    /// The port they connect to.
+    pub server_port: u16,
+    /// Where frames go; `None`: that is found out.
+    pub destination: Option<MacAddress>,
+    /// When connections are made.
+    pub load: Load,
+    /// How many in all; `None`: without end.
+    pub limit: Option<u64>,
+    /// What they say.
+    pub program: Vec<Step>,
+}
+
+/// Addresses that follow one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressRange {
+    /// The first.
+    pub first: IpAddr,
+    /// How many; at least 1.
+    pub count: u32,
+}
+
+/// When connections are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Load {
+    /// So many a second, at equal intervals.
+    Rate(Rate),
+    /// So many a second on average, as independent users come.
+    Poisson(Rate),
+    /// As soon as there are fewer than so many.
+    Hold(u64),
+}
+
+pub(super) fn read(place: &Place<'_>, ports: &[Port]) -> Result<Client, PlanError> {
+    let fields = place.fields(&CLIENT)?;
+    let transmit = read_port(&fields.need("tx", "the name of a port")?, ports)?;
+    let servers_place = fields.need("servers", RANGE)?;
+    let servers = read_range(&servers_place)?;
+    let addresses = fields.get("addresses").map(|it| read_range(&it)).transpose()?;
+    let clients = match addresses {
+        Some(range) => Some(range.first),
+        None => ports[transmit].addresses.first().map(|own| own.address),
+    };
+    let Some(first) = clients else {
+        let message = format!(
+            "the clients have no addresses: give `addresses` here, or to port {:?}",
+            ports[transmit].name
+        );
+        return Err(place.says(message));
+    };
+    if first.is_ipv4() != servers.first.is_ipv4() {
+        let expected = format!("addresses of the clients' family, such as {first}");
+        return Err(servers_place.wrong(expected));
+    }
+    let destination = match fields.get("ethernet") {
+        None => None,
+        Some(ethernet) => read_destination(&ethernet)?,
+    };
+    let limit = fields.get("limit").map(|it| it.integer(1, u64::MAX)).transpose()?;
+    Ok(Client {
+        transmit,
+        addresses,
+        ports: fields.get("ports").map_or(Ok(1_024..=65_535), |it| read_ports(&it))?,
+        servers,
+        server_port: fields.get("server_port").map_or(Ok(80), |it| it.integer(1, 65_535))? as u16,
+        destination,
+        load: read_load(&fields.need("load", "one of the fields rate, poisson, hold")?)?,
+        limit,
+        program: program::read(&fields.need("program", "a list of steps")?)?,
+    })
+}
+
+fn read_destination(place: &Place<'_>) -> Result<Option<MacAddress>, PlanError> {
+    const EXPECTED: &str = "an Ethernet address such as 02:00:00:00:00:01, or auto";
+    let fields = place.fields(&ETHERNET)?;
+    let Some(destination) = fields.get("dst") else { return Ok(None) };
+    match destination.text(EXPECTED)? {
+        "auto" => Ok(None),
+        text => text.parse().map(Some).map_err(|_| destination.wrong(EXPECTED)),
+    }
+}
+
+/// `16.0.0.1`, or `16.0.0.1-16.0.0.255`.
+fn read_range(place: &Place<'_>) -> Result<AddressRange, PlanError> {
+    let text = place.text(RANGE)?;
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let parse = |text: &str| text.trim().parse::<IpAddr>().ok();
+    let count = match (parse(first), parse(last)) {
+        (Some(IpAddr::V4(first)), Some(IpAddr::V4(last))) => {
+            u128::from(last.to_bits()).checked_sub(first.to_bits().into())
+        }
+        (Some(IpAddr::V6(first)), Some(IpAddr::V6(last))) => {
+            last.to_bits().checked_sub(first.to_bits())
+        }
+        _ => None,
+    };
+    let count = count.and_then(|more| u32::try_from(more).ok()?.checked_add(1));
+    match (parse(first), count) {
+        (Some(first), Some(count)) => Ok(AddressRange { first, count }),
+        _ => Err(place.wrong(format!("{RANGE}, the lesser first, at most 2^32 - 1"))),
+    }
+}
+
+fn read_ports(place: &Place<'_>) -> Result<RangeInclusive<u16>, PlanError> {
+    let text = place.text(PORTS)?;
+    let ends = text.split_once('-').and_then(|(first, last)| {
+        Some((first.trim().parse::<u16>().ok()?, last.trim().parse::<u16>().ok()?))
+    });
+    match ends {
+        Some((first, last)) if first <= last && first > 0 => Ok(first..=last),
+        _ => Err(place.wrong(PORTS)),
+    }
+}
+
+fn read_load(place: &Place<'_>) -> Result<Load, PlanError> {
+    const EXPECTED: &str = "connections a second, such as 1000 or 10k";
+    let (form, value) = place.choice(&LOADS)?;
+    let rate = || {
+        let text = value.number_text().ok_or_else(|| value.wrong(EXPECTED))?;
+        Rate::parse_per_second(&text, 1).map_err(|_| value.wrong(EXPECTED))
+    };
+    match form {
+        "rate" => rate().map(Load::Rate),
+        "poisson" => rate().map(Load::Poisson),
+        _ => value.integer(1, u32::MAX.into()).map(Load::Hold),
+    }
+}

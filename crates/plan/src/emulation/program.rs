@@ -1,0 +1,156 @@
+//! Programs, as they are written: what one end of a connection does, step by step.
+
+use wirestorm_base::time::Duration;
+
+use crate::document::error::PlanError;
+use crate::document::place::Place;
+use crate::document::time::read_time;
+
+/// One step of a program. Behind the last one the connection is closed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Sends `text`, and behind it `fill` again and again until it is `size` bytes.
+    Send {
+        /// Its own bytes.
+        text: Vec<u8>,
+        /// How many bytes in all; at least as many as `text` has.
+        size: u32,
+        /// What repeats; nothing: bytes that count from 0 to 255.
+        fill: Vec<u8>,
+    },
+    /// Waits until so many bytes have arrived since the last such step.
+    Receive(u64),
+    /// Waits for a time, in whole microseconds.
+    Delay {
+        /// The least.
+        min: Duration,
+        /// The greatest; each between them is equally likely.
+        max: Duration,
+    },
+    /// Waits until the other end closes; a last step.
+    WaitForClose,
+    /// Resets the connection; a last step.
+    Reset,
+    /// Whether sending waits until everything is acknowledged. It does at first.
+    Blocking(bool),
+    /// Does steps again and again.
+    Repeat {
+        /// How often; `None`: for ever.
+        times: Option<u64>,
+        /// These.
+        steps: Vec<Self>,
+    },
+}
+
+/// Loops within each other, at most.
+pub(super) const DEPTH_MAX: usize = 8;
+/// Bytes that are sent at once, at most.
+const SIZE_MAX: u64 = 1 << 30;
+
+const STEPS: [&str; 5] = ["send", "receive", "delay", "blocking", "repeat"];
+const WORDS: &str = "wait_for_close or reset";
+const SEND: [&str; 3] = ["text", "size", "fill"];
+const DELAY: [&str; 2] = ["min", "max"];
+const REPEAT: [&str; 2] = ["times", "steps"];
+
+pub(super) fn read(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
+    read_steps(place, 0)
+}
+
+fn read_steps(place: &Place<'_>, depth: usize) -> Result<Vec<Step>, PlanError> {
+    let items = place.items("steps")?;
+    let last = items.len();
+    let mut steps = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        let step = read_step(item, depth)?;
+        let ends = matches!(step, Step::WaitForClose | Step::Reset);
+        if ends && (depth > 0 || index + 1 < last) {
+            return Err(item.error("a step behind which nothing is done", "it as the last one"));
+        }
+        steps.push(step);
+    }
+    Ok(steps)
+}
+
+fn read_step(place: &Place<'_>, depth: usize) -> Result<Step, PlanError> {
+    if let Some(word) = place.value().as_str() {
+        return match word {
+            "wait_for_close" => Ok(Step::WaitForClose),
+            "reset" => Ok(Step::Reset),
+            _ => Err(place.wrong(format!("{WORDS}, or a field: {}", STEPS.join(", ")))),
+        };
+    }
+    if !place.value().is_object() {
+        return Err(place.wrong(format!("a field: {}; or {WORDS}", STEPS.join(", "))));
+    }
+    let (name, value) = place.choice(&STEPS)?;
+    match name {
+        "send" => read_send(&value),
+        "receive" => value.integer(1, u64::MAX).map(Step::Receive),
+        "delay" => read_delay(&value),
+        "blocking" => value.boolean().map(Step::Blocking),
+        _ => read_repeat(&value, depth),
+    }
+}
+
+fn read_send(place: &Place<'_>) -> Result<Step, PlanError> {
+    const EXPECTED: &str = "a text, or the fields text, size, fill";
+    if let Some(text) = place.value().as_str() {
+        let text = text.as_bytes().to_vec();
+        return match u32::try_from(text.len()) {
+            Ok(size @ 1..) => Ok(Step::Send { text, size, fill: Vec::new() }),
+            _ => Err(place.wrong("something to send")),
+        };
+    }
+    if !place.value().is_object() {
+        return Err(place.wrong(EXPECTED));
+    }
+    let fields = place.fields(&SEND)?;
+    let text = |name| match fields.get(name) {
+        None => Ok(Vec::new()),
+        Some(place) => place.text("a text").map(|text| text.as_bytes().to_vec()),
+    };
+    let (text, fill) = (text("text")?, text("fill")?);
+    let least = (text.len() as u64).max(1);
+    let size = match fields.get("size") {
+        Some(size) => size.integer(least, SIZE_MAX)?,
+        None if text.is_empty() => return Err(place.error("neither", "text, size, or both")),
+        None => least,
+    };
+    Ok(Step::Send { text, size: size as u32, fill })
+}
+
+fn read_delay(place: &Place<'_>) -> Result<Step, PlanError> {
+    /// What 32 bits of microseconds hold.
+    const LONGEST: Duration = Duration::from_micros(u32::MAX as u64);
+    let time = |place: &Place<'_>| match read_time(place)? {
+        time if time <= LONGEST => Ok(time),
+        _ => Err(place.wrong("at most 4294 s")),
+    };
+    if !place.value().is_object() {
+        let time = time(place)?;
+        return Ok(Step::Delay { min: time, max: time });
+    }
+    let fields = place.fields(&DELAY)?;
+    let min = time(&fields.need("min", "a time with its unit")?)?;
+    let greatest = fields.need("max", "a time with its unit")?;
+    let max = time(&greatest)?;
+    if max < min {
+        return Err(greatest.wrong("at least as much as min"));
+    }
+    Ok(Step::Delay { min, max })
+}
+
+fn read_repeat(place: &Place<'_>, depth: usize) -> Result<Step, PlanError> {
+    if depth == DEPTH_MAX {
+        return Err(place.says(format!("loops within each other are at most {DEPTH_MAX}")));
+    }
+    let fields = place.fields(&REPEAT)?;
+    let times = fields.get("times").map(|it| it.integer(1, u64::MAX)).transpose()?;
+    let list = fields.need("steps", "a list of steps")?;
+    let steps = read_steps(&list, depth + 1)?;
+    if steps.is_empty() {
+        return Err(list.wrong("at least one step"));
+    }
+    Ok(Step::Repeat { times, steps })
+}

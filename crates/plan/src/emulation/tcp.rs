@@ -1,0 +1,100 @@
+//! How TCP behaves, as it is written.
+
+use wirestorm_base::time::Duration;
+
+use crate::document::error::PlanError;
+use crate::document::place::Place;
+use crate::document::time::read_time;
+
+/// What is asked of TCP; `None`: as it comes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tcp {
+    /// The longest segment, in bytes of data.
+    pub mss: Option<u16>,
+    /// The first congestion window in segments, 1 to 20.
+    pub initial_window: Option<u8>,
+    /// Room for what arrives, in bytes.
+    pub receive_buffer: Option<u32>,
+    /// Whether windows are scaled.
+    pub window_scaling: Option<bool>,
+    /// Whether segments carry timestamps.
+    pub timestamps: Option<bool>,
+    /// Whether losses are told by SACK.
+    pub sack: Option<bool>,
+    /// Whether ECN is asked for.
+    pub ecn: Option<bool>,
+    /// Whether short segments leave at once.
+    pub no_delay: Option<bool>,
+    /// Which congestion control.
+    pub congestion: Option<Congestion>,
+    /// How long an acknowledgement may wait, in ms, at most 500.
+    pub delayed_ack_ms: Option<u16>,
+    /// How long a connection is remembered after it was closed, in ms.
+    pub time_wait_ms: Option<u32>,
+    /// How long a connection may be idle before the peer is asked, in ms.
+    pub keepalive_ms: Option<u32>,
+}
+
+/// Congestion controls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Congestion {
+    /// RFC 5681, RFC 6582.
+    NewReno,
+    /// RFC 9438.
+    Cubic,
+}
+
+const TCP: [&str; 12] = [
+    "mss",
+    "initial_window",
+    "receive_buffer",
+    "window_scaling",
+    "timestamps",
+    "sack",
+    "ecn",
+    "no_delay",
+    "congestion",
+    "delayed_ack",
+    "time_wait",
+    "keepalive",
+];
+
+pub(super) fn read(place: &Place<'_>) -> Result<Tcp, PlanError> {
+    let mut tcp = Tcp::default();
+    for (name, value) in place.fields(&TCP)?.all() {
+        match name {
+            "mss" => tcp.mss = Some(value.integer(88, 65_495)? as u16),
+            "initial_window" => tcp.initial_window = Some(value.integer(1, 20)? as u8),
+            "receive_buffer" => tcp.receive_buffer = Some(value.integer(2_048, 1 << 30)? as u32),
+            "window_scaling" => tcp.window_scaling = Some(value.boolean()?),
+            "timestamps" => tcp.timestamps = Some(value.boolean()?),
+            "sack" => tcp.sack = Some(value.boolean()?),
+            "ecn" => tcp.ecn = Some(value.boolean()?),
+            "no_delay" => tcp.no_delay = Some(value.boolean()?),
+            "congestion" => tcp.congestion = Some(read_congestion(&value)?),
+            "delayed_ack" => tcp.delayed_ack_ms = Some(read_ms(&value, 500)? as u16),
+            "time_wait" => tcp.time_wait_ms = Some(read_ms(&value, 240_000)?),
+            _ => tcp.keepalive_ms = Some(read_ms(&value, 86_400_000)?),
+        }
+    }
+    Ok(tcp)
+}
+
+fn read_congestion(place: &Place<'_>) -> Result<Congestion, PlanError> {
+    const EXPECTED: &str = "cubic or new_reno";
+    match place.text(EXPECTED)? {
+        "cubic" => Ok(Congestion::Cubic),
+        "new_reno" => Ok(Congestion::NewReno),
+        _ => Err(place.wrong(EXPECTED)),
+    }
+}
+
+/// Whole milliseconds.
+fn read_ms(place: &Place<'_>, max: u64) -> Result<u32, PlanError> {
+    let time = read_time(place)?;
+    let ms = time.as_nanos() / 1_000_000;
+    if ms > max || Duration::from_millis(ms) != time {
+        return Err(place.wrong(format!("whole milliseconds, at most {max}ms")));
+    }
+    Ok(ms as u32)
+}
