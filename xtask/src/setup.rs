@@ -38,7 +38,7 @@ const fn package(
     Package { name, proof, purpose, reason }
 }
 
-const PACKAGES: [Package; 18] = [
+const PACKAGES: [Package; 20] = [
     package("gcc", "cc", Purpose::Build, "links the programs"),
     package("libc6-dev", "/usr/include/stdio.h", Purpose::Build, "links the programs"),
     package("clang", "clang", Purpose::Build, "compiles the BPF programs"),
@@ -51,6 +51,8 @@ const PACKAGES: [Package; 18] = [
     package("tcpreplay", "tcpreplay", Purpose::Test, "what replay is compared with"),
     package("dnsmasq-base", "dnsmasq", Purpose::Test, "gives addresses by DHCP"),
     package("nftables", "nft", Purpose::Test, "drops and duplicates frames on purpose"),
+    package("nginx-light", "nginx", Purpose::Test, "serves emulated clients"),
+    package("curl", "curl", Purpose::Test, "fetches from emulated servers"),
     package("zstd", "zstd", Purpose::Test, "makes compressed captures"),
     package("gzip", "gzip", Purpose::Test, "makes compressed captures"),
     package("python3-venv", "/usr/share/python-wheels", Purpose::Test, "runs the Python package"),

@@ -29,7 +29,8 @@ pub enum Instruction {
         /// Whether it does from now on.
         waits: bool,
     },
-    /// Waits until so many bytes have arrived in all.
+    /// Waits until so many bytes have arrived in all. Where the peer closes before that, the
+    /// program ends there.
     Receive {
         /// How many.
         bytes: u64,

@@ -160,7 +160,9 @@ impl Run {
             Wait::Acknowledgement => connection.backlog() > 0,
             Wait::Departure => connection.unsent() > 0,
             Wait::Data => match program.instruction(self.place) {
-                Some(Instruction::Receive { bytes, .. }) => self.received < bytes,
+                Some(Instruction::Receive { bytes, .. }) => {
+                    self.received < bytes && !self.is_peer_done
+                }
                 _ => false,
             },
             Wait::Delay => now.millis.wrapping_sub(self.until).cast_signed() < 0,
@@ -183,20 +185,23 @@ impl Run {
         }
         for _ in 0..STEPS_MAX {
             if self.wait != Wait::Nothing {
-                // What was waited for is there.
+                // What was waited for is there, or never comes.
                 if self.wait == Wait::Data
-                    && let Some(Instruction::Receive { clear: true, .. }) =
+                    && let Some(Instruction::Receive { clear, bytes }) =
                         program.instruction(self.place)
                 {
-                    self.received = 0;
+                    if self.received < bytes {
+                        return self.end(connection);
+                    }
+                    if clear {
+                        self.received = 0;
+                    }
                 }
                 self.wait = Wait::Nothing;
                 self.place += 1;
             }
             let Some(instruction) = program.instruction(self.place) else {
-                connection.close();
-                self.wait = Wait::Over;
-                return Progress::Waits;
+                return self.end(connection);
             };
             self.begin(instruction, connection, outside);
             if self.is_waiting(program, connection, now) {
@@ -205,6 +210,12 @@ impl Run {
         }
         // As good as a wait of one tick.
         Progress::WaitsUntil(now.millis.wrapping_add(1))
+    }
+
+    fn end(&mut self, connection: &mut Connection) -> Progress {
+        connection.close();
+        self.wait = Wait::Over;
+        Progress::Waits
     }
 
     fn progress(&self) -> Progress {

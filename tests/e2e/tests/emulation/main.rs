@@ -1,0 +1,203 @@
+//! Emulated clients and servers: between each other, and with nginx and curl on Linux's own TCP.
+
+use std::fs;
+use std::process::{Child, Command};
+
+use wirestorm_e2e::{Outcome, can_run, run_command, start_command, wirestorm};
+use wirestorm_testkit::Scratch;
+use wirestorm_testkit::net::{End, Lab};
+
+/// What a page has, its header included.
+const PAGE: u64 = 20_000;
+
+fn emulate(plan: &std::path::Path) -> Command {
+    let mut command = Command::new(wirestorm());
+    command.arg("emulate").arg(plan).args(["--json", "-"]);
+    command
+}
+
+/// A plan as it is written into a file.
+fn plan(scratch: &Scratch, text: &str) -> std::path::PathBuf {
+    let path = scratch.file("plan.yaml");
+    fs::write(&path, text).unwrap();
+    path
+}
+
+const BOTH: &str = r#"
+ports:
+  - {name: clients, addresses: 10.0.0.1/16}
+  - {name: servers, addresses: 10.0.1.1/16}
+templates:
+  - name: page
+    client:
+      tx: clients
+      addresses: 10.0.0.1-10.0.0.20
+      servers: 10.0.1.1-10.0.1.10
+      load: {rate: 1000}
+      limit: 300
+      program:
+        - repeat: {times: 2, steps: [{send: {size: 100}}, {receive: 20000}]}
+    server:
+      tx: servers
+      port: 80
+      program:
+        - repeat: {times: 2, steps: [{receive: 100}, {delay: {min: 0us, max: 2ms}}, {send: {size: 20000}}]}
+"#;
+
+fn both_ports(command: &mut Command, lab: &Lab) -> Outcome {
+    command.args(["--port", &format!("clients={}", lab.a.port())]);
+    command.args(["--port", &format!("servers={}", lab.b.port())]);
+    run_command(command)
+}
+
+#[test]
+fn both_ends_of_every_connection_are_counted() {
+    if !can_run(&[]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    let plan = plan(&scratch, BOTH);
+    for backend in ["af_xdp", "af_packet"] {
+        let outcome = both_ports(emulate(&plan).args(["--backend", backend]), &lab).expect(0);
+        assert_eq!(outcome.text("/schema"), "wirestorm.emulation/1");
+        for port in [0, 1] {
+            let number = |name: &str| outcome.number(&format!("/ports/{port}/{name}"));
+            assert_eq!(outcome.text(&format!("/ports/{port}/backend")), backend);
+            assert_eq!(number("tcp/connects"), 300, "{outcome}");
+            assert_eq!(number("flows/closed"), 300, "{outcome}");
+            assert_eq!(number("flows/failed") + number("flows/active"), 0, "{outcome}");
+            assert_eq!(number("times/connect/count"), 300);
+            let received = if port == 0 { 300 * 2 * PAGE } else { 300 * 2 * 100 };
+            assert_eq!(number("tcp/rcvbyte"), received, "{outcome}");
+            assert_eq!(number("missed") + number("failed"), 0, "{outcome}");
+        }
+        assert_eq!(outcome.number("/ports/0/sent"), outcome.number("/ports/1/received"));
+        assert_eq!(outcome.number("/ports/1/sent"), outcome.number("/ports/0/received"));
+    }
+}
+
+#[test]
+fn connections_that_nobody_takes_are_a_shortfall() {
+    if !can_run(&[]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    let text = BOTH.replace("port: 80", "port: 81").replace("limit: 300", "limit: 5");
+    let plan = plan(&scratch, &text);
+    let outcome = both_ports(&mut emulate(&plan), &lab).expect(3);
+    assert_eq!(outcome.number("/ports/0/flows/failed"), 5, "{outcome}");
+    assert_eq!(outcome.number("/ports/1/flows/no_template"), 5, "{outcome}");
+}
+
+/// The other end as a Linux host in the port's network.
+fn host(end: &End) {
+    end.namespace().ip(&["addr add 198.51.100.2/24 dev veth1"]).unwrap();
+}
+
+/// Ends a program that does not end by itself.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Fetches a page as often, over one connection, from where there may be nobody yet.
+fn curl(end: &End, address: &str, times: usize) -> Vec<u8> {
+    let mut command = end.command("curl");
+    command.args(["--silent", "--show-error", "--max-time", "5"]);
+    command.args(["--retry", "5", "--retry-delay", "1", "--retry-all-errors"]);
+    let output = command.args(vec![format!("http://{address}/"); times]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+#[test]
+fn nginx_serves_emulated_clients() {
+    if !can_run(&["nginx", "curl"]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    host(&lab.b);
+    lab.b.namespace().ip(&["link set lo up"]).unwrap();
+    let page: Vec<u8> = (0..PAGE).map(|byte| byte as u8).collect();
+    fs::write(scratch.file("index.html"), &page).unwrap();
+    let folder = scratch.path().display();
+    let configuration = format!(
+        "daemon off; user root; pid {folder}/pid; error_log {folder}/errors; events {{}}\n\
+         http {{ access_log off; client_body_temp_path {folder}; proxy_temp_path {folder}; \
+         fastcgi_temp_path {folder}; uwsgi_temp_path {folder}; scgi_temp_path {folder};\n\
+         server {{ listen 80; root {folder}; }} }}"
+    );
+    let file = scratch.file("nginx.conf");
+    fs::write(&file, configuration).unwrap();
+    let nginx = lab.b.command("nginx").arg("-c").arg(&file).spawn().unwrap();
+    let _nginx = Ended(nginx);
+    assert_eq!(curl(&lab.b, "198.51.100.2", 1), page);
+
+    let text = r#"
+ports: [{name: clients, addresses: 198.51.100.77/24}]
+templates:
+  - name: page
+    client:
+      tx: clients
+      addresses: 198.51.100.77-198.51.100.96
+      servers: 198.51.100.2
+      load: {hold: 10}
+      limit: 100
+      program:
+        - send: "GET / HTTP/1.1\r\nHost: page\r\nConnection: close\r\n\r\n"
+        - wait_for_close
+"#;
+    let plan = plan(&scratch, text);
+    let port = format!("clients={}", lab.a.port());
+    let outcome = run_command(emulate(&plan).args(["--port", &port])).expect(0);
+    assert_eq!(outcome.number("/ports/0/flows/closed"), 100, "{outcome}");
+    assert_eq!(outcome.number("/ports/0/flows/active_max"), 10, "{outcome}");
+    // Each has the page and a header of nginx's.
+    let received = outcome.number("/ports/0/tcp/rcvbyte");
+    assert!((100 * (PAGE + 100)..100 * (PAGE + 600)).contains(&received), "{outcome}");
+    assert_eq!(received % 100, 0, "all pages are alike");
+}
+
+#[test]
+fn curl_fetches_from_an_emulated_server() {
+    if !can_run(&["curl"]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    host(&lab.b);
+    let text = r#"
+ports: [{name: servers, addresses: 198.51.100.77/24}]
+templates:
+  - name: page
+    server:
+      tx: servers
+      port: 80
+      program:
+        - repeat:
+            steps:
+              - receive: 1
+              - send: {text: "HTTP/1.1 200 OK\r\nContent-Length: 19958\r\n\r\n", size: 20000, fill: "wire"}
+"#;
+    let plan = plan(&scratch, text);
+    let port = format!("servers={}", lab.a.port());
+    let server = start_command(emulate(&plan).args(["--port", &port]));
+    let pages = curl(&lab.b, "198.51.100.77", 3);
+    assert_eq!(pages.len(), 3 * 19_958);
+    assert!(pages.starts_with(b"wirewire"), "{}", String::from_utf8_lossy(&pages[..20]));
+    server.signal(rustix::process::Signal::INT);
+    let outcome = server.wait().expect(0);
+    assert_eq!(outcome.number("/ports/0/flows/closed"), 1, "{outcome}");
+    assert_eq!(outcome.number("/ports/0/tcp/accepts"), 1, "{outcome}");
+}
+
+#[test]
+fn run_says_which_command_a_plan_is_for() {
+    let scratch = Scratch::new().unwrap();
+    let plan = plan(&scratch, BOTH);
+    let outcome = run_command(Command::new(wirestorm()).arg("run").arg(&plan)).expect(2);
+    assert!(outcome.messages.contains("`wirestorm emulate"), "{outcome}");
+}
