@@ -45,7 +45,7 @@ struct Benchmark {
     run: fn(&Settings) -> Fallible<Vec<Row>>,
 }
 
-const BENCHMARKS: [Benchmark; 19] = [
+const BENCHMARKS: [Benchmark; 20] = [
     Benchmark { name: "small", what: "60-byte frames over a veth pair", run: speed::small },
     Benchmark { name: "large", what: "1500-byte frames over a veth pair", run: speed::large },
     Benchmark { name: "flows", what: "thousands of flows, --unique-ip", run: speed::flows },
@@ -88,6 +88,11 @@ const BENCHMARKS: [Benchmark; 19] = [
         name: "stateful-keepalive",
         what: "requests in memory, 500 to a connection",
         run: stateful::keepalive,
+    },
+    Benchmark {
+        name: "stateful-veth",
+        what: "connections over a veth pair, a worker a side",
+        run: stateful::over_veth,
     },
 ];
 

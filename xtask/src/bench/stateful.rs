@@ -1,8 +1,10 @@
-//! Connections with both ends in one process, over wires in memory.
+//! Connections with both ends in one process, over wires in memory and over a veth pair.
 
 use std::process::Command;
 
 use serde_json::Value;
+use wirestorm_testkit::Scratch;
+use wirestorm_testkit::net::Lab;
 
 use super::Settings;
 use super::contender::{number, output};
@@ -23,6 +25,54 @@ pub(super) fn page(settings: &Settings) -> Fallible<Vec<Row>> {
 pub(super) fn keepalive(settings: &Settings) -> Fallible<Vec<Row>> {
     let row = row("keep-alive memory", "M req/s", Target::AtLeast(1.5));
     measure(settings, row, ["6000", "500", "1024"], "/requests", 1e6)
+}
+
+/// The plan of [`over_veth`]: as many connections as go, 512 at once.
+const VETH_PLAN: &str = r#"
+ports: [{name: clients, addresses: 10.0.0.1/16}, {name: servers, addresses: 10.0.1.1/16}]
+templates:
+  - name: page
+    client:
+      tx: clients
+      addresses: 10.0.0.1-10.0.0.255
+      servers: 10.0.1.1-10.0.1.255
+      load: {hold: 512}
+      program: [{send: {size: 100}}, {receive: 32000}]
+    server:
+      tx: servers
+      port: 80
+      program: [{receive: 100}, {send: {size: 32000}}]
+    tcp: {time_wait: 1ms}
+"#;
+
+/// The connections of [`page`] over a veth pair, a worker for each side.
+pub(super) fn over_veth(settings: &Settings) -> Fallible<Vec<Row>> {
+    let (lab, scratch) = (Lab::new()?, Scratch::new()?);
+    let plan = scratch.file("pages.yaml");
+    std::fs::write(&plan, VETH_PLAN)?;
+    let mut row = row("page veth", CONNECTIONS, Target::AtLeast(25.0));
+    let (mut again, mut cpu, mut connections) = (0.0, 0.0, 0.0);
+    for _ in 0..settings.rounds {
+        let mut command = Command::new(&settings.wirestorm);
+        command.arg("emulate").arg(&plan).args(["--quiet", "--json", "-"]);
+        command.args(["--duration", &format!("{}s", settings.seconds)]);
+        for (name, end) in [("clients", &lab.a), ("servers", &lab.b)] {
+            command.args(["--port", &format!("{name}={}", end.port())]);
+        }
+        let result: Value = serde_json::from_str(&output(&mut command)?)?;
+        let made = number(&result, "/ports/0/tcp/connects")?;
+        row.wirestorm.push(made / f64::from(settings.seconds) / 1e3);
+        connections += made;
+        for port in [0, 1] {
+            again += number(&result, &format!("/ports/{port}/tcp/sndrexmitpack"))?;
+            cpu += number(&result, &format!("/ports/{port}/cpu_s"))?;
+        }
+    }
+    row.notes.push(format!(
+        "{again} segments of all sent again; {:.1} us of CPU time a connection, both sides",
+        cpu / connections * 1e6
+    ));
+    Ok(vec![row])
 }
 
 fn row(name: &'static str, unit: &'static str, target: Target) -> Row {
