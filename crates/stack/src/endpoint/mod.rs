@@ -449,9 +449,9 @@ impl Endpoint {
         if arrival.is_established {
             self.times.connect.record(flow.age(now));
         }
-        if arrival.data > 0 || arrival.is_end {
-            flow.run.note_received(arrival.data, arrival.is_end);
-            if arrival.data > 0 && !flow.is_answered {
+        if arrival.data > 0 {
+            flow.run.note_received(arrival.data);
+            if !flow.is_answered {
                 flow.is_answered = true;
                 self.times.first_byte.record(flow.age(now));
             }

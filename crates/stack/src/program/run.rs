@@ -75,7 +75,6 @@ pub(crate) struct Run {
     place: u16,
     wait: Wait,
     waits_for_acknowledgements: bool,
-    is_peer_done: bool,
 }
 
 /// A program that never waits would keep all others from running: after so many steps it does.
@@ -91,7 +90,6 @@ impl Run {
             place: 0,
             wait: Wait::Nothing,
             waits_for_acknowledgements: true,
-            is_peer_done: false,
         }
     }
 
@@ -142,9 +140,8 @@ impl Run {
     }
 
     #[inline]
-    pub(crate) fn note_received(&mut self, bytes: u32, is_end: bool) {
+    pub(crate) fn note_received(&mut self, bytes: u32) {
         self.received += u64::from(bytes);
-        self.is_peer_done |= is_end;
     }
 
     /// Whether it waited until all has left, and all has.
@@ -161,12 +158,12 @@ impl Run {
             Wait::Departure => connection.unsent() > 0,
             Wait::Data => match program.instruction(self.place) {
                 Some(Instruction::Receive { bytes, .. }) => {
-                    self.received < bytes && !self.is_peer_done
+                    self.received < bytes && !connection.is_peer_done()
                 }
                 _ => false,
             },
             Wait::Delay => now.millis.wrapping_sub(self.until).cast_signed() < 0,
-            Wait::PeerClose => !self.is_peer_done,
+            Wait::PeerClose => !connection.is_peer_done(),
             Wait::Over => true,
         }
     }

@@ -395,7 +395,6 @@ impl Connection {
         if self.next.is_before(number) {
             self.next = number;
         }
-        self.sacked.advance(number);
         self.note_progress(number, bytes, in_flight, may_grow, now);
         self.expiries = 0;
         // RFC 6298 section 5 ends the backing off with the next sample (Karn's algorithm). On a path
@@ -475,13 +474,8 @@ impl Connection {
         self.expected = end;
         counters.rcvpack += u64::from(length > 0);
         let mut fin = has_fin.then_some(end);
-        if !self.arrived.is_empty() {
-            // RFC 5681 section 4.2: what fills a hole is acknowledged at once.
-            self.marks.set(Marks::ACK_DUE);
-            self.expected = self.arrived.join(end);
-        }
-        if self.marks.has(Marks::FIN_BEYOND) {
-            fin = fin.or(Some(self.fin));
+        if self.disorder.is_some() {
+            fin = fin.or(self.join_what_arrived(end));
         }
         arrival.data = self.expected.distance_from(start).max(0) as u32;
         counters.rcvbyte += u64::from(arrival.data);
@@ -504,6 +498,22 @@ impl Connection {
         }
     }
 
+    /// Data arrived in sequence up to a number: goes on behind what had arrived beyond that.
+    /// Returns the number of the peer's FIN, where it had arrived.
+    #[cold]
+    fn join_what_arrived(&mut self, end: SequenceNumber) -> Option<SequenceNumber> {
+        let disorder = self.disorder.as_mut()?;
+        if !disorder.arrived.is_empty() {
+            // RFC 5681 section 4.2: what fills a hole is acknowledged at once.
+            self.marks.set(Marks::ACK_DUE);
+            self.expected = disorder.arrived.join(end);
+        }
+        let fin = disorder.fin;
+        disorder.fin = fin.filter(|fin| *fin != self.expected);
+        self.settle();
+        fin
+    }
+
     #[cold]
     fn keep_beyond_hole(
         &mut self,
@@ -515,11 +525,9 @@ impl Connection {
         // RFC 5681 section 4.2: at once, so that the sender notices.
         self.marks.set(Marks::ACK_DUE);
         let range = SequenceRange { start, end };
-        match self.arrived.insert(range, RANGES_MAX) {
-            Ok(_) if has_fin => {
-                self.fin = end;
-                self.marks.set(Marks::FIN_BEYOND);
-            }
+        let disorder = self.disorder_mut();
+        match disorder.arrived.insert(range, RANGES_MAX) {
+            Ok(_) if has_fin => disorder.fin = Some(end),
             Ok(_) => {}
             Err(_) => {
                 counters.rcvoopackdrop += 1;
@@ -534,7 +542,6 @@ impl Connection {
     fn arrive_fin(&mut self, settings: &Settings, now: Now) {
         self.expected += 1;
         self.marks.set(Marks::ACK_DUE);
-        self.marks.clear(Marks::FIN_BEYOND);
         match self.state {
             State::Established => self.state = State::CloseWait,
             State::FinWait1 => self.state = State::Closing,

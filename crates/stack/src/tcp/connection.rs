@@ -1,8 +1,11 @@
 //! One end of a connection: what it remembers, and what its program tells it.
 
+use alloc::boxed::Box;
+
 use super::congestion::Congestion;
 use super::counters::TcpCounters;
-use super::ranges::{Ranges, SequenceRange};
+use super::disorder::Disorder;
+use super::ranges::SequenceRange;
 use super::round_trip::RoundTrip;
 use super::segment::{Options, SACK_BLOCKS_MAX, Segment};
 use super::sequence::SequenceNumber;
@@ -96,8 +99,6 @@ impl Marks {
     pub(super) const CHALLENGE_DUE: Self = Self(1 << 19);
     /// Our SYN is not acknowledged.
     pub(super) const SYN_OPEN: Self = Self(1 << 20);
-    /// The peer's FIN arrived beyond a hole.
-    pub(super) const FIN_BEYOND: Self = Self(1 << 22);
     /// Both ends scale their windows (RFC 7323 section 2.2).
     pub(super) const SCALED: Self = Self(1 << 21);
     /// All that makes a segment without data due.
@@ -178,8 +179,6 @@ pub struct Connection {
     /// What is timed, and since when, in microseconds modulo 2^32.
     pub(super) timed: SequenceNumber,
     pub(super) timed_at: u32,
-    /// Behind the highest number sent when a loss was found (RFC 6582's `recover`).
-    pub(super) recover: SequenceNumber,
     /// When data was sent last, in ms.
     pub(super) sent_at: u32,
     /// In ms, where the marks say that they run.
@@ -188,14 +187,8 @@ pub struct Connection {
     pub(super) keepalive_at: u32,
     pub(super) congestion: Congestion,
     pub(super) round_trip: RoundTrip,
-    /// What arrived beyond holes.
-    pub(super) arrived: Ranges,
-    /// What the peer says arrived beyond holes (RFC 6675's scoreboard).
-    pub(super) sacked: Ranges,
-    /// Behind what was sent again in this recovery (RFC 6675's `HighRxt`).
-    pub(super) resent_to: SequenceNumber,
-    /// The number of the peer's FIN, where the marks say that it arrived beyond a hole.
-    pub(super) fin: SequenceNumber,
+    /// What is remembered of losses, and of what came in another order.
+    pub(super) disorder: Option<Box<Disorder>>,
     pub(super) marks: Marks,
     /// The longest segment that both ends take, options not subtracted.
     pub(super) segment_size: u16,
@@ -204,7 +197,6 @@ pub struct Connection {
     /// By how many bits the peer's windows are shifted, and ours.
     pub(super) send_scale: u8,
     pub(super) receive_scale: u8,
-    pub(super) duplicate_acks: u16,
     /// Segments with data since the last acknowledgement.
     pub(super) unanswered: u8,
     /// How often the timer expired since anything was acknowledged.
@@ -212,7 +204,7 @@ pub struct Connection {
     pub(super) probes: u8,
 }
 
-const _: () = assert!(size_of::<Connection>() <= 192);
+const _: () = assert!(size_of::<Connection>() <= 144);
 
 impl Connection {
     /// A connection that asks for another end (active OPEN, RFC 9293 section 3.10.1).
@@ -275,7 +267,6 @@ impl Connection {
             timestamp_at: 0,
             timed: initial,
             timed_at: 0,
-            recover: initial,
             sent_at: 0,
             retransmit_at: 0,
             acknowledge_at: 0,
@@ -286,17 +277,13 @@ impl Connection {
                 u32::from(settings.initial_window),
             ),
             round_trip: RoundTrip::new(),
-            arrived: Ranges::new(),
-            sacked: Ranges::new(),
-            resent_to: initial,
-            fin: initial,
+            disorder: None,
             marks,
             segment_size: settings.maximum_segment_size,
             state,
             end: None,
             send_scale: 0,
             receive_scale: 0,
-            duplicate_acks: 0,
             unanswered: 0,
             expiries: 0,
             probes: 0,
@@ -433,6 +420,13 @@ impl Connection {
         self.marks.put(Marks::RESET_DUE, is_known_to_peer);
     }
 
+    /// Whether all that the peer sends has arrived, its FIN included.
+    #[inline]
+    pub const fn is_peer_done(&self) -> bool {
+        use State::{CloseWait, Closing, LastAck, TimeWait};
+        matches!(self.state, CloseWait | Closing | LastAck | TimeWait)
+    }
+
     /// Whether nothing is left to do or to remember.
     #[inline]
     pub fn is_over(&self) -> bool {
@@ -459,8 +453,7 @@ impl Connection {
         self.state = State::Closed;
         self.end = Some(end);
         self.marks = Marks::default();
-        self.arrived = Ranges::new();
-        self.sacked = Ranges::new();
+        self.disorder = None;
     }
 
     /// The longest data of a segment: what both take, less the options that each one has.
@@ -485,7 +478,7 @@ impl Connection {
     ///
     /// [`Outgoing::sack_blocks`]: super::segment::Outgoing::sack_blocks
     pub fn sack_blocks(&self, blocks: &mut [SequenceRange; SACK_BLOCKS_MAX]) {
-        self.arrived.most_recent(blocks);
+        self.arrived().most_recent(blocks);
     }
 }
 

@@ -142,8 +142,8 @@ impl Connection {
             return None;
         }
         let behind = end + u32::from(has_fin);
-        if self.resent_to.is_before(behind) {
-            self.resent_to = behind;
+        if self.resent().is_before(behind) {
+            self.disorder_mut().resent_to = Some(behind);
         }
         counters.sack_rexmits += u64::from(self.marks.has(Marks::SACK));
         counters.sack_rexmit_bytes +=
@@ -249,19 +249,20 @@ impl Connection {
     #[inline]
     fn congestion_window(&self, size: u32) -> u32 {
         let window = self.congestion.window();
-        if self.duplicate_acks == 0 {
+        let duplicate_acks = self.duplicate_acks();
+        if duplicate_acks == 0 {
             return window;
         }
-        let is_told = !self.sacked.is_empty();
-        let extra = if is_told { 0 } else { u32::from(self.duplicate_acks) };
+        let is_told = !self.sacked().is_empty();
+        let extra = if is_told { 0 } else { u32::from(duplicate_acks) };
         window.saturating_add(extra * size)
     }
 
     /// After a timeout: what the peer has need not be sent again.
     #[cold]
     fn skip_what_arrived(&mut self) {
-        if !self.sacked.is_empty() {
-            let hole = self.sacked.next_hole(self.next, self.highest);
+        if !self.sacked().is_empty() {
+            let hole = self.sacked().next_hole(self.next, self.highest);
             self.next = hole.map_or(self.highest, |hole| hole.start);
         }
     }
@@ -331,12 +332,12 @@ impl Connection {
         }
         let options = self.timestamps(now);
         let mut sack_blocks = 0;
-        if length == 0 && self.marks.has(Marks::SACK) && !self.arrived.is_empty() {
+        if length == 0 && self.marks.has(Marks::SACK) && !self.arrived().is_empty() {
             let room = match options.timestamps {
                 Some(_) => SACK_BLOCKS_WITH_TIMESTAMPS,
                 None => SACK_BLOCKS_MAX,
             };
-            sack_blocks = self.arrived.len().min(room) as u8;
+            sack_blocks = self.arrived().len().min(room) as u8;
         }
         Outgoing {
             sequence,

@@ -4,7 +4,7 @@
 //! segment ->  arrival  \              / departure  -> segment
 //!                       > Connection <
 //! time    ->  timers   /  | | | |    \ what the program is told
-//!                         | | | ranges: what arrived beyond holes, here and there
+//!                         | | | disorder, ranges: what arrived beyond holes, here and there
 //!                         | | congestion: how much may be on its way
 //!                         | round_trip: how long to wait for an answer
 //!                         recovery: what to send again
@@ -15,6 +15,7 @@ pub mod congestion;
 pub mod connection;
 pub mod counters;
 mod departure;
+mod disorder;
 pub mod ranges;
 mod recovery;
 pub mod round_trip;

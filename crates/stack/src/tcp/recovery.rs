@@ -19,23 +19,22 @@ impl Connection {
     /// a timeout, what was sent before is taken for lost.
     #[inline]
     pub(super) fn pipe(&self) -> u32 {
-        if self.sacked.is_empty() {
+        if self.sacked().is_empty() {
             return self.next.distance_from(self.unacknowledged).max(0) as u32;
         }
-        self.sacked.pipe(self.unacknowledged, self.next, self.resent(), self.data_size())
+        self.sacked().pipe(self.unacknowledged, self.next, self.resent(), self.data_size())
     }
 
     /// Behind what was sent again in this recovery and is not acknowledged.
-    fn resent(&self) -> SequenceNumber {
-        match self.resent_to.is_before(self.unacknowledged) {
-            true => self.unacknowledged,
-            false => self.resent_to,
-        }
+    pub(super) fn resent(&self) -> SequenceNumber {
+        let resent_to = self.disorder.as_ref().and_then(|it| it.resent_to);
+        let is_beyond = |number: &SequenceNumber| self.unacknowledged.is_before(*number);
+        resent_to.filter(is_beyond).unwrap_or(self.unacknowledged)
     }
 
     /// Behind what is lost, as far as SACK tells.
     fn lost_before(&self) -> Option<SequenceNumber> {
-        self.sacked.lost_before(self.data_size())
+        self.sacked().lost_before(self.data_size())
     }
 
     /// Notes what arrived beyond holes. Returns whether any of it was not known.
@@ -56,7 +55,7 @@ impl Connection {
             if !is_sensible {
                 continue;
             }
-            match self.sacked.insert(block, RANGES_MAX) {
+            match self.disorder_mut().sacked.insert(block, RANGES_MAX) {
                 Ok(new) => tells_news |= new > 0,
                 // Where the board is full, the loss is found later, by a timeout.
                 Err(_) => counters.sack_sboverflow += 1,
@@ -68,13 +67,14 @@ impl Connection {
     /// A duplicate acknowledgement arrived.
     #[cold]
     pub(super) fn note_duplicate(&mut self, counters: &mut TcpCounters) {
-        self.duplicate_acks = self.duplicate_acks.saturating_add(1);
+        let duplicate_acks = self.duplicate_acks().saturating_add(1);
+        self.disorder_mut().duplicate_acks = duplicate_acks;
         // RFC 6582 section 3.2: not again for what was sent before the last repair began.
-        if self.marks.has(Marks::RECOVERY) || self.unacknowledged.is_before(self.recover) {
+        if self.marks.has(Marks::RECOVERY) || self.is_recovering() {
             return;
         }
         // RFC 6675 section 5.
-        if self.duplicate_acks >= DUPLICATE_ACKS || self.lost_before().is_some() {
+        if duplicate_acks >= DUPLICATE_ACKS || self.lost_before().is_some() {
             self.begin_recovery(counters);
         }
     }
@@ -84,12 +84,14 @@ impl Connection {
         counters.sack_recovery_episode += u64::from(self.marks.has(Marks::SACK));
         let in_flight = self.in_flight();
         self.congestion.on_loss(in_flight);
-        self.recover = self.highest;
+        let highest = self.highest;
+        let disorder = self.disorder_mut();
+        disorder.recover = Some(highest);
+        disorder.resent_to = None;
         self.marks.set(Marks::RECOVERY);
         self.marks.set(Marks::RESEND);
         // Karn: what is sent again can not be timed (RFC 6298 section 3).
         self.marks.clear(Marks::TIMED);
-        self.resent_to = self.unacknowledged;
     }
 
     /// Something new was acknowledged, up to a number.
@@ -103,24 +105,39 @@ impl Connection {
         now: Now,
     ) {
         if !self.marks.has(Marks::RECOVERY) {
-            self.duplicate_acks = 0;
             let size = u32::from(self.data_size());
             let is_limited = may_grow && in_flight + size > self.congestion.window();
             let round_trip = self.round_trip.smoothed().unwrap_or(0);
             self.congestion.on_acknowledged(bytes, now.micros, round_trip, is_limited);
-        } else if number.is_before(self.recover) {
-            // RFC 6582 section 3.2, step 3: a partial one; the next hole is lost as well.
+        }
+        if self.disorder.is_some() {
+            self.note_progress_in_disorder(number, bytes);
+        }
+    }
+
+    #[cold]
+    fn note_progress_in_disorder(&mut self, number: SequenceNumber, bytes: u32) {
+        let is_partial = self.is_recovering() && self.marks.has(Marks::RECOVERY);
+        let size = u32::from(self.data_size()).max(1);
+        let disorder = self.disorder_mut();
+        disorder.sacked.advance(number);
+        if is_partial {
+            let segments = u16::try_from(bytes / size).unwrap_or(u16::MAX);
+            let others = segments.saturating_sub(1);
+            disorder.duplicate_acks = disorder.duplicate_acks.saturating_sub(others);
+            // RFC 6582 section 3.2, step 3: the next hole is lost as well.
             if !self.marks.has(Marks::SACK) {
                 self.marks.set(Marks::RESEND);
             }
-            let segments = bytes / u32::from(self.data_size()).max(1);
-            let segments = u16::try_from(segments).unwrap_or(u16::MAX);
-            self.duplicate_acks = self.duplicate_acks.saturating_sub(segments.saturating_sub(1));
-        } else {
-            self.marks.clear(Marks::RECOVERY);
-            self.marks.clear(Marks::RESEND);
-            self.duplicate_acks = 0;
+            return;
         }
+        disorder.duplicate_acks = 0;
+        self.marks.clear(Marks::RECOVERY);
+        self.marks.clear(Marks::RESEND);
+        if !self.is_recovering() {
+            self.disorder_mut().recover = None;
+        }
+        self.settle();
     }
 
     /// Whether a segment tells that ours met congestion.
@@ -133,13 +150,13 @@ impl Connection {
     /// the segment.
     #[inline]
     pub(super) fn note_echo(&mut self, segment: &Segment<'_>, counters: &mut TcpCounters) {
-        if !self.is_echo(segment) || self.unacknowledged.is_before(self.recover) {
+        if !self.is_echo(segment) || self.is_recovering() {
             return;
         }
         counters.ecn_rcwnd += 1;
         let in_flight = self.in_flight();
         self.congestion.on_ecn_echo(in_flight);
-        self.recover = self.highest;
+        self.disorder_mut().recover = Some(self.highest);
         self.marks.set(Marks::CWR_DUE);
     }
 
@@ -157,7 +174,7 @@ impl Connection {
         if self.congestion.window() < self.pipe() + size {
             return None;
         }
-        let hole = self.sacked.next_hole(self.resent(), self.lost_before()?)?;
+        let hole = self.sacked().next_hole(self.resent(), self.lost_before()?)?;
         Some((hole.start, size.min(hole.len())))
     }
 }

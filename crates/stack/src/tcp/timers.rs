@@ -87,13 +87,15 @@ impl Connection {
         } else {
             counters.rexmttimeo += 1;
             self.congestion.on_timeout(self.in_flight());
-            self.recover = self.highest;
             self.next = self.unacknowledged;
-            self.duplicate_acks = 0;
             self.marks.clear(Marks::RECOVERY);
             self.marks.clear(Marks::RESEND);
+            let highest = self.highest;
+            let disorder = self.disorder_mut();
+            disorder.recover = Some(highest);
+            disorder.duplicate_acks = 0;
             // RFC 2018 section 8: the peer may have thrown away what it told of.
-            self.sacked = Ranges::new();
+            disorder.sacked = Ranges::new();
         }
         // Karn: what is sent again can not be timed (RFC 6298 section 3).
         self.marks.clear(Marks::TIMED);

@@ -4,6 +4,8 @@
 //! that nothing was lost: it is for senders that detect that (RFC 4015), and this one does not.
 //! Slow start is that of RFC 5681, without HyStart++ (RFC 9406).
 
+use alloc::boxed::Box;
+
 use super::{Phase, WINDOW_MAX, Window};
 
 /// W_est is kept in 4096ths of a byte, so that the small steps of great windows are not lost.
@@ -21,9 +23,16 @@ const fn beta(bytes: u32) -> u32 {
 /// A window that grows by the cube of the time since congestion avoidance began.
 #[derive(Clone, Debug)]
 pub struct Cubic {
+    pub(super) window: Window,
+    /// None as long as slow start is all there was.
+    stage: Option<Box<Stage>>,
+}
+
+/// A stage of congestion avoidance.
+#[derive(Clone, Debug, Default)]
+struct Stage {
     /// W_est, the window that Reno would have, in 4096ths of a byte.
     reno: u64,
-    pub(super) window: Window,
     /// W_max: the window before the last reduction, less where bandwidth is to be released, in
     /// bytes; 0 where the next stage is to begin from its own window.
     max: u32,
@@ -38,11 +47,11 @@ pub struct Cubic {
     counted_us: u32,
 }
 
-const _: () = assert!(size_of::<Cubic>() == 40);
+const _: () = assert!(size_of::<Cubic>() == 24);
 
 impl Cubic {
     pub(super) fn new(window: Window) -> Self {
-        Self { reno: 0, window, max: 0, prior: 0, k_us: 0, elapsed_us: 0, counted_us: 0 }
+        Self { window, stage: None }
     }
 
     pub(super) fn on_acknowledged(&mut self, acked_bytes: u32, now_us: u64, rtt_us: u32) {
@@ -51,43 +60,48 @@ impl Cubic {
         if self.window.slow_start(acked_bytes) {
             return;
         }
-        if self.window.phase != Phase::Avoidance {
-            self.begin_stage(now_us);
+        let Self { window: shared, stage } = self;
+        let stage = stage.get_or_insert_default();
+        if shared.phase != Phase::Avoidance {
+            stage.begin(shared, now_us);
         }
         let now_us = now_us as u32;
-        self.elapsed_us = self.elapsed_us.saturating_add(now_us.wrapping_sub(self.counted_us));
-        self.counted_us = now_us;
+        stage.elapsed_us = stage.elapsed_us.saturating_add(now_us.wrapping_sub(stage.counted_us));
+        stage.counted_us = now_us;
 
-        let window = self.window.bytes;
+        let window = shared.bytes;
         // An acknowledgment of more than the window, after a reduction, grows it once.
         let acked = u64::from(acked_bytes.min(window));
-        let reno = self.grow_reno(acked);
-        let elapsed = u64::from(self.elapsed_us);
+        let reno = stage.grow_reno(shared, acked);
+        let elapsed = u64::from(stage.elapsed_us);
         // Section 4.3: "CUBIC checks whether W_cubic(t) is less than W_est. If so, CUBIC is in the
         // Reno-friendly region and cwnd SHOULD be set to W_est at each reception of a new ACK." It
         // may be greater, as the cubic function aims a round trip ahead; then it stays.
-        if self.cubic(elapsed) < reno {
-            self.window.bytes = reno.max(window);
+        if stage.cubic(shared.mss, elapsed) < reno {
+            shared.bytes = reno.max(window);
             return;
         }
         // Section 4.2: "CUBIC computes the target congestion window size after the next RTT [...]
         // as: target = cwnd if W_cubic(t + RTT) < cwnd; 1.5 * cwnd if W_cubic(t + RTT) > 1.5 *
         // cwnd; W_cubic(t + RTT) otherwise".
-        let target = self.cubic(elapsed + u64::from(rtt_us)).clamp(window, window + window / 2);
+        let target = stage.cubic(shared.mss, elapsed + u64::from(rtt_us));
+        let target = target.clamp(window, window + window / 2);
         // Sections 4.4 and 4.5: "cwnd MUST be incremented by (target - cwnd) / cwnd for each
         // received new ACK", by segments acknowledged, so that it is the target after a window.
         let growth = u64::from(target - window) * acked / u64::from(window);
-        self.window.grow(growth as u32);
+        shared.grow(growth as u32);
     }
 
     /// The window was not used up until now. By sections 4.2 and 5.8 the elapsed time t must not
     /// include periods in which the window did not grow because the application limited it.
     pub(super) fn pass_unused(&mut self, now_us: u64) {
-        self.counted_us = now_us as u32;
+        if let Some(stage) = &mut self.stage {
+            stage.counted_us = now_us as u32;
+        }
     }
 
     pub(super) fn on_loss(&mut self, flight: u32) {
-        self.remember();
+        self.stage.get_or_insert_default().remember(self.window.bytes);
         self.window.reduce(beta(flight));
     }
 
@@ -104,32 +118,34 @@ impl Cubic {
     /// K is set to 0, and W_max is set to the congestion window size at the beginning of the
     /// current congestion avoidance stage."
     pub(super) fn on_timeout(&mut self, flight: u32) {
+        let stage = self.stage.get_or_insert_default();
         if self.window.phase != Phase::TimedOut {
-            self.prior = self.window.bytes;
+            stage.prior = self.window.bytes;
         }
-        self.max = 0;
+        stage.max = 0;
         self.window.time_out(beta(flight));
     }
 
     pub(super) fn after_idle(&mut self, initial_window_segments: u32) {
         self.window.restart(initial_window_segments);
     }
+}
 
+impl Stage {
     /// Sections 4.6 and 4.7: the window before a reduction is cwnd_prior, and W_max. With fast
     /// convergence, "W_max = cwnd * (1 + beta_cubic) / 2, if cwnd < W_max": a flow whose share
     /// shrinks leaves room to others.
-    fn remember(&mut self) {
-        let window = self.window.bytes;
+    fn remember(&mut self, window: u32) {
         self.prior = window;
         self.max = if window < self.max { (u64::from(window) * 17 / 20) as u32 } else { window };
     }
 
     /// The first acknowledgment of a stage of congestion avoidance.
-    fn begin_stage(&mut self, now_us: u64) {
-        self.window.phase = Phase::Avoidance;
+    fn begin(&mut self, shared: &mut Window, now_us: u64) {
+        shared.phase = Phase::Avoidance;
         self.elapsed_us = 0;
         self.counted_us = now_us as u32;
-        let window = self.window.bytes;
+        let window = shared.bytes;
         // Section 4.3: W_est "is set equal to cwnd_epoch at the start of the congestion avoidance
         // stage".
         self.reno = u64::from(window) << FRACTION_BITS;
@@ -138,15 +154,15 @@ impl Cubic {
         // have it.
         self.max = self.max.max(window);
         let segments_per_c = u128::from(self.max - window) * (10_u128.pow(19) / 4);
-        self.k_us = cubic_root(segments_per_c / u128::from(self.window.mss));
+        self.k_us = cubic_root(segments_per_c / u128::from(shared.mss));
     }
 
     /// W_cubic, in bytes, at a time of the stage. Section 4.2: "W_cubic(t) = C*(t - K)^3 + W_max".
-    fn cubic(&self, time_us: u64) -> u32 {
+    fn cubic(&self, mss: u16, time_us: u64) -> u32 {
         let distance = u128::from(time_us.abs_diff(u64::from(self.k_us)));
         // Both times are below 2^33, so the cube is below 2^99, and the product below 2^118.
         let cube = (distance * distance * distance) >> 30;
-        let bytes = (cube * u128::from(self.window.mss) * C) >> 64;
+        let bytes = (cube * u128::from(mss) * C) >> 64;
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         if time_us < u64::from(self.k_us) {
             self.max.saturating_sub(bytes)
@@ -161,11 +177,11 @@ impl Cubic {
     /// 3 * (1 - beta_cubic) / (1 + beta_cubic), 9/17; and "once W_est has grown to reach the cwnd
     /// at the time of most recently setting ssthresh -- that is, W_est >= cwnd_prior -- the sender
     /// SHOULD set alpha_cubic to 1".
-    fn grow_reno(&mut self, acked: u64) -> u32 {
+    fn grow_reno(&mut self, shared: &Window, acked: u64) -> u32 {
         let (part, whole) =
             if self.reno >> FRACTION_BITS >= u64::from(self.prior) { (1, 1) } else { (9, 17) };
-        let bytes = acked * u64::from(self.window.mss) * part;
-        self.reno += (bytes << FRACTION_BITS) / (u64::from(self.window.bytes) * whole);
+        let bytes = acked * u64::from(shared.mss) * part;
+        self.reno += (bytes << FRACTION_BITS) / (u64::from(shared.bytes) * whole);
         (self.reno >> FRACTION_BITS).min(u64::from(WINDOW_MAX)) as u32
     }
 }

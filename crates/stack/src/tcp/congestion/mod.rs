@@ -42,7 +42,7 @@ pub enum Congestion {
     Cubic(Cubic),
 }
 
-const _: () = assert!(size_of::<Congestion>() <= 40);
+const _: () = assert!(size_of::<Congestion>() <= 24);
 
 impl Congestion {
     /// The window of a new connection, which sends segments of `mss` bytes (0 counts as 1).
