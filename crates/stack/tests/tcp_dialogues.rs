@@ -244,6 +244,7 @@ fn plain() -> Settings {
         window_scaling: false,
         timestamps: false,
         sack: false,
+        rack: false,
         congestion: Algorithm::NewReno,
         ..Settings::default()
     }
@@ -262,6 +263,7 @@ fn set(settings: &mut Settings, text: &str) -> Fallible<()> {
             "scaling" => settings.window_scaling = is_on,
             "timestamps" => settings.timestamps = is_on,
             "sack" => settings.sack = is_on,
+            "rack" => (settings.sack, settings.rack) = (is_on, is_on),
             "ecn" => settings.ecn = is_on,
             "cubic" => settings.congestion = Algorithm::Cubic,
             "rto" => *rto = RtoBounds { initial: millis()? * 1_000, ..*rto },
@@ -323,7 +325,7 @@ impl Talk {
     fn pass(&mut self, to: u64) {
         while let Some(connection) = &mut self.connection {
             let now = Now::from_micros(u64::from(self.origin.clock) * 1_000 + self.at);
-            let Some(at) = connection.deadline(now) else { break };
+            let Some(at) = connection.deadline(&self.settings, now) else { break };
             let ahead = at.wrapping_sub(now.millis).cast_signed().max(0) as u64;
             let next = self.at.max((self.at / 1_000 + ahead) * 1_000);
             if next > to {
@@ -332,7 +334,11 @@ impl Talk {
             self.at = next;
             let now = Now::from_micros(u64::from(self.origin.clock) * 1_000 + next);
             connection.expire(&self.settings, now, &mut self.counters);
-            assert_ne!(connection.deadline(now), Some(at), "a timer that expired runs on");
+            assert_ne!(
+                connection.deadline(&self.settings, now),
+                Some(at),
+                "a timer that expired runs on"
+            );
             self.depart();
         }
         self.at = self.at.max(to);
@@ -603,7 +609,7 @@ macro_rules! subjects {
 }
 
 subjects! {
-    opening closing resets acknowledgements windows congestion losses sack timers timestamps ecn keepalive
+    opening closing resets acknowledgements windows congestion losses sack rack timers timestamps ecn keepalive
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod support;
 use proptest::prelude::*;
 use support::{Network, Peer, World};
 use wirestorm_stack::tcp::congestion::Algorithm;
+use wirestorm_stack::tcp::counters::TcpCounters;
 use wirestorm_stack::tcp::settings::Settings;
 
 /// Ten minutes.
@@ -16,23 +17,26 @@ fn settings() -> impl Strategy<Value = Settings> {
         prop_oneof![Just(1460), Just(536), 64_u16..2_000],
         1_u8..20,
         prop_oneof![Just(32_u32 << 10), 4_000..2_000_000_u32],
-        any::<[bool; 5]>(),
+        any::<[bool; 6]>(),
         prop_oneof![Just(0_u16), Just(40), 1_u16..500],
     )
         .prop_map(
-            |(mss, window, buffer, [scaling, timestamps, sack, no_delay, cubic], delay)| Settings {
-                maximum_segment_size: mss,
-                initial_window: window,
-                receive_buffer: buffer,
-                window_scaling: scaling,
-                timestamps,
-                sack,
-                no_delay,
-                delayed_ack_ms: delay,
-                congestion: if cubic { Algorithm::Cubic } else { Algorithm::NewReno },
-                retries: 30,
-                syn_retries: 30,
-                ..Settings::default()
+            |(mss, window, buffer, [scaling, timestamps, sack, rack, no_delay, cubic], delay)| {
+                Settings {
+                    maximum_segment_size: mss,
+                    initial_window: window,
+                    receive_buffer: buffer,
+                    window_scaling: scaling,
+                    timestamps,
+                    sack,
+                    rack,
+                    no_delay,
+                    delayed_ack_ms: delay,
+                    congestion: if cubic { Algorithm::Cubic } else { Algorithm::NewReno },
+                    retries: 30,
+                    syn_retries: 30,
+                    ..Settings::default()
+                }
             },
         )
 }
@@ -51,7 +55,7 @@ fn network() -> impl Strategy<Value = Network> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
 
     #[test]
     fn every_byte_arrives_once_and_in_order(
@@ -89,15 +93,47 @@ fn a_perfect_network_needs_nothing_again() {
 
 #[test]
 fn one_lost_segment_is_repaired_without_a_timeout() {
-    for sack in [true, false] {
-        let settings = Settings { sack, ..Settings::default() };
+    for (sack, rack) in [(true, true), (true, false), (false, false)] {
+        let settings = Settings { sack, rack, ..Settings::default() };
         let peers = [Peer::new(settings, 200_000, 7), Peer::new(settings, 0, 9)];
         let mut world = World::new(peers, Network::PERFECT, 1);
         world.loses = Box::new(|place, number, _| place == 0 && number == 20);
         world.run(LIMIT);
         world.assert_done();
         let counters = &world.peers[0].counters;
-        assert_eq!((counters.rexmttimeo, counters.sndrexmitpack), (0, 1), "SACK: {sack}");
+        assert_eq!(
+            (counters.rexmttimeo, counters.sndrexmitpack),
+            (0, 1),
+            "SACK: {sack}, RACK: {rack}"
+        );
         assert_eq!(counters.recovery_episode, 1);
     }
+}
+
+/// What the first of two ends counts over networks of 30 seeds.
+fn counted(rack: bool, network: Network) -> TcpCounters {
+    let mut sum = TcpCounters::default();
+    for seed in 1..=30 {
+        let settings = Settings { rack, retries: 30, ..Settings::default() };
+        let peers = [Peer::new(settings, 200_000, 7), Peer::new(settings, 1_000, 9)];
+        let mut world = World::new(peers, network, seed);
+        world.run(LIMIT);
+        world.assert_done();
+        sum.merge(&world.peers[0].counters);
+    }
+    sum
+}
+
+#[test]
+fn by_time_fewer_segments_are_sent_again_for_another_order() {
+    let network = Network { delay: 20_000, jitter: 5_000, ..Network::PERFECT };
+    let [timed, counted] = [true, false].map(|rack| counted(rack, network).sndrexmitpack);
+    assert!(2 * timed < counted, "{timed} by time, {counted} by RFC 6675");
+}
+
+#[test]
+fn by_time_fewer_losses_end_in_a_timeout() {
+    let network = Network { delay: 20_000, lost: 50, ..Network::PERFECT };
+    let [timed, counted] = [true, false].map(|rack| counted(rack, network).rexmttimeo);
+    assert!(2 * timed < counted, "{timed} by time, {counted} by RFC 6675");
 }

@@ -616,7 +616,7 @@ impl Endpoint {
         if flow.connection.is_over() {
             return self.remove(place, now);
         }
-        let mut at = flow.connection.deadline(now);
+        let mut at = flow.connection.deadline(settings, now);
         if let Progress::WaitsUntil(until) = progress {
             let is_sooner = |at: u32| until.wrapping_sub(at).cast_signed() < 0;
             at = Some(at.filter(|at| !is_sooner(*at)).unwrap_or(until));

@@ -306,6 +306,13 @@ impl Connection {
             return None;
         }
         let window = u32::from(segment.window) << self.send_scale;
+        let is_watched =
+            self.marks.has(Marks::RACK) && (self.disorder.is_some() || !segment.sack.is_empty());
+        if is_watched {
+            self.note_delivery(segment, now);
+            self.note_twice_arrived(segment);
+            self.note_probe_answered(segment, now, counters);
+        }
         let tells_news = self.note_sack(segment, counters);
         self.note_echo(segment, counters);
         let mut acknowledged = 0;
@@ -314,7 +321,10 @@ impl Connection {
             acknowledged = self.acknowledge(number, may_grow, settings, now, counters);
         } else if advance == 0 && self.is_duplicate(segment, window, tells_news) {
             counters.rcvdupack += 1;
-            self.note_duplicate(counters);
+            self.note_duplicate(now, counters);
+        }
+        if is_watched {
+            self.find_losses(now, counters);
         }
         let is_newer = self.window_sequence.is_before(segment.sequence)
             || self.window_sequence == segment.sequence
@@ -380,6 +390,7 @@ impl Connection {
         if self.marks.has(Marks::TIMED) && self.timed.is_before(number) {
             counters.rttupdated += 1;
             self.marks.clear(Marks::TIMED);
+            self.marks.clear(Marks::PROBED);
             // One segment at a time is timed, so there is one sample for each round trip.
             const SAMPLES: u32 = 1;
             let took = (now.micros as u32).wrapping_sub(self.timed_at);
@@ -402,6 +413,8 @@ impl Connection {
         // minutes: here it ends with whatever is acknowledged.
         self.round_trip.reset_back_off();
         self.restart_retransmission(settings, now);
+        self.marks.clear(Marks::TAIL_DUE);
+        self.watch_tail();
         if self.is_fin_acknowledged() {
             match self.state {
                 State::FinWait1 => self.state = State::FinWait2,

@@ -101,6 +101,18 @@ impl Marks {
     pub(super) const SYN_OPEN: Self = Self(1 << 20);
     /// Both ends scale their windows (RFC 7323 section 2.2).
     pub(super) const SCALED: Self = Self(1 << 21);
+    /// RACK and tail loss probes are used (RFC 8985).
+    pub(super) const RACK: Self = Self(1 << 22);
+    /// The timer of tail loss probes runs, beside that of retransmissions.
+    pub(super) const TAIL: Self = Self(1 << 23);
+    /// A tail loss probe is due.
+    pub(super) const TAIL_DUE: Self = Self(1 << 24);
+    /// No round trip was measured since the last of them.
+    pub(super) const PROBED: Self = Self(1 << 25);
+    /// The reordering timer runs.
+    pub(super) const REORDER: Self = Self(1 << 26);
+    /// What is sent again is due, or may be.
+    pub(super) const ANY_REPAIR: Self = Self(Self::RECOVERY.0 | Self::TAIL_DUE.0);
     /// All that makes a segment without data due.
     pub(super) const ANY_ACK: Self =
         Self(Self::ACK_DUE.0 | Self::CHALLENGE_DUE.0 | Self::KEEPALIVE_DUE.0);
@@ -181,6 +193,8 @@ pub struct Connection {
     pub(super) timed_at: u32,
     /// When data was sent last, in ms.
     pub(super) sent_at: u32,
+    /// All from here on was sent then.
+    pub(super) burst: SequenceNumber,
     /// In ms, where the marks say that they run.
     pub(super) retransmit_at: u32,
     pub(super) acknowledge_at: u32,
@@ -190,6 +204,8 @@ pub struct Connection {
     /// What is remembered of losses, and of what came in another order.
     pub(super) disorder: Option<Box<Disorder>>,
     pub(super) marks: Marks,
+    /// The microseconds of `sent_at`.
+    pub(super) sent_micros: u16,
     /// The longest segment that both ends take, options not subtracted.
     pub(super) segment_size: u16,
     pub(super) state: State,
@@ -268,6 +284,8 @@ impl Connection {
             timed: initial,
             timed_at: 0,
             sent_at: 0,
+            burst: initial,
+            sent_micros: 0,
             retransmit_at: 0,
             acknowledge_at: 0,
             keepalive_at: 0,
@@ -321,6 +339,7 @@ impl Connection {
         if !sack_permitted {
             self.marks.clear(Marks::SACK);
         }
+        self.marks.put(Marks::RACK, settings.rack && self.marks.has(Marks::SACK));
         match timestamps {
             Some(heard) if self.marks.has(Marks::TIMESTAMPS) => {
                 self.timestamp = heard.value;
@@ -466,6 +485,11 @@ impl Connection {
     /// Whether our FIN is acknowledged.
     pub(super) fn is_fin_acknowledged(&self) -> bool {
         self.marks.has(Marks::CLOSED) && self.unacknowledged == self.queued + 1
+    }
+
+    /// Behind the last byte that was sent; FIN is none.
+    pub(super) fn sent_to(&self) -> SequenceNumber {
+        if self.queued.is_before(self.highest) { self.queued } else { self.highest }
     }
 
     /// Behind the last number that may ever be sent as of now: FIN takes one.

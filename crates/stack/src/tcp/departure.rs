@@ -117,7 +117,7 @@ impl Connection {
         now: Now,
         counters: &mut TcpCounters,
     ) -> Option<Outgoing> {
-        if !self.marks.has(Marks::RECOVERY) {
+        if !self.marks.has(Marks::ANY_REPAIR) {
             return None;
         }
         self.depart_repair(settings, now, counters)
@@ -131,8 +131,10 @@ impl Connection {
         counters: &mut TcpCounters,
     ) -> Option<Outgoing> {
         let (start, length_max) = self.to_resend()?;
+        let is_probe = self.marks.has(Marks::TAIL_DUE);
         self.marks.clear(Marks::RESEND);
-        let left = self.queued.distance_from(start).max(0) as u32;
+        // What was never sent is new data, and subject to windows.
+        let left = self.sent_to().distance_from(start).max(0) as u32;
         let length = left.min(length_max);
         let end = start + length;
         let has_fin = self.marks.has(Marks::CLOSED)
@@ -144,6 +146,10 @@ impl Connection {
         let behind = end + u32::from(has_fin);
         if self.resent().is_before(behind) {
             self.disorder_mut().resent_to = Some(behind);
+        }
+        self.note_departure(start, behind, now);
+        if is_probe {
+            self.note_probe(true, counters);
         }
         counters.sack_rexmits += u64::from(self.marks.has(Marks::SACK));
         counters.sack_rexmit_bytes +=
@@ -175,7 +181,12 @@ impl Connection {
         let left = self.queued.distance_from(self.next).max(0) as u32;
         let size = u32::from(self.data_size());
         let pipe = self.pipe();
-        let window = self.congestion_window(size).saturating_sub(pipe);
+        // RFC 8985 section 7.3: the window of congestion does not hold a probe back.
+        let is_tail_probe = self.marks.has(Marks::TAIL_DUE);
+        let window = match is_tail_probe {
+            true => u32::MAX,
+            false => self.congestion_window(size).saturating_sub(pipe),
+        };
         let offered = self.unacknowledged + self.send_window;
         let room = offered.distance_from(self.next).max(0) as u32;
         let mut length = left.min(size).min(window).min(room);
@@ -186,7 +197,7 @@ impl Connection {
             // RFC 9293 section 3.8.6.1.
             length = 1;
             counters.sndprobe += 1;
-        } else if length < size && !has_fin && !is_again {
+        } else if length < size && !has_fin && !is_again && !is_tail_probe {
             // The sender's part against silly windows, and Nagle: RFC 9293 sections 3.8.6.2.1
             // and 3.7.4.
             let is_idle = pipe == 0;
@@ -207,6 +218,7 @@ impl Connection {
         self.marks.clear(Marks::PROBE_DUE);
         let start = self.next;
         self.next = start + length + u32::from(has_fin);
+        self.note_departure(start, self.next, now);
         if is_again {
             counters.sndrexmitpack += u64::from(length > 0);
             counters.sndrexmitbyte += u64::from(length);
@@ -222,6 +234,10 @@ impl Connection {
             self.highest = self.next;
         }
         self.start_retransmission(settings, now);
+        match is_tail_probe {
+            true => self.note_probe(is_again, counters),
+            false => self.watch_tail(),
+        }
         let mut outgoing = self.segment(start, length, has_fin, settings, now);
         if self.marks.has(Marks::ECN) && !is_again && length > 0 {
             // RFC 3168 section 6.1.5: what is sent again is not marked.
@@ -314,9 +330,6 @@ impl Connection {
         let mut flags = Flags::ACK;
         if has_fin {
             flags |= Flags::FIN;
-        }
-        if length > 0 {
-            self.sent_at = now.millis;
         }
         // RFC 9293 section 3.9.1: the last of what the program sends.
         if length > 0 && (settings.push_all || sequence + length == self.queued) {

@@ -1,6 +1,7 @@
 //! What a connection remembers only where segments were lost or came in another order.
 
 use super::connection::{Connection, Marks};
+use super::rack::Rack;
 use super::ranges::Ranges;
 use super::sequence::SequenceNumber;
 
@@ -20,6 +21,8 @@ pub(super) struct Disorder {
     /// The number of the peer's FIN, where it arrived beyond a hole.
     pub(super) fin: Option<SequenceNumber>,
     pub(super) duplicate_acks: u16,
+    /// When what was sent.
+    pub(super) rack: Rack,
 }
 
 /// No ranges, for those who have none.
@@ -67,6 +70,6 @@ impl Connection {
 impl Disorder {
     /// Whether nothing of it is needed any more, where all that was sent is acknowledged.
     fn is_over(&self) -> bool {
-        self.arrived.is_empty() && self.fin.is_none()
+        self.arrived.is_empty() && self.fin.is_none() && self.rack.is_over()
     }
 }

@@ -7,7 +7,7 @@
 //!                         | | | disorder, ranges: what arrived beyond holes, here and there
 //!                         | | congestion: how much may be on its way
 //!                         | round_trip: how long to wait for an answer
-//!                         recovery: what to send again
+//!                         recovery, rack: what to send again
 //! ```
 
 mod arrival;
@@ -16,6 +16,7 @@ pub mod connection;
 pub mod counters;
 mod departure;
 mod disorder;
+mod rack;
 pub mod ranges;
 mod recovery;
 pub mod round_trip;

@@ -147,6 +147,12 @@ impl Ranges {
         held.is_some_and(|held| !number.is_before(held.range.start))
     }
 
+    /// How many octets are there with numbers less than `number`.
+    pub fn bytes_before(&self, number: SequenceNumber) -> u32 {
+        let start = self.held().first().map(|held| held.range.start);
+        start.map_or(0, |start| self.bytes_within(SequenceRange { start, end: number }))
+    }
+
     /// How many octets are there with numbers greater than `number`.
     pub fn bytes_above(&self, number: SequenceNumber) -> u32 {
         let start = number + 1;

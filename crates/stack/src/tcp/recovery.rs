@@ -19,10 +19,24 @@ impl Connection {
     /// a timeout, what was sent before is taken for lost.
     #[inline]
     pub(super) fn pipe(&self) -> u32 {
-        if self.sacked().is_empty() {
+        let is_repairing = self.marks.has(Marks::RECOVERY) && self.marks.has(Marks::RACK);
+        if self.sacked().is_empty() && !is_repairing {
             return self.next.distance_from(self.unacknowledged).max(0) as u32;
         }
+        if self.marks.has(Marks::RACK) {
+            return self.pipe_by_time();
+        }
         self.sacked().pipe(self.unacknowledged, self.next, self.resent(), self.data_size())
+    }
+
+    /// The same by RFC 8985: what is neither told of nor lost.
+    #[cold]
+    fn pipe_by_time(&self) -> u32 {
+        let sent = self.next.distance_from(self.unacknowledged).max(0) as u32;
+        let Some(disorder) = &self.disorder else { return sent };
+        let told = disorder.sacked.bytes_before(self.next);
+        let lost = disorder.rack.lost_bytes(self.unacknowledged, self.next, &disorder.sacked);
+        sent.saturating_sub(told).saturating_sub(lost)
     }
 
     /// Behind what was sent again in this recovery and is not acknowledged.
@@ -33,7 +47,7 @@ impl Connection {
     }
 
     /// Behind what is lost, as far as SACK tells.
-    fn lost_before(&self) -> Option<SequenceNumber> {
+    pub(super) fn lost_before(&self) -> Option<SequenceNumber> {
         self.sacked().lost_before(self.data_size())
     }
 
@@ -66,24 +80,30 @@ impl Connection {
 
     /// A duplicate acknowledgement arrived.
     #[cold]
-    pub(super) fn note_duplicate(&mut self, counters: &mut TcpCounters) {
+    pub(super) fn note_duplicate(&mut self, now: Now, counters: &mut TcpCounters) {
         let duplicate_acks = self.duplicate_acks().saturating_add(1);
         self.disorder_mut().duplicate_acks = duplicate_acks;
         // RFC 6582 section 3.2: not again for what was sent before the last repair began.
         if self.marks.has(Marks::RECOVERY) || self.is_recovering() {
             return;
         }
+        if self.marks.has(Marks::RACK) {
+            return;
+        }
         // RFC 6675 section 5.
         if duplicate_acks >= DUPLICATE_ACKS || self.lost_before().is_some() {
-            self.begin_recovery(counters);
+            self.begin_recovery(now, counters);
         }
     }
 
-    fn begin_recovery(&mut self, counters: &mut TcpCounters) {
+    /// Repairs a loss; what was lost in a window of data that was reduced for already reduces
+    /// nothing.
+    pub(super) fn begin_recovery(&mut self, now: Now, counters: &mut TcpCounters) {
         counters.recovery_episode += 1;
         counters.sack_recovery_episode += u64::from(self.marks.has(Marks::SACK));
-        let in_flight = self.in_flight();
-        self.congestion.on_loss(in_flight);
+        if !self.is_recovering() {
+            self.reduce(now);
+        }
         let highest = self.highest;
         let disorder = self.disorder_mut();
         disorder.recover = Some(highest);
@@ -132,6 +152,9 @@ impl Connection {
             return;
         }
         disorder.duplicate_acks = 0;
+        if self.marks.has(Marks::RECOVERY) {
+            self.note_recovered();
+        }
         self.marks.clear(Marks::RECOVERY);
         self.marks.clear(Marks::RESEND);
         if !self.is_recovering() {
@@ -164,6 +187,12 @@ impl Connection {
     /// repaired, or enough is on its way.
     pub(super) fn to_resend(&self) -> Option<(SequenceNumber, u32)> {
         let size = u32::from(self.data_size());
+        if self.marks.has(Marks::TAIL_DUE) {
+            return (!self.can_probe_with_new()).then(|| (self.tail(), size));
+        }
+        if self.marks.has(Marks::RACK) {
+            return self.to_resend_by_time(size);
+        }
         if self.marks.has(Marks::RESEND) {
             return Some((self.unacknowledged, size));
         }
@@ -176,5 +205,15 @@ impl Connection {
         }
         let hole = self.sacked().next_hole(self.resent(), self.lost_before()?)?;
         Some((hole.start, size.min(hole.len())))
+    }
+
+    /// The same by RFC 8985: the first that is lost, and of those that follow as many as there is
+    /// room for in the window.
+    fn to_resend_by_time(&self, size: u32) -> Option<(SequenceNumber, u32)> {
+        let disorder = self.disorder.as_ref()?;
+        let hole = disorder.rack.first_lost(self.unacknowledged, &disorder.sacked)?;
+        let has_room = self.congestion.window() >= self.pipe() + size;
+        let is_due = self.marks.has(Marks::RESEND) || self.marks.has(Marks::RECOVERY) && has_room;
+        is_due.then(|| (hole.start, size.min(hole.len())))
     }
 }

@@ -4,6 +4,9 @@
 /// in a round (RFC 7323 appendix G) are not rounded away.
 const FRACTION_BITS: u32 = 6;
 
+/// Bits that the least round-trip time has beside its shift.
+const LEAST_BITS: u32 = 12;
+
 /// The longest round-trip time that is told apart, 60 s in microseconds; longer ones count as it.
 pub const SAMPLE_MAX: u32 = 60_000_000;
 
@@ -50,9 +53,20 @@ pub struct RoundTrip {
     smoothed: u32,
     /// RTTVAR, in 64ths of a microsecond.
     variation: u32,
+    /// The least sample, from the lowest bit: 12 bits of it, and by how many they are shifted.
+    least: u16,
     back_offs: u8,
-    has_sample: bool,
-    has_syn_timed_out: bool,
+    known: Known,
+}
+
+/// What the timeout goes by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Known {
+    #[default]
+    Nothing,
+    /// No sample, but that the timer expired for SYN.
+    SynTimedOut,
+    Samples,
 }
 
 const _: () = assert!(size_of::<RoundTrip>() == 12);
@@ -60,13 +74,7 @@ const _: () = assert!(size_of::<RoundTrip>() == 12);
 impl RoundTrip {
     /// Nothing is known yet.
     pub const fn new() -> Self {
-        Self {
-            smoothed: 0,
-            variation: 0,
-            back_offs: 0,
-            has_sample: false,
-            has_syn_timed_out: false,
-        }
+        Self { smoothed: 0, variation: 0, least: 0, back_offs: 0, known: Known::Nothing }
     }
 
     /// Takes a round-trip time of `micros`, and ends the backing off.
@@ -76,8 +84,13 @@ impl RoundTrip {
     /// timestamp. "RTT samples MUST NOT be made using segments that were retransmitted", but by
     /// timestamps (Karn's algorithm, RFC 6298 section 3): the caller leaves them out.
     pub fn sample(&mut self, micros: u32, expected: u32) {
+        if self.least().is_none_or(|least| micros < least) {
+            let micros = micros.min(SAMPLE_MAX);
+            let shift = (u32::BITS - micros.leading_zeros()).saturating_sub(LEAST_BITS);
+            self.least = (shift << LEAST_BITS | micros >> shift) as u16;
+        }
         let sample = micros.min(SAMPLE_MAX) << FRACTION_BITS;
-        if self.has_sample {
+        if self.has_sample() {
             // RFC 6298 section 2.3: "RTTVAR <- (1 - beta) * RTTVAR + beta * |SRTT - R'|" and
             // "SRTT <- (1 - alpha) * SRTT + alpha * R'", in this order, with alpha = 1/8 and
             // beta = 1/4. RFC 7323 appendix G: "alpha' = alpha / ExpectedSamples", "beta' = beta
@@ -90,7 +103,7 @@ impl RoundTrip {
             // Section 2.2: "SRTT <- R, RTTVAR <- R/2".
             self.smoothed = sample;
             self.variation = sample / 2;
-            self.has_sample = true;
+            self.known = Known::Samples;
         }
         // Section 5: "once a new RTT measurement is obtained [...], the computations outlined in
         // Section 2 are performed, including the computation of RTO, which may result in
@@ -98,24 +111,36 @@ impl RoundTrip {
         self.back_offs = 0;
     }
 
+    const fn has_sample(&self) -> bool {
+        matches!(self.known, Known::Samples)
+    }
+
+    /// The least sample in microseconds, rounded down by less than a 2,000th; `None` before the
+    /// first.
+    pub fn least(&self) -> Option<u32> {
+        const MASK: u16 = (1 << LEAST_BITS) - 1;
+        let least = u32::from(self.least & MASK) << (self.least >> LEAST_BITS);
+        self.has_sample().then_some(least)
+    }
+
     /// SRTT in microseconds; `None` before the first sample.
     pub const fn smoothed(&self) -> Option<u32> {
-        if self.has_sample { Some(self.smoothed >> FRACTION_BITS) } else { None }
+        if self.has_sample() { Some(self.smoothed >> FRACTION_BITS) } else { None }
     }
 
     /// RTTVAR in microseconds; `None` before the first sample.
     pub const fn variation(&self) -> Option<u32> {
-        if self.has_sample { Some(self.variation >> FRACTION_BITS) } else { None }
+        if self.has_sample() { Some(self.variation >> FRACTION_BITS) } else { None }
     }
 
     /// RTO in microseconds, from now or from when a segment was sent; at most `bounds.max`.
     pub fn retransmission_timeout(&self, bounds: &RtoBounds) -> u32 {
-        let timeout = if self.has_sample {
+        let timeout = if self.has_sample() {
             // Sections 2.2 and 2.3: "RTO <- SRTT + max (G, K*RTTVAR) where K = 4".
             let spread = (u64::from(self.variation) * 4) >> FRACTION_BITS;
             let margin = spread.max(u64::from(GRANULARITY)).max(u64::from(bounds.min));
             u64::from(self.smoothed >> FRACTION_BITS) + margin
-        } else if self.has_syn_timed_out {
+        } else if self.known == Known::SynTimedOut {
             u64::from(bounds.initial.max(INITIAL_AFTER_SYN_TIMEOUT))
         } else {
             u64::from(bounds.initial)
@@ -150,7 +175,9 @@ impl RoundTrip {
     /// sample ends that.
     pub fn begin_after_syn_timeout(&mut self) {
         self.back_offs = 0;
-        self.has_syn_timed_out = true;
+        if !self.has_sample() {
+            self.known = Known::SynTimedOut;
+        }
     }
 }
 
@@ -175,6 +202,24 @@ mod tests {
     use super::*;
 
     const BOUNDS: RtoBounds = RtoBounds { initial: 1_000_000, min: 0, max: 60_000_000 };
+
+    #[test]
+    fn the_least_sample_is_known_within_a_two_thousandth() {
+        let mut round_trip = RoundTrip::new();
+        assert_eq!(round_trip.least(), None);
+        for (sample, least) in [
+            (u32::MAX, SAMPLE_MAX),
+            (1_234_567, 1_234_567),
+            (2_000_000, 1_234_567),
+            (4_096, 4_096),
+            (4_095, 4_095),
+            (0, 0),
+        ] {
+            round_trip.sample(sample, 1);
+            let told = round_trip.least().unwrap();
+            assert!((least - least / 2_000..=least).contains(&told), "{told} of {least}");
+        }
+    }
 
     #[test]
     fn the_timeout_begins_with_a_second_and_follows_the_first_sample() {

@@ -31,7 +31,7 @@ pub struct Timestamps {
 }
 
 /// The blocks that a SACK option holds (RFC 2018 section 3), most recent first.
-pub(super) fn sack_blocks(option: &[u8]) -> impl Iterator<Item = SequenceRange> {
+pub(super) fn sack_blocks(option: &[u8]) -> impl Iterator<Item = SequenceRange> + Clone {
     option.as_chunks::<8>().0.iter().map(|&[a, b, c, d, e, f, g, h]| {
         let number = |bytes| SequenceNumber(u32::from_be_bytes(bytes));
         SequenceRange { start: number([a, b, c, d]), end: number([e, f, g, h]) }

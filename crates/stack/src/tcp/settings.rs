@@ -18,6 +18,9 @@ pub struct Settings {
     pub timestamps: bool,
     /// Whether losses are told by SACK (RFC 2018). Default yes.
     pub sack: bool,
+    /// Whether losses are found by time, those of a tail by probes (RFC 8985, RACK-TLP), where SACK
+    /// was agreed upon; else they are by what RFC 6675 counts. Default yes.
+    pub rack: bool,
     /// Whether ECN is asked for and answered (RFC 3168). Default no.
     pub ecn: bool,
     /// Which congestion control. Default CUBIC.
@@ -59,6 +62,7 @@ impl Default for Settings {
             window_scaling: true,
             timestamps: true,
             sack: true,
+            rack: true,
             ecn: false,
             congestion: Algorithm::Cubic,
             retransmission: RtoBounds::default(),

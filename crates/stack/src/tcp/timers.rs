@@ -8,14 +8,28 @@ use super::settings::Settings;
 impl Connection {
     /// When [`Self::expire`] is to be called next, in ms; `None`: not at all.
     #[inline]
-    pub fn deadline(&self, now: Now) -> Option<u32> {
+    pub fn deadline(&self, settings: &Settings, now: Now) -> Option<u32> {
         let timers = [
-            (Marks::RETRANSMIT, self.retransmit_at),
+            (Marks::RETRANSMIT, self.loss_at(settings)),
             (Marks::ACK_WAITS, self.acknowledge_at),
             (Marks::KEEPALIVE, self.keepalive_at),
         ];
         let running = timers.into_iter().filter(|(mark, _)| self.marks.has(*mark));
         running.map(|(_, at)| at).min_by_key(|at| at.wrapping_sub(now.millis).cast_signed())
+    }
+
+    /// The first of the timers by which losses are found.
+    #[inline]
+    fn loss_at(&self, settings: &Settings) -> u32 {
+        let mut at = self.retransmit_at;
+        if self.marks.has(Marks::TAIL) {
+            at = self.tail_at(settings);
+        }
+        if self.marks.has(Marks::REORDER) {
+            let reorder_at = self.reorder_at();
+            at = if reorder_at.wrapping_sub(at).cast_signed() < 0 { reorder_at } else { at };
+        }
+        at
     }
 
     /// Does what is due by now.
@@ -26,7 +40,12 @@ impl Connection {
             self.marks.set(Marks::ACK_DUE);
             counters.delack += 1;
         }
-        if self.marks.has(Marks::RETRANSMIT) && is_due(self.retransmit_at) {
+        if self.marks.has(Marks::REORDER) && is_due(self.reorder_at()) {
+            self.find_losses(now, counters);
+        }
+        if self.marks.has(Marks::TAIL) && is_due(self.tail_at(settings)) {
+            self.expire_tail(settings, now);
+        } else if self.marks.has(Marks::RETRANSMIT) && is_due(self.retransmit_at) {
             self.expire_retransmission(settings, now, counters);
         }
         if self.marks.has(Marks::KEEPALIVE) && is_due(self.keepalive_at) {
@@ -96,6 +115,9 @@ impl Connection {
             disorder.duplicate_acks = 0;
             // RFC 2018 section 8: the peer may have thrown away what it told of.
             disorder.sacked = Ranges::new();
+            disorder.rack.time_out();
+            self.marks.clear(Marks::REORDER);
+            self.marks.clear(Marks::TAIL_DUE);
         }
         // Karn: what is sent again can not be timed (RFC 6298 section 3).
         self.marks.clear(Marks::TIMED);
@@ -107,6 +129,8 @@ impl Connection {
         self.state = State::TimeWait;
         self.marks.clear(Marks::KEEPALIVE);
         self.marks.clear(Marks::PERSIST);
+        self.marks.clear(Marks::TAIL);
+        self.marks.clear(Marks::REORDER);
         self.marks.set(Marks::RETRANSMIT);
         self.retransmit_at = now.millis.wrapping_add(settings.time_wait_ms);
     }

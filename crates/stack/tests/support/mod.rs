@@ -175,7 +175,7 @@ impl World {
         self.serve(1);
         while self.now < end {
             let deadlines = self.peers.iter().filter_map(|peer| {
-                let at = peer.connection.as_ref()?.deadline(self.time())?;
+                let at = peer.connection.as_ref()?.deadline(&peer.settings, self.time())?;
                 let millis = self.time().millis;
                 let ahead = at.wrapping_sub(millis).cast_signed().max(0) as u64;
                 Some((self.now / 1_000 + ahead) * 1_000)

@@ -1,0 +1,535 @@
+//! Losses found by time: RACK and tail loss probes (RFC 8985).
+//!
+//! What was sent at one time is one entry, however many segments it was: "RACK.segment" and its
+//! kin are ranges of numbers here. The newest of them is known to the connection itself, so that
+//! one which has a single burst in flight keeps nothing of this.
+
+use alloc::vec::Vec;
+
+use super::connection::{Connection, Marks, Now, RANGES_MAX};
+use super::counters::TcpCounters;
+use super::ranges::{Ranges, SequenceRange};
+use super::segment::{Segment, sack_blocks};
+use super::sequence::SequenceNumber;
+use super::settings::Settings;
+
+/// Section 6.2, step 4: after so many recoveries without a DSACK the reordering window is as at
+/// first.
+const RECOVERIES: u8 = 16;
+
+/// Section 7.2: the probe timeout as long as no round-trip time is known, in ms.
+const PROBE_TIMEOUT_INITIAL: u32 = 1_000;
+
+/// The least probe timeout, in ms: a timer of one tick may expire at once.
+const PROBE_TIMEOUT_MIN: u32 = 2;
+
+/// What was sent last at one time: up to `end`, from the end of the one before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sent {
+    end: SequenceNumber,
+    /// In microseconds modulo 2^32.
+    at: u32,
+    is_again: bool,
+    is_lost: bool,
+}
+
+/// A probe that is not answered yet.
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    /// TLP.end_seq.
+    end: SequenceNumber,
+    /// TLP.is_retrans.
+    is_again: bool,
+}
+
+/// What is remembered of when segments were sent and arrived.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rack {
+    /// All from the oldest number that is not acknowledged to the newest burst, in order.
+    sent: Vec<Sent>,
+    /// RACK.xmit_ts and RACK.end_seq: of what arrived, when the last was sent, and its end.
+    delivered: Option<(u32, SequenceNumber)>,
+    /// RACK.rtt: how long that took, in microseconds.
+    round_trip: u32,
+    /// RACK.fack: behind the highest number that arrived.
+    highest_delivered: Option<SequenceNumber>,
+    /// RACK.reordering_seen.
+    is_reordered: bool,
+    /// How often RACK.reo_wnd_mult was increased.
+    widened: u8,
+    /// RACK.reo_wnd_persist.
+    persists: u8,
+    /// RACK.dsack_round.
+    widened_at: Option<SequenceNumber>,
+    /// When the reordering timer expires, in ms, where the marks say that it runs.
+    reorder_at: u32,
+    /// When the window was last reduced for a loss, in microseconds.
+    reduced_at: u32,
+    probe: Option<Probe>,
+}
+
+/// Whether one was sent after another: "RACK_sent_after" of section 6.2, step 2.
+fn is_after(
+    (at, end): (u32, SequenceNumber),
+    (other_at, other_end): (u32, SequenceNumber),
+) -> bool {
+    match at.wrapping_sub(other_at).cast_signed() {
+        0 => other_end.is_before(end),
+        later => later > 0,
+    }
+}
+
+impl Rack {
+    /// Whether it is as good as new, where all that was sent is acknowledged.
+    pub(super) fn is_over(&self) -> bool {
+        // A probe that was sent again is judged by what is acknowledged after it.
+        self.probe.is_none() && !self.is_reordered && self.widened == 0
+    }
+
+    /// Forgets what is acknowledged.
+    fn advance(&mut self, to: SequenceNumber) {
+        let gone = self.sent.partition_point(|sent| !to.is_before(sent.end));
+        self.sent.drain(..gone);
+    }
+
+    /// What was sent, from the oldest number that is not acknowledged on.
+    fn ranges(&self, from: SequenceNumber) -> impl Iterator<Item = (SequenceRange, Sent)> {
+        let known = self.sent.iter().filter(move |sent| from.is_before(sent.end));
+        known.scan(from, |start, sent| {
+            let range = SequenceRange { start: *start, end: sent.end };
+            *start = sent.end;
+            Some((range, *sent))
+        })
+    }
+
+    /// Makes a number the end of an entry.
+    fn split(&mut self, at: SequenceNumber) {
+        let place = self.sent.partition_point(|sent| sent.end.is_before(at));
+        if let Some(sent) = self.sent.get(place).copied()
+            && sent.end != at
+        {
+            self.sent.insert(place, Sent { end: at, ..sent });
+        }
+    }
+
+    /// Notes what was sent behind all others.
+    fn push(&mut self, end: SequenceNumber, at: u32) {
+        self.sent.push(Sent { end, at, is_again: false, is_lost: false });
+        self.tidy();
+    }
+
+    /// Notes what was sent again.
+    fn repeat(&mut self, range: SequenceRange, unacknowledged: SequenceNumber, at: u32) {
+        self.advance(unacknowledged);
+        if unacknowledged.is_before(range.start) {
+            self.split(range.start);
+        }
+        self.split(range.end);
+        let first = self.sent.partition_point(|sent| !range.start.is_before(sent.end));
+        let behind = self.sent.partition_point(|sent| !range.end.is_before(sent.end));
+        let again = Sent { end: range.end, at, is_again: true, is_lost: false };
+        self.sent.splice(first..behind, [again]);
+        self.tidy();
+    }
+
+    /// Puts together what need not be told apart. Where there is no room, the oldest count as sent
+    /// later than they were, which makes a loss of them be found later.
+    fn tidy(&mut self) {
+        self.sent.dedup_by(|sent, before| {
+            let is_same = Sent { end: before.end, ..*sent } == *before;
+            if is_same {
+                before.end = sent.end;
+            }
+            is_same
+        });
+        while self.sent.len() > RANGES_MAX {
+            let first = self.sent.remove(0);
+            self.sent[0].is_again |= first.is_again;
+            self.sent[0].is_lost &= first.is_lost;
+        }
+    }
+
+    /// After a timeout all is sent again, whatever was thought to be lost.
+    pub(super) fn time_out(&mut self) {
+        for sent in &mut self.sent {
+            sent.is_lost = false;
+        }
+        self.probe = None;
+    }
+
+    /// What is lost and not sent again: the first of it that did not arrive.
+    pub(super) fn first_lost(
+        &self,
+        unacknowledged: SequenceNumber,
+        sacked: &Ranges,
+    ) -> Option<SequenceRange> {
+        let lost = self.ranges(unacknowledged).filter(|(_, sent)| sent.is_lost);
+        lost.filter_map(|(range, _)| sacked.next_hole(range.start, range.end)).next()
+    }
+
+    /// Bytes of what was sent and is lost, up to a number.
+    pub(super) fn lost_bytes(
+        &self,
+        unacknowledged: SequenceNumber,
+        to: SequenceNumber,
+        sacked: &Ranges,
+    ) -> u32 {
+        let lost = self.ranges(unacknowledged).filter(|(_, sent)| sent.is_lost);
+        lost.flat_map(|(range, _)| {
+            let end = if to.is_before(range.end) { to } else { range.end };
+            holes(sacked, SequenceRange { start: range.start, end })
+        })
+        .map(SequenceRange::len)
+        .sum()
+    }
+}
+
+/// What of a range is not there.
+fn holes(there: &Ranges, range: SequenceRange) -> impl Iterator<Item = SequenceRange> {
+    let mut from = range.start;
+    core::iter::from_fn(move || {
+        let hole = there.next_hole(from, range.end)?;
+        from = hole.end;
+        Some(hole)
+    })
+}
+
+impl Connection {
+    /// Notes that a segment leaves, before what was sent includes it.
+    ///
+    /// Section 6.1: for each segment, when it was last sent.
+    #[inline]
+    pub(super) fn note_departure(&mut self, start: SequenceNumber, end: SequenceNumber, now: Now) {
+        let micros = (now.micros as u32).wrapping_sub(now.millis.wrapping_mul(1_000)) as u16;
+        if self.marks.has(Marks::RACK) {
+            if start != self.highest {
+                self.note_repeat(start, end, now);
+            } else if self.unacknowledged == start {
+                self.burst = start;
+            } else if self.sent_at != now.millis || self.sent_micros != micros {
+                self.end_burst();
+            }
+        }
+        self.sent_at = now.millis;
+        self.sent_micros = micros;
+    }
+
+    /// The newest burst becomes one of many.
+    fn end_burst(&mut self) {
+        let at = self.sent_at.wrapping_mul(1_000).wrapping_add(self.sent_micros.into());
+        let (burst, highest, unacknowledged) = (self.burst, self.highest, self.unacknowledged);
+        self.burst = highest;
+        if burst.is_before(highest) && unacknowledged.is_before(highest) {
+            let rack = &mut self.disorder_mut().rack;
+            rack.advance(unacknowledged);
+            rack.push(highest, at);
+        }
+    }
+
+    #[cold]
+    fn note_repeat(&mut self, start: SequenceNumber, end: SequenceNumber, now: Now) {
+        self.end_burst();
+        // Behind what was sent there may be more, which is new.
+        let end = if self.highest.is_before(end) { self.highest } else { end };
+        let unacknowledged = self.unacknowledged;
+        let range = SequenceRange { start, end };
+        self.disorder_mut().rack.repeat(range, unacknowledged, now.micros as u32);
+    }
+
+    /// Sections 6.2, steps 1 to 3: what a segment tells of what arrived, before it is noted.
+    #[cold]
+    pub(super) fn note_delivery(&mut self, segment: &Segment<'_>, now: Now) {
+        let is_in_order = self.sacked().is_empty()
+            && !self.marks.has(Marks::RECOVERY)
+            && !self.marks.has(Marks::REORDER);
+        if is_in_order {
+            // What arrived long ago says nothing of what is sent now.
+            let rack = &mut self.disorder_mut().rack;
+            (rack.delivered, rack.highest_delivered) = (None, None);
+            if segment.sack.is_empty() {
+                return;
+            }
+        }
+        self.end_burst();
+        let (unacknowledged, highest) = (self.unacknowledged, self.highest);
+        let echo = segment.options.timestamps.filter(|_| self.marks.has(Marks::TIMESTAMPS));
+        let least = self.round_trip.least().unwrap_or(0);
+        let disorder = self.disorder.get_or_insert_default();
+        let (rack, sacked) = (&mut disorder.rack, &disorder.sacked);
+        rack.advance(unacknowledged);
+        let acknowledged = SequenceRange { start: unacknowledged, end: segment.acknowledgement };
+        let is_sent = |block: &SequenceRange| {
+            !block.start.is_before(unacknowledged) && !highest.is_before(block.end)
+        };
+        let told = sack_blocks(segment.sack).chain([acknowledged]).filter(is_sent);
+        let mut last: Option<(u32, SequenceNumber)> = None;
+        let mut highest_delivered = rack.highest_delivered;
+        let mut is_reordered = rack.is_reordered;
+        for new in told.clone().flat_map(|block| holes(sacked, block)) {
+            let parts = rack.ranges(unacknowledged).filter(|(range, _)| {
+                range.start.is_before(new.end) && new.start.is_before(range.end)
+            });
+            for (range, sent) in parts {
+                let end = if new.end.is_before(range.end) { new.end } else { range.end };
+                let took = (now.micros as u32).wrapping_sub(sent.at);
+                if sent.is_again {
+                    // "To avoid spurious inferences, ignore a segment as invalid if any of its
+                    // sequence range has been retransmitted before and if either of two conditions
+                    // is true": the timestamp is of an earlier one, or it "was last retransmitted
+                    // less than RACK.min_rtt ago".
+                    let sent_at = (now.micros.saturating_sub(took.into()) / 1_000) as u32;
+                    let is_earlier =
+                        echo.is_some_and(|it| it.echo.wrapping_sub(sent_at).cast_signed() < 0);
+                    if is_earlier || took < least {
+                        continue;
+                    }
+                } else {
+                    // "If a never-retransmitted segment that's below RACK.fack is (selectively or
+                    // cumulatively) acknowledged, it has been delivered out of order."
+                    is_reordered |= rack.highest_delivered.is_some_and(|it| end.is_before(it));
+                }
+                if last.is_none_or(|last| is_after((sent.at, end), last)) {
+                    last = Some((sent.at, end));
+                }
+            }
+        }
+        for SequenceRange { end, .. } in told {
+            if highest_delivered.is_none_or(|highest| highest.is_before(end)) {
+                highest_delivered = Some(end);
+            }
+        }
+        rack.highest_delivered = highest_delivered;
+        rack.is_reordered = is_reordered;
+        if let Some((at, end)) = last
+            && rack.delivered.is_none_or(|delivered| is_after((at, end), delivered))
+        {
+            rack.delivered = Some((at, end));
+            rack.round_trip = (now.micros as u32).wrapping_sub(at);
+        }
+    }
+
+    /// Section 6.2, step 4: a duplicate that the peer tells of widens the reordering window, once
+    /// for each round trip.
+    pub(super) fn note_twice_arrived(&mut self, segment: &Segment<'_>) {
+        if duplicate(segment).is_none() {
+            return;
+        }
+        let (unacknowledged, highest) = (self.unacknowledged, self.highest);
+        let rack = &mut self.disorder_mut().rack;
+        if rack.widened_at.is_none_or(|round| !unacknowledged.is_before(round)) {
+            rack.widened_at = Some(highest);
+            rack.widened = rack.widened.saturating_add(1);
+            rack.persists = RECOVERIES;
+        }
+    }
+
+    /// Section 6.2, step 4, "exiting Fast or RTO recovery".
+    pub(super) fn note_recovered(&mut self) {
+        let rack = &mut self.disorder_mut().rack;
+        rack.persists = rack.persists.saturating_sub(1);
+        if rack.persists == 0 {
+            rack.widened = 0;
+        }
+    }
+
+    /// "RACK.reo_wnd", in microseconds.
+    fn reordering_window(&self, rack: &Rack) -> u32 {
+        // "If RACK.reordering_seen is FALSE: If in Fast or RTO recovery: Return 0; Else if
+        // RACK.segs_sacked >= DupThresh: Return 0".
+        let has_enough = || self.lost_before().is_some();
+        if !rack.is_reordered && (self.is_recovering() || has_enough()) {
+            return 0;
+        }
+        // "Return min(RACK.reo_wnd_mult * RACK.min_RTT / 4, SRTT)". The least is that of the whole
+        // connection: section 6.2, step 1, would have one that follows a path to a longer one.
+        let smoothed = self.round_trip.smoothed().unwrap_or(0);
+        let least = self.round_trip.least().unwrap_or(0);
+        (least / 4).saturating_mul(u32::from(rack.widened) + 1).min(smoothed)
+    }
+
+    /// Section 6.2, step 5: what was sent long enough before something that arrived is lost.
+    #[cold]
+    pub(super) fn find_losses(&mut self, now: Now, counters: &mut TcpCounters) {
+        self.marks.clear(Marks::REORDER);
+        let Some(disorder) = &self.disorder else { return };
+        let Some((delivered_at, delivered_end)) = disorder.rack.delivered else { return };
+        let (unacknowledged, micros) = (self.unacknowledged, now.micros as u32);
+        let window = self.reordering_window(&disorder.rack);
+        let is_repairing = self.marks.has(Marks::RECOVERY);
+        let disorder = self.disorder.get_or_insert_default();
+        let (rack, sacked) = (&mut disorder.rack, &disorder.sacked);
+        rack.advance(unacknowledged);
+        self.marks.clear(Marks::TAIL);
+        // Of what was sent at that very time, only what is before it was sent before it.
+        if unacknowledged.is_before(delivered_end) {
+            rack.split(delivered_end);
+        }
+        let (mut start, mut timeout, mut is_lost_again) = (unacknowledged, 0, false);
+        for sent in &mut rack.sent {
+            let range = SequenceRange { start, end: sent.end };
+            start = sent.end;
+            // Section 6.2, step 2, tells by the numbers which of two was sent first at one time.
+            // What is sent again may well have left behind new data of that time.
+            let is_later = match sent.is_again {
+                true => sent.at.wrapping_sub(delivered_at).cast_signed() >= 0,
+                false => is_after((sent.at, sent.end), (delivered_at, delivered_end)),
+            };
+            if sent.is_lost || is_later || sacked.next_hole(range.start, range.end).is_none() {
+                continue;
+            }
+            let waits = rack.round_trip.saturating_add(window);
+            let remaining = sent.at.wrapping_add(waits).wrapping_sub(micros).cast_signed();
+            if remaining > 0 {
+                timeout = timeout.max(remaining);
+                continue;
+            }
+            sent.is_lost = true;
+            if sent.is_again {
+                counters.sack_lostrexmt += 1;
+                let since = sent.at.wrapping_sub(rack.reduced_at).cast_signed();
+                is_lost_again |= is_repairing && since >= 0;
+            }
+        }
+        rack.tidy();
+        let has_lost = rack.first_lost(unacknowledged, sacked).is_some();
+        if timeout > 0 {
+            rack.reorder_at = (now.micros + timeout as u64).div_ceil(1_000) as u32;
+            self.marks.set(Marks::REORDER);
+        }
+        // After a timeout all is sent again anyway, and first.
+        let can_repair = self.next == self.highest;
+        if has_lost && !is_repairing && can_repair {
+            self.begin_recovery(now, counters);
+        } else if is_lost_again {
+            // RFC 5681 section 4.3: "the loss of a retransmission, should be taken as two
+            // indications of congestion".
+            self.reduce(now);
+        }
+    }
+
+    /// Reduces the window for a loss.
+    pub(super) fn reduce(&mut self, now: Now) {
+        self.congestion.on_loss(self.in_flight());
+        self.disorder_mut().rack.reduced_at = now.micros as u32;
+    }
+
+    /// When the reordering timer expires, in ms, where it runs.
+    pub(super) fn reorder_at(&self) -> u32 {
+        self.disorder.as_ref().map_or(0, |it| it.rack.reorder_at)
+    }
+
+    /// Whether the probe timer may run: "unless it is already in fast recovery, RTO recovery, or
+    /// segments have been SACKed (i.e., RACK.segs_sacked is not zero)" (section 7.2).
+    #[inline]
+    pub(super) fn watch_tail(&mut self) {
+        if self.marks.has(Marks::RACK) {
+            let is_in_order =
+                self.disorder.is_none() || self.sacked().is_empty() && !self.is_recovering();
+            let is_in_flight = self.unacknowledged != self.highest;
+            let may_run = is_in_order && is_in_flight && !self.marks.has(Marks::PERSIST);
+            self.marks.put(Marks::TAIL, may_run);
+        }
+    }
+
+    /// When the probe timer expires, in ms, where the marks say that it runs: section 7.2,
+    /// "TLP_calc_PTO". It counts from the last new data, or from the last acknowledgement of any,
+    /// with which the retransmission timer was started.
+    #[inline]
+    pub(super) fn tail_at(&self, settings: &Settings) -> u32 {
+        let started = self.retransmit_at.wrapping_sub(self.timeout_ms(settings));
+        let is_sent_later = self.sent_at.wrapping_sub(started).cast_signed() > 0;
+        let from = if is_sent_later { self.sent_at } else { started };
+        let timeout = self.round_trip.smoothed().map_or(PROBE_TIMEOUT_INITIAL, |smoothed| {
+            // "If FlightSize is one segment: PTO += TLP.max_ack_delay".
+            let is_single = self.in_flight() <= u32::from(self.data_size());
+            let delay = if is_single { settings.retransmission.min } else { 0 };
+            smoothed.saturating_mul(2).saturating_add(delay).div_ceil(1_000).max(PROBE_TIMEOUT_MIN)
+        });
+        // "If Now() + PTO > TCP_RTO_expiration(): PTO = TCP_RTO_expiration() - Now()".
+        let at = from.wrapping_add(timeout);
+        match self.retransmit_at.wrapping_sub(at).cast_signed() < 0 {
+            true => self.retransmit_at,
+            false => at,
+        }
+    }
+
+    /// Section 7.3: a probe is due, unless another one is under way or no round trip was measured
+    /// since. "The sender MUST re-arm the RTO timer, not the PTO timer".
+    #[cold]
+    pub(super) fn expire_tail(&mut self, settings: &Settings, now: Now) {
+        self.marks.clear(Marks::TAIL);
+        let is_under_way = self.disorder.as_ref().is_some_and(|it| it.rack.probe.is_some());
+        if !is_under_way && !self.marks.has(Marks::PROBED) {
+            self.marks.set(Marks::TAIL_DUE);
+        }
+        self.restart_retransmission(settings, now);
+    }
+
+    /// Whether a probe may be new data: "If an unsent segment exists AND the receive window allows
+    /// new data to be sent" (section 7.3).
+    pub(super) fn can_probe_with_new(&self) -> bool {
+        let offered = self.unacknowledged + self.send_window;
+        self.next == self.highest
+            && self.highest.is_before(self.queued)
+            && self.highest.is_before(offered)
+    }
+
+    /// "Retransmit the highest-sequence segment sent so far": from where.
+    pub(super) fn tail(&self) -> SequenceNumber {
+        let start = self.sent_to() - u32::from(self.data_size());
+        if start.is_before(self.unacknowledged) { self.unacknowledged } else { start }
+    }
+
+    /// A probe has left.
+    #[cold]
+    pub(super) fn note_probe(&mut self, is_again: bool, counters: &mut TcpCounters) {
+        self.marks.clear(Marks::TAIL_DUE);
+        self.marks.clear(Marks::TAIL);
+        self.marks.set(Marks::PROBED);
+        counters.tlpresends += u64::from(is_again);
+        counters.tlpnewdata += u64::from(!is_again);
+        let end = self.highest;
+        self.disorder_mut().rack.probe = Some(Probe { end, is_again });
+    }
+
+    /// Section 7.4.2: what an acknowledgement tells of a probe. One that was sent again and repaired
+    /// a loss hid it from everybody else, and the window is reduced for it.
+    #[cold]
+    pub(super) fn note_probe_answered(
+        &mut self,
+        segment: &Segment<'_>,
+        now: Now,
+        counters: &mut TcpCounters,
+    ) {
+        let number = segment.acknowledgement;
+        let probe = self.disorder.as_ref().and_then(|it| it.rack.probe);
+        let Some(Probe { end, is_again }) = probe.filter(|it| !number.is_before(it.end)) else {
+            return;
+        };
+        let is_needless = duplicate(segment).is_some_and(|block| block.end == end)
+            || number == self.unacknowledged && segment.sack.is_empty() && segment.span() == 0;
+        let is_beyond = end.is_before(number);
+        if is_again && !is_needless && !is_beyond {
+            return;
+        }
+        self.disorder_mut().rack.probe = None;
+        if is_again && !is_needless && !self.is_recovering() {
+            counters.recovery_episode += 1;
+            self.reduce(now);
+            let highest = self.highest;
+            self.disorder_mut().recover = Some(highest);
+        }
+    }
+}
+
+/// What a segment says came twice: its first block, if it is of what was acknowledged, or within
+/// the second (RFC 2883 section 4).
+fn duplicate(segment: &Segment<'_>) -> Option<SequenceRange> {
+    let mut blocks = sack_blocks(segment.sack);
+    let first = blocks.next().filter(|block| !block.is_empty())?;
+    let is_within = |second: SequenceRange| {
+        !first.start.is_before(second.start) && !second.end.is_before(first.end)
+    };
+    let is_acknowledged = !segment.acknowledgement.is_before(first.end);
+    (is_acknowledged || blocks.next().is_some_and(is_within)).then_some(first)
+}
