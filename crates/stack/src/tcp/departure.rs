@@ -147,6 +147,10 @@ impl Connection {
         if self.resent().is_before(behind) {
             self.disorder_mut().resent_to = Some(behind);
         }
+        if !self.timed.is_before(start) && self.timed.is_before(behind) {
+            // Karn: what is sent again can not be timed (RFC 6298 section 3).
+            self.marks.clear(Marks::TIMED);
+        }
         self.note_departure(start, behind, now);
         if is_probe {
             self.note_probe(true, counters);

@@ -454,15 +454,15 @@ impl Connection {
     }
 
     /// Section 7.3: a probe is due, unless another one is under way or no round trip was measured
-    /// since. "The sender MUST re-arm the RTO timer, not the PTO timer".
+    /// since. "The sender MUST re-arm the RTO timer, not the PTO timer"; without a probe it runs on.
     #[cold]
     pub(super) fn expire_tail(&mut self, settings: &Settings, now: Now) {
         self.marks.clear(Marks::TAIL);
         let is_under_way = self.disorder.as_ref().is_some_and(|it| it.rack.probe.is_some());
         if !is_under_way && !self.marks.has(Marks::PROBED) {
             self.marks.set(Marks::TAIL_DUE);
+            self.restart_retransmission(settings, now);
         }
-        self.restart_retransmission(settings, now);
     }
 
     /// Whether a probe may be new data: "If an unsent segment exists AND the receive window allows
@@ -532,4 +532,102 @@ fn duplicate(segment: &Segment<'_>) -> Option<SequenceRange> {
     };
     let is_acknowledged = !segment.acknowledgement.is_before(first.end);
     (is_acknowledged || blocks.next().is_some_and(is_within)).then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+    use proptest::prelude::*;
+
+    /// When each byte was sent, and whether again.
+    type Model = Vec<(u32, bool)>;
+
+    fn told(rack: &Rack, from: u32) -> Model {
+        let ranges = rack.ranges(SequenceNumber(from));
+        ranges
+            .flat_map(|(range, sent)| (0..range.len()).map(move |_| (sent.at, sent.is_again)))
+            .collect()
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        New(u32),
+        Again(u32, u32),
+        Acknowledged(u32),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            (1..10_u32).prop_map(Step::New),
+            (0..40_u32, 1..10_u32).prop_map(|(start, length)| Step::Again(start, length)),
+            (0..20_u32).prop_map(Step::Acknowledged),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn every_byte_has_the_time_when_it_was_sent_last(
+            steps in prop::collection::vec(step(), 1..60),
+            begin in prop_oneof![Just(0_u32), Just(u32::MAX - 50)],
+        ) {
+            let (mut rack, mut model, mut first) = (Rack::default(), Model::new(), begin);
+            for (at, step) in (0_u32..).zip(steps) {
+                let length = model.len() as u32;
+                match step {
+                    Step::New(bytes) => {
+                        model.resize((length + bytes) as usize, (at, false));
+                        rack.push(SequenceNumber(first) + length + bytes, at);
+                    }
+                    Step::Again(start, bytes) if start < length => {
+                        let end = (start + bytes).min(length);
+                        model[start as usize..end as usize].fill((at, true));
+                        let una = SequenceNumber(first);
+                        rack.repeat(SequenceRange { start: una + start, end: una + end }, una, at);
+                    }
+                    Step::Again(..) => {}
+                    Step::Acknowledged(bytes) => {
+                        let bytes = bytes.min(length);
+                        model.drain(..bytes as usize);
+                        first = first.wrapping_add(bytes);
+                    }
+                }
+                prop_assert_eq!(told(&rack, first), model.clone());
+                rack.tidy();
+                prop_assert_eq!(told(&rack, first), model.clone());
+            }
+        }
+    }
+
+    #[test]
+    fn where_there_is_no_room_the_oldest_count_as_sent_later() {
+        let mut rack = Rack::default();
+        let sent = RANGES_MAX as u32 + 10;
+        for at in 0..sent {
+            rack.push(SequenceNumber(at + 1), at);
+        }
+        assert_eq!(rack.sent.len(), RANGES_MAX);
+        let model: Model = (0..sent).map(|at| (at.max(10), false)).collect();
+        assert_eq!(told(&rack, 0), model);
+    }
+
+    #[test]
+    fn a_window_that_was_widened_is_as_at_first_after_sixteen_recoveries() {
+        let mut connection = Connection::connect(
+            &Settings::default(),
+            SequenceNumber(0),
+            Now::default(),
+            &mut TcpCounters::default(),
+        );
+        let rack = &mut connection.disorder_mut().rack;
+        (rack.widened, rack.persists) = (3, RECOVERIES);
+        for _ in 1..RECOVERIES {
+            connection.note_recovered();
+        }
+        assert_eq!(connection.disorder_mut().rack.widened, 3);
+        connection.note_recovered();
+        assert_eq!(connection.disorder_mut().rack.widened, 0);
+        // All is forgotten, so its memory is given back.
+        assert!(connection.disorder_mut().rack.is_over());
+    }
 }
