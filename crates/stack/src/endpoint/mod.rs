@@ -647,7 +647,10 @@ fn fitting(templates: &[Template], frame_length_max: usize) -> Vec<[Settings; 2]
         let maximum_segment_size = template.tcp.maximum_segment_size.min(room);
         Settings { maximum_segment_size, ..template.tcp }
     };
-    let both = |it| [fit(it, ipv4::HEADER_LENGTH_MIN), fit(it, ipv6::HEADER_LENGTH)];
+    // RFC 9293 section 3.7.1: 1280 bytes, which every path over IPv6 carries, less the headers.
+    let default_segment_size = 1_220;
+    let over_ipv6 = |it| Settings { default_segment_size, ..fit(it, ipv6::HEADER_LENGTH) };
+    let both = |it| [fit(it, ipv4::HEADER_LENGTH_MIN), over_ipv6(it)];
     templates.iter().map(both).collect()
 }
 

@@ -143,7 +143,7 @@ impl Connection {
         }
         self.note_timestamp(segment, now);
         if segment.flags.contains(Flags::RST) {
-            return self.arrive_reset(segment, counters);
+            return self.arrive_reset(segment, now, counters);
         }
         if segment.flags.contains(Flags::SYN) {
             counters.badsyn += 1;
@@ -152,7 +152,7 @@ impl Connection {
                 self.finish(End::Refused, counters);
             } else {
                 // RFC 5961 section 4.2.
-                self.marks.set(Marks::CHALLENGE_DUE);
+                self.challenge(now, counters);
             }
             return Arrival::default();
         }
@@ -269,9 +269,14 @@ impl Connection {
     }
 
     /// RFC 5961 section 3.2: only the very next number resets; any other one may be forged.
-    fn arrive_reset(&mut self, segment: &Segment<'_>, counters: &mut TcpCounters) -> Arrival {
+    fn arrive_reset(
+        &mut self,
+        segment: &Segment<'_>,
+        now: Now,
+        counters: &mut TcpCounters,
+    ) -> Arrival {
         if segment.sequence != self.expected {
-            self.marks.set(Marks::CHALLENGE_DUE);
+            self.challenge(now, counters);
             return Arrival::default();
         }
         counters.rst_received += 1;
@@ -302,7 +307,7 @@ impl Connection {
         }
         // RFC 5961 section 5.2.
         if advance < 0 && advance.unsigned_abs() > self.send_window_max {
-            self.marks.set(Marks::CHALLENGE_DUE);
+            self.challenge(now, counters);
             return None;
         }
         let window = u32::from(segment.window) << self.send_scale;

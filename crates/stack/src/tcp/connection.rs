@@ -322,11 +322,10 @@ impl Connection {
         self.peer_initial = syn.sequence;
         self.expected = syn.sequence + 1;
         self.acknowledged = syn.sequence;
-        // RFC 9293 section 3.7.1: 536 where the peer says nothing. Less than 64 bytes would be
-        // all headers (RFC 6691 tells nothing below): refused as Linux does.
-        const DEFAULT: u16 = 536;
+        // Less than 64 bytes would be all headers (RFC 6691 tells nothing below): refused as Linux
+        // does.
         const LEAST: u16 = 64;
-        let offered = maximum_segment_size.unwrap_or(DEFAULT).max(LEAST);
+        let offered = maximum_segment_size.unwrap_or(settings.default_segment_size).max(LEAST);
         self.segment_size = settings.maximum_segment_size.min(offered);
         // RFC 7323 section 2.2: windows are scaled where both say so.
         match window_scale.filter(|_| settings.window_scaling) {

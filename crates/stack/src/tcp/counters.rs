@@ -87,6 +87,7 @@ counters! {
         rst_sent: "resets sent",
         rst_received: "resets received and accepted",
         challenge_ack: "acknowledgements sent in answer to a segment that may be forged",
+        challenge_held: "those that were not sent, as there had been many",
         recovery_episode: "times that a loss was repaired without waiting for a timeout",
     }
 }

@@ -4,7 +4,7 @@ use wirestorm_wire::packet::tcp::Flags;
 
 use super::connection::{Connection, Marks, Now, SACK_BLOCKS_WITH_TIMESTAMPS, State};
 use super::counters::TcpCounters;
-use super::segment::{Options, Outgoing, SACK_BLOCKS_MAX, Timestamps};
+use super::segment::{Options, Outgoing, SACK_BLOCKS_MAX, Timestamps, sack_length};
 use super::sequence::SequenceNumber;
 use super::settings::Settings;
 
@@ -27,6 +27,7 @@ impl Connection {
                 .or_else(|| self.depart_acknowledgement(settings, now, counters))?,
         };
         counters.sndtotal += 1;
+        counters.sack_send_blocks += u64::from(outgoing.sack_blocks > 0);
         Some(outgoing)
     }
 
@@ -135,7 +136,7 @@ impl Connection {
         self.marks.clear(Marks::RESEND);
         // What was never sent is new data, and subject to windows.
         let left = self.sent_to().distance_from(start).max(0) as u32;
-        let length = left.min(length_max);
+        let length = left.min(length_max).min(self.data_size_now().into());
         let end = start + length;
         let has_fin = self.marks.has(Marks::CLOSED)
             && end == self.queued
@@ -183,7 +184,7 @@ impl Connection {
             self.note_idle(settings, now);
         }
         let left = self.queued.distance_from(self.next).max(0) as u32;
-        let size = u32::from(self.data_size());
+        let size = u32::from(self.data_size_now());
         let pipe = self.pipe();
         // RFC 8985 section 7.3: the window of congestion does not hold a probe back.
         let is_tail_probe = self.marks.has(Marks::TAIL_DUE);
@@ -316,8 +317,27 @@ impl Connection {
         counters.challenge_ack += u64::from(self.marks.has(Marks::CHALLENGE_DUE));
         counters.sndacks += 1;
         let outgoing = self.segment(sequence, 0, false, settings, now);
-        counters.sack_send_blocks += u64::from(outgoing.sack_blocks > 0);
         Some(outgoing)
+    }
+
+    /// How many blocks there are to tell of, and room for, in an option.
+    #[inline]
+    fn sack_blocks_due(&self) -> u8 {
+        if self.disorder.is_none() || !self.marks.has(Marks::SACK) {
+            return 0;
+        }
+        let room = match self.marks.has(Marks::TIMESTAMPS) {
+            true => SACK_BLOCKS_WITH_TIMESTAMPS,
+            false => SACK_BLOCKS_MAX,
+        };
+        self.arrived().len().min(room) as u8
+    }
+
+    /// The longest data of a segment as of now: SACK blocks take of it (RFC 9293 section 3.7.1).
+    #[inline]
+    fn data_size_now(&self) -> u16 {
+        let blocks = sack_length(self.sack_blocks_due().into()) as u16;
+        self.data_size().saturating_sub(blocks).max(1)
     }
 
     /// A segment of an established connection, which acknowledges all that has arrived.
@@ -348,14 +368,7 @@ impl Connection {
             self.offered = edge;
         }
         let options = self.timestamps(now);
-        let mut sack_blocks = 0;
-        if length == 0 && self.marks.has(Marks::SACK) && !self.arrived().is_empty() {
-            let room = match options.timestamps {
-                Some(_) => SACK_BLOCKS_WITH_TIMESTAMPS,
-                None => SACK_BLOCKS_MAX,
-            };
-            sack_blocks = self.arrived().len().min(room) as u8;
-        }
+        let sack_blocks = self.sack_blocks_due();
         Outgoing {
             sequence,
             acknowledgement: self.expected,

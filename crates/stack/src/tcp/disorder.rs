@@ -1,6 +1,7 @@
 //! What a connection remembers only where segments were lost or came in another order.
 
-use super::connection::{Connection, Marks};
+use super::connection::{Connection, Marks, Now};
+use super::counters::TcpCounters;
 use super::rack::Rack;
 use super::ranges::Ranges;
 use super::sequence::SequenceNumber;
@@ -21,9 +22,17 @@ pub(super) struct Disorder {
     /// The number of the peer's FIN, where it arrived beyond a hole.
     pub(super) fin: Option<SequenceNumber>,
     pub(super) duplicate_acks: u16,
+    /// Challenges since a time in ms.
+    challenges: u8,
+    challenged_at: u32,
     /// When what was sent.
     pub(super) rack: Rack,
 }
+
+/// RFC 5961 section 7 bounds how many segments that may be forged are answered, as in its example:
+/// so many in so many ms. Each connection counts for itself, so that none tells of another.
+const CHALLENGES_MAX: u8 = 10;
+const CHALLENGES_SPAN: u32 = 5_000;
 
 /// No ranges, for those who have none.
 static NOTHING: Ranges = Ranges::new();
@@ -57,6 +66,23 @@ impl Connection {
         recover.is_some_and(|recover| self.unacknowledged.is_before(recover))
     }
 
+    /// Answers what may be forged with an acknowledgement, which the true peer answers if it has
+    /// lost the connection; unless that was done often of late.
+    #[cold]
+    pub(super) fn challenge(&mut self, now: Now, counters: &mut TcpCounters) {
+        let disorder = self.disorder_mut();
+        let since = now.millis.wrapping_sub(disorder.challenged_at);
+        if disorder.challenges == 0 || since >= CHALLENGES_SPAN {
+            (disorder.challenges, disorder.challenged_at) = (0, now.millis);
+        }
+        if disorder.challenges >= CHALLENGES_MAX {
+            counters.challenge_held += 1;
+            return;
+        }
+        disorder.challenges += 1;
+        self.marks.set(Marks::CHALLENGE_DUE);
+    }
+
     /// Gives the memory back where all is in order.
     #[cold]
     pub(super) fn settle(&mut self) {
@@ -70,6 +96,6 @@ impl Connection {
 impl Disorder {
     /// Whether nothing of it is needed any more, where all that was sent is acknowledged.
     fn is_over(&self) -> bool {
-        self.arrived.is_empty() && self.fin.is_none() && self.rack.is_over()
+        self.arrived.is_empty() && self.fin.is_none() && self.challenges == 0 && self.rack.is_over()
     }
 }

@@ -153,7 +153,7 @@ impl Options {
 }
 
 /// Bytes of an option with so many SACK blocks, and its padding.
-const fn sack_length(blocks: usize) -> usize {
+pub(super) const fn sack_length(blocks: usize) -> usize {
     if blocks == 0 { 0 } else { 4 + 8 * blocks }
 }
 

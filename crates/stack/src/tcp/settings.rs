@@ -8,6 +8,9 @@ use super::round_trip::RtoBounds;
 pub struct Settings {
     /// The longest segment to send and to ask for, in bytes of data. Default 1460.
     pub maximum_segment_size: u16,
+    /// The longest segment that a peer is sent which does not say what it takes (RFC 9293 section
+    /// 3.7.1). Default 536; an endpoint makes it 1220 over IPv6.
+    pub default_segment_size: u16,
     /// The first congestion window in segments, 1 to 20 (RFC 6928). Default 10.
     pub initial_window: u8,
     /// Room for what arrives, in bytes; the window, and its scale, follow from it. Default 32 KiB.
@@ -57,6 +60,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             maximum_segment_size: 1460,
+            default_segment_size: 536,
             initial_window: 10,
             receive_buffer: 32 << 10,
             window_scaling: true,
