@@ -197,6 +197,61 @@ fn so_many_flows_are_held() {
     world.assert_over(500);
 }
 
+/// Shows what is on a wire, to be looked at or changed.
+fn pass_by(
+    (transmit, receive): &mut (MemoryTransmit, MemoryReceive),
+    mut look: impl FnMut(&mut [u8]),
+) {
+    let mut batch = Vec::new();
+    receive.receive(64, &mut batch).unwrap();
+    for received in batch {
+        let mut bytes = receive.frame(&received).to_vec();
+        look(&mut bytes);
+        let frame = transmit.take().unwrap();
+        transmit.frame_mut(&frame)[..bytes.len()].copy_from_slice(&bytes);
+        transmit.send(frame, bytes.len(), Instant::ZERO);
+        receive.release(received);
+    }
+    transmit.flush().unwrap();
+}
+
+/// RFC 9293 section 3.7.1: "If an MSS Option is not received at connection setup, TCP
+/// implementations MUST assume a default send MSS of 536 (576 - 40) for IPv4 or 1220 (1280 - 60) for
+/// IPv6".
+#[test]
+fn a_peer_that_says_nothing_is_sent_the_default_of_its_version_of_ip() {
+    for (first, transport, longest) in [("16.0.0.1", 34, 590), ("2001:db8:1::1", 54, 1_294)] {
+        let load = Load::Constant { rate: rate(100, SECOND) };
+        let mut world = World::new(vec![client(first, 80, load, Some(5))], 0);
+        let mut found = 0;
+        for _ in 0..3_000 {
+            world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+            pass_by(&mut world.up, |frame| {
+                // The first option of SYN becomes padding, and the checksum follows (RFC 1624).
+                if let Some(option) = frame.get_mut(transport + 20..transport + 24)
+                    && option[..2] == [2, 4]
+                {
+                    let size = u16::from_be_bytes([option[2], option[3]]);
+                    option.fill(1);
+                    let checksum = &mut frame[transport + 16..transport + 18];
+                    let before = u16::from_be_bytes([checksum[0], checksum[1]]);
+                    let mut sum: u32 =
+                        [!before, !0x0204, !size, 0x0101, 0x0101].map(u32::from).iter().sum();
+                    while sum > 0xffff {
+                        sum = (sum & 0xffff) + (sum >> 16);
+                    }
+                    checksum.copy_from_slice(&(!(sum as u16)).to_be_bytes());
+                }
+            });
+            world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
+            pass_by(&mut world.down, |frame| found = found.max(frame.len()));
+            world.now += STEP;
+        }
+        assert_eq!(found, longest, "{first}");
+        world.assert_over(5);
+    }
+}
+
 #[test]
 fn segments_are_no_longer_than_fits_a_frame() {
     let roles = || {
@@ -209,17 +264,7 @@ fn segments_are_no_longer_than_fits_a_frame() {
     for _ in 0..3_000 {
         world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
         world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
-        let mut batch = Vec::new();
-        world.down.1.receive(64, &mut batch).unwrap();
-        for received in batch {
-            longest = longest.max(received.length);
-            let bytes = world.down.1.frame(&received).to_vec();
-            let frame = world.down.0.take().unwrap();
-            world.down.0.frame_mut(&frame)[..bytes.len()].copy_from_slice(&bytes);
-            world.down.0.send(frame, bytes.len(), Instant::ZERO);
-            world.down.1.release(received);
-        }
-        world.down.0.flush().unwrap();
+        pass_by(&mut world.down, |frame| longest = longest.max(frame.len()));
         world.now += STEP;
     }
     assert_eq!(longest, 1_514, "over either version of IP");

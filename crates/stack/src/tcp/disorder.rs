@@ -99,3 +99,64 @@ impl Disorder {
         self.arrived.is_empty() && self.fin.is_none() && self.challenges == 0 && self.rack.is_over()
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use wirestorm_wire::packet::tcp::Flags;
+
+    use crate::tcp::connection::{Connection, Now};
+    use crate::tcp::counters::TcpCounters;
+    use crate::tcp::segment::{Options, Segment};
+    use crate::tcp::sequence::SequenceNumber;
+    use crate::tcp::settings::Settings;
+
+    /// A segment of the peer without data.
+    pub(in crate::tcp) fn segment(sequence: u32, acknowledgement: u32) -> Segment<'static> {
+        Segment {
+            sequence: SequenceNumber(sequence),
+            acknowledgement: SequenceNumber(acknowledgement),
+            flags: Flags::ACK,
+            window: 30_000,
+            options: Options { sack_permitted: true, ..Options::default() },
+            sack: &[],
+            length: 0,
+            met_congestion: false,
+        }
+    }
+
+    /// A connection that was opened within 10 ms; both begin with 0.
+    pub(in crate::tcp) fn established(counters: &mut TcpCounters) -> Connection {
+        let (settings, initial) = (Settings::default(), SequenceNumber(0));
+        let mut connection = Connection::connect(&settings, initial, Now::default(), counters);
+        connection.depart(&settings, Now::default(), counters).unwrap();
+        let answer = Segment { flags: Flags::SYN | Flags::ACK, ..segment(0, 1) };
+        connection.arrive(&answer, &settings, Now::from_micros(10_000), counters);
+        connection
+    }
+
+    #[test]
+    fn memory_is_given_back_once_all_is_in_order_again() {
+        let settings = Settings::default();
+        let mut counters = TcpCounters::default();
+        let mut connection = established(&mut counters);
+        let mut hear = |connection: &mut Connection, segment: &Segment<'_>, millis: u64| {
+            let now = Now::from_micros(millis * 1_000);
+            connection.arrive(segment, &settings, now, &mut counters);
+            while connection.depart(&settings, now, &mut counters).is_some() {}
+        };
+        // Of the peer, the second segment comes first.
+        hear(&mut connection, &Segment { length: 100, ..segment(101, 1) }, 11);
+        assert!(connection.disorder.is_some());
+        hear(&mut connection, &Segment { length: 100, ..segment(1, 1) }, 12);
+        assert!(connection.disorder.is_none());
+        // Of ours, the first of four is lost.
+        connection.queue(4 * 536, &mut TcpCounters::default());
+        hear(&mut connection, &segment(201, 1), 20);
+        let told = [537_u32.to_be_bytes(), 2_145_u32.to_be_bytes()].concat();
+        hear(&mut connection, &Segment { sack: &told, ..segment(201, 1) }, 30);
+        assert!(connection.disorder.is_some());
+        hear(&mut connection, &segment(201, 2_145), 40);
+        assert!(connection.disorder.is_none());
+        assert_eq!(counters.sndrexmitpack, 1);
+    }
+}

@@ -539,9 +539,8 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
     use proptest::prelude::*;
-    use wirestorm_wire::packet::tcp::Flags;
 
-    use crate::tcp::segment::Options;
+    use crate::tcp::disorder::tests::{established, segment};
 
     /// When each byte was sent, and whether again.
     type Model = Vec<(u32, bool)>;
@@ -616,30 +615,17 @@ mod tests {
 
     #[test]
     fn a_probe_that_could_not_leave_is_not_due_any_more_once_all_is_acknowledged() {
-        let (settings, mut counters) = (Settings::default(), TcpCounters::default());
+        let settings = Settings::default();
+        let counters = &mut TcpCounters::default();
         let at = |millis: u64| Now::from_micros(millis * 1_000);
-        let segment = |flags, sequence, acknowledgement| Segment {
-            sequence: SequenceNumber(sequence),
-            acknowledgement: SequenceNumber(acknowledgement),
-            flags,
-            window: 30_000,
-            options: Options { sack_permitted: true, ..Options::default() },
-            sack: &[],
-            length: 0,
-            met_congestion: false,
-        };
-        let counters = &mut counters;
-        let mut connection = Connection::connect(&settings, SequenceNumber(0), at(0), counters);
-        connection.depart(&settings, at(0), counters).unwrap();
-        let answer = segment(Flags::SYN | Flags::ACK, 0, 1);
-        connection.arrive(&answer, &settings, at(10), counters);
+        let mut connection = established(counters);
         connection.queue(2 * 536, counters);
         while connection.depart(&settings, at(10), counters).is_some() {}
         let due = connection.deadline(&settings, at(10)).unwrap();
         assert_eq!(due, 10 + 2 * 10);
         connection.expire(&settings, at(30), counters);
         assert!(connection.marks.has(Marks::TAIL_DUE));
-        connection.arrive(&segment(Flags::ACK, 1, 1 + 2 * 536), &settings, at(31), counters);
+        connection.arrive(&segment(1, 1 + 2 * 536), &settings, at(31), counters);
         assert_eq!(connection.depart(&settings, at(31), counters), None);
         connection.queue(536, counters);
         assert!(connection.depart(&settings, at(31), counters).is_some());
