@@ -134,14 +134,6 @@ impl Rate {
         }
     }
 
-    /// How many steps of so many units begin within `span`, the first one at its start; as many
-    /// as fit 64 bits at most.
-    pub fn steps_within(self, span: Duration, units: u64) -> u64 {
-        let scaled = u128::from(span.as_nanos()) * u128::from(self.units);
-        let step = u128::from(units.max(1)) * u128::from(self.nanoseconds);
-        u64::try_from(scaled.div_ceil(step)).unwrap_or(u64::MAX)
-    }
-
     /// Units a second, for display and ratios only.
     pub fn per_second(self) -> f64 {
         self.units as f64 / self.nanoseconds as f64 * NANOSECONDS_PER_SECOND as f64
@@ -256,6 +248,18 @@ impl SteadyTicker {
         Self { remainder: other.remainder, ..self }
     }
 
+    /// How many steps from here take less than `span` together.
+    pub const fn steps_before(&self, span: Duration) -> u64 {
+        // In 1/`units` nanoseconds; all of it is below 2^124.
+        let span = span.as_nanos() as u128 * self.units as u128;
+        let step = self.nanoseconds as u128 * self.units as u128 + self.rest as u128;
+        let room = span.saturating_sub(self.remainder as u128 + 1);
+        match room.checked_div(step) {
+            Some(steps) if steps <= u64::MAX as u128 => steps as u64,
+            _ => u64::MAX,
+        }
+    }
+
     /// The time from the last step to the next.
     #[inline]
     pub const fn step(&mut self) -> Duration {
@@ -299,18 +303,6 @@ mod tests {
     }
 
     #[test]
-    fn steps_within_a_time_are_those_that_begin_in_it() {
-        let rate = Rate::parse_per_second("3", 1).unwrap();
-        assert_eq!(rate.steps_within(Duration::from_secs(1), 1), 3);
-        assert_eq!(rate.steps_within(Duration::from_millis(667), 1), 3);
-        assert_eq!(rate.steps_within(Duration::from_millis(666), 1), 2);
-        assert_eq!(rate.steps_within(Duration::ZERO, 1), 0);
-        let bits = Rate::parse_per_second("10G", 1).unwrap();
-        assert_eq!(bits.steps_within(Duration::from_secs(1), 672), 14_880_953);
-        assert_eq!(bits.steps_within(Duration::MAX, 1), u64::MAX);
-    }
-
-    #[test]
     fn steady_steps_are_the_same_as_any_others() {
         for (rate, units) in [("3M", 1), ("14880952.380952381", 1), ("10G", 672), ("0.5", 3)] {
             let rate = Rate::parse_per_second(rate, 1).unwrap();
@@ -319,6 +311,22 @@ mod tests {
                 assert_eq!(steady.step(), ticker.step(units), "{rate}, steps of {units}");
             }
         }
+    }
+
+    #[test]
+    fn steps_before_a_time_are_those_that_take_less() {
+        for (rate, units) in [("3M", 1), ("14880952.380952381", 1), ("10G", 672), ("0.5", 3)] {
+            let mut ticker = SteadyTicker::new(Rate::parse_per_second(rate, 1).unwrap(), units);
+            ticker.step();
+            let (mut steps, mut passed) = (ticker, Duration::ZERO);
+            for number in 1..1_000 {
+                passed = passed.saturating_add(steps.step());
+                assert_eq!(ticker.steps_before(passed), number - 1, "{rate}, steps of {units}");
+                let more = passed.saturating_add(Duration::from_nanos(1));
+                assert_eq!(ticker.steps_before(more), number, "{rate}, steps of {units}");
+            }
+        }
+        assert_eq!(SteadyTicker::STANDING.steps_before(Duration::from_nanos(1)), u64::MAX);
     }
 
     #[test]

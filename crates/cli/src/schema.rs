@@ -50,6 +50,7 @@ pub(crate) fn run(flags: &SchemaFlags) -> ExitCode {
     };
     match io::stdout().lock().write_all(text.as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("wirestorm: cannot write the schema: {error}");
             ExitCode::from(status::FAILED)

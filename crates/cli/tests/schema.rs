@@ -50,6 +50,15 @@ fn results_keep_to_the_schema_that_is_printed() {
 }
 
 #[test]
+fn a_reader_who_has_seen_enough_of_a_schema_is_no_failure() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wirestorm"));
+    let output = command.args(["schema", "plan"]).stdout(writer).output().expect("a program");
+    assert_eq!((output.status.code(), &*output.stderr), (Some(0), &b""[..]));
+}
+
+#[test]
 fn a_plan_that_is_printed_keeps_to_the_schema_of_plans() {
     let run = |arguments: &[&str]| {
         let output = Command::new(env!("CARGO_BIN_EXE_wirestorm")).args(arguments).output();

@@ -812,6 +812,31 @@ fn a_stream_that_lasts_for_a_time_sends_what_is_due_in_it() {
 }
 
 #[test]
+fn a_stream_lasts_for_its_time_at_other_speeds_too() {
+    let mut stream = every_ten_microseconds();
+    stream.transmission.mode = Mode::Time { lasts: Duration::from_micros(200) };
+    for workers in 1..4 {
+        let sent = played(&stream, workers, 300, |generator, at, now| match at {
+            35 => generator.set_speed(0, frames_a_second(50_000), now),
+            50 => generator.set_speed(0, frames_a_second(100_000), now),
+            _ => {}
+        });
+        let mut dues = vec![0, 10, 20, 30, 45];
+        dues.extend((57..200).step_by(10));
+        assert_eq!(sent, counted(&dues), "{workers} workers");
+        let sent = played(&stream, workers, 1_200, |generator, at, now| match at {
+            35 => generator.set_speed(0, frames_a_second(50_000), now),
+            50 => generator.pause(0, now),
+            // The next frame is due behind the 150 us that are left.
+            150 => generator.set_speed(0, frames_a_second(1_000), now),
+            160 => generator.resume(0, now),
+            _ => {}
+        });
+        assert_eq!(sent, counted(&[0, 10, 20, 30, 45]), "{workers} workers");
+    }
+}
+
+#[test]
 fn a_stream_at_top_speed_lasts_for_its_time_and_not_while_it_is_held() {
     let mode = Mode::Time { lasts: Duration::from_micros(10) };
     let streams = [numbered(1, Transmission { mode, ..transmission(Speed::Max) })];

@@ -140,6 +140,11 @@ impl Emission {
         self.advance_by_walking(length, maker)
     }
 
+    /// The end, where nothing is due before it any more.
+    pub(super) fn over(&self) -> Option<Instant> {
+        (self.due >= self.walk.end).then_some(self.walk.end)
+    }
+
     /// All that is still to come is due so much later, and so is its end.
     pub(super) fn postpone(&mut self, span: Duration) {
         self.due = self.due.saturating_add(span);
@@ -220,8 +225,6 @@ impl Emission {
         let walk = &mut *self.walk;
         let speed = walk.transmission.speed;
         let own = match &walk.gaps {
-            // Each is looked at, whether it comes before the end.
-            Gaps::Even(_) if walk.end < Instant::MAX => None,
             Gaps::None => Some(SteadyTicker::STANDING),
             Gaps::Even(Steps::Steady(ticker)) if walk.workers == 1 => Some(*ticker),
             Gaps::Even(Steps::Steady(ticker)) => {
@@ -230,10 +233,12 @@ impl Emission {
             _ => None,
         };
         let Some(own) = own else { return };
-        let steps = if walk.left == u64::MAX {
-            u64::MAX
-        } else {
+        let steps = if walk.left != u64::MAX {
             walk.left.saturating_sub(1) / walk.workers
+        } else if walk.end != Instant::MAX {
+            own.steps_before(walk.end.saturating_since(self.due))
+        } else {
+            u64::MAX
         };
         self.own = own;
         (self.quick, walk.quick) = (steps, steps);

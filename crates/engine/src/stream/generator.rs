@@ -243,7 +243,7 @@ impl Generator {
         if let Some(emission) = &mut running.emission {
             emission.postpone(now.saturating_since(since));
         }
-        self.enter(stream);
+        self.go_on(stream);
     }
 
     /// Sends a stream at another speed from `now` on. The phase is kept: what is left of the
@@ -267,7 +267,7 @@ impl Generator {
             emission.set_speed(speed, at, &running.maker);
         }
         if is_on_its_way {
-            self.enter(stream);
+            self.go_on(stream);
         }
         self.keep_days_short();
     }
@@ -587,7 +587,16 @@ impl Generator {
         }
     }
 
-    /// Takes part again.
+    /// Takes part again, or ends where a change left it no frame before its end.
+    fn go_on(&mut self, stream: usize) {
+        let emission = &self.streams[stream].emission;
+        match emission.as_ref().and_then(Emission::over) {
+            Some(end) => self.ended(stream, end),
+            None => self.enter(stream),
+        }
+    }
+
+    /// Takes part.
     fn enter(&mut self, stream: usize) {
         if let Some(emission) = &self.streams[stream].emission {
             self.queue.push(Entry { due: emission.due(), stream: stream as u32 });

@@ -33,8 +33,7 @@ use crate::document::port::read_ports;
 use crate::multiplier::Multiplier;
 use serde_json::Value;
 use wirestorm_base::rate::Rate;
-use wirestorm_base::time::Duration;
-use wirestorm_wire::stream::{Departures, Mode, Speed, Step, Stream};
+use wirestorm_wire::stream::{Mode, Stream};
 
 const PLAN: [&str; 2] = ["ports", "flows"];
 
@@ -130,10 +129,7 @@ impl TrafficPlan {
                 message: message.to_owned(),
             };
             if let Some(time) = flow.time {
-                stream.transmission.mode = match frames_within(stream, time) {
-                    Some(frames) => Mode::Burst { frames },
-                    None => Mode::Time { lasts: time },
-                };
+                stream.transmission.mode = Mode::Time { lasts: time };
             }
             if let Some(next) = stream.transmission.next {
                 let place = chosen.iter().position(|&other| other == next);
@@ -143,21 +139,5 @@ impl TrafficPlan {
             }
         }
         problems.finish(streams)
-    }
-}
-
-/// How many frames of a stream are due within a time, where they are at an even distance.
-fn frames_within(stream: &Stream, time: Duration) -> Option<u64> {
-    if stream.transmission.departures != Departures::Constant {
-        return None;
-    }
-    let lengths_vary = stream.program.steps.iter().any(|step| matches!(step, Step::Length { .. }));
-    match stream.transmission.speed {
-        Speed::Frames(rate) => Some(rate.steps_within(time, 1)),
-        Speed::Bits(rate, layer) if !lengths_vary => {
-            let bits = (stream.template.len() as u64 + layer.overhead()) * 8;
-            Some(rate.steps_within(time, bits))
-        }
-        Speed::Bits(..) | Speed::Max => None,
     }
 }
