@@ -158,6 +158,30 @@ fn all_that_is_wrong_is_told_at_once_with_its_path() {
     let errors = error(&wrong);
     let paths: Vec<_> = errors.lines().filter_map(|line| line.split(':').next()).collect();
     assert_eq!(paths, ["flows[0].tx", "flows[0].rx", "flows[0].size", "flows[0].rate"]);
+
+    let wrong = "  - {name: f, tx: a, colour: red, rate: fast, duration: 0s, departures: never,
+     start_delay: long, start: soon, next: {flow: g, times: 0},
+     packet: [{ethernet: {dst: 1, src: 2}}, {ipv5: }, {ipv4: {ttl: 999, sorce: 1.2.3.4, dst: {increment: {cnt: 2}}}},
+              {tcp: {options: [{mss: {value: 70000}}, {nap: }]}}, {custom: {bytes: 0g}}, {payload: {text: 1}}]}";
+    let errors = error(wrong);
+    let paths: Vec<_> = errors.lines().filter_map(|line| line.split(": ").next()).collect();
+    let packet = [
+        "[0].ethernet.dst",
+        "[0].ethernet.src",
+        "[1].ipv5",
+        "[2].ipv4.sorce",
+        "[2].ipv4.ttl",
+        "[2].ipv4.dst.increment.cnt",
+        "[3].tcp.options[0].mss.value",
+        "[3].tcp.options[1].nap",
+        "[4].custom.bytes",
+        "[5].payload.text",
+    ];
+    let mut expected = vec!["flows[0].colour".to_owned()];
+    expected.extend(packet.map(|path| format!("flows[0].packet{path}")));
+    let others = ["rate", "duration", "departures", "start_delay", "start", "next.times"];
+    expected.extend(others.map(|field| format!("flows[0].{field}")));
+    assert_eq!(paths, expected, "{errors}");
 }
 
 #[test]

@@ -51,6 +51,16 @@ impl Problems {
         outcome.map_err(|error| self.0.push(error)).ok()
     }
 
+    /// The value, or nothing and its errors noted.
+    pub(crate) fn take_all<T>(&mut self, outcome: Result<T, PlanErrors>) -> Option<T> {
+        outcome.map_err(|errors| self.0.extend(errors.0)).ok()
+    }
+
+    /// The first of what was noted.
+    pub(crate) fn into_first(self) -> Option<PlanError> {
+        self.0.into_iter().next()
+    }
+
     /// All of `value` where nothing was noted.
     pub(crate) fn finish<T>(self, value: T) -> Result<T, PlanErrors> {
         if self.0.is_empty() { Ok(value) } else { Err(PlanErrors(self.0)) }

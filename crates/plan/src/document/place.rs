@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use serde_json::{Map, Value};
 
-use super::error::PlanError;
+use super::error::{PlanError, Problems};
 
 /// A value, and where it stands.
 #[derive(Clone, Debug)]
@@ -55,16 +55,32 @@ impl<'a> Place<'a> {
         known: &[&str],
         is_other: impl Fn(&str) -> bool,
     ) -> Result<Fields<'a>, PlanError> {
-        let Value::Object(map) = self.value else {
-            return Err(self.wrong(format!("fields: {}", list(known))));
-        };
-        for name in map.keys() {
+        let mut problems = Problems::default();
+        let fields = self.fields_noting(known, is_other, &mut problems);
+        match problems.into_first() {
+            Some(error) => Err(error),
+            None => fields.ok_or_else(|| self.wrong("fields")),
+        }
+    }
+
+    /// As [`fields_and`](Self::fields_and), but goes on with the others where some are not known.
+    pub(crate) fn fields_noting(
+        &self,
+        known: &[&str],
+        is_other: impl Fn(&str) -> bool,
+        problems: &mut Problems,
+    ) -> Option<Fields<'a>> {
+        let fields =
+            self.value.as_object().ok_or_else(|| self.wrong(format!("fields: {}", list(known))));
+        let map = problems.take(fields)?;
+        for (name, value) in map {
             if !known.contains(&name.as_str()) && !is_other(name) {
-                let place = self.below(name, &map[name]);
-                return Err(place.error("an unknown field", suggestion(name, known)));
+                let place = self.below(name, value);
+                let error = place.error("an unknown field", suggestion(name, known));
+                problems.take::<()>(Err(error));
             }
         }
-        Ok(Fields { place: self.clone(), map })
+        Some(Fields { place: self.clone(), map })
     }
 
     /// All of its fields, whatever their names.

@@ -1,7 +1,7 @@
 //! Flows, as they are written.
 
 use wirestorm_base::time::Duration;
-use wirestorm_wire::stream::{Departures, Mode, Stream, Transmission};
+use wirestorm_wire::stream::{Departures, Mode, Speed, Stream, Transmission};
 
 use super::captured::Load;
 use super::duration::{self, Extent};
@@ -117,7 +117,7 @@ fn read_flow(
     load: &mut Load<'_>,
     problems: &mut Problems,
 ) -> Option<Unlinked> {
-    let fields = problems.take(place.fields(&FLOW))?;
+    let fields = place.fields_noting(&FLOW, |_| false, problems)?;
     let name = fields.need("name", "a name").and_then(|name| name.text("a name"));
     let name = problems.take(name.map(str::to_owned));
     let transmit = fields.need("tx", "the name of a port");
@@ -128,12 +128,11 @@ fn read_flow(
     let size = problems.take(size);
     let is_measured = fields.get("metrics").map_or(Ok(false), |metrics| read_metrics(&metrics));
     let is_measured = problems.take(is_measured);
-    let packet = fields.need("packet", "a list of headers").and_then(|packet| {
+    let packet = problems.take(fields.need("packet", "a list of headers")).and_then(|packet| {
         // Headers are looked at also where it is not known how long the frame is to be.
         let size = size.as_ref().unwrap_or(&size::Size::AsBuilt);
-        packet::read(&packet, size, is_measured.unwrap_or(false), load)
+        problems.take_all(packet::read(&packet, size, is_measured.unwrap_or(false), load))
     });
-    let packet = problems.take(packet);
     let rate = match fields.get("rate") {
         // Open Traffic Generator's default.
         None => rate::parse("1000pps").ok_or_else(|| place.wrong(rate::EXPECTED)),
@@ -142,8 +141,14 @@ fn read_flow(
     let rate = problems.take(rate);
     let extent = fields.get("duration").map_or(Ok(Extent::Continuous), |it| duration::read(&it));
     let extent = problems.take(extent);
-    let transmission = read_transmission(&fields, rate?, extent?);
-    let (transmission, next) = problems.take(transmission)?;
+    // What is said beside the rate and the duration is looked at also where these make no sense.
+    let (any_rate, any_extent) = (AskedRate::Speed(Speed::Max), Extent::Packets(1));
+    let (transmission, next) = read_transmission(
+        &fields,
+        rate.unwrap_or(any_rate),
+        extent.unwrap_or(any_extent),
+        problems,
+    );
     let time = match extent? {
         Extent::Time(time) => Some(time),
         _ => None,
@@ -174,7 +179,8 @@ fn read_transmission(
     fields: &Fields<'_>,
     rate: AskedRate,
     extent: Extent,
-) -> Result<(Transmission, Option<(String, PlanError)>), PlanError> {
+    problems: &mut Problems,
+) -> (Transmission, Option<(String, PlanError)>) {
     let mode = match extent {
         Extent::Continuous | Extent::Time(_) => Mode::Continuous,
         Extent::Packets(frames) => Mode::Burst { frames },
@@ -182,44 +188,21 @@ fn read_transmission(
             Mode::Bursts { frames: packets, count: bursts, gap }
         }
     };
-    let departures = match fields.get("departures") {
-        None => Departures::Constant,
-        Some(departures) => read_departures(&departures)?,
-    };
+    let constant = Ok(Departures::Constant);
+    let departures = fields.get("departures").map_or(constant, |it| read_departures(&it));
+    let departures = problems.take(departures).unwrap_or(Departures::Constant);
     let zero = Ok(Duration::ZERO);
-    let start_delay = fields.get("start_delay").map_or(zero, |delay| read_time(&delay))?;
-    let (self_start, start_paused) = match fields.get("start") {
-        None => (true, false),
-        Some(start) => {
-            let text = start.text(START)?;
-            let known = STARTS.iter().find(|(name, _)| *name == text);
-            known.ok_or_else(|| start.wrong(START))?.1
-        }
-    };
-    let mut starts_max = 0;
-    let mut next = None;
-    if let Some(place) = fields.get("next") {
-        let name = if place.value().is_object() {
-            let fields = place.fields(&NEXT)?;
-            if let Some(times) = fields.get("times") {
-                starts_max = times.integer(1, u64::from(u32::MAX))? as u32;
-            }
-            fields.need("flow", "the name of a flow")?
-        } else {
-            place
-        };
-        if extent == Extent::Continuous {
-            return Err(name.error(
-                "a flow that has no end",
-                "a duration in packets or bursts, after which the next flow starts",
-            ));
-        }
-        let text = name.text("the name of a flow")?.to_owned();
-        next = Some((text, name.wrong("the name of a flow")));
-    }
+    let start_delay = fields.get("start_delay").map_or(zero, |delay| read_time(&delay));
+    let start_delay = problems.take(start_delay).unwrap_or(Duration::ZERO);
+    let start = fields.get("start").map_or(Ok((true, false)), |start| read_start(&start));
+    let (self_start, start_paused) = problems.take(start).unwrap_or((true, false));
+    let next = fields.get("next").map_or(Ok(None), |next| read_next(&next, extent).map(Some));
+    let next = problems.take(next).flatten();
+    let starts_max = next.as_ref().map_or(0, |next| next.times);
+    let next = next.map(|next| (next.name, next.unknown));
     let speed = match rate {
         AskedRate::Speed(speed) => speed,
-        AskedRate::Percentage(_) => wirestorm_wire::stream::Speed::Max,
+        AskedRate::Percentage(_) => Speed::Max,
     };
     let transmission = Transmission {
         mode,
@@ -231,10 +214,43 @@ fn read_transmission(
         next: None,
         starts_max,
     };
-    Ok((transmission, next))
+    (transmission, next)
+}
+
+/// The flow behind another one.
+struct Next {
+    name: String,
+    /// How often the one before it starts at most; 0: any number of times.
+    times: u32,
+    /// What is to be said where there is no flow of this name.
+    unknown: PlanError,
+}
+
+fn read_next(place: &Place<'_>, extent: Extent) -> Result<Next, PlanError> {
+    let (mut name, mut times) = (place.clone(), 0);
+    if place.value().is_object() {
+        let fields = place.fields(&NEXT)?;
+        if let Some(most) = fields.get("times") {
+            times = most.integer(1, u64::from(u32::MAX))? as u32;
+        }
+        name = fields.need("flow", "the name of a flow")?;
+    }
+    if extent == Extent::Continuous {
+        return Err(
+            name.error("a flow that has no end", "a duration, after which the next flow starts")
+        );
+    }
+    let unknown = name.wrong("the name of a flow");
+    Ok(Next { name: name.text("the name of a flow")?.to_owned(), times, unknown })
 }
 
 const START: &str = "at_once, paused (until it is resumed) or when_named (by another flow's next)";
+
+fn read_start(place: &Place<'_>) -> Result<(bool, bool), PlanError> {
+    let text = place.text(START)?;
+    let known = STARTS.iter().find(|(name, _)| *name == text);
+    known.map(|(_, start)| *start).ok_or_else(|| place.wrong(START))
+}
 
 fn read_departures(place: &Place<'_>) -> Result<Departures, PlanError> {
     const EXPECTED: &str = "constant, poisson, or one of the fields poisson, on_off";

@@ -1,8 +1,10 @@
 //! A flow's packet: a list of headers as they are written, or a captured frame, made into a
 //! template and a program.
 
+use std::mem;
+
 use wirestorm_wire::assemble::{self, AssembleError, Assembled, Header, Payload, Problem};
-use wirestorm_wire::layout::{self, Kind, Layout, Role};
+use wirestorm_wire::layout::{self, Field, Kind, Layout, Role};
 use wirestorm_wire::stream::{Program, Values, Variable, Write};
 
 use super::after::advances;
@@ -11,7 +13,7 @@ use super::captured::{self, Load};
 use super::pattern::{self, Part, Pattern};
 use super::size::Size;
 use super::template::{FRAME_LENGTH_MIN, FoundAddresses, Packet, SIGNATURE_BYTES};
-use crate::document::error::PlanError;
+use crate::document::error::{PlanError, PlanErrors, Problems};
 use crate::document::place::{Fields, Place};
 
 /// What stands in a packet beside headers.
@@ -26,33 +28,35 @@ pub(super) fn read(
     size: &Size,
     is_measured: bool,
     load: &mut Load<'_>,
-) -> Result<Packet, PlanError> {
+) -> Result<Packet, PlanErrors> {
     let items = place.items("headers, such as ethernet, ipv4, udp")?;
-    let mut reader = Reader { headers: Vec::new(), places: Vec::new(), varying: Vec::new() };
+    let mut names: Vec<_> = layout::all().iter().map(|layout| layout.name).collect();
+    names.extend(OTHERS);
+    let mut reader = Reader::default();
     let mut payload = None;
     for (position, item) in items.iter().enumerate() {
-        let mut names: Vec<_> = layout::all().iter().map(|layout| layout.name).collect();
-        names.extend(OTHERS);
-        let (name, value) = item.choice(&names)?;
+        let Some((name, value)) = reader.problems.take(item.choice(&names)) else { continue };
         if name == "capture" {
-            if items.len() > 1 {
-                return Err(value.error("a capture among headers", "it alone: it has its own"));
+            if items.len() == 1 {
+                return Ok(captured::read(&value, size, is_measured, load)?);
             }
-            return captured::read(&value, size, is_measured, load);
-        }
-        if name == "payload" {
+            let error = value.error("a capture among headers", "it alone: it has its own");
+            reader.problems.take::<()>(Err(error));
+        } else if name == "payload" {
             if position + 1 != items.len() {
-                return Err(value.error("a payload in the middle", "it behind all headers"));
+                let error = value.error("a payload in the middle", "it behind all headers");
+                reader.problems.take::<()>(Err(error));
             }
-            payload = Some(read_payload(&value)?);
+            payload = reader.problems.take(read_payload(&value));
         } else if let Some(layout) = layout::find(name) {
-            reader.header(layout, &value)?;
+            reader.header(layout, &value);
         }
     }
+    mem::take(&mut reader.problems).finish(())?;
     if reader.headers.is_empty() {
-        return Err(place.wrong("at least one header"));
+        return Err(place.wrong("at least one header").into());
     }
-    reader.finish(place, size, payload, is_measured)
+    Ok(reader.finish(place, size, payload, is_measured)?)
 }
 
 /// A field that varies.
@@ -67,69 +71,80 @@ struct Varying<'a> {
     part: Option<Part>,
 }
 
+#[derive(Default)]
 struct Reader<'a> {
     headers: Vec<Header>,
     /// Where each header stands in the plan.
     places: Vec<Place<'a>>,
     varying: Vec<Varying<'a>>,
+    /// What is wrong with them.
+    problems: Problems,
 }
 
 impl<'a> Reader<'a> {
-    fn header(&mut self, layout: &'static Layout, place: &Place<'a>) -> Result<(), PlanError> {
-        let header = self.fields(layout, place, "")?;
+    fn header(&mut self, layout: &'static Layout, place: &Place<'a>) {
+        let header = self.fields(layout, place, "");
         self.headers.push(header);
         self.places.push(place.clone());
-        Ok(())
     }
 
-    /// Reads the fields and items of a header, or of an item below `path`.
-    fn fields(
-        &mut self,
-        layout: &'static Layout,
-        place: &Place<'a>,
-        path: &str,
-    ) -> Result<Header, PlanError> {
+    /// Reads the fields and items of a header, or of an item below `path`; those with which
+    /// something is wrong are noted, and left out.
+    fn fields(&mut self, layout: &'static Layout, place: &Place<'a>, path: &str) -> Header {
         let mut header = Header::new(layout);
         if place.value().is_null() {
-            return Ok(header);
+            return header;
         }
         let mut known: Vec<_> = layout.fields.iter().map(|field| field.name).collect();
         if !layout.items.name.is_empty() {
             known.push(layout.items.name);
         }
         let is_raw = layout.is(&layout::custom::CUSTOM) && path.is_empty();
-        let given = place.fields_and(&known, |name| is_raw && name.starts_with("bytes["))?;
+        let is_range = |name: &str| is_raw && name.starts_with("bytes[");
+        let given = place.fields_noting(&known, is_range, &mut self.problems);
+        let Some(given) = given else { return header };
         if is_raw {
-            return self.raw(layout, &given);
+            let raw = self.raw(layout, &given);
+            return self.problems.take(raw).unwrap_or(header);
         }
-        for (name, value) in given.all() {
+        for (name, value) in given.all().filter(|(name, _)| known.contains(name)) {
             let Some(field) = layout.field(name) else {
-                header.items = self.items(layout, &value, &format!("{path}{name}."))?;
+                header.items = self.items(layout, &value, &format!("{path}{name}."));
                 continue;
             };
-            if field.kind == Kind::Bytes {
-                header = header.with(name.to_owned(), read_bytes(&value)?);
-                continue;
+            let value = self.field(field, &value, path);
+            if let Some(value) = self.problems.take(value) {
+                header = header.with(name.to_owned(), value);
             }
-            let is_checksum = matches!(field.role, Role::Checksum(_));
-            header = match pattern::read(&value, field.kind, field.bits as u32, is_checksum)? {
-                Pattern::Auto => header.with(name.to_owned(), assemble::Value::Auto),
-                Pattern::Bad => header.with(name.to_owned(), assemble::Value::Bad),
-                Pattern::Value(number) => header.with(name.to_owned(), number),
-                Pattern::Varies { values, restart_after, after, part } => {
-                    let first = part.map_or(values.nth(0), |part| {
-                        part.with(part.base.unwrap_or(field.default), values.nth(0))
-                    });
-                    let first = first & (u128::MAX >> (128 - field.bits.clamp(1, 128)));
-                    let (index, field) = (self.headers.len(), format!("{path}{name}"));
-                    let varying =
-                        Varying { header: index, field, values, restart_after, after, part };
-                    self.varying.push(varying);
-                    header.with(name.to_owned(), first)
-                }
-            };
         }
-        Ok(header)
+        header
+    }
+
+    /// Reads a field of a header, or of an item below `path`; of one that varies its first value.
+    fn field(
+        &mut self,
+        field: &Field,
+        place: &Place<'a>,
+        path: &str,
+    ) -> Result<assemble::Value, PlanError> {
+        if field.kind == Kind::Bytes {
+            return Ok(read_bytes(place)?.into());
+        }
+        let is_checksum = matches!(field.role, Role::Checksum(_));
+        Ok(match pattern::read(place, field.kind, field.bits as u32, is_checksum)? {
+            Pattern::Auto => assemble::Value::Auto,
+            Pattern::Bad => assemble::Value::Bad,
+            Pattern::Value(number) => number.into(),
+            Pattern::Varies { values, restart_after, after, part } => {
+                let first = part.map_or(values.nth(0), |part| {
+                    part.with(part.base.unwrap_or(field.default), values.nth(0))
+                });
+                let first = first & (u128::MAX >> (128 - field.bits.clamp(1, 128)));
+                let (header, field) = (self.headers.len(), format!("{path}{}", field.name));
+                self.varying.push(Varying { header, field, values, restart_after, after, part });
+                first.into()
+            }
+        })
     }
 
     /// Reads bytes of which nothing is known, some of which may have values of their own.
@@ -168,21 +183,17 @@ impl<'a> Reader<'a> {
         Ok(Header::new(layout).with("bytes", raw))
     }
 
-    fn items(
-        &mut self,
-        layout: &'static Layout,
-        place: &Place<'a>,
-        path: &str,
-    ) -> Result<Vec<Header>, PlanError> {
+    fn items(&mut self, layout: &'static Layout, place: &Place<'a>, path: &str) -> Vec<Header> {
         let names: Vec<_> = layout.items.layouts.iter().map(|item| item.name).collect();
+        let given = self.problems.take(place.items(layout.items.name)).unwrap_or_default();
         let mut items = Vec::new();
-        for (position, item) in place.items(layout.items.name)?.iter().enumerate() {
-            let (name, value) = item.choice(&names)?;
+        for (position, item) in given.iter().enumerate() {
+            let Some((name, value)) = self.problems.take(item.choice(&names)) else { continue };
             if let Some(layout) = layout.item(name) {
-                items.push(self.fields(layout, &value, &format!("{path}{position}."))?);
+                items.push(self.fields(layout, &value, &format!("{path}{position}.")));
             }
         }
-        Ok(items)
+        items
     }
 
     fn finish(
