@@ -79,6 +79,7 @@ fn settings(asked: &emulation::Tcp) -> Settings {
         window_scaling: asked.window_scaling.unwrap_or(usual.window_scaling),
         timestamps: asked.timestamps.unwrap_or(usual.timestamps),
         sack: asked.sack.unwrap_or(usual.sack),
+        rack: asked.rack.unwrap_or(usual.rack),
         ecn: asked.ecn.unwrap_or(usual.ecn),
         no_delay: asked.no_delay.unwrap_or(usual.no_delay),
         congestion: match asked.congestion {

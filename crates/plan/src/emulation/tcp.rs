@@ -21,6 +21,8 @@ pub struct Tcp {
     pub timestamps: Option<bool>,
     /// Whether losses are told by SACK.
     pub sack: Option<bool>,
+    /// Whether losses are found by time, where there is SACK.
+    pub rack: Option<bool>,
     /// Whether ECN is asked for.
     pub ecn: Option<bool>,
     /// Whether short segments leave at once.
@@ -44,13 +46,14 @@ pub enum Congestion {
     Cubic,
 }
 
-const TCP: [&str; 12] = [
+const TCP: [&str; 13] = [
     "mss",
     "initial_window",
     "receive_buffer",
     "window_scaling",
     "timestamps",
     "sack",
+    "rack",
     "ecn",
     "no_delay",
     "congestion",
@@ -69,6 +72,7 @@ pub(super) fn read(place: &Place<'_>) -> Result<Tcp, PlanError> {
             "window_scaling" => tcp.window_scaling = Some(value.boolean()?),
             "timestamps" => tcp.timestamps = Some(value.boolean()?),
             "sack" => tcp.sack = Some(value.boolean()?),
+            "rack" => tcp.rack = Some(value.boolean()?),
             "ecn" => tcp.ecn = Some(value.boolean()?),
             "no_delay" => tcp.no_delay = Some(value.boolean()?),
             "congestion" => tcp.congestion = Some(read_congestion(&value)?),
