@@ -35,6 +35,7 @@ fuzz_target!(|input: &[u8]| {
         window_scaling: is_on(2),
         timestamps: is_on(3),
         sack: is_on(4),
+        rack: whom & 4 == 0,
         ecn: is_on(5),
         congestion: if is_on(6) { Algorithm::Cubic } else { Algorithm::NewReno },
         keepalive_ms: if is_on(7) { 1_000 } else { 0 },
@@ -166,10 +167,10 @@ impl Talk {
             sent += 1;
             assert!(sent < DEPARTURES_MAX, "it sends without end");
         }
-        if let Some(at) = self.connection.deadline(now) {
+        if let Some(at) = self.connection.deadline(&self.settings, now) {
             // A deadline that has passed is one that nobody has called it for.
             self.connection.expire(&self.settings, now, &mut self.counters);
-            let next = self.connection.deadline(now);
+            let next = self.connection.deadline(&self.settings, now);
             let is_over = |at: u32| at.wrapping_sub(now.millis).cast_signed() <= 0;
             assert!(!next.is_some_and(is_over), "{at} is due for ever");
         }
