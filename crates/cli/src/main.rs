@@ -12,6 +12,7 @@ mod ping;
 mod pktgen;
 mod ports;
 mod replay;
+mod report;
 mod schema;
 mod tcpreplay;
 mod traffic;

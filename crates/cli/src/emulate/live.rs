@@ -1,14 +1,13 @@
 //! What moves on a terminal while clients and servers work: a line for each port.
 
 use std::fmt::Write;
-use std::io::IsTerminal;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::emulation::Progress;
 
 use crate::number::{grouped, scaled};
-use crate::traffic::shortened;
+use crate::traffic::{bar, shortened};
 
 /// A live table on standard error; nothing where that is no terminal.
 pub(super) struct Live {
@@ -19,17 +18,7 @@ pub(super) struct Live {
 
 impl Live {
     pub(super) fn new(quiet: bool, duration: Duration) -> Self {
-        let bar = ProgressBar::new(1_000);
-        if quiet || !std::io::stderr().is_terminal() {
-            bar.set_draw_target(ProgressDrawTarget::hidden());
-        }
-        let template = if duration == Duration::MAX {
-            "{spinner} {elapsed}{msg}"
-        } else {
-            "{bar:16} {percent:>3}% ETA {eta:>3}{msg}"
-        };
-        let style = ProgressStyle::with_template(template);
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        let bar = bar(quiet, duration);
         Self { bar, duration, before: Progress::default() }
     }
 

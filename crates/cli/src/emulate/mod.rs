@@ -3,9 +3,7 @@
 mod live;
 mod table;
 
-use std::fs::File;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -15,7 +13,7 @@ use wirestorm_control::plan::emulation::EmulationPlan;
 
 use crate::replay::flags::BackendFlag;
 use crate::traffic::{bind, read_text, read_time, usage};
-use crate::{interrupt, status};
+use crate::{interrupt, report, status};
 use live::Live;
 use table::Table;
 
@@ -88,7 +86,7 @@ pub(crate) fn run(flags: &EmulateFlags) -> ExitCode {
         Ok(result) => result,
         Err(error) => return usage(error),
     };
-    if let Err(message) = print(&result, flags.json.as_deref()) {
+    if let Err(message) = report::print(&result, Table(&result), flags.json.as_deref()) {
         eprintln!("wirestorm: {message}");
         return ExitCode::from(status::FAILED);
     }
@@ -115,23 +113,6 @@ fn prepare(flags: &EmulateFlags) -> Result<(EmulationPlan, EmulationOptions), St
         force_interface: flags.force_interface,
     };
     Ok((plan, options))
-}
-
-fn print(result: &EmulationResult, json: Option<&Path>) -> Result<(), String> {
-    let failed = |error: io::Error| format!("cannot write the result: {error}");
-    let document = serde_json::to_string_pretty(result).map_err(|error| failed(error.into()))?;
-    let mut output = io::stdout().lock();
-    match json {
-        Some(path) if path == Path::new("-") => {
-            return writeln!(output, "{document}").map_err(failed);
-        }
-        Some(path) => {
-            let written = File::create(path).and_then(|mut file| writeln!(file, "{document}"));
-            written.map_err(|error| format!("{}: {error}", path.display()))?;
-        }
-        None => {}
-    }
-    write!(output, "{}", Table(result)).map_err(failed)
 }
 
 fn exit_status(result: &EmulationResult) -> u8 {

@@ -24,19 +24,26 @@ pub(super) struct Live {
     before: Progress,
 }
 
+/// What moves beside a live table's first line: how much of the time is over, or that there is no
+/// end; hidden where nobody looks.
+pub(crate) fn bar(quiet: bool, duration: Duration) -> ProgressBar {
+    let bar = ProgressBar::new(1_000);
+    if quiet || !std::io::stderr().is_terminal() {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+    let template = if duration == Duration::MAX {
+        "{spinner} {elapsed} {msg}"
+    } else {
+        "{bar:16} {percent:>3}% ETA {eta:>3} {msg}"
+    };
+    let style = ProgressStyle::with_template(template);
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
+}
+
 impl Live {
     pub(super) fn new(plan: &TrafficPlan, quiet: bool, duration: Duration) -> Self {
-        let bar = ProgressBar::new(1_000);
-        if quiet || !std::io::stderr().is_terminal() {
-            bar.set_draw_target(ProgressDrawTarget::hidden());
-        }
-        let template = if duration == Duration::MAX {
-            "{spinner} {elapsed} {msg}"
-        } else {
-            "{bar:16} {percent:>3}% ETA {eta:>3} {msg}"
-        };
-        let style = ProgressStyle::with_template(template);
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        let bar = bar(quiet, duration);
         Self {
             bar,
             duration,

@@ -21,6 +21,7 @@ use wirestorm_control::plan::emulation::EmulationPlan;
 use wirestorm_control::plan::traffic::{Port, TrafficPlan, parse_time, read_document};
 use wirestorm_control::traffic;
 
+pub(crate) use live::bar;
 pub(crate) use table::shortened;
 
 use crate::status;

@@ -1,8 +1,6 @@
 //! `wirestorm run`: sends the flows of a plan.
 
-use std::fs::File;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -19,7 +17,7 @@ use super::live::Live;
 use super::table::Table;
 use super::{bind, orders, read_multiplier, read_plan, read_time, trex, usage};
 use crate::replay::flags::BackendFlag;
-use crate::{interrupt, status};
+use crate::{interrupt, report, status};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -182,7 +180,7 @@ pub(super) fn conduct(
         Ok(result) => result,
         Err(error) => return usage(error),
     };
-    if let Err(message) = print(&result, how.json.as_deref()) {
+    if let Err(message) = report::print(&result, Table(&result), how.json.as_deref()) {
         eprintln!("wirestorm: {message}");
         return ExitCode::from(status::FAILED);
     }
@@ -211,23 +209,6 @@ fn options(
         is_visible: false,
         by_tag: how.by_tag,
     })
-}
-
-fn print(result: &TrafficResult, json: Option<&Path>) -> Result<(), String> {
-    let failed = |error: io::Error| format!("cannot write the result: {error}");
-    let document = serde_json::to_string_pretty(result).map_err(|error| failed(error.into()))?;
-    let mut output = io::stdout().lock();
-    match json {
-        Some(path) if path == Path::new("-") => {
-            return writeln!(output, "{document}").map_err(failed);
-        }
-        Some(path) => {
-            let written = File::create(path).and_then(|mut file| writeln!(file, "{document}"));
-            written.map_err(|error| format!("{}: {error}", path.display()))?;
-        }
-        None => {}
-    }
-    write!(output, "{}", Table(result)).map_err(failed)
 }
 
 fn exit_status(result: &TrafficResult, tolerance: f64) -> u8 {

@@ -153,13 +153,16 @@ templates:
 "#;
     let plan = plan(&scratch, text);
     let port = format!("clients={}", lab.a.port());
-    let outcome = run_command(emulate(&plan).args(["--port", &port])).expect(0);
-    assert_eq!(outcome.number("/ports/0/flows/closed"), 100, "{outcome}");
-    assert_eq!(outcome.number("/ports/0/flows/active_max"), 10, "{outcome}");
-    // Each has the page and a header of nginx's.
-    let received = outcome.number("/ports/0/tcp/rcvbyte");
-    assert!((100 * (PAGE + 100)..100 * (PAGE + 600)).contains(&received), "{outcome}");
-    assert_eq!(received % 100, 0, "all pages are alike");
+    for backend in ["af_xdp", "af_packet"] {
+        let mut command = emulate(&plan);
+        let outcome = run_command(command.args(["--port", &port, "--backend", backend])).expect(0);
+        assert_eq!(outcome.number("/ports/0/flows/closed"), 100, "{outcome}");
+        assert_eq!(outcome.number("/ports/0/flows/active_max"), 10, "{outcome}");
+        // Each has the page and a header of nginx's.
+        let received = outcome.number("/ports/0/tcp/rcvbyte");
+        assert!((100 * (PAGE + 100)..100 * (PAGE + 600)).contains(&received), "{outcome}");
+        assert_eq!(received % 100, 0, "all pages are alike");
+    }
 }
 
 #[test]
