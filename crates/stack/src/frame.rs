@@ -207,22 +207,34 @@ impl Default for IpSettings {
     }
 }
 
+/// What a segment has before its own header.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Headers<'a> {
+    pub(crate) link: &'a LinkHeader,
+    /// From the peer to us.
+    pub(crate) key: &'a FlowKey,
+    pub(crate) ip: &'a IpSettings,
+}
+
+/// The most bytes before a segment's data.
+pub(crate) const HEADERS_LENGTH_MAX: usize =
+    LinkHeader::LENGTH_MAX + ipv6::HEADER_LENGTH + tcp::HEADER_LENGTH_MAX;
+
 /// RFC 3168 section 5: ECT(0).
 const ECN_CAPABLE: u8 = 2;
 
-/// Writes a segment that answers `key`, which is from the peer to us, with blocks of `sack`; `fill` writes its data and
-/// returns their sum. Returns the frame's length, or
-/// nothing where it does not fit.
+/// Writes a segment that answers what came with a key, with blocks of `sack`; `fill`
+/// writes its data and returns their sum. Returns the frame's length, or nothing where it does not
+/// fit.
 #[inline]
 pub(crate) fn write_segment(
     frame: &mut [u8],
-    link: &LinkHeader,
-    key: &FlowKey,
-    ip: &IpSettings,
+    headers: &Headers<'_>,
     outgoing: &Outgoing,
     sack: &[SequenceRange],
     fill: impl FnOnce(&mut [u8]) -> u16,
 ) -> Option<usize> {
+    let Headers { link, key, ip } = headers;
     let link = link.as_slice();
     let ip_header = match key.version() {
         4 => ipv4::HEADER_LENGTH_MIN,

@@ -229,6 +229,7 @@ impl Said {
             sack: &sack,
             length: self.length,
             met_congestion: self.met_congestion,
+            segments: 1,
         })
     }
 }

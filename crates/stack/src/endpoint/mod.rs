@@ -6,11 +6,13 @@
 //!            load ->   new flow -----------------------------^
 //! ```
 
+mod burst;
 mod clients;
 mod flow;
 mod links;
 mod load;
 mod times;
+mod train;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -23,18 +25,21 @@ use wirestorm_wire::flow::FlowKey;
 use wirestorm_wire::packet::tcp::{self, Flags};
 use wirestorm_wire::packet::{ethernet, ipv4, ipv6, protocol};
 
+use self::burst::{BURST_MAX, fill_up, room, send_burst};
 pub use self::clients::{AddressRange, Tuples};
 use self::flow::Flow;
 use self::links::Links;
 use self::load::Arrivals;
 pub use self::load::Load;
 pub use self::times::Times;
+use self::train::Train;
+use crate::frame::{Headers, Other, Packet, dissect, write_segment};
 pub use crate::frame::{IpSettings, LinkHeader};
-use crate::frame::{Other, Packet, dissect, write_segment};
 use crate::heard::Heard;
 use crate::host::Host;
 use crate::program::{Buffers, Outside, Program, Progress, Run, Statistics};
 use crate::random::Random;
+use crate::tcp::arrival::Arrival;
 use crate::tcp::connection::{Connection, End, Now};
 use crate::tcp::counters::TcpCounters;
 use crate::tcp::ranges::SequenceRange;
@@ -152,9 +157,11 @@ pub struct Endpoint {
     times: Times,
     /// Flows that something has happened to, or that wait for a free frame.
     pending: VecDeque<u32>,
-    /// A free frame, within a breath.
-    spare: Option<FrameId>,
+    /// Free frames, within a breath.
+    spare: Vec<FrameId>,
     batch: Vec<Received>,
+    /// Segments that arrived and of which their connection has not heard yet, within a breath.
+    train: Option<Train>,
     due: Vec<u32>,
     verifies_checksums: bool,
     host: Host,
@@ -194,8 +201,9 @@ impl Endpoint {
             statistics: Statistics::default(),
             times: Times::new(),
             pending: VecDeque::new(),
-            spare: None,
+            spare: Vec::new(),
             batch: Vec::with_capacity(BATCH),
+            train: None,
             due: Vec::new(),
             verifies_checksums: options.verifies_checksums,
             host: options.host,
@@ -237,9 +245,15 @@ impl Endpoint {
         let mut batch = core::mem::take(&mut self.batch);
         let outcome = receive.receive(BATCH, &mut batch);
         for received in batch.drain(..) {
-            self.hear(receive.frame(&received), time, transmit);
+            let frame = receive.frame(&received);
+            let verifies = self.verifies_checksums;
+            if !self.train.as_mut().is_some_and(|train| train.takes(frame, verifies)) {
+                self.hear_train(time);
+                self.hear(frame, time, transmit);
+            }
             receive.release(received);
         }
+        self.hear_train(time);
         self.batch = batch;
         let mut due = core::mem::take(&mut self.due);
         self.wheel.expire(now.as_nanos() / 1_000_000, &mut due);
@@ -251,8 +265,8 @@ impl Endpoint {
         // segments, as with the receive offloads of network interfaces.
         for _ in 0..self.pending.len() {
             // Where no frame is free, none of them can do anything.
-            self.spare = self.spare.take().or_else(|| transmit.take());
-            if self.spare.is_none() {
+            fill_up(&mut self.spare, 1, transmit);
+            if self.spare.is_empty() {
                 break;
             }
             let Some(place) = self.pending.pop_front() else { break };
@@ -268,7 +282,7 @@ impl Endpoint {
                 }
             }
         }
-        if let Some(frame) = self.spare.take() {
+        for frame in self.spare.drain(..) {
             transmit.release(frame);
         }
         transmit.flush()?;
@@ -444,8 +458,31 @@ impl Endpoint {
             self.remove(place, now);
             return self.hear_of_new(&packet, &segment, now, transmit);
         }
+        if flow.connection.is_established()
+            && let Some(train) = Train::begin(frame, place, &packet, &segment)
+        {
+            self.train = Some(train);
+            return;
+        }
+        if self.arrive(place, &segment, now).reset.is_some() {
+            self.refuse(&packet, &segment, transmit);
+        }
+    }
+
+    /// Segments that have come in a row reach their connection.
+    #[inline]
+    fn hear_train(&mut self, now: Now) {
+        if let Some(train) = self.train.take() {
+            self.arrive(train.place, &train.segment, now);
+        }
+    }
+
+    /// A segment reaches its connection.
+    #[inline]
+    fn arrive(&mut self, place: u32, segment: &Segment<'_>, now: Now) -> Arrival {
+        let Some(flow) = self.flows[place as usize].as_mut() else { return Arrival::default() };
         let settings = settings(&self.tcp_settings, flow.template, &flow.key);
-        let arrival = flow.connection.arrive(&segment, settings, now, &mut self.tcp);
+        let arrival = flow.connection.arrive(segment, settings, now, &mut self.tcp);
         if arrival.is_established {
             self.times.connect.record(flow.age(now));
         }
@@ -460,9 +497,7 @@ impl Endpoint {
             flow.is_pending = true;
             self.pending.push_back(place);
         }
-        if arrival.reset.is_some() {
-            self.refuse(&packet, &segment, transmit);
-        }
+        arrival
     }
 
     /// Anything but TCP and UDP.
@@ -472,7 +507,7 @@ impl Endpoint {
             self.counters.other_protocol += 1;
             return;
         };
-        let Some(frame) = self.spare.take().or_else(|| transmit.take()) else { return };
+        let Some(frame) = self.spare.pop().or_else(|| transmit.take()) else { return };
         match room(transmit, &frame).get_mut(..answer.len()) {
             Some(bytes) => {
                 bytes.copy_from_slice(&answer);
@@ -526,7 +561,7 @@ impl Endpoint {
             return;
         }
         let Some(link) = LinkHeader::answering(packet.link) else { return };
-        let Some(frame) = self.spare.take().or_else(|| transmit.take()) else { return };
+        let Some(frame) = self.spare.pop().or_else(|| transmit.take()) else { return };
         let acknowledges = segment.flags.contains(Flags::ACK);
         let outgoing = Outgoing {
             sequence: if acknowledges { segment.acknowledgement } else { SequenceNumber(0) },
@@ -536,6 +571,8 @@ impl Endpoint {
             options: Options::default(),
             sack_blocks: 0,
             length: 0,
+            more: 0,
+            last_flags: Flags(0),
             is_ecn_capable: false,
         };
         self.tcp.rst_sent += 1;
@@ -543,7 +580,8 @@ impl Endpoint {
         self.tcp.sndtotal += 1;
         let bytes = room(transmit, &frame);
         let ip = IpSettings::default();
-        match write_segment(bytes, &link, &packet.key, &ip, &outgoing, &[], |_| 0) {
+        let headers = Headers { link: &link, key: &packet.key, ip: &ip };
+        match write_segment(bytes, &headers, &outgoing, &[], |_| 0) {
             Some(length) => transmit.send(frame, length, Instant::ZERO),
             None => transmit.release(frame),
         }
@@ -578,31 +616,26 @@ impl Endpoint {
             };
             progress = flow.run.advance(&template.program, &mut flow.connection, &mut outside);
             let all_left = loop {
-                let Some(frame) = self.spare.take().or_else(|| transmit.take()) else {
+                fill_up(&mut self.spare, flow.connection.burst_max().min(BURST_MAX), transmit);
+                let frames = self.spare.len() as u32;
+                if frames == 0 {
                     break false;
-                };
-                let Some(outgoing) = flow.connection.depart(settings, now, &mut self.tcp) else {
-                    self.spare = Some(frame);
+                }
+                let connection = &mut flow.connection;
+                let Some(outgoing) = connection.depart_burst(frames, settings, now, &mut self.tcp)
+                else {
                     break true;
                 };
-                let (run, buffers) = (&flow.run, &self.buffers);
                 let mut sack = [SequenceRange::default(); SACK_BLOCKS_MAX];
                 if outgoing.sack_blocks > 0 {
-                    flow.connection.sack_blocks(&mut sack);
+                    connection.sack_blocks(&mut sack);
                 }
-                let fill = |data: &mut [u8]| match data.is_empty() {
-                    true => 0,
-                    false => run.copy(outgoing.sequence, data, buffers),
-                };
-                let bytes = room(transmit, &frame);
+                let (run, buffers) = (&flow.run, &self.buffers);
                 let link = self.links.get(flow.link);
-                match write_segment(bytes, link, &flow.key, &template.ip, &outgoing, &sack, fill) {
-                    Some(length) => transmit.send(frame, length, Instant::ZERO),
-                    None => {
-                        self.counters.too_long += 1;
-                        self.spare = Some(frame);
-                    }
-                }
+                let headers = Headers { link, key: &flow.key, ip: &template.ip };
+                let fill = |from, data: &mut [u8]| run.copy(from, data, buffers);
+                self.counters.too_long +=
+                    send_burst(&headers, &outgoing, &sack, &mut self.spare, transmit, fill);
             };
             if !all_left && !flow.is_pending {
                 flow.is_pending = true;
@@ -652,13 +685,4 @@ fn fitting(templates: &[Template], frame_length_max: usize) -> Vec<[Settings; 2]
     let over_ipv6 = |it| Settings { default_segment_size, ..fit(it, ipv6::HEADER_LENGTH) };
     let both = |it| [fit(it, ipv4::HEADER_LENGTH_MIN), over_ipv6(it)];
     templates.iter().map(both).collect()
-}
-
-/// As much of a buffer as the port sends.
-#[inline]
-fn room<'a>(transmit: &'a mut impl Transmit, frame: &FrameId) -> &'a mut [u8] {
-    let longest = transmit.capabilities().frame_length_max;
-    let bytes = transmit.frame_mut(frame);
-    let length = longest.min(bytes.len());
-    &mut bytes[..length]
 }

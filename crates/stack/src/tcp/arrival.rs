@@ -42,7 +42,7 @@ impl Connection {
         now: Now,
         counters: &mut TcpCounters,
     ) -> Arrival {
-        counters.rcvtotal += 1;
+        counters.rcvtotal += u64::from(segment.segments);
         self.start_keepalive(settings, now);
         match self.state {
             State::Closed => Arrival::default(),
@@ -254,10 +254,10 @@ impl Connection {
             return false;
         }
         if from_expected.saturating_add(span) <= 0 {
-            counters.rcvduppack += u64::from(segment.length > 0);
+            counters.rcvduppack += segment.with_data();
             counters.rcvdupbyte += u64::from(segment.length);
         } else {
-            counters.rcvpackafterwin += u64::from(segment.length > 0);
+            counters.rcvpackafterwin += segment.with_data();
             counters.rcvbyteafterwin += u64::from(segment.length);
         }
         if self.state == State::TimeWait && segment.flags.contains(Flags::FIN) {
@@ -461,7 +461,7 @@ impl Connection {
             matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);
         if !can_receive {
             // The peer's FIN was here: there can be nothing behind it.
-            counters.rcvafterclose += u64::from(segment.length > 0);
+            counters.rcvafterclose += segment.with_data();
             self.marks.set(Marks::ACK_DUE);
             return;
         }
@@ -490,14 +490,17 @@ impl Connection {
         }
         let length = end.distance_from(start).max(0) as u32;
         self.expected = end;
-        counters.rcvpack += u64::from(length > 0);
+        if length > 0 {
+            counters.rcvpack += u64::from(segment.segments);
+        }
         let mut fin = has_fin.then_some(end);
         if self.disorder.is_some() {
             fin = fin.or(self.join_what_arrived(end));
         }
         arrival.data = self.expected.distance_from(start).max(0) as u32;
         counters.rcvbyte += u64::from(arrival.data);
-        self.answer_data(settings, now);
+        let segments = u8::try_from(segment.segments).unwrap_or(u8::MAX);
+        self.answer_data(segments, settings, now);
         if fin == Some(self.expected) {
             self.arrive_fin(settings, now);
             arrival.is_end = true;
@@ -506,8 +509,8 @@ impl Connection {
 
     /// When data is acknowledged: RFC 9293 section 3.8.6.3, RFC 5681 section 4.2.
     #[inline]
-    fn answer_data(&mut self, settings: &Settings, now: Now) {
-        self.unanswered = self.unanswered.saturating_add(1);
+    fn answer_data(&mut self, segments: u8, settings: &Settings, now: Now) {
+        self.unanswered = self.unanswered.saturating_add(segments);
         if self.unanswered >= 2 || settings.delayed_ack_ms == 0 {
             self.marks.set(Marks::ACK_DUE);
         } else if !self.marks.has(Marks::ACK_WAITS) {

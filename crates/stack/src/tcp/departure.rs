@@ -11,9 +11,21 @@ use super::settings::Settings;
 impl Connection {
     /// The next segment that is to be sent now, if there is any; it counts as sent. To be called
     /// until there is none.
-    #[inline]
     pub fn depart(
         &mut self,
+        settings: &Settings,
+        now: Now,
+        counters: &mut TcpCounters,
+    ) -> Option<Outgoing> {
+        self.depart_burst(1, settings, now, counters)
+    }
+
+    /// As [`Self::depart`], but where new data fills several segments, they come as one with
+    /// others behind it ([`Outgoing::more`]): as many as `segments_max` in all.
+    #[inline]
+    pub fn depart_burst(
+        &mut self,
+        segments_max: u32,
         settings: &Settings,
         now: Now,
         counters: &mut TcpCounters,
@@ -23,10 +35,10 @@ impl Connection {
             State::SynSent | State::SynReceived => self.depart_syn(settings, now, counters)?,
             _ => self
                 .depart_again(settings, now, counters)
-                .or_else(|| self.depart_data(settings, now, counters))
+                .or_else(|| self.depart_data(segments_max, settings, now, counters))
                 .or_else(|| self.depart_acknowledgement(settings, now, counters))?,
         };
-        counters.sndtotal += 1;
+        counters.sndtotal += 1 + u64::from(outgoing.more);
         counters.sack_send_blocks += u64::from(outgoing.sack_blocks > 0);
         Some(outgoing)
     }
@@ -48,6 +60,8 @@ impl Connection {
             options: self.timestamps(now),
             sack_blocks: 0,
             length: 0,
+            more: 0,
+            last_flags: Flags(0),
             is_ecn_capable: false,
         })
     }
@@ -106,6 +120,8 @@ impl Connection {
             },
             sack_blocks: 0,
             length: 0,
+            more: 0,
+            last_flags: Flags(0),
             is_ecn_capable: false,
         })
     }
@@ -169,6 +185,7 @@ impl Connection {
     #[inline]
     fn depart_data(
         &mut self,
+        segments_max: u32,
         settings: &Settings,
         now: Now,
         counters: &mut TcpCounters,
@@ -194,9 +211,18 @@ impl Connection {
         };
         let offered = self.unacknowledged + self.send_window;
         let room = offered.distance_from(self.next).max(0) as u32;
-        let mut length = left.min(size).min(window).min(room);
         let is_again = self.next.is_before(self.highest);
         let is_probe = self.marks.has(Marks::PROBE_DUE);
+        let possible = left.min(window).min(room);
+        let mut length = possible.min(size);
+        let mut segments = 1;
+        // Some segments are unlike those behind them: each has PSH, or the first one has CWR.
+        let are_unlike =
+            is_again || is_tail_probe || settings.push_all || self.marks.has(Marks::CWR_DUE);
+        if possible / 2 >= size && segments_max > 1 && !are_unlike {
+            segments = (possible / size).min(segments_max);
+            length = segments * size;
+        }
         let has_fin = length == left && self.marks.has(Marks::CLOSED);
         if is_probe && length == 0 && left > 0 {
             // RFC 9293 section 3.8.6.1.
@@ -228,7 +254,7 @@ impl Connection {
             counters.sndrexmitpack += u64::from(length > 0);
             counters.sndrexmitbyte += u64::from(length);
         } else if length > 0 {
-            counters.sndpack += 1;
+            counters.sndpack += u64::from(segments);
             counters.sndbyte_ok += u64::from(length);
             if !self.marks.has(Marks::TIMED) {
                 self.time(start, now, counters);
@@ -252,7 +278,19 @@ impl Connection {
                 outgoing.flags |= Flags::CWR;
             }
         }
+        if segments > 1 {
+            outgoing.split(segments);
+        }
         Some(outgoing)
+    }
+
+    /// How many segments [`Self::depart_burst`] might have at a time, at least 1: so many frames
+    /// are worth having at hand.
+    #[inline]
+    pub(crate) fn burst_max(&self) -> u32 {
+        let left = self.queued.distance_from(self.next).max(0) as u32;
+        let size = u32::from(self.segment_size).max(1);
+        if left <= size { 1 } else { left.min(self.congestion.window()) / size + 1 }
     }
 
     /// RFC 5681 section 4.1: where no data was sent for longer than the retransmission timeout, it
@@ -377,6 +415,8 @@ impl Connection {
             options,
             sack_blocks,
             length,
+            more: 0,
+            last_flags: Flags(0),
             is_ecn_capable: false,
         }
     }

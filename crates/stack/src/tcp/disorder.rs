@@ -121,6 +121,7 @@ pub(super) mod tests {
             sack: &[],
             length: 0,
             met_congestion: false,
+            segments: 1,
         }
     }
 

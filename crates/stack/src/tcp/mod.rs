@@ -10,7 +10,7 @@
 //!                         recovery, rack: what to send again
 //! ```
 
-mod arrival;
+pub mod arrival;
 pub mod congestion;
 pub mod connection;
 pub mod counters;

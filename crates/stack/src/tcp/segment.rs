@@ -199,6 +199,9 @@ pub struct Segment<'a> {
     pub length: u32,
     /// Whether the packet that it came in was marked as having met congestion (RFC 3168).
     pub met_congestion: bool,
+    /// How many segments it was on its way, one behind the other and alike but for numbers and
+    /// data; at least 1.
+    pub segments: u16,
 }
 
 impl<'a> Segment<'a> {
@@ -222,6 +225,7 @@ impl<'a> Segment<'a> {
             sack,
             length: (bytes.len() - header) as u32,
             met_congestion,
+            segments: 1,
         };
         Ok((segment, header))
     }
@@ -232,6 +236,12 @@ impl<'a> Segment<'a> {
     pub fn span(&self) -> u32 {
         let is_set = |flag| u32::from(self.flags.contains(flag));
         self.length + is_set(Flags::SYN) + is_set(Flags::FIN)
+    }
+
+    /// How many segments with data it was on its way.
+    #[inline]
+    pub(super) fn with_data(&self) -> u64 {
+        if self.length > 0 { self.segments.into() } else { 0 }
     }
 
     /// The number behind its last one.
@@ -258,6 +268,11 @@ pub struct Outgoing {
     pub sack_blocks: u8,
     /// Bytes of data, from `sequence` on.
     pub length: u32,
+    /// How many segments follow it that differ in numbers and data alone, each as long as this
+    /// one and beginning where the one before ends.
+    pub more: u16,
+    /// What the last of them has beside `flags`.
+    pub last_flags: Flags,
     /// Whether its packet says that the connection understands ECN (RFC 3168 section 6.1): only
     /// new data does.
     pub is_ecn_capable: bool,
@@ -268,6 +283,15 @@ impl Outgoing {
     #[inline]
     pub fn header_length(&self) -> usize {
         tcp::HEADER_LENGTH_MIN + self.options.length() + sack_length(usize::from(self.sack_blocks))
+    }
+
+    /// Makes so many segments of it, among which its data can be shared equally.
+    pub(super) fn split(&mut self, segments: u32) {
+        let of_last = Flags(self.flags.0 & (Flags::FIN | Flags::PSH).0);
+        self.flags = Flags(self.flags.0 & !of_last.0);
+        self.last_flags = of_last;
+        self.length /= segments;
+        self.more = (segments - 1) as u16;
     }
 
     /// Writes the header with a checksum of zero to the first [`Self::header_length`] of `bytes`;
@@ -408,6 +432,8 @@ mod tests {
                 options: Options { timestamps, ..Options::default() },
                 sack_blocks,
                 length: 5,
+                more: 0,
+                last_flags: Flags(0),
                 is_ecn_capable: false,
             };
             let mut bytes = vec![0; outgoing.header_length() + 5];

@@ -108,6 +108,8 @@ fn refusal(segment: &Segment<'_>) -> Outgoing {
         options: Options::default(),
         sack_blocks: 0,
         length: 0,
+        more: 0,
+        last_flags: Flags(0),
         is_ecn_capable: false,
     }
 }

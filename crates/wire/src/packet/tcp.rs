@@ -8,6 +8,9 @@ use super::view::{PacketError, expect_length, view};
 /// Bytes of a header without options.
 pub const HEADER_LENGTH_MIN: usize = 20;
 
+/// Bytes of a header with as many options as it can have.
+pub const HEADER_LENGTH_MAX: usize = 60;
+
 /// Where fields are, for those who change them in place.
 pub mod field {
     use core::ops::Range;

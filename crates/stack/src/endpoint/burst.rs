@@ -1,0 +1,218 @@
+//! Segments on their way to a port.
+
+use alloc::vec::Vec;
+
+use wirestorm_base::port::{FrameId, Transmit};
+use wirestorm_base::time::Instant;
+use wirestorm_wire::checksum;
+use wirestorm_wire::packet::tcp::{self, Flags};
+
+use crate::frame::{HEADERS_LENGTH_MAX, Headers, write_segment};
+use crate::tcp::ranges::SequenceRange;
+use crate::tcp::segment::Outgoing;
+use crate::tcp::sequence::SequenceNumber;
+
+/// The most segments that leave a connection at a time.
+pub(super) const BURST_MAX: u32 = 64;
+
+/// Writes a segment and those behind it to some of `frames`, of which there are enough, and sends
+/// them. `fill` writes data from a number on and returns its sum. Returns how many segments are too
+/// long for a frame of the port.
+#[inline]
+pub(super) fn send_burst(
+    headers: &Headers<'_>,
+    outgoing: &Outgoing,
+    sack: &[SequenceRange],
+    frames: &mut Vec<FrameId>,
+    transmit: &mut impl Transmit,
+    fill: impl Fn(SequenceNumber, &mut [u8]) -> u16,
+) -> u64 {
+    let Some(frame) = frames.pop() else { return 0 };
+    let bytes = room(transmit, &frame);
+    let mut sum = 0;
+    let fill_first = |data: &mut [u8]| {
+        if !data.is_empty() {
+            sum = fill(outgoing.sequence, data);
+        }
+        sum
+    };
+    let Some(length) = write_segment(bytes, headers, outgoing, sack, fill_first) else {
+        frames.push(frame);
+        return 1 + u64::from(outgoing.more);
+    };
+    if outgoing.more == 0 {
+        transmit.send(frame, length, Instant::ZERO);
+        return 0;
+    }
+    let pattern = Pattern::new(&bytes[..length], outgoing, sum);
+    transmit.send(frame, length, Instant::ZERO);
+    let mut sequence = outgoing.sequence;
+    let mut left = usize::from(outgoing.more);
+    for frame in frames.drain(frames.len().saturating_sub(left)..) {
+        left -= 1;
+        sequence += outgoing.length;
+        let flags = if left == 0 { outgoing.last_flags } else { Flags(0) };
+        pattern.write(room(transmit, &frame), sequence, flags, &fill);
+        transmit.send(frame, length, Instant::ZERO);
+    }
+    0
+}
+
+/// What segments of a burst have in common.
+struct Pattern {
+    headers: [u8; HEADERS_LENGTH_MAX],
+    headers_length: usize,
+    /// Where the header of TCP begins.
+    tcp: usize,
+    /// Bytes of data.
+    length: usize,
+    /// Of all but the sequence number, data and what the last one has beside, not folded.
+    sum: u64,
+}
+
+impl Pattern {
+    /// What `frame` says, which holds a segment whose data has a sum.
+    fn new(frame: &[u8], outgoing: &Outgoing, sum_of_data: u16) -> Self {
+        let length = outgoing.length as usize;
+        let (written, _) = frame.split_at(frame.len() - length);
+        let mut headers = [0; HEADERS_LENGTH_MAX];
+        headers[..written.len()].copy_from_slice(written);
+        let start = written.len() - outgoing.header_length();
+        let checksum = &written[start..][tcp::field::CHECKSUM];
+        let checksum = u16::from_be_bytes([checksum[0], checksum[1]]);
+        // The complement of a sum is what is to be added to take it away.
+        let sum = u64::from(!checksum) + u64::from(!sum_of_data) + u64::from(!outgoing.sequence.0);
+        Self { headers, headers_length: written.len(), tcp: start, length, sum }
+    }
+
+    /// Writes the segment of a number to a frame of at least the same length.
+    #[inline]
+    fn write(
+        &self,
+        frame: &mut [u8],
+        sequence: SequenceNumber,
+        flags: Flags,
+        fill: impl Fn(SequenceNumber, &mut [u8]) -> u16,
+    ) {
+        let (headers, data) = frame.split_at_mut(self.headers_length);
+        headers.copy_from_slice(&self.headers[..self.headers_length]);
+        let of_data = fill(sequence, &mut data[..self.length]);
+        let sum = self.sum + u64::from(sequence.0) + u64::from(flags.0) + u64::from(of_data);
+        let header = &mut headers[self.tcp..];
+        header[tcp::field::SEQUENCE].copy_from_slice(&sequence.0.to_be_bytes());
+        header[tcp::field::FLAGS][0] |= flags.0;
+        header[tcp::field::CHECKSUM].copy_from_slice(&(!checksum::fold(sum)).to_be_bytes());
+    }
+}
+
+/// Takes free frames until there are so many, as far as the port has any.
+#[inline]
+pub(super) fn fill_up(frames: &mut Vec<FrameId>, wanted: u32, transmit: &mut impl Transmit) {
+    while frames.len() < wanted as usize
+        && let Some(frame) = transmit.take()
+    {
+        frames.push(frame);
+    }
+}
+
+/// As much of a buffer as the port sends.
+#[inline]
+pub(super) fn room<'a>(transmit: &'a mut impl Transmit, frame: &FrameId) -> &'a mut [u8] {
+    let longest = transmit.capabilities().frame_length_max;
+    let bytes = transmit.frame_mut(frame);
+    let length = longest.min(bytes.len());
+    &mut bytes[..length]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::{IpSettings, LinkHeader};
+    use crate::tcp::segment::{Options, Timestamps};
+    use alloc::vec;
+    use wirestorm_base::port::Receive;
+    use wirestorm_sim::memory::{WireOptions, wire};
+    use wirestorm_wire::flow::FlowKey;
+    use wirestorm_wire::packet::protocol;
+
+    fn fill(from: SequenceNumber, data: &mut [u8]) -> u16 {
+        for (place, byte) in data.iter_mut().enumerate() {
+            *byte = ((from.0 as usize + place) * 31) as u8;
+        }
+        checksum::sum(data)
+    }
+
+    #[test]
+    fn a_burst_is_the_segments_that_would_leave_one_by_one() {
+        let ethernet = [[2; 12].as_slice(), &[8, 0]].concat();
+        let link = LinkHeader::new(&ethernet).unwrap();
+        let keys = [
+            FlowKey::ipv4([10, 0, 0, 1], [10, 0, 0, 2], protocol::TCP),
+            FlowKey::ipv6([0xfd; 16], [0xfe; 16], protocol::TCP),
+        ];
+        let timestamps = Some(Timestamps { value: 7, echo: 8 });
+        for (key, timestamps) in [(keys[0], timestamps), (keys[1], timestamps), (keys[0], None)] {
+            let key = key.with_ports(80, 1_024);
+            let headers = Headers { link: &link, key: &key, ip: &IpSettings::default() };
+            // Lengths that are odd, over the wrap of sequence numbers.
+            let single = |sequence, flags| Outgoing {
+                sequence,
+                acknowledgement: SequenceNumber(99),
+                flags,
+                window: 512,
+                options: Options { timestamps, ..Options::default() },
+                sack_blocks: 0,
+                length: 1_447,
+                more: 0,
+                last_flags: Flags(0),
+                is_ecn_capable: true,
+            };
+            let first = SequenceNumber(u32::MAX - 2_000);
+            let end = Flags::PSH | Flags::FIN;
+            let burst = Outgoing { more: 2, last_flags: end, ..single(first, Flags::ACK) };
+
+            let (mut transmit, mut receive) =
+                wire(WireOptions { frames: 8, frame_length_max: 1_600 });
+            let mut frames = Vec::new();
+            fill_up(&mut frames, 5, &mut transmit);
+            let left = send_burst(&headers, &burst, &[], &mut frames, &mut transmit, fill);
+            assert_eq!((left, frames.len()), (0, 2));
+            transmit.flush().unwrap();
+            let mut batch = Vec::new();
+            receive.receive(8, &mut batch).unwrap();
+            assert_eq!(batch.len(), 3);
+            for (number, received) in (0..).zip(&batch) {
+                let flags = if number == 2 { Flags::ACK | end } else { Flags::ACK };
+                let expected = single(first + number * 1_447, flags);
+                let mut frame = vec![0; 1_600];
+                let of_data = |data: &mut [u8]| fill(expected.sequence, data);
+                let length = write_segment(&mut frame, &headers, &expected, &[], of_data).unwrap();
+                assert_eq!(receive.frame(received), &frame[..length], "segment {number}");
+            }
+        }
+    }
+
+    #[test]
+    fn segments_that_do_not_fit_are_all_told_of() {
+        let link = LinkHeader::new(&[0; 14]).unwrap();
+        let key = FlowKey::ipv4([10, 0, 0, 1], [10, 0, 0, 2], protocol::TCP);
+        let headers = Headers { link: &link, key: &key, ip: &IpSettings::default() };
+        let outgoing = Outgoing {
+            sequence: SequenceNumber(0),
+            acknowledgement: SequenceNumber(0),
+            flags: Flags::ACK,
+            window: 0,
+            options: Options::default(),
+            sack_blocks: 0,
+            length: 1_600,
+            more: 2,
+            last_flags: Flags::PSH,
+            is_ecn_capable: false,
+        };
+        let (mut transmit, _receive) = wire(WireOptions { frames: 8, frame_length_max: 1_600 });
+        let mut frames = Vec::new();
+        fill_up(&mut frames, 3, &mut transmit);
+        assert_eq!(send_burst(&headers, &outgoing, &[], &mut frames, &mut transmit, fill), 3);
+        assert_eq!((frames.len(), transmit.in_flight()), (3, 0));
+    }
+}
