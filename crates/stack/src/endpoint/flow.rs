@@ -2,6 +2,7 @@
 
 use wirestorm_wire::flow::FlowKey;
 
+use super::table::Keyed;
 use crate::program::Run;
 use crate::tcp::connection::Connection;
 
@@ -23,6 +24,12 @@ pub(super) struct Flow {
     pub(super) link: u16,
     /// Whether it waits to be served.
     pub(super) is_pending: bool,
+}
+
+impl Keyed for Flow {
+    fn key(&self) -> &FlowKey {
+        &self.key
+    }
 }
 
 // An idle flow is to take 256 bytes with its part of the table and the wheel: docs/design/stack.md.

@@ -1,0 +1,170 @@
+//! How flows begin, go on and end.
+
+use wirestorm_base::port::Transmit;
+use wirestorm_base::time::Instant;
+use wirestorm_wire::flow::FlowKey;
+
+use super::Endpoint;
+use super::burst::{BURST_MAX, fill_up, send_burst};
+use super::flow::Flow;
+use super::template::Role;
+use crate::frame::Headers;
+use crate::program::{Outside, Progress, Run};
+use crate::tcp::connection::{Connection, End, Now};
+use crate::tcp::ranges::SequenceRange;
+use crate::tcp::segment::SACK_BLOCKS_MAX;
+use crate::tcp::sequence::SequenceNumber;
+
+impl Endpoint {
+    /// Makes a connection of a template, at a time. Returns whether that was possible.
+    pub fn connect(&mut self, template: usize, now: Instant, transmit: &mut impl Transmit) -> bool {
+        let time = Now::from_micros(now.as_nanos() / 1_000);
+        let Some(state) = self.templates.get_mut(template) else { return false };
+        let Role::Client { tuples, link, .. } = &state.template.role else { return false };
+        if self.flows.len() >= self.flows_max {
+            self.counters.overflow += 1;
+            return false;
+        }
+        let key = tuples.answers_to(state.made);
+        state.made += 1;
+        let link = *link;
+        if self.flows.find(&key).is_some() {
+            self.counters.tuple_in_use += 1;
+            return false;
+        }
+        let initial = self.initial(&key, time);
+        let settings = self.templates[template].settings(&key);
+        let connection = Connection::connect(settings, initial, time, &mut self.tcp);
+        let Some(link) = self.links.place(link) else { return false };
+        let place = self.insert(key, connection, template as u16, link, time);
+        self.serve(place, time, transmit);
+        true
+    }
+
+    /// The first number of a connection (RFC 6528 section 3, RFC 9293 section 3.4.1): it grows with
+    /// time, so that those who remember an earlier connection of the same tuple can tell, from
+    /// where nobody knows.
+    pub(super) fn initial(&self, key: &FlowKey, now: Now) -> SequenceNumber {
+        const TICK_MICROS: u64 = 4;
+        SequenceNumber(
+            (key.hash64(self.secret) as u32).wrapping_add((now.micros / TICK_MICROS) as u32),
+        )
+    }
+
+    pub(super) fn insert(
+        &mut self,
+        key: FlowKey,
+        connection: Connection,
+        template: u16,
+        link: u16,
+        now: Now,
+    ) -> u32 {
+        let run = Run::new(self.buffers.nothing());
+        let flow = Flow {
+            key,
+            connection,
+            run,
+            called_at: 0,
+            is_called: false,
+            began_at: now.micros as u32,
+            is_answered: false,
+            template,
+            link,
+            is_pending: false,
+        };
+        let place = self.flows.insert(flow);
+        self.templates[usize::from(template)].arrivals.active += 1;
+        self.counters.active += 1;
+        self.counters.active_max = self.counters.active_max.max(self.counters.active);
+        place
+    }
+
+    pub(super) fn remove(&mut self, place: u32, now: Now) {
+        let Some(flow) = self.flows.remove(place) else { return };
+        self.times.whole.record(flow.age(now));
+        self.templates[usize::from(flow.template)].arrivals.active -= 1;
+        self.counters.active -= 1;
+        match flow.connection.end() {
+            Some(End::Closed) => self.counters.closed += 1,
+            _ => self.counters.failed += 1,
+        }
+    }
+
+    /// The wheel has called a flow.
+    pub(super) fn call(&mut self, place: u32, now: Now) {
+        let Some((flow, pending)) = self.flows.get_with_queue(place) else { return };
+        flow.is_called = false;
+        let settings = self.templates[usize::from(flow.template)].settings(&flow.key);
+        flow.connection.expire(settings, now, &mut self.tcp);
+        if !flow.is_pending {
+            flow.is_pending = true;
+            pending.push_back(place);
+        }
+    }
+
+    /// Lets a flow go on with its program and send what it has.
+    #[inline]
+    pub(super) fn serve(&mut self, place: u32, now: Now, transmit: &mut impl Transmit) {
+        let Some((flow, pending)) = self.flows.get_with_queue(place) else { return };
+        let state = &self.templates[usize::from(flow.template)];
+        let (template, settings) = (&state.template, state.settings(&flow.key));
+        let mut progress;
+        loop {
+            let mut outside = Outside {
+                buffers: &self.buffers,
+                random: &mut self.random,
+                statistics: &mut self.statistics,
+                counters: &mut self.tcp,
+                now,
+            };
+            progress = flow.run.advance(&template.program, &mut flow.connection, &mut outside);
+            let all_left = loop {
+                let connection = &mut flow.connection;
+                fill_up(&mut self.spare, connection.burst_max().min(BURST_MAX), transmit);
+                let frames = self.spare.len() as u32;
+                if frames == 0 {
+                    break false;
+                }
+                let Some(outgoing) = connection.depart_burst(frames, settings, now, &mut self.tcp)
+                else {
+                    break true;
+                };
+                let mut sack = [SequenceRange::default(); SACK_BLOCKS_MAX];
+                if outgoing.sack_blocks > 0 {
+                    connection.sack_blocks(&mut sack);
+                }
+                let (run, buffers) = (&flow.run, &self.buffers);
+                let link = self.links.get(flow.link);
+                let headers = Headers { link, key: &flow.key, ip: &template.ip };
+                let fill = |from, data: &mut [u8]| run.copy(from, data, buffers);
+                self.counters.too_long +=
+                    send_burst(&headers, &outgoing, &sack, &mut self.spare, transmit, fill);
+            };
+            if !all_left && !flow.is_pending {
+                flow.is_pending = true;
+                pending.push_back(place);
+            }
+            // A program that waits only until all has left goes on at once.
+            if !all_left || !flow.run.waited_for_departure(&flow.connection) {
+                break;
+            }
+        }
+        if flow.connection.is_over() {
+            return self.remove(place, now);
+        }
+        let mut at = flow.connection.deadline(settings, now);
+        if let Progress::WaitsUntil(until) = progress {
+            let is_sooner = |at: u32| until.wrapping_sub(at).cast_signed() < 0;
+            at = Some(at.filter(|at| !is_sooner(*at)).unwrap_or(until));
+        }
+        // A call that comes too early costs less than to move it with every segment.
+        if let Some(at) = at
+            && (!flow.is_called || at.wrapping_sub(flow.called_at).cast_signed() < 0)
+        {
+            flow.called_at = at;
+            flow.is_called = true;
+            let ticks = at.wrapping_sub(now.millis).cast_signed().max(0) as u64;
+            self.flows.wheel.set(place, now.micros / 1_000 + ticks);
+        }
+    }
+}

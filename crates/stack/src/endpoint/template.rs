@@ -1,0 +1,98 @@
+//! What flows of one kind do.
+
+use wirestorm_base::time::Instant;
+use wirestorm_wire::flow::FlowKey;
+use wirestorm_wire::packet::{ethernet, ipv4, ipv6, tcp};
+
+use super::clients::Tuples;
+use super::load::{Arrivals, Load};
+use crate::frame::{IpSettings, LinkHeader};
+use crate::program::Program;
+use crate::random::Random;
+use crate::tcp::settings::Settings;
+
+/// What connections of one kind do.
+#[derive(Clone, Debug)]
+pub struct Template {
+    /// What they say.
+    pub program: Program,
+    /// How their TCP behaves.
+    pub tcp: Settings,
+    /// What their IP headers say.
+    pub ip: IpSettings,
+    /// Who they are.
+    pub role: Role,
+}
+
+/// Whether connections of a template are made or waited for.
+#[derive(Clone, Debug)]
+pub enum Role {
+    /// They are made, between these.
+    Client {
+        /// Between whom.
+        tuples: Tuples,
+        /// What is below IP.
+        link: LinkHeader,
+        /// When they are made.
+        load: Load,
+        /// How many in all; `None`: without end.
+        limit: Option<u64>,
+    },
+    /// They are waited for at a port.
+    Server {
+        /// The port.
+        port: u16,
+    },
+}
+
+/// A template, and how far an endpoint is with it.
+#[derive(Debug)]
+pub(super) struct TemplateState {
+    pub(super) template: Template,
+    /// How TCP behaves over IPv4 and over IPv6, whose longer header leaves less room.
+    settings: [Settings; 2],
+    pub(super) arrivals: Arrivals,
+    /// How many tuples were used.
+    pub(super) made: u64,
+}
+
+impl TemplateState {
+    pub(super) fn new(
+        template: Template,
+        frame_length_max: usize,
+        now: Instant,
+        random: Random,
+    ) -> Self {
+        let (load, limit) = match template.role {
+            Role::Client { load, limit, .. } => (load, limit),
+            Role::Server { .. } => (Load::OnDemand, None),
+        };
+        Self {
+            settings: fitting(&template.tcp, frame_length_max),
+            template,
+            arrivals: Arrivals::new(load, limit, now, random),
+            made: 0,
+        }
+    }
+
+    /// How TCP behaves in a flow.
+    #[inline]
+    pub(super) fn settings(&self, key: &FlowKey) -> &Settings {
+        &self.settings[usize::from(key.version() == 6)]
+    }
+}
+
+/// Settings with segments that fit a frame over IPv4, and over IPv6.
+fn fitting(settings: &Settings, frame_length_max: usize) -> [Settings; 2] {
+    let fit = |ip: usize| {
+        let room =
+            frame_length_max.saturating_sub(ethernet::HEADER_LENGTH + ip + tcp::HEADER_LENGTH_MIN);
+        let room = u16::try_from(room).unwrap_or(u16::MAX);
+        let maximum_segment_size = settings.maximum_segment_size.min(room);
+        Settings { maximum_segment_size, ..*settings }
+    };
+    // RFC 9293 section 3.7.1: 1280 bytes, which every path over IPv6 carries, less the headers.
+    let default_segment_size = 1_220;
+    let over_ipv6 = Settings { default_segment_size, ..fit(ipv6::HEADER_LENGTH) };
+    [fit(ipv4::HEADER_LENGTH_MIN), over_ipv6]
+}
