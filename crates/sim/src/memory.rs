@@ -34,20 +34,21 @@ impl Default for WireOptions {
 /// A wire's two ends.
 pub fn wire(options: WireOptions) -> (MemoryTransmit, MemoryReceive) {
     let capabilities = capabilities(options);
-    let buffer = || vec![0; options.frame_length_max].into_boxed_slice();
+    let buffer = |place| {
+        let bytes = vec![0; options.frame_length_max].into_boxed_slice();
+        Buffer { place, bytes }
+    };
     let medium = Rc::new(RefCell::new(Medium {
         on_the_wire: VecDeque::with_capacity(options.frames),
-        spare: (0..options.frames).map(|_| buffer()).collect(),
+        spare: (0..options.frames as u32).map(buffer).collect(),
     }));
-    let table = || Table {
-        buffers: (0..options.frames).map(|_| None).collect(),
-        free: (0..options.frames as u32).rev().collect(),
-    };
+    let table = || Table((0..options.frames).map(|_| Box::default()).collect());
     let transmit = MemoryTransmit {
         capabilities,
         medium: Rc::clone(&medium),
         table: table(),
         queued: VecDeque::with_capacity(options.frames),
+        queued_bytes: 0,
         store: Vec::new(),
         counters: TransmitCounters::default(),
         departures: DepartureRecord::default(),
@@ -173,35 +174,43 @@ const fn capabilities(options: WireOptions) -> Capabilities {
     }
 }
 
-type Buffer = Box<[u8]>;
+/// A buffer, and the place that it has in the table of the end that holds it.
+#[derive(Debug)]
+struct Buffer {
+    place: u32,
+    bytes: Box<[u8]>,
+}
+
+/// A frame that has left.
+#[derive(Debug)]
+struct OnTheWire {
+    buffer: Buffer,
+    length: usize,
+    departure: Instant,
+}
 
 /// What lies between the ends.
 #[derive(Debug)]
 struct Medium {
-    on_the_wire: VecDeque<(Buffer, usize, Instant)>,
+    on_the_wire: VecDeque<OnTheWire>,
     spare: Vec<Buffer>,
 }
 
-/// The buffers that one end holds.
+/// The buffers that one end holds, each at its place; the others are empty.
 #[derive(Debug)]
-struct Table {
-    buffers: Vec<Option<Buffer>>,
-    free: Vec<u32>,
-}
+struct Table(Vec<Box<[u8]>>);
 
 impl Table {
     #[inline]
     fn insert(&mut self, buffer: Buffer) -> FrameId {
-        // There are as many places as buffers, so one is free.
-        let index = self.free.pop().expect("a place for every buffer of the wire");
-        self.buffers[index as usize] = Some(buffer);
-        FrameId::from_index(index)
+        self.0[buffer.place as usize] = buffer.bytes;
+        FrameId::from_index(buffer.place)
     }
 
     #[inline]
     fn remove(&mut self, frame: &FrameId) -> Buffer {
-        self.free.push(frame.index());
-        self.buffers[frame.index() as usize].take().expect("the frame belongs to this end")
+        let place = frame.index();
+        Buffer { place, bytes: core::mem::take(&mut self.0[place as usize]) }
     }
 }
 
@@ -211,12 +220,21 @@ pub struct MemoryTransmit {
     capabilities: Capabilities,
     medium: Rc<RefCell<Medium>>,
     table: Table,
-    queued: VecDeque<(Buffer, usize, Instant)>,
-    store: Vec<Buffer>,
+    queued: VecDeque<OnTheWire>,
+    queued_bytes: u64,
+    store: Vec<Box<[u8]>>,
     counters: TransmitCounters,
     departures: DepartureRecord,
     /// When the last frame left: the one behind it does not leave before.
     left: Instant,
+}
+
+impl MemoryTransmit {
+    #[inline]
+    fn queue(&mut self, buffer: Buffer, length: usize, departure: Instant) {
+        self.queued_bytes += length as u64;
+        self.queued.push_back(OnTheWire { buffer, length, departure });
+    }
 }
 
 impl Transmit for MemoryTransmit {
@@ -232,14 +250,14 @@ impl Transmit for MemoryTransmit {
 
     #[inline]
     fn frame_mut(&mut self, frame: &FrameId) -> &mut [u8] {
-        self.table.buffers[frame.index() as usize].as_mut().expect("the frame belongs to this end")
+        &mut self.table.0[frame.index() as usize]
     }
 
     #[inline]
     fn send(&mut self, frame: FrameId, length: usize, departure: Instant) {
         self.capabilities.assert_length(length);
         let buffer = self.table.remove(&frame);
-        self.queued.push_back((buffer, length, departure));
+        self.queue(buffer, length, departure);
     }
 
     fn store(&mut self, bytes: &[u8]) -> Option<Stored> {
@@ -257,8 +275,8 @@ impl Transmit for MemoryTransmit {
         let length = range.len();
         self.capabilities.assert_length(length);
         let mut buffer = self.table.remove(&frame);
-        buffer[..length].copy_from_slice(&self.store[stored.index() as usize][range]);
-        self.queued.push_back((buffer, length, departure));
+        buffer.bytes[..length].copy_from_slice(&self.store[stored.index() as usize][range]);
+        self.queue(buffer, length, departure);
     }
 
     #[inline]
@@ -268,15 +286,23 @@ impl Transmit for MemoryTransmit {
     }
 
     fn flush(&mut self) -> Result<(), PortError> {
-        let mut medium = self.medium.borrow_mut();
-        while let Some((buffer, length, departure)) = self.queued.pop_front() {
-            self.counters.sent += 1;
-            self.counters.sent_bytes += length as u64;
-            self.left = self.left.max(departure);
-            if departure != Instant::ZERO {
+        if self.queued.is_empty() {
+            return Ok(());
+        }
+        self.counters.sent += self.queued.len() as u64;
+        self.counters.sent_bytes += core::mem::take(&mut self.queued_bytes);
+        for frame in &mut self.queued {
+            self.left = self.left.max(frame.departure);
+            if frame.departure != Instant::ZERO {
                 self.departures.note_exact([self.left]);
             }
-            medium.on_the_wire.push_back((buffer, length, self.left));
+            frame.departure = self.left;
+        }
+        let mut medium = self.medium.borrow_mut();
+        if medium.on_the_wire.is_empty() {
+            core::mem::swap(&mut medium.on_the_wire, &mut self.queued);
+        } else {
+            medium.on_the_wire.append(&mut self.queued);
         }
         Ok(())
     }
@@ -296,7 +322,8 @@ impl Transmit for MemoryTransmit {
     fn abort(&mut self) {
         self.counters.unsent += self.queued.len() as u64;
         let mut medium = self.medium.borrow_mut();
-        medium.spare.extend(self.queued.drain(..).map(|(buffer, ..)| buffer));
+        self.queued_bytes = 0;
+        medium.spare.extend(self.queued.drain(..).map(|frame| frame.buffer));
     }
 }
 
@@ -317,7 +344,8 @@ impl Receive for MemoryReceive {
     fn receive(&mut self, room: usize, batch: &mut Vec<Received>) -> Result<usize, PortError> {
         let mut medium = self.medium.borrow_mut();
         let count = room.min(medium.on_the_wire.len());
-        for (buffer, length, arrival) in medium.on_the_wire.drain(..count) {
+        for OnTheWire { buffer, length, departure } in medium.on_the_wire.drain(..count) {
+            let arrival = departure;
             self.counters.received += 1;
             self.counters.received_bytes += length as u64;
             let frame = self.table.insert(buffer);
@@ -327,8 +355,7 @@ impl Receive for MemoryReceive {
     }
 
     fn frame(&self, received: &Received) -> &[u8] {
-        let buffer = self.table.buffers[received.frame.index() as usize].as_ref();
-        &buffer.expect("the frame belongs to this end")[..received.length]
+        &self.table.0[received.frame.index() as usize][..received.length]
     }
 
     fn release(&mut self, received: Received) {
