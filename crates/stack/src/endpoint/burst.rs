@@ -66,6 +66,7 @@ struct Pattern {
     tcp: usize,
     /// Bytes of data.
     length: usize,
+    flags: Flags,
     /// Of all but the sequence number, data and what the last one has beside, not folded.
     sum: u64,
 }
@@ -82,7 +83,14 @@ impl Pattern {
         let checksum = u16::from_be_bytes([checksum[0], checksum[1]]);
         // The complement of a sum is what is to be added to take it away.
         let sum = u64::from(!checksum) + u64::from(!sum_of_data) + u64::from(!outgoing.sequence.0);
-        Self { headers, headers_length: written.len(), tcp: start, length, sum }
+        Self {
+            headers,
+            headers_length: written.len(),
+            tcp: start,
+            length,
+            flags: outgoing.flags,
+            sum,
+        }
     }
 
     /// Writes the segment of a number to a frame of at least the same length.
@@ -100,7 +108,8 @@ impl Pattern {
         let sum = self.sum + u64::from(sequence.0) + u64::from(flags.0) + u64::from(of_data);
         let header = &mut headers[self.tcp..];
         header[tcp::field::SEQUENCE].copy_from_slice(&sequence.0.to_be_bytes());
-        header[tcp::field::FLAGS][0] |= flags.0;
+        // Written, not changed: what was just copied cannot be read without waiting.
+        header[tcp::field::FLAGS][0] = (self.flags | flags).0;
         header[tcp::field::CHECKSUM].copy_from_slice(&(!checksum::fold(sum)).to_be_bytes());
     }
 }
