@@ -10,6 +10,7 @@ extern crate alloc;
 pub mod assemble;
 pub mod capture;
 pub mod checksum;
+pub mod conversation;
 pub mod dissect;
 pub mod edit;
 pub mod flow;

@@ -1,0 +1,223 @@
+//! One flow of a capture, while it is read.
+
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+
+use wirestorm_base::time::{Duration, Instant};
+
+use super::error::ConversationError;
+use super::packet::{Body, Damage, Packet};
+use super::stream::{Lack, Stream};
+use super::{Act, Conversation, Side, Transport, Turn};
+use crate::flow::FlowKey;
+use crate::packet::protocol;
+use crate::packet::tcp::Flags;
+
+/// A pause of one side that makes a turn of its own, at least.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// A flow. Its sides are 0, the sender of its first packet, and 1.
+#[derive(Debug)]
+pub(super) struct Flow {
+    /// Of packets of side 0.
+    key: FlowKey,
+    packet: u64,
+    streams: [Stream; 2],
+    /// Bytes of all datagrams.
+    datagram_bytes: usize,
+    /// The client, where a SYN told.
+    client: Option<usize>,
+    turns: Vec<(usize, Duration, Act)>,
+    /// When the last turn ended, or the last SYN was sent.
+    last: Option<Instant>,
+    closed: [bool; 2],
+    is_reset: bool,
+    fault: Option<ConversationError>,
+}
+
+/// What a packet is to a flow.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// A part of it.
+    Yes,
+    /// The beginning of another connection between the same ends.
+    Another,
+}
+
+impl Flow {
+    pub(super) fn new(key: FlowKey, packet: u64) -> Self {
+        Self {
+            key,
+            packet,
+            streams: Default::default(),
+            datagram_bytes: 0,
+            client: None,
+            turns: Vec::new(),
+            last: None,
+            closed: [false; 2],
+            is_reset: false,
+            fault: None,
+        }
+    }
+
+    /// Segments that wait for others, of both sides.
+    pub(super) fn early(&self) -> usize {
+        self.streams.iter().map(Stream::early).sum()
+    }
+
+    /// Bytes that are kept of it.
+    pub(super) fn kept(&self) -> usize {
+        let of_streams: usize = self.streams.iter().map(Stream::kept).sum();
+        of_streams + self.datagram_bytes + self.turns.len() * size_of::<(usize, Duration, Act)>()
+    }
+
+    /// Takes a packet between the ends of the flow, of this number.
+    pub(super) fn take(&mut self, packet: &Packet<'_>, number: u64, now: Instant) -> Taken {
+        let side = usize::from(packet.key != self.key);
+        let body = packet.body;
+        let packet = number;
+        match body {
+            Err(damage) => {
+                let fault = match damage {
+                    Damage::Cut { found, expected } => {
+                        ConversationError::Cut { packet, found, expected }
+                    }
+                    Damage::Fragment => ConversationError::Fragment { packet },
+                    Damage::BadHeader(reason) => ConversationError::BadHeader { packet, reason },
+                };
+                self.fault.get_or_insert(fault);
+            }
+            Ok(Body::Datagram(payload)) => {
+                self.datagram_bytes += payload.len();
+                self.turn(side, now, Act::Says(payload.to_vec()));
+            }
+            Ok(Body::Segment { flags, sequence, acknowledgement, payload }) => {
+                if flags.contains(Flags::SYN) && !self.begin(side, flags, sequence, now) {
+                    return Taken::Another;
+                }
+                if self.is_reset {
+                    return Taken::Yes;
+                }
+                if flags.contains(Flags::RST) {
+                    // Behind a FIN of the same side it only hurries what was to come.
+                    if !self.closed[side] {
+                        self.turn(side, now, Act::Resets);
+                        self.is_reset = true;
+                    }
+                    return Taken::Yes;
+                }
+                let is_syn = flags.contains(Flags::SYN);
+                let first = sequence.wrapping_add(u32::from(is_syn));
+                if flags.contains(Flags::ACK) {
+                    self.streams[1 - side].acknowledge(acknowledgement, packet);
+                }
+                self.segment(side, first, flags, payload, packet, now);
+            }
+        }
+        Taken::Yes
+    }
+
+    /// Takes a SYN; `false` where it is of another connection.
+    fn begin(&mut self, side: usize, flags: Flags, sequence: u32, now: Instant) -> bool {
+        let answers = flags.contains(Flags::ACK);
+        let is_new = self.turns.is_empty() && self.streams[1 - side].delivered() == 0;
+        if !self.streams[side].begin(sequence) {
+            if answers {
+                // A stray one: what it says of its own sequence number is of no use.
+                return true;
+            }
+            if !is_new || self.streams[1 - side].early() > 0 {
+                return false;
+            }
+            // Nobody answered the one before, and the client tries again with a new number.
+            self.streams = Default::default();
+            self.streams[side].begin(sequence);
+        }
+        self.client.get_or_insert(if answers { 1 - side } else { side });
+        if is_new {
+            self.last = Some(now);
+        }
+        true
+    }
+
+    fn segment(
+        &mut self,
+        side: usize,
+        first: u32,
+        flags: Flags,
+        payload: &[u8],
+        packet: u64,
+        now: Instant,
+    ) {
+        let stream = &mut self.streams[side];
+        let has_paused = stream.is_acknowledged();
+        let mut new = Vec::new();
+        if flags.contains(Flags::FIN) {
+            stream.finish(first.wrapping_add(payload.len() as u32));
+        }
+        stream.take(first, payload, packet, &mut new);
+        let is_over = stream.is_over();
+        if !new.is_empty() {
+            let pause = self.last.map_or(Duration::ZERO, |last| now.saturating_since(last));
+            match self.turns.last_mut() {
+                Some((last, _, Act::Says(said)))
+                    if *last == side && !(has_paused && pause >= PAUSE) =>
+                {
+                    said.append(&mut new);
+                    self.last = self.last.max(Some(now));
+                }
+                _ => self.turn(side, now, Act::Says(new)),
+            }
+        }
+        if is_over && !self.closed[side] {
+            self.closed[side] = true;
+            self.turn(side, now, Act::Closes);
+        }
+    }
+
+    fn turn(&mut self, side: usize, now: Instant, act: Act) {
+        let gap = self.last.map_or(Duration::ZERO, |last| now.saturating_since(last));
+        self.turns.push((side, gap, act));
+        self.last = self.last.max(Some(now));
+    }
+
+    /// What was said, or what is wrong.
+    pub(super) fn finish(self) -> Result<Conversation, ConversationError> {
+        let is_tcp = self.key.protocol() == protocol::TCP;
+        let first_to_speak = || {
+            let spoken = self.turns.iter().find(|(_, _, act)| matches!(act, Act::Says(_)));
+            spoken.map_or(0, |(side, ..)| *side)
+        };
+        let client = self.client.unwrap_or_else(first_to_speak);
+        let side = |index: usize| if index == client { Side::Client } else { Side::Server };
+        if let Some(fault) = self.fault {
+            return Err(fault);
+        }
+        for (index, stream) in self.streams.iter().enumerate() {
+            let (from, has) =
+                (if index == client { "the client" } else { "the server" }, stream.delivered());
+            match stream.lack() {
+                Some(Lack::Hole { packet, found }) => {
+                    return Err(ConversationError::Hole { packet, from, found, has });
+                }
+                Some(Lack::Unseen { packet, found }) => {
+                    return Err(ConversationError::Unseen { packet, from, found, has });
+                }
+                None => {}
+            }
+        }
+        let key = if client == 0 { self.key } else { self.key.reversed() };
+        Ok(Conversation {
+            transport: if is_tcp { Transport::Tcp } else { Transport::Udp },
+            client: SocketAddr::new(key.source(), key.source_port()),
+            server: SocketAddr::new(key.destination(), key.destination_port()),
+            packet: self.packet,
+            has_beginning: !is_tcp || self.client.is_some(),
+            turns: self
+                .turns
+                .into_iter()
+                .map(|(index, gap, act)| Turn { side: side(index), gap, act })
+                .collect(),
+        })
+    }
+}

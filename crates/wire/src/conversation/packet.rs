@@ -1,0 +1,81 @@
+//! What a frame says: whose packet it carries, and what payload.
+
+use crate::capture::LinkType;
+use crate::dissect::dissect;
+use crate::flow::FlowKey;
+use crate::packet::{PacketError, ethertype, ipv4, ipv6, protocol, tcp, udp};
+
+/// A packet of TCP or UDP.
+#[derive(Clone, Copy)]
+pub(super) struct Packet<'a> {
+    /// Its direction, without VLAN: a frame that is seen before and behind a router is the same.
+    pub(super) key: FlowKey,
+    pub(super) body: Result<Body<'a>, Damage>,
+}
+
+/// What a packet carries.
+#[derive(Clone, Copy)]
+pub(super) enum Body<'a> {
+    Segment { flags: tcp::Flags, sequence: u32, acknowledgement: u32, payload: &'a [u8] },
+    Datagram(&'a [u8]),
+}
+
+/// Why what a packet carries cannot be told.
+#[derive(Clone, Copy)]
+pub(super) enum Damage {
+    Cut { found: usize, expected: usize },
+    Fragment,
+    BadHeader(PacketError),
+}
+
+/// The packet of TCP or UDP in a frame; `None`: it is of something else, or a later fragment,
+/// whose ports are in the first one.
+pub(super) fn read(link: LinkType, data: &[u8]) -> Option<Packet<'_>> {
+    let found = dissect(link, data);
+    let key = found.flow().filter(|key| matches!(key.protocol(), protocol::TCP | protocol::UDP))?;
+    let at = usize::from(found.network_offset);
+    let network = data.get(at..)?;
+    // Zero is what a segmenting sender's own capture has.
+    let (is_fragment, said) = match found.ethertype {
+        ethertype::IPV4 => {
+            let ip = ipv4::Packet::new(network).ok()?;
+            (ip.is_fragment(), usize::from(ip.total_length()))
+        }
+        _ => {
+            let ip = ipv6::Packet::new(network).ok()?;
+            let length = usize::from(ip.payload_length());
+            let said = if length == 0 { 0 } else { ipv6::HEADER_LENGTH + length };
+            (ip.extensions()?.is_fragment, said)
+        }
+    };
+    if is_fragment && key.source_port() == 0 && key.destination_port() == 0 {
+        return None;
+    }
+    let length = if said == 0 { network.len() } else { said };
+    let transport = usize::from(found.transport_offset).checked_sub(at)?;
+    let body = if is_fragment {
+        Err(Damage::Fragment)
+    } else if let Some(packet) = network.get(transport..length) {
+        body(key.protocol(), packet).map_err(Damage::BadHeader)
+    } else {
+        Err(Damage::Cut { found: network.len(), expected: length })
+    };
+    Some(Packet { key: key.without_vlan(), body })
+}
+
+fn body(protocol: u8, packet: &[u8]) -> Result<Body<'_>, PacketError> {
+    if protocol == protocol::UDP {
+        let datagram = udp::Packet::new(packet)?;
+        // Zero is what a segmenting sender's own capture has.
+        let end = if datagram.length() == 0 { packet.len() } else { datagram.length().into() };
+        let payload = packet.get(udp::HEADER_LENGTH..end.min(packet.len())).unwrap_or_default();
+        return Ok(Body::Datagram(payload));
+    }
+    let segment = tcp::Packet::new(packet)?;
+    Ok(Body::Segment {
+        flags: segment.flags(),
+        sequence: segment.sequence(),
+        acknowledgement: segment.acknowledgement(),
+        payload: packet.get(segment.header_length()..).unwrap_or_default(),
+    })
+}
