@@ -9,6 +9,7 @@
 extern crate alloc;
 
 pub mod edit;
+pub mod impairment;
 pub mod measure;
 pub mod replay;
 pub mod sides;

@@ -1,0 +1,219 @@
+//! What becomes of each frame, and when it comes out.
+
+use alloc::collections::VecDeque;
+
+use wirestorm_base::rate::Ticker;
+use wirestorm_base::time::{Duration, Instant};
+use wirestorm_wire::stream::draw;
+
+use super::{Bottleneck, Impairment, ImpairmentCounters, Jitter, Loss, Queue, Share};
+
+/// Decides about one frame after the other.
+#[derive(Debug)]
+pub struct Line {
+    impairment: Impairment,
+    seed: u64,
+    /// Whether bursts have the link in their bad state.
+    is_bad: bool,
+    bottleneck: Option<Sender>,
+    /// When the last frame arrives that is not late on purpose: none arrives before it.
+    arrived: Instant,
+}
+
+/// How a frame gets through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passage {
+    /// When it comes out.
+    pub at: Instant,
+    /// The bit that is changed, counted from the first bit of the frame.
+    pub flipped: Option<usize>,
+}
+
+/// A frame and its copy, as far as they get through.
+pub type Passages = [Option<Passage>; 2];
+
+/// What is drawn; the numbers keep the draws apart.
+#[derive(Clone, Copy)]
+enum Chance {
+    Loss = 1,
+    State,
+    Duplication,
+    Corruption,
+    Bit,
+    Jitter,
+    Reordering,
+}
+
+/// Draws for copies are others than those for frames.
+const OF_A_COPY: u64 = 1 << 7;
+
+const ETHERNET_HEADER_BYTES: usize = 14;
+
+impl Line {
+    /// A line that no frame has come to.
+    pub fn new(impairment: Impairment, seed: u64) -> Self {
+        let bottleneck = impairment.bottleneck.map(Sender::new);
+        Self { impairment, seed, is_bad: false, bottleneck, arrived: Instant::ZERO }
+    }
+
+    /// What becomes of the next frame, of so many bytes without FCS, that comes at a time. Counts
+    /// all but what comes out, and what its caller has no room for.
+    pub fn enter(
+        &mut self,
+        now: Instant,
+        length: usize,
+        counters: &mut ImpairmentCounters,
+    ) -> Passages {
+        let number = counters.entered;
+        counters.entered += 1;
+        if self.is_lost(number) {
+            counters.lost += 1;
+            return [None; 2];
+        }
+        let first = self.pass(now, length, number, 0, counters);
+        let is_doubled = self.chance(self.impairment.duplication, Chance::Duplication, 0, number);
+        let second = is_doubled.then(|| {
+            counters.duplicated += 1;
+            self.pass(now, length, number, OF_A_COPY, counters)
+        });
+        [first, second.flatten()]
+    }
+
+    fn is_lost(&mut self, number: u64) -> bool {
+        match self.impairment.loss {
+            Loss::None => false,
+            Loss::Random(share) => share.has(self.draw(Chance::Loss, 0, number)),
+            Loss::Bursts(bursts) => {
+                let (passing, change) =
+                    if self.is_bad { (bursts.h, bursts.r) } else { (bursts.k, bursts.p) };
+                let is_lost = !passing.has(self.draw(Chance::Loss, 0, number));
+                self.is_bad ^= change.has(self.draw(Chance::State, 0, number));
+                is_lost
+            }
+        }
+    }
+
+    /// From the queue on.
+    fn pass(
+        &mut self,
+        now: Instant,
+        length: usize,
+        number: u64,
+        copy: u64,
+        counters: &mut ImpairmentCounters,
+    ) -> Option<Passage> {
+        let sent = match &mut self.bottleneck {
+            None => now,
+            Some(sender) => match sender.send(now, length) {
+                Some(sent) => sent,
+                None => {
+                    counters.queue_dropped += 1;
+                    return None;
+                }
+            },
+        };
+        let is_corrupt = self.chance(self.impairment.corruption, Chance::Corruption, copy, number);
+        counters.corrupted += u64::from(is_corrupt);
+        let flipped = is_corrupt.then(|| {
+            let header = if length > ETHERNET_HEADER_BYTES { ETHERNET_HEADER_BYTES } else { 0 };
+            let bits = ((length - header) * 8) as u64;
+            header * 8 + below(self.draw(Chance::Bit, copy, number), bits) as usize
+        });
+        let mut at = sent.saturating_add(self.delay(copy, number)).max(self.arrived);
+        let reordering = self.impairment.reordering;
+        if self.chance(reordering.share, Chance::Reordering, copy, number) {
+            at = at.saturating_add(reordering.by);
+        } else {
+            self.arrived = at;
+        }
+        Some(Passage { at, flipped })
+    }
+
+    /// The delay, jitter included.
+    fn delay(&self, copy: u64, number: u64) -> Duration {
+        let delay = self.impairment.delay;
+        let drawn = |part| draw(self.draw(Chance::Jitter, copy, number), part);
+        // Of twice the spread, from which the spread is taken again.
+        let (more, less) = match self.impairment.jitter {
+            Jitter::None => return delay,
+            Jitter::Uniform(most) => {
+                let most = most.as_nanos();
+                (below(drawn(0), most.saturating_mul(2).saturating_add(1)), most)
+            }
+            // The sum of twelve numbers between 0 and 1 has the variance 1 and the mean 6.
+            Jitter::Normal(deviation) => {
+                let deviation = deviation.as_nanos();
+                let sum: u64 = (0..12).map(|part| drawn(part) >> 32).sum();
+                let more = (u128::from(sum) * u128::from(deviation)) >> 32;
+                (more as u64, deviation.saturating_mul(6))
+            }
+        };
+        let more = delay.saturating_add(Duration::from_nanos(more));
+        more.saturating_sub(Duration::from_nanos(less))
+    }
+
+    fn chance(&self, share: Share, what: Chance, copy: u64, number: u64) -> bool {
+        share > Share::NONE && share.has(self.draw(what, copy, number))
+    }
+
+    fn draw(&self, what: Chance, copy: u64, number: u64) -> u64 {
+        draw(self.seed ^ ((what as u64 | copy) << 56), number)
+    }
+}
+
+/// Brings a draw below an end.
+const fn below(drawn: u64, end: u64) -> u64 {
+    ((drawn as u128 * end as u128) >> 64) as u64
+}
+
+/// The bottleneck at work.
+#[derive(Debug)]
+struct Sender {
+    bottleneck: Bottleneck,
+    ticker: Ticker,
+    /// When it has sent all that it was given.
+    free: Instant,
+    /// When it begins to send each frame that waits, and its length.
+    waiting: VecDeque<(Instant, usize)>,
+    waiting_bytes: u64,
+}
+
+impl Sender {
+    fn new(bottleneck: Bottleneck) -> Self {
+        Self {
+            bottleneck,
+            ticker: Ticker::new(bottleneck.rate),
+            free: Instant::ZERO,
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+        }
+    }
+
+    /// When it has sent a frame that comes now; `None` where the queue is full.
+    fn send(&mut self, now: Instant, length: usize) -> Option<Instant> {
+        while let Some(&(begin, length)) = self.waiting.front()
+            && begin <= now
+        {
+            self.waiting.pop_front();
+            self.waiting_bytes -= length as u64;
+        }
+        let begin = self.free.max(now);
+        if begin > now {
+            let has_room = match self.bottleneck.queue {
+                Queue::Frames(frames) => self.waiting.len() < frames as usize,
+                Queue::Bytes(bytes) => {
+                    self.waiting_bytes + length as u64 <= bytes
+                        && self.waiting.len() < Queue::MAX_FRAMES as usize
+                }
+            };
+            if !has_room {
+                return None;
+            }
+            self.waiting.push_back((begin, length));
+            self.waiting_bytes += length as u64;
+        }
+        let bits = (length as u64 + self.bottleneck.layer.overhead()) * 8;
+        self.free = begin.saturating_add(self.ticker.step(bits));
+        Some(self.free)
+    }
+}
