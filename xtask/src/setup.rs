@@ -38,7 +38,7 @@ const fn package(
     Package { name, proof, purpose, reason }
 }
 
-const PACKAGES: [Package; 20] = [
+const PACKAGES: [Package; 21] = [
     package("gcc", "cc", Purpose::Build, "links the programs"),
     package("libc6-dev", "/usr/include/stdio.h", Purpose::Build, "links the programs"),
     package("clang", "clang", Purpose::Build, "compiles the BPF programs"),
@@ -58,6 +58,7 @@ const PACKAGES: [Package; 20] = [
     package("python3-venv", "/usr/share/python-wheels", Purpose::Test, "runs the Python package"),
     package("valgrind", "valgrind", Purpose::Bench, "counts instructions"),
     package("dpdk-dev", "dpdk-testpmd", Purpose::Bench, "what generating is compared with"),
+    package("wrk", "wrk", Purpose::Bench, "what emulated clients are compared with"),
     package("netsniff-ng", "trafgen", Purpose::Bench, "what flows are compared with"),
 ];
 

@@ -7,6 +7,10 @@ use serde_json::{Value, json};
 pub(super) struct Figures(Vec<f64>);
 
 impl Figures {
+    pub(super) const fn new() -> Self {
+        Self(Vec::new())
+    }
+
     pub(super) fn push(&mut self, figure: f64) {
         self.0.push(figure);
         self.0.sort_by(f64::total_cmp);
@@ -63,6 +67,8 @@ fn short(figure: f64) -> String {
 pub(super) enum Target {
     /// This many times the peer's, or more.
     TimesPeer(f64),
+    /// This many times the peer's, or less.
+    AtMostPeer(f64),
     AtLeast(f64),
     AtMost(f64),
     /// Nothing: the figure is there to be compared with its own past.
@@ -91,6 +97,7 @@ impl Row {
     pub(super) fn is_met(&self) -> bool {
         match self.target {
             Target::TimesPeer(times) => self.ratio().is_some_and(|ratio| ratio >= times),
+            Target::AtMostPeer(times) => self.ratio().is_some_and(|ratio| ratio <= times),
             Target::AtLeast(figure) => self.wirestorm.median() >= figure,
             Target::AtMost(figure) => self.wirestorm.median() <= figure,
             Target::Unset => true,
@@ -105,6 +112,7 @@ impl Row {
     pub(super) fn cells(&self) -> Vec<String> {
         let target = match self.target {
             Target::TimesPeer(times) => format!("{times}x"),
+            Target::AtMostPeer(times) => format!("<={times}x"),
             Target::AtLeast(figure) => format!(">={figure}"),
             Target::AtMost(figure) => format!("<={figure}"),
             Target::Unset => "none".to_owned(),
@@ -128,6 +136,7 @@ impl Row {
     pub(super) fn to_json(&self) -> Value {
         let target = match self.target {
             Target::TimesPeer(times) => json!({ "times_peer": times }),
+            Target::AtMostPeer(times) => json!({ "at_most_peer": times }),
             Target::AtLeast(figure) => json!({ "at_least": figure }),
             Target::AtMost(figure) => json!({ "at_most": figure }),
             Target::Unset => Value::Null,
@@ -176,6 +185,7 @@ mod tests {
     fn a_target_is_met_by_the_median() {
         assert!(row(Target::TimesPeer(5.0)).is_met());
         assert!(!row(Target::TimesPeer(5.1)).is_met());
+        assert!(row(Target::AtMostPeer(5.0)).is_met() && !row(Target::AtMostPeer(4.9)).is_met());
         assert!(row(Target::AtLeast(2.0)).is_met() && !row(Target::AtLeast(2.1)).is_met());
         assert!(row(Target::AtMost(2.0)).is_met() && !row(Target::AtMost(1.9)).is_met());
     }

@@ -10,6 +10,7 @@ mod figures;
 mod instructions;
 mod link;
 mod pace;
+mod pages;
 mod process;
 mod speed;
 mod stateful;
@@ -45,7 +46,7 @@ struct Benchmark {
     run: fn(&Settings) -> Fallible<Vec<Row>>,
 }
 
-const BENCHMARKS: [Benchmark; 20] = [
+const BENCHMARKS: [Benchmark; 22] = [
     Benchmark { name: "small", what: "60-byte frames over a veth pair", run: speed::small },
     Benchmark { name: "large", what: "1500-byte frames over a veth pair", run: speed::large },
     Benchmark { name: "flows", what: "thousands of flows, --unique-ip", run: speed::flows },
@@ -94,6 +95,12 @@ const BENCHMARKS: [Benchmark; 20] = [
         what: "connections over a veth pair, a worker a side",
         run: stateful::over_veth,
     },
+    Benchmark {
+        name: "stateful-idle",
+        what: "connections that are opened and stay open",
+        run: stateful::idle,
+    },
+    Benchmark { name: "stateful-nginx", what: "pages, beside nginx and wrk", run: pages::run },
 ];
 
 /// The chore.

@@ -27,6 +27,24 @@ pub(super) fn keepalive(settings: &Settings) -> Fallible<Vec<Row>> {
     measure(settings, row, ["6000", "500", "1024"], "/requests", 1e6)
 }
 
+/// Connections that say nothing, both ends in this process: how fast they are opened, and what each
+/// end of one takes.
+pub(super) fn idle(settings: &Settings) -> Fallible<Vec<Row>> {
+    const CONNECTIONS: &str = "1000000";
+    let mut opened = row("idle opened", "k flows/s", Target::AtLeast(500.0));
+    let mut bytes = row("idle flow", "bytes", Target::AtMost(256.0));
+    bytes.notes.push(format!("what {CONNECTIONS} connections add to the process, by each end"));
+    let stateful = workspace::build_example("wirestorm-stack", "stateful")?;
+    for _ in 0..settings.rounds {
+        let printed = output(Command::new(&stateful).args([CONNECTIONS, "0", "1"]))?;
+        let result: Value = serde_json::from_str(&printed)?;
+        let seconds = number(&result, "/elapsed_s")?;
+        opened.wirestorm.push(number(&result, "/connections")? / seconds / 1e3);
+        bytes.wirestorm.push(number(&result, "/bytes_a_flow")?);
+    }
+    Ok(vec![opened, bytes])
+}
+
 /// The plan of [`over_veth`]: as many connections as go, 512 at once.
 const VETH_PLAN: &str = r#"
 ports: [{name: clients, addresses: 10.0.0.1/16}, {name: servers, addresses: 10.0.1.1/16}]

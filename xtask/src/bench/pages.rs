@@ -1,0 +1,275 @@
+//! What serving and fetching pages costs: emulated clients beside wrk with nginx at the other end,
+//! and emulated servers beside nginx with wrk at the other end.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use wirestorm_testkit::Scratch;
+use wirestorm_testkit::net::Lab;
+
+use super::Settings;
+use super::contender::{number, output};
+use super::figures::{Figures, Row, Target};
+use crate::Fallible;
+
+/// Bytes of a page, nginx's own header not counted.
+const PAGE: usize = 32_000;
+/// Connections at once.
+const AT_ONCE: u32 = 64;
+/// Requests by which CPU time is divided.
+const REQUESTS: f64 = 100_000.0;
+
+/// Where wrk and emulated clients are, and nginx and emulated servers.
+const CLIENT: &str = "198.51.100.1";
+const SERVER: &str = "198.51.100.2";
+
+/// A connection for each request, answered with a page of 32,000 bytes.
+pub(super) fn run(settings: &Settings) -> Fallible<Vec<Row>> {
+    let (lab, scratch) = (Lab::new()?, Scratch::new()?);
+    let bench = Bench { settings, lab: &lab, scratch: &scratch };
+    let mut figures = [const { Figures::new() }; 4];
+    let [clients, wrk, servers, nginx] = &mut figures;
+    for _ in 0..settings.rounds {
+        let both = bench.wrk_and_nginx()?;
+        wrk.push(both.client);
+        nginx.push(both.server);
+        clients.push(bench.clients()?);
+        servers.push(bench.servers()?);
+    }
+    let [clients, wrk, servers, nginx] = figures;
+    let row = |name, wirestorm, peer, against| Row {
+        name,
+        unit: "CPU s/100k",
+        wirestorm,
+        peer: Some(peer),
+        target: Target::AtMostPeer(0.2),
+        notes: vec![format!(
+            "CPU seconds for 100,000 requests, user and system, peer: {against}, over veth"
+        )],
+    };
+    Ok(vec![
+        row("page clients", clients, wrk, "wrk, both with nginx"),
+        row("page servers", servers, nginx, "nginx, both with wrk"),
+    ])
+}
+
+struct Bench<'a> {
+    settings: &'a Settings,
+    lab: &'a Lab,
+    scratch: &'a Scratch,
+}
+
+/// CPU seconds for 100,000 requests at each end.
+struct Costs {
+    client: f64,
+    server: f64,
+}
+
+impl Bench<'_> {
+    /// Linux at both ends.
+    fn wrk_and_nginx(&self) -> Fallible<Costs> {
+        let _client = Address::new(self.lab, Side::Client)?;
+        let _server = Address::new(self.lab, Side::Server)?;
+        let nginx = self.nginx()?;
+        let (requests, client) = self.wrk()?;
+        let server = nginx.cpu_seconds()? / requests * REQUESTS;
+        Ok(Costs { client, server })
+    }
+
+    /// Emulated clients fetch from nginx; what they cost.
+    fn clients(&self) -> Fallible<f64> {
+        let _server = Address::new(self.lab, Side::Server)?;
+        let _nginx = self.nginx()?;
+        let plan = self.plan("clients", &format!(
+            "ports: [{{name: p, addresses: {CLIENT}/24}}]\n\
+             templates:\n  - name: page\n    client:\n      tx: p\n      servers: {SERVER}\n      \
+             load: {{hold: {AT_ONCE}}}\n      program:\n        \
+             - send: \"GET / HTTP/1.1\\r\\nHost: {SERVER}\\r\\nConnection: close\\r\\n\\r\\n\"\n        \
+             - wait_for_close\n    tcp: {{time_wait: 1ms}}\n"
+        ))?;
+        let before = children_cpu_seconds()?;
+        let printed = output(&mut self.emulate(&plan, &self.lab.a.port()))?;
+        let cpu = children_cpu_seconds()? - before;
+        let result: Value = serde_json::from_str(&printed)?;
+        let answered = number(&result, "/ports/0/tcp/rcvbyte")? / PAGE as f64;
+        let closed = number(&result, "/ports/0/flows/closed")?;
+        if answered < closed {
+            return Err(
+                format!("{closed} connections, but only {answered} pages of nginx's").into()
+            );
+        }
+        Ok(cpu / closed * REQUESTS)
+    }
+
+    /// wrk fetches from emulated servers; what those cost.
+    fn servers(&self) -> Fallible<f64> {
+        let _client = Address::new(self.lab, Side::Client)?;
+        let header = format!(
+            "HTTP/1.1 200 OK\\r\\nContent-Length: {PAGE}\\r\\nConnection: close\\r\\n\\r\\n"
+        );
+        // What is written as an escape is one byte.
+        let size = PAGE + header.len() - header.matches("\\").count();
+        let plan = self.plan(
+            "servers",
+            &format!(
+                "ports: [{{name: p, addresses: {SERVER}/24}}]\n\
+             templates:\n  - name: page\n    server:\n      tx: p\n      port: 80\n      \
+             program:\n        - receive: 1\n        - send: {{text: \"{header}\", size: {size}}}\n"
+            ),
+        )?;
+        let mut command = self.emulate(&plan, &self.lab.b.port());
+        // Until it is told to stop: wrk decides how long it takes.
+        let server = Running::start(command.arg("--linger").arg("0s"))?;
+        let (requests, _) = self.wrk()?;
+        Ok(server.cpu_seconds()? / requests * REQUESTS)
+    }
+
+    fn plan(&self, name: &str, text: &str) -> Fallible<PathBuf> {
+        let path = self.scratch.file(&format!("{name}.yaml"));
+        fs::write(&path, text)?;
+        Ok(path)
+    }
+
+    fn emulate(&self, plan: &Path, port: &str) -> Command {
+        let mut command = Command::new(&self.settings.wirestorm);
+        command.arg("emulate").arg(plan).args(["--quiet", "--json", "-"]);
+        command.args(["--port", &format!("p={port}")]);
+        command.args(["--duration", &format!("{}s", self.settings.seconds)]);
+        command
+    }
+
+    /// Starts nginx with the page; one process serves.
+    fn nginx(&self) -> Fallible<Running> {
+        fs::write(self.scratch.file("index.html"), vec![b'w'; PAGE])?;
+        let folder = self.scratch.path().display();
+        let file = self.scratch.file("nginx.conf");
+        let configuration = format!(
+            "daemon off; master_process off; user root; pid {folder}/pid; error_log {folder}/errors;\n\
+             events {{ worker_connections 4096; }}\n\
+             http {{ access_log off; sendfile on; open_file_cache max=8; \
+             client_body_temp_path {folder}; proxy_temp_path {folder}; \
+             fastcgi_temp_path {folder}; uwsgi_temp_path {folder}; scgi_temp_path {folder};\n\
+             server {{ listen 80 backlog=4096; root {folder}; }} }}"
+        );
+        fs::write(&file, configuration)?;
+        Running::start(self.lab.b.command("nginx").arg("-c").arg(&file))
+    }
+
+    /// Lets wrk fetch the page, from whoever serves it. Returns its requests, and what it costs.
+    fn wrk(&self) -> Fallible<(f64, f64)> {
+        self.wait_for_server()?;
+        let before = children_cpu_seconds()?;
+        let mut command = self.lab.a.command("wrk");
+        command.args(["--threads", "1", "--connections", &AT_ONCE.to_string()]);
+        command.args(["--duration", &format!("{}s", self.settings.seconds)]);
+        command.args(["--header", "Connection: close", &format!("http://{SERVER}/")]);
+        let printed = output(&mut command)?;
+        let cpu = children_cpu_seconds()? - before;
+        let line = printed.lines().find(|line| line.contains(" requests in "));
+        let requests = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+        match requests {
+            Some(requests) if requests > 0.0 => Ok((requests, cpu / requests * REQUESTS)),
+            _ => Err(format!("wrk counted no requests: {printed}").into()),
+        }
+    }
+
+    fn wait_for_server(&self) -> Fallible<()> {
+        const PATIENCE: Duration = Duration::from_secs(10);
+        let since = Instant::now();
+        loop {
+            let mut curl = self.lab.a.command("curl");
+            curl.args(["--silent", "--max-time", "1", "--output", "/dev/null"]);
+            if curl.arg(format!("http://{SERVER}/")).status()?.success() {
+                return Ok(());
+            }
+            if since.elapsed() > PATIENCE {
+                return Err(format!("nobody serves http://{SERVER}/").into());
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Side {
+    Client,
+    Server,
+}
+
+/// The address that Linux has at one end for as long as this lives.
+struct Address<'a> {
+    lab: &'a Lab,
+    side: Side,
+}
+
+impl<'a> Address<'a> {
+    fn new(lab: &'a Lab, side: Side) -> Fallible<Self> {
+        let address = Self { lab, side };
+        address.change("replace")?;
+        Ok(address)
+    }
+
+    fn change(&self, verb: &str) -> Fallible<()> {
+        let (end, address) = match self.side {
+            Side::Client => (&self.lab.a, CLIENT),
+            Side::Server => (&self.lab.b, SERVER),
+        };
+        let line = format!("address {verb} {address}/24 dev {}", end.interface());
+        Ok(end.namespace().ip(&[&line])?)
+    }
+}
+
+impl Drop for Address<'_> {
+    fn drop(&mut self) {
+        // The namespace goes at the end in any case.
+        let _ = self.change("delete");
+    }
+}
+
+/// A server that is ended with this value.
+struct Running(Child);
+
+impl Running {
+    fn start(command: &mut Command) -> Fallible<Self> {
+        let command = command.stdout(Stdio::null()).stderr(Stdio::null());
+        Ok(Self(command.spawn()?))
+    }
+
+    /// What it has taken so far.
+    fn cpu_seconds(&self) -> Fallible<f64> {
+        cpu_seconds(&self.0.id().to_string(), OWN)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Places in `proc_pid_stat(5)`, counted from behind the name: user and system time of a process,
+/// and of those of its children that it has waited for.
+const OWN: [usize; 2] = [11, 12];
+const OF_CHILDREN: [usize; 2] = [13, 14];
+
+/// CPU time of all programs that this one has waited for.
+fn children_cpu_seconds() -> Fallible<f64> {
+    cpu_seconds("self", OF_CHILDREN)
+}
+
+fn cpu_seconds(process: &str, places: [usize; 2]) -> Fallible<f64> {
+    /// `sysconf(_SC_CLK_TCK)` on every Linux of today.
+    const TICKS_PER_SECOND: f64 = 100.0;
+    let path = format!("/proc/{process}/stat");
+    let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+    let (_, fields) = text.rsplit_once(") ").ok_or_else(|| format!("{path}: no name"))?;
+    let fields: Vec<&str> = fields.split(' ').collect();
+    let ticks = |place: usize| fields.get(place).and_then(|field| field.parse::<f64>().ok());
+    let ticks: Option<f64> = places.into_iter().map(ticks).sum();
+    Ok(ticks.ok_or_else(|| format!("{path}: no times"))? / TICKS_PER_SECOND)
+}
