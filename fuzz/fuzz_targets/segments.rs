@@ -10,7 +10,8 @@ use wirestorm_base::time::{Duration, Instant};
 use wirestorm_sim::memory::{WireOptions, wire};
 use wirestorm_stack::Host;
 use wirestorm_stack::endpoint::{
-    AddressRange, Endpoint, EndpointOptions, IpSettings, LinkHeader, Load, Role, Template, Tuples,
+    AddressRange, Endpoint, EndpointOptions, IpSettings, LinkHeader, Listen, Load, MatchByte, Role,
+    Template, Transport, Tuples,
 };
 use wirestorm_stack::program::{Buffer, Buffers, Instruction, Program};
 use wirestorm_stack::tcp::congestion::Algorithm;
@@ -204,20 +205,28 @@ fn serve(tcp: Settings, mut rest: &[u8]) {
     };
     let ethernet = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
     let link = LinkHeader::new(&ethernet).expect("an Ethernet header");
-    let template = |role| Template {
+    let template = |transport, role| Template {
         program: Program::new([
             Instruction::Send { buffer },
+            Instruction::SendDatagram { buffer },
             Instruction::Receive { bytes: 100, clear: true },
+            Instruction::ReceiveDatagrams { count: 2, clear: true },
         ])
         .expect("a program within its bounds"),
-        tcp,
+        transport,
         ip: IpSettings::default(),
         role,
     };
+    let bytes = vec![MatchByte { offset: 1, mask: 0xf0, value: 0x40 }];
+    let looking = Listen { first_bytes: bytes, ..Listen::at(81) };
+    let tcp = Transport::Tcp(tcp);
     let options = EndpointOptions {
         templates: vec![
-            template(Role::Client { tuples, link, load: Load::OnDemand, limit: None }),
-            template(Role::Server { port: 80 }),
+            template(tcp, Role::Client { tuples, link, load: Load::OnDemand, limit: None }),
+            template(tcp, Role::Server { listen: Listen::at(80) }),
+            template(tcp, Role::Server { listen: looking.clone() }),
+            template(Transport::Udp, Role::Server { listen: Listen::at(80) }),
+            template(Transport::Udp, Role::Server { listen: looking }),
         ],
         buffers,
         frame_length_max: FRAME_LENGTH_MAX,
@@ -250,16 +259,19 @@ fn serve(tcp: Settings, mut rest: &[u8]) {
         }
         endpoint.breathe(now, &mut to_peer, &mut at_us).expect("memory does not fail");
         drain(&mut at_peer, &mut batch);
-        let (flows, tcp) = (endpoint.counters(), endpoint.tcp());
+        let (flows, tcp, udp) = (endpoint.counters(), endpoint.tcp(), endpoint.udp());
         assert!(flows.active <= flows.active_max && flows.active_max <= 4, "{flows:?}");
-        assert_eq!(tcp.connattempt, made);
-        assert_eq!(made + tcp.accepts, flows.active + flows.closed + flows.failed, "{flows:?}");
-        let apart = flows.no_flow
-            + flows.no_template
-            + flows.fragments
-            + flows.damaged
-            + flows.other_protocol;
-        assert!(apart + tcp.rcvtotal <= heard, "a frame counts once: {flows:?} {tcp:?}");
+        assert_eq!((tcp.connattempt, flows.made), (made, made));
+        let begun = made + tcp.accepts + udp.accepts;
+        assert_eq!(begun, flows.active + flows.closed + flows.failed(), "{flows:?}");
+        let strays = endpoint.strays();
+        let apart = strays.no_flow
+            + strays.no_template
+            + strays.fragments
+            + strays.damaged
+            + strays.other_protocol;
+        let taken = tcp.rcvtotal + udp.rcvpkt;
+        assert!(apart + taken <= heard, "a frame counts once: {strays:?} {tcp:?} {udp:?}");
     }
 }
 

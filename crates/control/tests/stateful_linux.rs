@@ -14,7 +14,8 @@ use wirestorm_io::clock;
 use wirestorm_io::namespace::{InterfaceName, Namespace};
 use wirestorm_stack::Host;
 use wirestorm_stack::endpoint::{
-    AddressRange, Endpoint, EndpointOptions, IpSettings, LinkHeader, Load, Role, Template, Tuples,
+    AddressRange, Endpoint, EndpointOptions, IpSettings, LinkHeader, Listen, Load, Role, Template,
+    Transport, Tuples,
 };
 use wirestorm_stack::program::{Buffer, Buffers, Instruction, Program};
 use wirestorm_stack::tcp::settings::Settings;
@@ -133,6 +134,10 @@ fn content(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|offset| (offset % 251) as u8).collect()
 }
 
+fn template(program: Program, tcp: Settings, role: Role) -> Template {
+    Template { program, transport: Transport::Tcp(tcp), ip: IpSettings::default(), role }
+}
+
 /// Waits for a request of 4 bytes, and answers with so many.
 fn server(bytes: usize, tcp: Settings) -> (Template, Buffers) {
     let mut buffers = Buffers::default();
@@ -141,8 +146,8 @@ fn server(bytes: usize, tcp: Settings) -> (Template, Buffers) {
         Instruction::Receive { bytes: 4, clear: false },
         Instruction::Send { buffer: reply },
     ]);
-    let role = Role::Server { port: PORT };
-    (Template { program: program.unwrap(), tcp, ip: IpSettings::default(), role }, buffers)
+    let role = Role::Server { listen: Listen::at(PORT) };
+    (template(program.unwrap(), tcp, role), buffers)
 }
 
 fn fetch(wire: &Wire) -> Vec<u8> {
@@ -183,7 +188,7 @@ fn linux_fetches_pages_from_us() {
         let tcp = endpoint.tcp();
         assert_eq!((tcp.accepts, tcp.connects, tcp.rexmttimeo), (2, 2, 0), "{settings:?}");
         assert_eq!((tcp.rcvbyte, tcp.rcvackbyte), (8, 600_000), "{settings:?}");
-        assert_eq!(endpoint.counters().damaged, 0);
+        assert_eq!(endpoint.strays().damaged, 0);
     }
 }
 
@@ -252,7 +257,7 @@ fn client(
         load: Load::OnDemand,
         limit: None,
     };
-    (Template { program: program.unwrap(), tcp, ip: IpSettings::default(), role }, buffers)
+    (template(program.unwrap(), tcp, role), buffers)
 }
 
 #[test]
@@ -276,7 +281,7 @@ fn we_fetch_pages_from_linux() {
         let endpoint = running.stop();
         let tcp = endpoint.tcp();
         assert_eq!((tcp.connects, tcp.rcvbyte), (2, 600_000), "{settings:?}");
-        assert_eq!(endpoint.counters().failed, 0);
+        assert_eq!(endpoint.counters().failed(), 0);
         if lossy {
             assert!(tcp.rcvoopack > 5, "{tcp:?}");
         } else {
@@ -299,5 +304,5 @@ fn we_fetch_pages_from_linux_through_a_nat() {
     assert!(served.join().unwrap().iter().all(|request| request == b"pagethanks"));
     let endpoint = running.stop();
     assert_eq!((endpoint.tcp().connects, endpoint.tcp().rcvbyte), (50, 50 * 300_000));
-    assert_eq!((endpoint.counters().failed, endpoint.counters().no_flow), (0, 0));
+    assert_eq!((endpoint.counters().failed(), endpoint.strays().no_flow), (0, 0));
 }

@@ -14,7 +14,8 @@ use wirestorm_base::time::{Duration, Instant};
 use wirestorm_sim::memory::{WireOptions, wire};
 use wirestorm_stack::Host;
 use wirestorm_stack::endpoint::{
-    AddressRange, Endpoint, EndpointOptions, IpSettings, LinkHeader, Load, Role, Template, Tuples,
+    AddressRange, Endpoint, EndpointOptions, IpSettings, LinkHeader, Listen, Load, Role, Tally,
+    Template, Transport, Tuples,
 };
 use wirestorm_stack::program::{Buffer, Buffers, Instruction, Program};
 use wirestorm_stack::tcp::settings::Settings;
@@ -42,21 +43,22 @@ fn main() {
     let began = Clock::now();
     let (mut now, mut frames) = (START, 0);
     let is_idle = requests == 0;
-    let is_done = |client: &Endpoint, server: &Endpoint| match is_idle {
-        true => server.tcp().connects == connections,
-        false => client.counters().active + server.counters().active == 0,
+    let is_done = |client: &Tally, server: &Tally| match is_idle {
+        _ if client.tcp.connattempt < connections => false,
+        true => server.tcp.connects == connections,
+        false => client.flows.active + server.flows.active == 0,
     };
-    while client.tcp().connattempt < connections || !is_done(&client, &server) {
+    while !is_done(tally(&client), tally(&server)) {
         frames += client.breathe(now, &mut to_server, &mut at_client).expect("memory works");
         frames += server.breathe(now, &mut to_client, &mut at_server).expect("memory works");
         now += STEP;
     }
     let elapsed = began.elapsed().as_secs_f64();
 
-    let counters = [&client, &server].map(|it| (*it.counters(), *it.tcp()));
+    let counters = [&client, &server].map(|it| (it.counters(), it.tcp()));
     for (flows, tcp) in &counters {
         let closed = if is_idle { 0 } else { connections };
-        assert_eq!((flows.closed, flows.failed), (closed, 0), "{flows:?} {tcp:?}");
+        assert_eq!((flows.closed, flows.failed()), (closed, 0), "{flows:?} {tcp:?}");
         assert_eq!(tcp.sndrexmitpack, 0, "{tcp:?}");
     }
     assert_eq!(counters[0].1.rcvbyte, connections * requests * page);
@@ -66,6 +68,11 @@ fn main() {
         connections * requests,
         resident_bytes().saturating_sub(resident_before) / (2 * connections).max(1),
     );
+}
+
+/// What the only template of an endpoint counted.
+fn tally(endpoint: &Endpoint) -> &Tally {
+    endpoint.tally(0).expect("there is one")
 }
 
 /// What this process has of the machine's memory (`proc_pid_statm(5)`).
@@ -106,8 +113,9 @@ fn endpoints(connections: u64, requests: u64, page: u32) -> [Endpoint; 2] {
     let endpoint = |instructions: Vec<Instruction>, role, seed| {
         let program = Program::new(instructions).expect("a program within its bounds");
         let tcp = Settings { receive_buffer: 64 << 10, ..Settings::default() };
+        let transport = Transport::Tcp(tcp);
         let options = EndpointOptions {
-            templates: vec![Template { program, tcp, ip: IpSettings::default(), role }],
+            templates: vec![Template { program, transport, ip: IpSettings::default(), role }],
             buffers: buffers.clone(),
             frame_length_max: 1_514,
             flows_max: 4_000_000,
@@ -119,6 +127,6 @@ fn endpoints(connections: u64, requests: u64, page: u32) -> [Endpoint; 2] {
     };
     [
         endpoint(asks.collect(), Role::Client { tuples, link, load, limit }, 1),
-        endpoint(answers.collect(), Role::Server { port: 80 }, 2),
+        endpoint(answers.collect(), Role::Server { listen: Listen::at(80) }, 2),
     ]
 }

@@ -4,7 +4,7 @@ use core::net::IpAddr;
 
 use wirestorm_wire::checksum;
 use wirestorm_wire::flow::FlowKey;
-use wirestorm_wire::packet::{ethernet, ethertype, ipv4, ipv6, mpls, protocol, tcp, vlan};
+use wirestorm_wire::packet::{ethernet, ethertype, ipv4, ipv6, mpls, protocol, tcp, udp, vlan};
 
 use crate::tcp::ranges::SequenceRange;
 use crate::tcp::segment::Outgoing;
@@ -207,7 +207,7 @@ impl Default for IpSettings {
     }
 }
 
-/// What a segment has before its own header.
+/// What a segment or datagram has before its own header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Headers<'a> {
     pub(crate) link: &'a LinkHeader,
@@ -234,45 +234,85 @@ pub(crate) fn write_segment(
     sack: &[SequenceRange],
     fill: impl FnOnce(&mut [u8]) -> u16,
 ) -> Option<usize> {
+    let key = headers.key;
+    let header = outgoing.header_length();
+    let length = header + outgoing.length as usize;
+    let ecn = if outgoing.is_ecn_capable { ECN_CAPABLE } else { 0 };
+    let (frame_length, transport, pseudo_header) =
+        write_below(frame, headers, protocol::TCP, ecn, length)?;
+    let (head, data) = transport.split_at_mut(header);
+    let (from, to) = (key.destination_port(), key.source_port());
+    let of_header = outgoing.write_header(from, to, sack, head);
+    let sums = [of_header, fill(data), pseudo_header];
+    let checksum = !checksum::fold(sums.into_iter().map(u64::from).sum());
+    head[tcp::field::CHECKSUM].copy_from_slice(&checksum.to_be_bytes());
+    Some(frame_length)
+}
+
+/// Writes a datagram that answers what came with a key, with so many bytes of data; `fill` writes
+/// them and returns their sum. Returns the frame's length, or nothing where it does not fit.
+pub(crate) fn write_datagram(
+    frame: &mut [u8],
+    headers: &Headers<'_>,
+    data: u32,
+    fill: impl FnOnce(&mut [u8]) -> u16,
+) -> Option<usize> {
+    let length = u16::try_from(data).ok()?.checked_add(udp::HEADER_LENGTH as u16)?;
+    let (frame_length, transport, pseudo_header) =
+        write_below(frame, headers, protocol::UDP, 0, length.into())?;
+    let (head, data) = transport.split_at_mut(udp::HEADER_LENGTH);
+    let fields = [headers.key.destination_port(), headers.key.source_port(), length, 0];
+    for (bytes, value) in head.as_chunks_mut().0.iter_mut().zip(fields) {
+        *bytes = value.to_be_bytes();
+    }
+    let sums = [checksum::sum(head), fill(data), pseudo_header];
+    let checksum = !checksum::fold(sums.into_iter().map(u64::from).sum());
+    // RFC 768: a sum of zero is sent as all ones, since zero says that there is none.
+    let checksum = if checksum == 0 { 0xffff } else { checksum };
+    head[udp::field::CHECKSUM].copy_from_slice(&checksum.to_be_bytes());
+    Some(frame_length)
+}
+
+/// Writes what is before a transport's header. Returns the frame's length, room for the `length`
+/// bytes of the transport, and the sum of its pseudo header; or nothing where it does not fit.
+#[inline(always)]
+fn write_below<'a>(
+    frame: &'a mut [u8],
+    headers: &Headers<'_>,
+    protocol: u8,
+    ecn: u8,
+    length: usize,
+) -> Option<(usize, &'a mut [u8], u16)> {
     let Headers { link, key, ip } = headers;
     let link = link.as_slice();
     let ip_header = match key.version() {
         4 => ipv4::HEADER_LENGTH_MIN,
         _ => ipv6::HEADER_LENGTH,
     };
-    let header = outgoing.header_length();
-    let length = header + outgoing.length as usize;
     let frame = frame.get_mut(..link.len() + ip_header + length)?;
+    let frame_length = frame.len();
     frame[..link.len()].copy_from_slice(link);
-    let network = &mut frame[link.len()..];
-    let ecn = if outgoing.is_ecn_capable { ECN_CAPABLE } else { 0 };
+    let (header, transport) = frame[link.len()..].split_at_mut(ip_header);
     let traffic_class = ip.traffic_class & 0xfc | ecn;
     let pseudo_header = match (key.destination(), key.source()) {
         (IpAddr::V4(from), IpAddr::V4(to)) => {
             let (from, to) = (from.octets(), to.octets());
-            let header = ipv4_header(from, to, length, ip.hop_limit, traffic_class);
-            network[..ipv4::HEADER_LENGTH_MIN].copy_from_slice(&header);
-            checksum::pseudo_header_ipv4(from, to, protocol::TCP, length as u16)
+            let bytes = ipv4_header(from, to, protocol, length, ip.hop_limit, traffic_class);
+            header.copy_from_slice(&bytes);
+            checksum::pseudo_header_ipv4(from, to, protocol, length as u16)
         }
         (from, to) => {
             let (from, to) = (octets(from), octets(to));
-            let bytes = &mut network[..ipv6::HEADER_LENGTH];
             let class = u32::from(traffic_class) << 20;
-            bytes[..4].copy_from_slice(&(6 << 28 | class).to_be_bytes());
-            bytes[4..6].copy_from_slice(&(length as u16).to_be_bytes());
-            bytes[6..8].copy_from_slice(&[protocol::TCP, ip.hop_limit]);
-            bytes[8..24].copy_from_slice(&from);
-            bytes[24..40].copy_from_slice(&to);
-            checksum::pseudo_header_ipv6(from, to, protocol::TCP, length as u32)
+            header[..4].copy_from_slice(&(6 << 28 | class).to_be_bytes());
+            header[4..6].copy_from_slice(&(length as u16).to_be_bytes());
+            header[6..8].copy_from_slice(&[protocol, ip.hop_limit]);
+            header[8..24].copy_from_slice(&from);
+            header[24..40].copy_from_slice(&to);
+            checksum::pseudo_header_ipv6(from, to, protocol, length as u32)
         }
     };
-    let (head, data) = network[ip_header..].split_at_mut(header);
-    let (from, to) = (key.destination_port(), key.source_port());
-    let of_header = outgoing.write_header(from, to, sack, head);
-    let sums = [of_header, fill(data), pseudo_header];
-    let checksum = !checksum::fold(sums.into_iter().map(u64::from).sum());
-    head[tcp::field::CHECKSUM].copy_from_slice(&checksum.to_be_bytes());
-    Some(frame.len())
+    Some((frame_length, transport, pseudo_header))
 }
 
 /// An address of IPv6; one of IPv4 as RFC 4291 section 2.5.5.2 maps it.
@@ -287,6 +327,7 @@ pub(crate) fn octets(address: IpAddr) -> [u8; 16] {
 fn ipv4_header(
     from: [u8; 4],
     to: [u8; 4],
+    protocol: u8,
     length: usize,
     hop_limit: u8,
     traffic_class: u8,
@@ -298,7 +339,7 @@ fn ipv4_header(
         VERSION_AND_LENGTH << 24 | u32::from(traffic_class) << 16 | length,
         // RFC 6864: what is never fragmented needs no identification.
         DO_NOT_FRAGMENT,
-        u32::from(hop_limit) << 24 | u32::from(protocol::TCP) << 16,
+        u32::from(hop_limit) << 24 | u32::from(protocol) << 16,
         u32::from_be_bytes(from),
         u32::from_be_bytes(to),
     ];

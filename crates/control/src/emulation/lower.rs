@@ -2,7 +2,7 @@
 
 use wirestorm_plan::emulation::{self, EmulationPlan, Step};
 use wirestorm_stack::endpoint::{
-    AddressRange, IpSettings, LinkHeader, Load, Role, Template, Tuples,
+    AddressRange, IpSettings, LinkHeader, Listen, Load, Role, Template, Transport, Tuples,
 };
 use wirestorm_stack::program::{Buffer, Buffers, Instruction, Program, Variable};
 use wirestorm_stack::tcp::congestion::Algorithm;
@@ -29,12 +29,12 @@ pub(super) fn duties(
 ) -> Result<Duties, EmulationError> {
     let mut duties = Duties { templates: Vec::new(), buffers: Buffers::default(), connects: false };
     for (template, client) in plan.templates.iter().zip(clients) {
-        let tcp = settings(&template.tcp);
+        let transport = Transport::Tcp(settings(&template.tcp));
         let mut add = |steps: &[Step], side: &str, role| {
             let path = || format!("{}.{side}.program", template.path);
             let program = program(steps, &mut duties.buffers, path)?;
             let ip = IpSettings::default();
-            duties.templates.push(Template { program, tcp, ip, role });
+            duties.templates.push(Template { program, transport, ip, role });
             Ok::<_, EmulationError>(())
         };
         if let Some(asked) = template.client.as_ref().filter(|client| client.transmit == port)
@@ -60,7 +60,8 @@ pub(super) fn duties(
             duties.connects = true;
         }
         if let Some(asked) = template.server.as_ref().filter(|server| server.transmit == port) {
-            add(&asked.program, "server", Role::Server { port: asked.listen })?;
+            let listen = Listen::at(asked.listen);
+            add(&asked.program, "server", Role::Server { listen })?;
         }
     }
     Ok(duties)

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use wirestorm_base::port::{ReceiveCounters, TransmitCounters};
 use wirestorm_base::time::Duration;
-use wirestorm_stack::endpoint::{Endpoint, FlowCounters, Times};
+use wirestorm_stack::endpoint::{Endpoint, Times};
 
 use crate::port::Choice;
 use crate::result::HistogramReport;
@@ -114,34 +114,21 @@ pub struct TimesReport {
 }
 
 impl FlowsReport {
-    pub(super) fn of(counters: &FlowCounters) -> Self {
-        let FlowCounters {
-            active,
-            active_max,
-            overflow,
-            tuple_in_use,
-            no_flow,
-            no_template,
-            too_long,
-            fragments,
-            damaged,
-            other_protocol,
-            closed,
-            failed,
-        } = *counters;
+    fn of(endpoint: &Endpoint) -> Self {
+        let (flows, strays) = (endpoint.counters(), endpoint.strays());
         Self {
-            active,
-            active_max,
-            closed,
-            failed,
-            overflow,
-            tuple_in_use,
-            no_flow,
-            no_template,
-            too_long,
-            fragments,
-            damaged,
-            other_protocol,
+            active: flows.active,
+            active_max: flows.active_max,
+            closed: flows.closed,
+            failed: flows.failed(),
+            overflow: flows.overflow,
+            tuple_in_use: flows.tuple_in_use,
+            no_flow: strays.no_flow,
+            no_template: strays.no_template,
+            too_long: flows.too_long,
+            fragments: strays.fragments,
+            damaged: strays.damaged,
+            other_protocol: strays.other_protocol,
         }
     }
 }
@@ -173,9 +160,9 @@ impl Ended {
             interface: interface.to_owned(),
             backend: self.choice.backend,
             why: self.choice.why.clone(),
-            flows: FlowsReport::of(self.endpoint.counters()),
+            flows: FlowsReport::of(&self.endpoint),
             tcp: self.endpoint.tcp().iter().map(|(name, _, value)| (name, value)).collect(),
-            times: TimesReport::of(self.endpoint.times()),
+            times: TimesReport::of(&self.endpoint.times()),
             sent: self.transmitted.sent,
             sent_bytes: self.transmitted.sent_bytes,
             failed: self.transmitted.failed,

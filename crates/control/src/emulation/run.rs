@@ -289,7 +289,7 @@ impl Duty<'_> {
         let (tcp, flows) = (endpoint.tcp(), endpoint.counters());
         snapshot.connects = tcp.connects;
         snapshot.active = flows.active;
-        snapshot.failed = flows.failed;
+        snapshot.failed = flows.failed();
         snapshot.received_bytes = tcp.rcvbyte;
         snapshot.retransmitted = tcp.sndrexmitpack;
     }

@@ -4,7 +4,6 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::ops::RangeInclusive;
 
 use wirestorm_wire::flow::FlowKey;
-use wirestorm_wire::packet::protocol;
 
 use crate::frame::octets;
 
@@ -18,6 +17,21 @@ pub struct AddressRange {
 }
 
 impl AddressRange {
+    /// Whether an address is one of these.
+    #[inline]
+    pub(super) fn contains(&self, address: IpAddr) -> bool {
+        let offset = match (self.first, address) {
+            (IpAddr::V4(first), IpAddr::V4(address)) => {
+                address.to_bits().wrapping_sub(first.to_bits()).into()
+            }
+            (IpAddr::V6(first), IpAddr::V6(address)) => {
+                address.to_bits().wrapping_sub(first.to_bits())
+            }
+            _ => return false,
+        };
+        offset < u128::from(self.count.max(1))
+    }
+
     /// The address at a place, which counts from 0 and round.
     #[inline]
     fn at(&self, place: u64) -> IpAddr {
@@ -48,7 +62,7 @@ impl Tuples {
     /// The tuple of the connection `number`, as its answers have it: every client's turn, then
     /// the next server for each of them, then the next port.
     #[inline]
-    pub(super) fn answers_to(&self, number: u64) -> FlowKey {
+    pub(super) fn answers_to(&self, number: u64, protocol: u8) -> FlowKey {
         let clients = u64::from(self.clients.count.max(1));
         let servers = u64::from(self.servers.count.max(1));
         let ports = u64::from(self.client_ports.end().saturating_sub(*self.client_ports.start()));
@@ -56,9 +70,9 @@ impl Tuples {
         let port = *self.client_ports.start() + (turn / servers % (ports + 1)) as u16;
         let key = match (self.servers.at(client + turn % servers), self.clients.at(client)) {
             (IpAddr::V4(server), IpAddr::V4(client)) => {
-                FlowKey::ipv4(server.octets(), client.octets(), protocol::TCP)
+                FlowKey::ipv4(server.octets(), client.octets(), protocol)
             }
-            (server, client) => FlowKey::ipv6(octets(server), octets(client), protocol::TCP),
+            (server, client) => FlowKey::ipv6(octets(server), octets(client), protocol),
         };
         key.with_ports(self.server_port, port)
     }
@@ -74,6 +88,7 @@ impl Tuples {
 mod tests {
     use super::*;
     use alloc::collections::BTreeSet;
+    use wirestorm_wire::packet::protocol;
 
     #[test]
     fn every_tuple_comes_once_before_any_comes_again() {
@@ -88,9 +103,13 @@ mod tests {
             };
             let count = tuples.count();
             assert_eq!(count, 3 * 4 * 6);
-            let all: BTreeSet<_> = (0..count).map(|it| tuples.answers_to(it)).collect();
+            let all: BTreeSet<_> =
+                (0..count).map(|it| tuples.answers_to(it, protocol::TCP)).collect();
             assert_eq!(all.len() as u64, count);
-            assert_eq!(tuples.answers_to(count), tuples.answers_to(0));
+            assert_eq!(
+                tuples.answers_to(count, protocol::TCP),
+                tuples.answers_to(0, protocol::TCP)
+            );
             assert!(all.iter().all(|key| key.source_port() == 80));
         }
     }

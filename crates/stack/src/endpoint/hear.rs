@@ -7,7 +7,11 @@ use wirestorm_wire::packet::tcp::Flags;
 
 use super::Endpoint;
 use super::burst::room;
-use super::template::{Role, TemplateState};
+use super::counters::StrayCounters;
+use super::flow::Flow;
+use super::listen::Servers;
+use super::template::TemplateState;
+use super::times::age;
 use super::train::Train;
 use crate::frame::{Headers, IpSettings, LinkHeader, Other, Packet, dissect, write_segment};
 use crate::heard::Heard;
@@ -21,16 +25,15 @@ impl Endpoint {
     pub(super) fn hear(&mut self, frame: &[u8], now: Now, transmit: &mut impl Transmit) {
         let packet = match dissect(frame, self.verifies_checksums) {
             Ok(packet) => packet,
-            Err(Other::Fragment) => return self.counters.fragments += 1,
-            Err(Other::Damaged) => return self.counters.damaged += 1,
+            Err(Other::Fragment) => return self.strays.fragments += 1,
+            Err(Other::Damaged) => return self.strays.damaged += 1,
             Err(Other::Protocol) => return self.hear_neighbour(frame, transmit),
         };
         if packet.key.protocol() != protocol::TCP {
-            self.counters.other_protocol += 1;
-            return;
+            return self.hear_datagram(&packet, now);
         }
-        let Ok((segment, _)) = Segment::parse(packet.transport, packet.met_congestion) else {
-            self.counters.damaged += 1;
+        let Ok((segment, header)) = Segment::parse(packet.transport, packet.met_congestion) else {
+            self.strays.damaged += 1;
             return;
         };
         let Some(place) = self.flows.find(&packet.key) else {
@@ -38,17 +41,21 @@ impl Endpoint {
         };
         let Some(flow) = self.flows.get_mut(place) else { return };
         if flow.connection.gives_way_to(&segment) {
-            flow.connection.give_way(&mut self.tcp);
+            let tally = &mut self.templates[usize::from(flow.template)].tally;
+            flow.connection.give_way(&mut tally.tcp);
             self.remove(place, now);
             return self.hear_of_new(&packet, &segment, now, transmit);
         }
+        let is_known = usize::from(flow.template) < self.templates_known;
         if flow.connection.is_established()
+            && is_known
             && let Some(train) = Train::begin(frame, place, &packet, &segment)
         {
             self.train = Some(train);
             return;
         }
-        if self.arrive(place, &segment, now).reset.is_some() {
+        let data = &packet.transport[header..];
+        if self.arrive(place, &segment, data, now).reset.is_some() {
             self.refuse(&packet, &segment, transmit);
         }
     }
@@ -57,26 +64,29 @@ impl Endpoint {
     #[inline]
     pub(super) fn hear_train(&mut self, now: Now) {
         if let Some(train) = self.train.take() {
-            self.arrive(train.place, &train.segment, now);
+            self.arrive(train.place, &train.segment, &[], now);
         }
     }
 
-    /// A segment reaches its connection.
+    /// A segment reaches its connection. Its data is looked at where no template is known of yet.
     #[inline]
-    fn arrive(&mut self, place: u32, segment: &Segment<'_>, now: Now) -> Arrival {
+    fn arrive(&mut self, place: u32, segment: &Segment<'_>, data: &[u8], now: Now) -> Arrival {
         let Some((flow, pending)) = self.flows.get_with_queue(place) else {
             return Arrival::default();
         };
-        let settings = self.templates[usize::from(flow.template)].settings(&flow.key);
-        let arrival = flow.connection.arrive(segment, settings, now, &mut self.tcp);
+        let (_, settings, tally) = self.templates[usize::from(flow.template)].tcp(&flow.key);
+        let arrival = flow.connection.arrive(segment, settings, now, &mut tally.tcp);
         if arrival.is_established {
-            self.times.connect.record(flow.age(now));
+            tally.times.connect.record(age(flow.began_at, now));
         }
         if arrival.data > 0 {
             flow.run.note_received(arrival.data);
             if !flow.is_answered {
                 flow.is_answered = true;
-                self.times.first_byte.record(flow.age(now));
+                tally.times.first_byte.record(age(flow.began_at, now));
+                if usize::from(flow.template) >= self.templates_known {
+                    decide(flow, data, &self.servers, &mut self.templates, &mut self.strays);
+                }
             }
         }
         if !flow.is_pending {
@@ -90,7 +100,7 @@ impl Endpoint {
     #[cold]
     fn hear_neighbour(&mut self, frame: &[u8], transmit: &mut impl Transmit) {
         let Heard::Question(answer) = self.host.hear(frame) else {
-            self.counters.other_protocol += 1;
+            self.strays.other_protocol += 1;
             return;
         };
         let Some(frame) = self.spare.pop().or_else(|| transmit.take()) else { return };
@@ -116,17 +126,15 @@ impl Endpoint {
             && !segment.flags.contains(Flags::ACK)
             && !segment.flags.contains(Flags::RST);
         if !asks {
-            self.counters.no_flow += 1;
+            self.strays.no_flow += 1;
             return self.refuse(packet, segment, transmit);
         }
-        let port = packet.key.destination_port();
-        let waits = |it: &TemplateState| matches!(it.template.role, Role::Server { port: at } if at == port);
-        let Some(template) = self.templates.iter().position(waits) else {
-            self.counters.no_template += 1;
+        let Some(template) = self.servers.at(&packet.key) else {
+            self.strays.no_template += 1;
             return self.refuse(packet, segment, transmit);
         };
-        if self.flows.len() >= self.flows_max {
-            self.counters.overflow += 1;
+        if self.is_full() {
+            self.templates[usize::from(template)].tally.flows.overflow += 1;
             return;
         }
         let Some(link) = LinkHeader::answering(packet.link).and_then(|it| self.links.place(it))
@@ -134,9 +142,9 @@ impl Endpoint {
             return;
         };
         let initial = self.initial(&packet.key, now);
-        let settings = self.templates[template].settings(&packet.key);
-        let connection = Connection::accept(settings, segment, initial, now, &mut self.tcp);
-        let place = self.insert(packet.key, connection, template as u16, link, now);
+        let (_, settings, tally) = self.templates[usize::from(template)].tcp(&packet.key);
+        let connection = Connection::accept(settings, segment, initial, now, &mut tally.tcp);
+        let place = self.insert(packet.key, connection, template, link, now);
         self.serve(place, now, transmit);
     }
 
@@ -161,9 +169,9 @@ impl Endpoint {
             last_flags: Flags(0),
             is_ecn_capable: false,
         };
-        self.tcp.rst_sent += 1;
-        self.tcp.sndctrl += 1;
-        self.tcp.sndtotal += 1;
+        self.refusals.rst_sent += 1;
+        self.refusals.sndctrl += 1;
+        self.refusals.sndtotal += 1;
         let bytes = room(transmit, &frame);
         let ip = IpSettings::default();
         let headers = Headers { link: &link, key: &packet.key, ip: &ip };
@@ -172,4 +180,29 @@ impl Endpoint {
             None => transmit.release(frame),
         }
     }
+}
+
+/// Finds the template of a connection whose first data has arrived; resets it where there is none.
+#[cold]
+fn decide(
+    flow: &mut Flow,
+    data: &[u8],
+    servers: &Servers,
+    templates: &mut [TemplateState],
+    strays: &mut StrayCounters,
+) {
+    let undecided = &mut templates[usize::from(flow.template)].tally;
+    let Some(template) = servers.with_data(&flow.key, data) else {
+        strays.no_match += 1;
+        return flow.connection.abort(&mut undecided.tcp);
+    };
+    undecided.flows.active -= 1;
+    undecided.tcp.accepts -= 1;
+    undecided.tcp.connects -= 1;
+    let tally = &mut templates[usize::from(template)].tally;
+    tally.flows.note_begin();
+    tally.tcp.accepts += 1;
+    tally.tcp.connects += 1;
+    flow.template = template;
+    flow.run.begin_anew();
 }

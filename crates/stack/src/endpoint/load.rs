@@ -38,8 +38,6 @@ pub(super) struct Arrivals {
     ticker: Option<Ticker>,
     /// Connections that may still be made.
     left: u64,
-    /// Connections of it now.
-    pub(super) active: u64,
     random: Random,
 }
 
@@ -55,7 +53,6 @@ impl Arrivals {
             due: rate.map(|_| start),
             ticker: rate.map(Ticker::new),
             left: limit.unwrap_or(u64::MAX),
-            active: 0,
             random,
         };
         if matches!(load, Load::Poisson { .. }) {
@@ -65,9 +62,14 @@ impl Arrivals {
         arrivals
     }
 
-    /// When the next connection is due by the clock; `None` where that does not depend on it.
-    pub(super) fn next(&self) -> Option<Instant> {
-        self.due.filter(|_| self.left > 0)
+    /// When the next flow is due where there are so many; `None` where that does not depend on the
+    /// clock.
+    pub(super) fn next(&self, active: u64) -> Option<Instant> {
+        let due = match self.load {
+            Load::Hold { flows } if active < flows => Some(Instant::ZERO),
+            _ => self.due,
+        };
+        due.filter(|_| self.left > 0)
     }
 
     /// Whether none is to be made any more.
@@ -75,11 +77,11 @@ impl Arrivals {
         self.left == 0 || self.load == Load::OnDemand
     }
 
-    /// Whether one is due now; it counts as made.
-    pub(super) fn take(&mut self, now: Instant) -> bool {
+    /// Whether one is due now, where there are so many; it counts as made.
+    pub(super) fn take(&mut self, now: Instant, active: u64) -> bool {
         let is_due = match self.load {
             Load::OnDemand => false,
-            Load::Hold { flows } => self.active < flows,
+            Load::Hold { flows } => active < flows,
             Load::Constant { .. } | Load::Poisson { .. } => self.due.is_some_and(|due| due <= now),
         };
         if !is_due || self.left == 0 {
@@ -88,6 +90,15 @@ impl Arrivals {
         self.left -= 1;
         self.advance();
         true
+    }
+
+    /// What was taken could not be made. Returns whether it is due again when there is room.
+    pub(super) const fn give_back(&mut self) -> bool {
+        let is_closed_loop = matches!(self.load, Load::Hold { .. });
+        if is_closed_loop {
+            self.left = self.left.saturating_add(1);
+        }
+        is_closed_loop
     }
 
     /// No more are made.

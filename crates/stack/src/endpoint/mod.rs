@@ -8,9 +8,12 @@
 
 mod burst;
 mod clients;
+mod counters;
+mod datagrams;
 mod flow;
 mod hear;
 mod links;
+mod listen;
 mod load;
 mod serve;
 mod table;
@@ -25,13 +28,16 @@ use wirestorm_base::time::Instant;
 
 use self::burst::fill_up;
 pub use self::clients::{AddressRange, Tuples};
+pub use self::counters::{FlowCounters, StrayCounters, Tally, UdpCounters};
+use self::datagrams::DatagramFlow;
 use self::flow::Flow;
 use self::links::Links;
-use self::load::Arrivals;
+use self::listen::Servers;
+pub use self::listen::{Listen, MatchByte};
 pub use self::load::Load;
 use self::table::Flows;
 use self::template::TemplateState;
-pub use self::template::{Role, Template};
+pub use self::template::{Role, Template, Transport};
 pub use self::times::Times;
 use self::train::Train;
 pub use crate::frame::{IpSettings, LinkHeader};
@@ -51,7 +57,7 @@ pub struct EndpointOptions {
     /// The longest frame without a tag that its port takes, in bytes without FCS: segments are no
     /// longer than fits it.
     pub frame_length_max: usize,
-    /// The most connections at once.
+    /// The most flows at once.
     pub flows_max: usize,
     /// Who it is to its neighbours: for these addresses it answers ARP, neighbour discovery and
     /// pings. Without addresses it answers nobody.
@@ -62,49 +68,26 @@ pub struct EndpointOptions {
     pub verifies_checksums: bool,
 }
 
-/// What an endpoint counts beside TCP.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FlowCounters {
-    /// Connections now.
-    pub active: u64,
-    /// The most at once.
-    pub active_max: u64,
-    /// Connections that could not be made or taken because [`EndpointOptions::flows_max`] were.
-    pub overflow: u64,
-    /// Connections that could not be made because their tuple was in use.
-    pub tuple_in_use: u64,
-    /// Segments of no connection.
-    pub no_flow: u64,
-    /// SYNs to ports that nobody waits at.
-    pub no_template: u64,
-    /// Segments that did not fit a frame of the port, and were not sent.
-    pub too_long: u64,
-    /// Packets in parts.
-    pub fragments: u64,
-    /// Packets that were damaged or cut short.
-    pub damaged: u64,
-    /// Packets of other protocols.
-    pub other_protocol: u64,
-    /// Connections that ended because both sides closed them.
-    pub closed: u64,
-    /// Connections that ended otherwise.
-    pub failed: u64,
-}
-
 /// One side of a test.
 #[derive(Debug)]
 pub struct Endpoint {
     templates: Vec<TemplateState>,
     buffers: Buffers,
+    /// How many of the templates are the options' own; behind them are those of connections that
+    /// no template is known of yet.
+    templates_known: usize,
+    servers: Servers,
     flows: Flows<Flow>,
+    datagrams: Flows<DatagramFlow>,
     flows_max: usize,
+    active_max: u64,
+    frame_length_max: usize,
     links: Links,
     random: Random,
     secret: u64,
-    tcp: TcpCounters,
-    counters: FlowCounters,
-    statistics: Statistics,
-    times: Times,
+    strays: StrayCounters,
+    /// What was sent in answer to segments of no connection.
+    refusals: TcpCounters,
     /// Free frames, within a breath.
     spare: Vec<FrameId>,
     batch: Vec<Received>,
@@ -115,6 +98,9 @@ pub struct Endpoint {
     host: Host,
 }
 
+/// Of the timers of flows.
+const NANOSECONDS_PER_TICK: u64 = 1_000_000;
+
 /// Frames taken from a port at a time.
 const BATCH: usize = 64;
 
@@ -122,22 +108,29 @@ impl Endpoint {
     /// An endpoint whose load begins at a time.
     pub fn new(options: EndpointOptions, now: Instant) -> Self {
         let mut random = Random::new(options.seed);
-        let templates = options.templates.into_iter().map(|template| {
+        let millis = now.as_nanos() / NANOSECONDS_PER_TICK;
+        let mut templates = options.templates;
+        let templates_known = templates.len();
+        let servers = Servers::new(&mut templates);
+        let templates = templates.into_iter().map(|template| {
             let random = Random::new(random.next());
             TemplateState::new(template, options.frame_length_max, now, random)
         });
         Self {
             templates: templates.collect(),
             buffers: options.buffers,
-            flows: Flows::new(now.as_nanos() / 1_000_000),
+            templates_known,
+            servers,
+            flows: Flows::new(millis),
+            datagrams: Flows::new(millis),
             flows_max: options.flows_max,
+            active_max: 0,
+            frame_length_max: options.frame_length_max,
             links: Links::default(),
             secret: random.next(),
             random,
-            tcp: TcpCounters::default(),
-            counters: FlowCounters::default(),
-            statistics: Statistics::default(),
-            times: Times::new(),
+            strays: StrayCounters::default(),
+            refusals: TcpCounters::default(),
             spare: Vec::new(),
             batch: Vec::with_capacity(BATCH),
             train: None,
@@ -147,24 +140,53 @@ impl Endpoint {
         }
     }
 
-    /// What TCP counted.
-    pub const fn tcp(&self) -> &TcpCounters {
-        &self.tcp
+    /// What was counted of the flows of a template; `None` beyond the last.
+    pub fn tally(&self, template: usize) -> Option<&Tally> {
+        self.templates[..self.templates_known].get(template).map(|it| &it.tally)
     }
 
-    /// What was counted of flows.
-    pub const fn counters(&self) -> &FlowCounters {
-        &self.counters
+    /// What was counted of all flows.
+    pub fn counters(&self) -> FlowCounters {
+        let mut sum = FlowCounters::default();
+        self.tallies().for_each(|it| sum.merge(&it.flows));
+        FlowCounters { active_max: self.active_max, ..sum }
     }
 
-    /// How long its connections took.
-    pub const fn times(&self) -> &Times {
-        &self.times
+    /// What TCP counted, answers to segments of no connection included.
+    pub fn tcp(&self) -> TcpCounters {
+        let mut sum = self.refusals;
+        self.tallies().for_each(|it| sum.merge(&it.tcp));
+        sum
+    }
+
+    /// What UDP counted.
+    pub fn udp(&self) -> UdpCounters {
+        let mut sum = UdpCounters::default();
+        self.tallies().for_each(|it| sum.merge(&it.udp));
+        sum
+    }
+
+    /// How long all its flows took.
+    pub fn times(&self) -> Times {
+        let mut sum = Times::new();
+        self.tallies().for_each(|it| sum.merge(&it.times));
+        sum
     }
 
     /// What its programs counted.
-    pub const fn statistics(&self) -> &Statistics {
-        &self.statistics
+    pub fn statistics(&self) -> Statistics {
+        let mut sum = Statistics::default();
+        self.tallies().for_each(|it| sum.merge(&it.statistics));
+        sum
+    }
+
+    /// What belonged to no flow.
+    pub const fn strays(&self) -> &StrayCounters {
+        &self.strays
+    }
+
+    fn tallies(&self) -> impl Iterator<Item = &Tally> {
+        self.templates.iter().map(|it| &it.tally)
     }
 
     /// Takes what has arrived, does what is due, and sends what is to be sent. Returns how many
@@ -193,31 +215,17 @@ impl Endpoint {
         self.hear_train(time);
         self.batch = batch;
         let mut due = core::mem::take(&mut self.due);
-        self.flows.wheel.expire(now.as_nanos() / 1_000_000, &mut due);
-        for place in due.drain(..) {
-            self.call(place, time);
+        let tick = now.as_nanos() / NANOSECONDS_PER_TICK;
+        self.flows.wheel.expire(tick, &mut due);
+        due.drain(..).for_each(|place| self.call(place, time));
+        if !self.datagrams.is_empty() {
+            self.datagrams.wheel.expire(tick, &mut due);
+            due.drain(..).for_each(|place| self.call_datagrams(place));
         }
         self.due = due;
-        // Each flow once for all that has arrived: so one acknowledgement answers a batch of
-        // segments, as with the receive offloads of network interfaces.
-        for _ in 0..self.flows.pending.len() {
-            // Where no frame is free, none of them can do anything.
-            fill_up(&mut self.spare, 1, transmit);
-            if self.spare.is_empty() {
-                break;
-            }
-            let Some(place) = self.flows.pending.pop_front() else { break };
-            if let Some(flow) = self.flows.get_mut(place) {
-                flow.is_pending = false;
-                self.serve(place, time, transmit);
-            }
-        }
+        self.serve_pending(time, transmit);
         for template in 0..self.templates.len() {
-            while self.templates[template].arrivals.take(now) {
-                if !self.connect(template, now, transmit) {
-                    break;
-                }
-            }
+            self.make(template, now, transmit);
         }
         for frame in self.spare.drain(..) {
             transmit.release(frame);
@@ -226,30 +234,81 @@ impl Endpoint {
         outcome
     }
 
+    /// Serves each flow once for all that has arrived: so one acknowledgement answers a batch of
+    /// segments, as with the receive offloads of network interfaces.
+    fn serve_pending(&mut self, now: Now, transmit: &mut impl Transmit) {
+        for _ in 0..self.flows.pending.len() {
+            if !self.has_frame(transmit) {
+                return;
+            }
+            let Some(place) = self.flows.pending.pop_front() else { break };
+            if let Some(flow) = self.flows.get_mut(place) {
+                flow.is_pending = false;
+                self.serve(place, now, transmit);
+            }
+        }
+        for _ in 0..self.datagrams.pending.len() {
+            if !self.has_frame(transmit) {
+                return;
+            }
+            let Some(place) = self.datagrams.pending.pop_front() else { break };
+            if let Some(flow) = self.datagrams.get_mut(place) {
+                flow.is_pending = false;
+                self.serve_datagrams(place, now, transmit);
+            }
+        }
+    }
+
+    /// Whether there is a free frame; where there is none, no flow can do anything.
+    fn has_frame(&mut self, transmit: &mut impl Transmit) -> bool {
+        fill_up(&mut self.spare, 1, transmit);
+        !self.spare.is_empty()
+    }
+
+    /// Makes the flows of a template that are due.
+    fn make(&mut self, template: usize, now: Instant, transmit: &mut impl Transmit) {
+        // Flows that are over at once count as well: so a breath makes no more than are to be held.
+        for made in 0.. {
+            let state = &mut self.templates[template];
+            if !state.arrivals.take(now, state.tally.flows.active.max(made)) {
+                break;
+            }
+            state.tally.flows.offered += 1;
+            if !self.connect(template, now, transmit) {
+                // An open loop asks for the next one all the same, a closed one later again.
+                let state = &mut self.templates[template];
+                if state.arrivals.give_back() {
+                    state.tally.flows.offered -= 1;
+                    break;
+                }
+            }
+        }
+    }
+
     /// Whether no more connections are to be made, but by [`Self::connect`], and there are none.
     pub fn is_done(&self) -> bool {
-        self.flows.is_empty() && self.arrivals().all(Arrivals::is_done)
+        self.flows.is_empty()
+            && self.datagrams.is_empty()
+            && self.templates.iter().all(|it| it.arrivals.is_done())
     }
 
     /// When it has something to do though nothing arrives; `None`: never. It may be early.
     pub fn next(&self) -> Option<Instant> {
-        const TICK_NANOS: u64 = 1_000_000;
-        if !self.flows.pending.is_empty() {
+        if !self.flows.pending.is_empty() || !self.datagrams.pending.is_empty() {
             // They wait for a free frame.
             return Some(Instant::ZERO);
         }
-        let timer = self.flows.wheel.next_tick();
-        let timer = timer.map(|tick| Instant::from_nanos(tick.saturating_mul(TICK_NANOS)));
-        self.arrivals().filter_map(Arrivals::next).chain(timer).min()
+        let ticks = [self.flows.wheel.next_tick(), self.datagrams.wheel.next_tick()];
+        let timer = ticks.into_iter().flatten().min();
+        let timer =
+            timer.map(|tick| Instant::from_nanos(tick.saturating_mul(NANOSECONDS_PER_TICK)));
+        let next = |it: &TemplateState| it.arrivals.next(it.tally.flows.active);
+        self.templates.iter().filter_map(next).chain(timer).min()
     }
 
     /// Makes no more connections but those that [`Self::connect`] asks for; those that are there
     /// go on.
     pub fn stop(&mut self) {
         self.templates.iter_mut().for_each(|it| it.arrivals.stop());
-    }
-
-    fn arrivals(&self) -> impl Iterator<Item = &Arrivals> {
-        self.templates.iter().map(|it| &it.arrivals)
     }
 }

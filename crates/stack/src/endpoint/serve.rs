@@ -7,38 +7,66 @@ use wirestorm_wire::flow::FlowKey;
 use super::Endpoint;
 use super::burst::{BURST_MAX, fill_up, send_burst};
 use super::flow::Flow;
-use super::template::Role;
+use super::template::{Role, Transport};
+use super::times::age;
 use crate::frame::Headers;
 use crate::program::{Outside, Progress, Run};
-use crate::tcp::connection::{Connection, End, Now};
+use crate::tcp::connection::{Connection, Now};
 use crate::tcp::ranges::SequenceRange;
 use crate::tcp::segment::SACK_BLOCKS_MAX;
 use crate::tcp::sequence::SequenceNumber;
 
 impl Endpoint {
-    /// Makes a connection of a template, at a time. Returns whether that was possible.
+    /// Makes a flow of a template, at a time. Returns whether that was possible.
     pub fn connect(&mut self, template: usize, now: Instant, transmit: &mut impl Transmit) -> bool {
         let time = Now::from_micros(now.as_nanos() / 1_000);
+        let is_full = self.is_full();
         let Some(state) = self.templates.get_mut(template) else { return false };
         let Role::Client { tuples, link, .. } = &state.template.role else { return false };
-        if self.flows.len() >= self.flows_max {
-            self.counters.overflow += 1;
+        if is_full {
+            state.tally.flows.overflow += 1;
             return false;
         }
-        let key = tuples.answers_to(state.made);
-        state.made += 1;
-        let link = *link;
-        if self.flows.find(&key).is_some() {
-            self.counters.tuple_in_use += 1;
+        let transport = &state.template.transport;
+        let key = tuples.answers_to(state.used, transport.protocol());
+        state.used += 1;
+        let is_in_use = match transport {
+            Transport::Tcp(_) => self.flows.find(&key).is_some(),
+            Transport::Udp => self.datagrams.find(&key).is_some(),
+        };
+        if is_in_use {
+            state.tally.flows.tuple_in_use += 1;
             return false;
         }
-        let initial = self.initial(&key, time);
-        let settings = self.templates[template].settings(&key);
-        let connection = Connection::connect(settings, initial, time, &mut self.tcp);
-        let Some(link) = self.links.place(link) else { return false };
-        let place = self.insert(key, connection, template as u16, link, time);
-        self.serve(place, time, transmit);
+        let Some(link) = self.links.place(*link) else { return false };
+        state.tally.flows.made += 1;
+        match transport {
+            Transport::Tcp(_) => {
+                let initial = self.initial(&key, time);
+                let (_, settings, tally) = self.templates[template].tcp(&key);
+                let connection = Connection::connect(settings, initial, time, &mut tally.tcp);
+                let place = self.insert(key, connection, template as u16, link, time);
+                self.serve(place, time, transmit);
+            }
+            Transport::Udp => {
+                state.tally.udp.connects += 1;
+                let place = self.insert_datagrams(key, template as u16, link, time);
+                self.serve_datagrams(place, time, transmit);
+            }
+        }
         true
+    }
+
+    /// Whether there are as many flows as there may be.
+    pub(super) fn is_full(&self) -> bool {
+        self.flows.len() + self.datagrams.len() >= self.flows_max
+    }
+
+    /// A flow of a template was added.
+    pub(super) fn note_begin(&mut self, template: u16) {
+        self.templates[usize::from(template)].tally.flows.note_begin();
+        let active = (self.flows.len() + self.datagrams.len()) as u64;
+        self.active_max = self.active_max.max(active);
     }
 
     /// The first number of a connection (RFC 6528 section 3, RFC 9293 section 3.4.1): it grows with
@@ -73,29 +101,27 @@ impl Endpoint {
             is_pending: false,
         };
         let place = self.flows.insert(flow);
-        self.templates[usize::from(template)].arrivals.active += 1;
-        self.counters.active += 1;
-        self.counters.active_max = self.counters.active_max.max(self.counters.active);
+        self.note_begin(template);
         place
     }
 
     pub(super) fn remove(&mut self, place: u32, now: Now) {
-        let Some(flow) = self.flows.remove(place) else { return };
-        self.times.whole.record(flow.age(now));
-        self.templates[usize::from(flow.template)].arrivals.active -= 1;
-        self.counters.active -= 1;
-        match flow.connection.end() {
-            Some(End::Closed) => self.counters.closed += 1,
-            _ => self.counters.failed += 1,
+        let Some(flow) = self.flows.get_mut(place) else { return };
+        let tally = &mut self.templates[usize::from(flow.template)].tally;
+        tally.flows.active -= 1;
+        tally.times.whole.record(age(flow.began_at, now));
+        if let Some(end) = flow.connection.end() {
+            *tally.flows.of(end) += 1;
         }
+        self.flows.remove(place);
     }
 
     /// The wheel has called a flow.
     pub(super) fn call(&mut self, place: u32, now: Now) {
         let Some((flow, pending)) = self.flows.get_with_queue(place) else { return };
         flow.is_called = false;
-        let settings = self.templates[usize::from(flow.template)].settings(&flow.key);
-        flow.connection.expire(settings, now, &mut self.tcp);
+        let (_, settings, tally) = self.templates[usize::from(flow.template)].tcp(&flow.key);
+        flow.connection.expire(settings, now, &mut tally.tcp);
         if !flow.is_pending {
             flow.is_pending = true;
             pending.push_back(place);
@@ -106,15 +132,14 @@ impl Endpoint {
     #[inline]
     pub(super) fn serve(&mut self, place: u32, now: Now, transmit: &mut impl Transmit) {
         let Some((flow, pending)) = self.flows.get_with_queue(place) else { return };
-        let state = &self.templates[usize::from(flow.template)];
-        let (template, settings) = (&state.template, state.settings(&flow.key));
+        let (template, settings, tally) = self.templates[usize::from(flow.template)].tcp(&flow.key);
         let mut progress;
         loop {
             let mut outside = Outside {
                 buffers: &self.buffers,
                 random: &mut self.random,
-                statistics: &mut self.statistics,
-                counters: &mut self.tcp,
+                statistics: &mut tally.statistics,
+                counters: &mut tally.tcp,
                 now,
             };
             progress = flow.run.advance(&template.program, &mut flow.connection, &mut outside);
@@ -125,7 +150,7 @@ impl Endpoint {
                 if frames == 0 {
                     break false;
                 }
-                let Some(outgoing) = connection.depart_burst(frames, settings, now, &mut self.tcp)
+                let Some(outgoing) = connection.depart_burst(frames, settings, now, &mut tally.tcp)
                 else {
                     break true;
                 };
@@ -137,7 +162,7 @@ impl Endpoint {
                 let link = self.links.get(flow.link);
                 let headers = Headers { link, key: &flow.key, ip: &template.ip };
                 let fill = |from, data: &mut [u8]| run.copy(from, data, buffers);
-                self.counters.too_long +=
+                tally.flows.too_long +=
                     send_burst(&headers, &outgoing, &sack, &mut self.spare, transmit, fill);
             };
             if !all_left && !flow.is_pending {

@@ -68,9 +68,13 @@ impl<F: Keyed> Flows<F> {
         if self.key(self.last) == Some(key) {
             return Some(self.last);
         }
-        let found = self.index.find(key.hash64(0), |place| self.key(*place) == Some(key)).copied();
+        let found = self.look_up(key);
         self.last = found.unwrap_or(self.last);
         found
+    }
+
+    fn look_up(&self, key: &FlowKey) -> Option<u32> {
+        self.index.find(key.hash64(0), |place| self.key(*place) == Some(key)).copied()
     }
 
     #[inline]
@@ -78,6 +82,7 @@ impl<F: Keyed> Flows<F> {
         self.slots.get(place as usize)?.as_ref().map(Keyed::key)
     }
 
+    #[inline]
     /// Adds a flow, whose key no other has, and returns its place.
     pub(super) fn insert(&mut self, flow: F) -> u32 {
         let hash = flow.key().hash64(0);
@@ -97,14 +102,16 @@ impl<F: Keyed> Flows<F> {
         place
     }
 
-    /// Takes a flow out, and its timer.
-    pub(super) fn remove(&mut self, place: u32) -> Option<F> {
-        let flow = self.slots[place as usize].take()?;
+    /// Forgets a flow, and its timer.
+    #[inline]
+    pub(super) fn remove(&mut self, place: u32) {
+        let slot = &mut self.slots[place as usize];
+        let Some(flow) = slot else { return };
         if let Ok(entry) = self.index.find_entry(flow.key().hash64(0), |it| *it == place) {
             entry.remove();
         }
+        *slot = None;
         self.wheel.cancel(place);
         self.free.push(place);
-        Some(flow)
     }
 }

@@ -5,26 +5,28 @@ use wirestorm_wire::flow::FlowKey;
 use wirestorm_wire::packet::{ethernet, ipv4, ipv6, tcp};
 
 use super::clients::Tuples;
+use super::counters::Tally;
+use super::listen::Listen;
 use super::load::{Arrivals, Load};
 use crate::frame::{IpSettings, LinkHeader};
 use crate::program::Program;
 use crate::random::Random;
 use crate::tcp::settings::Settings;
 
-/// What connections of one kind do.
+/// What flows of one kind do.
 #[derive(Clone, Debug)]
 pub struct Template {
     /// What they say.
     pub program: Program,
-    /// How their TCP behaves.
-    pub tcp: Settings,
+    /// What carries it.
+    pub transport: Transport,
     /// What their IP headers say.
     pub ip: IpSettings,
     /// Who they are.
     pub role: Role,
 }
 
-/// Whether connections of a template are made or waited for.
+/// Whether flows of a template are made or waited for.
 #[derive(Clone, Debug)]
 pub enum Role {
     /// They are made, between these.
@@ -38,11 +40,21 @@ pub enum Role {
         /// How many in all; `None`: without end.
         limit: Option<u64>,
     },
-    /// They are waited for at a port.
+    /// They are waited for.
     Server {
-        /// The port.
-        port: u16,
+        /// Where.
+        listen: Listen,
     },
+}
+
+/// What carries what flows say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// Connections of TCP that behave so.
+    Tcp(Settings),
+    /// Datagrams of UDP. The program's first one begins a flow; it ends with the program, or for
+    /// want of traffic.
+    Udp,
 }
 
 /// A template, and how far an endpoint is with it.
@@ -53,7 +65,8 @@ pub(super) struct TemplateState {
     settings: [Settings; 2],
     pub(super) arrivals: Arrivals,
     /// How many tuples were used.
-    pub(super) made: u64,
+    pub(super) used: u64,
+    pub(super) tally: Tally,
 }
 
 impl TemplateState {
@@ -67,18 +80,23 @@ impl TemplateState {
             Role::Client { load, limit, .. } => (load, limit),
             Role::Server { .. } => (Load::OnDemand, None),
         };
+        let tcp = match &template.transport {
+            Transport::Tcp(settings) => *settings,
+            Transport::Udp => Settings::default(),
+        };
         Self {
-            settings: fitting(&template.tcp, frame_length_max),
+            settings: fitting(&tcp, frame_length_max),
             template,
             arrivals: Arrivals::new(load, limit, now, random),
-            made: 0,
+            used: 0,
+            tally: Tally::new(),
         }
     }
 
-    /// How TCP behaves in a flow.
+    /// How TCP behaves in a flow, and what is counted of it.
     #[inline]
-    pub(super) fn settings(&self, key: &FlowKey) -> &Settings {
-        &self.settings[usize::from(key.version() == 6)]
+    pub(super) fn tcp(&mut self, key: &FlowKey) -> (&Template, &Settings, &mut Tally) {
+        (&self.template, &self.settings[usize::from(key.version() == 6)], &mut self.tally)
     }
 }
 

@@ -3,14 +3,13 @@
 use wirestorm_base::histogram::Histogram;
 use wirestorm_base::time::Duration;
 
-use super::flow::Flow;
 use crate::tcp::connection::Now;
 
-/// Times of connections, from when each began: on the side of clients when SYN was to be sent, on
-/// that of servers when it arrived. In steps of 1 us.
+/// Times of flows, from when each began: on the side of clients when the first packet was to be
+/// sent, on that of servers when it arrived. In steps of 1 us.
 #[derive(Clone, Debug)]
 pub struct Times {
-    /// Until it was established.
+    /// Until a connection was established; flows of UDP have none.
     pub connect: Histogram,
     /// Until the first byte of data had arrived in sequence.
     pub first_byte: Histogram,
@@ -22,11 +21,16 @@ impl Times {
     pub(super) fn new() -> Self {
         Self { connect: Histogram::new(), first_byte: Histogram::new(), whole: Histogram::new() }
     }
+
+    /// Adds another one's.
+    pub fn merge(&mut self, other: &Self) {
+        self.connect.merge(&other.connect);
+        self.first_byte.merge(&other.first_byte);
+        self.whole.merge(&other.whole);
+    }
 }
 
-impl Flow {
-    /// How long ago it began.
-    pub(super) fn age(&self, now: Now) -> Duration {
-        Duration::from_micros((now.micros as u32).wrapping_sub(self.began_at).into())
-    }
+/// How long ago something was, in microseconds modulo 2^32.
+pub(super) fn age(began_at: u32, now: Now) -> Duration {
+    Duration::from_micros((now.micros as u32).wrapping_sub(began_at).into())
 }

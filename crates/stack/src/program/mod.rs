@@ -4,16 +4,19 @@
 //! in buffers that all flows share; a flow only knows where in them it is.
 
 mod buffer;
+mod compute;
+mod datagrams;
 mod run;
 mod variables;
 
 use alloc::boxed::Box;
 
 pub use buffer::{Buffer, BufferId, Buffers};
+pub(crate) use datagrams::{DatagramRun, Step};
 pub(crate) use run::{Outside, Progress, Run};
 pub use variables::{Comparison, Statistic, Statistics, TickVariable, Variable};
 
-/// One step of a program.
+/// One step of a program. Those of the other transport do nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Instruction {
     /// Waits until the connection is established.
@@ -36,6 +39,26 @@ pub enum Instruction {
         bytes: u64,
         /// Whether counting begins anew then.
         clear: bool,
+    },
+    /// Sends a buffer as one datagram. One that does not fit a frame is counted, and not sent.
+    SendDatagram {
+        /// Which.
+        buffer: BufferId,
+    },
+    /// Waits until so many datagrams have arrived in all.
+    ReceiveDatagrams {
+        /// How many.
+        count: u64,
+        /// Whether counting begins anew then.
+        clear: bool,
+    },
+    /// After how long without traffic a flow of UDP is dropped, whatever it waits for; a second
+    /// where nothing is said.
+    SetIdle {
+        /// How many milliseconds; 0: it is not dropped.
+        millis: u32,
+        /// Whether only what arrives is traffic.
+        receive_only: bool,
     },
     /// Waits for a time.
     Delay {
@@ -141,7 +164,7 @@ impl Instruction {
     }
 }
 
-/// What one end says. Behind the last instruction the connection is closed.
+/// What one end says. Behind the last instruction the connection is closed, a flow of UDP over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     instructions: Box<[Instruction]>,
@@ -160,6 +183,11 @@ impl Program {
             |it: &Instruction| it.target().is_some_and(|to| usize::from(to) > length);
         let is_good = length <= Self::LENGTH_MAX && !instructions.iter().any(leads_beyond);
         is_good.then_some(Self { instructions })
+    }
+
+    /// Says nothing until the peer closes.
+    pub(crate) fn waiting() -> Self {
+        Self { instructions: Box::new([Instruction::WaitForPeerClose]) }
     }
 
     pub(crate) fn instruction(&self, place: u16) -> Option<Instruction> {

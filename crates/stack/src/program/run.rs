@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use wirestorm_wire::checksum;
 
+use super::compute::{compute, delay};
 use super::variables::Variables;
 use super::{BufferId, Buffers, Instruction, Program, Statistics};
 use crate::random::Random;
@@ -78,7 +79,7 @@ pub(crate) struct Run {
 }
 
 /// A program that never waits would keep all others from running: after so many steps it does.
-const STEPS_MAX: u32 = 1_000;
+pub(super) const STEPS_MAX: u32 = 1_000;
 
 impl Run {
     pub(crate) fn new(nothing: BufferId) -> Self {
@@ -142,6 +143,13 @@ impl Run {
     #[inline]
     pub(crate) fn note_received(&mut self, bytes: u32) {
         self.received += u64::from(bytes);
+    }
+
+    /// Begins another program; what has arrived counts for it.
+    #[cold]
+    pub(crate) const fn begin_anew(&mut self) {
+        self.place = 0;
+        self.wait = Wait::Nothing;
     }
 
     /// Whether it waited until all has left, and all has.
@@ -229,8 +237,6 @@ impl Run {
         outside: &mut Outside<'_>,
     ) {
         let Outside { buffers, random, now, counters, .. } = outside;
-        let now = *now;
-        let until = |micros: u32| now.millis.wrapping_add(micros.div_ceil(1_000));
         match instruction {
             Instruction::Connect => self.wait = Wait::Establishment,
             Instruction::Send { buffer } => {
@@ -247,70 +253,26 @@ impl Run {
                 self.place += 1;
             }
             Instruction::Receive { .. } => self.wait = Wait::Data,
-            Instruction::Delay { micros } => {
-                self.until = until(micros);
-                self.wait = Wait::Delay;
-            }
-            Instruction::DelayUniform { min, max } => {
-                self.until = until(min + random.below(max.saturating_sub(min).saturating_add(1)));
-                self.wait = Wait::Delay;
-            }
             Instruction::WaitForPeerClose => self.wait = Wait::PeerClose,
             Instruction::Reset => {
                 connection.abort(counters);
                 self.wait = Wait::Over;
             }
             Instruction::Jump { to } => self.place = to,
-            instruction => self.compute(instruction, outside),
+            instruction => match delay(instruction, random) {
+                Some(micros) => {
+                    self.until = now.millis.wrapping_add(micros.div_ceil(1_000));
+                    self.wait = Wait::Delay;
+                }
+                None => self.compute(instruction, outside),
+            },
         }
     }
 
     /// What takes no time.
     #[cold]
     fn compute(&mut self, instruction: Instruction, outside: &mut Outside<'_>) {
-        let millis = outside.now.millis;
         let variables = &mut self.extra.get_or_insert_default().variables;
-        let next = self.place + 1;
-        self.place = match instruction {
-            Instruction::Set { variable, value } => {
-                *variables.get_mut(variable) = value;
-                next
-            }
-            Instruction::Add { variable, value } => {
-                let sum = variables.get(variable).wrapping_add(value);
-                *variables.get_mut(variable) = sum;
-                next
-            }
-            Instruction::CountDown { variable, to } => {
-                let left = variables.get(variable).saturating_sub(1);
-                *variables.get_mut(variable) = left;
-                if left > 0 { to } else { next }
-            }
-            Instruction::JumpIf { variable, comparison, value, to } => {
-                if comparison.holds(variables.get(variable), value) { to } else { next }
-            }
-            Instruction::SetTick { tick } => {
-                *variables.tick_mut(tick) = millis;
-                next
-            }
-            Instruction::AddTick { tick, millis } => {
-                let moved = variables.tick_mut(tick);
-                *moved = moved.wrapping_add(millis);
-                next
-            }
-            Instruction::JumpWithin { tick, millis: span, to } => {
-                if variables.since(tick, millis) < span { to } else { next }
-            }
-            Instruction::Count { statistic, value } => {
-                outside.statistics.add(statistic, value);
-                next
-            }
-            Instruction::CountSince { statistic, tick } => {
-                outside.statistics.add(statistic, variables.since(tick, millis).into());
-                next
-            }
-            // Those that wait are not for here.
-            _ => next,
-        };
+        self.place = compute(instruction, self.place, variables, outside);
     }
 }

@@ -76,6 +76,13 @@ impl Statistics {
         self.0[statistic.place()]
     }
 
+    /// Adds another one's.
+    pub fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine = mine.wrapping_add(theirs);
+        }
+    }
+
     pub(super) const fn add(&mut self, statistic: Statistic, value: u64) {
         let sum = &mut self.0[statistic.place()];
         *sum = sum.wrapping_add(value);

@@ -1,6 +1,7 @@
 //! What TCP counts, under the names of BSD's stack, which users of TRex know with the prefix
 //! `tcps_`.
 
+/// Numbers that are counted, with their meaning.
 macro_rules! counters {
     ($(#[$about:meta])* $name:ident { $($field:ident: $text:literal,)* }) => {
         $(#[$about])*
@@ -22,6 +23,8 @@ macro_rules! counters {
         }
     };
 }
+
+pub(crate) use counters;
 
 counters! {
     /// Sums over all connections of one side.

@@ -1,139 +1,16 @@
-//! Endpoints over wires in memory: how many connections there are, and when.
-
-use std::net::IpAddr;
+//! How many connections there are, when, and what they say.
 
 use wirestorm_base::histogram::Histogram;
-use wirestorm_base::port::{Receive, Transmit};
-use wirestorm_base::rate::Rate;
+use wirestorm_base::port::Receive;
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_sim::memory::{MemoryReceive, MemoryTransmit, WireOptions, wire};
-use wirestorm_stack::Host;
-use wirestorm_stack::endpoint::{
-    AddressRange, Endpoint, EndpointOptions, IpSettings, LinkHeader, Load, Role, Template, Tuples,
-};
+use wirestorm_sim::memory::{WireOptions, wire};
+use wirestorm_stack::endpoint::{Endpoint, Load, Role, Transport};
 use wirestorm_stack::program::{
-    Buffer, Buffers, Comparison, Instruction, Program, Statistic, TickVariable, Variable,
+    Buffer, Buffers, Comparison, Instruction, Statistic, TickVariable, Variable,
 };
 use wirestorm_stack::tcp::settings::Settings;
 
-const STEP: Duration = Duration::from_micros(100);
-
-fn endpoint(templates: Vec<Template>, buffers: &Buffers, seed: u64) -> Endpoint {
-    let options = EndpointOptions {
-        templates,
-        buffers: buffers.clone(),
-        frame_length_max: 1_514,
-        flows_max: 10_000,
-        host: Host::default(),
-        seed,
-        verifies_checksums: true,
-    };
-    Endpoint::new(options, Instant::ZERO)
-}
-
-fn template(instructions: Vec<Instruction>, role: Role) -> Template {
-    let program = Program::new(instructions).unwrap();
-    let tcp = Settings { time_wait_ms: 10, maximum_segment_size: 9_000, ..Settings::default() };
-    Template { program, tcp, ip: IpSettings::default(), role }
-}
-
-fn client(first: &str, port: u16, load: Load, limit: Option<u64>) -> Role {
-    let range =
-        |first: &str, count| AddressRange { first: first.parse::<IpAddr>().unwrap(), count };
-    let servers = if first.contains(':') { "2001:db8::1" } else { "48.0.0.1" };
-    let ethertype: [u8; 2] = if first.contains(':') { [0x86, 0xdd] } else { [8, 0] };
-    let header = [&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1][..], &ethertype].concat();
-    Role::Client {
-        tuples: Tuples {
-            clients: range(first, 10),
-            servers: range(servers, 3),
-            server_port: port,
-            client_ports: 10_000..=20_000,
-        },
-        link: LinkHeader::new(&header).unwrap(),
-        load,
-        limit,
-    }
-}
-
-/// Two endpoints, and the wires between them.
-struct World {
-    client: Endpoint,
-    server: Endpoint,
-    up: (MemoryTransmit, MemoryReceive),
-    down: (MemoryTransmit, MemoryReceive),
-    now: Instant,
-}
-
-impl World {
-    /// Templates in which the client says 4 bytes, and the server 5,000 after so many
-    /// microseconds.
-    fn new(roles: Vec<Role>, think: u32) -> Self {
-        let mut buffers = Buffers::default();
-        let ask = buffers.push(Buffer::new(b"page", 0, &[]));
-        let answer = buffers.push(Buffer::new(b"", 5_000, &[]));
-        let receive = |bytes| Instruction::Receive { bytes, clear: false };
-        let asks = vec![Instruction::Send { buffer: ask }, receive(5_000)];
-        let delay = Instruction::Delay { micros: think };
-        let answers = vec![receive(4), delay, Instruction::Send { buffer: answer }];
-        Self::with(roles, &buffers, &asks, &answers)
-    }
-
-    /// Templates with programs of their own.
-    fn with(
-        roles: Vec<Role>,
-        buffers: &Buffers,
-        asks: &[Instruction],
-        answers: &[Instruction],
-    ) -> Self {
-        let ports = roles.iter().map(|role| match role {
-            Role::Client { tuples, .. } => tuples.server_port,
-            Role::Server { port } => *port,
-        });
-        let servers = ports.map(|port| template(answers.to_vec(), Role::Server { port })).collect();
-        let clients = roles.into_iter().map(|role| template(asks.to_vec(), role)).collect();
-        let options = WireOptions { frames: 256, frame_length_max: 1_600 };
-        Self {
-            client: endpoint(clients, buffers, 1),
-            server: endpoint(servers, buffers, 2),
-            up: wire(options),
-            down: wire(options),
-            now: Instant::ZERO,
-        }
-    }
-
-    /// Lets time pass; `look` sees the client after every step.
-    fn run(&mut self, span: Duration, mut look: impl FnMut(Instant, &Endpoint)) {
-        let end = self.now + span;
-        while self.now < end {
-            self.client.breathe(self.now, &mut self.up.0, &mut self.down.1).unwrap();
-            self.server.breathe(self.now, &mut self.down.0, &mut self.up.1).unwrap();
-            look(self.now, &self.client);
-            self.now += STEP;
-        }
-    }
-
-    /// Ends the load, and expects that so many connections were made and are over.
-    #[track_caller]
-    fn assert_over(&mut self, connections: u64) {
-        self.client.stop();
-        self.run(Duration::from_secs(1), |_, _| {});
-        let (client, server) = (&self.client, &self.server);
-        assert_eq!(client.tcp().connattempt, connections);
-        assert_eq!((client.counters().closed, client.counters().active), (connections, 0));
-        assert_eq!((server.counters().closed, server.counters().active), (connections, 0));
-        assert_eq!(client.tcp().rcvbyte, connections * 5_000);
-        assert_eq!(server.tcp().rcvackbyte, client.tcp().rcvbyte);
-        assert_eq!(client.counters().damaged + server.counters().damaged, 0);
-        assert_eq!(client.tcp().sndrexmitpack + server.tcp().sndrexmitpack, 0);
-    }
-}
-
-const SECOND: Duration = Duration::from_secs(1);
-
-fn rate(units: u64, span: Duration) -> Rate {
-    Rate::new(units, span).unwrap()
-}
+use crate::world::{SECOND, STEP, World, client, endpoint, pass_by, rate, server, template};
 
 #[test]
 fn each_template_has_its_own_exact_rate() {
@@ -195,24 +72,6 @@ fn so_many_flows_are_held() {
     assert!((300..400).contains(&made), "{made}");
     world.run(SECOND, |_, _| {});
     world.assert_over(500);
-}
-
-/// Shows what is on a wire, to be looked at or changed.
-fn pass_by(
-    (transmit, receive): &mut (MemoryTransmit, MemoryReceive),
-    mut look: impl FnMut(&mut [u8]),
-) {
-    let mut batch = Vec::new();
-    receive.receive(64, &mut batch).unwrap();
-    for received in batch {
-        let mut bytes = receive.frame(&received).to_vec();
-        look(&mut bytes);
-        let frame = transmit.take().unwrap();
-        transmit.frame_mut(&frame)[..bytes.len()].copy_from_slice(&bytes);
-        transmit.send(frame, bytes.len(), Instant::ZERO);
-        receive.release(received);
-    }
-    transmit.flush().unwrap();
 }
 
 /// RFC 9293 section 3.7.1: "If an MSS Option is not received at connection setup, TCP
@@ -293,11 +152,12 @@ fn a_tuple_is_used_again_though_the_server_remembers_it() {
         let mut world = World::with(vec![], &buffers, &[], &[]);
         let of = |instructions: &[Instruction], role| {
             let mut template = template(instructions.to_vec(), role);
-            template.tcp = Settings { timestamps, time_wait_ms: 60_000, ..template.tcp };
+            let tcp = Settings { timestamps, time_wait_ms: 60_000, ..Settings::default() };
+            template.transport = Transport::Tcp(tcp);
             template
         };
         world.client = endpoint(vec![of(&asks, role)], &buffers, 1);
-        world.server = endpoint(vec![of(&answers, Role::Server { port: 80 })], &buffers, 2);
+        world.server = endpoint(vec![of(&answers, server(80))], &buffers, 2);
         world.run(SECOND, |_, _| {});
         let (client, server) = (world.client.counters(), world.server.counters());
         assert_eq!((client.closed, server.closed, server.active), (20, 19, 1));
@@ -361,7 +221,7 @@ fn programs_count_loop_and_tell_the_time() {
     assert_eq!(statistics.get(statistic(2)), 0, "the time is yet to come");
     assert_eq!(world.client.tcp().sndbyte, 7 * 8);
     // The server waits for what never comes: its program ends, too.
-    let [client, server] = [&world.client, &world.server].map(|it| *it.counters());
+    let [client, server] = [&world.client, &world.server].map(Endpoint::counters);
     assert_eq!((client.active, server.active), (0, 0));
     assert_eq!((client.closed, server.closed), (1, 1));
 }
@@ -376,11 +236,15 @@ fn what_was_sent_before_is_sent_again_though_programs_went_on() {
     );
     let role = client("16.0.0.1", 80, Load::Hold { flows: 1 }, Some(1));
     let mut template = template(asks, role);
-    template.tcp.no_delay = true;
+    template.transport = Transport::Tcp(Settings {
+        no_delay: true,
+        maximum_segment_size: 9_000,
+        ..Settings::default()
+    });
     let answers = [Instruction::Receive { bytes: 20, clear: false }];
     let mut world = World::with(vec![], &buffers, &[], &[]);
     world.client = endpoint(vec![template], &buffers, 1);
-    let server = self::template(answers.to_vec(), Role::Server { port: 80 });
+    let server = self::template(answers.to_vec(), server(80));
     world.server = endpoint(vec![server], &buffers, 2);
     // The handshake, up to the server's answer. What follows gets lost.
     world.run(STEP, |_, _| {});

@@ -1,0 +1,114 @@
+//! What an endpoint counts.
+
+use super::times::Times;
+use crate::program::Statistics;
+use crate::tcp::connection::End;
+use crate::tcp::counters::{TcpCounters, counters};
+
+counters! {
+    /// What became of flows: connections of TCP, and flows of UDP.
+    FlowCounters {
+        offered: "flows that the load has asked for",
+        made: "flows that were made",
+        active: "flows now",
+        active_max: "the most at once",
+        closed: "connections that both sides closed, and flows of UDP whose program ended",
+        refused: "connections that the peer reset in answer to SYN",
+        reset: "connections that the peer reset later",
+        unanswered: "connections of which SYN was never answered",
+        timed_out: "connections of which nothing was acknowledged any more",
+        vanished: "connections whose peer did not answer keepalive probes",
+        aborted: "connections that the program reset",
+        idle: "flows of UDP that were dropped for want of traffic",
+        overflow: "flows that could not be made or taken for there were too many",
+        tuple_in_use: "flows that could not be made for no free port was found",
+        too_long: "segments that did not fit a frame, and were not sent",
+    }
+}
+
+impl FlowCounters {
+    /// Flows that ended otherwise than they should.
+    pub const fn failed(&self) -> u64 {
+        self.refused
+            + self.reset
+            + self.unanswered
+            + self.timed_out
+            + self.vanished
+            + self.aborted
+            + self.idle
+    }
+
+    pub(super) const fn note_begin(&mut self) {
+        self.active += 1;
+        if self.active > self.active_max {
+            self.active_max = self.active;
+        }
+    }
+
+    /// Where connections are counted that ended for a reason.
+    pub(super) const fn of(&mut self, end: End) -> &mut u64 {
+        match end {
+            End::Closed => &mut self.closed,
+            End::Refused => &mut self.refused,
+            End::Reset => &mut self.reset,
+            End::Unanswered => &mut self.unanswered,
+            End::TimedOut => &mut self.timed_out,
+            End::Vanished => &mut self.vanished,
+            End::Aborted => &mut self.aborted,
+        }
+    }
+}
+
+counters! {
+    /// What was counted of UDP; TRex's names are these with `udps_` before them.
+    UdpCounters {
+        accepts: "flows that a peer began",
+        connects: "flows that were begun",
+        closed: "flows that ended, drops included",
+        sndbyte: "bytes of data sent",
+        sndpkt: "datagrams sent",
+        rcvbyte: "bytes of data received",
+        rcvpkt: "datagrams received",
+        keepdrops: "flows dropped for want of traffic",
+        pkt_toobig: "datagrams that did not fit a frame, and were not sent",
+    }
+}
+
+counters! {
+    /// What belonged to no flow.
+    StrayCounters {
+        no_flow: "segments and datagrams of no flow",
+        no_template: "SYNs to ports that nobody waits at",
+        no_match: "connections to a port of which no server waits for their first bytes",
+        fragments: "packets in parts",
+        damaged: "packets that were damaged or cut short",
+        other_protocol: "packets of other protocols",
+    }
+}
+
+/// What was counted of flows.
+#[derive(Clone, Debug)]
+pub struct Tally {
+    /// What became of them.
+    pub flows: FlowCounters,
+    /// What TCP counted.
+    pub tcp: TcpCounters,
+    /// What UDP counted.
+    pub udp: UdpCounters,
+    /// What programs counted.
+    pub statistics: Statistics,
+    /// How long they took.
+    pub times: Times,
+}
+
+impl Tally {
+    pub(super) fn new() -> Self {
+        Self {
+            flows: FlowCounters::default(),
+            tcp: TcpCounters::default(),
+            udp: UdpCounters::default(),
+            statistics: Statistics::default(),
+            times: Times::new(),
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Flows of UDP: how they are heard of, go on and end.
+
+use wirestorm_base::port::Transmit;
+use wirestorm_base::time::Instant;
+use wirestorm_wire::flow::FlowKey;
+use wirestorm_wire::packet::{ethernet, udp};
+
+use super::Endpoint;
+use super::burst::{fill_up, room};
+use super::table::Keyed;
+use super::times::age;
+use crate::frame::{Headers, LinkHeader, Packet, write_datagram};
+use crate::program::{DatagramRun, Outside, Step};
+use crate::tcp::connection::Now;
+
+/// One flow of datagrams, and how far its program is.
+#[derive(Clone, Debug)]
+pub(super) struct DatagramFlow {
+    /// From the peer to us.
+    key: FlowKey,
+    run: DatagramRun,
+    /// When it began, in microseconds modulo 2^32.
+    began_at: u32,
+    /// When the last datagram came, and left, in ms; or when it began.
+    received_at: u32,
+    sent_at: u32,
+    /// When the wheel calls it, in ms, where it does.
+    called_at: u32,
+    is_called: bool,
+    /// Whether any data has arrived.
+    is_answered: bool,
+    /// Whether it waits to be served.
+    pub(super) is_pending: bool,
+    template: u16,
+    link: u16,
+}
+
+impl Keyed for DatagramFlow {
+    fn key(&self) -> &FlowKey {
+        &self.key
+    }
+}
+
+/// Datagrams that a flow sends before others have their turn.
+const DATAGRAMS_MAX: usize = 256;
+
+impl Endpoint {
+    /// A datagram has arrived.
+    pub(super) fn hear_datagram(&mut self, packet: &Packet<'_>, now: Now) {
+        let datagram = udp::Packet::new(packet.transport).ok().filter(|it| {
+            (udp::HEADER_LENGTH..=packet.transport.len()).contains(&it.length().into())
+        });
+        let Some(datagram) = datagram else { return self.strays.damaged += 1 };
+        let data = datagram.payload();
+        let place = self.datagrams.find(&packet.key);
+        let Some(place) = place.or_else(|| self.accept_datagrams(packet, data, now)) else {
+            return;
+        };
+        let Some((flow, pending)) = self.datagrams.get_with_queue(place) else { return };
+        let tally = &mut self.templates[usize::from(flow.template)].tally;
+        tally.udp.rcvpkt += 1;
+        tally.udp.rcvbyte += data.len() as u64;
+        flow.run.note_received();
+        flow.received_at = now.millis;
+        if !flow.is_answered {
+            flow.is_answered = true;
+            tally.times.first_byte.record(age(flow.began_at, now));
+        }
+        if !flow.is_pending {
+            flow.is_pending = true;
+            pending.push_back(place);
+        }
+    }
+
+    /// The flow that a first datagram begins.
+    fn accept_datagrams(&mut self, packet: &Packet<'_>, data: &[u8], now: Now) -> Option<u32> {
+        let Some(template) = self.servers.with_data(&packet.key, data) else {
+            self.strays.no_flow += 1;
+            return None;
+        };
+        if self.is_full() {
+            self.templates[usize::from(template)].tally.flows.overflow += 1;
+            return None;
+        }
+        let link = self.links.place(LinkHeader::answering(packet.link)?)?;
+        self.templates[usize::from(template)].tally.udp.accepts += 1;
+        Some(self.insert_datagrams(packet.key, template, link, now))
+    }
+
+    pub(super) fn insert_datagrams(
+        &mut self,
+        key: FlowKey,
+        template: u16,
+        link: u16,
+        now: Now,
+    ) -> u32 {
+        let flow = DatagramFlow {
+            key,
+            run: DatagramRun::new(),
+            began_at: now.micros as u32,
+            received_at: now.millis,
+            sent_at: now.millis,
+            called_at: 0,
+            is_called: false,
+            is_answered: false,
+            is_pending: false,
+            template,
+            link,
+        };
+        let place = self.datagrams.insert(flow);
+        self.note_begin(template);
+        place
+    }
+
+    /// The wheel has called a flow.
+    pub(super) fn call_datagrams(&mut self, place: u32) {
+        let Some((flow, pending)) = self.datagrams.get_with_queue(place) else { return };
+        flow.is_called = false;
+        if !flow.is_pending {
+            flow.is_pending = true;
+            pending.push_back(place);
+        }
+    }
+
+    /// Lets a flow go on with its program, until it waits, is over, or no frame is free.
+    pub(super) fn serve_datagrams(&mut self, place: u32, now: Now, transmit: &mut impl Transmit) {
+        let Some((flow, pending)) = self.datagrams.get_with_queue(place) else { return };
+        let state = &mut self.templates[usize::from(flow.template)];
+        let (template, tally) = (&state.template, &mut state.tally);
+        let has_passed = |at: u32| now.millis.wrapping_sub(at).cast_signed() >= 0;
+        let mut at = None;
+        for count in 0.. {
+            if flow.run.idle_at(flow.received_at, flow.sent_at).is_some_and(has_passed) {
+                tally.udp.keepdrops += 1;
+                tally.flows.idle += 1;
+                return self.remove_datagrams(place, now);
+            }
+            let mut outside = Outside {
+                buffers: &self.buffers,
+                random: &mut self.random,
+                statistics: &mut tally.statistics,
+                counters: &mut tally.tcp,
+                now,
+            };
+            let buffer = match flow.run.advance(&template.program, &mut outside) {
+                Step::Sends(buffer) => buffer,
+                Step::Waits => break,
+                Step::WaitsUntil(until) => {
+                    at = Some(until);
+                    break;
+                }
+                Step::Over => {
+                    tally.flows.closed += 1;
+                    return self.remove_datagrams(place, now);
+                }
+            };
+            fill_up(&mut self.spare, 1, transmit);
+            let Some(frame) = self.spare.pop_if(|_| count < DATAGRAMS_MAX) else {
+                if !flow.is_pending {
+                    flow.is_pending = true;
+                    pending.push_back(place);
+                }
+                break;
+            };
+            let buffer = self.buffers.get(buffer);
+            let link = self.links.get(flow.link);
+            // Tags come on top of what a port takes.
+            let tags = link.as_slice().len() - ethernet::HEADER_LENGTH;
+            let bytes = room(transmit, &frame);
+            let bytes_max = bytes.len().min(self.frame_length_max + tags);
+            let bytes = &mut bytes[..bytes_max];
+            let headers = Headers { link, key: &flow.key, ip: &template.ip };
+            let fill = |data: &mut [u8]| buffer.copy(0, data);
+            match write_datagram(bytes, &headers, buffer.size(), fill) {
+                Some(length) => {
+                    transmit.send(frame, length, Instant::ZERO);
+                    tally.udp.sndpkt += 1;
+                    tally.udp.sndbyte += u64::from(buffer.size());
+                    flow.sent_at = now.millis;
+                }
+                None => {
+                    tally.udp.pkt_toobig += 1;
+                    self.spare.push(frame);
+                }
+            }
+            flow.run.go_on();
+        }
+        let is_sooner = |a: u32, b: u32| a.wrapping_sub(b).cast_signed() < 0;
+        let idle = flow.run.idle_at(flow.received_at, flow.sent_at);
+        let at =
+            [at, idle].into_iter().flatten().reduce(|a, b| if is_sooner(a, b) { a } else { b });
+        // A call that comes too early costs less than to move it with every datagram.
+        if let Some(at) = at
+            && (!flow.is_called || is_sooner(at, flow.called_at))
+        {
+            flow.called_at = at;
+            flow.is_called = true;
+            let ticks = at.wrapping_sub(now.millis).cast_signed().max(0) as u64;
+            self.datagrams.wheel.set(place, now.micros / 1_000 + ticks);
+        }
+    }
+
+    fn remove_datagrams(&mut self, place: u32, now: Now) {
+        let Some(flow) = self.datagrams.get_mut(place) else { return };
+        let tally = &mut self.templates[usize::from(flow.template)].tally;
+        tally.flows.active -= 1;
+        tally.udp.closed += 1;
+        tally.times.whole.record(age(flow.began_at, now));
+        self.datagrams.remove(place);
+    }
+}

@@ -1,0 +1,129 @@
+//! Where servers wait, and which of them a flow is for.
+
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+
+use wirestorm_wire::flow::FlowKey;
+use wirestorm_wire::packet::protocol;
+
+use super::clients::AddressRange;
+use super::template::{Role, Template, Transport};
+
+/// What a server waits for. Of several at one port a flow is for the one with the fewest
+/// addresses; among those, for the first whose bytes are there; then for the first without any.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listen {
+    /// The port.
+    pub port: u16,
+    /// At which addresses; `None`: at all.
+    pub addresses: Option<AddressRange>,
+    /// What is to be in the first data of a flow; empty: whatever is. Over UDP that is the first
+    /// datagram, over TCP the first segment with data that is next in sequence: until then the
+    /// connection is one of no template, whose TCP is that of the first one it may be for.
+    pub first_bytes: Vec<MatchByte>,
+}
+
+impl Listen {
+    /// All flows to a port.
+    pub fn at(port: u16) -> Self {
+        Self { port, ..Self::default() }
+    }
+}
+
+/// A byte that is to be in the first data of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MatchByte {
+    /// Its place, from 0.
+    pub offset: u16,
+    /// Which of its bits count.
+    pub mask: u8,
+    /// What these are.
+    pub value: u8,
+}
+
+/// The servers of an endpoint, those of one port together, the most particular first.
+#[derive(Clone, Debug)]
+pub(super) struct Servers(Vec<Server>);
+
+#[derive(Clone, Debug)]
+struct Server {
+    listen: Listen,
+    protocol: u8,
+    template: u16,
+    /// What connections are that it may be for, as long as nothing is known of their data.
+    undecided: Option<u16>,
+}
+
+impl Servers {
+    /// The servers of these templates. Appended to them is one for each that looks at bytes of
+    /// connections, for those that nothing is known of yet.
+    pub(super) fn new(templates: &mut Vec<Template>) -> Self {
+        let mut servers = Vec::new();
+        let mut undecided = Vec::new();
+        for (place, template) in templates.iter().enumerate() {
+            let Role::Server { listen } = &template.role else { continue };
+            let protocol = template.transport.protocol();
+            let looks = !listen.first_bytes.is_empty() && protocol == protocol::TCP;
+            servers.push(Server {
+                listen: listen.clone(),
+                protocol,
+                template: place as u16,
+                undecided: looks.then_some((templates.len() + undecided.len()) as u16),
+            });
+            if looks {
+                undecided.push(template.waiting_for_data());
+            }
+        }
+        templates.append(&mut undecided);
+        // Stable: what is equal stays in the plan's order.
+        servers.sort_by_key(|it| {
+            let addresses = it.listen.addresses.map_or(u64::MAX, |it| it.count.into());
+            let bytes = Reverse(it.listen.first_bytes.len().min(1));
+            (it.protocol, it.listen.port, addresses, bytes)
+        });
+        Self(servers)
+    }
+
+    /// The template of a connection that is asked for; `None` where nobody waits.
+    pub(super) fn at(&self, key: &FlowKey) -> Option<u16> {
+        self.candidates(key).next().map(|it| it.undecided.unwrap_or(it.template))
+    }
+
+    /// The template of a flow with its first data; `None` where nobody waits for such.
+    pub(super) fn with_data(&self, key: &FlowKey, data: &[u8]) -> Option<u16> {
+        let has = |it: &MatchByte| {
+            data.get(usize::from(it.offset))
+                .is_some_and(|byte| byte & it.mask == it.value & it.mask)
+        };
+        let fits = |it: &&Server| it.listen.first_bytes.iter().all(has);
+        self.candidates(key).find(fits).map(|it| it.template)
+    }
+
+    /// Those that wait where a flow goes to.
+    fn candidates(&self, key: &FlowKey) -> impl Iterator<Item = &Server> {
+        let whereto = (key.protocol(), key.destination_port());
+        let start = self.0.partition_point(|it| (it.protocol, it.listen.port) < whereto);
+        let address = key.destination();
+        self.0[start..]
+            .iter()
+            .take_while(move |it| (it.protocol, it.listen.port) == whereto)
+            .filter(move |it| it.listen.addresses.is_none_or(|range| range.contains(address)))
+    }
+}
+
+impl Template {
+    /// What a connection of it does as long as nothing is known of its data.
+    fn waiting_for_data(&self) -> Self {
+        Self { program: crate::program::Program::waiting(), ..self.clone() }
+    }
+}
+
+impl Transport {
+    /// Its number in IP headers.
+    pub(super) const fn protocol(&self) -> u8 {
+        match self {
+            Self::Tcp(_) => protocol::TCP,
+            Self::Udp => protocol::UDP,
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What takes no time in a program, over any transport.
+
+use super::Instruction;
+use super::run::Outside;
+use super::variables::Variables;
+use crate::random::Random;
+
+/// How many microseconds an instruction waits; `None` of those that do not wait for a time.
+#[inline]
+pub(super) fn delay(instruction: Instruction, random: &mut Random) -> Option<u32> {
+    match instruction {
+        Instruction::Delay { micros } => Some(micros),
+        Instruction::DelayUniform { min, max } => {
+            Some(min + random.below(max.saturating_sub(min).saturating_add(1)))
+        }
+        _ => None,
+    }
+}
+
+/// Does an instruction that is at `place`, and says at which one the program goes on.
+pub(super) fn compute(
+    instruction: Instruction,
+    place: u16,
+    variables: &mut Variables,
+    outside: &mut Outside<'_>,
+) -> u16 {
+    let millis = outside.now.millis;
+    let next = place + 1;
+    match instruction {
+        Instruction::Set { variable, value } => {
+            *variables.get_mut(variable) = value;
+            next
+        }
+        Instruction::Add { variable, value } => {
+            let sum = variables.get(variable).wrapping_add(value);
+            *variables.get_mut(variable) = sum;
+            next
+        }
+        Instruction::CountDown { variable, to } => {
+            let left = variables.get(variable).saturating_sub(1);
+            *variables.get_mut(variable) = left;
+            if left > 0 { to } else { next }
+        }
+        Instruction::JumpIf { variable, comparison, value, to } => {
+            if comparison.holds(variables.get(variable), value) { to } else { next }
+        }
+        Instruction::SetTick { tick } => {
+            *variables.tick_mut(tick) = millis;
+            next
+        }
+        Instruction::AddTick { tick, millis } => {
+            let moved = variables.tick_mut(tick);
+            *moved = moved.wrapping_add(millis);
+            next
+        }
+        Instruction::JumpWithin { tick, millis: span, to } => {
+            if variables.since(tick, millis) < span { to } else { next }
+        }
+        Instruction::Count { statistic, value } => {
+            outside.statistics.add(statistic, value);
+            next
+        }
+        Instruction::CountSince { statistic, tick } => {
+            outside.statistics.add(statistic, variables.since(tick, millis).into());
+            next
+        }
+        // Those that wait, and those of another transport, are not for here.
+        _ => next,
+    }
+}

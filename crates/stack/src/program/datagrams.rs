@@ -1,0 +1,119 @@
+//! How far a flow of datagrams is in its program.
+
+use alloc::boxed::Box;
+
+use super::compute::{compute, delay};
+use super::run::{Outside, STEPS_MAX};
+use super::variables::Variables;
+use super::{BufferId, Instruction, Program};
+use crate::tcp::connection::Now;
+
+/// What a program of datagrams wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// To send a buffer; [`DatagramRun::go_on`] says that it was.
+    Sends(BufferId),
+    /// To wait.
+    Waits,
+    /// To wait until a time, in ms.
+    WaitsUntil(u32),
+    /// Nothing any more.
+    Over,
+}
+
+/// The state of a program in one flow of datagrams.
+#[derive(Clone, Debug)]
+pub(crate) struct DatagramRun {
+    /// Datagrams that have arrived.
+    received: u64,
+    variables: Option<Box<Variables>>,
+    /// When a delay is over, in ms.
+    until: u32,
+    /// After how long without traffic the flow is dropped, in ms; 0: never.
+    idle_ms: u32,
+    place: u16,
+    /// Whether what is at `place` was begun, and is waited for.
+    has_begun: bool,
+    /// Whether only what arrives is traffic.
+    is_idle_by_receiving: bool,
+}
+
+/// After how long without traffic a flow is dropped, unless its program says so, in ms.
+const IDLE_MS: u32 = 1_000;
+
+impl DatagramRun {
+    pub(crate) const fn new() -> Self {
+        Self {
+            received: 0,
+            variables: None,
+            until: 0,
+            idle_ms: IDLE_MS,
+            place: 0,
+            has_begun: false,
+            is_idle_by_receiving: false,
+        }
+    }
+
+    #[inline]
+    pub(crate) const fn note_received(&mut self) {
+        self.received += 1;
+    }
+
+    /// When the flow is dropped that had its last traffic at a time, in ms.
+    pub(crate) fn idle_at(&self, received_at: u32, sent_at: u32) -> Option<u32> {
+        let is_sent_later = sent_at.wrapping_sub(received_at).cast_signed() > 0;
+        let last = if is_sent_later && !self.is_idle_by_receiving { sent_at } else { received_at };
+        (self.idle_ms > 0).then(|| last.wrapping_add(self.idle_ms))
+    }
+
+    /// What is at its place is done.
+    pub(crate) const fn go_on(&mut self) {
+        self.place += 1;
+        self.has_begun = false;
+    }
+
+    /// Goes on until it wants something.
+    pub(crate) fn advance(&mut self, program: &Program, outside: &mut Outside<'_>) -> Step {
+        let Now { millis, .. } = outside.now;
+        for _ in 0..STEPS_MAX {
+            let Some(instruction) = program.instruction(self.place) else { return Step::Over };
+            match instruction {
+                Instruction::SendDatagram { buffer } => return Step::Sends(buffer),
+                Instruction::ReceiveDatagrams { count, clear } => {
+                    if self.received < count {
+                        return Step::Waits;
+                    }
+                    if clear {
+                        self.received = 0;
+                    }
+                    self.go_on();
+                }
+                Instruction::SetIdle { millis, receive_only } => {
+                    self.idle_ms = millis;
+                    self.is_idle_by_receiving = receive_only;
+                    self.go_on();
+                }
+                // Nobody says that no more comes.
+                Instruction::WaitForPeerClose => return Step::Waits,
+                Instruction::Jump { to } => self.place = to,
+                Instruction::Reset => return Step::Over,
+                instruction => {
+                    if self.has_begun {
+                        if millis.wrapping_sub(self.until).cast_signed() < 0 {
+                            return Step::WaitsUntil(self.until);
+                        }
+                        self.go_on();
+                    } else if let Some(micros) = delay(instruction, outside.random) {
+                        self.until = millis.wrapping_add(micros.div_ceil(1_000));
+                        self.has_begun = true;
+                    } else {
+                        let variables = self.variables.get_or_insert_default();
+                        self.place = compute(instruction, self.place, variables, outside);
+                    }
+                }
+            }
+        }
+        // As good as a wait of one tick.
+        Step::WaitsUntil(millis.wrapping_add(1))
+    }
+}

@@ -1,0 +1,5 @@
+//! Endpoints over wires in memory.
+
+mod connections;
+mod datagrams;
+mod world;
