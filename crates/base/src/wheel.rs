@@ -31,7 +31,7 @@ const NONE: u32 = u32::MAX;
 
 /// Timers by small numbers, those of flows, each set to a tick of any unit.
 ///
-/// Memory: 16 bytes for each number up to the greatest one used, and 3 KB.
+/// Memory: 12 bytes for each number up to the greatest one used, and 3 KB.
 #[derive(Clone, Debug)]
 pub struct Wheel {
     /// The tick up to which everything due has been handed out.
@@ -46,12 +46,13 @@ pub struct Wheel {
 /// A timer in the ring of its slot, whose last one is before the first.
 #[derive(Clone, Copy, Debug)]
 struct Timer {
-    tick: u64,
+    /// The lower half of its tick: the upper one follows from the present.
+    tick: u32,
     next: u32,
     previous: u32,
 }
 
-const _: () = assert!(size_of::<Timer>() == 16);
+const _: () = assert!(size_of::<Timer>() == 12);
 
 impl Timer {
     const UNSET: Self = Self { tick: 0, next: NONE, previous: NONE };
@@ -67,13 +68,17 @@ impl Wheel {
         Self { present: now, used: [0; LEVELS], first: [[NONE; SLOTS]; LEVELS], timers: Vec::new() }
     }
 
+    /// How far ahead of the present a timer can be set, in ticks.
+    pub const AHEAD_MAX: u64 = u32::MAX as u64;
+
     /// Makes room for the timers below `timers`, so that setting them allocates nothing.
     pub fn reserve(&mut self, timers: u32) {
         self.timers.reserve((timers as usize).saturating_sub(self.timers.len()));
     }
 
     /// Sets a timer to a tick, wherever it was set before. A tick that has passed is due at once:
-    /// the next [`Self::expire`] hands it out. Allocates only for a number greater than all
+    /// the next [`Self::expire`] hands it out; one that is further ahead than [`Self::AHEAD_MAX`]
+    /// counts as being just that far. Allocates only for a number greater than all
     /// before it and than what was reserved.
     ///
     /// Panics where `timer` is `u32::MAX`, which is no number of a timer.
@@ -84,7 +89,8 @@ impl Wheel {
         } else if self.timers[timer as usize].is_set() {
             self.unlink(timer);
         }
-        self.timers[timer as usize].tick = tick.max(self.present);
+        let latest = self.present.saturating_add(Self::AHEAD_MAX);
+        self.timers[timer as usize].tick = tick.clamp(self.present, latest) as u32;
         self.link(timer);
     }
 
@@ -133,8 +139,12 @@ impl Wheel {
         self.present & above | (slot as u64) << shift
     }
 
-    /// The level and the slot of a tick, which is not before the present.
-    fn place_of(&self, tick: u64) -> (usize, usize) {
+    /// The level and the slot of a tick, of which this is the lower half: it is not before the
+    /// present, and not further ahead than [`Self::AHEAD_MAX`].
+    fn place_of(&self, tick: u32) -> (usize, usize) {
+        let ahead = tick.wrapping_sub(self.present as u32);
+        // No tick is behind the last one of all.
+        let tick = self.present + u64::from(ahead);
         let highest_bit = (tick ^ self.present).checked_ilog2().unwrap_or(0);
         let level = highest_bit / DIGIT_BITS;
         let digit = (tick >> (level * DIGIT_BITS)) as usize & (SLOTS - 1);
@@ -262,7 +272,7 @@ mod tests {
 
     #[test]
     fn the_last_tick_of_all_is_reached() {
-        let mut wheel = Wheel::new(0);
+        let mut wheel = Wheel::new(u64::MAX - 1_000);
         wheel.set(0, u64::MAX);
         wheel.set(1, u64::MAX - 1);
         assert!(wheel.next_tick().is_some_and(|tick| tick < u64::MAX));
@@ -321,7 +331,8 @@ mod tests {
                     Step::Set { timer, later } => {
                         let tick = now.saturating_add_signed(later);
                         wheel.set(timer, tick);
-                        let key = (tick.max(now), number);
+                        let latest = now.saturating_add(Wheel::AHEAD_MAX);
+                        let key = (tick.clamp(now, latest), number);
                         if let Some(old) = keys.insert(timer, key) {
                             model.remove(&old);
                         }
