@@ -4,12 +4,13 @@ use wirestorm_plan::emulation::{self, EmulationPlan, Step};
 use wirestorm_stack::endpoint::{
     AddressRange, IpSettings, LinkHeader, Listen, Load, Role, Template, Transport, Tuples,
 };
-use wirestorm_stack::program::{Buffer, Buffers, Instruction, Program, Variable};
+use wirestorm_stack::program::{Buffers, Program};
 use wirestorm_stack::tcp::congestion::Algorithm;
 use wirestorm_stack::tcp::settings::Settings;
 use wirestorm_wire::packet::{MacAddress, ethertype};
 
 use super::error::EmulationError;
+use super::program;
 
 /// What the endpoint of one port does.
 pub(super) struct Duties {
@@ -100,82 +101,8 @@ fn program(
     buffers: &mut Buffers,
     path: impl Fn() -> String,
 ) -> Result<Program, EmulationError> {
-    let mut instructions = Vec::new();
-    lower(steps, 0, buffers, &mut instructions);
+    let instructions = program::instructions(steps, buffers);
     let found = instructions.len();
     let most = Program::LENGTH_MAX;
     Program::new(instructions).ok_or_else(|| EmulationError::TooLong { path: path(), found, most })
-}
-
-/// Appends what steps within so many loops are.
-fn lower(steps: &[Step], depth: usize, buffers: &mut Buffers, instructions: &mut Vec<Instruction>) {
-    for step in steps {
-        match step {
-            Step::Send { text, size, fill } => {
-                let buffer = buffers.push(Buffer::new(text, *size, fill));
-                instructions.push(Instruction::Send { buffer });
-            }
-            Step::Receive(bytes) => {
-                instructions.push(Instruction::Receive { bytes: *bytes, clear: true });
-            }
-            Step::Delay { min, max } => {
-                let micros = |time: &wirestorm_base::time::Duration| {
-                    u32::try_from(time.as_nanos() / 1_000).unwrap_or(u32::MAX)
-                };
-                let (min, max) = (micros(min), micros(max));
-                instructions.push(if min == max {
-                    Instruction::Delay { micros: min }
-                } else {
-                    Instruction::DelayUniform { min, max }
-                });
-            }
-            Step::WaitForClose => instructions.push(Instruction::WaitForPeerClose),
-            Step::Reset => instructions.push(Instruction::Reset),
-            Step::Blocking(waits) => {
-                instructions.push(Instruction::SendBlocking { waits: *waits });
-            }
-            Step::Repeat { times, steps } => {
-                // Plans have fewer loops within each other than there are variables.
-                let counter = times.and_then(|times| Some((Variable::new(depth)?, times)));
-                if let Some((variable, value)) = counter {
-                    instructions.push(Instruction::Set { variable, value });
-                }
-                // Where there is no such place, the program is too long, which is said.
-                let to = u16::try_from(instructions.len()).unwrap_or(u16::MAX);
-                lower(steps, depth + 1, buffers, instructions);
-                instructions.push(match counter {
-                    Some((variable, _)) => Instruction::CountDown { variable, to },
-                    None => Instruction::Jump { to },
-                });
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use wirestorm_base::time::Duration;
-
-    #[test]
-    fn loops_count_down_and_begin_behind_where_they_are_set() {
-        let delay =
-            |us| Step::Delay { min: Duration::from_micros(us), max: Duration::from_micros(us) };
-        let inner = Step::Repeat { times: Some(3), steps: vec![Step::Receive(1)] };
-        let steps = [Step::Repeat { times: None, steps: vec![delay(5), inner] }, Step::Reset];
-        let mut instructions = Vec::new();
-        lower(&steps, 0, &mut Buffers::default(), &mut instructions);
-        let variable = Variable::new(1).unwrap();
-        assert_eq!(
-            instructions,
-            [
-                Instruction::Delay { micros: 5 },
-                Instruction::Set { variable, value: 3 },
-                Instruction::Receive { bytes: 1, clear: true },
-                Instruction::CountDown { variable, to: 2 },
-                Instruction::Jump { to: 0 },
-                Instruction::Reset,
-            ]
-        );
-    }
 }

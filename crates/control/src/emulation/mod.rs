@@ -8,6 +8,7 @@
 mod error;
 mod lower;
 mod neighbours;
+mod program;
 mod report;
 mod run;
 

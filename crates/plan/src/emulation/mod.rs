@@ -2,6 +2,8 @@
 //! it is written in YAML or JSON, and as it was understood.
 
 mod client;
+mod control;
+mod names;
 mod program;
 mod tcp;
 
@@ -10,7 +12,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 pub use client::{AddressRange, Client, Load};
-pub use program::Step;
+pub use names::{Label, TIMES_MAX, VARIABLES_MAX};
+pub use program::{Comparison, Counted, Name, Step, When};
 pub use tcp::{Congestion, Tcp};
 
 use crate::document::error::{PlanError, PlanErrors, Problems};

@@ -2,6 +2,8 @@
 
 use wirestorm_base::time::Duration;
 
+use super::control;
+use super::names::{Label, Names};
 use crate::document::error::PlanError;
 use crate::document::place::Place;
 use crate::document::time::read_time;
@@ -20,6 +22,10 @@ pub enum Step {
     },
     /// Waits until so many bytes have arrived since the last such step.
     Receive(u64),
+    /// Waits until so many bytes have arrived since the last [`Step::Receive`], or in all.
+    ReceiveInAll(u64),
+    /// Waits until the connection is established.
+    Connect,
     /// Waits for a time, in whole microseconds.
     Delay {
         /// The least.
@@ -40,6 +46,104 @@ pub enum Step {
         /// These.
         steps: Vec<Self>,
     },
+    /// A place to go on at.
+    Label(Label),
+    /// Goes on at a label.
+    Jump {
+        /// Which.
+        to: Label,
+        /// Under which condition; else with the next step.
+        when: When,
+    },
+    /// Takes 1 off a variable that is greater than 0, and goes on at a label where it still is.
+    CountDown {
+        /// Which variable.
+        variable: Name,
+        /// Where it goes on.
+        to: Label,
+    },
+    /// Sets a variable; all begin with 0.
+    Set {
+        /// Which.
+        variable: Name,
+        /// To what.
+        value: u64,
+    },
+    /// Adds to a variable, modulo 2^64.
+    Add {
+        /// Which.
+        variable: Name,
+        /// What.
+        value: u64,
+    },
+    /// Remembers the present time.
+    Remember(Name),
+    /// Moves a remembered time on, by whole milliseconds.
+    Postpone {
+        /// Which.
+        time: Name,
+        /// How far.
+        by: Duration,
+    },
+    /// Adds to a counter of the user's.
+    Count {
+        /// Which, from 0 for A to 3 for D.
+        counter: usize,
+        /// What.
+        what: Counted,
+    },
+}
+
+/// A variable or a remembered time of a program, by the order in which its names appear.
+pub type Name = usize;
+
+/// When a jump is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// Always.
+    Always,
+    /// If a variable compares so with a value.
+    Compares {
+        /// Which.
+        variable: Name,
+        /// How.
+        comparison: Comparison,
+        /// With what.
+        value: u64,
+    },
+    /// As long as less than a time, in whole milliseconds, has passed since a remembered one.
+    Within {
+        /// How long.
+        span: Duration,
+        /// Since when.
+        since: Name,
+    },
+}
+
+/// How a variable is compared with a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// It is less.
+    Less,
+    /// It is less, or the same.
+    LessOrEqual,
+    /// It is the same.
+    Equal,
+    /// It is another one.
+    NotEqual,
+    /// It is greater, or the same.
+    GreaterOrEqual,
+    /// It is greater.
+    Greater,
+}
+
+/// What is added to a counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// A number.
+    Number(u64),
+    /// The milliseconds that have passed since a remembered time.
+    Since(Name),
 }
 
 /// Loops within each other, at most.
@@ -47,24 +151,44 @@ pub(super) const DEPTH_MAX: usize = 8;
 /// Bytes that are sent at once, at most.
 const SIZE_MAX: u64 = 1 << 30;
 
-const STEPS: [&str; 5] = ["send", "receive", "delay", "blocking", "repeat"];
-const WORDS: &str = "wait_for_close or reset";
+const STEPS: [&str; 14] = [
+    "send",
+    "receive",
+    "delay",
+    "blocking",
+    "repeat",
+    "receive_in_all",
+    "label",
+    "jump",
+    "count_down",
+    "set",
+    "add",
+    "remember",
+    "postpone",
+    "count",
+];
+const WORDS: &str = "connect, wait_for_close or reset";
 const SEND: [&str; 3] = ["text", "size", "fill"];
 const DELAY: [&str; 2] = ["min", "max"];
 const REPEAT: [&str; 2] = ["times", "steps"];
 
 pub(super) fn read(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
-    read_steps(place, 0)
+    let mut names = Names::default();
+    let steps = read_steps(place, 0, &mut names)?;
+    names.finish(place)?;
+    Ok(steps)
 }
 
-fn read_steps(place: &Place<'_>, depth: usize) -> Result<Vec<Step>, PlanError> {
+fn read_steps(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Vec<Step>, PlanError> {
     let items = place.items("steps")?;
     let last = items.len();
     let mut steps = Vec::new();
     for (index, item) in items.iter().enumerate() {
-        let step = read_step(item, depth)?;
+        let step = read_step(item, depth, names)?;
         let ends = matches!(step, Step::WaitForClose | Step::Reset);
-        if ends && (depth > 0 || index + 1 < last) {
+        // Where there are labels, what follows may be reached past it.
+        let is_reached = items.get(index + 1).is_some_and(|next| next.value()["label"].is_string());
+        if ends && (depth > 0 || index + 1 < last) && !is_reached {
             return Err(item.error("a step behind which nothing is done", "it as the last one"));
         }
         steps.push(step);
@@ -72,9 +196,10 @@ fn read_steps(place: &Place<'_>, depth: usize) -> Result<Vec<Step>, PlanError> {
     Ok(steps)
 }
 
-fn read_step(place: &Place<'_>, depth: usize) -> Result<Step, PlanError> {
+fn read_step(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Step, PlanError> {
     if let Some(word) = place.value().as_str() {
         return match word {
+            "connect" => Ok(Step::Connect),
             "wait_for_close" => Ok(Step::WaitForClose),
             "reset" => Ok(Step::Reset),
             _ => Err(place.wrong(format!("{WORDS}, or a field: {}", STEPS.join(", ")))),
@@ -87,9 +212,18 @@ fn read_step(place: &Place<'_>, depth: usize) -> Result<Step, PlanError> {
     match name {
         "send" => read_send(&value),
         "receive" => value.integer(1, u64::MAX).map(Step::Receive),
+        "receive_in_all" => value.integer(1, u64::MAX).map(Step::ReceiveInAll),
         "delay" => read_delay(&value),
         "blocking" => value.boolean().map(Step::Blocking),
-        _ => read_repeat(&value, depth),
+        "repeat" => read_repeat(&value, depth, names),
+        "label" => names.define(&value).map(Step::Label),
+        "jump" => control::read_jump(&value, names),
+        "count_down" => control::read_count_down(&value, names),
+        "set" => control::read_set(&value, names),
+        "add" => control::read_add(&value, names),
+        "remember" => names.time(&value).map(Step::Remember),
+        "postpone" => control::read_postpone(&value, names),
+        _ => control::read_count(&value, names),
     }
 }
 
@@ -141,14 +275,15 @@ fn read_delay(place: &Place<'_>) -> Result<Step, PlanError> {
     Ok(Step::Delay { min, max })
 }
 
-fn read_repeat(place: &Place<'_>, depth: usize) -> Result<Step, PlanError> {
+fn read_repeat(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Step, PlanError> {
     if depth == DEPTH_MAX {
         return Err(place.says(format!("loops within each other are at most {DEPTH_MAX}")));
     }
     let fields = place.fields(&REPEAT)?;
     let times = fields.get("times").map(|it| it.integer(1, u64::MAX)).transpose()?;
     let list = fields.need("steps", "a list of steps")?;
-    let steps = read_steps(&list, depth + 1)?;
+    names.note_loop(depth + 1);
+    let steps = read_steps(&list, depth + 1, names)?;
     if steps.is_empty() {
         return Err(list.wrong("at least one step"));
     }

@@ -153,3 +153,82 @@ fn loops_lie_within_each_other_up_to_a_depth() {
     let error = nested(program::DEPTH_MAX + 1).unwrap_err().to_string();
     assert!(error.ends_with("repeat: loops within each other are at most 8"), "{error}");
 }
+
+/// The steps of a client's program, or what is wrong with them.
+fn steps(list: &str) -> Result<Vec<Step>, String> {
+    let lines = list.lines().map(|line| format!("        - {}\n", line.trim()));
+    let plan = format!(
+        "ports: [{{name: c, addresses: 10.0.0.1/24}}]\ntemplates:\n  - name: a\n    client:\n      \
+         tx: c\n      servers: 10.0.1.1\n      load: {{hold: 1}}\n      program:\n{}",
+        lines.collect::<String>()
+    );
+    let plan = EmulationPlan::parse(&plan).map_err(|errors| errors.to_string())?;
+    Ok(plan.templates[0].client.clone().unwrap().program)
+}
+
+#[test]
+fn steps_jump_compute_and_count() {
+    let found = steps(
+        "connect
+         set: {n: 3}
+         remember: begin
+         label: again
+         receive_in_all: 10
+         add: {m: -1}
+         jump: {to: out, variable: m, greater_or_equal: 7}
+         jump: {to: again, within: 5s, since: begin}
+         count_down: {variable: n, to: again}
+         jump: again
+         label: out
+         postpone: {begin: 20ms}
+         count: {A: 2}
+         count: {D: {since: begin}}",
+    );
+    let (again, out) = (Label(0), Label(1));
+    let greater = When::Compares { variable: 1, comparison: Comparison::GreaterOrEqual, value: 7 };
+    let within = When::Within { span: Duration::from_secs(5), since: 0 };
+    assert_eq!(
+        found.unwrap(),
+        [
+            Step::Connect,
+            Step::Set { variable: 0, value: 3 },
+            Step::Remember(0),
+            Step::Label(again),
+            Step::ReceiveInAll(10),
+            Step::Add { variable: 1, value: u64::MAX },
+            Step::Jump { to: out, when: greater },
+            Step::Jump { to: again, when: within },
+            Step::CountDown { variable: 0, to: again },
+            Step::Jump { to: again, when: When::Always },
+            Step::Label(out),
+            Step::Postpone { time: 0, by: Duration::from_millis(20) },
+            Step::Count { counter: 0, what: Counted::Number(2) },
+            Step::Count { counter: 3, what: Counted::Since(0) },
+        ]
+    );
+}
+
+#[test]
+fn names_of_a_program_have_to_be_there_once() {
+    for (list, expected) in [
+        (
+            "label: a\njump: b",
+            "program[1].jump: found \"b\", expected one of the program's labels: a",
+        ),
+        ("label: a\nlabel: a", "program[1].label: found a second label \"a\", expected"),
+        ("jump: {to: a, variable: n}\nlabel: a", "program[0].jump: a jump has `to` alone, or"),
+        ("count: {E: 1}", "program[0].count.E: found an unknown field, expected one of A, B, C, D"),
+        ("postpone: {t: 1us}", "program[0].postpone.t: found \"1us\", expected whole milliseconds"),
+        ("reset\nreceive: 1", "program[0]: found a step behind which nothing is done"),
+    ] {
+        let error = steps(list).unwrap_err();
+        assert!(error.contains(expected), "{list}: {error}");
+    }
+    let many: Vec<_> = (0..11).map(|it| format!("set: {{v{it}: 1}}")).collect();
+    let error = steps(&many.join("\n")).unwrap_err();
+    assert!(error.contains("variables of a program are at most 10"), "{error}");
+    let loops = "repeat: {steps: [repeat: {steps: [receive: 1]}]}";
+    let error = steps(&format!("{}\n{loops}", many[..9].join("\n"))).unwrap_err();
+    assert!(error.contains("found 11 variables and loops within each other"), "{error}");
+    assert!(steps("jump: b\nreset\nlabel: b\nreceive: 1").is_ok());
+}

@@ -1,0 +1,221 @@
+//! From the steps of a program to its instructions.
+
+use std::collections::BTreeMap;
+
+use wirestorm_base::time::Duration;
+use wirestorm_plan::emulation::{self, Counted, Label, Name, Step, When};
+use wirestorm_stack::program::{
+    Buffer, Buffers, Comparison, Instruction, Statistic, TickVariable, Variable,
+};
+
+/// What steps are. Where a jump leads too far for a program, it leads beyond the program's end.
+pub(super) fn instructions(steps: &[Step], buffers: &mut Buffers) -> Vec<Instruction> {
+    let mut lowering =
+        Lowering { buffers, instructions: Vec::new(), labels: BTreeMap::new(), jumps: Vec::new() };
+    lowering.lower(steps, 0);
+    let Lowering { mut instructions, labels, jumps, .. } = lowering;
+    for (place, label) in jumps {
+        let there = labels.get(&label).copied().unwrap_or(u16::MAX);
+        if let Instruction::Jump { to }
+        | Instruction::JumpIf { to, .. }
+        | Instruction::JumpWithin { to, .. }
+        | Instruction::CountDown { to, .. } = &mut instructions[place]
+        {
+            *to = there;
+        }
+    }
+    instructions
+}
+
+struct Lowering<'a> {
+    buffers: &'a mut Buffers,
+    instructions: Vec<Instruction>,
+    labels: BTreeMap<Label, u16>,
+    /// Instructions that lead to a label.
+    jumps: Vec<(usize, Label)>,
+}
+
+impl Lowering<'_> {
+    /// Appends what steps within so many loops are.
+    fn lower(&mut self, steps: &[Step], depth: usize) {
+        for step in steps {
+            match step {
+                Step::Label(label) => {
+                    let here = self.here();
+                    self.labels.insert(*label, here);
+                }
+                Step::Repeat { times, steps } => self.repeat(*times, steps, depth),
+                Step::Jump { to, .. } | Step::CountDown { to, .. } => {
+                    self.jumps.push((self.instructions.len(), *to));
+                    self.instructions.extend(control(step));
+                }
+                Step::Send { text, size, fill } => {
+                    let buffer = self.buffers.push(Buffer::new(text, *size, fill));
+                    self.instructions.push(Instruction::Send { buffer });
+                }
+                _ => self.instructions.extend(plain(step).or_else(|| control(step))),
+            }
+        }
+    }
+
+    fn repeat(&mut self, times: Option<u64>, steps: &[Step], depth: usize) {
+        // Plans have no more loops within each other than there are variables for them.
+        let counter = times.and_then(|times| Some((Variable::new(depth)?, times)));
+        if let Some((variable, value)) = counter {
+            self.instructions.push(Instruction::Set { variable, value });
+        }
+        let to = self.here();
+        self.lower(steps, depth + 1);
+        self.instructions.push(match counter {
+            Some((variable, _)) => Instruction::CountDown { variable, to },
+            None => Instruction::Jump { to },
+        });
+    }
+
+    /// Where the next instruction stands. Where there is no such place, the program is too long,
+    /// which is said.
+    fn here(&self) -> u16 {
+        u16::try_from(self.instructions.len()).unwrap_or(u16::MAX)
+    }
+}
+
+/// A step that is one instruction by itself.
+fn plain(step: &Step) -> Option<Instruction> {
+    Some(match *step {
+        Step::Receive(bytes) => Instruction::Receive { bytes, clear: true },
+        Step::ReceiveInAll(bytes) => Instruction::Receive { bytes, clear: false },
+        Step::Connect => Instruction::Connect,
+        Step::Delay { min, max } if min == max => Instruction::Delay { micros: micros(min) },
+        Step::Delay { min, max } => {
+            Instruction::DelayUniform { min: micros(min), max: micros(max) }
+        }
+        Step::WaitForClose => Instruction::WaitForPeerClose,
+        Step::Reset => Instruction::Reset,
+        Step::Blocking(waits) => Instruction::SendBlocking { waits },
+        _ => return None,
+    })
+}
+
+/// A step that computes, with jumps that lead to the beginning. Plans name no more variables and
+/// times than there are.
+fn control(step: &Step) -> Option<Instruction> {
+    const UNKNOWN: u16 = 0;
+    Some(match *step {
+        Step::Jump { when, .. } => match when {
+            When::Always => Instruction::Jump { to: UNKNOWN },
+            When::Compares { variable: name, comparison, value } => Instruction::JumpIf {
+                variable: variable(name)?,
+                comparison: compared(comparison),
+                value,
+                to: UNKNOWN,
+            },
+            When::Within { span, since } => Instruction::JumpWithin {
+                tick: TickVariable::new(since)?,
+                millis: millis(span),
+                to: UNKNOWN,
+            },
+        },
+        Step::CountDown { variable: name, .. } => {
+            Instruction::CountDown { variable: variable(name)?, to: UNKNOWN }
+        }
+        Step::Set { variable: name, value } => {
+            Instruction::Set { variable: variable(name)?, value }
+        }
+        Step::Add { variable: name, value } => {
+            Instruction::Add { variable: variable(name)?, value }
+        }
+        Step::Remember(time) => Instruction::SetTick { tick: TickVariable::new(time)? },
+        Step::Postpone { time, by } => {
+            Instruction::AddTick { tick: TickVariable::new(time)?, millis: millis(by) }
+        }
+        Step::Count { counter, what: Counted::Number(value) } => {
+            Instruction::Count { statistic: Statistic::new(counter)?, value }
+        }
+        Step::Count { counter, what: Counted::Since(time) } => Instruction::CountSince {
+            statistic: Statistic::new(counter)?,
+            tick: TickVariable::new(time)?,
+        },
+        _ => return None,
+    })
+}
+
+/// The variable of a name: the first ones count loops, so they are taken from behind.
+fn variable(name: Name) -> Option<Variable> {
+    Variable::new((Variable::COUNT - 1).checked_sub(name)?)
+}
+
+fn compared(comparison: emulation::Comparison) -> Comparison {
+    match comparison {
+        emulation::Comparison::Less => Comparison::Less,
+        emulation::Comparison::LessOrEqual => Comparison::LessOrEqual,
+        emulation::Comparison::Equal => Comparison::Equal,
+        emulation::Comparison::NotEqual => Comparison::NotEqual,
+        emulation::Comparison::GreaterOrEqual => Comparison::GreaterOrEqual,
+        emulation::Comparison::Greater => Comparison::Greater,
+    }
+}
+
+fn micros(time: Duration) -> u32 {
+    u32::try_from(time.as_nanos() / 1_000).unwrap_or(u32::MAX)
+}
+
+fn millis(time: Duration) -> u32 {
+    u32::try_from(time.as_nanos() / 1_000_000).unwrap_or(u32::MAX)
+}
+
+// What a plan may name has a place.
+const _: () = assert!(emulation::VARIABLES_MAX == Variable::COUNT);
+const _: () = assert!(emulation::TIMES_MAX == TickVariable::COUNT);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lowered(steps: &[Step]) -> Vec<Instruction> {
+        instructions(steps, &mut Buffers::default())
+    }
+
+    #[test]
+    fn loops_count_down_and_begin_behind_where_they_are_set() {
+        let delay =
+            |us| Step::Delay { min: Duration::from_micros(us), max: Duration::from_micros(us) };
+        let inner = Step::Repeat { times: Some(3), steps: vec![Step::Receive(1)] };
+        let steps = [Step::Repeat { times: None, steps: vec![delay(5), inner] }, Step::Reset];
+        let variable = Variable::new(1).unwrap();
+        assert_eq!(
+            lowered(&steps),
+            [
+                Instruction::Delay { micros: 5 },
+                Instruction::Set { variable, value: 3 },
+                Instruction::Receive { bytes: 1, clear: true },
+                Instruction::CountDown { variable, to: 2 },
+                Instruction::Jump { to: 0 },
+                Instruction::Reset,
+            ]
+        );
+    }
+
+    #[test]
+    fn jumps_lead_to_where_their_labels_stand_and_names_keep_off_the_loops_variables() {
+        let (again, end) = (Label(0), Label(1));
+        let steps = [
+            Step::Jump { to: end, when: When::Within { span: Duration::from_millis(7), since: 1 } },
+            Step::Label(again),
+            Step::Repeat { times: Some(2), steps: vec![Step::ReceiveInAll(9)] },
+            Step::CountDown { variable: 0, to: again },
+            Step::Label(end),
+        ];
+        let (counter, named) = (Variable::new(0).unwrap(), Variable::new(9).unwrap());
+        let tick = TickVariable::new(1).unwrap();
+        assert_eq!(
+            lowered(&steps),
+            [
+                Instruction::JumpWithin { tick, millis: 7, to: 5 },
+                Instruction::Set { variable: counter, value: 2 },
+                Instruction::Receive { bytes: 9, clear: false },
+                Instruction::CountDown { variable: counter, to: 2 },
+                Instruction::CountDown { variable: named, to: 1 },
+            ]
+        );
+    }
+}

@@ -1,0 +1,130 @@
+//! Steps that decide which one is next, and what they decide by.
+
+use wirestorm_base::time::Duration;
+
+use super::names::Names;
+use super::program::{Comparison, Counted, Step, When};
+use crate::document::error::PlanError;
+use crate::document::place::{Fields, Place};
+use crate::document::time::read_time;
+
+const JUMP: [&str; 10] = [
+    "to",
+    "variable",
+    "less",
+    "less_or_equal",
+    "equal",
+    "not_equal",
+    "greater_or_equal",
+    "greater",
+    "within",
+    "since",
+];
+const COMPARISONS: [(&str, Comparison); 6] = [
+    ("less", Comparison::Less),
+    ("less_or_equal", Comparison::LessOrEqual),
+    ("equal", Comparison::Equal),
+    ("not_equal", Comparison::NotEqual),
+    ("greater_or_equal", Comparison::GreaterOrEqual),
+    ("greater", Comparison::Greater),
+];
+const COUNT_DOWN: [&str; 2] = ["variable", "to"];
+const COUNTERS: [&str; 4] = ["A", "B", "C", "D"];
+const SINCE: [&str; 1] = ["since"];
+
+const LABEL: &str = "the name of a label";
+const VARIABLE: &str = "the name of a variable";
+
+pub(super) fn read_jump(place: &Place<'_>, names: &mut Names) -> Result<Step, PlanError> {
+    if place.value().is_string() {
+        return Ok(Step::Jump { to: names.jump(place)?, when: When::Always });
+    }
+    let fields = place.fields(&JUMP)?;
+    let to = names.jump(&fields.need("to", LABEL)?)?;
+    Ok(Step::Jump { to, when: read_when(place, &fields, names)? })
+}
+
+fn read_when(place: &Place<'_>, fields: &Fields<'_>, names: &mut Names) -> Result<When, PlanError> {
+    let compared: Vec<_> = COMPARISONS
+        .iter()
+        .filter_map(|(name, comparison)| Some((*comparison, fields.get(name)?)))
+        .collect();
+    let variable = fields.get("variable");
+    let within = fields.get("within").zip(fields.get("since"));
+    match (variable, compared.as_slice(), within) {
+        (Some(variable), [(comparison, value)], None) => Ok(When::Compares {
+            variable: names.variable(variable.text(VARIABLE)?, &variable)?,
+            comparison: *comparison,
+            value: value.integer(0, u64::MAX)?,
+        }),
+        (None, [], Some((span, since))) => {
+            Ok(When::Within { span: read_millis(&span)?, since: names.time(&since)? })
+        }
+        _ => Err(place.says(
+            "a jump has `to` alone, or with `variable` and one comparison such as `less`, or with \
+             `within` and `since`",
+        )),
+    }
+}
+
+pub(super) fn read_count_down(place: &Place<'_>, names: &mut Names) -> Result<Step, PlanError> {
+    let fields = place.fields(&COUNT_DOWN)?;
+    let variable = fields.need("variable", VARIABLE)?;
+    let to = names.jump(&fields.need("to", LABEL)?)?;
+    Ok(Step::CountDown { variable: names.variable(variable.text(VARIABLE)?, &variable)?, to })
+}
+
+pub(super) fn read_set(place: &Place<'_>, names: &mut Names) -> Result<Step, PlanError> {
+    let (name, value) = only(place, "a variable and its value, such as {n: 5}")?;
+    let variable = names.variable(name, &value)?;
+    Ok(Step::Set { variable, value: value.integer(0, u64::MAX)? })
+}
+
+pub(super) fn read_add(place: &Place<'_>, names: &mut Names) -> Result<Step, PlanError> {
+    let (name, value) = only(place, "a variable and a number, such as {n: 1}")?;
+    let variable = names.variable(name, &value)?;
+    let value = match value.value().as_i64() {
+        // Modulo 2^64 that takes away.
+        Some(negative @ ..0) => negative.cast_unsigned(),
+        _ => value.integer(0, u64::MAX)?,
+    };
+    Ok(Step::Add { variable, value })
+}
+
+pub(super) fn read_postpone(place: &Place<'_>, names: &mut Names) -> Result<Step, PlanError> {
+    let (name, value) = only(place, "a remembered time and by how much, such as {t: 1s}")?;
+    let time = names.time_named(name, &value)?;
+    Ok(Step::Postpone { time, by: read_millis(&value)? })
+}
+
+pub(super) fn read_count(place: &Place<'_>, names: &mut Names) -> Result<Step, PlanError> {
+    let (name, value) = place.choice(&COUNTERS)?;
+    // A choice is one of those known.
+    let counter = COUNTERS.iter().position(|known| *known == name).unwrap_or(0);
+    let what = if value.value().is_object() {
+        let since = value.fields(&SINCE)?.need("since", "the name of a time")?;
+        Counted::Since(names.time(&since)?)
+    } else {
+        Counted::Number(value.integer(0, u64::MAX)?)
+    };
+    Ok(Step::Count { counter, what })
+}
+
+/// The only field, whatever its name.
+fn only<'a>(place: &Place<'a>, what: &str) -> Result<(&'a str, Place<'a>), PlanError> {
+    let mut entries = place.entries(what)?;
+    match (entries.pop(), entries.pop()) {
+        (Some(entry), None) => Ok(entry),
+        _ => Err(place.wrong(what)),
+    }
+}
+
+/// Whole milliseconds.
+fn read_millis(place: &Place<'_>) -> Result<Duration, PlanError> {
+    let time = read_time(place)?;
+    let millis = time.as_nanos() / 1_000_000;
+    if millis > u32::MAX.into() || Duration::from_millis(millis) != time {
+        return Err(place.wrong("whole milliseconds, at most 49 days"));
+    }
+    Ok(time)
+}

@@ -1,0 +1,111 @@
+//! What a program names: labels, variables, times.
+
+use crate::document::error::PlanError;
+use crate::document::place::Place;
+
+/// A place in a program, by the order in which the names of labels appear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Label(pub u32);
+
+/// Variables of a program, those included that count its loops.
+pub const VARIABLES_MAX: usize = 10;
+/// Times that a program remembers.
+pub const TIMES_MAX: usize = 10;
+
+/// The names of one program.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    variables: Vec<String>,
+    times: Vec<String>,
+    /// Each with the place where a jump to it stands first, if any does, and whether it is there.
+    labels: Vec<(String, Option<String>, bool)>,
+    /// Loops within each other.
+    loops: usize,
+}
+
+impl Names {
+    /// A variable, which is new where nobody has named it before.
+    pub(super) fn variable(&mut self, name: &str, place: &Place<'_>) -> Result<usize, PlanError> {
+        number(&mut self.variables, name, place, "variables", VARIABLES_MAX)
+    }
+
+    /// A time, which is new where nobody has named it before.
+    pub(super) fn time(&mut self, place: &Place<'_>) -> Result<usize, PlanError> {
+        let name = place.text("the name of a time")?;
+        self.time_named(name, place)
+    }
+
+    /// The same, by a name that stands elsewhere.
+    pub(super) fn time_named(&mut self, name: &str, place: &Place<'_>) -> Result<usize, PlanError> {
+        number(&mut self.times, name, place, "times", TIMES_MAX)
+    }
+
+    /// A label that stands here.
+    pub(super) fn define(&mut self, place: &Place<'_>) -> Result<Label, PlanError> {
+        let name = place.text("the name of a label")?;
+        let number = self.label(name);
+        let (_, _, is_there) = &mut self.labels[number];
+        if std::mem::replace(is_there, true) {
+            return Err(place.error(format!("a second label {name:?}"), "a name of its own"));
+        }
+        Ok(Label(number as u32))
+    }
+
+    /// A label that somebody goes on at.
+    pub(super) fn jump(&mut self, place: &Place<'_>) -> Result<Label, PlanError> {
+        let number = self.label(place.text("the name of a label")?);
+        self.labels[number].1.get_or_insert_with(|| place.path());
+        Ok(Label(number as u32))
+    }
+
+    /// Loops within each other are at least so many.
+    pub(super) fn note_loop(&mut self, depth: usize) {
+        self.loops = self.loops.max(depth);
+    }
+
+    /// Whether all that is named is there, and not too much.
+    pub(super) fn finish(self, place: &Place<'_>) -> Result<(), PlanError> {
+        let found = self.variables.len() + self.loops;
+        if found > VARIABLES_MAX {
+            let found = format!("{found} variables and loops within each other");
+            return Err(place.error(found, format!("at most {VARIABLES_MAX}")));
+        }
+        let missing = self.labels.iter().find(|(_, _, is_there)| !is_there);
+        if let Some((name, Some(path), _)) = missing {
+            let labels = self.labels.iter().filter(|(_, _, is_there)| *is_there);
+            let labels: Vec<_> = labels.map(|(name, ..)| name.as_str()).collect();
+            let expected = match labels.as_slice() {
+                [] => "a label of the program, which has none".to_owned(),
+                labels => format!("one of the program's labels: {}", labels.join(", ")),
+            };
+            let message = format!("found {name:?}, expected {expected}");
+            return Err(PlanError { path: path.clone(), message });
+        }
+        Ok(())
+    }
+
+    fn label(&mut self, name: &str) -> usize {
+        let known = self.labels.iter().position(|(other, ..)| other == name);
+        known.unwrap_or_else(|| {
+            self.labels.push((name.to_owned(), None, false));
+            self.labels.len() - 1
+        })
+    }
+}
+
+fn number(
+    names: &mut Vec<String>,
+    name: &str,
+    place: &Place<'_>,
+    what: &str,
+    most: usize,
+) -> Result<usize, PlanError> {
+    if let Some(number) = names.iter().position(|other| other == name) {
+        return Ok(number);
+    }
+    if names.len() == most {
+        return Err(place.says(format!("{what} of a program are at most {most}")));
+    }
+    names.push(name.to_owned());
+    Ok(names.len() - 1)
+}
