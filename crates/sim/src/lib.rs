@@ -2,4 +2,5 @@
 #![forbid(unsafe_code)]
 
 pub mod memory;
+pub mod network;
 pub mod streams;

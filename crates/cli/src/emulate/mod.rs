@@ -1,6 +1,7 @@
 //! `wirestorm emulate`: the clients and servers of a plan.
 
 mod live;
+pub(crate) mod sim;
 mod table;
 
 use std::path::PathBuf;
@@ -12,7 +13,7 @@ use wirestorm_control::emulation::{self, EmulationOptions, EmulationResult};
 use wirestorm_control::plan::emulation::EmulationPlan;
 
 use crate::replay::flags::BackendFlag;
-use crate::traffic::{bind, read_text, read_time, usage};
+use crate::traffic::{bind, listed, read_text, read_time, usage};
 use crate::{interrupt, report, status};
 use live::Live;
 use table::Table;
@@ -94,11 +95,8 @@ pub(crate) fn run(flags: &EmulateFlags) -> ExitCode {
 }
 
 fn prepare(flags: &EmulateFlags) -> Result<(EmulationPlan, EmulationOptions), String> {
-    let name = flags.plan.display();
-    let plan = EmulationPlan::parse(&read_text(&flags.plan)?).map_err(|errors| {
-        let lines: Vec<_> = errors.iter().map(|error| format!("{name}: {error}")).collect();
-        lines.join("\n")
-    })?;
+    let plan = EmulationPlan::parse(&read_text(&flags.plan)?)
+        .map_err(|errors| listed(&flags.plan, &errors))?;
     let duration = match &flags.duration {
         Some(text) => read_time("--duration", text)?,
         None => Duration::MAX,

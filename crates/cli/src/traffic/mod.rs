@@ -8,7 +8,7 @@ pub(crate) mod run;
 pub(crate) mod send;
 pub(crate) mod sim;
 mod table;
-mod trex;
+pub(crate) mod trex;
 
 use std::fmt::Display;
 use std::path::Path;
@@ -18,7 +18,7 @@ use wirestorm_control::base::rate::Rate;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::plan::Multiplier;
 use wirestorm_control::plan::emulation::EmulationPlan;
-use wirestorm_control::plan::traffic::{Port, TrafficPlan, parse_time, read_document};
+use wirestorm_control::plan::traffic::{PlanErrors, Port, TrafficPlan, parse_time, read_document};
 use wirestorm_control::traffic;
 
 pub(crate) use live::bar;
@@ -30,21 +30,43 @@ use crate::status;
 /// `frames`.
 const SPEED: &str = "10G";
 
+/// A plan of either kind.
+enum AnyPlan {
+    /// Of flows of frames.
+    Traffic(TrafficPlan),
+    /// Of clients and servers.
+    Emulation(EmulationPlan),
+}
+
 /// Reads a plan from a file, or from standard input for `-`. What the plan names is found from
 /// where it is itself.
-fn read_plan(path: &Path) -> Result<TrafficPlan, String> {
+fn read_any_plan(path: &Path) -> Result<AnyPlan, String> {
     let text = read_text(path)?;
-    let name = path.display();
+    let failed = |errors: PlanErrors| listed(path, &errors);
     if read_document(&text).is_ok_and(|document| EmulationPlan::is_meant(&document)) {
-        return Err(format!(
-            "{name}: a plan of clients and servers, which `wirestorm emulate {name}` runs"
-        ));
+        return EmulationPlan::parse(&text).map(AnyPlan::Emulation).map_err(failed);
     }
     let folder = path.parent().unwrap_or(Path::new(""));
-    traffic::read_plan(&text, folder).map_err(|errors| {
-        let lines: Vec<_> = errors.iter().map(|error| format!("{name}: {error}")).collect();
-        lines.join("\n")
-    })
+    traffic::read_plan(&text, folder).map(AnyPlan::Traffic).map_err(failed)
+}
+
+/// Reads a plan of flows of frames.
+fn read_plan(path: &Path) -> Result<TrafficPlan, String> {
+    match read_any_plan(path)? {
+        AnyPlan::Traffic(plan) => Ok(plan),
+        AnyPlan::Emulation(_) => {
+            let name = path.display();
+            Err(format!(
+                "{name}: a plan of clients and servers, which `wirestorm emulate {name}` runs"
+            ))
+        }
+    }
+}
+
+/// What is wrong with a plan, a line each.
+pub(crate) fn listed(path: &Path, errors: &PlanErrors) -> String {
+    let lines: Vec<_> = errors.iter().map(|error| format!("{}: {error}", path.display())).collect();
+    lines.join("\n")
 }
 
 /// Reads a file, or standard input for `-`.

@@ -6,32 +6,49 @@ use std::process::ExitCode;
 
 use clap::Args;
 use wirestorm_control::base::time::Duration;
-use wirestorm_control::plan::traffic::FoundAddresses;
+use wirestorm_control::emulation::{Part, SimulationOptions};
+use wirestorm_control::plan::Multiplier;
+use wirestorm_control::plan::emulation::EmulationPlan;
+use wirestorm_control::plan::traffic::{FoundAddresses, TrafficPlan};
 use wirestorm_control::plan::trex::LowerOptions;
+use wirestorm_control::plan::trex::stateful::{self, StatefulOptions};
 use wirestorm_control::traffic::{
     SimulateError, SimulateOptions, Simulated, simulate, simulate_trex,
 };
 
-use super::{SPEED, read_multiplier, read_plan, read_speed, read_time, trex, usage};
+use super::{
+    AnyPlan, SPEED, listed, read_any_plan, read_multiplier, read_speed, read_time, trex, usage,
+};
 use crate::number::grouped;
-use crate::status;
 use crate::wrap::wrapped;
+use crate::{emulate, status};
 
 const EXAMPLES: &str = "\
 Examples:
   wirestorm sim plan.yaml -o out.pcap --packets 1000
   wirestorm sim plan.yaml -o out.pcap --duration 10ms
   wirestorm sim plan.yaml -o /dev/stdout --packets 5 | tcpdump -nr -
-  wirestorm sim trex_profile.py -o out.pcap -l 100 -m 2 -t --size 128";
+  wirestorm sim trex_profile.py -o out.pcap -l 100 -m 2 -t --size 128
+  wirestorm sim pages.yaml -o out.pcap
+      one connection of each template, as out.clients.pcap and out.servers.pcap
+  wirestorm sim stateful_profile.py --full --duration 5s --json result.json";
 
 /// Frames of a profile of TRex's where no end is given, as in TRex's simulator.
 const PROFILE_PACKETS: u64 = 5_000;
 
+/// How long connections are made where nothing is said.
+const EMULATION_DURATION: Duration = Duration::from_secs(10);
+/// How long they may take to end after that.
+const EMULATION_LINGER: Duration = Duration::from_secs(2);
+/// The most connections at once on each port.
+const EMULATION_FLOWS_MAX: usize = 1_000_000;
+
 /// Writes what a plan would send, with the times at which it would leave, to capture files.
 ///
 /// Nothing is sent, no privilege is needed, and time is simulated: the same plan gives the same
-/// bytes. TRex's profiles are taken as well: Python, where the package wirestorm-trex is
-/// installed, and the JSON of their streams.
+/// bytes. Of a plan of clients and servers both sides talk to each other, and what they counted
+/// is told. TRex's profiles are taken as well: Python, where the package wirestorm-trex is
+/// installed, and the JSON that it becomes.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SimFlags {
@@ -40,8 +57,9 @@ pub(crate) struct SimFlags {
     plan: PathBuf,
 
     /// The capture file; with several transmitting ports, one for each with its name inserted.
-    #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
+    /// Of clients and servers, what leaves a port and what arrives there.
+    #[arg(short, long, alias = "pcap", value_name = "FILE")]
+    output: Option<PathBuf>,
 
     /// Frames for each port at most; of a profile of TRex's 5000, where no end is given.
     #[arg(short = 'l', long, value_name = "N")]
@@ -61,7 +79,31 @@ pub(crate) struct SimFlags {
     multiplier: String,
 
     #[command(flatten)]
+    emulation: EmulationFlags,
+
+    #[command(flatten)]
     trex: TrexFlags,
+}
+
+/// What only plans of clients and servers take, and TRex's stateful profiles.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "For clients and servers")]
+struct EmulationFlags {
+    /// All connections, at their rates, for the duration; without it, one of each template.
+    #[arg(long)]
+    full: bool,
+
+    /// How long a frame takes to the other side and its answer back.
+    #[arg(long, value_name = "TIME", default_value = "20us")]
+    rtt: String,
+
+    /// Where sequence numbers and drawn delays come from.
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    seed: u64,
+
+    /// Write the result as JSON to a file; `-`: to standard output, instead of the table.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
 }
 
 /// What only TRex's profiles take, as TRex's simulator does.
@@ -84,6 +126,10 @@ struct TrexFlags {
     /// The port that the profile is for.
     #[arg(long, value_name = "N", default_value_t = 0)]
     port_id: u32,
+
+    /// Whether a stateful profile is over IPv6.
+    #[arg(long)]
+    ipv6: bool,
 }
 
 /// Runs the command.
@@ -93,25 +139,30 @@ pub(crate) fn run(flags: &SimFlags) -> ExitCode {
         direction: flags.trex.direction,
         port_id: flags.trex.port_id,
     };
-    if let Some(streams) = trex::streams(&flags.plan, &asked) {
-        let understood =
-            streams.and_then(|json| Ok((json, profile_options(flags)?, lower_options(flags)?)));
-        return match understood {
-            Ok((json, options, lower)) => {
-                tell(simulate_trex(&json, &lower, &options).map(|port| vec![port]))
-            }
-            Err(message) => usage(message),
-        };
-    }
-    let plan = match read_plan(&flags.plan) {
-        Ok(plan) => plan,
-        Err(message) => return usage(message),
+    let outcome = match trex::profile(&flags.plan, &asked) {
+        Some(Ok(trex::Profile::Streams(json))) => run_streams(flags, &json),
+        Some(Ok(trex::Profile::Stateful(json))) => stateful_options(flags).and_then(|options| {
+            let plan = stateful::read(&json, &options);
+            run_emulation(flags, &plan.map_err(|errors| listed(&flags.plan, &errors))?)
+        }),
+        Some(Err(message)) => Err(message),
+        None => match read_any_plan(&flags.plan) {
+            Ok(AnyPlan::Traffic(plan)) => run_plan(flags, &plan),
+            Ok(AnyPlan::Emulation(plan)) => run_emulation(flags, &plan),
+            Err(message) => Err(message),
+        },
     };
+    outcome.unwrap_or_else(usage)
+}
+
+fn run_streams(flags: &SimFlags, json: &str) -> Result<ExitCode, String> {
+    let (options, lower) = (profile_options(flags)?, lower_options(flags)?);
+    Ok(tell(simulate_trex(json, &lower, &options).map(|port| vec![port])))
+}
+
+fn run_plan(flags: &SimFlags, plan: &TrafficPlan) -> Result<ExitCode, String> {
     let duration = flags.duration.as_deref().map(|text| read_time("--duration", text));
-    let options = match duration.transpose().and_then(|end| options(flags, flags.packets, end)) {
-        Ok(options) => options,
-        Err(message) => return usage(message),
-    };
+    let options = options(flags, flags.packets, duration.transpose()?)?;
     let open = plan.flows.iter().filter(|flow| flow.found != FoundAddresses::default()).count();
     if open > 0 {
         let note = format!(
@@ -122,7 +173,35 @@ pub(crate) fn run(flags: &SimFlags) -> ExitCode {
         );
         eprintln!("{}", wrapped("note: ", &note));
     }
-    tell(simulate(&plan, &options))
+    Ok(tell(simulate(plan, &options)))
+}
+
+fn run_emulation(flags: &SimFlags, plan: &EmulationPlan) -> Result<ExitCode, String> {
+    let duration = seconds_or_time(flags)?;
+    let is_full = flags.emulation.full || duration.is_some();
+    let options = SimulationOptions {
+        output: flags.output.clone(),
+        part: if is_full { Part::Full } else { Part::One },
+        duration: duration.unwrap_or(EMULATION_DURATION),
+        linger: EMULATION_LINGER,
+        round_trip: read_time("--rtt", &flags.emulation.rtt)?,
+        flows_max: EMULATION_FLOWS_MAX,
+        seed: flags.emulation.seed,
+    };
+    emulate::sim::run(plan, &options, flags.emulation.json.as_deref())
+}
+
+fn stateful_options(flags: &SimFlags) -> Result<StatefulOptions, String> {
+    let multiplier = &flags.multiplier;
+    match read_multiplier("--multiplier", multiplier)? {
+        Multiplier::Factor(multiplier) => {
+            Ok(StatefulOptions { multiplier, ipv6: flags.trex.ipv6, pairs: 1 })
+        }
+        _ => Err(format!(
+            "--multiplier {multiplier:?}: expected a factor such as 2 or 0.5, which the flows a \
+             second of a stateful profile are multiplied by"
+        )),
+    }
 }
 
 /// Says what was written.
@@ -155,13 +234,18 @@ fn lower_options(flags: &SimFlags) -> Result<LowerOptions, String> {
     Ok(LowerOptions { multiplier, line_rate, cores, ..LowerOptions::simulator() })
 }
 
-/// As TRex's simulator reads them: seconds without a unit, no frames for any number of them.
-fn profile_options(flags: &SimFlags) -> Result<SimulateOptions, String> {
+/// The duration, as TRex's simulator reads it: seconds without a unit.
+fn seconds_or_time(flags: &SimFlags) -> Result<Option<Duration>, String> {
     let duration = match flags.duration.as_deref() {
         Some(text) if text.parse::<f64>().is_ok() => Some(format!("{text}s")),
         text => text.map(str::to_owned),
     };
-    let duration = duration.map(|text| read_time("--duration", &text)).transpose()?;
+    duration.map(|text| read_time("--duration", &text)).transpose()
+}
+
+/// As TRex's simulator reads them: no frames for any number of them.
+fn profile_options(flags: &SimFlags) -> Result<SimulateOptions, String> {
+    let duration = seconds_or_time(flags)?;
     let packets = match (flags.packets, duration) {
         (Some(0), _) => None,
         (None, None) => Some(PROFILE_PACKETS),
@@ -178,8 +262,11 @@ fn options(
     if packets.is_none() && duration.is_none() {
         return Err("a simulation needs an end: --packets N or --duration TIME".into());
     }
+    let Some(output) = flags.output.clone() else {
+        return Err("a simulation of frames needs a file to write them to: --output FILE".into());
+    };
     Ok(SimulateOptions {
-        output: flags.output.clone(),
+        output,
         packets: packets.unwrap_or(u64::MAX),
         duration: duration.unwrap_or(Duration::MAX),
         speed: read_speed("--speed", &flags.speed)?,

@@ -45,6 +45,23 @@ pub enum EmulationError {
         /// The most.
         most: usize,
     },
+    /// In a simulation nobody is there but who is in the plan.
+    #[error("{path}: a simulation needs the servers too, but the template has clients alone")]
+    OneSided {
+        /// Where in the plan.
+        path: String,
+    },
+    /// A file is not made.
+    #[error("{path}: {error}")]
+    Create {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// A file is not written.
+    #[error(transparent)]
+    Write(#[from] wirestorm_base::port::PortError),
     /// A thread does not start.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),

@@ -2,7 +2,7 @@
 
 use wirestorm_plan::emulation::{self, EmulationPlan, Step};
 use wirestorm_stack::endpoint::{
-    AddressRange, IpSettings, LinkHeader, Listen, Load, Role, Template, Transport, Tuples,
+    AddressRange, IpSettings, LinkHeader, Listen, Load, MatchByte, Role, Template, Transport, Tuples,
 };
 use wirestorm_stack::program::{Buffers, Program};
 use wirestorm_stack::tcp::congestion::Algorithm;
@@ -30,11 +30,14 @@ pub(super) fn duties(
 ) -> Result<Duties, EmulationError> {
     let mut duties = Duties { templates: Vec::new(), buffers: Buffers::default(), connects: false };
     for (template, client) in plan.templates.iter().zip(clients) {
-        let transport = Transport::Tcp(settings(&template.tcp));
-        let mut add = |steps: &[Step], side: &str, role| {
+        let mut add = |steps: &[Step], side: &str, tcp: &emulation::Tcp, ip, role| {
             let path = || format!("{}.{side}.program", template.path);
             let program = program(steps, &mut duties.buffers, path)?;
-            let ip = IpSettings::default();
+            let transport = match template.transport {
+                emulation::Transport::Tcp => Transport::Tcp(settings(tcp)),
+                emulation::Transport::Udp => Transport::Udp,
+            };
+            let ip = ip_settings(ip);
             duties.templates.push(Template { program, transport, ip, role });
             Ok::<_, EmulationError>(())
         };
@@ -55,17 +58,32 @@ pub(super) fn duties(
                 emulation::Load::Rate(rate) => Load::Constant { rate },
                 emulation::Load::Poisson(rate) => Load::Poisson { rate },
                 emulation::Load::Hold(flows) => Load::Hold { flows },
+                emulation::Load::OnDemand => Load::OnDemand,
             };
             let role = Role::Client { tuples, link, load, limit: asked.limit };
-            add(&asked.program, "client", role)?;
+            add(&asked.program, "client", &asked.tcp, asked.ip, role)?;
             duties.connects = true;
         }
         if let Some(asked) = template.server.as_ref().filter(|server| server.transmit == port) {
-            let listen = Listen::at(asked.listen);
-            add(&asked.program, "server", Role::Server { listen })?;
+            let role = Role::Server { listen: listen(asked) };
+            add(&asked.program, "server", &asked.tcp, asked.ip, role)?;
         }
     }
     Ok(duties)
+}
+
+fn listen(server: &emulation::Server) -> Listen {
+    let bytes = server.first_bytes.iter().flat_map(|it| &it.0);
+    let byte = |&(offset, mask, value): &(u8, u8, u8)| MatchByte {
+        offset: offset.into(),
+        mask,
+        value,
+    };
+    Listen {
+        port: server.listen,
+        addresses: server.addresses.as_ref().map(range),
+        first_bytes: bytes.map(byte).collect(),
+    }
 }
 
 fn range(range: &emulation::AddressRange) -> AddressRange {
@@ -92,7 +110,17 @@ fn settings(asked: &emulation::Tcp) -> Settings {
         delayed_ack_ms: asked.delayed_ack_ms.unwrap_or(usual.delayed_ack_ms),
         time_wait_ms: asked.time_wait_ms.unwrap_or(usual.time_wait_ms),
         keepalive_ms: asked.keepalive_ms.unwrap_or(usual.keepalive_ms),
+        keepalive_interval_ms: asked.keepalive_interval_ms.unwrap_or(usual.keepalive_interval_ms),
+        push_all: asked.push_all.unwrap_or(usual.push_all),
         ..usual
+    }
+}
+
+fn ip_settings(asked: emulation::Ip) -> IpSettings {
+    let usual = IpSettings::default();
+    IpSettings {
+        hop_limit: asked.ttl.unwrap_or(usual.hop_limit),
+        traffic_class: asked.tos.unwrap_or(usual.traffic_class),
     }
 }
 

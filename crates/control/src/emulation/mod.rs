@@ -1,8 +1,9 @@
-//! Runs of emulated clients and servers on interfaces.
+//! Runs of emulated clients and servers on interfaces, and in virtual time.
 //!
 //! ```text
 //! plan -> lower (programs, settings of TCP) -> an endpoint for each port -> run (a thread each)
 //!      -> neighbours (whom frames go to, who answers ARP)                        -> report
+//!                                                             simulate (wires in memory) ^
 //! ```
 
 mod error;
@@ -11,7 +12,9 @@ mod neighbours;
 mod program;
 mod report;
 mod run;
+mod simulate;
 
 pub use error::EmulationError;
 pub use report::{EmulationResult, FlowsReport, PortReport, SCHEMA, TimesReport};
 pub use run::{EmulationOptions, PortProgress, Progress, run};
+pub use simulate::{Part, SimulationOptions, simulate};

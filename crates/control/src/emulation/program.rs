@@ -53,6 +53,10 @@ impl Lowering<'_> {
                     let buffer = self.buffers.push(Buffer::new(text, *size, fill));
                     self.instructions.push(Instruction::Send { buffer });
                 }
+                Step::SendDatagram { text, size, fill } => {
+                    let buffer = self.buffers.push(Buffer::new(text, *size, fill));
+                    self.instructions.push(Instruction::SendDatagram { buffer });
+                }
                 _ => self.instructions.extend(plain(step).or_else(|| control(step))),
             }
         }
@@ -85,6 +89,10 @@ fn plain(step: &Step) -> Option<Instruction> {
         Step::Receive(bytes) => Instruction::Receive { bytes, clear: true },
         Step::ReceiveInAll(bytes) => Instruction::Receive { bytes, clear: false },
         Step::Connect => Instruction::Connect,
+        Step::ReceiveDatagrams { count, clear } => Instruction::ReceiveDatagrams { count, clear },
+        Step::Idle { time, receive_only } => {
+            Instruction::SetIdle { millis: millis(time), receive_only }
+        }
         Step::Delay { min, max } if min == max => Instruction::Delay { micros: micros(min) },
         Step::Delay { min, max } => {
             Instruction::DelayUniform { min: micros(min), max: micros(max) }

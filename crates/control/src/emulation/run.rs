@@ -148,7 +148,7 @@ pub fn run(
         ports: reports.map(|(lane, ended)| ended.report(lane.name, &lane.interface)).collect(),
         interrupted: control.stop.load(Ordering::Relaxed),
         errors: ended.iter().filter_map(|ended| ended.error.clone()).collect(),
-        notes: interfaces.notes().collect(),
+        notes: plan.notes.iter().cloned().chain(interfaces.notes()).collect(),
     })
 }
 
@@ -157,14 +157,8 @@ fn interface_names(
     plan: &EmulationPlan,
     bound: &[Option<String>],
 ) -> Result<Vec<Option<String>>, EmulationError> {
-    let uses = |port: usize| {
-        plan.templates.iter().any(|template| {
-            template.client.as_ref().is_some_and(|client| client.transmit == port)
-                || template.server.as_ref().is_some_and(|server| server.transmit == port)
-        })
-    };
     let name = |(index, port): (usize, &wirestorm_plan::traffic::Port)| {
-        if !uses(index) {
+        if !plan.uses(index) {
             return Ok(None);
         }
         let bound = bound.get(index).cloned().flatten().or_else(|| port.location.clone());

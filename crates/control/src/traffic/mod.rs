@@ -33,6 +33,7 @@ pub use preview::{Preview, preview};
 pub use report::{FlowReport, PortReport, SCHEMA, TrafficResult};
 pub use run::{Progress, RunOptions, run};
 pub use shared::SharedPorts;
+pub(crate) use simulate::with_name;
 pub use simulate::{SimulateError, SimulateOptions, Simulated, simulate, simulate_trex};
 pub use steer::{Order, Steering};
 pub use trex::{TrexPlanError, TrexPort, plan_of_trex};

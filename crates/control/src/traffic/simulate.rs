@@ -157,7 +157,7 @@ pub fn simulate_trex(
 }
 
 /// `out.pcap` for port `a`: `out.a.pcap`.
-fn with_name(path: &Path, name: &str) -> PathBuf {
+pub(crate) fn with_name(path: &Path, name: &str) -> PathBuf {
     let extension = path.extension().map(|it| it.to_string_lossy().into_owned());
     let extension = extension.map_or_else(|| name.to_owned(), |it| format!("{name}.{it}"));
     path.with_extension(extension)

@@ -32,7 +32,7 @@ impl Port {
     }
 
     /// A port of which nothing but the name is known.
-    fn named(name: String) -> Self {
+    pub(crate) fn named(name: String) -> Self {
         Self { name, location: None, speed: None, addresses: Vec::new(), gateways: Vec::new() }
     }
 }

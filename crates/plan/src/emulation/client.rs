@@ -6,14 +6,27 @@ use std::ops::RangeInclusive;
 use wirestorm_base::rate::Rate;
 use wirestorm_wire::packet::MacAddress;
 
+use super::ip::{self, Ip};
 use super::program::{self, Step};
 use super::read_port;
+use super::tcp::{self, Tcp};
 use crate::document::error::PlanError;
 use crate::document::place::Place;
 use crate::document::port::Port;
 
-const CLIENT: [&str; 9] =
-    ["tx", "addresses", "ports", "servers", "server_port", "ethernet", "load", "limit", "program"];
+const CLIENT: [&str; 11] = [
+    "tx",
+    "addresses",
+    "ports",
+    "servers",
+    "server_port",
+    "ethernet",
+    "load",
+    "limit",
+    "program",
+    "tcp",
+    "ip",
+];
 const ETHERNET: [&str; 1] = ["dst"];
 const LOADS: [&str; 3] = ["rate", "poisson", "hold"];
 
@@ -41,6 +54,10 @@ pub struct Client {
     pub limit: Option<u64>,
     /// What they say.
     pub program: Vec<Step>,
+    /// How their TCP behaves.
+    pub tcp: Tcp,
+    /// What their IP headers say.
+    pub ip: Ip,
 }
 
 /// Addresses that follow one another.
@@ -61,6 +78,8 @@ pub enum Load {
     Poisson(Rate),
     /// As soon as there are fewer than so many.
     Hold(u64),
+    /// Only as programs ask for them.
+    OnDemand,
 }
 
 pub(super) fn read(place: &Place<'_>, ports: &[Port]) -> Result<Client, PlanError> {
@@ -99,6 +118,8 @@ pub(super) fn read(place: &Place<'_>, ports: &[Port]) -> Result<Client, PlanErro
         load: read_load(&fields.need("load", "one of the fields rate, poisson, hold")?)?,
         limit,
         program: program::read(&fields.need("program", "a list of steps")?)?,
+        tcp: fields.get("tcp").map_or(Ok(Tcp::default()), |it| tcp::read(&it))?,
+        ip: fields.get("ip").map_or(Ok(Ip::default()), |it| ip::read(&it))?,
     })
 }
 
@@ -146,6 +167,9 @@ fn read_ports(place: &Place<'_>) -> Result<RangeInclusive<u16>, PlanError> {
 
 fn read_load(place: &Place<'_>) -> Result<Load, PlanError> {
     const EXPECTED: &str = "connections a second, such as 1000 or 10k";
+    if place.value() == "on_demand" {
+        return Ok(Load::OnDemand);
+    }
     let (form, value) = place.choice(&LOADS)?;
     let rate = || {
         let text = value.number_text().ok_or_else(|| value.wrong(EXPECTED))?;

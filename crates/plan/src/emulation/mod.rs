@@ -3,6 +3,8 @@
 
 mod client;
 mod control;
+mod first_bytes;
+mod ip;
 mod names;
 mod program;
 mod tcp;
@@ -12,6 +14,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 pub use client::{AddressRange, Client, Load};
+pub use first_bytes::FirstBytes;
+pub use ip::Ip;
 pub use names::{Label, TIMES_MAX, VARIABLES_MAX};
 pub use program::{Comparison, Counted, Name, Step, When};
 pub use tcp::{Congestion, Tcp};
@@ -21,8 +25,8 @@ use crate::document::place::Place;
 use crate::document::port::{Port, read_ports};
 
 const PLAN: [&str; 2] = ["ports", "templates"];
-const TEMPLATE: [&str; 4] = ["name", "client", "server", "tcp"];
-const SERVER: [&str; 3] = ["tx", "port", "program"];
+const TEMPLATE: [&str; 6] = ["name", "group", "client", "server", "tcp", "ip"];
+const SERVER: [&str; 5] = ["tx", "port", "program", "tcp", "ip"];
 
 /// A plan of clients and servers, understood.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +35,8 @@ pub struct EmulationPlan {
     pub ports: Vec<Port>,
     /// What they do; one or more.
     pub templates: Vec<Template>,
+    /// What of it is not done as it was written, where that is no error.
+    pub notes: Vec<String>,
 }
 
 /// Connections of one kind; with a client, a server, or both.
@@ -38,14 +44,26 @@ pub struct EmulationPlan {
 pub struct Template {
     /// Its name, of no other template.
     pub name: String,
+    /// Several templates that are counted together.
+    pub group: Option<String>,
+    /// What they are of.
+    pub transport: Transport,
     /// Who makes them.
     pub client: Option<Client>,
     /// Who waits for them.
     pub server: Option<Server>,
-    /// How TCP behaves, on both sides.
-    pub tcp: Tcp,
     /// Where it stands in the plan.
     pub path: String,
+}
+
+/// What carries bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transport {
+    /// Connections.
+    #[default]
+    Tcp,
+    /// Datagrams.
+    Udp,
 }
 
 /// Who waits for connections.
@@ -53,16 +71,32 @@ pub struct Template {
 pub struct Server {
     /// The port that it lives on, by its place in the plan.
     pub transmit: usize,
-    /// The TCP port that it listens at, at every address.
+    /// The port that it listens at.
     pub listen: u16,
+    /// At which addresses; `None`: at every one.
+    pub addresses: Option<AddressRange>,
+    /// What its flows begin with, where several templates listen at a port.
+    pub first_bytes: Option<FirstBytes>,
     /// What it says.
     pub program: Vec<Step>,
+    /// How its TCP behaves.
+    pub tcp: Tcp,
+    /// What its IP headers say.
+    pub ip: Ip,
 }
 
 impl EmulationPlan {
     /// Whether a document is a plan of this kind, or means to be one.
     pub fn is_meant(document: &Value) -> bool {
         document.get("templates").is_some()
+    }
+
+    /// Whether clients or servers live on a port.
+    pub fn uses(&self, port: usize) -> bool {
+        self.templates.iter().any(|template| {
+            template.client.as_ref().is_some_and(|client| client.transmit == port)
+                || template.server.as_ref().is_some_and(|server| server.transmit == port)
+        })
     }
 
     /// Reads a plan in YAML or JSON.
@@ -79,7 +113,7 @@ impl EmulationPlan {
         let templates = problems.take(fields.need("templates", "a list of templates"));
         let templates = templates
             .map_or_else(Vec::new, |templates| read_templates(&templates, &ports, &mut problems));
-        problems.finish(Self { ports, templates })
+        problems.finish(Self { ports, templates, notes: Vec::new() })
     }
 }
 
@@ -113,13 +147,22 @@ fn read_templates(place: &Place<'_>, ports: &[Port], problems: &mut Problems) ->
 fn read_template(place: &Place<'_>, ports: &[Port]) -> Result<Template, PlanError> {
     let fields = place.fields(&TEMPLATE)?;
     let name = fields.need("name", "a name")?.text("a name")?.to_owned();
+    let group = match fields.get("group") {
+        None => None,
+        Some(group) => Some(group.text("the name of a group")?.to_owned()),
+    };
+    // What is said of both sides; a side's own word is heard first.
+    let tcp = fields.get("tcp").map_or(Ok(Tcp::default()), |it| tcp::read(&it))?;
+    let ip = fields.get("ip").map_or(Ok(Ip::default()), |it| ip::read(&it))?;
     let client = fields.get("client").map(|it| client::read(&it, ports)).transpose()?;
+    let client = client.map(|it| Client { tcp: it.tcp.or(tcp), ip: it.ip.or(ip), ..it });
     let server = fields.get("server").map(|it| read_server(&it, ports)).transpose()?;
+    let server = server.map(|it| Server { tcp: it.tcp.or(tcp), ip: it.ip.or(ip), ..it });
     if client.is_none() && server.is_none() {
         return Err(place.error("neither", "client, server, or both"));
     }
-    let tcp = fields.get("tcp").map_or(Ok(Tcp::default()), |it| tcp::read(&it))?;
-    Ok(Template { name, client, server, tcp, path: place.path() })
+    let transport = Transport::Tcp;
+    Ok(Template { name, group, transport, client, server, path: place.path() })
 }
 
 fn read_server(place: &Place<'_>, ports: &[Port]) -> Result<Server, PlanError> {
@@ -128,7 +171,9 @@ fn read_server(place: &Place<'_>, ports: &[Port]) -> Result<Server, PlanError> {
     let listen = fields.need("port", "the number of a port, such as 80")?;
     let listen = listen.integer(1, u16::MAX.into())? as u16;
     let program = program::read(&fields.need("program", "a list of steps")?)?;
-    Ok(Server { transmit, listen, program })
+    let tcp = fields.get("tcp").map_or(Ok(Tcp::default()), |it| tcp::read(&it))?;
+    let ip = fields.get("ip").map_or(Ok(Ip::default()), |it| ip::read(&it))?;
+    Ok(Server { transmit, listen, addresses: None, first_bytes: None, program, tcp, ip })
 }
 
 /// The place of a port that is named.

@@ -26,6 +26,34 @@ pub enum Step {
     ReceiveInAll(u64),
     /// Waits until the connection is established.
     Connect,
+    /// Sends a datagram, which is made as in [`Step::Send`].
+    SendDatagram {
+        /// Its own bytes.
+        text: Vec<u8>,
+        /// How many bytes in all.
+        size: u32,
+        /// What repeats.
+        fill: Vec<u8>,
+    },
+    /// Waits until so many datagrams have arrived.
+    ReceiveDatagrams {
+        /// How many.
+        count: u64,
+        /// Whether counting begins anew then.
+        clear: bool,
+    },
+    /// How long a flow of UDP may be without datagrams before it is given up, in whole
+    /// milliseconds.
+    Idle {
+        /// So long.
+        time: Duration,
+        /// Whether only those that arrive count.
+        receive_only: bool,
+    },
+    /// Which group the next flow is of that this one makes.
+    NextGroup(String),
+    /// Makes a flow of that group, from the same address, and waits until it is over.
+    RunNext,
     /// Waits for a time, in whole microseconds.
     Delay {
         /// The least.

@@ -35,6 +35,34 @@ pub struct Tcp {
     pub time_wait_ms: Option<u32>,
     /// How long a connection may be idle before the peer is asked, in ms.
     pub keepalive_ms: Option<u32>,
+    /// How long between such questions, in ms.
+    pub keepalive_interval_ms: Option<u32>,
+    /// Whether every segment with data has PSH.
+    pub push_all: Option<bool>,
+}
+
+impl Tcp {
+    /// This, and what is not asked for here as it is there.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            mss: self.mss.or(other.mss),
+            initial_window: self.initial_window.or(other.initial_window),
+            receive_buffer: self.receive_buffer.or(other.receive_buffer),
+            window_scaling: self.window_scaling.or(other.window_scaling),
+            timestamps: self.timestamps.or(other.timestamps),
+            sack: self.sack.or(other.sack),
+            rack: self.rack.or(other.rack),
+            ecn: self.ecn.or(other.ecn),
+            no_delay: self.no_delay.or(other.no_delay),
+            congestion: self.congestion.or(other.congestion),
+            delayed_ack_ms: self.delayed_ack_ms.or(other.delayed_ack_ms),
+            time_wait_ms: self.time_wait_ms.or(other.time_wait_ms),
+            keepalive_ms: self.keepalive_ms.or(other.keepalive_ms),
+            keepalive_interval_ms: self.keepalive_interval_ms.or(other.keepalive_interval_ms),
+            push_all: self.push_all.or(other.push_all),
+        }
+    }
 }
 
 /// Congestion controls.
@@ -46,7 +74,7 @@ pub enum Congestion {
     Cubic,
 }
 
-const TCP: [&str; 13] = [
+const TCP: [&str; 15] = [
     "mss",
     "initial_window",
     "receive_buffer",
@@ -60,6 +88,8 @@ const TCP: [&str; 13] = [
     "delayed_ack",
     "time_wait",
     "keepalive",
+    "keepalive_interval",
+    "push_all",
 ];
 
 pub(super) fn read(place: &Place<'_>) -> Result<Tcp, PlanError> {
@@ -78,7 +108,11 @@ pub(super) fn read(place: &Place<'_>) -> Result<Tcp, PlanError> {
             "congestion" => tcp.congestion = Some(read_congestion(&value)?),
             "delayed_ack" => tcp.delayed_ack_ms = Some(read_ms(&value, 500)? as u16),
             "time_wait" => tcp.time_wait_ms = Some(read_ms(&value, 240_000)?),
-            _ => tcp.keepalive_ms = Some(read_ms(&value, 86_400_000)?),
+            "keepalive" => tcp.keepalive_ms = Some(read_ms(&value, 86_400_000)?),
+            "keepalive_interval" => {
+                tcp.keepalive_interval_ms = Some(read_ms(&value, 86_400_000)?);
+            }
+            _ => tcp.push_all = Some(value.boolean()?),
         }
     }
     Ok(tcp)

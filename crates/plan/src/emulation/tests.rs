@@ -17,14 +17,17 @@ templates:
         - send: "GET / HTTP/1.1\r\n\r\n"
         - receive: 32000
         - wait_for_close
+      ip: {ttl: 9}
     server:
       tx: s
+      tcp: {mss: 900}
       port: 80
       program:
         - receive: 18
         - delay: {min: 1ms, max: 2ms}
         - send: {text: "HTTP/1.1 200 OK\r\n\r\n", size: 32000, fill: ab}
     tcp: {mss: 1460, congestion: new_reno, delayed_ack: 40ms, sack: false}
+    ip: {tos: 4}
 "#;
 
 #[test]
@@ -52,7 +55,9 @@ fn a_template_has_two_ends() {
         sack: Some(false),
         ..Tcp::default()
     };
-    assert_eq!(template.tcp, tcp);
+    assert_eq!((client.tcp, server.tcp), (tcp, Tcp { mss: Some(900), ..tcp }));
+    assert_eq!(client.ip, Ip { ttl: Some(9), tos: Some(4) });
+    assert_eq!(server.ip, Ip { ttl: None, tos: Some(4) });
 }
 
 /// What is said where a part of the plan above is another one.

@@ -250,7 +250,7 @@ fn kind(value: &Value) -> &'static str {
 }
 
 /// The bytes that a text in base 64 stands for (RFC 4648 section 4); white space is passed over.
-pub(super) fn from_base64(text: &str) -> Option<Vec<u8>> {
+pub(in crate::trex) fn from_base64(text: &str) -> Option<Vec<u8>> {
     let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
     if !digits.len().is_multiple_of(4) {
         return None;

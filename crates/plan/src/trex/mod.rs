@@ -13,6 +13,7 @@ mod document;
 mod error;
 mod program;
 mod rate;
+pub mod stateful;
 mod template;
 
 pub use error::TrexError;

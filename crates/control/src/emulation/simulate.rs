@@ -1,0 +1,154 @@
+//! A run in virtual time, over wires in memory.
+
+use std::path::PathBuf;
+
+use wirestorm_base::port::Transmit;
+use wirestorm_base::time::Duration;
+use wirestorm_io::pcap::PcapTransmit;
+use wirestorm_plan::emulation::{AddressRange, EmulationPlan};
+use wirestorm_sim::network::{self, NetworkOptions, NodeOptions};
+use wirestorm_stack::Host;
+use wirestorm_stack::endpoint::EndpointOptions;
+use wirestorm_wire::packet::MacAddress;
+
+use super::error::EmulationError;
+use super::lower::duties;
+use super::report::{EmulationResult, Ended, SCHEMA};
+use crate::port::Choice;
+use crate::traffic::with_name;
+
+/// What is simulated.
+#[derive(Clone, Debug)]
+pub struct SimulationOptions {
+    /// Capture files, one for each port with its name before the extension, of what leaves it and
+    /// what arrives there; `None`: none.
+    pub output: Option<PathBuf>,
+    /// What of the plan.
+    pub part: Part,
+    /// No flow is made later.
+    pub duration: Duration,
+    /// How long flows that are there then may take to end.
+    pub linger: Duration,
+    /// How long a frame takes to the other side and its answer back.
+    pub round_trip: Duration,
+    /// The most flows at once on each port.
+    pub flows_max: usize,
+    /// Where numbers and delays that are drawn come from.
+    pub seed: u64,
+}
+
+/// How much of a plan is simulated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// One flow of each template.
+    One,
+    /// All of them.
+    Full,
+}
+
+/// Lets the clients and servers of a plan work in virtual time. The same plan and seed give the
+/// same frames.
+///
+/// # Errors
+/// Where the plan makes no sense in a simulation, or a file is not written.
+pub fn simulate(
+    plan: &EmulationPlan,
+    options: &SimulationOptions,
+) -> Result<(EmulationResult, Vec<PathBuf>), EmulationError> {
+    let plan = &part(plan, options.part);
+    let used: Vec<usize> = (0..plan.ports.len()).filter(|port| plan.uses(*port)).collect();
+    let clients = clients(plan)?;
+    let mut nodes = Vec::new();
+    for &port in &used {
+        let mac = mac(port);
+        let duties = duties(plan, port, mac, &clients)?;
+        let endpoint = EndpointOptions {
+            templates: duties.templates,
+            buffers: duties.buffers,
+            frame_length_max: network::FRAME_LENGTH_MAX,
+            flows_max: options.flows_max,
+            host: Host::default(),
+            seed: options.seed.wrapping_add(port as u64),
+            verifies_checksums: true,
+        };
+        nodes.push(NodeOptions { mac, endpoint });
+    }
+    let mut files = Vec::new();
+    for &port in options.output.iter().flat_map(|_| &used) {
+        let Some(output) = &options.output else { break };
+        let path = with_name(output, &plan.ports[port].name);
+        let file = PcapTransmit::create(&path)
+            .map_err(|error| EmulationError::Create { path: path.clone(), error })?;
+        files.push((path, file));
+    }
+    let network_options = NetworkOptions {
+        delay: Duration::from_nanos(options.round_trip.as_nanos() / 2),
+        duration: options.duration,
+        linger: options.linger,
+    };
+    let (ended, elapsed) = network::run(nodes, &network_options, |seen| {
+        let Some((_, file)) = files.get_mut(seen.node) else { return Ok(()) };
+        let Some(frame) = file.take() else { return file.flush() };
+        file.frame_mut(&frame)[..seen.frame.len()].copy_from_slice(seen.frame);
+        file.send(frame, seen.frame.len(), seen.at);
+        file.flush()
+    })?;
+    let reports = used.iter().zip(ended).map(|(&port, ended)| {
+        let ended = Ended {
+            endpoint: ended.endpoint,
+            choice: Choice { backend: "memory", why: "simulated".into() },
+            transmitted: ended.transmitted,
+            received: ended.received,
+            cpu: Duration::ZERO,
+            error: None,
+        };
+        ended.report(&plan.ports[port].name, "a wire in memory")
+    });
+    let result = EmulationResult {
+        schema: SCHEMA,
+        version: env!("CARGO_PKG_VERSION"),
+        elapsed_s: elapsed.as_secs_f64(),
+        ports: reports.collect(),
+        interrupted: false,
+        errors: Vec::new(),
+        notes: plan.notes.clone(),
+    };
+    Ok((result, files.into_iter().map(|(path, _)| path).collect()))
+}
+
+/// What is simulated of a plan.
+fn part(plan: &EmulationPlan, part: Part) -> EmulationPlan {
+    let mut plan = plan.clone();
+    if part == Part::One {
+        for client in plan.templates.iter_mut().filter_map(|it| it.client.as_mut()) {
+            client.limit = Some(1);
+        }
+    }
+    plan
+}
+
+/// The addresses of each template's clients, and where their frames go: to the other side.
+fn clients(
+    plan: &EmulationPlan,
+) -> Result<Vec<Option<(AddressRange, MacAddress)>>, EmulationError> {
+    let mut found = Vec::new();
+    for template in &plan.templates {
+        let Some(client) = &template.client else {
+            found.push(None);
+            continue;
+        };
+        let own = plan.ports[client.transmit].addresses.first();
+        let own = own.map(|own| AddressRange { first: own.address, count: 1 });
+        let Some(server) = &template.server else {
+            return Err(EmulationError::OneSided { path: template.path.clone() });
+        };
+        let destination = client.destination.unwrap_or(mac(server.transmit));
+        found.push(client.addresses.or(own).map(|addresses| (addresses, destination)));
+    }
+    Ok(found)
+}
+
+/// The Ethernet address of a port, which nobody else has.
+fn mac(port: usize) -> MacAddress {
+    MacAddress([2, 0, 0, 0, (port >> 8) as u8, port as u8 + 1])
+}

@@ -1,0 +1,101 @@
+//! TRex's stateful profiles, read from the JSON that its clients write, as plans of clients and
+//! servers.
+//!
+//! ```text
+//! JSON -> tables (buffers, address pools, programs, tunables) -> templates -> EmulationPlan
+//! ```
+//!
+//! What TRex's server would do and this does otherwise is in the plan's notes. An error names its
+//! place in the document.
+
+mod pools;
+mod program;
+mod tables;
+mod templates;
+mod tunables;
+
+use serde_json::Value;
+use wirestorm_base::rate::Decimal;
+
+use crate::document::error::{PlanErrors, Problems};
+use crate::document::place::Place;
+use crate::document::port::Port;
+use crate::emulation::EmulationPlan;
+
+const PROFILE: [&str; 7] = [
+    "buf_list",
+    "ip_gen_dist_list",
+    "program_list",
+    "c_glob_info",
+    "s_glob_info",
+    "templates",
+    "tg_names",
+];
+
+/// What a profile depends on beside its document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StatefulOptions {
+    /// What rates are multiplied by.
+    pub multiplier: Decimal,
+    /// Whether all of it is over IPv6, as the profile's `ipv6.enable` says where this does not.
+    pub ipv6: bool,
+    /// Pairs of ports that share its flows, 1 to [`PAIRS_MAX`]. Each has addresses of its own.
+    pub pairs: u32,
+}
+
+/// Pairs of ports, at most.
+pub const PAIRS_MAX: u32 = 16;
+
+impl Default for StatefulOptions {
+    fn default() -> Self {
+        Self { multiplier: Decimal { digits: 1, denominator: 1 }, ipv6: false, pairs: 1 }
+    }
+}
+
+/// Whether a document is a stateful profile, or means to be one.
+pub fn is_meant(document: &Value) -> bool {
+    document.get("program_list").is_some() || document.get("buf_list").is_some()
+}
+
+/// Reads a profile. Its ports are `clients` and `servers`, those of the second pair `clients1` and
+/// `servers1`; its templates are named by their numbers.
+///
+/// # Errors
+/// All that is wrong with it, each with its path.
+pub fn read(json: &str, options: &StatefulOptions) -> Result<EmulationPlan, PlanErrors> {
+    let document = crate::document::read(json)?;
+    let root = Place::root(&document);
+    let fields = root.fields(&PROFILE)?;
+    let mut problems = Problems::default();
+    let mut notes = Vec::new();
+    let tables = tables::read(&fields, &mut problems, &mut notes);
+    let list = problems.take(fields.need("templates", "a list of templates"));
+    let items = list.and_then(|it| problems.take(it.items("templates"))).unwrap_or_default();
+    let mut plan = EmulationPlan { ports: Vec::new(), templates: Vec::new(), notes: Vec::new() };
+    for pair in 0..options.pairs.clamp(1, PAIRS_MAX) {
+        for side in ["clients", "servers"] {
+            plan.ports.push(Port::named(match pair {
+                0 => side.to_owned(),
+                _ => format!("{side}{pair}"),
+            }));
+        }
+        for (number, item) in items.iter().enumerate() {
+            let reading = templates::Reading { tables: &tables, options, pair };
+            let template = problems.take(reading.template(item, number, &mut notes));
+            plan.templates.extend(template);
+        }
+    }
+    if plan.templates.is_empty() {
+        problems.take::<()>(Err(root.says("no template, expected at least one")));
+    }
+    // Programs and pools say the same at every use.
+    for note in notes {
+        if !plan.notes.contains(&note) {
+            plan.notes.push(note);
+        }
+    }
+    problems.finish(plan)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+//! Address pools.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::document::error::PlanError;
+use crate::document::place::Place;
+use crate::emulation::AddressRange;
+
+const POOL: [&str; 6] =
+    ["ip_start", "ip_end", "ip_offset", "dir", "distribution", "per_core_distribution"];
+
+/// Addresses of clients or servers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pool {
+    first: Ipv4Addr,
+    count: u32,
+    offset: Ipv4Addr,
+    /// Whether they are drawn, not taken in turn.
+    pub(super) is_random: bool,
+}
+
+pub(super) fn read(place: &Place<'_>, notes: &mut Vec<String>) -> Result<Pool, PlanError> {
+    let fields = place.fields(&POOL)?;
+    let address = |name: &str| read_address(&fields.need(name, "an IPv4 address")?);
+    let (first, last) = (address("ip_start")?, address("ip_end")?);
+    let Some(more) = last.to_bits().checked_sub(first.to_bits()) else {
+        return Err(place.says(format!("ip_end {last} is before ip_start {first}")));
+    };
+    let distribution = fields.need("distribution", "seq or rand")?;
+    let is_random = match distribution.text("seq or rand")? {
+        "seq" => false,
+        "rand" => true,
+        _ => return Err(distribution.wrong("seq or rand")),
+    };
+    let of_clients = fields.need("dir", "c or s")?.text("c or s")? == "c";
+    if is_random && of_clients {
+        notes.push(format!("{}: clients come in turn, not drawn, as in TRex", place.path()));
+    }
+    Ok(Pool {
+        first,
+        count: more.saturating_add(1),
+        offset: address("ip_offset")?,
+        is_random: is_random && !of_clients,
+    })
+}
+
+impl Pool {
+    /// The addresses of a pair of ports; `prefix`: the upper 96 bits over IPv6.
+    pub(super) fn range(&self, pair: u32, prefix: Option<[u8; 16]>) -> AddressRange {
+        AddressRange { first: self.moved(self.first, pair, prefix), count: self.count }
+    }
+
+    /// Addresses that are written out, of a pair of ports.
+    pub(super) fn between(
+        &self,
+        first: &Place<'_>,
+        last: &Place<'_>,
+        pair: u32,
+        prefix: Option<[u8; 16]>,
+    ) -> Result<AddressRange, PlanError> {
+        let (from, to) = (read_address(first)?, read_address(last)?);
+        let more = to.to_bits().checked_sub(from.to_bits());
+        let more = more.ok_or_else(|| last.wrong(format!("{from} or an address behind it")))?;
+        let count = more.saturating_add(1);
+        Ok(AddressRange { first: self.moved(from, pair, prefix), count })
+    }
+
+    fn moved(&self, address: Ipv4Addr, pair: u32, prefix: Option<[u8; 16]>) -> IpAddr {
+        const LOWER: u128 = u32::MAX as u128;
+        let offset = self.offset.to_bits().wrapping_mul(pair);
+        let address = address.to_bits().wrapping_add(offset);
+        match prefix {
+            None => Ipv4Addr::from_bits(address).into(),
+            Some(prefix) => {
+                let upper = u128::from_be_bytes(prefix) & !LOWER;
+                Ipv6Addr::from_bits(upper | u128::from(address)).into()
+            }
+        }
+    }
+}
+
+fn read_address(place: &Place<'_>) -> Result<Ipv4Addr, PlanError> {
+    let text = place.text("an IPv4 address")?;
+    text.parse().map_err(|_| place.wrong("an IPv4 address"))
+}

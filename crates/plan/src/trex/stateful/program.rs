@@ -1,0 +1,340 @@
+//! Programs: commands, which are numbered, as steps with labels.
+
+use std::collections::BTreeMap;
+
+use wirestorm_base::time::Duration;
+
+use super::tables::{Bytes, entry};
+use crate::document::error::PlanError;
+use crate::document::place::{Fields, Place};
+use crate::emulation::{
+    Comparison, Counted, Label, Step, TIMES_MAX, Transport, VARIABLES_MAX, When,
+};
+
+const PROGRAM: [&str; 3] = ["commands", "stream", "addon"];
+const COMPARISONS: [(&str, Comparison); 6] = [
+    ("lt", Comparison::Less),
+    ("le", Comparison::LessOrEqual),
+    ("eq", Comparison::Equal),
+    ("ne", Comparison::NotEqual),
+    ("ge", Comparison::GreaterOrEqual),
+    ("gt", Comparison::Greater),
+];
+
+/// What one side says, and over what.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Conversation {
+    pub(super) transport: Transport,
+    pub(super) steps: Vec<Step>,
+}
+
+impl Conversation {
+    /// The first bytes that it sends, without what fills them up.
+    pub(super) fn first_bytes(&self) -> &[u8] {
+        let sent = |step: &Step| matches!(step, Step::Send { .. } | Step::SendDatagram { .. });
+        match self.steps.iter().find(|step| sent(step)) {
+            Some(Step::Send { text, .. } | Step::SendDatagram { text, .. }) => text,
+            _ => &[],
+        }
+    }
+}
+
+pub(super) fn read(
+    place: &Place<'_>,
+    buffers: &[Bytes],
+    groups: &[String],
+    notes: &mut Vec<String>,
+) -> Result<Conversation, PlanError> {
+    let fields = place.fields(&PROGRAM)?;
+    let is_stream = fields.get("stream").map_or(Ok(true), |it| it.boolean())?;
+    let transport = if is_stream { Transport::Tcp } else { Transport::Udp };
+    if let Some(addon) = fields.get("addon") {
+        let name = addon.text("the name of an add-on")?;
+        notes.push(format!("{}: what {name} measures is not", addon.path()));
+    }
+    let commands = fields.need("commands", "a list of commands")?.items("commands")?;
+    let mut reading =
+        Reading { buffers, groups, transport, length: commands.len(), targets: BTreeMap::new() };
+    let mut steps = Vec::new();
+    for (position, command) in commands.iter().enumerate() {
+        steps.push(reading.command(command, position)?);
+    }
+    // A label stands before each command that is jumped to, the last one perhaps behind them all.
+    let mut labelled = Vec::new();
+    let mut targets = reading.targets.into_iter().peekable();
+    for (position, step) in steps.into_iter().enumerate() {
+        while let Some((_, label)) = targets.next_if(|(target, _)| *target == position) {
+            labelled.push(Step::Label(label));
+        }
+        labelled.extend(step);
+    }
+    labelled.extend(targets.map(|(_, label)| Step::Label(label)));
+    Ok(Conversation { transport, steps: labelled })
+}
+
+struct Reading<'a> {
+    buffers: &'a [Bytes],
+    groups: &'a [String],
+    transport: Transport,
+    length: usize,
+    targets: BTreeMap<usize, Label>,
+}
+
+impl Reading<'_> {
+    /// One command; nothing for one that goes without saying.
+    fn command(&mut self, place: &Place<'_>, position: usize) -> Result<Option<Step>, PlanError> {
+        const NAME: &str = "the name of a command";
+        let name = place.value().get("name").and_then(serde_json::Value::as_str);
+        let Some(name) = name else { return Err(place.says(format!("has no name: {NAME}"))) };
+        let fields = |known: &[&str]| {
+            let mut all = vec!["name"];
+            all.extend(known);
+            place.fields(&all)
+        };
+        self.check_transport(place, name)?;
+        let step = match name {
+            "tx" => {
+                let Bytes { text, size, fill } = self.buffer(&fields(&["buf_index"])?)?;
+                Step::Send { text, size, fill }
+            }
+            "tx_msg" => {
+                let Bytes { text, size, fill } = self.buffer(&fields(&["buf_index"])?)?;
+                Step::SendDatagram { text, size, fill }
+            }
+            "rx" => {
+                let fields = fields(&["min_bytes", "clear"])?;
+                let bytes = need(&fields, "min_bytes", 0, u64::MAX)?;
+                match flag(&fields, "clear")? {
+                    true => Step::Receive(bytes),
+                    false => Step::ReceiveInAll(bytes),
+                }
+            }
+            "rx_msg" => {
+                let fields = fields(&["min_pkts", "clear"])?;
+                let count = need(&fields, "min_pkts", 1, u64::MAX)?;
+                Step::ReceiveDatagrams { count, clear: flag(&fields, "clear")? }
+            }
+            "keepalive" => {
+                let fields = fields(&["msec", "rx_mode"])?;
+                let millis = need(&fields, "msec", 0, u32::MAX.into())?;
+                let receive_only = flag(&fields, "rx_mode")?;
+                Step::Idle { time: Duration::from_millis(millis), receive_only }
+            }
+            "tx_mode" => {
+                let flags = need(&fields(&["flags"])?, "flags", 0, u64::MAX)?;
+                Step::Blocking(flags & 1 == 0)
+            }
+            "connect" => {
+                fields(&[])?;
+                Step::Connect
+            }
+            "reset" => {
+                fields(&[])?;
+                Step::Reset
+            }
+            "nc" => {
+                fields(&[])?;
+                Step::WaitForClose
+            }
+            "close_msg" => {
+                fields(&[])?;
+                return Ok(self.end(position));
+            }
+            "delay" => {
+                let time = micros(&fields(&["usec"])?, "usec")?;
+                Step::Delay { min: time, max: time }
+            }
+            "delay_rnd" => {
+                let fields = fields(&["min_usec", "max_usec"])?;
+                let (min, max) = (micros(&fields, "min_usec")?, micros(&fields, "max_usec")?);
+                if max < min {
+                    return Err(place.says("max_usec is less than min_usec"));
+                }
+                Step::Delay { min, max }
+            }
+            "set_template" => {
+                let group = need(&fields(&["tg_id"])?, "tg_id", 1, u64::MAX)?;
+                let name = usize::try_from(group - 1).ok().and_then(|it| self.groups.get(it));
+                let Some(name) = name else {
+                    let found = format!("group {group}");
+                    let expected = format!("one of the {} groups, from 1", self.groups.len());
+                    return Err(place.error(found, expected));
+                };
+                Step::NextGroup(name.clone())
+            }
+            "exec_template" => {
+                fields(&[])?;
+                Step::RunNext
+            }
+            _ => self.control(place, name, position)?,
+        };
+        Ok(Some(step))
+    }
+
+    /// Commands that decide which one is next, and what they decide by.
+    fn control(
+        &mut self,
+        place: &Place<'_>,
+        name: &str,
+        position: usize,
+    ) -> Result<Step, PlanError> {
+        let fields = |known: &[&str]| {
+            let mut all = vec!["name"];
+            all.extend(known);
+            place.fields(&all)
+        };
+        let variable = |fields: &Fields<'_>| number(fields, "id", VARIABLES_MAX);
+        let time = |fields: &Fields<'_>, name| number(fields, name, TIMES_MAX);
+        Ok(match name {
+            "set_var" => {
+                let fields = fields(&["id", "val"])?;
+                Step::Set {
+                    variable: variable(&fields)?,
+                    value: need(&fields, "val", 0, u64::MAX)?,
+                }
+            }
+            "add_var" => {
+                let fields = fields(&["id", "val"])?;
+                let value = fields.need("val", "a whole number")?;
+                let value = match value.value().as_i64() {
+                    Some(number) => number.cast_unsigned(),
+                    None => value.integer(0, u64::MAX)?,
+                };
+                Step::Add { variable: variable(&fields)?, value }
+            }
+            "jmp_nz" => {
+                let fields = fields(&["id", "offset"])?;
+                let to = self.target(&fields, position)?;
+                Step::CountDown { variable: variable(&fields)?, to }
+            }
+            "jmp_cmp" => {
+                let fields = fields(&["id", "offset", "cmp_op", "cmp_val"])?;
+                let to = self.target(&fields, position)?;
+                if fields.get("id").is_none() {
+                    return Ok(Step::Jump { to, when: When::Always });
+                }
+                let operator = fields.need("cmp_op", "gt, lt, eq, ge, le or ne")?;
+                let text = operator.text("gt, lt, eq, ge, le or ne")?;
+                let Some((_, comparison)) = COMPARISONS.iter().find(|(name, _)| *name == text)
+                else {
+                    return Err(operator.wrong("gt, lt, eq, ge, le or ne"));
+                };
+                let when = When::Compares {
+                    variable: variable(&fields)?,
+                    comparison: *comparison,
+                    value: need(&fields, "cmp_val", 0, u64::MAX)?,
+                };
+                Step::Jump { to, when }
+            }
+            "jmp_dp" => {
+                let fields = fields(&["id", "offset", "duration"])?;
+                let to = self.target(&fields, position)?;
+                let (span, since) = (seconds(&fields, "duration")?, time(&fields, "id")?);
+                Step::Jump { to, when: When::Within { span, since } }
+            }
+            "set_tick_var" => Step::Remember(time(&fields(&["id"])?, "id")?),
+            "add_tick_var" => {
+                let fields = fields(&["id", "duration"])?;
+                Step::Postpone { time: time(&fields, "id")?, by: seconds(&fields, "duration")? }
+            }
+            "add_stats" => {
+                let fields = fields(&["stats_id", "val"])?;
+                let counter = number(&fields, "stats_id", 4)?;
+                let what = Counted::Number(need(&fields, "val", 0, u64::MAX)?);
+                Step::Count { counter, what }
+            }
+            "add_tick_stats" => {
+                let fields = fields(&["stats_id", "var_id"])?;
+                let counter = number(&fields, "stats_id", 4)?;
+                Step::Count { counter, what: Counted::Since(time(&fields, "var_id")?) }
+            }
+            _ => {
+                let message = format!("found a command {name:?}, which TRex does not have");
+                return Err(place.says(message));
+            }
+        })
+    }
+
+    fn check_transport(&self, place: &Place<'_>, name: &str) -> Result<(), PlanError> {
+        let needs = match name {
+            "tx" | "rx" | "tx_mode" | "connect" | "reset" | "nc" => Transport::Tcp,
+            "tx_msg" | "rx_msg" | "keepalive" | "close_msg" => Transport::Udp,
+            _ => return Ok(()),
+        };
+        // TRex's own profiles set the idle time of programs of TCP too, where it is of no effect.
+        if needs == self.transport || name == "keepalive" {
+            return Ok(());
+        }
+        let (of, program) = match needs {
+            Transport::Tcp => ("TCP", "UDP"),
+            Transport::Udp => ("UDP", "TCP"),
+        };
+        Err(place.says(format!("{name} is a command of {of}, in a program of {program}")))
+    }
+
+    fn buffer(&self, fields: &Fields<'_>) -> Result<Bytes, PlanError> {
+        let place = fields.need("buf_index", "the number of a buffer")?;
+        entry(&place, self.buffers, "buffers").cloned()
+    }
+
+    /// Nothing where the program ends anyway, else a jump to its end.
+    fn end(&mut self, position: usize) -> Option<Step> {
+        let is_last = position + 1 == self.length;
+        (!is_last).then(|| Step::Jump { to: self.label(self.length), when: When::Always })
+    }
+
+    fn target(&mut self, fields: &Fields<'_>, position: usize) -> Result<Label, PlanError> {
+        let place = fields.need("offset", "how many commands on")?;
+        let target = place
+            .value()
+            .as_i64()
+            .and_then(|offset| i64::try_from(position).ok()?.checked_add(offset))
+            .and_then(|target| usize::try_from(target).ok())
+            .filter(|target| *target <= self.length);
+        let target =
+            target.ok_or_else(|| place.wrong("how many commands on, within the program"))?;
+        Ok(self.label(target))
+    }
+
+    fn label(&mut self, target: usize) -> Label {
+        let next = Label(self.targets.len() as u32);
+        *self.targets.entry(target).or_insert(next)
+    }
+}
+
+fn need(fields: &Fields<'_>, name: &str, min: u64, max: u64) -> Result<u64, PlanError> {
+    fields.need(name, "a whole number")?.integer(min, max)
+}
+
+/// A number below `count`.
+fn number(fields: &Fields<'_>, name: &str, count: usize) -> Result<usize, PlanError> {
+    need(fields, name, 0, count as u64 - 1).map(|it| it as usize)
+}
+
+fn flag(fields: &Fields<'_>, name: &str) -> Result<bool, PlanError> {
+    fields.get(name).map_or(Ok(false), |it| it.boolean())
+}
+
+/// Microseconds, of which TRex's clients write fractions too.
+fn micros(fields: &Fields<'_>, name: &str) -> Result<Duration, PlanError> {
+    const EXPECTED: &str = "microseconds, at most 4294967295";
+    let place = fields.need(name, EXPECTED)?;
+    match place.value().as_f64() {
+        Some(micros) if (0.0..=f64::from(u32::MAX)).contains(&micros) => {
+            Ok(Duration::from_micros(micros.round() as u64))
+        }
+        _ => Err(place.wrong(EXPECTED)),
+    }
+}
+
+/// Seconds, to a millisecond.
+fn seconds(fields: &Fields<'_>, name: &str) -> Result<Duration, PlanError> {
+    const EXPECTED: &str = "seconds, at most 49 days";
+    let place = fields.need(name, EXPECTED)?;
+    match place.value().as_f64().map(|seconds| (seconds * 1e3).round()) {
+        Some(millis) if (0.0..=f64::from(u32::MAX)).contains(&millis) => {
+            Ok(Duration::from_millis(millis as u64))
+        }
+        _ => Err(place.wrong(EXPECTED)),
+    }
+}

@@ -1,0 +1,258 @@
+//! Templates: a side that connects, and a side that waits for it.
+
+use wirestorm_base::rate::Rate;
+
+use super::StatefulOptions;
+use super::pools::Pool;
+use super::program::Conversation;
+use super::tables::{Tables, entry};
+use super::tunables::{self, Scope, Tunables};
+use crate::document::error::PlanError;
+use crate::document::place::{Fields, Place};
+use crate::emulation::{Client, FirstBytes, Load, Server, Template};
+
+const TEMPLATE: [&str; 3] = ["client_template", "server_template", "tg_id"];
+const CLIENT: [&str; 9] = [
+    "program_index",
+    "port",
+    "cps",
+    "limit",
+    "cont",
+    "core_base",
+    "cluster",
+    "ip_gen",
+    "glob_info",
+];
+const SERVER: [&str; 3] = ["program_index", "assoc", "glob_info"];
+const IP_GEN: [&str; 2] = ["dist_client", "dist_server"];
+const POOL: [&str; 1] = ["index"];
+const RULE: [&str; 5] = ["port", "ip_start", "ip_end", "l7_map", "assoc_id"];
+const L7_MAP: [&str; 3] = ["offset", "mask", "value"];
+
+/// What templates of a pair of ports are read with.
+pub(super) struct Reading<'a> {
+    pub(super) tables: &'a Tables,
+    pub(super) options: &'a StatefulOptions,
+    pub(super) pair: u32,
+}
+
+impl Reading<'_> {
+    pub(super) fn template(
+        &self,
+        place: &Place<'_>,
+        number: usize,
+        notes: &mut Vec<String>,
+    ) -> Result<Template, PlanError> {
+        let fields = place.fields(&TEMPLATE)?;
+        let client = fields.need("client_template", "fields")?;
+        let server = fields.need("server_template", "fields")?;
+        let (client_fields, server_fields) = (client.fields(&CLIENT)?, server.fields(&SERVER)?);
+        let pools = self.pools(&client_fields)?;
+        let says = self.program(&client_fields)?;
+        let answers = self.program(&server_fields)?;
+        if says.transport != answers.transport {
+            return Err(place.says("one program is of TCP, the other one of UDP"));
+        }
+        let group = match fields.get("tg_id") {
+            None => None,
+            Some(id) => {
+                let names = &self.tables.groups;
+                let number = id.integer(1, names.len().max(1) as u64)? as usize;
+                Some(names.get(number - 1).ok_or_else(|| id.wrong("a group of tg_names"))?.clone())
+            }
+        };
+        if pools[1].is_random {
+            notes.push(format!("{}: servers come in turn, not drawn", place.path()));
+        }
+        let asked = self.tunables(&client_fields, self.tables.clients, notes)?;
+        Ok(Template {
+            name: match self.pair {
+                0 => number.to_string(),
+                pair => format!("{number}/{pair}"),
+            },
+            group,
+            transport: says.transport,
+            client: Some(self.client(&client_fields, pools, says, asked, notes)?),
+            server: Some(self.server(&server_fields, pools, says, answers, asked, notes)?),
+            path: place.path(),
+        })
+    }
+
+    /// The pools of the clients and the servers.
+    fn pools(&self, client: &Fields<'_>) -> Result<[Pool; 2], PlanError> {
+        let fields = client.need("ip_gen", "fields")?.fields(&IP_GEN)?;
+        let pool = |name: &str| {
+            let index = fields.need(name, "fields")?.fields(&POOL)?;
+            let index = index.need("index", "the number of an address pool")?;
+            entry(&index, &self.tables.pools, "address pools").copied()
+        };
+        Ok([pool("dist_client")?, pool("dist_server")?])
+    }
+
+    fn program(&self, side: &Fields<'_>) -> Result<&Conversation, PlanError> {
+        let index = side.need("program_index", "the number of a program")?;
+        entry(&index, &self.tables.programs, "programs")
+    }
+
+    /// What is asked of a side of a template: what it says itself comes before what is said of
+    /// the whole side.
+    fn tunables(
+        &self,
+        side: &Fields<'_>,
+        all: Tunables,
+        notes: &mut Vec<String>,
+    ) -> Result<Tunables, PlanError> {
+        let own = match side.get("glob_info") {
+            None => Tunables::default(),
+            Some(place) => tunables::read(&place, Scope::Template, notes)?,
+        };
+        Ok(own.or(all))
+    }
+
+    /// Whether a template's flows are over IPv6, which its clients say.
+    fn is_ipv6(&self, clients: &Tunables) -> bool {
+        self.options.ipv6 || clients.ipv6.is_enabled == Some(true)
+    }
+
+    fn client(
+        &self,
+        fields: &Fields<'_>,
+        [clients, servers]: [Pool; 2],
+        says: &Conversation,
+        asked: Tunables,
+        notes: &mut Vec<String>,
+    ) -> Result<Client, PlanError> {
+        let is_ipv6 = self.is_ipv6(&asked);
+        let prefix = |it: Option<[u8; 16]>| is_ipv6.then(|| it.unwrap_or_default());
+        let port = fields.need("port", "the number of a port")?.integer(0, u16::MAX.into())?;
+        let usual = asked.or(Tunables::usual(is_ipv6));
+        Ok(Client {
+            transmit: self.pair as usize * 2,
+            addresses: Some(clients.range(self.pair, prefix(asked.ipv6.source))),
+            // As TRex's.
+            ports: 1_024..=64_000,
+            servers: servers.range(self.pair, prefix(asked.ipv6.destination)),
+            server_port: port as u16,
+            destination: None,
+            load: self.load(fields, notes)?,
+            limit: self.limit(fields)?,
+            program: says.steps.clone(),
+            tcp: usual.tcp,
+            ip: usual.ip,
+        })
+    }
+
+    fn load(&self, fields: &Fields<'_>, notes: &mut Vec<String>) -> Result<Load, PlanError> {
+        const EXPECTED: &str = "flows a second";
+        if let Some(cont) = fields.get("cont").filter(|it| it.value().as_bool() == Some(true))
+            && let Some(limit) = self.limit(fields)?
+        {
+            notes.push(format!("{}: so many flows are held, made at once", cont.path()));
+            return Ok(Load::Hold(limit));
+        }
+        let Some(place) = fields.get("cps") else { return Ok(Load::OnDemand) };
+        let cps = place.value().as_f64().filter(|cps| *cps >= 0.0);
+        let cps = cps.ok_or_else(|| place.wrong(EXPECTED))?;
+        if cps == 0.0 {
+            return Ok(Load::OnDemand);
+        }
+        let multiplier = self.options.multiplier;
+        let pairs = u64::from(self.options.pairs.max(1));
+        Rate::parse_per_second(&format!("{cps:.9}"), 1)
+            .and_then(|rate| rate.scaled(multiplier.digits, multiplier.denominator))
+            .and_then(|rate| rate.scaled(1, pairs))
+            .map(Load::Rate)
+            .map_err(|error| place.says(format!("found {cps} times the multiplier: {error}")))
+    }
+
+    /// This pair's part of how many flows there are in all; those left over are the first pair's.
+    fn limit(&self, fields: &Fields<'_>) -> Result<Option<u64>, PlanError> {
+        let Some(place) = fields.get("limit") else { return Ok(None) };
+        let limit = place.integer(0, u64::MAX)?;
+        if limit == 0 {
+            return Ok(None);
+        }
+        let pairs = u64::from(self.options.pairs.max(1));
+        let left_over = if self.pair == 0 { limit % pairs } else { 0 };
+        Ok(Some(limit / pairs + left_over))
+    }
+
+    fn server(
+        &self,
+        fields: &Fields<'_>,
+        [_, pool]: [Pool; 2],
+        says: &Conversation,
+        answers: &Conversation,
+        of_clients: Tunables,
+        notes: &mut Vec<String>,
+    ) -> Result<Server, PlanError> {
+        let rules = fields.need("assoc", "a list of rules")?;
+        let rules = rules.items("rules").and_then(|items| {
+            items
+                .first()
+                .cloned()
+                .map(|first| (first, items.len()))
+                .ok_or_else(|| rules.says("no rule, expected one"))
+        })?;
+        let (rule, count) = rules;
+        if count > 1 {
+            notes.push(format!("{}: the first rule of several, as in TRex", rule.path()));
+        }
+        let rule_fields = rule.fields(&RULE)?;
+        let listen = rule_fields.need("port", "the number of a port")?;
+        let is_ipv6 = self.is_ipv6(&of_clients);
+        let addresses = match (rule_fields.get("ip_start"), rule_fields.get("ip_end")) {
+            (None, None) => None,
+            (Some(first), Some(last)) => {
+                let prefix = is_ipv6.then(|| of_clients.ipv6.destination.unwrap_or_default());
+                Some(pool.between(&first, &last, self.pair, prefix)?)
+            }
+            _ => return Err(rule.says("ip_start and ip_end belong together")),
+        };
+        let first_bytes = match rule_fields.get("l7_map") {
+            None => None,
+            Some(map) => Some(read_first_bytes(&map, says)?),
+        };
+        let asked = self.tunables(fields, self.tables.servers, notes)?;
+        let asked = asked.or(Tunables::usual(is_ipv6));
+        Ok(Server {
+            transmit: self.pair as usize * 2 + 1,
+            listen: listen.integer(0, u16::MAX.into())? as u16,
+            addresses,
+            first_bytes,
+            program: answers.steps.clone(),
+            tcp: asked.tcp,
+            ip: asked.ip,
+        })
+    }
+}
+
+/// The bytes that a flow begins with, which are those that its client sends where nothing is said.
+fn read_first_bytes(place: &Place<'_>, says: &Conversation) -> Result<FirstBytes, PlanError> {
+    let fields = place.fields(&L7_MAP)?;
+    let bytes = |place: Place<'_>| -> Result<Vec<u8>, PlanError> {
+        let items = place.items("bytes")?;
+        items.iter().map(|it| it.integer(0, 255).map(|byte| byte as u8)).collect()
+    };
+    let offsets = fields.need("offset", "a list of offsets")?;
+    let offset_bytes = bytes(offsets.clone())?;
+    if !(1..=FirstBytes::COUNT_MAX).contains(&offset_bytes.len()) {
+        return Err(offsets.wrong(format!("1 to {} offsets", FirstBytes::COUNT_MAX)));
+    }
+    let values = match fields.get("value") {
+        Some(values) => bytes(values)?,
+        None => {
+            let sent = says.first_bytes();
+            let sent = offset_bytes.iter().map(|offset| sent.get(usize::from(*offset)).copied());
+            let sent = sent.collect::<Option<_>>();
+            sent.ok_or_else(|| offsets.says("the client's first bytes do not reach so far"))?
+        }
+    };
+    let masks = fields.get("mask").map_or(Ok(Vec::new()), bytes)?;
+    if values.len() != offset_bytes.len() {
+        return Err(place.says("each offset needs a value"));
+    }
+    let masks = masks.into_iter().chain(std::iter::repeat(u8::MAX));
+    let all = offset_bytes.into_iter().zip(masks).zip(values);
+    Ok(FirstBytes(all.map(|((offset, mask), value)| (offset, mask, value & mask)).collect()))
+}

@@ -1,0 +1,161 @@
+use std::net::IpAddr;
+
+use super::*;
+use crate::emulation::{Comparison, Label, Load, Step, Transport, When};
+
+const PAGE: &str = r#"{
+  "buf_list": ["R0VU", {"base": "QUI=", "size": 5, "fill": "Qw=="}],
+  "ip_gen_dist_list": [
+    {"ip_start": "16.0.0.1", "ip_end": "16.0.0.255", "ip_offset": "1.0.0.0", "dir": "c", "distribution": "seq"},
+    {"ip_start": "48.0.0.1", "ip_end": "48.0.0.9", "ip_offset": "2.0.0.0", "dir": "s", "distribution": "seq"}],
+  "program_list": [
+    {"commands": [{"name": "set_var", "id": 2, "val": 3}, {"name": "tx", "buf_index": 0},
+      {"name": "rx", "min_bytes": 5, "clear": true}, {"name": "jmp_nz", "id": 2, "offset": -2},
+      {"name": "jmp_cmp", "id": 0, "offset": 1, "cmp_op": "gt", "cmp_val": 7}]},
+    {"commands": [{"name": "rx", "min_bytes": 3}, {"name": "delay", "usec": 10.4}, {"name": "tx", "buf_index": 1}]}],
+  "c_glob_info": {"tcp": {"mss": 500, "keepidle": 3}, "ipv6": {"dst_msb": [32, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9, 9, 9, 9]}},
+  "s_glob_info": {"ip": {"tos": 3, "ttl": 200}, "tcp": {"blackhole": 2}},
+  "templates": [{
+    "client_template": {"program_index": 0, "port": 80, "cps": 2.776, "limit": 7, "cluster": {},
+      "ip_gen": {"dist_client": {"index": 0}, "dist_server": {"index": 1}},
+      "glob_info": {"tcp": {"mss": 700}}},
+    "server_template": {"program_index": 1, "assoc": [{"port": 80, "l7_map": {"offset": [0, 2]}}]},
+    "tg_id": 1}],
+  "tg_names": ["pages"]}"#;
+
+fn options(multiplier: &str, pairs: u32) -> StatefulOptions {
+    let multiplier = Decimal::parse(multiplier).unwrap();
+    StatefulOptions { multiplier, pairs, ..StatefulOptions::default() }
+}
+
+#[test]
+fn a_template_is_two_sides_with_tunables_of_their_own() {
+    let plan = read(PAGE, &options("10", 1)).unwrap();
+    let names: Vec<_> = plan.ports.iter().map(|port| port.name.as_str()).collect();
+    assert_eq!(names, ["clients", "servers"]);
+    let [template] = plan.templates.as_slice() else { panic!("{plan:?}") };
+    assert_eq!((template.name.as_str(), template.group.as_deref()), ("0", Some("pages")));
+    assert_eq!((template.transport, template.path.as_str()), (Transport::Tcp, "templates[0]"));
+    let (client, server) = (template.client.as_ref().unwrap(), template.server.as_ref().unwrap());
+    let rate = wirestorm_base::rate::Rate::parse_per_second("27.76", 1).unwrap();
+    assert_eq!((client.load, client.limit), (Load::Rate(rate), Some(7)));
+    let addresses = client.addresses.unwrap();
+    assert_eq!((addresses.first, addresses.count), ("16.0.0.1".parse().unwrap(), 255));
+    assert_eq!((client.servers.count, client.server_port, server.listen), (9, 80, 80));
+    // The template's own before the side's, the side's before what TRex does unasked.
+    assert_eq!((client.tcp.mss, server.tcp.mss), (Some(700), None));
+    assert_eq!((client.tcp.keepalive_ms, server.tcp.keepalive_ms), (Some(3_000), Some(5_000)));
+    assert_eq!((client.ip.ttl, server.ip.ttl, server.ip.tos), (Some(127), Some(127), Some(2)));
+    assert_eq!(server.first_bytes.as_ref().unwrap().0, [(0, 255, b'G'), (2, 255, b'T')]);
+    assert_eq!(
+        plan.notes,
+        ["s_glob_info.tcp.blackhole: segments of no connection are answered with RST"]
+    );
+}
+
+#[test]
+fn commands_are_steps_and_offsets_are_labels() {
+    let plan = read(PAGE, &options("1", 1)).unwrap();
+    let template = &plan.templates[0];
+    let (again, end) = (Label(0), Label(1));
+    assert_eq!(
+        template.client.as_ref().unwrap().program,
+        [
+            Step::Set { variable: 2, value: 3 },
+            Step::Label(again),
+            Step::Send { text: b"GET".to_vec(), size: 3, fill: Vec::new() },
+            Step::Receive(5),
+            Step::CountDown { variable: 2, to: again },
+            Step::Jump {
+                to: end,
+                when: When::Compares { variable: 0, comparison: Comparison::Greater, value: 7 }
+            },
+            Step::Label(end),
+        ]
+    );
+    let ten = wirestorm_base::time::Duration::from_micros(10);
+    assert_eq!(
+        template.server.as_ref().unwrap().program,
+        [
+            Step::ReceiveInAll(3),
+            Step::Delay { min: ten, max: ten },
+            Step::Send { text: b"AB".to_vec(), size: 5, fill: b"C".to_vec() },
+        ]
+    );
+}
+
+#[test]
+fn pairs_of_ports_share_the_flows_and_have_addresses_of_their_own() {
+    let plan = read(PAGE, &options("1", 3)).unwrap();
+    assert_eq!(plan.ports[5].name, "servers2");
+    let clients: Vec<_> = plan.templates.iter().flat_map(|it| &it.client).collect();
+    let limits: Vec<_> = clients.iter().map(|it| it.limit.unwrap()).collect();
+    assert_eq!(limits, [3, 2, 2]);
+    let of_third: [IpAddr; 2] = ["18.0.0.1".parse().unwrap(), "52.0.0.1".parse().unwrap()];
+    assert_eq!([clients[2].addresses.unwrap().first, clients[2].servers.first], of_third);
+    assert_eq!((clients[2].transmit, plan.templates[2].server.as_ref().unwrap().transmit), (4, 5));
+    let Load::Rate(rate) = clients[0].load else { panic!("a rate") };
+    assert!((rate.per_second() * 3.0 - 2.776).abs() < 1e-9);
+}
+
+#[test]
+fn over_ipv6_the_upper_96_bits_are_a_tunable() {
+    let plan = read(PAGE, &StatefulOptions { ipv6: true, ..options("1", 1) }).unwrap();
+    let client = plan.templates[0].client.as_ref().unwrap();
+    assert_eq!(client.addresses.unwrap().first, "::16.0.0.1".parse::<IpAddr>().unwrap());
+    assert_eq!(client.servers.first, "2001::3000:1".parse::<IpAddr>().unwrap());
+    assert_eq!(client.ip.ttl, Some(64));
+}
+
+#[test]
+fn every_error_has_its_path() {
+    for (part, other, expected) in [
+        (
+            "\"buf_index\": 0",
+            "\"buf_index\": 2",
+            "program_list[0].commands[1].buf_index: found 2, expected the number of one of the 2 buffers, from 0",
+        ),
+        (
+            "\"offset\": -2",
+            "\"offset\": -4",
+            "program_list[0].commands[3].offset: found -4, expected how many commands on",
+        ),
+        (
+            "\"name\": \"delay\"",
+            "\"name\": \"deley\"",
+            "program_list[1].commands[1]: found a command \"deley\"",
+        ),
+        (
+            "\"mss\": 500",
+            "\"mss\": 1",
+            "c_glob_info.tcp.mss: found 1, expected a whole number from 88 to 9216",
+        ),
+        ("\"mss\": 500", "\"mss_\": 1", "c_glob_info.tcp.mss_: found an unknown field"),
+        (
+            "\"mss\": 700",
+            "\"do_sack\": 1",
+            "templates[0].client_template.glob_info.tcp.do_sack: found an unknown field",
+        ),
+        ("\"tg_id\": 1", "\"tg_id\": 2", "templates[0].tg_id: found 2"),
+        (
+            "\"offset\": [0, 2]",
+            "\"offset\": [0, 3]",
+            "l7_map.offset: the client's first bytes do not reach so far",
+        ),
+        (
+            "\"name\": \"tx\", \"buf_index\": 0",
+            "\"name\": \"tx_msg\", \"buf_index\": 0",
+            "program_list[0].commands[1]: tx_msg is a command of UDP, in a program of TCP",
+        ),
+        ("R0VU", "R0V", "buf_list[0]: found \"R0V\", expected bytes in base 64"),
+        (
+            "\"ip_end\": \"16.0.0.255\"",
+            "\"ip_end\": \"16.0.0.0\"",
+            "ip_gen_dist_list[0]: ip_end 16.0.0.0 is before ip_start 16.0.0.1",
+        ),
+    ] {
+        assert!(PAGE.contains(part), "{part}");
+        let error = read(&PAGE.replace(part, other), &options("1", 1)).unwrap_err().to_string();
+        assert!(error.contains(expected), "{other}: {error}");
+    }
+}

@@ -1,0 +1,234 @@
+//! Tunables: how TCP and IP behave.
+
+use crate::document::error::PlanError;
+use crate::document::place::Place;
+use crate::emulation::{Congestion, Ip, Tcp};
+
+/// What tunables of a side, or of a side of a template, ask for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tunables {
+    pub(super) tcp: Tcp,
+    pub(super) ip: Ip,
+    pub(super) ipv6: Ipv6,
+    /// Over how many seconds rates grow to what they are.
+    pub(super) ramp_s: Option<u32>,
+}
+
+/// IPv6 instead of IPv4.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ipv6 {
+    pub(super) is_enabled: Option<bool>,
+    pub(super) source: Option<[u8; 16]>,
+    pub(super) destination: Option<[u8; 16]>,
+}
+
+/// Whose tunables they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// A whole side's.
+    Side,
+    /// One template's, of which there are fewer.
+    Template,
+}
+
+const SIDE: [&str; 4] = ["scheduler", "ipv6", "tcp", "ip"];
+const SCHEDULER: [&str; 2] = ["rampup_sec", "accurate"];
+const IPV6: [&str; 3] = ["src_msb", "dst_msb", "enable"];
+const IP: [&str; 3] = ["tos", "ttl", "dont_use_inbound_mac"];
+const TCP: [&str; 17] = [
+    "mss",
+    "initwnd",
+    "rxbufsize",
+    "txbufsize",
+    "no_delay",
+    "no_delay_counter",
+    "rexmtthresh",
+    "do_rfc1323",
+    "do_sack",
+    "do_ecn",
+    "cc_algo",
+    "reass_maxqlen",
+    "keepinit",
+    "keepidle",
+    "keepintvl",
+    "blackhole",
+    "delay_ack_msec",
+];
+/// What a template's own may be.
+const TCP_OF_TEMPLATE: [&str; 6] =
+    ["mss", "initwnd", "rxbufsize", "txbufsize", "no_delay", "no_delay_counter"];
+
+/// Acknowledgements wait no longer (RFC 9293 section 3.8.6.3).
+const DELAYED_ACK_MS_MAX: u64 = 500;
+
+impl Tunables {
+    /// What TRex does where nothing is said.
+    pub(super) fn usual(is_ipv6: bool) -> Self {
+        let tcp = Tcp {
+            congestion: Some(Congestion::NewReno),
+            delayed_ack_ms: Some(100),
+            keepalive_ms: Some(5_000),
+            keepalive_interval_ms: Some(7_000),
+            ..Tcp::default()
+        };
+        let ip = Ip { ttl: Some(if is_ipv6 { 64 } else { 127 }), tos: None };
+        Self { tcp, ip, ..Self::default() }
+    }
+
+    /// This, and what is not asked for here as it is there.
+    pub(super) fn or(self, other: Self) -> Self {
+        Self {
+            tcp: self.tcp.or(other.tcp),
+            ip: self.ip.or(other.ip),
+            ipv6: Ipv6 {
+                is_enabled: self.ipv6.is_enabled.or(other.ipv6.is_enabled),
+                source: self.ipv6.source.or(other.ipv6.source),
+                destination: self.ipv6.destination.or(other.ipv6.destination),
+            },
+            ramp_s: self.ramp_s.or(other.ramp_s),
+        }
+    }
+}
+
+pub(super) fn read(
+    place: &Place<'_>,
+    scope: Scope,
+    notes: &mut Vec<String>,
+) -> Result<Tunables, PlanError> {
+    let groups = if scope == Scope::Side { &SIDE[..] } else { &SIDE[1..] };
+    let fields = place.fields(groups)?;
+    let mut tunables = Tunables::default();
+    if let Some(scheduler) = fields.get("scheduler") {
+        for (name, value) in scheduler.fields(&SCHEDULER)?.all() {
+            match name {
+                "rampup_sec" => tunables.ramp_s = Some(value.integer(3, 60_000)? as u32),
+                // Without effect in TRex, and every template's rate is exact here.
+                _ => drop(value.integer(0, 1)?),
+            }
+        }
+    }
+    if let Some(ip) = fields.get("ip") {
+        tunables.ip = read_ip(&ip, notes)?;
+    }
+    if let Some(ipv6) = fields.get("ipv6") {
+        tunables.ipv6 = read_ipv6(&ipv6)?;
+    }
+    if let Some(tcp) = fields.get("tcp") {
+        let known = if scope == Scope::Side { &TCP[..] } else { &TCP_OF_TEMPLATE };
+        for (name, value) in tcp.fields(known)?.all() {
+            read_tcp(name, &value, &mut tunables.tcp, notes)?;
+        }
+    }
+    Ok(tunables)
+}
+
+fn read_ip(place: &Place<'_>, notes: &mut Vec<String>) -> Result<Ip, PlanError> {
+    let mut ip = Ip::default();
+    for (name, value) in place.fields(&IP)?.all() {
+        match name {
+            // TRex clears the lowest bit, which some of its ports filter by.
+            "tos" => ip.tos = Some(value.integer(0, 255)? as u8 & !1),
+            "ttl" => ip.ttl = Some(value.integer(1, 255)?.min(127) as u8),
+            _ => {
+                if value.integer(0, 1)? == 1 {
+                    let path = value.path();
+                    notes.push(format!("{path}: servers answer to where a frame came from"));
+                }
+            }
+        }
+    }
+    Ok(ip)
+}
+
+fn read_ipv6(place: &Place<'_>) -> Result<Ipv6, PlanError> {
+    let mut ipv6 = Ipv6::default();
+    for (name, value) in place.fields(&IPV6)?.all() {
+        match name {
+            "enable" => ipv6.is_enabled = Some(value.integer(0, 1)? == 1),
+            "src_msb" => ipv6.source = Some(read_prefix(&value)?),
+            _ => ipv6.destination = Some(read_prefix(&value)?),
+        }
+    }
+    Ok(ipv6)
+}
+
+fn read_prefix(place: &Place<'_>) -> Result<[u8; 16], PlanError> {
+    let bytes = place.items("16 bytes")?;
+    let bytes: Vec<u8> = bytes
+        .iter()
+        .map(|it| it.integer(0, 255).map(|byte| byte as u8))
+        .collect::<Result<_, _>>()?;
+    bytes.try_into().map_err(|_| place.wrong("a list of 16 bytes"))
+}
+
+fn read_tcp(
+    name: &str,
+    value: &Place<'_>,
+    tcp: &mut Tcp,
+    notes: &mut Vec<String>,
+) -> Result<(), PlanError> {
+    let mut note = |what: &str| notes.push(format!("{}: {what}", value.path()));
+    let seconds = || value.integer(2, 65_533).map(|it| it as u32 * 1_000);
+    match name {
+        "mss" => tcp.mss = Some(value.integer(88, 9_216)? as u16),
+        "initwnd" => tcp.initial_window = Some(value.integer(1, 20)? as u8),
+        "rxbufsize" => tcp.receive_buffer = Some(value.integer(1 << 10, 1 << 30)? as u32),
+        "txbufsize" => {
+            value.integer(1 << 10, 1 << 30)?;
+            note("what is sent is bounded by the peer's window and congestion alone");
+        }
+        "no_delay" => {
+            let bits = value.integer(0, 3)?;
+            tcp.no_delay = Some(bits & 1 != 0);
+            tcp.push_all = Some(bits & 2 != 0);
+        }
+        "no_delay_counter" => {
+            if value.integer(0, 65_533)? > 0 {
+                note("every second segment is acknowledged, however long they are");
+            }
+        }
+        "do_rfc1323" => {
+            let is_on = value.integer(0, 1)? == 1;
+            (tcp.timestamps, tcp.window_scaling) = (Some(is_on), Some(is_on));
+        }
+        "do_sack" => tcp.sack = Some(value.integer(0, 1)? == 1),
+        "do_ecn" => {
+            let ecn = value.integer(0, 2)?;
+            if ecn == 2 {
+                note("ECN is asked for, not only granted");
+            }
+            tcp.ecn = Some(ecn > 0);
+        }
+        "cc_algo" => {
+            let is_cubic = value.integer(0, 1)? == 1;
+            tcp.congestion = Some(if is_cubic { Congestion::Cubic } else { Congestion::NewReno });
+        }
+        "keepidle" => tcp.keepalive_ms = Some(seconds()?),
+        "keepintvl" => tcp.keepalive_interval_ms = Some(seconds()?),
+        "keepinit" => {
+            seconds()?;
+            note("a connection is given up after five repeats of its SYN");
+        }
+        "delay_ack_msec" => {
+            let asked = value.integer(20, 50_000)?;
+            if asked > DELAYED_ACK_MS_MAX {
+                note("acknowledgements wait for 500 ms at most (RFC 9293)");
+            }
+            tcp.delayed_ack_ms = Some(asked.min(DELAYED_ACK_MS_MAX) as u16);
+        }
+        "rexmtthresh" => {
+            value.integer(1, 10)?;
+            note("losses are found by time (RFC 8985), without SACK by three duplicates");
+        }
+        "reass_maxqlen" => {
+            value.integer(0, 1_000)?;
+            note("segments that arrive early are kept as far as the window reaches");
+        }
+        _ => {
+            if value.integer(0, 2)? > 0 {
+                note("segments of no connection are answered with RST");
+            }
+        }
+    }
+    Ok(())
+}
