@@ -78,6 +78,10 @@ pub fn run(
     // Until when flows that are still there may end.
     let mut until: Option<Instant> = None;
     loop {
+        if now.saturating_since(Instant::ZERO) >= options.duration && until.is_none() {
+            nodes.iter_mut().for_each(|node| node.endpoint.stop());
+            until = Some(now.saturating_add(options.linger));
+        }
         for place in 0..nodes.len() {
             nodes[place].breathe(place, now, &mut see)?;
             while let Some(frame) = nodes[place].left.pop_front() {
@@ -86,10 +90,6 @@ pub fn run(
                     nodes[to].coming.push_back((arrival, frame.clone()));
                 }
             }
-        }
-        if now.saturating_since(Instant::ZERO) >= options.duration && until.is_none() {
-            nodes.iter_mut().for_each(|node| node.endpoint.stop());
-            until = Some(now.saturating_add(options.linger));
         }
         let next = nodes.iter().filter_map(Node::next).min();
         let is_done = nodes.iter().all(|node| node.endpoint.is_done() && node.coming.is_empty());

@@ -4,6 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use wirestorm_control::emulation::{EmulationResult, PortReport};
 use wirestorm_control::result::HistogramReport;
+use wirestorm_control::stack::endpoint::UdpCounters;
 use wirestorm_control::stack::tcp::counters::TcpCounters;
 
 use crate::number::{grouped, nanoseconds, scaled, seconds};
@@ -112,6 +113,23 @@ fn port_table(f: &mut Formatter<'_>, ports: &[PortReport], elapsed: f64) -> fmt:
         if ports.iter().any(|port| tcp(port, name) > 0) {
             let what = format!("  {name} {what}");
             line(f, &shortened(&what, 50), ports, |port| grouped(tcp(port, name)))?;
+        }
+    }
+    let udp = |port: &PortReport, name: &str| port.udp.get(name).copied().unwrap_or(0);
+    if ports.iter().any(|port| port.udp.values().any(|count| *count > 0)) {
+        line(f, "UDP", ports, |_| "")?;
+        for (name, what, _) in UdpCounters::default().iter() {
+            if ports.iter().any(|port| udp(port, name) > 0) {
+                let what = format!("  {name} {what}");
+                line(f, &shortened(&what, 50), ports, |port| grouped(udp(port, name)))?;
+            }
+        }
+    }
+    let counter = |port: &PortReport, name: &str| port.counters.get(name).copied().unwrap_or(0);
+    for name in ["A", "B", "C", "D"] {
+        if ports.iter().any(|port| counter(port, name) > 0) {
+            let what = format!("programs' counter {name}");
+            line(f, &what, ports, |port| grouped(counter(port, name)))?;
         }
     }
     Ok(())

@@ -2,7 +2,8 @@
 
 use wirestorm_plan::emulation::{self, EmulationPlan, Step};
 use wirestorm_stack::endpoint::{
-    AddressRange, IpSettings, LinkHeader, Listen, Load, MatchByte, Role, Template, Transport, Tuples,
+    AddressRange, IpSettings, LinkHeader, Listen, Load, MatchByte, Role, Template, Transport,
+    Tuples,
 };
 use wirestorm_stack::program::{Buffers, Program};
 use wirestorm_stack::tcp::congestion::Algorithm;
@@ -32,6 +33,9 @@ pub(super) fn duties(
     for (template, client) in plan.templates.iter().zip(clients) {
         let mut add = |steps: &[Step], side: &str, tcp: &emulation::Tcp, ip, role| {
             let path = || format!("{}.{side}.program", template.path);
+            if steps.contains(&Step::RunNext) {
+                return Err(EmulationError::Groups { path: path() });
+            }
             let program = program(steps, &mut duties.buffers, path)?;
             let transport = match template.transport {
                 emulation::Transport::Tcp => Transport::Tcp(settings(tcp)),
@@ -74,11 +78,8 @@ pub(super) fn duties(
 
 fn listen(server: &emulation::Server) -> Listen {
     let bytes = server.first_bytes.iter().flat_map(|it| &it.0);
-    let byte = |&(offset, mask, value): &(u8, u8, u8)| MatchByte {
-        offset: offset.into(),
-        mask,
-        value,
-    };
+    let byte =
+        |&(offset, mask, value): &(u8, u8, u8)| MatchByte { offset: offset.into(), mask, value };
     Listen {
         port: server.listen,
         addresses: server.addresses.as_ref().map(range),

@@ -9,6 +9,7 @@ use serde::Serialize;
 use wirestorm_base::port::{ReceiveCounters, TransmitCounters};
 use wirestorm_base::time::Duration;
 use wirestorm_stack::endpoint::{Endpoint, Times};
+use wirestorm_stack::program::{Statistic, Statistics};
 
 use crate::port::Choice;
 use crate::result::HistogramReport;
@@ -53,6 +54,10 @@ pub struct PortReport {
     pub flows: FlowsReport,
     /// What TCP counted, by BSD's names, of which TRex's are those with `tcps_` before them.
     pub tcp: BTreeMap<&'static str, u64>,
+    /// What UDP counted, by TRex's names without `udps_` before them.
+    pub udp: BTreeMap<&'static str, u64>,
+    /// What programs counted, A to D: TRex's `user_counter_A` and so on.
+    pub counters: BTreeMap<&'static str, u64>,
     /// How long connections took.
     pub times: TimesReport,
     /// Frames that left.
@@ -133,6 +138,12 @@ impl FlowsReport {
     }
 }
 
+fn counters(statistics: &Statistics) -> BTreeMap<&'static str, u64> {
+    let sum = |place| Statistic::new(place).map(|it| statistics.get(it));
+    let named = ["A", "B", "C", "D"].into_iter().enumerate();
+    named.filter_map(|(place, name)| Some((name, sum(place)?))).collect()
+}
+
 impl TimesReport {
     fn of(times: &Times) -> Self {
         Self {
@@ -162,6 +173,8 @@ impl Ended {
             why: self.choice.why.clone(),
             flows: FlowsReport::of(&self.endpoint),
             tcp: self.endpoint.tcp().iter().map(|(name, _, value)| (name, value)).collect(),
+            udp: self.endpoint.udp().iter().map(|(name, _, value)| (name, value)).collect(),
+            counters: counters(&self.endpoint.statistics()),
             times: TimesReport::of(&self.endpoint.times()),
             sent: self.transmitted.sent,
             sent_bytes: self.transmitted.sent_bytes,

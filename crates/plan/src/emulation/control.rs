@@ -120,7 +120,7 @@ fn only<'a>(place: &Place<'a>, what: &str) -> Result<(&'a str, Place<'a>), PlanE
 }
 
 /// Whole milliseconds.
-fn read_millis(place: &Place<'_>) -> Result<Duration, PlanError> {
+pub(super) fn read_millis(place: &Place<'_>) -> Result<Duration, PlanError> {
     let time = read_time(place)?;
     let millis = time.as_nanos() / 1_000_000;
     if millis > u32::MAX.into() || Duration::from_millis(millis) != time {

@@ -1,11 +1,36 @@
 //! What a flow begins with.
 
+use crate::document::error::PlanError;
+use crate::document::place::Place;
+
 /// Bytes of the first data of a flow: where each stands, which of its bits are looked at, and what
 /// they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FirstBytes(pub Vec<(u8, u8, u8)>);
 
+const BYTE: [&str; 3] = ["offset", "mask", "value"];
+const EXPECTED: &str = "a text of 1 to 8 bytes, or a list of {offset: 0, value: 71}";
+
 impl FirstBytes {
     /// The most bytes that are looked at.
     pub const COUNT_MAX: usize = 8;
+}
+
+pub(super) fn read(place: &Place<'_>) -> Result<FirstBytes, PlanError> {
+    let bytes: Vec<(u8, u8, u8)> = match place.value().as_str() {
+        Some(text) => (0..=u8::MAX).zip(text.bytes()).map(|(at, byte)| (at, 255, byte)).collect(),
+        None => place.items("bytes")?.iter().map(read_byte).collect::<Result<_, _>>()?,
+    };
+    if !(1..=FirstBytes::COUNT_MAX).contains(&bytes.len()) {
+        return Err(place.wrong(EXPECTED));
+    }
+    Ok(FirstBytes(bytes))
+}
+
+fn read_byte(place: &Place<'_>) -> Result<(u8, u8, u8), PlanError> {
+    let fields = place.fields(&BYTE)?;
+    let offset = fields.need("offset", "where the byte stands, from 0")?.integer(0, 255)?;
+    let value = fields.need("value", "what it is")?.integer(0, 255)?;
+    let mask = fields.get("mask").map_or(Ok(255), |it| it.integer(0, 255))?;
+    Ok((offset as u8, mask as u8, (value & mask) as u8))
 }

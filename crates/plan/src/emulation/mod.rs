@@ -9,8 +9,6 @@ mod names;
 mod program;
 mod tcp;
 
-use std::collections::BTreeSet;
-
 use serde_json::Value;
 
 pub use client::{AddressRange, Client, Load};
@@ -25,8 +23,8 @@ use crate::document::place::Place;
 use crate::document::port::{Port, read_ports};
 
 const PLAN: [&str; 2] = ["ports", "templates"];
-const TEMPLATE: [&str; 6] = ["name", "group", "client", "server", "tcp", "ip"];
-const SERVER: [&str; 5] = ["tx", "port", "program", "tcp", "ip"];
+const TEMPLATE: [&str; 7] = ["name", "group", "transport", "client", "server", "tcp", "ip"];
+const SERVER: [&str; 7] = ["tx", "port", "addresses", "first_bytes", "program", "tcp", "ip"];
 
 /// A plan of clients and servers, understood.
 #[derive(Clone, Debug, PartialEq)]
@@ -123,21 +121,24 @@ fn read_templates(place: &Place<'_>, ports: &[Port], problems: &mut Problems) ->
         problems.take::<()>(Err(place.error("no template", "at least one")));
     }
     let mut templates: Vec<Template> = Vec::new();
-    let mut listening = BTreeSet::new();
+    let mut listening = Vec::new();
     for item in items {
         let Some(template) = problems.take(read_template(&item, ports)) else { continue };
         if templates.iter().any(|other| other.name == template.name) {
             let found = format!("a second template {:?}", template.name);
             problems.take::<()>(Err(item.error(found, "a name of its own")));
         }
-        if let Some(server) = &template.server
-            && !listening.insert((server.transmit, server.listen))
-        {
-            let message = format!(
-                "another template has a server at port {} of {:?} already",
-                server.listen, ports[server.transmit].name
-            );
-            problems.take::<()>(Err(item.says(message)));
+        if let Some(server) = &template.server {
+            let listen = server.listen;
+            let flows = (template.transport, server.addresses, server.first_bytes.clone());
+            let all = (server.transmit, listen, flows);
+            if listening.contains(&all) {
+                let port = &ports[server.transmit].name;
+                let message =
+                    format!("another template has a server at port {listen} of {port:?} already");
+                problems.take::<()>(Err(item.says(message)));
+            }
+            listening.push(all);
         }
         templates.push(template);
     }
@@ -161,7 +162,25 @@ fn read_template(place: &Place<'_>, ports: &[Port]) -> Result<Template, PlanErro
     if client.is_none() && server.is_none() {
         return Err(place.error("neither", "client, server, or both"));
     }
-    let transport = Transport::Tcp;
+    let transport = match fields.get("transport") {
+        None => Transport::Tcp,
+        Some(place) => match place.text("tcp or udp")? {
+            "tcp" => Transport::Tcp,
+            "udp" => Transport::Udp,
+            _ => return Err(place.wrong("tcp or udp")),
+        },
+    };
+    let programs = [client.as_ref().map(|it| &it.program), server.as_ref().map(|it| &it.program)];
+    for (program, side) in programs.into_iter().zip(["client", "server"]) {
+        if program.is_some_and(|steps| !program::are_of(steps, transport)) {
+            let (of, other) = match transport {
+                Transport::Tcp => ("tcp", "datagrams"),
+                Transport::Udp => ("udp", "connections"),
+            };
+            let message = format!("found steps of {other}, where the template's transport is {of}");
+            return Err(PlanError { path: format!("{}.{side}.program", place.path()), message });
+        }
+    }
     Ok(Template { name, group, transport, client, server, path: place.path() })
 }
 
@@ -173,7 +192,9 @@ fn read_server(place: &Place<'_>, ports: &[Port]) -> Result<Server, PlanError> {
     let program = program::read(&fields.need("program", "a list of steps")?)?;
     let tcp = fields.get("tcp").map_or(Ok(Tcp::default()), |it| tcp::read(&it))?;
     let ip = fields.get("ip").map_or(Ok(Ip::default()), |it| ip::read(&it))?;
-    Ok(Server { transmit, listen, addresses: None, first_bytes: None, program, tcp, ip })
+    let addresses = fields.get("addresses").map(|it| client::read_range(&it)).transpose()?;
+    let first_bytes = fields.get("first_bytes").map(|it| first_bytes::read(&it)).transpose()?;
+    Ok(Server { transmit, listen, addresses, first_bytes, program, tcp, ip })
 }
 
 /// The place of a port that is named.

@@ -2,6 +2,7 @@
 
 use wirestorm_base::time::Duration;
 
+use super::Transport;
 use super::control;
 use super::names::{Label, Names};
 use crate::document::error::PlanError;
@@ -179,7 +180,7 @@ pub(super) const DEPTH_MAX: usize = 8;
 /// Bytes that are sent at once, at most.
 const SIZE_MAX: u64 = 1 << 30;
 
-const STEPS: [&str; 14] = [
+const STEPS: [&str; 18] = [
     "send",
     "receive",
     "delay",
@@ -194,8 +195,14 @@ const STEPS: [&str; 14] = [
     "remember",
     "postpone",
     "count",
+    "send_datagram",
+    "receive_datagrams",
+    "idle",
+    "next_group",
 ];
-const WORDS: &str = "connect, wait_for_close or reset";
+const WORDS: &str = "connect, wait_for_close, reset or run_next";
+const RECEIVE_DATAGRAMS: [&str; 2] = ["count", "clear"];
+const IDLE: [&str; 2] = ["time", "receive_only"];
 const SEND: [&str; 3] = ["text", "size", "fill"];
 const DELAY: [&str; 2] = ["min", "max"];
 const REPEAT: [&str; 2] = ["times", "steps"];
@@ -205,6 +212,29 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
     let steps = read_steps(place, 0, &mut names)?;
     names.finish(place)?;
     Ok(steps)
+}
+
+impl Step {
+    /// What it is of, where it is not of both.
+    fn transport(&self) -> Option<Transport> {
+        match self {
+            Self::Send { .. }
+            | Self::Receive(_)
+            | Self::ReceiveInAll(_)
+            | Self::Connect
+            | Self::WaitForClose
+            | Self::Reset
+            | Self::Blocking(_) => Some(Transport::Tcp),
+            Self::SendDatagram { .. } | Self::ReceiveDatagrams { .. } => Some(Transport::Udp),
+            Self::Repeat { steps, .. } => steps.iter().find_map(Self::transport),
+            _ => None,
+        }
+    }
+}
+
+/// Whether steps are of a transport, or of none.
+pub(super) fn are_of(steps: &[Step], transport: Transport) -> bool {
+    steps.iter().filter_map(Step::transport).all(|of| of == transport)
 }
 
 fn read_steps(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Vec<Step>, PlanError> {
@@ -230,6 +260,7 @@ fn read_step(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Step,
             "connect" => Ok(Step::Connect),
             "wait_for_close" => Ok(Step::WaitForClose),
             "reset" => Ok(Step::Reset),
+            "run_next" => Ok(Step::RunNext),
             _ => Err(place.wrong(format!("{WORDS}, or a field: {}", STEPS.join(", ")))),
         };
     }
@@ -238,7 +269,15 @@ fn read_step(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Step,
     }
     let (name, value) = place.choice(&STEPS)?;
     match name {
-        "send" => read_send(&value),
+        "send" => read_send(&value).map(|(text, size, fill)| Step::Send { text, size, fill }),
+        "send_datagram" => {
+            read_send(&value).map(|(text, size, fill)| Step::SendDatagram { text, size, fill })
+        }
+        "receive_datagrams" => read_receive_datagrams(&value),
+        "idle" => read_idle(&value),
+        "next_group" => {
+            value.text("the name of a group").map(|name| Step::NextGroup(name.to_owned()))
+        }
         "receive" => value.integer(1, u64::MAX).map(Step::Receive),
         "receive_in_all" => value.integer(1, u64::MAX).map(Step::ReceiveInAll),
         "delay" => read_delay(&value),
@@ -255,12 +294,13 @@ fn read_step(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Step,
     }
 }
 
-fn read_send(place: &Place<'_>) -> Result<Step, PlanError> {
+/// What is sent: a text, its size, and what fills it up.
+fn read_send(place: &Place<'_>) -> Result<(Vec<u8>, u32, Vec<u8>), PlanError> {
     const EXPECTED: &str = "a text, or the fields text, size, fill";
     if let Some(text) = place.value().as_str() {
         let text = text.as_bytes().to_vec();
         return match u32::try_from(text.len()) {
-            Ok(size @ 1..) => Ok(Step::Send { text, size, fill: Vec::new() }),
+            Ok(size @ 1..) => Ok((text, size, Vec::new())),
             _ => Err(place.wrong("something to send")),
         };
     }
@@ -279,7 +319,27 @@ fn read_send(place: &Place<'_>) -> Result<Step, PlanError> {
         None if text.is_empty() => return Err(place.error("neither", "text, size, or both")),
         None => least,
     };
-    Ok(Step::Send { text, size: size as u32, fill })
+    Ok((text, size as u32, fill))
+}
+
+fn read_receive_datagrams(place: &Place<'_>) -> Result<Step, PlanError> {
+    if !place.value().is_object() {
+        return Ok(Step::ReceiveDatagrams { count: place.integer(1, u64::MAX)?, clear: true });
+    }
+    let fields = place.fields(&RECEIVE_DATAGRAMS)?;
+    let count = fields.need("count", "how many datagrams")?.integer(1, u64::MAX)?;
+    let clear = fields.get("clear").map_or(Ok(true), |it| it.boolean())?;
+    Ok(Step::ReceiveDatagrams { count, clear })
+}
+
+fn read_idle(place: &Place<'_>) -> Result<Step, PlanError> {
+    if !place.value().is_object() {
+        return Ok(Step::Idle { time: control::read_millis(place)?, receive_only: false });
+    }
+    let fields = place.fields(&IDLE)?;
+    let time = control::read_millis(&fields.need("time", "a time with its unit")?)?;
+    let receive_only = fields.get("receive_only").map_or(Ok(false), |it| it.boolean())?;
+    Ok(Step::Idle { time, receive_only })
 }
 
 fn read_delay(place: &Place<'_>) -> Result<Step, PlanError> {

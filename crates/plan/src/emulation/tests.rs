@@ -237,3 +237,71 @@ fn names_of_a_program_have_to_be_there_once() {
     assert!(error.contains("found 11 variables and loops within each other"), "{error}");
     assert!(steps("jump: b\nreset\nlabel: b\nreceive: 1").is_ok());
 }
+
+#[test]
+fn a_template_of_udp_talks_in_datagrams() {
+    let text = r#"
+ports: [{name: c, addresses: 10.0.0.1/24}, {name: s}]
+templates:
+  - name: names
+    group: dns
+    transport: udp
+    client:
+      tx: c
+      servers: 10.0.1.1
+      server_port: 53
+      load: on_demand
+      program: [{idle: {time: 300ms, receive_only: true}}, {send_datagram: who}, {receive_datagrams: 2}, run_next]
+    server:
+      tx: s
+      port: 53
+      addresses: 10.0.1.0-10.0.1.9
+      first_bytes: wh
+      program: [{receive_datagrams: {count: 1, clear: false}}, {idle: 2s}, {next_group: dns}]
+  - name: other names
+    transport: udp
+    server: {tx: s, port: 53, first_bytes: [{offset: 4, value: 255, mask: 15}], program: []}
+"#;
+    let plan = EmulationPlan::parse(text).unwrap();
+    let template = &plan.templates[0];
+    assert_eq!((template.transport, template.group.as_deref()), (Transport::Udp, Some("dns")));
+    let (client, server) = (template.client.as_ref().unwrap(), template.server.as_ref().unwrap());
+    assert_eq!(client.load, Load::OnDemand);
+    assert_eq!(
+        client.program,
+        [
+            Step::Idle { time: Duration::from_millis(300), receive_only: true },
+            Step::SendDatagram { text: b"who".to_vec(), size: 3, fill: Vec::new() },
+            Step::ReceiveDatagrams { count: 2, clear: true },
+            Step::RunNext,
+        ]
+    );
+    assert_eq!(server.addresses.unwrap().count, 10);
+    assert_eq!(server.first_bytes, Some(FirstBytes(vec![(0, 255, b'w'), (1, 255, b'h')])));
+    assert_eq!(
+        server.program,
+        [
+            Step::ReceiveDatagrams { count: 1, clear: false },
+            Step::Idle { time: Duration::from_secs(2), receive_only: false },
+            Step::NextGroup("dns".into()),
+        ]
+    );
+    let masked = plan.templates[1].server.as_ref().unwrap().first_bytes.as_ref();
+    assert_eq!(masked, Some(&FirstBytes(vec![(4, 15, 15)])));
+    for (part, other, expected) in [
+        (
+            "{send_datagram: who}",
+            "{send: who}",
+            "templates[0].client.program: found steps of connections, where the template's",
+        ),
+        (
+            "first_bytes: wh",
+            "first_bytes: ''",
+            "first_bytes: found \"\", expected a text of 1 to 8",
+        ),
+        ("transport: udp", "transport: sctp", "transport: found \"sctp\", expected tcp or udp"),
+    ] {
+        let error = EmulationPlan::parse(&text.replace(part, other)).unwrap_err().to_string();
+        assert!(error.contains(expected), "{other}: {error}");
+    }
+}
