@@ -83,7 +83,7 @@ pub(crate) fn dissect(frame: &[u8], verifies: bool) -> Result<Packet<'_>, Other>
 
 /// Where the network layer begins, and its ethertype.
 #[inline]
-fn network_header(frame: &[u8]) -> Option<(usize, u16)> {
+pub(crate) fn network_header(frame: &[u8]) -> Option<(usize, u16)> {
     let mut start = ethernet::HEADER_LENGTH;
     let mut kind = u16::from_be_bytes(*frame.get(ADDRESSES..)?.first_chunk()?);
     // Two tags at most, as the tables of links hold.

@@ -16,6 +16,7 @@ mod neighbour;
 pub mod program;
 mod random;
 pub mod tcp;
+mod too_big;
 
 pub use echo::EchoRequest;
 pub use heard::{EchoReply, Heard};

@@ -81,6 +81,7 @@ counters! {
         no_template: "SYNs to ports that nobody waits at",
         no_match: "connections to a port of which no server waits for their first bytes",
         fragments: "packets in parts",
+        too_big: "messages of routers that a packet was too long for the next link",
         damaged: "packets that were damaged or cut short",
         other_protocol: "packets of other protocols",
     }

@@ -27,7 +27,7 @@ impl Endpoint {
             Ok(packet) => packet,
             Err(Other::Fragment) => return self.strays.fragments += 1,
             Err(Other::Damaged) => return self.strays.damaged += 1,
-            Err(Other::Protocol) => return self.hear_neighbour(frame, transmit),
+            Err(Other::Protocol) => return self.hear_other(frame, now, transmit),
         };
         if packet.key.protocol() != protocol::TCP {
             return self.hear_datagram(&packet, now);
@@ -98,7 +98,10 @@ impl Endpoint {
 
     /// Anything but TCP and UDP.
     #[cold]
-    fn hear_neighbour(&mut self, frame: &[u8], transmit: &mut impl Transmit) {
+    fn hear_other(&mut self, frame: &[u8], now: Now, transmit: &mut impl Transmit) {
+        if self.hear_of_path(frame, now) {
+            return;
+        }
         let Heard::Question(answer) = self.host.hear(frame) else {
             self.strays.other_protocol += 1;
             return;
@@ -143,7 +146,8 @@ impl Endpoint {
         };
         let initial = self.initial(&packet.key, now);
         let (_, settings, tally) = self.templates[usize::from(template)].tcp(&packet.key);
-        let connection = Connection::accept(settings, segment, initial, now, &mut tally.tcp);
+        let mut connection = Connection::accept(settings, segment, initial, now, &mut tally.tcp);
+        self.paths.limit(&packet.key, &mut connection, settings);
         let place = self.insert(packet.key, connection, template, link, now);
         self.serve(place, now, transmit);
     }

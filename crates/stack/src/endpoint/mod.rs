@@ -15,6 +15,7 @@ mod hear;
 mod links;
 mod listen;
 mod load;
+mod paths;
 mod serve;
 mod table;
 mod template;
@@ -35,6 +36,7 @@ use self::links::Links;
 use self::listen::Servers;
 pub use self::listen::{Listen, MatchByte};
 pub use self::load::Load;
+use self::paths::Paths;
 use self::table::Flows;
 use self::template::TemplateState;
 pub use self::template::{Role, Template, Transport};
@@ -83,6 +85,7 @@ pub struct Endpoint {
     active_max: u64,
     frame_length_max: usize,
     links: Links,
+    paths: Paths,
     random: Random,
     secret: u64,
     strays: StrayCounters,
@@ -127,6 +130,7 @@ impl Endpoint {
             active_max: 0,
             frame_length_max: options.frame_length_max,
             links: Links::default(),
+            paths: Paths::default(),
             secret: random.next(),
             random,
             strays: StrayCounters::default(),

@@ -44,7 +44,8 @@ impl Endpoint {
             Transport::Tcp(_) => {
                 let initial = self.initial(&key, time);
                 let (_, settings, tally) = self.templates[template].tcp(&key);
-                let connection = Connection::connect(settings, initial, time, &mut tally.tcp);
+                let mut connection = Connection::connect(settings, initial, time, &mut tally.tcp);
+                self.paths.limit(&key, &mut connection, settings);
                 let place = self.insert(key, connection, template as u16, link, time);
                 self.serve(place, time, transmit);
             }

@@ -326,7 +326,7 @@ impl Connection {
         // does.
         const LEAST: u16 = 64;
         let offered = maximum_segment_size.unwrap_or(settings.default_segment_size).max(LEAST);
-        self.segment_size = settings.maximum_segment_size.min(offered);
+        self.segment_size = self.segment_size.min(offered);
         // RFC 7323 section 2.2: windows are scaled where both say so.
         match window_scale.filter(|_| settings.window_scaling) {
             Some(shift) => {

@@ -60,6 +60,7 @@ counters! {
         sndrexmitbyte: "bytes sent again",
         tlpresends: "probes for a lost tail that sent its last segment again",
         tlpnewdata: "probes for a lost tail with new data",
+        mturesent: "times that segments were made shorter for the path, and sent again",
         sndprobe: "probes of a closed window sent",
         rcvduppack: "segments received of which all was there before",
         rcvdupbyte: "their bytes",

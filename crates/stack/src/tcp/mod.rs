@@ -16,6 +16,7 @@ pub mod connection;
 pub mod counters;
 mod departure;
 mod disorder;
+mod path;
 mod rack;
 pub mod ranges;
 mod recovery;

@@ -127,6 +127,11 @@ impl Congestion {
         }
     }
 
+    /// Segments have another size from now on; the window stays what it is.
+    pub fn set_segment_size(&mut self, mss: u16) {
+        self.shared_mut().mss = mss.max(1);
+    }
+
     /// Data is about to be sent, and none was for longer than a retransmission timeout.
     ///
     /// RFC 5681 section 4.1: "a TCP SHOULD set cwnd to no more than RW before beginning

@@ -1,0 +1,70 @@
+//! How long packets may be on the way to whom.
+
+use alloc::collections::BTreeMap;
+use core::net::IpAddr;
+
+use wirestorm_wire::flow::FlowKey;
+use wirestorm_wire::packet::protocol;
+
+use super::Endpoint;
+use crate::tcp::connection::{Connection, Now};
+use crate::tcp::settings::Settings;
+use crate::too_big::TooBig;
+
+/// The most peers of which it is remembered: connections to others find it out again.
+const PATHS_MAX: usize = 4_096;
+
+/// The longest packets that routers said to let through, by peer. Nothing is forgotten: RFC 1191
+/// section 6.3 would try longer ones after ten minutes, in which a test is over.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Paths(BTreeMap<IpAddr, u16>);
+
+impl Paths {
+    /// The longest packet for a peer, in bytes with its IP header; `None` where none was too long.
+    #[inline]
+    pub(super) fn mtu(&self, peer: IpAddr) -> Option<u16> {
+        if self.0.is_empty() { None } else { self.0.get(&peer).copied() }
+    }
+
+    /// Makes the segments of a new connection as short as its path has been found to be.
+    #[inline]
+    pub(super) fn limit(&self, key: &FlowKey, connection: &mut Connection, settings: &Settings) {
+        if let Some(mtu) = self.mtu(key.source()) {
+            connection.limit_segments(TooBig::segment_size(key, mtu), settings);
+        }
+    }
+
+    fn note(&mut self, peer: IpAddr, mtu: u16) {
+        if self.0.len() < PATHS_MAX || self.0.contains_key(&peer) {
+            self.0.entry(peer).and_modify(|known| *known = mtu.min(*known)).or_insert(mtu);
+        }
+    }
+}
+
+impl Endpoint {
+    /// Whether a frame says that a packet was too long, and then makes those that follow shorter.
+    #[cold]
+    pub(super) fn hear_of_path(&mut self, frame: &[u8], now: Now) -> bool {
+        let Some(said) = TooBig::read(frame) else { return false };
+        self.strays.too_big += 1;
+        if said.key.protocol() == protocol::UDP {
+            if self.datagrams.find(&said.key).is_some() {
+                self.paths.note(said.key.source(), said.mtu);
+            }
+            return true;
+        }
+        let Some(place) = self.flows.find(&said.key) else { return true };
+        let Some((flow, pending)) = self.flows.get_with_queue(place) else { return true };
+        let (_, settings, tally) = self.templates[usize::from(flow.template)].tcp(&flow.key);
+        let size = TooBig::segment_size(&flow.key, said.mtu);
+        let connection = &mut flow.connection;
+        if connection.shorten_segments(size, said.sequence, settings, now, &mut tally.tcp) {
+            self.paths.note(said.key.source(), said.mtu);
+            if !flow.is_pending {
+                flow.is_pending = true;
+                pending.push_back(place);
+            }
+        }
+        true
+    }
+}

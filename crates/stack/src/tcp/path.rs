@@ -1,0 +1,124 @@
+//! A path that carries only shorter packets: RFC 1191, RFC 8201.
+
+use super::congestion::Congestion;
+use super::connection::{Connection, Marks, Now};
+use super::counters::TcpCounters;
+use super::ranges::Ranges;
+use super::sequence::SequenceNumber;
+use super::settings::Settings;
+
+/// Less would be all headers and options.
+const SEGMENT_SIZE_MIN: u16 = 48;
+
+impl Connection {
+    /// Segments of a connection that has not sent any data are to be no longer than this, options
+    /// included: so much is known of the path.
+    pub fn limit_segments(&mut self, size: u16, settings: &Settings) {
+        self.segment_size = self.segment_size.min(size.max(SEGMENT_SIZE_MIN));
+        let window = u32::from(settings.initial_window);
+        self.congestion = Congestion::new(settings.congestion, self.data_size(), window);
+    }
+
+    /// A router says that the segment of a number was too long, and that those up to a size,
+    /// options included, are not. Returns whether that is news, and may be believed.
+    ///
+    /// RFC 5927 section 4.1: what is said of a segment that is not in flight is forged. RFC 8201
+    /// section 4: a path never is longer than it was thought to be.
+    pub fn shorten_segments(
+        &mut self,
+        size: u16,
+        number: SequenceNumber,
+        settings: &Settings,
+        now: Now,
+        counters: &mut TcpCounters,
+    ) -> bool {
+        let is_in_flight = !number.is_before(self.unacknowledged) && number.is_before(self.highest);
+        let size = size.max(SEGMENT_SIZE_MIN);
+        if !is_in_flight || size >= self.segment_size || !self.is_established() {
+            return false;
+        }
+        self.segment_size = size;
+        self.congestion.set_segment_size(self.data_size());
+        counters.mturesent += 1;
+        // RFC 1191 section 6.4: what was in flight is sent again at once, without any change of
+        // the congestion window: no congestion was met. It is a waste to find out which segments
+        // were short enough.
+        self.next = self.unacknowledged;
+        self.marks.clear(Marks::RECOVERY);
+        self.marks.clear(Marks::RESEND);
+        self.marks.clear(Marks::REORDER);
+        self.marks.clear(Marks::TAIL_DUE);
+        // Karn: what is sent again can not be timed (RFC 6298 section 3).
+        self.marks.clear(Marks::TIMED);
+        let highest = self.highest;
+        let disorder = self.disorder_mut();
+        disorder.recover = Some(highest);
+        disorder.duplicate_acks = 0;
+        disorder.sacked = Ranges::new();
+        disorder.rack.time_out();
+        self.restart_retransmission(settings, now);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::segment::{Options, Segment};
+    use wirestorm_wire::packet::tcp::Flags;
+
+    const NOW: Now = Now { micros: 5_000, millis: 5 };
+
+    /// A connection with so many bytes handed over and its first window sent.
+    fn sending(bytes: u32, settings: &Settings, counters: &mut TcpCounters) -> Connection {
+        let start = SequenceNumber(u32::MAX - 3_000);
+        let mut connection = Connection::connect(settings, start, NOW, counters);
+        connection.depart(settings, NOW, counters).unwrap();
+        let answer = Segment {
+            sequence: SequenceNumber(70),
+            acknowledgement: start + 1,
+            flags: Flags::SYN | Flags::ACK,
+            window: u16::MAX,
+            options: Options { maximum_segment_size: Some(1_460), ..Options::default() },
+            sack: &[],
+            length: 0,
+            met_congestion: false,
+            segments: 1,
+        };
+        connection.arrive(&answer, settings, NOW, counters);
+        connection.queue(bytes, counters);
+        while connection.depart(settings, NOW, counters).is_some() {}
+        connection
+    }
+
+    #[test]
+    fn all_in_flight_is_sent_again_in_shorter_segments_with_the_same_window() {
+        let (settings, counters) = (Settings::default(), &mut TcpCounters::default());
+        let mut connection = sending(100_000, &settings, counters);
+        let (first, window) = (connection.unacknowledged(), connection.congestion.window());
+        assert_eq!(counters.sndpack, 10);
+        assert!(connection.shorten_segments(1_260, first + 1_460, &settings, NOW, counters));
+        let mut sent = 0;
+        while let Some(outgoing) = connection.depart(&settings, NOW, counters) {
+            assert_eq!(outgoing.sequence, first + sent);
+            assert!(outgoing.length <= 1_260);
+            sent += outgoing.length;
+        }
+        assert!(sent > window - 1_260, "{sent} of {window}");
+        assert_eq!((connection.congestion.window(), counters.mturesent), (window, 1));
+        assert_eq!(counters.rexmttimeo, 0);
+    }
+
+    #[test]
+    fn what_is_not_in_flight_or_no_news_is_not_believed() {
+        let (settings, counters) = (Settings::default(), &mut TcpCounters::default());
+        let mut connection = sending(100_000, &settings, counters);
+        let first = connection.unacknowledged();
+        for (size, number) in [(1_260, first - 1), (1_260, first + 14_600), (1_460, first)] {
+            assert!(!connection.shorten_segments(size, number, &settings, NOW, counters));
+        }
+        assert!(connection.shorten_segments(1_260, first, &settings, NOW, counters));
+        assert!(!connection.shorten_segments(1_260, first, &settings, NOW, counters));
+        assert_eq!(connection.depart(&settings, NOW, counters).unwrap().length, 1_260);
+    }
+}
