@@ -46,6 +46,7 @@ const DATAGRAMS_MAX: usize = 256;
 
 impl Endpoint {
     /// A datagram has arrived.
+    #[inline(never)]
     pub(super) fn hear_datagram(&mut self, packet: &Packet<'_>, now: Now) {
         let datagram = udp::Packet::new(packet.transport).ok().filter(|it| {
             (udp::HEADER_LENGTH..=packet.transport.len()).contains(&it.length().into())
@@ -119,6 +120,23 @@ impl Endpoint {
         if !flow.is_pending {
             flow.is_pending = true;
             pending.push_back(place);
+        }
+    }
+
+    /// Serves each flow once for all that has arrived.
+    #[inline(never)]
+    pub(super) fn serve_pending_datagrams(&mut self, now: Now, transmit: &mut impl Transmit) {
+        for _ in 0..self.datagrams.pending.len() {
+            // Where no frame is free, the next one's turn comes first in the next breath.
+            fill_up(&mut self.spare, 1, transmit);
+            if self.spare.is_empty() {
+                return;
+            }
+            let Some(place) = self.datagrams.pending.pop_front() else { break };
+            if let Some(flow) = self.datagrams.get_mut(place) {
+                flow.is_pending = false;
+                self.serve_datagrams(place, now, transmit);
+            }
         }
     }
 

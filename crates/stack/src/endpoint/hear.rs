@@ -7,16 +7,13 @@ use wirestorm_wire::packet::tcp::Flags;
 
 use super::Endpoint;
 use super::burst::room;
-use super::counters::StrayCounters;
-use super::flow::Flow;
-use super::listen::Servers;
-use super::template::TemplateState;
 use super::times::age;
 use super::train::Train;
 use crate::frame::{Headers, IpSettings, LinkHeader, Other, Packet, dissect, write_segment};
 use crate::heard::Heard;
 use crate::tcp::arrival::Arrival;
 use crate::tcp::connection::{Connection, Now};
+use crate::tcp::counters::TcpCounters;
 use crate::tcp::segment::{Options, Outgoing, Segment};
 use crate::tcp::sequence::SequenceNumber;
 
@@ -46,16 +43,17 @@ impl Endpoint {
             self.remove(place, now);
             return self.hear_of_new(&packet, &segment, now, transmit);
         }
-        let is_known = usize::from(flow.template) < self.templates_known;
-        if flow.connection.is_established()
-            && is_known
+        let arrival = if usize::from(flow.template) >= self.templates_known {
+            self.arrive_undecided(place, &segment, &packet.transport[header..], now)
+        } else if flow.connection.is_established()
             && let Some(train) = Train::begin(frame, place, &packet, &segment)
         {
             self.train = Some(train);
             return;
-        }
-        let data = &packet.transport[header..];
-        if self.arrive(place, &segment, data, now).reset.is_some() {
+        } else {
+            self.arrive(place, &segment, now)
+        };
+        if arrival.reset.is_some() {
             self.refuse(&packet, &segment, transmit);
         }
     }
@@ -64,13 +62,13 @@ impl Endpoint {
     #[inline]
     pub(super) fn hear_train(&mut self, now: Now) {
         if let Some(train) = self.train.take() {
-            self.arrive(train.place, &train.segment, &[], now);
+            self.arrive(train.place, &train.segment, now);
         }
     }
 
-    /// A segment reaches its connection. Its data is looked at where no template is known of yet.
+    /// A segment reaches its connection.
     #[inline]
-    fn arrive(&mut self, place: u32, segment: &Segment<'_>, data: &[u8], now: Now) -> Arrival {
+    fn arrive(&mut self, place: u32, segment: &Segment<'_>, now: Now) -> Arrival {
         let Some((flow, pending)) = self.flows.get_with_queue(place) else {
             return Arrival::default();
         };
@@ -84,11 +82,58 @@ impl Endpoint {
             if !flow.is_answered {
                 flow.is_answered = true;
                 tally.times.first_byte.record(age(flow.began_at, now));
-                if usize::from(flow.template) >= self.templates_known {
-                    decide(flow, data, &self.servers, &mut self.templates, &mut self.strays);
+            }
+        }
+        if !flow.is_pending {
+            flow.is_pending = true;
+            pending.push_back(place);
+        }
+        arrival
+    }
+
+    /// A segment reaches a connection of which no template is known yet: the first data says which
+    /// it is. Where it is none, the connection is reset.
+    #[cold]
+    fn arrive_undecided(
+        &mut self,
+        place: u32,
+        segment: &Segment<'_>,
+        data: &[u8],
+        now: Now,
+    ) -> Arrival {
+        let Some((flow, pending)) = self.flows.get_with_queue(place) else {
+            return Arrival::default();
+        };
+        let mut counted = TcpCounters::default();
+        let (_, settings, tally) = self.templates[usize::from(flow.template)].tcp(&flow.key);
+        let arrival = flow.connection.arrive(segment, settings, now, &mut counted);
+        if arrival.is_established {
+            tally.times.connect.record(age(flow.began_at, now));
+        }
+        if arrival.data > 0 {
+            flow.run.note_received(arrival.data);
+            flow.is_answered = true;
+            match self.servers.with_data(&flow.key, data) {
+                Some(template) => {
+                    tally.flows.active -= 1;
+                    tally.tcp.accepts -= 1;
+                    // The data may have come with what established it.
+                    tally.tcp.connects -= 1 - counted.connects;
+                    counted.accepts += 1;
+                    counted.connects = 1;
+                    flow.template = template;
+                    flow.run.begin_anew();
+                    let tally = &mut self.templates[usize::from(template)].tally;
+                    tally.flows.note_begin();
+                    tally.times.first_byte.record(age(flow.began_at, now));
+                }
+                None => {
+                    self.strays.no_match += 1;
+                    flow.connection.abort(&mut counted);
                 }
             }
         }
+        self.templates[usize::from(flow.template)].tally.tcp.merge(&counted);
         if !flow.is_pending {
             flow.is_pending = true;
             pending.push_back(place);
@@ -184,29 +229,4 @@ impl Endpoint {
             None => transmit.release(frame),
         }
     }
-}
-
-/// Finds the template of a connection whose first data has arrived; resets it where there is none.
-#[cold]
-fn decide(
-    flow: &mut Flow,
-    data: &[u8],
-    servers: &Servers,
-    templates: &mut [TemplateState],
-    strays: &mut StrayCounters,
-) {
-    let undecided = &mut templates[usize::from(flow.template)].tally;
-    let Some(template) = servers.with_data(&flow.key, data) else {
-        strays.no_match += 1;
-        return flow.connection.abort(&mut undecided.tcp);
-    };
-    undecided.flows.active -= 1;
-    undecided.tcp.accepts -= 1;
-    undecided.tcp.connects -= 1;
-    let tally = &mut templates[usize::from(template)].tally;
-    tally.flows.note_begin();
-    tally.tcp.accepts += 1;
-    tally.tcp.connects += 1;
-    flow.template = template;
-    flow.run.begin_anew();
 }

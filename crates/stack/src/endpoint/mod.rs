@@ -242,7 +242,9 @@ impl Endpoint {
     /// segments, as with the receive offloads of network interfaces.
     fn serve_pending(&mut self, now: Now, transmit: &mut impl Transmit) {
         for _ in 0..self.flows.pending.len() {
-            if !self.has_frame(transmit) {
+            // Where no frame is free, none of them can do anything.
+            fill_up(&mut self.spare, 1, transmit);
+            if self.spare.is_empty() {
                 return;
             }
             let Some(place) = self.flows.pending.pop_front() else { break };
@@ -251,22 +253,9 @@ impl Endpoint {
                 self.serve(place, now, transmit);
             }
         }
-        for _ in 0..self.datagrams.pending.len() {
-            if !self.has_frame(transmit) {
-                return;
-            }
-            let Some(place) = self.datagrams.pending.pop_front() else { break };
-            if let Some(flow) = self.datagrams.get_mut(place) {
-                flow.is_pending = false;
-                self.serve_datagrams(place, now, transmit);
-            }
+        if !self.datagrams.pending.is_empty() {
+            self.serve_pending_datagrams(now, transmit);
         }
-    }
-
-    /// Whether there is a free frame; where there is none, no flow can do anything.
-    fn has_frame(&mut self, transmit: &mut impl Transmit) -> bool {
-        fill_up(&mut self.spare, 1, transmit);
-        !self.spare.is_empty()
     }
 
     /// Makes the flows of a template that are due.

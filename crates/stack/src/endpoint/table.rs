@@ -62,7 +62,7 @@ impl<F: Keyed> Flows<F> {
     }
 
     /// The place of the flow with a key.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find(&mut self, key: &FlowKey) -> Option<u32> {
         // Packets of one flow often arrive one behind the other.
         if self.key(self.last) == Some(key) {
@@ -73,6 +73,7 @@ impl<F: Keyed> Flows<F> {
         found
     }
 
+    #[inline]
     fn look_up(&self, key: &FlowKey) -> Option<u32> {
         self.index.find(key.hash64(0), |place| self.key(*place) == Some(key)).copied()
     }

@@ -2,4 +2,5 @@
 
 mod connections;
 mod datagrams;
+mod servers;
 mod world;

@@ -1,0 +1,167 @@
+//! Which of several servers at one port a flow is for.
+
+use std::net::IpAddr;
+
+use wirestorm_stack::endpoint::{
+    AddressRange, Endpoint, Listen, Load, MatchByte, Role, Template, Transport,
+};
+use wirestorm_stack::program::{Buffer, Buffers, Instruction, Program};
+use wirestorm_stack::tcp::counters::TcpCounters;
+
+use crate::world::{SECOND, STEP, World, client, pass_by, template};
+
+fn addresses(first: &str, count: u32) -> Option<AddressRange> {
+    Some(AddressRange { first: first.parse::<IpAddr>().unwrap(), count })
+}
+
+/// Bytes of the beginning, some of which may be anything.
+fn begins_with(text: &str) -> Vec<MatchByte> {
+    let bytes = (0..).zip(text.bytes()).filter(|(_, value)| *value != b'.');
+    bytes.map(|(offset, value)| MatchByte { offset, mask: 0xff, value }).collect()
+}
+
+/// A client that says something to one server, from which it gets 3 bytes.
+fn asking(says: &str, server: &str, over: Transport, buffers: &mut Buffers) -> Template {
+    let buffer = buffers.push(Buffer::new(says.as_bytes(), 0, &[]));
+    let mut role = client("16.0.0.1", 80, Load::Hold { flows: 1 }, Some(1));
+    let Role::Client { tuples, .. } = &mut role else { unreachable!("it is one") };
+    tuples.servers = addresses(server, 1).unwrap();
+    let program = match over {
+        Transport::Tcp(_) => {
+            vec![Instruction::Send { buffer }, Instruction::Receive { bytes: 3, clear: false }]
+        }
+        Transport::Udp => vec![
+            Instruction::SendDatagram { buffer },
+            Instruction::ReceiveDatagrams { count: 1, clear: false },
+        ],
+    };
+    Template { transport: over, ..template(program, role) }
+}
+
+/// A server that waits for 4 bytes, or one datagram, and answers with 3.
+fn answering(listen: Listen, over: Transport, buffers: &mut Buffers) -> Template {
+    let buffer = buffers.push(Buffer::new(b"yes", 0, &[]));
+    let program = match over {
+        Transport::Tcp(_) => {
+            vec![Instruction::Receive { bytes: 4, clear: false }, Instruction::Send { buffer }]
+        }
+        Transport::Udp => vec![
+            Instruction::ReceiveDatagrams { count: 1, clear: false },
+            Instruction::SendDatagram { buffer },
+        ],
+    };
+    Template { transport: over, ..template(program, Role::Server { listen }) }
+}
+
+/// How many flows each of so many templates had that ended well.
+fn closed(endpoint: &Endpoint, templates: usize) -> Vec<u64> {
+    let flows = (0..templates).map(|it| endpoint.tally(it).unwrap().flows);
+    flows
+        .inspect(|flows| assert_eq!((flows.active, flows.failed()), (0, 0)))
+        .map(|it| it.closed)
+        .collect()
+}
+
+#[test]
+fn the_most_particular_server_is_taken_then_the_first() {
+    let tcp = template(vec![], client("16.0.0.1", 80, Load::OnDemand, None)).transport;
+    for over in [tcp, Transport::Udp] {
+        let mut buffers = Buffers::default();
+        let everywhere = Listen::at(80);
+        let wide = Listen { addresses: addresses("48.0.0.0", 256), ..Listen::at(80) };
+        let narrow = Listen { addresses: addresses("48.0.0.8", 8), ..Listen::at(80) };
+        let get = Listen { first_bytes: begins_with("GET "), ..narrow.clone() };
+        let put = Listen { first_bytes: begins_with("P.T"), ..Listen::at(80) };
+        let listens = [everywhere.clone(), wide, narrow, get, put, everywhere];
+        let servers: Vec<_> =
+            listens.into_iter().map(|listen| answering(listen, over, &mut buffers)).collect();
+        // Who is said what, and which server answers.
+        let cases = [
+            ("GET ", "49.0.0.1", 0),
+            ("PUT ", "49.0.0.1", 4),
+            ("PAT ", "49.0.0.1", 4),
+            ("PATH", "48.0.0.7", 1),
+            ("PUT ", "48.0.0.255", 1),
+            ("PUT ", "48.0.0.8", 2),
+            ("GET ", "48.0.0.15", 3),
+            ("GET ", "48.0.0.16", 1),
+        ];
+        for (says, server, expected) in cases {
+            let client = asking(says, server, over, &mut buffers);
+            let mut world = World::of(vec![client], servers.clone(), &buffers);
+            world.run(SECOND, |_, _| {});
+            assert_eq!(closed(&world.client, 1), [1]);
+            let mut one = vec![0; servers.len()];
+            one[expected] = 1;
+            assert_eq!(closed(&world.server, servers.len()), one, "{says} to {server}");
+            let (of_it, whole) = (world.server.tally(expected).unwrap(), &world.server);
+            let connected = |tcp: TcpCounters| (tcp.accepts, tcp.connects, tcp.rcvbyte);
+            assert_eq!(connected(of_it.tcp), connected(whole.tcp()));
+            assert_eq!(of_it.udp, whole.udp());
+            assert_eq!(of_it.times.first_byte.count(), 1);
+        }
+    }
+}
+
+#[test]
+fn first_bytes_are_those_of_the_first_segment_though_another_comes_before_it() {
+    let mut buffers = Buffers::default();
+    let tcp = template(vec![], client("16.0.0.1", 80, Load::OnDemand, None)).transport;
+    let get = Listen { first_bytes: begins_with("GET "), ..Listen::at(80) };
+    let server = answering(get, tcp, &mut buffers);
+    // Two segments, of which the first is lost once.
+    let mut client = asking("GET ", "48.0.0.1", tcp, &mut buffers);
+    let pieces = [&b"GET "[..], b"PUT "].map(|it| buffers.push(Buffer::new(it, 0, &[])));
+    let mut program = vec![Instruction::SendBlocking { waits: false }];
+    program.extend(pieces.map(|buffer| Instruction::Send { buffer }));
+    program.push(Instruction::Receive { bytes: 3, clear: false });
+    client.program = Program::new(program).unwrap();
+    let Transport::Tcp(settings) = &mut client.transport else { unreachable!("it is one") };
+    settings.no_delay = true;
+    let mut world = World::of(vec![client], vec![server], &buffers);
+    let mut lost = false;
+    for _ in 0..20_000 {
+        world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+        pass_by(&mut world.up, |frame| {
+            if frame.ends_with(b"GET ") && !lost {
+                lost = true;
+                // To nobody.
+                frame[30] = 1;
+            }
+        });
+        world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
+        world.now += STEP;
+    }
+    assert!(lost);
+    assert_eq!(world.server.tcp().rcvoopack, 1, "the second was there first");
+    assert_eq!((closed(&world.client, 1), closed(&world.server, 1)), (vec![1], vec![1]));
+}
+
+#[test]
+fn a_connection_whose_bytes_nobody_waits_for_is_reset() {
+    let mut buffers = Buffers::default();
+    let tcp = template(vec![], client("16.0.0.1", 80, Load::OnDemand, None)).transport;
+    let get = Listen { first_bytes: begins_with("GET "), ..Listen::at(80) };
+    let server = answering(get.clone(), tcp, &mut buffers);
+    let clients =
+        ["PUT ", "GET", "GET "].map(|says| asking(says, "48.0.0.1", tcp, &mut buffers)).to_vec();
+    let mut world = World::of(clients, vec![server], &buffers);
+    world.run(SECOND, |_, _| {});
+    let ends = |place| {
+        let flows = world.client.tally(place).unwrap().flows;
+        (flows.closed, flows.reset)
+    };
+    assert_eq!([0, 1, 2].map(ends), [(0, 1), (0, 1), (1, 0)]);
+    assert_eq!((world.server.strays().no_match, world.server.tcp().rst_sent), (2, 2));
+    assert_eq!(closed(&world.server, 1), [1]);
+
+    // One that says nothing at all ends well, and is nobody's.
+    let silent = template(
+        vec![Instruction::Connect],
+        client("16.0.0.1", 80, Load::Hold { flows: 1 }, Some(1)),
+    );
+    let mut world = World::of(vec![silent], vec![answering(get, tcp, &mut buffers)], &buffers);
+    world.run(SECOND, |_, _| {});
+    assert_eq!((closed(&world.client, 1), closed(&world.server, 1)), (vec![1], vec![0]));
+    assert_eq!((world.server.counters().closed, world.server.tcp().accepts), (1, 1));
+}
