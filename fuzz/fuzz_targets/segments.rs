@@ -10,7 +10,7 @@ use wirestorm_base::time::{Duration, Instant};
 use wirestorm_sim::memory::{WireOptions, wire};
 use wirestorm_stack::Host;
 use wirestorm_stack::endpoint::{
-    AddressRange, Endpoint, EndpointOptions, IpSettings, LinkHeader, Listen, Load, MatchByte, Role,
+    AddressRange, Endpoint, EndpointOptions, IpSettings, LinkHeader, Listen, Load, MatchByte, Order, Pairing, Role,
     Template, Transport, Tuples,
 };
 use wirestorm_stack::program::{Buffer, Buffers, Instruction, Program};
@@ -199,7 +199,9 @@ fn serve(tcp: Settings, mut rest: &[u8]) {
     let range = |first: [u8; 4]| AddressRange { first: IpAddr::from(first), count: 1 };
     let tuples = Tuples {
         clients: range([16, 0, 0, 1]),
+        order: Order::InTurn,
         servers: range([48, 0, 0, 1]),
+        pairing: Pairing::InTurn,
         server_port: 80,
         client_ports: 1_024..=1_025,
     };
@@ -228,6 +230,7 @@ fn serve(tcp: Settings, mut rest: &[u8]) {
             template(Transport::Udp, Role::Server { listen: Listen::at(80) }),
             template(Transport::Udp, Role::Server { listen: looking }),
         ],
+        groups: Vec::new(),
         buffers,
         frame_length_max: FRAME_LENGTH_MAX,
         flows_max: 4,

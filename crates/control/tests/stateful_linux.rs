@@ -14,8 +14,8 @@ use wirestorm_io::clock;
 use wirestorm_io::namespace::{InterfaceName, Namespace};
 use wirestorm_stack::Host;
 use wirestorm_stack::endpoint::{
-    AddressRange, Endpoint, EndpointOptions, IpSettings, LinkHeader, Listen, Load, Role, Template,
-    Transport, Tuples,
+    AddressRange, Endpoint, EndpointOptions, IpSettings, LinkHeader, Listen, Load, Order, Pairing,
+    Role, Template, Transport, Tuples,
 };
 use wirestorm_stack::program::{Buffer, Buffers, Instruction, Program};
 use wirestorm_stack::tcp::settings::Settings;
@@ -76,6 +76,7 @@ impl Wire {
         let mac = self.lab.a.mac();
         let options = EndpointOptions {
             templates: vec![template],
+            groups: Vec::new(),
             buffers,
             frame_length_max: 1_514,
             flows_max: 1_000,
@@ -249,7 +250,9 @@ fn client(
     let role = Role::Client {
         tuples: Tuples {
             clients: range(wire.ours()),
+            order: Order::InTurn,
             servers: range(wire.linux()),
+            pairing: Pairing::InTurn,
             server_port: PORT,
             client_ports: ports,
         },

@@ -14,8 +14,8 @@ use wirestorm_base::time::{Duration, Instant};
 use wirestorm_sim::memory::{WireOptions, wire};
 use wirestorm_stack::Host;
 use wirestorm_stack::endpoint::{
-    AddressRange, Endpoint, EndpointOptions, IpSettings, LinkHeader, Listen, Load, Role, Tally,
-    Template, Transport, Tuples,
+    AddressRange, Endpoint, EndpointOptions, IpSettings, LinkHeader, Listen, Load, Order, Pairing,
+    Role, Tally, Template, Transport, Tuples,
 };
 use wirestorm_stack::program::{Buffer, Buffers, Instruction, Program};
 use wirestorm_stack::tcp::settings::Settings;
@@ -102,7 +102,9 @@ fn endpoints(connections: u64, requests: u64, page: u32) -> [Endpoint; 2] {
     let range = |first: [u8; 4]| AddressRange { first: IpAddr::from(first), count: 255 };
     let tuples = Tuples {
         clients: range([16, 0, 0, 1]),
+        order: Order::InTurn,
         servers: range([48, 0, 0, 1]),
+        pairing: Pairing::InTurn,
         server_port: 80,
         client_ports: 1_024..=65_535,
     };
@@ -116,6 +118,7 @@ fn endpoints(connections: u64, requests: u64, page: u32) -> [Endpoint; 2] {
         let transport = Transport::Tcp(tcp);
         let options = EndpointOptions {
             templates: vec![Template { program, transport, ip: IpSettings::default(), role }],
+            groups: Vec::new(),
             buffers: buffers.clone(),
             frame_length_max: 1_514,
             flows_max: 4_000_000,

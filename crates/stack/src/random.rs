@@ -25,10 +25,20 @@ impl Random {
         (((self.next() >> 32) * end as u64) >> 32) as u32
     }
 
+    /// Above 0 and up to 1, in steps of 2^-53: the logarithm of 0 would be none.
+    fn uniform(&mut self) -> f64 {
+        ((self.next() >> 11) + 1) as f64 / (1_u64 << 53) as f64
+    }
+
     /// A number of the exponential distribution with mean 1.
     pub(crate) fn exponential(&mut self) -> f64 {
-        // Above 0 and up to 1, in steps of 2^-53: the logarithm of 0 would be none.
-        let uniform = ((self.next() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
-        -libm::log(uniform)
+        -libm::log(self.uniform())
+    }
+
+    /// A number of the normal distribution with mean 0 and standard deviation 1 (the method of Box
+    /// and Muller).
+    pub(crate) fn normal(&mut self) -> f64 {
+        let radius = libm::sqrt(2.0 * self.exponential());
+        radius * libm::cos(2.0 * core::f64::consts::PI * self.uniform())
     }
 }

@@ -2,8 +2,8 @@
 
 use wirestorm_plan::emulation::{self, EmulationPlan, Step};
 use wirestorm_stack::endpoint::{
-    AddressRange, IpSettings, LinkHeader, Listen, Load, MatchByte, Role, Template, Transport,
-    Tuples,
+    AddressRange, IpSettings, LinkHeader, Listen, Load, MatchByte, Order, Pairing, Role, Template,
+    Transport, Tuples,
 };
 use wirestorm_stack::program::{Buffers, Program};
 use wirestorm_stack::tcp::congestion::Algorithm;
@@ -50,7 +50,9 @@ pub(super) fn duties(
         {
             let tuples = Tuples {
                 clients: range(addresses),
+                order: Order::InTurn,
                 servers: range(&asked.servers),
+                pairing: Pairing::InTurn,
                 server_port: asked.server_port,
                 client_ports: asked.ports.clone(),
             };

@@ -64,6 +64,7 @@ pub fn simulate(
         let duties = duties(plan, port, mac, &clients)?;
         let endpoint = EndpointOptions {
             templates: duties.templates,
+            groups: Vec::new(),
             buffers: duties.buffers,
             frame_length_max: network::FRAME_LENGTH_MAX,
             flows_max: options.flows_max,

@@ -6,6 +6,7 @@ use core::ops::RangeInclusive;
 use wirestorm_wire::flow::FlowKey;
 
 use crate::frame::octets;
+use crate::random::Random;
 
 /// Addresses that follow one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,12 @@ impl AddressRange {
     /// Whether an address is one of these.
     #[inline]
     pub(super) fn contains(&self, address: IpAddr) -> bool {
+        self.place_of(address).is_some()
+    }
+
+    /// The place of an address.
+    #[inline]
+    fn place_of(&self, address: IpAddr) -> Option<u64> {
         let offset = match (self.first, address) {
             (IpAddr::V4(first), IpAddr::V4(address)) => {
                 address.to_bits().wrapping_sub(first.to_bits()).into()
@@ -27,9 +34,9 @@ impl AddressRange {
             (IpAddr::V6(first), IpAddr::V6(address)) => {
                 address.to_bits().wrapping_sub(first.to_bits())
             }
-            _ => return false,
+            _ => return None,
         };
-        offset < u128::from(self.count.max(1))
+        (offset < u128::from(self.count.max(1))).then_some(offset as u64)
     }
 
     /// The address at a place, which counts from 0 and round.
@@ -45,42 +52,96 @@ impl AddressRange {
     }
 }
 
-/// The tuples of a template's connections, one after the other.
+/// How the clients of connections are chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// One after the other.
+    #[default]
+    InTurn,
+    /// Each time one of all.
+    Random,
+}
+
+/// How the servers of clients are chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pairing {
+    /// One after the other.
+    #[default]
+    InTurn,
+    /// Each time one of all.
+    Random,
+    /// Each client has one: the first client the first, the second the second, and round.
+    Fixed,
+}
+
+/// The tuples of a template's flows, one after the other. Where one is in use, the next free port
+/// of the same client and server is taken, so each pair of them has all ports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tuples {
     /// Clients; of the same family as the servers.
     pub clients: AddressRange,
+    /// In which order they connect.
+    pub order: Order,
     /// Servers.
     pub servers: AddressRange,
+    /// Which of them a client connects to.
+    pub pairing: Pairing,
     /// The port they connect to.
     pub server_port: u16,
     /// Ports they connect from.
     pub client_ports: RangeInclusive<u16>,
 }
 
+/// Ports that are looked at for a flow.
+const PORTS_MAX: u32 = 64;
+
 impl Tuples {
-    /// The tuple of the connection `number`, as its answers have it: every client's turn, then
-    /// the next server for each of them, then the next port.
+    /// Tuples for the flow `number`, as its answers have them, the first to be tried first; from a
+    /// client, where that is said.
+    ///
+    /// In turn it is every client's turn, then the next server for each of them, then the next
+    /// port.
     #[inline]
-    pub(super) fn answers_to(&self, number: u64, protocol: u8) -> FlowKey {
+    pub(super) fn answers_to(
+        &self,
+        number: u64,
+        client: Option<IpAddr>,
+        protocol: u8,
+        random: &mut Random,
+    ) -> impl Iterator<Item = FlowKey> {
         let clients = u64::from(self.clients.count.max(1));
         let servers = u64::from(self.servers.count.max(1));
-        let ports = u64::from(self.client_ports.end().saturating_sub(*self.client_ports.start()));
-        let (turn, client) = (number / clients, number % clients);
-        let port = *self.client_ports.start() + (turn / servers % (ports + 1)) as u16;
-        let key = match (self.servers.at(client + turn % servers), self.clients.at(client)) {
+        let client_place = match (client, self.order) {
+            (Some(client), _) => self.clients.place_of(client).unwrap_or(0),
+            (None, Order::InTurn) => number % clients,
+            (None, Order::Random) => random.below(self.clients.count).into(),
+        };
+        let is_in_turn = client.is_none() && self.order == Order::InTurn;
+        let turn = if is_in_turn { number / clients } else { number };
+        let (server_place, port_turn) = match self.pairing {
+            Pairing::InTurn => (client_place + turn % servers, turn / servers),
+            Pairing::Random => (random.below(self.servers.count).into(), turn),
+            Pairing::Fixed => (client_place, turn),
+        };
+        let first = *self.client_ports.start();
+        let ports = u32::from(self.client_ports.end().saturating_sub(first)) + 1;
+        let port_place = match is_in_turn && self.pairing != Pairing::Random {
+            true => (port_turn % u64::from(ports)) as u32,
+            false => random.below(ports),
+        };
+        let client = client.unwrap_or_else(|| self.clients.at(client_place));
+        let server = self.servers.at(server_place);
+        let key = match (server, client) {
             (IpAddr::V4(server), IpAddr::V4(client)) => {
                 FlowKey::ipv4(server.octets(), client.octets(), protocol)
             }
             (server, client) => FlowKey::ipv6(octets(server), octets(client), protocol),
         };
-        key.with_ports(self.server_port, port)
-    }
-
-    /// How many there are.
-    pub fn count(&self) -> u64 {
-        let ports = self.client_ports.end().saturating_sub(*self.client_ports.start());
-        u64::from(self.clients.count) * u64::from(self.servers.count) * (u64::from(ports) + 1)
+        let server_port = self.server_port;
+        let port = move |step| first + ((port_place + step) % ports) as u16;
+        // A client and a server of different families cannot talk.
+        let tried = if server.is_ipv4() == client.is_ipv4() { ports.min(PORTS_MAX) } else { 0 };
+        (0..tried).map(move |step| key.with_ports(server_port, port(step)))
     }
 }
 
@@ -88,29 +149,104 @@ impl Tuples {
 mod tests {
     use super::*;
     use alloc::collections::BTreeSet;
+    use alloc::vec::Vec;
     use wirestorm_wire::packet::protocol;
+
+    fn tuples(clients: &str, servers: &str) -> Tuples {
+        let range = |first: &str, count| AddressRange { first: first.parse().unwrap(), count };
+        Tuples {
+            clients: range(clients, 3),
+            order: Order::InTurn,
+            servers: range(servers, 4),
+            pairing: Pairing::InTurn,
+            server_port: 80,
+            client_ports: 65_530..=65_535,
+        }
+    }
+
+    const FAMILIES: [(&str, &str); 2] =
+        [("16.0.0.254", "48.0.0.1"), ("2001:db8::fffe", "2001:db8:1::1")];
+
+    fn first(tuples: &Tuples, number: u64) -> FlowKey {
+        tuples.answers_to(number, None, protocol::TCP, &mut Random::new(number)).next().unwrap()
+    }
 
     #[test]
     fn every_tuple_comes_once_before_any_comes_again() {
-        let range = |first: &str, count| AddressRange { first: first.parse().unwrap(), count };
-        for (clients, servers) in [("16.0.0.254", "48.0.0.1"), ("2001:db8::fffe", "2001:db8:1::1")]
-        {
-            let tuples = Tuples {
-                clients: range(clients, 3),
-                servers: range(servers, 4),
-                server_port: 80,
-                client_ports: 65_530..=65_535,
-            };
-            let count = tuples.count();
-            assert_eq!(count, 3 * 4 * 6);
-            let all: BTreeSet<_> =
-                (0..count).map(|it| tuples.answers_to(it, protocol::TCP)).collect();
-            assert_eq!(all.len() as u64, count);
-            assert_eq!(
-                tuples.answers_to(count, protocol::TCP),
-                tuples.answers_to(0, protocol::TCP)
-            );
-            assert!(all.iter().all(|key| key.source_port() == 80));
+        for (clients, servers) in FAMILIES {
+            for (pairing, count) in [(Pairing::InTurn, 3 * 4 * 6), (Pairing::Fixed, 3 * 6)] {
+                let tuples = Tuples { pairing, ..tuples(clients, servers) };
+                let all: BTreeSet<_> = (0..count).map(|it| first(&tuples, it)).collect();
+                assert_eq!(all.len() as u64, count);
+                assert_eq!(first(&tuples, count), first(&tuples, 0));
+                assert!(all.iter().all(|key| key.source_port() == 80));
+            }
         }
+    }
+
+    #[test]
+    fn pairs_stay_together() {
+        for (clients, servers) in FAMILIES {
+            let tuples = Tuples { pairing: Pairing::Fixed, ..tuples(clients, servers) };
+            for order in [Order::InTurn, Order::Random] {
+                let tuples = Tuples { order, ..tuples.clone() };
+                let pairs: BTreeSet<_> = (0..100)
+                    .map(|it| first(&tuples, it))
+                    .map(|key| (key.destination(), key.source()))
+                    .collect();
+                let expected: BTreeSet<_> =
+                    (0..3).map(|it| (tuples.clients.at(it), tuples.servers.at(it))).collect();
+                assert_eq!(pairs, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_drawn_comes_equally_often() {
+        let tuples = Tuples {
+            order: Order::Random,
+            pairing: Pairing::Random,
+            ..tuples(FAMILIES[0].0, FAMILIES[0].1)
+        };
+        let mut random = Random::new(1);
+        let mut counts = alloc::collections::BTreeMap::new();
+        for number in 0..72_000 {
+            let key = tuples.answers_to(number, None, protocol::UDP, &mut random).next().unwrap();
+            *counts.entry(key).or_insert(0) += 1;
+        }
+        // Each of 72 is expected 1,000 times, with a standard deviation of 31.
+        assert_eq!(counts.len(), 3 * 4 * 6);
+        assert!(counts.values().all(|count| (850..1_150).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn other_ports_follow_and_round() {
+        let tuples = tuples(FAMILIES[0].0, FAMILIES[0].1);
+        // The fifth port of the first client.
+        let number = 4 * 3 * 4;
+        let tried: Vec<_> =
+            tuples.answers_to(number, None, protocol::TCP, &mut Random::new(0)).collect();
+        let ports: Vec<_> = tried.iter().map(FlowKey::destination_port).collect();
+        assert_eq!(ports, [65_534, 65_535, 65_530, 65_531, 65_532, 65_533]);
+        let pairs: BTreeSet<_> = tried.iter().map(|it| (it.source(), it.destination())).collect();
+        assert_eq!(pairs.len(), 1);
+    }
+
+    #[test]
+    fn a_client_that_is_said_has_all_servers() {
+        let tuples = tuples(FAMILIES[0].0, FAMILIES[0].1);
+        let client: IpAddr = "16.0.0.255".parse().unwrap();
+        let mut random = Random::new(0);
+        let mut servers = BTreeSet::new();
+        for number in 0..4 {
+            let key =
+                tuples.answers_to(number, Some(client), protocol::TCP, &mut random).next().unwrap();
+            assert_eq!(key.destination(), client);
+            servers.insert(key.source());
+        }
+        assert_eq!(servers.len(), 4);
+        let other: IpAddr = "2001:db8::1".parse().unwrap();
+        let none = tuples.answers_to(0, Some(other), protocol::TCP, &mut random).next();
+        assert_eq!(none, None, "of another family");
     }
 }

@@ -7,6 +7,7 @@ use wirestorm_wire::packet::{ethernet, udp};
 
 use super::Endpoint;
 use super::burst::{fill_up, room};
+use super::executions::{Asked, Place};
 use super::table::Keyed;
 use super::times::age;
 use crate::frame::{Headers, LinkHeader, Packet, write_datagram};
@@ -113,10 +114,24 @@ impl Endpoint {
         place
     }
 
+    /// What a flow has waited for is over.
+    pub(super) fn go_on_with_datagrams(&mut self, place: u32) {
+        if let Some(flow) = self.datagrams.get_mut(place) {
+            flow.run.go_on();
+            self.wake_datagrams(place);
+        }
+    }
+
     /// The wheel has called a flow.
     pub(super) fn call_datagrams(&mut self, place: u32) {
+        if let Some(flow) = self.datagrams.get_mut(place) {
+            flow.is_called = false;
+            self.wake_datagrams(place);
+        }
+    }
+
+    fn wake_datagrams(&mut self, place: u32) {
         let Some((flow, pending)) = self.datagrams.get_with_queue(place) else { return };
-        flow.is_called = false;
         if !flow.is_pending {
             flow.is_pending = true;
             pending.push_back(place);
@@ -165,6 +180,11 @@ impl Endpoint {
                 Step::Waits => break,
                 Step::WaitsUntil(until) => {
                     at = Some(until);
+                    break;
+                }
+                Step::Executes(group) => {
+                    let (parent, key, template) = (Place::Udp(place), flow.key, flow.template);
+                    self.executions.asked.push_back(Asked { parent, key, template, group });
                     break;
                 }
                 Step::Over => {
@@ -225,5 +245,8 @@ impl Endpoint {
         tally.udp.closed += 1;
         tally.times.whole.record(age(flow.began_at, now));
         self.datagrams.remove(place);
+        if let Some(parent) = self.executions.end(Place::Udp(place)) {
+            self.go_on(parent);
+        }
     }
 }

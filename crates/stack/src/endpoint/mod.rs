@@ -10,6 +10,7 @@ mod burst;
 mod clients;
 mod counters;
 mod datagrams;
+mod executions;
 mod flow;
 mod hear;
 mod links;
@@ -28,9 +29,10 @@ use wirestorm_base::port::{FrameId, PortError, Receive, Received, Transmit};
 use wirestorm_base::time::Instant;
 
 use self::burst::fill_up;
-pub use self::clients::{AddressRange, Tuples};
+pub use self::clients::{AddressRange, Order, Pairing, Tuples};
 pub use self::counters::{FlowCounters, StrayCounters, Tally, UdpCounters};
 use self::datagrams::DatagramFlow;
+use self::executions::Executions;
 use self::flow::Flow;
 use self::links::Links;
 use self::listen::Servers;
@@ -54,6 +56,8 @@ use crate::tcp::counters::TcpCounters;
 pub struct EndpointOptions {
     /// What it does.
     pub templates: Vec<Template>,
+    /// Groups of templates, by their places, for programs that ask for a flow of one.
+    pub groups: Vec<Vec<usize>>,
     /// What its programs send.
     pub buffers: Buffers,
     /// The longest frame without a tag that its port takes, in bytes without FCS: segments are no
@@ -79,6 +83,8 @@ pub struct Endpoint {
     /// no template is known of yet.
     templates_known: usize,
     servers: Servers,
+    groups: Vec<Vec<usize>>,
+    executions: Executions,
     flows: Flows<Flow>,
     datagrams: Flows<DatagramFlow>,
     flows_max: usize,
@@ -124,6 +130,8 @@ impl Endpoint {
             buffers: options.buffers,
             templates_known,
             servers,
+            groups: options.groups,
+            executions: Executions::default(),
             flows: Flows::new(millis),
             datagrams: Flows::new(millis),
             flows_max: options.flows_max,
@@ -228,6 +236,9 @@ impl Endpoint {
         }
         self.due = due;
         self.serve_pending(time, transmit);
+        if !self.executions.asked.is_empty() {
+            self.execute(time, transmit);
+        }
         for template in 0..self.templates.len() {
             self.make(template, now, transmit);
         }
@@ -287,8 +298,11 @@ impl Endpoint {
 
     /// When it has something to do though nothing arrives; `None`: never. It may be early.
     pub fn next(&self) -> Option<Instant> {
-        if !self.flows.pending.is_empty() || !self.datagrams.pending.is_empty() {
-            // They wait for a free frame.
+        let is_busy = !self.flows.pending.is_empty()
+            || !self.datagrams.pending.is_empty()
+            || !self.executions.asked.is_empty();
+        if is_busy {
+            // They wait for a free frame, or for the next breath.
             return Some(Instant::ZERO);
         }
         let ticks = [self.flows.wheel.next_tick(), self.datagrams.wheel.next_tick()];

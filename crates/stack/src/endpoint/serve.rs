@@ -1,12 +1,16 @@
 //! How flows begin, go on and end.
 
+use core::net::IpAddr;
+
 use wirestorm_base::port::Transmit;
 use wirestorm_base::time::Instant;
 use wirestorm_wire::flow::FlowKey;
 
 use super::Endpoint;
 use super::burst::{BURST_MAX, fill_up, send_burst};
+use super::executions::{Asked, Place};
 use super::flow::Flow;
+use super::table::Keyed;
 use super::template::{Role, Transport};
 use super::times::age;
 use crate::frame::Headers;
@@ -20,42 +24,106 @@ impl Endpoint {
     /// Makes a flow of a template, at a time. Returns whether that was possible.
     pub fn connect(&mut self, template: usize, now: Instant, transmit: &mut impl Transmit) -> bool {
         let time = Now::from_micros(now.as_nanos() / 1_000);
+        let Some(place) = self.open(template, None, time) else { return false };
+        self.serve_at(place, time, transmit);
+        true
+    }
+
+    /// Begins a flow of a template, from a client where that is said.
+    #[inline]
+    fn open(&mut self, template: usize, client: Option<IpAddr>, now: Now) -> Option<Place> {
         let is_full = self.is_full();
-        let Some(state) = self.templates.get_mut(template) else { return false };
-        let Role::Client { tuples, link, .. } = &state.template.role else { return false };
+        let state = self.templates.get_mut(template)?;
+        let Role::Client { tuples, link, .. } = &state.template.role else { return None };
         if is_full {
             state.tally.flows.overflow += 1;
-            return false;
+            return None;
         }
         let transport = &state.template.transport;
-        let key = tuples.answers_to(state.used, transport.protocol());
+        let (number, protocol) = (state.used, transport.protocol());
         state.used += 1;
-        let is_in_use = match transport {
-            Transport::Tcp(_) => self.flows.find(&key).is_some(),
-            Transport::Udp => self.datagrams.find(&key).is_some(),
+        let is_free = |key: &FlowKey| match transport {
+            Transport::Tcp(_) => !self.flows.contains(key),
+            Transport::Udp => !self.datagrams.contains(key),
         };
-        if is_in_use {
+        let key = tuples.answers_to(number, client, protocol, &mut self.random).find(is_free);
+        let Some(key) = key else {
             state.tally.flows.tuple_in_use += 1;
-            return false;
-        }
-        let Some(link) = self.links.place(*link) else { return false };
+            return None;
+        };
+        let link = self.links.place(*link)?;
         state.tally.flows.made += 1;
         match transport {
             Transport::Tcp(_) => {
-                let initial = self.initial(&key, time);
+                let initial = self.initial(&key, now);
                 let (_, settings, tally) = self.templates[template].tcp(&key);
-                let mut connection = Connection::connect(settings, initial, time, &mut tally.tcp);
+                let mut connection = Connection::connect(settings, initial, now, &mut tally.tcp);
                 self.paths.limit(&key, &mut connection, settings);
-                let place = self.insert(key, connection, template as u16, link, time);
-                self.serve(place, time, transmit);
+                Some(Place::Tcp(self.insert(key, connection, template as u16, link, now)))
             }
             Transport::Udp => {
                 state.tally.udp.connects += 1;
-                let place = self.insert_datagrams(key, template as u16, link, time);
-                self.serve_datagrams(place, time, transmit);
+                Some(Place::Udp(self.insert_datagrams(key, template as u16, link, now)))
             }
         }
-        true
+    }
+
+    fn serve_at(&mut self, place: Place, now: Now, transmit: &mut impl Transmit) {
+        match place {
+            Place::Tcp(place) => self.serve(place, now, transmit),
+            Place::Udp(place) => self.serve_datagrams(place, now, transmit),
+        }
+    }
+
+    /// Makes the flows that programs have asked for.
+    #[cold]
+    pub(super) fn execute(&mut self, now: Now, transmit: &mut impl Transmit) {
+        // What these ask for has its turn in the next breath.
+        for _ in 0..self.executions.asked.len() {
+            let Some(Asked { parent, key, template, group }) = self.executions.asked.pop_front()
+            else {
+                break;
+            };
+            let parent_key = match parent {
+                Place::Tcp(place) => self.flows.get(place).map(|it| it.key),
+                Place::Udp(place) => self.datagrams.get(place).map(|it| *it.key()),
+            };
+            if parent_key != Some(key) {
+                continue;
+            }
+            let wanted = match group.map(|group| self.groups.get(usize::from(group))) {
+                None => Some(usize::from(template)),
+                Some(group) => group.and_then(|group| {
+                    group.get(self.random.below(group.len() as u32) as usize).copied()
+                }),
+            };
+            let child = wanted.and_then(|it| self.open(it, Some(key.destination()), now));
+            let Some(child) = child else {
+                self.go_on(parent);
+                continue;
+            };
+            let flows = &mut self.templates[usize::from(template)].tally.flows;
+            flows.flows_total += 1;
+            flows.flows_other += u64::from(wanted != Some(usize::from(template)));
+            self.executions.begin(parent, child);
+            self.serve_at(child, now, transmit);
+        }
+    }
+
+    /// What a flow has waited for is over.
+    #[cold]
+    pub(super) fn go_on(&mut self, place: Place) {
+        match place {
+            Place::Tcp(place) => {
+                let Some((flow, pending)) = self.flows.get_with_queue(place) else { return };
+                flow.run.go_on();
+                if !flow.is_pending {
+                    flow.is_pending = true;
+                    pending.push_back(place);
+                }
+            }
+            Place::Udp(place) => self.go_on_with_datagrams(place),
+        }
     }
 
     /// Whether there are as many flows as there may be.
@@ -115,6 +183,9 @@ impl Endpoint {
             *tally.flows.of(end) += 1;
         }
         self.flows.remove(place);
+        if let Some(parent) = self.executions.end(Place::Tcp(place)) {
+            self.go_on(parent);
+        }
     }
 
     /// The wheel has called a flow.
@@ -177,6 +248,10 @@ impl Endpoint {
         }
         if flow.connection.is_over() {
             return self.remove(place, now);
+        }
+        if let Progress::Executes(group) = progress {
+            let (parent, key, template) = (Place::Tcp(place), flow.key, flow.template);
+            self.executions.asked.push_back(Asked { parent, key, template, group });
         }
         let mut at = flow.connection.deadline(settings, now);
         if let Progress::WaitsUntil(until) = progress {

@@ -61,6 +61,16 @@ impl<F: Keyed> Flows<F> {
         Some((self.slots[place as usize].as_mut()?, &mut self.pending))
     }
 
+    /// The flow at a place.
+    pub(super) fn get(&self, place: u32) -> Option<&F> {
+        self.slots[place as usize].as_ref()
+    }
+
+    /// Whether there is a flow with a key.
+    pub(super) fn contains(&self, key: &FlowKey) -> bool {
+        self.look_up(key).is_some()
+    }
+
     /// The place of the flow with a key.
     #[inline(always)]
     pub(super) fn find(&mut self, key: &FlowKey) -> Option<u32> {

@@ -13,6 +13,13 @@ pub(super) fn delay(instruction: Instruction, random: &mut Random) -> Option<u32
         Instruction::DelayUniform { min, max } => {
             Some(min + random.below(max.saturating_sub(min).saturating_add(1)))
         }
+        Instruction::DelayExponential { mean } => {
+            Some((random.exponential() * f64::from(mean)) as u32)
+        }
+        // Below 0 it becomes 0.
+        Instruction::DelayNormal { mean, deviation } => {
+            Some((f64::from(mean) + random.normal() * f64::from(deviation)) as u32)
+        }
         _ => None,
     }
 }
@@ -55,6 +62,10 @@ pub(super) fn compute(
         }
         Instruction::JumpWithin { tick, millis: span, to } => {
             if variables.since(tick, millis) < span { to } else { next }
+        }
+        Instruction::SetTemplate { group } => {
+            variables.group = Some(group);
+            next
         }
         Instruction::Count { statistic, value } => {
             outside.statistics.add(statistic, value);

@@ -17,6 +17,9 @@ pub(crate) enum Step {
     Waits,
     /// To wait until a time, in ms.
     WaitsUntil(u32),
+    /// To make a flow of a template of a group, or of its own; [`DatagramRun::go_on`] says that it
+    /// is over.
+    Executes(Option<u16>),
     /// Nothing any more.
     Over,
 }
@@ -92,6 +95,11 @@ impl DatagramRun {
                     self.idle_ms = millis;
                     self.is_idle_by_receiving = receive_only;
                     self.go_on();
+                }
+                Instruction::ExecTemplate if self.has_begun => return Step::Waits,
+                Instruction::ExecTemplate => {
+                    self.has_begun = true;
+                    return Step::Executes(self.variables.as_ref().and_then(|it| it.group));
                 }
                 // Nobody says that no more comes.
                 Instruction::WaitForPeerClose => return Step::Waits,

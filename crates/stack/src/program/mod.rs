@@ -72,6 +72,27 @@ pub enum Instruction {
         /// The greatest, in microseconds.
         max: u32,
     },
+    /// Waits for a time that is drawn from the exponential distribution.
+    DelayExponential {
+        /// On average, in microseconds.
+        mean: u32,
+    },
+    /// Waits for a time that is drawn from the normal distribution; not at all where that is
+    /// below 0.
+    DelayNormal {
+        /// On average, in microseconds.
+        mean: u32,
+        /// The standard deviation, in microseconds.
+        deviation: u32,
+    },
+    /// Says of which group the next template is.
+    SetTemplate {
+        /// Its place among the groups of the endpoint.
+        group: u16,
+    },
+    /// Makes a flow of a template of the group that was said, drawn at random, else of its own,
+    /// from the same client; waits until it is over. Where none can be made, it does not wait.
+    ExecTemplate,
     /// Waits until the peer closes; the last instruction.
     WaitForPeerClose,
     /// Resets the connection; the last instruction.

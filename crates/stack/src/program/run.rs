@@ -28,6 +28,8 @@ enum Wait {
     Data,
     /// That a time is over.
     Delay,
+    /// That a flow that it asked for is over.
+    Template,
     /// That the peer closes.
     PeerClose,
     /// Nothing any more.
@@ -41,6 +43,9 @@ pub(crate) enum Progress {
     Waits,
     /// It waits until a time, in ms.
     WaitsUntil(u32),
+    /// It waits for a flow of a template of a group, or of its own, which is to be made;
+    /// [`Run::go_on`] says that it is over.
+    Executes(Option<u16>),
 }
 
 /// A buffer on its way, and the number of its first byte.
@@ -152,6 +157,21 @@ impl Run {
         self.wait = Wait::Nothing;
     }
 
+    /// The flow that it waited for is over.
+    #[cold]
+    pub(crate) fn go_on(&mut self) {
+        if self.wait == Wait::Template {
+            self.wait = Wait::Nothing;
+            self.place += 1;
+        }
+    }
+
+    /// Of which group the next template is.
+    #[cold]
+    fn group(&self) -> Option<u16> {
+        self.extra.as_ref().and_then(|it| it.variables.group)
+    }
+
     /// Whether it waited until all has left, and all has.
     #[inline]
     pub(crate) fn waited_for_departure(&self, connection: &Connection) -> bool {
@@ -172,7 +192,7 @@ impl Run {
             },
             Wait::Delay => now.millis.wrapping_sub(self.until).cast_signed() < 0,
             Wait::PeerClose => !connection.is_peer_done(),
-            Wait::Over => true,
+            Wait::Template | Wait::Over => true,
         }
     }
 
@@ -210,7 +230,10 @@ impl Run {
             };
             self.begin(instruction, connection, outside);
             if self.is_waiting(program, connection, now) {
-                return self.progress();
+                return match self.wait {
+                    Wait::Template => Progress::Executes(self.group()),
+                    _ => self.progress(),
+                };
             }
         }
         // As good as a wait of one tick.
@@ -253,6 +276,7 @@ impl Run {
                 self.place += 1;
             }
             Instruction::Receive { .. } => self.wait = Wait::Data,
+            Instruction::ExecTemplate => self.wait = Wait::Template,
             Instruction::WaitForPeerClose => self.wait = Wait::PeerClose,
             Instruction::Reset => {
                 connection.abort(counters);

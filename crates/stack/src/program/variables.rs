@@ -95,6 +95,8 @@ pub(super) struct Variables {
     variables: [u64; Variable::COUNT],
     /// In ms, modulo 2^32.
     ticks: [u32; TickVariable::COUNT],
+    /// Of which group the next template is.
+    pub(super) group: Option<u16>,
 }
 
 impl Variables {

@@ -2,5 +2,7 @@
 
 mod connections;
 mod datagrams;
+mod executions;
 mod servers;
+mod tuples;
 mod world;

@@ -8,8 +8,8 @@ use wirestorm_base::time::{Duration, Instant};
 use wirestorm_sim::memory::{MemoryReceive, MemoryTransmit, WireOptions, wire};
 use wirestorm_stack::Host;
 use wirestorm_stack::endpoint::{
-    AddressRange, Endpoint, EndpointOptions, IpSettings, LinkHeader, Listen, Load, Role, Template,
-    Transport, Tuples,
+    AddressRange, Endpoint, EndpointOptions, IpSettings, LinkHeader, Listen, Load, Order, Pairing,
+    Role, Template, Transport, Tuples,
 };
 use wirestorm_stack::program::{Buffer, Buffers, Instruction, Program};
 use wirestorm_stack::tcp::settings::Settings;
@@ -17,16 +17,20 @@ use wirestorm_stack::tcp::settings::Settings;
 pub(crate) const STEP: Duration = Duration::from_micros(100);
 
 pub(crate) fn endpoint(templates: Vec<Template>, buffers: &Buffers, seed: u64) -> Endpoint {
-    let options = EndpointOptions {
+    Endpoint::new(options(templates, buffers, seed), Instant::ZERO)
+}
+
+pub(crate) fn options(templates: Vec<Template>, buffers: &Buffers, seed: u64) -> EndpointOptions {
+    EndpointOptions {
         templates,
+        groups: Vec::new(),
         buffers: buffers.clone(),
         frame_length_max: 1_514,
         flows_max: 10_000,
         host: Host::default(),
         seed,
         verifies_checksums: true,
-    };
-    Endpoint::new(options, Instant::ZERO)
+    }
 }
 
 pub(crate) fn template(instructions: Vec<Instruction>, role: Role) -> Template {
@@ -44,7 +48,9 @@ pub(crate) fn client(first: &str, port: u16, load: Load, limit: Option<u64>) -> 
     Role::Client {
         tuples: Tuples {
             clients: range(first, 10),
+            order: Order::InTurn,
             servers: range(servers, 3),
+            pairing: Pairing::InTurn,
             server_port: port,
             client_ports: 10_000..=20_000,
         },
