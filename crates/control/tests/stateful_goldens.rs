@@ -1,0 +1,238 @@
+//! TRex's stateful profiles in a simulation, against what TRex's own simulator writes.
+//!
+//! The profiles come from a folder of JSON files, one for each golden capture and named like its
+//! profile, as `python3 -m trex.astf.dump` prints them; `WIRESTORM_TREX_PROFILES` names the folder.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use wirestorm_base::time::Duration;
+use wirestorm_control::emulation::{Part, SimulationOptions, simulate};
+use wirestorm_plan::trex::stateful::{self, StatefulOptions};
+use wirestorm_testkit::Scratch;
+use wirestorm_testkit::require::skip;
+use wirestorm_wire::capture::Records;
+use wirestorm_wire::conversation::{Act, Bounds, Importer, Side, Transport};
+
+/// The profiles, and what is drawn in them.
+const GOLDENS: [&str; 14] = [
+    "http_manual_commands_delay",
+    "http_manual_commands_delay_client2",
+    "http_manual_commands_fin_ack",
+    "http_manual_commands_pipeline",
+    "http_manual_commands_pipeline4",
+    "http_simple_limit",
+    "param_ipv6",
+    "param_no_delay_counter",
+    "param_tcp_delay_ack",
+    "param_tcp_no_timestamp",
+    "param_tcp_rxbufsize_8k",
+    "tcp_param_change",
+    "udp2",
+    "udp_sip",
+];
+
+/// How long TRex's simulator made flows.
+const DURATION: Duration = Duration::from_secs(5);
+
+/// How far delays may be from each other.
+const TOLERANCE: Duration = Duration::from_millis(20);
+
+/// What a profile determines of one flow.
+#[derive(Debug, PartialEq)]
+struct Portrait {
+    client: IpAddr,
+    server: SocketAddr,
+    /// Window and options of SYN and of what answers it, times left out.
+    handshake: Vec<(u16, Vec<u8>)>,
+    /// Time to live and type of service of both sides.
+    ip: [Option<(u8, u8)>; 2],
+    /// What each says until the other one does; of UDP, each datagram.
+    says: Vec<(Side, Vec<u8>)>,
+    /// Who closes, and how.
+    ends: Vec<(Side, bool)>,
+}
+
+/// A flow, and how long each side took to say what it says.
+type Flow = (Portrait, Vec<Duration>);
+
+#[test]
+fn flows_are_those_of_trexs_simulator() {
+    let Some((goldens, profiles)) = folders() else { return };
+    let mut wrong = Vec::new();
+    for name in GOLDENS {
+        let golden = flows(&goldens.join(format!("sim_astf-{name}.pcap")));
+        let ours = simulated(&profiles.join(format!("{name}.json")));
+        if let Err(reason) = compare(&ours, &golden) {
+            wrong.push(format!("{name}: {reason}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The folders of captures and of profiles; `None`, with a word, where one is absent.
+fn folders() -> Option<(PathBuf, PathBuf)> {
+    let goldens = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/goldens/trex-astf");
+    if !goldens.is_dir() {
+        skip("shared/goldens is absent");
+        return None;
+    }
+    let Some(profiles) = std::env::var_os("WIRESTORM_TREX_PROFILES") else {
+        skip("WIRESTORM_TREX_PROFILES names no folder of stateful profiles as JSON");
+        return None;
+    };
+    Some((goldens, profiles.into()))
+}
+
+fn simulated(profile: &Path) -> BTreeMap<u16, Vec<Flow>> {
+    let json = std::fs::read_to_string(profile).expect("a readable profile");
+    let plan = stateful::read(&json, &StatefulOptions::default()).expect("a profile");
+    let scratch = Scratch::new().expect("a folder");
+    let options = SimulationOptions {
+        output: Some(scratch.file("out.pcap")),
+        part: Part::Full,
+        duration: DURATION,
+        linger: Duration::from_secs(2),
+        round_trip: Duration::from_micros(20),
+        flows_max: 1_000,
+        seed: 1,
+    };
+    let (_, files) = simulate(&plan, &options).expect("a simulation");
+    flows(&files[0])
+}
+
+/// The flows of a capture by the port of their servers, in order: of several templates TRex draws
+/// the next one.
+fn flows(path: &Path) -> BTreeMap<u16, Vec<Flow>> {
+    let file = std::fs::read(path).expect("a readable capture");
+    let mut importer = Importer::new(Bounds::default());
+    let mut headers: BTreeMap<SocketAddr, Headers> = BTreeMap::new();
+    for record in Records::new(&file) {
+        let (header, frame) = record.expect("a whole capture");
+        importer.take(&header, frame).expect("a small capture");
+        note_headers(frame, &mut headers);
+    }
+    let mut found: BTreeMap<u16, Vec<Flow>> = BTreeMap::new();
+    for conversation in importer.finish().flows {
+        let conversation = conversation.expect("a whole conversation");
+        let Headers { handshake, ip } = headers.remove(&conversation.client).unwrap_or_default();
+        let (mut says, mut times, mut ends) =
+            (Vec::<(Side, Vec<u8>)>::new(), Vec::new(), Vec::new());
+        for turn in conversation.turns {
+            match turn.act {
+                Act::Says(bytes) => match says.last_mut() {
+                    Some((side, before))
+                        if *side == turn.side && conversation.transport == Transport::Tcp =>
+                    {
+                        before.extend(bytes);
+                    }
+                    _ => {
+                        says.push((turn.side, bytes));
+                        times.push(turn.gap);
+                    }
+                },
+                Act::Closes => ends.push((turn.side, false)),
+                Act::Resets => ends.push((turn.side, true)),
+            }
+        }
+        let (client, server) = (conversation.client.ip(), conversation.server);
+        let portrait = Portrait { client, server, handshake, ip, says, ends };
+        found.entry(server.port()).or_default().push((portrait, times));
+    }
+    found
+}
+
+/// What the headers of a flow say.
+#[derive(Debug, Default)]
+struct Headers {
+    handshake: Vec<(u16, Vec<u8>)>,
+    ip: [Option<(u8, u8)>; 2],
+}
+
+fn note_headers(frame: &[u8], headers: &mut BTreeMap<SocketAddr, Headers>) {
+    let network = if frame[12..14] == [0x81, 0] { &frame[18..] } else { &frame[14..] };
+    let address = |at: usize, length: usize| -> IpAddr {
+        match length {
+            4 => <[u8; 4]>::try_from(&network[at..at + 4]).expect("four bytes").into(),
+            _ => <[u8; 16]>::try_from(&network[at..at + 16]).expect("sixteen bytes").into(),
+        }
+    };
+    let (source, destination, transport, ip, protocol) = match network[0] >> 4 {
+        4 => (address(12, 4), address(16, 4), &network[20..], (network[8], network[1]), network[9]),
+        _ => {
+            let class = network[0] << 4 | network[1] >> 4;
+            (address(8, 16), address(24, 16), &network[40..], (network[7], class), network[6])
+        }
+    };
+    let port = |at: usize| u16::from_be_bytes([transport[at], transport[at + 1]]);
+    // Clients connect from above the ports that servers are at.
+    let is_client = port(0) > port(2);
+    let client = if is_client { (source, port(0)) } else { (destination, port(2)) };
+    let headers = headers.entry(client.into()).or_default();
+    headers.ip[usize::from(!is_client)].get_or_insert(ip);
+    if protocol == 6 && transport[13] & 2 != 0 {
+        let end = usize::from(transport[12] >> 4) * 4;
+        headers.handshake.push((port(14), options(&transport[20..end])));
+    }
+}
+
+/// Options by their kinds, with the bytes of those that settings determine.
+fn options(mut options: &[u8]) -> Vec<u8> {
+    let mut found = Vec::new();
+    while let [kind, rest @ ..] = options {
+        match kind {
+            0 => break,
+            1 => options = rest,
+            _ => {
+                let length = usize::from(rest[0]);
+                let is_timestamp = *kind == 8;
+                found.extend(&options[..if is_timestamp { 2 } else { length }]);
+                options = &options[length..];
+            }
+        }
+    }
+    found
+}
+
+fn compare(
+    ours: &BTreeMap<u16, Vec<Flow>>,
+    golden: &BTreeMap<u16, Vec<Flow>>,
+) -> Result<(), String> {
+    let counts = |of: &BTreeMap<u16, Vec<Flow>>| -> Vec<(u16, usize)> {
+        of.iter().map(|(port, flows)| (*port, flows.len())).collect()
+    };
+    if counts(ours) != counts(golden) {
+        return Err(format!("flows at ports {:?}, TRex's {:?}", counts(ours), counts(golden)));
+    }
+    let pairs = ours.values().flatten().zip(golden.values().flatten());
+    for (number, ((flow, times), (theirs, their_times))) in pairs.enumerate() {
+        if flow != theirs {
+            return Err(format!("flow {number}: {}", difference(flow, theirs)));
+        }
+        for (turn, (ours, theirs)) in times.iter().zip(their_times).enumerate() {
+            let apart = Duration::from_nanos(ours.as_nanos().abs_diff(theirs.as_nanos()));
+            if apart > TOLERANCE {
+                return Err(format!("flow {number}, turn {turn}: {ours:?}, TRex's {theirs:?}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// In what two flows differ, what they say by its lengths.
+fn difference(ours: &Portrait, theirs: &Portrait) -> String {
+    let lengths = |flow: &Portrait| -> Vec<(Side, usize)> {
+        flow.says.iter().map(|(side, bytes)| (*side, bytes.len())).collect()
+    };
+    let head = |flow: &Portrait| {
+        format!(
+            "{} {} {:?} {:?} {:?}",
+            flow.client, flow.server, flow.handshake, flow.ip, flow.ends
+        )
+    };
+    if head(ours) != head(theirs) {
+        return format!("\n  {}\n  {}", head(ours), head(theirs));
+    }
+    format!("says {:?}, TRex's {:?}", lengths(ours), lengths(theirs))
+}
