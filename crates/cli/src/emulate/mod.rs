@@ -10,10 +10,12 @@ use std::process::ExitCode;
 use clap::Args;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::emulation::{self, EmulationOptions, EmulationResult};
+use wirestorm_control::plan::Multiplier;
 use wirestorm_control::plan::emulation::EmulationPlan;
+use wirestorm_control::plan::trex::stateful::{self, StatefulOptions};
 
 use crate::replay::flags::BackendFlag;
-use crate::traffic::{bind, listed, read_text, read_time, usage};
+use crate::traffic::{bind, listed, read_text, read_time, trex, usage};
 use crate::{interrupt, report, status};
 use live::Live;
 use table::Table;
@@ -24,13 +26,15 @@ Examples:
       clients on one interface, servers on the other, a device between them
   wirestorm emulate server.yaml --port web=eth1
       a server for others, until Ctrl-C
-  wirestorm emulate pages.yaml --json result.json";
+  wirestorm emulate pages.yaml --json result.json
+  wirestorm emulate trex_profile.py --port clients=eth1 --port servers=eth2 -m 10 -t --size 100
+      a stateful profile of TRex's; a second pair of ports is clients1 and servers1";
 
 /// Emulates the clients and servers of a plan, and reports what became of their connections.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct EmulateFlags {
-    /// The plan, in YAML or JSON; `-`: standard input.
+    /// The plan, in YAML or JSON; `-`: standard input; or a stateful profile of TRex's.
     #[arg(value_name = "PLAN")]
     plan: PathBuf,
 
@@ -71,6 +75,18 @@ pub(crate) struct EmulateFlags {
     /// No progress line.
     #[arg(short, long)]
     quiet: bool,
+
+    /// What connections a second are multiplied by, such as 2 or 0.5.
+    #[arg(short, long, alias = "mult", value_name = "FACTOR", default_value = "1")]
+    multiplier: String,
+
+    /// Arguments for a profile of TRex's; all that follow.
+    #[arg(short, long, num_args = 1.., allow_hyphen_values = true, value_name = "ARG")]
+    tunables: Vec<String>,
+
+    /// Whether a profile of TRex's is over IPv6.
+    #[arg(long)]
+    ipv6: bool,
 }
 
 /// Runs the command.
@@ -95,8 +111,8 @@ pub(crate) fn run(flags: &EmulateFlags) -> ExitCode {
 }
 
 fn prepare(flags: &EmulateFlags) -> Result<(EmulationPlan, EmulationOptions), String> {
-    let plan = EmulationPlan::parse(&read_text(&flags.plan)?)
-        .map_err(|errors| listed(&flags.plan, &errors))?;
+    let mut plan = read(flags)?;
+    multiply(&mut plan, "--multiplier", &flags.multiplier)?;
     let duration = match &flags.duration {
         Some(text) => read_time("--duration", text)?,
         None => Duration::MAX,
@@ -111,6 +127,45 @@ fn prepare(flags: &EmulateFlags) -> Result<(EmulationPlan, EmulationOptions), St
         force_interface: flags.force_interface,
     };
     Ok((plan, options))
+}
+
+fn read(flags: &EmulateFlags) -> Result<EmulationPlan, String> {
+    let asked = trex::Asked { tunables: &flags.tunables, direction: 0, port_id: 0 };
+    let plan = match trex::profile(&flags.plan, &asked).transpose()? {
+        None => EmulationPlan::parse(&read_text(&flags.plan)?),
+        Some(trex::Profile::Stateful(json)) => {
+            let pairs = pairs(&flags.port);
+            stateful::read(&json, &StatefulOptions { ipv6: flags.ipv6, pairs })
+        }
+        Some(trex::Profile::Streams(_)) => {
+            let name = flags.plan.display();
+            return Err(format!("{name}: a profile of streams, which `wirestorm run {name}` runs"));
+        }
+    };
+    plan.map_err(|errors| listed(&flags.plan, &errors))
+}
+
+/// Pairs of ports that a profile's flows are shared among: `clients2` is of the third.
+fn pairs(bindings: &[String]) -> u32 {
+    let pair = |binding: &String| {
+        let (name, _) = binding.split_once('=')?;
+        let number = name.strip_prefix("clients").or_else(|| name.strip_prefix("servers"))?;
+        number.parse::<u32>().ok().filter(|pair| *pair < stateful::PAIRS_MAX)
+    };
+    bindings.iter().filter_map(pair).max().unwrap_or(0) + 1
+}
+
+/// Multiplies a plan's rates by what an option says.
+pub(crate) fn multiply(plan: &mut EmulationPlan, option: &str, text: &str) -> Result<(), String> {
+    match Multiplier::parse(text) {
+        Some(Multiplier::Factor(factor)) => {
+            plan.multiply(factor).map_err(|error| error.to_string())
+        }
+        _ => Err(format!(
+            "{option} {text:?}: expected a factor such as 2 or 0.5, which the connections a second \
+             are multiplied by"
+        )),
+    }
 }
 
 fn exit_status(result: &EmulationResult) -> u8 {

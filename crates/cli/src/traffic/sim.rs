@@ -7,7 +7,6 @@ use std::process::ExitCode;
 use clap::Args;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::emulation::{Part, SimulationOptions};
-use wirestorm_control::plan::Multiplier;
 use wirestorm_control::plan::emulation::EmulationPlan;
 use wirestorm_control::plan::traffic::{FoundAddresses, TrafficPlan};
 use wirestorm_control::plan::trex::LowerOptions;
@@ -141,14 +140,16 @@ pub(crate) fn run(flags: &SimFlags) -> ExitCode {
     };
     let outcome = match trex::profile(&flags.plan, &asked) {
         Some(Ok(trex::Profile::Streams(json))) => run_streams(flags, &json),
-        Some(Ok(trex::Profile::Stateful(json))) => stateful_options(flags).and_then(|options| {
+        Some(Ok(trex::Profile::Stateful(json))) => {
+            let options = StatefulOptions { ipv6: flags.trex.ipv6, pairs: 1 };
             let plan = stateful::read(&json, &options);
-            run_emulation(flags, &plan.map_err(|errors| listed(&flags.plan, &errors))?)
-        }),
+            plan.map_err(|errors| listed(&flags.plan, &errors))
+                .and_then(|plan| run_emulation(flags, plan))
+        }
         Some(Err(message)) => Err(message),
         None => match read_any_plan(&flags.plan) {
             Ok(AnyPlan::Traffic(plan)) => run_plan(flags, &plan),
-            Ok(AnyPlan::Emulation(plan)) => run_emulation(flags, &plan),
+            Ok(AnyPlan::Emulation(plan)) => run_emulation(flags, plan),
             Err(message) => Err(message),
         },
     };
@@ -176,7 +177,8 @@ fn run_plan(flags: &SimFlags, plan: &TrafficPlan) -> Result<ExitCode, String> {
     Ok(tell(simulate(plan, &options)))
 }
 
-fn run_emulation(flags: &SimFlags, plan: &EmulationPlan) -> Result<ExitCode, String> {
+fn run_emulation(flags: &SimFlags, mut plan: EmulationPlan) -> Result<ExitCode, String> {
+    emulate::multiply(&mut plan, "--multiplier", &flags.multiplier)?;
     let duration = seconds_or_time(flags)?;
     let is_full = flags.emulation.full || duration.is_some();
     let options = SimulationOptions {
@@ -188,20 +190,7 @@ fn run_emulation(flags: &SimFlags, plan: &EmulationPlan) -> Result<ExitCode, Str
         flows_max: EMULATION_FLOWS_MAX,
         seed: flags.emulation.seed,
     };
-    emulate::sim::run(plan, &options, flags.emulation.json.as_deref())
-}
-
-fn stateful_options(flags: &SimFlags) -> Result<StatefulOptions, String> {
-    let multiplier = &flags.multiplier;
-    match read_multiplier("--multiplier", multiplier)? {
-        Multiplier::Factor(multiplier) => {
-            Ok(StatefulOptions { multiplier, ipv6: flags.trex.ipv6, pairs: 1 })
-        }
-        _ => Err(format!(
-            "--multiplier {multiplier:?}: expected a factor such as 2 or 0.5, which the flows a \
-             second of a stateful profile are multiplied by"
-        )),
-    }
+    emulate::sim::run(&plan, &options, flags.emulation.json.as_deref())
 }
 
 /// Says what was written.

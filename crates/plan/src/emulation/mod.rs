@@ -10,6 +10,7 @@ mod program;
 mod tcp;
 
 use serde_json::Value;
+use wirestorm_base::rate::Decimal;
 
 pub use client::{AddressRange, Client, Load};
 pub use first_bytes::FirstBytes;
@@ -95,6 +96,24 @@ impl EmulationPlan {
             template.client.as_ref().is_some_and(|client| client.transmit == port)
                 || template.server.as_ref().is_some_and(|server| server.transmit == port)
         })
+    }
+
+    /// Multiplies how many flows are made a second; how many are held stays.
+    ///
+    /// # Errors
+    /// A rate that is too great or too small then.
+    pub fn multiply(&mut self, factor: Decimal) -> Result<(), PlanError> {
+        for template in &mut self.templates {
+            let Some(client) = &mut template.client else { continue };
+            if let Load::Rate(rate) | Load::Poisson(rate) = &mut client.load {
+                let scaled = rate.scaled(factor.digits, factor.denominator);
+                *rate = scaled.map_err(|error| PlanError {
+                    path: format!("{}.client.load", template.path),
+                    message: format!("times the multiplier: {error}"),
+                })?;
+            }
+        }
+        Ok(())
     }
 
     /// Reads a plan in YAML or JSON.

@@ -15,7 +15,6 @@ mod templates;
 mod tunables;
 
 use serde_json::Value;
-use wirestorm_base::rate::Decimal;
 
 use crate::document::error::{PlanErrors, Problems};
 use crate::document::place::Place;
@@ -35,8 +34,6 @@ const PROFILE: [&str; 7] = [
 /// What a profile depends on beside its document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatefulOptions {
-    /// What rates are multiplied by.
-    pub multiplier: Decimal,
     /// Whether all of it is over IPv6, as the profile's `ipv6.enable` says where this does not.
     pub ipv6: bool,
     /// Pairs of ports that share its flows, 1 to [`PAIRS_MAX`]. Each has addresses of its own.
@@ -48,7 +45,7 @@ pub const PAIRS_MAX: u32 = 16;
 
 impl Default for StatefulOptions {
     fn default() -> Self {
-        Self { multiplier: Decimal { digits: 1, denominator: 1 }, ipv6: false, pairs: 1 }
+        Self { ipv6: false, pairs: 1 }
     }
 }
 

@@ -156,13 +156,11 @@ impl Reading<'_> {
         if cps == 0.0 {
             return Ok(Load::OnDemand);
         }
-        let multiplier = self.options.multiplier;
         let pairs = u64::from(self.options.pairs.max(1));
         Rate::parse_per_second(&format!("{cps:.9}"), 1)
-            .and_then(|rate| rate.scaled(multiplier.digits, multiplier.denominator))
             .and_then(|rate| rate.scaled(1, pairs))
             .map(Load::Rate)
-            .map_err(|error| place.says(format!("found {cps} times the multiplier: {error}")))
+            .map_err(|error| place.says(format!("found {cps}: {error}")))
     }
 
     /// This pair's part of how many flows there are in all; those left over are the first pair's.

@@ -23,14 +23,14 @@ const PAGE: &str = r#"{
     "tg_id": 1}],
   "tg_names": ["pages"]}"#;
 
-fn options(multiplier: &str, pairs: u32) -> StatefulOptions {
-    let multiplier = Decimal::parse(multiplier).unwrap();
-    StatefulOptions { multiplier, pairs, ..StatefulOptions::default() }
+fn options(pairs: u32) -> StatefulOptions {
+    StatefulOptions { pairs, ..StatefulOptions::default() }
 }
 
 #[test]
 fn a_template_is_two_sides_with_tunables_of_their_own() {
-    let plan = read(PAGE, &options("10", 1)).unwrap();
+    let mut plan = read(PAGE, &options(1)).unwrap();
+    plan.multiply(wirestorm_base::rate::Decimal::parse("10").unwrap()).unwrap();
     let names: Vec<_> = plan.ports.iter().map(|port| port.name.as_str()).collect();
     assert_eq!(names, ["clients", "servers"]);
     let [template] = plan.templates.as_slice() else { panic!("{plan:?}") };
@@ -55,7 +55,7 @@ fn a_template_is_two_sides_with_tunables_of_their_own() {
 
 #[test]
 fn commands_are_steps_and_offsets_are_labels() {
-    let plan = read(PAGE, &options("1", 1)).unwrap();
+    let plan = read(PAGE, &options(1)).unwrap();
     let template = &plan.templates[0];
     let (again, end) = (Label(0), Label(1));
     assert_eq!(
@@ -86,7 +86,7 @@ fn commands_are_steps_and_offsets_are_labels() {
 
 #[test]
 fn pairs_of_ports_share_the_flows_and_have_addresses_of_their_own() {
-    let plan = read(PAGE, &options("1", 3)).unwrap();
+    let plan = read(PAGE, &options(3)).unwrap();
     assert_eq!(plan.ports[5].name, "servers2");
     let clients: Vec<_> = plan.templates.iter().flat_map(|it| &it.client).collect();
     let limits: Vec<_> = clients.iter().map(|it| it.limit.unwrap()).collect();
@@ -100,7 +100,7 @@ fn pairs_of_ports_share_the_flows_and_have_addresses_of_their_own() {
 
 #[test]
 fn over_ipv6_the_upper_96_bits_are_a_tunable() {
-    let plan = read(PAGE, &StatefulOptions { ipv6: true, ..options("1", 1) }).unwrap();
+    let plan = read(PAGE, &StatefulOptions { ipv6: true, ..options(1) }).unwrap();
     let client = plan.templates[0].client.as_ref().unwrap();
     assert_eq!(client.addresses.unwrap().first, "::16.0.0.1".parse::<IpAddr>().unwrap());
     assert_eq!(client.servers.first, "2001::3000:1".parse::<IpAddr>().unwrap());
@@ -155,7 +155,7 @@ fn every_error_has_its_path() {
         ),
     ] {
         assert!(PAGE.contains(part), "{part}");
-        let error = read(&PAGE.replace(part, other), &options("1", 1)).unwrap_err().to_string();
+        let error = read(&PAGE.replace(part, other), &options(1)).unwrap_err().to_string();
         assert!(error.contains(expected), "{other}: {error}");
     }
 }

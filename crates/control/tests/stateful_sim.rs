@@ -1,0 +1,202 @@
+//! Plans of clients and servers in virtual time: who says what, how often, and to whom.
+
+use std::path::Path;
+
+use wirestorm_base::time::Duration;
+use wirestorm_control::emulation::{EmulationResult, Part, SimulationOptions, simulate};
+use wirestorm_plan::emulation::EmulationPlan;
+use wirestorm_plan::trex::stateful::{self, StatefulOptions};
+use wirestorm_testkit::Scratch;
+use wirestorm_wire::capture::Records;
+use wirestorm_wire::conversation::{Act, Bounds, Conversation, Importer, Side};
+
+fn options(output: &Path) -> SimulationOptions {
+    SimulationOptions {
+        output: Some(output.to_owned()),
+        part: Part::Full,
+        duration: Duration::from_secs(1),
+        linger: Duration::from_secs(2),
+        round_trip: Duration::from_millis(2),
+        flows_max: 1_000,
+        seed: 1,
+    }
+}
+
+/// The result, and the conversations that the clients' capture holds.
+fn run(plan: &EmulationPlan, part: Part) -> (EmulationResult, Vec<Conversation>) {
+    let scratch = Scratch::new().unwrap();
+    let options = SimulationOptions { part, ..options(&scratch.file("out.pcap")) };
+    let (result, files) = simulate(plan, &options).unwrap();
+    let capture = std::fs::read(&files[0]).unwrap();
+    let mut importer = Importer::new(Bounds::default());
+    for record in Records::new(&capture) {
+        let (header, frame) = record.unwrap();
+        importer.take(&header, frame).unwrap();
+    }
+    let flows = importer.finish().flows.into_iter().map(|flow| flow.unwrap());
+    (result, flows.collect())
+}
+
+/// What one side says in all.
+fn said(conversation: &Conversation, side: Side) -> Vec<u8> {
+    let of_side = conversation.turns.iter().filter(|turn| turn.side == side);
+    let bytes = of_side.filter_map(|turn| match &turn.act {
+        Act::Says(bytes) => Some(bytes.as_slice()),
+        _ => None,
+    });
+    bytes.collect::<Vec<_>>().concat()
+}
+
+const PLAN: &str = r#"
+ports: [{name: left}, {name: right}]
+templates:
+  - name: rounds
+    client:
+      tx: left
+      addresses: 10.0.0.1-10.0.0.4
+      servers: 10.0.1.1-10.0.1.2
+      load: {rate: 20}
+      program:
+        - set: {n: 3}
+        - label: again
+        - send: ask
+        - receive: 5
+        - count: {A: 1}
+        - count_down: {variable: n, to: again}
+        - jump: {to: end, variable: n, equal: 0}
+        - send: never
+        - label: end
+        - send: bye
+    server:
+      tx: right
+      port: 80
+      program:
+        - remember: begin
+        - label: again
+        - receive: 3
+        - send: {size: 5, fill: x}
+        - jump: {to: again, within: 1ms, since: begin}
+        - jump: again
+  - name: names
+    transport: udp
+    client:
+      tx: left
+      addresses: 10.0.0.1
+      servers: 10.0.1.1
+      server_port: 80
+      load: {rate: 10}
+      program: [{send_datagram: who}, {receive_datagrams: 2}]
+    server:
+      tx: right
+      port: 80
+      program: [{receive_datagrams: 1}, {send_datagram: me}, {send_datagram: and me}]
+"#;
+
+#[test]
+fn both_sides_say_what_their_programs_say() {
+    let plan = EmulationPlan::parse(PLAN).unwrap();
+    let (result, flows) = run(&plan, Part::Full);
+    let (tcp, udp): (Vec<_>, Vec<_>) = flows
+        .iter()
+        .partition(|flow| flow.transport == wirestorm_wire::conversation::Transport::Tcp);
+    assert_eq!((tcp.len(), udp.len()), (20, 10));
+    for flow in &tcp {
+        assert_eq!(said(flow, Side::Client), b"askaskaskbye");
+        assert_eq!(said(flow, Side::Server), b"xxxxxxxxxxxxxxxxxxxx");
+    }
+    for flow in &udp {
+        assert_eq!(said(flow, Side::Client), b"who");
+        assert_eq!(said(flow, Side::Server), b"meand me");
+    }
+    let [left, right] = result.ports.as_slice() else { panic!("two ports") };
+    assert_eq!((left.flows.failed, right.flows.failed), (0, 0));
+    assert_eq!((left.counters["A"], right.counters["A"]), (60, 0));
+    assert_eq!((left.udp["rcvpkt"], right.udp["rcvpkt"]), (20, 10));
+    // A round trip is that of the wire.
+    assert!(
+        (1_990_000..2_010_000).contains(&left.times.connect.p50_ns),
+        "{:?}",
+        left.times.connect
+    );
+}
+
+#[test]
+fn one_flow_of_each_template_is_what_there_is_without_the_rest() {
+    let plan = EmulationPlan::parse(PLAN).unwrap();
+    let (result, flows) = run(&plan, Part::One);
+    assert_eq!(flows.len(), 2);
+    assert!(result.elapsed_s < 1.0, "{}", result.elapsed_s);
+}
+
+#[test]
+fn a_seed_gives_the_same_frames_and_another_one_others() {
+    let plan = EmulationPlan::parse(PLAN).unwrap();
+    let scratch = Scratch::new().unwrap();
+    let frames = |name: &str, seed| {
+        let options = SimulationOptions { seed, ..options(&scratch.file(name)) };
+        let (_, files) = simulate(&plan, &options).unwrap();
+        files.iter().map(|file| std::fs::read(file).unwrap()).collect::<Vec<_>>()
+    };
+    let first = frames("a.pcap", 1);
+    assert!(first == frames("b.pcap", 1));
+    assert!(first != frames("c.pcap", 2));
+    // Both sides saw the same frames, at other times.
+    assert_eq!(first[0].len(), first[1].len());
+    assert!(first[0] != first[1]);
+}
+
+#[test]
+fn a_simulation_needs_both_sides() {
+    let mut plan = EmulationPlan::parse(PLAN).unwrap();
+    plan.templates[1].server = None;
+    let scratch = Scratch::new().unwrap();
+    let error = simulate(&plan, &options(&scratch.file("out.pcap"))).unwrap_err();
+    let expected = "templates[1]: a simulation needs the servers too";
+    assert!(error.to_string().starts_with(expected), "{error}");
+}
+
+/// A profile of TRex's: two servers at one port, told apart by the first bytes, one of them reset.
+const PROFILE: &str = r#"{
+  "buf_list": ["b25l", "dHdv", {"base": "", "size": 3000, "fill": "eg=="}],
+  "ip_gen_dist_list": [
+    {"ip_start": "16.0.0.0", "ip_end": "16.0.0.9", "ip_offset": "1.0.0.0", "dir": "c", "distribution": "seq"},
+    {"ip_start": "17.0.0.0", "ip_end": "17.0.0.9", "ip_offset": "1.0.0.0", "dir": "c", "distribution": "seq"},
+    {"ip_start": "48.0.0.0", "ip_end": "48.0.0.9", "ip_offset": "1.0.0.0", "dir": "s", "distribution": "seq"}],
+  "program_list": [
+    {"commands": [{"name": "connect"}, {"name": "tx", "buf_index": 0}, {"name": "rx", "min_bytes": 3000}]},
+    {"commands": [{"name": "rx", "min_bytes": 3}, {"name": "delay", "usec": 30000}, {"name": "tx", "buf_index": 2}, {"name": "nc"}]},
+    {"commands": [{"name": "tx", "buf_index": 1}, {"name": "rx", "min_bytes": 3000}]},
+    {"commands": [{"name": "rx", "min_bytes": 3}, {"name": "reset"}]}],
+  "c_glob_info": {"tcp": {"mss": 1000, "do_rfc1323": 0}},
+  "templates": [
+    {"client_template": {"program_index": 0, "port": 80, "cps": 4, "limit": 3,
+       "ip_gen": {"dist_client": {"index": 0}, "dist_server": {"index": 2}}},
+     "server_template": {"program_index": 1, "assoc": [{"port": 80, "l7_map": {"offset": [0, 1, 2]}}]}},
+    {"client_template": {"program_index": 2, "port": 80, "cps": 2,
+       "ip_gen": {"dist_client": {"index": 1}, "dist_server": {"index": 2}}},
+     "server_template": {"program_index": 3, "assoc": [{"port": 80, "l7_map": {"offset": [0]}}]}}],
+  "tg_names": []}"#;
+
+#[test]
+fn a_profile_of_trexs_has_its_flows_its_turns_and_its_ends() {
+    let mut plan = stateful::read(PROFILE, &StatefulOptions::default()).unwrap();
+    plan.multiply(wirestorm_base::rate::Decimal::parse("2").unwrap()).unwrap();
+    let (result, flows) = run(&plan, Part::Full);
+    let (first, second): (Vec<_>, Vec<_>) =
+        flows.iter().partition(|flow| said(flow, Side::Client) == b"one");
+    assert_eq!((first.len(), second.len()), (3, 4));
+    let clients: Vec<_> = first.iter().map(|flow| flow.client.ip().to_string()).collect();
+    assert_eq!(clients, ["16.0.0.0", "16.0.0.1", "16.0.0.2"]);
+    for flow in first {
+        assert_eq!(said(flow, Side::Server), [b'z'; 3_000]);
+        let answer = flow.turns.iter().find(|turn| turn.side == Side::Server).unwrap();
+        let delay = answer.gap.as_nanos() / 1_000_000;
+        assert!((30..=33).contains(&delay), "{delay} ms");
+        let ends: Vec<_> = flow.turns.iter().filter(|turn| turn.act == Act::Closes).collect();
+        assert_eq!([ends[0].side, ends[1].side], [Side::Client, Side::Server]);
+    }
+    for flow in second {
+        assert_eq!(flow.turns.last().map(|turn| &turn.act), Some(&Act::Resets));
+    }
+    assert_eq!(result.ports[0].flows.closed, 3);
+}

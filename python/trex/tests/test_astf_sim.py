@@ -1,0 +1,87 @@
+"""`wirestorm sim` runs stateful profiles, and all their flows end as they should.
+
+`WIRESTORM_BINARY` names the command; where `TREX_CORE` names a tree of TRex, all of its profiles are
+run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BINARY, TREX_CORE = os.environ.get("WIRESTORM_BINARY"), os.environ.get("TREX_CORE")
+
+pytestmark = pytest.mark.skipif(
+    BINARY is None, reason="WIRESTORM_BINARY names no command to run profiles with"
+)
+
+PAGES = Path(__file__).parent / "profiles/stateful_pages.py"
+SCRIPTS = Path(TREX_CORE or ".").absolute() / "scripts"
+
+# Those of tunnels and topologies, those that are meant to be refused, one without its capture, one
+# whose capture repeats itself, and one of which two templates want the same flows.
+REFUSED = {
+    "gtpu_topo",
+    "gtpu_topo_latency",
+    "http_by_l7_percent",
+    "http_simple_rss",
+    "param_mss_err",
+    "param_mss_err2",
+    "udp_rtp",
+    "udp_topo",
+    "wrapping_it_up_example",
+}
+
+
+def simulated(profile: Path, *options: str, cwd: Path | None = None) -> dict | None:
+    """The result of a second of a profile; None if it is refused."""
+    run = subprocess.run(
+        [BINARY or "", "sim", str(profile), "--full", "-d", "1", "--json", "-", *options],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=cwd,
+        env={**os.environ, "WIRESTORM_PYTHON": sys.executable},
+    )
+    if run.returncode not in (0, 3):
+        assert run.returncode == 2, run.stderr
+        return None
+    return json.loads(run.stdout)
+
+
+def failed(result: dict) -> int:
+    """Flows that did not end by being closed, or were not made, on all ports."""
+    names = ("failed", "overflow", "tuple_in_use", "no_flow", "no_template", "damaged")
+    return sum(port["flows"][name] for port in result["ports"] for name in names)
+
+
+def test_a_profile_of_both_transports_runs() -> None:
+    result = simulated(PAGES, "-m", "4", "-t", "--pages", "2", "--page-size", "1000")
+    assert result is not None
+    clients, servers = result["ports"]
+    assert failed(result) == 0
+    assert clients["tcp"]["connects"] == servers["tcp"]["accepts"] > 0
+    assert clients["tcp"]["rcvbyte"] == 2 * 1000 * clients["tcp"]["connects"]
+    # One a second, times four.
+    assert clients["udp"]["sndpkt"] == servers["udp"]["rcvpkt"] == 4
+    assert clients["udp"]["rcvbyte"] == 4 * len(b"\x12\x34 who?")
+
+
+@pytest.mark.skipif(TREX_CORE is None, reason="TREX_CORE names no tree of TRex")
+def test_all_profiles_of_trex_run() -> None:
+    wrong = {}
+    profiles = sorted((SCRIPTS / "astf").glob("*.py"))
+    assert len(profiles) > 80
+    for profile in profiles:
+        result = simulated(profile, cwd=SCRIPTS)
+        if result is None or profile.stem in REFUSED:
+            if result is not None or profile.stem not in REFUSED:
+                wrong[profile.stem] = "is refused" if result is None else "is not refused"
+        elif failed(result) and ".reset(" not in profile.read_text():
+            wrong[profile.stem] = [port["flows"] for port in result["ports"]]
+    assert not wrong
