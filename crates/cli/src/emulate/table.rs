@@ -1,5 +1,6 @@
 //! The result of clients and servers as people read it: at most 80 columns.
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
 use wirestorm_control::emulation::{EmulationResult, PortReport};
@@ -17,6 +18,10 @@ pub(super) struct Table<'a>(pub(super) &'a EmulationResult);
 /// What is shown of something, by name.
 type Shown<T, Value> = (&'static str, fn(&T) -> Value);
 
+/// What is counted as failed, by the names of templates' counters.
+const FAILURES: [&str; 7] =
+    ["refused", "reset", "unanswered", "timed_out", "vanished", "aborted", "idle"];
+
 /// Ports side by side.
 const PORTS_A_TABLE: usize = 2;
 
@@ -28,6 +33,12 @@ impl Display for Table<'_> {
         for ports in result.ports.chunks(PORTS_A_TABLE) {
             writeln!(f)?;
             port_table(f, ports, result.elapsed_s)?;
+        }
+        let templates: usize = result.ports.iter().map(|port| port.templates.len()).sum();
+        // One of each side is what the ports' own columns tell.
+        if templates > result.ports.len() {
+            writeln!(f)?;
+            template_table(f, &result.ports)?;
         }
         for port in &result.ports {
             writeln!(f)?;
@@ -57,6 +68,34 @@ fn line<T: Display>(
     writeln!(f)
 }
 
+/// A line for each side of each template.
+fn template_table(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
+    let row = |f: &mut Formatter<'_>, name: &str, cells: [String; 5]| {
+        let [made, closed, failed, sent, received] = cells;
+        let name = shortened(name, 23);
+        writeln!(f, "{name:<23} {made:>10} {closed:>10} {failed:>8} {sent:>12} {received:>12}")
+    };
+    let heads = ["flows", "closed", "failed", "bytes sent", "received"];
+    row(f, "templates", heads.map(str::to_owned))?;
+    for template in ports.iter().flat_map(|port| &port.templates) {
+        let name = match &template.group {
+            Some(group) => format!("  {} of {}: {}", template.name, group, template.side),
+            None => format!("  {}: {}", template.name, template.side),
+        };
+        let flow = |name: &str| template.flows.get(name).copied().unwrap_or(0);
+        let both = |name: &str| {
+            let of = |counters: &BTreeMap<&str, u64>| counters.get(name).copied().unwrap_or(0);
+            of(&template.tcp) + of(&template.udp)
+        };
+        let failed = FAILURES.iter().map(|name| flow(name)).sum();
+        let counts = [both("accepts").max(flow("made")), flow("closed"), failed];
+        let [made, closed, failed] = counts.map(grouped);
+        let [sent, received] = ["sndbyte", "rcvbyte"].map(|name| grouped(both(name)));
+        row(f, &name, [made, closed, failed, sent, received])?;
+    }
+    Ok(())
+}
+
 fn port_table(f: &mut Formatter<'_>, ports: &[PortReport], elapsed: f64) -> fmt::Result {
     let count = |value: fn(&PortReport) -> u64| move |port: &PortReport| grouped(value(port));
     let rate = |value: u64| scaled(value as f64 / elapsed.max(1e-9)).trim_end().to_owned();
@@ -66,9 +105,24 @@ fn port_table(f: &mut Formatter<'_>, ports: &[PortReport], elapsed: f64) -> fmt:
     line(f, "  established a second", ports, |port| rate(tcp(port, "connects")))?;
     line(f, "  closed by both sides", ports, count(|port| port.flows.closed))?;
     line(f, "  failed", ports, count(|port| port.flows.failed))?;
+    let causes: [Shown<PortReport, u64>; 7] = [
+        ("    refused by the peer", |port| port.flows.refused),
+        ("    reset by the peer", |port| port.flows.reset),
+        ("    never answered", |port| port.flows.unanswered),
+        ("    not acknowledged any more", |port| port.flows.timed_out),
+        ("    silent when asked (keepalive)", |port| port.flows.vanished),
+        ("    reset by the program", |port| port.flows.aborted),
+        ("    of UDP, without traffic for too long", |port| port.flows.idle),
+    ];
+    for (what, value) in causes {
+        if ports.iter().any(|port| value(port) > 0) {
+            line(f, what, ports, count(value))?;
+        }
+    }
     line(f, "  at once, at most", ports, count(|port| port.flows.active_max))?;
     line(f, "  still there in the end", ports, count(|port| port.flows.active))?;
-    let unusual: [Shown<PortReport, u64>; 10] = [
+    let unusual: [Shown<PortReport, u64>; 11] = [
+        ("  with first bytes that no server waits for", |port| port.flows.no_match),
         ("  not made: too many at once (--flows-max)", |port| port.flows.overflow),
         ("  not made: addresses and ports in use", |port| port.flows.tuple_in_use),
         ("  asked for where nobody listens", |port| port.flows.no_template),

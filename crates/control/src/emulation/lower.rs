@@ -12,10 +12,13 @@ use wirestorm_wire::packet::{MacAddress, ethertype};
 
 use super::error::EmulationError;
 use super::program;
+use super::report::Owner;
 
 /// What the endpoint of one port does.
 pub(super) struct Duties {
     pub(super) templates: Vec<Template>,
+    /// Whose they are.
+    pub(super) owners: Vec<Owner>,
     pub(super) buffers: Buffers,
     /// Whether it makes connections.
     pub(super) connects: bool,
@@ -29,9 +32,14 @@ pub(super) fn duties(
     own: MacAddress,
     clients: &[Option<(emulation::AddressRange, MacAddress)>],
 ) -> Result<Duties, EmulationError> {
-    let mut duties = Duties { templates: Vec::new(), buffers: Buffers::default(), connects: false };
+    let mut duties = Duties {
+        templates: Vec::new(),
+        owners: Vec::new(),
+        buffers: Buffers::default(),
+        connects: false,
+    };
     for (template, client) in plan.templates.iter().zip(clients) {
-        let mut add = |steps: &[Step], side: &str, tcp: &emulation::Tcp, ip, role| {
+        let mut add = |steps: &[Step], side: &'static str, tcp: &emulation::Tcp, ip, role| {
             let path = || format!("{}.{side}.program", template.path);
             if steps.contains(&Step::RunNext) {
                 return Err(EmulationError::Groups { path: path() });
@@ -43,6 +51,8 @@ pub(super) fn duties(
             };
             let ip = ip_settings(ip);
             duties.templates.push(Template { program, transport, ip, role });
+            let (name, group) = (template.name.clone(), template.group.clone());
+            duties.owners.push(Owner { name, group, side });
             Ok::<_, EmulationError>(())
         };
         if let Some(asked) = template.client.as_ref().filter(|client| client.transmit == port)

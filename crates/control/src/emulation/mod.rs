@@ -15,6 +15,6 @@ mod run;
 mod simulate;
 
 pub use error::EmulationError;
-pub use report::{EmulationResult, FlowsReport, PortReport, SCHEMA, TimesReport};
+pub use report::{EmulationResult, FlowsReport, PortReport, SCHEMA, TemplateReport, TimesReport};
 pub use run::{EmulationOptions, PortProgress, Progress, run};
 pub use simulate::{Part, SimulationOptions, simulate};

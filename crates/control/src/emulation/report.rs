@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use wirestorm_base::port::{ReceiveCounters, TransmitCounters};
 use wirestorm_base::time::Duration;
-use wirestorm_stack::endpoint::{Endpoint, Times};
+use wirestorm_stack::endpoint::{Endpoint, Tally, Times};
 use wirestorm_stack::program::{Statistic, Statistics};
 
 use crate::port::Choice;
@@ -50,8 +50,10 @@ pub struct PortReport {
     pub backend: &'static str,
     /// Why that.
     pub why: String,
-    /// Connections.
+    /// Connections, and flows of UDP.
     pub flows: FlowsReport,
+    /// The same of each template that has clients or servers here.
+    pub templates: Vec<TemplateReport>,
     /// What TCP counted, by BSD's names, of which TRex's are those with `tcps_` before them.
     pub tcp: BTreeMap<&'static str, u64>,
     /// What UDP counted, by TRex's names without `udps_` before them.
@@ -76,26 +78,42 @@ pub struct PortReport {
     pub cpu_s: f64,
 }
 
-/// Connections of a port.
+/// Connections of a port, and flows of UDP.
 #[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct FlowsReport {
-    /// Connections that were still there in the end.
+    /// Flows that were still there in the end.
     pub active: u64,
     /// The most at once.
     pub active_max: u64,
-    /// Connections that both sides closed.
+    /// Connections that both sides closed, and flows of UDP whose program ended.
     pub closed: u64,
-    /// Connections that ended otherwise.
+    /// Flows that ended otherwise; the sum of the seven that follow.
     pub failed: u64,
-    /// Connections that could not be made or taken, for there were too many.
+    /// Connections that the peer reset in answer to SYN.
+    pub refused: u64,
+    /// Connections that the peer reset later.
+    pub reset: u64,
+    /// Connections of which SYN was never answered.
+    pub unanswered: u64,
+    /// Connections of which nothing was acknowledged any more.
+    pub timed_out: u64,
+    /// Connections whose peer did not answer keepalive probes.
+    pub vanished: u64,
+    /// Connections that their program reset.
+    pub aborted: u64,
+    /// Flows of UDP that were dropped for want of traffic.
+    pub idle: u64,
+    /// Flows that could not be made or taken, for there were too many.
     pub overflow: u64,
-    /// Connections that could not be made, for their addresses and ports were in use.
+    /// Flows that could not be made, for their addresses and ports were in use.
     pub tuple_in_use: u64,
-    /// Segments of no connection.
+    /// Segments and datagrams of no flow.
     pub no_flow: u64,
     /// Connections asked for at ports where nobody listens.
     pub no_template: u64,
+    /// Connections whose first bytes no server waits for.
+    pub no_match: u64,
     /// Segments that did not fit a frame, and were not sent.
     pub too_long: u64,
     /// Packets in parts, which are not put together.
@@ -104,6 +122,36 @@ pub struct FlowsReport {
     pub damaged: u64,
     /// Packets of other protocols.
     pub other_protocol: u64,
+}
+
+/// The clients or the servers of a template.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct TemplateReport {
+    /// Its name in the plan.
+    pub name: String,
+    /// Its group there.
+    pub group: Option<String>,
+    /// `client` or `server`.
+    pub side: &'static str,
+    /// What became of its flows, by name.
+    pub flows: BTreeMap<&'static str, u64>,
+    /// What TCP counted.
+    pub tcp: BTreeMap<&'static str, u64>,
+    /// What UDP counted.
+    pub udp: BTreeMap<&'static str, u64>,
+    /// What its programs counted.
+    pub counters: BTreeMap<&'static str, u64>,
+    /// How long its connections took.
+    pub times: TimesReport,
+}
+
+/// Whose the templates of an endpoint are, in their order.
+#[derive(Clone, Debug)]
+pub(super) struct Owner {
+    pub(super) name: String,
+    pub(super) group: Option<String>,
+    pub(super) side: &'static str,
 }
 
 /// How long connections took, from when SYN was to be sent, or arrived.
@@ -126,10 +174,18 @@ impl FlowsReport {
             active_max: flows.active_max,
             closed: flows.closed,
             failed: flows.failed(),
+            refused: flows.refused,
+            reset: flows.reset,
+            unanswered: flows.unanswered,
+            timed_out: flows.timed_out,
+            vanished: flows.vanished,
+            aborted: flows.aborted,
+            idle: flows.idle,
             overflow: flows.overflow,
             tuple_in_use: flows.tuple_in_use,
             no_flow: strays.no_flow,
             no_template: strays.no_template,
+            no_match: strays.no_match,
             too_long: flows.too_long,
             fragments: strays.fragments,
             damaged: strays.damaged,
@@ -142,6 +198,21 @@ fn counters(statistics: &Statistics) -> BTreeMap<&'static str, u64> {
     let sum = |place| Statistic::new(place).map(|it| statistics.get(it));
     let named = ["A", "B", "C", "D"].into_iter().enumerate();
     named.filter_map(|(place, name)| Some((name, sum(place)?))).collect()
+}
+
+impl TemplateReport {
+    fn of(owner: &Owner, tally: &Tally) -> Self {
+        Self {
+            name: owner.name.clone(),
+            group: owner.group.clone(),
+            side: owner.side,
+            flows: tally.flows.iter().map(|(name, _, value)| (name, value)).collect(),
+            tcp: tally.tcp.iter().map(|(name, _, value)| (name, value)).collect(),
+            udp: tally.udp.iter().map(|(name, _, value)| (name, value)).collect(),
+            counters: counters(&tally.statistics),
+            times: TimesReport::of(&tally.times),
+        }
+    }
 }
 
 impl TimesReport {
@@ -165,13 +236,19 @@ pub(super) struct Ended {
 }
 
 impl Ended {
-    pub(super) fn report(&self, name: &str, interface: &str) -> PortReport {
+    /// `owners`: of the endpoint's templates.
+    pub(super) fn report(&self, name: &str, interface: &str, owners: &[Owner]) -> PortReport {
+        let tallies = owners.iter().enumerate();
+        let templates = tallies.filter_map(|(place, owner)| {
+            Some(TemplateReport::of(owner, self.endpoint.tally(place)?))
+        });
         PortReport {
             name: name.to_owned(),
             interface: interface.to_owned(),
             backend: self.choice.backend,
             why: self.choice.why.clone(),
             flows: FlowsReport::of(&self.endpoint),
+            templates: templates.collect(),
             tcp: self.endpoint.tcp().iter().map(|(name, _, value)| (name, value)).collect(),
             udp: self.endpoint.udp().iter().map(|(name, _, value)| (name, value)).collect(),
             counters: counters(&self.endpoint.statistics()),

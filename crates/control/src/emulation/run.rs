@@ -145,7 +145,9 @@ pub fn run(
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
         elapsed_s: elapsed.as_secs_f64(),
-        ports: reports.map(|(lane, ended)| ended.report(lane.name, &lane.interface)).collect(),
+        ports: reports
+            .map(|(lane, ended)| ended.report(lane.name, &lane.interface, &lane.duties.owners))
+            .collect(),
         interrupted: control.stop.load(Ordering::Relaxed),
         errors: ended.iter().filter_map(|ended| ended.error.clone()).collect(),
         notes: plan.notes.iter().cloned().chain(interfaces.notes()).collect(),

@@ -58,10 +58,11 @@ pub fn simulate(
     let plan = &part(plan, options.part);
     let used: Vec<usize> = (0..plan.ports.len()).filter(|port| plan.uses(*port)).collect();
     let clients = clients(plan)?;
-    let mut nodes = Vec::new();
+    let (mut nodes, mut owners) = (Vec::new(), Vec::new());
     for &port in &used {
         let mac = mac(port);
         let duties = duties(plan, port, mac, &clients)?;
+        owners.push(duties.owners);
         let endpoint = EndpointOptions {
             templates: duties.templates,
             groups: Vec::new(),
@@ -94,7 +95,7 @@ pub fn simulate(
         file.send(frame, seen.frame.len(), seen.at);
         file.flush()
     })?;
-    let reports = used.iter().zip(ended).map(|(&port, ended)| {
+    let reports = used.iter().zip(ended).zip(&owners).map(|((&port, ended), owners)| {
         let ended = Ended {
             endpoint: ended.endpoint,
             choice: Choice { backend: "memory", why: "simulated".into() },
@@ -103,7 +104,7 @@ pub fn simulate(
             cpu: Duration::ZERO,
             error: None,
         };
-        ended.report(&plan.ports[port].name, "a wire in memory")
+        ended.report(&plan.ports[port].name, "a wire in memory", owners)
     });
     let result = EmulationResult {
         schema: SCHEMA,
