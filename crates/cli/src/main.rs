@@ -5,6 +5,7 @@ mod doctor;
 mod emulate;
 mod gaps;
 mod interrupt;
+mod link;
 mod manual;
 mod number;
 mod options;
@@ -45,6 +46,8 @@ enum Command {
     Frames(traffic::frames::FramesFlags),
     /// Emulates the clients and servers of a plan, and reports what became of their connections.
     Emulate(emulate::EmulateFlags),
+    /// Joins two interfaces by a link with loss, delay, a rate and other impairments.
+    Link(Box<link::LinkFlags>),
     /// Runs a script for the kernel's packet generator, pktgen.
     Pktgen(Box<pktgen::PktgenFlags>),
     /// Shows how many frames a second a wire carries at most.
@@ -97,6 +100,7 @@ fn main() -> ExitCode {
         Command::Sim(flags) => traffic::sim::run(&flags),
         Command::Frames(flags) => traffic::frames::run(&flags),
         Command::Emulate(flags) => emulate::run(&flags),
+        Command::Link(flags) => link::run(&flags),
         Command::Pktgen(flags) => pktgen::run(&flags),
         Command::LineRate(flags) => traffic::line_rate::run(&flags),
         Command::Capture(flags) => capture::run(&flags),

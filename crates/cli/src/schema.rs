@@ -33,6 +33,8 @@ enum Document {
     Run,
     /// The result of emulate: wirestorm.emulation/1.
     Emulation,
+    /// The result of link: wirestorm.link/1.
+    Link,
     /// A plan of flows: wirestorm.plan/1.
     Plan,
     /// That of pktgen: wirestorm.pktgen/1.
@@ -45,6 +47,7 @@ pub(crate) fn run(flags: &SchemaFlags) -> ExitCode {
         Document::Result => schema::result(),
         Document::Run => schema::run(),
         Document::Emulation => schema::emulation(),
+        Document::Link => schema::link(),
         Document::Plan => schema::plan(),
         Document::Pktgen => schema::pktgen(),
     };

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
+use crate::bridge::LinkResult;
 use crate::emulation::EmulationResult;
 use crate::pktgen::PktgenResult;
 use crate::result::RunResult;
@@ -40,6 +41,11 @@ pub fn emulation() -> String {
     schema_of::<EmulationResult>("wirestorm.emulation/1")
 }
 
+/// The schema of `wirestorm.link/1`, as `schemas/` holds it.
+pub fn link() -> String {
+    schema_of::<LinkResult>("wirestorm.link/1")
+}
+
 fn schema_of<T: JsonSchema>(title: &str) -> String {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let mut schema = generator.into_root_schema_for::<T>().to_value();
@@ -64,6 +70,7 @@ mod tests {
             ("result", result()),
             ("run", run()),
             ("emulation", emulation()),
+            ("link", link()),
             ("pktgen", pktgen()),
             ("plan", plan()),
         ];

@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 use wirestorm_base::rate::{Layer, Rate};
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_engine::impairment::{
-    Bottleneck, Bursts, HeldOptions, Impairment, ImpairmentCounters, Jitter, Link, Loss, Queue,
-    Reordering, Share,
+use wirestorm_engine::impairment::{HeldOptions, ImpairmentCounters, Link};
+use wirestorm_wire::impairment::{
+    Bottleneck, Bursts, Impairment, Jitter, Loss, Queue, Reordering, Share,
 };
 
 const MS: u64 = 1_000_000;

@@ -8,6 +8,7 @@ pub mod backend;
 mod document;
 pub mod edit;
 pub mod emulation;
+pub mod impairment;
 mod multiplier;
 pub mod pktgen;
 pub mod replay;

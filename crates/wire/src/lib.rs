@@ -14,6 +14,7 @@ pub mod conversation;
 pub mod dissect;
 pub mod edit;
 pub mod flow;
+pub mod impairment;
 pub mod layout;
 pub mod packet;
 pub mod prefix;

@@ -121,9 +121,10 @@ pub fn run(
                 Duty { options, control, interfaces, index, lane, clients: &clients, snapshot };
             move || {
                 let (interface, link) = &duty.interfaces.links[duty.index];
-                let port = BothWays::open(options.backend, interface, link).map_err(|reason| {
-                    OpenError::Port { interface: interface.to_string(), reason }
-                })?;
+                let port =
+                    BothWays::open(options.backend, interface, link, true).map_err(|reason| {
+                        OpenError::Port { interface: interface.to_string(), reason }
+                    })?;
                 Ok(move |start| duty.work(port, link, start))
             }
         });

@@ -17,8 +17,8 @@ pub(crate) struct BothWays {
 
 impl BothWays {
     /// The port of an interface: the one asked for, or with `auto` AF_XDP where one queue has all
-    /// that arrives, which then never reaches the kernel's own network stack. ARP, neighbour
-    /// discovery and pings go past it to packet sockets.
+    /// that arrives, which then never reaches the kernel's own network stack. `passes_neighbours`:
+    /// ARP, neighbour discovery and pings go past it to the kernel and to packet sockets.
     ///
     /// # Errors
     /// What was tried, and what the system said.
@@ -26,18 +26,19 @@ impl BothWays {
         backend: Backend,
         interface: &InterfaceName,
         link: &Link,
+        passes_neighbours: bool,
     ) -> Result<Self, String> {
+        let af_xdp = |why: &str| Self::af_xdp(interface, passes_neighbours, why.into());
         match backend {
             Backend::AfPacket => Self::af_packet(interface, "asked for".into()),
-            Backend::AfXdp => Self::af_xdp(interface, "asked for".into()),
+            Backend::AfXdp => af_xdp("asked for"),
             Backend::Auto if link.queues.receive > 1 => {
                 let queues = link.queues.receive;
                 let reason = format!("not af_xdp: {queues} queues, and a socket hears one of them");
                 Self::af_packet(interface, reason)
             }
             Backend::Auto => {
-                let why = "frames are taken in the driver, past the kernel's network stack";
-                Self::af_xdp(interface, why.into())
+                af_xdp("frames are taken in the driver, past the kernel's network stack")
                     .or_else(|error| Self::af_packet(interface, format!("not af_xdp: {error}")))
             }
             Backend::Xdp | Backend::Memory => {
@@ -59,10 +60,14 @@ impl BothWays {
         })
     }
 
-    fn af_xdp(interface: &InterfaceName, why: String) -> Result<Self, String> {
+    fn af_xdp(
+        interface: &InterfaceName,
+        passes_neighbours: bool,
+        why: String,
+    ) -> Result<Self, String> {
         let mut options = AfXdpOptions::new(interface.clone(), Direction::Both);
         options.transmit_frames = 2_048;
-        options.passes_neighbours = true;
+        options.passes_neighbours = passes_neighbours;
         let mut ports = AfXdp::open(&options).map_err(|error| error.to_string())?;
         let (Some(transmit), Some(receive)) = (ports.transmit.pop(), ports.receive.pop()) else {
             return Err("no queue to send and receive on".into());

@@ -4,9 +4,10 @@ use alloc::collections::VecDeque;
 
 use wirestorm_base::rate::Ticker;
 use wirestorm_base::time::{Duration, Instant};
+use wirestorm_wire::impairment::{Bottleneck, Impairment, Jitter, Loss, Queue, Share};
 use wirestorm_wire::stream::draw;
 
-use super::{Bottleneck, Impairment, ImpairmentCounters, Jitter, Loss, Queue, Share};
+use super::ImpairmentCounters;
 
 /// Decides about one frame after the other.
 #[derive(Debug)]

@@ -1,0 +1,60 @@
+//! What moves on a terminal while two interfaces are joined: a line for each direction.
+
+use std::fmt::Write;
+
+use indicatif::ProgressBar;
+use wirestorm_control::base::time::Duration;
+use wirestorm_control::bridge::BridgeProgress;
+
+use crate::number::{grouped, scaled};
+use crate::traffic::bar;
+
+/// A live table on standard error; nothing where that is no terminal.
+pub(super) struct Live {
+    bar: ProgressBar,
+    duration: Duration,
+    before: BridgeProgress,
+}
+
+impl Live {
+    pub(super) fn new(quiet: bool, duration: Duration) -> Self {
+        Self { bar: bar(quiet, duration), duration, before: BridgeProgress::default() }
+    }
+
+    /// Shows how far it has come.
+    pub(super) fn update(&mut self, progress: &BridgeProgress) {
+        let since = progress.elapsed.saturating_sub(self.before.elapsed).as_secs_f64();
+        if self.bar.is_hidden() || since < 0.2 {
+            return;
+        }
+        let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / since;
+        let mut text = format!(
+            "\n{:<8} {:>12} {:>12} {:>12} {:>12} {:>10}",
+            "", "frames/s", "b/s", "lost", "queue full", "held"
+        );
+        let directions = progress.directions.iter().zip(&self.before.directions);
+        for (name, (now, before)) in ["A to B", "B to A"].into_iter().zip(directions) {
+            let bits = rate(now.delivered_bytes, before.delivered_bytes) * 8.0;
+            // Writing to a string does not fail.
+            let _ = write!(
+                text,
+                "\n{name:<8} {:>12} {:>12} {:>12} {:>12} {:>10}",
+                scaled(rate(now.delivered, before.delivered)).trim_end(),
+                scaled(bits).trim_end(),
+                grouped(now.lost),
+                grouped(now.queue_dropped),
+                grouped(now.held())
+            );
+        }
+        let part = progress.elapsed.as_secs_f64() / self.duration.as_secs_f64();
+        self.bar.set_position((part.min(1.0) * 1e3) as u64);
+        self.bar.set_message(text);
+        self.bar.tick();
+        self.before = *progress;
+    }
+
+    /// Takes it off the terminal.
+    pub(super) fn finish(self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,201 @@
+//! `wirestorm link`: two interfaces joined by an imperfect link.
+
+mod live;
+mod table;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use wirestorm_control::base::time::Duration;
+use wirestorm_control::bridge::{self, BridgeOptions, LinkResult};
+use wirestorm_control::plan::impairment::AskedImpairment;
+
+use crate::replay::flags::BackendFlag;
+use crate::traffic::{read_time, usage};
+use crate::{interrupt, report, status};
+use live::Live;
+use table::Table;
+
+const EXAMPLES: &str = "\
+Examples:
+  wirestorm link eth1 eth2 --delay 5ms --loss 1%
+      a round trip of 10 ms, and one of 100 frames lost, each way
+  wirestorm link eth1 eth2 --rate 20M-l2 --queue 64kB --delay 30ms --jitter 3ms/normal
+      a line to a home: narrow, with a deep queue, and far away
+  wirestorm link eth1 eth2 --delay 300ms --b-to-a rate=2M-l2,burst-loss=0.5%/30%
+      a satellite, whose way back is narrow and lossy
+  wirestorm link netns/a:veth1 netns/b:veth1 --reorder 1%/2ms --duplicate 0.1% --corrupt 0.01%
+
+Hosts on virtual interfaces leave long frames and checksums to the interface, which
+has to be switched off there: ethtool -K eth0 tx off tso off gso off gro off";
+
+/// Joins two interfaces by a link that loses, delays, damages and reorders frames as it is told,
+/// until Ctrl-C or for a time, and reports what became of them.
+///
+/// Every frame that arrives on one interface leaves on the other. For each, in this order: loss,
+/// duplication, rate and queue, corruption, delay and jitter, reordering.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct LinkFlags {
+    /// One interface, or one in another namespace: netns/NAME:eth1.
+    #[arg(value_name = "A")]
+    a: String,
+
+    /// The other.
+    #[arg(value_name = "B")]
+    b: String,
+
+    /// The share of frames that is lost, such as 1%.
+    #[arg(long, value_name = "SHARE", help_heading = "Impairments, both ways")]
+    loss: Option<String>,
+
+    /// Loss in bursts (Gilbert, Elliott): the chances to turn bad and good again for each frame,
+    /// and those to get through when bad (0% if not said) and good (100%).
+    #[arg(
+        long,
+        value_name = "P/R[/H[/K]]",
+        conflicts_with = "loss",
+        help_heading = "Impairments, both ways"
+    )]
+    burst_loss: Option<String>,
+
+    /// The share of frames of which a copy follows.
+    #[arg(long, value_name = "SHARE", help_heading = "Impairments, both ways")]
+    duplicate: Option<String>,
+
+    /// The share of frames in which a bit is changed.
+    #[arg(long, value_name = "SHARE", help_heading = "Impairments, both ways")]
+    corrupt: Option<String>,
+
+    /// Bits a second: 100M-l2 counts frames with FCS, 100M-l1 all of the wire.
+    #[arg(long, value_name = "RATE", help_heading = "Impairments, both ways")]
+    rate: Option<String>,
+
+    /// What may wait in front of the rate, in frames or bytes: 1000 (if not said), 64kB. What
+    /// finds it full is dropped.
+    #[arg(long, value_name = "N", help_heading = "Impairments, both ways")]
+    queue: Option<String>,
+
+    /// How long each frame takes.
+    #[arg(long, value_name = "TIME", help_heading = "Impairments, both ways")]
+    delay: Option<String>,
+
+    /// By how much that varies: 1ms at most, or 1ms/normal as standard deviation. Frames keep
+    /// their order.
+    #[arg(long, value_name = "TIME", help_heading = "Impairments, both ways")]
+    jitter: Option<String>,
+
+    /// The share of frames that others overtake, and how late they are, such as 1%/2ms.
+    #[arg(long, value_name = "SHARE/TIME", help_heading = "Impairments, both ways")]
+    reorder: Option<String>,
+
+    /// What is different from A to B, in the same words: delay=5ms,loss=1%.
+    #[arg(long, value_name = "WORD=VALUE,...", help_heading = "Impairments, one way")]
+    a_to_b: Option<String>,
+
+    /// What is different from B to A.
+    #[arg(long, value_name = "WORD=VALUE,...", help_heading = "Impairments, one way")]
+    b_to_a: Option<String>,
+
+    /// Where chance comes from: the same frames are lost for the same seed.
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    seed: u64,
+
+    /// When it ends, such as 30s or 5min; without it, with Ctrl-C.
+    #[arg(short, long, value_name = "TIME")]
+    duration: Option<String>,
+
+    /// Frames that are on the link at most, each way; more are dropped, and counted.
+    #[arg(long, value_name = "N", default_value_t = 131_072,
+        value_parser = clap::value_parser!(u32).range(1..=16_000_000))]
+    held_max: u32,
+
+    /// What carries the frames: auto, af_packet or af_xdp.
+    #[arg(long, value_enum, default_value_t = BackendFlag::Auto)]
+    backend: BackendFlag,
+
+    /// Join even the interface that carries the default route.
+    #[arg(long)]
+    force_interface: bool,
+
+    /// Write the result as JSON to a file; `-`: to standard output, instead of the table.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+
+    /// No progress line.
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(flags: &LinkFlags) -> ExitCode {
+    let options = match prepare(flags) {
+        Ok(options) => options,
+        Err(message) => return usage(message),
+    };
+    let control = interrupt::catch();
+    let mut live = Live::new(flags.quiet, options.duration);
+    let outcome = bridge::run(&options, &control, |progress| live.update(progress));
+    live.finish();
+    let result = match outcome {
+        Ok(result) => result,
+        Err(error) => return usage(error),
+    };
+    if let Err(message) = report::print(&result, Table(&result), flags.json.as_deref()) {
+        eprintln!("wirestorm: {message}");
+        return ExitCode::from(status::FAILED);
+    }
+    ExitCode::from(exit_status(&result))
+}
+
+fn prepare(flags: &LinkFlags) -> Result<BridgeOptions, String> {
+    let mut both = AskedImpairment::default();
+    for (word, value) in [
+        ("loss", &flags.loss),
+        ("burst-loss", &flags.burst_loss),
+        ("duplicate", &flags.duplicate),
+        ("corrupt", &flags.corrupt),
+        ("rate", &flags.rate),
+        ("queue", &flags.queue),
+        ("delay", &flags.delay),
+        ("jitter", &flags.jitter),
+        ("reorder", &flags.reorder),
+    ] {
+        if let Some(value) = value {
+            both.set(word, value).map_err(|error| format!("--{error}"))?;
+        }
+    }
+    let one_way = |option: &str, words: &Option<String>| {
+        let mut asked = AskedImpairment::default();
+        let outcome = words.as_deref().map_or(Ok(()), |words| asked.set_all(words));
+        let understood = outcome.and_then(|()| asked.or(both).understood());
+        understood.map_err(|error| format!("{option}: {error}"))
+    };
+    let duration = match &flags.duration {
+        Some(text) => read_time("--duration", text)?,
+        None => Duration::MAX,
+    };
+    Ok(BridgeOptions {
+        interfaces: [flags.a.clone(), flags.b.clone()],
+        impairments: [one_way("--a-to-b", &flags.a_to_b)?, one_way("--b-to-a", &flags.b_to_a)?],
+        backend: flags.backend.into(),
+        duration,
+        seed: flags.seed,
+        held_max: flags.held_max as usize,
+        force_interface: flags.force_interface,
+    })
+}
+
+fn exit_status(result: &LinkResult) -> u8 {
+    let is_short = result.directions.iter().any(|direction| {
+        direction.unfit + direction.no_room + direction.failed + direction.missed > 0
+    });
+    if !result.errors.is_empty() {
+        status::FAILED
+    } else if is_short {
+        status::SHORT
+    } else {
+        0
+    }
+}

@@ -1,0 +1,137 @@
+//! One direction of a link at work.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use wirestorm_base::histogram::Histogram;
+use wirestorm_base::port::{PortError, Receive, Received, Transmit};
+use wirestorm_base::time::{Duration, Instant};
+use wirestorm_engine::impairment::{ImpairmentCounters, Link};
+use wirestorm_io::clock;
+
+use super::report::Ended;
+use crate::port::{Interfaces, ReceivePort, TransmitPort, Watch};
+use crate::work::{drain, settled};
+
+/// How often it publishes what it did, and looks after its interface.
+const PUBLISH_INTERVAL: Duration = Duration::from_millis(50);
+
+/// A wait is cut to this, so that requests to stop are noticed.
+const WAIT_MAX: Duration = Duration::from_millis(20);
+
+/// Frames fetched at once.
+const ROOM: usize = 64;
+
+/// From one interface to the other.
+pub(super) struct Direction<'a> {
+    pub(super) receive: [ReceivePort; 1],
+    pub(super) transmit: TransmitPort,
+    pub(super) link: Link,
+    pub(super) duration: Duration,
+    pub(super) interfaces: &'a Interfaces,
+    /// Which interface it comes from.
+    pub(super) index: usize,
+    pub(super) stop: &'a AtomicBool,
+    pub(super) snapshot: &'a Mutex<ImpairmentCounters>,
+}
+
+impl Direction<'_> {
+    pub(super) fn work(mut self, start: Instant) -> Ended {
+        let (mut unfit, mut lateness) = (0, Histogram::new());
+        let carried = self.carry(start, &mut unfit, &mut lateness);
+        // What has left the link is sent yet, however the run ends.
+        let port = std::slice::from_mut(&mut self.transmit);
+        let outcome = carried.and_then(|()| drain(port, &AtomicBool::new(false), |_| ()));
+        if outcome.is_err() {
+            // Half a link is none.
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        self.publish();
+        let transmitted = settled(&mut self.transmit, outcome.is_err());
+        Ended {
+            counters: *self.link.counters(),
+            unfit,
+            transmitted,
+            received: self.receive[0].received(),
+            lateness,
+            cpu: clock::thread_time(),
+            error: outcome.err().map(|error| self.interfaces.settle(error).to_string()),
+        }
+    }
+
+    fn carry(
+        &mut self,
+        start: Instant,
+        unfit: &mut u64,
+        lateness: &mut Histogram,
+    ) -> Result<(), PortError> {
+        let mut watch = self.interfaces.watch().into_iter().nth(self.index);
+        let mut publish_at = start;
+        let mut batch = Vec::with_capacity(ROOM);
+        let mut entered_at = Instant::ZERO;
+        loop {
+            let arrived = self.receive[0].receive(ROOM, &mut batch)?;
+            for received in batch.drain(..) {
+                // Queues keep their order, and one may be ahead of another.
+                entered_at = entered_at.max(received.arrival);
+                if !self.enter(entered_at, received) {
+                    *unfit += 1;
+                }
+            }
+            let now = clock::now();
+            self.leave(now, lateness)?;
+            if now >= publish_at {
+                publish_at = now.saturating_add(PUBLISH_INTERVAL);
+                self.publish();
+                watch.as_mut().map_or(Ok(()), Watch::check)?;
+            }
+            let is_over = now.saturating_since(start) >= self.duration;
+            if is_over || self.stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            if arrived == 0 {
+                let next = self.link.next().unwrap_or(Instant::MAX);
+                let next = next.min(now.saturating_add(WAIT_MAX));
+                let patience = next.saturating_since(clock::now());
+                if patience > Duration::ZERO {
+                    ReceivePort::wait(&mut self.receive, patience);
+                }
+            }
+        }
+    }
+
+    /// Takes a frame in; whether the other interface can send it.
+    fn enter(&mut self, arrival: Instant, received: Received) -> bool {
+        let [port] = &mut self.receive;
+        let frame = port.frame(&received);
+        let is_whole = received.length == received.original_length;
+        let is_fit = is_whole && self.transmit.capabilities().accepts(frame);
+        if is_fit {
+            self.link.enter(arrival, frame);
+        }
+        port.release(received);
+        is_fit
+    }
+
+    /// Sends the frames whose time has come, as far as the port has room.
+    fn leave(&mut self, now: Instant, lateness: &mut Histogram) -> Result<(), PortError> {
+        while let Some(due) = self.link.next().filter(|due| *due <= now) {
+            let Some(buffer) = self.transmit.take() else { break };
+            match self.link.leave(now) {
+                Some(frame) => {
+                    self.transmit.frame_mut(&buffer)[..frame.len()].copy_from_slice(frame);
+                    self.transmit.send(buffer, frame.len(), Instant::ZERO);
+                    lateness.record(now.saturating_since(due));
+                }
+                None => self.transmit.release(buffer),
+            }
+        }
+        self.transmit.flush()
+    }
+
+    fn publish(&self) {
+        if let Ok(mut snapshot) = self.snapshot.lock() {
+            *snapshot = *self.link.counters();
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! What is asked of a link, in the words that flags and plans share.
+
+use wirestorm_base::rate::{Decimal, Layer, Rate};
+use wirestorm_base::time::Duration;
+use wirestorm_wire::impairment::{
+    Bottleneck, Bursts, Impairment, Jitter, Loss, Queue, Reordering, Share,
+};
+use wirestorm_wire::stream::Speed;
+
+use crate::document::time::parse_time;
+use crate::traffic::{AskedRate, parse_rate};
+
+/// What is asked of one direction of a link, word by word.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AskedImpairment {
+    loss: Option<Share>,
+    burst_loss: Option<Bursts>,
+    duplicate: Option<Share>,
+    corrupt: Option<Share>,
+    rate: Option<(Rate, Layer)>,
+    queue: Option<Queue>,
+    delay: Option<Duration>,
+    jitter: Option<Jitter>,
+    reorder: Option<Reordering>,
+}
+
+/// Why words mean nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ImpairmentError {
+    /// A word that is none.
+    #[error("found {0:?}, expected one of {words}", words = AskedImpairment::WORDS.join(", "))]
+    Word(String),
+    /// A word without a value.
+    #[error("found {0:?}, expected words with values, such as delay=5ms,loss=1%")]
+    NoValue(String),
+    /// A value that does not fit its word.
+    #[error("{word}: found {found:?}, expected {expected}")]
+    Value {
+        /// The word.
+        word: &'static str,
+        /// What was written.
+        found: String,
+        /// What it may be.
+        expected: &'static str,
+    },
+    /// Two words for the same.
+    #[error("both loss and burst_loss: expected one of them")]
+    TwoLosses,
+    /// A queue in front of nothing.
+    #[error("a queue without a rate: expected a rate too, such as rate=100M-l2")]
+    QueueAlone,
+}
+
+impl AskedImpairment {
+    /// All words.
+    pub const WORDS: [&str; 9] = [
+        "loss",
+        "burst_loss",
+        "duplicate",
+        "corrupt",
+        "rate",
+        "queue",
+        "delay",
+        "jitter",
+        "reorder",
+    ];
+
+    /// Takes in a word; `-` may stand for `_`.
+    ///
+    /// # Errors
+    /// See [`ImpairmentError`].
+    pub fn set(&mut self, word: &str, value: &str) -> Result<(), ImpairmentError> {
+        const SHARE: &str = "a share of frames, such as 1% or 0.05%";
+        let normal = word.replace('-', "_");
+        let word = Self::WORDS.into_iter().find(|known| *known == normal);
+        let word = word.ok_or(ImpairmentError::Word(normal))?;
+        let value = value.trim();
+        let wrong = |expected| ImpairmentError::Value { word, found: value.to_owned(), expected };
+        let share = || parse_share(value).ok_or_else(|| wrong(SHARE));
+        match word {
+            "loss" => self.loss = Some(share()?),
+            "burst_loss" => {
+                let expected = "P/R, P/R/H or P/R/H/K: the chances to turn bad and good again, and \
+                                to get through when bad (0%) and good (100%), such as 0.5%/30%";
+                self.burst_loss = Some(parse_bursts(value).ok_or_else(|| wrong(expected))?);
+            }
+            "duplicate" => self.duplicate = Some(share()?),
+            "corrupt" => self.corrupt = Some(share()?),
+            "rate" => {
+                let expected = "bits a second: 100M-l2 (frames with FCS) or 100M-l1 (all of the \
+                                wire)";
+                self.rate = match parse_rate(value) {
+                    Some(AskedRate::Speed(Speed::Bits(rate, layer))) => Some((rate, layer)),
+                    _ => return Err(wrong(expected)),
+                };
+            }
+            "queue" => {
+                let expected = "frames, up to 1048576, or bytes: 1000, 64kB or 2MB";
+                self.queue = Some(parse_queue(value).ok_or_else(|| wrong(expected))?);
+            }
+            "delay" => {
+                let expected = "a time with its unit, such as 5ms";
+                self.delay = Some(parse_time(value).ok_or_else(|| wrong(expected))?);
+            }
+            "jitter" => {
+                let expected = "a time with its unit: 1ms (up to so much less or more) or \
+                                1ms/normal (the standard deviation)";
+                self.jitter = Some(parse_jitter(value).ok_or_else(|| wrong(expected))?);
+            }
+            _ => {
+                let expected = "a share of frames and how late they are, such as 1%/2ms";
+                self.reorder = Some(parse_reordering(value).ok_or_else(|| wrong(expected))?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in `delay=5ms,loss=1%`.
+    ///
+    /// # Errors
+    /// See [`ImpairmentError`].
+    pub fn set_all(&mut self, text: &str) -> Result<(), ImpairmentError> {
+        for part in text.split(',') {
+            let (word, value) =
+                part.split_once('=').ok_or_else(|| ImpairmentError::NoValue(part.to_owned()))?;
+            self.set(word.trim(), value)?;
+        }
+        Ok(())
+    }
+
+    /// This, and of `other` what is not said here.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        let is_loss_said = self.loss.is_some() || self.burst_loss.is_some();
+        Self {
+            loss: if is_loss_said { self.loss } else { other.loss },
+            burst_loss: if is_loss_said { self.burst_loss } else { other.burst_loss },
+            duplicate: self.duplicate.or(other.duplicate),
+            corrupt: self.corrupt.or(other.corrupt),
+            rate: self.rate.or(other.rate),
+            queue: self.queue.or(other.queue),
+            delay: self.delay.or(other.delay),
+            jitter: self.jitter.or(other.jitter),
+            reorder: self.reorder.or(other.reorder),
+        }
+    }
+
+    /// What it means.
+    ///
+    /// # Errors
+    /// [`ImpairmentError::TwoLosses`], [`ImpairmentError::QueueAlone`].
+    pub fn understood(self) -> Result<Impairment, ImpairmentError> {
+        let loss = match (self.loss, self.burst_loss) {
+            (None, None) => Loss::None,
+            (Some(share), None) => Loss::Random(share),
+            (None, Some(bursts)) => Loss::Bursts(bursts),
+            (Some(_), Some(_)) => return Err(ImpairmentError::TwoLosses),
+        };
+        let bottleneck = match (self.rate, self.queue) {
+            (None, Some(_)) => return Err(ImpairmentError::QueueAlone),
+            (None, None) => None,
+            (Some((rate, layer)), queue) => {
+                Some(Bottleneck { rate, layer, queue: queue.unwrap_or_default() })
+            }
+        };
+        Ok(Impairment {
+            loss,
+            duplication: self.duplicate.unwrap_or_default(),
+            corruption: self.corrupt.unwrap_or_default(),
+            bottleneck,
+            delay: self.delay.unwrap_or_default(),
+            jitter: self.jitter.unwrap_or_default(),
+            reordering: self.reorder.unwrap_or_default(),
+        })
+    }
+}
+
+fn parse_share(text: &str) -> Option<Share> {
+    /// Billionths in a hundredth.
+    const PERCENT: u64 = 10_000_000;
+    let decimal = Decimal::parse(text.trim().strip_suffix('%')?.trim_end()).ok()?;
+    let scaled = decimal.digits.checked_mul(PERCENT)?;
+    if !scaled.is_multiple_of(decimal.denominator) {
+        return None;
+    }
+    Share::from_billionths(u32::try_from(scaled / decimal.denominator).ok()?)
+}
+
+fn parse_bursts(text: &str) -> Option<Bursts> {
+    let shares: Vec<_> = text.split('/').map(parse_share).collect::<Option<_>>()?;
+    match *shares.as_slice() {
+        [p, r] => Some(Bursts { p, r, h: Share::NONE, k: Share::ALL }),
+        [p, r, h] => Some(Bursts { p, r, h, k: Share::ALL }),
+        [p, r, h, k] => Some(Bursts { p, r, h, k }),
+        _ => None,
+    }
+}
+
+fn parse_queue(text: &str) -> Option<Queue> {
+    let Some(bytes) = text.strip_suffix('B') else {
+        let frames = text.parse().ok()?;
+        return (frames <= Queue::MAX_FRAMES).then_some(Queue::Frames(frames));
+    };
+    let (number, scale) = match bytes.as_bytes().last()? {
+        b'k' => (&bytes[..bytes.len() - 1], 1_000),
+        b'M' => (&bytes[..bytes.len() - 1], 1_000_000),
+        _ => (bytes, 1),
+    };
+    number.trim_end().parse::<u64>().ok()?.checked_mul(scale).map(Queue::Bytes)
+}
+
+fn parse_jitter(text: &str) -> Option<Jitter> {
+    match text.split_once('/') {
+        None => parse_time(text).map(Jitter::Uniform),
+        Some((time, "normal")) => parse_time(time).map(Jitter::Normal),
+        Some(_) => None,
+    }
+}
+
+fn parse_reordering(text: &str) -> Option<Reordering> {
+    let (share, by) = text.split_once('/')?;
+    Some(Reordering { share: parse_share(share)?, by: parse_time(by)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(text: &str) -> Result<Impairment, String> {
+        let mut asked = AskedImpairment::default();
+        let outcome = asked.set_all(text).and_then(|()| asked.understood());
+        outcome.map_err(|error| error.to_string())
+    }
+
+    fn share(millionths: u32) -> Share {
+        Share::from_billionths(millionths * 1_000).unwrap()
+    }
+
+    #[test]
+    fn every_word_means_something() {
+        let text = "loss=1.5%, duplicate=0.01%,corrupt=100%,rate=100M-l2,queue=64kB,delay=5ms,\
+                    jitter=1ms/normal,reorder=2%/1.5ms";
+        let rate = Rate::parse_per_second("100M", 1).unwrap();
+        let expected = Impairment {
+            loss: Loss::Random(share(15_000)),
+            duplication: share(100),
+            corruption: Share::ALL,
+            bottleneck: Some(Bottleneck {
+                rate,
+                layer: Layer::FrameWithFcs,
+                queue: Queue::Bytes(64_000),
+            }),
+            delay: Duration::from_millis(5),
+            jitter: Jitter::Normal(Duration::from_millis(1)),
+            reordering: Reordering { share: share(20_000), by: Duration::from_micros(1_500) },
+        };
+        assert_eq!(asked(text), Ok(expected));
+        let bursts = |h, k| Loss::Bursts(Bursts { p: share(5_000), r: share(300_000), h, k });
+        for (text, h, k) in [
+            ("burst_loss=0.5%/30%", Share::NONE, Share::ALL),
+            ("burst-loss=0.5%/30%/10%", share(100_000), Share::ALL),
+            ("burst-loss=0.5%/30%/10%/99%", share(100_000), share(990_000)),
+        ] {
+            assert_eq!(asked(text).unwrap().loss, bursts(h, k), "{text}");
+        }
+        let queue = asked("rate=1G-l1,queue=10").unwrap().bottleneck.unwrap().queue;
+        assert_eq!(queue, Queue::Frames(10));
+        let queue = asked("rate=1G-l1").unwrap().bottleneck.unwrap().queue;
+        assert_eq!(queue, Queue::Frames(1_000));
+    }
+
+    #[test]
+    fn what_means_nothing_is_said_with_what_was_expected() {
+        for (text, expected) in [
+            ("los=1%", "found \"los\", expected one of loss, burst_loss, duplicate"),
+            ("loss", "found \"loss\", expected words with values"),
+            ("loss=1", "loss: found \"1\", expected a share of frames, such as 1%"),
+            ("loss=101%", "loss: found \"101%\""),
+            ("loss=0.00000001%", "loss: found"),
+            ("burst_loss=1%", "burst_loss: found \"1%\", expected P/R"),
+            ("rate=100M", "rate: found \"100M\", expected bits a second: 100M-l2"),
+            ("rate=100pps", "rate: found"),
+            ("rate=1G-l2,queue=1048577", "queue: found"),
+            ("rate=1G-l2,queue=B", "queue: found"),
+            ("delay=5", "delay: found \"5\", expected a time"),
+            ("jitter=1ms/even", "jitter: found"),
+            ("reorder=1%", "reorder: found \"1%\", expected a share of frames and how late"),
+            ("loss=1%,burst_loss=1%/2%", "both loss and burst_loss"),
+            ("queue=5", "a queue without a rate"),
+        ] {
+            let said = asked(text).unwrap_err();
+            assert!(said.starts_with(expected), "{text}: {said}");
+        }
+    }
+
+    #[test]
+    fn a_direction_has_what_it_is_told_and_what_both_are() {
+        let words = |text| {
+            let mut asked = AskedImpairment::default();
+            asked.set_all(text).unwrap();
+            asked
+        };
+        let both = words("loss=1%,delay=5ms");
+        let one = words("burst_loss=1%/50%,rate=1G-l1").or(both).understood().unwrap();
+        assert_eq!(one.delay, Duration::from_millis(5));
+        assert!(matches!(one.loss, Loss::Bursts(_)) && one.bottleneck.is_some());
+        let other = AskedImpairment::default().or(both).understood().unwrap();
+        assert_eq!(other.loss, Loss::Random(share(10_000)));
+    }
+}

@@ -1,0 +1,261 @@
+//! Two Linux hosts joined by `wirestorm link`: what their own programs see of the impairments is
+//! what is counted.
+
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use wirestorm_e2e::{Outcome, Running, can_run, run_command, start_command, wirestorm};
+use wirestorm_testkit::net::{End, Lab, LabOptions};
+
+const BACKENDS: [&str; 2] = ["af_xdp", "af_packet"];
+const A: &str = "198.51.100.1";
+const B: &str = "198.51.100.2";
+const MAC_B: &str = "02:57:53:00:00:0b";
+
+/// Two hosts, and the interfaces that a link joins.
+struct Hosts {
+    a: Lab,
+    b: Lab,
+}
+
+impl Hosts {
+    fn new() -> Self {
+        Self::with([1_500, 1_500])
+    }
+
+    fn with([mtu_a, mtu_b]: [u32; 2]) -> Self {
+        let lab = |mtu| Lab::with(&LabOptions { mtu, ..LabOptions::default() }).unwrap();
+        let (a, b) = (lab(mtu_a), lab(mtu_b));
+        // Labs are all alike.
+        b.a.namespace().ip(&[&format!("link set {} address {MAC_B}", b.a.interface())]).unwrap();
+        for (end, address) in [(&a.a, A), (&b.a, B)] {
+            let interface = end.interface();
+            end.namespace().ip(&[&format!("addr add {address}/24 dev {interface}")]).unwrap();
+        }
+        Self { a, b }
+    }
+
+    /// Hosts that know each other, so that no ARP is between them.
+    fn acquainted() -> Self {
+        let hosts = Self::new();
+        let mac = hosts.a.a.mac().map(|byte| format!("{byte:02x}")).join(":");
+        for (end, address, mac) in [(&hosts.a.a, B, MAC_B), (&hosts.b.a, A, &mac)] {
+            let device = end.interface();
+            let neighbour = format!("neigh replace {address} lladdr {mac} dev {device}");
+            end.namespace().ip(&[&format!("{neighbour} nud permanent")]).unwrap();
+        }
+        hosts
+    }
+
+    /// Joins them, and returns when what they send arrives on the link.
+    fn join(&self, arguments: &[&str]) -> Running {
+        let mut command = Command::new(wirestorm());
+        command.arg("link").args([self.a.b.port(), self.b.b.port()]);
+        let running = start_command(command.args(["--json", "-"]).args(arguments));
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while ![&self.a.b, &self.b.b].into_iter().all(is_listening) {
+            assert!(Instant::now() < deadline, "the link does not begin");
+            sleep(Duration::from_millis(10));
+        }
+        running
+    }
+
+    fn ping(&self, arguments: &[&str]) -> Vec<f64> {
+        let output = self.a.a.command("ping").args(["-n", B]).args(arguments).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        let time = |line: &str| line.split("time=").nth(1)?.split(' ').next()?.parse().ok();
+        text.lines().filter_map(time).collect()
+    }
+}
+
+/// Whether somebody takes the frames of an interface.
+fn is_listening(end: &End) -> bool {
+    let output = end.command("ip").args(["-d", "link", "show", end.interface()]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.contains("xdp") && text.contains("prog/") || text.contains("promiscuity 1")
+}
+
+fn ended(link: Running, status: i32) -> Outcome {
+    link.signal(Signal::INT);
+    link.wait().expect(status)
+}
+
+/// The counts of a direction, by name.
+fn count(outcome: &Outcome, direction: usize, name: &str) -> u64 {
+    outcome.number(&format!("/directions/{direction}/{name}"))
+}
+
+#[test]
+fn pings_take_as_long_as_the_link_does() {
+    if !can_run(&["ping"]) {
+        return;
+    }
+    let hosts = Hosts::new();
+    for backend in BACKENDS {
+        let link = hosts.join(&["--delay", "20ms", "--b-to-a", "delay=30ms", "--backend", backend]);
+        let mut times = hosts.ping(&["-c", "20", "-i", "0.1", "-W", "5"]);
+        let outcome = ended(link, 0);
+        assert_eq!(outcome.text("/schema"), "wirestorm.link/1");
+        times.sort_by(f64::total_cmp);
+        assert_eq!(times.len(), 20, "{times:?} {outcome}");
+        // The first waits for ARP, which crosses the link too.
+        assert!(times[0] >= 50.0 && times[10] < 58.0, "{times:?} {outcome}");
+        for direction in [0, 1] {
+            assert_eq!(outcome.text(&format!("/directions/{direction}/backend")), backend);
+            let entered = count(&outcome, direction, "entered");
+            // ARP may have been there before.
+            assert!((20..=24).contains(&entered), "pings and ARP: {outcome}");
+            assert_eq!(count(&outcome, direction, "delivered"), entered, "{outcome}");
+        }
+    }
+}
+
+#[test]
+fn pings_that_are_lost_are_those_that_were_counted() {
+    if !can_run(&["ping"]) {
+        return;
+    }
+    let hosts = Hosts::acquainted();
+    let link = hosts.join(&["--loss", "20%", "--b-to-a", "burst-loss=10%/40%"]);
+    let answers = hosts.ping(&["-c", "300", "-i", "0.01", "-W", "2"]).len() as u64;
+    let outcome = ended(link, 0);
+    let numbers =
+        |direction| ["entered", "lost", "delivered"].map(|it| count(&outcome, direction, it));
+    let ([sent, lost, heard], [replies, lost_back, delivered]) = (numbers(0), numbers(1));
+    assert_eq!((sent, sent - lost, replies), (300, heard, heard), "{outcome}");
+    assert_eq!((replies - lost_back, delivered), (delivered, answers), "{outcome}");
+    // Five standard deviations.
+    assert!((25..=95).contains(&lost) && lost_back > 10, "{outcome}");
+}
+
+/// What a link does to 3,000 frames, and how many of them a host's interface has counted.
+fn carried(hosts: &Hosts, seed: &str) -> (Vec<u64>, u64) {
+    let before = hosts.b.a.counters().unwrap().rx_packets;
+    let words = ["--loss", "3%", "--duplicate", "2%", "--corrupt", "1%", "--reorder", "2%/3ms"];
+    let link = hosts.join(&[&words[..], &["--delay", "1ms", "--seed", seed]].concat());
+    let mut send = Command::new(wirestorm());
+    send.args(["send", "--tx", &hosts.a.a.port(), "--udp", "--rate", "10kpps"]);
+    run_command(send.args(["--packets", "3000", "--quiet", "--json", "-"])).expect(0);
+    // The last are still under way.
+    sleep(Duration::from_millis(100));
+    let outcome = ended(link, 0);
+    let names =
+        ["entered", "lost", "duplicated", "corrupted", "delivered", "held", "queue_dropped"];
+    let counts = names.map(|name| count(&outcome, 0, name)).to_vec();
+    assert_eq!(counts[0], 3_000, "{outcome}");
+    assert_eq!(counts[0] - counts[1] + counts[2], counts[4], "{outcome}");
+    assert!(counts[..5].iter().all(|it| *it > 10), "{outcome}");
+    assert!(count(&outcome, 0, "reordered") > 10, "{outcome}");
+    (counts, hosts.b.a.counters().unwrap().rx_packets - before)
+}
+
+#[test]
+fn the_same_seed_does_the_same_to_the_same_frames() {
+    if !can_run(&[]) {
+        return;
+    }
+    let hosts = Hosts::acquainted();
+    let [first, again, other] = ["7", "7", "8"].map(|seed| carried(&hosts, seed));
+    assert_eq!(first.0[4], first.1, "what came out of the link arrived at the host");
+    assert_eq!(first, again);
+    assert_ne!(first, other);
+}
+
+/// Sends two million bytes from one kernel to the other; prints how many seconds they took, and
+/// whether they were the same.
+const SERVER: &str = "
+import hashlib, socket, time
+listener = socket.create_server(('198.51.100.2', 5001))
+peer, _ = listener.accept()
+start, total = time.monotonic(), b''
+while data := peer.recv(65536):
+    total += data
+same = hashlib.sha256(total).digest() == hashlib.sha256(bytes(range(250)) * 8000).digest()
+print(time.monotonic() - start, same)
+";
+const CLIENT: &str = "
+import socket, time
+for _ in range(100):
+    try:
+        peer = socket.create_connection(('198.51.100.2', 5001))
+        break
+    except ConnectionRefusedError:
+        time.sleep(0.05)
+peer.sendall(bytes(range(250)) * 8000)
+peer.close()
+";
+
+/// Seconds that Linux's TCP takes for two million bytes, which arrive as they were.
+fn transfer(hosts: &Hosts) -> f64 {
+    let python = |end: &End, text: &str| {
+        let mut command = Command::new("timeout");
+        let inner = end.command("python3");
+        command.arg("50").arg(inner.get_program()).args(inner.get_args()).args(["-c", text]);
+        command
+    };
+    let server = start_command(&mut python(&hosts.b.a, SERVER));
+    run_command(&mut python(&hosts.a.a, CLIENT)).expect(0);
+    let outcome = server.wait().expect(0);
+    let (seconds, same) = outcome.output.trim().split_once(' ').unwrap();
+    assert_eq!(same, "True");
+    seconds.parse().unwrap()
+}
+
+#[test]
+fn tcp_of_the_kernel_gets_the_rate_of_the_link() {
+    if !can_run(&["python3"]) {
+        return;
+    }
+    let hosts = Hosts::new();
+    for backend in BACKENDS {
+        let words = ["--rate", "8M-l1", "--queue", "100", "--delay", "2ms", "--backend", backend];
+        let link = hosts.join(&words);
+        let seconds = transfer(&hosts);
+        let outcome = ended(link, 0);
+        // 1,448 bytes of data have 66 of headers, and the wire counts 24 more.
+        let least = 2e6 * 1_538.0 / 1_448.0 / 1e6 - 0.1;
+        assert!((least..least + 1.0).contains(&seconds), "{seconds} s, {outcome}");
+    }
+}
+
+#[test]
+fn tcp_of_the_kernel_repairs_whatever_the_link_does() {
+    if !can_run(&["python3"]) {
+        return;
+    }
+    let hosts = Hosts::new();
+    let words = ["--loss", "1%", "--duplicate", "1%", "--corrupt", "1%", "--reorder", "1%/2ms"];
+    let link = hosts.join(&[&words[..], &["--delay", "1ms", "--jitter", "500us"]].concat());
+    transfer(&hosts);
+    let outcome = ended(link, 0);
+    for name in ["lost", "duplicated", "corrupted", "reordered"] {
+        assert!(count(&outcome, 0, name) > 0, "{name}: {outcome}");
+    }
+}
+
+#[test]
+fn frames_too_long_for_the_other_side_are_a_shortfall() {
+    if !can_run(&["ping"]) {
+        return;
+    }
+    let hosts = Hosts::with([3_000, 1_500]);
+    let link = hosts.join(&[]);
+    assert!(hosts.ping(&["-c", "5", "-i", "0.01", "-W", "1", "-s", "2000"]).is_empty());
+    assert_eq!(hosts.ping(&["-c", "1", "-W", "5"]).len(), 1);
+    let outcome = ended(link, 3);
+    assert_eq!(count(&outcome, 0, "unfit"), 5, "{outcome}");
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let link = |arguments: &[&str]| {
+        run_command(Command::new(wirestorm()).args(["link", "lo", "lo"]).args(arguments))
+    };
+    link(&["--loss", "5"]).refused(2, &["--loss: found \"5\"", "such as 1%"]);
+    link(&["--a-to-b", "los=5%"]).refused(2, &["--a-to-b: found \"los\"", "burst_loss"]);
+    link(&["--queue", "10"]).refused(2, &["a queue without a rate"]);
+    link(&["--duration", "5"]).refused(2, &["--duration", "30s"]);
+    link(&[]).refused(2, &["lo"]);
+}
