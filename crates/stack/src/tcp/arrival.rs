@@ -389,7 +389,6 @@ impl Connection {
         now: Now,
         counters: &mut TcpCounters,
     ) -> u32 {
-        let in_flight = self.highest.distance_from(self.unacknowledged).max(0) as u32;
         let advance = number.distance_from(self.unacknowledged).max(0) as u32;
         counters.rcvackpack += 1;
         if self.marks.has(Marks::TIMED) && self.timed.is_before(number) {
@@ -411,7 +410,7 @@ impl Connection {
         if self.next.is_before(number) {
             self.next = number;
         }
-        self.note_progress(number, bytes, in_flight, may_grow, now);
+        self.note_progress(number, bytes, may_grow, now);
         self.expiries = 0;
         // RFC 6298 section 5 ends the backing off with the next sample (Karn's algorithm). On a path
         // that loses a tenth, samples are rare without timestamps, and it would stand still for

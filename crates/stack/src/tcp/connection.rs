@@ -111,6 +111,8 @@ impl Marks {
     pub(super) const PROBED: Self = Self(1 << 25);
     /// The reordering timer runs.
     pub(super) const REORDER: Self = Self(1 << 26);
+    /// The congestion window held back what was to be sent last.
+    pub(super) const LIMITED: Self = Self(1 << 27);
     /// What is sent again is due, or may be.
     pub(super) const ANY_REPAIR: Self = Self(Self::RECOVERY.0 | Self::TAIL_DUE.0);
     /// All that makes a segment without data due.

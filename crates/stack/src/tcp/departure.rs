@@ -192,6 +192,7 @@ impl Connection {
     ) -> Option<Outgoing> {
         let end = self.send_end();
         if self.next == end {
+            self.marks.clear(Marks::LIMITED);
             return None;
         }
         if self.next.is_before(self.highest) {
@@ -213,6 +214,7 @@ impl Connection {
         let room = offered.distance_from(self.next).max(0) as u32;
         let is_again = self.next.is_before(self.highest);
         let is_probe = self.marks.has(Marks::PROBE_DUE);
+        self.marks.put(Marks::LIMITED, window < left.min(size).min(room));
         let possible = left.min(window).min(room);
         let mut length = possible.min(size);
         let mut segments = 1;

@@ -409,7 +409,7 @@ impl Connection {
 
     /// Reduces the window for a loss.
     pub(super) fn reduce(&mut self, now: Now) {
-        self.congestion.on_loss(self.in_flight());
+        self.congestion.on_loss(self.flight_size());
         self.disorder_mut().rack.reduced_at = now.micros as u32;
     }
 

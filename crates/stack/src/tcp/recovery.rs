@@ -15,6 +15,17 @@ impl Connection {
         self.highest.distance_from(self.unacknowledged).max(0) as u32
     }
 
+    /// FlightSize of RFC 5681 section 3.1. Where the window was full when something was sent last,
+    /// it is the window: a part of what was in flight then may be acknowledged by what tells of
+    /// the loss, and by what came in one batch with it.
+    #[cold]
+    pub(super) fn flight_size(&self) -> u32 {
+        match self.marks.has(Marks::LIMITED) {
+            true => self.congestion.window(),
+            false => self.in_flight(),
+        }
+    }
+
     /// Bytes that are thought to be on their way: RFC 6675's `pipe`. Where all is sent again after
     /// a timeout, what was sent before is taken for lost.
     #[inline]
@@ -120,13 +131,13 @@ impl Connection {
         &mut self,
         number: SequenceNumber,
         bytes: u32,
-        in_flight: u32,
         may_grow: bool,
         now: Now,
     ) {
         if !self.marks.has(Marks::RECOVERY) {
-            let size = u32::from(self.data_size());
-            let is_limited = may_grow && in_flight + size > self.congestion.window();
+            // What is in flight now does not tell: others of the same batch may have acknowledged
+            // the rest, and nothing was sent since.
+            let is_limited = may_grow && self.marks.has(Marks::LIMITED);
             let round_trip = self.round_trip.smoothed().unwrap_or(0);
             self.congestion.on_acknowledged(bytes, now.micros, round_trip, is_limited);
         }

@@ -134,6 +134,8 @@ pub(crate) struct World {
     /// Loses these segments, counted from 0 by direction, beside what is drawn.
     pub(crate) loses: Box<Loses>,
     count: [u64; 2],
+    /// Whether an end hears all that arrives at one time before it says anything.
+    pub(crate) batches: [bool; 2],
 }
 
 impl World {
@@ -150,6 +152,7 @@ impl World {
             segments: 0,
             loses: Box::new(|_, _, _| false),
             count: [0; 2],
+            batches: [false; 2],
         };
         let now = world.time();
         let client = &mut world.peers[0];
@@ -172,10 +175,15 @@ impl World {
 
     /// Lets both go on until nothing happens any more, or until `limit` microseconds have passed.
     pub(crate) fn run(&mut self, limit: u64) {
+        self.run_until(limit, |_| false);
+    }
+
+    /// The same, or until something has come to pass.
+    pub(crate) fn run_until(&mut self, limit: u64, is_over: impl Fn(&Self) -> bool) {
         let end = self.now + limit;
         self.serve(0);
         self.serve(1);
-        while self.now < end {
+        while self.now < end && !is_over(self) {
             let deadlines = self.peers.iter().filter_map(|peer| {
                 let at = peer.connection.as_ref()?.deadline(&peer.settings, self.time())?;
                 let millis = self.time().millis;
@@ -190,7 +198,12 @@ impl World {
                 && let Some(Reverse((_, _, to, bytes))) = self.wire.pop()
             {
                 self.arrive(to, &bytes);
-                self.serve(to);
+                let is_next = |next: &Reverse<(u64, u64, usize, Vec<u8>)>| {
+                    next.0.0 <= self.now && next.0.2 == to
+                };
+                if !self.batches[to] || !self.wire.peek().is_some_and(is_next) {
+                    self.serve(to);
+                }
                 continue;
             }
             let now = self.time();
