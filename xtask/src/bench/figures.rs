@@ -69,6 +69,8 @@ pub(super) enum Target {
     TimesPeer(f64),
     /// This many times the peer's, or less.
     AtMostPeer(f64),
+    /// As much as the peer's, but for this share of it.
+    NearPeer(f64),
     AtLeast(f64),
     AtMost(f64),
     /// Nothing: the figure is there to be compared with its own past.
@@ -98,6 +100,9 @@ impl Row {
         match self.target {
             Target::TimesPeer(times) => self.ratio().is_some_and(|ratio| ratio >= times),
             Target::AtMostPeer(times) => self.ratio().is_some_and(|ratio| ratio <= times),
+            Target::NearPeer(share) => {
+                self.ratio().is_some_and(|ratio| (ratio - 1.0).abs() <= share)
+            }
             Target::AtLeast(figure) => self.wirestorm.median() >= figure,
             Target::AtMost(figure) => self.wirestorm.median() <= figure,
             Target::Unset => true,
@@ -113,6 +118,7 @@ impl Row {
         let target = match self.target {
             Target::TimesPeer(times) => format!("{times}x"),
             Target::AtMostPeer(times) => format!("<={times}x"),
+            Target::NearPeer(share) => format!("{}-{}x", 1.0 - share, 1.0 + share),
             Target::AtLeast(figure) => format!(">={figure}"),
             Target::AtMost(figure) => format!("<={figure}"),
             Target::Unset => "none".to_owned(),
@@ -137,6 +143,7 @@ impl Row {
         let target = match self.target {
             Target::TimesPeer(times) => json!({ "times_peer": times }),
             Target::AtMostPeer(times) => json!({ "at_most_peer": times }),
+            Target::NearPeer(share) => json!({ "near_peer": share }),
             Target::AtLeast(figure) => json!({ "at_least": figure }),
             Target::AtMost(figure) => json!({ "at_most": figure }),
             Target::Unset => Value::Null,
@@ -188,6 +195,15 @@ mod tests {
         assert!(row(Target::AtMostPeer(5.0)).is_met() && !row(Target::AtMostPeer(4.9)).is_met());
         assert!(row(Target::AtLeast(2.0)).is_met() && !row(Target::AtLeast(2.1)).is_met());
         assert!(row(Target::AtMost(2.0)).is_met() && !row(Target::AtMost(1.9)).is_met());
+    }
+
+    #[test]
+    fn a_figure_near_the_peers_is_neither_far_above_nor_below() {
+        let mut row = row(Target::NearPeer(0.1));
+        for (figure, is_met) in [(0.35, false), (0.37, true), (0.43, true), (0.45, false)] {
+            row.wirestorm = figures(&[figure]);
+            assert_eq!(row.is_met(), is_met, "{figure} beside 0.4");
+        }
     }
 
     #[test]

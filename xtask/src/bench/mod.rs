@@ -14,6 +14,7 @@ mod pages;
 mod process;
 mod speed;
 mod stateful;
+mod stateful_loss;
 mod streams;
 mod workers;
 
@@ -46,7 +47,7 @@ struct Benchmark {
     run: fn(&Settings) -> Fallible<Vec<Row>>,
 }
 
-const BENCHMARKS: [Benchmark; 22] = [
+const BENCHMARKS: [Benchmark; 23] = [
     Benchmark { name: "small", what: "60-byte frames over a veth pair", run: speed::small },
     Benchmark { name: "large", what: "1500-byte frames over a veth pair", run: speed::large },
     Benchmark { name: "flows", what: "thousands of flows, --unique-ip", run: speed::flows },
@@ -94,6 +95,11 @@ const BENCHMARKS: [Benchmark; 22] = [
         name: "stateful-veth",
         what: "connections over a veth pair, a worker a side",
         run: stateful::over_veth,
+    },
+    Benchmark {
+        name: "stateful-loss",
+        what: "one flow, 10 ms, 1 % loss, beside Linux's TCP",
+        run: stateful_loss::run,
     },
     Benchmark {
         name: "stateful-idle",
