@@ -224,7 +224,7 @@ fn serve(tcp: Settings, mut rest: &[u8]) {
     let tcp = Transport::Tcp(tcp);
     let options = EndpointOptions {
         templates: vec![
-            template(tcp, Role::Client { tuples, link, load: Load::OnDemand, limit: None }),
+            template(tcp, Role::Client { tuples, link, load: Load::OnDemand, ramp: Duration::ZERO, limit: None }),
             template(tcp, Role::Server { listen: Listen::at(80) }),
             template(tcp, Role::Server { listen: looking.clone() }),
             template(Transport::Udp, Role::Server { listen: Listen::at(80) }),

@@ -258,6 +258,7 @@ fn client(
         },
         link: LinkHeader::new(&link).unwrap(),
         load: Load::OnDemand,
+        ramp: wirestorm_base::time::Duration::ZERO,
         limit: None,
     };
     (template(program.unwrap(), tcp, role), buffers)

@@ -129,7 +129,11 @@ fn endpoints(connections: u64, requests: u64, page: u32) -> [Endpoint; 2] {
         Endpoint::new(options, START)
     };
     [
-        endpoint(asks.collect(), Role::Client { tuples, link, load, limit }, 1),
+        endpoint(
+            asks.collect(),
+            Role::Client { tuples, link, load, ramp: Duration::ZERO, limit },
+            1,
+        ),
         endpoint(answers.collect(), Role::Server { listen: Listen::at(80) }, 2),
     ]
 }

@@ -1,5 +1,6 @@
 //! From a plan's words to what endpoints do.
 
+use wirestorm_base::time::Duration;
 use wirestorm_plan::emulation::{self, EmulationPlan, Step};
 use wirestorm_stack::endpoint::{
     AddressRange, IpSettings, LinkHeader, Listen, Load, MatchByte, Order, Pairing, Role, Template,
@@ -76,7 +77,8 @@ pub(super) fn duties(
                 emulation::Load::Hold(flows) => Load::Hold { flows },
                 emulation::Load::OnDemand => Load::OnDemand,
             };
-            let role = Role::Client { tuples, link, load, limit: asked.limit };
+            let role =
+                Role::Client { tuples, link, load, ramp: Duration::ZERO, limit: asked.limit };
             add(&asked.program, "client", &asked.tcp, asked.ip, role)?;
             duties.connects = true;
         }

@@ -1,11 +1,15 @@
-//! When connections are made.
+//! When flows are made.
 
-use wirestorm_base::rate::{Rate, Ticker};
-use wirestorm_base::time::{Duration, Instant, NANOSECONDS_PER_SECOND};
+use core::num::NonZero;
 
+use wirestorm_base::rate::{Rate, RateError};
+use wirestorm_base::time::{Duration, Instant};
+
+use super::schedule::Schedule;
+use super::throughput::Throughput;
 use crate::random::Random;
 
-/// When the connections of a template are made.
+/// When the flows of a template are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
     /// Whenever [`Endpoint::connect`](super::Endpoint::connect) says so.
@@ -27,49 +31,84 @@ pub enum Load {
         /// How many at once.
         flows: u64,
     },
+    /// As soon as there are fewer than it takes to receive so many bits of data a second, which is
+    /// found out ten times a second. So one flow there is at least, however much it receives.
+    Throughput {
+        /// How many.
+        bits_per_second: u64,
+    },
+}
+
+/// What a load is multiplied by: a numerator and a denominator.
+pub(super) type Scale = (NonZero<u32>, NonZero<u32>);
+
+/// A number times a scale, rounded.
+pub(super) fn scaled(number: u64, (numerator, denominator): Scale) -> u64 {
+    let (numerator, denominator) = (u128::from(numerator.get()), u128::from(denominator.get()));
+    let product = u128::from(number) * numerator;
+    u64::try_from((product + denominator / 2) / denominator).unwrap_or(u64::MAX)
 }
 
 /// How far a template's load is.
 #[derive(Clone, Debug)]
 pub(super) struct Arrivals {
     load: Load,
-    /// When the next one is due; `None`: whenever there is room, or not at all.
-    due: Option<Instant>,
-    ticker: Option<Ticker>,
-    /// Connections that may still be made.
+    pace: Pace,
+    /// Flows that may still be made.
     left: u64,
     random: Random,
 }
 
+/// What says when a flow is due.
+#[derive(Clone, Debug)]
+enum Pace {
+    /// Nothing.
+    OnDemand,
+    /// The clock.
+    Open(Schedule),
+    /// How many there are.
+    Hold(u64),
+    /// How many there are, and what they receive.
+    Throughput(Throughput),
+}
+
 impl Arrivals {
-    /// A load that begins at a time, and ends after so many connections.
-    pub(super) fn new(load: Load, limit: Option<u64>, start: Instant, random: Random) -> Self {
-        let rate = match load {
-            Load::Constant { rate } | Load::Poisson { rate } => Some(rate),
-            Load::OnDemand | Load::Hold { .. } => None,
+    /// A load that begins at a time, and ends after so many flows. A rate grows over `ramp` from 0
+    /// to what it is.
+    pub(super) fn new(
+        load: Load,
+        ramp: Duration,
+        limit: Option<u64>,
+        start: Instant,
+        mut random: Random,
+    ) -> Self {
+        let pace = match load {
+            Load::OnDemand => Pace::OnDemand,
+            Load::Constant { rate } => Pace::Open(Schedule::constant(rate, start, ramp)),
+            Load::Poisson { rate } => Pace::Open(Schedule::poisson(rate, start, ramp, &mut random)),
+            Load::Hold { flows } => Pace::Hold(flows),
+            Load::Throughput { bits_per_second } => {
+                Pace::Throughput(Throughput::new(bits_per_second, start))
+            }
         };
-        let mut arrivals = Self {
-            load,
-            due: rate.map(|_| start),
-            ticker: rate.map(Ticker::new),
-            left: limit.unwrap_or(u64::MAX),
-            random,
-        };
-        if matches!(load, Load::Poisson { .. }) {
-            // A process without memory begins with an interval.
-            arrivals.advance();
-        }
-        arrivals
+        Self { load, pace, left: limit.unwrap_or(u64::MAX), random }
     }
 
     /// When the next flow is due where there are so many; `None` where that does not depend on the
     /// clock.
     pub(super) fn next(&self, active: u64) -> Option<Instant> {
-        let due = match self.load {
-            Load::Hold { flows } if active < flows => Some(Instant::ZERO),
-            _ => self.due,
-        };
-        due.filter(|_| self.left > 0)
+        if self.left == 0 {
+            return None;
+        }
+        match &self.pace {
+            Pace::OnDemand => None,
+            Pace::Open(schedule) => Some(schedule.due()),
+            Pace::Hold(flows) => (active < *flows).then_some(Instant::ZERO),
+            Pace::Throughput(throughput) => match active < throughput.flows() {
+                true => Some(Instant::ZERO),
+                false => Some(throughput.next()),
+            },
+        }
     }
 
     /// Whether none is to be made any more.
@@ -77,24 +116,32 @@ impl Arrivals {
         self.left == 0 || self.load == Load::OnDemand
     }
 
-    /// Whether one is due now, where there are so many; it counts as made.
-    pub(super) fn take(&mut self, now: Instant, active: u64) -> bool {
-        let is_due = match self.load {
-            Load::OnDemand => false,
-            Load::Hold { flows } => active < flows,
-            Load::Constant { .. } | Load::Poisson { .. } => self.due.is_some_and(|due| due <= now),
+    /// Whether one is due now, where there are so many that have received so many bytes; it counts
+    /// as made.
+    #[inline]
+    pub(super) fn take(&mut self, now: Instant, active: u64, received: u64) -> bool {
+        let is_due = match &mut self.pace {
+            Pace::OnDemand => false,
+            Pace::Open(schedule) => schedule.due() <= now,
+            Pace::Hold(flows) => active < *flows,
+            Pace::Throughput(throughput) => {
+                throughput.look(now, received);
+                active < throughput.flows()
+            }
         };
         if !is_due || self.left == 0 {
             return false;
         }
         self.left -= 1;
-        self.advance();
+        if let Pace::Open(schedule) = &mut self.pace {
+            schedule.advance(&mut self.random);
+        }
         true
     }
 
     /// What was taken could not be made. Returns whether it is due again when there is room.
     pub(super) const fn give_back(&mut self) -> bool {
-        let is_closed_loop = matches!(self.load, Load::Hold { .. });
+        let is_closed_loop = matches!(self.pace, Pace::Hold(_) | Pace::Throughput(_));
         if is_closed_loop {
             self.left = self.left.saturating_add(1);
         }
@@ -106,15 +153,17 @@ impl Arrivals {
         self.left = 0;
     }
 
-    fn advance(&mut self) {
-        let (Some(due), Some(ticker)) = (&mut self.due, &mut self.ticker) else { return };
-        let interval = match self.load {
-            Load::Poisson { rate } => {
-                let mean = NANOSECONDS_PER_SECOND as f64 / rate.per_second();
-                Duration::from_nanos((self.random.exponential() * mean) as u64)
+    /// The same with its load multiplied from now on.
+    pub(super) fn scaled(&self, scale: Scale, now: Instant) -> Result<Self, RateError> {
+        let mut it = self.clone();
+        match (&mut it.pace, self.load) {
+            (Pace::Open(schedule), _) => schedule.set_scale(scale, now)?,
+            (Pace::Hold(held), Load::Hold { flows }) => *held = scaled(flows, scale),
+            (Pace::Throughput(throughput), Load::Throughput { bits_per_second }) => {
+                throughput.set(scaled(bits_per_second, scale));
             }
-            _ => ticker.step(1),
-        };
-        *due = due.saturating_add(interval);
+            _ => {}
+        }
+        Ok(it)
     }
 }

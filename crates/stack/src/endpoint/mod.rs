@@ -17,15 +17,19 @@ mod links;
 mod listen;
 mod load;
 mod paths;
+mod schedule;
 mod serve;
 mod table;
 mod template;
+mod throughput;
 mod times;
 mod train;
 
 use alloc::vec::Vec;
+use core::num::NonZero;
 
 use wirestorm_base::port::{FrameId, PortError, Receive, Received, Transmit};
+use wirestorm_base::rate::RateError;
 use wirestorm_base::time::Instant;
 
 use self::burst::fill_up;
@@ -274,7 +278,9 @@ impl Endpoint {
         // Flows that are over at once count as well: so a breath makes no more than are to be held.
         for made in 0.. {
             let state = &mut self.templates[template];
-            if !state.arrivals.take(now, state.tally.flows.active.max(made)) {
+            let tally = &state.tally;
+            let received = tally.tcp.rcvbyte + tally.udp.rcvbyte;
+            if !state.arrivals.take(now, tally.flows.active.max(made), received) {
                 break;
             }
             state.tally.flows.offered += 1;
@@ -311,6 +317,26 @@ impl Endpoint {
             timer.map(|tick| Instant::from_nanos(tick.saturating_mul(NANOSECONDS_PER_TICK)));
         let next = |it: &TemplateState| it.arrivals.next(it.tally.flows.active);
         self.templates.iter().filter_map(next).chain(timer).min()
+    }
+
+    /// Multiplies all loads from now on by `numerator / denominator`: rates, numbers of flows held,
+    /// throughputs. It is what was asked for at first that is multiplied.
+    ///
+    /// # Errors
+    /// Where a rate becomes too small or too great to be told; then all stays as it is.
+    pub fn set_load_scale(
+        &mut self,
+        numerator: NonZero<u32>,
+        denominator: NonZero<u32>,
+        now: Instant,
+    ) -> Result<(), RateError> {
+        let scale = (numerator, denominator);
+        let scaled = self.templates.iter().map(|it| it.arrivals.scaled(scale, now));
+        let scaled: Vec<_> = scaled.collect::<Result<_, _>>()?;
+        for (template, arrivals) in self.templates.iter_mut().zip(scaled) {
+            template.arrivals = arrivals;
+        }
+        Ok(())
     }
 
     /// Makes no more connections but those that [`Self::connect`] asks for; those that are there

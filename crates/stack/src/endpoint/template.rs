@@ -1,6 +1,6 @@
 //! What flows of one kind do.
 
-use wirestorm_base::time::Instant;
+use wirestorm_base::time::{Duration, Instant};
 use wirestorm_wire::flow::FlowKey;
 use wirestorm_wire::packet::{ethernet, ipv4, ipv6, tcp};
 
@@ -37,6 +37,8 @@ pub enum Role {
         link: LinkHeader,
         /// When they are made.
         load: Load,
+        /// Over how long a rate grows from 0 to what it is; other loads have it all at once.
+        ramp: Duration,
         /// How many in all; `None`: without end.
         limit: Option<u64>,
     },
@@ -76,9 +78,9 @@ impl TemplateState {
         now: Instant,
         random: Random,
     ) -> Self {
-        let (load, limit) = match template.role {
-            Role::Client { load, limit, .. } => (load, limit),
-            Role::Server { .. } => (Load::OnDemand, None),
+        let (load, ramp, limit) = match template.role {
+            Role::Client { load, ramp, limit, .. } => (load, ramp, limit),
+            Role::Server { .. } => (Load::OnDemand, Duration::ZERO, None),
         };
         let tcp = match &template.transport {
             Transport::Tcp(settings) => *settings,
@@ -87,7 +89,7 @@ impl TemplateState {
         Self {
             settings: fitting(&tcp, frame_length_max),
             template,
-            arrivals: Arrivals::new(load, limit, now, random),
+            arrivals: Arrivals::new(load, ramp, limit, now, random),
             used: 0,
             tally: Tally::new(),
         }

@@ -79,3 +79,47 @@ pub(super) fn compute(
         _ => next,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Mean, standard deviation and share of zeros.
+    fn drawn(instruction: Instruction) -> [f64; 3] {
+        const COUNT: u32 = 100_000;
+        let mut random = Random::new(7);
+        let (mut sum, mut squares, mut zeros) = (0.0, 0.0, 0.0);
+        for _ in 0..COUNT {
+            let micros = delay(instruction, &mut random).map(f64::from).unwrap();
+            sum += micros;
+            squares += micros * micros;
+            zeros += f64::from(u8::from(micros == 0.0));
+        }
+        let mean = sum / f64::from(COUNT);
+        [mean, libm::sqrt(squares / f64::from(COUNT) - mean * mean), zeros / f64::from(COUNT)]
+    }
+
+    #[track_caller]
+    fn assert_near(found: f64, expected: f64) {
+        assert!((found - expected).abs() <= 0.02 * expected, "{found} instead of {expected}");
+    }
+
+    #[test]
+    fn delays_are_distributed_as_is_said() {
+        let [mean, deviation, _] = drawn(Instruction::DelayExponential { mean: 50_000 });
+        assert_near(mean, 50_000.0);
+        assert_near(deviation, 50_000.0);
+        let [mean, deviation, zeros] =
+            drawn(Instruction::DelayNormal { mean: 50_000, deviation: 5_000 });
+        assert_near(mean, 50_000.0);
+        assert_near(deviation, 5_000.0);
+        assert!(zeros < 1e-3);
+        let [mean, deviation, _] = drawn(Instruction::DelayUniform { min: 10_000, max: 40_000 });
+        assert_near(mean, 25_000.0);
+        assert_near(deviation, 30_000.0 / libm::sqrt(12.0));
+        // A half of them would be below 0.
+        let [mean, _, zeros] = drawn(Instruction::DelayNormal { mean: 0, deviation: 10_000 });
+        assert_near(mean, 10_000.0 / libm::sqrt(2.0 * core::f64::consts::PI));
+        assert_near(zeros, 0.5);
+    }
+}

@@ -3,6 +3,7 @@
 mod connections;
 mod datagrams;
 mod executions;
+mod loads;
 mod servers;
 mod tuples;
 mod world;

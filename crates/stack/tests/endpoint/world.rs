@@ -56,6 +56,7 @@ pub(crate) fn client(first: &str, port: u16, load: Load, limit: Option<u64>) -> 
         },
         link: LinkHeader::new(&header).unwrap(),
         load,
+        ramp: Duration::ZERO,
         limit,
     }
 }

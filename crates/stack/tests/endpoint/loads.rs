@@ -1,0 +1,157 @@
+//! Loads that grow, are changed, or follow what is received.
+
+use std::num::NonZero;
+
+use wirestorm_base::time::{Duration, Instant};
+use wirestorm_stack::endpoint::{Endpoint, EndpointOptions, Load, Role};
+use wirestorm_stack::program::{Buffers, Instruction};
+
+use crate::world::{SECOND, World, client, options, rate, server, template};
+
+fn ramping(load: Load, over: Duration) -> Role {
+    let mut role = client("16.0.0.1", 80, load, None);
+    let Role::Client { ramp, .. } = &mut role else { unreachable!("it is one") };
+    *ramp = over;
+    role
+}
+
+fn set_scale(endpoint: &mut Endpoint, scale: (u32, u32), now: Instant) {
+    let [numerator, denominator] = [scale.0, scale.1].map(|it| NonZero::new(it).unwrap());
+    endpoint.set_load_scale(numerator, denominator, now).unwrap();
+}
+
+fn made(endpoint: &Endpoint) -> u64 {
+    endpoint.tally(0).unwrap().flows.made
+}
+
+#[test]
+fn a_rate_grows_in_a_straight_line() {
+    let load = Load::Constant { rate: rate(1_000, SECOND) };
+    let mut world = World::new(vec![ramping(load, Duration::from_secs(2))], 0);
+    world.run(Duration::from_secs(3), |now, client| {
+        let millis = u128::from(now.as_nanos()) / 100_000;
+        // In tenths of a millisecond: t^2 / 2T of them, later t - T / 2, and the first at once.
+        let expected = match millis < 20_000 {
+            true => millis * millis / 400_000,
+            false => (millis - 10_000) / 10,
+        };
+        assert_eq!(u128::from(made(client)), expected + 1, "at {now:?}");
+    });
+    assert_eq!(made(&world.client), 2_000);
+    world.assert_over(2_000);
+}
+
+#[test]
+fn drawn_intervals_grow_shorter_alike() {
+    let load = Load::Poisson { rate: rate(2_000, SECOND) };
+    let mut world = World::new(vec![ramping(load, Duration::from_secs(4))], 0);
+    world.run(Duration::from_secs(2), |_, _| {});
+    // A quarter of 4,000, with a standard deviation of 32.
+    assert!((870..1_130).contains(&made(&world.client)), "{}", made(&world.client));
+    world.run(Duration::from_secs(2), |_, _| {});
+    assert!((3_750..4_250).contains(&made(&world.client)), "{}", made(&world.client));
+}
+
+#[test]
+fn a_rate_is_changed_from_the_moment_on() {
+    let load = Load::Constant { rate: rate(1, SECOND) };
+    let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 0);
+    let mut times = Vec::new();
+    let mut run = |world: &mut World, millis| {
+        world.run(Duration::from_millis(millis), |now, client| {
+            while (times.len() as u64) < made(client) {
+                times.push(now.as_nanos() / 100_000);
+            }
+        });
+        times.len()
+    };
+    run(&mut world, 1_400);
+    // 600 ms of an interval are left, which become 150.
+    set_scale(&mut world.client, (4, 1), world.now);
+    assert_eq!(run(&mut world, 1_000), 2 + 4);
+    // The last was 100 ms ago; 150 of 250 ms become 600 of 1,000.
+    set_scale(&mut world.client, (1, 1), world.now);
+    run(&mut world, 700);
+    // Two thirds: 900 of 1,000 ms become 1,350.
+    set_scale(&mut world.client, (2, 3), world.now);
+    run(&mut world, 3_000);
+    let expected =
+        [0, 10_000, 15_500, 18_000, 20_500, 23_000, 30_000, 30_000 + 1_000 + 13_500, 59_500];
+    assert_eq!(times, expected);
+}
+
+#[test]
+fn a_rate_that_grows_is_changed_as_well() {
+    let load = Load::Constant { rate: rate(1_000, SECOND) };
+    let mut world = World::new(vec![ramping(load, Duration::from_secs(2))], 0);
+    world.run(SECOND, |_, _| {});
+    assert_eq!(made(&world.client), 250);
+    set_scale(&mut world.client, (2, 1), world.now);
+    world.run(SECOND, |_, _| {});
+    // 750 would have come, and twice as many do; the first was due at once.
+    assert_eq!(made(&world.client), 250 + 1_500);
+    world.run(SECOND, |_, _| {});
+    assert_eq!(made(&world.client), 250 + 1_500 + 2_000);
+}
+
+#[test]
+fn a_scale_is_one_of_what_was_asked_for() {
+    let held = client("16.0.0.1", 80, Load::Hold { flows: 10 }, None);
+    let mut world = World::new(vec![held], 50_000);
+    for (scale, expected) in [((3, 1), 30), ((5, 2), 25), ((1, 1), 10), ((1, 100), 0)] {
+        set_scale(&mut world.client, scale, world.now);
+        world.run(SECOND, |_, _| {});
+        assert_eq!(world.client.counters().active, expected, "{scale:?}");
+    }
+    // A rate that cannot be told changes nothing, also of others.
+    let clients = vec![
+        client("16.0.0.1", 80, Load::Hold { flows: 10 }, None),
+        client(
+            "17.0.0.1",
+            81,
+            Load::Constant { rate: rate(1_000_000_000_000_000_000, SECOND) },
+            Some(1),
+        ),
+    ];
+    let mut world = World::new(clients, 50_000);
+    let [two, one] = [2, 1].map(|it| NonZero::new(it).unwrap());
+    let too_many = world.client.set_load_scale(NonZero::<u32>::MAX, one, world.now);
+    assert!(too_many.is_err());
+    world.run(SECOND, |_, _| {});
+    assert_eq!(world.client.counters().active, 10);
+    assert!(world.client.set_load_scale(one, two, world.now).is_ok());
+}
+
+#[test]
+fn so_much_is_received_as_was_asked_for() {
+    // A flow receives 5,000 bytes in about 61 ms, so it takes 12 of them for 8 Mbit/s.
+    let load = Load::Throughput { bits_per_second: 8_000_000 };
+    let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 50_000);
+    let second = |world: &mut World| {
+        let before = world.client.tcp().rcvbyte;
+        world.run(SECOND, |_, _| {});
+        (world.client.tcp().rcvbyte - before) as f64 * 8.0 / 1e6
+    };
+    for (scale, expected) in [((1, 1), 8.0), ((4, 1), 32.0), ((1, 2), 4.0)] {
+        set_scale(&mut world.client, scale, world.now);
+        second(&mut world);
+        let mean = (0..5).map(|_| second(&mut world)).sum::<f64>() / 5.0;
+        assert!((0.97..1.03).contains(&(mean / expected)), "{mean} Mbit/s of {expected}");
+    }
+    let flows = world.client.counters();
+    assert_eq!((flows.offered, flows.failed()), (flows.made, 0));
+}
+
+#[test]
+fn what_a_load_asks_for_in_vain_is_told() {
+    let load = Load::Constant { rate: rate(1_000, SECOND) };
+    let stay = template(vec![Instruction::WaitForPeerClose], client("16.0.0.1", 80, load, None));
+    let serve = template(vec![Instruction::WaitForPeerClose], server(80));
+    let mut world = World::of(vec![], vec![serve], &Buffers::default());
+    let options = EndpointOptions { flows_max: 100, ..options(vec![stay], &Buffers::default(), 1) };
+    world.client = Endpoint::new(options, Instant::ZERO);
+    world.run(SECOND, |_, _| {});
+    let flows = world.client.tally(0).unwrap().flows;
+    assert_eq!((flows.offered, flows.made, flows.overflow), (1_000, 100, 900));
+    assert_eq!(flows.active_max, 100);
+}
