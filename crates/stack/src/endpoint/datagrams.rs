@@ -18,10 +18,10 @@ use crate::tcp::connection::Now;
 #[derive(Clone, Debug)]
 pub(super) struct DatagramFlow {
     /// From the peer to us.
-    key: FlowKey,
+    pub(super) key: FlowKey,
     run: DatagramRun,
     /// When it began, in microseconds modulo 2^32.
-    began_at: u32,
+    pub(super) began_at: u32,
     /// When the last datagram came, and left, in ms; or when it began.
     received_at: u32,
     sent_at: u32,
@@ -32,7 +32,7 @@ pub(super) struct DatagramFlow {
     is_answered: bool,
     /// Whether it waits to be served.
     pub(super) is_pending: bool,
-    template: u16,
+    pub(super) template: u16,
     link: u16,
 }
 

@@ -61,6 +61,11 @@ impl<F: Keyed> Flows<F> {
         Some((self.slots[place as usize].as_mut()?, &mut self.pending))
     }
 
+    /// All flows.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &F> {
+        self.slots.iter().flatten()
+    }
+
     /// The flow at a place.
     pub(super) fn get(&self, place: u32) -> Option<&F> {
         self.slots[place as usize].as_ref()

@@ -15,6 +15,7 @@ pub mod congestion;
 pub mod connection;
 pub mod counters;
 mod departure;
+pub mod details;
 mod disorder;
 mod path;
 mod rack;

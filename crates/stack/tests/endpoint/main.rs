@@ -2,6 +2,7 @@
 
 mod connections;
 mod datagrams;
+mod details;
 mod executions;
 mod loads;
 mod servers;
