@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use wirestorm_base::rate::Rate;
 use wirestorm_wire::packet::MacAddress;
 
+use super::devices::{self, Devices};
 use super::ip::{self, Ip};
 use super::program::{self, Step};
 use super::read_port;
@@ -14,13 +15,14 @@ use crate::document::error::PlanError;
 use crate::document::place::Place;
 use crate::document::port::Port;
 
-const CLIENT: [&str; 11] = [
+const CLIENT: [&str; 12] = [
     "tx",
     "addresses",
     "ports",
     "servers",
     "server_port",
     "ethernet",
+    "devices",
     "load",
     "limit",
     "program",
@@ -48,6 +50,8 @@ pub struct Client {
     pub server_port: u16,
     /// Where frames go; `None`: that is found out.
     pub destination: Option<MacAddress>,
+    /// By whom frames of some clients go.
+    pub devices: Vec<Devices>,
     /// When connections are made.
     pub load: Load,
     /// How many in all; `None`: without end.
@@ -115,6 +119,7 @@ pub(super) fn read(place: &Place<'_>, ports: &[Port]) -> Result<Client, PlanErro
         servers,
         server_port: fields.get("server_port").map_or(Ok(80), |it| it.integer(1, 65_535))? as u16,
         destination,
+        devices: fields.get("devices").map_or(Ok(Vec::new()), |it| devices::read(&it))?,
         load: read_load(&fields.need("load", "one of the fields rate, poisson, hold")?)?,
         limit,
         program: program::read(&fields.need("program", "a list of steps")?)?,

@@ -3,6 +3,7 @@
 
 mod client;
 mod control;
+mod devices;
 mod first_bytes;
 mod ip;
 mod names;
@@ -13,6 +14,8 @@ use serde_json::Value;
 use wirestorm_base::rate::Decimal;
 
 pub use client::{AddressRange, Client, Load};
+pub use devices::Devices;
+pub(crate) use devices::read_mac;
 pub use first_bytes::FirstBytes;
 pub use ip::Ip;
 pub use names::{Label, TIMES_MAX, VARIABLES_MAX};

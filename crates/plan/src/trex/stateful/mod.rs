@@ -8,18 +8,20 @@
 //! What TRex's server would do and this does otherwise is in the plan's notes. An error names its
 //! place in the document.
 
+mod clusters;
 mod pools;
 mod program;
 mod tables;
 mod templates;
 mod tunables;
 
+pub use clusters::configure;
 use serde_json::Value;
 
 use crate::document::error::{PlanErrors, Problems};
 use crate::document::place::Place;
 use crate::document::port::Port;
-use crate::emulation::EmulationPlan;
+use crate::emulation::{EmulationPlan, Template};
 
 const PROFILE: [&str; 7] = [
     "buf_list",
@@ -82,6 +84,7 @@ pub fn read(json: &str, options: &StatefulOptions) -> Result<EmulationPlan, Plan
             plan.templates.extend(template);
         }
     }
+    share_ports(&mut plan.templates);
     if plan.templates.is_empty() {
         problems.take::<()>(Err(root.says("no template, expected at least one")));
     }
@@ -92,6 +95,33 @@ pub fn read(json: &str, options: &StatefulOptions) -> Result<EmulationPlan, Plan
         }
     }
     problems.finish(plan)
+}
+
+/// Templates between the same addresses and to the same port have parts of the clients' ports, so
+/// that none of their flows are in each other's way.
+fn share_ports(templates: &mut [Template]) {
+    let mut sharing: Vec<(_, Vec<usize>)> = Vec::new();
+    for (index, template) in templates.iter().enumerate() {
+        let Some(client) = &template.client else { continue };
+        let between = (client.transmit, client.addresses, client.servers);
+        let key = (template.transport, between, client.server_port);
+        match sharing.iter_mut().find(|(other, _)| *other == key) {
+            Some((_, those)) => those.push(index),
+            None => sharing.push((key, vec![index])),
+        }
+    }
+    for (_, those) in sharing {
+        let count = those.len() as u32;
+        for (part, index) in (0..count).zip(those) {
+            let Some(client) = &mut templates[index].client else { continue };
+            let (first, last) = (u32::from(*client.ports.start()), u32::from(*client.ports.end()));
+            let each = ((last - first + 1) / count).max(1);
+            let start = (first + part * each).min(last);
+            let end = if part + 1 == count { last } else { (start + each - 1).min(last) };
+            // Both are between two ports.
+            client.ports = start as u16..=end as u16;
+        }
+    }
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ impl Pool {
     }
 }
 
-fn read_address(place: &Place<'_>) -> Result<Ipv4Addr, PlanError> {
+pub(super) fn read_address(place: &Place<'_>) -> Result<Ipv4Addr, PlanError> {
     let text = place.text("an IPv4 address")?;
     text.parse().map_err(|_| place.wrong("an IPv4 address"))
 }

@@ -134,6 +134,7 @@ impl Reading<'_> {
             servers: servers.range(self.pair, prefix(asked.ipv6.destination)),
             server_port: port as u16,
             destination: None,
+            devices: Vec::new(),
             load: self.load(fields, notes)?,
             limit: self.limit(fields)?,
             program: says.steps.clone(),

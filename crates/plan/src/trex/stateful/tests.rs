@@ -99,6 +99,17 @@ fn pairs_of_ports_share_the_flows_and_have_addresses_of_their_own() {
 }
 
 #[test]
+fn templates_between_the_same_addresses_share_the_ports() {
+    let mut document: serde_json::Value = serde_json::from_str(PAGE).unwrap();
+    let template = document["templates"][0].clone();
+    document["templates"] = vec![template; 3].into();
+    document["templates"][2]["client_template"]["port"] = 81.into();
+    let plan = read(&document.to_string(), &options(1)).unwrap();
+    let ports = plan.templates.iter().map(|it| it.client.as_ref().unwrap().ports.clone());
+    assert_eq!(ports.collect::<Vec<_>>(), [1_024..=32_511, 32_512..=64_000, 1_024..=64_000]);
+}
+
+#[test]
 fn over_ipv6_the_upper_96_bits_are_a_tunable() {
     let plan = read(PAGE, &StatefulOptions { ipv6: true, ..options(1) }).unwrap();
     let client = plan.templates[0].client.as_ref().unwrap();

@@ -1,0 +1,85 @@
+//! Configurations of clients: by which device, in which VLAN their frames go.
+
+use std::net::Ipv4Addr;
+
+use super::pools::read_address;
+use crate::document::error::{PlanError, PlanErrors, Problems};
+use crate::document::place::Place;
+use crate::emulation::{AddressRange, Devices, EmulationPlan, read_mac};
+
+const CONFIGURATION: [&str; 2] = ["vlan", "groups"];
+const GROUP: [&str; 5] = ["ip_start", "ip_end", "initiator", "responder", "count"];
+const SIDE: [&str; 5] = ["vlan", "src_mac", "dst_mac", "next_hop", "src_ip"];
+
+/// Lets a plan's clients be behind the devices that a file of TRex's `--client-cfg` tells of, in
+/// YAML. What it says of responders is passed over, as in TRex: servers answer to where a frame
+/// came from.
+///
+/// # Errors
+/// All that is wrong with it, each with its path; clients that it does not tell of.
+pub fn configure(plan: &mut EmulationPlan, text: &str) -> Result<(), PlanErrors> {
+    let document = crate::document::read(text)?;
+    let root = Place::root(&document);
+    let fields = root.fields(&CONFIGURATION)?;
+    let has_vlans = fields.get("vlan").map_or(Ok(false), |it| it.boolean())?;
+    let mut problems = Problems::default();
+    let mut devices = Vec::new();
+    for group in fields.need("groups", "a list of groups")?.items("groups")? {
+        devices.extend(problems.take(read_group(&group, has_vlans)));
+    }
+    for template in &mut plan.templates {
+        let Some(client) = &mut template.client else { continue };
+        let Some(addresses) = client.addresses else { continue };
+        client.devices.clone_from(&devices);
+        if let Some(alone) = first_without(addresses, &devices) {
+            let message = format!(
+                "no group of the clients' configuration has {alone}, which template {} uses",
+                template.name
+            );
+            problems.take::<()>(Err(root.says(message)));
+        }
+    }
+    problems.finish(())
+}
+
+fn read_group(place: &Place<'_>, has_vlans: bool) -> Result<Devices, PlanError> {
+    let fields = place.fields(&GROUP)?;
+    let first = read_address(&fields.need("ip_start", "an IPv4 address")?)?;
+    let last = fields.need("ip_end", "an IPv4 address")?;
+    let more = read_address(&last)?.to_bits().checked_sub(first.to_bits());
+    let more = more.ok_or_else(|| last.wrong(format!("{first} or an address behind it")))?;
+    let count = fields.need("count", "how many devices")?.integer(1, u32::MAX.into())?;
+    let initiator = fields.need("initiator", "fields")?.fields(&SIDE)?;
+    if let Some(next_hop) = initiator.get("next_hop") {
+        let message = "a next hop that would have to be asked for its Ethernet address: give \
+                       dst_mac instead";
+        return Err(next_hop.says(message));
+    }
+    let vlan = initiator.get("vlan").map(|it| it.integer(0, 4_095)).transpose()?;
+    if vlan.is_some() != has_vlans {
+        let expected = if has_vlans { "one, as vlan: true says" } else { "none" };
+        return Err(place.error("another vlan", expected));
+    }
+    let mac = |name: &str| initiator.get(name).map(|it| read_mac(&it)).transpose();
+    Ok(Devices {
+        clients: AddressRange { first: first.into(), count: more.saturating_add(1) },
+        count: count as u32,
+        vlan: vlan.map(|it| it as u16),
+        destination: mac("dst_mac")?,
+        source: mac("src_mac")?,
+    })
+}
+
+/// The first of these clients that is behind no device.
+fn first_without(clients: AddressRange, devices: &[Devices]) -> Option<std::net::IpAddr> {
+    let std::net::IpAddr::V4(first) = clients.first else { return Some(clients.first) };
+    let mut next = u64::from(first.to_bits());
+    let end = next + u64::from(clients.count);
+    while next < end {
+        let address = Ipv4Addr::from_bits(next as u32).into();
+        let group = devices.iter().find_map(|it| Some((it, it.clients.place_of(address)?)));
+        let Some((group, place)) = group else { return Some(address) };
+        next += u64::from(group.clients.count - place);
+    }
+    None
+}
