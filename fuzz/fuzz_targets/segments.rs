@@ -206,7 +206,7 @@ fn serve(tcp: Settings, mut rest: &[u8]) {
         client_ports: 1_024..=1_025,
     };
     let ethernet = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
-    let link = LinkHeader::new(&ethernet).expect("an Ethernet header");
+    let link = LinkHeader::new(&ethernet).expect("an Ethernet header").into();
     let template = |transport, role| Template {
         program: Program::new([
             Instruction::Send { buffer },

@@ -256,7 +256,7 @@ fn client(
             server_port: PORT,
             client_ports: ports,
         },
-        link: LinkHeader::new(&link).unwrap(),
+        link: LinkHeader::new(&link).unwrap().into(),
         load: Load::OnDemand,
         ramp: wirestorm_base::time::Duration::ZERO,
         limit: None,

@@ -109,7 +109,7 @@ fn endpoints(connections: u64, requests: u64, page: u32) -> [Endpoint; 2] {
         client_ports: 1_024..=65_535,
     };
     let ethernet = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
-    let link = LinkHeader::new(&ethernet).expect("an Ethernet header");
+    let link = LinkHeader::new(&ethernet).expect("an Ethernet header").into();
     let load = Load::Constant { rate: Rate::new(1, STEP).expect("not zero") };
     let limit = Some(connections);
     let endpoint = |instructions: Vec<Instruction>, role, seed| {

@@ -39,6 +39,18 @@ impl LinkHeader {
         Some(answer)
     }
 
+    /// The same with other Ethernet addresses: so many behind its destination and its source,
+    /// modulo 2^48.
+    pub(crate) fn with_addresses_moved(mut self, steps: [u64; 2]) -> Self {
+        for (address, step) in self.bytes.chunks_exact_mut(6).zip(steps) {
+            let mut number = [0; 8];
+            number[2..].copy_from_slice(address);
+            let moved = u64::from_be_bytes(number).wrapping_add(step);
+            address.copy_from_slice(&moved.to_be_bytes()[2..]);
+        }
+        self
+    }
+
     /// Its bytes.
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]

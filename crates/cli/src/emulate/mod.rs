@@ -4,7 +4,7 @@ mod live;
 pub(crate) mod sim;
 mod table;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -87,6 +87,10 @@ pub(crate) struct EmulateFlags {
     /// Whether a profile of TRex's is over IPv6.
     #[arg(long)]
     ipv6: bool,
+
+    /// A file of TRex's in YAML that says by which devices its clients go.
+    #[arg(long, alias = "client-cfg", value_name = "FILE")]
+    cc: Option<PathBuf>,
 }
 
 /// Runs the command.
@@ -131,18 +135,36 @@ fn prepare(flags: &EmulateFlags) -> Result<(EmulationPlan, EmulationOptions), St
 
 fn read(flags: &EmulateFlags) -> Result<EmulationPlan, String> {
     let asked = trex::Asked { tunables: &flags.tunables, direction: 0, port_id: 0 };
-    let plan = match trex::profile(&flags.plan, &asked).transpose()? {
-        None => EmulationPlan::parse(&read_text(&flags.plan)?),
+    match trex::profile(&flags.plan, &asked).transpose()? {
+        None => {
+            let plan = EmulationPlan::parse(&read_text(&flags.plan)?);
+            plan.map_err(|errors| listed(&flags.plan, &errors))
+        }
         Some(trex::Profile::Stateful(json)) => {
-            let pairs = pairs(&flags.port);
-            stateful::read(&json, &StatefulOptions { ipv6: flags.ipv6, pairs })
+            let options = StatefulOptions { ipv6: flags.ipv6, pairs: pairs(&flags.port) };
+            read_stateful(&flags.plan, &json, &options, flags.cc.as_deref())
         }
         Some(trex::Profile::Streams(_)) => {
             let name = flags.plan.display();
-            return Err(format!("{name}: a profile of streams, which `wirestorm run {name}` runs"));
+            Err(format!("{name}: a profile of streams, which `wirestorm run {name}` runs"))
         }
-    };
-    plan.map_err(|errors| listed(&flags.plan, &errors))
+    }
+}
+
+/// The plan of a stateful profile of TRex's, with a configuration of its clients.
+pub(crate) fn read_stateful(
+    path: &Path,
+    json: &str,
+    options: &StatefulOptions,
+    configuration: Option<&Path>,
+) -> Result<EmulationPlan, String> {
+    let plan = stateful::read(json, options);
+    let mut plan = plan.map_err(|errors| listed(path, &errors))?;
+    if let Some(path) = configuration {
+        let configured = stateful::configure(&mut plan, &read_text(path)?);
+        configured.map_err(|errors| listed(path, &errors))?;
+    }
+    Ok(plan)
 }
 
 /// Pairs of ports that a profile's flows are shared among: `clients2` is of the third.

@@ -10,14 +10,12 @@ use wirestorm_control::emulation::{Part, SimulationOptions};
 use wirestorm_control::plan::emulation::EmulationPlan;
 use wirestorm_control::plan::traffic::{FoundAddresses, TrafficPlan};
 use wirestorm_control::plan::trex::LowerOptions;
-use wirestorm_control::plan::trex::stateful::{self, StatefulOptions};
+use wirestorm_control::plan::trex::stateful::StatefulOptions;
 use wirestorm_control::traffic::{
     SimulateError, SimulateOptions, Simulated, simulate, simulate_trex,
 };
 
-use super::{
-    AnyPlan, SPEED, listed, read_any_plan, read_multiplier, read_speed, read_time, trex, usage,
-};
+use super::{AnyPlan, SPEED, read_any_plan, read_multiplier, read_speed, read_time, trex, usage};
 use crate::number::grouped;
 use crate::wrap::wrapped;
 use crate::{emulate, status};
@@ -129,6 +127,10 @@ struct TrexFlags {
     /// Whether a stateful profile is over IPv6.
     #[arg(long)]
     ipv6: bool,
+
+    /// A file in YAML that says by which devices the clients of a stateful profile go.
+    #[arg(long, alias = "client-cfg", value_name = "FILE")]
+    cc: Option<PathBuf>,
 }
 
 /// Runs the command.
@@ -142,8 +144,7 @@ pub(crate) fn run(flags: &SimFlags) -> ExitCode {
         Some(Ok(trex::Profile::Streams(json))) => run_streams(flags, &json),
         Some(Ok(trex::Profile::Stateful(json))) => {
             let options = StatefulOptions { ipv6: flags.trex.ipv6, pairs: 1 };
-            let plan = stateful::read(&json, &options);
-            plan.map_err(|errors| listed(&flags.plan, &errors))
+            emulate::read_stateful(&flags.plan, &json, &options, flags.trex.cc.as_deref())
                 .and_then(|plan| run_emulation(flags, plan))
         }
         Some(Err(message)) => Err(message),

@@ -51,12 +51,6 @@ pub enum EmulationError {
         /// Where in the plan.
         path: String,
     },
-    /// A program makes flows of its own.
-    #[error("{path}: run_next: programs that make flows of other templates are not emulated")]
-    Groups {
-        /// Where in the plan.
-        path: String,
-    },
     /// A file is not made.
     #[error("{path}: {error}")]
     Create {

@@ -3,8 +3,8 @@
 use wirestorm_base::time::Duration;
 use wirestorm_plan::emulation::{self, EmulationPlan, Step};
 use wirestorm_stack::endpoint::{
-    AddressRange, IpSettings, LinkHeader, Listen, Load, MatchByte, Order, Pairing, Role, Template,
-    Transport, Tuples,
+    AddressRange, ClientLinks, Devices, IpSettings, LinkHeader, Listen, Load, MatchByte, Order,
+    Pairing, Role, Template, Transport, Tuples,
 };
 use wirestorm_stack::program::{Buffers, Program};
 use wirestorm_stack::tcp::congestion::Algorithm;
@@ -20,6 +20,8 @@ pub(super) struct Duties {
     pub(super) templates: Vec<Template>,
     /// Whose they are.
     pub(super) owners: Vec<Owner>,
+    /// Those of them with clients, by the groups of the plan.
+    pub(super) groups: Vec<Vec<usize>>,
     pub(super) buffers: Buffers,
     /// Whether it makes connections.
     pub(super) connects: bool,
@@ -36,16 +38,15 @@ pub(super) fn duties(
     let mut duties = Duties {
         templates: Vec::new(),
         owners: Vec::new(),
+        groups: Vec::new(),
         buffers: Buffers::default(),
         connects: false,
     };
+    let groups = plan.groups();
     for (template, client) in plan.templates.iter().zip(clients) {
         let mut add = |steps: &[Step], side: &'static str, tcp: &emulation::Tcp, ip, role| {
             let path = || format!("{}.{side}.program", template.path);
-            if steps.contains(&Step::RunNext) {
-                return Err(EmulationError::Groups { path: path() });
-            }
-            let program = program(steps, &mut duties.buffers, path)?;
+            let program = program(steps, &groups, &mut duties.buffers, path)?;
             let transport = match template.transport {
                 emulation::Transport::Tcp => Transport::Tcp(settings(tcp)),
                 emulation::Transport::Udp => Transport::Udp,
@@ -61,16 +62,26 @@ pub(super) fn duties(
         {
             let tuples = Tuples {
                 clients: range(addresses),
-                order: Order::InTurn,
+                order: match asked.order {
+                    emulation::Order::InTurn => Order::InTurn,
+                    emulation::Order::Random => Order::Random,
+                },
                 servers: range(&asked.servers),
-                pairing: Pairing::InTurn,
+                pairing: match asked.pairing {
+                    emulation::Pairing::InTurn => Pairing::InTurn,
+                    emulation::Pairing::Random => Pairing::Random,
+                    emulation::Pairing::Fixed => Pairing::Fixed,
+                },
                 server_port: asked.server_port,
                 client_ports: asked.ports.clone(),
             };
             let kind = if addresses.first.is_ipv4() { ethertype::IPV4 } else { ethertype::IPV6 };
             let header = [&destination.0[..], &own.0, &kind.to_be_bytes()].concat();
             // Fourteen bytes are an Ethernet header.
-            let Some(link) = LinkHeader::new(&header) else { continue };
+            let Some(usual) = LinkHeader::new(&header) else { continue };
+            let by = |it: &emulation::Devices| devices(it, destination, own, kind);
+            let devices = asked.devices.iter().filter_map(by).collect();
+            let link = ClientLinks { usual, devices };
             let load = match asked.load {
                 emulation::Load::Rate(rate) => Load::Constant { rate },
                 emulation::Load::Poisson(rate) => Load::Poisson { rate },
@@ -87,7 +98,37 @@ pub(super) fn duties(
             add(&asked.program, "server", &asked.tcp, asked.ip, role)?;
         }
     }
+    let of = |group: &&str| {
+        let owners = duties.owners.iter().enumerate();
+        let members =
+            owners.filter(|(_, it)| it.side == "client" && it.group.as_deref() == Some(*group));
+        members.map(|(place, _)| place).collect()
+    };
+    duties.groups = groups.iter().map(of).collect();
     Ok(duties)
+}
+
+/// Devices whose frames differ from those to `destination` as a plan says.
+fn devices(
+    asked: &emulation::Devices,
+    destination: &MacAddress,
+    own: MacAddress,
+    kind: u16,
+) -> Option<Devices> {
+    let mut header = asked.destination.unwrap_or(*destination).0.to_vec();
+    header.extend(asked.source.unwrap_or(own).0);
+    if let Some(vlan) = asked.vlan {
+        header.extend(ethertype::VLAN.to_be_bytes());
+        header.extend(vlan.to_be_bytes());
+    }
+    header.extend(kind.to_be_bytes());
+    Some(Devices {
+        clients: range(&asked.clients),
+        count: asked.count,
+        link: LinkHeader::new(&header)?,
+        destinations_count: asked.destination.is_some(),
+        sources_count: asked.source.is_some(),
+    })
 }
 
 fn listen(server: &emulation::Server) -> Listen {
@@ -141,10 +182,11 @@ fn ip_settings(asked: emulation::Ip) -> IpSettings {
 
 fn program(
     steps: &[Step],
+    groups: &[&str],
     buffers: &mut Buffers,
     path: impl Fn() -> String,
 ) -> Result<Program, EmulationError> {
-    let instructions = program::instructions(steps, buffers);
+    let instructions = program::instructions(steps, groups, buffers);
     let found = instructions.len();
     let most = Program::LENGTH_MAX;
     Program::new(instructions).ok_or_else(|| EmulationError::TooLong { path: path(), found, most })

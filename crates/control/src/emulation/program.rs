@@ -8,10 +8,20 @@ use wirestorm_stack::program::{
     Buffer, Buffers, Comparison, Instruction, Statistic, TickVariable, Variable,
 };
 
-/// What steps are. Where a jump leads too far for a program, it leads beyond the program's end.
-pub(super) fn instructions(steps: &[Step], buffers: &mut Buffers) -> Vec<Instruction> {
-    let mut lowering =
-        Lowering { buffers, instructions: Vec::new(), labels: BTreeMap::new(), jumps: Vec::new() };
+/// What steps are; `groups`: those of the plan. Where a jump leads too far for a program, it leads
+/// beyond the program's end.
+pub(super) fn instructions(
+    steps: &[Step],
+    groups: &[&str],
+    buffers: &mut Buffers,
+) -> Vec<Instruction> {
+    let mut lowering = Lowering {
+        groups,
+        buffers,
+        instructions: Vec::new(),
+        labels: BTreeMap::new(),
+        jumps: Vec::new(),
+    };
     lowering.lower(steps, 0);
     let Lowering { mut instructions, labels, jumps, .. } = lowering;
     for (place, label) in jumps {
@@ -28,6 +38,7 @@ pub(super) fn instructions(steps: &[Step], buffers: &mut Buffers) -> Vec<Instruc
 }
 
 struct Lowering<'a> {
+    groups: &'a [&'a str],
     buffers: &'a mut Buffers,
     instructions: Vec<Instruction>,
     labels: BTreeMap<Label, u16>,
@@ -56,6 +67,12 @@ impl Lowering<'_> {
                 Step::SendDatagram { text, size, fill } => {
                     let buffer = self.buffers.push(Buffer::new(text, *size, fill));
                     self.instructions.push(Instruction::SendDatagram { buffer });
+                }
+                Step::NextGroup(name) => {
+                    let group = self.groups.iter().position(|group| group == name);
+                    // Plans name no others, and fewer than there are numbers for.
+                    let group = group.and_then(|group| u16::try_from(group).ok());
+                    self.instructions.extend(group.map(|group| Instruction::SetTemplate { group }));
                 }
                 _ => self.instructions.extend(plain(step).or_else(|| control(step))),
             }
@@ -89,6 +106,7 @@ fn plain(step: &Step) -> Option<Instruction> {
         Step::Receive(bytes) => Instruction::Receive { bytes, clear: true },
         Step::ReceiveInAll(bytes) => Instruction::Receive { bytes, clear: false },
         Step::Connect => Instruction::Connect,
+        Step::RunNext => Instruction::ExecTemplate,
         Step::ReceiveDatagrams { count, clear } => Instruction::ReceiveDatagrams { count, clear },
         Step::Idle { time, receive_only } => {
             Instruction::SetIdle { millis: millis(time), receive_only }
@@ -180,7 +198,7 @@ mod tests {
     use super::*;
 
     fn lowered(steps: &[Step]) -> Vec<Instruction> {
-        instructions(steps, &mut Buffers::default())
+        instructions(steps, &[], &mut Buffers::default())
     }
 
     #[test]

@@ -196,7 +196,7 @@ impl Duty<'_> {
         let mut endpoint = Endpoint::new(
             EndpointOptions {
                 templates: self.lane.duties.templates.clone(),
-                groups: Vec::new(),
+                groups: self.lane.duties.groups.clone(),
                 buffers: self.lane.duties.buffers.clone(),
                 frame_length_max: transmit.capabilities().untagged_length_max,
                 flows_max: self.options.flows_max,

@@ -65,7 +65,7 @@ pub fn simulate(
         owners.push(duties.owners);
         let endpoint = EndpointOptions {
             templates: duties.templates,
-            groups: Vec::new(),
+            groups: duties.groups,
             buffers: duties.buffers,
             frame_length_max: network::FRAME_LENGTH_MAX,
             flows_max: options.flows_max,

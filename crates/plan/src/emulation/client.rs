@@ -15,11 +15,13 @@ use crate::document::error::PlanError;
 use crate::document::place::Place;
 use crate::document::port::Port;
 
-const CLIENT: [&str; 12] = [
+const CLIENT: [&str; 14] = [
     "tx",
     "addresses",
+    "order",
     "ports",
     "servers",
+    "pairing",
     "server_port",
     "ethernet",
     "devices",
@@ -42,10 +44,14 @@ pub struct Client {
     pub transmit: usize,
     /// Clients' addresses; `None`: the port's own.
     pub addresses: Option<AddressRange>,
+    /// In which order they connect.
+    pub order: Order,
     /// Ports they connect from.
     pub ports: RangeInclusive<u16>,
     /// Servers' addresses, of the same family as the clients'.
     pub servers: AddressRange,
+    /// Which of them a client connects to.
+    pub pairing: Pairing,
     /// The port they connect to.
     pub server_port: u16,
     /// Where frames go; `None`: that is found out.
@@ -62,6 +68,28 @@ pub struct Client {
     pub tcp: Tcp,
     /// What their IP headers say.
     pub ip: Ip,
+}
+
+/// How the clients of connections are chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// One after the other.
+    #[default]
+    InTurn,
+    /// Each time one of all.
+    Random,
+}
+
+/// How the servers of clients are chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pairing {
+    /// One after the other.
+    #[default]
+    InTurn,
+    /// Each time one of all.
+    Random,
+    /// Each client has one: the first client the first, the second the second, and round.
+    Fixed,
 }
 
 /// Addresses that follow one another.
@@ -115,6 +143,8 @@ pub(super) fn read(place: &Place<'_>, ports: &[Port]) -> Result<Client, PlanErro
     Ok(Client {
         transmit,
         addresses,
+        order: fields.get("order").map_or(Ok(Order::InTurn), |it| read_order(&it))?,
+        pairing: fields.get("pairing").map_or(Ok(Pairing::InTurn), |it| read_pairing(&it))?,
         ports: fields.get("ports").map_or(Ok(1_024..=65_535), |it| read_ports(&it))?,
         servers,
         server_port: fields.get("server_port").map_or(Ok(80), |it| it.integer(1, 65_535))? as u16,
@@ -126,6 +156,25 @@ pub(super) fn read(place: &Place<'_>, ports: &[Port]) -> Result<Client, PlanErro
         tcp: fields.get("tcp").map_or(Ok(Tcp::default()), |it| tcp::read(&it))?,
         ip: fields.get("ip").map_or(Ok(Ip::default()), |it| ip::read(&it))?,
     })
+}
+
+fn read_order(place: &Place<'_>) -> Result<Order, PlanError> {
+    const EXPECTED: &str = "in_turn or random";
+    match place.text(EXPECTED)? {
+        "in_turn" => Ok(Order::InTurn),
+        "random" => Ok(Order::Random),
+        _ => Err(place.wrong(EXPECTED)),
+    }
+}
+
+fn read_pairing(place: &Place<'_>) -> Result<Pairing, PlanError> {
+    const EXPECTED: &str = "in_turn, random or fixed";
+    match place.text(EXPECTED)? {
+        "in_turn" => Ok(Pairing::InTurn),
+        "random" => Ok(Pairing::Random),
+        "fixed" => Ok(Pairing::Fixed),
+        _ => Err(place.wrong(EXPECTED)),
+    }
 }
 
 fn read_destination(place: &Place<'_>) -> Result<Option<MacAddress>, PlanError> {

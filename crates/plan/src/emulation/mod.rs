@@ -13,7 +13,7 @@ mod tcp;
 use serde_json::Value;
 use wirestorm_base::rate::Decimal;
 
-pub use client::{AddressRange, Client, Load};
+pub use client::{AddressRange, Client, Load, Order, Pairing};
 pub use devices::Devices;
 pub(crate) use devices::read_mac;
 pub use first_bytes::FirstBytes;
@@ -101,6 +101,17 @@ impl EmulationPlan {
         })
     }
 
+    /// The groups of its templates, in their order.
+    pub fn groups(&self) -> Vec<&str> {
+        let mut groups = Vec::new();
+        for group in self.templates.iter().filter_map(|it| it.group.as_deref()) {
+            if !groups.contains(&group) {
+                groups.push(group);
+            }
+        }
+        groups
+    }
+
     /// Multiplies how many flows are made a second; how many are held stays.
     ///
     /// # Errors
@@ -114,6 +125,26 @@ impl EmulationPlan {
                     path: format!("{}.client.load", template.path),
                     message: format!("times the multiplier: {error}"),
                 })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether there are the groups that programs name.
+    fn check_groups(&self) -> Result<(), PlanError> {
+        let groups = self.groups();
+        for template in &self.templates {
+            let client = template.client.iter().map(|it| ("client", &it.program));
+            let server = template.server.iter().map(|it| ("server", &it.program));
+            for (side, steps) in client.chain(server) {
+                let Some(name) = program::unknown_group(steps, &groups) else { continue };
+                let path = format!("{}.{side}.program", template.path);
+                let expected = match groups.as_slice() {
+                    [] => "the group of a template, of which none has one".to_owned(),
+                    groups => format!("one of {}", groups.join(", ")),
+                };
+                let message = format!("next_group: found {name:?}, expected {expected}");
+                return Err(PlanError { path, message });
             }
         }
         Ok(())
@@ -133,7 +164,9 @@ impl EmulationPlan {
         let templates = problems.take(fields.need("templates", "a list of templates"));
         let templates = templates
             .map_or_else(Vec::new, |templates| read_templates(&templates, &ports, &mut problems));
-        problems.finish(Self { ports, templates, notes: Vec::new() })
+        let plan = Self { ports, templates, notes: Vec::new() };
+        problems.take(plan.check_groups());
+        problems.finish(plan)
     }
 }
 

@@ -232,6 +232,15 @@ impl Step {
     }
 }
 
+/// A group that steps name and that is none of these.
+pub(super) fn unknown_group<'a>(steps: &'a [Step], groups: &[&str]) -> Option<&'a str> {
+    steps.iter().find_map(|step| match step {
+        Step::NextGroup(name) if !groups.contains(&name.as_str()) => Some(name.as_str()),
+        Step::Repeat { steps, .. } => unknown_group(steps, groups),
+        _ => None,
+    })
+}
+
 /// Whether steps are of a transport, or of none.
 pub(super) fn are_of(steps: &[Step], transport: Transport) -> bool {
     steps.iter().filter_map(Step::transport).all(|of| of == transport)

@@ -251,6 +251,9 @@ templates:
       servers: 10.0.1.1
       server_port: 53
       load: on_demand
+      order: random
+      pairing: fixed
+      devices: [{clients: 10.0.0.1, count: 3, vlan: 100, dst: "02:00:00:00:00:09"}]
       program: [{idle: {time: 300ms, receive_only: true}}, {send_datagram: who}, {receive_datagrams: 2}, run_next]
     server:
       tx: s
@@ -267,6 +270,15 @@ templates:
     assert_eq!((template.transport, template.group.as_deref()), (Transport::Udp, Some("dns")));
     let (client, server) = (template.client.as_ref().unwrap(), template.server.as_ref().unwrap());
     assert_eq!(client.load, Load::OnDemand);
+    assert_eq!((client.order, client.pairing), (Order::Random, Pairing::Fixed));
+    let devices = Devices {
+        clients: AddressRange { first: "10.0.0.1".parse().unwrap(), count: 1 },
+        count: 3,
+        vlan: Some(100),
+        destination: Some("02:00:00:00:00:09".parse().unwrap()),
+        source: None,
+    };
+    assert_eq!(client.devices, [devices]);
     assert_eq!(
         client.program,
         [
@@ -298,6 +310,11 @@ templates:
             "first_bytes: wh",
             "first_bytes: ''",
             "first_bytes: found \"\", expected a text of 1 to 8",
+        ),
+        (
+            "next_group: dns",
+            "next_group: web",
+            "server.program: next_group: found \"web\", expected one of dns",
         ),
         ("transport: udp", "transport: sctp", "transport: found \"sctp\", expected tcp or udp"),
     ] {

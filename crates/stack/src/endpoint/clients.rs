@@ -26,7 +26,7 @@ impl AddressRange {
 
     /// The place of an address.
     #[inline]
-    fn place_of(&self, address: IpAddr) -> Option<u64> {
+    pub(super) fn place_of(&self, address: IpAddr) -> Option<u64> {
         let offset = match (self.first, address) {
             (IpAddr::V4(first), IpAddr::V4(address)) => {
                 address.to_bits().wrapping_sub(first.to_bits()).into()

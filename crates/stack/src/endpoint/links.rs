@@ -1,8 +1,59 @@
 //! Where frames go: the headers below IP that flows use.
 
 use alloc::vec::Vec;
+use core::net::IpAddr;
 
+use super::clients::AddressRange;
 use crate::frame::LinkHeader;
+
+/// What is below IP in the frames of clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientLinks {
+    /// Of those that no device is told of.
+    pub usual: LinkHeader,
+    /// Of others; of several that a client is behind, the first.
+    pub devices: Vec<Devices>,
+}
+
+/// Devices that clients are behind: the first client behind the first one, the second behind the
+/// second, and round.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Devices {
+    /// The clients.
+    pub clients: AddressRange,
+    /// How many devices; at least 1.
+    pub count: u32,
+    /// What is below IP in frames by the first one.
+    pub link: LinkHeader,
+    /// Whether each next one is at the next Ethernet address.
+    pub destinations_count: bool,
+    /// Whether clients behind each next one have the next Ethernet address.
+    pub sources_count: bool,
+}
+
+impl From<LinkHeader> for ClientLinks {
+    fn from(usual: LinkHeader) -> Self {
+        Self { usual, devices: Vec::new() }
+    }
+}
+
+impl ClientLinks {
+    /// Of a client.
+    #[inline]
+    pub(super) fn of(&self, client: IpAddr) -> LinkHeader {
+        let behind = |it: &Devices| it.link_of(client);
+        self.devices.iter().find_map(behind).unwrap_or(self.usual)
+    }
+}
+
+impl Devices {
+    fn link_of(&self, client: IpAddr) -> Option<LinkHeader> {
+        let device = self.clients.place_of(client)? % u64::from(self.count.max(1));
+        let step = |counts: bool| if counts { device } else { 0 };
+        let steps = [step(self.destinations_count), step(self.sources_count)];
+        Some(self.link.with_addresses_moved(steps))
+    }
+}
 
 /// Headers, each once.
 #[derive(Clone, Debug, Default)]

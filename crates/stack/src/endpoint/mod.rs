@@ -41,6 +41,7 @@ pub use self::details::FlowDetails;
 use self::executions::Executions;
 use self::flow::Flow;
 use self::links::Links;
+pub use self::links::{ClientLinks, Devices};
 use self::listen::Servers;
 pub use self::listen::{Listen, MatchByte};
 pub use self::load::Load;

@@ -51,7 +51,7 @@ impl Endpoint {
             state.tally.flows.tuple_in_use += 1;
             return None;
         };
-        let link = self.links.place(*link)?;
+        let link = self.links.place(link.of(key.destination()))?;
         state.tally.flows.made += 1;
         match transport {
             Transport::Tcp(_) => {

@@ -6,9 +6,10 @@ use wirestorm_wire::packet::{ethernet, ipv4, ipv6, tcp};
 
 use super::clients::Tuples;
 use super::counters::Tally;
+use super::links::ClientLinks;
 use super::listen::Listen;
 use super::load::{Arrivals, Load};
-use crate::frame::{IpSettings, LinkHeader};
+use crate::frame::IpSettings;
 use crate::program::Program;
 use crate::random::Random;
 use crate::tcp::settings::Settings;
@@ -34,7 +35,7 @@ pub enum Role {
         /// Between whom.
         tuples: Tuples,
         /// What is below IP.
-        link: LinkHeader,
+        link: ClientLinks,
         /// When they are made.
         load: Load,
         /// Over how long a rate grows from 0 to what it is; other loads have it all at once.

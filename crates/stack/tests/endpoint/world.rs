@@ -54,7 +54,7 @@ pub(crate) fn client(first: &str, port: u16, load: Load, limit: Option<u64>) -> 
             server_port: port,
             client_ports: 10_000..=20_000,
         },
-        link: LinkHeader::new(&header).unwrap(),
+        link: LinkHeader::new(&header).unwrap().into(),
         load,
         ramp: Duration::ZERO,
         limit,

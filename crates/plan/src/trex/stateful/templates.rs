@@ -9,7 +9,7 @@ use super::tables::{Tables, entry};
 use super::tunables::{self, Scope, Tunables};
 use crate::document::error::PlanError;
 use crate::document::place::{Fields, Place};
-use crate::emulation::{Client, FirstBytes, Load, Server, Template};
+use crate::emulation::{Client, FirstBytes, Load, Order, Pairing, Server, Template};
 
 const TEMPLATE: [&str; 3] = ["client_template", "server_template", "tg_id"];
 const CLIENT: [&str; 9] = [
@@ -61,9 +61,6 @@ impl Reading<'_> {
                 Some(names.get(number - 1).ok_or_else(|| id.wrong("a group of tg_names"))?.clone())
             }
         };
-        if pools[1].is_random {
-            notes.push(format!("{}: servers come in turn, not drawn", place.path()));
-        }
         let asked = self.tunables(&client_fields, self.tables.clients, notes)?;
         Ok(Template {
             name: match self.pair {
@@ -129,6 +126,8 @@ impl Reading<'_> {
         Ok(Client {
             transmit: self.pair as usize * 2,
             addresses: Some(clients.range(self.pair, prefix(asked.ipv6.source))),
+            order: Order::InTurn,
+            pairing: if servers.is_random { Pairing::Random } else { Pairing::InTurn },
             // As TRex's.
             ports: 1_024..=64_000,
             servers: servers.range(self.pair, prefix(asked.ipv6.destination)),
