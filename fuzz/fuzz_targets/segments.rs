@@ -217,6 +217,7 @@ fn serve(tcp: Settings, mut rest: &[u8]) {
         .expect("a program within its bounds"),
         transport,
         ip: IpSettings::default(),
+        sessions: None,
         role,
     };
     let bytes = vec![MatchByte { offset: 1, mask: 0xf0, value: 0x40 }];

@@ -136,7 +136,13 @@ fn content(bytes: usize) -> Vec<u8> {
 }
 
 fn template(program: Program, tcp: Settings, role: Role) -> Template {
-    Template { program, transport: Transport::Tcp(tcp), ip: IpSettings::default(), role }
+    Template {
+        program,
+        transport: Transport::Tcp(tcp),
+        ip: IpSettings::default(),
+        sessions: None,
+        role,
+    }
 }
 
 /// Waits for a request of 4 bytes, and answers with so many.

@@ -117,7 +117,13 @@ fn endpoints(connections: u64, requests: u64, page: u32) -> [Endpoint; 2] {
         let tcp = Settings { receive_buffer: 64 << 10, ..Settings::default() };
         let transport = Transport::Tcp(tcp);
         let options = EndpointOptions {
-            templates: vec![Template { program, transport, ip: IpSettings::default(), role }],
+            templates: vec![Template {
+                program,
+                transport,
+                ip: IpSettings::default(),
+                sessions: None,
+                role,
+            }],
             groups: Vec::new(),
             buffers: buffers.clone(),
             frame_length_max: 1_514,

@@ -7,6 +7,7 @@
 
 extern crate alloc;
 
+pub mod content;
 mod echo;
 pub mod endpoint;
 mod frame;

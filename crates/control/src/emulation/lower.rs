@@ -52,7 +52,7 @@ pub(super) fn duties(
                 emulation::Transport::Udp => Transport::Udp,
             };
             let ip = ip_settings(ip);
-            duties.templates.push(Template { program, transport, ip, role });
+            duties.templates.push(Template { program, transport, ip, sessions: None, role });
             let (name, group) = (template.name.clone(), template.group.clone());
             duties.owners.push(Owner { name, group, side });
             Ok::<_, EmulationError>(())

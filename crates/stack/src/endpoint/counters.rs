@@ -1,6 +1,7 @@
 //! What an endpoint counts.
 
 use super::times::Times;
+use crate::content::SessionCounters;
 use crate::program::Statistics;
 use crate::tcp::connection::End;
 use crate::tcp::counters::{TcpCounters, counters};
@@ -19,6 +20,7 @@ counters! {
         timed_out: "connections of which nothing was acknowledged any more",
         vanished: "connections whose peer did not answer keepalive probes",
         aborted: "connections that the program reset",
+        session_failed: "connections whose session failed, that of TLS say",
         idle: "flows of UDP that were dropped for want of traffic",
         overflow: "flows that could not be made or taken for there were too many",
         tuple_in_use: "flows that could not be made for no free port was found",
@@ -37,6 +39,7 @@ impl FlowCounters {
             + self.timed_out
             + self.vanished
             + self.aborted
+            + self.session_failed
             + self.idle
     }
 
@@ -100,6 +103,8 @@ pub struct Tally {
     pub udp: UdpCounters,
     /// What programs counted.
     pub statistics: Statistics,
+    /// What became of sessions.
+    pub sessions: SessionCounters,
     /// How long they took.
     pub times: Times,
 }
@@ -111,6 +116,7 @@ impl Tally {
             tcp: TcpCounters::default(),
             udp: UdpCounters::default(),
             statistics: Statistics::default(),
+            sessions: SessionCounters::default(),
             times: Times::new(),
         }
     }

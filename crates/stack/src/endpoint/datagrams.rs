@@ -173,6 +173,7 @@ impl Endpoint {
                 random: &mut self.random,
                 statistics: &mut tally.statistics,
                 counters: &mut tally.tcp,
+                sessions: &mut tally.sessions,
                 now,
             };
             let buffer = match flow.run.advance(&template.program, &mut outside) {

@@ -7,7 +7,7 @@ use crate::program::Run;
 use crate::tcp::connection::Connection;
 
 /// One end of a connection, and how far its program is.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Flow {
     /// From the peer to us.
     pub(super) key: FlowKey,

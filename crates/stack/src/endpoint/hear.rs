@@ -43,15 +43,18 @@ impl Endpoint {
             self.remove(place, now);
             return self.hear_of_new(&packet, &segment, now, transmit);
         }
+        let data = &packet.transport[header..];
         let arrival = if usize::from(flow.template) >= self.templates_known {
-            self.arrive_undecided(place, &segment, &packet.transport[header..], now)
+            self.arrive_undecided(place, &segment, data, now)
         } else if flow.connection.is_established()
+            // Of a train no bytes are left, and a session wants them.
+            && flow.run.exchange().is_none()
             && let Some(train) = Train::begin(frame, place, &packet, &segment)
         {
             self.train = Some(train);
             return;
         } else {
-            self.arrive(place, &segment, now)
+            self.arrive(place, &segment, data, now)
         };
         if arrival.reset.is_some() {
             self.refuse(&packet, &segment, transmit);
@@ -62,13 +65,13 @@ impl Endpoint {
     #[inline]
     pub(super) fn hear_train(&mut self, now: Now) {
         if let Some(train) = self.train.take() {
-            self.arrive(train.place, &train.segment, now);
+            self.arrive(train.place, &train.segment, &[], now);
         }
     }
 
-    /// A segment reaches its connection.
+    /// A segment reaches its connection, with its data for a session.
     #[inline]
-    fn arrive(&mut self, place: u32, segment: &Segment<'_>, now: Now) -> Arrival {
+    fn arrive(&mut self, place: u32, segment: &Segment<'_>, data: &[u8], now: Now) -> Arrival {
         let Some((flow, pending)) = self.flows.get_with_queue(place) else {
             return Arrival::default();
         };
@@ -77,8 +80,12 @@ impl Endpoint {
         if arrival.is_established {
             tally.times.connect.record(age(flow.began_at, now));
         }
-        if arrival.data > 0 {
-            flow.run.note_received(arrival.data);
+        let mut received = arrival.data;
+        if let Some(exchange) = flow.run.exchange_mut() {
+            received = exchange.hear(segment, data, &arrival, &flow.connection, now);
+        }
+        if received > 0 {
+            flow.run.note_received(received);
             if !flow.is_answered {
                 flow.is_answered = true;
                 tally.times.first_byte.record(age(flow.began_at, now));

@@ -112,9 +112,11 @@ impl Servers {
 }
 
 impl Template {
-    /// What a connection of it does as long as nothing is known of its data.
+    /// What a connection of it does as long as nothing is known of its data, which is looked at as
+    /// it comes.
     fn waiting_for_data(&self) -> Self {
-        Self { program: crate::program::Program::waiting(), ..self.clone() }
+        let program = crate::program::Program::waiting();
+        Self { program, sessions: None, ..self.clone() }
     }
 }
 

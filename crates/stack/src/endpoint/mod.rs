@@ -51,6 +51,7 @@ use self::template::TemplateState;
 pub use self::template::{Role, Template, Transport};
 pub use self::times::Times;
 use self::train::Train;
+use crate::content::SessionCounters;
 pub use crate::frame::{IpSettings, LinkHeader};
 use crate::host::Host;
 use crate::program::{Buffers, Statistics};
@@ -189,6 +190,18 @@ impl Endpoint {
     pub fn times(&self) -> Times {
         let mut sum = Times::new();
         self.tallies().for_each(|it| sum.merge(&it.times));
+        sum
+    }
+
+    /// Whether any template has sessions.
+    pub fn has_sessions(&self) -> bool {
+        self.templates.iter().any(|it| it.template.sessions.is_some())
+    }
+
+    /// What was counted of sessions, where templates have them.
+    pub fn sessions(&self) -> SessionCounters {
+        let mut sum = SessionCounters::default();
+        self.tallies().for_each(|it| sum.merge(&it.sessions));
         sum
     }
 

@@ -13,9 +13,10 @@ use super::flow::Flow;
 use super::table::Keyed;
 use super::template::{Role, Transport};
 use super::times::age;
+use crate::content::Exchange;
 use crate::frame::Headers;
 use crate::program::{Outside, Progress, Run};
-use crate::tcp::connection::{Connection, Now};
+use crate::tcp::connection::{Connection, End, Now};
 use crate::tcp::ranges::SequenceRange;
 use crate::tcp::segment::SACK_BLOCKS_MAX;
 use crate::tcp::sequence::SequenceNumber;
@@ -156,7 +157,10 @@ impl Endpoint {
         link: u16,
         now: Now,
     ) -> u32 {
-        let run = Run::new(self.buffers.nothing());
+        let mut run = Run::new(self.buffers.nothing());
+        if let Some(sessions) = &self.templates[usize::from(template)].template.sessions {
+            run.exchange_by(Exchange::new(sessions.begin(key.source())));
+        }
         let flow = Flow {
             key,
             connection,
@@ -180,7 +184,12 @@ impl Endpoint {
         tally.flows.active -= 1;
         tally.times.whole.record(age(flow.began_at, now));
         if let Some(end) = flow.connection.end() {
-            *tally.flows.of(end) += 1;
+            let counter = match end {
+                End::Closed if flow.run.has_failed() => &mut tally.flows.session_failed,
+                End::Reset if flow.run.has_ended() => &mut tally.flows.closed,
+                end => tally.flows.of(end),
+            };
+            *counter += 1;
         }
         self.flows.remove(place);
         if let Some(parent) = self.executions.end(Place::Tcp(place)) {
@@ -212,6 +221,7 @@ impl Endpoint {
                 random: &mut self.random,
                 statistics: &mut tally.statistics,
                 counters: &mut tally.tcp,
+                sessions: &mut tally.sessions,
                 now,
             };
             progress = flow.run.advance(&template.program, &mut flow.connection, &mut outside);
@@ -242,7 +252,7 @@ impl Endpoint {
                 pending.push_back(place);
             }
             // A program that waits only until all has left goes on at once.
-            if !all_left || !flow.run.waited_for_departure(&flow.connection) {
+            if !all_left || !flow.run.goes_on(&flow.connection) {
                 break;
             }
         }

@@ -1,5 +1,7 @@
 //! What flows of one kind do.
 
+use alloc::sync::Arc;
+
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_wire::flow::FlowKey;
 use wirestorm_wire::packet::{ethernet, ipv4, ipv6, tcp};
@@ -9,6 +11,7 @@ use super::counters::Tally;
 use super::links::ClientLinks;
 use super::listen::Listen;
 use super::load::{Arrivals, Load};
+use crate::content::Sessions;
 use crate::frame::IpSettings;
 use crate::program::Program;
 use crate::random::Random;
@@ -23,6 +26,10 @@ pub struct Template {
     pub transport: Transport,
     /// What their IP headers say.
     pub ip: IpSettings,
+    /// What stands between programs and connections, such as TLS; `None`: nothing does. Programs
+    /// begin once their session is open. Connections of TCP have them, but those that a template is
+    /// chosen for by their first bytes.
+    pub sessions: Option<Arc<dyn Sessions>>,
     /// Who they are.
     pub role: Role,
 }

@@ -8,6 +8,7 @@ use wirestorm_wire::checksum;
 use super::compute::{compute, delay};
 use super::variables::Variables;
 use super::{BufferId, Buffers, Instruction, Program, Statistics};
+use crate::content::{Exchange, SessionCounters};
 use crate::random::Random;
 use crate::tcp::connection::{Connection, Now};
 use crate::tcp::counters::TcpCounters;
@@ -52,12 +53,14 @@ pub(crate) enum Progress {
 type Sending = (BufferId, SequenceNumber);
 
 /// What few programs need.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 struct Extra {
     /// What was sent before the last buffer and is not all acknowledged, where programs do not wait
     /// for that.
     before: Vec<Sending>,
     variables: Variables,
+    /// What is between the program and its connection, where anything is.
+    exchange: Option<Box<Exchange>>,
 }
 
 /// What programs have in common.
@@ -66,11 +69,12 @@ pub(crate) struct Outside<'a> {
     pub(crate) random: &'a mut Random,
     pub(crate) statistics: &'a mut Statistics,
     pub(crate) counters: &'a mut TcpCounters,
+    pub(crate) sessions: &'a mut SessionCounters,
     pub(crate) now: Now,
 }
 
 /// The state of a program in one flow.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Run {
     /// Bytes that have arrived.
     received: u64,
@@ -99,6 +103,23 @@ impl Run {
         }
     }
 
+    /// Puts something between the program and its connection, from the beginning.
+    pub(crate) fn exchange_by(&mut self, exchange: Exchange) {
+        self.extra.get_or_insert_default().exchange = Some(Box::new(exchange));
+    }
+
+    /// What is between the program and its connection.
+    #[inline]
+    pub(crate) fn exchange(&self) -> Option<&Exchange> {
+        self.extra.as_ref()?.exchange.as_deref()
+    }
+
+    /// What is between the program and its connection.
+    #[inline]
+    pub(crate) fn exchange_mut(&mut self) -> Option<&mut Exchange> {
+        self.extra.as_mut()?.exchange.as_deref_mut()
+    }
+
     /// Copies what was sent from a number on, and returns its sum.
     #[inline]
     pub(crate) fn copy(&self, number: SequenceNumber, to: &mut [u8], buffers: &Buffers) -> u16 {
@@ -111,6 +132,9 @@ impl Run {
 
     #[cold]
     fn copy_across(&self, number: SequenceNumber, to: &mut [u8], buffers: &Buffers) -> u16 {
+        if let Some(exchange) = self.exchange() {
+            return exchange.copy(number, to);
+        }
         let all = || self.extra.iter().flat_map(|it| &it.before).chain([&self.sending]);
         let ends = all().skip(1).map(|(_, start)| Some(*start)).chain([None]);
         for (&(buffer, start), end) in all().zip(ends) {
@@ -172,26 +196,51 @@ impl Run {
         self.extra.as_ref().and_then(|it| it.variables.group)
     }
 
-    /// Whether it waited until all has left, and all has.
+    /// Whether it goes on at once, because what it waited for has left.
     #[inline]
-    pub(crate) fn waited_for_departure(&self, connection: &Connection) -> bool {
-        self.wait == Wait::Departure && connection.unsent() == 0
+    pub(crate) fn goes_on(&self, connection: &Connection) -> bool {
+        match self.exchange() {
+            None => self.wait == Wait::Departure && connection.unsent() == 0,
+            Some(exchange) if exchange.has_unsaid() => exchange.is_due(connection),
+            Some(_) => self.wait == Wait::Departure && connection.unsent() == 0,
+        }
+    }
+
+    /// Whether what is between the program and its connection has failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.exchange().is_some_and(Exchange::has_failed)
+    }
+
+    /// Whether what is between the program and its connection was ended by both sides.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.exchange().is_some_and(Exchange::has_ended)
+    }
+
+    /// Whether the peer says no more.
+    #[inline]
+    fn is_peer_done(&self, connection: &Connection) -> bool {
+        connection.is_peer_done() || self.exchange().is_some_and(Exchange::is_peer_done)
+    }
+
+    #[inline]
+    fn has_unsaid(&self) -> bool {
+        self.exchange().is_some_and(Exchange::has_unsaid)
     }
 
     fn is_waiting(&self, program: &Program, connection: &Connection, now: Now) -> bool {
         match self.wait {
             Wait::Nothing => false,
             Wait::Establishment => !connection.is_established(),
-            Wait::Acknowledgement => connection.backlog() > 0,
-            Wait::Departure => connection.unsent() > 0,
+            Wait::Acknowledgement => connection.backlog() > 0 || self.has_unsaid(),
+            Wait::Departure => connection.unsent() > 0 || self.has_unsaid(),
             Wait::Data => match program.instruction(self.place) {
                 Some(Instruction::Receive { bytes, .. }) => {
-                    self.received < bytes && !connection.is_peer_done()
+                    self.received < bytes && !self.is_peer_done(connection)
                 }
                 _ => false,
             },
             Wait::Delay => now.millis.wrapping_sub(self.until).cast_signed() < 0,
-            Wait::PeerClose => !connection.is_peer_done(),
+            Wait::PeerClose => !self.is_peer_done(connection),
             Wait::Template | Wait::Over => true,
         }
     }
@@ -199,6 +248,50 @@ impl Run {
     /// Goes on as far as possible.
     #[inline]
     pub(crate) fn advance(
+        &mut self,
+        program: &Program,
+        connection: &mut Connection,
+        outside: &mut Outside<'_>,
+    ) -> Progress {
+        match self.exchange() {
+            None => self.follow(program, connection, outside),
+            Some(_) => self.advance_exchange(program, connection, outside),
+        }
+    }
+
+    /// Goes on where something is between the program and its connection: what has come may let the
+    /// program go on, and what the program says then may let more leave.
+    #[cold]
+    fn advance_exchange(
+        &mut self,
+        program: &Program,
+        connection: &mut Connection,
+        outside: &mut Outside<'_>,
+    ) -> Progress {
+        self.move_bytes(connection, outside);
+        // A program begins once its session is open.
+        if self.wait == Wait::Nothing && self.exchange().is_some_and(Exchange::is_handshaking) {
+            return Progress::Waits;
+        }
+        let progress = self.follow(program, connection, outside);
+        self.move_bytes(connection, outside);
+        progress
+    }
+
+    fn move_bytes(&mut self, connection: &mut Connection, outside: &mut Outside<'_>) {
+        let Outside { buffers, counters, sessions, now, .. } = outside;
+        let Some(exchange) = self.exchange_mut() else { return };
+        let can_go_on = exchange.go_on(connection, buffers, counters, sessions, *now);
+        if !can_go_on && self.wait != Wait::Over {
+            self.end(connection, outside);
+        }
+        // So that all that is sent is before it, and copied from the exchange.
+        self.sending.1 = connection.queued();
+    }
+
+    /// Follows the program as far as possible.
+    #[inline]
+    fn follow(
         &mut self,
         program: &Program,
         connection: &mut Connection,
@@ -216,7 +309,7 @@ impl Run {
                         program.instruction(self.place)
                 {
                     if self.received < bytes {
-                        return self.end(connection);
+                        return self.end(connection, outside);
                     }
                     if clear {
                         self.received = 0;
@@ -226,7 +319,7 @@ impl Run {
                 self.place += 1;
             }
             let Some(instruction) = program.instruction(self.place) else {
-                return self.end(connection);
+                return self.end(connection, outside);
             };
             self.begin(instruction, connection, outside);
             if self.is_waiting(program, connection, now) {
@@ -240,7 +333,10 @@ impl Run {
         Progress::WaitsUntil(now.millis.wrapping_add(1))
     }
 
-    fn end(&mut self, connection: &mut Connection) -> Progress {
+    fn end(&mut self, connection: &mut Connection, outside: &mut Outside<'_>) -> Progress {
+        if let Some(exchange) = self.exchange_mut() {
+            exchange.close(connection, outside.counters);
+        }
         connection.close();
         self.wait = Wait::Over;
         Progress::Waits
@@ -263,8 +359,13 @@ impl Run {
         match instruction {
             Instruction::Connect => self.wait = Wait::Establishment,
             Instruction::Send { buffer } => {
-                self.send(buffer, connection);
-                connection.queue(buffers.get(buffer).size(), counters);
+                match self.exchange_mut() {
+                    Some(exchange) => exchange.say(buffer),
+                    None => {
+                        self.send(buffer, connection);
+                        connection.queue(buffers.get(buffer).size(), counters);
+                    }
+                }
                 self.wait = if self.waits_for_acknowledgements {
                     Wait::Acknowledgement
                 } else {

@@ -16,6 +16,8 @@ use super::settings::Settings;
 pub struct Arrival {
     /// Bytes that came next in sequence.
     pub data: u32,
+    /// Bytes, from the segment's first one on, that are beyond a hole and counted as received.
+    pub beyond: u32,
     /// Whether they filled, or came up to, the end of the peer's data.
     pub is_end: bool,
     /// Whether the connection was established by it.
@@ -484,7 +486,7 @@ impl Connection {
             self.marks.set(Marks::ACK_DUE);
         }
         if start != self.expected {
-            self.keep_beyond_hole(start, end, has_fin, counters);
+            arrival.beyond = self.keep_beyond_hole(start, end, has_fin, counters);
             return;
         }
         let length = end.distance_from(start).max(0) as u32;
@@ -534,6 +536,7 @@ impl Connection {
         fin
     }
 
+    /// Returns how many bytes were kept.
     #[cold]
     fn keep_beyond_hole(
         &mut self,
@@ -541,7 +544,7 @@ impl Connection {
         end: SequenceNumber,
         has_fin: bool,
         counters: &mut TcpCounters,
-    ) {
+    ) -> u32 {
         // RFC 5681 section 4.2: at once, so that the sender notices.
         self.marks.set(Marks::ACK_DUE);
         let range = SequenceRange { start, end };
@@ -552,11 +555,12 @@ impl Connection {
             Err(_) => {
                 counters.rcvoopackdrop += 1;
                 counters.rcvoobytesdrop += u64::from(range.len());
-                return;
+                return 0;
             }
         }
         counters.rcvoopack += u64::from(!range.is_empty());
         counters.rcvoobyte += u64::from(range.len());
+        range.len()
     }
 
     fn arrive_fin(&mut self, settings: &Settings, now: Now) {

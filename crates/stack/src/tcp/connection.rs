@@ -384,6 +384,11 @@ impl Connection {
         self.queued
     }
 
+    /// Behind the last byte that arrived in order, and behind the peer's FIN once that has.
+    pub const fn expected(&self) -> SequenceNumber {
+        self.expected
+    }
+
     /// The oldest byte that is not acknowledged: those before it are not needed any more.
     pub const fn unacknowledged(&self) -> SequenceNumber {
         self.unacknowledged

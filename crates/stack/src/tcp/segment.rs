@@ -244,6 +244,12 @@ impl<'a> Segment<'a> {
         if self.length > 0 { self.segments.into() } else { 0 }
     }
 
+    /// The number of its first byte of data.
+    #[inline]
+    pub fn data_start(&self) -> SequenceNumber {
+        self.sequence + u32::from(self.flags.contains(Flags::SYN))
+    }
+
     /// The number behind its last one.
     #[inline]
     pub fn end(&self) -> SequenceNumber {

@@ -36,7 +36,13 @@ pub(crate) fn options(templates: Vec<Template>, buffers: &Buffers, seed: u64) ->
 pub(crate) fn template(instructions: Vec<Instruction>, role: Role) -> Template {
     let program = Program::new(instructions).unwrap();
     let tcp = Settings { time_wait_ms: 10, maximum_segment_size: 9_000, ..Settings::default() };
-    Template { program, transport: Transport::Tcp(tcp), ip: IpSettings::default(), role }
+    Template {
+        program,
+        transport: Transport::Tcp(tcp),
+        ip: IpSettings::default(),
+        sessions: None,
+        role,
+    }
 }
 
 pub(crate) fn client(first: &str, port: u16, load: Load, limit: Option<u64>) -> Role {

@@ -1,0 +1,258 @@
+//! One flow's session, and its bytes on the way.
+
+use alloc::boxed::Box;
+use alloc::vec;
+
+use super::queue::SendQueue;
+use super::reassembly::Reassembly;
+use super::{Handshake, Session, SessionCounters, SessionState};
+use crate::program::{BufferId, Buffers};
+use crate::tcp::arrival::Arrival;
+use crate::tcp::connection::{Connection, Now, State};
+use crate::tcp::counters::TcpCounters;
+use crate::tcp::segment::Segment;
+use crate::tcp::sequence::SequenceNumber;
+
+/// What of a buffer was not said yet.
+#[derive(Debug)]
+struct Unsaid {
+    buffer: BufferId,
+    offset: u32,
+}
+
+/// What one flow exchanges with its peer, where it has a session.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    /// `None`: it is over, and nothing of it is needed any more.
+    session: Option<Box<dyn Session>>,
+    sent: SendQueue,
+    arrived: Reassembly,
+    unsaid: Option<Unsaid>,
+    /// When the connection was established, in microseconds.
+    opened_at: Option<u64>,
+    is_counted: bool,
+    is_truncated: bool,
+    has_failed: bool,
+    /// Whether both sides have said in it that nothing more comes.
+    has_ended: bool,
+    /// Whether nothing more is to be sent.
+    is_closed: bool,
+}
+
+/// What a session is given at once of a program's buffer.
+const PIECE: u32 = 16 << 10;
+
+/// Nothing more is taken from a program while so many bytes wait to leave: what is in flight is
+/// bounded by the peer's window, and the queue by both.
+const UNSENT_MAX: u32 = 64 << 10;
+
+/// Causes that are the connection's, not the session's.
+const CLOSED_EARLY: &str = "peer closed the connection during the handshake";
+const ENDED_EARLY: &str = "connection lost during the handshake";
+
+impl Exchange {
+    pub(crate) fn new(session: Box<dyn Session>) -> Self {
+        Self {
+            session: Some(session),
+            sent: SendQueue::default(),
+            arrived: Reassembly::default(),
+            unsaid: None,
+            opened_at: None,
+            is_counted: false,
+            is_truncated: false,
+            has_failed: false,
+            has_ended: false,
+            is_closed: false,
+        }
+    }
+
+    fn state(&self) -> Option<SessionState> {
+        self.session.as_ref().map(|session| session.state())
+    }
+
+    /// Whether its session does not take plaintext yet.
+    pub(crate) fn is_handshaking(&self) -> bool {
+        self.state() == Some(SessionState::Handshaking)
+    }
+
+    /// Whether the peer has said that nothing more comes.
+    pub(crate) fn is_peer_done(&self) -> bool {
+        self.state() == Some(SessionState::PeerClosed)
+    }
+
+    /// Whether its session failed.
+    pub(crate) const fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+
+    /// Whether both sides have ended it. Whatever becomes of the connection then, all was said: a
+    /// peer that closes with our end unread resets it.
+    pub(crate) const fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// Whether not all of a buffer was handed over to the connection.
+    pub(crate) const fn has_unsaid(&self) -> bool {
+        self.unsaid.is_some()
+    }
+
+    /// Whether it has more for the connection, which has room.
+    pub(crate) fn is_due(&self, connection: &Connection) -> bool {
+        self.has_unsaid() && self.is_open() && connection.unsent() < UNSENT_MAX
+    }
+
+    /// Whether it takes plaintext: a peer that says no more may still listen.
+    fn is_open(&self) -> bool {
+        matches!(self.state(), Some(SessionState::Open | SessionState::PeerClosed))
+            && !self.is_closed
+    }
+
+    /// Copies what was sent from a number on, and returns its sum.
+    pub(crate) fn copy(&self, number: SequenceNumber, to: &mut [u8]) -> u16 {
+        self.sent.copy(number, to)
+    }
+
+    /// Takes what a segment brought; returns how many bytes of it are for the program.
+    pub(crate) fn hear(
+        &mut self,
+        segment: &Segment<'_>,
+        data: &[u8],
+        arrival: &Arrival,
+        connection: &Connection,
+        now: Now,
+    ) -> u32 {
+        let Some(session) = &mut self.session else { return 0 };
+        self.opened_at.get_or_insert(now.micros);
+        let start = segment.data_start();
+        let beyond = data.get(..arrival.beyond as usize).unwrap_or_default();
+        self.arrived.keep(start, beyond);
+        let mut said = 0;
+        if arrival.data > 0 {
+            let mut hand_on =
+                |bytes: &[u8]| session.hear(bytes, &mut |plaintext| said += plaintext.len());
+            // The end may have arrived with it, and FIN takes a number.
+            let end = connection.expected() - u32::from(arrival.is_end);
+            let next = end - arrival.data;
+            let known = next.distance_from(start).max(0) as usize;
+            let own = data.get(known..).unwrap_or_default();
+            let own = &own[..own.len().min(arrival.data as usize)];
+            hand_on(own);
+            self.arrived.take(next + own.len() as u32, end, hand_on);
+        }
+        said as u32
+    }
+
+    /// Takes a buffer of the program, to be said as there is room.
+    pub(crate) fn say(&mut self, buffer: BufferId) {
+        self.unsaid = Some(Unsaid { buffer, offset: 0 });
+    }
+
+    /// Moves between session and connection what there is to be moved, and counts what happened.
+    /// Returns whether it can go on.
+    pub(crate) fn go_on(
+        &mut self,
+        connection: &mut Connection,
+        buffers: &Buffers,
+        counters: &mut TcpCounters,
+        sessions: &mut SessionCounters,
+        now: Now,
+    ) -> bool {
+        self.sent.forget_before(connection.unacknowledged());
+        if connection.is_established() {
+            self.opened_at.get_or_insert(now.micros);
+            self.note(connection, sessions, now);
+            self.fetch(connection, counters);
+            while self.is_due(connection) && self.say_a_piece(buffers) {
+                self.fetch(connection, counters);
+            }
+        } else if connection.state() == State::Closed
+            && self.opened_at.is_some()
+            && self.is_handshaking()
+        {
+            self.fail(ENDED_EARLY, sessions);
+        }
+        // A session takes far more memory than what is left of its connection.
+        if matches!(connection.state(), State::TimeWait | State::Closed) {
+            self.has_ended |= self.is_closed && self.is_peer_done();
+            self.session = None;
+            self.sent.clear();
+            self.arrived.clear();
+        }
+        !self.has_failed
+    }
+
+    /// Tells the peer that nothing more comes; what is said later is not sent.
+    pub(crate) fn close(&mut self, connection: &mut Connection, counters: &mut TcpCounters) {
+        self.unsaid = None;
+        if self.is_closed {
+            return;
+        }
+        if let Some(session) = self.session.as_mut().filter(|_| !self.has_failed) {
+            session.close();
+        }
+        self.fetch(connection, counters);
+        self.is_closed = true;
+    }
+
+    /// Counts what has become of the session.
+    fn note(&mut self, connection: &Connection, sessions: &mut SessionCounters, now: Now) {
+        let Some(session) = self.session.as_ref().filter(|_| !self.has_failed) else { return };
+        if !self.is_counted
+            && let Some(handshake) = session.handshake()
+        {
+            self.is_counted = true;
+            match handshake {
+                Handshake::Full => sessions.full += 1,
+                Handshake::Resumed => sessions.resumed += 1,
+            }
+            let took = now.micros.saturating_sub(self.opened_at.unwrap_or(now.micros));
+            sessions.handshake.record(wirestorm_base::time::Duration::from_micros(took));
+        }
+        match session.state() {
+            // What the peer says once we have said all is nobody's concern.
+            _ if self.is_closed => {}
+            SessionState::Failed(cause) => self.fail(cause, sessions),
+            SessionState::Handshaking if connection.is_peer_done() => {
+                self.fail(CLOSED_EARLY, sessions);
+            }
+            SessionState::Open if connection.is_peer_done() && !self.is_truncated => {
+                self.is_truncated = true;
+                sessions.truncated += 1;
+            }
+            _ => {}
+        }
+    }
+
+    fn fail(&mut self, cause: &'static str, sessions: &mut SessionCounters) {
+        if !self.has_failed {
+            self.has_failed = true;
+            *sessions.failures.entry(cause).or_default() += 1;
+        }
+    }
+
+    /// Moves what the session has for the peer into the connection.
+    fn fetch(&mut self, connection: &mut Connection, counters: &mut TcpCounters) {
+        let Some(session) = self.session.as_mut().filter(|_| !self.is_closed) else { return };
+        let added = self.sent.add(connection.queued(), |bytes| session.depart(bytes));
+        if added > 0 {
+            connection.queue(added, counters);
+        }
+    }
+
+    /// Gives a part of the buffer to the session; returns whether it took any.
+    fn say_a_piece(&mut self, buffers: &Buffers) -> bool {
+        let (Some(session), Some(unsaid)) = (&mut self.session, &mut self.unsaid) else {
+            return false;
+        };
+        let buffer = buffers.get(unsaid.buffer);
+        let left = buffer.size().saturating_sub(unsaid.offset);
+        let mut piece = vec![0; left.min(PIECE) as usize];
+        buffer.copy(unsaid.offset, &mut piece);
+        let taken = session.say(&piece) as u32;
+        unsaid.offset += taken;
+        if taken >= left {
+            self.unsaid = None;
+        }
+        taken > 0
+    }
+}

@@ -1,0 +1,101 @@
+//! Bytes of single flows: what stands between a program and its connection where the bytes on the
+//! wire are not those of the program's buffers, as with TLS.
+//!
+//! ```text
+//! program's buffers -> Session::say  -> Session::depart -> SendQueue  -> segments
+//! program's count   <------------------ Session::hear   <- Reassembly <- segments
+//! ```
+
+mod exchange;
+mod queue;
+mod reassembly;
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+use core::fmt::Debug;
+use core::net::IpAddr;
+
+use wirestorm_base::histogram::Histogram;
+
+pub(crate) use exchange::Exchange;
+
+/// What makes the sessions of a template's flows.
+pub trait Sessions: Debug + Send + Sync {
+    /// The session of a new flow whose peer has this address.
+    fn begin(&self, peer: IpAddr) -> Box<dyn Session>;
+}
+
+/// One end of a conversation about bytes, sans I/O: bytes of the peer and plaintext of the program
+/// go in, bytes for the peer and plaintext for the program come out. Whatever the peer sends, it
+/// does not panic.
+pub trait Session: Debug + Send {
+    /// Takes bytes of the peer, which come next in order; `plaintext` is called with what they hold
+    /// for the program.
+    fn hear(&mut self, bytes: &[u8], plaintext: &mut dyn FnMut(&[u8]));
+
+    /// Takes plaintext of the program; only while it is [`SessionState::Open`]. Returns how many
+    /// bytes it took, at least one where there are any.
+    fn say(&mut self, plaintext: &[u8]) -> usize;
+
+    /// Tells the peer that nothing more will be said.
+    fn close(&mut self);
+
+    /// Moves what is to be sent behind the bytes of a queue.
+    fn depart(&mut self, to: &mut VecDeque<u8>);
+
+    /// Its state.
+    fn state(&self) -> SessionState;
+
+    /// How it was opened, once it was.
+    fn handshake(&self) -> Option<Handshake>;
+}
+
+/// Where a session stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionState {
+    /// Both agree on how to go on.
+    Handshaking,
+    /// Plaintext can be said and heard.
+    Open,
+    /// The peer has said that nothing more comes; the program may still go on.
+    PeerClosed,
+    /// It cannot go on, for a cause that is counted by its name.
+    Failed(&'static str),
+}
+
+/// How a session was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handshake {
+    /// From nothing.
+    Full,
+    /// With what both remembered of an earlier session.
+    Resumed,
+}
+
+/// What is counted of sessions.
+#[derive(Clone, Debug, Default)]
+pub struct SessionCounters {
+    /// Handshakes from nothing.
+    pub full: u64,
+    /// Handshakes that resumed an earlier session.
+    pub resumed: u64,
+    /// Peers that ended the connection of an open session without having said so in it.
+    pub truncated: u64,
+    /// Sessions that failed, by cause.
+    pub failures: BTreeMap<&'static str, u64>,
+    /// From when the connection was established until the session was open.
+    pub handshake: Histogram,
+}
+
+impl SessionCounters {
+    /// Adds another's.
+    pub fn merge(&mut self, other: &Self) {
+        self.full += other.full;
+        self.resumed += other.resumed;
+        self.truncated += other.truncated;
+        for (cause, times) in &other.failures {
+            *self.failures.entry(cause).or_default() += times;
+        }
+        self.handshake.merge(&other.handshake);
+    }
+}

@@ -1,0 +1,136 @@
+//! The bytes that arrived beyond holes.
+
+use alloc::vec::Vec;
+
+use crate::tcp::sequence::SequenceNumber;
+
+/// Bytes beyond holes, until those before them have arrived. A connection takes none beyond the
+/// window that it offered, and no more ranges than it can tell of: so this has a bound.
+#[derive(Debug, Default)]
+pub(super) struct Reassembly {
+    /// In order; none touches another.
+    pieces: Vec<Piece>,
+}
+
+#[derive(Debug)]
+struct Piece {
+    start: SequenceNumber,
+    bytes: Vec<u8>,
+}
+
+impl Piece {
+    fn end(&self) -> SequenceNumber {
+        self.start + self.bytes.len() as u32
+    }
+}
+
+impl Reassembly {
+    /// Keeps bytes from a number on. What is there already stays as it came first.
+    pub(super) fn keep(&mut self, start: SequenceNumber, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        let end = start + bytes.len() as u32;
+        let first = self.pieces.partition_point(|piece| piece.end().is_before(start));
+        let last = self.pieces.partition_point(|piece| !end.is_before(piece.start));
+        if last <= first {
+            self.pieces.insert(first, Piece { start, bytes: bytes.to_vec() });
+            return;
+        }
+        // From here on up to a number.
+        let up_to = |from: SequenceNumber, to: SequenceNumber| {
+            let place = |number: SequenceNumber| number.distance_from(start).max(0) as usize;
+            bytes.get(place(from)..place(to).min(bytes.len())).unwrap_or_default()
+        };
+        let mut touched = self.pieces.drain(first..last);
+        let mut merged = match touched.next() {
+            Some(piece) if !start.is_before(piece.start) => piece,
+            Some(piece) => {
+                let mut merged = Piece { start, bytes: up_to(start, piece.start).to_vec() };
+                merged.bytes.extend_from_slice(&piece.bytes);
+                merged
+            }
+            None => Piece { start, bytes: Vec::new() },
+        };
+        for piece in touched {
+            let between = up_to(merged.end(), piece.start);
+            merged.bytes.extend_from_slice(between);
+            merged.bytes.extend_from_slice(&piece.bytes);
+        }
+        let behind = up_to(merged.end(), end);
+        merged.bytes.extend_from_slice(behind);
+        self.pieces.insert(first, merged);
+    }
+
+    /// What is there of the numbers from `next` up to `end`, all of which have arrived; forgets all
+    /// before `end`.
+    pub(super) fn take(
+        &mut self,
+        mut next: SequenceNumber,
+        end: SequenceNumber,
+        mut hand_on: impl FnMut(&[u8]),
+    ) {
+        let gone = self.pieces.partition_point(|piece| !end.is_before(piece.end()));
+        for piece in self.pieces.drain(..gone) {
+            let known = next.distance_from(piece.start).max(0) as usize;
+            let bytes = piece.bytes.get(known..).unwrap_or_default();
+            if !bytes.is_empty() {
+                hand_on(bytes);
+                next = piece.end();
+            }
+        }
+    }
+
+    /// Forgets all.
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The byte of a place, as it comes the first or the second time.
+    fn byte(place: usize, is_again: bool) -> u8 {
+        (place % 251) as u8 ^ if is_again { 0xff } else { 0 }
+    }
+
+    proptest! {
+        #[test]
+        fn what_came_first_is_handed_on_once_and_in_order(
+            initial in any::<u32>(),
+            parts in proptest::collection::vec((1_usize..300, 1_usize..40), 1..60),
+        ) {
+            let initial = SequenceNumber(initial);
+            let mut reassembly = Reassembly::default();
+            let mut there = [None; 400];
+            for (start, length) in parts {
+                let bytes: Vec<u8> =
+                    (start..start + length).map(|at| byte(at, there[at].is_some())).collect();
+                reassembly.keep(initial + start as u32, &bytes);
+                for (at, there) in there.iter_mut().enumerate().skip(start).take(length) {
+                    there.get_or_insert(byte(at, false));
+                }
+            }
+            let held = reassembly.pieces.windows(2);
+            for two in held {
+                prop_assert!(two[0].end().is_before(two[1].start), "they do not touch");
+            }
+            // The first byte arrives; then, one by one, what is missing behind it.
+            let (mut next, mut heard) = (0, Vec::new());
+            while next < 340 {
+                heard.push(byte(next, false));
+                let end = (next + 1..400).find(|at| there[*at].is_none()).unwrap_or(400);
+                let hand_on = |bytes: &[u8]| heard.extend_from_slice(bytes);
+                reassembly.take(initial + next as u32 + 1, initial + end as u32, hand_on);
+                prop_assert_eq!(heard.len(), end);
+                next = end;
+            }
+            let expected: Vec<u8> = (0..next).map(|at| byte(at, false)).collect();
+            prop_assert_eq!(heard, expected);
+            prop_assert!(reassembly.pieces.is_empty());
+        }
+    }
+}
