@@ -5,13 +5,14 @@ use serde_json::Value;
 use crate::{Fallible, workspace};
 
 /// Each package, and the packages of the workspace that it may use.
-const DIRECTIONS: [(&str, &[&str]); 13] = [
+const DIRECTIONS: [(&str, &[&str]); 14] = [
     ("wirestorm-base", &[]),
     ("wirestorm-wire", &["wirestorm-base"]),
     ("wirestorm-plan", &["wirestorm-base", "wirestorm-wire"]),
     ("wirestorm-engine", &["wirestorm-base", "wirestorm-wire"]),
     ("wirestorm-stack", &["wirestorm-base", "wirestorm-wire"]),
     ("wirestorm-sim", PURE),
+    ("wirestorm-tls", &["wirestorm-stack"]),
     ("wirestorm-io", &["wirestorm-base", "wirestorm-wire"]),
     (
         "wirestorm-control",
@@ -23,6 +24,7 @@ const DIRECTIONS: [(&str, &[&str]); 13] = [
             "wirestorm-stack",
             "wirestorm-sim",
             "wirestorm-io",
+            "wirestorm-tls",
         ],
     ),
     ("wirestorm", &["wirestorm-control"]),

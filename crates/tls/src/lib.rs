@@ -1,0 +1,138 @@
+//! TLS 1.2 and 1.3 between the programs and the connections of emulated clients and servers: rustls
+//! as sessions of the stack.
+//!
+//! The cryptography is that of ring: it needs no more than a C compiler to build, and its code is
+//! in assembler on x86-64 and AArch64.
+#![forbid(unsafe_code)]
+
+mod cause;
+mod error;
+mod identity;
+mod session;
+mod settings;
+mod unverified;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use rustls::client::Resumption;
+use rustls::pki_types::ServerName;
+use rustls::server::NoServerSessionStorage;
+use rustls::{ClientConfig, ClientConnection, Connection, ServerConfig, ServerConnection};
+use wirestorm_stack::content::{Session, Sessions};
+
+pub use error::TlsError;
+pub use identity::Identity;
+use session::{Stillborn, TlsSession};
+pub use settings::{TlsSettings, Version};
+
+/// The sessions of clients.
+#[derive(Debug)]
+pub struct TlsClients {
+    config: Arc<ClientConfig>,
+    /// Whom they ask for; `None`: for the address that they connect to.
+    name: Option<ServerName<'static>>,
+}
+
+/// Servers that tickets are remembered of.
+const SERVERS_REMEMBERED: usize = 4_096;
+
+impl TlsClients {
+    /// Clients with these settings. They take any certificate, unless there are authorities.
+    ///
+    /// # Errors
+    /// Where settings make no sense.
+    pub fn new(settings: &TlsSettings) -> Result<Self, TlsError> {
+        let provider = settings.provider()?;
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_protocol_versions(&settings.versions())
+            .map_err(TlsError::Settings)?;
+        let builder = match settings.authorities()? {
+            Some(roots) => builder.with_root_certificates(roots),
+            None => builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(unverified::Anybody(provider))),
+        };
+        let mut config = builder.with_no_client_auth();
+        config.alpn_protocols = settings.protocols();
+        config.resumption = match settings.resume {
+            true => Resumption::in_memory_sessions(SERVERS_REMEMBERED),
+            false => Resumption::disabled(),
+        };
+        let parse = |name: &String| {
+            ServerName::try_from(name.clone()).map_err(|_| TlsError::Name(name.clone()))
+        };
+        let name = settings.name.as_ref().map(parse).transpose()?;
+        Ok(Self { config: Arc::new(config), name })
+    }
+
+    /// How rustls is set.
+    pub fn config(&self) -> &Arc<ClientConfig> {
+        &self.config
+    }
+}
+
+impl Sessions for TlsClients {
+    fn begin(&self, peer: IpAddr) -> Box<dyn Session> {
+        let name = self.name.clone().unwrap_or_else(|| ServerName::from(peer));
+        let connection = ClientConnection::new(Arc::clone(&self.config), name);
+        session(connection.map(Connection::from))
+    }
+}
+
+/// The sessions of servers.
+#[derive(Debug)]
+pub struct TlsServers {
+    config: Arc<ServerConfig>,
+}
+
+impl TlsServers {
+    /// Servers with these settings. Without an identity they have one that is made for them.
+    ///
+    /// # Errors
+    /// Where settings make no sense.
+    pub fn new(settings: &TlsSettings) -> Result<Self, TlsError> {
+        let generated;
+        let identity = match &settings.identity {
+            Some(identity) => identity,
+            None => {
+                generated = Identity::generate(settings.name.as_deref())?;
+                &generated
+            }
+        };
+        let mut config = ServerConfig::builder_with_provider(settings.provider()?)
+            .with_protocol_versions(&settings.versions())
+            .map_err(TlsError::Settings)?
+            .with_no_client_auth()
+            .with_single_cert(identity.chain.clone(), identity.key.clone_key())
+            .map_err(TlsError::Identity)?;
+        config.alpn_protocols = settings.protocols();
+        // What a session needs to be resumed is in its ticket: servers remember nothing, however
+        // many clients there are.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        if settings.resume {
+            config.ticketer = rustls::crypto::ring::Ticketer::new().map_err(TlsError::Settings)?;
+        } else {
+            config.send_tls13_tickets = 0;
+        }
+        Ok(Self { config: Arc::new(config) })
+    }
+
+    /// How rustls is set.
+    pub fn config(&self) -> &Arc<ServerConfig> {
+        &self.config
+    }
+}
+
+impl Sessions for TlsServers {
+    fn begin(&self, _: IpAddr) -> Box<dyn Session> {
+        session(ServerConnection::new(Arc::clone(&self.config)).map(Connection::from))
+    }
+}
+
+fn session(connection: Result<Connection, rustls::Error>) -> Box<dyn Session> {
+    match connection {
+        Ok(connection) => Box::new(TlsSession::new(connection)),
+        Err(error) => Box::new(Stillborn(cause::of(&error))),
+    }
+}

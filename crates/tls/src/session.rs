@@ -1,0 +1,129 @@
+//! One end of TLS.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, Write};
+
+use rustls::{Connection, HandshakeKind};
+use wirestorm_stack::content::{Handshake, Session, SessionState};
+
+use crate::cause;
+
+/// One end of TLS, as rustls has it.
+#[derive(Debug)]
+pub(crate) struct TlsSession {
+    connection: Connection,
+    state: SessionState,
+}
+
+/// The cause of what rustls says of no peer.
+const INTERNAL: &str = "internal error";
+
+impl TlsSession {
+    pub(crate) fn new(connection: Connection) -> Self {
+        Self { connection, state: SessionState::Handshaking }
+    }
+
+    fn fail(&mut self, cause: &'static str) {
+        self.state = SessionState::Failed(cause);
+    }
+
+    fn has_failed(&self) -> bool {
+        matches!(self.state, SessionState::Failed(_))
+    }
+
+    /// Understands what was read so far.
+    fn process(&mut self, plaintext: &mut dyn FnMut(&[u8])) {
+        let told = match self.connection.process_new_packets() {
+            Ok(told) => told,
+            Err(error) => return self.fail(cause::of(&error)),
+        };
+        if told.plaintext_bytes_to_read() > 0 {
+            let mut reader = self.connection.reader();
+            while let Ok(bytes @ [_, ..]) = reader.fill_buf() {
+                plaintext(bytes);
+                let length = bytes.len();
+                reader.consume(length);
+            }
+        }
+        if told.peer_has_closed() {
+            self.state = SessionState::PeerClosed;
+        } else if self.state == SessionState::Handshaking && !self.connection.is_handshaking() {
+            self.state = SessionState::Open;
+        }
+    }
+}
+
+impl Session for TlsSession {
+    fn hear(&mut self, mut bytes: &[u8], plaintext: &mut dyn FnMut(&[u8])) {
+        while !bytes.is_empty() && !self.has_failed() {
+            match self.connection.read_tls(&mut bytes) {
+                Ok(0) => break,
+                Ok(_) => self.process(plaintext),
+                // Its buffers are emptied each time, so that there is always room.
+                Err(_) => self.fail(INTERNAL),
+            }
+        }
+    }
+
+    fn say(&mut self, plaintext: &[u8]) -> usize {
+        match self.connection.writer().write(plaintext) {
+            Ok(taken @ 1..) => taken,
+            _ => {
+                if !plaintext.is_empty() {
+                    self.fail(INTERNAL);
+                }
+                0
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        self.connection.send_close_notify();
+    }
+
+    fn depart(&mut self, to: &mut VecDeque<u8>) {
+        while self.connection.wants_write() {
+            // A queue in memory takes all.
+            if !matches!(self.connection.write_tls(to), Ok(1..)) {
+                break;
+            }
+        }
+    }
+
+    fn state(&self) -> SessionState {
+        self.state
+    }
+
+    fn handshake(&self) -> Option<Handshake> {
+        match self.connection.handshake_kind() {
+            _ if self.connection.is_handshaking() => None,
+            Some(HandshakeKind::Resumed) => Some(Handshake::Resumed),
+            Some(_) => Some(Handshake::Full),
+            None => None,
+        }
+    }
+}
+
+/// A session that could not begin, for a cause.
+#[derive(Debug)]
+pub(crate) struct Stillborn(pub(crate) &'static str);
+
+impl Session for Stillborn {
+    fn hear(&mut self, _: &[u8], _: &mut dyn FnMut(&[u8])) {}
+
+    fn say(&mut self, _: &[u8]) -> usize {
+        0
+    }
+
+    fn close(&mut self) {}
+
+    fn depart(&mut self, _: &mut VecDeque<u8>) {}
+
+    fn state(&self) -> SessionState {
+        SessionState::Failed(self.0)
+    }
+
+    fn handshake(&self) -> Option<Handshake> {
+        None
+    }
+}

@@ -1,0 +1,96 @@
+//! What is asked of TLS.
+
+use std::sync::Arc;
+
+use rustls::crypto::CryptoProvider;
+use rustls::crypto::ring;
+use rustls::{RootCertStore, SupportedCipherSuite, SupportedProtocolVersion};
+
+use crate::TlsError;
+use crate::identity::{Identity, certificates};
+
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// RFC 5246.
+    Tls12,
+    /// RFC 8446.
+    Tls13,
+}
+
+/// What is asked of TLS, on either side.
+#[derive(Debug)]
+pub struct TlsSettings {
+    /// The versions that are offered and taken; none: both.
+    pub versions: Vec<Version>,
+    /// Cipher suites by IANA's names, the most wanted first; none: all that there are.
+    pub ciphers: Vec<String>,
+    /// Application protocols (RFC 7301), the most wanted first.
+    pub alpn: Vec<String>,
+    /// The name that clients ask for, and that a generated certificate is for.
+    pub name: Option<String>,
+    /// Whether sessions are resumed; else each handshake is a full one.
+    pub resume: bool,
+    /// Who servers are; `None`: one is made.
+    pub identity: Option<Identity>,
+    /// The certificates of authorities, in PEM, one of which has to have signed what servers show
+    /// to clients; `None`: clients take any certificate.
+    pub authorities: Option<Vec<u8>>,
+}
+
+impl Default for TlsSettings {
+    fn default() -> Self {
+        Self {
+            versions: Vec::new(),
+            ciphers: Vec::new(),
+            alpn: Vec::new(),
+            name: None,
+            resume: true,
+            identity: None,
+            authorities: None,
+        }
+    }
+}
+
+impl TlsSettings {
+    pub(crate) fn versions(&self) -> Vec<&'static SupportedProtocolVersion> {
+        let asked = |version| self.versions.is_empty() || self.versions.contains(&version);
+        let both =
+            [(Version::Tls13, &rustls::version::TLS13), (Version::Tls12, &rustls::version::TLS12)];
+        both.into_iter().filter(|(version, _)| asked(*version)).map(|(_, it)| it).collect()
+    }
+
+    pub(crate) fn provider(&self) -> Result<Arc<CryptoProvider>, TlsError> {
+        let mut provider = ring::default_provider();
+        if !self.ciphers.is_empty() {
+            let find = |found: &String| {
+                let suite = provider.cipher_suites.iter().find(|suite| name(suite) == *found);
+                suite.copied().ok_or_else(|| TlsError::Cipher {
+                    found: found.clone(),
+                    known: provider.cipher_suites.iter().map(name).collect(),
+                })
+            };
+            provider.cipher_suites = self.ciphers.iter().map(find).collect::<Result<_, _>>()?;
+        }
+        Ok(Arc::new(provider))
+    }
+
+    pub(crate) fn protocols(&self) -> Vec<Vec<u8>> {
+        self.alpn.iter().map(|protocol| protocol.as_bytes().to_vec()).collect()
+    }
+
+    pub(crate) fn authorities(&self) -> Result<Option<RootCertStore>, TlsError> {
+        let Some(pem) = &self.authorities else { return Ok(None) };
+        let mut roots = RootCertStore::empty();
+        for certificate in certificates(pem).map_err(TlsError::Authorities)? {
+            let added = roots.add(certificate);
+            added.map_err(|error| TlsError::Authorities(error.to_string()))?;
+        }
+        Ok(Some(roots))
+    }
+}
+
+/// IANA's name of a cipher suite: rustls has `TLS13_` before those of TLS 1.3.
+fn name(suite: &SupportedCipherSuite) -> String {
+    format!("{:?}", suite.suite()).replacen("TLS13_", "TLS_", 1)
+}

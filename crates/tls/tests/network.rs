@@ -1,0 +1,196 @@
+//! Both ends with TLS over a network in memory.
+
+#[path = "../../stack/tests/disturbed/mod.rs"]
+mod disturbed;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use disturbed::{Disturbance, Side, World};
+use wirestorm_base::time::Duration;
+use wirestorm_stack::endpoint::Endpoint;
+use wirestorm_stack::program::{Buffer, Buffers, Instruction};
+use wirestorm_tls::{Identity, TlsClients, TlsServers, TlsSettings, Version};
+
+const UP: u64 = 40_000;
+const DOWN: u64 = 150_000;
+const FLOWS: u64 = 8;
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Clients and servers with settings of their own; each client asks once, and is answered.
+fn world(settings: [&TlsSettings; 2], disturbance: Disturbance, seed: u64) -> World {
+    let mut buffers = Buffers::default();
+    let [question, answer] =
+        [UP, DOWN].map(|size| buffers.push(Buffer::new(&[], size as u32, &[])));
+    let asks = vec![
+        Instruction::Connect,
+        Instruction::Send { buffer: question },
+        Instruction::Receive { bytes: DOWN, clear: true },
+    ];
+    let answers = vec![
+        Instruction::Connect,
+        Instruction::Receive { bytes: UP, clear: true },
+        Instruction::Send { buffer: answer },
+        Instruction::WaitForPeerClose,
+    ];
+    let clients = Arc::new(TlsClients::new(settings[0]).unwrap());
+    let servers = Arc::new(TlsServers::new(settings[1]).unwrap());
+    let sides = [
+        Side { program: asks, sessions: Some(clients) },
+        Side { program: answers, sessions: Some(servers) },
+    ];
+    let mut world = World::new(sides, &buffers, [FLOWS, 2], disturbance, seed);
+    world.run(MINUTE);
+    world
+}
+
+fn of_version(version: Version) -> TlsSettings {
+    let name = Some("pages.test".to_owned());
+    TlsSettings { versions: vec![version], name, ..TlsSettings::default() }
+}
+
+const BOTH: [Version; 2] = [Version::Tls12, Version::Tls13];
+
+/// A certificate for a name, signed by its own key, and that key, in PEM.
+fn made_for(name: &str) -> [Vec<u8>; 2] {
+    let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
+    [made.cert.pem(), made.signing_key.serialize_pem()].map(String::into_bytes)
+}
+
+#[test]
+fn plaintext_arrives_whatever_the_network_does() {
+    for version in BOTH {
+        let settings = of_version(version);
+        for seed in 1..=8 {
+            let world = world([&settings, &settings], Disturbance::ROUGH, seed);
+            let [client, server] = [&world.client, &world.server].map(Endpoint::sessions);
+            for sessions in [&client, &server] {
+                assert_eq!(sessions.failures, BTreeMap::new(), "{version:?} seed {seed}");
+                assert_eq!(sessions.full + sessions.resumed, FLOWS);
+                assert_eq!(sessions.handshake.count(), FLOWS);
+                assert_eq!(sessions.truncated, 0);
+            }
+            for side in [&world.client, &world.server] {
+                assert_eq!((side.counters().closed, side.counters().failed()), (FLOWS, 0));
+            }
+            assert_eq!((client.full, client.resumed), (server.full, server.resumed));
+        }
+    }
+}
+
+#[test]
+fn sessions_are_resumed_unless_each_handshake_is_to_be_full() {
+    for version in BOTH {
+        let resuming = of_version(version);
+        let full = TlsSettings { resume: false, ..of_version(version) };
+        for (client, server, resumed) in
+            [(&resuming, &resuming, true), (&full, &resuming, false), (&resuming, &full, false)]
+        {
+            let world = world([client, server], Disturbance::NONE, 1);
+            let sessions = world.client.sessions();
+            assert_eq!(sessions.full + sessions.resumed, FLOWS);
+            // The first two are there at once, and remember nothing.
+            let expected = if resumed { FLOWS - 2 } else { 0 };
+            assert_eq!(sessions.resumed, expected, "{version:?}");
+            assert_eq!(world.server.sessions().resumed, expected, "{version:?}");
+        }
+    }
+}
+
+/// What failed on a side, where all of its flows did.
+fn cause(side: &Endpoint) -> &'static str {
+    let sessions = side.sessions();
+    assert_eq!((side.counters().failed(), side.counters().active), (FLOWS, 0));
+    match sessions.failures.iter().collect::<Vec<_>>()[..] {
+        [(cause, times)] => {
+            assert_eq!(*times, FLOWS, "{cause}");
+            cause
+        }
+        _ => panic!("{:?}", sessions.failures),
+    }
+}
+
+#[test]
+fn what_both_do_not_agree_upon_is_told_by_name() {
+    let usual = || of_version(Version::Tls13);
+    let with_cipher = |cipher: &str| TlsSettings { ciphers: vec![cipher.into()], ..usual() };
+    let with_alpn = |protocol: &str| TlsSettings { alpn: vec![protocol.into()], ..usual() };
+    let [other, _] = made_for("other.test");
+    let authorities = Some(other);
+    let cases = [
+        (
+            of_version(Version::Tls12),
+            usual(),
+            ["received alert protocol_version", "no version in common"],
+        ),
+        (
+            with_cipher("TLS_AES_128_GCM_SHA256"),
+            with_cipher("TLS_CHACHA20_POLY1305_SHA256"),
+            ["received alert handshake_failure", "no cipher suite in common"],
+        ),
+        (
+            with_alpn("h2"),
+            with_alpn("http/1.1"),
+            ["received alert no_application_protocol", "no ALPN protocol in common"],
+        ),
+        (
+            TlsSettings { authorities, ..usual() },
+            usual(),
+            ["certificate of an unknown issuer", "received alert unknown_ca"],
+        ),
+    ];
+    for (client, server, expected) in cases {
+        let world = world([&client, &server], Disturbance::NONE, 1);
+        assert_eq!([cause(&world.client), cause(&world.server)], expected);
+    }
+}
+
+#[test]
+fn an_authority_vouches_for_one_name() {
+    let [chain, key] = made_for("pages.test");
+    let server = || TlsSettings {
+        identity: Some(Identity::from_pem(&chain, &key).unwrap()),
+        ..of_version(Version::Tls13)
+    };
+    let client = |name: &str| TlsSettings {
+        authorities: Some(chain.clone()),
+        name: Some(name.to_owned()),
+        ..of_version(Version::Tls13)
+    };
+    let good = world([&client("pages.test"), &server()], Disturbance::NONE, 1);
+    assert_eq!(good.client.counters().closed, FLOWS);
+    let bad = world([&client("other.test"), &server()], Disturbance::NONE, 1);
+    let causes = [cause(&bad.client), cause(&bad.server)];
+    assert_eq!(causes, ["certificate of another name", "received alert bad_certificate"]);
+}
+
+#[test]
+fn a_certificate_that_is_an_authoritys_is_told_by_name() {
+    let mut parameters = rcgen::CertificateParams::new(["pages.test".to_owned()]).unwrap();
+    parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let chain = parameters.self_signed(&key).unwrap().pem().into_bytes();
+    let key = key.serialize_pem().into_bytes();
+    let identity = Some(Identity::from_pem(&chain, &key).unwrap());
+    let server = TlsSettings { identity, ..of_version(Version::Tls13) };
+    let client = TlsSettings { authorities: Some(chain), ..of_version(Version::Tls13) };
+    let world = world([&client, &server], Disturbance::NONE, 1);
+    assert_eq!(cause(&world.client), "certificate of an authority used by a server");
+}
+
+#[test]
+fn a_peer_without_tls_is_told_by_name() {
+    let mut buffers = Buffers::default();
+    let buffer = buffers.push(Buffer::new(b"GET / HTTP/1.1\r\n\r\n", 0, &[]));
+    let asks = vec![Instruction::Send { buffer }, Instruction::WaitForPeerClose];
+    let servers = Arc::new(TlsServers::new(&TlsSettings::default()).unwrap());
+    let sides = [
+        Side { program: asks, sessions: None },
+        Side { program: vec![Instruction::Connect], sessions: Some(servers) },
+    ];
+    let mut world = World::new(sides, &buffers, [FLOWS, 1], Disturbance::NONE, 1);
+    world.run(MINUTE);
+    assert_eq!(cause(&world.server), "peer's message is not TLS");
+    // It hears an alert, which is no TLS to it, and the connection is closed.
+    assert_eq!(world.client.counters().closed, FLOWS);
+}
