@@ -123,6 +123,7 @@ fn prepare(flags: &EmulateFlags) -> Result<(EmulationPlan, EmulationOptions), St
     };
     let options = EmulationOptions {
         interfaces: bind(&plan.ports, &flags.port)?,
+        folder: flags.plan.parent().unwrap_or(Path::new("")).to_owned(),
         backend: flags.backend.into(),
         duration,
         linger: read_time("--linger", &flags.linger)?,

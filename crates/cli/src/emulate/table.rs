@@ -1,9 +1,9 @@
 //! The result of clients and servers as people read it: at most 80 columns.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
 
-use wirestorm_control::emulation::{EmulationResult, PortReport};
+use wirestorm_control::emulation::{EmulationResult, PortReport, TlsReport};
 use wirestorm_control::result::HistogramReport;
 use wirestorm_control::stack::endpoint::UdpCounters;
 use wirestorm_control::stack::tcp::counters::TcpCounters;
@@ -139,24 +139,26 @@ fn port_table(f: &mut Formatter<'_>, ports: &[PortReport], elapsed: f64) -> fmt:
             line(f, what, ports, count(value))?;
         }
     }
-    type Times = fn(&PortReport) -> &HistogramReport;
-    let times: [(&str, Times); 2] = [
-        ("time to connect", |port| &port.times.connect),
-        ("time to the first byte", |port| &port.times.first_byte),
+    type Times = fn(&PortReport) -> Option<&HistogramReport>;
+    let times: [(&str, Times); 3] = [
+        ("time to connect", |port| Some(&port.times.connect)),
+        ("time of the TLS handshake", |port| Some(&port.tls.as_ref()?.handshake)),
+        ("time to the first byte", |port| Some(&port.times.first_byte)),
     ];
     for (what, histogram) in times {
-        if ports.iter().any(|port| histogram(port).count > 0) {
+        if ports.iter().any(|port| histogram(port).is_some_and(|it| it.count > 0)) {
             let quantiles: [Shown<HistogramReport, u64>; 3] =
                 [("median", |it| it.p50_ns), ("99 %", |it| it.p99_ns), ("longest", |it| it.max_ns)];
             for (name, value) in quantiles {
                 let shown = |port: &PortReport| match histogram(port) {
-                    it if it.count == 0 => "-".to_owned(),
-                    it => nanoseconds(value(it)),
+                    Some(it) if it.count > 0 => nanoseconds(value(it)),
+                    _ => "-".to_owned(),
                 };
                 line(f, &format!("  {what}, {name}"), ports, shown)?;
             }
         }
     }
+    tls_lines(f, ports)?;
     line(f, "traffic", ports, |_| "")?;
     line(f, "  frames sent", ports, count(|port| port.sent))?;
     line(f, "  frames received", ports, count(|port| port.received))?;
@@ -185,6 +187,33 @@ fn port_table(f: &mut Formatter<'_>, ports: &[PortReport], elapsed: f64) -> fmt:
             let what = format!("programs' counter {name}");
             line(f, &what, ports, |port| grouped(counter(port, name)))?;
         }
+    }
+    Ok(())
+}
+
+/// What became of TLS, where any port has it.
+fn tls_lines(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
+    if ports.iter().all(|port| port.tls.is_none()) {
+        return Ok(());
+    }
+    line(f, "TLS", ports, |_| "")?;
+    let counts: [Shown<TlsReport, u64>; 3] = [
+        ("  full handshakes", |it| it.full),
+        ("  handshakes that resumed a session", |it| it.resumed),
+        ("  ended by the peer without close_notify", |it| it.truncated),
+    ];
+    for (what, value) in counts {
+        line(f, what, ports, |port| port.tls.as_ref().map_or("-".into(), |it| grouped(value(it))))?;
+    }
+    let causes: BTreeSet<_> =
+        ports.iter().flat_map(|port| &port.tls).flat_map(|it| it.failures.keys()).collect();
+    for cause in causes {
+        let what = format!("  failed: {cause}");
+        let times = |port: &PortReport| {
+            let times = port.tls.as_ref().and_then(|it| it.failures.get(cause));
+            grouped(times.copied().unwrap_or(0))
+        };
+        line(f, &shortened(&what, 50), ports, times)?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! `wirestorm sim`: what exactly would be sent, and when, without sending it.
 
 use std::num::NonZeroU64;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -183,6 +183,7 @@ fn run_emulation(flags: &SimFlags, mut plan: EmulationPlan) -> Result<ExitCode, 
     let duration = seconds_or_time(flags)?;
     let is_full = flags.emulation.full || duration.is_some();
     let options = SimulationOptions {
+        folder: flags.plan.parent().unwrap_or(Path::new("")).to_owned(),
         output: flags.output.clone(),
         part: if is_full { Part::Full } else { Part::One },
         duration: duration.unwrap_or(EMULATION_DURATION),

@@ -1,6 +1,9 @@
 //! Why nothing could be emulated.
 
 use std::io;
+use std::path::PathBuf;
+
+use wirestorm_tls::TlsError;
 
 use crate::host::HostError;
 use crate::port::OpenError;
@@ -62,6 +65,24 @@ pub enum EmulationError {
     /// A file is not written.
     #[error(transparent)]
     Write(#[from] wirestorm_base::port::PortError),
+    /// A file that the plan names cannot be read.
+    #[error("{path}: {}: {reason}", file.display())]
+    File {
+        /// Where in the plan.
+        path: String,
+        /// The file.
+        file: PathBuf,
+        /// Why not.
+        reason: io::Error,
+    },
+    /// TLS cannot be as it is asked for.
+    #[error("{path}: {reason}")]
+    Tls {
+        /// Where in the plan.
+        path: String,
+        /// Why not.
+        reason: TlsError,
+    },
     /// A thread does not start.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),

@@ -14,6 +14,7 @@ use wirestorm_wire::packet::{MacAddress, ethertype};
 use super::error::EmulationError;
 use super::program;
 use super::report::Owner;
+use super::tls::TemplateSessions;
 
 /// What the endpoint of one port does.
 pub(super) struct Duties {
@@ -28,12 +29,14 @@ pub(super) struct Duties {
 }
 
 /// What a plan has a port do. `clients`: for each template its clients' addresses, and where their
-/// frames go from which Ethernet address.
+/// frames go from which Ethernet address. `sessions`: for each what is between programs and
+/// connections.
 pub(super) fn duties(
     plan: &EmulationPlan,
     port: usize,
     own: MacAddress,
     clients: &[Option<(emulation::AddressRange, MacAddress)>],
+    sessions: &[TemplateSessions],
 ) -> Result<Duties, EmulationError> {
     let mut duties = Duties {
         templates: Vec::new(),
@@ -43,20 +46,21 @@ pub(super) fn duties(
         connects: false,
     };
     let groups = plan.groups();
-    for (template, client) in plan.templates.iter().zip(clients) {
-        let mut add = |steps: &[Step], side: &'static str, tcp: &emulation::Tcp, ip, role| {
-            let path = || format!("{}.{side}.program", template.path);
-            let program = program(steps, &groups, &mut duties.buffers, path)?;
-            let transport = match template.transport {
-                emulation::Transport::Tcp => Transport::Tcp(settings(tcp)),
-                emulation::Transport::Udp => Transport::Udp,
+    for ((template, client), sessions) in plan.templates.iter().zip(clients).zip(sessions) {
+        let mut add =
+            |steps: &[Step], side: &'static str, tcp: &emulation::Tcp, ip, sessions, role| {
+                let path = || format!("{}.{side}.program", template.path);
+                let program = program(steps, &groups, &mut duties.buffers, path)?;
+                let transport = match template.transport {
+                    emulation::Transport::Tcp => Transport::Tcp(settings(tcp)),
+                    emulation::Transport::Udp => Transport::Udp,
+                };
+                let ip = ip_settings(ip);
+                duties.templates.push(Template { program, transport, ip, sessions, role });
+                let (name, group) = (template.name.clone(), template.group.clone());
+                duties.owners.push(Owner { name, group, side });
+                Ok::<_, EmulationError>(())
             };
-            let ip = ip_settings(ip);
-            duties.templates.push(Template { program, transport, ip, sessions: None, role });
-            let (name, group) = (template.name.clone(), template.group.clone());
-            duties.owners.push(Owner { name, group, side });
-            Ok::<_, EmulationError>(())
-        };
         if let Some(asked) = template.client.as_ref().filter(|client| client.transmit == port)
             && let Some((addresses, destination)) = client
         {
@@ -90,12 +94,14 @@ pub(super) fn duties(
             };
             let role =
                 Role::Client { tuples, link, load, ramp: Duration::ZERO, limit: asked.limit };
-            add(&asked.program, "client", &asked.tcp, asked.ip, role)?;
+            let sessions = sessions.client.clone();
+            add(&asked.program, "client", &asked.tcp, asked.ip, sessions, role)?;
             duties.connects = true;
         }
         if let Some(asked) = template.server.as_ref().filter(|server| server.transmit == port) {
             let role = Role::Server { listen: listen(asked) };
-            add(&asked.program, "server", &asked.tcp, asked.ip, role)?;
+            let sessions = sessions.server.clone();
+            add(&asked.program, "server", &asked.tcp, asked.ip, sessions, role)?;
         }
     }
     let of = |group: &&str| {

@@ -13,8 +13,11 @@ mod program;
 mod report;
 mod run;
 mod simulate;
+mod tls;
 
 pub use error::EmulationError;
-pub use report::{EmulationResult, FlowsReport, PortReport, SCHEMA, TemplateReport, TimesReport};
+pub use report::{
+    EmulationResult, FlowsReport, PortReport, SCHEMA, TemplateReport, TimesReport, TlsReport,
+};
 pub use run::{EmulationOptions, PortProgress, Progress, run};
 pub use simulate::{Part, SimulationOptions, simulate};

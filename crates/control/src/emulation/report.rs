@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use wirestorm_base::port::{ReceiveCounters, TransmitCounters};
 use wirestorm_base::time::Duration;
+use wirestorm_stack::content::SessionCounters;
 use wirestorm_stack::endpoint::{Endpoint, Tally, Times};
 use wirestorm_stack::program::{Statistic, Statistics};
 
@@ -62,6 +63,9 @@ pub struct PortReport {
     pub counters: BTreeMap<&'static str, u64>,
     /// How long connections took.
     pub times: TimesReport,
+    /// What became of TLS, where any of them have it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsReport>,
     /// Frames that left.
     pub sent: u64,
     /// Their bytes without FCS.
@@ -166,6 +170,29 @@ pub struct TimesReport {
     pub whole: HistogramReport,
 }
 
+/// TLS of a port.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct TlsReport {
+    /// Full handshakes.
+    pub full: u64,
+    /// Handshakes that resumed an earlier session.
+    pub resumed: u64,
+    /// Connections that peers ended without close_notify.
+    pub truncated: u64,
+    /// Connections on which TLS failed, by cause.
+    pub failures: BTreeMap<&'static str, u64>,
+    /// From when TCP was established until the handshake was over.
+    pub handshake: HistogramReport,
+}
+
+impl TlsReport {
+    fn of(sessions: SessionCounters) -> Self {
+        let SessionCounters { full, resumed, truncated, failures, handshake } = sessions;
+        Self { full, resumed, truncated, failures, handshake: HistogramReport::new(&handshake) }
+    }
+}
+
 impl FlowsReport {
     fn of(endpoint: &Endpoint) -> Self {
         let (flows, strays) = (endpoint.counters(), endpoint.strays());
@@ -253,6 +280,7 @@ impl Ended {
             udp: self.endpoint.udp().iter().map(|(name, _, value)| (name, value)).collect(),
             counters: counters(&self.endpoint.statistics()),
             times: TimesReport::of(&self.endpoint.times()),
+            tls: self.endpoint.has_sessions().then(|| TlsReport::of(self.endpoint.sessions())),
             sent: self.transmitted.sent,
             sent_bytes: self.transmitted.sent_bytes,
             failed: self.transmitted.failed,

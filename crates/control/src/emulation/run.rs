@@ -1,5 +1,6 @@
 //! A run: a thread for each port, from the first connection to the last.
 
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -17,6 +18,7 @@ use super::error::EmulationError;
 use super::lower::{Duties, duties};
 use super::neighbours::Neighbours;
 use super::report::{EmulationResult, Ended, SCHEMA};
+use super::tls::sessions;
 use crate::port::{BothWays, Interfaces, OpenError, ReceivePort, TransmitPort, Watch};
 use crate::replay::Control;
 use crate::work::settled;
@@ -27,6 +29,8 @@ use crate::workers::Workers;
 pub struct EmulationOptions {
     /// The interface of each of the plan's ports, in their order, where it is not the plan's own.
     pub interfaces: Vec<Option<String>>,
+    /// Where the files are that the plan names by relative paths.
+    pub folder: PathBuf,
     /// What carries the frames.
     pub backend: Backend,
     /// No connection is made later, and servers end then.
@@ -92,6 +96,7 @@ pub fn run(
     mut observe: impl FnMut(&Progress),
 ) -> Result<EmulationResult, EmulationError> {
     let names = interface_names(plan, &options.interfaces)?;
+    let sessions = sessions(plan, &options.folder)?;
     let used: Vec<usize> = (0..names.len()).filter(|&port| names[port].is_some()).collect();
     let opened: Vec<&str> = names.iter().flatten().map(String::as_str).collect();
     let interfaces = Interfaces::open(&opened, options.force_interface, None)?;
@@ -104,7 +109,7 @@ pub fn run(
     let mut lanes = Vec::new();
     for &port in &used {
         let Some((interface, mac)) = known[port].clone() else { continue };
-        let duties = duties(plan, port, mac, &neighbours.clients)?;
+        let duties = duties(plan, port, mac, &neighbours.clients, &sessions)?;
         lanes.push(Lane { port, name: &plan.ports[port].name, interface, duties });
     }
     let connecting = lanes.iter().filter(|lane| lane.duties.connects).count();

@@ -14,12 +14,15 @@ use wirestorm_wire::packet::MacAddress;
 use super::error::EmulationError;
 use super::lower::duties;
 use super::report::{EmulationResult, Ended, SCHEMA};
+use super::tls::sessions;
 use crate::port::Choice;
 use crate::traffic::with_name;
 
 /// What is simulated.
 #[derive(Clone, Debug)]
 pub struct SimulationOptions {
+    /// Where the files are that the plan names by relative paths.
+    pub folder: PathBuf,
     /// Capture files, one for each port with its name before the extension, of what leaves it and
     /// what arrives there; `None`: none.
     pub output: Option<PathBuf>,
@@ -47,7 +50,7 @@ pub enum Part {
 }
 
 /// Lets the clients and servers of a plan work in virtual time. The same plan and seed give the
-/// same frames.
+/// same frames, but for what TLS draws.
 ///
 /// # Errors
 /// Where the plan makes no sense in a simulation, or a file is not written.
@@ -58,10 +61,11 @@ pub fn simulate(
     let plan = &part(plan, options.part);
     let used: Vec<usize> = (0..plan.ports.len()).filter(|port| plan.uses(*port)).collect();
     let clients = clients(plan)?;
+    let sessions = sessions(plan, &options.folder)?;
     let (mut nodes, mut owners) = (Vec::new(), Vec::new());
     for &port in &used {
         let mac = mac(port);
-        let duties = duties(plan, port, mac, &clients)?;
+        let duties = duties(plan, port, mac, &clients, &sessions)?;
         owners.push(duties.owners);
         let endpoint = EndpointOptions {
             templates: duties.templates,

@@ -9,6 +9,7 @@ mod ip;
 mod names;
 mod program;
 mod tcp;
+mod tls;
 
 use serde_json::Value;
 use wirestorm_base::rate::Decimal;
@@ -21,13 +22,14 @@ pub use ip::Ip;
 pub use names::{Label, TIMES_MAX, VARIABLES_MAX};
 pub use program::{Comparison, Counted, Name, Step, When};
 pub use tcp::{Congestion, Tcp};
+pub use tls::{Tls, TlsFiles, TlsVersion};
 
 use crate::document::error::{PlanError, PlanErrors, Problems};
 use crate::document::place::Place;
 use crate::document::port::{Port, read_ports};
 
 const PLAN: [&str; 2] = ["ports", "templates"];
-const TEMPLATE: [&str; 7] = ["name", "group", "transport", "client", "server", "tcp", "ip"];
+const TEMPLATE: [&str; 8] = ["name", "group", "transport", "client", "server", "tcp", "ip", "tls"];
 const SERVER: [&str; 7] = ["tx", "port", "addresses", "first_bytes", "program", "tcp", "ip"];
 
 /// A plan of clients and servers, understood.
@@ -54,6 +56,8 @@ pub struct Template {
     pub client: Option<Client>,
     /// Who waits for them.
     pub server: Option<Server>,
+    /// What TLS there is around programs, on both sides; `None`: none.
+    pub tls: Option<Tls>,
     /// Where it stands in the plan.
     pub path: String,
 }
@@ -197,6 +201,9 @@ fn read_templates(place: &Place<'_>, ports: &[Port], problems: &mut Problems) ->
         }
         templates.push(template);
     }
+    for template in &templates {
+        problems.take(tls::check(template, &templates));
+    }
     templates
 }
 
@@ -236,7 +243,8 @@ fn read_template(place: &Place<'_>, ports: &[Port]) -> Result<Template, PlanErro
             return Err(PlanError { path: format!("{}.{side}.program", place.path()), message });
         }
     }
-    Ok(Template { name, group, transport, client, server, path: place.path() })
+    let tls = fields.get("tls").map_or(Ok(None), |it| tls::read(&it, transport))?;
+    Ok(Template { name, group, transport, client, server, tls, path: place.path() })
 }
 
 fn read_server(place: &Place<'_>, ports: &[Port]) -> Result<Server, PlanError> {

@@ -322,3 +322,63 @@ templates:
         assert!(error.contains(expected), "{other}: {error}");
     }
 }
+
+#[test]
+fn a_template_may_have_tls() {
+    let with = |tls: &str| {
+        let plan = EmulationPlan::parse(&format!("{PAGE}    tls: {tls}\n"));
+        plan.map(|plan| plan.templates[0].tls.clone())
+    };
+    assert_eq!(with("true").unwrap(), Some(Tls::default()));
+    assert_eq!(with("{}").unwrap(), Some(Tls::default()));
+    assert_eq!(with("false").unwrap(), None);
+    let all = "{versions: [1.2, \"1.3\"], sni: pages.test, alpn: [h2, http/1.1], resume: false, \
+               ciphers: [TLS_AES_128_GCM_SHA256], certificate: a.pem, key: a.key, ca: ca.pem}";
+    let expected = Tls {
+        versions: vec![TlsVersion::Tls12, TlsVersion::Tls13],
+        sni: Some("pages.test".into()),
+        alpn: vec!["h2".into(), "http/1.1".into()],
+        ciphers: vec!["TLS_AES_128_GCM_SHA256".into()],
+        identity: Some(TlsFiles { certificate: "a.pem".into(), key: "a.key".into() }),
+        ca: Some("ca.pem".into()),
+        resume: false,
+    };
+    assert_eq!(with(all).unwrap(), Some(expected));
+    for (tls, expected) in [
+        ("yes please", "templates[0].tls: found \"yes please\", expected fields: versions, sni"),
+        (
+            "{version: [1.2]}",
+            "templates[0].tls.version: found an unknown field, expected versions?",
+        ),
+        ("{versions: [1.1]}", "templates[0].tls.versions[0]: found 1.1, expected 1.2 or 1.3"),
+        ("{versions: []}", "expected a list of versions, 1.2 and 1.3"),
+        ("{alpn: h2}", "tls.alpn: found \"h2\", expected a list of protocols such as http/1.1"),
+        ("{ciphers: [3]}", "tls.ciphers[0]: found 3, expected a cipher suite such as"),
+        ("{key: a.key}", "templates[0].tls: found key alone, expected certificate as well"),
+        ("{certificate: a}", "templates[0].tls: found certificate alone, expected key as well"),
+        ("{resume: 1}", "templates[0].tls.resume: found 1, expected true or false"),
+        ("{sni: \"\"}", "tls.sni: found \"\", expected a host's name"),
+    ] {
+        let error = with(tls).unwrap_err().to_string();
+        assert!(error.contains(expected), "{tls}: {error}");
+    }
+}
+
+#[test]
+fn tls_is_of_connections_that_nobody_looks_into() {
+    let server = |more: &str| {
+        format!("{{name: a{}, server: {{tx: s, port: 443, program: []}}, {more}}}", more.len())
+    };
+    let plan = |templates: &str| {
+        EmulationPlan::parse(&format!("ports: [{{name: s}}]\ntemplates: [{templates}]"))
+    };
+    let looks = "{name: b, server: {tx: s, port: 443, first_bytes: ab, program: []}}";
+    assert!(plan(&server("tls: true")).is_ok());
+    let error = plan(&format!("{}, {looks}", server("tls: true"))).unwrap_err().to_string();
+    let expected = "templates[0].tls: found tls at port 443, where servers are told apart by";
+    assert!(error.contains(expected), "{error}");
+    assert!(plan(&server("transport: udp, tls: false")).is_ok());
+    let error = plan(&server("transport: udp, tls: true")).unwrap_err().to_string();
+    let expected = "templates[0].tls: found tls, expected the template's transport to be tcp";
+    assert!(error.contains(expected), "{error}");
+}

@@ -71,6 +71,7 @@ impl Reading<'_> {
             transport: says.transport,
             client: Some(self.client(&client_fields, pools, says, asked, notes)?),
             server: Some(self.server(&server_fields, pools, says, answers, asked, notes)?),
+            tls: None,
             path: place.path(),
         })
     }

@@ -1,0 +1,154 @@
+//! TLS around programs, as it is written.
+
+use serde_json::Value;
+
+use super::{Server, Template, Transport};
+use crate::document::error::PlanError;
+use crate::document::place::Place;
+
+/// What is asked of TLS, on both sides of a template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tls {
+    /// The versions that are offered and taken; none: both.
+    pub versions: Vec<TlsVersion>,
+    /// The name that clients ask for, and that a certificate made for servers is for; `None`:
+    /// clients ask for the address that they connect to.
+    pub sni: Option<String>,
+    /// Application protocols, the most wanted first.
+    pub alpn: Vec<String>,
+    /// Cipher suites by IANA's names, the most wanted first; none: all.
+    pub ciphers: Vec<String>,
+    /// The files with the servers' certificates and key; `None`: they are made.
+    pub identity: Option<TlsFiles>,
+    /// The file with authorities that clients trust; `None`: they take any certificate.
+    pub ca: Option<String>,
+    /// Whether sessions are resumed.
+    pub resume: bool,
+}
+
+/// Files in PEM, by their names in the plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// A chain of certificates.
+    pub certificate: String,
+    /// The key of its first.
+    pub key: String,
+}
+
+/// Versions of TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsVersion {
+    /// RFC 5246.
+    Tls12,
+    /// RFC 8446.
+    Tls13,
+}
+
+const TLS: [&str; 8] = ["versions", "sni", "alpn", "ciphers", "certificate", "key", "ca", "resume"];
+
+impl Default for Tls {
+    fn default() -> Self {
+        Self {
+            versions: Vec::new(),
+            sni: None,
+            alpn: Vec::new(),
+            ciphers: Vec::new(),
+            identity: None,
+            ca: None,
+            resume: true,
+        }
+    }
+}
+
+/// What becomes of a template's servers is decided before TLS begins, so it cannot be by what comes
+/// first within it.
+pub(super) fn check(template: &Template, all: &[Template]) -> Result<(), PlanError> {
+    let (Some(_), Some(server)) = (&template.tls, &template.server) else { return Ok(()) };
+    let is_looked_at = |other: &Server| {
+        (other.transmit, other.listen) == (server.transmit, server.listen)
+            && other.first_bytes.is_some()
+    };
+    if !all.iter().filter_map(|it| it.server.as_ref()).any(is_looked_at) {
+        return Ok(());
+    }
+    let message = format!(
+        "found tls at port {}, where servers are told apart by first_bytes, which TLS hides: give \
+         it a port of its own",
+        server.listen
+    );
+    Err(PlanError { path: format!("{}.tls", template.path), message })
+}
+
+/// `true` is TLS as it comes, `false` none.
+pub(super) fn read(place: &Place<'_>, transport: Transport) -> Result<Option<Tls>, PlanError> {
+    if transport == Transport::Udp && place.value() != &Value::Bool(false) {
+        return Err(place.error("tls", "the template's transport to be tcp"));
+    }
+    if place.value().is_boolean() {
+        return Ok(place.boolean()?.then(Tls::default));
+    }
+    let fields = place.fields(&TLS)?;
+    let mut tls = Tls::default();
+    let (mut certificate, mut key) = (None, None);
+    for (name, value) in fields.all() {
+        match name {
+            "versions" => tls.versions = read_versions(&value)?,
+            "sni" => tls.sni = Some(read_text(&value, "a host's name such as example.test")?),
+            "alpn" => tls.alpn = read_protocols(&value)?,
+            "ciphers" => tls.ciphers = read_ciphers(&value)?,
+            "certificate" => certificate = Some(read_text(&value, "the name of a file in PEM")?),
+            "key" => key = Some(read_text(&value, "the name of a file in PEM")?),
+            "ca" => tls.ca = Some(read_text(&value, "the name of a file in PEM")?),
+            _ => tls.resume = value.boolean()?,
+        }
+    }
+    tls.identity = match (certificate, key) {
+        (Some(certificate), Some(key)) => Some(TlsFiles { certificate, key }),
+        (None, None) => None,
+        (Some(_), None) => return Err(place.error("certificate alone", "key as well")),
+        (None, Some(_)) => return Err(place.error("key alone", "certificate as well")),
+    };
+    Ok(Some(tls))
+}
+
+fn read_text(place: &Place<'_>, expected: &str) -> Result<String, PlanError> {
+    match place.text(expected)? {
+        "" => Err(place.wrong(expected)),
+        text => Ok(text.to_owned()),
+    }
+}
+
+/// What a list has at least one of.
+fn read_list<T>(
+    place: &Place<'_>,
+    what: &str,
+    read: impl Fn(&Place<'_>) -> Result<T, PlanError>,
+) -> Result<Vec<T>, PlanError> {
+    let items = place.items(what)?;
+    if items.is_empty() {
+        return Err(place.wrong(format!("a list of {what}")));
+    }
+    items.iter().map(read).collect()
+}
+
+fn read_versions(place: &Place<'_>) -> Result<Vec<TlsVersion>, PlanError> {
+    read_list(place, "versions, 1.2 and 1.3", |item| match item.number_text().as_deref() {
+        Some("1.2") => Ok(TlsVersion::Tls12),
+        Some("1.3") => Ok(TlsVersion::Tls13),
+        _ => Err(item.wrong("1.2 or 1.3")),
+    })
+}
+
+fn read_protocols(place: &Place<'_>) -> Result<Vec<String>, PlanError> {
+    // RFC 7301 section 3.1: their length is a byte.
+    const EXPECTED: &str = "a protocol such as http/1.1, of at most 255 bytes";
+    read_list(place, "protocols such as http/1.1", |item| {
+        let text = read_text(item, EXPECTED)?;
+        if text.len() > 255 { Err(item.wrong(EXPECTED)) } else { Ok(text) }
+    })
+}
+
+fn read_ciphers(place: &Place<'_>) -> Result<Vec<String>, PlanError> {
+    const WHAT: &str = "cipher suites such as TLS_AES_128_GCM_SHA256";
+    read_list(place, WHAT, |item| read_text(item, "a cipher suite such as TLS_AES_128_GCM_SHA256"))
+}
