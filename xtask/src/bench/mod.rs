@@ -106,6 +106,11 @@ const BENCHMARKS: [Benchmark; 23] = [
         what: "connections that are opened and stay open",
         run: stateful::idle,
     },
+    Benchmark {
+        name: "stateful-tls",
+        what: "full handshakes of TLS 1.3 in memory, beside rustls alone",
+        run: stateful::tls,
+    },
     Benchmark { name: "stateful-nginx", what: "pages, beside nginx and wrk", run: pages::run },
 ];
 

@@ -93,6 +93,26 @@ pub(super) fn over_veth(settings: &Settings) -> Fallible<Vec<Row>> {
     Ok(vec![row])
 }
 
+/// Full handshakes of TLS 1.3 on connections of their own, both ends on one CPU, and rustls's with
+/// the same settings and no connections.
+pub(super) fn tls(settings: &Settings) -> Fallible<Vec<Row>> {
+    const COUNT: &str = "10000";
+    let handshakes = workspace::build_example("wirestorm-tls", "handshakes")?;
+    let mut row = row("TLS memory", "k handshakes/s", Target::TimesPeer(0.85));
+    let mut alone = Figures::default();
+    for _ in 0..settings.rounds {
+        for (what, figures) in [("stack", &mut row.wirestorm), ("rustls", &mut alone)] {
+            let printed = output(Command::new(&handshakes).args([what, COUNT]))?;
+            let result: Value = serde_json::from_str(&printed)?;
+            let per_second = number(&result, "/handshakes")? / number(&result, "/elapsed_s")?;
+            figures.push(per_second / 1e3);
+        }
+    }
+    row.peer = Some(alone);
+    row.notes.push("beside rustls alone: ECDSA P-256, X25519, AES-128-GCM, close_notify".into());
+    Ok(vec![row])
+}
+
 fn row(name: &'static str, unit: &'static str, target: Target) -> Row {
     let (wirestorm, notes) = (Figures::default(), Vec::new());
     Row { name, unit, wirestorm, peer: None, target, notes }
