@@ -103,6 +103,7 @@ fn simulated(profile: &Path) -> BTreeMap<u16, Vec<Flow>> {
         round_trip: Duration::from_micros(20),
         flows_max: 1_000,
         seed: 1,
+        folder: PathBuf::new(),
     };
     let (_, files) = simulate(&plan, &options).expect("a simulation");
     flows(&files[0])

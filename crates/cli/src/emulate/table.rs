@@ -19,8 +19,16 @@ pub(super) struct Table<'a>(pub(super) &'a EmulationResult);
 type Shown<T, Value> = (&'static str, fn(&T) -> Value);
 
 /// What is counted as failed, by the names of templates' counters.
-const FAILURES: [&str; 7] =
-    ["refused", "reset", "unanswered", "timed_out", "vanished", "aborted", "idle"];
+const FAILURES: [&str; 8] = [
+    "refused",
+    "reset",
+    "unanswered",
+    "timed_out",
+    "vanished",
+    "aborted",
+    "session_failed",
+    "idle",
+];
 
 /// Ports side by side.
 const PORTS_A_TABLE: usize = 2;
@@ -105,13 +113,14 @@ fn port_table(f: &mut Formatter<'_>, ports: &[PortReport], elapsed: f64) -> fmt:
     line(f, "  established a second", ports, |port| rate(tcp(port, "connects")))?;
     line(f, "  closed by both sides", ports, count(|port| port.flows.closed))?;
     line(f, "  failed", ports, count(|port| port.flows.failed))?;
-    let causes: [Shown<PortReport, u64>; 7] = [
+    let causes: [Shown<PortReport, u64>; 8] = [
         ("    refused by the peer", |port| port.flows.refused),
         ("    reset by the peer", |port| port.flows.reset),
         ("    never answered", |port| port.flows.unanswered),
         ("    not acknowledged any more", |port| port.flows.timed_out),
         ("    silent when asked (keepalive)", |port| port.flows.vanished),
         ("    reset by the program", |port| port.flows.aborted),
+        ("    TLS failed", |port| port.flows.session_failed),
         ("    of UDP, without traffic for too long", |port| port.flows.idle),
     ];
     for (what, value) in causes {

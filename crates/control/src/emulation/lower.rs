@@ -47,20 +47,24 @@ pub(super) fn duties(
     };
     let groups = plan.groups();
     for ((template, client), sessions) in plan.templates.iter().zip(clients).zip(sessions) {
-        let mut add =
-            |steps: &[Step], side: &'static str, tcp: &emulation::Tcp, ip, sessions, role| {
-                let path = || format!("{}.{side}.program", template.path);
-                let program = program(steps, &groups, &mut duties.buffers, path)?;
-                let transport = match template.transport {
-                    emulation::Transport::Tcp => Transport::Tcp(settings(tcp)),
-                    emulation::Transport::Udp => Transport::Udp,
-                };
-                let ip = ip_settings(ip);
-                duties.templates.push(Template { program, transport, ip, sessions, role });
-                let (name, group) = (template.name.clone(), template.group.clone());
-                duties.owners.push(Owner { name, group, side });
-                Ok::<_, EmulationError>(())
+        let mut add = |steps: &[Step], side: &'static str, tcp: &emulation::Tcp, ip, role| {
+            let path = || format!("{}.{side}.program", template.path);
+            let program = program(steps, &groups, &mut duties.buffers, path)?;
+            let transport = match template.transport {
+                emulation::Transport::Tcp => Transport::Tcp(settings(tcp)),
+                emulation::Transport::Udp => Transport::Udp,
             };
+            let ip = ip_settings(ip);
+            let sessions = match side {
+                "client" => sessions.client.clone(),
+                _ => sessions.server.clone(),
+            };
+            let has_tls = sessions.is_some();
+            duties.templates.push(Template { program, transport, ip, sessions, role });
+            let (name, group) = (template.name.clone(), template.group.clone());
+            duties.owners.push(Owner { name, group, side, has_tls });
+            Ok::<_, EmulationError>(())
+        };
         if let Some(asked) = template.client.as_ref().filter(|client| client.transmit == port)
             && let Some((addresses, destination)) = client
         {
@@ -94,14 +98,12 @@ pub(super) fn duties(
             };
             let role =
                 Role::Client { tuples, link, load, ramp: Duration::ZERO, limit: asked.limit };
-            let sessions = sessions.client.clone();
-            add(&asked.program, "client", &asked.tcp, asked.ip, sessions, role)?;
+            add(&asked.program, "client", &asked.tcp, asked.ip, role)?;
             duties.connects = true;
         }
         if let Some(asked) = template.server.as_ref().filter(|server| server.transmit == port) {
             let role = Role::Server { listen: listen(asked) };
-            let sessions = sessions.server.clone();
-            add(&asked.program, "server", &asked.tcp, asked.ip, sessions, role)?;
+            add(&asked.program, "server", &asked.tcp, asked.ip, role)?;
         }
     }
     let of = |group: &&str| {

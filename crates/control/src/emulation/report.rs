@@ -92,7 +92,7 @@ pub struct FlowsReport {
     pub active_max: u64,
     /// Connections that both sides closed, and flows of UDP whose program ended.
     pub closed: u64,
-    /// Flows that ended otherwise; the sum of the seven that follow.
+    /// Flows that ended otherwise; the sum of the eight that follow.
     pub failed: u64,
     /// Connections that the peer reset in answer to SYN.
     pub refused: u64,
@@ -106,6 +106,8 @@ pub struct FlowsReport {
     pub vanished: u64,
     /// Connections that their program reset.
     pub aborted: u64,
+    /// Connections whose TLS failed.
+    pub session_failed: u64,
     /// Flows of UDP that were dropped for want of traffic.
     pub idle: u64,
     /// Flows that could not be made or taken, for there were too many.
@@ -148,6 +150,9 @@ pub struct TemplateReport {
     pub counters: BTreeMap<&'static str, u64>,
     /// How long its connections took.
     pub times: TimesReport,
+    /// What became of its TLS, where it has that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsReport>,
 }
 
 /// Whose the templates of an endpoint are, in their order.
@@ -156,6 +161,7 @@ pub(super) struct Owner {
     pub(super) name: String,
     pub(super) group: Option<String>,
     pub(super) side: &'static str,
+    pub(super) has_tls: bool,
 }
 
 /// How long connections took, from when SYN was to be sent, or arrived.
@@ -207,6 +213,7 @@ impl FlowsReport {
             timed_out: flows.timed_out,
             vanished: flows.vanished,
             aborted: flows.aborted,
+            session_failed: flows.session_failed,
             idle: flows.idle,
             overflow: flows.overflow,
             tuple_in_use: flows.tuple_in_use,
@@ -238,6 +245,7 @@ impl TemplateReport {
             udp: tally.udp.iter().map(|(name, _, value)| (name, value)).collect(),
             counters: counters(&tally.statistics),
             times: TimesReport::of(&tally.times),
+            tls: owner.has_tls.then(|| TlsReport::of(tally.sessions.clone())),
         }
     }
 }

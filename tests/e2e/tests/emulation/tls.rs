@@ -213,6 +213,7 @@ fn what_fails_is_told_by_cause() {
         let plan = plan(&scratch, &clients(tls));
         let outcome = run_command(emulate(&plan).args(["--port", &port])).expect(3);
         assert_eq!(outcome.number("/ports/0/flows/failed"), 100, "{outcome}");
+        assert_eq!(outcome.number("/ports/0/flows/session_failed"), 100, "{outcome}");
         assert_eq!(outcome.number(&format!("/ports/0/tls/failures/{cause}")), 100, "{outcome}");
     }
 }
