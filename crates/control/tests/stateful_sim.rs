@@ -19,6 +19,7 @@ fn options(output: &Path) -> SimulationOptions {
         round_trip: Duration::from_millis(2),
         flows_max: 1_000,
         seed: 1,
+        folder: std::path::PathBuf::new(),
     }
 }
 
