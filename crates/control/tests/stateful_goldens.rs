@@ -77,6 +77,41 @@ fn flows_are_those_of_trexs_simulator() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Two groups of clients, the first of them behind devices of its own in a VLAN.
+const CONFIGURATION: &str = r#"
+vlan: true
+groups:
+  - ip_start: 16.0.0.0
+    ip_end: 16.0.0.127
+    initiator: {vlan: 100, dst_mac: "00:00:00:02:00:00"}
+    responder: {vlan: 200, dst_mac: "00:00:00:01:00:00"}
+    count: 128
+  - ip_start: 16.0.0.128
+    ip_end: 16.0.0.255
+    initiator: {vlan: 101, dst_mac: "00:00:00:03:00:00"}
+    count: 128
+"#;
+
+#[test]
+fn clients_go_by_their_devices() {
+    let Some((goldens, profiles)) = folders() else { return };
+    let golden = goldens.join("sim_astf-http_simple_cc_http_simple.pcap");
+    let scratch = Scratch::new().expect("a folder");
+    let ours = simulation(&profiles.join("http_simple.json"), Some(CONFIGURATION), &scratch);
+    compare(flows(&ours), flows(&golden), true).expect("the same flows");
+    let tags = |path: &Path| -> BTreeMap<IpAddr, Vec<u8>> {
+        let file = std::fs::read(path).expect("a readable capture");
+        let frames = Records::new(&file).map(|record| record.expect("a whole capture").1.to_vec());
+        // Those that clients send: the destination's Ethernet address, the tag.
+        let of_clients = frames.filter(|frame| frame[30] == 16);
+        let link = |frame: &[u8]| [&frame[..6], &frame[12..16]].concat();
+        of_clients.map(|it| (IpAddr::from([it[30], it[31], it[32], it[33]]), link(&it))).collect()
+    };
+    let ours = tags(&ours);
+    assert_eq!(ours.len(), 14);
+    assert_eq!(ours, tags(&golden));
+}
+
 /// The folders of captures and of profiles; `None`, with a word, where one is absent.
 fn folders() -> Option<(PathBuf, PathBuf)> {
     let goldens = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/goldens/trex-astf");
@@ -92,9 +127,17 @@ fn folders() -> Option<(PathBuf, PathBuf)> {
 }
 
 fn simulated(profile: &Path) -> BTreeMap<u16, Vec<Flow>> {
-    let json = std::fs::read_to_string(profile).expect("a readable profile");
-    let plan = stateful::read(&json, &StatefulOptions::default()).expect("a profile");
     let scratch = Scratch::new().expect("a folder");
+    flows(&simulation(profile, None, &scratch))
+}
+
+/// The capture of a profile's clients.
+fn simulation(profile: &Path, configuration: Option<&str>, scratch: &Scratch) -> PathBuf {
+    let json = std::fs::read_to_string(profile).expect("a readable profile");
+    let mut plan = stateful::read(&json, &StatefulOptions::default()).expect("a profile");
+    if let Some(configuration) = configuration {
+        stateful::configure(&mut plan, configuration).expect("a configuration");
+    }
     let options = SimulationOptions {
         output: Some(scratch.file("out.pcap")),
         part: Part::Full,
@@ -106,7 +149,7 @@ fn simulated(profile: &Path) -> BTreeMap<u16, Vec<Flow>> {
         folder: PathBuf::new(),
     };
     let (_, files) = simulate(&plan, &options).expect("a simulation");
-    flows(&files[0])
+    files[0].clone()
 }
 
 /// The flows of a capture by the port of their servers, in order: of several templates TRex draws

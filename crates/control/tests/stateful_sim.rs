@@ -201,3 +201,75 @@ fn a_profile_of_trexs_has_its_flows_its_turns_and_its_ends() {
     }
     assert_eq!(result.ports[0].flows.closed, 3);
 }
+
+#[test]
+fn programs_make_flows_of_groups_and_wait_for_them() {
+    let plan = EmulationPlan::parse(
+        r#"
+ports: [{name: left}, {name: right}]
+templates:
+  - name: browser
+    client:
+      tx: left
+      addresses: 10.0.0.7
+      servers: 10.0.1.1
+      load: {rate: 1}
+      program: [{send: hello}, {next_group: parts}, run_next, run_next, {send: bye}]
+    server: {tx: right, port: 80, program: [{receive: 8}]}
+  - name: part
+    group: parts
+    client:
+      tx: left
+      addresses: 10.0.0.1-10.0.0.9
+      servers: 10.0.1.2
+      server_port: 81
+      load: on_demand
+      program: [{send: get}, {receive: 4}]
+    server: {tx: right, port: 81, program: [{receive: 3}, {delay: 10ms}, {send: part}]}
+"#,
+    )
+    .unwrap();
+    let (result, flows) = run(&plan, Part::One);
+    let said: Vec<_> = flows.iter().map(|flow| said(flow, Side::Client)).collect();
+    assert_eq!(said, [&b"hellobye"[..], b"get", b"get"]);
+    // From the same client, and one after the other.
+    assert!(flows.iter().all(|flow| flow.client.ip().to_string() == "10.0.0.7"));
+    let browser = &result.ports[0].templates[0];
+    assert_eq!((browser.flows["flows_total"], browser.flows["flows_other"]), (2, 2));
+    let bye = flows[0].turns.iter().filter(|turn| turn.side == Side::Client).nth(1).unwrap();
+    assert!(bye.gap.as_nanos() >= 20_000_000, "{:?}", bye.gap);
+}
+
+#[test]
+fn clients_are_behind_devices() {
+    let text = PLAN.replace(
+        "      load: {rate: 20}",
+        "      load: {rate: 20}
+      devices:
+        - {clients: 10.0.0.1-10.0.0.3, count: 2, vlan: 7, dst: \"02:00:00:00:09:ff\"}",
+    );
+    let plan = EmulationPlan::parse(&text).unwrap();
+    let scratch = Scratch::new().unwrap();
+    let (result, files) = simulate(&plan, &options(&scratch.file("out.pcap"))).unwrap();
+    assert_eq!((result.ports[0].flows.closed, result.ports[0].flows.failed), (30, 0));
+    let capture = std::fs::read(&files[0]).unwrap();
+    let mut links = std::collections::BTreeSet::new();
+    for record in Records::new(&capture) {
+        let (_, frame) = record.unwrap();
+        let ip = if frame[12..14] == [0x81, 0] { 18 } else { 14 };
+        let is_tcp = frame[ip + 9] == 6;
+        if is_tcp && frame[ip + 12..ip + 15] == [10, 0, 0] {
+            links.insert((frame[ip + 15], frame[..6].to_vec(), frame[12..ip - 2].to_vec()));
+        }
+    }
+    let device = |last: [u8; 2]| vec![2, 0, 0, 0, last[0], last[1]];
+    let tag = vec![0x81, 0, 0, 7];
+    let expected = [
+        (1, device([9, 0xff]), tag.clone()),
+        (2, device([10, 0]), tag.clone()),
+        (3, device([9, 0xff]), tag),
+        // The other side itself.
+        (4, vec![2, 0, 0, 0, 0, 2], Vec::new()),
+    ];
+    assert_eq!(links.into_iter().collect::<Vec<_>>(), expected);
+}

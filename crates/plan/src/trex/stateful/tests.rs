@@ -170,3 +170,30 @@ fn every_error_has_its_path() {
         assert!(error.contains(expected), "{other}: {error}");
     }
 }
+
+#[test]
+fn a_configuration_of_clients_puts_them_behind_devices() {
+    let text = r#"
+vlan: true
+groups:
+  - {ip_start: 16.0.0.0, ip_end: 16.0.0.127, count: 3, initiator: {vlan: 9, dst_mac: "02:00:00:00:00:01"}}
+  - {ip_start: 16.0.0.128, ip_end: 16.0.1.0, count: 1, initiator: {vlan: 10}, responder: {vlan: 1}}
+"#;
+    let mut plan = read(PAGE, &options(1)).unwrap();
+    configure(&mut plan, text).unwrap();
+    let [first, second] = plan.templates[0].client.as_ref().unwrap().devices[..] else {
+        panic!("two groups")
+    };
+    assert_eq!((first.clients.count, first.count, first.vlan), (128, 3, Some(9)));
+    assert_eq!(first.destination, Some("02:00:00:00:00:01".parse().unwrap()));
+    assert_eq!((second.clients.count, second.vlan, second.destination), (129, Some(10), None));
+    for (part, other, expected) in [
+        ("16.0.1.0", "16.0.0.200", "no group of the clients' configuration has 16.0.0.201"),
+        ("vlan: true", "vlan: false", "groups[0]: found another vlan, expected none"),
+        ("vlan: 10}", "vlan: 10, next_hop: 1.1.1.1}", "groups[1].initiator.next_hop: a next hop"),
+        ("count: 3", "count: 0", "groups[0].count: found 0"),
+    ] {
+        let error = configure(&mut plan, &text.replace(part, other)).unwrap_err().to_string();
+        assert!(error.contains(expected), "{other}: {error}");
+    }
+}
