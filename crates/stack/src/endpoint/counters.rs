@@ -12,6 +12,7 @@ counters! {
         offered: "flows that the load has asked for",
         made: "flows that were made",
         active: "flows now",
+        waiting: "those of them that are in TIME-WAIT",
         active_max: "the most at once",
         closed: "connections that both sides closed, and flows of UDP whose program ended",
         refused: "connections that the peer reset in answer to SYN",
@@ -41,6 +42,11 @@ impl FlowCounters {
             + self.aborted
             + self.session_failed
             + self.idle
+    }
+
+    /// Flows that a load which holds some counts: one in TIME-WAIT is over for its program.
+    pub(super) const fn held(&self) -> u64 {
+        self.active - self.waiting
     }
 
     pub(super) const fn note_begin(&mut self) {

@@ -24,6 +24,8 @@ pub(super) struct Flow {
     pub(super) link: u16,
     /// Whether it waits to be served.
     pub(super) is_pending: bool,
+    /// Whether it is counted as being in TIME-WAIT.
+    pub(super) is_waiting: bool,
 }
 
 impl Keyed for Flow {

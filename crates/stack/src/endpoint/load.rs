@@ -26,7 +26,7 @@ pub enum Load {
         /// How many a second.
         rate: Rate,
     },
-    /// As soon as there are fewer than so many (a closed loop).
+    /// As soon as there are fewer than so many (a closed loop); those in TIME-WAIT do not count.
     Hold {
         /// How many at once.
         flows: u64,

@@ -296,7 +296,7 @@ impl Endpoint {
             let state = &mut self.templates[template];
             let tally = &state.tally;
             let received = tally.tcp.rcvbyte + tally.udp.rcvbyte;
-            if !state.arrivals.take(now, tally.flows.active.max(made), received) {
+            if !state.arrivals.take(now, tally.flows.held().max(made), received) {
                 break;
             }
             state.tally.flows.offered += 1;
@@ -331,7 +331,7 @@ impl Endpoint {
         let timer = ticks.into_iter().flatten().min();
         let timer =
             timer.map(|tick| Instant::from_nanos(tick.saturating_mul(NANOSECONDS_PER_TICK)));
-        let next = |it: &TemplateState| it.arrivals.next(it.tally.flows.active);
+        let next = |it: &TemplateState| it.arrivals.next(it.tally.flows.held());
         self.templates.iter().filter_map(next).chain(timer).min()
     }
 

@@ -16,7 +16,7 @@ use super::times::age;
 use crate::content::Exchange;
 use crate::frame::Headers;
 use crate::program::{Outside, Progress, Run};
-use crate::tcp::connection::{Connection, End, Now};
+use crate::tcp::connection::{Connection, End, Now, State};
 use crate::tcp::ranges::SequenceRange;
 use crate::tcp::segment::SACK_BLOCKS_MAX;
 use crate::tcp::sequence::SequenceNumber;
@@ -172,6 +172,7 @@ impl Endpoint {
             template,
             link,
             is_pending: false,
+            is_waiting: false,
         };
         let place = self.flows.insert(flow);
         self.note_begin(template);
@@ -182,6 +183,7 @@ impl Endpoint {
         let Some(flow) = self.flows.get_mut(place) else { return };
         let tally = &mut self.templates[usize::from(flow.template)].tally;
         tally.flows.active -= 1;
+        tally.flows.waiting -= u64::from(flow.is_waiting);
         tally.times.whole.record(age(flow.began_at, now));
         if let Some(end) = flow.connection.end() {
             let counter = match end {
@@ -262,6 +264,10 @@ impl Endpoint {
         if let Progress::Executes(group) = progress {
             let (parent, key, template) = (Place::Tcp(place), flow.key, flow.template);
             self.executions.asked.push_back(Asked { parent, key, template, group });
+        }
+        if flow.connection.state() == State::TimeWait && !flow.is_waiting {
+            flow.is_waiting = true;
+            tally.flows.waiting += 1;
         }
         let mut at = flow.connection.deadline(settings, now);
         if let Progress::WaitsUntil(until) = progress {

@@ -55,7 +55,8 @@ fn so_many_flows_are_held() {
     let load = Load::Hold { flows: 20 };
     let mut world = World::new(vec![client("16.0.0.1", 80, load, Some(500))], 50_000);
     world.run(SECOND, |now, client| {
-        assert_eq!(client.counters().active, 20, "at {now:?}");
+        let flows = client.counters();
+        assert_eq!(flows.active - flows.waiting, 20, "at {now:?}");
     });
     let times = world.client.times();
     // Each end looks at its wire once a step; the server thinks for 50 ms.
@@ -66,10 +67,10 @@ fn so_many_flows_are_held() {
     let first_byte = median(&times.first_byte);
     assert!((49_000..52_000).contains(&first_byte), "{first_byte}");
     let whole = median(&times.whole);
-    assert!((59_000..63_000).contains(&whole), "{whole}");
+    assert!((58_000..63_000).contains(&whole), "{whole}");
     let made = world.client.tcp().connattempt;
-    // 50 ms each, and 10 ms of TIME-WAIT.
-    assert!((300..400).contains(&made), "{made}");
+    // 50 ms each; the 10 ms of TIME-WAIT hold no other one up.
+    assert!((390..=400).contains(&made), "{made}");
     world.run(SECOND, |_, _| {});
     world.assert_over(500);
 }
