@@ -88,7 +88,7 @@ impl<F: Keyed> Flows<F> {
         found
     }
 
-    #[inline]
+    #[inline(always)]
     fn look_up(&self, key: &FlowKey) -> Option<u32> {
         self.index.find(key.hash64(0), |place| self.key(*place) == Some(key)).copied()
     }

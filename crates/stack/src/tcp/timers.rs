@@ -7,7 +7,7 @@ use super::settings::Settings;
 
 impl Connection {
     /// When [`Self::expire`] is to be called next, in ms; `None`: not at all.
-    #[inline]
+    #[inline(always)]
     pub fn deadline(&self, settings: &Settings, now: Now) -> Option<u32> {
         let timers = [
             (Marks::RETRANSMIT, self.loss_at(settings)),
