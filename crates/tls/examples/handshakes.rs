@@ -102,7 +102,8 @@ fn over_the_stack(clients: Arc<TlsClients>, servers: Arc<TlsServers>, count: u64
     let ethernet = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
     let link = LinkHeader::new(&ethernet).expect("an Ethernet header");
     let load = Load::Constant { rate: Rate::new(1, STEP).expect("not zero") };
-    let asks = Role::Client { tuples, link, load, limit: Some(count) };
+    let (link, ramp, limit) = (link.into(), Duration::ZERO, Some(count));
+    let asks = Role::Client { tuples, link, load, ramp, limit };
     let answers = Role::Server { listen: Listen::at(PORT) };
     let endpoint = |program: &[Instruction], sessions, role, seed| {
         let program = Program::new(program).expect("a program within its bounds");

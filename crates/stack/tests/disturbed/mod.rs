@@ -87,7 +87,8 @@ impl World {
         };
         let load = Load::Hold { flows: clients[1] };
         let link = LinkHeader::new(&ethernet).expect("an Ethernet header");
-        let client = Role::Client { tuples, link, load, limit: Some(clients[0]) };
+        let (link, ramp, limit) = (link.into(), Duration::ZERO, Some(clients[0]));
+        let client = Role::Client { tuples, link, load, ramp, limit };
         let endpoint = |side: Side, role, seed| {
             let program = Program::new(side.program).expect("a program within its bounds");
             let tcp = Settings { time_wait_ms: 10, retries: 30, ..Settings::default() };
