@@ -8,6 +8,7 @@ pub mod inventory;
 pub mod pktgen;
 pub mod port;
 mod receive;
+mod records;
 pub mod replay;
 pub mod result;
 pub mod schema;

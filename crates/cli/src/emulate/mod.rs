@@ -138,7 +138,9 @@ fn read(flags: &EmulateFlags) -> Result<EmulationPlan, String> {
     let asked = trex::Asked { tunables: &flags.tunables, direction: 0, port_id: 0 };
     match trex::profile(&flags.plan, &asked).transpose()? {
         None => {
-            let plan = EmulationPlan::parse(&read_text(&flags.plan)?);
+            // What the plan names is found from where it is itself.
+            let folder = flags.plan.parent().unwrap_or(Path::new(""));
+            let plan = emulation::read_plan(&read_text(&flags.plan)?, folder);
             plan.map_err(|errors| listed(&flags.plan, &errors))
         }
         Some(trex::Profile::Stateful(json)) => {

@@ -6,6 +6,7 @@
 //!                                                             simulate (wires in memory) ^
 //! ```
 
+mod captured;
 mod error;
 mod lower;
 mod neighbours;
@@ -15,6 +16,7 @@ mod run;
 mod simulate;
 mod tls;
 
+pub use captured::read_plan;
 pub use error::EmulationError;
 pub use report::{
     EmulationResult, FlowsReport, PortReport, SCHEMA, TemplateReport, TimesReport, TlsReport,

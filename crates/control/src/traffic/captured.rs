@@ -1,17 +1,13 @@
 //! Plans with frames out of captures.
 
-use std::fmt::Display;
-use std::io::Read;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use wirestorm_plan::traffic::{PlanErrors, TrafficPlan};
+use wirestorm_wire::capture::RecordHeader;
 use wirestorm_wire::capture::link::ethernet_conversion;
-use wirestorm_wire::capture::{Decoder, RecordHeader, Step};
 
-use crate::replay::Input;
-
-/// How much of a capture is read at once.
-const READ_BYTES: usize = 1 << 16;
+use crate::records;
 
 /// Reads a plan; captures in it are named from `folder`, where the plan is.
 ///
@@ -24,36 +20,17 @@ pub fn read_plan(text: &str, folder: &Path) -> Result<TrafficPlan, PlanErrors> {
 /// The packet of this number, from 1, as an Ethernet frame.
 fn frame(path: PathBuf, number: u64) -> Result<Vec<u8>, String> {
     let name = path.display().to_string();
-    let at_file = |reason: &dyn Display| format!("{name}: {reason}");
-    let mut reader = Input::File(path).open().map_err(|error| error.to_string())?;
-    let mut decoder = Decoder::new();
-    let (mut buffer, mut at, mut is_end) = (Vec::new(), 0, false);
     let mut packets = 0;
-    loop {
-        match decoder.step(&buffer[at..], is_end).map_err(|error| at_file(&error))? {
-            Step::Record { record, data, consumed } => {
-                packets += 1;
-                if packets == number {
-                    return ethernet(&record, &buffer[at..][data])
-                        .map_err(|reason| at_file(&format!("packet {number}: {reason}")));
-                }
-                at += consumed;
-            }
-            Step::Skipped { consumed } => at += consumed,
-            Step::NeedMore { at_least } => {
-                buffer.drain(..at);
-                at = 0;
-                let lacking = at_least.max(READ_BYTES).saturating_sub(buffer.len());
-                let mut part = reader.by_ref().take(lacking as u64);
-                let read = part.read_to_end(&mut buffer).map_err(|error| at_file(&error))?;
-                is_end = read < lacking;
-            }
-            Step::End => {
-                return Err(at_file(&format!(
-                    "found {packets} packets, expected {number} or more"
-                )));
-            }
+    let found = records::for_each(path, |record, data| {
+        packets += 1;
+        if packets < number {
+            return ControlFlow::Continue(());
         }
+        ControlFlow::Break(ethernet(record, data))
+    })?;
+    match found {
+        Some(frame) => frame.map_err(|reason| format!("{name}: packet {number}: {reason}")),
+        None => Err(format!("{name}: found {packets} packets, expected {number} or more")),
     }
 }
 

@@ -4,12 +4,14 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 use wirestorm_base::rate::Rate;
+use wirestorm_wire::conversation::Side;
 use wirestorm_wire::packet::MacAddress;
 
 use super::devices::{self, Devices};
 use super::ip::{self, Ip};
-use super::program::{self, Step};
+use super::program::Step;
 use super::read_port;
+use super::speech::{self, Speech};
 use super::tcp::{self, Tcp};
 use crate::document::error::PlanError;
 use crate::document::place::Place;
@@ -114,7 +116,11 @@ pub enum Load {
     OnDemand,
 }
 
-pub(super) fn read(place: &Place<'_>, ports: &[Port]) -> Result<Client, PlanError> {
+pub(super) fn read(
+    place: &Place<'_>,
+    ports: &[Port],
+    speech: Option<&Speech>,
+) -> Result<Client, PlanError> {
     let fields = place.fields(&CLIENT)?;
     let transmit = read_port(&fields.need("tx", "the name of a port")?, ports)?;
     let servers_place = fields.need("servers", RANGE)?;
@@ -147,12 +153,12 @@ pub(super) fn read(place: &Place<'_>, ports: &[Port]) -> Result<Client, PlanErro
         pairing: fields.get("pairing").map_or(Ok(Pairing::InTurn), |it| read_pairing(&it))?,
         ports: fields.get("ports").map_or(Ok(1_024..=65_535), |it| read_ports(&it))?,
         servers,
-        server_port: fields.get("server_port").map_or(Ok(80), |it| it.integer(1, 65_535))? as u16,
+        server_port: speech::port(&fields, "server_port", Some(speech.map_or(80, |it| it.port)))?,
         destination,
         devices: fields.get("devices").map_or(Ok(Vec::new()), |it| devices::read(&it))?,
         load: read_load(&fields.need("load", "one of the fields rate, poisson, hold")?)?,
         limit,
-        program: program::read(&fields.need("program", "a list of steps")?)?,
+        program: speech::steps(&fields, speech, Side::Client)?,
         tcp: fields.get("tcp").map_or(Ok(Tcp::default()), |it| tcp::read(&it))?,
         ip: fields.get("ip").map_or(Ok(Ip::default()), |it| ip::read(&it))?,
     })

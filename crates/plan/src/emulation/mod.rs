@@ -3,16 +3,20 @@
 
 mod client;
 mod control;
+mod conversation;
 mod devices;
 mod first_bytes;
 mod ip;
 mod names;
 mod program;
+mod share;
+mod speech;
 mod tcp;
 mod tls;
 
 use serde_json::Value;
 use wirestorm_base::rate::Decimal;
+use wirestorm_wire::conversation::{Imported, Side};
 
 pub use client::{AddressRange, Client, Load, Order, Pairing};
 pub use devices::Devices;
@@ -21,6 +25,7 @@ pub use first_bytes::FirstBytes;
 pub use ip::Ip;
 pub use names::{Label, TIMES_MAX, VARIABLES_MAX};
 pub use program::{Comparison, Counted, Name, Step, When};
+use speech::Speech;
 pub use tcp::{Congestion, Tcp};
 pub use tls::{Tls, TlsFiles, TlsVersion};
 
@@ -29,7 +34,8 @@ use crate::document::place::Place;
 use crate::document::port::{Port, read_ports};
 
 const PLAN: [&str; 2] = ["ports", "templates"];
-const TEMPLATE: [&str; 8] = ["name", "group", "transport", "client", "server", "tcp", "ip", "tls"];
+const TEMPLATE: [&str; 9] =
+    ["name", "group", "transport", "client", "server", "tcp", "ip", "tls", "conversation"];
 const SERVER: [&str; 7] = ["tx", "port", "addresses", "first_bytes", "program", "tcp", "ip"];
 
 /// A plan of clients and servers, understood.
@@ -39,7 +45,7 @@ pub struct EmulationPlan {
     pub ports: Vec<Port>,
     /// What they do; one or more.
     pub templates: Vec<Template>,
-    /// What of it is not done as it was written, where that is no error.
+    /// What of it is not done as it was written, or not as it may seem, where that is no error.
     pub notes: Vec<String>,
 }
 
@@ -154,27 +160,47 @@ impl EmulationPlan {
         Ok(())
     }
 
-    /// Reads a plan in YAML or JSON.
+    /// Reads a plan in YAML or JSON, without conversations out of captures.
     ///
     /// # Errors
     /// All that is wrong with it, each with its path.
     pub fn parse(text: &str) -> Result<Self, PlanErrors> {
+        Self::parse_with(text, |_| Err("captures cannot be had here".to_owned()))
+    }
+
+    /// Reads a plan in YAML or JSON. `load` gives what was found in the capture of this name, as
+    /// the plan has it; or why there is nothing.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn parse_with(
+        text: &str,
+        mut load: impl FnMut(&str) -> Result<Imported, String>,
+    ) -> Result<Self, PlanErrors> {
         let document = crate::document::read(text)?;
         let root = Place::root(&document);
         let fields = root.fields(&PLAN)?;
         let mut problems = Problems::default();
+        let mut notes = Vec::new();
         let ports = problems.take(fields.need("ports", "a list of ports"));
         let ports = ports.map_or_else(Vec::new, |it| read_ports(&it, &mut problems));
         let templates = problems.take(fields.need("templates", "a list of templates"));
-        let templates = templates
-            .map_or_else(Vec::new, |templates| read_templates(&templates, &ports, &mut problems));
-        let plan = Self { ports, templates, notes: Vec::new() };
+        let templates = templates.map_or_else(Vec::new, |it| {
+            read_templates(&it, &ports, &mut load, &mut notes, &mut problems)
+        });
+        let plan = Self { ports, templates, notes };
         problems.take(plan.check_groups());
         problems.finish(plan)
     }
 }
 
-fn read_templates(place: &Place<'_>, ports: &[Port], problems: &mut Problems) -> Vec<Template> {
+fn read_templates(
+    place: &Place<'_>,
+    ports: &[Port],
+    load: &mut speech::Load<'_>,
+    notes: &mut Vec<String>,
+    problems: &mut Problems,
+) -> Vec<Template> {
     let Some(items) = problems.take(place.items("templates")) else { return Vec::new() };
     if items.is_empty() {
         problems.take::<()>(Err(place.error("no template", "at least one")));
@@ -182,24 +208,27 @@ fn read_templates(place: &Place<'_>, ports: &[Port], problems: &mut Problems) ->
     let mut templates: Vec<Template> = Vec::new();
     let mut listening = Vec::new();
     for item in items {
-        let Some(template) = problems.take(read_template(&item, ports)) else { continue };
-        if templates.iter().any(|other| other.name == template.name) {
-            let found = format!("a second template {:?}", template.name);
-            problems.take::<()>(Err(item.error(found, "a name of its own")));
-        }
-        if let Some(server) = &template.server {
-            let listen = server.listen;
-            let flows = (template.transport, server.addresses, server.first_bytes.clone());
-            let all = (server.transmit, listen, flows);
-            if listening.contains(&all) {
-                let port = &ports[server.transmit].name;
-                let message =
-                    format!("another template has a server at port {listen} of {port:?} already");
-                problems.take::<()>(Err(item.says(message)));
+        let read = problems.take(read_item(&item, ports, load, notes)).unwrap_or_default();
+        for template in read {
+            if templates.iter().any(|other| other.name == template.name) {
+                let found = format!("a second template {:?}", template.name);
+                problems.take::<()>(Err(item.error(found, "a name of its own")));
             }
-            listening.push(all);
+            if let Some(server) = &template.server {
+                let listen = server.listen;
+                let flows = (template.transport, server.addresses, server.first_bytes.clone());
+                let all = (server.transmit, listen, flows);
+                if listening.contains(&all) {
+                    let port = &ports[server.transmit].name;
+                    let message = format!(
+                        "another template has a server at port {listen} of {port:?} already"
+                    );
+                    problems.take::<()>(Err(item.says(message)));
+                }
+                listening.push(all);
+            }
+            templates.push(template);
         }
-        templates.push(template);
     }
     for template in &templates {
         problems.take(tls::check(template, &templates));
@@ -207,9 +236,35 @@ fn read_templates(place: &Place<'_>, ports: &[Port], problems: &mut Problems) ->
     templates
 }
 
-fn read_template(place: &Place<'_>, ports: &[Port]) -> Result<Template, PlanError> {
+/// The template of an item, or those of all conversations that it speaks of.
+fn read_item(
+    place: &Place<'_>,
+    ports: &[Port],
+    load: &mut speech::Load<'_>,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Template>, PlanError> {
+    let speeches = speech::read(&place.fields(&TEMPLATE)?, load)?;
+    if speeches.is_empty() {
+        return Ok(vec![read_template(place, ports, None)?]);
+    }
+    let read = |speech| read_template(place, ports, Some(speech));
+    let mut templates = speeches.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    share::share(place, &mut templates)?;
+    let path = place.path();
+    notes.extend(speeches.into_iter().flat_map(|it| it.notes).map(|it| format!("{path}: {it}")));
+    Ok(templates)
+}
+
+fn read_template(
+    place: &Place<'_>,
+    ports: &[Port],
+    speech: Option<&Speech>,
+) -> Result<Template, PlanError> {
     let fields = place.fields(&TEMPLATE)?;
-    let name = fields.need("name", "a name")?.text("a name")?.to_owned();
+    let mut name = fields.need("name", "a name")?.text("a name")?.to_owned();
+    if let Some(part) = speech.and_then(|it| it.part.as_ref()) {
+        name = format!("{name}.{part}");
+    }
     let group = match fields.get("group") {
         None => None,
         Some(group) => Some(group.text("the name of a group")?.to_owned()),
@@ -217,10 +272,16 @@ fn read_template(place: &Place<'_>, ports: &[Port]) -> Result<Template, PlanErro
     // What is said of both sides; a side's own word is heard first.
     let tcp = fields.get("tcp").map_or(Ok(Tcp::default()), |it| tcp::read(&it))?;
     let ip = fields.get("ip").map_or(Ok(Ip::default()), |it| ip::read(&it))?;
-    let client = fields.get("client").map(|it| client::read(&it, ports)).transpose()?;
-    let client = client.map(|it| Client { tcp: it.tcp.or(tcp), ip: it.ip.or(ip), ..it });
-    let server = fields.get("server").map(|it| read_server(&it, ports)).transpose()?;
+    let client = fields.get("client").map(|it| client::read(&it, ports, speech)).transpose()?;
+    let mut client = client.map(|it| Client { tcp: it.tcp.or(tcp), ip: it.ip.or(ip), ..it });
+    let server = fields.get("server").map(|it| read_server(&it, ports, speech)).transpose()?;
     let server = server.map(|it| Server { tcp: it.tcp.or(tcp), ip: it.ip.or(ip), ..it });
+    // Where both sides say the same, they mean the same port.
+    if let (Some(_), Some(client), Some(server)) = (speech, &mut client, &server)
+        && place.value()["client"].get("server_port").is_none()
+    {
+        client.server_port = server.listen;
+    }
     if client.is_none() && server.is_none() {
         return Err(place.error("neither", "client, server, or both"));
     }
@@ -247,12 +308,15 @@ fn read_template(place: &Place<'_>, ports: &[Port]) -> Result<Template, PlanErro
     Ok(Template { name, group, transport, client, server, tls, path: place.path() })
 }
 
-fn read_server(place: &Place<'_>, ports: &[Port]) -> Result<Server, PlanError> {
+fn read_server(
+    place: &Place<'_>,
+    ports: &[Port],
+    speech: Option<&Speech>,
+) -> Result<Server, PlanError> {
     let fields = place.fields(&SERVER)?;
     let transmit = read_port(&fields.need("tx", "the name of a port")?, ports)?;
-    let listen = fields.need("port", "the number of a port, such as 80")?;
-    let listen = listen.integer(1, u16::MAX.into())? as u16;
-    let program = program::read(&fields.need("program", "a list of steps")?)?;
+    let listen = speech::port(&fields, "port", speech.map(|it| it.port))?;
+    let program = speech::steps(&fields, speech, Side::Server)?;
     let tcp = fields.get("tcp").map_or(Ok(Tcp::default()), |it| tcp::read(&it))?;
     let ip = fields.get("ip").map_or(Ok(Ip::default()), |it| ip::read(&it))?;
     let addresses = fields.get("addresses").map(|it| client::read_range(&it)).transpose()?;

@@ -1,0 +1,234 @@
+//! Programs out of captured conversations.
+
+use wirestorm_base::time::Duration;
+use wirestorm_wire::conversation::{Act, Conversation, Side, Transport, Turn};
+
+use super::program::Step;
+use super::speech::{Load, Speech};
+use crate::document::error::PlanError;
+use crate::document::place::Place;
+use crate::document::time::read_time;
+
+pub(super) const CONVERSATION: [&str; 4] = ["file", "flow", "timing", "server_delay"];
+
+/// Delays are told in whole microseconds, in 32 bits.
+const DELAY_MAX: Duration = Duration::from_micros(u32::MAX as u64);
+
+/// When a side says what it says.
+#[derive(Clone, Copy)]
+struct Timing {
+    /// Whether it waits as it was captured.
+    keeps: bool,
+    /// How long the server waits before it answers, otherwise.
+    server_delay: Option<Duration>,
+}
+
+/// Reads which conversations of which capture; one or more.
+pub(super) fn read(place: &Place<'_>, load: &mut Load<'_>) -> Result<Vec<Speech>, PlanError> {
+    const FILE: &str = "the name of a capture file";
+    if place.value().is_string() {
+        let timing = Timing { keeps: true, server_delay: None };
+        return find(place, None, timing, load);
+    }
+    if !place.value().is_object() {
+        return Err(place.wrong(format!("{FILE}, or the fields {}", CONVERSATION.join(", "))));
+    }
+    let fields = place.fields(&CONVERSATION)?;
+    let file = fields.need("file", FILE)?;
+    file.text(FILE)?;
+    let server_delay = match fields.get("server_delay") {
+        None => None,
+        Some(place) => match read_time(&place)? {
+            time if time <= DELAY_MAX => Some(time),
+            _ => return Err(place.wrong("at most 4294 s")),
+        },
+    };
+    let keeps = match fields.get("timing") {
+        None => server_delay.is_none(),
+        Some(timing) => match timing.text("keep or drop")? {
+            "keep" if server_delay.is_some() => {
+                return Err(timing.wrong("drop, where the server has a delay of its own"));
+            }
+            "keep" => true,
+            "drop" => false,
+            _ => return Err(timing.wrong("keep or drop")),
+        },
+    };
+    find(&file, fields.get("flow"), Timing { keeps, server_delay }, load)
+}
+
+fn find(
+    file: &Place<'_>,
+    flow: Option<Place<'_>>,
+    timing: Timing,
+    load: &mut Load<'_>,
+) -> Result<Vec<Speech>, PlanError> {
+    let name = file.text("the name of a capture file")?;
+    let flows = load(name).map_err(|message| file.says(message))?.flows;
+    let numbers = match &flow {
+        None => None,
+        Some(place) => Some(read_numbers(place, flows.len())?),
+    };
+    let is_wanted = |number| numbers.as_ref().is_none_or(|numbers| numbers.contains(&number));
+    let mut speeches = Vec::new();
+    for (index, found) in flows.into_iter().enumerate() {
+        let number = index + 1;
+        if !is_wanted(number) {
+            continue;
+        }
+        let wrong = |message: String| {
+            let others = if flow.is_none() { "; or choose others by `flow`" } else { "" };
+            file.says(format!("{name}: flow {number}: {message}{others}"))
+        };
+        let conversation = found.map_err(|error| wrong(error.to_string()))?;
+        // Nobody asked for these.
+        let is_of_use = conversation.has_data() && conversation.transport == Transport::Tcp;
+        if flow.is_none() && !is_of_use {
+            continue;
+        }
+        if !conversation.has_data() {
+            return Err(wrong("neither side says anything".to_owned()));
+        }
+        if conversation.transport == Transport::Udp {
+            return Err(wrong("is of UDP, and programs are of TCP".to_owned()));
+        }
+        speeches.push(speech(number, conversation, timing).map_err(wrong)?);
+    }
+    match speeches.as_mut_slice() {
+        [] => Err(file.says(format!("{name}: no flow of TCP with data"))),
+        [one] => {
+            one.part = None;
+            Ok(speeches)
+        }
+        _ => Ok(speeches),
+    }
+}
+
+/// The number of a flow, or a list of them.
+fn read_numbers(place: &Place<'_>, count: usize) -> Result<Vec<usize>, PlanError> {
+    let number = |place: &Place<'_>| {
+        place.integer(1, count as u64).map(|number| number as usize).map_err(|_| {
+            let flows = if count == 1 { "1 flow".to_owned() } else { format!("{count} flows") };
+            place.wrong(format!("the number of one of the capture's {flows}, from 1"))
+        })
+    };
+    if !place.value().is_array() {
+        return Ok(vec![number(place)?]);
+    }
+    let items = place.items("numbers of flows")?;
+    if items.is_empty() {
+        return Err(place.wrong("at least one number of a flow"));
+    }
+    items.iter().map(number).collect()
+}
+
+fn speech(number: usize, conversation: Conversation, timing: Timing) -> Result<Speech, String> {
+    let mut notes = Vec::new();
+    if !conversation.has_beginning {
+        notes.push(format!(
+            "flow {number} of the capture has no SYN: {}, who speaks first, is the client",
+            conversation.client
+        ));
+    }
+    Ok(Speech {
+        part: Some(number.to_string()),
+        client: steps(&conversation.turns, Side::Client, timing)?,
+        server: steps(&conversation.turns, Side::Server, timing)?,
+        port: conversation.server.port(),
+        notes,
+    })
+}
+
+/// What one side does.
+fn steps(turns: &[Turn], side: Side, timing: Timing) -> Result<Vec<Step>, String> {
+    let mut own = Own { side, timing, steps: Vec::new(), awaited: 0, is_peer_done: false };
+    for turn in turns {
+        match &turn.act {
+            Act::Says(bytes) if turn.side == side => own.says(bytes, turn.gap)?,
+            Act::Closes if turn.side == side => {
+                own.waits(turn.gap)?;
+                // Behind the last step it closes.
+                return Ok(own.steps);
+            }
+            Act::Resets if turn.side == side => {
+                own.waits(turn.gap)?;
+                own.steps.push(Step::Reset);
+                return Ok(own.steps);
+            }
+            Act::Says(bytes) => own.awaited += bytes.len() as u64,
+            Act::Closes | Act::Resets => own.is_peer_done = true,
+        }
+    }
+    // Where the capture ends before the connection does, the client closes it.
+    own.is_peer_done |= side == Side::Server;
+    own.listens();
+    Ok(own.steps)
+}
+
+/// The steps of one side, while the turns of both go by.
+struct Own {
+    side: Side,
+    timing: Timing,
+    steps: Vec<Step>,
+    /// Bytes of the other side that were not waited for yet.
+    awaited: u64,
+    /// Whether the other side's end was not waited for yet.
+    is_peer_done: bool,
+}
+
+impl Own {
+    /// Waits for what the other side does before this one does something. Returns whether it did
+    /// anything.
+    fn listens(&mut self) -> bool {
+        let listens = self.awaited > 0 || self.is_peer_done;
+        if self.awaited > 0 {
+            self.steps.push(Step::Receive(self.awaited));
+            self.awaited = 0;
+        }
+        if self.is_peer_done {
+            self.steps.push(Step::WaitForClose);
+            self.is_peer_done = false;
+        }
+        listens
+    }
+
+    /// Waits for the other side, and then for as long as it did. Returns whether there was
+    /// anything to wait for.
+    fn waits(&mut self, gap: Duration) -> Result<bool, String> {
+        /// Connections have clocks of milliseconds.
+        const TICK: Duration = Duration::from_millis(1);
+        let listened = self.listens();
+        let delay = if self.timing.keeps {
+            let ticks = (gap.as_nanos() + TICK.as_nanos() / 2) / TICK.as_nanos();
+            Duration::from_millis(ticks)
+        } else if listened && self.side == Side::Server {
+            self.timing.server_delay.unwrap_or(Duration::ZERO)
+        } else {
+            Duration::ZERO
+        };
+        if delay > DELAY_MAX {
+            let seconds = delay.as_secs_f64();
+            return Err(format!("a pause of {seconds:.0} s, at most 4294 s: say timing: drop"));
+        }
+        if delay > Duration::ZERO {
+            self.steps.push(Step::Delay { min: delay, max: delay });
+        }
+        Ok(listened || delay > Duration::ZERO)
+    }
+
+    fn says(&mut self, bytes: &[u8], gap: Duration) -> Result<(), String> {
+        let has_waited = self.waits(gap)?;
+        match self.steps.last_mut() {
+            // Nothing is between it and what was said before.
+            Some(Step::Send { text, size, .. }) if !has_waited => {
+                text.extend_from_slice(bytes);
+                *size = text.len() as u32;
+            }
+            _ => {
+                let (text, size) = (bytes.to_vec(), bytes.len() as u32);
+                self.steps.push(Step::Send { text, size, fill: Vec::new() });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,65 @@
+//! What both sides of a template say, where it is not written step by step.
+
+use wirestorm_wire::conversation::{Imported, Side};
+
+use super::conversation;
+use super::program::{self, Step};
+use crate::document::error::PlanError;
+use crate::document::place::Fields;
+
+/// Fields of a template that say what both sides say; at most one of them.
+pub(super) const SPEECHES: [&str; 1] = ["conversation"];
+
+/// Gives what was found in the capture of this name, as the plan has it; or why there is nothing.
+pub(super) type Load<'a> = dyn FnMut(&str) -> Result<Imported, String> + 'a;
+
+/// What both sides of a connection say.
+#[derive(Debug)]
+pub(super) struct Speech {
+    /// Which of several it is; they have connections of their own.
+    pub(super) part: Option<String>,
+    /// The client's steps.
+    pub(super) client: Vec<Step>,
+    /// The server's.
+    pub(super) server: Vec<Step>,
+    /// Where servers usually listen.
+    pub(super) port: u16,
+    /// What of it is not as it may seem.
+    pub(super) notes: Vec<String>,
+}
+
+/// Reads what both sides of a template say; nothing where each has its steps.
+pub(super) fn read(fields: &Fields<'_>, load: &mut Load<'_>) -> Result<Vec<Speech>, PlanError> {
+    match fields.get("conversation") {
+        Some(place) => conversation::read(&place, load),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// The steps of a side, whose fields these are.
+pub(super) fn steps(
+    fields: &Fields<'_>,
+    speech: Option<&Speech>,
+    side: Side,
+) -> Result<Vec<Step>, PlanError> {
+    match (fields.get("program"), speech) {
+        (None, Some(speech)) if side == Side::Client => Ok(speech.client.clone()),
+        (None, Some(speech)) => Ok(speech.server.clone()),
+        (Some(program), Some(_)) => Err(program.says(format!(
+            "the template says already what both sides say: leave one out, {} or this",
+            SPEECHES.join(", ")
+        ))),
+        (_, None) => program::read(&fields.need("program", "a list of steps")?),
+    }
+}
+
+/// A port that servers listen at; `usual` where nothing is said.
+pub(super) fn port(fields: &Fields<'_>, name: &str, usual: Option<u16>) -> Result<u16, PlanError> {
+    match (fields.get(name), usual) {
+        (None, Some(usual)) => Ok(usual),
+        _ => {
+            let port = fields.need(name, "the number of a port, such as 80")?;
+            Ok(port.integer(1, u16::MAX.into())? as u16)
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Templates whose programs come out of captures.
+
+use wirestorm_base::rate::Rate;
+use wirestorm_base::time::Duration;
+use wirestorm_plan::emulation::{EmulationPlan, Load, Step};
+use wirestorm_wire::conversation::{
+    Act, Conversation, ConversationError, Imported, Side, Transport, Turn,
+};
+
+const MS: u64 = 1_000;
+
+fn turn(side: Side, gap_us: u64, act: Act) -> Turn {
+    Turn { side, gap: Duration::from_micros(gap_us), act }
+}
+
+fn says(side: Side, gap_us: u64, bytes: &[u8]) -> Turn {
+    turn(side, gap_us, Act::Says(bytes.to_vec()))
+}
+
+fn conversation(port: u16, turns: Vec<Turn>) -> Conversation {
+    Conversation {
+        transport: Transport::Tcp,
+        client: "192.0.2.1:5000".parse().unwrap(),
+        server: format!("192.0.2.2:{port}").parse().unwrap(),
+        packet: 1,
+        has_beginning: true,
+        turns,
+    }
+}
+
+/// A greeting of the server, a request in two parts, an answer; the server closes.
+fn mail(port: u16) -> Conversation {
+    let (client, server) = (Side::Client, Side::Server);
+    conversation(
+        port,
+        vec![
+            says(server, 300, b"hello"),
+            says(client, 2 * MS + 400, b"list"),
+            says(client, 9 * MS, b" all\xff"),
+            says(server, 30 * MS, b"none"),
+            turn(server, 20, Act::Closes),
+            turn(client, 5 * MS, Act::Closes),
+        ],
+    )
+}
+
+/// Reads a plan with a template of two sides, of whose conversation this is said; the capture has
+/// these flows.
+fn read(
+    said: &str,
+    load: &str,
+    flows: &[Result<Conversation, ConversationError>],
+) -> Result<EmulationPlan, String> {
+    let text = format!(
+        "ports: [{{name: c, addresses: 10.0.0.1/24}}, {{name: s}}]\n\
+         templates:\n\
+         \x20 - name: mail\n\
+         \x20   conversation: {said}\n\
+         \x20   client: {{tx: c, servers: 10.0.1.1, load: {load}}}\n\
+         \x20   server: {{tx: s}}\n"
+    );
+    let load = |file: &str| match file {
+        "mail.pcap" => Ok(Imported { flows: flows.to_vec(), others: 0 }),
+        other => Err(format!("{other}: no such file")),
+    };
+    EmulationPlan::parse_with(&text, load).map_err(|errors| errors.to_string())
+}
+
+fn programs(plan: &EmulationPlan, template: usize) -> (Vec<Step>, Vec<Step>) {
+    let template = &plan.templates[template];
+    let (client, server) = (template.client.as_ref().unwrap(), template.server.as_ref().unwrap());
+    assert_eq!(client.server_port, server.listen);
+    (client.program.clone(), server.program.clone())
+}
+
+fn send(text: &[u8]) -> Step {
+    Step::Send { text: text.to_vec(), size: text.len() as u32, fill: Vec::new() }
+}
+
+fn delay(ms: u64) -> Step {
+    Step::Delay { min: Duration::from_millis(ms), max: Duration::from_millis(ms) }
+}
+
+#[test]
+fn each_side_waits_for_the_other_and_as_long_as_it_did() {
+    let plan = read("mail.pcap", "{rate: 10}", &[Ok(mail(110))]).unwrap();
+    let (client, server) = programs(&plan, 0);
+    let expected = [
+        Step::Receive(5),
+        delay(2),
+        send(b"list"),
+        delay(9),
+        send(b" all\xff"),
+        Step::Receive(4),
+        Step::WaitForClose,
+        delay(5),
+    ];
+    assert_eq!(client, expected);
+    assert_eq!(server, [send(b"hello"), Step::Receive(9), delay(30), send(b"none")]);
+    assert_eq!((plan.templates[0].name.as_str(), plan.notes.len()), ("mail", 0));
+    assert_eq!(plan.templates[0].server.as_ref().unwrap().listen, 110);
+}
+
+#[test]
+fn without_its_times_only_the_server_may_wait() {
+    let flows = [Ok(mail(110))];
+    for (said, wait) in [("timing: drop", None), ("server_delay: 1500us", Some(1_500))] {
+        let said = format!("{{file: mail.pcap, {said}}}");
+        let (client, server) = programs(&read(&said, "{hold: 1}", &flows).unwrap(), 0);
+        let expected =
+            [Step::Receive(5), send(b"list all\xff"), Step::Receive(4), Step::WaitForClose];
+        assert_eq!(client, expected);
+        let mut expected = vec![send(b"hello"), Step::Receive(9)];
+        let wait = wait.map(Duration::from_micros);
+        expected.extend(wait.map(|wait| Step::Delay { min: wait, max: wait }));
+        expected.push(send(b"none"));
+        assert_eq!(server, expected);
+    }
+}
+
+#[test]
+fn who_ends_a_connection_and_how_is_kept() {
+    let (client, server) = (Side::Client, Side::Server);
+    let end = |turns: Vec<Turn>| {
+        let question = [says(client, 0, b"all?")];
+        let flow = conversation(80, question.into_iter().chain(turns).collect());
+        programs(&read("mail.pcap", "{hold: 1}", &[Ok(flow)]).unwrap(), 0)
+    };
+    // Half of it is closed before there is an answer.
+    let half =
+        [turn(client, 0, Act::Closes), says(server, 0, b"yes"), turn(server, 0, Act::Closes)];
+    let expected = (vec![send(b"all?")], vec![Step::Receive(4), Step::WaitForClose, send(b"yes")]);
+    assert_eq!(end(half.to_vec()), expected);
+    let reset = [says(server, 0, b"no"), turn(client, 3 * MS, Act::Resets)];
+    let expected = (
+        vec![send(b"all?"), Step::Receive(2), delay(3), Step::Reset],
+        vec![Step::Receive(4), send(b"no"), Step::WaitForClose],
+    );
+    assert_eq!(end(reset.to_vec()), expected);
+    // Where the capture ends first, the client closes when it has everything.
+    let open = [says(server, 0, b"no")];
+    let expected = (
+        vec![send(b"all?"), Step::Receive(2)],
+        vec![Step::Receive(4), send(b"no"), Step::WaitForClose],
+    );
+    assert_eq!(end(open.to_vec()), expected);
+}
+
+#[test]
+fn the_flows_of_a_capture_share_the_load() {
+    let nothing = conversation(5, vec![turn(Side::Client, 0, Act::Resets)]);
+    let late = Conversation { has_beginning: false, ..mail(25) };
+    let flows = [Ok(mail(110)), Ok(nothing), Ok(late), Ok(mail(143))];
+    let plan = read("mail.pcap", "{rate: 10}, limit: 8", &flows).unwrap();
+    let names: Vec<_> = plan.templates.iter().map(|template| template.name.as_str()).collect();
+    assert_eq!(names, ["mail.1", "mail.3", "mail.4"]);
+    let third = Rate::new(10, Duration::from_secs(3)).unwrap();
+    let clients = plan.templates.iter().map(|template| template.client.as_ref().unwrap());
+    let asked: Vec<_> = clients.map(|it| (it.load, it.limit, it.server_port)).collect();
+    let expected = [(3, 110), (3, 25), (2, 143)];
+    assert_eq!(asked, expected.map(|(limit, port)| (Load::Rate(third), Some(limit), port)));
+    let note = "templates[0]: flow 3 of the capture has no SYN: 192.0.2.1:5000, who speaks \
+                first, is the client";
+    assert_eq!(plan.notes, [note]);
+
+    let plan = read("{file: mail.pcap, flow: [4, 1]}", "{hold: 3}", &flows).unwrap();
+    let loads: Vec<_> = plan.templates.iter().map(|it| it.client.as_ref().unwrap().load).collect();
+    assert_eq!(loads, [Load::Hold(2), Load::Hold(1)]);
+}
+
+#[test]
+fn what_is_wrong_names_the_place_the_file_and_the_flow() {
+    let hole = ConversationError::Cut { packet: 7, found: 96, expected: 1_500 };
+    let datagrams = Conversation { transport: Transport::Udp, ..mail(53) };
+    let quiet = conversation(9, Vec::new());
+    let slow = conversation(1, vec![says(Side::Client, 5_000_000 * MS, b"x")]);
+    let flows = [Ok(mail(110)), Err(hole), Ok(datagrams), Ok(quiet), Ok(slow)];
+    for (said, load, expected) in [
+        ("other.pcap", "{hold: 1}", ": other.pcap: no such file"),
+        ("7", "{hold: 1}", ": found 7, expected the name of a capture file, or the fields file"),
+        ("{flow: 1}", "{hold: 1}", ".file: found nothing, expected the name of a capture file"),
+        (
+            "mail.pcap",
+            "{hold: 1}",
+            ": mail.pcap: flow 2: packet 7 was captured with 96 of its 1500 bytes: capture all; \
+             or choose others by `flow`",
+        ),
+        (
+            "{file: mail.pcap, flow: 2}",
+            "{hold: 1}",
+            ".file: mail.pcap: flow 2: packet 7 was captured with 96 of its 1500 bytes: capture all",
+        ),
+        (
+            "{file: mail.pcap, flow: [1, 6]}",
+            "{hold: 1}",
+            ".flow[1]: found 6, expected the number of one of the capture's 5 flows, from 1",
+        ),
+        (
+            "{file: mail.pcap, flow: []}",
+            "{hold: 1}",
+            ".flow: found a list of 0, expected at least one number of a flow",
+        ),
+        (
+            "{file: mail.pcap, flow: 4}",
+            "{hold: 1}",
+            ".file: mail.pcap: flow 4: neither side says anything",
+        ),
+        (
+            "{file: mail.pcap, flow: 5}",
+            "{hold: 1}",
+            ".file: mail.pcap: flow 5: a pause of 5000 s, at most 4294 s: say timing: drop",
+        ),
+        (
+            "{file: mail.pcap, timing: fast}",
+            "{hold: 1}",
+            ".timing: found \"fast\", expected keep or drop",
+        ),
+        (
+            "{file: mail.pcap, timing: keep, server_delay: 1ms}",
+            "{hold: 1}",
+            ".timing: found \"keep\", expected drop, where the server has a delay of its own",
+        ),
+        (
+            "{file: mail.pcap, server_delay: 2h}",
+            "{hold: 1}",
+            ".server_delay: found \"2h\", expected at most 4294 s",
+        ),
+    ] {
+        let error = read(said, load, &flows).unwrap_err();
+        let expected = format!("templates[0].conversation{expected}");
+        assert!(error.starts_with(&expected), "{said}: {error}");
+    }
+    let flows = [Ok(mail(110)), Ok(mail(143))];
+    let error = read("mail.pcap", "{hold: 1}", &flows).unwrap_err();
+    let expected =
+        "templates[0]: client.load.hold is too small for the 2 conversations that share it";
+    assert_eq!(error, expected);
+    let error = read("mail.pcap", "{hold: 2}, program: []", &flows).unwrap_err();
+    let expected = "templates[0].client.program: the template says already what both sides say: \
+                    leave one out, conversation or this";
+    assert_eq!(error, expected);
+    let error = EmulationPlan::parse(
+        "ports: [{name: s}]\ntemplates: [{name: t, conversation: a, server: {tx: s}}]",
+    );
+    let expected = "templates[0].conversation: captures cannot be had here";
+    assert_eq!(error.unwrap_err().to_string(), expected);
+}
