@@ -19,7 +19,7 @@ use wirestorm_control::base::time::Duration;
 use wirestorm_control::plan::Multiplier;
 use wirestorm_control::plan::emulation::EmulationPlan;
 use wirestorm_control::plan::traffic::{PlanErrors, Port, TrafficPlan, parse_time, read_document};
-use wirestorm_control::traffic;
+use wirestorm_control::{emulation, traffic};
 
 pub(crate) use live::bar;
 pub(crate) use table::shortened;
@@ -43,10 +43,10 @@ enum AnyPlan {
 fn read_any_plan(path: &Path) -> Result<AnyPlan, String> {
     let text = read_text(path)?;
     let failed = |errors: PlanErrors| listed(path, &errors);
-    if read_document(&text).is_ok_and(|document| EmulationPlan::is_meant(&document)) {
-        return EmulationPlan::parse(&text).map(AnyPlan::Emulation).map_err(failed);
-    }
     let folder = path.parent().unwrap_or(Path::new(""));
+    if read_document(&text).is_ok_and(|document| EmulationPlan::is_meant(&document)) {
+        return emulation::read_plan(&text, folder).map(AnyPlan::Emulation).map_err(failed);
+    }
     traffic::read_plan(&text, folder).map(AnyPlan::Traffic).map_err(failed)
 }
 

@@ -1,5 +1,6 @@
 //! A host on a packet socket.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::ops::ControlFlow;
 
@@ -66,12 +67,17 @@ pub enum HostError {
 const TRIES: u32 = 3;
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// Neighbours that are remembered, at most.
+const NEIGHBOURS_MAX: usize = 1 << 16;
+
 /// A host with a packet socket of its own.
 pub struct Station {
     interface: InterfaceName,
     host: Host,
     receive: AfPacketReceive,
     transmit: AfPacketTransmit,
+    /// What neighbours have told, asked or not: who announces itself may not answer yet.
+    neighbours: BTreeMap<IpAddr, MacAddress>,
 }
 
 impl Station {
@@ -94,7 +100,7 @@ impl Station {
         let receive = AfPacketReceive::open(&options)?;
         let transmit = AfPacketTransmit::open(&options)?;
         let host = Host { mac: MacAddress(mac), addresses, gateways };
-        Ok(Self { interface, host, receive, transmit })
+        Ok(Self { interface, host, receive, transmit, neighbours: BTreeMap::new() })
     }
 
     /// Who it is.
@@ -142,6 +148,11 @@ impl Station {
                 let heard = self.host.hear(self.receive.frame(&received));
                 let arrival = received.arrival;
                 self.receive.release(received);
+                if let Heard::Neighbour { address, mac } = heard
+                    && self.neighbours.len() < NEIGHBOURS_MAX
+                {
+                    self.neighbours.insert(address, mac);
+                }
                 match heard {
                     Heard::Nothing => {}
                     Heard::Question(answer) => answers.push(answer),
@@ -176,6 +187,11 @@ impl Station {
         }
         let question = self.host.solicitation(route.source, route.next_hop);
         let question = question.ok_or_else(no_route)?;
+        // What has come meanwhile.
+        self.listen(clock::now(), |_, _| ControlFlow::<()>::Continue(()))?;
+        if let Some(mac) = self.neighbours.get(&route.next_hop) {
+            return Ok((route.source, *mac));
+        }
         for _ in 0..TRIES {
             self.send(&question)?;
             let until = clock::now().saturating_add(PATIENCE);

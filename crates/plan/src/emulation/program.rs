@@ -62,7 +62,7 @@ pub enum Step {
         /// The greatest; each between them is equally likely.
         max: Duration,
     },
-    /// Waits until the other end closes; a last step.
+    /// Waits until the other end closes.
     WaitForClose,
     /// Resets the connection; a last step.
     Reset,
@@ -252,10 +252,9 @@ fn read_steps(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Vec<
     let mut steps = Vec::new();
     for (index, item) in items.iter().enumerate() {
         let step = read_step(item, depth, names)?;
-        let ends = matches!(step, Step::WaitForClose | Step::Reset);
         // Where there are labels, what follows may be reached past it.
         let is_reached = items.get(index + 1).is_some_and(|next| next.value()["label"].is_string());
-        if ends && (depth > 0 || index + 1 < last) && !is_reached {
+        if step == Step::Reset && (depth > 0 || index + 1 < last) && !is_reached {
             return Err(item.error("a step behind which nothing is done", "it as the last one"));
         }
         steps.push(step);

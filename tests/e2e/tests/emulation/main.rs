@@ -1,6 +1,7 @@
 //! Emulated clients and servers: between each other, and with nginx and curl on Linux's own TCP.
 
 mod paths;
+mod speech;
 mod tls;
 
 use std::fs;

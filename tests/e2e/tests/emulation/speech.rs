@@ -1,0 +1,147 @@
+//! What is said where nobody writes it step by step: out of captures.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use wirestorm_e2e::{Outcome, can_run};
+use wirestorm_testkit::Scratch;
+use wirestorm_testkit::net::{CaptureOptions, Lab};
+use wirestorm_testkit::pcap::{Resolution, Writer};
+use wirestorm_testkit::tshark;
+
+use super::{both_ports, emulate, plan};
+
+const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+
+/// Runs a plan between both ports of a lab; returns what arrived at either of them as a capture.
+fn captured(lab: &Lab, scratch: &Scratch, text: &str) -> (Outcome, PathBuf) {
+    let options = CaptureOptions { filter: "tcp".into(), ..CaptureOptions::default() };
+    let captures = [&lab.a, &lab.b].map(|end| end.capture_with(&options).unwrap());
+    // Frames of this backend pass the kernel, where tcpdump sees them.
+    let mut command = emulate(&plan(scratch, text));
+    let outcome = both_ports(command.args(["--backend", "af_packet"]), lab).expect(0);
+    let mut packets = Vec::new();
+    for (capture, from) in captures.into_iter().zip([1, 0]) {
+        let sent = outcome.number(&format!("/ports/{from}/sent"));
+        packets.extend(capture.finish(sent).unwrap().packets);
+    }
+    packets.sort_by_key(|packet| packet.time);
+    let path = scratch.file("run.pcap");
+    let file = std::fs::File::create(&path).unwrap();
+    let mut writer = Writer::new(file, Resolution::Nanoseconds).unwrap();
+    packets.iter().for_each(|packet| writer.write(packet.time, &packet.frame).unwrap());
+    (outcome, path)
+}
+
+/// What both sides of a stream said, in hexadecimal digits, each byte once.
+fn followed(capture: &Path, stream: usize) -> String {
+    let output = Command::new("tshark")
+        .args(["-n", "-q", "-z", &format!("follow,tcp,raw,{stream}"), "-r"])
+        .arg(capture)
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let digits = |line: &&str| line.trim().bytes().all(|byte| byte.is_ascii_hexdigit());
+    // Turns are cut into segments at other places.
+    let mut said = String::new();
+    let mut last = None;
+    for line in text.lines().filter(digits) {
+        if last.replace(line.starts_with('\t')) != Some(line.starts_with('\t')) {
+            said.push('\n');
+        }
+        said.push_str(line.trim());
+    }
+    said
+}
+
+/// Of each stream of a capture: its server's port, how long it took in seconds, and the port of
+/// who closed it first.
+fn streams(capture: &Path) -> Vec<(u16, f64, u16)> {
+    let names =
+        ["tcp.stream", "tcp.srcport", "tcp.dstport", "frame.time_relative", "tcp.flags.fin"];
+    let mut streams = BTreeMap::new();
+    for row in tshark::fields(capture, "tcp", &names).unwrap() {
+        let stream: usize = row[0].parse().unwrap();
+        let ports: [u16; 2] = [&row[1], &row[2]].map(|port| port.parse().unwrap());
+        let time: f64 = row[3].parse().unwrap();
+        let (_, begin, end, closer) = streams.entry(stream).or_insert((ports[1], time, time, 0));
+        *end = time;
+        if row[4] == "True" || row[4] == "1" {
+            *closer = if *closer == 0 { ports[0] } else { *closer };
+        }
+        assert!(*begin <= time);
+    }
+    streams.into_values().map(|(port, begin, end, closer)| (port, end - begin, closer)).collect()
+}
+
+#[test]
+fn the_conversations_of_a_capture_are_had_again() {
+    if !can_run(&["tshark"]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    let original = Path::new(EXAMPLES).join("web-and-mail.pcap");
+    let example = Path::new(EXAMPLES).join("conversation.yaml");
+    let text = std::fs::read_to_string(example).unwrap();
+    let text = text.replace("load: {rate: 50}", "load: {rate: 50}\n      limit: 6");
+    for timing in ["keep", "drop"] {
+        let text = text.replace("web-and-mail.pcap", original.to_str().unwrap());
+        let text = text.replace("timing: keep", &format!("timing: {timing}"));
+        let (outcome, capture) = captured(&lab, &scratch, &text);
+        for port in [0, 1] {
+            assert_eq!(outcome.number(&format!("/ports/{port}/flows/closed")), 6, "{outcome}");
+        }
+        let streams = streams(&capture);
+        let ports: Vec<_> = streams.iter().map(|stream| stream.0).collect();
+        assert_eq!(ports.iter().filter(|port| **port == 110).count(), 3, "{ports:?}");
+        for (stream, (port, seconds, closer)) in streams.iter().enumerate() {
+            // In the capture the page is the first stream, and the mail the second.
+            let expected = followed(&original, usize::from(*port == 110));
+            assert!(expected.lines().count() > 2, "{expected}");
+            assert_eq!(followed(&capture, stream), expected, "port {port}");
+            // Who hangs up: of the page the client, of the mail the server.
+            assert_eq!(*closer == 110, *port == 110, "port {port}");
+            let least = if *port == 110 { 0.110 } else { 0.025 };
+            assert!(timing == "drop" || *seconds > least, "port {port}: {seconds} s");
+        }
+    }
+}
+
+#[test]
+fn who_has_closed_still_hears_the_other_side() {
+    if !can_run(&[]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    let text = r#"
+ports:
+  - {name: clients, addresses: 10.0.0.1/16}
+  - {name: servers, addresses: 10.0.1.1/16}
+templates:
+  - name: half
+    client: {tx: clients, servers: 10.0.1.1, load: {hold: 5}, limit: 20, program: [{send: all}]}
+    server:
+      tx: servers
+      port: 80
+      program: [{receive: 3}, wait_for_close, {send: {size: 5000}}]
+"#;
+    let outcome = both_ports(&mut emulate(&plan(&scratch, text)), &lab).expect(0);
+    assert_eq!(outcome.number("/ports/0/flows/closed"), 20, "{outcome}");
+    assert_eq!(outcome.number("/ports/0/tcp/rcvbyte"), 20 * 5_000, "{outcome}");
+}
+
+#[test]
+fn a_capture_that_lacks_something_is_an_error_with_its_place() {
+    let scratch = Scratch::new().unwrap();
+    let mut capture = std::fs::read(Path::new(EXAMPLES).join("web-and-mail.pcap")).unwrap();
+    // Up to the middle of a packet.
+    capture.truncate(3_000);
+    std::fs::write(scratch.file("cut.pcap"), capture).unwrap();
+    let text =
+        "ports: [{name: s}]\ntemplates: [{name: t, conversation: cut.pcap, server: {tx: s}}]";
+    let outcome = wirestorm_e2e::run_command(&mut emulate(&plan(&scratch, text))).expect(2);
+    let said = outcome.messages.clone();
+    assert!(said.contains("plan.yaml: templates[0].conversation: "), "{said}");
+    assert!(said.contains("cut.pcap: packet 9 "), "{said}");
+}
