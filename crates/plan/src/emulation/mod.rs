@@ -9,6 +9,7 @@ mod first_bytes;
 mod ip;
 mod names;
 mod program;
+mod ready;
 mod share;
 mod speech;
 mod tcp;
@@ -34,8 +35,21 @@ use crate::document::place::Place;
 use crate::document::port::{Port, read_ports};
 
 const PLAN: [&str; 2] = ["ports", "templates"];
-const TEMPLATE: [&str; 9] =
-    ["name", "group", "transport", "client", "server", "tcp", "ip", "tls", "conversation"];
+const TEMPLATE: [&str; 13] = [
+    "name",
+    "group",
+    "transport",
+    "client",
+    "server",
+    "tcp",
+    "ip",
+    "tls",
+    "conversation",
+    "http",
+    "smtp",
+    "ftp",
+    "rtsp",
+];
 const SERVER: [&str; 7] = ["tx", "port", "addresses", "first_bytes", "program", "tcp", "ip"];
 
 /// A plan of clients and servers, understood.

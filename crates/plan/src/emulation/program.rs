@@ -303,7 +303,7 @@ fn read_step(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Step,
 }
 
 /// What is sent: a text, its size, and what fills it up.
-fn read_send(place: &Place<'_>) -> Result<(Vec<u8>, u32, Vec<u8>), PlanError> {
+pub(super) fn read_send(place: &Place<'_>) -> Result<(Vec<u8>, u32, Vec<u8>), PlanError> {
     const EXPECTED: &str = "a text, or the fields text, size, fill";
     if let Some(text) = place.value().as_str() {
         let text = text.as_bytes().to_vec();
@@ -350,7 +350,7 @@ fn read_idle(place: &Place<'_>) -> Result<Step, PlanError> {
     Ok(Step::Idle { time, receive_only })
 }
 
-fn read_delay(place: &Place<'_>) -> Result<Step, PlanError> {
+pub(super) fn read_delay(place: &Place<'_>) -> Result<Step, PlanError> {
     /// What 32 bits of microseconds hold.
     const LONGEST: Duration = Duration::from_micros(u32::MAX as u64);
     let time = |place: &Place<'_>| match read_time(place)? {

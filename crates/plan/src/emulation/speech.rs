@@ -4,11 +4,12 @@ use wirestorm_wire::conversation::{Imported, Side};
 
 use super::conversation;
 use super::program::{self, Step};
+use super::ready::{self, Who};
 use crate::document::error::PlanError;
 use crate::document::place::Fields;
 
 /// Fields of a template that say what both sides say; at most one of them.
-pub(super) const SPEECHES: [&str; 1] = ["conversation"];
+pub(super) const SPEECHES: [&str; 5] = ["conversation", "http", "smtp", "ftp", "rtsp"];
 
 /// Gives what was found in the capture of this name, as the plan has it; or why there is nothing.
 pub(super) type Load<'a> = dyn FnMut(&str) -> Result<Imported, String> + 'a;
@@ -30,10 +31,19 @@ pub(super) struct Speech {
 
 /// Reads what both sides of a template say; nothing where each has its steps.
 pub(super) fn read(fields: &Fields<'_>, load: &mut Load<'_>) -> Result<Vec<Speech>, PlanError> {
-    match fields.get("conversation") {
-        Some(place) => conversation::read(&place, load),
-        None => Ok(Vec::new()),
+    let mut given = SPEECHES.iter().filter_map(|name| fields.get(name));
+    if let (Some(_), Some(second)) = (given.next(), given.next()) {
+        return Err(second.says("what both sides say is said already: leave one out"));
     }
+    if let Some(place) = fields.get("conversation") {
+        return conversation::read(&place, load);
+    }
+    let who = match (fields.get("client"), fields.get("server")) {
+        (Some(_), None) => Who::Client,
+        (None, Some(_)) => Who::Server,
+        _ => Who::Both,
+    };
+    Ok(ready::read(fields, who)?.into_iter().collect())
 }
 
 /// The steps of a side, whose fields these are.

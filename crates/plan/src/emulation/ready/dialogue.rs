@@ -1,0 +1,117 @@
+//! What both sides of a protocol say, line by line, and the programs that follow from it.
+
+use wirestorm_base::time::Duration;
+use wirestorm_wire::conversation::Side;
+
+use crate::emulation::program::Step;
+
+/// What one side does.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Line {
+    /// Says these bytes, and behind them `fill` again and again until there are `size`.
+    Says { side: Side, text: Vec<u8>, size: u32, fill: Vec<u8> },
+    /// Waits for so many bytes, which nobody of ours says.
+    Hears { side: Side, bytes: u64 },
+    /// Waits before it goes on.
+    Waits { side: Side, min: Duration, max: Duration },
+    /// Closes; the other side waits for that.
+    Closes(Side),
+    /// Both do so again and again; `None`: until the client closes.
+    Repeat { times: Option<u64>, lines: Vec<Self> },
+}
+
+impl Line {
+    /// A text of the client's.
+    pub(super) fn client(text: impl Into<Vec<u8>>) -> Self {
+        Self::says(Side::Client, text)
+    }
+
+    /// A text of the server's.
+    pub(super) fn server(text: impl Into<Vec<u8>>) -> Self {
+        Self::says(Side::Server, text)
+    }
+
+    fn says(side: Side, text: impl Into<Vec<u8>>) -> Self {
+        let text = text.into();
+        let size = text.len() as u32;
+        Self::Says { side, text, size, fill: Vec::new() }
+    }
+}
+
+/// Whose programs are needed: where one side is somebody else, what it says is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::emulation) enum Who {
+    /// Both sides are ours.
+    Both,
+    /// The client alone is.
+    Client,
+    /// The server alone is.
+    Server,
+}
+
+/// The programs of client and server.
+pub(super) fn programs(lines: &[Line], who: Who) -> [Vec<Step>; 2] {
+    [Side::Client, Side::Server].map(|side| {
+        let mut own = Own { side, who, steps: Vec::new(), awaited: 0 };
+        own.follow(lines);
+        own.listen();
+        own.steps
+    })
+}
+
+/// The steps of one side, while the lines of both go by.
+struct Own {
+    side: Side,
+    who: Who,
+    steps: Vec<Step>,
+    /// Bytes of the other side that were not waited for yet.
+    awaited: u64,
+}
+
+impl Own {
+    fn follow(&mut self, lines: &[Line]) {
+        for line in lines {
+            match line {
+                Line::Says { side, text, size, fill } if *side == self.side => {
+                    self.listen();
+                    let (text, size, fill) = (text.clone(), *size, fill.clone());
+                    self.steps.push(Step::Send { text, size, fill });
+                }
+                Line::Says { size, .. } => self.awaited += u64::from(*size),
+                Line::Waits { side, min, max } if *side == self.side => {
+                    self.listen();
+                    self.steps.push(Step::Delay { min: *min, max: *max });
+                }
+                Line::Hears { side, bytes } if *side == self.side => {
+                    self.listen();
+                    self.steps.push(Step::Receive(*bytes));
+                }
+                Line::Waits { .. } | Line::Hears { .. } => {}
+                // Behind its last step a program closes.
+                Line::Closes(side) if *side == self.side => self.listen(),
+                Line::Closes(_) => {
+                    self.listen();
+                    self.steps.push(Step::WaitForClose);
+                }
+                Line::Repeat { times, lines } => {
+                    self.listen();
+                    let (side, who) = (self.side, self.who);
+                    let mut inner = Self { side, who, steps: Vec::new(), awaited: 0 };
+                    inner.follow(lines);
+                    inner.listen();
+                    self.steps.push(Step::Repeat { times: *times, steps: inner.steps });
+                }
+            }
+        }
+    }
+
+    /// Waits for what the other side says: all of it, or, where nobody knows how much that is, the
+    /// beginning.
+    fn listen(&mut self) {
+        if self.awaited > 0 {
+            let bytes = if self.who == Who::Both { self.awaited } else { 1 };
+            self.steps.push(Step::Receive(bytes));
+            self.awaited = 0;
+        }
+    }
+}

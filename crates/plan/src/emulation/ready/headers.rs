@@ -1,0 +1,67 @@
+//! Fields of headers, as HTTP and RTSP have them (RFC 9110 section 5).
+
+use crate::document::error::PlanError;
+use crate::document::place::Place;
+
+/// Fields in order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Headers(Vec<(String, String)>);
+
+impl Headers {
+    /// The usual fields, with what is given in place of those of the same name and behind
+    /// them; `made`: those that follow from other words of the plan.
+    pub(super) fn read(
+        given: Option<Place<'_>>,
+        usual: &[(&str, &str)],
+        made: &[&str],
+    ) -> Result<Self, PlanError> {
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let mut headers = Self(usual.iter().map(own).collect());
+        let Some(given) = given else { return Ok(headers) };
+        for (name, place) in given.entries("fields, such as {Accept: \"*/*\"}")? {
+            if !is_token(name) {
+                return Err(place.error("a name with other characters", "letters, digits and -"));
+            }
+            if made.iter().any(|made| made.eq_ignore_ascii_case(name)) {
+                return Err(place.says(format!("{name} follows from the rest of the plan")));
+            }
+            let value = match place.number_text() {
+                Some(value) => value,
+                None => return Err(place.wrong("a text")),
+            };
+            if value.bytes().any(|byte| byte < b' ' && byte != b'\t' || byte == 0x7f) {
+                return Err(place.wrong("a text of one line"));
+            }
+            headers.set(name, value);
+        }
+        Ok(headers)
+    }
+
+    fn set(&mut self, name: &str, value: String) {
+        match self.0.iter_mut().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
+            Some((_, known)) => *known = value,
+            None => self.0.push((name.to_owned(), value)),
+        }
+    }
+
+    /// Adds one behind the others.
+    pub(super) fn push(&mut self, name: &str, value: impl ToString) {
+        self.0.push((name.to_owned(), value.to_string()));
+    }
+
+    /// A message's first line, these fields and the empty line.
+    pub(super) fn behind(&self, first: &str) -> Vec<u8> {
+        let mut text = format!("{first}\r\n");
+        for (name, value) in &self.0 {
+            text.push_str(&format!("{name}: {value}\r\n"));
+        }
+        text.push_str("\r\n");
+        text.into_bytes()
+    }
+}
+
+/// RFC 9110 section 5.6.2.
+pub(super) fn is_token(text: &str) -> bool {
+    let is_tchar = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !text.is_empty() && text.bytes().all(is_tchar)
+}

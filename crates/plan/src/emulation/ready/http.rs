@@ -1,0 +1,248 @@
+//! HTTP/1.1: RFC 9110, RFC 9112.
+
+use wirestorm_wire::conversation::Side;
+
+use super::dialogue::{Line, Who};
+use super::headers::{Headers, is_token};
+use super::words::{Content, WRITTEN_MAX, wait, word};
+use crate::document::error::PlanError;
+use crate::document::place::{Fields, Place};
+
+pub(in crate::emulation) const HTTP: [&str; 10] = [
+    "method",
+    "path",
+    "host",
+    "headers",
+    "body",
+    "requests",
+    "pipeline",
+    "think",
+    "response_bytes",
+    "response",
+];
+pub(in crate::emulation) const RESPONSE: [&str; 5] =
+    ["status", "headers", "body", "chunk", "delay"];
+
+/// What follows from the words of the plan, on either side.
+const MADE: [&str; 3] = ["Content-Length", "Transfer-Encoding", "Connection"];
+
+pub(super) fn read(place: &Place<'_>, who: Who) -> Result<Vec<Line>, PlanError> {
+    let fields = place.fields(&HTTP)?;
+    let method = word(fields.get("method"), "GET")?;
+    if !is_token(&method) {
+        return Err(fields.need("method", "a method")?.wrong("a method such as GET"));
+    }
+    let exchange = read_exchange(&fields, who)?;
+    let request = read_request(&fields, &method, &exchange)?;
+    let response = read_response(fields.get("response"), &method, &exchange)?;
+    let think = wait(fields.get("think"), Side::Client)?;
+
+    let count = exchange.pipeline;
+    let mut lines = vec![times(place, Side::Client, request, count)?];
+    match exchange.response_bytes {
+        Some(bytes) => lines.push(Line::Hears { side: Side::Client, bytes: bytes * count }),
+        None => {
+            lines.extend(response.wait);
+            lines.push(times(place, Side::Server, response.content, count)?);
+        }
+    }
+    if exchange.closes() {
+        lines.push(Line::Closes(Side::Server));
+        return Ok(lines);
+    }
+    if who == Who::Server {
+        return Ok(vec![Line::Repeat { times: None, lines }]);
+    }
+    let rounds = exchange.requests / count;
+    if rounds > 1 {
+        let mut repeated = lines.clone();
+        repeated.extend(think);
+        lines.insert(0, Line::Repeat { times: Some(rounds - 1), lines: repeated });
+    }
+    lines.push(Line::Closes(Side::Client));
+    Ok(lines)
+}
+
+/// What goes over one connection.
+struct Exchange {
+    requests: u64,
+    /// Requests that are sent before the first of their responses is waited for.
+    pipeline: u64,
+    /// Bytes of a response of others'.
+    response_bytes: Option<u64>,
+}
+
+impl Exchange {
+    /// Whether the server closes behind its response, and both say so.
+    const fn closes(&self) -> bool {
+        self.requests == 1
+    }
+}
+
+fn read_exchange(fields: &Fields<'_>, who: Who) -> Result<Exchange, PlanError> {
+    /// Of requests, and of bytes of a response.
+    const MOST: u64 = 1 << 30;
+    let number = |name: &str, most: u64| {
+        fields.get(name).map(|it| it.integer(1, most).map(|number| (it, number))).transpose()
+    };
+    let requests = number("requests", MOST)?;
+    let response_bytes = number("response_bytes", MOST)?;
+    let count = requests.as_ref().map_or(1, |(_, count)| *count);
+    let pipeline = number("pipeline", count)?;
+    if let Some((place, _)) = &response_bytes
+        && who != Who::Client
+    {
+        return Err(place.says("is of servers of others: this template has one of its own"));
+    }
+    if let Some((place, _)) = &requests
+        && who == Who::Client
+        && count > 1
+        && response_bytes.is_none()
+    {
+        return Err(place.says(
+            "how much others answer is not known: say response_bytes, with the header, or have a \
+             connection for each request",
+        ));
+    }
+    if let Some((place, pipeline)) = &pipeline {
+        if who == Who::Server && *pipeline > 1 {
+            return Err(place.says("is up to the clients, who are others'"));
+        }
+        if !count.is_multiple_of(*pipeline) {
+            return Err(place.wrong(format!("a number that divides the {count} requests")));
+        }
+    }
+    Ok(Exchange {
+        requests: count,
+        pipeline: pipeline.map_or(1, |(_, pipeline)| pipeline),
+        response_bytes: response_bytes.map(|(_, bytes)| bytes),
+    })
+}
+
+fn read_request(
+    fields: &Fields<'_>,
+    method: &str,
+    exchange: &Exchange,
+) -> Result<Content, PlanError> {
+    let path = word(fields.get("path"), "/")?;
+    let host = word(fields.get("host"), "www.example.net")?;
+    let usual = [("Host", host.as_str()), ("User-Agent", "wirestorm"), ("Accept", "*/*")];
+    let made = [&MADE[..], &["Host"]].concat();
+    let mut headers = Headers::read(fields.get("headers"), &usual, &made)?;
+    if exchange.closes() {
+        headers.push("Connection", "close");
+    }
+    let body = fields.get("body").map(|it| Content::read(&it)).transpose()?;
+    if let Some(body) = &body {
+        headers.push("Content-Length", body.size);
+    }
+    let head = headers.behind(&format!("{method} {path} HTTP/1.1"));
+    Ok(behind(head, body.unwrap_or_default()))
+}
+
+/// A response, and the time that it takes.
+struct Response {
+    content: Content,
+    wait: Option<Line>,
+}
+
+fn read_response(
+    place: Option<Place<'_>>,
+    method: &str,
+    exchange: &Exchange,
+) -> Result<Response, PlanError> {
+    let given = place.map(|place| place.fields(&RESPONSE)).transpose()?;
+    let get = |name: &str| given.as_ref().and_then(|given| given.get(name));
+    let status = get("status").map_or(Ok(200), |it| it.integer(200, 599))?;
+    let (body, chunk) = (get("body"), get("chunk"));
+    // RFC 9110 sections 15.3.5 and 15.4.5.
+    let is_empty = matches!(status, 204 | 304);
+    if is_empty && let Some(part) = body.as_ref().or(chunk.as_ref()) {
+        return Err(part.says(format!("a response of status {status} has no body")));
+    }
+    let is_text =
+        body.as_ref().is_some_and(|it| !it.value()["text"].is_null() || it.value().is_string());
+    let kind = if is_text { "text/html" } else { "application/octet-stream" };
+    let usual = [("Server", "wirestorm"), ("Content-Type", kind)];
+    let usual = if is_empty { &usual[..1] } else { &usual };
+    let mut headers = Headers::read(get("headers"), usual, &MADE)?;
+    if exchange.closes() {
+        headers.push("Connection", "close");
+    }
+    let mut content = body.map_or_else(|| Ok(Content::default()), |it| Content::read(&it))?;
+    match chunk {
+        Some(place) => {
+            headers.push("Transfer-Encoding", "chunked");
+            content = chunked(&content.written(&place)?, place.integer(1, WRITTEN_MAX)? as usize);
+        }
+        None if is_empty => {}
+        None => headers.push("Content-Length", content.size),
+    }
+    // RFC 9110 section 9.3.2: all but the content.
+    if method == "HEAD" {
+        content = Content::default();
+    }
+    let head = headers.behind(&format!("HTTP/1.1 {status} {}", reason(status)));
+    Ok(Response { content: behind(head, content), wait: wait(get("delay"), Side::Server)? })
+}
+
+/// RFC 9112 section 7.1.
+fn chunked(body: &[u8], chunk: usize) -> Content {
+    let mut text = Vec::with_capacity(body.len() + body.len() / chunk * 8 + 16);
+    for chunk in body.chunks(chunk) {
+        text.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
+        text.extend_from_slice(chunk);
+        text.extend_from_slice(b"\r\n");
+    }
+    text.extend_from_slice(b"0\r\n\r\n");
+    Content { size: text.len() as u32, text, fill: Vec::new() }
+}
+
+/// A head with its body behind it.
+fn behind(head: Vec<u8>, body: Content) -> Content {
+    let size = (head.len() as u32).saturating_add(body.size);
+    Content { text: [head, body.text].concat(), size, fill: body.fill }
+}
+
+/// A side says the same so many times at once.
+fn times(place: &Place<'_>, side: Side, content: Content, count: u64) -> Result<Line, PlanError> {
+    let Content { text, size, fill } = content;
+    if count == 1 {
+        return Ok(Line::Says { side, text, size, fill });
+    }
+    if u64::from(size).saturating_mul(count) > WRITTEN_MAX {
+        let found = format!("{count} times {size} bytes at once");
+        return Err(place.error(found, format!("at most {WRITTEN_MAX} bytes")));
+    }
+    let text = Content { text, size, fill }.written(place)?.repeat(count as usize);
+    let size = text.len() as u32;
+    Ok(Line::Says { side, text, size, fill: Vec::new() })
+}
+
+/// RFC 9110 section 15; nothing for others.
+const fn reason(status: u64) -> &'static str {
+    match status {
+        200 => "OK",
+        201 => "Created",
+        202 => "Accepted",
+        204 => "No Content",
+        206 => "Partial Content",
+        301 => "Moved Permanently",
+        302 => "Found",
+        303 => "See Other",
+        304 => "Not Modified",
+        307 => "Temporary Redirect",
+        308 => "Permanent Redirect",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        429 => "Too Many Requests",
+        500 => "Internal Server Error",
+        502 => "Bad Gateway",
+        503 => "Service Unavailable",
+        504 => "Gateway Timeout",
+        _ => "",
+    }
+}

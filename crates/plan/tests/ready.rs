@@ -1,0 +1,253 @@
+//! Ready-made programs: what protocols become, step by step.
+
+use wirestorm_base::time::Duration;
+use wirestorm_plan::emulation::{EmulationPlan, Step};
+
+/// The programs of a template with these fields, of client and server.
+fn programs(fields: &str, sides: &str) -> Result<(Vec<Step>, Vec<Step>), String> {
+    let client = "    client: {tx: c, servers: 10.0.1.1, load: {hold: 1}}\n";
+    let text = format!(
+        "ports: [{{name: c, addresses: 10.0.0.1/24}}, {{name: s}}]\n\
+         templates:\n  - name: t\n    {fields}\n{}{}",
+        if sides.contains('c') { client } else { "" },
+        if sides.contains('s') { "    server: {tx: s}\n" } else { "" },
+    );
+    let plan = EmulationPlan::parse(&text).map_err(|errors| errors.to_string())?;
+    let template = &plan.templates[0];
+    let client = template.client.as_ref().map(|it| it.program.clone());
+    let server = template.server.as_ref().map(|it| it.program.clone());
+    Ok((client.unwrap_or_default(), server.unwrap_or_default()))
+}
+
+/// As a dialogue: `>` before what is sent, `<` before bytes that are waited for.
+fn shown(steps: &[Step]) -> String {
+    let line = |step: &Step| match step {
+        Step::Send { text, size, .. } => {
+            let text = String::from_utf8_lossy(text);
+            let more = *size as usize - text.len();
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            format!(">{:?}{more}\n", text)
+        }
+        Step::Receive(bytes) => format!("<{bytes}\n"),
+        Step::Delay { min, max } => {
+            format!("waits {} to {} us\n", min.as_nanos() / 1_000, max.as_nanos() / 1_000)
+        }
+        Step::Repeat { times: Some(times), steps } => {
+            format!("{times} times:\n{}.\n", shown(steps))
+        }
+        Step::Repeat { times: None, steps } => format!("always:\n{}.\n", shown(steps)),
+        Step::WaitForClose => "until it closes\n".to_owned(),
+        other => format!("{other:?}\n"),
+    };
+    steps.iter().map(line).collect()
+}
+
+const GET: &str =
+    r#">"GET / HTTP/1.1\r\nHost: www.example.net\r\nUser-Agent: wirestorm\r\nAccept: */*\r\n"#;
+
+#[test]
+fn a_page_is_one_request_and_the_server_closes() {
+    let (client, server) = programs("http: {response: {body: 1000}}", "cs").unwrap();
+    let response = r#"HTTP/1.1 200 OK\r\nServer: wirestorm\r\nContent-Type: application/octet-stream\r\nConnection: close\r\nContent-Length: 1000\r\n\r\n"#;
+    let length = 1_000 + response.replace(r"\r\n", "..").len();
+    let expected = format!("{GET}Connection: close\\r\\n\\r\\n\"\n<{length}\nuntil it closes\n");
+    assert_eq!(shown(&client), expected);
+    let request = GET.replace(r"\r\n", "..").len() - 2 + "Connection: close....".len();
+    let expected = format!("<{request}\n>\"{response}\" and 1000 more\n");
+    assert_eq!(shown(&server), expected);
+}
+
+#[test]
+fn connections_are_kept_for_several_requests() {
+    let said = "http: {requests: 3, think: {min: 1ms, max: 2ms}, response: {delay: 5ms}}";
+    let (client, server) = programs(said, "cs").unwrap();
+    let round = format!("{GET}\\r\\n\"\n<97\n");
+    let expected = format!("2 times:\n{round}waits 1000 to 2000 us\n.\n{round}");
+    assert_eq!(shown(&client), expected);
+    let request = GET.replace(r"\r\n", "..").len() - 2 + 2;
+    let response = r#">"HTTP/1.1 200 OK\r\nServer: wirestorm\r\nContent-Type: application/octet-stream\r\nContent-Length: 0\r\n\r\n""#;
+    let round = format!("<{request}\nwaits 5000 to 5000 us\n{response}\n");
+    assert_eq!(shown(&server), format!("2 times:\n{round}.\n{round}until it closes\n"));
+
+    let (client, server) = programs("http: {requests: 6, pipeline: 3}", "cs").unwrap();
+    let Step::Repeat { times: Some(1), steps } = &client[0] else { panic!("{client:?}") };
+    let [Step::Send { text, .. }, Step::Receive(bytes)] = &steps[..] else { panic!("{steps:?}") };
+    assert_eq!(String::from_utf8_lossy(text).matches("GET / HTTP/1.1\r\n").count(), 3);
+    assert_eq!(*bytes, 3 * 97);
+    let Step::Repeat { steps, .. } = &server[0] else { panic!("{server:?}") };
+    assert_eq!(steps[0], Step::Receive(3 * request as u64));
+    let Step::Send { size, .. } = steps[1] else { panic!("{steps:?}") };
+    assert_eq!(size, 3 * 97);
+}
+
+#[test]
+fn methods_headers_bodies_and_chunks_are_as_the_plan_says() {
+    let said = "http: {method: POST, path: /form, host: a.test, body: \"x=1\", \
+                headers: {accept: text/html, X-Number: 7}, \
+                response: {status: 404, headers: {content-type: text/plain}, body: \"none at all\", chunk: 6}}";
+    let (client, server) = programs(said, "cs").unwrap();
+    let request = r#">"POST /form HTTP/1.1\r\nHost: a.test\r\nUser-Agent: wirestorm\r\nAccept: text/html\r\nX-Number: 7\r\nConnection: close\r\nContent-Length: 3\r\n\r\nx=1""#;
+    assert!(shown(&client).starts_with(request), "{}", shown(&client));
+    let response = r#">"HTTP/1.1 404 Not Found\r\nServer: wirestorm\r\nContent-Type: text/plain\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n6\r\nnone a\r\n5\r\nt all\r\n0\r\n\r\n""#;
+    assert!(shown(&server).ends_with(&format!("{response}\n")), "{}", shown(&server));
+
+    let (_, server) = programs("http: {method: HEAD, response: {body: 9}}", "cs").unwrap();
+    let expected = "Connection: close\\r\\nContent-Length: 9\\r\\n\\r\\n\"\n";
+    assert!(shown(&server).ends_with(expected), "no body: {}", shown(&server));
+    let (_, server) = programs("http: {response: {status: 304}}", "cs").unwrap();
+    let expected =
+        r#">"HTTP/1.1 304 Not Modified\r\nServer: wirestorm\r\nConnection: close\r\n\r\n""#;
+    assert!(shown(&server).ends_with(&format!("{expected}\n")), "{}", shown(&server));
+}
+
+#[test]
+fn of_others_only_the_end_or_the_beginning_is_waited_for() {
+    let (client, _) = programs("http: {}", "c").unwrap();
+    assert_eq!(
+        shown(&client),
+        format!("{GET}Connection: close\\r\\n\\r\\n\"\n<1\nuntil it closes\n")
+    );
+    let (client, _) = programs("http: {requests: 2, response_bytes: 900}", "c").unwrap();
+    let round = format!("{GET}\\r\\n\"\n<900\n");
+    assert_eq!(shown(&client), format!("1 times:\n{round}.\n{round}"));
+    let (_, server) = programs("http: {requests: 2, response: {body: 1}}", "s").unwrap();
+    assert!(shown(&server).starts_with("always:\n<1\n>\"HTTP/1.1 200 OK"), "{}", shown(&server));
+    let (_, server) = programs("smtp: {}", "s").unwrap();
+    assert!(shown(&server).starts_with(">\"220 mail.example.net ESMTP ready\\r\\n\"\n<1\n"));
+}
+
+#[test]
+fn mail_is_submitted_line_by_line() {
+    let said =
+        "smtp: {from: a@b.test, to: c@d.test, message: \"one\\n.two\", messages: 2, delay: 1ms}";
+    let (client, server) = programs(said, "cs").unwrap();
+    let expected = r#"<34
+>"EHLO client.example.net\r\n"
+<62
+2 times:
+>"MAIL FROM:<a@b.test>\r\n"
+<8
+>"RCPT TO:<c@d.test>\r\n"
+<8
+>"DATA\r\n"
+<35
+>"one\r\n..two\r\n.\r\n"
+<16
+.
+>"QUIT\r\n"
+<29
+until it closes
+"#;
+    assert_eq!(shown(&client), expected);
+    let answers = shown(&server);
+    assert!(answers.starts_with("waits 1000 to 1000 us\n>\"220 "), "{answers}");
+    let own = "smtp: {message: 5000}";
+    let (client, _) = programs(own, "cs").unwrap();
+    let longest = client.iter().filter_map(|step| match step {
+        Step::Send { text, .. } => Some(text.clone()),
+        _ => None,
+    });
+    let message = longest.max_by_key(Vec::len).unwrap();
+    assert!(message.ends_with(b"\r\n.\r\n") && message.len() > 5_000);
+    let lines = message.split(|byte| *byte == b'\n');
+    assert!(lines.into_iter().all(|line| line.len() < 1_000 && !line.contains(&0)));
+}
+
+#[test]
+fn files_are_asked_for_and_media_come_on_the_connection() {
+    let (client, server) = programs("ftp: {files: [a, b], rounds: 2}", "cs").unwrap();
+    let shown_client = shown(&client);
+    assert!(shown_client.contains("2 times:\n>\"PWD\\r\\n\"\n<"), "{shown_client}");
+    assert!(
+        shown_client.contains(">\"SIZE b\\r\\n\"\n<10\n>\"MDTM b\\r\\n\"\n<20\n"),
+        "{shown_client}"
+    );
+    assert!(shown(&server).ends_with("<6\n>\"221 Goodbye\\r\\n\"\n"));
+
+    let (client, server) = programs("rtsp: {packets: 3}", "cs").unwrap();
+    let sent = server.iter().filter(|step| matches!(step, Step::Send { .. })).count();
+    assert_eq!(sent, 5 + 3);
+    let waits = Step::Delay { min: Duration::from_millis(20), max: Duration::from_millis(20) };
+    assert_eq!(server.iter().filter(|step| **step == waits).count(), 3);
+    let Step::Send { text, .. } = &client[client.len() - 2] else { panic!("{client:?}") };
+    assert!(text.starts_with(b"TEARDOWN rtsp://media.example.net/stream RTSP/1.0\r\nCSeq: 5\r\n"));
+}
+
+/// Both sides agree on how many bytes go each way.
+#[test]
+fn what_one_side_waits_for_the_other_says() {
+    fn count(steps: &[Step]) -> (u64, u64) {
+        steps.iter().fold((0, 0), |(sent, awaited), step| match step {
+            Step::Send { size, .. } => (sent + u64::from(*size), awaited),
+            Step::Receive(bytes) => (sent, awaited + bytes),
+            Step::Repeat { times: Some(times), steps } => {
+                let (inner_sent, inner_awaited) = count(steps);
+                (sent + times * inner_sent, awaited + times * inner_awaited)
+            }
+            _ => (sent, awaited),
+        })
+    }
+    for said in [
+        "http: {requests: 12, pipeline: 4, body: 77, response: {body: 5000, chunk: 999}}",
+        "http: {response: {body: 70000000}}",
+        "http: {method: HEAD, requests: 2, response: {body: 5}}",
+        "smtp: {messages: 3, message: 3000}",
+        "ftp: {rounds: 5}",
+        "rtsp: {}",
+    ] {
+        let (client, server) = programs(said, "cs").unwrap();
+        let ((asked, got), (answered, heard)) = (count(&client), count(&server));
+        assert_eq!((asked, answered), (heard, got), "{said}");
+    }
+}
+
+#[test]
+fn what_is_wrong_has_its_path() {
+    for (said, sides, expected) in [
+        ("http: {path: a b}", "cs", "http.path: found \"a b\", expected a word without spaces"),
+        ("http: {method: \"A/B\"}", "cs", "http.method: found \"A/B\", expected a method"),
+        ("http: {meth: GET}", "cs", "http.meth: found an unknown field, expected method?"),
+        ("http: {headers: {\"a b\": c}}", "cs", "http.headers.a b: found a name with other"),
+        (
+            "http: {headers: {host: c}}",
+            "cs",
+            "http.headers.host: host follows from the rest of the plan",
+        ),
+        (
+            "http: {headers: {A: \"b\\r\\nC: d\"}}",
+            "cs",
+            "http.headers.A: found \"b\\r\\nC: d\", expected a text of one line",
+        ),
+        (
+            "http: {requests: 4, pipeline: 3}",
+            "cs",
+            "http.pipeline: found 3, expected a number that divides the 4 requests",
+        ),
+        ("http: {requests: 2}", "c", "http.requests: how much others answer is not known"),
+        (
+            "http: {response_bytes: 2}",
+            "cs",
+            "http.response_bytes: is of servers of others: this template has one of its own",
+        ),
+        (
+            "http: {requests: 2, pipeline: 2}",
+            "s",
+            "http.pipeline: is up to the clients, who are others'",
+        ),
+        (
+            "http: {response: {status: 304, body: 1}}",
+            "cs",
+            "http.response.body: a response of status 304 has no body",
+        ),
+        (
+            "http: {response: {body: 100000000, chunk: 5}}",
+            "cs",
+            "http.response.chunk: found 5, expected at most 67108864 bytes here",
+        ),
+        ("http: {}\n    smtp: {}", "cs", "smtp: what both sides say is said already"),
+        ("ftp: {files: [\"a\\tb\"]}", "cs", "ftp.files[0]: found \"a\\tb\", expected a word"),
+    ] {
+        let error = programs(said, sides).unwrap_err();
+        assert!(error.starts_with(&format!("templates[0].{expected}")), "{said}: {error}");
+    }
+}
