@@ -2,7 +2,7 @@
 
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::Duration;
-use wirestorm_plan::emulation::{EmulationPlan, Load, Step};
+use wirestorm_plan::emulation::{self, EmulationPlan, Load, Step};
 use wirestorm_wire::conversation::{
     Act, Conversation, ConversationError, Imported, Side, Transport, Turn,
 };
@@ -169,12 +169,75 @@ fn the_flows_of_a_capture_share_the_load() {
 }
 
 #[test]
+fn datagrams_are_sent_one_by_one_and_long_pauses_do_not_end_them() {
+    let (client, server) = (Side::Client, Side::Server);
+    let turns = vec![
+        says(client, 0, b"one"),
+        says(client, 20 * MS, b"two"),
+        says(server, 700 * MS, b"yes"),
+        says(server, 0, b""),
+    ];
+    let flow = Conversation { transport: Transport::Udp, ..conversation(5060, turns) };
+    let plan = read("mail.pcap", "{hold: 1}", &[Ok(flow)]).unwrap();
+    assert_eq!(plan.templates[0].transport, emulation::Transport::Udp);
+    let datagram = |text: &[u8]| Step::SendDatagram {
+        text: text.to_vec(),
+        size: text.len() as u32,
+        fill: Vec::new(),
+    };
+    let two = Step::ReceiveDatagrams { count: 2, clear: true };
+    let idle = Step::Idle { time: Duration::from_millis(1_400), receive_only: false };
+    let expected = (
+        vec![idle.clone(), datagram(b"one"), delay(20), datagram(b"two"), two.clone()],
+        vec![idle, two, delay(700), datagram(b"yes"), datagram(b"")],
+    );
+    assert_eq!(programs(&plan, 0), expected);
+}
+
+#[test]
+fn conversations_at_one_port_have_servers_of_their_own() {
+    let flows = [Ok(mail(110)), Ok(mail(25)), Ok(mail(110)), Ok(mail(110))];
+    let error = read("mail.pcap", "{hold: 4}", &flows);
+    let expected = "templates[0]: client.servers: found 1 addresses, expected at least 3, as so \
+                    many conversations go to port 110: each has addresses of its own";
+    assert_eq!(error.unwrap_err(), expected);
+    let text = "ports: [{name: c, addresses: 10.0.0.1/24}, {name: s}]\n\
+                templates:\n\
+                \x20 - name: mail\n\
+                \x20   conversation: mail.pcap\n\
+                \x20   client: {tx: c, servers: 10.0.1.1-10.0.1.10, load: {hold: 4}}\n\
+                \x20   server: {tx: s}\n";
+    let load = |_: &str| Ok(Imported { flows: flows.to_vec(), others: 0 });
+    let plan = EmulationPlan::parse_with(text, load).unwrap();
+    let parts: Vec<_> = plan
+        .templates
+        .iter()
+        .map(|template| {
+            let servers = template.client.as_ref().unwrap().servers;
+            let addresses = template.server.as_ref().unwrap().addresses;
+            assert!(addresses.is_none_or(|own| own == servers));
+            (servers.first.to_string(), servers.count, addresses.is_some())
+        })
+        .collect();
+    let expected = [
+        ("10.0.1.1", 3, true),
+        ("10.0.1.1", 10, false),
+        ("10.0.1.4", 3, true),
+        ("10.0.1.7", 4, true),
+    ];
+    assert_eq!(parts, expected.map(|(first, count, own)| (first.to_owned(), count, own)));
+    let alone = "ports: [{name: s}]\n\
+                 templates: [{name: mail, conversation: mail.pcap, server: {tx: s}}]";
+    let error = EmulationPlan::parse_with(alone, load).unwrap_err().to_string();
+    assert!(error.starts_with("templates[0]: 3 conversations go to port 110"), "{error}");
+}
+
+#[test]
 fn what_is_wrong_names_the_place_the_file_and_the_flow() {
     let hole = ConversationError::Cut { packet: 7, found: 96, expected: 1_500 };
-    let datagrams = Conversation { transport: Transport::Udp, ..mail(53) };
     let quiet = conversation(9, Vec::new());
     let slow = conversation(1, vec![says(Side::Client, 5_000_000 * MS, b"x")]);
-    let flows = [Ok(mail(110)), Err(hole), Ok(datagrams), Ok(quiet), Ok(slow)];
+    let flows = [Ok(mail(110)), Err(hole), Ok(quiet), Ok(slow)];
     for (said, load, expected) in [
         ("other.pcap", "{hold: 1}", ": other.pcap: no such file"),
         ("7", "{hold: 1}", ": found 7, expected the name of a capture file, or the fields file"),
@@ -193,7 +256,7 @@ fn what_is_wrong_names_the_place_the_file_and_the_flow() {
         (
             "{file: mail.pcap, flow: [1, 6]}",
             "{hold: 1}",
-            ".flow[1]: found 6, expected the number of one of the capture's 5 flows, from 1",
+            ".flow[1]: found 6, expected the number of one of the capture's 4 flows, from 1",
         ),
         (
             "{file: mail.pcap, flow: []}",
@@ -201,14 +264,14 @@ fn what_is_wrong_names_the_place_the_file_and_the_flow() {
             ".flow: found a list of 0, expected at least one number of a flow",
         ),
         (
-            "{file: mail.pcap, flow: 4}",
+            "{file: mail.pcap, flow: 3}",
             "{hold: 1}",
-            ".file: mail.pcap: flow 4: neither side says anything",
+            ".file: mail.pcap: flow 3: neither side says anything",
         ),
         (
-            "{file: mail.pcap, flow: 5}",
+            "{file: mail.pcap, flow: 4}",
             "{hold: 1}",
-            ".file: mail.pcap: flow 5: a pause of 5000 s, at most 4294 s: say timing: drop",
+            ".file: mail.pcap: flow 4: a pause of 5000 s, at most 4294 s: say timing: drop",
         ),
         (
             "{file: mail.pcap, timing: fast}",
@@ -236,8 +299,8 @@ fn what_is_wrong_names_the_place_the_file_and_the_flow() {
         "templates[0]: client.load.hold is too small for the 2 conversations that share it";
     assert_eq!(error, expected);
     let error = read("mail.pcap", "{hold: 2}, program: []", &flows).unwrap_err();
-    let expected = "templates[0].client.program: the template says already what both sides say: \
-                    leave one out, conversation or this";
+    let expected =
+        "templates[0].client.program: what both sides say is said already: leave one out";
     assert_eq!(error, expected);
     let error = EmulationPlan::parse(
         "ports: [{name: s}]\ntemplates: [{name: t, conversation: a, server: {tx: s}}]",

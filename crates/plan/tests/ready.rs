@@ -173,6 +173,52 @@ fn files_are_asked_for_and_media_come_on_the_connection() {
     assert!(text.starts_with(b"TEARDOWN rtsp://media.example.net/stream RTSP/1.0\r\nCSeq: 5\r\n"));
 }
 
+#[test]
+fn calls_media_and_names_are_datagrams() {
+    let (client, server) = programs("sip: {ring: 5ms, talk: 9ms}", "cs").unwrap();
+    let first_line = |step: &Step| match step {
+        Step::SendDatagram { text, .. } => {
+            String::from_utf8_lossy(text).lines().next().unwrap().to_owned()
+        }
+        Step::ReceiveDatagrams { count, .. } => format!("<{count}"),
+        Step::Delay { min, .. } => format!("waits {} us", min.as_nanos() / 1_000),
+        other => format!("{other:?}"),
+    };
+    let lines: Vec<_> = client.iter().map(first_line).collect();
+    let to = "sip:callee@example.net SIP/2.0";
+    let expected = [
+        format!("INVITE {to}"),
+        "<3".into(),
+        format!("ACK {to}"),
+        "waits 9000 us".into(),
+        format!("BYE {to}"),
+        "<1".into(),
+    ];
+    assert_eq!(lines, expected);
+    let lines: Vec<_> = server.iter().map(first_line).collect();
+    let expected = [
+        "<1",
+        "SIP/2.0 100 Trying",
+        "SIP/2.0 180 Ringing",
+        "waits 5000 us",
+        "SIP/2.0 200 OK",
+        "<2",
+        "SIP/2.0 200 OK",
+    ];
+    assert_eq!(lines, expected);
+
+    let (client, server) = programs("rtp: {packets: 3}", "cs").unwrap();
+    assert_eq!(client.len(), 3 + 2);
+    assert_eq!(server, [Step::ReceiveDatagrams { count: 3, clear: true }]);
+
+    let (_, server) = programs("dns: {name: a.test, type: AAAA, answers: 2}", "s").unwrap();
+    let Step::SendDatagram { text, .. } = &server[1] else { panic!("{server:?}") };
+    let header = [0, 1, 0x81, 0x80, 0, 1, 0, 2, 0, 0, 0, 0];
+    assert_eq!(text[..12], header);
+    assert_eq!(&text[12..24], b"\x01a\x04test\0\0\x1c\0\x01");
+    assert_eq!(text.len(), 12 + 12 + 2 * 28);
+}
+
 /// Both sides agree on how many bytes go each way.
 #[test]
 fn what_one_side_waits_for_the_other_says() {
@@ -245,6 +291,9 @@ fn what_is_wrong_has_its_path() {
             "http.response.chunk: found 5, expected at most 67108864 bytes here",
         ),
         ("http: {}\n    smtp: {}", "cs", "smtp: what both sides say is said already"),
+        ("dns: {name: a..b}", "cs", "dns.name: found \"a..b\", expected a name such as"),
+        ("dns: {type: MX}", "cs", "dns.type: found \"MX\", expected A or AAAA"),
+        ("sip: {}\n    transport: tcp", "cs", "transport: follows from what both sides say"),
         ("ftp: {files: [\"a\\tb\"]}", "cs", "ftp.files[0]: found \"a\\tb\", expected a word"),
     ] {
         let error = programs(said, sides).unwrap_err();

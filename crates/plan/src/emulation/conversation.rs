@@ -1,8 +1,9 @@
 //! Programs out of captured conversations.
 
 use wirestorm_base::time::Duration;
-use wirestorm_wire::conversation::{Act, Conversation, Side, Transport, Turn};
+use wirestorm_wire::conversation::{self, Act, Conversation, Side, Turn};
 
+use super::Transport;
 use super::program::Step;
 use super::speech::{Load, Speech};
 use crate::document::error::PlanError;
@@ -81,21 +82,16 @@ fn find(
             file.says(format!("{name}: flow {number}: {message}{others}"))
         };
         let conversation = found.map_err(|error| wrong(error.to_string()))?;
-        // Nobody asked for these.
-        let is_of_use = conversation.has_data() && conversation.transport == Transport::Tcp;
-        if flow.is_none() && !is_of_use {
-            continue;
-        }
         if !conversation.has_data() {
-            return Err(wrong("neither side says anything".to_owned()));
-        }
-        if conversation.transport == Transport::Udp {
-            return Err(wrong("is of UDP, and programs are of TCP".to_owned()));
+            if flow.is_some() {
+                return Err(wrong("neither side says anything".to_owned()));
+            }
+            continue;
         }
         speeches.push(speech(number, conversation, timing).map_err(wrong)?);
     }
     match speeches.as_mut_slice() {
-        [] => Err(file.says(format!("{name}: no flow of TCP with data"))),
+        [] => Err(file.says(format!("{name}: no flow with data"))),
         [one] => {
             one.part = None;
             Ok(speeches)
@@ -130,18 +126,30 @@ fn speech(number: usize, conversation: Conversation, timing: Timing) -> Result<S
             conversation.client
         ));
     }
+    let transport = match conversation.transport {
+        conversation::Transport::Tcp => Transport::Tcp,
+        conversation::Transport::Udp => Transport::Udp,
+    };
     Ok(Speech {
         part: Some(number.to_string()),
-        client: steps(&conversation.turns, Side::Client, timing)?,
-        server: steps(&conversation.turns, Side::Server, timing)?,
+        client: steps(&conversation.turns, Side::Client, transport, timing)?,
+        server: steps(&conversation.turns, Side::Server, transport, timing)?,
+        transport,
         port: conversation.server.port(),
         notes,
     })
 }
 
 /// What one side does.
-fn steps(turns: &[Turn], side: Side, timing: Timing) -> Result<Vec<Step>, String> {
-    let mut own = Own { side, timing, steps: Vec::new(), awaited: 0, is_peer_done: false };
+fn steps(
+    turns: &[Turn],
+    side: Side,
+    transport: Transport,
+    timing: Timing,
+) -> Result<Vec<Step>, String> {
+    let steps = Vec::new();
+    let mut own = Own { side, transport, timing, steps, awaited: 0, is_peer_done: false };
+    own.stays(turns);
     for turn in turns {
         match &turn.act {
             Act::Says(bytes) if turn.side == side => own.says(bytes, turn.gap)?,
@@ -155,12 +163,13 @@ fn steps(turns: &[Turn], side: Side, timing: Timing) -> Result<Vec<Step>, String
                 own.steps.push(Step::Reset);
                 return Ok(own.steps);
             }
-            Act::Says(bytes) => own.awaited += bytes.len() as u64,
+            Act::Says(bytes) if transport == Transport::Tcp => own.awaited += bytes.len() as u64,
+            Act::Says(_) => own.awaited += 1,
             Act::Closes | Act::Resets => own.is_peer_done = true,
         }
     }
     // Where the capture ends before the connection does, the client closes it.
-    own.is_peer_done |= side == Side::Server;
+    own.is_peer_done |= side == Side::Server && transport == Transport::Tcp;
     own.listens();
     Ok(own.steps)
 }
@@ -168,21 +177,36 @@ fn steps(turns: &[Turn], side: Side, timing: Timing) -> Result<Vec<Step>, String
 /// The steps of one side, while the turns of both go by.
 struct Own {
     side: Side,
+    transport: Transport,
     timing: Timing,
     steps: Vec<Step>,
-    /// Bytes of the other side that were not waited for yet.
+    /// Bytes or datagrams of the other side that were not waited for yet.
     awaited: u64,
     /// Whether the other side's end was not waited for yet.
     is_peer_done: bool,
 }
 
 impl Own {
+    /// A flow of datagrams is not given up in its longest pause.
+    fn stays(&mut self, turns: &[Turn]) {
+        /// Half of what is long enough where nothing is said.
+        const LONG: Duration = Duration::from_millis(500);
+        let longest = turns.iter().map(|turn| turn.gap).max().unwrap_or(Duration::ZERO);
+        if self.transport == Transport::Udp && self.timing.keeps && longest >= LONG {
+            let time = Duration::from_millis(longest.as_nanos() / 1_000_000 * 2);
+            self.steps.push(Step::Idle { time, receive_only: false });
+        }
+    }
+
     /// Waits for what the other side does before this one does something. Returns whether it did
     /// anything.
     fn listens(&mut self) -> bool {
         let listens = self.awaited > 0 || self.is_peer_done;
         if self.awaited > 0 {
-            self.steps.push(Step::Receive(self.awaited));
+            self.steps.push(match self.transport {
+                Transport::Tcp => Step::Receive(self.awaited),
+                Transport::Udp => Step::ReceiveDatagrams { count: self.awaited, clear: true },
+            });
             self.awaited = 0;
         }
         if self.is_peer_done {
@@ -218,6 +242,11 @@ impl Own {
 
     fn says(&mut self, bytes: &[u8], gap: Duration) -> Result<(), String> {
         let has_waited = self.waits(gap)?;
+        if self.transport == Transport::Udp {
+            let (text, size) = (bytes.to_vec(), bytes.len() as u32);
+            self.steps.push(Step::SendDatagram { text, size, fill: Vec::new() });
+            return Ok(());
+        }
         match self.steps.last_mut() {
             // Nothing is between it and what was said before.
             Some(Step::Send { text, size, .. }) if !has_waited => {

@@ -35,7 +35,7 @@ use crate::document::place::Place;
 use crate::document::port::{Port, read_ports};
 
 const PLAN: [&str; 2] = ["ports", "templates"];
-const TEMPLATE: [&str; 13] = [
+const TEMPLATE: [&str; 16] = [
     "name",
     "group",
     "transport",
@@ -49,6 +49,9 @@ const TEMPLATE: [&str; 13] = [
     "smtp",
     "ftp",
     "rtsp",
+    "sip",
+    "rtp",
+    "dns",
 ];
 const SERVER: [&str; 7] = ["tx", "port", "addresses", "first_bytes", "program", "tcp", "ip"];
 
@@ -264,6 +267,7 @@ fn read_item(
     let read = |speech| read_template(place, ports, Some(speech));
     let mut templates = speeches.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     share::share(place, &mut templates)?;
+    share::part_servers(place, &mut templates)?;
     let path = place.path();
     notes.extend(speeches.into_iter().flat_map(|it| it.notes).map(|it| format!("{path}: {it}")));
     Ok(templates)
@@ -299,9 +303,12 @@ fn read_template(
     if client.is_none() && server.is_none() {
         return Err(place.error("neither", "client, server, or both"));
     }
-    let transport = match fields.get("transport") {
-        None => Transport::Tcp,
-        Some(place) => match place.text("tcp or udp")? {
+    let transport = match (fields.get("transport"), speech) {
+        (None, speech) => speech.map_or(Transport::Tcp, |speech| speech.transport),
+        (Some(place), Some(_)) => {
+            return Err(place.says("follows from what both sides say: leave it out"));
+        }
+        (Some(place), None) => match place.text("tcp or udp")? {
             "tcp" => Transport::Tcp,
             "udp" => Transport::Udp,
             _ => return Err(place.wrong("tcp or udp")),

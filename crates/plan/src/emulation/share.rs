@@ -1,9 +1,60 @@
 //! Several conversations of one template: each is a template of its own, and they share what the
 //! one was asked for.
 
-use super::{Load, Template};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::{AddressRange, Load, Template};
 use crate::document::error::PlanError;
 use crate::document::place::Place;
+
+/// Gives servers at the same port addresses of their own: each conversation has a part of those
+/// that the clients connect to.
+pub(super) fn part_servers(place: &Place<'_>, templates: &mut [Template]) -> Result<(), PlanError> {
+    let key = |template: &Template| {
+        let server = template.server.as_ref()?;
+        let is_open = server.addresses.is_none() && server.first_bytes.is_none();
+        is_open.then_some((template.transport, server.listen))
+    };
+    let keys: Vec<_> = templates.iter().map(key).collect();
+    for index in 0..templates.len() {
+        let Some(key @ (_, port)) = keys[index] else { continue };
+        let count = keys.iter().filter(|other| **other == Some(key)).count() as u32;
+        let before = keys[..index].iter().filter(|other| **other == Some(key)).count() as u32;
+        let template = &mut templates[index];
+        let (Some(server), true) = (&mut template.server, count > 1) else { continue };
+        let Some(client) = &mut template.client else {
+            return Err(place.says(format!(
+                "{count} conversations go to port {port}, which a server cannot tell apart that is \
+                 alone: choose one of them by `flow`"
+            )));
+        };
+        let all = client.servers;
+        if all.count < count {
+            return Err(place.says(format!(
+                "client.servers: found {} addresses, expected at least {count}, as so many \
+                 conversations go to port {port}: each has addresses of its own",
+                all.count
+            )));
+        }
+        let place_of =
+            |part: u32| (u64::from(all.count) * u64::from(part) / u64::from(count)) as u32;
+        let (first, end) = (place_of(before), place_of(before + 1));
+        let range = AddressRange { first: ahead(all.first, first), count: end - first };
+        client.servers = range;
+        server.addresses = Some(range);
+    }
+    Ok(())
+}
+
+/// The address so many places behind one; ranges end before addresses do.
+fn ahead(address: IpAddr, places: u32) -> IpAddr {
+    match address {
+        IpAddr::V4(first) => Ipv4Addr::from_bits(first.to_bits().wrapping_add(places)).into(),
+        IpAddr::V6(first) => {
+            Ipv6Addr::from_bits(first.to_bits().wrapping_add(places.into())).into()
+        }
+    }
+}
 
 /// Shares the load and the limit of templates that were read at one place: each conversation is as
 /// frequent as the others, and all together are as many as was asked for.

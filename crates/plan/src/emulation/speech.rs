@@ -2,14 +2,15 @@
 
 use wirestorm_wire::conversation::{Imported, Side};
 
-use super::conversation;
 use super::program::{self, Step};
 use super::ready::{self, Who};
+use super::{Transport, conversation};
 use crate::document::error::PlanError;
 use crate::document::place::Fields;
 
 /// Fields of a template that say what both sides say; at most one of them.
-pub(super) const SPEECHES: [&str; 5] = ["conversation", "http", "smtp", "ftp", "rtsp"];
+pub(super) const SPEECHES: [&str; 8] =
+    ["conversation", "http", "smtp", "ftp", "rtsp", "sip", "rtp", "dns"];
 
 /// Gives what was found in the capture of this name, as the plan has it; or why there is nothing.
 pub(super) type Load<'a> = dyn FnMut(&str) -> Result<Imported, String> + 'a;
@@ -23,6 +24,8 @@ pub(super) struct Speech {
     pub(super) client: Vec<Step>,
     /// The server's.
     pub(super) server: Vec<Step>,
+    /// What carries it.
+    pub(super) transport: Transport,
     /// Where servers usually listen.
     pub(super) port: u16,
     /// What of it is not as it may seem.
@@ -55,10 +58,9 @@ pub(super) fn steps(
     match (fields.get("program"), speech) {
         (None, Some(speech)) if side == Side::Client => Ok(speech.client.clone()),
         (None, Some(speech)) => Ok(speech.server.clone()),
-        (Some(program), Some(_)) => Err(program.says(format!(
-            "the template says already what both sides say: leave one out, {} or this",
-            SPEECHES.join(", ")
-        ))),
+        (Some(program), Some(_)) => {
+            Err(program.says("what both sides say is said already: leave one out"))
+        }
         (_, None) => program::read(&fields.need("program", "a list of steps")?),
     }
 }

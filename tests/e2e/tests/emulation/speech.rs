@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use wirestorm_e2e::{Outcome, can_run};
+use wirestorm_e2e::{Outcome, can_run, start_command};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::{CaptureOptions, Lab};
 use wirestorm_testkit::pcap::{Resolution, Writer};
 use wirestorm_testkit::tshark;
 
-use super::{both_ports, emulate, plan};
+use super::{both_ports, curl, emulate, host, plan};
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
 
 /// Runs a plan between both ports of a lab; returns what arrived at either of them as a capture.
 fn captured(lab: &Lab, scratch: &Scratch, text: &str) -> (Outcome, PathBuf) {
-    let options = CaptureOptions { filter: "tcp".into(), ..CaptureOptions::default() };
+    let options = CaptureOptions { filter: "tcp or udp".into(), ..CaptureOptions::default() };
     let captures = [&lab.a, &lab.b].map(|end| end.capture_with(&options).unwrap());
     // Frames of this backend pass the kernel, where tcpdump sees them.
     let mut command = emulate(&plan(scratch, text));
@@ -144,4 +144,93 @@ fn a_capture_that_lacks_something_is_an_error_with_its_place() {
     let said = outcome.messages.clone();
     assert!(said.contains("plan.yaml: templates[0].conversation: "), "{said}");
     assert!(said.contains("cut.pcap: packet 9 "), "{said}");
+}
+
+/// Every ready-made protocol, between clients and servers of ours.
+const PROTOCOLS: &str = r#"
+ports:
+  - {name: clients, addresses: 10.0.0.1/16}
+  - {name: servers, addresses: 10.0.1.1/16}
+templates:
+  - name: pages
+    http: {requests: 4, pipeline: 2, headers: {Accept-Language: en}, response: {body: 20000, delay: 1ms}}
+    client: &clients {tx: clients, servers: 10.0.1.1, load: {hold: 2}, limit: 3}
+    server: &servers {tx: servers}
+  - name: chunks
+    http: {method: POST, body: {text: "a=", size: 3000, fill: b}, response: {body: {text: "<p>", size: 5000, fill: "x"}, chunk: 1000}}
+    client: *clients
+    server: {tx: servers, port: 8080}
+  - {name: mail, smtp: {messages: 2, message: 3000}, client: *clients, server: *servers}
+  - {name: files, ftp: {files: [a, b]}, client: *clients, server: *servers}
+  - {name: media, rtsp: {packets: 5}, client: *clients, server: *servers}
+  - {name: calls, sip: {ring: 5ms, talk: 5ms}, client: *clients, server: *servers}
+  - {name: voice, rtp: {packets: 5}, client: *clients, server: *servers}
+  - {name: names, dns: {type: AAAA, answers: 3, queries: 2}, client: *clients, server: *servers}
+"#;
+
+#[test]
+fn ready_made_protocols_are_what_tshark_takes_them_for() {
+    if !can_run(&["tshark"]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    let (outcome, capture) = captured(&lab, &scratch, PROTOCOLS);
+    assert_eq!(outcome.number("/ports/0/flows/failed"), 0, "{outcome}");
+    let count = |filter: &str| tshark::count(&capture, filter).unwrap();
+    assert_eq!(count("_ws.malformed || _ws.expert.severity == error"), 0);
+    for (filter, expected) in [
+        ("http.request.method == GET && http.accept_language == \"en\"", 3 * 2),
+        ("http.request.method == POST && http.content_length == 3000", 3),
+        ("http.transfer_encoding == chunked && http.file_data", 3),
+        ("smtp.req.command == DATA", 3 * 2),
+        ("imf.subject", 3 * 2),
+        ("smtp.response.code == 221", 3),
+        ("ftp.request.command == SIZE", 3 * 2),
+        ("ftp.response.code == 221", 3),
+        ("rtsp.method == PLAY", 3),
+        ("sip.Method == INVITE && sdp", 3),
+        ("sip.Status-Code == 200 && sip.CSeq.method == BYE", 3),
+        ("dns.flags.response == 1 && dns.count.answers == 3 && dns.aaaa", 3 * 2),
+        ("udp.dstport == 5004", 3 * 5),
+    ] {
+        assert_eq!(count(filter), expected, "{filter}");
+    }
+}
+
+#[test]
+fn curl_talks_to_ready_made_servers() {
+    if !can_run(&["curl"]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    host(&lab.b);
+    let text = r#"
+ports: [{name: servers, addresses: 198.51.100.77/24}]
+templates:
+  - name: kept
+    http: {requests: 9, response: {body: {size: 20000, fill: wire}}}
+    server: {tx: servers}
+  - name: chunks
+    http: {response: {status: 404, body: {size: 5000, fill: storm}, chunk: 777}}
+    server: {tx: servers, port: 8080}
+  - name: mail
+    smtp: {}
+    server: {tx: servers}
+"#;
+    let plan = plan(&scratch, text);
+    let port = format!("servers={}", lab.a.port());
+    let server = start_command(emulate(&plan).args(["--port", &port]));
+    assert_eq!(curl(&lab.b, "198.51.100.77", 3), b"wire".repeat(3 * 5_000));
+    assert_eq!(curl(&lab.b, "198.51.100.77:8080", 1), b"storm".repeat(1_000));
+    let message = scratch.file("message");
+    std::fs::write(&message, "Subject: Hello\r\n\r\nHello\r\n").unwrap();
+    let mut command = lab.b.command("curl");
+    command.args(["--silent", "--show-error", "--max-time", "9", "--url", "smtp://198.51.100.77"]);
+    command.args(["--mail-from", "a@example.net", "--mail-rcpt", "b@example.net", "--upload-file"]);
+    let output = command.arg(&message).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    server.signal(rustix::process::Signal::INT);
+    let outcome = server.wait().expect(0);
+    assert_eq!(outcome.number("/ports/0/tcp/accepts"), 3, "{outcome}");
+    assert_eq!(outcome.number("/ports/0/flows/failed"), 0, "{outcome}");
 }

@@ -3,6 +3,7 @@
 use wirestorm_base::time::Duration;
 use wirestorm_wire::conversation::Side;
 
+use crate::emulation::Transport;
 use crate::emulation::program::Step;
 
 /// What one side does.
@@ -14,7 +15,7 @@ pub(super) enum Line {
     Hears { side: Side, bytes: u64 },
     /// Waits before it goes on.
     Waits { side: Side, min: Duration, max: Duration },
-    /// Closes; the other side waits for that.
+    /// Closes a connection; the other side waits for that.
     Closes(Side),
     /// Both do so again and again; `None`: until the client closes.
     Repeat { times: Option<u64>, lines: Vec<Self> },
@@ -50,9 +51,9 @@ pub(in crate::emulation) enum Who {
 }
 
 /// The programs of client and server.
-pub(super) fn programs(lines: &[Line], who: Who) -> [Vec<Step>; 2] {
+pub(super) fn programs(lines: &[Line], who: Who, transport: Transport) -> [Vec<Step>; 2] {
     [Side::Client, Side::Server].map(|side| {
-        let mut own = Own { side, who, steps: Vec::new(), awaited: 0 };
+        let mut own = Own { side, who, transport, steps: Vec::new(), awaited: 0 };
         own.follow(lines);
         own.listen();
         own.steps
@@ -63,8 +64,9 @@ pub(super) fn programs(lines: &[Line], who: Who) -> [Vec<Step>; 2] {
 struct Own {
     side: Side,
     who: Who,
+    transport: Transport,
     steps: Vec<Step>,
-    /// Bytes of the other side that were not waited for yet.
+    /// Bytes or datagrams of the other side that were not waited for yet.
     awaited: u64,
 }
 
@@ -75,9 +77,15 @@ impl Own {
                 Line::Says { side, text, size, fill } if *side == self.side => {
                     self.listen();
                     let (text, size, fill) = (text.clone(), *size, fill.clone());
-                    self.steps.push(Step::Send { text, size, fill });
+                    self.steps.push(match self.transport {
+                        Transport::Tcp => Step::Send { text, size, fill },
+                        Transport::Udp => Step::SendDatagram { text, size, fill },
+                    });
                 }
-                Line::Says { size, .. } => self.awaited += u64::from(*size),
+                Line::Says { size, .. } if self.transport == Transport::Tcp => {
+                    self.awaited += u64::from(*size);
+                }
+                Line::Says { .. } => self.awaited += 1,
                 Line::Waits { side, min, max } if *side == self.side => {
                     self.listen();
                     self.steps.push(Step::Delay { min: *min, max: *max });
@@ -95,8 +103,8 @@ impl Own {
                 }
                 Line::Repeat { times, lines } => {
                     self.listen();
-                    let (side, who) = (self.side, self.who);
-                    let mut inner = Self { side, who, steps: Vec::new(), awaited: 0 };
+                    let (side, who, transport) = (self.side, self.who, self.transport);
+                    let mut inner = Self { side, who, transport, steps: Vec::new(), awaited: 0 };
                     inner.follow(lines);
                     inner.listen();
                     self.steps.push(Step::Repeat { times: *times, steps: inner.steps });
@@ -109,8 +117,11 @@ impl Own {
     /// beginning.
     fn listen(&mut self) {
         if self.awaited > 0 {
-            let bytes = if self.who == Who::Both { self.awaited } else { 1 };
-            self.steps.push(Step::Receive(bytes));
+            self.steps.push(match (self.transport, self.who) {
+                (Transport::Udp, _) => Step::ReceiveDatagrams { count: self.awaited, clear: true },
+                (Transport::Tcp, Who::Both) => Step::Receive(self.awaited),
+                (Transport::Tcp, _) => Step::Receive(1),
+            });
             self.awaited = 0;
         }
     }

@@ -2,34 +2,42 @@
 //! anybody could have written.
 
 mod dialogue;
+mod dns;
 mod ftp;
 mod headers;
 mod http;
+mod rtp;
 mod rtsp;
+mod sip;
 mod smtp;
 mod words;
 
 pub(super) use dialogue::Who;
 
+use super::Transport;
 use super::speech::Speech;
 use crate::document::error::PlanError;
 use crate::document::place::Fields;
 
 /// The protocols, by their fields of a template.
-const PROTOCOLS: [&str; 4] = ["http", "smtp", "ftp", "rtsp"];
+const PROTOCOLS: [&str; 7] = ["http", "smtp", "ftp", "rtsp", "sip", "rtp", "dns"];
 
 /// Reads what a template says of a protocol, if it does. `who`: whose programs are needed.
 pub(super) fn read(fields: &Fields<'_>, who: Who) -> Result<Option<Speech>, PlanError> {
     for protocol in PROTOCOLS {
         let Some(place) = fields.get(protocol) else { continue };
-        let (port, lines) = match protocol {
-            "http" => (80, http::read(&place, who)?),
-            "smtp" => (25, smtp::read(&place)?),
-            "ftp" => (21, ftp::read(&place)?),
-            _ => (554, rtsp::read(&place)?),
+        let (transport, port, lines) = match protocol {
+            "http" => (Transport::Tcp, 80, http::read(&place, who)?),
+            "smtp" => (Transport::Tcp, 25, smtp::read(&place)?),
+            "ftp" => (Transport::Tcp, 21, ftp::read(&place)?),
+            "rtsp" => (Transport::Tcp, 554, rtsp::read(&place)?),
+            "sip" => (Transport::Udp, 5060, sip::read(&place)?),
+            "rtp" => (Transport::Udp, 5004, rtp::read(&place)?),
+            _ => (Transport::Udp, 53, dns::read(&place)?),
         };
-        let [client, server] = dialogue::programs(&lines, who);
-        return Ok(Some(Speech { part: None, client, server, port, notes: Vec::new() }));
+        let [client, server] = dialogue::programs(&lines, who, transport);
+        let (part, notes) = (None, Vec::new());
+        return Ok(Some(Speech { part, client, server, transport, port, notes }));
     }
     Ok(None)
 }

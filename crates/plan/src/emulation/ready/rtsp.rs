@@ -1,21 +1,16 @@
 //! RTSP 1.0: RFC 2326. Media come interleaved on the connection (section 10.12), as RTP (RFC 3550) of
 //! G.711.
 
-use wirestorm_base::time::Duration;
 use wirestorm_wire::conversation::Side;
 
 use super::dialogue::Line;
+use super::rtp::{self, INTERVAL, PACKETS_MAX};
 use super::words::{wait, word};
 use crate::document::error::PlanError;
 use crate::document::place::Place;
 
 pub(in crate::emulation) const RTSP: [&str; 4] = ["host", "path", "packets", "delay"];
 
-/// Bytes of 20 ms of G.711.
-const FRAME: usize = 160;
-const INTERVAL: Duration = Duration::from_millis(20);
-/// Ten minutes; each is two steps of a program.
-const PACKETS_MAX: u64 = 30_000;
 /// What is played (RFC 4566).
 const DESCRIPTION: &str = "v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=Test\r\nc=IN IP4 0.0.0.0\r\nt=0 0\r\n\
                            m=audio 0 RTP/AVP 0\r\na=control:track1\r\n";
@@ -62,15 +57,7 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
 
 /// A packet of RTP on channel 0.
 fn interleaved(number: u16) -> Vec<u8> {
-    let length = 12 + FRAME as u16;
-    let mut packet = vec![b'$', 0];
-    packet.extend(length.to_be_bytes());
-    // Version 2, type 0 (PCMU).
-    packet.extend([0x80, 0]);
-    packet.extend(number.to_be_bytes());
-    packet.extend((u32::from(number) * FRAME as u32).to_be_bytes());
-    packet.extend(0x5753_0001_u32.to_be_bytes());
-    // Silence in mu-law.
-    packet.resize(packet.len() + FRAME, 0xff);
-    packet
+    let packet = rtp::packet(number);
+    let length = (packet.len() as u16).to_be_bytes();
+    [&[b'$', 0], &length[..], &packet].concat()
 }
