@@ -37,6 +37,8 @@ enum Document {
     Link,
     /// A plan of flows: wirestorm.plan/1.
     Plan,
+    /// A plan of clients and servers: wirestorm.emulation-plan/1.
+    EmulationPlan,
     /// That of pktgen: wirestorm.pktgen/1.
     Pktgen,
 }
@@ -49,6 +51,7 @@ pub(crate) fn run(flags: &SchemaFlags) -> ExitCode {
         Document::Emulation => schema::emulation(),
         Document::Link => schema::link(),
         Document::Plan => schema::plan(),
+        Document::EmulationPlan => schema::emulation_plan(),
         Document::Pktgen => schema::pktgen(),
     };
     match io::stdout().lock().write_all(text.as_bytes()) {

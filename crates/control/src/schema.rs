@@ -25,9 +25,17 @@ pub fn run() -> String {
 
 /// The schema of plans, `wirestorm.plan/1`, as `schemas/` holds it.
 pub fn plan() -> String {
-    let mut schema = wirestorm_plan::traffic::schema();
+    written(wirestorm_plan::traffic::schema(), "wirestorm.plan/1")
+}
+
+/// The schema of plans of clients and servers, `wirestorm.emulation-plan/1`, as `schemas/` holds it.
+pub fn emulation_plan() -> String {
+    written(wirestorm_plan::emulation::schema(), "wirestorm.emulation-plan/1")
+}
+
+fn written(mut schema: Value, title: &str) -> String {
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
-    named(&mut schema, "wirestorm.plan/1");
+    named(&mut schema, title);
     format!("{schema:#}\n")
 }
 
@@ -73,6 +81,7 @@ mod tests {
             ("link", link()),
             ("pktgen", pktgen()),
             ("plan", plan()),
+            ("emulation-plan", emulation_plan()),
         ];
         for (name, text) in documents {
             let file = format!("schemas/wirestorm.{name}.1.json");

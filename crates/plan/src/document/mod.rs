@@ -4,6 +4,7 @@ pub(crate) mod address;
 pub(crate) mod error;
 pub(crate) mod place;
 pub(crate) mod port;
+pub(crate) mod schema;
 pub(crate) mod time;
 
 use serde_json::Value;

@@ -17,7 +17,7 @@ use crate::document::error::PlanError;
 use crate::document::place::Place;
 use crate::document::port::Port;
 
-const CLIENT: [&str; 14] = [
+pub(super) const CLIENT: [&str; 14] = [
     "tx",
     "addresses",
     "order",
@@ -33,8 +33,8 @@ const CLIENT: [&str; 14] = [
     "tcp",
     "ip",
 ];
-const ETHERNET: [&str; 1] = ["dst"];
-const LOADS: [&str; 3] = ["rate", "poisson", "hold"];
+pub(super) const ETHERNET: [&str; 1] = ["dst"];
+pub(super) const LOADS: [&str; 3] = ["rate", "poisson", "hold"];
 
 const RANGE: &str = "an address, or two such as 16.0.0.1-16.0.0.255";
 const PORTS: &str = "ports such as 1024-65535";

@@ -8,7 +8,7 @@ use crate::document::error::PlanError;
 use crate::document::place::{Fields, Place};
 use crate::document::time::read_time;
 
-const JUMP: [&str; 10] = [
+pub(super) const JUMP: [&str; 10] = [
     "to",
     "variable",
     "less",
@@ -20,7 +20,7 @@ const JUMP: [&str; 10] = [
     "within",
     "since",
 ];
-const COMPARISONS: [(&str, Comparison); 6] = [
+pub(super) const COMPARISONS: [(&str, Comparison); 6] = [
     ("less", Comparison::Less),
     ("less_or_equal", Comparison::LessOrEqual),
     ("equal", Comparison::Equal),
@@ -28,9 +28,9 @@ const COMPARISONS: [(&str, Comparison); 6] = [
     ("greater_or_equal", Comparison::GreaterOrEqual),
     ("greater", Comparison::Greater),
 ];
-const COUNT_DOWN: [&str; 2] = ["variable", "to"];
-const COUNTERS: [&str; 4] = ["A", "B", "C", "D"];
-const SINCE: [&str; 1] = ["since"];
+pub(super) const COUNT_DOWN: [&str; 2] = ["variable", "to"];
+pub(super) const COUNTERS: [&str; 4] = ["A", "B", "C", "D"];
+pub(super) const SINCE: [&str; 1] = ["since"];
 
 const LABEL: &str = "the name of a label";
 const VARIABLE: &str = "the name of a variable";

@@ -25,7 +25,7 @@ pub struct Devices {
     pub source: Option<MacAddress>,
 }
 
-const DEVICES: [&str; 5] = ["clients", "count", "vlan", "dst", "src"];
+pub(super) const DEVICES: [&str; 5] = ["clients", "count", "vlan", "dst", "src"];
 const MAC: &str = "an Ethernet address such as 02:00:00:00:00:01";
 
 pub(super) fn read(place: &Place<'_>) -> Result<Vec<Devices>, PlanError> {

@@ -8,7 +8,7 @@ use crate::document::place::Place;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FirstBytes(pub Vec<(u8, u8, u8)>);
 
-const BYTE: [&str; 3] = ["offset", "mask", "value"];
+pub(super) const BYTE: [&str; 3] = ["offset", "mask", "value"];
 const EXPECTED: &str = "a text of 1 to 8 bytes, or a list of {offset: 0, value: 71}";
 
 impl FirstBytes {

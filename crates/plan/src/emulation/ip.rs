@@ -20,7 +20,7 @@ impl Ip {
     }
 }
 
-const IP: [&str; 2] = ["ttl", "tos"];
+pub(super) const IP: [&str; 2] = ["ttl", "tos"];
 
 pub(super) fn read(place: &Place<'_>) -> Result<Ip, PlanError> {
     let fields = place.fields(&IP)?;

@@ -178,9 +178,9 @@ pub enum Counted {
 /// Loops within each other, at most.
 pub(super) const DEPTH_MAX: usize = 8;
 /// Bytes that are sent at once, at most.
-const SIZE_MAX: u64 = 1 << 30;
+pub(super) const SIZE_MAX: u64 = 1 << 30;
 
-const STEPS: [&str; 18] = [
+pub(super) const STEPS: [&str; 18] = [
     "send",
     "receive",
     "delay",
@@ -200,12 +200,13 @@ const STEPS: [&str; 18] = [
     "idle",
     "next_group",
 ];
+pub(super) const LONE_STEPS: [&str; 4] = ["connect", "wait_for_close", "reset", "run_next"];
 const WORDS: &str = "connect, wait_for_close, reset or run_next";
-const RECEIVE_DATAGRAMS: [&str; 2] = ["count", "clear"];
-const IDLE: [&str; 2] = ["time", "receive_only"];
-const SEND: [&str; 3] = ["text", "size", "fill"];
-const DELAY: [&str; 2] = ["min", "max"];
-const REPEAT: [&str; 2] = ["times", "steps"];
+pub(super) const RECEIVE_DATAGRAMS: [&str; 2] = ["count", "clear"];
+pub(super) const IDLE: [&str; 2] = ["time", "receive_only"];
+pub(super) const SEND: [&str; 3] = ["text", "size", "fill"];
+pub(super) const DELAY: [&str; 2] = ["min", "max"];
+pub(super) const REPEAT: [&str; 2] = ["times", "steps"];
 
 pub(super) fn read(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
     let mut names = Names::default();

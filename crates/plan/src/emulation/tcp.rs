@@ -74,7 +74,7 @@ pub enum Congestion {
     Cubic,
 }
 
-const TCP: [&str; 15] = [
+pub(super) const TCP: [&str; 15] = [
     "mss",
     "initial_window",
     "receive_buffer",

@@ -44,7 +44,8 @@ pub enum TlsVersion {
     Tls13,
 }
 
-const TLS: [&str; 8] = ["versions", "sni", "alpn", "ciphers", "certificate", "key", "ca", "resume"];
+pub(super) const TLS: [&str; 8] =
+    ["versions", "sni", "alpn", "ciphers", "certificate", "key", "ca", "resume"];
 
 impl Default for Tls {
     fn default() -> Self {

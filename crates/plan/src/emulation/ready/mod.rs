@@ -13,6 +13,13 @@ mod smtp;
 mod words;
 
 pub(super) use dialogue::Who;
+pub(super) use dns::DNS;
+pub(super) use ftp::FTP;
+pub(super) use http::{HTTP, RESPONSE};
+pub(super) use rtp::RTP;
+pub(super) use rtsp::RTSP;
+pub(super) use sip::SIP;
+pub(super) use smtp::SMTP;
 
 use super::Transport;
 use super::speech::Speech;

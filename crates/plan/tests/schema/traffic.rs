@@ -1,32 +1,20 @@
-//! What the schema of plans says, and what the reader does.
-
-use std::fs;
-use std::path::PathBuf;
+//! What the schema of plans of flows says, and what their reader does.
 
 use jsonschema::Validator;
 use proptest::prelude::*;
 use proptest::sample::Index;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use wirestorm_plan::traffic::{TrafficPlan, schema};
+
+use crate::change::{change, values};
+use crate::examples::examples_with;
 
 fn validator() -> Validator {
     jsonschema::validator_for(&schema()).expect("a schema")
 }
 
-#[allow(clippy::disallowed_methods, reason = "a test reads the examples")]
 fn examples() -> Vec<(String, Value)> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
-    let read = |path: PathBuf| {
-        let text = fs::read_to_string(&path).expect("a plan");
-        let document = serde_saphyr::from_str(&text).expect("YAML");
-        (path.display().to_string(), document)
-    };
-    let entries = fs::read_dir(folder).expect("a folder").map(|it| it.expect("an entry").path());
-    let plans = entries.filter(|path| path.extension().is_some_and(|it| it == "yaml"));
-    // Others are of clients and servers.
-    let is_of_flows = |(_, document): &(String, Value)| document.get("flows").is_some();
-    let mut examples: Vec<_> = plans.map(read).filter(is_of_flows).collect();
-    assert!(!examples.is_empty(), "plans in {folder}");
+    let mut examples = examples_with("flows");
     examples.push(("all forms".to_owned(), all_forms()));
     examples
 }
@@ -203,99 +191,6 @@ fn what_the_schema_can_see_is_wrong_is_wrong_to_both() {
         bad.pointer_mut(parent).and_then(Value::as_object_mut).and_then(|it| it.remove(name));
         assert!(!validator.is_valid(&bad) && read(&bad).is_err(), "{missing}");
     }
-}
-
-/// One change to a document, anywhere in it.
-fn change(document: &mut Value, at: Index, how: u8, value: &Value) {
-    fn places<'a>(value: &'a mut Value, found: &mut Vec<&'a mut Value>) {
-        match value {
-            Value::Object(map) => map.values_mut().for_each(|value| places(value, found)),
-            Value::Array(items) => items.iter_mut().for_each(|value| places(value, found)),
-            other => found.push(other),
-        }
-    }
-    fn maps<'a>(value: &'a mut Value, found: &mut Vec<&'a mut Map<String, Value>>) {
-        // Those without others in them, which could not be borrowed too.
-        let is_leaf = |map: &Map<String, Value>| {
-            map.values().all(|value| !value.is_object() && !value.is_array())
-        };
-        match value {
-            Value::Object(map) => match is_leaf(map) {
-                true => found.push(map),
-                false => map.values_mut().for_each(|value| maps(value, found)),
-            },
-            Value::Array(items) => items.iter_mut().for_each(|value| maps(value, found)),
-            _ => {}
-        }
-    }
-    if how == 0 {
-        let mut found = Vec::new();
-        places(document, &mut found);
-        let place = at.index(found.len());
-        *found[place] = value.clone();
-        return;
-    }
-    let mut found = Vec::new();
-    maps(document, &mut found);
-    if found.is_empty() {
-        return;
-    }
-    let place = at.index(found.len());
-    let map = &mut found[place];
-    if how == 1 {
-        let first = map.keys().next().cloned();
-        first.and_then(|name| map.remove(&name));
-    } else {
-        map.insert("surprise".into(), value.clone());
-    }
-}
-
-fn values() -> impl Strategy<Value = Value> {
-    prop_oneof![
-        prop::sample::select(vec![
-            json!(null),
-            json!(true),
-            json!(0),
-            json!(1),
-            json!(64),
-            json!(65_536),
-            json!(1.5),
-            json!(-1),
-            json!(u64::MAX),
-            json!([]),
-            json!({}),
-            json!("auto"),
-            json!("bad"),
-            json!("zeros"),
-            json!("max"),
-            json!("10.0.0.1"),
-            json!("::1"),
-            json!("02:00:00:00:00:01"),
-            json!("02-0-0-0-0-1"),
-            json!("1_000"),
-            json!("0x_1"),
-            json!("5"),
-            json!("1.5ms"),
-            json!("imix"),
-            json!("a"),
-            json!("f0"),
-            json!(" 5 pps "),
-            json!("5k%"),
-            json!(".5G-L1"),
-            json!("1 h"),
-            json!("aa"),
-            json!("0b_1"),
-            json!(["a"]),
-            json!({"value": 1}),
-            json!({"values": ["1", 2]}),
-            json!({"increment": {"count": "2"}}),
-            json!({"random": {}}),
-            json!({"weighted": {"choices": [[1, 1]]}}),
-            json!({"fixed": 64}),
-        ]),
-        "[0-9a-fx:._%+kM -]{0,6}".prop_map(Value::from),
-        any::<i64>().prop_map(Value::from),
-    ]
 }
 
 proptest! {

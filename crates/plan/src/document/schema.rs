@@ -1,0 +1,123 @@
+//! The pieces that JSON Schemas (2020-12) of plans are made of.
+
+use serde_json::{Map, Value, json};
+
+use super::port::PORT;
+use super::time::UNITS;
+
+/// What nothing fits: of a field that the reader knows and this file does not, which a test finds.
+pub(crate) fn unknown() -> Value {
+    json!(false)
+}
+
+pub(crate) fn described(text: &str, mut schema: Value) -> Value {
+    schema["description"] = text.into();
+    schema
+}
+
+/// Fields of these names, of which some have to be there.
+pub(crate) fn object(names: &[&str], required: &[&str], field: impl FnMut(&str) -> Value) -> Value {
+    let mut schema = json!({"type": "object", "additionalProperties": false});
+    schema["properties"] = properties(names, field);
+    if !required.is_empty() {
+        schema["required"] = required.into();
+    }
+    schema
+}
+
+/// One field of these names.
+pub(crate) fn choice(names: &[&str], field: impl FnMut(&str) -> Value) -> Value {
+    let mut schema = object(names, &[], field);
+    schema["minProperties"] = 1.into();
+    schema["maxProperties"] = 1.into();
+    schema
+}
+
+fn properties(names: &[&str], mut field: impl FnMut(&str) -> Value) -> Value {
+    names.iter().map(|&name| (name.to_owned(), field(name))).collect::<Map<_, _>>().into()
+}
+
+pub(crate) fn any_of(schemas: impl Into<Vec<Value>>) -> Value {
+    json!({"anyOf": schemas.into()})
+}
+
+pub(crate) fn list(item: Value) -> Value {
+    json!({"type": "array", "items": item})
+}
+
+pub(crate) fn text() -> Value {
+    json!({"type": "string"})
+}
+
+pub(crate) fn pattern(pattern: &str) -> Value {
+    json!({"type": "string", "pattern": format!("^({pattern})$")})
+}
+
+/// A whole number, or one as a text.
+pub(crate) fn integer(min: u64, max: u64) -> Value {
+    any_of([json!({"type": "integer", "minimum": min, "maximum": max}), pattern(INTEGER)])
+}
+
+const INTEGER: &str = "0[xX][0-9a-fA-F_]+|0[bB][01_]+|[0-9_]+";
+
+/// A number, or one as a text, which is read exactly.
+pub(crate) fn number() -> Value {
+    any_of([json!({"type": "number", "exclusiveMinimum": 0}), pattern(NUMBER)])
+}
+
+const NUMBER: &str = r"[0-9]*\.?[0-9]*[kKmMgGtT]?";
+
+pub(crate) fn time() -> Value {
+    let units: Vec<_> = UNITS.iter().map(|(unit, _)| *unit).collect();
+    pattern(&format!(r"\s*[0-9]*\.?[0-9]*\s*({})\s*", units.join("|")))
+}
+
+pub(crate) fn seed() -> Value {
+    let text = "What draws follow from: the same for the same seed. Each place has its own.";
+    described(text, integer(0, u64::MAX))
+}
+
+pub(crate) fn port() -> Value {
+    object(&PORT, &["name"], |name| match name {
+        "name" => described("Its name in the plan.", text()),
+        "location" => described("The interface, such as eth1 or netns/NAME:veth0.", text()),
+        "speed" => described("Bits a second of its wire, such as 10G.", number()),
+        "addresses" => {
+            let addresses = any_of([text(), list(text())]);
+            described("Its addresses as a host of its own, such as 10.0.0.1/24.", addresses)
+        }
+        "gateway" => {
+            let gateways = any_of([text(), list(text())]);
+            described("That host's router, or routers, such as 10.0.0.254.", gateways)
+        }
+        _ => unknown(),
+    })
+}
+
+/// Calls with every schema in a schema, and the path to it.
+#[cfg(test)]
+pub(crate) fn walk(schema: &Value, path: &str, see: &mut impl FnMut(&Value, &str)) {
+    see(schema, path);
+    match schema {
+        Value::Object(map) => {
+            map.iter().for_each(|(name, value)| walk(value, &format!("{path}/{name}"), see));
+        }
+        Value::Array(items) => items.iter().for_each(|item| walk(item, path, see)),
+        _ => {}
+    }
+}
+
+/// How many objects with fields of their own there are, all described and closed.
+#[cfg(test)]
+pub(crate) fn closed_objects(schema: &Value) -> usize {
+    let mut objects = 0;
+    walk(schema, "", &mut |schema, path| {
+        let is_closed = path.ends_with("/additionalProperties");
+        assert!(is_closed || *schema != json!(false), "{path} is not described");
+        if schema.get("properties").is_some_and(Value::is_object) {
+            assert_eq!(schema["additionalProperties"], false, "{path}");
+            objects += 1;
+        }
+    });
+    objects
+}

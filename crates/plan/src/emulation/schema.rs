@@ -1,0 +1,473 @@
+//! The form of plans of clients and servers as a JSON Schema (2020-12), made of the lists that they
+//! are read by. What the reader takes keeps to it; that names are known and values fit together it
+//! cannot say.
+
+use serde_json::{Value, json};
+
+use super::client::{CLIENT, ETHERNET, LOADS};
+use super::control::{COMPARISONS, COUNT_DOWN, COUNTERS, JUMP, SINCE};
+use super::conversation::CONVERSATION;
+use super::devices::DEVICES;
+use super::first_bytes::BYTE;
+use super::ip::IP;
+use super::program::{DELAY, IDLE, LONE_STEPS, RECEIVE_DATAGRAMS, REPEAT, SEND, SIZE_MAX, STEPS};
+use super::ready::{DNS, FTP, HTTP, RESPONSE, RTP, RTSP, SIP, SMTP};
+use super::tcp::TCP;
+use super::tls::TLS;
+use super::{PLAN, SERVER, TEMPLATE};
+use crate::document::schema::{
+    any_of, choice, described, integer, list, number, object, pattern, port, text, time, unknown,
+};
+
+/// The schema, without name and address.
+pub fn schema() -> Value {
+    let mut schema = object(&PLAN, &PLAN, |name| match name {
+        "ports" => described("Where clients and servers live.", list(port())),
+        "templates" => {
+            let mut templates = list(template());
+            templates["minItems"] = 1.into();
+            described("What they do.", templates)
+        }
+        _ => unknown(),
+    });
+    schema["$defs"] = json!({"steps": steps(), "content": content()});
+    schema
+}
+
+fn defined(name: &str) -> Value {
+    json!({"$ref": format!("#/$defs/{name}")})
+}
+
+fn template() -> Value {
+    let mut template = object(&TEMPLATE, &["name"], |name| match name {
+        "name" => described("Its name in the plan.", text()),
+        "group" => described("Several templates that are counted together.", text()),
+        "transport" => described("What carries it; tcp.", json!({"enum": ["tcp", "udp"]})),
+        "client" => described("Who makes connections.", client()),
+        "server" => described("Who waits for them.", server()),
+        "tcp" => described("How TCP behaves on both sides.", tcp()),
+        "ip" => described("What IP headers say on both sides.", ip()),
+        "tls" => described("TLS around what both say.", tls()),
+        "conversation" => described("Both say what a capture has.", conversation()),
+        "http" => described("Both speak HTTP/1.1.", http()),
+        "smtp" => described("Both speak SMTP.", smtp()),
+        "ftp" => described("Both speak FTP, without transfers.", ftp()),
+        "rtsp" => described("Both speak RTSP.", rtsp()),
+        "sip" => described("Both speak SIP over UDP.", sip()),
+        "rtp" => described("The client sends RTP over UDP.", rtp()),
+        "dns" => described("Both speak DNS over UDP.", dns()),
+        _ => unknown(),
+    });
+    template["anyOf"] = json!([{"required": ["client"]}, {"required": ["server"]}]);
+    template
+}
+
+fn boolean() -> Value {
+    json!({"type": "boolean"})
+}
+
+/// A number of a TCP or UDP port.
+fn port_number() -> Value {
+    integer(1, 65_535)
+}
+
+/// An address, or the first and the last of several.
+fn addresses() -> Value {
+    let address = r"\s*[0-9a-fA-F:.]+\s*";
+    pattern(&format!("{address}(-{address})?"))
+}
+
+fn client() -> Value {
+    object(&CLIENT, &["tx", "servers", "load"], |name| match name {
+        "tx" => described("The port that they leave.", text()),
+        "addresses" => described("Theirs: one, or first-last; the port's own.", addresses()),
+        "order" => {
+            described("In which order they connect.", json!({"enum": ["in_turn", "random"]}))
+        }
+        "pairing" => {
+            described("Who connects to whom.", json!({"enum": ["in_turn", "random", "fixed"]}))
+        }
+        "devices" => described("Devices that their frames go by.", list(devices())),
+        "ports" => {
+            let ports = pattern(r"\s*[0-9]+\s*-\s*[0-9]+\s*");
+            described("Ports they connect from; 1024-65535.", ports)
+        }
+        "servers" => described("Whom they connect to: one address, or first-last.", addresses()),
+        "server_port" => described("The port they connect to.", port_number()),
+        "ethernet" => object(&ETHERNET, &[], |name| match name {
+            "dst" => described("Where frames go; auto: that is found out.", text()),
+            _ => unknown(),
+        }),
+        "load" => described("When connections are made.", load()),
+        "limit" => described("How many in all.", integer(1, u64::MAX)),
+        "program" => described("What they do, step by step.", defined("steps")),
+        "tcp" => described("How their TCP behaves.", tcp()),
+        "ip" => described("What their IP headers say.", ip()),
+        _ => unknown(),
+    })
+}
+
+fn devices() -> Value {
+    object(&DEVICES, &["clients"], |name| match name {
+        "clients" => described("Whose: one address, or first-last.", addresses()),
+        "count" => described("How many; 1.", integer(1, u32::MAX.into())),
+        "vlan" => described("The VLAN of their frames.", integer(0, 4_095)),
+        "dst" => described("Where frames of the first one's clients go.", text()),
+        "src" => described("Where they come from.", text()),
+        _ => unknown(),
+    })
+}
+
+fn tls() -> Value {
+    let some = |item: Value| {
+        let mut some = list(item);
+        some["minItems"] = 1.into();
+        some
+    };
+    let fields = object(&TLS, &[], |name| match name {
+        "versions" => {
+            let version = any_of([json!({"enum": [1.2, 1.3]}), json!({"enum": ["1.2", "1.3"]})]);
+            described("Which versions; 1.2 and 1.3.", some(version))
+        }
+        "sni" => described("The host that clients ask for.", text()),
+        "alpn" => described("Protocols that are offered or taken.", some(text())),
+        "ciphers" => described("Cipher suites, by their names.", some(text())),
+        "certificate" => described("The server's certificate, a file in PEM.", text()),
+        "key" => described("Its key, a file in PEM.", text()),
+        "ca" => described("What clients check servers by, a file in PEM.", text()),
+        "resume" => described("Whether sessions are resumed; true.", boolean()),
+        _ => unknown(),
+    });
+    any_of([boolean(), fields])
+}
+
+fn load() -> Value {
+    let forms = choice(&LOADS, |name| match name {
+        "rate" => described("So many a second, at equal intervals.", number()),
+        "poisson" => described("So many a second on average.", number()),
+        "hold" => described("As soon as there are fewer.", integer(1, u32::MAX.into())),
+        _ => unknown(),
+    });
+    let demand = json!({"const": "on_demand", "description": "Only as programs ask for them."});
+    any_of([demand, forms])
+}
+
+fn server() -> Value {
+    object(&SERVER, &["tx"], |name| match name {
+        "tx" => described("The port that it lives on.", text()),
+        "port" => described("The port that it listens at.", port_number()),
+        "addresses" => described("At which addresses; at every one.", addresses()),
+        "first_bytes" => described("What its flows begin with.", first_bytes()),
+        "program" => described("What it does, step by step.", defined("steps")),
+        "tcp" => described("How its TCP behaves.", tcp()),
+        "ip" => described("What its IP headers say.", ip()),
+        _ => unknown(),
+    })
+}
+
+fn first_bytes() -> Value {
+    let byte = object(&BYTE, &["offset", "value"], |name| match name {
+        "offset" => described("Where it stands, from 0.", integer(0, 255)),
+        "mask" => described("Which of its bits count; all.", integer(0, 255)),
+        "value" => described("What it is.", integer(0, 255)),
+        _ => unknown(),
+    });
+    let mut bytes = list(byte);
+    bytes["minItems"] = 1.into();
+    bytes["maxItems"] = 8.into();
+    any_of([text(), bytes])
+}
+
+fn tcp() -> Value {
+    object(&TCP, &[], |name| match name {
+        "mss" => described("The longest segment, in bytes of data.", integer(88, 65_495)),
+        "initial_window" => described("The first window, in segments.", integer(1, 20)),
+        "receive_buffer" => described("Room for what arrives.", integer(2_048, 1 << 30)),
+        "window_scaling" => described("Whether windows are scaled.", boolean()),
+        "timestamps" => described("Whether segments carry timestamps.", boolean()),
+        "sack" => described("Whether losses are told by SACK.", boolean()),
+        "rack" => described("Whether losses are found by time.", boolean()),
+        "ecn" => described("Whether ECN is asked for.", boolean()),
+        "no_delay" => described("Whether short segments leave at once.", boolean()),
+        "congestion" => {
+            described("Which congestion control.", json!({"enum": ["cubic", "new_reno"]}))
+        }
+        "delayed_ack" => described("How long an acknowledgement may wait.", time()),
+        "time_wait" => described("How long it is remembered when closed.", time()),
+        "keepalive" => described("How long it may be idle before the peer is asked.", time()),
+        "keepalive_interval" => described("How long between such questions.", time()),
+        "push_all" => described("Whether all segments with data have PSH.", boolean()),
+        _ => unknown(),
+    })
+}
+
+fn ip() -> Value {
+    object(&IP, &[], |name| match name {
+        "ttl" => described("Time to live, or hop limit.", integer(1, 255)),
+        "tos" => described("Type of service, or traffic class.", integer(0, 255)),
+        _ => unknown(),
+    })
+}
+
+/// What is sent.
+fn content() -> Value {
+    let fields = object(&SEND, &[], |name| match name {
+        "text" => described("Its own bytes.", text()),
+        "size" => described("How many bytes in all.", integer(0, SIZE_MAX)),
+        "fill" => described("What repeats behind its own; 0 to 255.", text()),
+        _ => unknown(),
+    });
+    any_of([text(), fields])
+}
+
+/// So many bytes, or as what is sent.
+fn body() -> Value {
+    let size = json!({"type": "integer", "minimum": 0, "maximum": SIZE_MAX});
+    any_of([size, defined("content")])
+}
+
+fn delay() -> Value {
+    let between = object(&DELAY, &DELAY, |name| match name {
+        "min" => described("The least.", time()),
+        "max" => described("The greatest.", time()),
+        _ => unknown(),
+    });
+    any_of([time(), between])
+}
+
+fn steps() -> Value {
+    let step = choice(&STEPS, |name| match name {
+        "send" => described("Sends it, and waits until it is acknowledged.", defined("content")),
+        "receive" => described("Waits for bytes since the last such step.", integer(1, u64::MAX)),
+        "receive_in_all" => described("Waits for bytes in all.", integer(1, u64::MAX)),
+        "send_datagram" => described("Sends it as a datagram.", defined("content")),
+        "receive_datagrams" => described("Waits for datagrams.", receive_datagrams()),
+        "idle" => described("How long a flow may be without datagrams.", idle()),
+        "next_group" => described("Of which group the next flow is.", text()),
+        "delay" => described("Waits.", delay()),
+        "blocking" => described("Whether sending waits for acknowledgements.", boolean()),
+        "repeat" => described("Does steps again.", repeat()),
+        "label" => described("A place to go on at.", text()),
+        "jump" => described("Goes on at a label.", any_of([text(), jump()])),
+        "count_down" => {
+            let fields = object(&COUNT_DOWN, &COUNT_DOWN, |_| text());
+            described("Takes 1 off a variable, and goes on at a label until it is 0.", fields)
+        }
+        "set" => described("Sets a variable.", only(integer(0, u64::MAX))),
+        "add" => {
+            let number = any_of([json!({"type": "integer"}), text()]);
+            described("Adds to a variable.", only(number))
+        }
+        "remember" => described("Remembers the present time under a name.", text()),
+        "postpone" => described("Moves a remembered time on.", only(time())),
+        "count" => described("Adds to a counter.", count()),
+        _ => unknown(),
+    });
+    list(any_of([json!({"enum": LONE_STEPS}), step]))
+}
+
+/// One field of any name.
+fn only(value: Value) -> Value {
+    json!({
+        "type": "object",
+        "additionalProperties": value,
+        "minProperties": 1,
+        "maxProperties": 1,
+    })
+}
+
+fn receive_datagrams() -> Value {
+    let fields = object(&RECEIVE_DATAGRAMS, &["count"], |name| match name {
+        "count" => described("How many.", integer(1, u64::MAX)),
+        "clear" => described("Whether counting begins anew; true.", boolean()),
+        _ => unknown(),
+    });
+    any_of([integer(1, u64::MAX), fields])
+}
+
+fn idle() -> Value {
+    let fields = object(&IDLE, &["time"], |name| match name {
+        "time" => described("So long.", time()),
+        "receive_only" => described("Whether only those that arrive count.", boolean()),
+        _ => unknown(),
+    });
+    any_of([time(), fields])
+}
+
+fn repeat() -> Value {
+    object(&REPEAT, &["steps"], |name| match name {
+        "times" => described("How often; for ever.", integer(1, u64::MAX)),
+        "steps" => {
+            let mut steps = defined("steps");
+            steps["minItems"] = 1.into();
+            described("These.", steps)
+        }
+        _ => unknown(),
+    })
+}
+
+fn jump() -> Value {
+    object(&JUMP, &["to"], |name| match name {
+        "to" => described("The label.", text()),
+        "variable" => described("What is compared.", text()),
+        "within" => described("As long as less time has passed.", time()),
+        "since" => described("Since this remembered time.", text()),
+        name if COMPARISONS.iter().any(|(known, _)| *known == name) => {
+            described("How, and with what.", integer(0, u64::MAX))
+        }
+        _ => unknown(),
+    })
+}
+
+fn count() -> Value {
+    choice(&COUNTERS, |_| {
+        let since = object(&SINCE, &SINCE, |_| described("A remembered time.", text()));
+        described("What is added.", any_of([integer(0, u64::MAX), since]))
+    })
+}
+
+fn conversation() -> Value {
+    let flow = || integer(1, u64::MAX);
+    let mut flows = list(flow());
+    flows["minItems"] = 1.into();
+    let fields = object(&CONVERSATION, &["file"], |name| match name {
+        "file" => described("Its name, from where the plan is.", text()),
+        "flow" => described("Which of its flows, from 1; all.", any_of([flow(), flows.clone()])),
+        "timing" => {
+            described("Whether each side waits as it did; keep.", json!({"enum": ["keep", "drop"]}))
+        }
+        "server_delay" => described("How long a server waits otherwise.", time()),
+        _ => unknown(),
+    });
+    any_of([text(), fields])
+}
+
+/// A text without spaces.
+fn word() -> Value {
+    pattern(r"[^\x00-\x20\x7f]+")
+}
+
+fn answers_after() -> Value {
+    described("How long the server waits before it answers.", delay())
+}
+
+fn headers() -> Value {
+    let value = any_of([text(), json!({"type": "number"})]);
+    let fields = json!({"type": "object", "additionalProperties": value});
+    described("Fields of the header.", fields)
+}
+
+fn http() -> Value {
+    let response = || {
+        object(&RESPONSE, &[], |name| match name {
+            "status" => described("Its status; 200.", integer(200, 599)),
+            "headers" => headers(),
+            "body" => described("Its body: so many bytes, or as send has it.", body()),
+            "chunk" => described("Bytes of each chunk; none are made.", integer(1, 64 << 20)),
+            "delay" => answers_after(),
+            _ => unknown(),
+        })
+    };
+    object(&HTTP, &[], |name| match name {
+        "method" => described("The method; GET.", word()),
+        "path" => described("The path; /.", word()),
+        "host" => described("The host; www.example.net.", word()),
+        "headers" => headers(),
+        "body" => described("The request's body: so many bytes, or as send has it.", body()),
+        "requests" => described("Requests of a connection; 1.", integer(1, 1 << 30)),
+        "pipeline" => described("Requests sent at once; 1.", integer(1, 1 << 30)),
+        "think" => described("How long the client waits behind a response.", delay()),
+        "response_bytes" => {
+            described("Bytes of a response of others', with its header.", integer(1, 1 << 30))
+        }
+        "response" => described("What is answered.", response()),
+        _ => unknown(),
+    })
+}
+
+fn smtp() -> Value {
+    object(&SMTP, &[], |name| match name {
+        "host" => described("The server's name.", word()),
+        "client_host" => described("The client's name.", word()),
+        "from" => described("The sender.", word()),
+        "to" => described("The recipient.", word()),
+        "message" => described("A message: so many bytes of text, or as send has it.", body()),
+        "messages" => described("Messages of a connection; 1.", integer(1, 1 << 30)),
+        "delay" => answers_after(),
+        _ => unknown(),
+    })
+}
+
+fn ftp() -> Value {
+    object(&FTP, &[], |name| match name {
+        "host" => described("The server's name.", word()),
+        "user" => described("Who logs in.", word()),
+        "password" => described("The password.", word()),
+        "files" => described("Files that are asked about.", list(word())),
+        "rounds" => described("How often; 1.", integer(1, 1 << 30)),
+        "delay" => answers_after(),
+        _ => unknown(),
+    })
+}
+
+fn rtsp() -> Value {
+    object(&RTSP, &[], |name| match name {
+        "host" => described("The server's name.", word()),
+        "path" => described("What is played.", word()),
+        "packets" => described("Packets of 20 ms; 50.", integer(0, 30_000)),
+        "delay" => answers_after(),
+        _ => unknown(),
+    })
+}
+
+fn sip() -> Value {
+    object(&SIP, &[], |name| match name {
+        "from" => described("Who calls.", word()),
+        "to" => described("Who is called.", word()),
+        "ring" => described("How long it rings.", delay()),
+        "talk" => described("How long they talk.", delay()),
+        "delay" => answers_after(),
+        _ => unknown(),
+    })
+}
+
+fn rtp() -> Value {
+    object(&RTP, &[], |name| match name {
+        "packets" => described("Packets of 20 ms; 50.", integer(1, 30_000)),
+        _ => unknown(),
+    })
+}
+
+fn dns() -> Value {
+    object(&DNS, &[], |name| match name {
+        "name" => described("The name that is asked for.", word()),
+        "type" => described("The type; A.", json!({"enum": ["A", "AAAA"]})),
+        "answers" => described("Records of an answer; 1.", integer(0, 40)),
+        "queries" => described("Queries of a flow; 1.", integer(1, 10_000)),
+        "delay" => answers_after(),
+        _ => unknown(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::schema::closed_objects;
+
+    #[test]
+    fn every_field_of_the_reader_is_there_and_no_other_is_allowed() {
+        let objects = closed_objects(&schema());
+        assert!(objects > 25, "{objects}");
+    }
+
+    #[test]
+    fn steps_without_fields_are_those_of_the_reader() {
+        for step in LONE_STEPS {
+            let text = format!(
+                "ports: [{{name: s}}]\ntemplates: [{{name: t, server: {{tx: s, port: 1, program: \
+                 [{step}]}}}}]"
+            );
+            assert!(super::super::EmulationPlan::parse(&text).is_ok(), "{step}");
+        }
+    }
+}
