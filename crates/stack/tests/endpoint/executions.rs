@@ -193,7 +193,7 @@ fn who_is_gone_waits_for_nothing() {
     let pages = Pages::new();
     // It is dropped for want of traffic while its flow goes on; the next one takes its place.
     let program = vec![
-        Instruction::SetIdle { millis: 5, receive_only: false },
+        Instruction::SetIdle { millis: 7, receive_only: false },
         SetTemplate { group: 0 },
         ExecTemplate,
         Instruction::SendDatagram { buffer: pages.question },

@@ -97,6 +97,8 @@ fn the_most_particular_server_is_taken_then_the_first() {
             let (of_it, whole) = (world.server.tally(expected).unwrap(), &world.server);
             let connected = |tcp: TcpCounters| (tcp.accepts, tcp.connects, tcp.rcvbyte);
             assert_eq!(connected(of_it.tcp), connected(whole.tcp()));
+            assert_eq!(of_it.tcp.accepts + of_it.udp.accepts, 1);
+            assert_eq!(of_it.tcp.connects, of_it.tcp.accepts);
             assert_eq!(of_it.udp, whole.udp());
             assert_eq!(of_it.times.first_byte.count(), 1);
         }
