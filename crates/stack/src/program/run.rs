@@ -227,6 +227,8 @@ impl Run {
         self.exchange().is_some_and(Exchange::has_unsaid)
     }
 
+    // A call, of which there are several for each segment, costs as much as all that it looks at.
+    #[inline(always)]
     fn is_waiting(&self, program: &Program, connection: &Connection, now: Now) -> bool {
         match self.wait {
             Wait::Nothing => false,
@@ -253,31 +255,27 @@ impl Run {
         connection: &mut Connection,
         outside: &mut Outside<'_>,
     ) -> Progress {
-        match self.exchange() {
-            None => self.follow(program, connection, outside),
-            Some(_) => self.advance_exchange(program, connection, outside),
-        }
-    }
-
-    /// Goes on where something is between the program and its connection: what has come may let the
-    /// program go on, and what the program says then may let more leave.
-    #[cold]
-    fn advance_exchange(
-        &mut self,
-        program: &Program,
-        connection: &mut Connection,
-        outside: &mut Outside<'_>,
-    ) -> Progress {
-        self.move_bytes(connection, outside);
-        // A program begins once its session is open.
-        if self.wait == Wait::Nothing && self.exchange().is_some_and(Exchange::is_handshaking) {
+        if self.exchange().is_some() && !self.is_begun(connection, outside) {
             return Progress::Waits;
         }
         let progress = self.follow(program, connection, outside);
-        self.move_bytes(connection, outside);
+        if self.exchange().is_some() {
+            self.move_bytes(connection, outside);
+        }
         progress
     }
 
+    /// What has come for what is between the program and its connection is noted; returns whether
+    /// the program has begun, as it does once a session is open.
+    #[cold]
+    fn is_begun(&mut self, connection: &mut Connection, outside: &mut Outside<'_>) -> bool {
+        self.move_bytes(connection, outside);
+        let is_handshaking = self.exchange().is_some_and(Exchange::is_handshaking);
+        self.wait != Wait::Nothing || !is_handshaking
+    }
+
+    /// Moves bytes between program, session and connection.
+    #[cold]
     fn move_bytes(&mut self, connection: &mut Connection, outside: &mut Outside<'_>) {
         let Outside { buffers, counters, sessions, now, .. } = outside;
         let Some(exchange) = self.exchange_mut() else { return };
