@@ -7,6 +7,8 @@ use wirestorm_wire::impairment::{
 };
 use wirestorm_wire::stream::Speed;
 
+use crate::document::error::PlanError;
+use crate::document::place::Place;
 use crate::document::time::parse_time;
 use crate::traffic::{AskedRate, parse_rate};
 
@@ -173,6 +175,19 @@ impl AskedImpairment {
             reordering: self.reorder.unwrap_or_default(),
         })
     }
+}
+
+/// Reads `{delay: 5ms, loss: 1%}`.
+pub(crate) fn read(place: &Place<'_>) -> Result<Impairment, PlanError> {
+    let mut asked = AskedImpairment::default();
+    for (word, value) in place.fields(&AskedImpairment::WORDS)?.all() {
+        let text = value.number_text().ok_or_else(|| value.wrong("a value such as 5ms or 1%"))?;
+        asked.set(word, &text).map_err(|error| match error {
+            ImpairmentError::Value { expected, .. } => value.wrong(expected),
+            other => value.says(other.to_string()),
+        })?;
+    }
+    asked.understood().map_err(|error| place.says(error.to_string()))
 }
 
 fn parse_share(text: &str) -> Option<Share> {

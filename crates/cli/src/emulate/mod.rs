@@ -196,7 +196,8 @@ pub(crate) fn multiply(plan: &mut EmulationPlan, option: &str, text: &str) -> Re
 fn exit_status(result: &EmulationResult) -> u8 {
     let is_short = result.ports.iter().any(|port| {
         let flows = &port.flows;
-        port.failed + port.missed + flows.failed + flows.overflow + flows.tuple_in_use > 0
+        let no_room = port.impairment.map_or(0, |it| it.no_room);
+        no_room + port.failed + port.missed + flows.failed + flows.overflow + flows.tuple_in_use > 0
     });
     if !result.errors.is_empty() {
         status::FAILED

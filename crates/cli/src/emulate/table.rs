@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
 
-use wirestorm_control::emulation::{EmulationResult, PortReport, TlsReport};
+use wirestorm_control::emulation::{EmulationResult, ImpairmentReport, PortReport, TlsReport};
 use wirestorm_control::result::HistogramReport;
 use wirestorm_control::stack::endpoint::UdpCounters;
 use wirestorm_control::stack::tcp::counters::TcpCounters;
@@ -130,7 +130,10 @@ fn port_table(f: &mut Formatter<'_>, ports: &[PortReport], elapsed: f64) -> fmt:
     }
     line(f, "  at once, at most", ports, count(|port| port.flows.active_max))?;
     line(f, "  still there in the end", ports, count(|port| port.flows.active))?;
-    let unusual: [Shown<PortReport, u64>; 11] = [
+    fn impaired(port: &PortReport, count: fn(&ImpairmentReport) -> u64) -> u64 {
+        port.impairment.as_ref().map_or(0, count)
+    }
+    let unusual: [Shown<PortReport, u64>; 17] = [
         ("  with first bytes that no server waits for", |port| port.flows.no_match),
         ("  not made: too many at once (--flows-max)", |port| port.flows.overflow),
         ("  not made: addresses and ports in use", |port| port.flows.tuple_in_use),
@@ -140,6 +143,12 @@ fn port_table(f: &mut Formatter<'_>, ports: &[PortReport], elapsed: f64) -> fmt:
         ("  packets in parts, passed over", |port| port.flows.fragments),
         ("  packets damaged or cut short", |port| port.flows.damaged),
         ("  packets of other protocols", |port| port.flows.other_protocol),
+        ("  frames lost (impair)", |port| impaired(port, |it| it.lost)),
+        ("  frames dropped by a full queue (impair)", |port| impaired(port, |it| it.queue_dropped)),
+        ("  frames duplicated (impair)", |port| impaired(port, |it| it.duplicated)),
+        ("  frames corrupted (impair)", |port| impaired(port, |it| it.corrupted)),
+        ("  frames reordered (impair)", |port| impaired(port, |it| it.reordered)),
+        ("  frames dropped: too many held (impair)", |port| impaired(port, |it| it.no_room)),
         ("  frames that the interface refused", |port| port.failed),
         ("  frames missed: no room for them", |port| port.missed),
     ];

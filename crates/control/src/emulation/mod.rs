@@ -19,7 +19,8 @@ mod tls;
 pub use captured::read_plan;
 pub use error::EmulationError;
 pub use report::{
-    EmulationResult, FlowsReport, PortReport, SCHEMA, TemplateReport, TimesReport, TlsReport,
+    EmulationResult, FlowsReport, ImpairmentReport, PortReport, SCHEMA, TemplateReport,
+    TimesReport, TlsReport,
 };
 pub use run::{EmulationOptions, PortProgress, Progress, run};
 pub use simulate::{Part, SimulationOptions, simulate};

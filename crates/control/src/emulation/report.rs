@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use wirestorm_base::port::{ReceiveCounters, TransmitCounters};
 use wirestorm_base::time::Duration;
+use wirestorm_engine::impairment::ImpairmentCounters;
 use wirestorm_stack::content::SessionCounters;
 use wirestorm_stack::endpoint::{Endpoint, Tally, Times};
 use wirestorm_stack::program::{Statistic, Statistics};
@@ -66,6 +67,9 @@ pub struct PortReport {
     /// What became of TLS, where any of them have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsReport>,
+    /// What became of what it sent, where the plan impairs that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub impairment: Option<ImpairmentReport>,
     /// Frames that left.
     pub sent: u64,
     /// Their bytes without FCS.
@@ -80,6 +84,49 @@ pub struct PortReport {
     pub missed: u64,
     /// CPU time that its worker took, in seconds.
     pub cpu_s: f64,
+}
+
+/// What became of what a port was to send.
+///
+/// Every frame that entered, and every copy, is in exactly one of `lost`, `queue_dropped`,
+/// `no_room`, `delivered` and `held`.
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct ImpairmentReport {
+    /// Frames that were to be sent.
+    pub entered: u64,
+    /// Frames lost by chance.
+    pub lost: u64,
+    /// Copies made.
+    pub duplicated: u64,
+    /// Frames and copies in which a bit was changed.
+    pub corrupted: u64,
+    /// Frames and copies dropped because the queue was full.
+    pub queue_dropped: u64,
+    /// Frames and copies dropped because too many were held.
+    pub no_room: u64,
+    /// Frames and copies that were sent.
+    pub delivered: u64,
+    /// Those of them that were sent behind a frame that had entered later.
+    pub reordered: u64,
+    /// Frames and copies that were held in the end, and not sent.
+    pub held: u64,
+}
+
+impl ImpairmentReport {
+    fn of(counters: &ImpairmentCounters) -> Self {
+        Self {
+            entered: counters.entered,
+            lost: counters.lost,
+            duplicated: counters.duplicated,
+            corrupted: counters.corrupted,
+            queue_dropped: counters.queue_dropped,
+            no_room: counters.no_room,
+            delivered: counters.delivered,
+            reordered: counters.reordered,
+            held: counters.held(),
+        }
+    }
 }
 
 /// Connections of a port, and flows of UDP.
@@ -264,6 +311,7 @@ impl TimesReport {
 pub(super) struct Ended {
     pub(super) endpoint: Endpoint,
     pub(super) choice: Choice,
+    pub(super) impairment: Option<ImpairmentCounters>,
     pub(super) transmitted: TransmitCounters,
     pub(super) received: ReceiveCounters,
     pub(super) cpu: Duration,
@@ -289,6 +337,7 @@ impl Ended {
             counters: counters(&self.endpoint.statistics()),
             times: TimesReport::of(&self.endpoint.times()),
             tls: self.endpoint.has_sessions().then(|| TlsReport::of(self.endpoint.sessions())),
+            impairment: self.impairment.as_ref().map(ImpairmentReport::of),
             sent: self.transmitted.sent,
             sent_bytes: self.transmitted.sent_bytes,
             failed: self.transmitted.failed,

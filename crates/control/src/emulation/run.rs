@@ -6,12 +6,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use wirestorm_base::port::{PortError, Receive, Transmit};
 use wirestorm_base::time::{Duration, Instant};
+use wirestorm_engine::impairment::Impaired;
 use wirestorm_io::clock;
 use wirestorm_io::link::{Link, LinkKind};
 use wirestorm_plan::backend::Backend;
 use wirestorm_plan::emulation::EmulationPlan;
+use wirestorm_plan::traffic::Port;
 use wirestorm_stack::Host;
 use wirestorm_stack::endpoint::{Endpoint, EndpointOptions};
+use wirestorm_wire::impairment::{Impairment, Share};
 use wirestorm_wire::packet::MacAddress;
 
 use super::error::EmulationError;
@@ -83,6 +86,9 @@ struct Lane<'a> {
     name: &'a str,
     interface: String,
     duties: Duties,
+    impairment: Option<Impairment>,
+    /// Whether any port damages what it sends, which only checksums can tell.
+    corrupts: bool,
 }
 
 /// Lets the clients and servers of a plan work; `observe` is called about ten times a second.
@@ -106,11 +112,14 @@ pub fn run(
         known[port] = Some((interface.to_string(), MacAddress(mac)));
     }
     let neighbours = Neighbours::find(plan, &known)?;
+    let mut impairments = plan.ports.iter().filter_map(|port| port.impairment);
+    let corrupts = impairments.any(|it| it.corruption > Share::NONE);
     let mut lanes = Vec::new();
     for &port in &used {
         let Some((interface, mac)) = known[port].clone() else { continue };
         let duties = duties(plan, port, mac, &neighbours.clients, &sessions)?;
-        lanes.push(Lane { port, name: &plan.ports[port].name, interface, duties });
+        let Port { name, impairment, .. } = &plan.ports[port];
+        lanes.push(Lane { port, name, interface, duties, impairment: *impairment, corrupts });
     }
     let connecting = lanes.iter().filter(|lane| lane.duties.connects).count();
     let clients = Clients { ports: connecting, busy: AtomicUsize::new(connecting) };
@@ -196,7 +205,10 @@ struct Duty<'a> {
 
 impl Duty<'_> {
     fn work(&self, port: BothWays, link: &Link, start: Instant) -> Ended {
-        let BothWays { mut transmit, receive, choice } = port;
+        let BothWays { transmit, receive, choice } = port;
+        // Ports draw numbers of their own.
+        let seed = self.options.seed.wrapping_add(self.lane.port as u64);
+        let mut transmit = Impaired::new(transmit, self.lane.impairment, seed);
         let mut receive = [receive];
         let mut endpoint = Endpoint::new(
             EndpointOptions {
@@ -206,10 +218,9 @@ impl Duty<'_> {
                 frame_length_max: transmit.capabilities().untagged_length_max,
                 flows_max: self.options.flows_max,
                 host: Host::default(),
-                // Ports draw numbers of their own.
-                seed: self.options.seed.wrapping_add(self.lane.port as u64),
+                seed,
                 // What comes over a virtual cable from a kernel often has no checksum yet.
-                verifies_checksums: link.kind == LinkKind::Physical,
+                verifies_checksums: link.kind == LinkKind::Physical || self.lane.corrupts,
             },
             start,
         );
@@ -220,11 +231,12 @@ impl Duty<'_> {
         }
         self.publish(&endpoint);
         let has_failed = outcome.is_err();
-        let transmitted = settled(&mut transmit, has_failed);
+        let transmitted = settled(transmit.port_mut(), has_failed);
         let [receive] = receive;
         Ended {
             endpoint,
             choice,
+            impairment: transmit.counters(),
             transmitted,
             received: receive.received(),
             cpu: clock::thread_time(),
@@ -237,7 +249,7 @@ impl Duty<'_> {
     fn serve(
         &self,
         endpoint: &mut Endpoint,
-        transmit: &mut TransmitPort,
+        transmit: &mut Impaired<TransmitPort>,
         receive: &mut [ReceivePort; 1],
         start: Instant,
         is_busy: &mut bool,
@@ -249,6 +261,7 @@ impl Duty<'_> {
         loop {
             let now = clock::now();
             let [port] = &mut *receive;
+            transmit.advance(now);
             let arrived = endpoint.breathe(now, transmit, port)?;
             if now >= publish_at {
                 publish_at = now.saturating_add(PUBLISH_INTERVAL);
@@ -273,11 +286,14 @@ impl Duty<'_> {
                 until = Some(now.saturating_add(self.options.linger));
             }
             let has_time = !is_interrupted && until.is_none_or(|until| now < until);
-            if !has_time || is_done && until.is_some() {
+            // The last acknowledgements are still under way.
+            let is_silent = is_done && transmit.next().is_none();
+            if !has_time || is_silent && until.is_some() {
                 return Ok(());
             }
             if arrived == 0 {
                 let next = endpoint.next().unwrap_or(Instant::MAX);
+                let next = next.min(transmit.next().unwrap_or(Instant::MAX));
                 let next = next.min(now.saturating_add(WAIT_MAX));
                 let patience = next.saturating_since(clock::now());
                 if patience > Duration::ZERO {

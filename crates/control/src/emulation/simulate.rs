@@ -106,10 +106,14 @@ pub fn simulate(
             transmitted: ended.transmitted,
             received: ended.received,
             cpu: Duration::ZERO,
+            impairment: None,
             error: None,
         };
         ended.report(&plan.ports[port].name, "a wire in memory", owners)
     });
+    let is_impaired = used.iter().any(|port| plan.ports[*port].impairment.is_some());
+    let note = is_impaired
+        .then(|| "what ports `impair` was left out: only `wirestorm emulate` does that".to_owned());
     let result = EmulationResult {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
@@ -117,7 +121,7 @@ pub fn simulate(
         ports: reports.collect(),
         interrupted: false,
         errors: Vec::new(),
-        notes: plan.notes.clone(),
+        notes: plan.notes.iter().cloned().chain(note).collect(),
     };
     Ok((result, files.into_iter().map(|(path, _)| path).collect()))
 }

@@ -14,9 +14,11 @@
 
 mod held;
 mod line;
+mod port;
 
 pub use held::{Held, HeldOptions};
 pub use line::{Line, Passage, Passages};
+pub use port::Impaired;
 
 use wirestorm_base::time::Instant;
 use wirestorm_wire::impairment::Impairment;

@@ -3,11 +3,13 @@
 use std::net::IpAddr;
 
 use wirestorm_base::rate::Rate;
+use wirestorm_wire::impairment::Impairment;
 use wirestorm_wire::prefix::Prefix;
 
 use super::address::{read_addresses, read_gateways};
 use super::error::{PlanError, Problems};
 use super::place::Place;
+use crate::impairment;
 
 /// A port: where frames leave or arrive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +24,8 @@ pub struct Port {
     pub addresses: Vec<Prefix>,
     /// That host's routers.
     pub gateways: Vec<IpAddr>,
+    /// What is done to frames that it sends, where clients and servers live on it.
+    pub impairment: Option<Impairment>,
 }
 
 impl Port {
@@ -33,19 +37,31 @@ impl Port {
 
     /// A port of which nothing but the name is known.
     pub(crate) fn named(name: String) -> Self {
-        Self { name, location: None, speed: None, addresses: Vec::new(), gateways: Vec::new() }
+        Self {
+            name,
+            location: None,
+            speed: None,
+            addresses: Vec::new(),
+            gateways: Vec::new(),
+            impairment: None,
+        }
     }
 }
 
 pub(crate) const PORT: [&str; 5] = ["name", "location", "speed", "addresses", "gateway"];
 
-pub(crate) fn read_ports(place: &Place<'_>, problems: &mut Problems) -> Vec<Port> {
+/// The fields of a port of clients and servers.
+pub(crate) const HOSTS_PORT: [&str; 6] =
+    ["name", "location", "speed", "addresses", "gateway", "impair"];
+
+/// Reads ports with these fields.
+pub(crate) fn read_ports(place: &Place<'_>, known: &[&str], problems: &mut Problems) -> Vec<Port> {
     let Some(items) = problems.take(place.items("ports")) else { return Vec::new() };
     let mut ports: Vec<Port> = Vec::new();
     for item in items {
         // Flows find one with which something is wrong, too.
         let name = || item.value()["name"].as_str().map(|name| Port::named(name.to_owned()));
-        let Some(port) = problems.take(read_port(&item)).or_else(name) else { continue };
+        let Some(port) = problems.take(read_port(&item, known)).or_else(name) else { continue };
         if ports.iter().any(|other| other.name == port.name) {
             let error = item.error(format!("a second port {:?}", port.name), "a name of its own");
             problems.take::<()>(Err(error));
@@ -55,8 +71,8 @@ pub(crate) fn read_ports(place: &Place<'_>, problems: &mut Problems) -> Vec<Port
     ports
 }
 
-fn read_port(place: &Place<'_>) -> Result<Port, PlanError> {
-    let fields = place.fields(&PORT)?;
+fn read_port(place: &Place<'_>, known: &[&str]) -> Result<Port, PlanError> {
+    let fields = place.fields(known)?;
     let name = fields.need("name", "a name")?.text("a name")?.to_owned();
     let location = match fields.get("location") {
         None => None,
@@ -71,7 +87,8 @@ fn read_port(place: &Place<'_>) -> Result<Port, PlanError> {
     };
     let addresses = fields.get("addresses").map_or(Ok(Vec::new()), |it| read_addresses(&it))?;
     let gateways = fields.get("gateway").map_or(Ok(Vec::new()), |it| read_gateways(&it))?;
-    Ok(Port { name, location, speed, addresses, gateways })
+    let impairment = fields.get("impair").map(|it| impairment::read(&it)).transpose()?;
+    Ok(Port { name, location, speed, addresses, gateways, impairment })
 }
 
 fn read_speed(place: &Place<'_>) -> Result<Rate, PlanError> {

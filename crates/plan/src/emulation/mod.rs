@@ -34,7 +34,7 @@ pub use tls::{Tls, TlsFiles, TlsVersion};
 
 use crate::document::error::{PlanError, PlanErrors, Problems};
 use crate::document::place::Place;
-use crate::document::port::{Port, read_ports};
+use crate::document::port::{HOSTS_PORT, Port, read_ports};
 
 const PLAN: [&str; 2] = ["ports", "templates"];
 const TEMPLATE: [&str; 16] = [
@@ -202,7 +202,7 @@ impl EmulationPlan {
         let mut problems = Problems::default();
         let mut notes = Vec::new();
         let ports = problems.take(fields.need("ports", "a list of ports"));
-        let ports = ports.map_or_else(Vec::new, |it| read_ports(&it, &mut problems));
+        let ports = ports.map_or_else(Vec::new, |it| read_ports(&it, &HOSTS_PORT, &mut problems));
         let templates = problems.take(fields.need("templates", "a list of templates"));
         let templates = templates.map_or_else(Vec::new, |it| {
             read_templates(&it, &ports, &mut load, &mut notes, &mut problems)

@@ -3,6 +3,7 @@
 //! cannot say.
 
 use serde_json::{Value, json};
+use wirestorm_wire::impairment::Queue;
 
 use super::client::{CLIENT, ETHERNET, LOADS};
 use super::control::{COMPARISONS, COUNT_DOWN, COUNTERS, JUMP, SINCE};
@@ -18,11 +19,12 @@ use super::{PLAN, SERVER, TEMPLATE};
 use crate::document::schema::{
     any_of, choice, described, integer, list, number, object, pattern, port, text, time, unknown,
 };
+use crate::impairment::AskedImpairment;
 
 /// The schema, without name and address.
 pub fn schema() -> Value {
     let mut schema = object(&PLAN, &PLAN, |name| match name {
-        "ports" => described("Where clients and servers live.", list(port())),
+        "ports" => described("Where clients and servers live.", list(hosts_port())),
         "templates" => {
             let mut templates = list(template());
             templates["minItems"] = 1.into();
@@ -32,6 +34,30 @@ pub fn schema() -> Value {
     });
     schema["$defs"] = json!({"steps": steps(), "content": content()});
     schema
+}
+
+/// A port that may impair what it sends.
+fn hosts_port() -> Value {
+    let mut port = port();
+    port["properties"]["impair"] = described(
+        "What is done to frames that it sends.",
+        object(&AskedImpairment::WORDS, &[], |word| match word {
+            "loss" => described("The share that is lost, such as 1%.", text()),
+            "burst_loss" => described("P/R[/H[/K]] of Gilbert and Elliott.", text()),
+            "duplicate" => described("The share of which a copy follows.", text()),
+            "corrupt" => described("The share in which a bit is changed.", text()),
+            "rate" => described("Bits a second: 100M-l2, 100M-l1.", text()),
+            "queue" => described(
+                "What may wait for the rate: frames, or bytes such as 64kB.",
+                any_of([integer(0, Queue::MAX_FRAMES.into()), text()]),
+            ),
+            "delay" => described("How long each frame takes.", text()),
+            "jitter" => described("By how much that varies: 1ms, 1ms/normal.", text()),
+            "reorder" => described("The share that is late, and how late: 1%/2ms.", text()),
+            _ => unknown(),
+        }),
+    );
+    port
 }
 
 fn defined(name: &str) -> Value {

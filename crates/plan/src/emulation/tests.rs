@@ -1,6 +1,7 @@
 use super::*;
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::Duration;
+use wirestorm_wire::impairment::{Loss, Queue, Share};
 
 const PAGE: &str = r#"
 ports:
@@ -58,6 +59,27 @@ fn a_template_has_two_ends() {
     assert_eq!((client.tcp, server.tcp), (tcp, Tcp { mss: Some(900), ..tcp }));
     assert_eq!(client.ip, Ip { ttl: Some(9), tos: Some(4) });
     assert_eq!(server.ip, Ip { ttl: None, tos: Some(4) });
+}
+
+#[test]
+fn a_port_may_impair_what_it_sends() {
+    let text = PAGE
+        .replace("{name: s}", "{name: s, impair: {loss: 1%, delay: 5ms, rate: 1G-l2, queue: 50}}");
+    let plan = EmulationPlan::parse(&text).unwrap();
+    assert_eq!(plan.ports[0].impairment, None);
+    let impairment = plan.ports[1].impairment.unwrap();
+    assert_eq!(impairment.delay, Duration::from_millis(5));
+    assert_eq!(impairment.loss, Loss::Random(Share::from_billionths(10_000_000).unwrap()));
+    assert_eq!(impairment.bottleneck.unwrap().queue, Queue::Frames(50));
+    for (impair, expected) in [
+        ("{loss: 1}", "ports[1].impair.loss: found 1, expected a share of frames"),
+        ("{lost: 1%}", "ports[1].impair.lost: found an unknown field"),
+        ("{queue: 5}", "ports[1].impair: a queue without a rate"),
+        ("5ms", "ports[1].impair: found"),
+    ] {
+        let said = error("{name: s}", &format!("{{name: s, impair: {impair}}}"));
+        assert!(said.starts_with(expected), "{said}");
+    }
 }
 
 /// What is said where a part of the plan above is another one.

@@ -29,7 +29,7 @@ pub use crate::document::time::parse_time;
 use crate::document;
 use crate::document::error::Problems;
 use crate::document::place::Place;
-use crate::document::port::read_ports;
+use crate::document::port::{PORT, read_ports};
 use crate::multiplier::Multiplier;
 use serde_json::Value;
 use wirestorm_base::rate::Rate;
@@ -77,7 +77,7 @@ impl TrafficPlan {
         let fields = root.fields(&PLAN)?;
         let mut problems = Problems::default();
         let ports = problems.take(fields.need("ports", "a list of ports"));
-        let ports = ports.map_or_else(Vec::new, |it| read_ports(&it, &mut problems));
+        let ports = ports.map_or_else(Vec::new, |it| read_ports(&it, &PORT, &mut problems));
         let flows = problems.take(fields.need("flows", "a list of flows"));
         let flows = flows.map(|flows| flow::read_flows(&flows, &ports, &mut load, &mut problems));
         let flows = flows.unwrap_or_default();

@@ -81,6 +81,38 @@ fn both_ends_of_every_connection_are_counted() {
 }
 
 #[test]
+fn what_ports_do_to_frames_is_counted_and_repaired() {
+    if !can_run(&[]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    let impair = "impair: {delay: 10ms, loss: 2%, duplicate: 1%, corrupt: 1%, reorder: 1%/2ms}";
+    let text = BOTH
+        .replace("10.0.0.1/16}", &format!("10.0.0.1/16, {impair}}}"))
+        .replace("10.0.1.1/16}", "10.0.1.1/16, impair: {delay: 5ms}}");
+    let plan = plan(&scratch, &text);
+    let outcome = both_ports(emulate(&plan).args(["--linger", "20s"]), &lab).expect(0);
+    let number = |port: u8, name: &str| outcome.number(&format!("/ports/{port}/{name}"));
+    for port in [0, 1] {
+        assert_eq!(number(port, "flows/closed"), 300, "{outcome}");
+        let [entered, lost, doubled, delivered] = ["entered", "lost", "duplicated", "delivered"]
+            .map(|name| number(port, &format!("impairment/{name}")));
+        assert_eq!((entered - lost + doubled, number(port, "sent")), (delivered, delivered));
+        assert_eq!(number(port, "sent"), number(1 - port, "received"), "{outcome}");
+    }
+    for name in ["lost", "duplicated", "corrupted", "reordered"] {
+        assert!(number(0, &format!("impairment/{name}")) > 0, "{name}: {outcome}");
+        assert_eq!(number(1, &format!("impairment/{name}")), 0, "{name}: {outcome}");
+    }
+    // A bit of IP's version or length makes something else of a packet than a damaged one.
+    let (damaged, corrupted) = (number(1, "flows/damaged"), number(0, "impairment/corrupted"));
+    assert!((corrupted * 8 / 10..=corrupted).contains(&damaged), "{damaged} {outcome}");
+    assert_eq!(number(1, "tcp/rcvbyte"), 300 * 2 * 100, "{outcome}");
+    let connect = number(0, "times/connect/p50_ns");
+    assert!((15_000_000..30_000_000).contains(&connect), "{connect} ns, {outcome}");
+}
+
+#[test]
 fn connections_that_nobody_takes_are_a_shortfall() {
     if !can_run(&[]) {
         return;

@@ -1,0 +1,117 @@
+//! A port whose frames go over a link first.
+
+use wirestorm_base::departure::DepartureRecord;
+use wirestorm_base::port::{Capabilities, FrameId, PortError, Transmit, TransmitCounters};
+use wirestorm_base::time::Instant;
+
+use super::{HeldOptions, ImpairmentCounters, Link};
+use wirestorm_wire::impairment::Impairment;
+
+/// A sending port behind a link: what is given to it enters the link, and leaves by the port when
+/// it comes out. Without a link it is the port itself.
+///
+/// Departure times are the link's: those of frames are not looked at.
+#[derive(Debug)]
+pub struct Impaired<Port> {
+    port: Port,
+    link: Option<Link>,
+    now: Instant,
+}
+
+impl<Port: Transmit> Impaired<Port> {
+    /// A port behind a link, or none.
+    pub fn new(port: Port, impairment: Option<Impairment>, seed: u64) -> Self {
+        let frame_length_max = port.capabilities().frame_length_max;
+        let options = HeldOptions { frame_length_max, ..HeldOptions::default() };
+        let link = impairment.map(|impairment| Link::new(impairment, seed, options));
+        Self { port, link, now: Instant::ZERO }
+    }
+
+    /// What time it is: when frames that are sent from now on enter the link, and up to when those
+    /// that come out leave with the next flush.
+    pub fn advance(&mut self, now: Instant) {
+        self.now = now;
+    }
+
+    /// When the next frame comes out of the link.
+    pub fn next(&self) -> Option<Instant> {
+        self.link.as_ref()?.next()
+    }
+
+    /// The port itself.
+    pub fn port_mut(&mut self) -> &mut Port {
+        &mut self.port
+    }
+
+    /// What became of frames on the link, where there is one.
+    pub fn counters(&self) -> Option<ImpairmentCounters> {
+        self.link.as_ref().map(|link| *link.counters())
+    }
+}
+
+impl<Port: Transmit> Transmit for Impaired<Port> {
+    fn capabilities(&self) -> &Capabilities {
+        self.port.capabilities()
+    }
+
+    #[inline]
+    fn take(&mut self) -> Option<FrameId> {
+        self.port.take()
+    }
+
+    #[inline]
+    fn frame_mut(&mut self, frame: &FrameId) -> &mut [u8] {
+        self.port.frame_mut(frame)
+    }
+
+    #[inline]
+    fn send(&mut self, frame: FrameId, length: usize, departure: Instant) {
+        match &mut self.link {
+            None => self.port.send(frame, length, departure),
+            Some(link) => {
+                self.port.capabilities().assert_length(length);
+                link.enter(self.now, &self.port.frame_mut(&frame)[..length]);
+                self.port.release(frame);
+            }
+        }
+    }
+
+    #[inline]
+    fn release(&mut self, frame: FrameId) {
+        self.port.release(frame);
+    }
+
+    fn flush(&mut self) -> Result<(), PortError> {
+        if let Some(link) = &mut self.link {
+            while link.next().is_some_and(|at| at <= self.now) {
+                // Those for which no buffer is free leave later.
+                let Some(buffer) = self.port.take() else { break };
+                match link.leave(self.now) {
+                    Some(frame) => {
+                        self.port.frame_mut(&buffer)[..frame.len()].copy_from_slice(frame);
+                        self.port.send(buffer, frame.len(), Instant::ZERO);
+                    }
+                    None => self.port.release(buffer),
+                }
+            }
+        }
+        self.port.flush()
+    }
+
+    fn in_flight(&self) -> usize {
+        let held = self.link.as_ref().map_or(0, |link| link.counters().held());
+        self.port.in_flight() + held as usize
+    }
+
+    fn transmitted(&self) -> TransmitCounters {
+        self.port.transmitted()
+    }
+
+    fn departures(&self) -> Option<DepartureRecord> {
+        self.port.departures()
+    }
+
+    fn abort(&mut self) {
+        self.port.abort();
+    }
+}
