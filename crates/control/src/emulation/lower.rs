@@ -1,6 +1,5 @@
 //! From a plan's words to what endpoints do.
 
-use wirestorm_base::time::Duration;
 use wirestorm_plan::emulation::{self, EmulationPlan, Step};
 use wirestorm_stack::endpoint::{
     AddressRange, ClientLinks, Devices, IpSettings, LinkHeader, Listen, Load, MatchByte, Order,
@@ -94,10 +93,13 @@ pub(super) fn duties(
                 emulation::Load::Rate(rate) => Load::Constant { rate },
                 emulation::Load::Poisson(rate) => Load::Poisson { rate },
                 emulation::Load::Hold(flows) => Load::Hold { flows },
+                emulation::Load::Throughput(bits_per_second) => {
+                    Load::Throughput { bits_per_second }
+                }
                 emulation::Load::OnDemand => Load::OnDemand,
             };
-            let role =
-                Role::Client { tuples, link, load, ramp: Duration::ZERO, limit: asked.limit };
+            let (ramp, limit) = (asked.ramp, asked.limit);
+            let role = Role::Client { tuples, link, load, ramp, limit };
             add(&asked.program, "client", &asked.tcp, asked.ip, role)?;
             duties.connects = true;
         }

@@ -115,6 +115,12 @@ fn plain(step: &Step) -> Option<Instruction> {
         Step::Delay { min, max } => {
             Instruction::DelayUniform { min: micros(min), max: micros(max) }
         }
+        Step::DelayAbout { mean, deviation: None } => {
+            Instruction::DelayExponential { mean: micros(mean) }
+        }
+        Step::DelayAbout { mean, deviation: Some(deviation) } => {
+            Instruction::DelayNormal { mean: micros(mean), deviation: micros(deviation) }
+        }
         Step::WaitForClose => Instruction::WaitForPeerClose,
         Step::Reset => Instruction::Reset,
         Step::Blocking(waits) => Instruction::SendBlocking { waits },

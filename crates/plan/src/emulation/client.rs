@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 use wirestorm_base::rate::Rate;
+use wirestorm_base::time::Duration;
 use wirestorm_wire::conversation::Side;
 use wirestorm_wire::packet::MacAddress;
 
@@ -16,8 +17,9 @@ use super::tcp::{self, Tcp};
 use crate::document::error::PlanError;
 use crate::document::place::Place;
 use crate::document::port::Port;
+use crate::document::time::read_time;
 
-pub(super) const CLIENT: [&str; 14] = [
+pub(super) const CLIENT: [&str; 15] = [
     "tx",
     "addresses",
     "order",
@@ -28,13 +30,14 @@ pub(super) const CLIENT: [&str; 14] = [
     "ethernet",
     "devices",
     "load",
+    "ramp",
     "limit",
     "program",
     "tcp",
     "ip",
 ];
 pub(super) const ETHERNET: [&str; 1] = ["dst"];
-pub(super) const LOADS: [&str; 3] = ["rate", "poisson", "hold"];
+pub(super) const LOADS: [&str; 4] = ["rate", "poisson", "hold", "throughput"];
 
 const RANGE: &str = "an address, or two such as 16.0.0.1-16.0.0.255";
 const PORTS: &str = "ports such as 1024-65535";
@@ -62,6 +65,8 @@ pub struct Client {
     pub devices: Vec<Devices>,
     /// When connections are made.
     pub load: Load,
+    /// How long a rate grows, from nothing to what it is.
+    pub ramp: Duration,
     /// How many in all; `None`: without end.
     pub limit: Option<u64>,
     /// What they say.
@@ -112,6 +117,8 @@ pub enum Load {
     Poisson(Rate),
     /// As soon as there are fewer than so many.
     Hold(u64),
+    /// As soon as there are fewer than it takes to receive so many bits of data a second.
+    Throughput(u64),
     /// Only as programs ask for them.
     OnDemand,
 }
@@ -145,6 +152,15 @@ pub(super) fn read(
         None => None,
         Some(ethernet) => read_destination(&ethernet)?,
     };
+    let load =
+        read_load(&fields.need("load", "one of the fields rate, poisson, hold, throughput")?)?;
+    let ramp = match fields.get("ramp") {
+        None => Duration::ZERO,
+        Some(ramp) if !matches!(load, Load::Rate(_) | Load::Poisson(_)) => {
+            return Err(ramp.error("a ramp", "none: only rate and poisson grow"));
+        }
+        Some(ramp) => read_time(&ramp)?,
+    };
     let limit = fields.get("limit").map(|it| it.integer(1, u64::MAX)).transpose()?;
     Ok(Client {
         transmit,
@@ -156,7 +172,8 @@ pub(super) fn read(
         server_port: speech::port(&fields, "server_port", Some(speech.map_or(80, |it| it.port)))?,
         destination,
         devices: fields.get("devices").map_or(Ok(Vec::new()), |it| devices::read(&it))?,
-        load: read_load(&fields.need("load", "one of the fields rate, poisson, hold")?)?,
+        load,
+        ramp,
         limit,
         program: speech::steps(&fields, speech, Side::Client)?,
         tcp: fields.get("tcp").map_or(Ok(Tcp::default()), |it| tcp::read(&it))?,
@@ -227,6 +244,7 @@ fn read_ports(place: &Place<'_>) -> Result<RangeInclusive<u16>, PlanError> {
 
 fn read_load(place: &Place<'_>) -> Result<Load, PlanError> {
     const EXPECTED: &str = "connections a second, such as 1000 or 10k";
+    const BITS: &str = "bits of data a second, such as 100M";
     if place.value() == "on_demand" {
         return Ok(Load::OnDemand);
     }
@@ -238,6 +256,11 @@ fn read_load(place: &Place<'_>) -> Result<Load, PlanError> {
     match form {
         "rate" => rate().map(Load::Rate),
         "poisson" => rate().map(Load::Poisson),
+        "throughput" => {
+            let text = value.number_text().ok_or_else(|| value.wrong(BITS))?;
+            let rate = Rate::parse_per_second(&text, 1).map_err(|_| value.wrong(BITS))?;
+            Ok(Load::Throughput(rate.per_second().max(1.0) as u64))
+        }
         _ => value.integer(1, u32::MAX.into()).map(Load::Hold),
     }
 }

@@ -62,6 +62,13 @@ pub enum Step {
         /// The greatest; each between them is equally likely.
         max: Duration,
     },
+    /// Waits for a time that is drawn, in whole microseconds.
+    DelayAbout {
+        /// On average.
+        mean: Duration,
+        /// The standard deviation of a normal distribution; `None`: an exponential one.
+        deviation: Option<Duration>,
+    },
     /// Waits until the other end closes.
     WaitForClose,
     /// Resets the connection; a last step.
@@ -205,7 +212,7 @@ const WORDS: &str = "connect, wait_for_close, reset or run_next";
 pub(super) const RECEIVE_DATAGRAMS: [&str; 2] = ["count", "clear"];
 pub(super) const IDLE: [&str; 2] = ["time", "receive_only"];
 pub(super) const SEND: [&str; 3] = ["text", "size", "fill"];
-pub(super) const DELAY: [&str; 2] = ["min", "max"];
+pub(super) const DELAY: [&str; 4] = ["min", "max", "mean", "deviation"];
 pub(super) const REPEAT: [&str; 2] = ["times", "steps"];
 
 pub(super) fn read(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
@@ -363,6 +370,13 @@ pub(super) fn read_delay(place: &Place<'_>) -> Result<Step, PlanError> {
         return Ok(Step::Delay { min: time, max: time });
     }
     let fields = place.fields(&DELAY)?;
+    if let Some(mean) = fields.get("mean") {
+        if let Some(other) = fields.get("min").or(fields.get("max")) {
+            return Err(other.error("a bound beside mean", "min and max, or mean"));
+        }
+        let deviation = fields.get("deviation").map(|it| time(&it)).transpose()?;
+        return Ok(Step::DelayAbout { mean: time(&mean)?, deviation });
+    }
     let min = time(&fields.need("min", "a time with its unit")?)?;
     let greatest = fields.need("max", "a time with its unit")?;
     let max = time(&greatest)?;

@@ -125,6 +125,7 @@ fn client() -> Value {
             _ => unknown(),
         }),
         "load" => described("When connections are made.", load()),
+        "ramp" => described("How long a rate grows from nothing to what it is.", time()),
         "limit" => described("How many in all.", integer(1, u64::MAX)),
         "program" => described("What they do, step by step.", defined("steps")),
         "tcp" => described("How their TCP behaves.", tcp()),
@@ -172,6 +173,7 @@ fn load() -> Value {
         "rate" => described("So many a second, at equal intervals.", number()),
         "poisson" => described("So many a second on average.", number()),
         "hold" => described("As soon as there are fewer.", integer(1, u32::MAX.into())),
+        "throughput" => described("As many as receive so many bits of data a second.", number()),
         _ => unknown(),
     });
     let demand = json!({"const": "on_demand", "description": "Only as programs ask for them."});
@@ -253,12 +255,17 @@ fn body() -> Value {
 }
 
 fn delay() -> Value {
-    let between = object(&DELAY, &DELAY, |name| match name {
+    let between = object(&DELAY[..2], &DELAY[..2], |name| match name {
         "min" => described("The least.", time()),
         "max" => described("The greatest.", time()),
         _ => unknown(),
     });
-    any_of([time(), between])
+    let about = object(&DELAY[2..], &DELAY[2..3], |name| match name {
+        "mean" => described("On average.", time()),
+        "deviation" => described("Of a normal distribution; an exponential one.", time()),
+        _ => unknown(),
+    });
+    any_of([time(), between, about])
 }
 
 fn steps() -> Value {

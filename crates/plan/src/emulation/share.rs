@@ -75,6 +75,8 @@ pub(super) fn share(place: &Place<'_>, templates: &mut [Template]) -> Result<(),
             }
             Load::Hold(flows) if flows >= count => Load::Hold(part(flows, index)),
             Load::Hold(_) => return Err(wrong("client.load.hold")),
+            Load::Throughput(bits) if bits >= count => Load::Throughput(part(bits, index)),
+            Load::Throughput(_) => return Err(wrong("client.load.throughput")),
             Load::OnDemand => Load::OnDemand,
         };
         client.limit = client.limit.map(|limit| part(limit, index));

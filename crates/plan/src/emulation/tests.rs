@@ -209,8 +209,11 @@ fn steps_jump_compute_and_count() {
          label: out
          postpone: {begin: 20ms}
          count: {A: 2}
-         count: {D: {since: begin}}",
+         count: {D: {since: begin}}
+         delay: {mean: 2ms}
+         delay: {mean: 2ms, deviation: 1ms}",
     );
+    let mean = Duration::from_millis(2);
     let (again, out) = (Label(0), Label(1));
     let greater = When::Compares { variable: 1, comparison: Comparison::GreaterOrEqual, value: 7 };
     let within = When::Within { span: Duration::from_secs(5), since: 0 };
@@ -231,6 +234,8 @@ fn steps_jump_compute_and_count() {
             Step::Postpone { time: 0, by: Duration::from_millis(20) },
             Step::Count { counter: 0, what: Counted::Number(2) },
             Step::Count { counter: 3, what: Counted::Since(0) },
+            Step::DelayAbout { mean, deviation: None },
+            Step::DelayAbout { mean, deviation: Some(Duration::from_millis(1)) },
         ]
     );
 }
@@ -246,6 +251,7 @@ fn names_of_a_program_have_to_be_there_once() {
         ("jump: {to: a, variable: n}\nlabel: a", "program[0].jump: a jump has `to` alone, or"),
         ("count: {E: 1}", "program[0].count.E: found an unknown field, expected one of A, B, C, D"),
         ("postpone: {t: 1us}", "program[0].postpone.t: found \"1us\", expected whole milliseconds"),
+        ("delay: {mean: 1ms, max: 1ms}", "delay.max: found a bound beside mean"),
         ("reset\nreceive: 1", "program[0]: found a step behind which nothing is done"),
     ] {
         let error = steps(list).unwrap_err();
@@ -403,4 +409,17 @@ fn tls_is_of_connections_that_nobody_looks_into() {
     let error = plan(&server("transport: udp, tls: true")).unwrap_err().to_string();
     let expected = "templates[0].tls: found tls, expected the template's transport to be tcp";
     assert!(error.contains(expected), "{error}");
+}
+
+#[test]
+fn a_rate_may_grow_and_a_throughput_is_a_load() {
+    let client = |load: &str| {
+        let plan = EmulationPlan::parse(&PAGE.replace("load: {rate: 5k}", load));
+        plan.map(|plan| plan.templates[0].client.clone().unwrap()).map_err(|it| it.to_string())
+    };
+    let grows = client("load: {rate: 5k}\n      ramp: 3s").unwrap();
+    assert_eq!(grows.ramp, Duration::from_secs(3));
+    assert_eq!(client("load: {throughput: 1.5M}").unwrap().load, Load::Throughput(1_500_000));
+    let error = client("load: {hold: 5}\n      ramp: 3s").unwrap_err();
+    assert!(error.contains("client.ramp: found a ramp, expected none"), "{error}");
 }

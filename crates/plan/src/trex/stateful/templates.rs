@@ -1,6 +1,7 @@
 //! Templates: a side that connects, and a side that waits for it.
 
 use wirestorm_base::rate::Rate;
+use wirestorm_base::time::Duration;
 
 use super::StatefulOptions;
 use super::pools::Pool;
@@ -136,6 +137,7 @@ impl Reading<'_> {
             destination: None,
             devices: Vec::new(),
             load: self.load(fields, notes)?,
+            ramp: Duration::from_secs(self.tables.clients.ramp_s.unwrap_or(0).into()),
             limit: self.limit(fields)?,
             program: says.steps.clone(),
             tcp: usual.tcp,

@@ -13,7 +13,7 @@ const PAGE: &str = r#"{
       {"name": "rx", "min_bytes": 5, "clear": true}, {"name": "jmp_nz", "id": 2, "offset": -2},
       {"name": "jmp_cmp", "id": 0, "offset": 1, "cmp_op": "gt", "cmp_val": 7}]},
     {"commands": [{"name": "rx", "min_bytes": 3}, {"name": "delay", "usec": 10.4}, {"name": "tx", "buf_index": 1}]}],
-  "c_glob_info": {"tcp": {"mss": 500, "keepidle": 3}, "ipv6": {"dst_msb": [32, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9, 9, 9, 9]}},
+  "c_glob_info": {"scheduler": {"rampup_sec": 5}, "tcp": {"mss": 500, "keepidle": 3}, "ipv6": {"dst_msb": [32, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9, 9, 9, 9]}},
   "s_glob_info": {"ip": {"tos": 3, "ttl": 200}, "tcp": {"blackhole": 2}},
   "templates": [{
     "client_template": {"program_index": 0, "port": 80, "cps": 2.776, "limit": 7, "cluster": {},
@@ -39,6 +39,7 @@ fn a_template_is_two_sides_with_tunables_of_their_own() {
     let (client, server) = (template.client.as_ref().unwrap(), template.server.as_ref().unwrap());
     let rate = wirestorm_base::rate::Rate::parse_per_second("27.76", 1).unwrap();
     assert_eq!((client.load, client.limit), (Load::Rate(rate), Some(7)));
+    assert_eq!(client.ramp, wirestorm_base::time::Duration::from_secs(5));
     let addresses = client.addresses.unwrap();
     assert_eq!((addresses.first, addresses.count), ("16.0.0.1".parse().unwrap(), 255));
     assert_eq!((client.servers.count, client.server_port, server.listen), (9, 80, 80));
