@@ -56,6 +56,8 @@ fn all_words() -> Value {
         {"receive_in_all": 100},
         {"delay": "5ms"},
         {"delay": {"min": "1ms", "max": "2ms"}},
+        {"delay": {"mean": "1ms"}},
+        {"delay": {"mean": "1ms", "deviation": "1us"}},
         {"blocking": false},
         {"repeat": {"times": 2, "steps": [{"receive": 1}]}},
         {"label": "here"},
@@ -108,7 +110,13 @@ fn all_words() -> Value {
     let sip = json!({"from": "a@b", "to": "c@d", "ring": "1ms", "talk": "1ms", "delay": "1ms"});
     let dns = json!({"name": "a.b", "type": "AAAA", "answers": 2, "queries": 3, "delay": "1ms"});
     json!({
-        "ports": [{"name": "c", "addresses": "10.0.0.1/16"}, {"name": "s", "location": "eth1"}],
+        "ports": [
+            {"name": "c", "addresses": "10.0.0.1/16", "impair": {
+                "loss": "1%", "duplicate": "1%", "corrupt": "1%", "rate": "1M-l2", "queue": 10,
+                "delay": "5ms", "jitter": "1ms", "reorder": "1%/2ms",
+            }},
+            {"name": "s", "location": "eth1", "impair": {"burst_loss": "0.5%/30%"}},
+        ],
         "templates": [
             {
                 "name": "steps", "group": "g", "transport": "tcp", "tcp": tcp,
@@ -132,13 +140,14 @@ fn all_words() -> Value {
             {"name": "plain", "tls": true, "client": client(json!({"program": []}))},
             {
                 "name": "datagrams", "transport": "udp",
-                "client": client(json!({"program": datagrams, "load": {"rate": "1k"}})),
+                "client": client(json!({"program": datagrams, "load": {"rate": "1k"}, "ramp": "5s"})),
                 "server": {
                     "tx": "s", "port": 2, "program": [],
                     "first_bytes": [{"offset": 1, "mask": 15, "value": 7}],
                 },
             },
             {"name": "captured", "conversation": "a.pcap", "client": client(json!({"load": {"poisson": 5}})), "server": {"tx": "s"}},
+            {"name": "steady", "client": client(json!({"load": {"throughput": "1M"}, "program": []}))},
             speaks(3, "conversation", json!({"file": "a", "flow": 1, "timing": "keep"})),
             speaks(4, "conversation", json!({"file": "a", "flow": [2], "timing": "drop", "server_delay": "1ms"})),
             speaks(5, "http", http),

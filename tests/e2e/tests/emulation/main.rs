@@ -109,7 +109,8 @@ fn what_ports_do_to_frames_is_counted_and_repaired() {
     assert!((corrupted * 8 / 10..=corrupted).contains(&damaged), "{damaged} {outcome}");
     assert_eq!(number(1, "tcp/rcvbyte"), 300 * 2 * 100, "{outcome}");
     let connect = number(0, "times/connect/p50_ns");
-    assert!((15_000_000..30_000_000).contains(&connect), "{connect} ns, {outcome}");
+    // 15 ms, told as the lower end of a step of the histogram.
+    assert!((14_700_000..30_000_000).contains(&connect), "{connect} ns, {outcome}");
 }
 
 #[test]

@@ -377,7 +377,7 @@ fn every_example_runs() {
     let mut count = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        if path.is_dir() {
+        if path.extension().is_none_or(|extension| extension != "yaml") {
             continue;
         }
         let text = std::fs::read_to_string(&path).unwrap();
