@@ -175,16 +175,19 @@ fn python() -> Fallible<Pass> {
     let with_tests = |name: &str| format!("{}[test]", package(name).display());
     install(&["--no-build-isolation", &with_tests("wirestorm")])?;
     install(&["--editable", &with_tests("trex")])?;
-    for name in ["wirestorm", "trex"] {
-        let mut test = Command::new(&python);
-        // With the reasons of tests that skip themselves.
-        done(test.args(["-m", "pytest", "--quiet", "-rs"]).current_dir(package(name)))?;
-    }
     for (test, filter) in [("streams", "trex"), ("documents", "profile")] {
         let mut with_command = cargo();
         // As the workspace, so that nothing is built again with fewer features.
         with_command.args(["test", "--workspace", "--test", test, filter]);
         done(with_command.env("WIRESTORM_PYTHON", &python))?;
+    }
+    // These tests have built the command that profiles are run with.
+    let binary = workspace::in_target("debug/wirestorm")?;
+    for name in ["wirestorm", "trex"] {
+        let mut test = Command::new(&python);
+        test.env("WIRESTORM_BINARY", &binary).current_dir(package(name));
+        // With the reasons of tests that skip themselves.
+        done(test.args(["-m", "pytest", "--quiet", "-rs"]))?;
     }
     Ok(Pass::Done)
 }

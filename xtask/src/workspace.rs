@@ -52,6 +52,11 @@ fn build(name: &str, which: &[&str], place: &str) -> Fallible<PathBuf> {
     if !cargo().args(["build", "--release", "--quiet"]).args(which).status()?.success() {
         return Err(format!("{name} does not build; see above").into());
     }
+    in_target(place)
+}
+
+/// A place in the folder that cargo builds into.
+pub(crate) fn in_target(place: &str) -> Fallible<PathBuf> {
     let metadata = metadata()?;
     let target = metadata.get("target_directory").and_then(|it| it.as_str());
     let target = target.ok_or("cargo metadata names no target_directory")?;
