@@ -83,7 +83,10 @@ fn printed_schema(document: &str) -> jsonschema::Validator {
     let printed = printed.expect("the program runs").stdout;
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schemas");
     let published = format!("{folder}/wirestorm.{document}.1.json");
-    assert_eq!(printed, fs::read(published).expect("the published schema"));
+    assert!(
+        printed == fs::read(&published).expect("the published schema"),
+        "{published} is old: cargo run -- schema {document} >schemas/wirestorm.{document}.1.json"
+    );
     let schema: Value = serde_json::from_slice(&printed).expect("JSON");
     jsonschema::validator_for(&schema).expect("a schema")
 }

@@ -3,6 +3,7 @@
 
 use std::mem;
 
+use serde_json::Value;
 use wirestorm_wire::assemble::{self, AssembleError, Assembled, Header, Payload, Problem};
 use wirestorm_wire::layout::{self, Field, Kind, Layout, Role};
 use wirestorm_wire::stream::{Program, Values, Variable, Write};
@@ -364,7 +365,8 @@ fn read_payload(place: &Place<'_>) -> Result<Payload, PlanError> {
         "text" => Payload::text(value.text("a text")?),
         "increment_byte" => Payload::IncrementingBytes(value.integer(0, 255)? as u8),
         "increment_word" => Payload::IncrementingWords(value.integer(0, 65_535)? as u16),
-        _ => Payload::Zeros,
+        _ if matches!(value.value(), Value::Null | Value::Bool(true)) => Payload::Zeros,
+        _ => return Err(value.wrong("nothing, or true")),
     })
 }
 

@@ -203,7 +203,7 @@ fn payload() -> Value {
         "increment_word" => {
             described("Words of 16 bits that grow by one from this one.", integer(0, 65_535))
         }
-        "zeros" => json!({"description": "Zeros."}),
+        "zeros" => described("Zeros.", json!({"enum": [null, true]})),
         _ => unknown(),
     });
     any_of([json!({"const": "zeros"}), forms])

@@ -147,6 +147,7 @@ fn what_the_schema_can_see_is_wrong_is_wrong_to_both() {
         ("/flows/0/packet/1/ipv4/options", json!([{"router_alert": {"colour": 1}}])),
         ("/flows/0/packet/2", json!({"payload": "ones"})),
         ("/flows/0/packet/2", json!({"payload": {"fixed": "xx"}})),
+        ("/flows/0/packet", json!([{"payload": {"zeros": {"surprise": null}}}])),
         ("/flows/0/packet", json!([{"capture": {"number": 1}}])),
         ("/flows/0/packet", json!([{"capture": {"file": "f", "number": 0}}])),
         ("/flows/0/packet", json!([{"capture": {"file": "f", "fields": {"ipv4.colour": 1}}}])),
