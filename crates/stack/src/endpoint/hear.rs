@@ -49,6 +49,7 @@ impl Endpoint {
         } else if flow.connection.is_established()
             // Of a train no bytes are left, and a session wants them.
             && flow.run.exchange().is_none()
+            && !flow.connection.is_disturbed()
             && let Some(train) = Train::begin(frame, place, &packet, &segment)
         {
             self.train = Some(train);
@@ -56,6 +57,9 @@ impl Endpoint {
         } else {
             self.arrive(place, &segment, data, now)
         };
+        if self.flows.get(place).is_some_and(|flow| flow.connection.is_answer_due()) {
+            self.serve(place, now, transmit);
+        }
         if arrival.reset.is_some() {
             self.refuse(&packet, &segment, transmit);
         }

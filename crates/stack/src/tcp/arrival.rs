@@ -547,6 +547,7 @@ impl Connection {
     ) -> u32 {
         // RFC 5681 section 4.2: at once, so that the sender notices.
         self.marks.set(Marks::ACK_DUE);
+        self.marks.set(Marks::DISTURBED);
         let range = SequenceRange { start, end };
         let disorder = self.disorder_mut();
         match disorder.arrived.insert(range, RANGES_MAX) {

@@ -113,6 +113,8 @@ impl Marks {
     pub(super) const REORDER: Self = Self(1 << 26);
     /// The congestion window held back what was to be sent last.
     pub(super) const LIMITED: Self = Self(1 << 27);
+    /// Data arrived beyond a hole at some time.
+    pub(super) const DISTURBED: Self = Self(1 << 28);
     /// What is sent again is due, or may be.
     pub(super) const ANY_REPAIR: Self = Self(Self::RECOVERY.0 | Self::TAIL_DUE.0);
     /// All that makes a segment without data due.
@@ -462,6 +464,20 @@ impl Connection {
     #[inline]
     pub const fn is_established(&self) -> bool {
         !matches!(self.state, State::SynSent | State::SynReceived | State::Closed)
+    }
+
+    /// Whether segments have been lost on their way here, or overtaken. Every second one is answered
+    /// from then on (RFC 5681 section 4.2), also of those that arrive at one time: the loss of one
+    /// answer for all would stop a peer with a small window.
+    #[inline]
+    pub fn is_disturbed(&self) -> bool {
+        self.marks.has(Marks::DISTURBED)
+    }
+
+    /// Whether an acknowledgement is not to wait for what has arrived at the same time.
+    #[inline]
+    pub fn is_answer_due(&self) -> bool {
+        self.is_disturbed() && self.marks.has(Marks::ACK_DUE)
     }
 
     /// Ends it, for a reason.

@@ -113,13 +113,19 @@ impl Rack {
     }
 
     /// Notes what was sent behind all others.
-    fn push(&mut self, end: SequenceNumber, at: u32) {
+    fn push(&mut self, end: SequenceNumber, at: u32, sacked: &Ranges) {
         self.sent.push(Sent { end, at, is_again: false, is_lost: false });
-        self.tidy();
+        self.tidy(sacked);
     }
 
     /// Notes what was sent again.
-    fn repeat(&mut self, range: SequenceRange, unacknowledged: SequenceNumber, at: u32) {
+    fn repeat(
+        &mut self,
+        range: SequenceRange,
+        unacknowledged: SequenceNumber,
+        at: u32,
+        sacked: &Ranges,
+    ) {
         self.advance(unacknowledged);
         if unacknowledged.is_before(range.start) {
             self.split(range.start);
@@ -129,12 +135,13 @@ impl Rack {
         let behind = self.sent.partition_point(|sent| !range.end.is_before(sent.end));
         let again = Sent { end: range.end, at, is_again: true, is_lost: false };
         self.sent.splice(first..behind, [again]);
-        self.tidy();
+        self.tidy(sacked);
     }
 
-    /// Puts together what need not be told apart. Where there is no room, the oldest count as sent
-    /// later than they were, which makes a loss of them be found later.
-    fn tidy(&mut self) {
+    /// Puts together what need not be told apart. Where there is no room, what has arrived counts
+    /// with what is behind it; and then the oldest entries as sent when the last of them was, which
+    /// makes a loss of them be found later.
+    fn tidy(&mut self, sacked: &Ranges) {
         self.sent.dedup_by(|sent, before| {
             let is_same = Sent { end: before.end, ..*sent } == *before;
             if is_same {
@@ -142,10 +149,24 @@ impl Rack {
             }
             is_same
         });
+        if self.sent.len() <= RANGES_MAX {
+            return;
+        }
+        let mut start = None;
+        let newest = self.sent.last().map(|sent| sent.end);
+        self.sent.retain(|sent| {
+            let from = start.replace(sent.end);
+            let has_arrived = from.is_some_and(|from| sacked.next_hole(from, sent.end).is_none());
+            !has_arrived || newest == Some(sent.end)
+        });
         while self.sent.len() > RANGES_MAX {
             let first = self.sent.remove(0);
-            self.sent[0].is_again |= first.is_again;
-            self.sent[0].is_lost &= first.is_lost;
+            let next = &mut self.sent[0];
+            if next.at.wrapping_sub(first.at).cast_signed() < 0 {
+                next.at = first.at;
+            }
+            next.is_again |= first.is_again;
+            next.is_lost &= first.is_lost;
         }
     }
 
@@ -220,9 +241,9 @@ impl Connection {
         let (burst, highest, unacknowledged) = (self.burst, self.highest, self.unacknowledged);
         self.burst = highest;
         if burst.is_before(highest) && unacknowledged.is_before(highest) {
-            let rack = &mut self.disorder_mut().rack;
-            rack.advance(unacknowledged);
-            rack.push(highest, at);
+            let disorder = self.disorder_mut();
+            disorder.rack.advance(unacknowledged);
+            disorder.rack.push(highest, at, &disorder.sacked);
         }
     }
 
@@ -233,7 +254,8 @@ impl Connection {
         let end = if self.highest.is_before(end) { self.highest } else { end };
         let unacknowledged = self.unacknowledged;
         let range = SequenceRange { start, end };
-        self.disorder_mut().rack.repeat(range, unacknowledged, now.micros as u32);
+        let disorder = self.disorder_mut();
+        disorder.rack.repeat(range, unacknowledged, now.micros as u32, &disorder.sacked);
     }
 
     /// Sections 6.2, steps 1 to 3: what a segment tells of what arrived, before it is noted.
@@ -390,7 +412,7 @@ impl Connection {
                 is_lost_again |= is_repairing && since >= 0;
             }
         }
-        rack.tidy();
+        rack.tidy(sacked);
         let has_lost = rack.first_lost(unacknowledged, sacked).is_some();
         if timeout > 0 {
             rack.reorder_at = (now.micros + timeout as u64).div_ceil(1_000) as u32;
@@ -579,13 +601,14 @@ mod tests {
                 match step {
                     Step::New(bytes) => {
                         model.resize((length + bytes) as usize, (at, false));
-                        rack.push(SequenceNumber(first) + length + bytes, at);
+                        rack.push(SequenceNumber(first) + length + bytes, at, &Ranges::new());
                     }
                     Step::Again(start, bytes) if start < length => {
                         let end = (start + bytes).min(length);
                         model[start as usize..end as usize].fill((at, true));
                         let una = SequenceNumber(first);
-                        rack.repeat(SequenceRange { start: una + start, end: una + end }, una, at);
+                        let range = SequenceRange { start: una + start, end: una + end };
+                        rack.repeat(range, una, at, &Ranges::new());
                     }
                     Step::Again(..) => {}
                     Step::Acknowledged(bytes) => {
@@ -595,7 +618,7 @@ mod tests {
                     }
                 }
                 prop_assert_eq!(told(&rack, first), model.clone());
-                rack.tidy();
+                rack.tidy(&Ranges::new());
                 prop_assert_eq!(told(&rack, first), model.clone());
             }
         }
@@ -606,11 +629,33 @@ mod tests {
         let mut rack = Rack::default();
         let sent = RANGES_MAX as u32 + 10;
         for at in 0..sent {
-            rack.push(SequenceNumber(at + 1), at);
+            rack.push(SequenceNumber(at + 1), at, &Ranges::new());
         }
         assert_eq!(rack.sent.len(), RANGES_MAX);
         let model: Model = (0..sent).map(|at| (at.max(10), false)).collect();
         assert_eq!(told(&rack, 0), model);
+        // What was sent again of late makes all it is put together with as late.
+        let again = SequenceRange { start: SequenceNumber(2), end: SequenceNumber(3) };
+        rack.repeat(again, SequenceNumber(0), 1_000, &Ranges::new());
+        rack.push(SequenceNumber(sent + 1), 1_001, &Ranges::new());
+        assert_eq!(rack.sent.len(), RANGES_MAX);
+        assert!(told(&rack, 0)[..=10].iter().all(|(at, _)| *at == 1_000), "{:?}", rack.sent);
+    }
+
+    #[test]
+    fn what_has_arrived_makes_room_for_what_has_not() {
+        let (mut rack, mut sacked) = (Rack::default(), Ranges::new());
+        let sent = 2 * RANGES_MAX as u32 - 2;
+        for number in (1..sent).step_by(2) {
+            let range =
+                SequenceRange { start: SequenceNumber(number), end: SequenceNumber(number + 1) };
+            assert!(sacked.insert(range, RANGES_MAX).is_ok());
+        }
+        for at in 0..sent {
+            rack.push(SequenceNumber(at + 1), at, &sacked);
+        }
+        let told = told(&rack, 0);
+        assert!((0..sent).step_by(2).all(|number| told[number as usize].0 == number));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Two endpoints and a network between them that loses, repeats and reorders frames, drawn from a
-//! seed. Time is virtual.
+//! Two endpoints and a network between them that loses, repeats, reorders and damages frames, drawn
+//! from a seed. Time is virtual.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -29,13 +29,15 @@ pub(crate) struct Disturbance {
     pub(crate) lost: u64,
     /// The same of those that arrive twice.
     pub(crate) doubled: u64,
+    /// The same of those in which a bit of what is behind Ethernet is another when they arrive.
+    pub(crate) damaged: u64,
     /// Up to so many microseconds more, drawn for each.
     pub(crate) jitter: u64,
 }
 
 impl Disturbance {
-    pub(crate) const NONE: Self = Self { lost: 0, doubled: 0, jitter: 0 };
-    pub(crate) const ROUGH: Self = Self { lost: 40, doubled: 20, jitter: 3_000 };
+    pub(crate) const NONE: Self = Self { lost: 0, doubled: 0, damaged: 0, jitter: 0 };
+    pub(crate) const ROUGH: Self = Self { lost: 30, doubled: 20, damaged: 20, jitter: 3_000 };
 }
 
 type Ends = (MemoryTransmit, MemoryReceive);
@@ -145,10 +147,14 @@ fn carry(path: &mut Path, now: Instant, random: &mut u64, disturbance: &Disturba
     let mut batch = Vec::new();
     path.from.1.receive(64, &mut batch).expect("memory works");
     for received in batch {
-        let bytes = path.from.1.frame(&received).to_vec();
+        let mut bytes = path.from.1.frame(&received).to_vec();
         path.from.1.release(received);
         if draw(1_000) < disturbance.lost {
             continue;
+        }
+        if draw(1_000) < disturbance.damaged {
+            let bit = draw(8 * (bytes.len() as u64 - 14)) as usize;
+            bytes[14 + bit / 8] ^= 1 << (bit % 8);
         }
         let copies = 1 + u64::from(draw(1_000) < disturbance.doubled);
         for _ in 0..copies {

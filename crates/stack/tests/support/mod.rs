@@ -1,5 +1,5 @@
-//! Two connections and a network between them that loses, delays, reorders, repeats and damages,
-//! all drawn from a seed. Time is virtual.
+//! Two connections and a network between them that loses, delays, reorders and repeats, all drawn
+//! from a seed. Time is virtual.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -134,7 +134,7 @@ pub(crate) struct World {
     /// Loses these segments, counted from 0 by direction, beside what is drawn.
     pub(crate) loses: Box<Loses>,
     count: [u64; 2],
-    /// Whether an end hears all that arrives at one time before it says anything.
+    /// Whether an end hears all that arrives at one time before it says anything that can wait.
     pub(crate) batches: [bool; 2],
 }
 
@@ -201,7 +201,9 @@ impl World {
                 let is_next = |next: &Reverse<(u64, u64, usize, Vec<u8>)>| {
                     next.0.0 <= self.now && next.0.2 == to
                 };
-                if !self.batches[to] || !self.wire.peek().is_some_and(is_next) {
+                let connection = self.peers[to].connection.as_ref();
+                let is_due = connection.is_some_and(Connection::is_answer_due);
+                if is_due || !self.batches[to] || !self.wire.peek().is_some_and(is_next) {
                     self.serve(to);
                 }
                 continue;

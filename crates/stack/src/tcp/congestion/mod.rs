@@ -211,12 +211,13 @@ impl Window {
         if self.bytes >= self.slow_start_threshold {
             return false;
         }
-        // RFC 3465 section 2.2: the window grows by what was acknowledged, up to a limit L.
-        // Section 2.3: L = 2*SMSS, so that delayed acknowledgments do not slow it down; and
-        // 1*SMSS after a timeout, as one acknowledgment may then cover much that was not lost.
+        // RFC 9406 section 4.2: "cwnd = cwnd + min(N, L * SMSS)", where N bytes were acknowledged and
+        // L is 8 where segments leave without pacing, so that acknowledgments of many segments do
+        // not slow it down. RFC 3465 section 2.3: L is 1 after a timeout, as one acknowledgment
+        // may then cover much that was not lost.
         let limit = match self.phase {
             Phase::SlowStartAfterTimeout => u32::from(self.mss),
-            _ => 2 * u32::from(self.mss),
+            _ => 8 * u32::from(self.mss),
         };
         self.grow(acked_bytes.min(limit));
         true
@@ -283,14 +284,14 @@ mod tests {
     }
 
     #[test]
-    fn slow_start_grows_by_what_was_acknowledged_up_to_two_segments() {
+    fn slow_start_grows_by_what_was_acknowledged_up_to_eight_segments() {
         for mut congestion in both(1_000) {
             congestion.on_acknowledged(300, 0, 10_000, true);
             assert_eq!(congestion.window(), 10_300);
             congestion.on_acknowledged(2_000, 0, 10_000, true);
             assert_eq!(congestion.window(), 12_300);
             congestion.on_acknowledged(9_000, 0, 10_000, true);
-            assert_eq!(congestion.window(), 14_300);
+            assert_eq!(congestion.window(), 20_300);
             assert!(congestion.is_in_slow_start());
         }
     }
