@@ -166,10 +166,10 @@ fn a_flow_that_loses_frames_is_as_fast_whether_they_come_one_by_one_or_in_batche
     // M. Mathis and others, "The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm"
     // (1997): MSS / RTT * sqrt(3/2) / sqrt(p), without a thought for repairs.
     let expected = 1_448.0 * 8.0 / 10_000.0 * (1.5_f64 / 0.01).sqrt();
-    for (congestion, least) in [(Algorithm::NewReno, 0.85), (Algorithm::Cubic, 0.95)] {
+    for congestion in [Algorithm::NewReno, Algorithm::Cubic] {
         for batches in [[false; 2], [true, false], [true; 2]] {
             let share = goodput(congestion, LOSSY, batches) / expected;
-            assert!((least..1.7).contains(&share), "{congestion:?} {batches:?}: {share}");
+            assert!((0.85..1.5).contains(&share), "{congestion:?} {batches:?}: {share}");
         }
     }
 }
