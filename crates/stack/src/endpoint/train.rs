@@ -3,43 +3,57 @@
 //! A page comes in a row of them. The connection hears of the row once, as it would with the
 //! receive offload of a network interface.
 
+use core::ops::Range;
+
 use wirestorm_wire::packet::tcp::Flags;
 use wirestorm_wire::packet::{ipv4, ipv6, protocol, tcp};
 
-use crate::frame::{HEADERS_LENGTH_MAX, LinkHeader, Packet, dissect};
+use crate::frame::{LinkHeader, Packet, dissect};
 use crate::tcp::segment::Segment;
 
-/// Words of four bytes in the headers of IP and TCP.
-const WORDS: usize = (HEADERS_LENGTH_MAX - LinkHeader::LENGTH_MAX) / 4;
+/// The longest headers of IP and TCP of a row, in bytes; few have longer ones, of IPv6 with SACK.
+const HEADERS_MAX: usize = 96;
 
-/// Which bits of a word have to be the same in all segments.
-type Mask = [u32; WORDS];
+/// Of headers, whole words are compared, as many at once as the processor can.
+type Words = [u64; HEADERS_MAX / 8];
 
-/// Headers without lengths, identification, checksums, sequence number and PSH.
-const fn mask(of_ip: usize, free_of_ip: &[usize]) -> Mask {
-    let mut mask = [u32::MAX; WORDS];
-    let mut place = 0;
-    while place < free_of_ip.len() {
-        // Upper and lower half, as bytes are in the network.
-        let half = u32::from_ne_bytes(if free_of_ip[place].is_multiple_of(4) {
-            [0, 0, 0xff, 0xff]
-        } else {
-            [0xff, 0xff, 0, 0]
-        });
-        mask[free_of_ip[place] / 4] &= half;
-        place += 1;
+/// Which bits have to be the same in all segments: headers of `length` bytes without lengths,
+/// identification, checksums, sequence number and PSH, and nothing behind them.
+fn mask(is_ipv4: bool, tcp: usize, length: usize) -> [u8; HEADERS_MAX] {
+    let mut mask = [u8::MAX; HEADERS_MAX];
+    mask[length..].fill(0);
+    let mut free = |bytes: Range<usize>| mask[bytes].fill(0);
+    if is_ipv4 {
+        // Length, identification and checksum (RFC 791 section 3.1).
+        [2, 4, 10].into_iter().for_each(|place| free(place..place + 2));
+    } else {
+        // The length (RFC 8200 section 3).
+        free(4..6);
     }
-    let tcp = of_ip / 4;
-    mask[tcp + tcp::field::SEQUENCE.start / 4] = 0;
-    mask[tcp + 3] = u32::from_ne_bytes([0xff, !Flags::PSH.0, 0xff, 0xff]);
-    mask[tcp + 4] = u32::from_ne_bytes([0, 0, 0xff, 0xff]);
+    for field in [tcp::field::SEQUENCE, tcp::field::CHECKSUM] {
+        free(tcp + field.start..tcp + field.end);
+    }
+    mask[tcp + tcp::field::FLAGS.start] = !Flags::PSH.0;
     mask
 }
 
-/// Length, identification and checksum are in bytes 2, 4 and 10 (RFC 791 section 3.1).
-const MASK_IPV4: Mask = mask(ipv4::HEADER_LENGTH_MIN, &[2, 4, 10]);
-/// The length is in byte 4 (RFC 8200 section 3).
-const MASK_IPV6: Mask = mask(ipv6::HEADER_LENGTH, &[4]);
+fn words(bytes: &[u8; HEADERS_MAX]) -> Words {
+    let (words, _) = bytes.as_chunks::<8>();
+    core::array::from_fn(|place| u64::from_ne_bytes(words[place]))
+}
+
+/// As much of what IP carries as headers may take; zeros behind it where it is shorter.
+#[inline]
+fn start(network: &[u8]) -> [u8; HEADERS_MAX] {
+    match network.first_chunk() {
+        Some(start) => *start,
+        None => {
+            let mut start = [0; HEADERS_MAX];
+            start[..network.len()].copy_from_slice(network);
+            start
+        }
+    }
+}
 
 /// Whether the checksums of a frame are right.
 #[inline(never)]
@@ -54,8 +68,9 @@ pub(super) struct Train {
     pub(super) place: u32,
     pub(super) segment: Segment<'static>,
     link: LinkHeader,
-    /// Of IP and TCP.
-    headers: [u32; WORDS],
+    /// Those of IP and TCP, as far as the mask says.
+    headers: Words,
+    mask: Words,
     headers_length: usize,
     /// Where TCP begins in them.
     tcp: usize,
@@ -88,16 +103,18 @@ impl Train {
             _ => return None,
         };
         let headers_length = tcp + packet.transport.len() - segment.length as usize;
-        let mut headers = [0; WORDS];
-        let (words, _) = network.get(..headers_length)?.as_chunks::<4>();
-        for (place, word) in headers.iter_mut().zip(words) {
-            *place = u32::from_ne_bytes(*word);
+        if headers_length > HEADERS_MAX {
+            return None;
         }
+        let mask = words(&mask(tcp == ipv4::HEADER_LENGTH_MIN, tcp, headers_length));
+        let mut headers = words(&start(network));
+        headers.iter_mut().zip(mask).for_each(|(word, mask)| *word &= mask);
         Some(Self {
             place,
             segment: Segment { sack: &[], ..*segment },
             link: LinkHeader::new(packet.link)?,
             headers,
+            mask,
             headers_length,
             tcp,
         })
@@ -113,12 +130,10 @@ impl Train {
             return false;
         };
         let is_ipv4 = self.tcp == ipv4::HEADER_LENGTH_MIN;
-        let mask = if is_ipv4 { &MASK_IPV4 } else { &MASK_IPV6 };
-        let (words, _) = headers.as_chunks::<4>();
-        let differs = words.iter().zip(&self.headers).zip(mask);
-        let differs = differs.fold(0, |differs, ((word, known), mask)| {
-            differs | (u32::from_ne_bytes(*word) ^ known) & mask
-        });
+        let found = words(&start(network));
+        let compared = found.iter().zip(&self.mask).zip(&self.headers);
+        let differs =
+            compared.fold(0, |differs, ((word, mask), known)| differs | (word & mask) ^ known);
         let half =
             |place: usize| usize::from(u16::from_be_bytes([headers[place], headers[place + 1]]));
         let length = if is_ipv4 { half(2) } else { half(4) + ipv6::HEADER_LENGTH };

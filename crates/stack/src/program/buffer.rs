@@ -82,7 +82,10 @@ impl Buffer {
         };
         let whole = bytes.len() - bytes.len() % STEP;
         let of_whole = checksum::combine(before(start + whole), !before(start));
-        checksum::combine(of_whole, checksum::sum(&bytes[whole..]))
+        match &bytes[whole..] {
+            [] => of_whole,
+            rest => checksum::combine(of_whole, checksum::sum(rest)),
+        }
     }
 
     fn copy_filled(&self, start: usize, to: &mut [u8]) -> u16 {
