@@ -218,6 +218,7 @@ fn serve(tcp: Settings, mut rest: &[u8]) {
         transport,
         ip: IpSettings::default(),
         sessions: None,
+        meets_resets: false,
         role,
     };
     let bytes = vec![MatchByte { offset: 1, mask: 0xf0, value: 0x40 }];

@@ -143,6 +143,7 @@ fn simulation(profile: &Path, configuration: Option<&str>, scratch: &Scratch) ->
         part: Part::Full,
         duration: DURATION,
         linger: Duration::from_secs(2),
+        interval: Duration::from_secs(1),
         round_trip: Duration::from_micros(20),
         flows_max: 1_000,
         seed: 1,

@@ -141,6 +141,7 @@ fn template(program: Program, tcp: Settings, role: Role) -> Template {
         transport: Transport::Tcp(tcp),
         ip: IpSettings::default(),
         sessions: None,
+        meets_resets: false,
         role,
     }
 }

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use wirestorm_base::time::Duration;
-use wirestorm_control::emulation::{EmulationResult, Part, SimulationOptions, simulate};
+use wirestorm_control::emulation::{
+    EmulationResult, FlowSeries, Part, SimulationOptions, simulate,
+};
 use wirestorm_plan::emulation::EmulationPlan;
 use wirestorm_plan::trex::stateful::{self, StatefulOptions};
 use wirestorm_testkit::Scratch;
@@ -16,6 +18,7 @@ fn options(output: &Path) -> SimulationOptions {
         part: Part::Full,
         duration: Duration::from_secs(1),
         linger: Duration::from_secs(2),
+        interval: Duration::from_secs(1),
         round_trip: Duration::from_millis(2),
         flows_max: 1_000,
         seed: 1,
@@ -119,6 +122,82 @@ fn both_sides_say_what_their_programs_say() {
         "{:?}",
         left.times.connect
     );
+}
+
+#[test]
+fn flows_are_told_over_time() {
+    let plan = EmulationPlan::parse(PLAN).unwrap();
+    let run = |interval| {
+        let options = SimulationOptions { output: None, interval, ..options(Path::new("")) };
+        simulate(&plan, &options).unwrap().0
+    };
+    // 20 a second of one template and 10 of the other, the first of each at once.
+    let result = run(Duration::from_millis(250));
+    let [left, right] = result.ports.as_slice() else { panic!("two ports") };
+    let [rounds, names] = left.templates.as_slice() else { panic!("two templates") };
+    assert_eq!(rounds.series.interval_s, 0.25);
+    assert_eq!(rounds.series.opened[..4], [5, 5, 5, 5]);
+    assert_eq!(names.series.opened[..4], [3, 2, 3, 2]);
+    assert_eq!(left.series.opened[..4], [8, 7, 8, 7]);
+    // What was said in 250 ms: the last flow of it began 50 ms before.
+    assert_eq!(rounds.series.sent_bytes[..2], [5 * 12, 5 * 12]);
+    assert_eq!(rounds.series.received_bytes[0], 5 * 20);
+    assert_eq!(rounds.series.goodput_bps[0], 5.0 * 20.0 * 8.0 * 4.0);
+    assert_eq!((rounds.series.held[0], names.series.held[0]), (0, 0));
+    let servers = &right.templates[0].series;
+    assert_eq!((servers.opened[0], servers.received_bytes[0]), (5, 5 * 12));
+    for port in &result.ports {
+        let FlowSeries { interval_s, last_s, opened, closed, failed, .. } = &port.series;
+        assert_eq!(opened.iter().sum::<u64>(), 30);
+        assert_eq!(closed.iter().sum::<u64>(), 30);
+        assert_eq!(failed.iter().sum::<u64>(), 0);
+        let told = (opened.len() - 1) as f64 * interval_s + last_s;
+        assert!((told - result.elapsed_s).abs() < 1e-6, "{told} of {}", result.elapsed_s);
+    }
+    assert!(result.notes.is_empty(), "{:?}", result.notes);
+
+    // As few intervals as are kept: twice as long, as often as it takes.
+    let result = run(Duration::from_micros(500));
+    let series = &result.ports[0].series;
+    let merged = series.interval_s / 0.000_5;
+    assert!(merged > 1.0 && merged.log2().fract() == 0.0, "{}", series.interval_s);
+    assert!((256..=513).contains(&series.opened.len()), "{}", series.opened.len());
+    assert_eq!(series.opened.iter().sum::<u64>(), 30);
+    assert_eq!(result.notes.len(), 1);
+    assert!(result.notes[0].contains("instead of 0.0005 s"), "{:?}", result.notes);
+}
+
+#[test]
+fn a_reset_that_a_program_says_is_no_failure_and_any_other_is() {
+    let template = |name: &str, port, says: &str, asks: u16, answers: &str| {
+        format!(
+            "  - name: {name}\n    client:\n      {{tx: left, addresses: 10.0.0.1, servers: \
+             10.0.1.1, server_port: {asks}, load: {{rate: 10}}, limit: 5, program: {says}}}\n    \
+             server: {{tx: right, port: {port}, program: {answers}}}\n"
+        )
+    };
+    let (fetch, stay) =
+        ("[{send: ask}, {receive: 5}]", "[{receive: 3}, {send: abcde}, wait_for_close]");
+    let text = [
+        "ports: [{name: left}, {name: right}]\ntemplates:\n".to_owned(),
+        template("means it", 80, "[{send: ask}, {receive: 5}, reset]", 80, stay),
+        // Connects to a server of another template, which resets.
+        template("does not", 81, fetch, 82, stay),
+        template("resets", 82, fetch, 81, "[{receive: 3}, reset]"),
+    ]
+    .concat();
+    let (result, _) = run(&EmulationPlan::parse(&text).unwrap(), Part::Full);
+    let flows = |port: usize, template: usize| {
+        let flows = &result.ports[port].templates[template].flows;
+        ["closed", "aborted", "reset_meant", "reset"].map(|name| flows[name])
+    };
+    assert_eq!((flows(0, 0), flows(1, 0)), ([0, 5, 0, 0], [0, 0, 5, 0]));
+    assert_eq!((flows(0, 1), flows(1, 2)), ([0, 0, 0, 5], [0, 5, 0, 0]));
+    assert_eq!((flows(0, 2), flows(1, 1)), ([5, 0, 0, 0], [5, 0, 0, 0]));
+    let [left, right] = result.ports.as_slice() else { panic!("two ports") };
+    assert_eq!((left.flows.failed, left.flows.reset, left.flows.aborted), (5, 5, 5));
+    assert_eq!((right.flows.failed, right.flows.reset_meant, right.flows.aborted), (0, 5, 5));
+    assert_eq!(left.templates[0].series.closed.iter().sum::<u64>(), 5);
 }
 
 #[test]

@@ -61,15 +61,17 @@ const FRAMES: usize = 256;
 /// Where there is nothing to wait for, time goes on in such steps.
 const STEP: Duration = Duration::from_micros(1);
 
-/// Lets endpoints talk until they have nothing more to do, or no more time; `see` is shown every
-/// frame where it leaves and where it arrives, in the order of their times. Returns the endpoints,
-/// and how much time has passed. The same endpoints always say the same.
+/// Lets endpoints talk until they have nothing more to do, or no more time. `look` is shown each
+/// endpoint, by its place, before the time goes on, with the time that comes; `see` every frame
+/// where it leaves and where it arrives, in the order of their times. Returns the endpoints, and
+/// how much time has passed. The same endpoints always say the same.
 ///
 /// # Errors
 /// The ports', of which wires in memory have none, and those of `see`.
 pub fn run(
     nodes: Vec<NodeOptions>,
     options: &NetworkOptions,
+    mut look: impl FnMut(usize, Instant, &Endpoint),
     mut see: impl FnMut(Seen<'_>) -> Result<(), PortError>,
 ) -> Result<(Vec<Ended>, Duration), PortError> {
     let macs: Vec<MacAddress> = nodes.iter().map(|node| node.mac).collect();
@@ -100,6 +102,9 @@ pub fn run(
         let stop = Instant::ZERO.saturating_add(options.duration);
         let next = if until.is_none() { next.min(stop) } else { next };
         now = next.max(now.saturating_add(STEP));
+        for (place, node) in nodes.iter().enumerate() {
+            look(place, now, &node.endpoint);
+        }
     }
     let ended = nodes.into_iter().map(|node| Ended {
         endpoint: node.endpoint,

@@ -122,6 +122,7 @@ fn endpoints(connections: u64, requests: u64, page: u32) -> [Endpoint; 2] {
                 transport,
                 ip: IpSettings::default(),
                 sessions: None,
+                meets_resets: false,
                 role,
             }],
             groups: Vec::new(),

@@ -1,6 +1,7 @@
 //! `wirestorm emulate`: the clients and servers of a plan.
 
 mod live;
+mod over_time;
 pub(crate) mod sim;
 mod table;
 
@@ -68,6 +69,11 @@ pub(crate) struct EmulateFlags {
     #[arg(long)]
     force_interface: bool,
 
+    /// How long the intervals are in which the result tells flows over time; they become longer
+    /// where there are too many.
+    #[arg(long, value_name = "TIME", default_value = INTERVAL)]
+    interval: String,
+
     /// Write the result as JSON to a file; `-`: to standard output, instead of the table.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -127,11 +133,24 @@ fn prepare(flags: &EmulateFlags) -> Result<(EmulationPlan, EmulationOptions), St
         backend: flags.backend.into(),
         duration,
         linger: read_time("--linger", &flags.linger)?,
+        interval: read_interval(&flags.interval)?,
         flows_max: flags.flows_max as usize,
         seed: flags.seed,
         force_interface: flags.force_interface,
     };
     Ok((plan, options))
+}
+
+/// How long intervals are where nothing is said.
+pub(crate) const INTERVAL: &str = "1s";
+
+/// How long intervals are in which flows are told over time.
+pub(crate) fn read_interval(text: &str) -> Result<Duration, String> {
+    const LEAST: Duration = Duration::from_millis(1);
+    match read_time("--interval", text)? {
+        interval if interval >= LEAST => Ok(interval),
+        _ => Err(format!("--interval {text:?}: expected 1ms or more")),
+    }
 }
 
 fn read(flags: &EmulateFlags) -> Result<EmulationPlan, String> {
@@ -197,7 +216,8 @@ fn exit_status(result: &EmulationResult) -> u8 {
     let is_short = result.ports.iter().any(|port| {
         let flows = &port.flows;
         let no_room = port.impairment.map_or(0, |it| it.no_room);
-        no_room + port.failed + port.missed + flows.failed + flows.overflow + flows.tuple_in_use > 0
+        let unmade = flows.overflow + flows.tuple_in_use + flows.no_match;
+        no_room + port.failed + port.missed + flows.failed + unmade > 0
     });
     if !result.errors.is_empty() {
         status::FAILED

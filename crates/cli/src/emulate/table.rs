@@ -8,6 +8,7 @@ use wirestorm_control::result::HistogramReport;
 use wirestorm_control::stack::endpoint::UdpCounters;
 use wirestorm_control::stack::tcp::counters::TcpCounters;
 
+use super::over_time;
 use crate::number::{grouped, nanoseconds, scaled, seconds};
 use crate::traffic::shortened;
 use crate::wrap::wrapped;
@@ -19,16 +20,8 @@ pub(super) struct Table<'a>(pub(super) &'a EmulationResult);
 type Shown<T, Value> = (&'static str, fn(&T) -> Value);
 
 /// What is counted as failed, by the names of templates' counters.
-const FAILURES: [&str; 8] = [
-    "refused",
-    "reset",
-    "unanswered",
-    "timed_out",
-    "vanished",
-    "aborted",
-    "session_failed",
-    "idle",
-];
+const FAILURES: [&str; 7] =
+    ["refused", "reset", "unanswered", "timed_out", "vanished", "session_failed", "idle"];
 
 /// Ports side by side.
 const PORTS_A_TABLE: usize = 2;
@@ -41,6 +34,9 @@ impl Display for Table<'_> {
         for ports in result.ports.chunks(PORTS_A_TABLE) {
             writeln!(f)?;
             port_table(f, ports, result.elapsed_s)?;
+        }
+        for ports in result.ports.chunks(PORTS_A_TABLE) {
+            over_time::table(f, ports)?;
         }
         let templates: usize = result.ports.iter().map(|port| port.templates.len()).sum();
         // One of each side is what the ports' own columns tell.
@@ -112,14 +108,22 @@ fn port_table(f: &mut Formatter<'_>, ports: &[PortReport], elapsed: f64) -> fmt:
     line(f, "  established", ports, |port| grouped(tcp(port, "connects")))?;
     line(f, "  established a second", ports, |port| rate(tcp(port, "connects")))?;
     line(f, "  closed by both sides", ports, count(|port| port.flows.closed))?;
+    let resets: [Shown<PortReport, u64>; 2] = [
+        ("  reset by the program", |port| port.flows.aborted),
+        ("  reset by the peer, as its program says", |port| port.flows.reset_meant),
+    ];
+    for (what, value) in resets {
+        if ports.iter().any(|port| value(port) > 0) {
+            line(f, what, ports, count(value))?;
+        }
+    }
     line(f, "  failed", ports, count(|port| port.flows.failed))?;
-    let causes: [Shown<PortReport, u64>; 8] = [
+    let causes: [Shown<PortReport, u64>; 7] = [
         ("    refused by the peer", |port| port.flows.refused),
         ("    reset by the peer", |port| port.flows.reset),
         ("    never answered", |port| port.flows.unanswered),
         ("    not acknowledged any more", |port| port.flows.timed_out),
         ("    silent when asked (keepalive)", |port| port.flows.vanished),
-        ("    reset by the program", |port| port.flows.aborted),
         ("    TLS failed", |port| port.flows.session_failed),
         ("    of UDP, without traffic for too long", |port| port.flows.idle),
     ];

@@ -94,6 +94,10 @@ struct EmulationFlags {
     #[arg(long, value_name = "TIME", default_value = "20us")]
     rtt: String,
 
+    /// How long the intervals are in which the result tells flows over time.
+    #[arg(long, value_name = "TIME", default_value = emulate::INTERVAL)]
+    interval: String,
+
     /// Where sequence numbers and drawn delays come from.
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
@@ -188,6 +192,7 @@ fn run_emulation(flags: &SimFlags, mut plan: EmulationPlan) -> Result<ExitCode, 
         part: if is_full { Part::Full } else { Part::One },
         duration: duration.unwrap_or(EMULATION_DURATION),
         linger: EMULATION_LINGER,
+        interval: emulate::read_interval(&flags.emulation.interval)?,
         round_trip: read_time("--rtt", &flags.emulation.rtt)?,
         flows_max: EMULATION_FLOWS_MAX,
         seed: flags.emulation.seed,

@@ -3,7 +3,7 @@
 use wirestorm_plan::emulation::{self, EmulationPlan, Step};
 use wirestorm_stack::endpoint::{
     AddressRange, ClientLinks, Devices, IpSettings, LinkHeader, Listen, Load, MatchByte, Order,
-    Pairing, Role, Template, Transport, Tuples,
+    Pairing, Role, Template, Think, Transport, Tuples,
 };
 use wirestorm_stack::program::{Buffers, Program};
 use wirestorm_stack::tcp::congestion::Algorithm;
@@ -46,6 +46,11 @@ pub(super) fn duties(
     };
     let groups = plan.groups();
     for ((template, client), sessions) in plan.templates.iter().zip(clients).zip(sessions) {
+        let programs = [
+            template.client.as_ref().map(|it| &it.program),
+            template.server.as_ref().map(|it| &it.program),
+        ];
+        let [client_resets, server_resets] = programs.map(|it| it.is_some_and(|it| resets(it)));
         let mut add = |steps: &[Step], side: &'static str, tcp: &emulation::Tcp, ip, role| {
             let path = || format!("{}.{side}.program", template.path);
             let program = program(steps, &groups, &mut duties.buffers, path)?;
@@ -54,12 +59,19 @@ pub(super) fn duties(
                 emulation::Transport::Udp => Transport::Udp,
             };
             let ip = ip_settings(ip);
-            let sessions = match side {
-                "client" => sessions.client.clone(),
-                _ => sessions.server.clone(),
+            let (sessions, meets_resets) = match side {
+                "client" => (sessions.client.clone(), server_resets),
+                _ => (sessions.server.clone(), client_resets),
             };
             let has_tls = sessions.is_some();
-            duties.templates.push(Template { program, transport, ip, sessions, role });
+            duties.templates.push(Template {
+                program,
+                transport,
+                ip,
+                sessions,
+                meets_resets,
+                role,
+            });
             let (name, group) = (template.name.clone(), template.group.clone());
             duties.owners.push(Owner { name, group, side, has_tls });
             Ok::<_, EmulationError>(())
@@ -95,6 +107,9 @@ pub(super) fn duties(
                 emulation::Load::Hold(flows) => Load::Hold { flows },
                 emulation::Load::Throughput(bits_per_second) => {
                     Load::Throughput { bits_per_second }
+                }
+                emulation::Load::Users { users, think } => {
+                    Load::Users { users, think: self::think(think) }
                 }
                 emulation::Load::OnDemand => Load::OnDemand,
             };
@@ -152,6 +167,16 @@ fn listen(server: &emulation::Server) -> Listen {
     }
 }
 
+fn think(asked: emulation::Think) -> Think {
+    match asked {
+        emulation::Think::Between { min, max } => Think::Uniform { min, max },
+        emulation::Think::About { mean, deviation: None } => Think::Exponential { mean },
+        emulation::Think::About { mean, deviation: Some(deviation) } => {
+            Think::Normal { mean, deviation }
+        }
+    }
+}
+
 fn range(range: &emulation::AddressRange) -> AddressRange {
     AddressRange { first: range.first, count: range.count }
 }
@@ -188,6 +213,15 @@ fn ip_settings(asked: emulation::Ip) -> IpSettings {
         hop_limit: asked.ttl.unwrap_or(usual.hop_limit),
         traffic_class: asked.tos.unwrap_or(usual.traffic_class),
     }
+}
+
+/// Whether steps may reset a connection.
+fn resets(steps: &[Step]) -> bool {
+    steps.iter().any(|step| match step {
+        Step::Reset => true,
+        Step::Repeat { steps, .. } => resets(steps),
+        _ => false,
+    })
 }
 
 fn program(

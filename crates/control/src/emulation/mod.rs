@@ -14,6 +14,7 @@ mod program;
 mod report;
 mod run;
 mod simulate;
+mod timeline;
 mod tls;
 
 pub use captured::read_plan;
@@ -24,3 +25,4 @@ pub use report::{
 };
 pub use run::{EmulationOptions, PortProgress, Progress, run};
 pub use simulate::{Part, SimulationOptions, simulate};
+pub use timeline::FlowSeries;

@@ -13,6 +13,7 @@ use wirestorm_stack::content::SessionCounters;
 use wirestorm_stack::endpoint::{Endpoint, Tally, Times};
 use wirestorm_stack::program::{Statistic, Statistics};
 
+use super::timeline::{FlowSeries, Timeline};
 use crate::port::Choice;
 use crate::result::HistogramReport;
 
@@ -54,6 +55,8 @@ pub struct PortReport {
     pub why: String,
     /// Connections, and flows of UDP.
     pub flows: FlowsReport,
+    /// What became of them over time.
+    pub series: FlowSeries,
     /// The same of each template that has clients or servers here.
     pub templates: Vec<TemplateReport>,
     /// What TCP counted, by BSD's names, of which TRex's are those with `tcps_` before them.
@@ -139,7 +142,7 @@ pub struct FlowsReport {
     pub active_max: u64,
     /// Connections that both sides closed, and flows of UDP whose program ended.
     pub closed: u64,
-    /// Flows that ended otherwise; the sum of the eight that follow.
+    /// Flows that ended otherwise; the sum of the seven that follow.
     pub failed: u64,
     /// Connections that the peer reset in answer to SYN.
     pub refused: u64,
@@ -151,12 +154,14 @@ pub struct FlowsReport {
     pub timed_out: u64,
     /// Connections whose peer did not answer keepalive probes.
     pub vanished: u64,
-    /// Connections that their program reset.
-    pub aborted: u64,
     /// Connections whose TLS failed.
     pub session_failed: u64,
     /// Flows of UDP that were dropped for want of traffic.
     pub idle: u64,
+    /// Connections that their program reset, as it says.
+    pub aborted: u64,
+    /// Connections that the peer reset, as its program says.
+    pub reset_meant: u64,
     /// Flows that could not be made or taken, for there were too many.
     pub overflow: u64,
     /// Flows that could not be made, for their addresses and ports were in use.
@@ -189,6 +194,8 @@ pub struct TemplateReport {
     pub side: &'static str,
     /// What became of its flows, by name.
     pub flows: BTreeMap<&'static str, u64>,
+    /// What became of them over time.
+    pub series: FlowSeries,
     /// What TCP counted.
     pub tcp: BTreeMap<&'static str, u64>,
     /// What UDP counted.
@@ -259,9 +266,10 @@ impl FlowsReport {
             unanswered: flows.unanswered,
             timed_out: flows.timed_out,
             vanished: flows.vanished,
-            aborted: flows.aborted,
             session_failed: flows.session_failed,
             idle: flows.idle,
+            aborted: flows.aborted,
+            reset_meant: flows.reset_meant,
             overflow: flows.overflow,
             tuple_in_use: flows.tuple_in_use,
             no_flow: strays.no_flow,
@@ -282,12 +290,13 @@ fn counters(statistics: &Statistics) -> BTreeMap<&'static str, u64> {
 }
 
 impl TemplateReport {
-    fn of(owner: &Owner, tally: &Tally) -> Self {
+    fn of(owner: &Owner, tally: &Tally, series: FlowSeries) -> Self {
         Self {
             name: owner.name.clone(),
             group: owner.group.clone(),
             side: owner.side,
             flows: tally.flows.iter().map(|(name, _, value)| (name, value)).collect(),
+            series,
             tcp: tally.tcp.iter().map(|(name, _, value)| (name, value)).collect(),
             udp: tally.udp.iter().map(|(name, _, value)| (name, value)).collect(),
             counters: counters(&tally.statistics),
@@ -310,6 +319,7 @@ impl TimesReport {
 /// What a port's worker came back with.
 pub(super) struct Ended {
     pub(super) endpoint: Endpoint,
+    pub(super) timeline: Timeline,
     pub(super) choice: Choice,
     pub(super) impairment: Option<ImpairmentCounters>,
     pub(super) transmitted: TransmitCounters,
@@ -323,7 +333,8 @@ impl Ended {
     pub(super) fn report(&self, name: &str, interface: &str, owners: &[Owner]) -> PortReport {
         let tallies = owners.iter().enumerate();
         let templates = tallies.filter_map(|(place, owner)| {
-            Some(TemplateReport::of(owner, self.endpoint.tally(place)?))
+            let series = self.timeline.of_template(place);
+            Some(TemplateReport::of(owner, self.endpoint.tally(place)?, series))
         });
         PortReport {
             name: name.to_owned(),
@@ -331,6 +342,7 @@ impl Ended {
             backend: self.choice.backend,
             why: self.choice.why.clone(),
             flows: FlowsReport::of(&self.endpoint),
+            series: self.timeline.of_all(),
             templates: templates.collect(),
             tcp: self.endpoint.tcp().iter().map(|(name, _, value)| (name, value)).collect(),
             udp: self.endpoint.udp().iter().map(|(name, _, value)| (name, value)).collect(),

@@ -21,6 +21,7 @@ use super::error::EmulationError;
 use super::lower::{Duties, duties};
 use super::neighbours::Neighbours;
 use super::report::{EmulationResult, Ended, SCHEMA};
+use super::timeline::{self, Timeline};
 use super::tls::sessions;
 use crate::port::{BothWays, Interfaces, OpenError, ReceivePort, TransmitPort, Watch};
 use crate::replay::Control;
@@ -40,6 +41,8 @@ pub struct EmulationOptions {
     pub duration: Duration,
     /// How long connections that are there then may take to end.
     pub linger: Duration,
+    /// How long the intervals are in which flows are told over time.
+    pub interval: Duration,
     /// The most connections at once on each port.
     pub flows_max: usize,
     /// Where numbers and delays that are drawn come from.
@@ -128,11 +131,23 @@ pub fn run(
         .map(|lane| Mutex::new(PortProgress { name: lane.name.into(), ..Default::default() }))
         .collect();
 
+    let sides: usize = lanes.iter().map(|lane| lane.duties.owners.len()).sum();
+    let intervals_max = timeline::intervals_max(sides);
+
     let (start, ended) = std::thread::scope(|scope| {
         let openers = lanes.iter().enumerate().map(|(index, lane)| {
             let (interfaces, snapshot) = (&interfaces, &snapshots[index]);
-            let duty =
-                Duty { options, control, interfaces, index, lane, clients: &clients, snapshot };
+            let clients = &clients;
+            let duty = Duty {
+                options,
+                control,
+                interfaces,
+                index,
+                lane,
+                clients,
+                snapshot,
+                intervals_max,
+            };
             move || {
                 let (interface, link) = &duty.interfaces.links[duty.index];
                 let port =
@@ -155,6 +170,7 @@ pub fn run(
     })?;
 
     let elapsed = clock::now().saturating_since(start);
+    let coarser = timeline::note(options.interval, ended.iter().map(|ended| &ended.timeline));
     let reports = lanes.iter().zip(&ended);
     Ok(EmulationResult {
         schema: SCHEMA,
@@ -165,7 +181,7 @@ pub fn run(
             .collect(),
         interrupted: control.stop.load(Ordering::Relaxed),
         errors: ended.iter().filter_map(|ended| ended.error.clone()).collect(),
-        notes: plan.notes.iter().cloned().chain(interfaces.notes()).collect(),
+        notes: plan.notes.iter().cloned().chain(interfaces.notes()).chain(coarser).collect(),
     })
 }
 
@@ -201,6 +217,7 @@ struct Duty<'a> {
     lane: &'a Lane<'a>,
     clients: &'a Clients,
     snapshot: &'a Mutex<PortProgress>,
+    intervals_max: usize,
 }
 
 impl Duty<'_> {
@@ -224,8 +241,14 @@ impl Duty<'_> {
             },
             start,
         );
+        let templates = self.lane.duties.owners.len();
+        let interval = self.options.interval;
+        let mut timeline = Timeline::new(start, interval, self.intervals_max, templates);
         let mut is_busy = self.lane.duties.connects;
-        let outcome = self.serve(&mut endpoint, &mut transmit, &mut receive, start, &mut is_busy);
+        let look = |now, endpoint: &Endpoint| timeline.look(now, endpoint);
+        let outcome =
+            self.serve(&mut endpoint, &mut transmit, &mut receive, start, &mut is_busy, look);
+        timeline.finish(clock::now(), &endpoint);
         if is_busy {
             self.clients.busy.fetch_sub(1, Ordering::Relaxed);
         }
@@ -235,6 +258,7 @@ impl Duty<'_> {
         let [receive] = receive;
         Ended {
             endpoint,
+            timeline,
             choice,
             impairment: transmit.counters(),
             transmitted,
@@ -245,7 +269,7 @@ impl Duty<'_> {
     }
 
     /// Works until there is nothing more to do, or no more time. `is_busy`: whether its clients
-    /// are.
+    /// are. `look` is shown the endpoint before each breath.
     fn serve(
         &self,
         endpoint: &mut Endpoint,
@@ -253,6 +277,7 @@ impl Duty<'_> {
         receive: &mut [ReceivePort; 1],
         start: Instant,
         is_busy: &mut bool,
+        mut look: impl FnMut(Instant, &Endpoint),
     ) -> Result<(), PortError> {
         let mut watch = self.interfaces.watch().into_iter().nth(self.index);
         let mut publish_at = start;
@@ -262,6 +287,7 @@ impl Duty<'_> {
             let now = clock::now();
             let [port] = &mut *receive;
             transmit.advance(now);
+            look(now, endpoint);
             let arrived = endpoint.breathe(now, transmit, port)?;
             if now >= publish_at {
                 publish_at = now.saturating_add(PUBLISH_INTERVAL);

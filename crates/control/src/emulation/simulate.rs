@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use wirestorm_base::port::Transmit;
-use wirestorm_base::time::Duration;
+use wirestorm_base::time::{Duration, Instant};
 use wirestorm_io::pcap::PcapTransmit;
 use wirestorm_plan::emulation::{AddressRange, EmulationPlan};
-use wirestorm_sim::network::{self, NetworkOptions, NodeOptions};
+use wirestorm_sim::network::{self, NetworkOptions, NodeOptions, Seen};
 use wirestorm_stack::Host;
 use wirestorm_stack::endpoint::EndpointOptions;
 use wirestorm_wire::packet::MacAddress;
@@ -14,6 +14,7 @@ use wirestorm_wire::packet::MacAddress;
 use super::error::EmulationError;
 use super::lower::duties;
 use super::report::{EmulationResult, Ended, SCHEMA};
+use super::timeline::{self, Timeline};
 use super::tls::sessions;
 use crate::port::Choice;
 use crate::traffic::with_name;
@@ -32,6 +33,8 @@ pub struct SimulationOptions {
     pub duration: Duration,
     /// How long flows that are there then may take to end.
     pub linger: Duration,
+    /// How long the intervals are in which flows are told over time.
+    pub interval: Duration,
     /// How long a frame takes to the other side and its answer back.
     pub round_trip: Duration,
     /// The most flows at once on each port.
@@ -92,25 +95,40 @@ pub fn simulate(
         duration: options.duration,
         linger: options.linger,
     };
-    let (ended, elapsed) = network::run(nodes, &network_options, |seen| {
+    let intervals_max = timeline::intervals_max(owners.iter().map(Vec::len).sum());
+    let timeline = |owners: &Vec<_>| {
+        Timeline::new(Instant::ZERO, options.interval, intervals_max, owners.len())
+    };
+    let mut timelines: Vec<Timeline> = owners.iter().map(timeline).collect();
+    let look = |node: usize, now, endpoint: &_| timelines[node].look(now, endpoint);
+    let see = |seen: Seen<'_>| {
         let Some((_, file)) = files.get_mut(seen.node) else { return Ok(()) };
         let Some(frame) = file.take() else { return file.flush() };
         file.frame_mut(&frame)[..seen.frame.len()].copy_from_slice(seen.frame);
         file.send(frame, seen.frame.len(), seen.at);
         file.flush()
-    })?;
-    let reports = used.iter().zip(ended).zip(&owners).map(|((&port, ended), owners)| {
-        let ended = Ended {
-            endpoint: ended.endpoint,
-            choice: Choice { backend: "memory", why: "simulated".into() },
-            transmitted: ended.transmitted,
-            received: ended.received,
-            cpu: Duration::ZERO,
-            impairment: None,
-            error: None,
-        };
-        ended.report(&plan.ports[port].name, "a wire in memory", owners)
-    });
+    };
+    let (ended, elapsed) = network::run(nodes, &network_options, look, see)?;
+    let end = Instant::ZERO.saturating_add(elapsed);
+    for (timeline, ended) in timelines.iter_mut().zip(&ended) {
+        timeline.finish(end, &ended.endpoint);
+    }
+    let coarser = timeline::note(options.interval, &timelines);
+    let ended = ended.into_iter().zip(timelines);
+    let reports =
+        used.iter().zip(ended).zip(&owners).map(|((&port, (ended, timeline)), owners)| {
+            let ended = Ended {
+                endpoint: ended.endpoint,
+                timeline,
+                choice: Choice { backend: "memory", why: "simulated".into() },
+                transmitted: ended.transmitted,
+                received: ended.received,
+                cpu: Duration::ZERO,
+                impairment: None,
+                error: None,
+            };
+            ended.report(&plan.ports[port].name, "a wire in memory", owners)
+        });
     let is_impaired = used.iter().any(|port| plan.ports[*port].impairment.is_some());
     let note = is_impaired
         .then(|| "what ports `impair` was left out: only `wirestorm emulate` does that".to_owned());
@@ -121,7 +139,7 @@ pub fn simulate(
         ports: reports.collect(),
         interrupted: false,
         errors: Vec::new(),
-        notes: plan.notes.iter().cloned().chain(note).collect(),
+        notes: plan.notes.iter().cloned().chain(note).chain(coarser).collect(),
     };
     Ok((result, files.into_iter().map(|(path, _)| path).collect()))
 }

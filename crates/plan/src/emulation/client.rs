@@ -10,7 +10,7 @@ use wirestorm_wire::packet::MacAddress;
 
 use super::devices::{self, Devices};
 use super::ip::{self, Ip};
-use super::program::Step;
+use super::program::{self, Step};
 use super::read_port;
 use super::speech::{self, Speech};
 use super::tcp::{self, Tcp};
@@ -37,7 +37,8 @@ pub(super) const CLIENT: [&str; 15] = [
     "ip",
 ];
 pub(super) const ETHERNET: [&str; 1] = ["dst"];
-pub(super) const LOADS: [&str; 4] = ["rate", "poisson", "hold", "throughput"];
+pub(super) const USERS: [&str; 2] = ["users", "think"];
+pub(super) const LOADS: [&str; 5] = ["rate", "poisson", "hold", "throughput", "users"];
 
 const RANGE: &str = "an address, or two such as 16.0.0.1-16.0.0.255";
 const PORTS: &str = "ports such as 1024-65535";
@@ -65,7 +66,7 @@ pub struct Client {
     pub devices: Vec<Devices>,
     /// When connections are made.
     pub load: Load,
-    /// How long a rate grows, from nothing to what it is.
+    /// How long a rate, or a number of users, grows from nothing to what it is.
     pub ramp: Duration,
     /// How many in all; `None`: without end.
     pub limit: Option<u64>,
@@ -119,8 +120,34 @@ pub enum Load {
     Hold(u64),
     /// As soon as there are fewer than it takes to receive so many bits of data a second.
     Throughput(u64),
+    /// By so many users: each makes one, thinks when that is over, and makes the next one.
+    Users {
+        /// How many.
+        users: u64,
+        /// How long they think.
+        think: Think,
+    },
     /// Only as programs ask for them.
     OnDemand,
+}
+
+/// How long a user thinks between two connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Think {
+    /// Each time between two is equally likely.
+    Between {
+        /// The least.
+        min: Duration,
+        /// The greatest.
+        max: Duration,
+    },
+    /// A time that is drawn.
+    About {
+        /// On average.
+        mean: Duration,
+        /// The standard deviation of a normal distribution; `None`: an exponential one.
+        deviation: Option<Duration>,
+    },
 }
 
 pub(super) fn read(
@@ -152,12 +179,13 @@ pub(super) fn read(
         None => None,
         Some(ethernet) => read_destination(&ethernet)?,
     };
-    let load =
-        read_load(&fields.need("load", "one of the fields rate, poisson, hold, throughput")?)?;
+    let load = read_load(
+        &fields.need("load", "one of the fields rate, poisson, hold, throughput, users")?,
+    )?;
     let ramp = match fields.get("ramp") {
         None => Duration::ZERO,
-        Some(ramp) if !matches!(load, Load::Rate(_) | Load::Poisson(_)) => {
-            return Err(ramp.error("a ramp", "none: only rate and poisson grow"));
+        Some(ramp) if !matches!(load, Load::Rate(_) | Load::Poisson(_) | Load::Users { .. }) => {
+            return Err(ramp.error("a ramp", "none: only rate, poisson and users grow"));
         }
         Some(ramp) => read_time(&ramp)?,
     };
@@ -248,6 +276,9 @@ fn read_load(place: &Place<'_>) -> Result<Load, PlanError> {
     if place.value() == "on_demand" {
         return Ok(Load::OnDemand);
     }
+    if let Some(load) = read_users(place)? {
+        return Ok(load);
+    }
     let (form, value) = place.choice(&LOADS)?;
     let rate = || {
         let text = value.number_text().ok_or_else(|| value.wrong(EXPECTED))?;
@@ -263,4 +294,22 @@ fn read_load(place: &Place<'_>) -> Result<Load, PlanError> {
         }
         _ => value.integer(1, u32::MAX.into()).map(Load::Hold),
     }
+}
+
+/// Users, who may have a word beside their number.
+fn read_users(place: &Place<'_>) -> Result<Option<Load>, PlanError> {
+    if place.value().get("users").is_none() {
+        return Ok(None);
+    }
+    let fields = place.fields(&USERS)?;
+    let users = fields.need("users", "how many")?.integer(1, u32::MAX.into())?;
+    let think = match fields.get("think") {
+        None => Think::Between { min: Duration::ZERO, max: Duration::ZERO },
+        Some(think) => match program::read_delay(&think)? {
+            Step::DelayAbout { mean, deviation } => Think::About { mean, deviation },
+            Step::Delay { min, max } => Think::Between { min, max },
+            _ => return Err(think.wrong("a time, as delay has it")),
+        },
+    };
+    Ok(Some(Load::Users { users, think }))
 }

@@ -20,7 +20,7 @@ use serde_json::Value;
 use wirestorm_base::rate::Decimal;
 use wirestorm_wire::conversation::{Imported, Side};
 
-pub use client::{AddressRange, Client, Load, Order, Pairing};
+pub use client::{AddressRange, Client, Load, Order, Pairing, Think};
 pub use devices::Devices;
 pub(crate) use devices::read_mac;
 pub use first_bytes::FirstBytes;

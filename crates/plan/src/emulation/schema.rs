@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 use wirestorm_wire::impairment::Queue;
 
-use super::client::{CLIENT, ETHERNET, LOADS};
+use super::client::{CLIENT, ETHERNET, LOADS, USERS};
 use super::control::{COMPARISONS, COUNT_DOWN, COUNTERS, JUMP, SINCE};
 use super::conversation::CONVERSATION;
 use super::devices::DEVICES;
@@ -125,7 +125,7 @@ fn client() -> Value {
             _ => unknown(),
         }),
         "load" => described("When connections are made.", load()),
-        "ramp" => described("How long a rate grows from nothing to what it is.", time()),
+        "ramp" => described("How long a rate or users grow from nothing to what they are.", time()),
         "limit" => described("How many in all.", integer(1, u64::MAX)),
         "program" => described("What they do, step by step.", defined("steps")),
         "tcp" => described("How their TCP behaves.", tcp()),
@@ -169,7 +169,7 @@ fn tls() -> Value {
 }
 
 fn load() -> Value {
-    let forms = choice(&LOADS, |name| match name {
+    let forms = choice(&LOADS[..LOADS.len() - 1], |name| match name {
         "rate" => described("So many a second, at equal intervals.", number()),
         "poisson" => described("So many a second on average.", number()),
         "hold" => described("As soon as there are fewer.", integer(1, u32::MAX.into())),
@@ -177,7 +177,12 @@ fn load() -> Value {
         _ => unknown(),
     });
     let demand = json!({"const": "on_demand", "description": "Only as programs ask for them."});
-    any_of([demand, forms])
+    let users = object(&USERS, &USERS[..1], |name| match name {
+        "users" => described("So many, who make one after the other.", integer(1, u32::MAX.into())),
+        "think" => described("How long each thinks between two; not at all.", delay()),
+        _ => unknown(),
+    });
+    any_of([demand, forms, users])
 }
 
 fn server() -> Value {

@@ -77,6 +77,10 @@ pub(super) fn share(place: &Place<'_>, templates: &mut [Template]) -> Result<(),
             Load::Hold(_) => return Err(wrong("client.load.hold")),
             Load::Throughput(bits) if bits >= count => Load::Throughput(part(bits, index)),
             Load::Throughput(_) => return Err(wrong("client.load.throughput")),
+            Load::Users { users, think } if users >= count => {
+                Load::Users { users: part(users, index), think }
+            }
+            Load::Users { .. } => return Err(wrong("client.load.users")),
             Load::OnDemand => Load::OnDemand,
         };
         client.limit = client.limit.map(|limit| part(limit, index));

@@ -423,3 +423,33 @@ fn a_rate_may_grow_and_a_throughput_is_a_load() {
     let error = client("load: {hold: 5}\n      ramp: 3s").unwrap_err();
     assert!(error.contains("client.ramp: found a ramp, expected none"), "{error}");
 }
+
+#[test]
+fn users_think_as_delays_are_drawn() {
+    let load = |load: &str| {
+        let plan = EmulationPlan::parse(&PAGE.replace("load: {rate: 5k}", load));
+        plan.map(|plan| plan.templates[0].client.clone().unwrap().load)
+            .map_err(|errors| errors.to_string())
+    };
+    let [one, two] = [1, 2].map(Duration::from_secs);
+    for (think, expected) in [
+        ("", Think::Between { min: Duration::ZERO, max: Duration::ZERO }),
+        (", think: 2s", Think::Between { min: two, max: two }),
+        (", think: {min: 1s, max: 2s}", Think::Between { min: one, max: two }),
+        (", think: {mean: 2s}", Think::About { mean: two, deviation: None }),
+        (", think: {mean: 2s, deviation: 1s}", Think::About { mean: two, deviation: Some(one) }),
+    ] {
+        let found = load(&format!("load: {{users: 30{think}}}\n      ramp: 3s"));
+        assert_eq!(found.unwrap(), Load::Users { users: 30, think: expected }, "{think}");
+    }
+    for (wrong, expected) in [
+        ("{users: 0}", "client.load.users: found 0, expected a whole number from 1 to"),
+        ("{users: 3, think: 5}", "client.load.think: found 5, expected a time with its unit"),
+        ("{users: 3, think: {max: 1s}}", "client.load.think.min: found nothing, expected a time"),
+        ("{users: 3, hold: 5}", "client.load.hold: found an unknown field, expected one of users"),
+        ("{think: 5s}", "client.load.think: found an unknown field, expected one of rate"),
+    ] {
+        let error = load(&format!("load: {wrong}")).unwrap_err();
+        assert!(error.contains(expected), "{wrong}: {error}");
+    }
+}

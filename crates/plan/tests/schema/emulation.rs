@@ -147,6 +147,9 @@ fn all_words() -> Value {
                 },
             },
             {"name": "captured", "conversation": "a.pcap", "client": client(json!({"load": {"poisson": 5}})), "server": {"tx": "s"}},
+            {"name": "users", "client": client(json!({
+                "load": {"users": 5, "think": {"mean": "1s"}}, "ramp": "5s", "program": [],
+            }))},
             {"name": "steady", "client": client(json!({"load": {"throughput": "1M"}, "program": []}))},
             speaks(3, "conversation", json!({"file": "a", "flow": 1, "timing": "keep"})),
             speaks(4, "conversation", json!({"file": "a", "flow": [2], "timing": "drop", "server_delay": "1ms"})),

@@ -20,7 +20,8 @@ counters! {
         unanswered: "connections of which SYN was never answered",
         timed_out: "connections of which nothing was acknowledged any more",
         vanished: "connections whose peer did not answer keepalive probes",
-        aborted: "connections that the program reset",
+        aborted: "connections that the program reset, as it says",
+        reset_meant: "connections that the peer reset, as its program says",
         session_failed: "connections whose session failed, that of TLS say",
         idle: "flows of UDP that were dropped for want of traffic",
         overflow: "flows that could not be made or taken for there were too many",
@@ -32,14 +33,13 @@ counters! {
 }
 
 impl FlowCounters {
-    /// Flows that ended otherwise than they should.
+    /// Flows that ended otherwise than they should. A reset that a program says is none of them.
     pub const fn failed(&self) -> u64 {
         self.refused
             + self.reset
             + self.unanswered
             + self.timed_out
             + self.vanished
-            + self.aborted
             + self.session_failed
             + self.idle
     }

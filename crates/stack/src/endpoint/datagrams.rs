@@ -9,6 +9,7 @@ use super::Endpoint;
 use super::burst::{fill_up, room};
 use super::executions::{Asked, Place};
 use super::table::Keyed;
+use super::template::TemplateState;
 use super::times::age;
 use crate::frame::{Headers, LinkHeader, Packet, write_datagram};
 use crate::program::{DatagramRun, Outside, Step};
@@ -241,7 +242,8 @@ impl Endpoint {
 
     fn remove_datagrams(&mut self, place: u32, now: Now) {
         let Some(flow) = self.datagrams.get_mut(place) else { return };
-        let tally = &mut self.templates[usize::from(flow.template)].tally;
+        let TemplateState { tally, arrivals, .. } = &mut self.templates[usize::from(flow.template)];
+        arrivals.note_end(now.instant());
         tally.flows.active -= 1;
         tally.udp.closed += 1;
         tally.times.whole.record(age(flow.began_at, now));

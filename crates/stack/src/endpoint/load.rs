@@ -7,6 +7,7 @@ use wirestorm_base::time::{Duration, Instant};
 
 use super::schedule::Schedule;
 use super::throughput::Throughput;
+use super::users::{Think, Users};
 use crate::random::Random;
 
 /// When the flows of a template are made.
@@ -36,6 +37,14 @@ pub enum Load {
     Throughput {
         /// How many.
         bits_per_second: u64,
+    },
+    /// By so many users: each makes a flow, thinks when that is over, or in TIME-WAIT, and makes
+    /// the next one.
+    Users {
+        /// How many.
+        users: u64,
+        /// For how long they think.
+        think: Think,
     },
 }
 
@@ -70,11 +79,13 @@ enum Pace {
     Hold(u64),
     /// How many there are, and what they receive.
     Throughput(Throughput),
+    /// Those who make them.
+    Users(Users),
 }
 
 impl Arrivals {
     /// A load that begins at a time, and ends after so many flows. A rate grows over `ramp` from 0
-    /// to what it is.
+    /// to what it is, and so does the number of users.
     pub(super) fn new(
         load: Load,
         ramp: Duration,
@@ -90,6 +101,7 @@ impl Arrivals {
             Load::Throughput { bits_per_second } => {
                 Pace::Throughput(Throughput::new(bits_per_second, start))
             }
+            Load::Users { users, think } => Pace::Users(Users::new(users, think, start, ramp)),
         };
         Self { load, pace, left: limit.unwrap_or(u64::MAX), random }
     }
@@ -108,6 +120,7 @@ impl Arrivals {
                 true => Some(Instant::ZERO),
                 false => Some(throughput.next()),
             },
+            Pace::Users(users) => users.next(),
         }
     }
 
@@ -128,6 +141,7 @@ impl Arrivals {
                 throughput.look(now, received);
                 active < throughput.flows()
             }
+            Pace::Users(users) => users.take(now),
         };
         if !is_due || self.left == 0 {
             return false;
@@ -140,12 +154,22 @@ impl Arrivals {
     }
 
     /// What was taken could not be made. Returns whether it is due again when there is room.
-    pub(super) const fn give_back(&mut self) -> bool {
-        let is_closed_loop = matches!(self.pace, Pace::Hold(_) | Pace::Throughput(_));
+    pub(super) fn give_back(&mut self, now: Instant) -> bool {
+        let is_closed_loop =
+            matches!(self.pace, Pace::Hold(_) | Pace::Throughput(_) | Pace::Users(_));
+        self.note_end(now);
         if is_closed_loop {
             self.left = self.left.saturating_add(1);
         }
         is_closed_loop
+    }
+
+    /// A flow is over for its program.
+    #[inline]
+    pub(super) fn note_end(&mut self, now: Instant) {
+        if let Pace::Users(users) = &mut self.pace {
+            users.note_end(now, &mut self.random);
+        }
     }
 
     /// No more are made.
@@ -162,6 +186,7 @@ impl Arrivals {
             (Pace::Throughput(throughput), Load::Throughput { bits_per_second }) => {
                 throughput.set(scaled(bits_per_second, scale));
             }
+            (Pace::Users(them), Load::Users { users, .. }) => them.set(scaled(users, scale)),
             _ => {}
         }
         Ok(it)

@@ -25,6 +25,7 @@ mod template;
 mod throughput;
 mod times;
 mod train;
+mod users;
 
 use alloc::vec::Vec;
 use core::num::NonZero;
@@ -51,6 +52,7 @@ use self::template::TemplateState;
 pub use self::template::{Role, Template, Transport};
 pub use self::times::Times;
 use self::train::Train;
+pub use self::users::Think;
 use crate::content::SessionCounters;
 pub use crate::frame::{IpSettings, LinkHeader};
 use crate::host::Host;
@@ -303,7 +305,7 @@ impl Endpoint {
             if !self.connect(template, now, transmit) {
                 // An open loop asks for the next one all the same, a closed one later again.
                 let state = &mut self.templates[template];
-                if state.arrivals.give_back() {
+                if state.arrivals.give_back(now) {
                     state.tally.flows.offered -= 1;
                     break;
                 }

@@ -11,7 +11,7 @@ use super::burst::{BURST_MAX, fill_up, send_burst};
 use super::executions::{Asked, Place};
 use super::flow::Flow;
 use super::table::Keyed;
-use super::template::{Role, Transport};
+use super::template::{Role, TemplateState, Transport};
 use super::times::age;
 use crate::content::Exchange;
 use crate::frame::Headers;
@@ -181,7 +181,12 @@ impl Endpoint {
 
     pub(super) fn remove(&mut self, place: u32, now: Now) {
         let Some(flow) = self.flows.get_mut(place) else { return };
-        let tally = &mut self.templates[usize::from(flow.template)].tally;
+        let is_known = usize::from(flow.template) < self.templates_known;
+        let TemplateState { template, tally, arrivals, .. } =
+            &mut self.templates[usize::from(flow.template)];
+        if !flow.is_waiting {
+            arrivals.note_end(now.instant());
+        }
         tally.flows.active -= 1;
         tally.flows.waiting -= u64::from(flow.is_waiting);
         tally.times.whole.record(age(flow.began_at, now));
@@ -189,9 +194,11 @@ impl Endpoint {
             let counter = match end {
                 End::Closed if flow.run.has_failed() => &mut tally.flows.session_failed,
                 End::Reset if flow.run.has_ended() => &mut tally.flows.closed,
+                End::Reset if template.meets_resets => &mut tally.flows.reset_meant,
                 end => tally.flows.of(end),
             };
-            *counter += 1;
+            // One that was nobody's is counted as that.
+            *counter += u64::from(is_known || end != End::Aborted);
         }
         self.flows.remove(place);
         if let Some(parent) = self.executions.end(Place::Tcp(place)) {
@@ -265,11 +272,15 @@ impl Endpoint {
             let (parent, key, template) = (Place::Tcp(place), flow.key, flow.template);
             self.executions.asked.push_back(Asked { parent, key, template, group });
         }
-        if flow.connection.state() == State::TimeWait && !flow.is_waiting {
+        let is_over = flow.connection.state() == State::TimeWait && !flow.is_waiting;
+        if is_over {
             flow.is_waiting = true;
             tally.flows.waiting += 1;
         }
         let mut at = flow.connection.deadline(settings, now);
+        if is_over {
+            self.templates[usize::from(flow.template)].arrivals.note_end(now.instant());
+        }
         if let Progress::WaitsUntil(until) = progress {
             let is_sooner = |at: u32| until.wrapping_sub(at).cast_signed() < 0;
             at = Some(at.filter(|at| !is_sooner(*at)).unwrap_or(until));

@@ -30,6 +30,8 @@ pub struct Template {
     /// begin once their session is open. Connections of TCP have them, but those that a template is
     /// chosen for by their first bytes.
     pub sessions: Option<Arc<dyn Sessions>>,
+    /// Whether peers' programs reset connections, so that a reset is no failure.
+    pub meets_resets: bool,
     /// Who they are.
     pub role: Role,
 }
@@ -45,7 +47,8 @@ pub enum Role {
         link: ClientLinks,
         /// When they are made.
         load: Load,
-        /// Over how long a rate grows from 0 to what it is; other loads have it all at once.
+        /// Over how long a rate, or a number of users, grows from 0 to what it is; other loads
+        /// have it all at once.
         ramp: Duration,
         /// How many in all; `None`: without end.
         limit: Option<u64>,

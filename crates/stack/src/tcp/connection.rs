@@ -2,6 +2,8 @@
 
 use alloc::boxed::Box;
 
+use wirestorm_base::time::Instant;
+
 use super::congestion::Congestion;
 use super::counters::TcpCounters;
 use super::disorder::Disorder;
@@ -24,6 +26,11 @@ impl Now {
     /// A time in microseconds.
     pub const fn from_micros(micros: u64) -> Self {
         Self { micros, millis: (micros / 1_000) as u32 }
+    }
+
+    /// The same to others.
+    pub(crate) const fn instant(self) -> Instant {
+        Instant::from_nanos(self.micros * 1_000)
     }
 }
 

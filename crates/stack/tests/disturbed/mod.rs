@@ -97,7 +97,14 @@ impl World {
             let (transport, ip) = (Transport::Tcp(tcp), IpSettings::default());
             let sessions = side.sessions;
             let options = EndpointOptions {
-                templates: vec![Template { program, transport, ip, sessions, role }],
+                templates: vec![Template {
+                    program,
+                    transport,
+                    ip,
+                    sessions,
+                    meets_resets: false,
+                    role,
+                }],
                 groups: Vec::new(),
                 buffers: buffers.clone(),
                 frame_length_max: 1_514,

@@ -3,8 +3,10 @@
 use std::num::NonZero;
 
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_stack::endpoint::{Endpoint, EndpointOptions, Load, Role};
-use wirestorm_stack::program::{Buffers, Instruction};
+use wirestorm_stack::endpoint::{
+    Endpoint, EndpointOptions, Load, Role, Template, Think, Transport,
+};
+use wirestorm_stack::program::{Buffer, Buffers, Instruction};
 
 use crate::world::{SECOND, World, client, options, rate, server, template};
 
@@ -140,6 +142,98 @@ fn so_much_is_received_as_was_asked_for() {
     }
     let flows = world.client.counters();
     assert_eq!((flows.offered, flows.failed()), (flows.made, 0));
+}
+
+fn users(users: u64, min: u64, max: u64) -> Load {
+    let [min, max] = [min, max].map(Duration::from_millis);
+    Load::Users { users, think: Think::Uniform { min, max } }
+}
+
+#[test]
+fn users_think_between_two_flows() {
+    // A flow is over for its client after about 51 ms, and in TIME-WAIT for 10 ms. So a user makes
+    // one every 201 ms.
+    let mut world = World::new(vec![client("16.0.0.1", 80, users(10, 150, 150), None)], 50_000);
+    world.run(SECOND, |_, client| {
+        let flows = client.tally(0).unwrap().flows;
+        assert!(flows.active - flows.waiting <= 10, "{flows:?}");
+    });
+    let flows = world.client.tally(0).unwrap().flows;
+    assert_eq!(flows.made, 50);
+    assert_eq!((flows.offered, flows.failed()), (flows.made, 0));
+}
+
+#[test]
+fn users_come_one_by_one_and_leave_when_they_have_thought() {
+    let role = ramping(users(20, 100, 500), Duration::from_secs(2));
+    let mut world = World::new(vec![role], 0);
+    let mut first = Vec::new();
+    // Nobody thinks for less than 100 ms, so the first ones come by themselves.
+    world.run(Duration::from_millis(99), |now, client| {
+        if made(client) > first.len() as u64 {
+            first.push(now.as_nanos() / 1_000_000);
+        }
+    });
+    assert_eq!(first, [0]);
+    world.run(Duration::from_millis(1_901), |_, _| {});
+    // Each makes one when it comes, and one every 300 ms then: 20, and 21,000 ms / 300 ms.
+    assert!((80..100).contains(&made(&world.client)), "{}", made(&world.client));
+    let mut second = |scale| {
+        set_scale(&mut world.client, scale, world.now);
+        // Those who think go on for half a second.
+        world.run(SECOND, |_, _| {});
+        let before = made(&world.client);
+        world.run(SECOND, |_, _| {});
+        made(&world.client) - before
+    };
+    // 20, 10, none and 40 of them, each of whom makes 3.3 a second.
+    let [whole, half, none, double] = [(1, 1), (1, 2), (1, 100), (2, 1)].map(&mut second);
+    assert!((61..=72).contains(&whole), "{whole}");
+    assert!((29..=38).contains(&half), "{half}");
+    assert_eq!(none, 0);
+    assert!((122..=144).contains(&double), "{double}");
+}
+
+#[test]
+fn users_who_do_not_think_go_on_at_once_and_so_do_those_whose_flows_fail() {
+    let mut world = World::new(vec![client("16.0.0.1", 80, users(3, 0, 0), Some(60))], 0);
+    world.run(SECOND, |_, _| {});
+    world.assert_over(60);
+    // Nobody listens there: each is refused, and tried again.
+    let tries = template(vec![], client("16.0.0.1", 81, users(3, 100, 100), Some(12)));
+    let mut world = World::of(vec![tries], vec![], &Buffers::default());
+    world.run(SECOND, |_, _| {});
+    let flows = world.client.tally(0).unwrap().flows;
+    assert_eq!((flows.made, flows.refused), (12, 12));
+    // There is no room for a third one before others are over.
+    let stay = template(vec![Instruction::WaitForPeerClose], {
+        client("16.0.0.1", 80, users(3, 10, 10), None)
+    });
+    let serve = template(vec![Instruction::WaitForPeerClose], server(80));
+    let mut world = World::of(vec![], vec![serve], &Buffers::default());
+    let options = EndpointOptions { flows_max: 2, ..options(vec![stay], &Buffers::default(), 1) };
+    world.client = Endpoint::new(options, Instant::ZERO);
+    world.run(SECOND, |_, _| {});
+    let flows = world.client.tally(0).unwrap().flows;
+    assert_eq!((flows.offered, flows.made), (2, 2));
+    assert!((90..=100).contains(&flows.overflow), "{flows:?}");
+}
+
+#[test]
+fn flows_that_are_over_at_once_do_not_keep_others_from_their_turn() {
+    let mut buffers = Buffers::default();
+    let buffer = buffers.push(Buffer::new(b"12", 0, &[]));
+    let says = template(
+        vec![Instruction::SendDatagram { buffer }],
+        client("16.0.0.1", 80, users(2, 0, 0), None),
+    );
+    let says = Template { transport: Transport::Udp, ..says };
+    let mut world = World::of(vec![says], vec![], &buffers);
+    world.run(Duration::from_millis(1), |now, client| {
+        let breaths = now.as_nanos() / crate::world::STEP.as_nanos() + 1;
+        assert!(made(client) <= 2 * breaths, "{} at {now:?}", made(client));
+    });
+    assert!(made(&world.client) > 2);
 }
 
 #[test]

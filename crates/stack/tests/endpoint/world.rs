@@ -41,6 +41,7 @@ pub(crate) fn template(instructions: Vec<Instruction>, role: Role) -> Template {
         transport: Transport::Tcp(tcp),
         ip: IpSettings::default(),
         sessions: None,
+        meets_resets: false,
         role,
     }
 }

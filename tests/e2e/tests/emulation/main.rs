@@ -62,7 +62,9 @@ fn both_ends_of_every_connection_are_counted() {
     let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
     let plan = plan(&scratch, BOTH);
     for backend in ["af_xdp", "af_packet"] {
-        let outcome = both_ports(emulate(&plan).args(["--backend", backend]), &lab).expect(0);
+        let outcome =
+            both_ports(emulate(&plan).args(["--backend", backend, "--interval", "100ms"]), &lab)
+                .expect(0);
         assert_eq!(outcome.text("/schema"), "wirestorm.emulation/1");
         for port in [0, 1] {
             let number = |name: &str| outcome.number(&format!("/ports/{port}/{name}"));
@@ -74,6 +76,10 @@ fn both_ends_of_every_connection_are_counted() {
             let received = if port == 0 { 300 * 2 * PAGE } else { 300 * 2 * 100 };
             assert_eq!(number("tcp/rcvbyte"), received, "{outcome}");
             assert_eq!(number("missed") + number("failed"), 0, "{outcome}");
+            // 300 at 1,000 a second are 100 in each tenth, from when the first one is made on.
+            let opened = |interval: u8| number(&format!("series/opened/{interval}"));
+            assert_eq!((0..3).map(opened).sum::<u64>(), 300, "{outcome}");
+            assert!((90..=110).contains(&opened(1)), "{outcome}");
         }
         assert_eq!(outcome.number("/ports/0/sent"), outcome.number("/ports/1/received"));
         assert_eq!(outcome.number("/ports/1/sent"), outcome.number("/ports/0/received"));

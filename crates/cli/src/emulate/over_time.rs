@@ -1,0 +1,83 @@
+//! Flows over time as people read them: a few lines, whatever the run's length.
+
+use std::fmt::{self, Formatter};
+
+use wirestorm_control::emulation::{FlowSeries, PortReport};
+
+use crate::number::{grouped, scaled};
+use crate::traffic::shortened;
+
+/// Lines of a table, at most.
+const LINES_MAX: usize = 12;
+
+/// A line for each of a few intervals, with two ports at most side by side; nothing of a run that
+/// is over within one.
+pub(super) fn table(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
+    let intervals = ports.iter().map(|port| port.series.opened.len()).max().unwrap_or(0);
+    if intervals < 2 {
+        return Ok(());
+    }
+    let together = intervals.div_ceil(LINES_MAX);
+    write!(f, "\n{:<8}", "time, s")?;
+    for port in ports {
+        write!(f, " {:>35}", shortened(&port.name, 35))?;
+    }
+    write!(f, "\n{:<8}", "")?;
+    for _ in ports {
+        write!(f, " {:>8} {:>9} {:>7} {:>8}", "new /s", "held", "failed", "b/s")?;
+    }
+    writeln!(f)?;
+    for first in (0..intervals).step_by(together) {
+        let interval = ports.first().map_or(0.0, |port| port.series.interval_s);
+        write!(f, "{:<8}", from(first, interval))?;
+        for port in ports {
+            cells(f, &port.series, first, together)?;
+        }
+        writeln!(f)?;
+    }
+    Ok(())
+}
+
+/// When an interval begins, with as many decimals as intervals have, three at most.
+fn from(place: usize, interval: f64) -> String {
+    let decimals = (0..3).find(|places| {
+        let scaled = interval * f64::from(10_u32.pow(*places));
+        (scaled - scaled.round()).abs() < 1e-6
+    });
+    format!("{:.*}", decimals.unwrap_or(3) as usize, place as f64 * interval)
+}
+
+/// What happened in some intervals from one on.
+fn cells(f: &mut Formatter<'_>, series: &FlowSeries, first: usize, count: usize) -> fmt::Result {
+    let end = (first + count).min(series.opened.len());
+    // A port may have ended before the other.
+    if first >= end {
+        return write!(f, " {:>8} {:>9} {:>7} {:>8}", "-", "-", "-", "-");
+    }
+    let sum = |values: &[u64]| values[first..end].iter().sum::<u64>() as f64;
+    let whole = (end - first) as f64 * series.interval_s;
+    let shorter = if end == series.opened.len() { series.interval_s - series.last_s } else { 0.0 };
+    let seconds = (whole - shorter).max(1e-9);
+    let cell = |value| scaled(value).trim_end().to_owned();
+    write!(
+        f,
+        " {:>8} {:>9} {:>7} {:>8}",
+        cell(sum(&series.opened) / seconds),
+        grouped(series.held[end - 1]),
+        cell(sum(&series.failed)),
+        cell(sum(&series.received_bytes) * 8.0 / seconds)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_say_when_they_begin() {
+        assert_eq!(from(3, 1.0), "3");
+        assert_eq!(from(3, 0.25), "0.75");
+        assert_eq!(from(1, 0.1), "0.1");
+        assert_eq!(from(2, 0.000_5), "0.001");
+    }
+}
