@@ -341,23 +341,29 @@ impl Receive for MemoryReceive {
         &self.capabilities
     }
 
+    #[inline]
     fn receive(&mut self, room: usize, batch: &mut Vec<Received>) -> Result<usize, PortError> {
         let mut medium = self.medium.borrow_mut();
         let count = room.min(medium.on_the_wire.len());
+        let mut bytes = 0;
+        batch.reserve(count);
         for OnTheWire { buffer, length, departure } in medium.on_the_wire.drain(..count) {
             let arrival = departure;
-            self.counters.received += 1;
-            self.counters.received_bytes += length as u64;
+            bytes += length as u64;
             let frame = self.table.insert(buffer);
             batch.push(Received { frame, length, original_length: length, arrival, queue: 0 });
         }
+        self.counters.received += count as u64;
+        self.counters.received_bytes += bytes;
         Ok(count)
     }
 
+    #[inline]
     fn frame(&self, received: &Received) -> &[u8] {
         &self.table.0[received.frame.index() as usize][..received.length]
     }
 
+    #[inline]
     fn release(&mut self, received: Received) {
         let buffer = self.table.remove(&received.frame);
         self.medium.borrow_mut().spare.push(buffer);

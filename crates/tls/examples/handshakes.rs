@@ -109,7 +109,14 @@ fn over_the_stack(clients: Arc<TlsClients>, servers: Arc<TlsServers>, count: u64
         let program = Program::new(program).expect("a program within its bounds");
         let (transport, ip) = (Transport::Tcp(Settings::default()), IpSettings::default());
         let options = EndpointOptions {
-            templates: vec![Template { program, transport, ip, sessions: Some(sessions), role }],
+            templates: vec![Template {
+                program,
+                transport,
+                ip,
+                sessions: Some(sessions),
+                meets_resets: false,
+                role,
+            }],
             groups: Vec::new(),
             buffers: Buffers::default(),
             frame_length_max: 1_514,
