@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use wirestorm_control::base::time::Duration;
-use wirestorm_control::emulation::{self, EmulationOptions, EmulationResult};
+use wirestorm_control::emulation::{self, EmulationOptions, EmulationResult, Steering};
 use wirestorm_control::plan::Multiplier;
 use wirestorm_control::plan::emulation::EmulationPlan;
 use wirestorm_control::plan::trex::stateful::{self, StatefulOptions};
@@ -107,7 +107,9 @@ pub(crate) fn run(flags: &EmulateFlags) -> ExitCode {
     };
     let control = interrupt::catch();
     let mut live = Live::new(flags.quiet, options.duration);
-    let outcome = emulation::run(&plan, &options, &control, |progress| live.update(progress));
+    let steering = Steering::default();
+    let outcome =
+        emulation::run(&plan, &options, &control, &steering, |progress| live.update(progress));
     live.finish();
     let result = match outcome {
         Ok(result) => result,

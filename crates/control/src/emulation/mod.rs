@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! plan -> lower (programs, settings of TCP) -> an endpoint for each port -> run (a thread each)
-//!      -> neighbours (whom frames go to, who answers ARP)                        -> report
+//!      -> neighbours (whom frames go to, who answers ARP)    steer (while it goes on) -> report
 //!                                                             simulate (wires in memory) ^
 //! ```
 
@@ -14,6 +14,7 @@ mod program;
 mod report;
 mod run;
 mod simulate;
+mod steer;
 mod timeline;
 mod tls;
 
@@ -25,4 +26,5 @@ pub use report::{
 };
 pub use run::{EmulationOptions, PortProgress, Progress, run};
 pub use simulate::{Part, SimulationOptions, simulate};
+pub use steer::{LoadFactor, Steering};
 pub use timeline::FlowSeries;

@@ -329,6 +329,32 @@ pub(super) struct Ended {
 }
 
 impl Ended {
+    /// What it has counted.
+    pub(super) fn counted(&self) -> Counted<'_> {
+        Counted {
+            endpoint: &self.endpoint,
+            timeline: &self.timeline,
+            choice: &self.choice,
+            impairment: self.impairment,
+            transmitted: self.transmitted,
+            received: self.received,
+            cpu: self.cpu,
+        }
+    }
+}
+
+/// What a port's worker has counted.
+pub(super) struct Counted<'a> {
+    pub(super) endpoint: &'a Endpoint,
+    pub(super) timeline: &'a Timeline,
+    pub(super) choice: &'a Choice,
+    pub(super) impairment: Option<ImpairmentCounters>,
+    pub(super) transmitted: TransmitCounters,
+    pub(super) received: ReceiveCounters,
+    pub(super) cpu: Duration,
+}
+
+impl Counted<'_> {
     /// `owners`: of the endpoint's templates.
     pub(super) fn report(&self, name: &str, interface: &str, owners: &[Owner]) -> PortReport {
         let tallies = owners.iter().enumerate();
@@ -341,7 +367,7 @@ impl Ended {
             interface: interface.to_owned(),
             backend: self.choice.backend,
             why: self.choice.why.clone(),
-            flows: FlowsReport::of(&self.endpoint),
+            flows: FlowsReport::of(self.endpoint),
             series: self.timeline.of_all(),
             templates: templates.collect(),
             tcp: self.endpoint.tcp().iter().map(|(name, _, value)| (name, value)).collect(),

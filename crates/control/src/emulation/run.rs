@@ -20,10 +20,11 @@ use wirestorm_wire::packet::MacAddress;
 use super::error::EmulationError;
 use super::lower::{Duties, duties};
 use super::neighbours::Neighbours;
-use super::report::{EmulationResult, Ended, SCHEMA};
+use super::report::{Counted, EmulationResult, Ended, PortReport, SCHEMA};
+use super::steer::{Follower, Steering};
 use super::timeline::{self, Timeline};
 use super::tls::sessions;
-use crate::port::{BothWays, Interfaces, OpenError, ReceivePort, TransmitPort, Watch};
+use crate::port::{BothWays, Choice, Interfaces, OpenError, ReceivePort, TransmitPort, Watch};
 use crate::replay::Control;
 use crate::work::settled;
 use crate::workers::Workers;
@@ -94,7 +95,14 @@ struct Lane<'a> {
     corrupts: bool,
 }
 
+impl Lane<'_> {
+    fn report(&self, counted: &Counted<'_>) -> PortReport {
+        counted.report(self.name, &self.interface, &self.duties.owners)
+    }
+}
+
 /// Lets the clients and servers of a plan work; `observe` is called about ten times a second.
+/// `steering` is this run's alone.
 ///
 /// # Errors
 /// Where nothing could begin. Once it has, what goes wrong is in the result.
@@ -102,6 +110,7 @@ pub fn run(
     plan: &EmulationPlan,
     options: &EmulationOptions,
     control: &Control,
+    steering: &Steering,
     mut observe: impl FnMut(&Progress),
 ) -> Result<EmulationResult, EmulationError> {
     let names = interface_names(plan, &options.interfaces)?;
@@ -134,6 +143,7 @@ pub fn run(
     let sides: usize = lanes.iter().map(|lane| lane.duties.owners.len()).sum();
     let intervals_max = timeline::intervals_max(sides);
 
+    let begun = steering.begin(lanes.len());
     let (start, ended) = std::thread::scope(|scope| {
         let openers = lanes.iter().enumerate().map(|(index, lane)| {
             let (interfaces, snapshot) = (&interfaces, &snapshots[index]);
@@ -141,6 +151,7 @@ pub fn run(
             let duty = Duty {
                 options,
                 control,
+                steering,
                 interfaces,
                 index,
                 lane,
@@ -168,6 +179,7 @@ pub fn run(
         });
         Ok::<_, EmulationError>((start, workers.join()))
     })?;
+    drop(begun);
 
     let elapsed = clock::now().saturating_since(start);
     let coarser = timeline::note(options.interval, ended.iter().map(|ended| &ended.timeline));
@@ -176,9 +188,7 @@ pub fn run(
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
         elapsed_s: elapsed.as_secs_f64(),
-        ports: reports
-            .map(|(lane, ended)| ended.report(lane.name, &lane.interface, &lane.duties.owners))
-            .collect(),
+        ports: reports.map(|(lane, ended)| lane.report(&ended.counted())).collect(),
         interrupted: control.stop.load(Ordering::Relaxed),
         errors: ended.iter().filter_map(|ended| ended.error.clone()).collect(),
         notes: plan.notes.iter().cloned().chain(interfaces.notes()).chain(coarser).collect(),
@@ -208,10 +218,34 @@ struct Clients {
     busy: AtomicUsize,
 }
 
+/// An interface that is open, both ways.
+struct OpenPort {
+    transmit: Impaired<TransmitPort>,
+    receive: [ReceivePort; 1],
+    choice: Choice,
+}
+
+impl OpenPort {
+    /// What it and its endpoint have counted by now, on the calling thread.
+    fn counted<'a>(&'a self, endpoint: &'a Endpoint, timeline: &'a Timeline) -> Counted<'a> {
+        let [receive] = &self.receive;
+        Counted {
+            endpoint,
+            timeline,
+            choice: &self.choice,
+            impairment: self.transmit.counters(),
+            transmitted: self.transmit.transmitted(),
+            received: receive.received(),
+            cpu: clock::thread_time(),
+        }
+    }
+}
+
 /// What a worker's thread needs.
 struct Duty<'a> {
     options: &'a EmulationOptions,
     control: &'a Control,
+    steering: &'a Steering,
     interfaces: &'a Interfaces,
     index: usize,
     lane: &'a Lane<'a>,
@@ -225,14 +259,14 @@ impl Duty<'_> {
         let BothWays { transmit, receive, choice } = port;
         // Ports draw numbers of their own.
         let seed = self.options.seed.wrapping_add(self.lane.port as u64);
-        let mut transmit = Impaired::new(transmit, self.lane.impairment, seed);
-        let mut receive = [receive];
+        let transmit = Impaired::new(transmit, self.lane.impairment, seed);
+        let mut open = OpenPort { transmit, receive: [receive], choice };
         let mut endpoint = Endpoint::new(
             EndpointOptions {
                 templates: self.lane.duties.templates.clone(),
                 groups: self.lane.duties.groups.clone(),
                 buffers: self.lane.duties.buffers.clone(),
-                frame_length_max: transmit.capabilities().untagged_length_max,
+                frame_length_max: open.transmit.capabilities().untagged_length_max,
                 flows_max: self.options.flows_max,
                 host: Host::default(),
                 seed,
@@ -245,39 +279,40 @@ impl Duty<'_> {
         let interval = self.options.interval;
         let mut timeline = Timeline::new(start, interval, self.intervals_max, templates);
         let mut is_busy = self.lane.duties.connects;
-        let look = |now, endpoint: &Endpoint| timeline.look(now, endpoint);
-        let outcome =
-            self.serve(&mut endpoint, &mut transmit, &mut receive, start, &mut is_busy, look);
+        let mut follower = Follower::new(self.steering, self.index);
+        let (told, follows) = (&mut timeline, &mut follower);
+        let outcome = self.serve(&mut endpoint, &mut open, start, &mut is_busy, told, follows);
         timeline.finish(clock::now(), &endpoint);
         if is_busy {
             self.clients.busy.fetch_sub(1, Ordering::Relaxed);
         }
         self.publish(&endpoint);
-        let has_failed = outcome.is_err();
-        let transmitted = settled(transmit.port_mut(), has_failed);
-        let [receive] = receive;
-        Ended {
+        let transmitted = settled(open.transmit.port_mut(), outcome.is_err());
+        let Counted { impairment, received, cpu, .. } = open.counted(&endpoint, &timeline);
+        let ended = Ended {
             endpoint,
             timeline,
-            choice,
-            impairment: transmit.counters(),
+            choice: open.choice,
+            impairment,
             transmitted,
-            received: receive.received(),
-            cpu: clock::thread_time(),
+            received,
+            cpu,
             error: outcome.err().map(|error| self.interfaces.settle(error).to_string()),
-        }
+        };
+        follower.leave(self.lane.report(&ended.counted()));
+        ended
     }
 
     /// Works until there is nothing more to do, or no more time. `is_busy`: whether its clients
-    /// are. `look` is shown the endpoint before each breath.
+    /// are. `timeline` sees the endpoint before each breath.
     fn serve(
         &self,
         endpoint: &mut Endpoint,
-        transmit: &mut Impaired<TransmitPort>,
-        receive: &mut [ReceivePort; 1],
+        open: &mut OpenPort,
         start: Instant,
         is_busy: &mut bool,
-        mut look: impl FnMut(Instant, &Endpoint),
+        timeline: &mut Timeline,
+        follower: &mut Follower<'_>,
     ) -> Result<(), PortError> {
         let mut watch = self.interfaces.watch().into_iter().nth(self.index);
         let mut publish_at = start;
@@ -285,10 +320,15 @@ impl Duty<'_> {
         let mut until = None;
         loop {
             let now = clock::now();
-            let [port] = &mut *receive;
-            transmit.advance(now);
-            look(now, endpoint);
-            let arrived = endpoint.breathe(now, transmit, port)?;
+            if let Some((numerator, denominator)) = follower.scale() {
+                // What cannot be told stays as it is.
+                let _ = endpoint.set_load_scale(numerator, denominator, now);
+            }
+            open.transmit.advance(now);
+            timeline.look(now, endpoint);
+            let [receive] = &mut open.receive;
+            let arrived = endpoint.breathe(now, &mut open.transmit, receive)?;
+            follower.answer(|| self.lane.report(&open.counted(endpoint, timeline)));
             if now >= publish_at {
                 publish_at = now.saturating_add(PUBLISH_INTERVAL);
                 self.publish(endpoint);
@@ -296,7 +336,7 @@ impl Duty<'_> {
             }
             let is_interrupted = self.control.stop.load(Ordering::Relaxed);
             let is_over = now.saturating_since(start) >= self.options.duration;
-            if (is_interrupted || is_over) && until.is_none() {
+            if (is_interrupted || is_over || follower.has_ended()) && until.is_none() {
                 endpoint.stop();
                 until = Some(now.saturating_add(self.options.linger));
             }
@@ -313,17 +353,17 @@ impl Duty<'_> {
             }
             let has_time = !is_interrupted && until.is_none_or(|until| now < until);
             // The last acknowledgements are still under way.
-            let is_silent = is_done && transmit.next().is_none();
+            let is_silent = is_done && open.transmit.next().is_none();
             if !has_time || is_silent && until.is_some() {
                 return Ok(());
             }
             if arrived == 0 {
                 let next = endpoint.next().unwrap_or(Instant::MAX);
-                let next = next.min(transmit.next().unwrap_or(Instant::MAX));
+                let next = next.min(open.transmit.next().unwrap_or(Instant::MAX));
                 let next = next.min(now.saturating_add(WAIT_MAX));
                 let patience = next.saturating_since(clock::now());
                 if patience > Duration::ZERO {
-                    ReceivePort::wait(receive, patience);
+                    ReceivePort::wait(&mut open.receive, patience);
                 }
             }
         }

@@ -127,7 +127,7 @@ pub fn simulate(
                 impairment: None,
                 error: None,
             };
-            ended.report(&plan.ports[port].name, "a wire in memory", owners)
+            ended.counted().report(&plan.ports[port].name, "a wire in memory", owners)
         });
     let is_impaired = used.iter().any(|port| plan.ports[*port].impairment.is_some());
     let note = is_impaired

@@ -1,0 +1,204 @@
+//! What a run is told, and asked, while it goes on.
+
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration as StdDuration;
+
+use wirestorm_base::rate::Decimal;
+
+use super::report::PortReport;
+
+/// Steers one run: ends its load, changes it, asks for what was counted so far.
+#[derive(Debug, Default)]
+pub struct Steering {
+    has_ended: AtomicBool,
+    /// What loads are multiplied by, the numerator above the denominator; 0: nothing was said.
+    scale: AtomicU64,
+    /// How often reports were asked for.
+    asked: AtomicU64,
+    answers: Mutex<Answers>,
+    answered: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Answers {
+    /// Of each port the last question that it has answered, and how.
+    ports: Vec<Option<(u64, PortReport)>>,
+    is_over: bool,
+}
+
+/// What loads are multiplied by, more than 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoadFactor {
+    numerator: NonZeroU32,
+    denominator: NonZeroU32,
+}
+
+impl LoadFactor {
+    /// A factor with nine digits or so; `None` where that is 0, or 2^32 or more.
+    pub fn new(factor: Decimal) -> Option<Self> {
+        let Decimal { mut digits, mut denominator } = factor;
+        while digits > u32::MAX.into() && denominator > 1 {
+            digits = digits / 10 + u64::from(digits % 10 >= 5);
+            denominator /= 10;
+        }
+        let positive = |it: u64| u32::try_from(it).ok().and_then(NonZeroU32::new);
+        Some(Self { numerator: positive(digits)?, denominator: positive(denominator)? })
+    }
+
+    fn pack(self) -> u64 {
+        u64::from(self.numerator.get()) << 32 | u64::from(self.denominator.get())
+    }
+
+    fn unpack(packed: u64) -> Option<Self> {
+        let numerator = NonZeroU32::new((packed >> 32) as u32)?;
+        Some(Self { numerator, denominator: NonZeroU32::new(packed as u32)? })
+    }
+}
+
+impl Steering {
+    /// Workers look for questions every 20 ms: one that takes so much longer does not answer.
+    const PATIENCE: StdDuration = StdDuration::from_secs(5);
+
+    /// No connection is made from now on, as at the end of the duration.
+    pub fn end_load(&self) {
+        self.has_ended.store(true, Ordering::Relaxed);
+    }
+
+    /// Multiplies the loads that the plan has: rates, numbers of flows held, throughputs. A rate
+    /// that becomes too small or too great to be told stays as it is.
+    pub fn set_load(&self, factor: LoadFactor) {
+        self.scale.store(factor.pack(), Ordering::Relaxed);
+    }
+
+    /// What each port has counted by now; `None` of a run that has not begun, or is over: then it is
+    /// in the run's result.
+    pub fn reports(&self) -> Option<Vec<PortReport>> {
+        let question = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+        let answers = self.lock();
+        let is_open = |answers: &mut Answers| {
+            let has_answered =
+                |it: &Option<(u64, PortReport)>| it.as_ref().is_some_and(|it| it.0 >= question);
+            !answers.is_over && !answers.ports.iter().all(has_answered)
+        };
+        let waited = self.answered.wait_timeout_while(answers, Self::PATIENCE, is_open);
+        let (answers, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if answers.is_over || answers.ports.is_empty() {
+            return None;
+        }
+        answers.ports.iter().map(|it| it.as_ref().map(|(_, report)| report.clone())).collect()
+    }
+
+    /// So many ports answer from now on, until what is returned is dropped.
+    pub(super) fn begin(&self, ports: usize) -> Begun<'_> {
+        self.lock().ports = vec![None; ports];
+        Begun(self)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Answers> {
+        // An answer is put there in one step: a panic elsewhere leaves none half done.
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A run that goes on.
+pub(super) struct Begun<'a>(&'a Steering);
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        self.0.lock().is_over = true;
+        self.0.answered.notify_all();
+    }
+}
+
+/// How a port's worker follows.
+pub(super) struct Follower<'a> {
+    steering: &'a Steering,
+    port: usize,
+    scale: u64,
+    answered: u64,
+}
+
+impl<'a> Follower<'a> {
+    /// `port`: its place among those of the run.
+    pub(super) fn new(steering: &'a Steering, port: usize) -> Self {
+        Self { steering, port, scale: 0, answered: 0 }
+    }
+
+    /// Whether no more connections are to be made.
+    pub(super) fn has_ended(&self) -> bool {
+        self.steering.has_ended.load(Ordering::Relaxed)
+    }
+
+    /// What loads are to be multiplied by, where that was said anew: numerator and denominator.
+    pub(super) fn scale(&mut self) -> Option<(NonZeroU32, NonZeroU32)> {
+        let packed = self.steering.scale.load(Ordering::Relaxed);
+        if packed == self.scale {
+            return None;
+        }
+        self.scale = packed;
+        LoadFactor::unpack(packed).map(|it| (it.numerator, it.denominator))
+    }
+
+    /// Answers, where something was asked.
+    pub(super) fn answer(&mut self, report: impl FnOnce() -> PortReport) {
+        let question = self.steering.asked.load(Ordering::Relaxed);
+        if question != self.answered {
+            self.answered = question;
+            self.put(question, report());
+        }
+    }
+
+    /// Leaves what answers all that will be asked.
+    pub(super) fn leave(self, report: PortReport) {
+        self.put(u64::MAX, report);
+    }
+
+    fn put(&self, question: u64, report: PortReport) {
+        if let Some(place) = self.steering.lock().ports.get_mut(self.port) {
+            *place = Some((question, report));
+        }
+        self.steering.answered.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn factor(text: &str) -> Option<(u32, u32)> {
+        let factor = LoadFactor::new(Decimal::parse(text).unwrap())?;
+        Some((factor.numerator.get(), factor.denominator.get()))
+    }
+
+    #[test]
+    fn a_factor_is_as_exact_as_two_numbers_of_32_bits_are() {
+        assert_eq!(factor("1"), Some((1, 1)));
+        assert_eq!(factor("0.000000001"), Some((1, 1_000_000_000)));
+        assert_eq!(factor("100.5"), Some((1_005, 10)));
+        assert_eq!(factor("100.123456789"), Some((1_001_234_568, 10_000_000)));
+        assert_eq!(factor("4294967295"), Some((u32::MAX, 1)));
+        assert_eq!(factor("4294967296"), None);
+        assert_eq!(factor("0"), None);
+    }
+
+    #[test]
+    fn a_factor_is_told_once_to_each_worker() {
+        let steering = Steering::default();
+        let (mut first, mut second) = (Follower::new(&steering, 0), Follower::new(&steering, 1));
+        assert_eq!(first.scale(), None);
+        steering.set_load(LoadFactor::new(Decimal::parse("2.5").unwrap()).unwrap());
+        let said = (NonZeroU32::new(25).unwrap(), NonZeroU32::new(10).unwrap());
+        assert_eq!(first.scale(), Some(said));
+        assert_eq!((first.scale(), second.scale()), (None, Some(said)));
+    }
+
+    #[test]
+    fn nothing_is_told_of_a_run_that_has_not_begun_or_is_over() {
+        let steering = Steering::default();
+        assert!(steering.reports().is_none());
+        drop(steering.begin(1));
+        assert!(steering.reports().is_none());
+    }
+}
