@@ -2,6 +2,7 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use wirestorm_control::emulation::EmulationError;
 use wirestorm_control::plan::traffic::PlanErrors;
 use wirestorm_control::traffic::{SimulateError, TrafficError};
 
@@ -40,18 +41,29 @@ pub(crate) fn traffic_error(py: Python<'_>, error: &TrafficError) -> PyErr {
     match error {
         TrafficError::Plan(errors) => plan_error(py, errors),
         // Here and below: their own words name flags of the command line.
-        TrafficError::Unbound(port) => {
-            let message = format!(
-                "port {port:?} has no interface: bind it with ports={{{port:?}: \"INTERFACE\"}}, \
-                 or give it a location"
-            );
-            run_error(py, &message)
-        }
-        other => {
-            let message = other.to_string();
-            run_error(py, &message.replace("--force-interface", "force_interface=True"))
-        }
+        TrafficError::Unbound(port) => unbound(py, port),
+        other => run_error(py, &in_python(&other.to_string())),
     }
+}
+
+pub(crate) fn emulation_error(py: Python<'_>, error: &EmulationError) -> PyErr {
+    match error {
+        EmulationError::Unbound(port) => unbound(py, port),
+        other => run_error(py, &in_python(&other.to_string())),
+    }
+}
+
+fn unbound(py: Python<'_>, port: &str) -> PyErr {
+    let message = format!(
+        "port {port:?} has no interface: bind it with ports={{{port:?}: \"INTERFACE\"}}, \
+         or give it a location"
+    );
+    run_error(py, &message)
+}
+
+/// A message whose words are flags of the command line.
+fn in_python(message: &str) -> String {
+    message.replace("--force-interface", "force_interface=True")
 }
 
 fn exception<'py, A>(py: Python<'py>, name: &str, arguments: A) -> PyErr

@@ -3,6 +3,8 @@
 //! It takes plans as text and gives results as JSON or plain values; `python/wirestorm` holds
 //! the objects that people use, and the stubs of what is here.
 
+mod background;
+mod emulation;
 mod errors;
 mod host;
 mod interface;
@@ -25,6 +27,8 @@ use errors::{plan_error, simulate_error, value_error};
 /// The native part of wirestorm: use the package, which is typed and documented.
 #[pymodule(gil_used = false)]
 mod _native {
+    #[pymodule_export]
+    use super::emulation::{Emulation, trex_emulate};
     #[pymodule_export]
     use super::host::Host;
     #[pymodule_export]

@@ -1,12 +1,9 @@
 //! A run in a thread of its own, which Python waits for, watches and ends.
 
-use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration as StdDuration, Instant};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -14,14 +11,15 @@ use wirestorm_control::base::rate::Decimal;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::plan::backend::Backend;
 use wirestorm_control::plan::replay::parse_catch_up;
-use wirestorm_control::plan::traffic::{AskedRate, TrafficPlan, parse_rate};
+use wirestorm_control::plan::traffic::{AskedRate, Port, TrafficPlan, parse_rate};
 use wirestorm_control::port::cpu;
 use wirestorm_control::replay::Control;
 use wirestorm_control::traffic::{
     self, Order, Progress, Received, RunOptions, SharedPorts, Steering, TrafficError, TrafficResult,
 };
 
-use crate::errors::{run_error, traffic_error, value_error};
+use crate::background::{Shared, State, written};
+use crate::errors::{traffic_error, value_error};
 use crate::{parse, read_duration, read_multiplier};
 
 /// What those runs of this process share that are said to go beside others.
@@ -65,7 +63,8 @@ impl Drop for Reserved {
 pub(crate) struct Run {
     /// The names of the plan's flows.
     flows: Vec<String>,
-    shared: Arc<Shared>,
+    steers: Arc<Steers>,
+    shared: Arc<Shared<Told, TrafficResult, TrafficError>>,
 }
 
 /// How a run sends, whatever it sends, in the words of the command line's flags.
@@ -110,20 +109,17 @@ impl How {
     }
 }
 
-/// What the run's thread and Python's tell each other.
+/// What a run is asked by.
 #[derive(Default)]
-struct Shared {
+struct Steers {
     control: Control,
     steering: Steering,
-    state: Mutex<State>,
-    changed: Condvar,
 }
 
-#[derive(Default)]
-struct State {
-    progress: Option<Progress>,
+/// What a run tells while it goes on.
+struct Told {
+    progress: Progress,
     load: Load,
-    outcome: Option<Result<TrafficResult, Failure>>,
 }
 
 /// How busy the workers were.
@@ -139,25 +135,18 @@ impl Load {
     /// Seconds that are kept.
     const SECONDS: usize = 20;
 
-    fn note(&mut self, progress: &Progress) {
+    fn noted(mut self, progress: &Progress) -> Self {
         let (then, before) = self.since;
         let elapsed_s = progress.elapsed.saturating_sub(then).as_secs_f64();
         if elapsed_s < 1.0 {
-            return;
+            return self;
         }
         let busy_s = progress.worker_time.saturating_sub(before).as_secs_f64();
         self.history.truncate(Self::SECONDS - 1);
         self.history.push_front(100.0 * busy_s / elapsed_s);
         self.since = (progress.elapsed, progress.worker_time);
+        self
     }
-}
-
-/// Why there is no result.
-enum Failure {
-    /// The run did not begin.
-    NotBegun(TrafficError),
-    /// A defect: the words of a panic.
-    Panic(String),
 }
 
 #[pymethods]
@@ -173,7 +162,7 @@ impl Run {
         how: How,
     ) -> PyResult<Self> {
         let mut plan = parse(py, plan, &folder)?;
-        bind(&mut plan, interfaces)?;
+        bind(&mut plan.ports, interfaces)?;
         Self::start(py, plan, how)
     }
 
@@ -185,20 +174,18 @@ impl Run {
 
     /// Waits until frames leave, or nothing will.
     fn wait_started(&self, py: Python<'_>) {
-        let begun = |state: &State| state.progress.is_some() || state.outcome.is_some();
-        py.detach(|| self.shared.wait(None, begun));
+        self.shared.wait_started(py);
     }
 
     /// Waits for the end, at most so many seconds; returns whether it has come.
     #[pyo3(signature = (timeout_s=None))]
     fn wait(&self, py: Python<'_>, timeout_s: Option<f64>) -> bool {
-        let timeout = timeout_s.map(|it| StdDuration::try_from_secs_f64(it).unwrap_or_default());
-        py.detach(|| self.shared.wait(timeout, |state| state.outcome.is_some()))
+        self.shared.wait_done(py, timeout_s)
     }
 
     /// Ends sending; returns at once.
     fn stop(&self) {
-        self.shared.control.stop.store(true, Ordering::Relaxed);
+        self.steers.control.stop.store(true, Ordering::Relaxed);
     }
 
     /// Asks something of flows, by name: `pause`, `resume`, `start`, `stop`; `rate` with a rate
@@ -212,7 +199,8 @@ impl Run {
     /// and flows by name with their packets, bytes, frames left out; frames received, all arrivals'
     /// bytes, frames duplicated, reordered and their mean delay in nanoseconds.
     fn progress<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let Some(progress) = self.shared.lock().progress.clone() else { return Ok(None) };
+        let progress = self.shared.lock().progress.as_ref().map(|it| it.progress.clone());
+        let Some(progress) = progress else { return Ok(None) };
         let told = PyDict::new(py);
         told.set_item("elapsed_s", progress.elapsed.as_secs_f64())?;
         told.set_item("packets", progress.transmitted.sent)?;
@@ -232,7 +220,8 @@ impl Run {
     /// How busy the workers were in each of the last 20 seconds, the latest first: percent of a CPU.
     #[getter]
     fn load(&self) -> Vec<f64> {
-        self.shared.lock().load.history.iter().copied().collect()
+        let state = self.shared.lock();
+        state.progress.iter().flat_map(|it| &it.load.history).copied().collect()
     }
 
     /// What was measured so far of a flow, by its name: as in the result, a list of JSON with an
@@ -241,7 +230,7 @@ impl Run {
     fn measured(&self, py: Python<'_>, flow: &str) -> PyResult<Option<String>> {
         let place = self.place(flow)?;
         let live = match &*self.shared.lock() {
-            State { progress: Some(progress), outcome: None, .. } => progress.live.clone(),
+            State { progress: Some(told), outcome: None } => told.progress.live.clone(),
             _ => return Ok(None),
         };
         let measured = py.detach(|| live.measured(place));
@@ -251,12 +240,7 @@ impl Run {
     /// The result as a document of the form wirestorm.run/1. Raises RunError or PlanError where
     /// the run did not begin, RunError where it has not ended.
     fn result(&self, py: Python<'_>) -> PyResult<String> {
-        match &self.shared.lock().outcome {
-            None => Err(run_error(py, "the run has not ended: wait for it, or stop it")),
-            Some(Err(Failure::NotBegun(error))) => Err(traffic_error(py, error)),
-            Some(Err(Failure::Panic(words))) => Err(run_error(py, words)),
-            Some(Ok(result)) => written(py, serde_json::to_string(result)),
-        }
+        self.shared.lock().result(py, traffic_error)
     }
 }
 
@@ -264,7 +248,7 @@ impl Run {
     /// Asks something of flows, by name.
     pub(crate) fn order(&self, flows: &[String], order: Order) -> PyResult<()> {
         let places = flows.iter().map(|name| self.place(name)).collect::<PyResult<Vec<_>>>()?;
-        self.shared.steering.give(&places, order);
+        self.steers.steering.give(&places, order);
         Ok(())
     }
 
@@ -277,29 +261,18 @@ impl Run {
     pub(crate) fn start(py: Python<'_>, plan: TrafficPlan, how: How) -> PyResult<Self> {
         let options = how.options(plan.ports.len())?;
         let flows = plan.flows.iter().map(|flow| flow.stream.name.clone()).collect();
-        let shared = Arc::<Shared>::default();
-        let run = Self { flows, shared: Arc::clone(&shared) };
-        // Not Python's thread: a run keeps its own off the CPUs of in-kernel senders.
-        let spawned = std::thread::Builder::new().name("wirestorm-run".into()).spawn(move || {
-            let run = || {
-                let _reserved = Reserved::new(&plan, &options);
-                traffic::run(&plan, &options, &shared.control, &shared.steering, |progress| {
-                    shared.change(|state| {
-                        state.load.note(progress);
-                        state.progress = Some(progress.clone());
-                    });
-                })
-            };
-            let outcome = match catch_unwind(AssertUnwindSafe(run)) {
-                Ok(outcome) => outcome.map_err(Failure::NotBegun),
-                Err(panic) => Err(Failure::Panic(words(&*panic))),
-            };
-            shared.change(|state| state.outcome = Some(outcome));
-        });
-        match spawned {
-            Ok(_) => Ok(run),
-            Err(error) => Err(run_error(py, &format!("cannot start a thread: {error}"))),
-        }
+        let steers = Arc::<Steers>::default();
+        let own = Arc::clone(&steers);
+        let shared = Shared::start(py, move |shared: &Shared<Told, _, _>| {
+            let _reserved = Reserved::new(&plan, &options);
+            traffic::run(&plan, &options, &own.control, &own.steering, |progress| {
+                shared.tell(|told| {
+                    let load = told.take().map_or_else(Load::default, |it| it.load).noted(progress);
+                    *told = Some(Told { progress: progress.clone(), load });
+                });
+            })
+        })?;
+        Ok(Self { flows, steers, shared })
     }
 }
 
@@ -309,40 +282,11 @@ impl Drop for Run {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // A state is written in one step: a panic elsewhere leaves none half done.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn change(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.lock());
-        self.changed.notify_all();
-    }
-
-    /// Waits until `is_so`, at most for `timeout`; returns whether it is.
-    fn wait(&self, timeout: Option<StdDuration>, is_so: impl Fn(&State) -> bool) -> bool {
-        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let mut state = self.lock();
-        while !is_so(&state) {
-            state = match deadline.map(|it| it.saturating_duration_since(Instant::now())) {
-                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
-                Some(StdDuration::ZERO) => return false,
-                Some(left) => {
-                    let waited = self.changed.wait_timeout(state, left);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
-        }
-        true
-    }
-}
-
-/// Gives ports of the plan their interfaces.
-fn bind(plan: &mut TrafficPlan, interfaces: BTreeMap<String, String>) -> PyResult<()> {
+/// Gives ports of a plan their interfaces.
+pub(crate) fn bind(ports: &mut [Port], interfaces: BTreeMap<String, String>) -> PyResult<()> {
     for (name, interface) in interfaces {
-        let Some(port) = plan.ports.iter_mut().find(|port| port.name == name) else {
-            let names: Vec<_> = plan.ports.iter().map(|port| port.name.as_str()).collect();
+        let Some(port) = ports.iter_mut().find(|port| port.name == name) else {
+            let names: Vec<_> = ports.iter().map(|port| port.name.as_str()).collect();
             let names = names.join(", ");
             let message = format!("ports: {name:?} is none of the plan's ports: {names}");
             return Err(value_error(message));
@@ -352,7 +296,7 @@ fn bind(plan: &mut TrafficPlan, interfaces: BTreeMap<String, String>) -> PyResul
     Ok(())
 }
 
-fn read_backend(name: &str) -> PyResult<Backend> {
+pub(crate) fn read_backend(name: &str) -> PyResult<Backend> {
     match name {
         "auto" => Ok(Backend::Auto),
         "memory" => Ok(Backend::Memory),
@@ -388,14 +332,4 @@ fn read_order(order: &str, value: &str) -> PyResult<Order> {
         },
         other => Err(value_error(format!("there is no order {other:?}"))),
     }
-}
-
-fn written(py: Python<'_>, document: serde_json::Result<String>) -> PyResult<String> {
-    document.map_err(|error| run_error(py, &format!("the result is no JSON: {error}")))
-}
-
-fn words(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    format!("a defect in wirestorm ended the run: {}", text.unwrap_or_default())
 }

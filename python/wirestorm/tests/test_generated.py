@@ -16,4 +16,5 @@ def test_the_module_is_what_its_tool_makes(name):
     spec = importlib.util.spec_from_file_location(name, path)
     tool = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tool)
-    assert tool.TARGET.read_text() == tool.source(), f"run: python {path.relative_to(PACKAGE)}"
+    for module, text in tool.sources().items():
+        assert module.read_text() == text, f"run: python {path.relative_to(PACKAGE)}"

@@ -32,11 +32,12 @@ Items = Optional[Sequence[Union[Header, dict[str, Any]]]]
 '''
 
 
-def source() -> str:
+def sources() -> dict[Path, str]:
     """The module's text."""
     found = _native.headers()
     names = "".join(f'    "{name}",\n' for name, *_ in found)
-    return f"{_BEGIN}\n__all__ = [\n{names}]\n" + "".join(_function(*it) for it in found)
+    text = f"{_BEGIN}\n__all__ = [\n{names}]\n" + "".join(_function(*it) for it in found)
+    return {TARGET: text}
 
 
 def _function(name: str, description: str, fields: list[str], items: str | None) -> str:
@@ -53,4 +54,5 @@ def _function(name: str, description: str, fields: list[str], items: str | None)
 
 
 if __name__ == "__main__":
-    TARGET.write_text(source())
+    for path, text in sources().items():
+        path.write_text(text)

@@ -1,4 +1,4 @@
-"""Writes `src/wirestorm/reports.py` from the schema of a run's result.
+"""Writes the dataclasses of results, in `src/wirestorm`, from their schemas.
 
 python tools/make_reports.py
 """
@@ -10,13 +10,12 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-TARGET = Path(__file__).parents[1] / "src/wirestorm/reports.py"
-SCHEMA = Path(__file__).parents[3] / "schemas/wirestorm.run.1.json"
+PACKAGE = Path(__file__).parents[1] / "src/wirestorm"
+SCHEMAS = Path(__file__).parents[3] / "schemas"
 
-_BEGIN = '''"""What a run reports; made by tools/make_reports.py from schemas/wirestorm.run.1.json.
+_BEGIN = '''"""What {what} reports, by schemas/{schema}; made by tools/make_reports.py.
 
-Times are in seconds or nanoseconds as their names say, rates per second, lengths without FCS unless
-the name says L1 (with FCS, preamble and inter-packet gap) or L2 (with FCS).
+Times are in seconds or nanoseconds as their names say, {units}
 """
 
 from __future__ import annotations
@@ -25,15 +24,32 @@ from dataclasses import dataclass, field
 from typing import Optional
 '''
 
+_OF_RUNS = """rates per second, lengths without FCS unless
+the name says L1 (with FCS, preamble and inter-packet gap) or L2 (with FCS)."""
+# The module, what reports, its schema, units, and the class of the whole.
+_MODULES = [
+    ("reports.py", "a run", "wirestorm.run.1.json", _OF_RUNS, "RunReport"),
+    (
+        "emulation_reports.py",
+        "an emulation",
+        "wirestorm.emulation.1.json",
+        "bytes of frames without FCS.",
+        "EmulationReport",
+    ),
+]
+
 _TYPES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
-_ROOT = "RunReport"
 
 
-def source() -> str:
-    """The module's text."""
-    schema = json.loads(SCHEMA.read_text())
-    classes = [_class(name, of) for name, of in schema["$defs"].items()]
-    return "\n\n".join([_BEGIN, *classes, _class(_ROOT, schema)])
+def sources() -> dict[Path, str]:
+    """The modules' texts."""
+    found = {}
+    for module, what, name, units, root in _MODULES:
+        schema = json.loads((SCHEMAS / name).read_text())
+        begin = _BEGIN.format(what=what, schema=name, units=units)
+        classes = [_class(name, of) for name, of in schema["$defs"].items()]
+        found[PACKAGE / module] = "\n\n".join([begin, *classes, _class(root, schema)])
+    return found
 
 
 def _class(name: str, schema: dict[str, Any]) -> str:
@@ -45,6 +61,10 @@ def _class(name: str, schema: dict[str, Any]) -> str:
         # Not shown: hundreds of numbers, which a summary stands beside.
         hidden = " = field(repr=False)" if member == "buckets" else ""
         lines += [f"    {member}: {kind}{hidden}", *_text(of.get("description", ""))]
+    # Those that are there where there is something to say.
+    for member in sorted(schema["properties"].keys() - schema["required"]):
+        of = schema["properties"][member]
+        lines += [f"    {member}: {_type(of)} = None", *_text(of.get("description", ""))]
     return "\n".join(lines) + "\n"
 
 
@@ -62,6 +82,8 @@ def _type(of: dict[str, Any]) -> str:
     if isinstance(of["type"], list):
         (kind,) = [one for one in of["type"] if one != "null"]
         return f"Optional[{_type({**of, 'type': kind})}]"
+    if of["type"] == "object":
+        return f"dict[str, {_type(of['additionalProperties'])}]"
     if of["type"] == "array" and "prefixItems" in of:
         return f"tuple[{', '.join(map(_type, of['prefixItems']))}]"
     if of["type"] == "array":
@@ -70,4 +92,5 @@ def _type(of: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    TARGET.write_text(source())
+    for path, text in sources().items():
+        path.write_text(text)

@@ -12,6 +12,14 @@ docs/python.md of the repository tells more.
 
 from wirestorm import headers as _headers
 from wirestorm._native import __version__
+from wirestorm.emulation import (
+    Emulating,
+    EmulationCount,
+    EmulationProgress,
+    EmulationResult,
+    emulate,
+    start_emulation,
+)
 from wirestorm.errors import Interrupted, PlanError, RunError, WirestormError
 from wirestorm.header import Header, capture, payload
 from wirestorm.headers import *  # noqa: F403
@@ -36,6 +44,11 @@ __all__ = [
     "bursts",
     "capture",
     "decrement",
+    "emulate",
+    "Emulating",
+    "EmulationCount",
+    "EmulationProgress",
+    "EmulationResult",
     "Flow",
     "FlowCount",
     "Frame",
@@ -59,6 +72,7 @@ __all__ = [
     "simulate",
     "Simulated",
     "start",
+    "start_emulation",
     "values",
     "weighted",
     "WirestormError",

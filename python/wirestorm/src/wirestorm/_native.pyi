@@ -105,6 +105,68 @@ class Run:
     def result(self) -> str:
         """The result as a document of the form wirestorm.run/1."""
 
+class EmulationHow(TypedDict):
+    """How clients and servers work, in the words of the command line's flags.
+
+    Without a `linger` what is open in the end has all the time that it takes.
+    """
+
+    duration: str | None
+    linger: str | None
+    backend: str
+    multiplier: str
+    flows_max: int
+    seed: int
+    force_interface: bool
+
+class Emulation:
+    """A run of clients and servers.
+
+    It ends when they are done, when it is stopped, or when nothing refers to it any more.
+    """
+
+    def __init__(
+        self, plan: str, folder: Folder, interfaces: dict[str, str], how: EmulationHow
+    ) -> None: ...
+    def wait_started(self) -> None:
+        """Waits until its clients and servers work, or nothing will."""
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Waits for the end, at most so many seconds; returns whether it has come."""
+
+    def end_load(self) -> None:
+        """Makes no more connections, as at the end of the duration; returns at once."""
+
+    def stop(self) -> None:
+        """Ends all of it, whatever is open; returns at once."""
+
+    def set_load(self, factor: str) -> None:
+        """Multiplies the loads that it began with: rates, flows that are held, throughputs."""
+
+    def progress(self) -> dict[str, Any] | None:
+        """How far it is, None before it has begun."""
+
+    def reports(self) -> str | None:
+        """What each port has counted by now: as in the result, a list in JSON.
+
+        None of a run that has not begun, or has ended.
+        """
+
+    def result(self) -> str:
+        """The result as a document of the form wirestorm.emulation/1."""
+
+class TrexPort(TypedDict):
+    """A port of TRex's: its interface, and where its clients' frames go if that is said."""
+
+    interface: str
+    destination: str | None
+
+def trex_emulate(
+    profile: str, ports: list[TrexPort], ipv6: bool, client_mask: int, how: EmulationHow
+) -> Emulation:
+    """Starts a stateful profile of TRex's on its ports: clients on the even ones, servers on the
+    odd ones."""
+
 class Terms(TypedDict):
     """How TRex's streams are understood.
 

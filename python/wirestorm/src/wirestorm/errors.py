@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from wirestorm.emulation import EmulationResult
     from wirestorm.result import Result
 
 
@@ -33,7 +34,7 @@ class RunError(WirestormError):
     `result` is what was measured before; None where nothing was sent.
     """
 
-    def __init__(self, message: str, result: Result | None = None) -> None:
+    def __init__(self, message: str, result: Result | EmulationResult | None = None) -> None:
         super().__init__(message, result)
         self.message = message
         self.result = result
@@ -45,6 +46,6 @@ class RunError(WirestormError):
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C during a run: sending has ended, and `result` is what was measured."""
 
-    def __init__(self, result: Result) -> None:
+    def __init__(self, result: Result | EmulationResult) -> None:
         super().__init__("interrupted; the exception's `result` is what was measured")
         self.result = result

@@ -1,4 +1,4 @@
-"""What a run reports; made by tools/make_reports.py from schemas/wirestorm.run.1.json.
+"""What a run reports, by schemas/wirestorm.run.1.json; made by tools/make_reports.py.
 
 Times are in seconds or nanoseconds as their names say, rates per second, lengths without FCS unless
 the name says L1 (with FCS, preamble and inter-packet gap) or L2 (with FCS).

@@ -23,7 +23,7 @@ class Result(RunReport):
     @classmethod
     def from_dict(cls, document: dict[str, Any]) -> Result:
         """The result of a document of the form wirestorm.run/1."""
-        return cast(Result, _build(cls, document))
+        return cast(Result, build(cls, document))
 
     def to_json(self, indent: int | None = None) -> str:
         """The result as a document of the form wirestorm.run/1."""
@@ -45,13 +45,13 @@ class Result(RunReport):
         """
         rows = []
         for flow in self.flows:
-            row = dict(_flat(flow))
-            rows += [{**row, **dict(_flat(it, "measured_"))} for it in flow.measured] or [row]
+            row = dict(flat(flow))
+            rows += [{**row, **dict(flat(it, "measured_"))} for it in flow.measured] or [row]
         return rows
 
     def port_records(self) -> list[dict[str, Any]]:
         """A flat row for each port."""
-        return [dict(_flat(port)) for port in self.ports]
+        return [dict(flat(port)) for port in self.ports]
 
     def shortfalls(self, tolerance_percent: float = 1.0) -> list[str]:
         """What fell short of what was asked, in sentences; empty where nothing did.
@@ -97,11 +97,11 @@ class Result(RunReport):
         for flow in self.flows:
             error = flow.rate_error_ppm
             yield row.format(
-                _shortened(flow.name, 22),
+                shortened(flow.name, 22),
                 f"{flow.packets:,}",
                 f"{flow.pps:,.0f}",
-                _scaled(flow.bps_l2),
-                _scaled(flow.bps_l1),
+                scaled(flow.bps_l2),
+                scaled(flow.bps_l1),
                 "" if error is None else f"{error / 1e4:+.2f}%",
             ).rstrip()
         yield from self._measured_lines()
@@ -130,52 +130,55 @@ class Result(RunReport):
         yield row.format("measured", "received", "lost", "reordered", "delay p50", "delay max")
         for flow, it in measured:
             yield row.format(
-                _shortened(flow.name, 22),
+                shortened(flow.name, 22),
                 f"{it.received:,}",
                 f"{flow.lost:,}",
                 f"{it.reordered:,}",
-                _time(it.delay.p50_ns),
-                _time(it.delay.max_ns),
+                nanoseconds(it.delay.p50_ns),
+                nanoseconds(it.delay.max_ns),
             )
 
 
 def measured_reports(documents: list[dict[str, Any]]) -> list[MeasuredReport]:
     """What was measured of a flow at each port, of documents as in a result."""
-    return [_build(MeasuredReport, document) for document in documents]
+    return [build(MeasuredReport, document) for document in documents]
 
 
-def _build(kind: Any, value: Any) -> Any:
-    """A value as what its type says. Members that a class does not have are of a later version."""
+def build(kind: Any, value: Any) -> Any:
+    """A value as what its type says. Members that a class does not have are of a later version,
+    and those that are not there have their default."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is Union:
-        return None if value is None else _build(arguments[0], value)
+        return None if value is None else build(arguments[0], value)
     if origin is list:
-        return [_build(arguments[0], item) for item in value]
+        return [build(arguments[0], item) for item in value]
     if origin is tuple:
         return tuple(value)
     if is_dataclass(kind):
         types = typing.get_type_hints(kind)
-        members = [one.name for one in fields(kind)]
-        return kind(**{name: _build(types[name], value[name]) for name in members})  # type: ignore[operator]
+        members = [one.name for one in fields(kind) if one.name in value]
+        return kind(**{name: build(types[name], value[name]) for name in members})  # type: ignore[operator]
     return value
 
 
-def _flat(report: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flat(report: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
     for one in fields(report):
         name, value = prefix + one.name, getattr(report, one.name)
         if is_dataclass(value):
-            yield from _flat(value, f"{name}_")
+            yield from flat(value, f"{name}_")
+        elif isinstance(value, dict):
+            yield from ((f"{name}_{key}", item) for key, item in value.items())
         elif not isinstance(value, list):
             yield name, value
         elif one.type == "list[str]":
             yield name, ",".join(value)
 
 
-def _shortened(name: str, columns: int) -> str:
+def shortened(name: str, columns: int) -> str:
     return name if len(name) <= columns else name[: columns - 2] + ".."
 
 
-def _time(value_ns: int | None) -> str:
+def nanoseconds(value_ns: int | None) -> str:
     if value_ns is None:
         return "-"
     for unit, scale in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
@@ -184,7 +187,7 @@ def _time(value_ns: int | None) -> str:
     return f"{value_ns} ns"
 
 
-def _scaled(value: float) -> str:
+def scaled(value: float) -> str:
     for unit, scale in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if value >= scale:
             return f"{value / scale:.2f}{unit}"

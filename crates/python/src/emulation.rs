@@ -1,0 +1,247 @@
+//! Clients and servers that are emulated in a thread of their own.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use wirestorm_control::base::rate::Decimal;
+use wirestorm_control::base::time::Duration;
+use wirestorm_control::emulation::{
+    self, EmulationError, EmulationOptions, EmulationResult, LoadFactor, Progress, Steering,
+    read_plan,
+};
+use wirestorm_control::plan::Multiplier;
+use wirestorm_control::plan::emulation::EmulationPlan;
+use wirestorm_control::plan::traffic::PlanErrors;
+use wirestorm_control::plan::trex::stateful::{self, StatefulOptions};
+use wirestorm_control::replay::Control;
+use wirestorm_control::wire::packet::MacAddress;
+
+use crate::background::{Shared, written};
+use crate::errors::{emulation_error, plan_error, value_error};
+use crate::read_duration;
+use crate::run::{bind, read_backend};
+
+/// A run of clients and servers. It ends when they are done, when it is stopped, or when nothing
+/// refers to it any more.
+#[pyclass(frozen, module = "wirestorm._native")]
+pub(crate) struct Emulation {
+    plan: Arc<EmulationPlan>,
+    steers: Arc<Steers>,
+    shared: Arc<Shared<Progress, EmulationResult, EmulationError>>,
+}
+
+/// What a run is asked by.
+#[derive(Default)]
+struct Steers {
+    control: Control,
+    steering: Steering,
+}
+
+/// How clients and servers work, in the words of the command line's flags. Without a `linger` what
+/// is open in the end has all the time that it takes.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct EmulationHow {
+    duration: Option<String>,
+    linger: Option<String>,
+    backend: String,
+    multiplier: String,
+    flows_max: u32,
+    seed: u64,
+    force_interface: bool,
+}
+
+/// Flows at once on each port, as on the command line.
+const FLOWS_MAX: u32 = 16_000_000;
+
+impl EmulationHow {
+    fn options(&self, ports: usize, folder: PathBuf) -> PyResult<EmulationOptions> {
+        let flows_max = self.flows_max;
+        if !(1..=FLOWS_MAX).contains(&flows_max) {
+            return Err(value_error(format!("flows_max {flows_max}: expected 1 to {FLOWS_MAX}")));
+        }
+        Ok(EmulationOptions {
+            interfaces: vec![None; ports],
+            folder,
+            backend: read_backend(&self.backend)?,
+            duration: read_duration(self.duration.as_deref())?,
+            linger: self
+                .linger
+                .as_deref()
+                .map_or(Ok(Duration::MAX), |it| read_duration(Some(it)))?,
+            flows_max: flows_max as usize,
+            seed: self.seed,
+            force_interface: self.force_interface,
+        })
+    }
+}
+
+#[pymethods]
+impl Emulation {
+    /// Starts the clients and servers of a plan in YAML or JSON. Files that it names are found from
+    /// `folder`; `interfaces` are those of its ports by name, where they are not the plan's own.
+    #[new]
+    fn new(
+        py: Python<'_>,
+        plan: &str,
+        folder: PathBuf,
+        interfaces: BTreeMap<String, String>,
+        how: EmulationHow,
+    ) -> PyResult<Self> {
+        let plan = py.detach(|| read_plan(plan, &folder));
+        let mut plan = plan.map_err(|errors| plan_error(py, &errors))?;
+        bind(&mut plan.ports, interfaces)?;
+        Self::start(py, plan, folder, &how)
+    }
+
+    /// Waits until its clients and servers work, or nothing will.
+    fn wait_started(&self, py: Python<'_>) {
+        self.shared.wait_started(py);
+    }
+
+    /// Waits for the end, at most so many seconds; returns whether it has come.
+    #[pyo3(signature = (timeout_s=None))]
+    fn wait(&self, py: Python<'_>, timeout_s: Option<f64>) -> bool {
+        self.shared.wait_done(py, timeout_s)
+    }
+
+    /// Makes no more connections, as at the end of the duration; returns at once.
+    fn end_load(&self) {
+        self.steers.steering.end_load();
+    }
+
+    /// Ends all of it, whatever is open; returns at once.
+    fn stop(&self) {
+        self.steers.control.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Multiplies the loads that it began with: rates, numbers of flows held, throughputs.
+    fn set_load(&self, py: Python<'_>, factor: &str) -> PyResult<()> {
+        let decimal = read_factor(factor)?;
+        let mut plan = (*self.plan).clone();
+        plan.multiply(decimal).map_err(|error| plan_error(py, &error.into()))?;
+        let known = LoadFactor::new(decimal).ok_or_else(|| no_factor(factor))?;
+        self.steers.steering.set_load(known);
+        Ok(())
+    }
+
+    /// How far it is, None before it has begun: elapsed_s, and ports by name with what they have
+    /// counted.
+    fn progress<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let Some(progress) = self.shared.lock().progress.clone() else { return Ok(None) };
+        let told = PyDict::new(py);
+        told.set_item("elapsed_s", progress.elapsed.as_secs_f64())?;
+        let ports = PyDict::new(py);
+        for port in progress.ports {
+            let counted = PyDict::new(py);
+            counted.set_item("connects", port.connects)?;
+            counted.set_item("active", port.active)?;
+            counted.set_item("failed", port.failed)?;
+            counted.set_item("received_bytes", port.received_bytes)?;
+            counted.set_item("retransmitted", port.retransmitted)?;
+            ports.set_item(port.name, counted)?;
+        }
+        told.set_item("ports", ports)?;
+        Ok(Some(told))
+    }
+
+    /// What each port has counted by now: as in the result, a list of JSON. None of a run that has
+    /// not begun, or has ended.
+    fn reports(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        let reports = py.detach(|| self.steers.steering.reports());
+        reports.map(|reports| written(py, serde_json::to_string(&reports))).transpose()
+    }
+
+    /// The result as a document of the form wirestorm.emulation/1. Raises RunError where the run
+    /// did not begin or has not ended.
+    fn result(&self, py: Python<'_>) -> PyResult<String> {
+        self.shared.lock().result(py, emulation_error)
+    }
+}
+
+impl Emulation {
+    /// Starts a plan whose ports have their interfaces.
+    fn start(
+        py: Python<'_>,
+        mut plan: EmulationPlan,
+        folder: PathBuf,
+        how: &EmulationHow,
+    ) -> PyResult<Self> {
+        let options = how.options(plan.ports.len(), folder)?;
+        let factor = read_factor(&how.multiplier)?;
+        plan.multiply(factor).map_err(|error| plan_error(py, &error.into()))?;
+        let plan = Arc::new(plan);
+        let steers = Arc::<Steers>::default();
+        let own = (Arc::clone(&plan), Arc::clone(&steers));
+        let shared = Shared::start(py, move |shared: &Shared<Progress, _, _>| {
+            let (plan, steers) = own;
+            emulation::run(&plan, &options, &steers.control, &steers.steering, |progress| {
+                shared.tell(|told| *told = Some(progress.clone()));
+            })
+        })?;
+        Ok(Self { plan, steers, shared })
+    }
+}
+
+impl Drop for Emulation {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// A port of TRex's: its interface, and where frames of clients go that nothing else is said of.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct TrexPort {
+    interface: String,
+    destination: Option<String>,
+}
+
+/// Starts a stateful profile of TRex's on its ports, which are 0, 1 and so on: clients on the even
+/// ones, on those of them that have their bit in `client_mask`, and servers on the odd ones.
+#[pyfunction]
+pub(crate) fn trex_emulate(
+    py: Python<'_>,
+    profile: &str,
+    ports: Vec<TrexPort>,
+    ipv6: bool,
+    client_mask: u32,
+    how: EmulationHow,
+) -> PyResult<Emulation> {
+    let wrong = |errors: PlanErrors| plan_error(py, &errors);
+    let pairs = (ports.len() / 2) as u32;
+    let options = StatefulOptions { ipv6, pairs };
+    let mut plan = stateful::read(profile, &options).map_err(wrong)?;
+    let mut destinations = Vec::new();
+    for (place, port) in plan.ports.iter_mut().zip(ports) {
+        place.location = Some(port.interface);
+        let destination = port.destination.map(|text| {
+            text.parse::<MacAddress>().map_err(|_| value_error(format!("{text:?}: no MAC address")))
+        });
+        destinations.push(destination.transpose()?);
+    }
+    for template in &mut plan.templates {
+        let Some(client) = &mut template.client else { continue };
+        client.destination = destinations.get(client.transmit).copied().flatten();
+        let pair = client.transmit / 2;
+        if client_mask.checked_shr(pair as u32).is_none_or(|mask| mask & 1 == 0) {
+            template.client = None;
+        }
+    }
+    Emulation::start(py, plan, PathBuf::new(), &how)
+}
+
+fn read_factor(text: &str) -> PyResult<Decimal> {
+    match Multiplier::parse(text) {
+        Some(Multiplier::Factor(factor)) => Ok(factor),
+        _ => Err(no_factor(text)),
+    }
+}
+
+fn no_factor(text: &str) -> PyErr {
+    value_error(format!("factor {text:?}: expected a number more than 0, such as 2 or 0.5"))
+}

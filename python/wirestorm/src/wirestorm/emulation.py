@@ -1,0 +1,324 @@
+"""Emulated clients and servers."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Union, cast
+
+from wirestorm import _native
+from wirestorm._plain import Time, time_text
+from wirestorm.emulation_reports import EmulationReport, PortReport, TemplateReport
+from wirestorm.errors import Interrupted, RunError
+from wirestorm.plan import text_of
+from wirestorm.result import build, flat, nanoseconds, scaled, shortened
+
+if TYPE_CHECKING:
+    from wirestorm._native import EmulationHow
+
+#: The path of a plan of clients and servers in YAML or JSON, or plain values.
+AnyEmulationPlan = Union[str, "os.PathLike[str]", Mapping[str, Any]]
+
+# How long a wait lasts before Python looks for signals.
+_LOOK_S = 0.05
+# How often a callback is told.
+_TELL_S = 0.1
+
+
+@dataclass(frozen=True, repr=False)
+class EmulationResult(EmulationReport):
+    """What became of clients and servers.
+
+    `print(result)` shows it as a table, `records` gives rows for pandas, `to_json` the document
+    that `wirestorm emulate --json` writes.
+    """
+
+    @classmethod
+    def from_dict(cls, document: dict[str, Any]) -> EmulationResult:
+        """The result of a document of the form wirestorm.emulation/1."""
+        return cast(EmulationResult, build(cls, document))
+
+    def to_json(self, indent: int | None = None) -> str:
+        """The result as a document of the form wirestorm.emulation/1."""
+        return json.dumps(asdict(self), indent=indent)
+
+    def port(self, name: str) -> PortReport:
+        """The port of this name. Raises `KeyError` where there is none."""
+        return {port.name: port for port in self.ports}[name]
+
+    def template(self, name: str, side: str) -> TemplateReport:
+        """The `client` or the `server` side of a template. Raises `KeyError` if there is none."""
+        templates = [template for port in self.ports for template in port.templates]
+        return {(template.name, template.side): template for template in templates}[name, side]
+
+    def records(self) -> list[dict[str, Any]]:
+        """A flat row for each side of each template: `pandas.DataFrame(result.records())`.
+
+        What stands below a field has its name before its own, and histograms are left out but for
+        their percentiles.
+        """
+        return [
+            {"port": port.name, **dict(flat(template))}
+            for port in self.ports
+            for template in port.templates
+        ]
+
+    def port_records(self) -> list[dict[str, Any]]:
+        """A flat row for each port."""
+        return [dict(flat(port)) for port in self.ports]
+
+    def shortfalls(self) -> list[str]:
+        """What went otherwise than it should, in sentences; empty where nothing did."""
+        found = []
+        for port in self.ports:
+            flows = port.flows
+            no_room = port.impairment.no_room if port.impairment is not None else 0
+            for count, what in (
+                (flows.failed, "connections failed"),
+                (flows.overflow, "connections were not made or taken, for there were too many"),
+                (flows.tuple_in_use, "connections were not made: no free addresses and ports"),
+                (port.failed, "frames were refused"),
+                (port.missed, "frames were missed"),
+                (no_room, "frames were dropped, for too many were held"),
+            ):
+                if count:
+                    found.append(f"port {port.name}: {count:,} {what}")
+        return found
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def __repr__(self) -> str:
+        connects = max((_established(port) for port in self.ports), default=0)
+        ended = "interrupted after" if self.interrupted else "done in"
+        return f"<EmulationResult: {ended} {self.elapsed_s:.3f} s, {connects:,} connections>"
+
+    def _repr_html_(self) -> str:
+        """The table, for notebooks."""
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+    def _lines(self) -> Iterator[str]:
+        ended = "interrupted after" if self.interrupted else "done in"
+        yield f"{ended} {self.elapsed_s:.3f} s"
+        yield ""
+        row = "{:<16} {:>12} {:>9} {:>10} {:>9} {:>9} {:>9}"
+        yield row.format("port", "connections", "a second", "closed", "failed", "b/s", "connect")
+        seconds = max(self.elapsed_s, 1e-9)
+        for port in self.ports:
+            received = port.tcp.get("rcvbyte", 0) + port.udp.get("rcvbyte", 0)
+            connect = port.times.connect
+            yield row.format(
+                shortened(port.name, 16),
+                f"{_established(port):,}",
+                scaled(_established(port) / seconds),
+                f"{port.flows.closed:,}",
+                f"{port.flows.failed:,}",
+                scaled(8 * received / seconds),
+                nanoseconds(connect.p50_ns if connect.count else None),
+            )
+        for note in self.notes:
+            yield f"note: {note}"
+        for error_text in self.errors:
+            yield f"error: {error_text}"
+
+
+@dataclass(frozen=True)
+class EmulationCount:
+    """What a port has counted so far.
+
+    Connections established, connections now, those that ended otherwise than by both sides closing
+    them, bytes of data in sequence, and segments that were sent again.
+    """
+
+    connects: int
+    active: int
+    failed: int
+    received_bytes: int
+    retransmitted: int
+
+
+@dataclass(frozen=True)
+class EmulationProgress:
+    """How far clients and servers are: each port's counts, by its name in the plan."""
+
+    elapsed_s: float
+    ports: dict[str, EmulationCount]
+
+
+class Emulating:
+    """Clients and servers that work by themselves; see `wirestorm.start_emulation`.
+
+    As a context manager it ends them at the end of the block and waits for that.
+    """
+
+    def __init__(self, native: _native.Emulation) -> None:
+        self._native = native
+
+    def __enter__(self) -> Emulating:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.stop()
+        self._native.wait()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether they have ended."""
+        return self._native.wait(0)
+
+    @property
+    def progress(self) -> EmulationProgress:
+        """How far they are; a twentieth of a second old."""
+        told = self._native.progress()
+        if told is None:
+            return EmulationProgress(0.0, {})
+        ports = {name: EmulationCount(**counts) for name, counts in told["ports"].items()}
+        return EmulationProgress(told["elapsed_s"], ports)
+
+    def ports(self) -> list[PortReport]:
+        """All that each port has counted by now, as in a result.
+
+        Raises `RunError` where they have ended: then `wait` gives it.
+        """
+        told = self._native.reports()
+        if told is None:
+            raise RunError("the run has ended: its result has what was counted")
+        return [cast(PortReport, build(PortReport, port)) for port in json.loads(told)]
+
+    def set_load(self, factor: float) -> None:
+        """Multiplies the loads that they began with: rates, flows that are held, throughputs.
+
+        Raises `PlanError` where a rate becomes too small or too great.
+        """
+        self._native.set_load(f"{factor:.9f}")
+
+    def end_load(self) -> None:
+        """No connection is made from now on; those that are open have the linger to end."""
+        self._native.end_load()
+
+    def stop(self) -> None:
+        """Ends them at once, whatever is open; returns at once."""
+        self._native.stop()
+
+    def wait(
+        self,
+        timeout: float | None = None,
+        progress: Callable[[EmulationProgress], object] | None = None,
+    ) -> EmulationResult:
+        """Waits for the end and gives the result.
+
+        :param timeout: seconds; `TimeoutError` after them, while they go on
+        :param progress: is called about ten times a second
+        :raises Interrupted: after Ctrl-C, which ends them; with what was counted
+        :raises RunError: where they did not begin, or something went wrong
+        """
+        waited = told = 0.0
+        try:
+            while not self._native.wait(_LOOK_S):
+                waited += _LOOK_S
+                if timeout is not None and waited >= timeout:
+                    raise TimeoutError(f"the run has not ended after {timeout} s")
+                if progress is not None and waited - told >= _TELL_S:
+                    told = waited
+                    progress(self.progress)
+        except KeyboardInterrupt:
+            self.stop()
+            self._native.wait()
+            raise Interrupted(self._result()) from None
+        result = self._result()
+        if result.errors:
+            raise RunError("\n".join(result.errors), result)
+        return result
+
+    def _result(self) -> EmulationResult:
+        return EmulationResult.from_dict(json.loads(self._native.result()))
+
+
+def start_emulation(
+    plan: AnyEmulationPlan,
+    ports: Mapping[str, str] | None = None,
+    *,
+    duration: Time | None = None,
+    linger: Time = "2s",
+    backend: str = "auto",
+    multiplier: float = 1,
+    flows_max: int = 1_000_000,
+    seed: int = 1,
+    force_interface: bool = False,
+) -> Emulating:
+    """Starts clients and servers and leaves them to themselves; arguments are those of `emulate`.
+
+    >>> with start_emulation("pages.yaml", {"clients": "eth1", "servers": "eth2"}) as running:
+    ...     running.set_load(2)
+    ...     print(running.progress.ports["clients"].connects)
+    """
+    how: EmulationHow = {
+        "duration": None if duration is None else time_text(duration),
+        "linger": time_text(linger),
+        "backend": backend,
+        "multiplier": f"{multiplier:.9f}",
+        "flows_max": flows_max,
+        "seed": seed,
+        "force_interface": force_interface,
+    }
+    native = _native.Emulation(*text_of(plan), dict(ports or {}), how)
+    native.wait_started()
+    if native.wait(0):
+        # Tells why, where it did not begin.
+        native.result()
+    return Emulating(native)
+
+
+def emulate(
+    plan: AnyEmulationPlan,
+    ports: Mapping[str, str] | None = None,
+    *,
+    duration: Time | None = None,
+    linger: Time = "2s",
+    backend: str = "auto",
+    multiplier: float = 1,
+    flows_max: int = 1_000_000,
+    seed: int = 1,
+    force_interface: bool = False,
+    progress: Callable[[EmulationProgress], object] | None = None,
+) -> EmulationResult:
+    """Emulates the clients and servers of a plan, and reports what became of their connections.
+
+    :param plan: the path of a file in YAML or JSON, or its values as Python has them
+    :param ports: the interfaces of the plan's ports by name, where the plan does not say them:
+        `{"clients": "eth1", "servers": "netns/b:veth1"}`
+    :param duration: no connection is made later; without it, not before the plan's limits are
+        reached, or Ctrl-C
+    :param linger: how long connections may take to end after that
+    :param backend: what carries the frames: `auto`, `af_packet` or `af_xdp`
+    :param multiplier: a factor for connections a second
+    :param flows_max: connections at once on each port, at most
+    :param seed: where sequence numbers and drawn delays come from
+    :param force_interface: send also on the interface that carries the default route
+    :param progress: is called about ten times a second with how far it is
+    :raises PlanError: where the plan makes no sense
+    :raises RunError: where nothing can be sent, or something goes wrong meanwhile
+    :raises Interrupted: after Ctrl-C, which ends it; with what was counted
+    """
+    running = start_emulation(
+        plan,
+        ports,
+        duration=duration,
+        linger=linger,
+        backend=backend,
+        multiplier=multiplier,
+        flows_max=flows_max,
+        seed=seed,
+        force_interface=force_interface,
+    )
+    with running:
+        return running.wait(progress=progress)
+
+
+def _established(port: PortReport) -> int:
+    """Connections of a port that were established, and flows of UDP."""
+    flows_of_udp = port.udp.get("connects", 0) + port.udp.get("accepts", 0)
+    return port.tcp.get("connects", 0) + flows_of_udp

@@ -1,0 +1,218 @@
+"""What an emulation reports, by schemas/wirestorm.emulation.1.json; made by tools/make_reports.py.
+
+Times are in seconds or nanoseconds as their names say, bytes of frames without FCS.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Optional
+
+
+@dataclass(frozen=True)
+class FlowsReport:
+    """Connections of a port, and flows of UDP."""
+
+    active: int
+    """Flows that were still there in the end."""
+    active_max: int
+    """The most at once."""
+    closed: int
+    """Connections that both sides closed, and flows of UDP whose program ended."""
+    failed: int
+    """Flows that ended otherwise; the sum of the eight that follow."""
+    refused: int
+    """Connections that the peer reset in answer to SYN."""
+    reset: int
+    """Connections that the peer reset later."""
+    unanswered: int
+    """Connections of which SYN was never answered."""
+    timed_out: int
+    """Connections of which nothing was acknowledged any more."""
+    vanished: int
+    """Connections whose peer did not answer keepalive probes."""
+    aborted: int
+    """Connections that their program reset."""
+    session_failed: int
+    """Connections whose TLS failed."""
+    idle: int
+    """Flows of UDP that were dropped for want of traffic."""
+    overflow: int
+    """Flows that could not be made or taken, for there were too many."""
+    tuple_in_use: int
+    """Flows that could not be made, for their addresses and ports were in use."""
+    no_flow: int
+    """Segments and datagrams of no flow."""
+    no_template: int
+    """Connections asked for at ports where nobody listens."""
+    no_match: int
+    """Connections whose first bytes no server waits for."""
+    too_long: int
+    """Segments that did not fit a frame, and were not sent."""
+    fragments: int
+    """Packets in parts, which are not put together."""
+    damaged: int
+    """Packets that were damaged or cut short."""
+    other_protocol: int
+    """Packets of other protocols."""
+
+
+@dataclass(frozen=True)
+class HistogramReport:
+    """A histogram in nanoseconds."""
+
+    count: int
+    """Values counted."""
+    p50_ns: int
+    """Median."""
+    p90_ns: int
+    """90 of 100 are at most this."""
+    p99_ns: int
+    """99 of 100 are at most this."""
+    p99_9_ns: int
+    """999 of 1,000 are at most this."""
+    max_ns: int
+    """The greatest."""
+    buckets: list[tuple[int, int]] = field(repr=False)
+    """Start of each bucket that is not empty, and its count."""
+
+
+@dataclass(frozen=True)
+class ImpairmentReport:
+    """What became of what a port was to send. Every frame that entered, and every copy, is in
+    exactly one of `lost`, `queue_dropped`, `no_room`, `delivered` and `held`."""
+
+    entered: int
+    """Frames that were to be sent."""
+    lost: int
+    """Frames lost by chance."""
+    duplicated: int
+    """Copies made."""
+    corrupted: int
+    """Frames and copies in which a bit was changed."""
+    queue_dropped: int
+    """Frames and copies dropped because the queue was full."""
+    no_room: int
+    """Frames and copies dropped because too many were held."""
+    delivered: int
+    """Frames and copies that were sent."""
+    reordered: int
+    """Those of them that were sent behind a frame that had entered later."""
+    held: int
+    """Frames and copies that were held in the end, and not sent."""
+
+
+@dataclass(frozen=True)
+class PortReport:
+    """One port."""
+
+    name: str
+    """Its name in the plan."""
+    interface: str
+    """Its interface."""
+    backend: str
+    """What carried its frames."""
+    why: str
+    """Why that."""
+    flows: FlowsReport
+    """Connections, and flows of UDP."""
+    templates: list[TemplateReport]
+    """The same of each template that has clients or servers here."""
+    tcp: dict[str, int]
+    """What TCP counted, by BSD's names, of which TRex's are those with `tcps_` before them."""
+    udp: dict[str, int]
+    """What UDP counted, by TRex's names without `udps_` before them."""
+    counters: dict[str, int]
+    """What programs counted, A to D: TRex's `user_counter_A` and so on."""
+    times: TimesReport
+    """How long connections took."""
+    sent: int
+    """Frames that left."""
+    sent_bytes: int
+    """Their bytes without FCS."""
+    failed: int
+    """Frames that the interface refused."""
+    received: int
+    """Frames that arrived."""
+    received_bytes: int
+    """Their bytes without FCS."""
+    missed: int
+    """Frames that arrived and that there was no room for."""
+    cpu_s: float
+    """CPU time that its worker took, in seconds."""
+    impairment: Optional[ImpairmentReport] = None
+    """What became of what it sent, where the plan impairs that."""
+    tls: Optional[TlsReport] = None
+    """What became of TLS, where any of them have it."""
+
+
+@dataclass(frozen=True)
+class TemplateReport:
+    """The clients or the servers of a template."""
+
+    name: str
+    """Its name in the plan."""
+    group: Optional[str]
+    """Its group there."""
+    side: str
+    """`client` or `server`."""
+    flows: dict[str, int]
+    """What became of its flows, by name."""
+    tcp: dict[str, int]
+    """What TCP counted."""
+    udp: dict[str, int]
+    """What UDP counted."""
+    counters: dict[str, int]
+    """What its programs counted."""
+    times: TimesReport
+    """How long its connections took."""
+    tls: Optional[TlsReport] = None
+    """What became of its TLS, where it has that."""
+
+
+@dataclass(frozen=True)
+class TimesReport:
+    """How long connections took, from when SYN was to be sent, or arrived."""
+
+    connect: HistogramReport
+    """Until they were established."""
+    first_byte: HistogramReport
+    """Until the first byte of data had arrived."""
+    whole: HistogramReport
+    """Until they were forgotten, TIME-WAIT included."""
+
+
+@dataclass(frozen=True)
+class TlsReport:
+    """TLS of a port."""
+
+    full: int
+    """Full handshakes."""
+    resumed: int
+    """Handshakes that resumed an earlier session."""
+    truncated: int
+    """Connections that peers ended without close_notify."""
+    failures: dict[str, int]
+    """Connections on which TLS failed, by cause."""
+    handshake: HistogramReport
+    """From when TCP was established until the handshake was over."""
+
+
+@dataclass(frozen=True)
+class EmulationReport:
+    """The result of a run of clients and servers."""
+
+    schema: str
+    """The name and version of this document's form."""
+    version: str
+    """The program's version."""
+    elapsed_s: float
+    """From the start to the end of the last port's work, in seconds."""
+    ports: list[PortReport]
+    """Each port of the plan that has clients or servers."""
+    interrupted: bool
+    """Whether it was ended by a signal."""
+    errors: list[str]
+    """What went wrong; what was counted before stands."""
+    notes: list[str]
+    """What one should know."""

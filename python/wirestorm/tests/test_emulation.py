@@ -1,0 +1,161 @@
+"""Clients and servers on real interfaces: a veth pair between two namespaces."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+import wirestorm as ws
+
+# A machine that is busy with other things is late, and that is no failure of these tests.
+LIMIT_S = 60
+
+
+def plan_of(**client: object) -> dict:
+    """Pages of 5,000 bytes, from `a` to `b`."""
+    return {
+        "ports": [{"name": "a"}, {"name": "b"}],
+        "templates": [
+            {
+                "name": "pages",
+                "group": "web",
+                "client": {
+                    "tx": "a",
+                    "addresses": "10.0.0.1-10.0.0.9",
+                    "servers": "10.0.1.1",
+                    "load": {"rate": 200},
+                    "program": [{"send": "please"}, {"receive": 5000}],
+                    **client,
+                },
+                "server": {
+                    "tx": "b",
+                    "port": 80,
+                    "program": [{"receive": 6}, {"send": {"text": "here", "size": 5000}}],
+                },
+            }
+        ],
+    }
+
+
+def until(is_so) -> None:
+    """Waits for something."""
+    deadline = time.monotonic() + LIMIT_S
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_result_counts_what_both_sides_did(lab):
+    result = ws.emulate(plan_of(limit=50), lab.ports)
+    assert result.schema == "wirestorm.emulation/1" and not result.interrupted
+    a, b = result.port("a"), result.port("b")
+    assert (a.interface, a.flows.closed, a.flows.failed, a.flows.active) == (lab.a, 50, 0, 0)
+    assert (a.tcp["connects"], b.tcp["accepts"], a.tcp["rcvbyte"]) == (50, 50, 250_000)
+    assert a.sent == b.received and b.sent == a.received
+    assert a.times.connect.count == 50 and 0 < a.times.connect.p50_ns <= a.times.connect.max_ns
+    assert a.tls is None and a.impairment is None
+    client, server = result.template("pages", "client"), result.template("pages", "server")
+    assert (client.group, client.tcp["rcvbyte"]) == ("web", server.tcp["sndbyte"])
+    assert result.shortfalls() == []
+    with pytest.raises(KeyError):
+        result.port("c")
+
+
+def test_a_result_has_rows_a_table_and_json(lab):
+    plan = plan_of(limit=5)
+    plan["templates"][0]["tls"] = True
+    plan["ports"][0]["impair"] = {"duplicate": "100%"}
+    result = ws.emulate(plan, lab.ports)
+    a = result.port("a")
+    assert a.tls is not None and a.tls.full + a.tls.resumed == 5
+    assert a.impairment is not None and a.impairment.duplicated > 0
+    rows = result.records()
+    assert [(row["port"], row["side"], row["tcp_connects"]) for row in rows] == [
+        ("a", "client", 5),
+        ("b", "server", 5),
+    ]
+    assert rows[0]["times_connect_count"] == 5 and rows[0]["flows_made"] == 5
+    values = [value for row in rows for value in row.values()]
+    assert all(it is None or isinstance(it, (str, int, float)) for it in values)
+    assert result.port_records()[0]["flows_closed"] == 5
+    lines = str(result).splitlines()
+    assert any(line.split()[:2] == ["a", "5"] for line in lines), lines
+    assert max(map(len, lines)) <= 80
+    assert "5 connections" in repr(result) and result._repr_html_().startswith("<pre>done in ")
+    assert ws.EmulationResult.from_dict(json.loads(result.to_json())) == result
+
+
+def test_what_is_counted_is_told_meanwhile_and_loads_are_changed(lab):
+    plan = plan_of(load={"hold": 2})
+    plan["templates"][0]["client"]["program"].append({"delay": "10min"})
+    with ws.start_emulation(plan, lab.ports) as running:
+        until(lambda: running.progress.ports["a"].connects == 2)
+        a, b = running.ports()
+        assert (a.name, a.flows.active, a.flows.active_max) == ("a", 2, 2)
+        assert b.templates[0].side == "server" and b.tcp["accepts"] == 2
+        running.set_load(3.5)
+        until(lambda: running.progress.ports["a"].active == 7)
+        running.set_load(1)
+        assert not running.is_done
+        running.stop()
+        result = running.wait()
+    assert result.interrupted and result.port("a").flows.active == 7
+    with pytest.raises(ws.RunError, match="has ended"):
+        running.ports()
+
+
+def test_without_more_load_what_is_open_ends(lab):
+    with ws.start_emulation(plan_of(), lab.ports) as running:
+        until(lambda: running.progress.ports["a"].connects >= 10)
+        running.end_load()
+        result = running.wait(timeout=LIMIT_S)
+    a = result.port("a")
+    assert not result.interrupted and a.flows.closed == a.tcp["connects"] >= 10
+
+
+def test_a_callback_is_told_and_a_duration_ends_the_load(lab):
+    told: list[ws.EmulationProgress] = []
+    result = ws.emulate(plan_of(), lab.ports, duration="0.5s", multiplier=0.5, progress=told.append)
+    made = result.template("pages", "client").flows["made"]
+    # One is due at the very end.
+    assert made in (50, 51) and told and set(told[-1].ports) == {"a", "b"}
+    assert {one.name for one in dataclasses.fields(told[-1].ports["a"])} >= {"connects", "active"}
+
+
+def test_ctrl_c_ends_clients_and_servers_and_tells_what_was_counted(lab):
+    running = ws.start_emulation(plan_of(), lab.ports)
+    until(lambda: running.progress.ports["a"].connects >= 5)
+    timer = threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGINT])
+    timer.start()
+    with pytest.raises(ws.Interrupted) as caught:
+        running.wait()
+    timer.join()
+    assert caught.value.result.interrupted
+    assert caught.value.result.port("a").tcp["connects"] >= 5
+
+
+def test_what_makes_no_sense_is_refused(lab, tmp_path):
+    plan = plan_of(load={"rate": -1})
+    with pytest.raises(ws.PlanError) as caught:
+        ws.emulate(plan, lab.ports)
+    assert [path for path, _ in caught.value.errors] == ["templates[0].client.load.rate"]
+    with pytest.raises(ws.RunError, match='port "b" has no interface: bind it with ports='):
+        ws.emulate(plan_of(), {"a": lab.a})
+    with pytest.raises(ValueError, match='"c" is none of the plan'):
+        ws.emulate(plan_of(), {**lab.ports, "c": "eth1"})
+    with pytest.raises(ws.PlanError, match="nowhere.yaml"):
+        ws.emulate(tmp_path / "nowhere.yaml")
+    with pytest.raises(ValueError, match="flows_max 0: expected 1 to"):
+        ws.emulate(plan_of(), lab.ports, flows_max=0)
+    with pytest.raises(ValueError, match="factor"):
+        ws.emulate(plan_of(), lab.ports, multiplier=0)
+    with ws.start_emulation(plan_of(), lab.ports) as running:
+        for factor in (0, -1, 2.0**33):
+            with pytest.raises((ValueError, ws.PlanError)):
+                running.set_load(factor)
