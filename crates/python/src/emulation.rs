@@ -14,7 +14,7 @@ use wirestorm_control::emulation::{
     read_plan,
 };
 use wirestorm_control::plan::Multiplier;
-use wirestorm_control::plan::emulation::EmulationPlan;
+use wirestorm_control::plan::emulation::{Client, Devices, EmulationPlan};
 use wirestorm_control::plan::traffic::PlanErrors;
 use wirestorm_control::plan::trex::stateful::{self, StatefulOptions};
 use wirestorm_control::replay::Control;
@@ -193,46 +193,59 @@ impl Drop for Emulation {
     }
 }
 
-/// A port of TRex's: its interface, and where frames of clients go that nothing else is said of.
+/// A port of TRex's: its interface, and of clients where their frames go, and in which VLAN.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct TrexPort {
     interface: String,
     destination: Option<String>,
+    vlan: Option<u16>,
 }
 
-/// Starts a stateful profile of TRex's on its ports, which are 0, 1 and so on: clients on the even
-/// ones, on those of them that have their bit in `client_mask`, and servers on the odd ones.
+/// Starts a stateful profile of TRex's on its ports, which are 0, 1 and so on, None where there is
+/// none: clients on the even ones, of those pairs that have their bit in `client_mask`, and servers
+/// on the odd ones.
 #[pyfunction]
 pub(crate) fn trex_emulate(
     py: Python<'_>,
     profile: &str,
-    ports: Vec<TrexPort>,
+    ports: Vec<Option<TrexPort>>,
     ipv6: bool,
     client_mask: u32,
     how: EmulationHow,
 ) -> PyResult<Emulation> {
     let wrong = |errors: PlanErrors| plan_error(py, &errors);
-    let pairs = (ports.len() / 2) as u32;
-    let options = StatefulOptions { ipv6, pairs };
+    let options = StatefulOptions { ipv6, pairs: ports.len().div_ceil(2) as u32 };
     let mut plan = stateful::read(profile, &options).map_err(wrong)?;
-    let mut destinations = Vec::new();
-    for (place, port) in plan.ports.iter_mut().zip(ports) {
-        place.location = Some(port.interface);
-        let destination = port.destination.map(|text| {
-            text.parse::<MacAddress>().map_err(|_| value_error(format!("{text:?}: no MAC address")))
-        });
-        destinations.push(destination.transpose()?);
+    for (place, port) in plan.ports.iter_mut().zip(&ports) {
+        place.location = port.as_ref().map(|it| it.interface.clone());
     }
+    let port = |place: usize| ports.get(place).and_then(Option::as_ref);
     for template in &mut plan.templates {
-        let Some(client) = &mut template.client else { continue };
-        client.destination = destinations.get(client.transmit).copied().flatten();
-        let pair = client.transmit / 2;
-        if client_mask.checked_shr(pair as u32).is_none_or(|mask| mask & 1 == 0) {
-            template.client = None;
+        let pair = |it: &Client| client_mask.checked_shr(it.transmit as u32 / 2).unwrap_or(0);
+        template.client.take_if(|it| port(it.transmit).is_none() || pair(it) & 1 == 0);
+        template.server.take_if(|it| port(it.transmit).is_none());
+        if let Some(client) = &mut template.client
+            && let Some(port) = port(client.transmit)
+        {
+            reach(client, port)?;
         }
     }
+    plan.templates.retain(|it| it.client.is_some() || it.server.is_some());
     Emulation::start(py, plan, PathBuf::new(), &how)
+}
+
+/// Lets clients' frames go where their port says.
+fn reach(client: &mut Client, port: &TrexPort) -> PyResult<()> {
+    let mac = |text: &String| {
+        text.parse::<MacAddress>().map_err(|_| value_error(format!("{text:?}: no MAC address")))
+    };
+    client.destination = port.destination.as_ref().map(mac).transpose()?;
+    if let (Some(_), Some(clients)) = (port.vlan, client.addresses) {
+        let (vlan, destination, source) = (port.vlan, None, None);
+        client.devices.push(Devices { clients, count: 1, vlan, destination, source });
+    }
+    Ok(())
 }
 
 fn read_factor(text: &str) -> PyResult<Decimal> {

@@ -156,16 +156,20 @@ class Emulation:
         """The result as a document of the form wirestorm.emulation/1."""
 
 class TrexPort(TypedDict):
-    """A port of TRex's: its interface, and where its clients' frames go if that is said."""
+    """A port of TRex's: its interface, and of clients where their frames go, and in which VLAN."""
 
     interface: str
     destination: str | None
+    vlan: int | None
 
 def trex_emulate(
-    profile: str, ports: list[TrexPort], ipv6: bool, client_mask: int, how: EmulationHow
+    profile: str, ports: list[TrexPort | None], ipv6: bool, client_mask: int, how: EmulationHow
 ) -> Emulation:
-    """Starts a stateful profile of TRex's on its ports: clients on the even ones, servers on the
-    odd ones."""
+    """Starts a stateful profile of TRex's on its ports, which are 0, 1 and so on.
+
+    Clients on the even ones, of those pairs that have their bit in `client_mask`, and servers on
+    the odd ones.
+    """
 
 class Terms(TypedDict):
     """How TRex's streams are understood.

@@ -37,6 +37,7 @@ from trex.addresses import *
 from trex.arguments import listify, validate_type
 from trex.astf.association import ASTFAssociation, ASTFAssociationRule
 from trex.astf.cap_info import ASTFCapInfo
+from trex.astf.client import ASTFClient
 from trex.astf.commands import (
     ASTFCmd,
     ASTFCmdAddStatsBase,

@@ -498,7 +498,12 @@ class TRexClient(Addressing, Namespaces, Sockets):
     def _version(self) -> dict[str, Any]:
         from trex.client.transmission import native
 
-        return {"version": f"wirestorm {native().__version__}", "mode": "STL", "built_by": ""}
+        version = f"wirestorm {native().__version__}"
+        return {"version": version, "mode": self.get_mode(), "built_by": ""}
+
+    def get_mode(self) -> str:
+        """The mode."""
+        return "STL"
 
     def _hear(self, number: int, what: str, on: bool) -> None:
         """Lets a port hear every frame (`promiscuous`), or those to every group (`multicast`)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trex.addresses import compress_ipv6, generate_ipv6
 from trex.client.answers import RC, RC_ERR, RC_OK
@@ -16,6 +16,9 @@ from trex.client.rx_queue import RxQueue
 from trex.client.transmission import Terms, Transmission, native
 from trex.errors import TRexError
 from trex.stl.streams import STLStream
+
+if TYPE_CHECKING:
+    from trex.astf.running import StatefulRun
 
 # What percentages are of on interfaces that do not tell how fast they are.
 _SPEED_BPS = 10_000_000_000
@@ -93,6 +96,8 @@ class Port:
         self.own_ipv6 = ""
         self.vlan = list(configuration.vlan)
         self.profiles: dict[str, Profile] = {}
+        #: The last run of each stateful profile that has a part here, by its identifier.
+        self.stateful: dict[str, StatefulRun] = {}
         self._next_id = 1
         self._configuration = configuration
         self._speed = speed
@@ -261,7 +266,7 @@ class Port:
     @property
     def is_active(self) -> bool:
         """Whether it is sending, or held."""
-        return bool(self.active)
+        return bool(self.active) or any(not run.is_done() for run in self.stateful.values())
 
     @property
     def is_paused(self) -> bool:
@@ -294,19 +299,30 @@ class Port:
         self.retire(profile)
         profile.transmission = transmission
 
+    def begin_stateful(self, pid: str, run: StatefulRun, counted: dict[str, int]) -> None:
+        """Notes that a stateful profile is on its way; `counted` is what the kernel had before."""
+        if pid in self.stateful:
+            self._retire(self.stateful[pid].sent(self.number))
+        self.stateful[pid] = run
+        self._counted_before, self._counted = counted, (0, 0)
+
     def retire(self, profile: Profile) -> None:
         """Forgets a profile's last transmission, but for what it sent."""
         if profile.transmission is not None:
-            sent = profile.transmission.sent()
-            first, second, third = (a + b for a, b in zip(self._ended, sent))
-            self._ended = (first, second, third)
+            self._retire(profile.transmission.sent())
             profile.transmission = None
+
+    def _retire(self, sent: tuple[int, int, int]) -> None:
+        first, second, third = (a + b for a, b in zip(self._ended, sent))
+        self._ended = (first, second, third)
 
     def sent(self) -> tuple[int, int, int]:
         """Frames that left, their bytes without FCS, frames that were refused."""
         sums = list(self._ended)
-        for transmission in self.transmissions():
-            for place, value in enumerate(transmission.sent()):
+        counts = [transmission.sent() for transmission in self.transmissions()]
+        counts += [run.sent(self.number) for run in self.stateful.values()]
+        for sent in counts:
+            for place, value in enumerate(sent):
                 sums[place] += value
         return sums[0], sums[1], sums[2]
 

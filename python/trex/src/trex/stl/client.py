@@ -60,8 +60,8 @@ class STLClient(TaggedGroupCommands, TRexClient):
                 "restart: links are not taken down and up here; ip link set INTERFACE down"
             )
         numbers = self._numbers(ports, of_all=True)
-        self.acquire(numbers, force=True)
-        self.stop([f"{number}.{ALL_PROFILES}" for number in numbers])
+        STLClient.acquire(self, numbers, force=True)
+        self.stop_stl([f"{number}.{ALL_PROFILES}" for number in numbers])
         self.remove_all_captures()
         for number in numbers:
             port = self.ports[number]
@@ -167,7 +167,7 @@ class STLClient(TaggedGroupCommands, TRexClient):
         """Ends and removes all streams of ports."""
         numbers = self.get_all_ports() if ports is None else self._numbers(ports)
         everything = [f"{number}.{ALL_PROFILES}" for number in numbers]
-        self.stop(everything)
+        self.stop_stl(everything)
         self.remove_all_streams(everything)
 
     # Sending.
@@ -259,6 +259,8 @@ class STLClient(TaggedGroupCommands, TRexClient):
         for _, transmission in profiles:
             transmission.update(multiplier)
 
+    update_stl = update
+
     def update_streams(
         self, port: int, mult: str = "1", force: bool = False, stream_ids: Any = None
     ) -> None:
@@ -326,7 +328,7 @@ class STLClient(TaggedGroupCommands, TRexClient):
         numbers = self._owned(ports)
         if not force:
             self._idle(numbers)
-        self.stop(numbers)
+        self.stop_stl(numbers)
         sides: dict[int, STLProfile] = {}
         for number in numbers:
             loaded = STLProfile.load_pcap(
@@ -352,7 +354,7 @@ class STLClient(TaggedGroupCommands, TRexClient):
         for number, profile in sides.items():
             self.remove_all_streams(number)
             self.add_streams(profile, number)
-        return self.start(list(sides), duration=duration, force=force)
+        return self.start_stl(list(sides), duration=duration, force=force)
 
     def push_remote(self, pcap_filename: str, ports: Any = None, *options: Any, **named: Any) -> RC:
         """As `push_pcap`, for the engine is on this machine.
@@ -379,7 +381,7 @@ class STLClient(TaggedGroupCommands, TRexClient):
         numbers = self._owned(ports)
         if not force:
             self._idle(numbers)
-        self.stop(numbers)
+        self.stop_stl(numbers)
         self._settle_tagged()
         for number in numbers:
             port = self.ports[number]

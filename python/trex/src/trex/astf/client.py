@@ -1,0 +1,622 @@
+"""`ASTFClient`: stateful profiles loaded, started, changed, counted."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable
+from typing import Any, Union
+
+from trex.addresses import int2ip, ip2int, is_valid_ipv4
+from trex.arguments import listify, validate_type
+from trex.astf.counters import SECTIONS, Counts, counts_of, errors_of, section_of
+from trex.astf.errors import ASTFErrorBadTG
+from trex.astf.profile import ASTFProfile, ASTFProfileLight
+from trex.astf.running import StatefulRun, port_name
+from trex.astf.unavailable import Unavailable
+from trex.client.client import TRexClient
+from trex.client.counters import Rates
+from trex.client.port import Port
+from trex.errors import TRexArgumentError, TRexError, TRexTimeoutError
+from trex.stl.client import STLClient
+
+DEFAULT_PROFILE_ID = "_"
+ALL_PROFILE_ID = "*"
+_STATE_NAMES = (
+    "STATE_IDLE",
+    "STATE_ASTF_LOADED",
+    "STATE_ASTF_PARSE",
+    "STATE_ASTF_BUILD",
+    "STATE_TX",
+    "STATE_ASTF_CLEANUP",
+    "STATE_ASTF_DELETE",
+)
+_PORTS_MAX = 32
+# How often it is looked whether a flow was established.
+_LOOK_S = 0.02
+
+Pids = Union[str, list[str]]
+
+
+class Profile:
+    """A profile by its identifier: what is loaded, its last run, and where its counters began."""
+
+    def __init__(self, pid: str) -> None:
+        self.pid = pid
+        self.document: str | None = None
+        self.groups: list[str] = []
+        self.run: StatefulRun | None = None
+        self.base: dict[str, Counts] = {}
+        self.rates = Rates()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it is on its way."""
+        return self.run is not None and not self.run.is_done()
+
+    @property
+    def state(self) -> int:
+        """What it is doing, as a number of TRex's."""
+        if self.is_running:
+            return _STATE_NAMES.index("STATE_TX")
+        return _STATE_NAMES.index("STATE_IDLE" if self.document is None else "STATE_ASTF_LOADED")
+
+    def counts(self) -> dict[str, Counts]:
+        """What each section has counted since the start."""
+        ports = {} if self.run is None else self.run.ports()
+        return {
+            side: counts_of(
+                (port for name, port in ports.items() if name.startswith(f"{side}s")),
+                not self.is_running,
+            )
+            for side in SECTIONS
+        }
+
+    def group_counts(self, group: str) -> dict[str, Counts]:
+        """The same of the templates of a group."""
+        ports = {} if self.run is None else self.run.ports()
+        templates = [it for port in ports.values() for it in port["templates"]]
+        return {
+            side: counts_of(
+                (it for it in templates if it["side"] == side and it["group"] == group),
+                not self.is_running,
+            )
+            for side in SECTIONS
+        }
+
+
+class ASTFClient(Unavailable, STLClient):
+    """TRex's advanced stateful client, with the engine in this process.
+
+    Ports are `STLClient`'s: the environment names their interfaces. Clients are on the even ports,
+    servers on the odd ones; `dummy` in a trex_cfg.yaml leaves one of them to others.
+    """
+
+    STATE_IDLE, STATE_ASTF_LOADED, STATE_ASTF_PARSE, STATE_ASTF_BUILD = range(4)
+    STATE_TX, STATE_ASTF_CLEANUP, STATE_ASTF_DELETE = range(4, 7)
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._profiles_by_id = {DEFAULT_PROFILE_ID: Profile(DEFAULT_PROFILE_ID)}
+        self._base_of_sum: dict[str, Counts] = {}
+        self._rates_of_sum = Rates()
+
+    def get_mode(self) -> str:
+        """The mode."""
+        return "ASTF"
+
+    # The session.
+
+    def disconnect(self, stop_traffic: bool = True, release_ports: bool = True) -> None:
+        """Ends the session, and what is running; without `stop_traffic` that goes on for now."""
+        if self._is_connected and stop_traffic:
+            self.stop(pid_input=ALL_PROFILE_ID)
+        super().disconnect(stop_traffic, release_ports)
+
+    def reset(self, restart: bool = False) -> None:  # type: ignore[override]
+        """Takes all ports, ends what is running, forgets profiles and counters."""
+        self._need_session()
+        self.stop(pid_input=ALL_PROFILE_ID)
+        self.clear_profile(pid_input=ALL_PROFILE_ID)
+        super().reset(restart=restart)
+
+    def acquire(self, force: bool = False) -> None:  # type: ignore[override]
+        """Takes all ports; those of a process are its own."""
+        super().acquire(None, force)
+
+    def release(self, force: bool = False) -> None:  # type: ignore[override]
+        """Gives all ports back."""
+        super().release(None)
+
+    def sync(self) -> dict[str, int]:
+        """The state of each profile, as a number."""
+        self._need_session()
+        return {pid: profile.state for pid, profile in self._profiles_by_id.items()}
+
+    def set_service_mode(
+        self, ports: Any = None, enabled: bool = True, filtered: bool = False, mask: Any = None
+    ) -> None:
+        """Notes that ports are in service mode: what is started then can be captured."""
+        self._need_session()
+        validate_type("enabled", enabled, bool)
+        validate_type("filtered", filtered, bool)
+        for number in self._owned(ports):
+            port = self.ports[number]
+            if not enabled and port.capture_port is not None:
+                raise TRexError(f"port {number} has a capture port: stop_capture_port() first")
+            port.is_service, port.service_filtered = enabled, enabled and filtered
+
+    def start_capture(
+        self, tx_ports: Any = None, rx_ports: Any = None, *options: Any, **named: Any
+    ) -> dict[str, Any]:
+        """As `STLClient` has it; profiles that were started before service mode are not seen."""
+        self._need_session()
+        for number in self._owned([*listify(tx_ports or []), *listify(rx_ports or [])]):
+            for pid, run in self.ports[number].stateful.items():
+                if not run.is_done() and not run.is_visible:
+                    raise TRexError(
+                        f"port {number}: profile {pid} is running past the kernel's taps: stop it, "
+                        "and start it in service mode"
+                    )
+        return super().start_capture(tx_ports, rx_ports, *options, **named)
+
+    # Profiles.
+
+    def load_profile(
+        self, profile: Any, tunables: Any = None, pid_input: str = DEFAULT_PROFILE_ID
+    ) -> None:
+        """Loads a profile: an `ASTFProfile`, a file in Python or JSON, or its document.
+
+        `tunables` are keyword arguments of the profile, or a list of its command line.
+        """
+        self._need_session()
+        validate_type("pid_input", pid_input, str)
+        known = self._profiles_by_id.get(pid_input)
+        if known is not None and known.is_running:
+            raise TRexError(f"profile {pid_input} is running: stop it first")
+        if isinstance(profile, dict):
+            profile = ASTFProfileLight(profile)
+        elif not isinstance(profile, (ASTFProfile, ASTFProfileLight)):
+            validate_type("profile", profile, str)
+            named = {"tunables": tunables} if isinstance(tunables, list) else tunables or {}
+            try:
+                profile = ASTFProfile.load(profile, **named)
+            except Exception as error:
+                raise TRexError(f"cannot load profile: {error}") from error
+        if profile is None:
+            # It printed its help.
+            return
+        document = profile.to_json()
+        loaded = self._profiles_by_id.setdefault(pid_input, Profile(pid_input))
+        loaded.document = profile.to_json_str()
+        loaded.groups = list(document.get("tg_names") or [])
+        self._note(f"profile {pid_input} is loaded")
+
+    def clear_profile(self, block: bool = True, pid_input: Pids = DEFAULT_PROFILE_ID) -> None:
+        """Forgets profiles; one that is running stays."""
+        self._need_session()
+        for profile in self._chosen(pid_input):
+            if profile.is_running:
+                self._note(f"profile {profile.pid} is running, and stays", "warning")
+                continue
+            self._reap()
+            del self._profiles_by_id[profile.pid]
+        self._profiles_by_id.setdefault(DEFAULT_PROFILE_ID, Profile(DEFAULT_PROFILE_ID))
+
+    def get_profiles(self, profiles_in_ports: bool = False) -> list[Any]:
+        """The identifiers of all profiles, and with `profiles_in_ports` those of streams."""
+        self._need_session()
+        found: list[Any] = list(self._profiles_by_id)
+        if profiles_in_ports:
+            found.append({number: list(port.profiles) for number, port in self.ports.items()})
+        return found
+
+    def get_profiles_state(self) -> dict[str, str]:
+        """What each profile is doing: `STATE_IDLE`, `STATE_ASTF_LOADED` or `STATE_TX`."""
+        return {pid: _STATE_NAMES[profile.state] for pid, profile in self._profiles_by_id.items()}
+
+    def validate_profile_id_input(
+        self, pid_input: Pids = DEFAULT_PROFILE_ID, start: bool = False
+    ) -> list[str]:
+        """The identifiers that are named, in a list or a text; `*` is all of them."""
+        return [profile.pid for profile in self._chosen(pid_input, start)]
+
+    # Running.
+
+    def start(  # type: ignore[override]
+        self,
+        mult: float = 1,
+        duration: float = -1,
+        nc: bool = False,
+        block: bool = True,
+        latency_pps: float = 0,
+        ipv6: bool = False,
+        pid_input: Pids = DEFAULT_PROFILE_ID,
+        client_mask: int = 0xFFFFFFFF,
+        e_duration: float = 0,
+        t_duration: float = 0,
+        dump_interval: float = 0,
+    ) -> None:
+        """Starts what is loaded.
+
+        :param mult: what the flows a second of all templates are multiplied by
+        :param duration: seconds after which no flow is made, -1 without end
+        :param nc: drop what is open then, instead of waiting for its end
+        :param block: no effect: it has started when this returns
+        :param ipv6: over IPv6
+        :param client_mask: pairs of ports whose clients make flows, a bit for each
+        :param e_duration: no flow is made any more if none was established within so many seconds
+        :param t_duration: wait for the end of flows for so many seconds at most
+        :param dump_interval: no effect: `get_flow_info` tells of the moment
+        """
+        self._need_session()
+        validate_type("mult", mult, (int, float))
+        validate_type("duration", duration, (int, float))
+        if mult <= 0:
+            raise TRexArgumentError("mult", mult, "more than 0")
+        profiles = self._chosen(pid_input, start=True)
+        ports = self._stateful_ports()
+        for profile in profiles:
+            if profile.document is None:
+                raise TRexError(f"profile {profile.pid} is not loaded: load_profile() first")
+            if profile.is_running:
+                raise TRexError(f"profile {profile.pid} is running: stop it first")
+        self._reap()
+        self._counters.begin([])
+        for profile in profiles:
+            self._check_alone(profile)
+            linger = 0.0 if nc else float(t_duration) if t_duration > 0 else None
+            before = {number: port.look()["counters"] for number, port in self.ports.items()}
+            try:
+                run = StatefulRun(
+                    str(profile.document),
+                    ports,
+                    mult,
+                    ipv6,
+                    client_mask,
+                    None if duration < 0 else float(duration),
+                    linger,
+                    self._backend(),
+                )
+            except TRexError as error:
+                raise TRexError(f"cannot start profile {profile.pid}: {error}") from error
+            profile.run, profile.base, profile.rates = run, {}, Rates()
+            for number, port in self.ports.items():
+                if port_name(number) in run.ports():
+                    port.begin_stateful(profile.pid, run, before[number])
+            if e_duration > 0:
+                watcher = threading.Thread(
+                    target=_end_unanswered, args=(run, e_duration, nc), daemon=True
+                )
+                watcher.start()
+            self._note(f"profile {profile.pid} has started")
+
+    def stop(  # type: ignore[override]
+        self, block: bool = True, pid_input: Pids = DEFAULT_PROFILE_ID, is_remove: bool = False
+    ) -> None:
+        """Ends profiles at once, and drops what is open; `is_remove` forgets them then."""
+        self._need_session()
+        profiles = self._chosen(pid_input)
+        for profile in profiles:
+            if profile.is_running and profile.run is not None:
+                profile.run.stop()
+                self._note(f"profile {profile.pid} has stopped")
+        for profile in profiles:
+            while (block or is_remove) and profile.run is not None and not profile.run.wait():
+                pass
+        self._reap()
+        if is_remove:
+            self.clear_profile(pid_input=[profile.pid for profile in profiles])
+
+    def update(self, mult: float, pid_input: Pids = DEFAULT_PROFILE_ID) -> None:  # type: ignore[override]
+        """Makes so many times the profiles' flows a second from now on."""
+        self._need_session()
+        validate_type("mult", mult, (int, float))
+        if mult <= 0:
+            raise TRexArgumentError("mult", mult, "more than 0")
+        for profile in self._chosen(pid_input):
+            if not profile.is_running or profile.run is None:
+                raise TRexError(f"profile {profile.pid} is not running: start() first")
+            profile.run.update(mult)
+
+    def wait_on_traffic(  # type: ignore[override]
+        self, timeout: float | None = None, profile_id: str | None = None
+    ) -> None:
+        """Waits until profiles have ended, all or one.
+
+        Raises `TRexTimeoutError` after `timeout` seconds.
+        """
+        self._need_session()
+        deadline = None if timeout is None else time.monotonic() + timeout
+        for profile in self._chosen(ALL_PROFILE_ID if profile_id is None else profile_id):
+            while profile.run is not None and not profile.run.wait():
+                if timeout is not None and deadline is not None and time.monotonic() > deadline:
+                    raise TRexTimeoutError(timeout)
+        self._reap()
+
+    wait_on_traffic_stl = TRexClient.wait_on_traffic
+
+    # Counters.
+
+    def get_stats(  # type: ignore[override]
+        self,
+        ports: Any = None,
+        sync_now: bool = True,
+        skip_zero: bool = True,
+        pid_input: str = DEFAULT_PROFILE_ID,
+        is_sum: bool = False,
+    ) -> dict[Any, Any]:
+        """Counters of ports, their sum, of the whole; `traffic` of a profile, and `latency`."""
+        self._need_session()
+        self._reap()
+        stats = self._counters.ports(self._numbers(ports, of_all=True))
+        traffic = self.get_traffic_stats(skip_zero, pid_input, is_sum)
+        clients = traffic["client"]
+        stats["global"].update(
+            active_flows=clients["m_active_flows"],
+            open_flows=clients.get("tcps_connattempt", 0) + clients.get("udps_connects", 0),
+        )
+        stats["traffic"] = traffic
+        stats["latency"] = self.get_latency_stats(skip_zero)
+        return stats
+
+    def clear_stats(  # type: ignore[override]
+        self,
+        ports: Any = None,
+        clear_global: bool = True,
+        clear_xstats: bool = True,
+        clear_traffic: bool = True,
+        pid_input: Pids = DEFAULT_PROFILE_ID,
+    ) -> None:
+        """Counts from now on."""
+        self._need_session()
+        self._counters.clear(self._numbers(ports, of_all=True))
+        if clear_traffic:
+            for profile in self._chosen(pid_input):
+                self.clear_traffic_stats(profile.pid)
+        self.clear_traffic_stats(is_sum=True)
+
+    def get_traffic_stats(
+        self, skip_zero: bool = True, pid_input: str = DEFAULT_PROFILE_ID, is_sum: bool = False
+    ) -> dict[str, dict[str, float]]:
+        """What clients and servers of a profile have counted since it was started or cleared.
+
+        `client` and `server`, each by TRex's names; without those that are 0, and with `is_sum` of
+        all profiles together.
+        """
+        self._need_session()
+        self._reap()
+        if is_sum:
+            profiles = list(self._profiles_by_id.values())
+            base, rates = self._base_of_sum, self._rates_of_sum
+        else:
+            profiles = self._chosen(pid_input)[:1]
+            base, rates = profiles[0].base, profiles[0].rates
+        counts = _sum(profile.counts() for profile in profiles)
+        runs = [profile.run for profile in profiles if profile.run is not None]
+        going = [profile.run for profile in profiles if profile.is_running and profile.run]
+        since = min((run.started for run in going), default=0.0)
+        found = {
+            side: section_of(
+                counts[side],
+                base.get(side, {}),
+                rates if going else None,
+                side,
+                since,
+                skip_zero,
+            )
+            for side in SECTIONS
+        }
+        elapsed = max((run.elapsed() for run in runs), default=0.0)
+        for section in found.values():
+            if elapsed or not skip_zero:
+                section["m_traffic_duration"] = elapsed
+        return found
+
+    def clear_traffic_stats(
+        self, pid_input: str = DEFAULT_PROFILE_ID, is_sum: bool = False
+    ) -> None:
+        """Counts from now on."""
+        self._need_session()
+        if is_sum:
+            self._base_of_sum = _sum(it.counts() for it in self._profiles_by_id.values())
+            return
+        for profile in self._chosen(pid_input):
+            profile.base = profile.counts()
+
+    def is_traffic_stats_error(self, stats: Any) -> tuple[bool, dict[str, dict[str, str]]]:
+        """Whether `get_traffic_stats` told of something wrong, and of what, by section."""
+        return errors_of(stats)
+
+    def get_tg_names(self, pid_input: str = DEFAULT_PROFILE_ID) -> list[str]:
+        """The template groups of a profile."""
+        self._need_session()
+        return list(self._chosen(pid_input)[0].groups)
+
+    def get_traffic_tg_stats(
+        self, tg_names: Any, skip_zero: bool = True, pid_input: str = DEFAULT_PROFILE_ID
+    ) -> dict[str, dict[str, dict[str, float]]]:
+        """What template groups have counted since their profile was started, by their names.
+
+        Raises `ASTFErrorBadTG` where there is no such group.
+        """
+        self._need_session()
+        validate_type("tg_names", tg_names, (list, str))
+        profile = self._chosen(pid_input)[0]
+        names = listify(tg_names)
+        known = ", ".join(profile.groups) or "none"
+        if not names:
+            raise ASTFErrorBadTG(f"tg_names is empty; groups of profile {profile.pid}: {known}")
+        wrong = [name for name in names if name not in profile.groups]
+        if wrong:
+            raise ASTFErrorBadTG(
+                f"profile {profile.pid} has no template group {wrong[0]!r}; its groups: {known}"
+            )
+        rates = profile.rates if profile.is_running else None
+        since = 0.0 if profile.run is None else profile.run.started
+        found: dict[str, dict[str, dict[str, float]]] = {}
+        for name in names:
+            counts = profile.group_counts(name)
+            found[name] = {
+                side: section_of(counts[side], {}, rates, (name, side), since, skip_zero)
+                for side in SECTIONS
+            }
+        return found
+
+    def get_dynamic_traffic_stats(
+        self, skip_zero: bool = True, pid_input: str = DEFAULT_PROFILE_ID, is_sum: bool = False
+    ) -> dict[str, dict[str, float]]:
+        """Counters that only tunnels have: none."""
+        self._need_session()
+        return {side: {} for side in SECTIONS}
+
+    def is_dynamic_traffic_stats_error(
+        self, stats: Any, pid_input: str = DEFAULT_PROFILE_ID, is_sum: bool = False
+    ) -> tuple[bool, dict[str, dict[str, str]]]:
+        """Whether tunnels tell of something wrong: there are none."""
+        return False, {side: {} for side in SECTIONS}
+
+    def clear_dynamic_traffic_stats(
+        self, pid_input: str | None = None, clear_all: bool = False
+    ) -> None:
+        """There is nothing to clear."""
+
+    def get_traffic_distribution(
+        self, start_ip: str, end_ip: str, dual_ip: str, seq_split: bool
+    ) -> dict[int, dict[int, dict[str, str]]]:
+        """The addresses of a pool that clients of each port have, by port and core.
+
+        A port has one thread, core 0 here, which has them all; `seq_split` changes nothing.
+        """
+        self._need_session()
+        numbers = []
+        for name, address in (("start_ip", start_ip), ("end_ip", end_ip), ("dual_ip", dual_ip)):
+            if not is_valid_ipv4(address):
+                raise TRexArgumentError(name, address, "an address of IPv4")
+            numbers.append(ip2int(address))
+        start, end, dual = numbers
+        return {
+            number: {
+                0: {
+                    "start": int2ip((start + number // 2 * dual) & 0xFFFFFFFF),
+                    "end": int2ip((end + number // 2 * dual) & 0xFFFFFFFF),
+                }
+            }
+            for number in self.ports
+            if number % 2 == 0
+        }
+
+    # Delays.
+
+    def get_latency_stats(self, skip_zero: bool = True) -> dict[int, dict[str, Any]]:
+        """What latency traffic measured, by port."""
+        self._need_session()
+        return {}
+
+    # For the commands above.
+
+    def _chosen(self, pid_input: Pids, start: bool = False) -> list[Profile]:
+        names = pid_input.split() if isinstance(pid_input, str) else pid_input
+        if not isinstance(names, list) or not names:
+            raise TRexArgumentError("pid_input", pid_input, "the identifier of a profile")
+        if ALL_PROFILE_ID in names:
+            if start:
+                raise TRexArgumentError("pid_input", pid_input, "identifiers to start, by name")
+            return list(self._profiles_by_id.values())
+        wrong = [name for name in names if name not in self._profiles_by_id]
+        if wrong:
+            known = ", ".join(self._profiles_by_id)
+            raise TRexError(f"there is no profile {wrong[0]}; there are: {known}")
+        return [self._profiles_by_id[name] for name in dict.fromkeys(names)]
+
+    def _stateful_ports(self) -> list[dict[str, Any] | None]:
+        """The ports by number, as the engine takes them."""
+        found: list[dict[str, Any] | None] = []
+        for number in range(min(max(self.ports, default=-1) + 1, _PORTS_MAX)):
+            port = self.ports.get(number)
+            if port is not None and not port.is_acquired:
+                raise TRexError(f"port {number} is not acquired: acquire() or reset() takes it")
+            found.append(None if port is None else _as_stateful(port))
+        return found
+
+    def _backend(self) -> str:
+        """What carries frames: packet sockets, where others are to hear them as well."""
+        is_heard = any(port.is_service for port in self.ports.values()) or self._captures
+        return "af_packet" if is_heard else "auto"
+
+    def _check_alone(self, profile: Profile) -> None:
+        for other in self._profiles_by_id.values():
+            if other is not profile and other.is_running:
+                raise TRexError(
+                    f"profile {other.pid} is running, and its ports have one at a time: stop it, "
+                    "or put the templates of both into one profile, as groups (tg_name)"
+                )
+        for number, port in self.ports.items():
+            if port.active:
+                raise TRexError(f"port {number} is sending streams: stop_stl() first")
+
+    def _reap(self) -> None:
+        super()._reap()
+        for profile in list(self._profiles_by_id.values()):
+            run = profile.run
+            result = None if run is None or run.is_told else run.result()
+            if run is None or result is None:
+                continue
+            run.is_told = True
+            for number, port in self.ports.items():
+                counted = run.port(number)
+                if counted is not None and port.stateful.get(profile.pid) is run:
+                    port.note_received(counted["received"], counted["received_bytes"])
+                    port.end_receiving()
+            for warning in _warnings(result):
+                self._note(f"profile {profile.pid}: {warning}", "warning")
+            self._note(f"profile {profile.pid} has ended")
+
+
+def _as_stateful(port: Port) -> dict[str, Any]:
+    if port.source != port.facts["mac"]:
+        raise TRexError(
+            f"port {port.number}: stateful profiles send from the interface's own address: ip link "
+            f"set {port.interface} address {port.source}"
+        )
+    if port.layer.mode != "ethernet" and port.layer.resolved is None:
+        raise TRexError(f"port {port.number} has no resolved next hop: resolve() asks for it")
+    if len(port.vlan) > 1:
+        raise TRexError(f"port {port.number}: stateful profiles have one VLAN, not two")
+    return {
+        "interface": port.interface,
+        "destination": port.destination,
+        "vlan": port.vlan[0] if port.vlan else None,
+    }
+
+
+def _warnings(result: dict[str, Any]) -> Iterable[str]:
+    """What went wrong."""
+    yield from result["errors"]
+    for port in result["ports"]:
+        if port["failed"]:
+            yield f"{port['interface']} refused {port['failed']:,} frames"
+        if port["missed"]:
+            yield f"{port['interface']}: {port['missed']:,} frames were missed"
+
+
+def _sum(counts: Iterable[dict[str, Counts]]) -> dict[str, Counts]:
+    sums: dict[str, Counts] = {side: counts_of([], False) for side in SECTIONS}
+    for sections in counts:
+        for side, values in sections.items():
+            for name, value in values.items():
+                sums[side][name] = sums[side].get(name, 0) + value
+    return sums
+
+
+def _end_unanswered(run: StatefulRun, seconds: float, nc: bool) -> None:
+    """Ends a run's load, or all of it, where no flow was established for so long."""
+    deadline = run.started + seconds
+    while time.monotonic() < deadline:
+        if run.is_done() or run.connects():
+            return
+        time.sleep(_LOOK_S)
+    if nc:
+        run.stop()
+    else:
+        run.end_load()

@@ -1,0 +1,235 @@
+"""What clients and servers have counted, under TRex's names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from trex.client.counters import Rates
+
+SECTIONS = ("client", "server")
+
+# Beside these a section has all that the engine counts of TCP and UDP: resets (`tcps_rst_received`)
+# and probes for a lost tail, which TRex does not count.
+_TCP = (
+    *("connattempt", "accepts", "connects", "closed", "segstimed", "rttupdated", "delack"),
+    *("sndtotal", "sndpack", "sndbyte", "sndbyte_ok", "sndctrl", "sndacks", "rcvtotal", "rcvpack"),
+    *("rcvbyte", "rcvackpack", "rcvackbyte", "rcvackbyte_of", "rcvoffloads", "preddat", "drops"),
+    *("conndrops", "timeoutdrop", "rexmttimeo", "rexmttimeo_syn", "persisttimeo", "keeptimeo"),
+    *("keepprobe", "keepdrops", "testdrops", "sndrexmitpack", "sndrexmitbyte", "sndprobe"),
+    *("sndurg", "sndwinup", "rcvbadsum", "rcvbadoff", "rcvshort", "rcvduppack", "rcvdupbyte"),
+    *("rcvpartduppack", "rcvpartdupbyte", "rcvoopackdrop", "rcvoobytesdrop", "rcvoopack"),
+    *("rcvoobyte", "rcvpackafterwin", "rcvbyteafterwin", "rcvafterclose", "rcvwinprobe"),
+    *("rcvdupack", "rcvacktoomuch", "rcvwinupd", "pawsdrop", "predack", "persistdrop", "badsyn"),
+    *("reasalloc", "reasfree", "reas_hist_4", "reas_hist_16", "reas_hist_100", "reas_hist_other"),
+    *("nombuf", "sack_recovery_episode", "sack_rexmits", "sack_rexmit_bytes", "sack_rcv_blocks"),
+    *("sack_send_blocks", "sack_sboverflow", "ecn_ce", "ecn_ect0", "ecn_ect1", "ecn_shs"),
+    "ecn_rcwnd",
+)
+_UDP = (
+    *("accepts", "connects", "closed", "sndbyte", "sndpkt", "rcvbyte", "rcvpkt", "keepdrops"),
+    *("nombuf", "pkt_toobig"),
+)
+_FLOW_TABLE = (
+    *("rss_redirect_rx", "rss_redirect_tx", "rss_redirect_drops", "rss_redirect_queue_full"),
+    *("ignored_macs", "ignored_ips", "err_cwf", "err_no_syn", "err_len_err"),
+    *("err_fragments_ipv4_drop", "err_no_tcp_udp", "err_no_template", "err_no_memory", "err_dct"),
+    *("err_l3_cs", "err_l4_cs", "err_redirect_rx", "redirect_rx_ok", "err_rx_throttled"),
+    *("err_c_nf_throttled", "err_c_tuple_err", "err_s_nf_throttled", "err_flow_overflow"),
+    *("defer_template", "err_defer_no_template"),
+)
+_APPLICATION = (
+    *("user_counter_A", "user_counter_B", "user_counter_C", "user_counter_D"),
+    *("flows_total", "flows_other"),
+)
+# What is shown though it is 0, and does not begin anew when counters are cleared.
+_STATES = ("m_active_flows", "m_est_flows")
+_RATES = (
+    *("m_tx_bw_l7_r", "m_tx_bw_l7_total_r", "m_rx_bw_l7_r", "m_tx_pps_r", "m_rx_pps_r"),
+    *("m_avg_size", "m_tx_ratio"),
+)
+_COUNTED = (
+    *(f"tcps_{name}" for name in _TCP),
+    *(f"udps_{name}" for name in _UDP),
+    *_APPLICATION,
+    *_FLOW_TABLE,
+)
+
+# Counters that tell of something wrong, and of what.
+ERRORS = {
+    "tcps_conndrops": "connections dropped before they were established",
+    "tcps_timeoutdrop": "connections dropped because nothing was acknowledged any more",
+    "tcps_rexmttimeo": "retransmission timeouts",
+    "tcps_rexmttimeo_syn": "retransmission timeouts of SYN",
+    "tcps_persisttimeo": "times that a closed window was probed",
+    "tcps_persistdrop": "connections dropped because a window stayed closed",
+    "tcps_keeptimeo": "times that a connection was idle for long",
+    "tcps_keepprobe": "probes whether the peer is there",
+    "tcps_keepdrops": "connections dropped because the peer did not answer these",
+    "tcps_sndrexmitpack": "segments with data sent again",
+    "tcps_sndrexmitbyte": "bytes of data sent again",
+    "tcps_sndprobe": "probes of a closed window sent",
+    "tcps_sndurg": "segments sent with nothing but URG",
+    "tcps_rcvbadsum": "segments received with a wrong checksum",
+    "tcps_rcvbadoff": "segments received whose header has no such length",
+    "tcps_rcvshort": "segments received that were cut short",
+    "tcps_rcvduppack": "segments received of which all was there before",
+    "tcps_rcvdupbyte": "bytes received of such segments",
+    "tcps_rcvpartduppack": "segments received of which a part was there before",
+    "tcps_rcvpartdupbyte": "bytes received of those parts",
+    "tcps_rcvoopackdrop": "segments received beyond a hole for which there was no room",
+    "tcps_rcvoobytesdrop": "bytes received of such segments",
+    "tcps_rcvoopack": "segments received beyond a hole",
+    "tcps_rcvoobyte": "bytes received beyond a hole",
+    "tcps_rcvpackafterwin": "segments received with data beyond the window",
+    "tcps_rcvbyteafterwin": "bytes received beyond the window",
+    "tcps_rcvafterclose": "segments received with data after the close",
+    "tcps_rcvwinprobe": "probes of a closed window received",
+    "tcps_rcvdupack": "duplicate acknowledgements received",
+    "tcps_rcvacktoomuch": "acknowledgements received of what was never sent",
+    "tcps_rcvwinupd": "segments received that only change the window",
+    "tcps_pawsdrop": "segments dropped as older than what had arrived (PAWS)",
+    "tcps_badsyn": "segments with SYN where none may be",
+    "tcps_reasalloc": "queues for segments beyond a hole made",
+    "tcps_reasfree": "queues for segments beyond a hole given up",
+    "tcps_reas_hist_4": "such queues with 4 segments at most",
+    "tcps_reas_hist_16": "such queues with 16 segments at most",
+    "tcps_reas_hist_100": "such queues with 100 segments at most",
+    "tcps_reas_hist_other": "such queues with more segments",
+    "tcps_nombuf": "segments dropped for want of memory",
+    "tcps_sack_recovery_episode": "times that losses were repaired by SACK",
+    "tcps_sack_rexmits": "segments sent again by SACK",
+    "tcps_sack_rexmit_bytes": "bytes sent again by SACK",
+    "tcps_sack_rcv_blocks": "segments received with SACK blocks",
+    "tcps_sack_send_blocks": "segments sent with SACK blocks",
+    "tcps_sack_sboverflow": "SACK blocks for which there was no room",
+    "udps_keepdrops": "flows dropped for want of traffic",
+    "udps_nombuf": "datagrams dropped for want of memory",
+    "udps_pkt_toobig": "datagrams that did not fit a frame",
+    "rss_redirect_drops": "packets lost on their way to another core",
+    "err_cwf": "packets to clients that belong to no flow",
+    "err_no_syn": "packets to servers that belong to no flow, and are no SYN",
+    "err_len_err": "packets whose length is wrong",
+    "err_fragments_ipv4_drop": "packets in parts, passed over",
+    "err_no_template": "flows to ports where no server waits",
+    "err_no_memory": "flows not made for want of memory",
+    "err_dct": "flows not made, for there was one with the same addresses and ports",
+    "err_l3_cs": "packets with a wrong checksum of IP",
+    "err_l4_cs": "packets that were damaged or cut short",
+    "err_redirect_rx": "packets not handed on",
+    "err_c_nf_throttled": "flows of clients held back",
+    "err_c_tuple_err": "flows not made, for no client had a free port",
+    "err_s_nf_throttled": "flows of servers held back",
+    "err_flow_overflow": "flows not made or taken, for there were too many",
+    "err_defer_no_template": "connections with first bytes that no server waits for",
+}
+
+Counts = dict[str, int]
+
+
+def counts_of(reports: Iterable[Mapping[str, Any]], is_over: bool) -> Counts:
+    """What ports or templates of one side have counted together.
+
+    `is_over`: whether the run has ended, so that what was open then was dropped.
+    """
+    sums = dict.fromkeys((*_STATES, *_COUNTED), 0)
+
+    def add(name: str, value: int) -> None:
+        sums[name] = sums.get(name, 0) + value
+
+    for report in reports:
+        for prefix, counters in (("tcps", "tcp"), ("udps", "udp"), ("user_counter", "counters")):
+            for name, value in report[counters].items():
+                add(f"{prefix}_{name}", value)
+        for name, value in _of_flows(report).items():
+            add(name, value)
+    tcp, udp = _open(sums)
+    sums["m_active_flows"] = 0 if is_over else sums["m_active_flows"]
+    unanswered = sums["tcps_connattempt"] + sums["tcps_accepts"]
+    unanswered -= sums["tcps_connects"] + sums["tcps_conndrops"]
+    sums["m_est_flows"] = max(sums["m_active_flows"] - max(unanswered, 0), 0)
+    if is_over:
+        for name in ("tcps_testdrops", "tcps_drops", "tcps_closed"):
+            sums[name] += tcp
+        sums["udps_closed"] += udp
+    return sums
+
+
+def _of_flows(report: Mapping[str, Any]) -> dict[str, int]:
+    """What a port or a template has counted of its flows."""
+    flows = report["flows"]
+    side = report.get("side") or ("server" if report["name"].startswith("servers") else "client")
+    templates = [template["flows"] for template in report.get("templates", [])] or [flows]
+    return {
+        "m_active_flows": flows["active"],
+        "flows_total": sum(template.get("flows_total", 0) for template in templates),
+        "flows_other": sum(template.get("flows_other", 0) for template in templates),
+        "err_flow_overflow": flows["overflow"],
+        "err_c_tuple_err": flows["tuple_in_use"],
+        "err_cwf" if side == "client" else "err_no_syn": flows.get("no_flow", 0),
+        "err_no_template": flows.get("no_template", 0),
+        "err_defer_no_template": flows.get("no_match", 0),
+        "err_fragments_ipv4_drop": flows.get("fragments", 0),
+        "err_l4_cs": flows.get("damaged", 0),
+        "err_no_tcp_udp": flows.get("other_protocol", 0),
+    }
+
+
+def _open(sums: Counts) -> tuple[int, int]:
+    """Connections, and flows of UDP, that were begun and are not over."""
+    found = []
+    for prefix, begin in (("tcps", "connattempt"), ("udps", "connects")):
+        begun = sums[f"{prefix}_{begin}"] + sums[f"{prefix}_accepts"]
+        found.append(max(begun - sums[f"{prefix}_closed"], 0))
+    return found[0], found[1]
+
+
+def section_of(
+    counts: Counts, base: Counts, rates: Rates | None, key: Any, since: float, skip_zero: bool
+) -> dict[str, float]:
+    """A section as scripts read it: counted from `base` on.
+
+    `rates` are those of `key` since it began; None of what goes on no more.
+    """
+    found: dict[str, float] = {name: counts[name] for name in _STATES}
+    found.update(_rates(counts, rates, key, since))
+    for name, value in counts.items():
+        if name not in _STATES:
+            value -= base.get(name, 0)
+            if value or not skip_zero:
+                found[name] = value
+    return found
+
+
+def _rates(counts: Counts, rates: Rates | None, key: Any, since: float) -> dict[str, float]:
+    if rates is None:
+        return dict.fromkeys(_RATES, 0.0)
+
+    def rate(what: str, *names: str) -> float:
+        return rates.of((key, what), sum(counts[name] for name in names), since)
+
+    sent = ("tcps_sndbyte_ok", "tcps_sndrexmitbyte", "udps_sndbyte")
+    acked = rate("acked", "tcps_rcvackbyte", "udps_sndbyte")
+    total = rate("sent", *sent)
+    received = rate("received", "tcps_rcvbyte", "udps_rcvbyte")
+    tx_pps = rate("tx", "tcps_sndtotal", "udps_sndpkt")
+    rx_pps = rate("rx", "tcps_rcvtotal", "udps_rcvpkt")
+    packets = tx_pps + rx_pps
+    return {
+        "m_tx_bw_l7_r": 8 * acked,
+        "m_tx_bw_l7_total_r": 8 * total,
+        "m_rx_bw_l7_r": 8 * received,
+        "m_tx_pps_r": tx_pps,
+        "m_rx_pps_r": rx_pps,
+        "m_avg_size": (total + received) / packets if packets > 0 else 0.0,
+        "m_tx_ratio": 100 * acked / total if total > 0 else 0.0,
+    }
+
+
+def errors_of(stats: Mapping[str, Mapping[str, float]]) -> tuple[bool, dict[str, dict[str, str]]]:
+    """Whether counters tell of something wrong, and which do, by section."""
+    found = {
+        section: {name: told for name, told in ERRORS.items() if stats[section].get(name, 0)}
+        for section in SECTIONS
+    }
+    return any(found.values()), found

@@ -1,0 +1,130 @@
+"""A stateful profile on its way: a run of the engine, in this process."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from trex.client.transmission import asked, native
+
+# How long a wait lasts before Python looks for signals.
+_LOOK_S = 0.05
+# What was told is told again for so long.
+_FRESH_S = 0.02
+
+
+def port_name(number: int) -> str:
+    """What the engine calls a port: `clients`, `servers`, `clients1` and so on."""
+    return f"{'servers' if number % 2 else 'clients'}{number // 2 or ''}"
+
+
+class StatefulRun:
+    """Clients on the even ports and servers on the odd ones, from start to end."""
+
+    def __init__(
+        self,
+        document: str,
+        ports: list[dict[str, Any] | None],
+        mult: float,
+        ipv6: bool,
+        client_mask: int,
+        duration: float | None,
+        linger: float | None,
+        backend: str,
+    ) -> None:
+        """
+        :param ports: by number, None where there is none
+        :param linger: seconds that flows have in the end; None: as many as it takes
+        """
+        self.mult = mult
+        #: Whether packet sockets on its interfaces see what is sent and what arrives.
+        self.is_visible = backend == "af_packet"
+        #: Whether what came of it was noted.
+        self.is_told = False
+        self.ipv6, self.started = ipv6, time.monotonic()
+        how = {
+            "duration": _time(duration),
+            "linger": _time(linger),
+            "backend": backend,
+            "multiplier": f"{mult:.9f}",
+            "flows_max": 16_000_000,
+            "seed": 1,
+            # Whoever makes an interface a port has decided that.
+            "force_interface": True,
+        }
+        self._run = asked(native().trex_emulate, document, ports, ipv6, client_mask, how)
+        self._run.wait_started()
+        if self._run.wait(0):
+            # Tells why, where it did not begin.
+            asked(self._run.result)
+        self._result: dict[str, Any] | None = None
+        self._told: tuple[float, dict[str, Any]] = (0.0, {})
+
+    def is_done(self) -> bool:
+        """Whether it is over."""
+        return bool(self._run.wait(0))
+
+    def wait(self, seconds: float = _LOOK_S) -> bool:
+        """Waits for the end, at most so long; whether it has come."""
+        return bool(self._run.wait(min(seconds, _LOOK_S)))
+
+    def stop(self) -> None:
+        """Ends it at once, whatever is open."""
+        self._run.stop()
+
+    def end_load(self) -> None:
+        """No flow is made from now on."""
+        self._run.end_load()
+
+    def update(self, mult: float) -> None:
+        """Makes so many times the profile's flows a second."""
+        asked(self._run.set_load, f"{mult / self.mult:.9f}")
+
+    def elapsed(self) -> float:
+        """Seconds since the start, or until the end."""
+        result = self.result()
+        if result is not None:
+            return float(result["elapsed_s"])
+        return time.monotonic() - self.started
+
+    def connects(self) -> int:
+        """Connections of clients that were established."""
+        ports = (self._run.progress() or {"ports": {}})["ports"]
+        return sum(it["connects"] for name, it in ports.items() if name.startswith("clients"))
+
+    def result(self) -> dict[str, Any] | None:
+        """The engine's report, once it is over."""
+        if self._result is None and self._run.wait(0):
+            self._result = json.loads(asked(self._run.result))
+        return self._result
+
+    def ports(self) -> dict[str, Any]:
+        """What each port has counted, by its name: of this moment, or in the end."""
+        result = self.result()
+        if result is not None:
+            return {port["name"]: port for port in result["ports"]}
+        now = time.monotonic()
+        if now - self._told[0] > _FRESH_S:
+            told = self._run.reports()
+            if told is None:
+                # It has ended meanwhile: what came of it is there in a moment.
+                self._run.wait(_LOOK_S)
+                return self.ports() if self.is_done() else self._told[1]
+            self._told = (time.monotonic(), {port["name"]: port for port in json.loads(told)})
+        return self._told[1]
+
+    def port(self, number: int) -> Mapping[str, Any] | None:
+        """What a port has counted; None of one that has no part in it."""
+        port: Mapping[str, Any] | None = self.ports().get(port_name(number))
+        return port
+
+    def sent(self, number: int) -> tuple[int, int, int]:
+        """Frames that left a port, their bytes without FCS, frames that were refused."""
+        port = self.port(number)
+        return (port["sent"], port["sent_bytes"], port["failed"]) if port is not None else (0, 0, 0)
+
+
+def _time(seconds: float | None) -> str | None:
+    return None if seconds is None else f"{round(seconds * 1e9)}ns"
