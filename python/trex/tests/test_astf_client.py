@@ -1,0 +1,327 @@
+"""The stateful client, running profiles on a veth pair between two namespaces."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from sending import LIMIT_S, burst, continuous, until
+
+from trex.astf.api import (
+    ASTFAssociationRule,
+    ASTFClient,
+    ASTFErrorBadTG,
+    ASTFIPGen,
+    ASTFIPGenDist,
+    ASTFProfile,
+    ASTFProfileLight,
+    ASTFProgram,
+    ASTFTCPClientTemplate,
+    ASTFTCPServerTemplate,
+    ASTFTemplate,
+    TRexError,
+    TRexTimeoutError,
+)
+
+REQUEST, ANSWER = b"GET /", b"here it is"
+POOL = ASTFIPGen(
+    dist_client=ASTFIPGenDist(ip_range=["16.0.0.1", "16.0.0.9"]),
+    dist_server=ASTFIPGenDist(ip_range=["48.0.0.1", "48.0.0.3"]),
+)
+
+
+@pytest.fixture
+def client(lab):
+    """A client that has both ports."""
+    found = ASTFClient()
+    found.connect()
+    found.reset()
+    yield found
+    found.disconnect()
+
+
+def template(port: int = 80, is_tcp: bool = True, delay_us: int = 0, **arguments) -> ASTFTemplate:
+    """A question and an answer, which takes a while."""
+    asks, answers = ASTFProgram(stream=is_tcp), ASTFProgram(stream=is_tcp)
+    group = arguments.pop("tg_name", None)
+    if is_tcp:
+        asks.send(REQUEST)
+        asks.recv(len(ANSWER))
+        answers.recv(len(REQUEST))
+    else:
+        asks.send_msg(REQUEST)
+        asks.recv_msg(1)
+        answers.recv_msg(1)
+    if delay_us:
+        answers.delay(delay_us)
+    if is_tcp:
+        answers.send(ANSWER)
+    else:
+        answers.send_msg(ANSWER)
+    return ASTFTemplate(
+        ASTFTCPClientTemplate(POOL, program=asks, port=port, **arguments),
+        ASTFTCPServerTemplate(program=answers, assoc=ASTFAssociationRule(port=port)),
+        tg_name=group,
+    )
+
+
+def profile(*templates: ASTFTemplate) -> ASTFProfile:
+    """A profile of templates."""
+    return ASTFProfile(POOL, templates=list(templates))
+
+
+def test_both_sides_are_counted_under_trex_names(client):
+    client.load_profile(profile(template(limit=40, cps=200), template(53, False, limit=7, cps=50)))
+    assert client.get_profiles_state() == {"_": "STATE_ASTF_LOADED"}
+    client.start()
+    client.wait_on_traffic(timeout=LIMIT_S)
+    stats = client.get_stats()
+    clients, servers = stats["traffic"]["client"], stats["traffic"]["server"]
+    for side, begun in ((clients, "tcps_connattempt"), (servers, "tcps_accepts")):
+        assert side[begun] == side["tcps_connects"] == side["tcps_closed"] == 40
+        assert side["m_active_flows"] == side["m_est_flows"] == 0
+        assert side["m_traffic_duration"] > 0.1
+    assert clients["tcps_sndbyte"] == servers["tcps_rcvbyte"] == 40 * len(REQUEST)
+    assert clients["tcps_rcvackbyte"] == servers["tcps_rcvbyte"]
+    assert servers["tcps_sndbyte"] == clients["tcps_rcvbyte"] == 40 * len(ANSWER)
+    assert clients["udps_connects"] == servers["udps_accepts"] == clients["udps_closed"] == 7
+    assert clients["udps_sndpkt"] == servers["udps_rcvpkt"] == 7
+    assert "tcps_sndrexmitpack" not in clients and "udps_connects" not in servers
+    assert client.is_traffic_stats_error(stats["traffic"]) == (False, {"client": {}, "server": {}})
+    assert stats[0]["opackets"] == stats[1]["ipackets"] > 40
+    assert stats[0]["ibytes"] == stats[1]["obytes"]
+    assert stats["total"]["opackets"] == stats[0]["opackets"] + stats[1]["opackets"]
+    assert stats["global"]["open_flows"] == 47 and not client.get_warnings()
+    everything = client.get_traffic_stats(skip_zero=False)["client"]
+    assert (
+        everything["tcps_reas_hist_other"] == everything["err_cwf"] == 0 and len(everything) > 127
+    )
+
+
+def test_rates_and_states_are_told_meanwhile_and_the_load_is_changed(client):
+    client.load_profile(profile(template(cps=50, delay_us=10_000)))
+    client.start(mult=2)
+    assert client.get_profiles_state() == {"_": "STATE_TX"} and client.get_active_ports() == [0, 1]
+    until(lambda: client.get_traffic_stats()["client"].get("tcps_connects", 0) > 30)
+    told = client.get_traffic_stats()["client"]
+    assert told["m_tx_pps_r"] > 0 and told["m_rx_bw_l7_r"] > 0 and told["m_avg_size"] > 0
+    assert client.get_stats()[0]["tx_pps"] > 0
+
+    def made_in(seconds: float) -> float:
+        before, since = client.get_traffic_stats()["client"]["tcps_connattempt"], time.monotonic()
+        time.sleep(seconds)
+        made = client.get_traffic_stats()["client"]["tcps_connattempt"] - before
+        return made / (time.monotonic() - since)
+
+    client.update(20)
+    # 1000 a second; what is asked of a busy machine is more than the 100 before.
+    assert made_in(0.5) > 300
+    client.update(0.2)
+    assert made_in(0.5) < 100
+    with pytest.raises(TRexError, match="profile _ is running"):
+        client.start()
+    with pytest.raises(TRexError, match="profile _ is running"):
+        client.load_profile(profile(template()))
+    with pytest.raises(TRexTimeoutError):
+        client.wait_on_traffic(timeout=0.1)
+    client.stop()
+    assert client.get_profiles_state() == {"_": "STATE_ASTF_LOADED"}
+    assert (
+        client.get_active_ports() == [] and client.get_traffic_stats()["client"]["m_tx_pps_r"] == 0
+    )
+    with pytest.raises(TRexError, match="profile _ is not running"):
+        client.update(1)
+
+
+def test_what_is_open_in_the_end_is_waited_for_or_dropped(client):
+    client.load_profile(profile(template(cps=100, delay_us=700_000)))
+    client.start(duration=0.3)
+    client.wait_on_traffic(timeout=LIMIT_S)
+    ended = client.get_traffic_stats()["client"]
+    assert ended["tcps_closed"] == ended["tcps_connattempt"] >= 30 and "tcps_testdrops" not in ended
+    client.start(duration=0.3, nc=True)
+    client.wait_on_traffic(timeout=LIMIT_S)
+    dropped = client.get_traffic_stats()["client"]
+    # Of this run alone.
+    assert dropped["tcps_testdrops"] == dropped["tcps_closed"] == dropped["tcps_connattempt"] <= 40
+    assert dropped["m_active_flows"] == 0
+
+
+def test_counters_are_cleared(client):
+    client.load_profile(profile(template(limit=20, cps=200)))
+    client.start()
+    client.wait_on_traffic(timeout=LIMIT_S)
+    client.clear_stats()
+    stats = client.get_stats()
+    assert "tcps_connects" not in stats["traffic"]["client"]
+    assert stats["total"]["opackets"] == 0
+    assert "tcps_connects" not in client.get_traffic_stats(is_sum=True)["server"]
+
+
+def test_template_groups_are_counted_by_themselves(client):
+    client.load_profile(
+        profile(
+            template(80, limit=10, cps=100, tg_name="pages"),
+            template(81, limit=30, cps=300, tg_name="more"),
+            template(82, is_tcp=False, limit=5, cps=100, tg_name="more"),
+            template(83, limit=1),
+        )
+    )
+    assert client.get_tg_names() == ["pages", "more"]
+    client.start()
+    client.wait_on_traffic(timeout=LIMIT_S)
+    stats = client.get_traffic_tg_stats(["pages", "more"])
+    assert list(stats) == ["pages", "more"]
+    assert stats["pages"]["client"]["tcps_connattempt"] == 10
+    assert stats["more"]["server"]["tcps_accepts"] == 30
+    assert stats["more"]["client"]["udps_sndpkt"] == 5 and "udps_sndpkt" not in stats["pages"]
+    assert client.get_traffic_stats()["client"]["tcps_connattempt"] == 41
+    assert (
+        client.get_traffic_tg_stats("pages", skip_zero=False)["pages"]["server"]["err_no_syn"] == 0
+    )
+    for names in ("others", []):
+        with pytest.raises(ASTFErrorBadTG, match="pages, more"):
+            client.get_traffic_tg_stats(names)
+
+
+def test_files_documents_and_tunables(client, profiles, tmp_path):
+    path = str(profiles / "stateful_pages.py")
+    client.load_profile(path, tunables={"pages": 1, "page-size": 700})
+    client.start(duration=0.6, nc=True)
+    client.wait_on_traffic(timeout=LIMIT_S)
+    clients = client.get_traffic_stats()["client"]
+    assert clients["tcps_rcvbyte"] % 700 == 0 and clients["tcps_connects"] >= 1
+    client.load_profile(path, tunables=["--pages", "2"])
+    document = ASTFProfile.load(path).to_json()
+    written = tmp_path / "profile.json"
+    written.write_text(json.dumps(document))
+    for form in (document, ASTFProfileLight(document), str(written)):
+        client.load_profile(form)
+        assert client.get_tg_names() == ["pages"]
+    with pytest.raises(TRexError, match=r"cannot load profile: .*broken.py"):
+        client.load_profile(str(profiles / "broken.py"))
+    client.clear_profile()
+    assert client.get_profiles_state() == {"_": "STATE_IDLE"}
+    with pytest.raises(TRexError, match="profile _ is not loaded"):
+        client.start()
+
+
+def test_over_ipv6(client):
+    client.load_profile(profile(template(limit=5, cps=100)))
+    client.set_service_mode()
+    capture = client.start_capture(rx_ports=1)
+    client.start(ipv6=True)
+    client.wait_on_traffic(timeout=LIMIT_S)
+    packets: list = []
+    client.stop_capture(capture["id"], packets)
+    types = {packet["binary"][12:14] for packet in packets}
+    assert types == {b"\x86\xdd"} and client.get_traffic_stats()["server"]["tcps_accepts"] == 5
+
+
+def test_profiles_have_identifiers(client):
+    client.load_profile(profile(template(limit=3, cps=100)), pid_input="first")
+    client.load_profile(profile(template(81, limit=4, cps=100)), pid_input="second")
+    assert client.get_profiles() == ["_", "first", "second"]
+    assert client.validate_profile_id_input("first second") == ["first", "second"]
+    for name in ("first", "second"):
+        client.start(pid_input=name)
+        client.wait_on_traffic(timeout=LIMIT_S, profile_id=name)
+    counts = [client.get_traffic_stats(pid_input=it)["client"] for it in ("first", "second")]
+    assert [count["tcps_connects"] for count in counts] == [3, 4]
+    assert client.get_traffic_stats(is_sum=True)["client"]["tcps_connects"] == 7
+    client.stop(pid_input="first", is_remove=True)
+    assert list(client.get_profiles_state()) == ["_", "second"]
+    with pytest.raises(TRexError, match="there is no profile first; there are: _, second"):
+        client.get_traffic_stats(pid_input="first")
+    client.reset()
+    assert client.sync() == {"_": client.STATE_IDLE}
+
+
+def test_clients_alone_and_nobody_who_answers(lab, tmp_path, monkeypatch):
+    file = tmp_path / "trex_cfg.yaml"
+    file.write_text(
+        f'- interfaces: ["{lab.a}", "dummy"]\n  port_info: [{{dest_mac: "02:00:00:00:00:09"}}]\n'
+    )
+    monkeypatch.delenv("WIRESTORM_TREX_PORTS")
+    monkeypatch.setenv("WIRESTORM_TREX_CFG", str(file))
+    with ASTFClient() as client:
+        client.load_profile(profile(template(cps=20)))
+        client.start(e_duration=0.5, nc=True)
+        client.wait_on_traffic(timeout=LIMIT_S)
+        stats = client.get_stats()
+        clients = stats["traffic"]["client"]
+        assert clients["tcps_connattempt"] >= 5 and "tcps_connects" not in clients
+        assert clients["m_traffic_duration"] < LIMIT_S / 2
+        assert stats["traffic"]["server"].get("tcps_accepts") is None
+        assert stats[0]["opackets"] >= 5
+        client.start(client_mask=2, duration=0.2)
+
+
+def test_what_goes_wrong_is_said(client):
+    document = profile(template()).to_json()
+    document["templates"][0]["client_template"]["port"] = 70_000
+    client.load_profile(document)
+    with pytest.raises(
+        TRexError, match=r"cannot start profile _: templates\[0\]\.client_template\.port"
+    ):
+        client.start()
+    client.load_profile(profile(template()))
+    for arguments in ({"mult": 0}, {"mult": "2"}, {"duration": "long"}, {"pid_input": "*"}):
+        with pytest.raises(TRexError):
+            client.start(**arguments)
+    client.release()
+    with pytest.raises(TRexError, match="port 0 is not acquired"):
+        client.start()
+    for command in (
+        lambda: client.topo_load("topology.py"),
+        lambda: client.activate_tunnel(1, True),
+        lambda: client.set_client_enable([1], False),
+        lambda: client.set_ignored_macs_ips(ip_list=["1.1.1.1"]),
+    ):
+        with pytest.raises(TRexError, match=" "):
+            command()
+    assert not client.is_tunnel_supported()["is_tunnel_supported"]
+    distribution = client.get_traffic_distribution("16.0.0.0", "16.0.0.255", "1.0.0.0", False)
+    assert distribution == {0: {0: {"start": "16.0.0.0", "end": "16.0.0.255"}}}
+    client.disconnect()
+    with pytest.raises(TRexError, match="not connected"):
+        client.start()
+
+
+def test_streams_and_profiles_take_turns(client):
+    assert client.get_mode() == "ASTF" and client.get_server_version()["mode"] == "ASTF"
+    client.load_profile(profile(template(cps=100)))
+    client.add_streams(burst(200), ports=0)
+    client.start_stl(ports=0)
+    client.wait_on_traffic_stl(ports=0)
+    assert client.get_stats()[0]["opackets"] == 200
+    client.add_streams(continuous(), ports=1)
+    client.start_stl(ports=1)
+    with pytest.raises(TRexError, match="port 1 is sending streams"):
+        client.start()
+    client.stop_stl(ports=1)
+    client.start()
+    client.set_service_mode(1)
+    with pytest.raises(TRexError, match="past the kernel's taps"):
+        client.start_capture(rx_ports=1)
+    with pytest.raises(TRexError, match="port 0 is sending"):
+        client.remove_all_streams(0) or client.push_packets([bytes(60)], ports=0)
+    client.stop()
+
+
+@pytest.mark.parametrize(
+    "options", ["", "-f astf/udp_pcap.py", "-f astf/http_manual_commands_loop.py"]
+)
+def test_the_example_of_trex_runs_as_it_is(lab, options):
+    if "TREX_CORE" not in os.environ:
+        pytest.skip("TREX_CORE names no tree of trex-core")
+    scripts = Path(os.environ["TREX_CORE"]) / "scripts"
+    folder = scripts / "automation/trex_control_plane/interactive/trex/examples/astf"
+    command = [sys.executable, folder / "astf_example.py", "-d", "1", *options.split()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, cwd=scripts)
+    assert "Test has passed :-)" in done.stdout, done.stdout + done.stderr
