@@ -23,7 +23,7 @@ use wirestorm_control::wire::packet::MacAddress;
 use crate::background::{Shared, written};
 use crate::errors::{emulation_error, plan_error, value_error};
 use crate::read_duration;
-use crate::run::{bind, read_backend};
+use crate::run::{SHARED_PORTS, bind, read_backend};
 
 /// A run of clients and servers. It ends when they are done, when it is stopped, or when nothing
 /// refers to it any more.
@@ -53,6 +53,7 @@ pub(crate) struct EmulationHow {
     flows_max: u32,
     seed: u64,
     force_interface: bool,
+    beside_others: bool,
 }
 
 /// Flows at once on each port, as on the command line.
@@ -76,6 +77,7 @@ impl EmulationHow {
             flows_max: flows_max as usize,
             seed: self.seed,
             force_interface: self.force_interface,
+            shared: self.beside_others.then(|| Arc::clone(&SHARED_PORTS)),
         })
     }
 }

@@ -23,7 +23,7 @@ use crate::errors::{traffic_error, value_error};
 use crate::{parse, read_duration, read_multiplier};
 
 /// What those runs of this process share that are said to go beside others.
-static SHARED_PORTS: LazyLock<Arc<SharedPorts>> = LazyLock::new(Arc::default);
+pub(crate) static SHARED_PORTS: LazyLock<Arc<SharedPorts>> = LazyLock::new(Arc::default);
 
 /// CPUs of in-kernel senders of all runs of this process.
 static SENDERS: Mutex<Vec<usize>> = Mutex::new(Vec::new());

@@ -139,6 +139,7 @@ fn prepare(flags: &EmulateFlags) -> Result<(EmulationPlan, EmulationOptions), St
         flows_max: flags.flows_max as usize,
         seed: flags.seed,
         force_interface: flags.force_interface,
+        shared: None,
     };
     Ok((plan, options))
 }

@@ -1,8 +1,8 @@
 //! A run: a thread for each port, from the first connection to the last.
 
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use wirestorm_base::port::{PortError, Receive, Transmit};
 use wirestorm_base::time::{Duration, Instant};
@@ -26,6 +26,7 @@ use super::timeline::{self, Timeline};
 use super::tls::sessions;
 use crate::port::{BothWays, Choice, Interfaces, OpenError, ReceivePort, TransmitPort, Watch};
 use crate::replay::Control;
+use crate::traffic::SharedPorts;
 use crate::work::settled;
 use crate::workers::Workers;
 
@@ -50,6 +51,19 @@ pub struct EmulationOptions {
     pub seed: u64,
     /// Whether to send also on the interface that carries the default route.
     pub force_interface: bool,
+    /// What it shares with runs that go on at the same time on the same interfaces: each leaves
+    /// what belongs to none of its flows and servers to the others. They hear the same frames by
+    /// packet sockets alone.
+    pub shared: Option<Arc<SharedPorts>>,
+}
+
+impl EmulationOptions {
+    fn backend(&self) -> Backend {
+        match self.shared {
+            Some(_) => Backend::AfPacket,
+            None => self.backend,
+        }
+    }
 }
 
 /// How far a run has come.
@@ -117,7 +131,8 @@ pub fn run(
     let sessions = sessions(plan, &options.folder)?;
     let used: Vec<usize> = (0..names.len()).filter(|&port| names[port].is_some()).collect();
     let opened: Vec<&str> = names.iter().flatten().map(String::as_str).collect();
-    let interfaces = Interfaces::open(&opened, options.force_interface, None)?;
+    let locks = options.shared.as_deref().map(|shared| &shared.locks);
+    let interfaces = Interfaces::open(&opened, options.force_interface, locks)?;
     let mut known = vec![None; plan.ports.len()];
     for (&port, (interface, link)) in used.iter().zip(&interfaces.links) {
         let mac = link.mac.ok_or_else(|| EmulationError::NoMac(interface.to_string()))?;
@@ -162,7 +177,7 @@ pub fn run(
             move || {
                 let (interface, link) = &duty.interfaces.links[duty.index];
                 let port =
-                    BothWays::open(options.backend, interface, link, true).map_err(|reason| {
+                    BothWays::open(options.backend(), interface, link, true).map_err(|reason| {
                         OpenError::Port { interface: interface.to_string(), reason }
                     })?;
                 Ok(move |start| duty.work(port, link, start))
@@ -275,6 +290,9 @@ impl Duty<'_> {
             },
             start,
         );
+        if self.options.shared.is_some() {
+            endpoint.leave_strays();
+        }
         let templates = self.lane.duties.owners.len();
         let interval = self.options.interval;
         let mut timeline = Timeline::new(start, interval, self.intervals_max, templates);

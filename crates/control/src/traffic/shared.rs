@@ -10,7 +10,7 @@ use crate::receive::SharedEnds;
 /// those that are given the same one of these.
 #[derive(Default)]
 pub struct SharedPorts {
-    pub(super) locks: SharedLocks,
+    pub(crate) locks: SharedLocks,
     pub(super) ends: SharedEnds,
     pub(super) numbers: TakenNumbers,
 }

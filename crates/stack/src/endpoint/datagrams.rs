@@ -78,7 +78,7 @@ impl Endpoint {
     /// The flow that a first datagram begins.
     fn accept_datagrams(&mut self, packet: &Packet<'_>, data: &[u8], now: Now) -> Option<u32> {
         let Some(template) = self.servers.with_data(&packet.key, data) else {
-            self.strays.no_flow += 1;
+            self.strays.no_flow += u64::from(!self.leaves_strays);
             return None;
         };
         if self.is_full() {

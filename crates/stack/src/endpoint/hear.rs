@@ -184,12 +184,16 @@ impl Endpoint {
         let asks = segment.flags.contains(Flags::SYN)
             && !segment.flags.contains(Flags::ACK)
             && !segment.flags.contains(Flags::RST);
-        if !asks {
-            self.strays.no_flow += 1;
-            return self.refuse(packet, segment, transmit);
-        }
-        let Some(template) = self.servers.at(&packet.key) else {
-            self.strays.no_template += 1;
+        let server = self.servers.at(&packet.key).filter(|_| asks);
+        let Some(template) = server else {
+            if self.leaves_strays {
+                return;
+            }
+            let count = match asks {
+                true => &mut self.strays.no_template,
+                false => &mut self.strays.no_flow,
+            };
+            *count += 1;
             return self.refuse(packet, segment, transmit);
         };
         if self.is_full() {

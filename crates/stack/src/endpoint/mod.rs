@@ -114,6 +114,7 @@ pub struct Endpoint {
     train: Option<Train>,
     due: Vec<u32>,
     verifies_checksums: bool,
+    leaves_strays: bool,
     host: Host,
 }
 
@@ -158,8 +159,15 @@ impl Endpoint {
             train: None,
             due: Vec::new(),
             verifies_checksums: options.verifies_checksums,
+            leaves_strays: false,
             host: options.host,
         }
+    }
+
+    /// Leaves to others that hear the same frames what belongs to none of its flows and servers:
+    /// that is neither answered nor counted.
+    pub const fn leave_strays(&mut self) {
+        self.leaves_strays = true;
     }
 
     /// What was counted of the flows of a template; `None` beyond the last.

@@ -118,6 +118,7 @@ class EmulationHow(TypedDict):
     flows_max: int
     seed: int
     force_interface: bool
+    beside_others: bool
 
 class Emulation:
     """A run of clients and servers.

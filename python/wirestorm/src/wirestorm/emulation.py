@@ -263,6 +263,7 @@ def start_emulation(
         "flows_max": flows_max,
         "seed": seed,
         "force_interface": force_interface,
+        "beside_others": False,
     }
     native = _native.Emulation(*text_of(plan), dict(ports or {}), how)
     native.wait_started()
