@@ -242,6 +242,41 @@ def test_profiles_have_identifiers(client):
     assert client.sync() == {"_": client.STATE_IDLE}
 
 
+def test_profiles_run_beside_each_other(client):
+    pages, names = template(cps=100, delay_us=5_000), template(53, is_tcp=False, cps=50)
+    client.load_profile(profile(pages), pid_input="pages")
+    client.load_profile(profile(names), pid_input="names")
+    client.load_profile(profile(template(cps=1)), pid_input="same")
+    client.load_profile(profile(template(85)))
+    client.start(pid_input="pages")
+    client.start(pid_input="names", mult=2)
+    assert client.get_profiles_state()["names"] == "STATE_TX"
+    with pytest.raises(TRexError, match="both have a server at TCP port 80"):
+        client.start(pid_input="same")
+    with pytest.raises(TRexError, match="profile _ has the ports to itself"):
+        client.start()
+
+    def told(pid: str, name: str, side: str = "client") -> float:
+        return client.get_traffic_stats(pid_input=pid, skip_zero=False)[side][name]
+
+    until(lambda: told("pages", "tcps_closed") > 50 and told("names", "udps_closed") > 50)
+    client.update(1, pid_input="names")
+    client.stop(pid_input="names")
+    assert client.get_profiles_state()["pages"] == "STATE_TX"
+    client.stop(pid_input="pages")
+    for pid in ("pages", "names"):
+        stats = client.get_traffic_stats(pid_input=pid)
+        assert client.is_traffic_stats_error(stats) == (False, {"client": {}, "server": {}}), stats
+        # Neither takes what the other's peer says for its own.
+        assert "tcps_rst_sent" not in stats["client"] and "tcps_rst_sent" not in stats["server"]
+    assert told("pages", "udps_connects") == told("names", "tcps_connattempt") == 0
+    total = client.get_traffic_stats(is_sum=True)["client"]
+    assert total["tcps_connattempt"] == told("pages", "tcps_connattempt")
+    assert total["udps_connects"] == told("names", "udps_connects")
+    said = [event.msg for event in client.get_events()]
+    assert said.count("Moved to state: Loaded") == 1
+
+
 def test_clients_alone_and_nobody_who_answers(lab, tmp_path, monkeypatch):
     file = tmp_path / "trex_cfg.yaml"
     file.write_text(

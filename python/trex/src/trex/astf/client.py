@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Iterable
@@ -16,6 +17,7 @@ from trex.astf.running import StatefulRun, port_name
 from trex.astf.unavailable import Unavailable
 from trex.client.client import TRexClient
 from trex.client.counters import Rates
+from trex.client.events import Event
 from trex.client.port import Port
 from trex.errors import TRexArgumentError, TRexError, TRexTimeoutError
 from trex.stl.client import STLClient
@@ -60,6 +62,17 @@ class Profile:
         if self.is_running:
             return _STATE_NAMES.index("STATE_TX")
         return _STATE_NAMES.index("STATE_IDLE" if self.document is None else "STATE_ASTF_LOADED")
+
+    def servers(self) -> set[tuple[str, int]]:
+        """Where its servers wait: `TCP` or `UDP`, and a port."""
+        document = json.loads(self.document or "{}")
+        found = set()
+        for template in document.get("templates", []):
+            server = template["server_template"]
+            program = document["program_list"][server["program_index"]]
+            kind = "TCP" if program.get("stream", True) else "UDP"
+            found.add((kind, int(server["assoc"][0]["port"])))
+        return found
 
     def counts(self) -> dict[str, Counts]:
         """What each section has counted since the start."""
@@ -131,7 +144,7 @@ class ASTFClient(Unavailable, STLClient):
     def sync(self) -> dict[str, int]:
         """The state of each profile, as a number."""
         self._need_session()
-        return {pid: profile.state for pid, profile in self._profiles_by_id.items()}
+        return self.astf_profile_state
 
     def set_service_mode(
         self, ports: Any = None, enabled: bool = True, filtered: bool = False, mask: Any = None
@@ -159,6 +172,23 @@ class ASTFClient(Unavailable, STLClient):
                         "and start it in service mode"
                     )
         return super().start_capture(tx_ports, rx_ports, *options, **named)
+
+    # Events.
+
+    def has_events(self) -> bool:
+        """Whether something happened that was not taken."""
+        self._reap()
+        return super().has_events()
+
+    def pop_event(self) -> Event | None:
+        """Takes the oldest event."""
+        self._reap()
+        return super().pop_event()
+
+    def get_events(self, ev_type_filter: Any = None) -> list[Event]:
+        """The events, or those of a type (`info`, `warning`) or several."""
+        self._reap()
+        return super().get_events(ev_type_filter)
 
     # Profiles.
 
@@ -210,6 +240,11 @@ class ASTFClient(Unavailable, STLClient):
         if profiles_in_ports:
             found.append({number: list(port.profiles) for number, port in self.ports.items()})
         return found
+
+    @property
+    def astf_profile_state(self) -> dict[str, int]:
+        """The state of each profile, as a number."""
+        return {pid: profile.state for pid, profile in self._profiles_by_id.items()}
 
     def get_profiles_state(self) -> dict[str, str]:
         """What each profile is doing: `STATE_IDLE`, `STATE_ASTF_LOADED` or `STATE_TX`."""
@@ -264,7 +299,7 @@ class ASTFClient(Unavailable, STLClient):
         self._reap()
         self._counters.begin([])
         for profile in profiles:
-            self._check_alone(profile)
+            self._check_beside(profile)
             linger = 0.0 if nc else float(t_duration) if t_duration > 0 else None
             before = {number: port.look()["counters"] for number, port in self.ports.items()}
             try:
@@ -276,7 +311,8 @@ class ASTFClient(Unavailable, STLClient):
                     client_mask,
                     None if duration < 0 else float(duration),
                     linger,
-                    self._backend(),
+                    self._is_heard(),
+                    profile.pid != DEFAULT_PROFILE_ID,
                 )
             except TRexError as error:
                 raise TRexError(f"cannot start profile {profile.pid}: {error}") from error
@@ -290,6 +326,7 @@ class ASTFClient(Unavailable, STLClient):
                 )
                 watcher.start()
             self._note(f"profile {profile.pid} has started")
+            self._note("Moved to state: Transmitting")
 
     def stop(  # type: ignore[override]
         self, block: bool = True, pid_input: Pids = DEFAULT_PROFILE_ID, is_remove: bool = False
@@ -539,20 +576,30 @@ class ASTFClient(Unavailable, STLClient):
             found.append(None if port is None else _as_stateful(port))
         return found
 
-    def _backend(self) -> str:
-        """What carries frames: packet sockets, where others are to hear them as well."""
-        is_heard = any(port.is_service for port in self.ports.values()) or self._captures
-        return "af_packet" if is_heard else "auto"
+    def _is_heard(self) -> bool:
+        """Whether others are to hear what is sent and what arrives."""
+        return bool(self._captures) or any(port.is_service for port in self.ports.values())
 
-    def _check_alone(self, profile: Profile) -> None:
+    def _check_beside(self, profile: Profile) -> None:
+        """Raises where what is running leaves no room for a profile."""
         for other in self._profiles_by_id.values():
-            if other is not profile and other.is_running:
+            if other is profile or other.run is None or not other.is_running:
+                continue
+            for one in (profile.pid, other.pid):
+                if one == DEFAULT_PROFILE_ID:
+                    raise TRexError(
+                        f"profile {other.pid} is running, and profile {DEFAULT_PROFILE_ID} has the "
+                        "ports to itself: start both with a pid_input of their own"
+                    )
+            both = sorted(profile.servers() & other.servers())
+            if both:
+                kind, port = both[0]
                 raise TRexError(
-                    f"profile {other.pid} is running, and its ports have one at a time: stop it, "
-                    "or put the templates of both into one profile, as groups (tg_name)"
+                    f"profiles {other.pid} and {profile.pid} both have a server at {kind} port "
+                    f"{port}: give one another port"
                 )
-        for number, port in self.ports.items():
-            if port.active:
+        for number, found in self.ports.items():
+            if found.active:
                 raise TRexError(f"port {number} is sending streams: stop_stl() first")
 
     def _reap(self) -> None:
@@ -571,6 +618,9 @@ class ASTFClient(Unavailable, STLClient):
             for warning in _warnings(result):
                 self._note(f"profile {profile.pid}: {warning}", "warning")
             self._note(f"profile {profile.pid} has ended")
+            if not any(it.is_running for it in self._profiles_by_id.values()):
+                # In TRex's words, which scripts look for.
+                self._note("Moved to state: Loaded")
 
 
 def _as_stateful(port: Port) -> dict[str, Any]:

@@ -32,27 +32,30 @@ class StatefulRun:
         client_mask: int,
         duration: float | None,
         linger: float | None,
-        backend: str,
+        is_visible: bool,
+        beside_others: bool,
     ) -> None:
         """
         :param ports: by number, None where there is none
         :param linger: seconds that flows have in the end; None: as many as it takes
+        :param is_visible: whether packet sockets are to see what is sent and what arrives
+        :param beside_others: whether others may run on the same ports, which are visible then too
         """
         self.mult = mult
-        #: Whether packet sockets on its interfaces see what is sent and what arrives.
-        self.is_visible = backend == "af_packet"
+        self.is_visible, self.is_beside_others = is_visible or beside_others, beside_others
         #: Whether what came of it was noted.
         self.is_told = False
         self.ipv6, self.started = ipv6, time.monotonic()
         how = {
             "duration": _time(duration),
             "linger": _time(linger),
-            "backend": backend,
+            "backend": "af_packet" if self.is_visible else "auto",
             "multiplier": f"{mult:.9f}",
             "flows_max": 16_000_000,
             "seed": 1,
             # Whoever makes an interface a port has decided that.
             "force_interface": True,
+            "beside_others": beside_others,
         }
         self._run = asked(native().trex_emulate, document, ports, ipv6, client_mask, how)
         self._run.wait_started()
