@@ -167,3 +167,23 @@ fn a_connection_whose_bytes_nobody_waits_for_is_reset() {
     assert_eq!((closed(&world.client, 1), closed(&world.server, 1)), (vec![1], vec![0]));
     assert_eq!((world.server.counters().closed, world.server.tcp().accepts), (1, 1));
 }
+
+#[test]
+fn what_is_for_others_is_left_to_them() {
+    for leaves in [false, true] {
+        let mut buffers = Buffers::default();
+        let roles = [Transport::Tcp(Default::default()), Transport::Udp];
+        let clients = roles.map(|over| asking("what", "48.0.0.1", over, &mut buffers)).to_vec();
+        let mut world = World::of(clients, Vec::new(), &buffers);
+        if leaves {
+            world.server.leave_strays();
+        }
+        world.run(SECOND, |_, _| {});
+        let (strays, sent) = (world.server.strays(), world.server.tcp().rst_sent);
+        let refused = world.client.counters().refused;
+        match leaves {
+            false => assert_eq!((strays.no_template, strays.no_flow, sent, refused), (1, 1, 1, 1)),
+            true => assert_eq!((strays.no_template, strays.no_flow, sent, refused), (0, 0, 0, 0)),
+        }
+    }
+}
