@@ -211,16 +211,25 @@ def test_files_documents_and_tunables(client, profiles, tmp_path):
         client.start()
 
 
-def test_over_ipv6(client):
+@pytest.mark.parametrize(
+    ("vlan", "is_ipv6", "below_ip"),
+    [(None, True, b"\x86\xdd"), (7, False, b"\x81\x00\x00\x07\x08\x00")],
+)
+def test_over_ipv6_and_in_a_vlan(client, vlan, is_ipv6, below_ip):
     client.load_profile(profile(template(limit=5, cps=100)))
+    client.set_vlan([0, 1], vlan)
     client.set_service_mode()
-    capture = client.start_capture(rx_ports=1)
-    client.start(ipv6=True)
+    capture = client.start_capture(rx_ports=[0, 1])
+    client.start(ipv6=is_ipv6)
     client.wait_on_traffic(timeout=LIMIT_S)
     packets: list = []
     client.stop_capture(capture["id"], packets)
-    types = {packet["binary"][12:14] for packet in packets}
-    assert types == {b"\x86\xdd"} and client.get_traffic_stats()["server"]["tcps_accepts"] == 5
+    assert {packet["port"] for packet in packets} == {0, 1}
+    assert {packet["binary"][12 : 12 + len(below_ip)] for packet in packets} == {below_ip}
+    assert client.get_traffic_stats()["server"]["tcps_accepts"] == 5
+    client.set_vlan([0, 1], [7, 8])
+    with pytest.raises(TRexError, match="one VLAN, not two"):
+        client.start()
 
 
 def test_profiles_have_identifiers(client):
