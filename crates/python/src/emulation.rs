@@ -48,6 +48,7 @@ struct Steers {
 pub(crate) struct EmulationHow {
     duration: Option<String>,
     linger: Option<String>,
+    interval: String,
     backend: String,
     multiplier: String,
     flows_max: u32,
@@ -59,11 +60,18 @@ pub(crate) struct EmulationHow {
 /// Flows at once on each port, as on the command line.
 const FLOWS_MAX: u32 = 16_000_000;
 
+/// The shortest interval of what is told over time.
+const INTERVAL_MIN: Duration = Duration::from_millis(1);
+
 impl EmulationHow {
     fn options(&self, ports: usize, folder: PathBuf) -> PyResult<EmulationOptions> {
         let flows_max = self.flows_max;
         if !(1..=FLOWS_MAX).contains(&flows_max) {
             return Err(value_error(format!("flows_max {flows_max}: expected 1 to {FLOWS_MAX}")));
+        }
+        let interval = read_duration(Some(&self.interval))?;
+        if interval < INTERVAL_MIN {
+            return Err(value_error(format!("interval {:?}: expected 1ms or more", self.interval)));
         }
         Ok(EmulationOptions {
             interfaces: vec![None; ports],
@@ -74,6 +82,7 @@ impl EmulationHow {
                 .linger
                 .as_deref()
                 .map_or(Ok(Duration::MAX), |it| read_duration(Some(it)))?,
+            interval,
             flows_max: flows_max as usize,
             seed: self.seed,
             force_interface: self.force_interface,

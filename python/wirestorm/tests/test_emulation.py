@@ -121,7 +121,15 @@ def test_without_more_load_what_is_open_ends(lab):
 
 def test_a_callback_is_told_and_a_duration_ends_the_load(lab):
     told: list[ws.EmulationProgress] = []
-    result = ws.emulate(plan_of(), lab.ports, duration="0.5s", multiplier=0.5, progress=told.append)
+    result = ws.emulate(
+        plan_of(),
+        lab.ports,
+        duration="0.5s",
+        multiplier=0.5,
+        interval=0.1,
+        progress=told.append,
+    )
+    assert result.port("a").series.interval_s == 0.1
     made = result.template("pages", "client").flows["made"]
     # One is due at the very end.
     assert made in (50, 51) and told and set(told[-1].ports) == {"a", "b"}
@@ -151,6 +159,8 @@ def test_what_makes_no_sense_is_refused(lab, tmp_path):
         ws.emulate(plan_of(), {**lab.ports, "c": "eth1"})
     with pytest.raises(ws.PlanError, match="nowhere.yaml"):
         ws.emulate(tmp_path / "nowhere.yaml")
+    with pytest.raises(ValueError, match="interval"):
+        ws.emulate(plan_of(), lab.ports, interval="1us")
     with pytest.raises(ValueError, match="flows_max 0: expected 1 to"):
         ws.emulate(plan_of(), lab.ports, flows_max=0)
     with pytest.raises(ValueError, match="factor"):

@@ -113,6 +113,7 @@ class EmulationHow(TypedDict):
 
     duration: str | None
     linger: str | None
+    interval: str
     backend: str
     multiplier: str
     flows_max: int

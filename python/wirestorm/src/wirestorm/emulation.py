@@ -243,6 +243,7 @@ def start_emulation(
     *,
     duration: Time | None = None,
     linger: Time = "2s",
+    interval: Time = "1s",
     backend: str = "auto",
     multiplier: float = 1,
     flows_max: int = 1_000_000,
@@ -258,6 +259,7 @@ def start_emulation(
     how: EmulationHow = {
         "duration": None if duration is None else time_text(duration),
         "linger": time_text(linger),
+        "interval": time_text(interval),
         "backend": backend,
         "multiplier": f"{multiplier:.9f}",
         "flows_max": flows_max,
@@ -279,6 +281,7 @@ def emulate(
     *,
     duration: Time | None = None,
     linger: Time = "2s",
+    interval: Time = "1s",
     backend: str = "auto",
     multiplier: float = 1,
     flows_max: int = 1_000_000,
@@ -294,6 +297,7 @@ def emulate(
     :param duration: no connection is made later; without it, not before the plan's limits are
         reached, or Ctrl-C
     :param linger: how long connections may take to end after that
+    :param interval: how long the intervals are in which `series` tells flows over time
     :param backend: what carries the frames: `auto`, `af_packet` or `af_xdp`
     :param multiplier: a factor for connections a second
     :param flows_max: connections at once on each port, at most
@@ -309,6 +313,7 @@ def emulate(
         ports,
         duration=duration,
         linger=linger,
+        interval=interval,
         backend=backend,
         multiplier=multiplier,
         flows_max=flows_max,

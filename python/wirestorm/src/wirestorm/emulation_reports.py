@@ -10,6 +10,30 @@ from typing import Optional
 
 
 @dataclass(frozen=True)
+class FlowSeries:
+    """What happened to flows over time, in intervals of equal length from the start of the run."""
+
+    interval_s: float
+    """How long each interval is, in seconds."""
+    last_s: float
+    """How long the last one is, in which the run ended."""
+    opened: list[int]
+    """Flows that began in each."""
+    held: list[int]
+    """Flows at the end of each, those in TIME-WAIT not counted."""
+    closed: list[int]
+    """Flows that ended in each as they should, those included whose programs reset them."""
+    failed: list[int]
+    """Flows that ended otherwise."""
+    sent_bytes: list[int]
+    """Bytes of data sent in each, repeats not included."""
+    received_bytes: list[int]
+    """Bytes of data received in sequence in each."""
+    goodput_bps: list[float]
+    """The same in bits a second: goodput."""
+
+
+@dataclass(frozen=True)
 class FlowsReport:
     """Connections of a port, and flows of UDP."""
 
@@ -20,7 +44,7 @@ class FlowsReport:
     closed: int
     """Connections that both sides closed, and flows of UDP whose program ended."""
     failed: int
-    """Flows that ended otherwise; the sum of the eight that follow."""
+    """Flows that ended otherwise; the sum of the seven that follow."""
     refused: int
     """Connections that the peer reset in answer to SYN."""
     reset: int
@@ -31,12 +55,14 @@ class FlowsReport:
     """Connections of which nothing was acknowledged any more."""
     vanished: int
     """Connections whose peer did not answer keepalive probes."""
-    aborted: int
-    """Connections that their program reset."""
     session_failed: int
     """Connections whose TLS failed."""
     idle: int
     """Flows of UDP that were dropped for want of traffic."""
+    aborted: int
+    """Connections that their program reset, as it says."""
+    reset_meant: int
+    """Connections that the peer reset, as its program says."""
     overflow: int
     """Flows that could not be made or taken, for there were too many."""
     tuple_in_use: int
@@ -116,6 +142,8 @@ class PortReport:
     """Why that."""
     flows: FlowsReport
     """Connections, and flows of UDP."""
+    series: FlowSeries
+    """What became of them over time."""
     templates: list[TemplateReport]
     """The same of each template that has clients or servers here."""
     tcp: dict[str, int]
@@ -158,6 +186,8 @@ class TemplateReport:
     """`client` or `server`."""
     flows: dict[str, int]
     """What became of its flows, by name."""
+    series: FlowSeries
+    """What became of them over time."""
     tcp: dict[str, int]
     """What TCP counted."""
     udp: dict[str, int]

@@ -45,10 +45,10 @@ class StatefulRun:
         self.is_visible, self.is_beside_others = is_visible or beside_others, beside_others
         #: Whether what came of it was noted.
         self.is_told = False
-        self.ipv6, self.started = ipv6, time.monotonic()
         how = {
             "duration": _time(duration),
             "linger": _time(linger),
+            "interval": "1s",
             "backend": "af_packet" if self.is_visible else "auto",
             "multiplier": f"{mult:.9f}",
             "flows_max": 16_000_000,
@@ -62,6 +62,7 @@ class StatefulRun:
         if self._run.wait(0):
             # Tells why, where it did not begin.
             asked(self._run.result)
+        self.started = time.monotonic()
         self._result: dict[str, Any] | None = None
         self._told: tuple[float, dict[str, Any]] = (0.0, {})
 
