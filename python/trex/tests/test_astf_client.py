@@ -306,6 +306,39 @@ def test_clients_alone_and_nobody_who_answers(lab, tmp_path, monkeypatch):
         client.start(client_mask=2, duration=0.2)
 
 
+def test_latency_traffic_goes_with_a_profile_or_alone(client):
+    client.load_profile(profile(template(cps=200)))
+    client.start(duration=1.5, latency_pps=200)
+    until(lambda: client.get_latency_stats()[1]["stats"]["m_pkt_ok"] > 50)
+    with pytest.raises(TRexError, match="latency traffic is sent already"):
+        client.start_latency()
+    client.wait_on_traffic(timeout=LIMIT_S)
+    until(lambda: not client._latency.is_active)
+    measured = client.get_stats()["latency"]
+    assert set(measured) == {0, 1}
+    for number, port in measured.items():
+        counters, delays = port["stats"], port["hist"]
+        other = measured[number ^ 1]["stats"]
+        assert counters["m_pkt_ok"] == delays["cnt"] == other["m_tx_pkt_ok"] <= 400
+        assert counters["m_seq_error"] == counters["m_no_id"] == counters["m_tx_pkt_err"] == 0
+        assert 0 < delays["min_usec"] <= delays["s_avg"] <= delays["max_usec"]
+        below_10 = delays["cnt"] - delays["high_cnt"]
+        assert below_10 + sum(it["val"] for it in delays["histogram"]) == delays["cnt"]
+    client.set_vlan([0, 1], 9)
+    client.start_latency(mult=20)
+    until(lambda: client.get_latency_stats()[0]["stats"]["m_pkt_ok"] >= 1)
+    client.update_latency(500)
+    until(lambda: client.get_latency_stats()[0]["stats"]["m_pkt_ok"] > 100)
+    client.stop_latency()
+    told = client.get_latency_stats()[1]["stats"]
+    assert told["m_pkt_ok"] == client.get_latency_stats()[0]["stats"]["m_tx_pkt_ok"]
+    with pytest.raises(TRexError, match="start_latency"):
+        client.update_latency(3)
+    for wrong in ({"mult": 0}, {"mult": 10**6}, {"src_ipv4": "nobody"}, {"ports_mask": 1 << 9}):
+        with pytest.raises(TRexError):
+            client.start_latency(**wrong)
+
+
 def test_what_goes_wrong_is_said(client):
     document = profile(template()).to_json()
     document["templates"][0]["client_template"]["port"] = 70_000

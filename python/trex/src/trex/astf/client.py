@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Union
 
 from trex.addresses import int2ip, ip2int, is_valid_ipv4
 from trex.arguments import listify, validate_type
 from trex.astf.counters import SECTIONS, Counts, counts_of, errors_of, section_of
 from trex.astf.errors import ASTFErrorBadTG
+from trex.astf.latency import RATE_MAX, LatencyPort, LatencyTraffic
 from trex.astf.profile import ASTFProfile, ASTFProfileLight
 from trex.astf.running import StatefulRun, port_name
 from trex.astf.unavailable import Unavailable
@@ -34,6 +36,7 @@ _STATE_NAMES = (
     "STATE_ASTF_DELETE",
 )
 _PORTS_MAX = 32
+_IPV4_MASK = 0xFFFFFFFF
 # How often it is looked whether a flow was established.
 _LOOK_S = 0.02
 
@@ -74,6 +77,17 @@ class Profile:
             found.add((kind, int(server["assoc"][0]["port"])))
         return found
 
+    def first_addresses(self) -> tuple[tuple[str, str], tuple[str, str]]:
+        """The first client and server, and what is added to each for a further pair of ports."""
+        document = json.loads(self.document or "{}")
+        ip_gen = document["templates"][0]["client_template"]["ip_gen"]
+        pools = [
+            document["ip_gen_dist_list"][ip_gen[side]["index"]]
+            for side in ("dist_client", "dist_server")
+        ]
+        client, server = ((it["ip_start"], it.get("ip_offset", "1.0.0.0")) for it in pools)
+        return (client[0], server[0]), (client[1], server[1])
+
     def counts(self) -> dict[str, Counts]:
         """What each section has counted since the start."""
         ports = {} if self.run is None else self.run.ports()
@@ -113,6 +127,7 @@ class ASTFClient(Unavailable, STLClient):
         self._profiles_by_id = {DEFAULT_PROFILE_ID: Profile(DEFAULT_PROFILE_ID)}
         self._base_of_sum: dict[str, Counts] = {}
         self._rates_of_sum = Rates()
+        self._latency: LatencyTraffic | None = None
 
     def get_mode(self) -> str:
         """The mode."""
@@ -124,12 +139,15 @@ class ASTFClient(Unavailable, STLClient):
         """Ends the session, and what is running; without `stop_traffic` that goes on for now."""
         if self._is_connected and stop_traffic:
             self.stop(pid_input=ALL_PROFILE_ID)
+            self.stop_latency()
         super().disconnect(stop_traffic, release_ports)
 
     def reset(self, restart: bool = False) -> None:  # type: ignore[override]
         """Takes all ports, ends what is running, forgets profiles and counters."""
         self._need_session()
         self.stop(pid_input=ALL_PROFILE_ID)
+        self.stop_latency()
+        self._latency = None
         self.clear_profile(pid_input=ALL_PROFILE_ID)
         super().reset(restart=restart)
 
@@ -278,6 +296,8 @@ class ASTFClient(Unavailable, STLClient):
         :param duration: seconds after which no flow is made, -1 without end
         :param nc: drop what is open then, instead of waiting for its end
         :param block: no effect: it has started when this returns
+        :param latency_pps: as `start_latency`, between the first addresses of the profile's pools,
+            as long as it runs
         :param ipv6: over IPv6
         :param client_mask: pairs of ports whose clients make flows, a bit for each
         :param e_duration: no flow is made any more if none was established within so many seconds
@@ -291,6 +311,8 @@ class ASTFClient(Unavailable, STLClient):
             raise TRexArgumentError("mult", mult, "more than 0")
         profiles = self._chosen(pid_input, start=True)
         ports = self._stateful_ports()
+        if latency_pps:
+            _latency_rate(latency_pps)
         for profile in profiles:
             if profile.document is None:
                 raise TRexError(f"profile {profile.pid} is not loaded: load_profile() first")
@@ -327,6 +349,9 @@ class ASTFClient(Unavailable, STLClient):
                 watcher.start()
             self._note(f"profile {profile.pid} has started")
             self._note("Moved to state: Transmitting")
+            if latency_pps > 0 and profile is profiles[0]:
+                addresses, offsets = profile.first_addresses()
+                self._start_latency(latency_pps, addresses, offsets, 0xFFFFFFFF, run.is_done)
 
     def stop(  # type: ignore[override]
         self, block: bool = True, pid_input: Pids = DEFAULT_PROFILE_ID, is_remove: bool = False
@@ -535,8 +560,8 @@ class ASTFClient(Unavailable, STLClient):
         return {
             number: {
                 0: {
-                    "start": int2ip((start + number // 2 * dual) & 0xFFFFFFFF),
-                    "end": int2ip((end + number // 2 * dual) & 0xFFFFFFFF),
+                    "start": int2ip((start + number // 2 * dual) & _IPV4_MASK),
+                    "end": int2ip((end + number // 2 * dual) & _IPV4_MASK),
                 }
             }
             for number in self.ports
@@ -545,10 +570,49 @@ class ASTFClient(Unavailable, STLClient):
 
     # Delays.
 
-    def get_latency_stats(self, skip_zero: bool = True) -> dict[int, dict[str, Any]]:
-        """What latency traffic measured, by port."""
+    def start_latency(
+        self,
+        mult: float = 1,
+        src_ipv4: str = "16.0.0.1",
+        dst_ipv4: str = "48.0.0.1",
+        ports_mask: int = 0x7FFFFFFF,
+        dual_ipv4: str = "1.0.0.0",
+        port_ipv4_offset_s: str | None = None,
+    ) -> None:
+        """Sends ICMP from ports to each other, with or without a profile that is running.
+
+        :param mult: packets a second from each port
+        :param src_ipv4: the address of port 0
+        :param dst_ipv4: the address of port 1
+        :param ports_mask: a bit for each port
+        :param dual_ipv4: what is added to the addresses for each further pair of ports
+        :param port_ipv4_offset_s: the same for the odd ports, where it is another
+        """
         self._need_session()
-        return {}
+        offsets = (dual_ipv4, port_ipv4_offset_s or dual_ipv4)
+        self._start_latency(mult, (src_ipv4, dst_ipv4), offsets, ports_mask, None)
+
+    def update_latency(self, mult: float = 1) -> None:
+        """Sends so many packets a second from each port from now on."""
+        self._need_session()
+        if self._latency is None or not self._latency.is_active:
+            raise TRexError("no latency traffic is sent: start_latency() first")
+        self._latency.set_rate(_latency_rate(mult))
+
+    def stop_latency(self) -> None:
+        """Ends it; what was measured stays."""
+        self._need_session()
+        if self._latency is not None:
+            self._latency.stop()
+
+    def get_latency_stats(self, skip_zero: bool = True) -> dict[int, dict[str, Any]]:
+        """What was measured of packets between ports, by the port where they arrive.
+
+        `hist`: delays in microseconds, one way, from when a packet was given to the kernel until
+        its receiving end had it; `stats`: counters and `m_jitter` (RFC 3550).
+        """
+        self._need_session()
+        return {} if self._latency is None else self._latency.told()
 
     # For the commands above.
 
@@ -565,6 +629,40 @@ class ASTFClient(Unavailable, STLClient):
             known = ", ".join(self._profiles_by_id)
             raise TRexError(f"there is no profile {wrong[0]}; there are: {known}")
         return [self._profiles_by_id[name] for name in dict.fromkeys(names)]
+
+    def _start_latency(
+        self,
+        pps: float,
+        addresses: tuple[str, str],
+        offsets: tuple[str, str],
+        mask: int,
+        is_over: Callable[[], bool] | None,
+    ) -> None:
+        rate = _latency_rate(pps)
+        named = zip(
+            ("src_ipv4", "dst_ipv4", "dual_ipv4", "port_ipv4_offset_s"), addresses + offsets
+        )
+        for name, address in named:
+            if not is_valid_ipv4(address):
+                raise TRexArgumentError(name, address, "an address of IPv4")
+        if self._latency is not None and self._latency.is_active:
+            raise TRexError("latency traffic is sent already: stop_latency() first")
+        both = [it for it in self.ports if it ^ 1 in self.ports and mask >> it & 1]
+        if not both:
+            raise TRexError("latency traffic needs a pair of ports: 0 and 1, or 2 and 3, and so on")
+        ends = []
+        for number in self._owned(both):
+            port = self.ports[number]
+            own, other = (
+                socket.inet_aton(
+                    int2ip((ip2int(address) + number // 2 * ip2int(offset)) & _IPV4_MASK)
+                )
+                for address, offset in zip(addresses, offsets)
+            )
+            told = (own, other) if number % 2 == 0 else (other, own)
+            macs = (port.source, port.destination or "ff:ff:ff:ff:ff:ff")
+            ends.append(LatencyPort(number, port.interface, macs, port.vlan, told))
+        self._latency = LatencyTraffic(ends, rate, is_over)
 
     def _stateful_ports(self) -> list[dict[str, Any] | None]:
         """The ports by number, as the engine takes them."""
@@ -638,6 +736,13 @@ def _as_stateful(port: Port) -> dict[str, Any]:
         "destination": port.destination,
         "vlan": port.vlan[0] if port.vlan else None,
     }
+
+
+def _latency_rate(pps: float) -> float:
+    validate_type("mult", pps, (int, float))
+    if not 0 < pps <= RATE_MAX:
+        raise TRexArgumentError("mult", pps, f"packets a second, up to {RATE_MAX}")
+    return float(pps)
 
 
 def _warnings(result: dict[str, Any]) -> Iterable[str]:

@@ -30,6 +30,19 @@ _VLAN = 0x8100
 _TAG_OFFSET = 12
 _ETHERNET = 1
 _SO_ATTACH_FILTER = 26
+_SO_TIMESTAMPNS = 35
+_TIMESPEC = struct.Struct("@ll")
+# struct sock_filter of a classic BPF program: what to do, where to go on, with what number. It
+# loads the Ethernet type and compares it with IPv4's, loads the protocol and compares it with
+# ICMP's; of what has both the whole frame is taken, and nothing of others.
+_IS_ICMP = [
+    (0x28, 0, 0, 12),
+    (0x15, 0, 3, 0x0800),
+    (0x30, 0, 0, 23),
+    (0x15, 0, 1, 1),
+    (0x06, 0, 0, 0x40000),
+    (0x06, 0, 0, 0),
+]
 _SO_RCVBUFFORCE = 33
 # The kernel counts about a kilobyte for a small frame.
 _ROOM_BYTES = 8 << 20
@@ -87,6 +100,17 @@ class PacketSocket:
         fprog = struct.pack("HL", program.bf_len, address)
         self._socket.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, fprog)
 
+    def hear_icmp(self) -> None:
+        """Receives only ICMP over IPv4 from now on, in no VLAN or in one."""
+        program = b"".join(struct.pack("HBBI", *instruction) for instruction in _IS_ICMP)
+        instructions = ctypes.create_string_buffer(program, len(program))
+        fprog = struct.pack("HL", len(_IS_ICMP), ctypes.addressof(instructions))
+        self._socket.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, fprog)
+
+    def stamp(self) -> None:
+        """Lets the kernel note when frames arrive; see `stamped`."""
+        self._socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+
     def send(self, frame: bytes) -> None:
         """Sends a frame without FCS. Raises `TRexError` where the interface does not take it."""
         try:
@@ -115,6 +139,24 @@ class PacketSocket:
                 return
             if frame:
                 yield frame
+
+    def stamped(self) -> Iterator[tuple[int, bytes]]:
+        """The same, each with when it arrived, in nanoseconds since 1970."""
+        for _ in range(_BATCH_MAX):
+            try:
+                frame, extra, _, address = self._socket.recvmsg(
+                    _FRAME_LENGTH_MAX, _EXTRA_LENGTH, socket.MSG_DONTWAIT
+                )
+            except BlockingIOError:
+                return
+            except OSError as error:
+                raise TRexError(f"{self._interface}: {error.strerror or error}") from error
+            for level, kind, data in extra:
+                is_outgoing = address[2] == _PACKET_OUTGOING
+                is_time = (level, kind) == (socket.SOL_SOCKET, _SO_TIMESTAMPNS)
+                if is_time and is_outgoing == self._is_outgoing:
+                    seconds, nanoseconds = _TIMESPEC.unpack(data[: _TIMESPEC.size])
+                    yield seconds * 1_000_000_000 + nanoseconds, _with_tag(frame, extra)
 
     def fileno(self) -> int:
         """For `select` and the like: readable where a frame has arrived."""

@@ -1,0 +1,222 @@
+"""Latency traffic: ICMP from each port to the other one of its pair, beside whatever is sent."""
+
+from __future__ import annotations
+
+import select
+import struct
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from trex.client.packet_socket import PacketSocket
+from trex.errors import TRexError
+
+_REQUEST, _REPLY = 8, 0
+_ETHERTYPE_IPV4, _ETHERTYPE_VLAN = 0x0800, 0x8100
+_ICMP = 1
+_TTL = 127
+# Behind the ICMP header: what it is, the session, the port that sent it, a number, and the time.
+_MARK = b"wslt"
+_PAYLOAD = struct.Struct("!4sIHQQ")
+_IPV4 = struct.Struct("!BBHHHBBH4s4s")
+_ECHO = struct.Struct("!BBHHH")
+_ETHERNET_LENGTH = 14
+_HEADERS_LENGTH = _ETHERNET_LENGTH + _IPV4.size + _ECHO.size
+# Packets a second from each port, at most: they are made one by one.
+RATE_MAX = 5_000
+# What could not be sent for so long is left out.
+_LATE_MAX_NS = 100_000_000
+# How often it is looked whether it is to end, and how long the last packets have to arrive.
+_LOOK_S = 0.05
+_WINDOW_NS = 500_000_000
+_ERRORS = (
+    *("m_tx_pkt_err", "m_unsup_prot", "m_no_magic", "m_no_id", "m_seq_error", "m_l3_cs_err"),
+    *("m_l4_cs_err", "m_length_error", "m_no_ipv4_option"),
+)
+
+
+class LatencyPort:
+    """What a port sends, and what has arrived there from the other one."""
+
+    def __init__(
+        self,
+        number: int,
+        interface: str,
+        macs: tuple[str, str],
+        vlan: list[int],
+        addresses: tuple[bytes, bytes],
+    ) -> None:
+        """
+        :param macs: of the source and the destination
+        :param addresses: of the source and the destination, as bytes of IPv4
+        """
+        self.number = number
+        self.socket = PacketSocket(interface)
+        self.socket.hear_icmp()
+        self.socket.stamp()
+        source, destination = (bytes.fromhex(mac.replace(":", "")) for mac in macs)
+        tags = b"".join(struct.pack("!HH", _ETHERTYPE_VLAN, tag) for tag in vlan)
+        self._ethernet = destination + source + tags + struct.pack("!H", _ETHERTYPE_IPV4)
+        self._addresses = addresses
+        self.stats = dict.fromkeys(("m_tx_pkt_ok", "m_pkt_ok", *_ERRORS), 0)
+        self._next_sent = self._next_expected = 0
+        self._sum_us = self._min_us = self._max_us = self._jitter_us = 0.0
+        self._last_us: float | None = None
+        self._window = [0, 0.0, 0.0]
+        self._buckets: dict[int, int] = {}
+        self._below_10 = 0
+
+    def send(self, session: int) -> None:
+        """Sends a packet that says when it was sent."""
+        number, self._next_sent = self._next_sent, self._next_sent + 1
+        length = _IPV4.size + _ECHO.size + _PAYLOAD.size
+        head = [0x45, 0, length, number & 0xFFFF, 0, _TTL, _ICMP, 0, *self._addresses]
+        head[7] = _checksum(_IPV4.pack(*head))
+        kind = _REPLY if self.number % 2 else _REQUEST
+        payload = _PAYLOAD.pack(_MARK, session, self.number, number, time.time_ns())
+        echo = _ECHO.pack(kind, 0, 0, self.number, number & 0xFFFF) + payload
+        echo = _ECHO.pack(kind, 0, _checksum(echo), self.number, number & 0xFFFF) + payload
+        try:
+            self.socket.send(self._ethernet + _IPV4.pack(*head) + echo)
+            self.stats["m_tx_pkt_ok"] += 1
+        except TRexError:
+            self.stats["m_tx_pkt_err"] += 1
+
+    def take(self, session: int, peer: int) -> None:
+        """Notes what has arrived."""
+        for at_ns, frame in self.socket.stamped():
+            # Tags of VLANs stand before the type.
+            start = _HEADERS_LENGTH
+            while frame[start - _IPV4.size - _ECHO.size - 2 :][:2] == b"\x81\x00":
+                start += 4
+            payload = frame[start : start + _PAYLOAD.size]
+            if len(payload) < _PAYLOAD.size or payload[:4] != _MARK:
+                continue
+            _, of, sender, number, sent_ns = _PAYLOAD.unpack(payload)
+            if of != session or sender != peer:
+                self.stats["m_no_id"] += of == session
+                continue
+            self._note(number, at_ns, (at_ns - sent_ns) / 1e3)
+
+    def _note(self, number: int, at_ns: int, delay_us: float) -> None:
+        # A delay is no less than nothing, whatever the clock was set to meanwhile.
+        delay_us = max(delay_us, 0.0)
+        self.stats["m_pkt_ok"] += 1
+        if number != self._next_expected:
+            self.stats["m_seq_error"] += 1
+        self._next_expected = max(self._next_expected, number + 1)
+        first = self._last_us is None
+        self._min_us = delay_us if first else min(self._min_us, delay_us)
+        self._max_us = max(self._max_us, delay_us)
+        self._sum_us += delay_us
+        if self._last_us is not None:
+            # RFC 3550 section 6.4.1.
+            self._jitter_us += (abs(delay_us - self._last_us) - self._jitter_us) / 16
+        self._last_us = delay_us
+        window = at_ns // _WINDOW_NS
+        if window != self._window[0]:
+            self._window = [window, 0.0, self._window[1]]
+        self._window[1] = max(self._window[1], delay_us)
+        if delay_us < 10:
+            self._below_10 += 1
+        else:
+            scale = 10 ** (len(str(int(delay_us))) - 1)
+            key = int(delay_us) // scale * scale
+            self._buckets[key] = self._buckets.get(key, 0) + 1
+
+    def told(self) -> dict[str, Any]:
+        """In TRex's layout, times in microseconds."""
+        count = self.stats["m_pkt_ok"]
+        return {
+            "hist": {
+                "min_usec": self._min_us,
+                "max_usec": self._max_us,
+                "high_cnt": count - self._below_10,
+                "cnt": count,
+                "s_avg": self._sum_us / count if count else 0.0,
+                "s_max": max(self._window[1:]),
+                "histogram": [{"key": k, "val": v} for k, v in sorted(self._buckets.items())],
+            },
+            "stats": {**self.stats, "m_jitter": self._jitter_us, "m_rx_check": 0},
+        }
+
+
+class LatencyTraffic:
+    """Packets from ports to each other, until it is stopped."""
+
+    def __init__(
+        self, ports: list[LatencyPort], pps: float, is_over: Callable[[], bool] | None = None
+    ) -> None:
+        """`is_over` says when what it goes on beside has ended; it ends with that."""
+        self._ports = {port.number: port for port in ports}
+        self._session = time.monotonic_ns() & 0xFFFFFFFF
+        self._is_over = is_over or (lambda: False)
+        self._ended = threading.Event()
+        self._lock = threading.Lock()
+        self.set_rate(pps)
+        self._thread = threading.Thread(target=self._work, name="latency", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it goes on."""
+        return self._thread.is_alive()
+
+    def set_rate(self, pps: float) -> None:
+        """Sends so many packets a second from each port."""
+        self._interval_ns = round(1e9 / pps)
+
+    def stop(self) -> None:
+        """Ends it, and waits for what is under way."""
+        self._ended.set()
+        self._thread.join()
+
+    def told(self) -> dict[int, dict[str, Any]]:
+        """What each port has counted and measured."""
+        with self._lock:
+            return {number: port.told() for number, port in self._ports.items()}
+
+    def _work(self) -> None:
+        try:
+            due = time.monotonic_ns()
+            while not self._ended.is_set() and not self._is_over():
+                now = time.monotonic_ns()
+                if now - due > _LATE_MAX_NS:
+                    due = now
+                with self._lock:
+                    while due <= now:
+                        for port in self._ports.values():
+                            port.send(self._session)
+                        due += self._interval_ns
+                self._take(min((due - time.monotonic_ns()) / 1e9, _LOOK_S))
+            self._take(_LOOK_S, is_last=True)
+        except TRexError:
+            # An interface has gone: what was measured before stands.
+            pass
+        finally:
+            for port in self._ports.values():
+                port.socket.close()
+
+    def _take(self, patience_s: float, is_last: bool = False) -> None:
+        """Takes what arrives within a time, or in the end as long as something does."""
+        sockets = {port.socket.fileno(): port for port in self._ports.values()}
+        deadline = time.monotonic() + max(patience_s, 0.0)
+        while True:
+            left = max(deadline - time.monotonic(), 0.0)
+            ready, _, _ = select.select(list(sockets), [], [], left)
+            with self._lock:
+                for found in ready:
+                    port = sockets[found]
+                    port.take(self._session, port.number ^ 1)
+            if not ready or (not is_last and time.monotonic() >= deadline):
+                return
+
+
+def _checksum(data: bytes) -> int:
+    """The checksum of the Internet (RFC 1071)."""
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data[: len(data) & ~1]))
+    if len(data) % 2:
+        total += data[-1] << 8
+    total = (total & 0xFFFF) + (total >> 16)
+    return 0xFFFF - ((total & 0xFFFF) + (total >> 16))
