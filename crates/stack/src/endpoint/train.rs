@@ -8,31 +8,33 @@ use core::ops::Range;
 use wirestorm_wire::packet::tcp::Flags;
 use wirestorm_wire::packet::{ipv4, ipv6, protocol, tcp};
 
-use crate::frame::{LinkHeader, Packet, dissect};
+use crate::frame::{Packet, dissect};
 use crate::tcp::segment::Segment;
 
-/// The longest headers of IP and TCP of a row, in bytes; few have longer ones, of IPv6 with SACK.
+/// The longest headers of a row in bytes, those of the link included; few are longer, such as those
+/// of IPv6 with SACK.
 const HEADERS_MAX: usize = 96;
 
 /// Of headers, whole words are compared, as many at once as the processor can.
 type Words = [u64; HEADERS_MAX / 8];
 
-/// Which bits have to be the same in all segments: headers of `length` bytes without lengths,
+/// Which bits have to be the same in all segments: headers up to `end` without lengths,
 /// identification, checksums, sequence number and PSH, and nothing behind them.
-fn mask(is_ipv4: bool, tcp: usize, length: usize) -> [u8; HEADERS_MAX] {
+fn mask(is_ipv4: bool, ip: usize, tcp: usize, end: usize) -> [u8; HEADERS_MAX] {
     let mut mask = [u8::MAX; HEADERS_MAX];
-    mask[length..].fill(0);
-    let mut free = |bytes: Range<usize>| mask[bytes].fill(0);
+    mask[end..].fill(0);
+    let mut free = |from: usize, bytes: Range<usize>| {
+        mask[from + bytes.start..from + bytes.end].fill(0);
+    };
     if is_ipv4 {
         // Length, identification and checksum (RFC 791 section 3.1).
-        [2, 4, 10].into_iter().for_each(|place| free(place..place + 2));
+        [2, 4, 10].into_iter().for_each(|place| free(ip, place..place + 2));
     } else {
         // The length (RFC 8200 section 3).
-        free(4..6);
+        free(ip, 4..6);
     }
-    for field in [tcp::field::SEQUENCE, tcp::field::CHECKSUM] {
-        free(tcp + field.start..tcp + field.end);
-    }
+    free(tcp, tcp::field::SEQUENCE);
+    free(tcp, tcp::field::CHECKSUM);
     mask[tcp + tcp::field::FLAGS.start] = !Flags::PSH.0;
     mask
 }
@@ -42,14 +44,14 @@ fn words(bytes: &[u8; HEADERS_MAX]) -> Words {
     core::array::from_fn(|place| u64::from_ne_bytes(words[place]))
 }
 
-/// As much of what IP carries as headers may take; zeros behind it where it is shorter.
+/// As much of a frame as headers may take; zeros behind it where it is shorter.
 #[inline]
-fn start(network: &[u8]) -> [u8; HEADERS_MAX] {
-    match network.first_chunk() {
+fn start(frame: &[u8]) -> [u8; HEADERS_MAX] {
+    match frame.first_chunk() {
         Some(start) => *start,
         None => {
             let mut start = [0; HEADERS_MAX];
-            start[..network.len()].copy_from_slice(network);
+            start[..frame.len()].copy_from_slice(frame);
             start
         }
     }
@@ -67,13 +69,14 @@ pub(super) struct Train {
     /// The flow.
     pub(super) place: u32,
     pub(super) segment: Segment<'static>,
-    link: LinkHeader,
-    /// Those of IP and TCP, as far as the mask says.
+    /// Headers, as far as the mask says.
     headers: Words,
     mask: Words,
-    headers_length: usize,
-    /// Where TCP begins in them.
+    is_ipv4: bool,
+    /// Where those of IP, of TCP and the data begin.
+    ip: usize,
     tcp: usize,
+    data: usize,
 }
 
 impl Train {
@@ -94,58 +97,48 @@ impl Train {
         if !is_plain {
             return None;
         }
-        let network = frame.get(packet.link.len()..)?;
-        let tcp = match network.first()? {
-            0x45 => ipv4::HEADER_LENGTH_MIN,
-            first if first >> 4 == 6 && network.get(6) == Some(&protocol::TCP) => {
-                ipv6::HEADER_LENGTH
-            }
-            _ => return None,
-        };
-        let headers_length = tcp + packet.transport.len() - segment.length as usize;
-        if headers_length > HEADERS_MAX {
+        let ip = packet.link.len();
+        let network = frame.get(ip..)?;
+        let tcp = ip
+            + match network.first()? {
+                0x45 => ipv4::HEADER_LENGTH_MIN,
+                first if first >> 4 == 6 && network.get(6) == Some(&protocol::TCP) => {
+                    ipv6::HEADER_LENGTH
+                }
+                _ => return None,
+            };
+        let data = tcp + packet.transport.len() - segment.length as usize;
+        if data > HEADERS_MAX {
             return None;
         }
-        let mask = words(&mask(tcp == ipv4::HEADER_LENGTH_MIN, tcp, headers_length));
-        let mut headers = words(&start(network));
+        let is_ipv4 = network.first()? >> 4 == 4;
+        let mask = words(&mask(is_ipv4, ip, tcp, data));
+        let mut headers = words(&start(frame));
         headers.iter_mut().zip(mask).for_each(|(word, mask)| *word &= mask);
-        Some(Self {
-            place,
-            segment: Segment { sack: &[], ..*segment },
-            link: LinkHeader::new(packet.link)?,
-            headers,
-            mask,
-            headers_length,
-            tcp,
-        })
+        let segment = Segment { sack: &[], ..*segment };
+        Some(Self { place, segment, headers, mask, is_ipv4, ip, tcp, data })
     }
 
     /// Takes a frame that holds the next segment of the row; returns whether it does.
     #[inline]
     pub(super) fn takes(&mut self, frame: &[u8], verifies: bool) -> bool {
-        let Some((link, network)) = frame.split_at_checked(self.link.as_slice().len()) else {
-            return false;
-        };
-        let Some((headers, behind)) = network.split_at_checked(self.headers_length) else {
-            return false;
-        };
-        let is_ipv4 = self.tcp == ipv4::HEADER_LENGTH_MIN;
-        let found = words(&start(network));
-        let compared = found.iter().zip(&self.mask).zip(&self.headers);
+        let start = start(frame);
+        let compared = words(&start).into_iter().zip(&self.mask).zip(&self.headers);
         let differs =
             compared.fold(0, |differs, ((word, mask), known)| differs | (word & mask) ^ known);
-        let half =
-            |place: usize| usize::from(u16::from_be_bytes([headers[place], headers[place + 1]]));
-        let length = if is_ipv4 { half(2) } else { half(4) + ipv6::HEADER_LENGTH };
-        let length = length.wrapping_sub(self.headers_length);
-        let sequence = &headers[self.tcp..][tcp::field::SEQUENCE];
+        // All of these are in headers, which are not longer than what is compared.
+        let half = |place: usize| usize::from(u16::from_be_bytes([start[place], start[place + 1]]));
+        let end = match self.is_ipv4 {
+            true => self.ip + half(self.ip + 2),
+            false => self.ip + ipv6::HEADER_LENGTH + half(self.ip + 4),
+        };
+        let sequence = &start[self.tcp..][tcp::field::SEQUENCE];
         let is_next = differs == 0
-            && length.wrapping_sub(1) < behind.len()
+            && (self.data + 1..=frame.len()).contains(&end)
             && sequence == self.segment.end().0.to_be_bytes()
-            && link == self.link.as_slice()
             && (!verifies || is_undamaged(frame));
         if is_next {
-            self.segment.length += length as u32;
+            self.segment.length += (end - self.data) as u32;
             self.segment.segments += 1;
         }
         is_next
@@ -155,7 +148,7 @@ impl Train {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::{Headers, IpSettings, write_segment};
+    use crate::frame::{Headers, IpSettings, LinkHeader, write_segment};
     use crate::tcp::segment::{Options, Outgoing, Timestamps};
     use crate::tcp::sequence::SequenceNumber;
     use alloc::vec;
