@@ -13,16 +13,27 @@ from pathlib import Path
 import pytest
 
 TREX_CORE = os.environ.get("TREX_CORE")
-TESTS = Path(TREX_CORE or ".").absolute() / "scripts/automation/regression/stateless_tests"
+TESTS = Path(TREX_CORE or ".").absolute() / "scripts/automation/regression"
 LIMIT_S = 300
 
-pytestmark = pytest.mark.skipif(
-    not TESTS.is_dir(), reason="TREX_CORE names no tree of TRex with its regression tests"
+# Of the stateful ones those that take no minute.
+GROUPS = "astf_template_group_test.ASTFTemplateGroup_Test.test_astf_template_group"
+GROUPS_TESTED = ("general", "load", "edge_cases", "edge_cases_dynamic_profile", "negative")
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("stateless", ["stl_ns_test"]),
+        ("stateless", ["stl_ipv6_test"]),
+        ("stateless", ["stl_services_test"]),
+        ("astf", [f"{GROUPS}_{name}" for name in GROUPS_TESTED]),
+    ],
 )
-
-
-@pytest.mark.parametrize("name", ["stl_ns_test", "stl_ipv6_test", "stl_services_test"])
-def test_regression_tests_of_trex_pass(lab, monkeypatch, tmp_path, name):
+def test_regression_tests_of_trex_pass(lab, monkeypatch, tmp_path, kind, names):
+    tests = TESTS / f"{kind}_tests"
+    if not tests.is_dir():
+        pytest.skip("TREX_CORE names no tree of TRex with its regression tests")
     file = tmp_path / "trex_cfg.yaml"
     file.write_text(
         f"""
@@ -34,10 +45,10 @@ def test_regression_tests_of_trex_pass(lab, monkeypatch, tmp_path, name):
     )
     monkeypatch.delenv("WIRESTORM_TREX_PORTS")
     monkeypatch.setenv("WIRESTORM_TREX_CFG", str(file))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([*sys.path, str(TESTS)]))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([*sys.path, str(tests)]))
     # Python looks in the working directory first: this setup comes before TRex's own.
     done = subprocess.run(
-        [sys.executable, "-m", "unittest", name],
+        [sys.executable, "-m", "unittest", *names],
         cwd=Path(__file__).parent / "regression",
         capture_output=True,
         text=True,

@@ -119,6 +119,16 @@ def test_without_more_load_what_is_open_ends(lab):
     assert not result.interrupted and a.flows.closed == a.tcp["connects"] >= 10
 
 
+def test_servers_answer_what_is_under_way_in_the_end(lab):
+    plan = plan_of()
+    plan["ports"][0]["impair"] = {"delay": "50ms"}
+    # No connection has reached the server by then.
+    result = ws.emulate(plan, lab.ports, duration="10ms", linger="30s")
+    a = result.port("a")
+    assert 1 <= a.flows.closed == a.tcp["connattempt"] and a.flows.failed == 0, a.flows
+    assert a.tcp["rexmttimeo_syn"] == 0 and result.elapsed_s < LIMIT_S / 2
+
+
 def test_a_callback_is_told_and_a_duration_ends_the_load(lab):
     told: list[ws.EmulationProgress] = []
     result = ws.emulate(

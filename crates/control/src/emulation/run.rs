@@ -364,14 +364,14 @@ impl Duty<'_> {
                 self.clients.busy.fetch_sub(1, Ordering::Relaxed);
             }
             // Servers without clients in this run wait for those of others.
-            let are_others_done =
-                self.clients.ports > 0 && self.clients.busy.load(Ordering::Relaxed) == 0;
-            if are_others_done && until.is_none() {
+            let are_clients_done = self.clients.busy.load(Ordering::Relaxed) == 0;
+            if self.clients.ports > 0 && are_clients_done && until.is_none() {
                 until = Some(now.saturating_add(self.options.linger));
             }
             let has_time = !is_interrupted && until.is_none_or(|until| now < until);
-            // The last acknowledgements are still under way.
-            let is_silent = is_done && open.transmit.next().is_none();
+            // Without flows of its own a server may still be asked, by a packet that is under way;
+            // and the last acknowledgements may be.
+            let is_silent = is_done && are_clients_done && open.transmit.next().is_none();
             if !has_time || is_silent && until.is_some() {
                 return Ok(());
             }

@@ -1,0 +1,31 @@
+"""What TRex's stateful regression tests find their setup in: a session with two ports."""
+
+from __future__ import annotations
+
+import unittest
+
+from trex.astf.api import ASTFClient
+
+
+class CTRexScenario:
+    """The setup."""
+
+    astf_trex = ASTFClient()
+    setup_name = "trex17"
+
+
+class CASTFGeneral_Test(unittest.TestCase):
+    """What they ask of the setup."""
+
+    astf_trex = CTRexScenario.astf_trex
+
+    def setUp(self) -> None:
+        """Each begins with nothing."""
+        self.astf_trex.reset()
+
+    def skip(self, reason: str) -> None:
+        """Leaves a test out."""
+        self.skipTest(reason)
+
+
+CTRexScenario.astf_trex.connect()
