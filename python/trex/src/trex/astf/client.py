@@ -662,6 +662,8 @@ class ASTFClient(Unavailable, STLClient):
             told = (own, other) if number % 2 == 0 else (other, own)
             macs = (port.source, port.destination or "ff:ff:ff:ff:ff:ff")
             ends.append(LatencyPort(number, port.interface, macs, port.vlan, told))
+        for end in ends:
+            self.ports[end.number].begin_latency(end)
         self._latency = LatencyTraffic(ends, rate, is_over)
 
     def _stateful_ports(self) -> list[dict[str, Any] | None]:

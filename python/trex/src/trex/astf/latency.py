@@ -83,6 +83,12 @@ class LatencyPort:
         except TRexError:
             self.stats["m_tx_pkt_err"] += 1
 
+    def sent(self) -> tuple[int, int, int]:
+        """Packets that left, their bytes without FCS, packets that were refused."""
+        packets = self.stats["m_tx_pkt_ok"]
+        length = len(self._ethernet) + _IPV4.size + _ECHO.size + _PAYLOAD.size
+        return packets, packets * length, self.stats["m_tx_pkt_err"]
+
     def take(self, session: int, peer: int) -> None:
         """Notes what has arrived."""
         for at_ns, frame in self.socket.stamped():

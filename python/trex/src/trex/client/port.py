@@ -18,6 +18,7 @@ from trex.errors import TRexError
 from trex.stl.streams import STLStream
 
 if TYPE_CHECKING:
+    from trex.astf.latency import LatencyPort
     from trex.astf.running import StatefulRun
 
 # What percentages are of on interfaces that do not tell how fast they are.
@@ -98,6 +99,8 @@ class Port:
         self.profiles: dict[str, Profile] = {}
         #: The last run of each stateful profile that has a part here, by its identifier.
         self.stateful: dict[str, StatefulRun] = {}
+        #: The latency traffic that it sends or sent last.
+        self.latency: LatencyPort | None = None
         self._next_id = 1
         self._configuration = configuration
         self._speed = speed
@@ -306,6 +309,12 @@ class Port:
         self.stateful[pid] = run
         self._counted_before, self._counted = counted, (0, 0)
 
+    def begin_latency(self, latency: LatencyPort) -> None:
+        """Notes that latency traffic is on its way."""
+        if self.latency is not None:
+            self._retire(self.latency.sent())
+        self.latency = latency
+
     def retire(self, profile: Profile) -> None:
         """Forgets a profile's last transmission, but for what it sent."""
         if profile.transmission is not None:
@@ -321,6 +330,7 @@ class Port:
         sums = list(self._ended)
         counts = [transmission.sent() for transmission in self.transmissions()]
         counts += [run.sent(self.number) for run in self.stateful.values()]
+        counts += [] if self.latency is None else [self.latency.sent()]
         for sent in counts:
             for place, value in enumerate(sent):
                 sums[place] += value
