@@ -17,6 +17,7 @@ pub mod flow;
 pub mod impairment;
 pub mod layout;
 pub mod packet;
+pub mod pattern;
 pub mod prefix;
 pub mod print;
 pub mod sides;

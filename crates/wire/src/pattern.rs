@@ -1,0 +1,79 @@
+//! Patterns in bytes: regular expressions.
+
+use alloc::string::{String, ToString};
+
+use regex::bytes::{Regex, RegexBuilder};
+
+/// A regular expression over bytes, whose time is linear in their number. Its classes are those of
+/// ASCII.
+#[derive(Clone, Debug)]
+pub struct Pattern(Regex);
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for Pattern {}
+
+impl Pattern {
+    /// What it is compiled to is no larger, in bytes.
+    const SIZE_MAX: usize = 1 << 20;
+
+    /// A pattern, as the crate `regex` has them.
+    ///
+    /// # Errors
+    /// Why it is none.
+    pub fn new(text: &str) -> Result<Self, String> {
+        let mut builder = RegexBuilder::new(text);
+        builder.unicode(false).size_limit(Self::SIZE_MAX).dfa_size_limit(Self::SIZE_MAX);
+        builder.build().map(Self).map_err(|error| error.to_string())
+    }
+
+    /// It as it was written.
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+
+    /// How many groups it has, the whole not counted.
+    pub fn groups(&self) -> usize {
+        self.0.captures_len() - 1
+    }
+
+    /// Whether it matches somewhere.
+    pub fn is_in(&self, bytes: &[u8]) -> bool {
+        self.0.is_match(bytes)
+    }
+
+    /// A group of its first match; 0 is the whole. `None` where nothing matches, or the group took
+    /// no part.
+    pub fn group<'a>(&self, bytes: &'a [u8], group: usize) -> Option<&'a [u8]> {
+        Some(self.0.captures(bytes)?.get(group)?.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_those_of_the_first_match() {
+        let pattern = Pattern::new(r#"(?i)token="([^"]*)"|(no)"#).unwrap();
+        let bytes = b"\xff\xfe TOKEN=\"a\xffb\" token=\"c\"";
+        assert_eq!(pattern.groups(), 2);
+        assert!(pattern.is_in(bytes) && !pattern.is_in(b"token"));
+        assert_eq!(pattern.group(bytes, 1), Some(&b"a\xffb"[..]));
+        assert_eq!(pattern.group(bytes, 0), Some(&b"TOKEN=\"a\xffb\""[..]));
+        assert_eq!(pattern.group(bytes, 2), None);
+        assert_eq!(pattern.group(bytes, 3), None);
+        assert_eq!(Pattern::new(r"^\d{3}$").unwrap().group(b"200", 0), Some(&b"200"[..]));
+    }
+
+    #[test]
+    fn what_is_none_or_too_large_is_refused() {
+        for text in ["(", "[z-a]", r"(?:a{1000}){1000}"] {
+            assert!(Pattern::new(text).is_err(), "{text}");
+        }
+    }
+}
