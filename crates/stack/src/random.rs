@@ -25,6 +25,12 @@ impl Random {
         (((self.next() >> 32) * end as u64) >> 32) as u32
     }
 
+    /// A number from `min` to `max`.
+    pub(crate) const fn between(&mut self, min: u64, max: u64) -> u64 {
+        let numbers = max.wrapping_sub(min) as u128 + 1;
+        min.wrapping_add(((self.next() as u128 * numbers) >> 64) as u64)
+    }
+
     /// Above 0 and up to 1, in steps of 2^-53: the logarithm of 0 would be none.
     fn uniform(&mut self) -> f64 {
         ((self.next() >> 11) + 1) as f64 / (1_u64 << 53) as f64

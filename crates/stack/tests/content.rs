@@ -10,7 +10,7 @@ use std::sync::Arc;
 use disturbed::{Disturbance, Side, World};
 use wirestorm_base::time::Duration;
 use wirestorm_stack::content::{Handshake, Session, SessionState, Sessions};
-use wirestorm_stack::program::{Buffer, Buffers, Instruction};
+use wirestorm_stack::program::{Buffer, Buffers, Contents, Instruction};
 
 /// A session that says hello, and then sends records of a length and as many bytes, each of which
 /// is changed by its place in the stream. It fails where a byte is not what the other one sends.
@@ -113,7 +113,7 @@ impl Session for Toy {
 }
 
 fn side(program: Vec<Instruction>, sessions: impl Sessions + 'static) -> Side {
-    Side { program, sessions: Some(Arc::new(sessions)) }
+    Side { program, contents: Contents::default(), sessions: Some(Arc::new(sessions)) }
 }
 
 const UP: u64 = 150_000;
@@ -196,7 +196,7 @@ fn a_peer_that_ends_without_saying_so_is_counted() {
     let sides = [
         side(vec![Instruction::Connect, Instruction::WaitForPeerClose], Toys { greets: true }),
         // Hello, as a plain flow says it.
-        Side { program: Vec::new(), sessions: None },
+        Side { program: Vec::new(), contents: Contents::default(), sessions: None },
     ];
     let mut buffers = Buffers::default();
     let buffer = buffers.push(Buffer::new(&HELLO, 0, &[]));
@@ -225,7 +225,7 @@ fn a_reset_behind_both_ends_of_a_session_is_no_failure() {
         ];
         let sides = [
             side(vec![Instruction::WaitForPeerClose], Toys { greets: true }),
-            Side { program, sessions: None },
+            Side { program, contents: Contents::default(), sessions: None },
         ];
         let mut world = World::new(sides, &buffers, [1, 1], Disturbance::NONE, 1);
         world.run(MINUTE);

@@ -2,7 +2,9 @@
 
 use alloc::boxed::Box;
 use alloc::vec;
+use alloc::vec::Vec;
 
+use super::plain::Plain;
 use super::queue::SendQueue;
 use super::reassembly::Reassembly;
 use super::{Handshake, Session, SessionCounters, SessionState};
@@ -13,10 +15,19 @@ use crate::tcp::counters::TcpCounters;
 use crate::tcp::segment::Segment;
 use crate::tcp::sequence::SequenceNumber;
 
-/// What of a buffer was not said yet.
+/// What a program says.
+#[derive(Debug)]
+pub(crate) enum Saying {
+    /// A buffer.
+    Buffer(BufferId),
+    /// Bytes of the flow's own.
+    Own(Vec<u8>),
+}
+
+/// What was not said yet of something.
 #[derive(Debug)]
 struct Unsaid {
-    buffer: BufferId,
+    saying: Saying,
     offset: u32,
 }
 
@@ -66,6 +77,11 @@ impl Exchange {
         }
     }
 
+    /// One without a session: bytes leave and arrive as they are.
+    pub(crate) fn plain() -> Self {
+        Self::new(Box::new(Plain::default()))
+    }
+
     fn state(&self) -> Option<SessionState> {
         self.session.as_ref().map(|session| session.state())
     }
@@ -98,7 +114,10 @@ impl Exchange {
 
     /// Whether it has more for the connection, which has room.
     pub(crate) fn is_due(&self, connection: &Connection) -> bool {
-        self.has_unsaid() && self.is_open() && connection.unsent() < UNSENT_MAX
+        self.has_unsaid()
+            && self.is_open()
+            && connection.is_established()
+            && connection.unsent() < UNSENT_MAX
     }
 
     /// Whether it takes plaintext: a peer that says no more may still listen.
@@ -112,7 +131,8 @@ impl Exchange {
         self.sent.copy(number, to)
     }
 
-    /// Takes what a segment brought; returns how many bytes of it are for the program.
+    /// Takes what a segment brought, hands on what of it is for the program, and returns how many
+    /// bytes that is.
     pub(crate) fn hear(
         &mut self,
         segment: &Segment<'_>,
@@ -120,6 +140,7 @@ impl Exchange {
         arrival: &Arrival,
         connection: &Connection,
         now: Now,
+        mut plaintext: impl FnMut(&[u8]),
     ) -> u32 {
         let Some(session) = &mut self.session else { return 0 };
         self.opened_at.get_or_insert(now.micros);
@@ -128,8 +149,12 @@ impl Exchange {
         self.arrived.keep(start, beyond);
         let mut said = 0;
         if arrival.data > 0 {
-            let mut hand_on =
-                |bytes: &[u8]| session.hear(bytes, &mut |plaintext| said += plaintext.len());
+            let mut hand_on = |bytes: &[u8]| {
+                session.hear(bytes, &mut |plain| {
+                    said += plain.len();
+                    plaintext(plain);
+                })
+            };
             // The end may have arrived with it, and FIN takes a number.
             let end = connection.expected() - u32::from(arrival.is_end);
             let next = end - arrival.data;
@@ -142,9 +167,9 @@ impl Exchange {
         said as u32
     }
 
-    /// Takes a buffer of the program, to be said as there is room.
-    pub(crate) fn say(&mut self, buffer: BufferId) {
-        self.unsaid = Some(Unsaid { buffer, offset: 0 });
+    /// Takes what the program says, to be said as there is room.
+    pub(crate) fn say(&mut self, saying: Saying) {
+        self.unsaid = Some(Unsaid { saying, offset: 0 });
     }
 
     /// Moves between session and connection what there is to be moved, and counts what happened.
@@ -215,7 +240,10 @@ impl Exchange {
             SessionState::Handshaking if connection.is_peer_done() => {
                 self.fail(CLOSED_EARLY, sessions);
             }
-            SessionState::Open if connection.is_peer_done() && !self.is_truncated => {
+            // Only what was opened by a handshake is to be closed in words.
+            SessionState::Open
+                if connection.is_peer_done() && self.is_counted && !self.is_truncated =>
+            {
                 self.is_truncated = true;
                 sessions.truncated += 1;
             }
@@ -244,11 +272,24 @@ impl Exchange {
         let (Some(session), Some(unsaid)) = (&mut self.session, &mut self.unsaid) else {
             return false;
         };
-        let buffer = buffers.get(unsaid.buffer);
-        let left = buffer.size().saturating_sub(unsaid.offset);
-        let mut piece = vec![0; left.min(PIECE) as usize];
-        buffer.copy(unsaid.offset, &mut piece);
-        let taken = session.say(&piece) as u32;
+        let size = match &unsaid.saying {
+            Saying::Buffer(buffer) => buffers.get(*buffer).size(),
+            Saying::Own(bytes) => bytes.len() as u32,
+        };
+        let left = size.saturating_sub(unsaid.offset);
+        let length = left.min(PIECE);
+        let taken = match &unsaid.saying {
+            Saying::Buffer(buffer) => {
+                let mut piece = vec![0; length as usize];
+                buffers.get(*buffer).copy(unsaid.offset, &mut piece);
+                session.say(&piece)
+            }
+            Saying::Own(bytes) => {
+                let piece = bytes.get(unsaid.offset as usize..).unwrap_or_default();
+                session.say(&piece[..piece.len().min(length as usize)])
+            }
+        };
+        let taken = taken as u32;
         unsaid.offset += taken;
         if taken >= left {
             self.unsaid = None;

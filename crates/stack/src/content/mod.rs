@@ -1,5 +1,6 @@
 //! Bytes of single flows: what stands between a program and its connection where the bytes on the
-//! wire are not those of the program's buffers, as with TLS.
+//! wire are not those of the program's buffers, as with TLS, or where the program looks at what
+//! arrives.
 //!
 //! ```text
 //! program's buffers -> Session::say  -> Session::depart -> SendQueue  -> segments
@@ -7,6 +8,7 @@
 //! ```
 
 mod exchange;
+mod plain;
 mod queue;
 mod reassembly;
 
@@ -17,7 +19,7 @@ use core::net::IpAddr;
 
 use wirestorm_base::histogram::Histogram;
 
-pub(crate) use exchange::Exchange;
+pub(crate) use exchange::{Exchange, Saying};
 
 /// What makes the sessions of a template's flows.
 pub trait Sessions: Debug + Send + Sync {

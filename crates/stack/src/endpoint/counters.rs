@@ -2,7 +2,7 @@
 
 use super::times::Times;
 use crate::content::SessionCounters;
-use crate::program::Statistics;
+use crate::program::{Findings, Statistics};
 use crate::tcp::connection::End;
 use crate::tcp::counters::{TcpCounters, counters};
 
@@ -23,6 +23,7 @@ counters! {
         aborted: "connections that the program reset, as it says",
         reset_meant: "connections that the peer reset, as its program says",
         session_failed: "connections whose session failed, that of TLS say",
+        program_failed: "flows whose program failed: something else came than it expects",
         idle: "flows of UDP that were dropped for want of traffic",
         overflow: "flows that could not be made or taken for there were too many",
         tuple_in_use: "flows that could not be made for no free port was found",
@@ -41,6 +42,7 @@ impl FlowCounters {
             + self.timed_out
             + self.vanished
             + self.session_failed
+            + self.program_failed
             + self.idle
     }
 
@@ -109,6 +111,8 @@ pub struct Tally {
     pub udp: UdpCounters,
     /// What programs counted.
     pub statistics: Statistics,
+    /// What programs found.
+    pub findings: Findings,
     /// What became of sessions.
     pub sessions: SessionCounters,
     /// How long they took.
@@ -122,6 +126,7 @@ impl Tally {
             tcp: TcpCounters::default(),
             udp: UdpCounters::default(),
             statistics: Statistics::default(),
+            findings: Findings::default(),
             sessions: SessionCounters::default(),
             times: Times::new(),
         }

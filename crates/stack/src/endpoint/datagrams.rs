@@ -2,6 +2,7 @@
 
 use wirestorm_base::port::Transmit;
 use wirestorm_base::time::Instant;
+use wirestorm_wire::checksum;
 use wirestorm_wire::flow::FlowKey;
 use wirestorm_wire::packet::{ethernet, udp};
 
@@ -12,7 +13,7 @@ use super::table::Keyed;
 use super::template::TemplateState;
 use super::times::age;
 use crate::frame::{Headers, LinkHeader, Packet, write_datagram};
-use crate::program::{DatagramRun, Outside, Step};
+use crate::program::{DatagramRun, Outside, Sent, Step};
 use crate::tcp::connection::Now;
 
 /// One flow of datagrams, and how far its program is.
@@ -63,7 +64,7 @@ impl Endpoint {
         let tally = &mut self.templates[usize::from(flow.template)].tally;
         tally.udp.rcvpkt += 1;
         tally.udp.rcvbyte += data.len() as u64;
-        flow.run.note_received();
+        flow.run.note_received(data);
         flow.received_at = now.millis;
         if !flow.is_answered {
             flow.is_answered = true;
@@ -97,9 +98,13 @@ impl Endpoint {
         link: u16,
         now: Now,
     ) -> u32 {
+        let mut run = DatagramRun::new();
+        if let Some(own) = self.templates[usize::from(template)].own(&key) {
+            run.own_by(own);
+        }
         let flow = DatagramFlow {
             key,
-            run: DatagramRun::new(),
+            run,
             began_at: now.micros as u32,
             received_at: now.millis,
             sent_at: now.millis,
@@ -173,12 +178,13 @@ impl Endpoint {
                 buffers: &self.buffers,
                 random: &mut self.random,
                 statistics: &mut tally.statistics,
+                findings: &mut tally.findings,
                 counters: &mut tally.tcp,
                 sessions: &mut tally.sessions,
                 now,
             };
-            let buffer = match flow.run.advance(&template.program, &mut outside) {
-                Step::Sends(buffer) => buffer,
+            let sent = match flow.run.advance(&template.program, &mut outside) {
+                Step::Sends(sent) => sent,
                 Step::Waits => break,
                 Step::WaitsUntil(until) => {
                     at = Some(until);
@@ -190,7 +196,10 @@ impl Endpoint {
                     break;
                 }
                 Step::Over => {
-                    tally.flows.closed += 1;
+                    match flow.run.has_program_failed() {
+                        true => tally.flows.program_failed += 1,
+                        false => tally.flows.closed += 1,
+                    }
                     return self.remove_datagrams(place, now);
                 }
             };
@@ -202,7 +211,6 @@ impl Endpoint {
                 }
                 break;
             };
-            let buffer = self.buffers.get(buffer);
             let link = self.links.get(flow.link);
             // Tags come on top of what a port takes.
             let tags = link.as_slice().len() - ethernet::HEADER_LENGTH;
@@ -210,12 +218,27 @@ impl Endpoint {
             let bytes_max = bytes.len().min(self.frame_length_max + tags);
             let bytes = &mut bytes[..bytes_max];
             let headers = Headers { link, key: &flow.key, ip: &template.ip };
-            let fill = |data: &mut [u8]| buffer.copy(0, data);
-            match write_datagram(bytes, &headers, buffer.size(), fill) {
+            let (size, written) = match sent {
+                Sent::Buffer(buffer) => {
+                    let buffer = self.buffers.get(buffer);
+                    let fill = |data: &mut [u8]| buffer.copy(0, data);
+                    (buffer.size(), write_datagram(bytes, &headers, buffer.size(), fill))
+                }
+                Sent::Own => {
+                    let own = flow.run.composed();
+                    let fill = |data: &mut [u8]| {
+                        data.copy_from_slice(own);
+                        checksum::sum(data)
+                    };
+                    let size = own.len() as u32;
+                    (size, write_datagram(bytes, &headers, size, fill))
+                }
+            };
+            match written {
                 Some(length) => {
                     transmit.send(frame, length, Instant::ZERO);
                     tally.udp.sndpkt += 1;
-                    tally.udp.sndbyte += u64::from(buffer.size());
+                    tally.udp.sndbyte += u64::from(size);
                     flow.sent_at = now.millis;
                 }
                 None => {

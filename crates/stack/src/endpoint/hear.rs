@@ -85,8 +85,8 @@ impl Endpoint {
             tally.times.connect.record(age(flow.began_at, now));
         }
         let mut received = arrival.data;
-        if let Some(exchange) = flow.run.exchange_mut() {
-            received = exchange.hear(segment, data, &arrival, &flow.connection, now);
+        if flow.run.exchange().is_some() {
+            received = flow.run.hear(segment, data, &arrival, &flow.connection, now);
         }
         if received > 0 {
             flow.run.note_received(received);

@@ -161,6 +161,9 @@ impl Endpoint {
         if let Some(sessions) = &self.templates[usize::from(template)].template.sessions {
             run.exchange_by(Exchange::new(sessions.begin(key.source())));
         }
+        if let Some(own) = self.templates[usize::from(template)].own(&key) {
+            run.own_by(own);
+        }
         let flow = Flow {
             key,
             connection,
@@ -192,6 +195,7 @@ impl Endpoint {
         tally.times.whole.record(age(flow.began_at, now));
         if let Some(end) = flow.connection.end() {
             let counter = match end {
+                _ if flow.run.has_program_failed() => &mut tally.flows.program_failed,
                 End::Closed if flow.run.has_failed() => &mut tally.flows.session_failed,
                 End::Reset if flow.run.has_ended() => &mut tally.flows.closed,
                 End::Reset if template.meets_resets => &mut tally.flows.reset_meant,
@@ -229,6 +233,7 @@ impl Endpoint {
                 buffers: &self.buffers,
                 random: &mut self.random,
                 statistics: &mut tally.statistics,
+                findings: &mut tally.findings,
                 counters: &mut tally.tcp,
                 sessions: &mut tally.sessions,
                 now,

@@ -13,7 +13,7 @@ use super::listen::Listen;
 use super::load::{Arrivals, Load};
 use crate::content::Sessions;
 use crate::frame::IpSettings;
-use crate::program::Program;
+use crate::program::{Ends, Own, Program};
 use crate::random::Random;
 use crate::tcp::settings::Settings;
 
@@ -104,6 +104,20 @@ impl TemplateState {
             used: 0,
             tally: Tally::new(),
         }
+    }
+
+    /// What a new flow has of its own, where its program asks for that.
+    #[inline]
+    pub(super) fn own(&mut self, key: &FlowKey) -> Option<Own> {
+        let contents = self.template.program.contents()?;
+        // A key is from the peer to us.
+        let peer = (key.source(), key.source_port());
+        let us = (key.destination(), key.destination_port());
+        let ends = match self.template.role {
+            Role::Client { .. } => Ends { client: us, server: peer },
+            Role::Server { .. } => Ends { client: peer, server: us },
+        };
+        Some(Own::new(ends, self.tally.findings.next_flow(), contents))
     }
 
     /// How TCP behaves in a flow, and what is counted of it.

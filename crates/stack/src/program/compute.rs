@@ -1,5 +1,7 @@
 //! What takes no time in a program, over any transport.
 
+use wirestorm_base::time::Duration;
+
 use super::Instruction;
 use super::run::Outside;
 use super::variables::Variables;
@@ -73,6 +75,18 @@ pub(super) fn compute(
         }
         Instruction::CountSince { statistic, tick } => {
             outside.statistics.add(statistic, variables.since(tick, millis).into());
+            next
+        }
+        Instruction::BeginTransaction { transaction } => {
+            variables.begin(transaction, outside.now.micros);
+            outside.findings.begin(transaction);
+            next
+        }
+        Instruction::EndTransaction { transaction } => {
+            if let Some(begun_at) = variables.end(transaction) {
+                let took = outside.now.micros.saturating_sub(begun_at);
+                outside.findings.end(transaction, Duration::from_micros(took));
+            }
             next
         }
         // Those that wait, and those of another transport, are not for here.

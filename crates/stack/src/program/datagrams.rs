@@ -1,18 +1,29 @@
 //! How far a flow of datagrams is in its program.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use super::compute::{compute, delay};
+use super::own::{Demand, Own};
 use super::run::{Outside, STEPS_MAX};
 use super::variables::Variables;
 use super::{BufferId, Instruction, Program};
 use crate::tcp::connection::Now;
 
+/// What is sent as one datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// A buffer.
+    Buffer(BufferId),
+    /// What [`DatagramRun::composed`] has.
+    Own,
+}
+
 /// What a program of datagrams wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// To send a buffer; [`DatagramRun::go_on`] says that it was.
-    Sends(BufferId),
+    /// To send something; [`DatagramRun::go_on`] says that it was.
+    Sends(Sent),
     /// To wait.
     Waits,
     /// To wait until a time, in ms.
@@ -30,6 +41,9 @@ pub(crate) struct DatagramRun {
     /// Datagrams that have arrived.
     received: u64,
     variables: Option<Box<Variables>>,
+    own: Option<Box<Own>>,
+    /// What is to be sent of its own.
+    composed: Vec<u8>,
     /// When a delay is over, in ms.
     until: u32,
     /// After how long without traffic the flow is dropped, in ms; 0: never.
@@ -49,6 +63,8 @@ impl DatagramRun {
         Self {
             received: 0,
             variables: None,
+            own: None,
+            composed: Vec::new(),
             until: 0,
             idle_ms: IDLE_MS,
             place: 0,
@@ -57,9 +73,28 @@ impl DatagramRun {
         }
     }
 
+    /// Gives the flow something of its own, from the beginning.
+    #[cold]
+    pub(crate) fn own_by(&mut self, own: Own) {
+        self.own = Some(Box::new(own));
+    }
+
+    /// Whether something else came than the program expects.
+    pub(crate) fn has_program_failed(&self) -> bool {
+        self.own.as_ref().is_some_and(|own| own.has_failed())
+    }
+
+    /// What is to be sent of its own.
+    pub(crate) fn composed(&self) -> &[u8] {
+        &self.composed
+    }
+
     #[inline]
-    pub(crate) const fn note_received(&mut self) {
+    pub(crate) fn note_received(&mut self, data: &[u8]) {
         self.received += 1;
+        if let Some(own) = &mut self.own {
+            own.hear_datagram(data);
+        }
     }
 
     /// When the flow is dropped that had its last traffic at a time, in ms.
@@ -78,16 +113,30 @@ impl DatagramRun {
     /// Goes on until it wants something.
     pub(crate) fn advance(&mut self, program: &Program, outside: &mut Outside<'_>) -> Step {
         let Now { millis, .. } = outside.now;
+        let place = self.place;
+        if self.own.as_mut().is_some_and(|own| !own.has_room(place, outside)) {
+            return Step::Over;
+        }
         for _ in 0..STEPS_MAX {
             let Some(instruction) = program.instruction(self.place) else { return Step::Over };
             match instruction {
-                Instruction::SendDatagram { buffer } => return Step::Sends(buffer),
+                Instruction::SendDatagram { buffer } => return Step::Sends(Sent::Buffer(buffer)),
+                // It was composed, and no frame was free.
+                Instruction::SendOwnDatagram { .. } if self.has_begun => {
+                    return Step::Sends(Sent::Own);
+                }
                 Instruction::ReceiveDatagrams { count, clear } => {
                     if self.received < count {
                         return Step::Waits;
                     }
-                    if clear {
-                        self.received = 0;
+                    match &mut self.own {
+                        // What came beside them is for the next step.
+                        Some(own) if clear && program.contents().is_some_and(|it| it.looks()) => {
+                            own.take_datagrams(count);
+                            self.received -= count;
+                        }
+                        _ if clear => self.received = 0,
+                        _ => {}
                     }
                     self.go_on();
                 }
@@ -102,7 +151,12 @@ impl DatagramRun {
                     return Step::Executes(self.variables.as_ref().and_then(|it| it.group));
                 }
                 // Nobody says that no more comes.
-                Instruction::WaitForPeerClose => return Step::Waits,
+                Instruction::WaitForPeerClose => {
+                    if let Some(own) = &mut self.own {
+                        own.stop_listening();
+                    }
+                    return Step::Waits;
+                }
                 Instruction::Jump { to } => self.place = to,
                 Instruction::Reset => return Step::Over,
                 instruction => {
@@ -116,7 +170,24 @@ impl DatagramRun {
                         self.has_begun = true;
                     } else {
                         let variables = self.variables.get_or_insert_default();
-                        self.place = compute(instruction, self.place, variables, outside);
+                        let demand = match (&mut self.own, program.contents()) {
+                            (Some(own), Some(contents)) => {
+                                own.follow(instruction, self.place, contents, variables, outside)
+                            }
+                            _ => None,
+                        };
+                        match demand {
+                            None => {
+                                self.place = compute(instruction, self.place, variables, outside);
+                            }
+                            Some(Demand::Sends(bytes)) => {
+                                self.composed = bytes;
+                                self.has_begun = true;
+                            }
+                            Some(Demand::Fails) => return Step::Over,
+                            // Only streams are taken by rules.
+                            Some(Demand::Nothing | Demand::Takes) => self.go_on(),
+                        }
                     }
                 }
             }

@@ -2,19 +2,44 @@
 //!
 //! A program is a list of instructions that each flow goes through on its own. What it sends lies
 //! in buffers that all flows share; a flow only knows where in them it is.
+//!
+//! Programs that write values into what they send, or look at what arrives, have [`Contents`]: then
+//! each flow has bytes of its own ([`crate::content`]), and what it remembers beside them.
+//!
+//! ```text
+//! Composition -> bytes to be sent
+//! bytes that arrived -> Rule takes some -> Check expects, Extraction remembers a part
+//! ```
 
 mod buffer;
+mod check;
+mod composition;
 mod compute;
+mod contents;
 mod datagrams;
+mod findings;
+mod http;
+mod own;
+mod rule;
 mod run;
 mod variables;
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 
 pub use buffer::{Buffer, BufferId, Buffers};
-pub(crate) use datagrams::{DatagramRun, Step};
+pub use check::{Check, Extraction, Part};
+pub(crate) use composition::Ends;
+pub use composition::{Composition, Field, Form, Piece, Value};
+pub use contents::{Contents, Number};
+pub(crate) use datagrams::{DatagramRun, Sent, Step};
+pub use findings::{Cause, Failure, Findings, TransactionTimes};
+pub(crate) use own::Own;
+pub use rule::{Delimiter, Rule};
 pub(crate) use run::{Outside, Progress, Run};
-pub use variables::{Comparison, Statistic, Statistics, TickVariable, Variable};
+pub use variables::{
+    Comparison, Statistic, Statistics, TextVariable, TickVariable, Transaction, Variable,
+};
 
 /// One step of a program. Those of the other transport do nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,6 +195,60 @@ pub enum Instruction {
         /// Since when.
         tick: TickVariable,
     },
+    /// A transaction begins.
+    BeginTransaction {
+        /// Of which name.
+        transaction: Transaction,
+    },
+    /// A transaction ends, if it had begun.
+    EndTransaction {
+        /// Of which name.
+        transaction: Transaction,
+    },
+    /// Sends what a composition makes, as [`Self::Send`] does with a buffer.
+    SendOwn {
+        /// Its place in [`Contents`].
+        composition: u16,
+    },
+    /// Sends what a composition makes as one datagram.
+    SendOwnDatagram {
+        /// Its place in [`Contents`].
+        composition: u16,
+    },
+    /// Waits until all has arrived that a rule takes, and takes it from what arrived. Where the
+    /// peer closes before that, the program ends there; the flow has failed if some of it had come.
+    Take {
+        /// The rule's place in [`Contents`].
+        rule: u16,
+        /// Whether the flow has failed as well if nothing of it had come.
+        is_looked_at: bool,
+    },
+    /// Compares what was taken last, or the last datagram. Where that is not as expected, the flow
+    /// has failed, and the program ends.
+    Expect {
+        /// The check's place in [`Contents`].
+        check: u16,
+    },
+    /// Makes a part of what was taken last a text. Where that is not there, the flow has failed, and
+    /// the program ends.
+    Extract {
+        /// The extraction's place in [`Contents`].
+        extraction: u16,
+    },
+    /// Sets a text to what a composition makes.
+    SetText {
+        /// Which.
+        text: TextVariable,
+        /// Its place in [`Contents`].
+        composition: u16,
+    },
+    /// Sets a variable to a number that differs from flow to flow.
+    SetNumber {
+        /// Which.
+        variable: Variable,
+        /// The number's place in [`Contents`].
+        number: u16,
+    },
 }
 
 impl Instruction {
@@ -189,26 +268,43 @@ impl Instruction {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     instructions: Box<[Instruction]>,
+    contents: Option<Arc<Contents>>,
 }
 
 impl Program {
     /// The most instructions of a program.
     pub const LENGTH_MAX: usize = u16::MAX as usize;
 
-    /// A program of these instructions. `None` where there are more than [`Self::LENGTH_MAX`], or
-    /// a jump leads beyond the end.
+    /// A program of these instructions. `None` where there are more than [`Self::LENGTH_MAX`], a
+    /// jump leads beyond the end, or an instruction refers to contents.
     pub fn new(instructions: impl Into<Box<[Instruction]>>) -> Option<Self> {
+        Self::with_contents(instructions, Contents::default())
+    }
+
+    /// The same with contents; `None` as well where an instruction refers to what they have not.
+    pub fn with_contents(
+        instructions: impl Into<Box<[Instruction]>>,
+        contents: Contents,
+    ) -> Option<Self> {
         let instructions = instructions.into();
         let length = instructions.len();
         let leads_beyond =
             |it: &Instruction| it.target().is_some_and(|to| usize::from(to) > length);
-        let is_good = length <= Self::LENGTH_MAX && !instructions.iter().any(leads_beyond);
-        is_good.then_some(Self { instructions })
+        let is_good = length <= Self::LENGTH_MAX
+            && !instructions.iter().any(leads_beyond)
+            && instructions.iter().all(|it| contents.has(it));
+        let contents = (contents != Contents::default()).then(|| Arc::new(contents));
+        is_good.then_some(Self { instructions, contents })
     }
 
     /// Says nothing until the peer closes.
     pub(crate) fn waiting() -> Self {
-        Self { instructions: Box::new([Instruction::WaitForPeerClose]) }
+        Self { instructions: Box::new([Instruction::WaitForPeerClose]), contents: None }
+    }
+
+    /// What is said of bytes of single flows, where anything is.
+    pub(crate) fn contents(&self) -> Option<&Contents> {
+        self.contents.as_deref()
     }
 
     pub(crate) fn instruction(&self, place: u16) -> Option<Instruction> {

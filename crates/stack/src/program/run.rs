@@ -6,12 +6,16 @@ use alloc::vec::Vec;
 use wirestorm_wire::checksum;
 
 use super::compute::{compute, delay};
+use super::findings::Findings;
+use super::own::{Demand, Own};
 use super::variables::Variables;
 use super::{BufferId, Buffers, Instruction, Program, Statistics};
-use crate::content::{Exchange, SessionCounters};
+use crate::content::{Exchange, Saying, SessionCounters};
 use crate::random::Random;
+use crate::tcp::arrival::Arrival;
 use crate::tcp::connection::{Connection, Now};
 use crate::tcp::counters::TcpCounters;
+use crate::tcp::segment::Segment;
 use crate::tcp::sequence::SequenceNumber;
 
 /// What a flow waits for.
@@ -27,6 +31,8 @@ enum Wait {
     Departure,
     /// That so many bytes have arrived.
     Data,
+    /// That what is to be taken has arrived.
+    Taking,
     /// That a time is over.
     Delay,
     /// That a flow that it asked for is over.
@@ -61,6 +67,8 @@ struct Extra {
     variables: Variables,
     /// What is between the program and its connection, where anything is.
     exchange: Option<Box<Exchange>>,
+    /// What the flow has of its own; then there is an exchange as well.
+    own: Option<Box<Own>>,
 }
 
 /// What programs have in common.
@@ -68,6 +76,7 @@ pub(crate) struct Outside<'a> {
     pub(crate) buffers: &'a Buffers,
     pub(crate) random: &'a mut Random,
     pub(crate) statistics: &'a mut Statistics,
+    pub(crate) findings: &'a mut Findings,
     pub(crate) counters: &'a mut TcpCounters,
     pub(crate) sessions: &'a mut SessionCounters,
     pub(crate) now: Now,
@@ -106,6 +115,42 @@ impl Run {
     /// Puts something between the program and its connection, from the beginning.
     pub(crate) fn exchange_by(&mut self, exchange: Exchange) {
         self.extra.get_or_insert_default().exchange = Some(Box::new(exchange));
+    }
+
+    /// Gives the flow something of its own, from the beginning.
+    #[cold]
+    pub(crate) fn own_by(&mut self, own: Own) {
+        let extra = self.extra.get_or_insert_default();
+        extra.own = Some(Box::new(own));
+        extra.exchange.get_or_insert_with(|| Box::new(Exchange::plain()));
+    }
+
+    fn own(&self) -> Option<&Own> {
+        self.extra.as_ref()?.own.as_deref()
+    }
+
+    fn own_mut(&mut self) -> Option<&mut Own> {
+        self.extra.as_mut()?.own.as_deref_mut()
+    }
+
+    /// What a segment brought, for what is between the program and its connection; returns how many
+    /// bytes of it are for the program.
+    #[cold]
+    pub(crate) fn hear(
+        &mut self,
+        segment: &Segment<'_>,
+        data: &[u8],
+        arrival: &Arrival,
+        connection: &Connection,
+        now: Now,
+    ) -> u32 {
+        let Some(extra) = &mut self.extra else { return 0 };
+        let Extra { exchange: Some(exchange), own, .. } = &mut **extra else { return 0 };
+        exchange.hear(segment, data, arrival, connection, now, |plaintext| {
+            if let Some(own) = own {
+                own.hear(plaintext);
+            }
+        })
     }
 
     /// What is between the program and its connection.
@@ -211,6 +256,11 @@ impl Run {
         self.exchange().is_some_and(Exchange::has_failed)
     }
 
+    /// Whether something else came than the program expects.
+    pub(crate) fn has_program_failed(&self) -> bool {
+        self.own().is_some_and(Own::has_failed)
+    }
+
     /// Whether what is between the program and its connection was ended by both sides.
     pub(crate) fn has_ended(&self) -> bool {
         self.exchange().is_some_and(Exchange::has_ended)
@@ -241,6 +291,9 @@ impl Run {
                 }
                 _ => false,
             },
+            Wait::Taking => {
+                !self.own().is_some_and(Own::has_taken) && !self.is_peer_done(connection)
+            }
             Wait::Delay => now.millis.wrapping_sub(self.until).cast_signed() < 0,
             Wait::PeerClose => !self.is_peer_done(connection),
             Wait::Template | Wait::Over => true,
@@ -255,7 +308,9 @@ impl Run {
         connection: &mut Connection,
         outside: &mut Outside<'_>,
     ) -> Progress {
-        if self.exchange().is_some() && !self.is_begun(connection, outside) {
+        if self.exchange().is_some()
+            && !(self.is_begun(connection, outside) && self.attend(program, connection, outside))
+        {
             return Progress::Waits;
         }
         let progress = self.follow(program, connection, outside);
@@ -272,6 +327,30 @@ impl Run {
         self.move_bytes(connection, outside);
         let is_handshaking = self.exchange().is_some_and(Exchange::is_handshaking);
         self.wait != Wait::Nothing || !is_handshaking
+    }
+
+    /// Takes of what has arrived what is to be taken; returns whether the program can go on.
+    #[cold]
+    fn attend(
+        &mut self,
+        program: &Program,
+        connection: &mut Connection,
+        outside: &mut Outside<'_>,
+    ) -> bool {
+        let (wait, place) = (self.wait, self.place);
+        let (Some(own), Some(contents)) = (self.own_mut(), program.contents()) else { return true };
+        let can_go_on = match (wait, program.instruction(place)) {
+            (Wait::Over, _) => true,
+            (Wait::Taking, Some(Instruction::Take { rule, .. })) => {
+                own.go_on(place, contents, rule, outside)
+            }
+            _ => own.has_room(place, outside),
+        };
+        if !can_go_on {
+            self.end(connection, outside);
+            self.move_bytes(connection, outside);
+        }
+        can_go_on
     }
 
     /// Moves bytes between program, session and connection.
@@ -313,13 +392,16 @@ impl Run {
                         self.received = 0;
                     }
                 }
+                if self.wait == Wait::Taking && !self.has_all(program, outside) {
+                    return self.end(connection, outside);
+                }
                 self.wait = Wait::Nothing;
                 self.place += 1;
             }
             let Some(instruction) = program.instruction(self.place) else {
                 return self.end(connection, outside);
             };
-            self.begin(instruction, connection, outside);
+            self.begin(instruction, program, connection, outside);
             if self.is_waiting(program, connection, now) {
                 return match self.wait {
                     Wait::Template => Progress::Executes(self.group()),
@@ -331,7 +413,25 @@ impl Run {
         Progress::WaitsUntil(now.millis.wrapping_add(1))
     }
 
+    /// Whether all is there that was to be taken, now that it is or nothing more comes.
+    #[cold]
+    fn has_all(&mut self, program: &Program, outside: &mut Outside<'_>) -> bool {
+        let place = self.place;
+        let Some(own) = self.own_mut() else { return true };
+        let is_looked_at = matches!(
+            program.instruction(place),
+            Some(Instruction::Take { is_looked_at: true, .. })
+        );
+        let has_all = own.has_taken() || own.end_taking(place, is_looked_at, outside);
+        let waiting = own.waiting();
+        self.received = waiting;
+        has_all
+    }
+
     fn end(&mut self, connection: &mut Connection, outside: &mut Outside<'_>) -> Progress {
+        if let Some(own) = self.own_mut() {
+            own.forget();
+        }
         if let Some(exchange) = self.exchange_mut() {
             exchange.close(connection, outside.counters);
         }
@@ -350,6 +450,7 @@ impl Run {
     fn begin(
         &mut self,
         instruction: Instruction,
+        program: &Program,
         connection: &mut Connection,
         outside: &mut Outside<'_>,
     ) {
@@ -358,17 +459,13 @@ impl Run {
             Instruction::Connect => self.wait = Wait::Establishment,
             Instruction::Send { buffer } => {
                 match self.exchange_mut() {
-                    Some(exchange) => exchange.say(buffer),
+                    Some(exchange) => exchange.say(Saying::Buffer(buffer)),
                     None => {
                         self.send(buffer, connection);
                         connection.queue(buffers.get(buffer).size(), counters);
                     }
                 }
-                self.wait = if self.waits_for_acknowledgements {
-                    Wait::Acknowledgement
-                } else {
-                    Wait::Departure
-                };
+                self.wait = self.wait_of_sending();
             }
             Instruction::SendBlocking { waits } => {
                 self.waits_for_acknowledgements = waits;
@@ -376,7 +473,12 @@ impl Run {
             }
             Instruction::Receive { .. } => self.wait = Wait::Data,
             Instruction::ExecTemplate => self.wait = Wait::Template,
-            Instruction::WaitForPeerClose => self.wait = Wait::PeerClose,
+            Instruction::WaitForPeerClose => {
+                self.wait = Wait::PeerClose;
+                if let Some(own) = self.own_mut() {
+                    own.stop_listening();
+                }
+            }
             Instruction::Reset => {
                 connection.abort(counters);
                 self.wait = Wait::Over;
@@ -387,15 +489,44 @@ impl Run {
                     self.until = now.millis.wrapping_add(micros.div_ceil(1_000));
                     self.wait = Wait::Delay;
                 }
-                None => self.compute(instruction, outside),
+                None => self.compute(instruction, program, connection, outside),
             },
         }
     }
 
-    /// What takes no time.
+    const fn wait_of_sending(&self) -> Wait {
+        if self.waits_for_acknowledgements { Wait::Acknowledgement } else { Wait::Departure }
+    }
+
+    /// What is about bytes of single flows, or takes no time.
     #[cold]
-    fn compute(&mut self, instruction: Instruction, outside: &mut Outside<'_>) {
-        let variables = &mut self.extra.get_or_insert_default().variables;
-        self.place = compute(instruction, self.place, variables, outside);
+    fn compute(
+        &mut self,
+        instruction: Instruction,
+        program: &Program,
+        connection: &mut Connection,
+        outside: &mut Outside<'_>,
+    ) {
+        let Extra { variables, exchange, own, .. } = &mut **self.extra.get_or_insert_default();
+        let demand = match (own, program.contents()) {
+            (Some(own), Some(contents)) => {
+                own.follow(instruction, self.place, contents, variables, outside)
+            }
+            _ => None,
+        };
+        match demand {
+            None => self.place = compute(instruction, self.place, variables, outside),
+            Some(Demand::Nothing) => self.place += 1,
+            Some(Demand::Takes) => self.wait = Wait::Taking,
+            Some(Demand::Sends(bytes)) => {
+                if let Some(exchange) = exchange {
+                    exchange.say(Saying::Own(bytes));
+                }
+                self.wait = self.wait_of_sending();
+            }
+            Some(Demand::Fails) => {
+                self.end(connection, outside);
+            }
+        }
     }
 }

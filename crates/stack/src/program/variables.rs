@@ -1,5 +1,7 @@
 //! What a program remembers and counts.
 
+use alloc::vec::Vec;
+
 /// A variable of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Variable(u8);
@@ -7,6 +9,14 @@ pub struct Variable(u8);
 /// A time that a flow remembers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TickVariable(u8);
+
+/// A text that a flow remembers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextVariable(u8);
+
+/// A name of transactions, whose times all flows of a template add to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transaction(u8);
 
 /// A statistic that all flows of a side add to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +33,7 @@ macro_rules! numbered {
                 (place < Self::COUNT).then_some(Self(place as u8))
             }
 
-            const fn place(self) -> usize {
+            pub(super) const fn place(self) -> usize {
                 self.0 as usize
             }
         }
@@ -33,6 +43,8 @@ macro_rules! numbered {
 numbered! {
     Variable: "variables of a flow", 10;
     TickVariable: "times that a flow remembers", 10;
+    TextVariable: "texts that a flow remembers", 10;
+    Transaction: "names of transactions", 32;
     Statistic: "statistics", 4;
 }
 
@@ -97,6 +109,8 @@ pub(super) struct Variables {
     ticks: [u32; TickVariable::COUNT],
     /// Of which group the next template is.
     pub(super) group: Option<u16>,
+    /// Transactions that have begun and not ended, and when, in microseconds.
+    begun: Vec<(Transaction, u64)>,
 }
 
 impl Variables {
@@ -106,6 +120,22 @@ impl Variables {
 
     pub(super) const fn get_mut(&mut self, variable: Variable) -> &mut u64 {
         &mut self.variables[variable.place()]
+    }
+
+    pub(super) const fn all(&self) -> &[u64; Variable::COUNT] {
+        &self.variables
+    }
+
+    /// A transaction begins; one of this name that has not ended is forgotten.
+    pub(super) fn begin(&mut self, transaction: Transaction, micros: u64) {
+        self.begun.retain(|(other, _)| *other != transaction);
+        self.begun.push((transaction, micros));
+    }
+
+    /// A transaction ends; when it began, if it did.
+    pub(super) fn end(&mut self, transaction: Transaction) -> Option<u64> {
+        let place = self.begun.iter().position(|(other, _)| *other == transaction)?;
+        Some(self.begun.swap_remove(place).1)
     }
 
     pub(super) const fn tick_mut(&mut self, tick: TickVariable) -> &mut u32 {

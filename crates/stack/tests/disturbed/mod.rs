@@ -13,12 +13,13 @@ use wirestorm_stack::endpoint::{
     AddressRange, Endpoint, EndpointOptions, IpSettings, LinkHeader, Listen, Load, Order, Pairing,
     Role, Template, Transport, Tuples,
 };
-use wirestorm_stack::program::{Buffers, Instruction, Program};
+use wirestorm_stack::program::{Buffers, Contents, Instruction, Program};
 use wirestorm_stack::tcp::settings::Settings;
 
 /// What both sides have in common.
 pub(crate) struct Side {
     pub(crate) program: Vec<Instruction>,
+    pub(crate) contents: Contents,
     pub(crate) sessions: Option<Arc<dyn Sessions>>,
 }
 
@@ -92,7 +93,8 @@ impl World {
         let (link, ramp, limit) = (link.into(), Duration::ZERO, Some(clients[0]));
         let client = Role::Client { tuples, link, load, ramp, limit };
         let endpoint = |side: Side, role, seed| {
-            let program = Program::new(side.program).expect("a program within its bounds");
+            let program = Program::with_contents(side.program, side.contents);
+            let program = program.expect("a program within its bounds");
             let tcp = Settings { time_wait_ms: 10, retries: 30, ..Settings::default() };
             let (transport, ip) = (Transport::Tcp(tcp), IpSettings::default());
             let sessions = side.sessions;

@@ -1,0 +1,126 @@
+//! What is looked for in what was taken.
+
+use alloc::boxed::Box;
+
+use wirestorm_wire::pattern::Pattern;
+
+use super::rule::Taken;
+use super::variables::TextVariable;
+
+/// What is expected of what was taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// It is what a composition makes.
+    Is(u16),
+    /// That is somewhere in it.
+    Contains(u16),
+    /// It matches somewhere.
+    Matches(Pattern),
+}
+
+impl Check {
+    /// The composition that it compares with.
+    pub(super) const fn composition(&self) -> Option<u16> {
+        match self {
+            Self::Is(composition) | Self::Contains(composition) => Some(*composition),
+            Self::Matches(_) => None,
+        }
+    }
+
+    /// Whether it holds; `composed`: what its composition makes.
+    pub(super) fn holds(&self, taken: &Taken, composed: &[u8]) -> bool {
+        match self {
+            Self::Is(_) => taken.length == composed.len() as u64 && taken.bytes == composed,
+            Self::Contains(_) => find(&taken.bytes, composed).is_some(),
+            Self::Matches(pattern) => pattern.is_in(&taken.bytes),
+        }
+    }
+}
+
+/// What of what was taken becomes a text of the flow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extraction {
+    /// Which.
+    pub text: TextVariable,
+    /// What.
+    pub part: Part,
+}
+
+/// A part of what was taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A group of the first match of a pattern; 0 is the whole.
+    Group(Pattern, u16),
+    /// What stands between the first of these and the second one behind it.
+    Between(Box<[u8]>, Box<[u8]>),
+    /// So many bytes from a place on.
+    At {
+        /// Where, from 0.
+        offset: u32,
+        /// How many.
+        length: u32,
+    },
+}
+
+impl Part {
+    /// It, of these bytes; `None` where they have none.
+    pub(super) fn of<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
+        match self {
+            Self::Group(pattern, group) => pattern.group(bytes, (*group).into()),
+            Self::Between(before, behind) => {
+                let rest = bytes.get(find(bytes, before)? + before.len()..)?;
+                rest.get(..find(rest, behind)?)
+            }
+            Self::At { offset, length } => bytes.get(*offset as usize..)?.get(..*length as usize),
+        }
+    }
+}
+
+/// Where bytes first stand in others.
+fn find(bytes: &[u8], sought: &[u8]) -> Option<usize> {
+    if sought.is_empty() {
+        return Some(0);
+    }
+    bytes.windows(sought.len()).position(|window| window == sought)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_found_or_not() {
+        let bytes = b"HTTP/1.1 200 OK\r\n\r\n{\"token\": \"ab\xffc\"}";
+        let group = |text, group| Part::Group(Pattern::new(text).unwrap(), group);
+        let between = |before: &[u8], behind: &[u8]| Part::Between(before.into(), behind.into());
+        for (part, expected) in [
+            (group(r#""token": "([^"]*)""#, 1), Some(&b"ab\xffc"[..])),
+            (group(r"\d{3}", 0), Some(b"200")),
+            (group("(no)|OK", 1), None),
+            (group("none", 0), None),
+            (between(b"token\": \"", b"\""), Some(b"ab\xffc")),
+            (between(b"token", b"!"), None),
+            (between(b"no", b"\""), None),
+            (Part::At { offset: 9, length: 3 }, Some(b"200")),
+            (Part::At { offset: 9, length: 300 }, None),
+            (Part::At { offset: u32::MAX, length: u32::MAX }, None),
+        ] {
+            assert_eq!(part.of(bytes), expected, "{part:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_equal_is_so_to_its_end() {
+        let mut taken = Taken::default();
+        taken.add(b"200 OK");
+        assert!(Check::Is(0).holds(&taken, b"200 OK"));
+        assert!(!Check::Is(0).holds(&taken, b"200 O"));
+        assert!(Check::Contains(0).holds(&taken, b"00 "));
+        assert!(!Check::Contains(0).holds(&taken, b"404"));
+        let matches = |text| Check::Matches(Pattern::new(text).unwrap()).holds(&taken, &[]);
+        assert!(matches("^2") && !matches("^0"));
+        // What is not kept is not the same.
+        taken.length += 1;
+        assert!(!Check::Is(0).holds(&taken, b"200 OK"));
+    }
+}

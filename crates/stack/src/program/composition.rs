@@ -1,0 +1,317 @@
+//! Bytes that differ from flow to flow.
+
+use alloc::boxed::Box;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt::Write;
+use core::net::IpAddr;
+
+use super::variables::{TextVariable, Variable};
+use crate::random::Random;
+
+/// What is put together for each flow: pieces one behind the other, then what fills it up; then
+/// fields are written over that.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Composition {
+    /// One behind the other.
+    pub pieces: Vec<Piece>,
+    /// Bytes at least; up to there it is filled up, at most to [`Self::LENGTH_MAX`].
+    pub size: u32,
+    /// What repeats there; nothing: bytes that count from 0 to 255.
+    pub fill: Vec<u8>,
+    /// What is written over it, in this order. What would lie behind its end is left out.
+    pub fields: Vec<Field>,
+}
+
+/// A part of a composition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// The same for all.
+    Bytes(Box<[u8]>),
+    /// A value of the flow.
+    Value(Value, Form),
+    /// So many bytes, drawn.
+    RandomBytes(u16),
+    /// So many letters and digits, drawn.
+    RandomText(u16),
+}
+
+/// A value at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Where it begins.
+    pub offset: u32,
+    /// How many bytes it has.
+    pub width: u16,
+    /// What.
+    pub value: Value,
+}
+
+/// A value of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// The flow's number among those of its template, from 1.
+    Flow,
+    /// The client's address.
+    Client,
+    /// The client's port.
+    ClientPort,
+    /// The server's address.
+    Server,
+    /// The server's port.
+    ServerPort,
+    /// A variable.
+    Number(Variable),
+    /// A text.
+    Text(TextVariable),
+    /// How many bytes a text has.
+    Length(TextVariable),
+}
+
+/// How a value is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Numbers in decimal, addresses as people write them, texts as they are.
+    Plain,
+    /// Numbers in decimal with zeros before them, at least so many digits; others as
+    /// [`Self::Plain`].
+    Digits(u8),
+    /// In hexadecimal: numbers without zeros before them, two digits for each byte of others.
+    Hex,
+    /// Addresses in network order, texts as they are, numbers of 8 bytes.
+    Bytes,
+    /// The same in so many bytes: of numbers the last ones, big-endian; others are cut, or zeros
+    /// follow.
+    Width(u8),
+}
+
+/// The two ends of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ends {
+    pub(crate) client: (IpAddr, u16),
+    pub(crate) server: (IpAddr, u16),
+}
+
+/// What values are of.
+pub(super) struct Values<'a> {
+    pub(super) flow: u64,
+    pub(super) ends: &'a Ends,
+    pub(super) numbers: &'a [u64; Variable::COUNT],
+    pub(super) texts: &'a [Vec<u8>; TextVariable::COUNT],
+}
+
+enum Found<'a> {
+    Number(u64),
+    Address(IpAddr),
+    Text(&'a [u8]),
+}
+
+impl Composition {
+    /// The most bytes that are put together.
+    pub const LENGTH_MAX: usize = 1 << 20;
+
+    /// The same bytes for all flows.
+    pub fn of_bytes(bytes: &[u8]) -> Self {
+        Self { pieces: alloc::vec![Piece::Bytes(bytes.into())], ..Self::default() }
+    }
+
+    /// It as of these values. `None` where it would be longer than `most`.
+    pub(super) fn compose(
+        &self,
+        values: &Values<'_>,
+        random: &mut Random,
+        most: usize,
+    ) -> Option<Vec<u8>> {
+        let mut bytes = Vec::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Bytes(own) => bytes.extend_from_slice(own),
+                Piece::Value(value, form) => write(&mut bytes, &values.find(*value), *form),
+                Piece::RandomBytes(count) => {
+                    bytes.extend((0..*count).map(|_| random.next() as u8));
+                }
+                Piece::RandomText(count) => {
+                    const ALPHABET: &[u8; 62] =
+                        b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+                    let mut letter = || ALPHABET[random.below(ALPHABET.len() as u32) as usize];
+                    bytes.extend((0..*count).map(|_| letter()));
+                }
+            }
+            if bytes.len() > most {
+                return None;
+            }
+        }
+        let missing = (self.size as usize).min(most).saturating_sub(bytes.len());
+        match self.fill.as_slice() {
+            [] => bytes.extend((0..=u8::MAX).cycle().take(missing)),
+            fill => bytes.extend(fill.iter().cycle().take(missing)),
+        }
+        for field in &self.fields {
+            let place = field.offset as usize..field.offset as usize + usize::from(field.width);
+            if let Some(place) = bytes.get_mut(place) {
+                values.find(field.value).write_to(place);
+            }
+        }
+        Some(bytes)
+    }
+}
+
+impl<'a> Values<'a> {
+    fn find(&self, value: Value) -> Found<'a> {
+        match value {
+            Value::Flow => Found::Number(self.flow),
+            Value::Client => Found::Address(self.ends.client.0),
+            Value::ClientPort => Found::Number(self.ends.client.1.into()),
+            Value::Server => Found::Address(self.ends.server.0),
+            Value::ServerPort => Found::Number(self.ends.server.1.into()),
+            Value::Number(variable) => Found::Number(self.numbers[variable.place()]),
+            Value::Text(text) => Found::Text(&self.texts[text.place()]),
+            Value::Length(text) => Found::Number(self.texts[text.place()].len() as u64),
+        }
+    }
+}
+
+impl Found<'_> {
+    /// Fills a field: of numbers the last bytes, of others the first ones and zeros.
+    fn write_to(&self, field: &mut [u8]) {
+        field.fill(0);
+        let from_start = |field: &mut [u8], bytes: &[u8]| {
+            let length = bytes.len().min(field.len());
+            field[..length].copy_from_slice(&bytes[..length]);
+        };
+        match self {
+            Self::Number(number) => {
+                let bytes = number.to_be_bytes();
+                for (place, byte) in field.iter_mut().rev().zip(bytes.iter().rev()) {
+                    *place = *byte;
+                }
+            }
+            Self::Address(IpAddr::V4(address)) => from_start(field, &address.octets()),
+            Self::Address(IpAddr::V6(address)) => from_start(field, &address.octets()),
+            Self::Text(text) => from_start(field, text),
+        }
+    }
+
+    fn width(&self) -> usize {
+        match self {
+            Self::Number(_) => size_of::<u64>(),
+            Self::Address(IpAddr::V4(_)) => 4,
+            Self::Address(IpAddr::V6(_)) => 16,
+            Self::Text(text) => text.len(),
+        }
+    }
+}
+
+/// Appends a value.
+fn write(bytes: &mut Vec<u8>, found: &Found<'_>, form: Form) {
+    let append = |bytes: &mut Vec<u8>, width: usize| {
+        let start = bytes.len();
+        bytes.resize(start + width, 0);
+        found.write_to(&mut bytes[start..]);
+    };
+    // Writing to a String does not fail.
+    let mut digits = String::new();
+    match (form, found) {
+        (Form::Bytes, _) | (Form::Plain | Form::Digits(_), Found::Text(_)) => {
+            append(bytes, found.width());
+        }
+        (Form::Width(width), _) => append(bytes, width.into()),
+        (Form::Plain | Form::Digits(_), Found::Address(address)) => digits = address.to_string(),
+        (Form::Plain, Found::Number(number)) => digits = number.to_string(),
+        (Form::Digits(width), Found::Number(number)) => {
+            let _ = write!(digits, "{number:0width$}", width = usize::from(width));
+        }
+        (Form::Hex, Found::Number(number)) => {
+            let _ = write!(digits, "{number:x}");
+        }
+        (Form::Hex, _) => {
+            let mut own = Vec::new();
+            write(&mut own, found, Form::Bytes);
+            for byte in own {
+                let _ = write!(digits, "{byte:02x}");
+            }
+        }
+    }
+    bytes.extend_from_slice(digits.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_written_in_every_form_and_at_places() {
+        let ends = Ends {
+            client: ("10.0.0.7".parse().unwrap(), 1_025),
+            server: ("2001:db8::1".parse().unwrap(), 80),
+        };
+        let mut texts = <[Vec<u8>; TextVariable::COUNT]>::default();
+        texts[1] = b"abc".to_vec();
+        let values =
+            Values { flow: 42, ends: &ends, numbers: &[7; Variable::COUNT], texts: &texts };
+        let text = TextVariable::new(1).unwrap();
+        let number = Variable::new(0).unwrap();
+        let compose = |composition: &Composition, most| {
+            composition.compose(&values, &mut Random::new(1), most)
+        };
+        for (value, form, expected) in [
+            (Value::Flow, Form::Plain, &b"42"[..]),
+            (Value::Flow, Form::Digits(5), b"00042"),
+            (Value::Flow, Form::Hex, b"2a"),
+            (Value::Flow, Form::Width(2), &[0, 42]),
+            (Value::Number(number), Form::Bytes, &[0, 0, 0, 0, 0, 0, 0, 7]),
+            (Value::Client, Form::Plain, b"10.0.0.7"),
+            (Value::Client, Form::Bytes, &[10, 0, 0, 7]),
+            (Value::Client, Form::Hex, b"0a000007"),
+            (Value::Server, Form::Plain, b"2001:db8::1"),
+            (Value::ClientPort, Form::Width(1), &[1]),
+            (Value::ServerPort, Form::Plain, b"80"),
+            (Value::Text(text), Form::Plain, b"abc"),
+            (Value::Text(text), Form::Digits(9), b"abc"),
+            (Value::Text(text), Form::Hex, b"616263"),
+            (Value::Text(text), Form::Width(5), b"abc\0\0"),
+            (Value::Text(text), Form::Width(2), b"ab"),
+            (Value::Length(text), Form::Plain, b"3"),
+        ] {
+            let pieces = alloc::vec![Piece::Value(value, form)];
+            let composition = Composition { pieces, ..Composition::default() };
+            assert_eq!(compose(&composition, 100).unwrap(), expected, "{value:?} {form:?}");
+        }
+        let field = |offset, width, value| Field { offset, width, value };
+        let composition = Composition {
+            size: 12,
+            fill: b"xy".to_vec(),
+            fields: alloc::vec![
+                field(4, 3, Value::Flow),
+                field(8, 2, Value::Text(text)),
+                field(11, 2, Value::Flow),
+            ],
+            ..Composition::of_bytes(b"head")
+        };
+        assert_eq!(compose(&composition, 100).unwrap(), b"head\0\0\x2ayabxy");
+        assert_eq!(compose(&composition, 4).unwrap(), b"head", "it is filled up to the most");
+        assert_eq!(compose(&composition, 3), None);
+    }
+
+    #[test]
+    fn what_is_drawn_follows_from_the_seed() {
+        let ends = Ends {
+            client: ("10.0.0.7".parse().unwrap(), 1),
+            server: ("10.0.0.8".parse().unwrap(), 1),
+        };
+        let values = Values {
+            flow: 1,
+            ends: &ends,
+            numbers: &[0; Variable::COUNT],
+            texts: &Default::default(),
+        };
+        let pieces = alloc::vec![Piece::RandomText(40), Piece::RandomBytes(40)];
+        let composition = Composition { pieces, ..Composition::default() };
+        let drawn = |seed| composition.compose(&values, &mut Random::new(seed), 100).unwrap();
+        assert_eq!(drawn(1), drawn(1));
+        assert_ne!(drawn(1), drawn(2));
+        assert!(drawn(1)[..40].iter().all(u8::is_ascii_alphanumeric));
+        assert!(drawn(1)[40..].iter().any(|byte| !byte.is_ascii()));
+        assert_eq!(drawn(3).len(), 80);
+    }
+}

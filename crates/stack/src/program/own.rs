@@ -1,0 +1,295 @@
+//! What a flow has of its own, where its program writes or looks at bytes of single flows.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use super::Instruction;
+use super::check::Check;
+use super::composition::{Composition, Ends, Values};
+use super::contents::{Contents, Number};
+use super::findings::{Cause, Wanted};
+use super::rule::{Reader, Reading, Taken};
+use super::run::Outside;
+use super::variables::{TextVariable, Variables};
+
+/// What a flow has of its own.
+#[derive(Clone, Debug)]
+pub(crate) struct Own {
+    ends: Ends,
+    /// The flow's number among those of its template.
+    number: u64,
+    texts: [Vec<u8>; TextVariable::COUNT],
+    /// What has arrived and was not taken: of a connection.
+    stream: Vec<u8>,
+    /// The same of a flow of datagrams, and their bytes in all.
+    datagrams: VecDeque<Vec<u8>>,
+    datagrams_length: usize,
+    /// What is being taken of a connection, and whether all of it is there.
+    reader: Option<Reader>,
+    is_done: bool,
+    /// What was taken last.
+    taken: Taken,
+    /// Whether what arrives is looked at by any step to come.
+    listens: bool,
+    /// Whether it did not go on for what came, or did not.
+    has_failed: bool,
+}
+
+/// What an instruction asks for.
+#[derive(Debug)]
+pub(super) enum Demand {
+    /// Nothing: it is done.
+    Nothing,
+    /// That these bytes are sent.
+    Sends(Vec<u8>),
+    /// That more arrives.
+    Takes,
+    /// An end: it has failed.
+    Fails,
+}
+
+/// Bytes that wait to be taken, at most.
+const WAITING_MAX: usize = 1 << 20;
+/// Datagrams that do.
+const DATAGRAMS_MAX: usize = 1_024;
+/// Bytes of a text.
+const TEXT_MAX: usize = 16 << 10;
+
+impl Own {
+    pub(crate) fn new(ends: Ends, number: u64, contents: &Contents) -> Self {
+        Self {
+            ends,
+            number,
+            texts: Default::default(),
+            stream: Vec::new(),
+            datagrams: VecDeque::new(),
+            datagrams_length: 0,
+            reader: None,
+            is_done: false,
+            taken: Taken::default(),
+            listens: contents.looks(),
+            has_failed: false,
+        }
+    }
+
+    /// Whether it did not go on for what came, or did not.
+    pub(crate) const fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+
+    /// Whether what was to be taken is there.
+    pub(super) const fn has_taken(&self) -> bool {
+        self.is_done
+    }
+
+    /// Bytes that wait to be taken.
+    pub(super) const fn waiting(&self) -> u64 {
+        self.stream.len() as u64
+    }
+
+    /// Bytes of a connection have arrived.
+    pub(crate) fn hear(&mut self, bytes: &[u8]) {
+        if self.listens {
+            self.stream.extend_from_slice(bytes);
+        }
+    }
+
+    /// A datagram has arrived.
+    pub(crate) fn hear_datagram(&mut self, bytes: &[u8]) {
+        if self.listens {
+            self.datagrams_length += bytes.len();
+            self.datagrams.push_back(bytes.to_vec());
+        }
+    }
+
+    /// No step to come looks at anything.
+    pub(super) fn stop_listening(&mut self) {
+        self.listens = false;
+        self.stream = Vec::new();
+        self.datagrams = VecDeque::new();
+        self.datagrams_length = 0;
+    }
+
+    /// The program is over: what it remembered goes.
+    pub(super) fn forget(&mut self) {
+        self.stop_listening();
+        self.texts = Default::default();
+        self.taken.clear();
+    }
+
+    /// Goes on with taking what arrives, for the step at `place`. Returns whether that can go on.
+    pub(super) fn go_on(
+        &mut self,
+        place: u16,
+        contents: &Contents,
+        rule: u16,
+        outside: &mut Outside<'_>,
+    ) -> bool {
+        let Some(rule) = contents.rules.get(usize::from(rule)) else { return true };
+        let Some(reader) = &mut self.reader else { return self.has_room(place, outside) };
+        let (length, reading) = reader.read(rule, &self.stream, &mut self.taken);
+        self.stream.drain(..length);
+        match reading {
+            Reading::Unfinished => true,
+            Reading::Done => {
+                self.reader = None;
+                self.is_done = true;
+                true
+            }
+            Reading::Wrong => {
+                self.fail(place, Cause::NoMessage, Wanted::Nothing, outside);
+                false
+            }
+        }
+    }
+
+    /// Whether no more waits than may.
+    pub(super) fn has_room(&mut self, place: u16, outside: &mut Outside<'_>) -> bool {
+        let is_full = self.stream.len() + self.datagrams_length > WAITING_MAX
+            || self.datagrams.len() > DATAGRAMS_MAX;
+        if is_full {
+            self.fail(place, Cause::TooMuch, Wanted::Nothing, outside);
+        }
+        !is_full
+    }
+
+    /// The peer says no more, where something was to be taken. Returns whether all is there;
+    /// `is_looked_at`: whether it has to be.
+    pub(super) fn end_taking(
+        &mut self,
+        place: u16,
+        is_looked_at: bool,
+        outside: &mut Outside<'_>,
+    ) -> bool {
+        if self.reader.take().is_some_and(|reader| reader.ends_with_peer()) {
+            self.is_done = true;
+            return true;
+        }
+        // A peer that closes between messages has said all.
+        if is_looked_at || self.taken.length > 0 {
+            self.fail(place, Cause::Closed, Wanted::Nothing, outside);
+        }
+        false
+    }
+
+    /// Takes so many datagrams; the last of them is what is looked at.
+    pub(super) fn take_datagrams(&mut self, count: u64) {
+        self.taken.clear();
+        let count = usize::try_from(count).unwrap_or(usize::MAX).min(self.datagrams.len());
+        for datagram in self.datagrams.drain(..count) {
+            self.datagrams_length -= datagram.len();
+            self.taken.clear();
+            self.taken.add(&datagram);
+        }
+    }
+
+    fn fail(&mut self, place: u16, cause: Cause, wanted: Wanted<'_>, outside: &mut Outside<'_>) {
+        self.has_failed = true;
+        outside.findings.note(place, cause, &self.taken, wanted);
+    }
+
+    fn compose(
+        &self,
+        composition: &Composition,
+        most: usize,
+        variables: &Variables,
+        outside: &mut Outside<'_>,
+    ) -> Option<Vec<u8>> {
+        let values = Values {
+            flow: self.number,
+            ends: &self.ends,
+            numbers: variables.all(),
+            texts: &self.texts,
+        };
+        composition.compose(&values, outside.random, most)
+    }
+
+    /// Does an instruction at a place; `None` of those that are not about bytes of single flows.
+    pub(super) fn follow(
+        &mut self,
+        instruction: Instruction,
+        place: u16,
+        contents: &Contents,
+        variables: &mut Variables,
+        outside: &mut Outside<'_>,
+    ) -> Option<Demand> {
+        // What instructions refer to is there: a program is made with what has it.
+        match instruction {
+            Instruction::SendOwn { composition } | Instruction::SendOwnDatagram { composition } => {
+                let composition = contents.compositions.get(usize::from(composition))?;
+                let most = Composition::LENGTH_MAX;
+                if let Some(bytes) = self.compose(composition, most, variables, outside) {
+                    return Some(Demand::Sends(bytes));
+                }
+                self.fail(place, Cause::TooLong, Wanted::Nothing, outside);
+                Some(Demand::Fails)
+            }
+            Instruction::Take { rule, .. } => {
+                let own_rule = contents.rules.get(usize::from(rule))?;
+                self.taken.clear();
+                self.is_done = false;
+                self.reader = Some(Reader::new(own_rule));
+                match self.go_on(place, contents, rule, outside) {
+                    true => Some(Demand::Takes),
+                    false => Some(Demand::Fails),
+                }
+            }
+            Instruction::Expect { check } => {
+                let check = contents.checks.get(usize::from(check))?;
+                let composition = check.composition().map(usize::from);
+                let composed = match composition.and_then(|it| contents.compositions.get(it)) {
+                    None => Some(Vec::new()),
+                    Some(it) => self.compose(it, Composition::LENGTH_MAX, variables, outside),
+                };
+                let Some(composed) = composed else {
+                    self.fail(place, Cause::TooLong, Wanted::Nothing, outside);
+                    return Some(Demand::Fails);
+                };
+                if check.holds(&self.taken, &composed) {
+                    return Some(Demand::Nothing);
+                }
+                let wanted = match check {
+                    Check::Is(_) => Wanted::Whole(&composed),
+                    Check::Contains(_) => Wanted::Part(&composed),
+                    Check::Matches(_) => Wanted::Nothing,
+                };
+                self.fail(place, Cause::Differs, wanted, outside);
+                Some(Demand::Fails)
+            }
+            Instruction::Extract { extraction } => {
+                let extraction = contents.extractions.get(usize::from(extraction))?;
+                let cause = match extraction.part.of(&self.taken.bytes) {
+                    Some(found) if found.len() <= TEXT_MAX => {
+                        self.texts[extraction.text.place()] = found.to_vec();
+                        return Some(Demand::Nothing);
+                    }
+                    Some(_) => Cause::TooLong,
+                    None => Cause::NotFound,
+                };
+                self.fail(place, cause, Wanted::Nothing, outside);
+                Some(Demand::Fails)
+            }
+            Instruction::SetText { text, composition } => {
+                let composition = contents.compositions.get(usize::from(composition))?;
+                let Some(bytes) = self.compose(composition, TEXT_MAX, variables, outside) else {
+                    self.fail(place, Cause::TooLong, Wanted::Nothing, outside);
+                    return Some(Demand::Fails);
+                };
+                self.texts[text.place()] = bytes;
+                Some(Demand::Nothing)
+            }
+            Instruction::SetNumber { variable, number } => {
+                let value = match *contents.numbers.get(usize::from(number))? {
+                    Number::Counter { start, step } => {
+                        let times = outside.findings.next_of(number);
+                        start.wrapping_add(step.wrapping_mul(times))
+                    }
+                    Number::Random { min, max } => outside.random.between(min, max),
+                };
+                *variables.get_mut(variable) = value;
+                Some(Demand::Nothing)
+            }
+            _ => None,
+        }
+    }
+}

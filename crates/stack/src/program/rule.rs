@@ -1,0 +1,219 @@
+//! How much of what arrives is taken at once.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use super::http::Message;
+
+/// Where what a step takes ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// Behind so many bytes.
+    Count(u64),
+    /// Behind these.
+    Until(Delimiter),
+    /// Behind a message of HTTP/1: where its Content-Length or its last chunk says so, else where
+    /// the peer closes. Of a body in chunks their content alone is kept.
+    Http,
+}
+
+/// Bytes that end something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delimiter {
+    bytes: Box<[u8]>,
+    /// For each place: of how many bytes before and at it the first ones are the last ones too,
+    /// without all of them (the method of Knuth, Morris and Pratt).
+    repeats: Box<[u16]>,
+}
+
+impl Delimiter {
+    /// The most bytes of one.
+    pub const LENGTH_MAX: usize = 1_024;
+
+    /// One of these bytes; `None` of no bytes, or too many.
+    pub fn new(bytes: &[u8]) -> Option<Self> {
+        if !(1..=Self::LENGTH_MAX).contains(&bytes.len()) {
+            return None;
+        }
+        let mut delimiter = Self { bytes: bytes.into(), repeats: Box::new([]) };
+        let mut repeats = alloc::vec![0; bytes.len()];
+        let mut matched = 0;
+        for place in 1..bytes.len() {
+            delimiter.repeats = repeats.as_slice().into();
+            matched = delimiter.step(matched, bytes[place]);
+            repeats[place] = matched as u16;
+        }
+        delimiter.repeats = repeats.into();
+        Some(delimiter)
+    }
+
+    /// How many of its bytes have come, in a row, where so many had come before this one.
+    fn step(&self, mut matched: usize, byte: u8) -> usize {
+        loop {
+            if self.bytes[matched] == byte {
+                return matched + 1;
+            }
+            match matched {
+                0 => return 0,
+                _ => matched = self.repeats[matched - 1].into(),
+            }
+        }
+    }
+}
+
+/// What was taken.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Taken {
+    /// The first of it.
+    pub(super) bytes: Vec<u8>,
+    /// How many bytes in all.
+    pub(super) length: u64,
+}
+
+impl Taken {
+    /// The most that is kept to be looked at.
+    pub(super) const KEPT_MAX: usize = 64 << 10;
+
+    pub(super) fn add(&mut self, bytes: &[u8]) {
+        self.length += bytes.len() as u64;
+        let room = Self::KEPT_MAX.saturating_sub(self.bytes.len());
+        self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+/// How far taking is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// More is needed.
+    Unfinished,
+    /// All is there.
+    Done,
+    /// What came is nothing of the kind.
+    Wrong,
+}
+
+/// Takes what arrives by a rule.
+#[derive(Clone, Debug)]
+pub(super) enum Reader {
+    /// So many bytes are missing.
+    Count(u64),
+    /// So many bytes of the delimiter have come.
+    Until(usize),
+    Http(Message),
+}
+
+impl Reader {
+    pub(super) fn new(rule: &Rule) -> Self {
+        match rule {
+            Rule::Count(bytes) => Self::Count(*bytes),
+            Rule::Until(_) => Self::Until(0),
+            Rule::Http => Self::Http(Message::default()),
+        }
+    }
+
+    /// Takes of bytes what belongs to it, by its rule; returns how many those are, and how far it
+    /// is.
+    pub(super) fn read(
+        &mut self,
+        rule: &Rule,
+        bytes: &[u8],
+        taken: &mut Taken,
+    ) -> (usize, Reading) {
+        match (self, rule) {
+            (Self::Http(message), _) => message.read(bytes, taken),
+            (Self::Until(matched), Rule::Until(delimiter)) => {
+                let is_end = |byte: &u8| {
+                    *matched = delimiter.step(*matched, *byte);
+                    *matched == delimiter.bytes.len()
+                };
+                let end = bytes.iter().position(is_end);
+                let length = end.map_or(bytes.len(), |end| end + 1);
+                taken.add(&bytes[..length]);
+                (length, if end.is_some() { Reading::Done } else { Reading::Unfinished })
+            }
+            (Self::Count(left), _) => {
+                let length = bytes.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
+                *left -= length as u64;
+                taken.add(&bytes[..length]);
+                (length, if *left == 0 { Reading::Done } else { Reading::Unfinished })
+            }
+            // It was made by this rule.
+            (Self::Until(_), _) => (0, Reading::Wrong),
+        }
+    }
+
+    /// Whether it is done where nothing more comes.
+    pub(super) fn ends_with_peer(&self) -> bool {
+        matches!(self, Self::Http(message) if message.ends_with_peer())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use proptest::prelude::*;
+
+    /// What a rule takes of bytes that come in parts, and what is left.
+    fn read(rule: &Rule, parts: &[&[u8]]) -> (Reading, Vec<u8>, Vec<u8>) {
+        let (mut reader, mut taken) = (Reader::new(rule), Taken::default());
+        let mut left = Vec::new();
+        let mut reading = Reading::Unfinished;
+        for part in parts {
+            let mut part = *part;
+            if reading == Reading::Unfinished {
+                let (length, now) = reader.read(rule, part, &mut taken);
+                (reading, part) = (now, &part[length..]);
+            }
+            left.extend_from_slice(part);
+        }
+        (reading, taken.bytes, left)
+    }
+
+    #[test]
+    fn a_count_takes_no_more_than_it_says() {
+        let rule = Rule::Count(5);
+        assert_eq!(read(&rule, &[b"abc"]), (Reading::Unfinished, b"abc".to_vec(), vec![]));
+        let expected = (Reading::Done, b"abcde".to_vec(), b"fg".to_vec());
+        assert_eq!(read(&rule, &[b"abc", b"defg"]), expected);
+    }
+
+    #[test]
+    fn no_more_than_its_bound_is_kept() {
+        let mut taken = Taken::default();
+        for _ in 0..100 {
+            taken.add(&[7; 1_000]);
+        }
+        assert_eq!((taken.bytes.len(), taken.length), (Taken::KEPT_MAX, 100_000));
+    }
+
+    proptest! {
+        #[test]
+        fn a_delimiter_is_found_where_it_first_stands(
+            text in "[ab]{0,60}",
+            delimiter in "[ab]{1,6}",
+            cut in 0_usize..60,
+        ) {
+            let rule = Rule::Until(Delimiter::new(delimiter.as_bytes()).unwrap());
+            let cut = cut.min(text.len());
+            let parts = [&text.as_bytes()[..cut], &text.as_bytes()[cut..]];
+            let (reading, taken, left) = read(&rule, &parts);
+            match text.find(&delimiter) {
+                Some(place) => {
+                    let end = place + delimiter.len();
+                    prop_assert_eq!(reading, Reading::Done);
+                    prop_assert_eq!(taken, &text.as_bytes()[..end]);
+                    prop_assert_eq!(left, &text.as_bytes()[end..]);
+                }
+                None => {
+                    prop_assert_eq!(reading, Reading::Unfinished);
+                    prop_assert_eq!(taken, text.as_bytes());
+                }
+            }
+        }
+    }
+}

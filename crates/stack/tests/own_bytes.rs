@@ -1,0 +1,134 @@
+//! Programs that write values and look at what arrives, whatever the network does to their segments.
+
+mod disturbed;
+
+use disturbed::{Disturbance, Side, World};
+use wirestorm_base::time::Duration;
+use wirestorm_stack::endpoint::Endpoint;
+use wirestorm_stack::program::{
+    Buffer, Buffers, Check, Composition, Contents, Delimiter, Extraction, Form, Instruction, Part,
+    Piece, Program, Rule, TextVariable, Value,
+};
+
+const MINUTE: Duration = Duration::from_secs(60);
+/// What is said before and behind a key, beyond a segment's end.
+const AROUND: usize = 2_000;
+
+fn key() -> TextVariable {
+    TextVariable::new(0).unwrap()
+}
+
+/// Each side says a key of its own within more, the other one says it again.
+fn side(speaks_first: bool, waits: bool) -> Side {
+    let around = |piece| Composition {
+        pieces: vec![
+            Piece::Bytes(vec![b'.'; AROUND].into()),
+            Piece::Bytes(b"<"[..].into()),
+            piece,
+            Piece::Bytes(b">"[..].into()),
+            Piece::Bytes(vec![b'.'; AROUND].into()),
+            Piece::Bytes(b"\n"[..].into()),
+        ],
+        ..Composition::default()
+    };
+    let own = Piece::Value(Value::Text(key()), Form::Plain);
+    let contents = Contents {
+        compositions: vec![
+            Composition { pieces: vec![Piece::RandomText(500)], ..Composition::default() },
+            around(own),
+        ],
+        rules: vec![Rule::Until(Delimiter::new(b"\n").unwrap())],
+        checks: vec![Check::Is(1)],
+        extractions: vec![Extraction {
+            text: key(),
+            part: Part::Between(b"<"[..].into(), b">"[..].into()),
+        }],
+        ..Contents::default()
+    };
+    let take = Instruction::Take { rule: 0, is_looked_at: true };
+    let say = Instruction::SendOwn { composition: 1 };
+    let first = [
+        Instruction::SetText { text: key(), composition: 0 },
+        say,
+        take,
+        Instruction::Expect { check: 0 },
+    ];
+    let second = [take, Instruction::Extract { extraction: 0 }, say];
+    let parts = if speaks_first { [&first[..], &second] } else { [&second[..], &first] };
+    let begin = [Instruction::SendBlocking { waits }];
+    let program = [&begin[..], parts[0], parts[1]].concat();
+    Side { program, contents, sessions: None }
+}
+
+#[test]
+fn what_is_written_is_looked_at_whatever_becomes_of_segments() {
+    for seed in 1..=25 {
+        let waits = seed % 2 == 0;
+        let sides = [side(true, waits), side(false, waits)];
+        let mut world = World::new(sides, &Buffers::default(), [4, 4], Disturbance::ROUGH, seed);
+        world.run(MINUTE);
+        for (side, endpoint) in [&world.client, &world.server].into_iter().enumerate() {
+            let counters = endpoint.counters();
+            assert_eq!(failures(endpoint), [], "seed {seed}, side {side}");
+            assert_eq!((counters.closed, counters.failed(), counters.active), (4, 0, 0), "{seed}");
+        }
+    }
+}
+
+/// Where, how often and after what the flows of an endpoint's template failed.
+fn failures(endpoint: &Endpoint) -> Vec<(u16, &'static str, u64, usize)> {
+    let findings = &endpoint.tally(0).unwrap().findings;
+    let all = findings.failures();
+    all.map(|(at, cause, it)| (at, cause.as_str(), it.times, it.found.len())).collect()
+}
+
+#[test]
+fn what_is_kept_of_a_long_message_has_a_bound() {
+    const LENGTH: u64 = 3_000_000;
+    let mut buffers = Buffers::default();
+    let page = buffers.push(Buffer::new(b"", LENGTH as u32, b"x"));
+    let take = |is_looked_at| Instruction::Take { rule: 0, is_looked_at };
+    let looks = Side {
+        program: vec![take(true), Instruction::Expect { check: 0 }],
+        contents: Contents {
+            rules: vec![Rule::Count(LENGTH)],
+            compositions: vec![Composition {
+                size: 70_000,
+                fill: b"x".to_vec(),
+                ..Composition::default()
+            }],
+            checks: vec![Check::Is(0)],
+            ..Contents::default()
+        },
+        sessions: None,
+    };
+    let says = Side {
+        program: vec![Instruction::Send { buffer: page }],
+        contents: Contents::default(),
+        sessions: None,
+    };
+    let mut world = World::new([looks, says], &buffers, [1, 1], Disturbance::NONE, 1);
+    world.run(MINUTE);
+    assert_eq!(failures(&world.client), [(1, "not what was expected", 1, 40)]);
+    let (_, _, failure) = world.client.tally(0).unwrap().findings.failures().next().unwrap();
+    assert_eq!(failure.offset, Some(65_536));
+    assert_eq!(world.client.tcp().rcvbyte, LENGTH);
+}
+
+#[test]
+fn instructions_refer_to_what_is_there() {
+    let contents = || Contents {
+        compositions: vec![Composition::default()],
+        checks: vec![Check::Is(1)],
+        ..Contents::default()
+    };
+    let is_program = |instruction| Program::with_contents(vec![instruction], contents()).is_some();
+    assert!(is_program(Instruction::SendOwn { composition: 0 }));
+    assert!(!is_program(Instruction::SendOwn { composition: 1 }));
+    assert!(!is_program(Instruction::SetText { text: key(), composition: 1 }));
+    assert!(!is_program(Instruction::Expect { check: 0 }), "its composition is not there");
+    assert!(!is_program(Instruction::Expect { check: 1 }));
+    assert!(!is_program(Instruction::Extract { extraction: 0 }));
+    assert!(!is_program(Instruction::Take { rule: 0, is_looked_at: false }));
+    assert!(Program::new(vec![Instruction::SendOwn { composition: 0 }]).is_none());
+}
