@@ -1,5 +1,6 @@
 //! `wirestorm emulate`: the clients and servers of a plan.
 
+mod found;
 mod live;
 mod over_time;
 pub(crate) mod sim;

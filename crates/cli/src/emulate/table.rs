@@ -8,6 +8,7 @@ use wirestorm_control::result::HistogramReport;
 use wirestorm_control::stack::endpoint::UdpCounters;
 use wirestorm_control::stack::tcp::counters::TcpCounters;
 
+use super::found::found;
 use super::over_time;
 use crate::number::{grouped, nanoseconds, scaled, seconds};
 use crate::traffic::shortened;
@@ -20,8 +21,16 @@ pub(super) struct Table<'a>(pub(super) &'a EmulationResult);
 type Shown<T, Value> = (&'static str, fn(&T) -> Value);
 
 /// What is counted as failed, by the names of templates' counters.
-const FAILURES: [&str; 7] =
-    ["refused", "reset", "unanswered", "timed_out", "vanished", "session_failed", "idle"];
+const FAILURES: [&str; 8] = [
+    "refused",
+    "reset",
+    "unanswered",
+    "timed_out",
+    "vanished",
+    "session_failed",
+    "program_failed",
+    "idle",
+];
 
 /// Ports side by side.
 const PORTS_A_TABLE: usize = 2;
@@ -44,6 +53,7 @@ impl Display for Table<'_> {
             writeln!(f)?;
             template_table(f, &result.ports)?;
         }
+        found(f, &result.ports)?;
         for port in &result.ports {
             writeln!(f)?;
             writeln!(f, "port {} on {}", port.name, port.interface)?;
@@ -118,13 +128,14 @@ fn port_table(f: &mut Formatter<'_>, ports: &[PortReport], elapsed: f64) -> fmt:
         }
     }
     line(f, "  failed", ports, count(|port| port.flows.failed))?;
-    let causes: [Shown<PortReport, u64>; 7] = [
+    let causes: [Shown<PortReport, u64>; 8] = [
         ("    refused by the peer", |port| port.flows.refused),
         ("    reset by the peer", |port| port.flows.reset),
         ("    never answered", |port| port.flows.unanswered),
         ("    not acknowledged any more", |port| port.flows.timed_out),
         ("    silent when asked (keepalive)", |port| port.flows.vanished),
         ("    TLS failed", |port| port.flows.session_failed),
+        ("    not as their program expects", |port| port.flows.program_failed),
         ("    of UDP, without traffic for too long", |port| port.flows.idle),
     ];
     for (what, value) in causes {

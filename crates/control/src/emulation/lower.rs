@@ -11,7 +11,8 @@ use wirestorm_stack::tcp::settings::Settings;
 use wirestorm_wire::packet::{MacAddress, ethertype};
 
 use super::error::EmulationError;
-use super::program;
+use super::found::Told;
+use super::program::{self, Lowered};
 use super::report::Owner;
 use super::tls::TemplateSessions;
 
@@ -53,7 +54,7 @@ pub(super) fn duties(
         let [client_resets, server_resets] = programs.map(|it| it.is_some_and(|it| resets(it)));
         let mut add = |steps: &[Step], side: &'static str, tcp: &emulation::Tcp, ip, role| {
             let path = || format!("{}.{side}.program", template.path);
-            let program = program(steps, &groups, &mut duties.buffers, path)?;
+            let (program, told) = program(steps, &groups, &mut duties.buffers, path)?;
             let transport = match template.transport {
                 emulation::Transport::Tcp => Transport::Tcp(settings(tcp)),
                 emulation::Transport::Udp => Transport::Udp,
@@ -73,7 +74,7 @@ pub(super) fn duties(
                 role,
             });
             let (name, group) = (template.name.clone(), template.group.clone());
-            duties.owners.push(Owner { name, group, side, has_tls });
+            duties.owners.push(Owner { name, group, side, has_tls, told });
             Ok::<_, EmulationError>(())
         };
         if let Some(asked) = template.client.as_ref().filter(|client| client.transmit == port)
@@ -229,9 +230,11 @@ fn program(
     groups: &[&str],
     buffers: &mut Buffers,
     path: impl Fn() -> String,
-) -> Result<Program, EmulationError> {
-    let instructions = program::instructions(steps, groups, buffers);
+) -> Result<(Program, Told), EmulationError> {
+    let Lowered { instructions, contents, told } = program::lower(steps, groups, buffers);
     let found = instructions.len();
     let most = Program::LENGTH_MAX;
-    Program::new(instructions).ok_or_else(|| EmulationError::TooLong { path: path(), found, most })
+    let program = Program::with_contents(instructions, contents);
+    let program = program.ok_or_else(|| EmulationError::TooLong { path: path(), found, most })?;
+    Ok((program, told))
 }

@@ -8,8 +8,10 @@
 
 mod captured;
 mod error;
+mod found;
 mod lower;
 mod neighbours;
+mod own;
 mod program;
 mod report;
 mod run;
@@ -20,6 +22,7 @@ mod tls;
 
 pub use captured::read_plan;
 pub use error::EmulationError;
+pub use found::{FailureReport, TransactionReport};
 pub use report::{
     EmulationResult, FlowsReport, ImpairmentReport, PortReport, SCHEMA, TemplateReport,
     TimesReport, TlsReport,

@@ -3,27 +3,36 @@
 use std::collections::BTreeMap;
 
 use wirestorm_base::time::Duration;
-use wirestorm_plan::emulation::{self, Counted, Label, Name, Step, When};
+use wirestorm_plan::emulation::{self, Counted, Expected, Label, Name, Part, Step, When};
 use wirestorm_stack::program::{
-    Buffer, Buffers, Comparison, Instruction, Statistic, TickVariable, Variable,
+    Buffer, Buffers, Comparison, Contents, Instruction, Statistic, TickVariable, Variable,
 };
+
+use super::found::{Told, ToldStep};
+use super::own::Gathered;
+
+/// What steps are.
+#[derive(Debug)]
+pub(super) struct Lowered {
+    pub(super) instructions: Vec<Instruction>,
+    pub(super) contents: Contents,
+    pub(super) told: Told,
+}
 
 /// What steps are; `groups`: those of the plan. Where a jump leads too far for a program, it leads
 /// beyond the program's end.
-pub(super) fn instructions(
-    steps: &[Step],
-    groups: &[&str],
-    buffers: &mut Buffers,
-) -> Vec<Instruction> {
+pub(super) fn lower(steps: &[Step], groups: &[&str], buffers: &mut Buffers) -> Lowered {
     let mut lowering = Lowering {
+        gathered: Gathered::of(steps),
+        told: BTreeMap::new(),
         groups,
         buffers,
         instructions: Vec::new(),
         labels: BTreeMap::new(),
         jumps: Vec::new(),
     };
-    lowering.lower(steps, 0);
-    let Lowering { mut instructions, labels, jumps, .. } = lowering;
+    lowering.lower(steps, 0, "program");
+    let Lowering { mut instructions, labels, jumps, gathered, told, .. } = lowering;
     for (place, label) in jumps {
         let there = labels.get(&label).copied().unwrap_or(u16::MAX);
         if let Instruction::Jump { to }
@@ -34,12 +43,16 @@ pub(super) fn instructions(
             *to = there;
         }
     }
-    instructions
+    let Gathered { contents, transactions, .. } = gathered;
+    Lowered { instructions, contents, told: Told { transactions, steps: told } }
 }
 
 struct Lowering<'a> {
     groups: &'a [&'a str],
     buffers: &'a mut Buffers,
+    gathered: Gathered,
+    /// Steps that may fail, by their instructions.
+    told: BTreeMap<u16, ToldStep>,
     instructions: Vec<Instruction>,
     labels: BTreeMap<Label, u16>,
     /// Instructions that lead to a label.
@@ -47,15 +60,29 @@ struct Lowering<'a> {
 }
 
 impl Lowering<'_> {
-    /// Appends what steps within so many loops are.
-    fn lower(&mut self, steps: &[Step], depth: usize) {
-        for step in steps {
+    /// Appends what steps at a path and within so many loops are.
+    fn lower(&mut self, steps: &[Step], depth: usize, path: &str) {
+        for (place, step) in steps.iter().enumerate() {
+            let next = steps.get(place + 1);
+            let is_looked_at = matches!(next, Some(Step::Expect(_) | Step::Extract { .. }));
+            let instruction = self.gathered.instruction(step, is_looked_at);
+            // More than is kept may come at any step.
+            if instruction.is_some() || self.gathered.looks() {
+                self.told.insert(self.here(), told(step, &format!("{path}[{place}]")));
+            }
+            if let Some(instruction) = instruction {
+                self.instructions.push(instruction);
+                continue;
+            }
             match step {
                 Step::Label(label) => {
                     let here = self.here();
                     self.labels.insert(*label, here);
                 }
-                Step::Repeat { times, steps } => self.repeat(*times, steps, depth),
+                Step::Repeat { times, steps } => {
+                    let path = format!("{path}[{place}].repeat.steps");
+                    self.repeat(*times, steps, depth, &path);
+                }
                 Step::Jump { to, .. } | Step::CountDown { to, .. } => {
                     self.jumps.push((self.instructions.len(), *to));
                     self.instructions.extend(control(step));
@@ -79,14 +106,14 @@ impl Lowering<'_> {
         }
     }
 
-    fn repeat(&mut self, times: Option<u64>, steps: &[Step], depth: usize) {
+    fn repeat(&mut self, times: Option<u64>, steps: &[Step], depth: usize, path: &str) {
         // Plans have no more loops within each other than there are variables for them.
         let counter = times.and_then(|times| Some((Variable::new(depth)?, times)));
         if let Some((variable, value)) = counter {
             self.instructions.push(Instruction::Set { variable, value });
         }
         let to = self.here();
-        self.lower(steps, depth + 1);
+        self.lower(steps, depth + 1, path);
         self.instructions.push(match counter {
             Some((variable, _)) => Instruction::CountDown { variable, to },
             None => Instruction::Jump { to },
@@ -98,6 +125,23 @@ impl Lowering<'_> {
     fn here(&self) -> u16 {
         u16::try_from(self.instructions.len()).unwrap_or(u16::MAX)
     }
+}
+
+/// How a step at a path is told of.
+fn told(step: &Step, path: &str) -> ToldStep {
+    let (field, pattern) = match step {
+        Step::SendOwn(_) => (".send", None),
+        Step::SendOwnDatagram(_) => (".send_datagram", None),
+        Step::Receive(_) | Step::ReceiveWhole(_) => (".receive", None),
+        Step::Expect(Expected::Matches(pattern)) => (".expect", Some(pattern)),
+        Step::Expect(_) => (".expect", None),
+        Step::Extract { part: Part::Group(pattern, _), .. } => (".extract", Some(pattern)),
+        Step::Extract { .. } => (".extract", None),
+        Step::SetText { .. } | Step::SetNumber { .. } => (".set", None),
+        _ => ("", None),
+    };
+    let pattern = pattern.map(|pattern| pattern.as_str().to_owned());
+    ToldStep { path: format!("{path}{field}"), pattern }
 }
 
 /// A step that is one instruction by itself.
@@ -172,7 +216,7 @@ fn control(step: &Step) -> Option<Instruction> {
 }
 
 /// The variable of a name: the first ones count loops, so they are taken from behind.
-fn variable(name: Name) -> Option<Variable> {
+pub(super) fn variable(name: Name) -> Option<Variable> {
     Variable::new((Variable::COUNT - 1).checked_sub(name)?)
 }
 
@@ -204,7 +248,7 @@ mod tests {
     use super::*;
 
     fn lowered(steps: &[Step]) -> Vec<Instruction> {
-        instructions(steps, &[], &mut Buffers::default())
+        lower(steps, &[], &mut Buffers::default()).instructions
     }
 
     #[test]

@@ -13,6 +13,7 @@ use wirestorm_stack::content::SessionCounters;
 use wirestorm_stack::endpoint::{Endpoint, Tally, Times};
 use wirestorm_stack::program::{Statistic, Statistics};
 
+use super::found::{FailureReport, Told, TransactionReport};
 use super::timeline::{FlowSeries, Timeline};
 use crate::port::Choice;
 use crate::result::HistogramReport;
@@ -142,7 +143,7 @@ pub struct FlowsReport {
     pub active_max: u64,
     /// Connections that both sides closed, and flows of UDP whose program ended.
     pub closed: u64,
-    /// Flows that ended otherwise; the sum of the seven that follow.
+    /// Flows that ended otherwise; the sum of the eight that follow.
     pub failed: u64,
     /// Connections that the peer reset in answer to SYN.
     pub refused: u64,
@@ -156,6 +157,8 @@ pub struct FlowsReport {
     pub vanished: u64,
     /// Connections whose TLS failed.
     pub session_failed: u64,
+    /// Flows whose program failed: something else came than it expects.
+    pub program_failed: u64,
     /// Flows of UDP that were dropped for want of traffic.
     pub idle: u64,
     /// Connections that their program reset, as it says.
@@ -204,6 +207,12 @@ pub struct TemplateReport {
     pub counters: BTreeMap<&'static str, u64>,
     /// How long its connections took.
     pub times: TimesReport,
+    /// Transactions, by the names that its program gives them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub transactions: BTreeMap<String, TransactionReport>,
+    /// Why its program failed, by step and cause.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<FailureReport>,
     /// What became of its TLS, where it has that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsReport>,
@@ -216,6 +225,7 @@ pub(super) struct Owner {
     pub(super) group: Option<String>,
     pub(super) side: &'static str,
     pub(super) has_tls: bool,
+    pub(super) told: Told,
 }
 
 /// How long connections took, from when SYN was to be sent, or arrived.
@@ -267,6 +277,7 @@ impl FlowsReport {
             timed_out: flows.timed_out,
             vanished: flows.vanished,
             session_failed: flows.session_failed,
+            program_failed: flows.program_failed,
             idle: flows.idle,
             aborted: flows.aborted,
             reset_meant: flows.reset_meant,
@@ -301,6 +312,8 @@ impl TemplateReport {
             udp: tally.udp.iter().map(|(name, _, value)| (name, value)).collect(),
             counters: counters(&tally.statistics),
             times: TimesReport::of(&tally.times),
+            transactions: owner.told.transactions(&tally.findings),
+            failures: owner.told.failures(&tally.findings),
             tls: owner.has_tls.then(|| TlsReport::of(tally.sessions.clone())),
         }
     }

@@ -2,6 +2,7 @@
 
 use wirestorm_base::time::Duration;
 
+use super::composition;
 use super::names::Names;
 use super::program::{Comparison, Counted, Step, When};
 use crate::document::error::PlanError;
@@ -76,6 +77,9 @@ pub(super) fn read_count_down(place: &Place<'_>, names: &mut Names) -> Result<St
 
 pub(super) fn read_set(place: &Place<'_>, names: &mut Names) -> Result<Step, PlanError> {
     let (name, value) = only(place, "a variable and its value, such as {n: 5}")?;
+    if value.value().is_object() {
+        return composition::read_set(name, &value, names);
+    }
     let variable = names.variable(name, &value)?;
     Ok(Step::Set { variable, value: value.integer(0, u64::MAX)? })
 }

@@ -2,11 +2,13 @@
 //! it is written in YAML or JSON, and as it was understood.
 
 mod client;
+mod composition;
 mod control;
 mod conversation;
 mod devices;
 mod first_bytes;
 mod ip;
+mod looked_at;
 mod names;
 mod program;
 mod ready;
@@ -21,11 +23,13 @@ use wirestorm_base::rate::Decimal;
 use wirestorm_wire::conversation::{Imported, Side};
 
 pub use client::{AddressRange, Client, Load, Order, Pairing, Think};
+pub use composition::{Composition, Field, Form, Number, Piece, Value as FlowValue};
 pub use devices::Devices;
 pub(crate) use devices::read_mac;
 pub use first_bytes::FirstBytes;
 pub use ip::Ip;
-pub use names::{Label, TIMES_MAX, VARIABLES_MAX};
+pub use looked_at::{Expected, Part, Received};
+pub use names::{Label, TEXTS_MAX, TIMES_MAX, TRANSACTIONS_MAX, VARIABLES_MAX};
 pub use program::{Comparison, Counted, Name, Step, When};
 pub use schema::schema;
 use speech::Speech;
@@ -251,6 +255,7 @@ fn read_templates(
     }
     for template in &templates {
         problems.take(tls::check(template, &templates));
+        problems.take(looked_at::check(template, &templates));
     }
     templates
 }

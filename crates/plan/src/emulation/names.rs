@@ -1,5 +1,6 @@
 //! What a program names: labels, variables, times.
 
+use super::composition::{FLOWS_VALUES, Value};
 use crate::document::error::PlanError;
 use crate::document::place::Place;
 
@@ -11,12 +12,21 @@ pub struct Label(pub u32);
 pub const VARIABLES_MAX: usize = 10;
 /// Times that a program remembers.
 pub const TIMES_MAX: usize = 10;
+/// Texts that a program remembers.
+pub const TEXTS_MAX: usize = 10;
+/// Transactions of a program, by their names.
+pub const TRANSACTIONS_MAX: usize = 32;
 
 /// The names of one program.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     variables: Vec<String>,
     times: Vec<String>,
+    texts: Vec<String>,
+    /// Each with the place where it ends first, if it does, and whether it starts.
+    transactions: Vec<(String, Option<String>, bool)>,
+    /// Whether a step has received anything.
+    pub(super) receives: bool,
     /// Each with the place where a jump to it stands first, if any does, and whether it is there.
     labels: Vec<(String, Option<String>, bool)>,
     /// Loops within each other.
@@ -26,7 +36,57 @@ pub(super) struct Names {
 impl Names {
     /// A variable, which is new where nobody has named it before.
     pub(super) fn variable(&mut self, name: &str, place: &Place<'_>) -> Result<usize, PlanError> {
+        refuse(name, place, &self.texts, "a text")?;
         number(&mut self.variables, name, place, "variables", VARIABLES_MAX)
+    }
+
+    /// A text, which is new where nobody has named it before.
+    pub(super) fn text(&mut self, name: &str, place: &Place<'_>) -> Result<usize, PlanError> {
+        refuse(name, place, &self.variables, "a number")?;
+        number(&mut self.texts, name, place, "texts", TEXTS_MAX)
+    }
+
+    /// What a name stands for that steps before have given it.
+    pub(super) fn value(&self, name: &str) -> Option<Value> {
+        let flows = FLOWS_VALUES.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+        let place = |names: &[String]| names.iter().position(|known| known == name);
+        let number = || place(&self.variables).map(Value::Number);
+        flows.or_else(number).or_else(|| place(&self.texts).map(Value::Text))
+    }
+
+    /// All names that have a value.
+    pub(super) fn values(&self) -> String {
+        let flows = FLOWS_VALUES.iter().map(|(name, _)| *name);
+        let own = self.variables.iter().chain(&self.texts).map(String::as_str);
+        flows.chain(own).collect::<Vec<_>>().join(", ")
+    }
+
+    /// A transaction starts or ends.
+    pub(super) fn transaction(
+        &mut self,
+        place: &Place<'_>,
+        starts: bool,
+    ) -> Result<String, PlanError> {
+        let name = place.text("the name of a transaction")?;
+        let known = self.transactions.iter().position(|(other, ..)| other == name);
+        let number = match known {
+            Some(number) => number,
+            None if self.transactions.len() == TRANSACTIONS_MAX => {
+                let message = format!("transactions of a program are at most {TRANSACTIONS_MAX}");
+                return Err(place.says(message));
+            }
+            None => {
+                self.transactions.push((name.to_owned(), None, false));
+                self.transactions.len() - 1
+            }
+        };
+        let (_, end, is_started) = &mut self.transactions[number];
+        if starts {
+            *is_started = true;
+        } else {
+            end.get_or_insert_with(|| place.path());
+        }
+        Ok(name.to_owned())
     }
 
     /// A time, which is new where nobody has named it before.
@@ -70,6 +130,11 @@ impl Names {
             let found = format!("{found} variables and loops within each other");
             return Err(place.error(found, format!("at most {VARIABLES_MAX}")));
         }
+        let unstarted = self.transactions.iter().find(|(_, _, is_started)| !is_started);
+        if let Some((name, Some(path), _)) = unstarted {
+            let message = format!("found {name:?}, expected a transaction that a step starts");
+            return Err(PlanError { path: path.clone(), message });
+        }
         let missing = self.labels.iter().find(|(_, _, is_there)| !is_there);
         if let Some((name, Some(path), _)) = missing {
             let labels = self.labels.iter().filter(|(_, _, is_there)| *is_there);
@@ -91,6 +156,16 @@ impl Names {
             self.labels.len() - 1
         })
     }
+}
+
+/// A name is not one of a value of another kind.
+fn refuse(name: &str, place: &Place<'_>, others: &[String], kind: &str) -> Result<(), PlanError> {
+    let flows = FLOWS_VALUES.iter().any(|(known, _)| *known == name);
+    let kind = if flows { "a value of every flow" } else { kind };
+    if flows || others.iter().any(|other| other == name) {
+        return Err(place.says(format!("{name:?} is {kind} already: give it another name")));
+    }
+    Ok(())
 }
 
 fn number(

@@ -3,10 +3,12 @@
 use wirestorm_base::time::Duration;
 
 use super::Transport;
+use super::composition::{Composition, Number, Sending, read_sending};
 use super::control;
+use super::looked_at::{self, Expected, Part, Received};
 use super::names::{Label, Names};
 use crate::document::error::PlanError;
-use crate::document::place::Place;
+use crate::document::place::{Fields, Place};
 use crate::document::time::read_time;
 
 /// One step of a program. Behind the last one the connection is closed.
@@ -21,8 +23,39 @@ pub enum Step {
         /// What repeats; nothing: bytes that count from 0 to 255.
         fill: Vec<u8>,
     },
+    /// The same with bytes that are put together for each flow.
+    SendOwn(Composition),
     /// Waits until so many bytes have arrived since the last such step.
     Receive(u64),
+    /// Waits until something has arrived, and takes that.
+    ReceiveWhole(Received),
+    /// Expects something of what was received last; else the flow has failed.
+    Expect(Expected),
+    /// Makes a part of what was received last a text; where it is not there, the flow has failed.
+    Extract {
+        /// Which text.
+        text: Name,
+        /// What part.
+        part: Part,
+    },
+    /// Sets a text.
+    SetText {
+        /// Which.
+        text: Name,
+        /// To what.
+        composition: Composition,
+    },
+    /// Sets a variable to a number that differs from flow to flow.
+    SetNumber {
+        /// Which.
+        variable: Name,
+        /// To what.
+        number: Number,
+    },
+    /// A transaction starts.
+    StartTransaction(String),
+    /// A transaction ends, if it has started.
+    EndTransaction(String),
     /// Waits until so many bytes have arrived since the last [`Step::Receive`], or in all.
     ReceiveInAll(u64),
     /// Waits until the connection is established.
@@ -36,6 +69,8 @@ pub enum Step {
         /// What repeats.
         fill: Vec<u8>,
     },
+    /// Sends as a datagram what is put together for each flow.
+    SendOwnDatagram(Composition),
     /// Waits until so many datagrams have arrived.
     ReceiveDatagrams {
         /// How many.
@@ -187,7 +222,7 @@ pub(super) const DEPTH_MAX: usize = 8;
 /// Bytes that are sent at once, at most.
 pub(super) const SIZE_MAX: u64 = 1 << 30;
 
-pub(super) const STEPS: [&str; 18] = [
+pub(super) const STEPS: [&str; 21] = [
     "send",
     "receive",
     "delay",
@@ -206,7 +241,11 @@ pub(super) const STEPS: [&str; 18] = [
     "receive_datagrams",
     "idle",
     "next_group",
+    "expect",
+    "extract",
+    "transaction",
 ];
+pub(super) const TRANSACTION: [&str; 2] = ["start", "end"];
 pub(super) const LONE_STEPS: [&str; 4] = ["connect", "wait_for_close", "reset", "run_next"];
 const WORDS: &str = "connect, wait_for_close, reset or run_next";
 pub(super) const RECEIVE_DATAGRAMS: [&str; 2] = ["count", "clear"];
@@ -227,17 +266,35 @@ impl Step {
     fn transport(&self) -> Option<Transport> {
         match self {
             Self::Send { .. }
+            | Self::SendOwn(_)
             | Self::Receive(_)
+            | Self::ReceiveWhole(_)
             | Self::ReceiveInAll(_)
             | Self::Connect
             | Self::WaitForClose
             | Self::Reset
             | Self::Blocking(_) => Some(Transport::Tcp),
-            Self::SendDatagram { .. } | Self::ReceiveDatagrams { .. } => Some(Transport::Udp),
+            Self::SendDatagram { .. }
+            | Self::SendOwnDatagram(_)
+            | Self::ReceiveDatagrams { .. } => Some(Transport::Udp),
             Self::Repeat { steps, .. } => steps.iter().find_map(Self::transport),
             _ => None,
         }
     }
+}
+
+/// Whether steps write or look at bytes of single flows.
+pub(super) fn have_own_bytes(steps: &[Step]) -> bool {
+    steps.iter().any(|step| match step {
+        Step::Repeat { steps, .. } => have_own_bytes(steps),
+        Step::SendOwn(_)
+        | Step::SendOwnDatagram(_)
+        | Step::ReceiveWhole(_)
+        | Step::Expect(_)
+        | Step::Extract { .. }
+        | Step::SetText { .. } => true,
+        _ => false,
+    })
 }
 
 /// A group that steps name and that is none of these.
@@ -285,16 +342,32 @@ fn read_step(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Step,
     }
     let (name, value) = place.choice(&STEPS)?;
     match name {
-        "send" => read_send(&value).map(|(text, size, fill)| Step::Send { text, size, fill }),
-        "send_datagram" => {
-            read_send(&value).map(|(text, size, fill)| Step::SendDatagram { text, size, fill })
+        "send" => read_sending(&value, names).map(|sending| match sending {
+            Sending::Same(text, size, fill) => Step::Send { text, size, fill },
+            Sending::Own(composition) => Step::SendOwn(composition),
+        }),
+        "send_datagram" => read_sending(&value, names).map(|sending| match sending {
+            Sending::Same(text, size, fill) => Step::SendDatagram { text, size, fill },
+            Sending::Own(composition) => Step::SendOwnDatagram(composition),
+        }),
+        "expect" => looked_at::read_expect(&value, names),
+        "extract" => looked_at::read_extract(&value, names),
+        "transaction" => match value.choice(&TRANSACTION)? {
+            ("start", name) => names.transaction(&name, true).map(Step::StartTransaction),
+            (_, name) => names.transaction(&name, false).map(Step::EndTransaction),
+        },
+        "receive_datagrams" => {
+            names.receives = true;
+            read_receive_datagrams(&value)
         }
-        "receive_datagrams" => read_receive_datagrams(&value),
         "idle" => read_idle(&value),
         "next_group" => {
             value.text("the name of a group").map(|name| Step::NextGroup(name.to_owned()))
         }
-        "receive" => value.integer(1, u64::MAX).map(Step::Receive),
+        "receive" => {
+            names.receives = true;
+            looked_at::read_receive(&value)
+        }
         "receive_in_all" => value.integer(1, u64::MAX).map(Step::ReceiveInAll),
         "delay" => read_delay(&value),
         "blocking" => value.boolean().map(Step::Blocking),
@@ -324,18 +397,32 @@ pub(super) fn read_send(place: &Place<'_>) -> Result<(Vec<u8>, u32, Vec<u8>), Pl
         return Err(place.wrong(EXPECTED));
     }
     let fields = place.fields(&SEND)?;
-    let text = |name| match fields.get(name) {
-        None => Ok(Vec::new()),
-        Some(place) => place.text("a text").map(|text| text.as_bytes().to_vec()),
+    let text = match fields.get("text") {
+        None => Vec::new(),
+        Some(place) => place.text("a text")?.as_bytes().to_vec(),
     };
-    let (text, fill) = (text("text")?, text("fill")?);
-    let least = (text.len() as u64).max(1);
+    let (size, fill) = read_filling(place, &fields, text.len(), SIZE_MAX)?;
+    Ok((text, size, fill))
+}
+
+/// The size of something with so many bytes of its own, and what fills it up.
+pub(super) fn read_filling(
+    place: &Place<'_>,
+    fields: &Fields<'_>,
+    own: usize,
+    most: u64,
+) -> Result<(u32, Vec<u8>), PlanError> {
+    let fill = match fields.get("fill") {
+        None => Vec::new(),
+        Some(place) => place.text("a text")?.as_bytes().to_vec(),
+    };
+    let least = (own as u64).max(1);
     let size = match fields.get("size") {
-        Some(size) => size.integer(least, SIZE_MAX)?,
-        None if text.is_empty() => return Err(place.error("neither", "text, size, or both")),
+        Some(size) => size.integer(least, most)?,
+        None if own == 0 => return Err(place.error("neither", "text, size, or both")),
         None => least,
     };
-    Ok((text, size as u32, fill))
+    Ok((size as u32, fill))
 }
 
 fn read_receive_datagrams(place: &Place<'_>) -> Result<Step, PlanError> {

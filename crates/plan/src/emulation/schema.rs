@@ -6,12 +6,16 @@ use serde_json::{Value, json};
 use wirestorm_wire::impairment::Queue;
 
 use super::client::{CLIENT, ETHERNET, LOADS, USERS};
+use super::composition::{COUNTER, Composition, FIELD, RANDOM, RANDOM_MAX, SENDING, SET};
 use super::control::{COMPARISONS, COUNT_DOWN, COUNTERS, JUMP, SINCE};
 use super::conversation::CONVERSATION;
 use super::devices::DEVICES;
 use super::first_bytes::BYTE;
 use super::ip::IP;
-use super::program::{DELAY, IDLE, LONE_STEPS, RECEIVE_DATAGRAMS, REPEAT, SEND, SIZE_MAX, STEPS};
+use super::looked_at::{EXPECT, LOOKED_AT_MAX, MESSAGES, PART, RECEIVE, TEXT_MAX};
+use super::program::{
+    DELAY, IDLE, LONE_STEPS, RECEIVE_DATAGRAMS, REPEAT, SEND, SIZE_MAX, STEPS, TRANSACTION,
+};
 use super::ready::{DNS, FTP, HTTP, RESPONSE, RTP, RTSP, SIP, SMTP};
 use super::tcp::TCP;
 use super::tls::TLS;
@@ -32,7 +36,7 @@ pub fn schema() -> Value {
         }
         _ => unknown(),
     });
-    schema["$defs"] = json!({"steps": steps(), "content": content()});
+    schema["$defs"] = json!({"steps": steps(), "content": content(), "sending": sending()});
     schema
 }
 
@@ -253,6 +257,99 @@ fn content() -> Value {
     any_of([text(), fields])
 }
 
+/// What a step sends, with values of the flow.
+fn sending() -> Value {
+    let field = object(&FIELD, &FIELD, |name| match name {
+        "offset" => described("Where it begins.", integer(0, Composition::LENGTH_MAX - 1)),
+        "width" => described("How many bytes it has.", integer(1, u16::MAX.into())),
+        "value" => described("The name of a value.", text()),
+        _ => unknown(),
+    });
+    let fields = object(&SENDING, &[], |name| match name {
+        "text" => described("Its own bytes; ${name} is a value, $${ is ${ itself.", text()),
+        "hex" => described("The same in hexadecimal.", hex()),
+        "size" => described("How many bytes in all.", integer(0, SIZE_MAX)),
+        "fill" => described("What repeats behind its own; 0 to 255.", text()),
+        "fields" => described("Values written over it.", list(field.clone())),
+        _ => unknown(),
+    });
+    any_of([text(), fields])
+}
+
+fn hex() -> Value {
+    pattern(r"\s*([0-9a-fA-F]\s*[0-9a-fA-F]\s*)+")
+}
+
+/// What names are set to.
+fn set() -> Value {
+    let counter = object(&COUNTER, &[], |name| match name {
+        "start" => described("The first; 1.", integer(0, u64::MAX)),
+        "step" => described("From one to the next; 1.", integer(1, u64::MAX)),
+        _ => unknown(),
+    });
+    let random = object(&RANDOM, &["max"], |name| match name {
+        "min" => described("The least; 0.", integer(0, u64::MAX)),
+        "max" => described("The greatest.", integer(0, u64::MAX)),
+        _ => unknown(),
+    });
+    let forms = choice(&SET, |name| match name {
+        "counter" => {
+            let forms = any_of([integer(0, u64::MAX), counter.clone()]);
+            described("All flows count together, from here.", forms)
+        }
+        "random" => described("Drawn, each equally likely.", random.clone()),
+        "random_text" => described("So many letters and digits.", integer(1, RANDOM_MAX)),
+        "random_bytes" => described("So many bytes, drawn.", integer(1, RANDOM_MAX)),
+        "text" => described("A text, with values as in send.", text()),
+        _ => unknown(),
+    });
+    only(any_of([integer(0, u64::MAX), forms]))
+}
+
+fn receive() -> Value {
+    let fields = choice(&RECEIVE, |name| match name {
+        "until" => described("Up to this text, and it.", text()),
+        "message" => described("A message of a protocol.", json!({"enum": MESSAGES})),
+        _ => unknown(),
+    });
+    any_of([integer(1, u64::MAX), fields])
+}
+
+fn expect() -> Value {
+    let fields = choice(&EXPECT, |name| match name {
+        "text" => described("It is this, with values as in send.", text()),
+        "hex" => described("It is this, in hexadecimal.", hex()),
+        "contains" => described("This is in it, with values as in send.", text()),
+        "pattern" => described("This regular expression matches in it.", text()),
+        _ => unknown(),
+    });
+    any_of([text(), fields])
+}
+
+fn part() -> Value {
+    object(&PART, &[], |name| match name {
+        "pattern" => described("A group of the first match.", text()),
+        "group" => described("Which; 1, or all where there is none.", integer(0, u16::MAX.into())),
+        "between" => {
+            let mut texts = list(text());
+            texts["minItems"] = 2.into();
+            texts["maxItems"] = 2.into();
+            described("What stands between two texts.", texts)
+        }
+        "offset" => described("Where it begins.", integer(0, LOOKED_AT_MAX - 1)),
+        "length" => described("How many bytes it has.", integer(1, TEXT_MAX)),
+        _ => unknown(),
+    })
+}
+
+fn transaction() -> Value {
+    choice(&TRANSACTION, |name| match name {
+        "start" => described("One of this name starts.", text()),
+        "end" => described("It ends.", text()),
+        _ => unknown(),
+    })
+}
+
 /// So many bytes, or as what is sent.
 fn body() -> Value {
     let size = json!({"type": "integer", "minimum": 0, "maximum": SIZE_MAX});
@@ -275,10 +372,13 @@ fn delay() -> Value {
 
 fn steps() -> Value {
     let step = choice(&STEPS, |name| match name {
-        "send" => described("Sends it, and waits until it is acknowledged.", defined("content")),
-        "receive" => described("Waits for bytes since the last such step.", integer(1, u64::MAX)),
+        "send" => described("Sends it, and waits until it is acknowledged.", defined("sending")),
+        "receive" => described("Waits for bytes since the last such step.", receive()),
         "receive_in_all" => described("Waits for bytes in all.", integer(1, u64::MAX)),
-        "send_datagram" => described("Sends it as a datagram.", defined("content")),
+        "send_datagram" => described("Sends it as a datagram.", defined("sending")),
+        "expect" => described("What was received last is so.", expect()),
+        "extract" => described("A part of what was received last becomes a text.", only(part())),
+        "transaction" => described("Times something under a name.", transaction()),
         "receive_datagrams" => described("Waits for datagrams.", receive_datagrams()),
         "idle" => described("How long a flow may be without datagrams.", idle()),
         "next_group" => described("Of which group the next flow is.", text()),
@@ -291,7 +391,7 @@ fn steps() -> Value {
             let fields = object(&COUNT_DOWN, &COUNT_DOWN, |_| text());
             described("Takes 1 off a variable, and goes on at a label until it is 0.", fields)
         }
-        "set" => described("Sets a variable.", only(integer(0, u64::MAX))),
+        "set" => described("Sets a variable, or a text.", set()),
         "add" => {
             let number = any_of([json!({"type": "integer"}), text()]);
             described("Adds to a variable.", only(number))

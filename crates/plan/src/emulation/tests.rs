@@ -453,3 +453,183 @@ fn users_think_as_delays_are_drawn() {
         assert!(error.contains(expected), "{wrong}: {error}");
     }
 }
+
+#[test]
+fn values_are_written_and_parts_are_looked_at() {
+    let found = steps(
+        "set: {n: {counter: {step: 2}}}
+         set: {key: {random_text: 8}}
+         set: {form: {text: 'k=${key}'}}
+         send: '$${n} ${n:04}${flow}'
+         send: {hex: '00 ff', size: 9, fields: [{offset: 1, width: 2, value: form.length}]}
+         send: 'only $5 {n} $'
+         receive: {until: ok}
+         extract: {id: {pattern: '(a)(b)', group: 2}}
+         expect: {contains: '${id:hex}'}
+         transaction: {start: all}",
+    )
+    .unwrap();
+    let of = |pieces| Composition { pieces, ..Composition::default() };
+    let (n, key, form, id) = (0, 0, 1, 2);
+    let value = |value, form| Piece::Value(value, form);
+    let text = |text: &str| Piece::Bytes(text.as_bytes().to_vec());
+    let plain = "only $5 {n} $".as_bytes().to_vec();
+    let expected = [
+        Step::SetNumber { variable: n, number: Number::Counter { start: 1, step: 2 } },
+        Step::SetText { text: key, composition: of(vec![Piece::RandomText(8)]) },
+        Step::SetText {
+            text: form,
+            composition: of(vec![text("k="), value(FlowValue::Text(key), Form::Plain)]),
+        },
+        Step::SendOwn(of(vec![
+            text("${n} "),
+            value(FlowValue::Number(n), Form::Digits(4)),
+            value(FlowValue::Flow, Form::Plain),
+        ])),
+        Step::SendOwn(Composition {
+            size: 9,
+            fields: vec![Field { offset: 1, width: 2, value: FlowValue::Length(form) }],
+            ..of(vec![Piece::Bytes(vec![0, 255])])
+        }),
+        Step::Send { size: plain.len() as u32, text: plain, fill: Vec::new() },
+        Step::ReceiveWhole(Received::Until(b"ok".to_vec())),
+        Step::Extract {
+            text: id,
+            part: Part::Group(wirestorm_wire::pattern::Pattern::new("(a)(b)").unwrap(), 2),
+        },
+        Step::Expect(Expected::Contains(of(vec![value(FlowValue::Text(id), Form::Hex)]))),
+        Step::StartTransaction("all".into()),
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn what_is_wrong_with_values_has_its_path() {
+    let path = "templates[0].client.program";
+    for (list, expected) in [
+        (
+            "send: 'a ${user}'",
+            "[0].send: found \"user\", expected a value that every flow has, or that a step before \
+             sets or extracts: flow, client, client_port, server, server_port; $${ stands for",
+        ),
+        ("send: '${flow'", "[0].send: found ${ without }, expected a value such as ${flow}"),
+        (
+            "send: '${flow:octal}'",
+            "[0].send: found \"octal\" in ${flow:octal}, expected hex, bytes, u8, u16, u32, u64, or",
+        ),
+        ("send: '${flow.length}'", "[0].send: found \"flow.length\", expected a value"),
+        ("send: {text: a, hex: '00'}", "[0].send.hex: found hex beside text"),
+        ("send: {hex: '0'}", "[0].send.hex: found \"0\", expected bytes in hexadecimal"),
+        ("send: {hex: '+1'}", "[0].send.hex: found \"+1\", expected bytes in hexadecimal"),
+        (
+            "send: {text: abcd, fields: [{offset: 3, width: 2, value: flow}]}",
+            "[0].send.fields[0]: found a field beyond the end, expected one within 4 bytes",
+        ),
+        (
+            "send: {text: abcd, fields: [{offset: 0, width: 0, value: flow}]}",
+            "[0].send.fields[0].width: found 0, expected a whole number from 1 to 65535",
+        ),
+        (
+            "send: {text: '${flow}', size: 1048577}",
+            "[0].send.size: found 1048577, expected a whole number from 1 to 1048576",
+        ),
+        ("send: {fields: []}", "[0].send: found neither, expected text, size, or both"),
+        ("set: {n: {count: 1}}", "[0].set.n.count: found an unknown field, expected counter?"),
+        (
+            "set: {n: {random: {min: 5, max: 4}}}",
+            "[0].set.n.random.max: found 4, expected at least as much as min",
+        ),
+        ("set: {n: {random_text: 0}}", "[0].set.n.random_text: found 0, expected a whole number"),
+        ("set: {client: 1}", "[0].set.client: \"client\" is a value of every flow already"),
+        ("set: {a: 1}\nset: {a: {text: x}}", "[1].set.a: \"a\" is a number already"),
+        ("set: {a: {text: x}}\nadd: {a: 1}", "[1].add.a: \"a\" is a text already"),
+        (
+            "receive: {until: ''}",
+            "[0].receive.until: found \"\", expected a text of 1 to 1024 bytes",
+        ),
+        ("receive: {message: ftp}", "[0].receive.message: found \"ftp\", expected http"),
+        ("expect: ok", "[0].expect: no step before receives anything"),
+        ("receive: 1\nexpect: ''", "[1].expect: found \"\", expected something to expect"),
+        (
+            "receive: 1\nexpect: {pattern: 'a('}",
+            "[1].expect.pattern: found \"a(\" (unclosed group), expected a regular expression",
+        ),
+        ("receive: 1\nexpect: {text: a, hex: '00'}", "[1].expect: found both"),
+        ("extract: {a: {offset: 0, length: 1}}", "[0].extract: no step before receives anything"),
+        ("receive: 1\nextract: {}", "[1].extract: found no fields, expected a name and what it"),
+        ("receive: 1\nextract: {a: {offset: 0}}", "[1].extract.a: a part is told by `pattern`"),
+        (
+            "receive: 1\nextract: {a: {pattern: 'b', group: 1}}",
+            "[1].extract.a.group: found 1, expected a whole number from 0 to 0",
+        ),
+        ("receive: 1\nextract: {a: {between: [x]}}", "[1].extract.a.between: found a list of 1"),
+        (
+            "receive: 1\nextract: {a: {between: [x, '']}}",
+            "[1].extract.a.between[1]: found \"\", expected a text of at least one byte",
+        ),
+        (
+            "transaction: {end: x}",
+            "[0].transaction.end: found \"x\", expected a transaction that a step starts",
+        ),
+        ("transaction: {begin: x}", "[0].transaction.begin: found an unknown field"),
+    ] {
+        let found = steps(list).unwrap_err();
+        assert!(found.starts_with(&format!("{path}{expected}")), "{list}: {found}");
+    }
+    let long = format!("receive: 1\nexpect: {}", "x".repeat(65_537));
+    let found = steps(&long).unwrap_err();
+    assert!(found.contains("[1].expect: found 65537 bytes, expected at most 65536"), "{found}");
+    let texts: String = (0..11).map(|n| format!("set: {{t{n}: {{random_text: 1}}}}\n")).collect();
+    let found = steps(texts.trim()).unwrap_err();
+    assert!(found.contains("texts of a program are at most 10"), "{found}");
+    let names: String = (0..33).map(|n| format!("transaction: {{start: t{n}}}\n")).collect();
+    let found = steps(names.trim()).unwrap_err();
+    assert!(found.contains("transactions of a program are at most 32"), "{found}");
+}
+
+#[test]
+fn servers_that_look_at_bytes_are_not_told_apart_by_them() {
+    let server = |name: &str, first: &str, program: &str| {
+        format!("  - name: {name}\n    server: {{tx: s, port: 80, {first}program: [{program}]}}\n")
+    };
+    let plan = |transport: &str, first: &str| {
+        let second = server("b", "", "{receive: {until: x}}");
+        let plan = format!(
+            "ports: [{{name: s}}]\ntemplates:\n{}{second}",
+            server("a", first, "wait_for_close")
+        );
+        match transport {
+            "udp" => plan
+                .replace("    server:", "    transport: udp\n    server:")
+                .replace("{receive: {until: x}}", "{receive_datagrams: 1}, {expect: x}")
+                .replace("wait_for_close", "{receive_datagrams: 1}"),
+            _ => plan,
+        }
+    };
+    let found = EmulationPlan::parse(&plan("tcp", "first_bytes: GET, ")).unwrap_err().to_string();
+    assert!(
+        found.starts_with("templates[1].server.program: found steps that write values or look at"),
+        "{found}"
+    );
+    assert!(EmulationPlan::parse(&plan("udp", "first_bytes: GET, ")).is_ok());
+    assert!(EmulationPlan::parse(&plan("tcp", "addresses: 10.0.0.1, ")).is_ok());
+}
+
+#[test]
+fn steps_of_single_flows_are_of_their_transport() {
+    let plan = |transport: &str, step: &str| {
+        EmulationPlan::parse(&format!(
+            "ports: [{{name: s}}]\ntemplates: [{{name: t, transport: {transport}, server: {{tx: s, \
+             port: 1, program: [{step}]}}}}]"
+        ))
+    };
+    for (of, other, step) in [
+        ("tcp", "udp", "{send: '${flow}'}"),
+        ("udp", "tcp", "{send_datagram: '${flow}'}"),
+        ("tcp", "udp", "{receive: {message: http}}"),
+    ] {
+        assert!(plan(of, step).is_ok(), "{step}");
+        let found = plan(other, step).unwrap_err().to_string();
+        assert!(found.starts_with("templates[0].server.program: found steps of"), "{found}");
+    }
+}

@@ -81,6 +81,29 @@ fn all_words() -> Value {
         "wait_for_close",
         "reset",
     ]);
+    let own_bytes = json!([
+        {"set": {"c": {"counter": 5}}},
+        {"set": {"d": {"counter": {"start": 5, "step": 2}}}},
+        {"set": {"r": {"random": {"min": 5, "max": 9}}}},
+        {"set": {"text": {"random_text": 5}}},
+        {"set": {"bytes": {"random_bytes": 5}}},
+        {"set": {"text": {"text": "${flow} $${"}}},
+        {"send": {"hex": "00 ff", "size": 9, "fields": [
+            {"offset": 2, "width": 2, "value": "bytes.length"},
+        ]}},
+        {"receive": {"until": ";"}},
+        {"receive": {"message": "http"}},
+        {"expect": "a"},
+        {"expect": {"text": "${text}"}},
+        {"expect": {"hex": "00"}},
+        {"expect": {"contains": "a"}},
+        {"expect": {"pattern": "a+"}},
+        {"extract": {"e": {"pattern": "(a)", "group": 1}}},
+        {"extract": {"e": {"between": ["a", "b"]}}},
+        {"extract": {"e": {"offset": 0, "length": 1}}},
+        {"transaction": {"start": "all"}},
+        {"transaction": {"end": "all"}},
+    ]);
     let datagrams = json!([
         {"idle": "2s"},
         {"idle": {"time": "2s", "receive_only": true}},
@@ -150,6 +173,7 @@ fn all_words() -> Value {
             {"name": "users", "client": client(json!({
                 "load": {"users": 5, "think": {"mean": "1s"}}, "ramp": "5s", "program": [],
             }))},
+            {"name": "values", "client": client(json!({"program": own_bytes}))},
             {"name": "steady", "client": client(json!({"load": {"throughput": "1M"}, "program": []}))},
             speaks(3, "conversation", json!({"file": "a", "flow": 1, "timing": "keep"})),
             speaks(4, "conversation", json!({"file": "a", "flow": [2], "timing": "drop", "server_delay": "1ms"})),
@@ -237,6 +261,15 @@ fn what_the_schema_can_see_is_wrong_is_wrong_to_both() {
         ("/templates/0/client/program/0", json!("close")),
         ("/templates/0/client/program/0", json!({"sent": "a"})),
         ("/templates/0/client/program/0", json!({"send": {"bytes": 5}})),
+        ("/templates/0/client/program/0", json!({"send": {"hex": "0"}})),
+        (
+            "/templates/0/client/program/0",
+            json!({"send": {"text": "a", "fields": [{"offset": 0}]}}),
+        ),
+        ("/templates/0/client/program/0", json!({"set": {"a": {"random": {}}}})),
+        ("/templates/0/client/program/0", json!({"receive": {"message": "line"}})),
+        ("/templates/0/client/program/0", json!({"expect": {"is": "a"}})),
+        ("/templates/0/client/program/0", json!({"transaction": "a"})),
         ("/templates/0/client/program/0", json!({"receive": 0})),
         ("/templates/0/client/program/0", json!({"delay": 5})),
         ("/templates/0/client/program/0", json!({"delay": {"min": "1ms"}})),

@@ -1,0 +1,99 @@
+//! What programs found: how long transactions took, and what was not as expected.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use wirestorm_stack::program::{Findings, Transaction, TransactionTimes};
+
+use crate::result::HistogramReport;
+
+/// Transactions of one name.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct TransactionReport {
+    /// Those that started; `time.count` of them ended.
+    pub started: u64,
+    /// The shortest.
+    pub min_ns: u64,
+    /// On average.
+    pub mean_ns: u64,
+    /// From start to end.
+    pub time: HistogramReport,
+}
+
+/// Flows whose program failed at one step, for one cause.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct FailureReport {
+    /// The step, such as `program[2].expect`.
+    pub step: String,
+    /// Why.
+    pub cause: &'static str,
+    /// How many flows.
+    pub flows: u64,
+    /// Of the first of them: where what came was not what was expected, in bytes, if that is known.
+    pub offset: Option<u64>,
+    /// What was expected: a pattern, or bytes from a little before there on. Bytes that are no
+    /// printable ASCII are escaped.
+    pub expected: Option<String>,
+    /// What came.
+    pub found: String,
+}
+
+/// What of a program is needed to tell what it found.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Told {
+    /// The names of transactions, by their places.
+    pub(super) transactions: Vec<String>,
+    /// The steps that may fail, by the places of their instructions.
+    pub(super) steps: BTreeMap<u16, ToldStep>,
+}
+
+/// A step that may fail.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ToldStep {
+    pub(super) path: String,
+    /// The pattern that it looks for.
+    pub(super) pattern: Option<String>,
+}
+
+impl Told {
+    pub(super) fn transactions(&self, findings: &Findings) -> BTreeMap<String, TransactionReport> {
+        let names = self.transactions.iter().enumerate();
+        let all = names.filter_map(|(place, name)| {
+            let times = findings.transaction(Transaction::new(place)?)?;
+            Some((name.clone(), TransactionReport::of(times)))
+        });
+        all.collect()
+    }
+
+    pub(super) fn failures(&self, findings: &Findings) -> Vec<FailureReport> {
+        let all = findings.failures().map(|(place, cause, failure)| {
+            let step = self.steps.get(&place).cloned().unwrap_or_default();
+            let shown = |bytes: &[u8]| bytes.escape_ascii().to_string();
+            let expected = failure.expected.as_deref().map(shown);
+            FailureReport {
+                step: step.path,
+                cause: cause.as_str(),
+                flows: failure.times,
+                offset: failure.offset,
+                expected: expected.or(step.pattern),
+                found: shown(&failure.found),
+            }
+        });
+        all.collect()
+    }
+}
+
+impl TransactionReport {
+    fn of(times: &TransactionTimes) -> Self {
+        let ended = times.times.count();
+        Self {
+            started: times.begun,
+            min_ns: if ended > 0 { times.min.as_nanos() } else { 0 },
+            mean_ns: times.sum.as_nanos().checked_div(ended).unwrap_or(0),
+            time: HistogramReport::new(&times.times),
+        }
+    }
+}

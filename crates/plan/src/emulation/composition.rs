@@ -1,0 +1,338 @@
+//! What programs send that differs from flow to flow, and values that they remember.
+
+use super::names::Names;
+use super::program::{Name, SIZE_MAX, Step, read_filling};
+use crate::document::error::PlanError;
+use crate::document::place::Place;
+
+/// What is put together for each flow: pieces one behind the other, then what fills it up; then
+/// fields are written over that.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Composition {
+    /// One behind the other.
+    pub pieces: Vec<Piece>,
+    /// Bytes at least.
+    pub size: u32,
+    /// What repeats up to there; nothing: bytes that count from 0 to 255.
+    pub fill: Vec<u8>,
+    /// What is written over it.
+    pub fields: Vec<Field>,
+}
+
+/// A part of a composition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// The same for all.
+    Bytes(Vec<u8>),
+    /// A value of the flow.
+    Value(Value, Form),
+    /// So many bytes, drawn.
+    RandomBytes(u16),
+    /// So many letters and digits, drawn.
+    RandomText(u16),
+}
+
+/// A value at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Where it begins.
+    pub offset: u32,
+    /// How many bytes it has.
+    pub width: u16,
+    /// What.
+    pub value: Value,
+}
+
+/// A value of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// The flow's number among those of its template, from 1.
+    Flow,
+    /// The client's address.
+    Client,
+    /// The client's port.
+    ClientPort,
+    /// The server's address.
+    Server,
+    /// The server's port.
+    ServerPort,
+    /// A variable.
+    Number(Name),
+    /// A text.
+    Text(Name),
+    /// How many bytes a text has.
+    Length(Name),
+}
+
+/// How a value is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// As people write it.
+    Plain,
+    /// A number with zeros before it, at least so many digits.
+    Digits(u8),
+    /// In hexadecimal.
+    Hex,
+    /// In network order.
+    Bytes,
+    /// The same in so many bytes.
+    Width(u8),
+}
+
+/// A number that differs from flow to flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Number {
+    /// All flows of the template count together.
+    Counter {
+        /// The first one.
+        start: u64,
+        /// From one to the next.
+        step: u64,
+    },
+    /// Each of these is equally likely.
+    Random {
+        /// The least.
+        min: u64,
+        /// The greatest.
+        max: u64,
+    },
+}
+
+/// What is sent: the same by all flows, with its size and what fills it up, or not.
+#[derive(Debug)]
+pub(super) enum Sending {
+    Same(Vec<u8>, u32, Vec<u8>),
+    Own(Composition),
+}
+
+impl Composition {
+    /// Bytes of one, at most.
+    pub const LENGTH_MAX: u64 = 1 << 20;
+
+    /// The bytes, where all flows have the same.
+    fn same(&self) -> Option<Vec<u8>> {
+        let bytes = self.pieces.iter().map(|piece| match piece {
+            Piece::Bytes(bytes) => Some(bytes.as_slice()),
+            _ => None,
+        });
+        let bytes = bytes.collect::<Option<Vec<_>>>()?.concat();
+        self.fields.is_empty().then_some(bytes)
+    }
+
+    /// Bytes that it has whatever values are.
+    pub(super) fn least(&self) -> usize {
+        let of = |piece: &Piece| match piece {
+            Piece::Bytes(bytes) => bytes.len(),
+            _ => 0,
+        };
+        self.pieces.iter().map(of).sum()
+    }
+
+    fn has_values(&self) -> bool {
+        self.pieces.iter().any(|piece| !matches!(piece, Piece::Bytes(_)))
+    }
+}
+
+/// What every flow has.
+pub(super) const FLOWS_VALUES: [(&str, Value); 5] = [
+    ("flow", Value::Flow),
+    ("client", Value::Client),
+    ("client_port", Value::ClientPort),
+    ("server", Value::Server),
+    ("server_port", Value::ServerPort),
+];
+const FORMS: [(&str, Form); 6] = [
+    ("hex", Form::Hex),
+    ("bytes", Form::Bytes),
+    ("u8", Form::Width(1)),
+    ("u16", Form::Width(2)),
+    ("u32", Form::Width(4)),
+    ("u64", Form::Width(8)),
+];
+pub(super) const SENDING: [&str; 5] = ["text", "hex", "size", "fill", "fields"];
+pub(super) const FIELD: [&str; 3] = ["offset", "width", "value"];
+pub(super) const SET: [&str; 5] = ["counter", "random", "random_text", "random_bytes", "text"];
+pub(super) const COUNTER: [&str; 2] = ["start", "step"];
+pub(super) const RANDOM: [&str; 2] = ["min", "max"];
+/// Bytes of a text that is drawn.
+pub(super) const RANDOM_MAX: u64 = 16_384;
+
+const VALUE: &str = "the name of a value";
+
+/// What a step sends.
+pub(super) fn read_sending(place: &Place<'_>, names: &Names) -> Result<Sending, PlanError> {
+    if let Some(text) = place.value().as_str() {
+        let pieces = read_text(text, place, names)?;
+        let composition = Composition { pieces, ..Composition::default() };
+        return match composition.same() {
+            Some(bytes) if bytes.is_empty() => Err(place.wrong("something to send")),
+            Some(bytes) => Ok(Sending::Same(bytes.clone(), bytes.len() as u32, Vec::new())),
+            None => Ok(Sending::Own(composition)),
+        };
+    }
+    if !place.value().is_object() {
+        return Err(place.wrong(format!("a text, or the fields {}", SENDING.join(", "))));
+    }
+    let fields = place.fields(&SENDING)?;
+    let pieces = match (fields.get("text"), fields.get("hex")) {
+        (Some(_), Some(hex)) => return Err(hex.error("hex beside text", "one of them")),
+        (Some(text), None) => read_text(text.text("a text")?, &text, names)?,
+        (None, Some(hex)) => vec![Piece::Bytes(read_hex(&hex)?)],
+        (None, None) => Vec::new(),
+    };
+    let items = fields.get("fields").map_or(Ok(Vec::new()), |it| it.items("fields"))?;
+    let written = items.iter().map(|it| read_field(it, names)).collect::<Result<_, _>>()?;
+    let composition = Composition { pieces, fields: written, ..Composition::default() };
+    if let Some(bytes) = composition.same() {
+        let (size, fill) = read_filling(place, &fields, bytes.len(), SIZE_MAX)?;
+        return Ok(Sending::Same(bytes, size, fill));
+    }
+    let least = composition.least();
+    let has_values = composition.has_values();
+    // A value may be all that there is.
+    let (size, fill) = match fields.get("size") {
+        None if least == 0 && has_values => (0, Vec::new()),
+        _ => read_filling(place, &fields, least, Composition::LENGTH_MAX)?,
+    };
+    let beyond = |it: &Field| u64::from(it.offset) + u64::from(it.width) > u64::from(size);
+    if let Some(at) = composition.fields.iter().position(beyond).filter(|_| !has_values) {
+        return Err(items[at].error("a field beyond the end", format!("one within {size} bytes")));
+    }
+    Ok(Sending::Own(Composition { size, fill, ..composition }))
+}
+
+/// A text with values in it.
+pub(super) fn read_text(
+    text: &str,
+    place: &Place<'_>,
+    names: &Names,
+) -> Result<Vec<Piece>, PlanError> {
+    let (mut pieces, mut bytes) = (Vec::new(), String::new());
+    let mut rest = text;
+    while let Some(at) = rest.find("${") {
+        let (before, from) = rest.split_at(at);
+        // Two signs stand for one that begins no value.
+        if let Some(before) = before.strip_suffix('$') {
+            bytes.push_str(before);
+            bytes.push_str("${");
+            rest = &from[2..];
+            continue;
+        }
+        let Some(end) = from.find('}') else {
+            return Err(place.error("${ without }", "a value such as ${flow}; $${ for ${ itself"));
+        };
+        bytes.push_str(before);
+        if !bytes.is_empty() {
+            pieces.push(Piece::Bytes(std::mem::take(&mut bytes).into_bytes()));
+        }
+        pieces.push(read_value_in_text(&from[2..end], place, names)?);
+        rest = &from[end + 1..];
+    }
+    bytes.push_str(rest);
+    if !bytes.is_empty() {
+        pieces.push(Piece::Bytes(bytes.into_bytes()));
+    }
+    Ok(pieces)
+}
+
+/// What stands between `${` and `}`.
+fn read_value_in_text(text: &str, place: &Place<'_>, names: &Names) -> Result<Piece, PlanError> {
+    let (name, form) = match text.split_once(':') {
+        None => (text, Form::Plain),
+        Some((name, form)) => {
+            let known = FORMS.iter().find(|(known, _)| *known == form).map(|(_, form)| *form);
+            let digits = || form.strip_prefix('0')?.parse().ok().filter(|it| (1..=20).contains(it));
+            let form = known.or_else(|| digits().map(Form::Digits)).ok_or_else(|| {
+                let forms: Vec<_> = FORMS.iter().map(|(known, _)| *known).collect();
+                let expected = format!("{}, or digits such as 06", forms.join(", "));
+                place.error(format!("{form:?} in ${{{text}}}"), expected)
+            })?;
+            (name, form)
+        }
+    };
+    Ok(Piece::Value(find_value(name, place, names)?, form))
+}
+
+/// The value of a name, or the length of that of a text.
+fn find_value(name: &str, place: &Place<'_>, names: &Names) -> Result<Value, PlanError> {
+    let length = || match names.value(name.strip_suffix(".length")?)? {
+        Value::Text(text) => Some(Value::Length(text)),
+        _ => None,
+    };
+    names.value(name).or_else(length).ok_or_else(|| {
+        let expected = format!(
+            "a value that every flow has, or that a step before sets or extracts: {}; $${{ stands \
+             for ${{ itself",
+            names.values()
+        );
+        place.error(format!("{name:?}"), expected)
+    })
+}
+
+fn read_field(place: &Place<'_>, names: &Names) -> Result<Field, PlanError> {
+    let fields = place.fields(&FIELD)?;
+    let offset = fields.need("offset", "where it begins, from 0")?;
+    let offset = offset.integer(0, Composition::LENGTH_MAX - 1)? as u32;
+    let width = fields.need("width", "how many bytes it has")?.integer(1, u16::MAX.into())? as u16;
+    let value = fields.need("value", VALUE)?;
+    let value = find_value(value.text(VALUE)?, &value, names)?;
+    Ok(Field { offset, width, value })
+}
+
+/// Bytes in hexadecimal.
+pub(super) fn read_hex(place: &Place<'_>) -> Result<Vec<u8>, PlanError> {
+    const EXPECTED: &str = "bytes in hexadecimal such as \"00ff 10\"";
+    let digits: String = place.text(EXPECTED)?.split_ascii_whitespace().collect();
+    let byte = |pair: &[u8]| {
+        let pair = std::str::from_utf8(pair).ok().filter(|it| !it.contains('+'))?;
+        u8::from_str_radix(pair, 16).ok()
+    };
+    let bytes = digits.as_bytes().chunks(2).map(|pair| byte(pair).filter(|_| pair.len() == 2));
+    let bytes = bytes.collect::<Option<Vec<u8>>>().filter(|bytes| !bytes.is_empty());
+    bytes.ok_or_else(|| place.wrong(EXPECTED))
+}
+
+/// What a name is set to, where that differs from flow to flow.
+pub(super) fn read_set(
+    name: &str,
+    place: &Place<'_>,
+    names: &mut Names,
+) -> Result<Step, PlanError> {
+    let (what, value) = place.choice(&SET)?;
+    let pieces = match what {
+        "counter" => {
+            let number = read_counter(&value)?;
+            return Ok(Step::SetNumber { variable: names.variable(name, place)?, number });
+        }
+        "random" => {
+            let number = read_random(&value)?;
+            return Ok(Step::SetNumber { variable: names.variable(name, place)?, number });
+        }
+        "random_text" => vec![Piece::RandomText(value.integer(1, RANDOM_MAX)? as u16)],
+        "random_bytes" => vec![Piece::RandomBytes(value.integer(1, RANDOM_MAX)? as u16)],
+        _ => read_text(value.text("a text")?, &value, names)?,
+    };
+    let composition = Composition { pieces, ..Composition::default() };
+    Ok(Step::SetText { text: names.text(name, place)?, composition })
+}
+
+fn read_counter(place: &Place<'_>) -> Result<Number, PlanError> {
+    if !place.value().is_object() {
+        return Ok(Number::Counter { start: place.integer(0, u64::MAX)?, step: 1 });
+    }
+    let fields = place.fields(&COUNTER)?;
+    let start = fields.get("start").map_or(Ok(1), |it| it.integer(0, u64::MAX))?;
+    let step = fields.get("step").map_or(Ok(1), |it| it.integer(1, u64::MAX))?;
+    Ok(Number::Counter { start, step })
+}
+
+fn read_random(place: &Place<'_>) -> Result<Number, PlanError> {
+    let fields = place.fields(&RANDOM)?;
+    let min = fields.get("min").map_or(Ok(0), |it| it.integer(0, u64::MAX))?;
+    let greatest = fields.need("max", "the greatest number")?;
+    let max = greatest.integer(0, u64::MAX)?;
+    if max < min {
+        return Err(greatest.wrong("at least as much as min"));
+    }
+    Ok(Number::Random { min, max })
+}

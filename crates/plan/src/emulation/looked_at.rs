@@ -1,0 +1,198 @@
+//! What programs look at of what arrives.
+
+use wirestorm_wire::pattern::Pattern;
+
+use super::composition::{Composition, Piece, read_hex, read_text};
+use super::names::Names;
+use super::program::{Step, have_own_bytes};
+use super::{Server, Template, Transport};
+use crate::document::error::PlanError;
+use crate::document::place::Place;
+
+/// What is received as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// All up to these bytes, and they.
+    Until(Vec<u8>),
+    /// A message of HTTP/1.
+    Http,
+}
+
+/// What is expected of what was received last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// It is this.
+    Is(Composition),
+    /// This is somewhere in it.
+    Contains(Composition),
+    /// It matches somewhere.
+    Matches(Pattern),
+}
+
+/// A part of what was received last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A group of the first match of a pattern; 0 is the whole.
+    Group(Pattern, u16),
+    /// What stands between the first of these and the second one behind it.
+    Between(Vec<u8>, Vec<u8>),
+    /// So many bytes from a place on.
+    At {
+        /// Where, from 0.
+        offset: u32,
+        /// How many.
+        length: u32,
+    },
+}
+
+pub(super) const RECEIVE: [&str; 2] = ["until", "message"];
+pub(super) const MESSAGES: [&str; 1] = ["http"];
+pub(super) const EXPECT: [&str; 4] = ["text", "hex", "contains", "pattern"];
+pub(super) const PART: [&str; 5] = ["pattern", "group", "between", "offset", "length"];
+/// Bytes of what was received that are looked at.
+pub(super) const LOOKED_AT_MAX: u64 = 64 << 10;
+/// Bytes that something is received up to.
+const UNTIL_MAX: usize = 1_024;
+
+pub(super) fn read_receive(place: &Place<'_>) -> Result<Step, PlanError> {
+    if !place.value().is_object() {
+        return place.integer(1, u64::MAX).map(Step::Receive);
+    }
+    let (what, value) = place.choice(&RECEIVE)?;
+    let received = match what {
+        "until" => {
+            let expected = format!("a text of 1 to {UNTIL_MAX} bytes");
+            let text = value.text(&expected)?.as_bytes();
+            if !(1..=UNTIL_MAX).contains(&text.len()) {
+                return Err(value.wrong(expected));
+            }
+            Received::Until(text.to_vec())
+        }
+        _ if value.value() == "http" => Received::Http,
+        _ => return Err(value.wrong(MESSAGES.join(", "))),
+    };
+    Ok(Step::ReceiveWhole(received))
+}
+
+pub(super) fn read_expect(place: &Place<'_>, names: &Names) -> Result<Step, PlanError> {
+    need_receive(place, names)?;
+    let of_pieces = |pieces| Composition { pieces, ..Composition::default() };
+    if let Some(text) = place.value().as_str() {
+        let expected = Expected::Is(of_pieces(read_text(text, place, names)?));
+        return Ok(Step::Expect(checked(expected, place)?));
+    }
+    if !place.value().is_object() {
+        return Err(place.wrong(format!("a text, or a field: {}", EXPECT.join(", "))));
+    }
+    let (what, value) = place.choice(&EXPECT)?;
+    let text = || read_text(value.text("a text")?, &value, names).map(of_pieces);
+    let expected = match what {
+        "text" => Expected::Is(text()?),
+        "hex" => Expected::Is(of_pieces(vec![Piece::Bytes(read_hex(&value)?)])),
+        "contains" => Expected::Contains(text()?),
+        _ => Expected::Matches(read_pattern(&value)?),
+    };
+    Ok(Step::Expect(checked(expected, &value)?))
+}
+
+/// What is expected, where so much is looked at.
+fn checked(expected: Expected, place: &Place<'_>) -> Result<Expected, PlanError> {
+    let (Expected::Is(composition) | Expected::Contains(composition)) = &expected else {
+        return Ok(expected);
+    };
+    match composition.pieces.as_slice() {
+        [] => Err(place.wrong("something to expect")),
+        _ if composition.least() as u64 > LOOKED_AT_MAX => {
+            let found = format!("{} bytes", composition.least());
+            Err(place.error(found, format!("at most {LOOKED_AT_MAX}, which are looked at")))
+        }
+        _ => Ok(expected),
+    }
+}
+
+pub(super) fn read_extract(place: &Place<'_>, names: &mut Names) -> Result<Step, PlanError> {
+    const WHAT: &str = "a name and what it becomes, such as {token: {pattern: \"id=(\\d+)\"}}";
+    need_receive(place, names)?;
+    let mut entries = place.entries(WHAT)?;
+    let (Some((name, value)), None) = (entries.pop(), entries.pop()) else {
+        return Err(place.wrong(WHAT));
+    };
+    let part = read_part(&value)?;
+    Ok(Step::Extract { text: names.text(name, &value)?, part })
+}
+
+fn read_part(place: &Place<'_>) -> Result<Part, PlanError> {
+    let fields = place.fields(&PART)?;
+    let field = |name| fields.get(name);
+    let parts =
+        (field("pattern"), field("group"), field("between"), field("offset"), field("length"));
+    match parts {
+        (Some(pattern), group, None, None, None) => {
+            let pattern = read_pattern(&pattern)?;
+            let groups = pattern.groups() as u64;
+            // The first group, where there is one, else all that matches.
+            let group = group.map_or(Ok(groups.min(1)), |it| it.integer(0, groups))?;
+            Ok(Part::Group(pattern, group as u16))
+        }
+        (None, None, Some(between), None, None) => {
+            const EXPECTED: &str = "two texts, such as [\"id=\", \"&\"]";
+            let texts = between.items("two texts")?;
+            let [before, behind] = texts.as_slice() else { return Err(between.wrong(EXPECTED)) };
+            let text = |place: &Place<'_>| match place.text(EXPECTED)? {
+                "" => Err(place.wrong("a text of at least one byte")),
+                text => Ok(text.as_bytes().to_vec()),
+            };
+            Ok(Part::Between(text(before)?, text(behind)?))
+        }
+        (None, None, None, Some(offset), Some(length)) => Ok(Part::At {
+            offset: offset.integer(0, LOOKED_AT_MAX - 1)? as u32,
+            length: length.integer(1, TEXT_MAX)? as u32,
+        }),
+        _ => Err(place.says(
+            "a part is told by `pattern` (with `group`), by `between`, or by `offset` and `length`",
+        )),
+    }
+}
+
+/// Bytes of a text that is remembered.
+pub(super) const TEXT_MAX: u64 = 16 << 10;
+
+fn read_pattern(place: &Place<'_>) -> Result<Pattern, PlanError> {
+    let text = place.text("a regular expression")?;
+    Pattern::new(text).map_err(|error| {
+        // The last line says what is wrong, the others where.
+        let why = error.lines().last().unwrap_or_default();
+        let why = why.strip_prefix("error: ").unwrap_or(why);
+        place.error(format!("{text:?} ({why})"), "a regular expression")
+    })
+}
+
+/// Where nothing was received, nothing can be looked at.
+fn need_receive(place: &Place<'_>, names: &Names) -> Result<(), PlanError> {
+    if names.receives {
+        return Ok(());
+    }
+    Err(place.says("no step before receives anything that could be looked at"))
+}
+
+/// Which template a flow is of has to be known when it begins, where its bytes are its own.
+pub(super) fn check(template: &Template, all: &[Template]) -> Result<(), PlanError> {
+    let Some(server) = template.server.as_ref().filter(|it| have_own_bytes(&it.program)) else {
+        return Ok(());
+    };
+    let is_looked_at = |other: &Server| {
+        (other.transmit, other.listen) == (server.transmit, server.listen)
+            && other.first_bytes.is_some()
+    };
+    let of_tcp = |it: &&Template| it.transport == Transport::Tcp;
+    let mut servers = all.iter().filter(of_tcp).filter_map(|it| it.server.as_ref());
+    if template.transport == Transport::Udp || !servers.any(is_looked_at) {
+        return Ok(());
+    }
+    let message = format!(
+        "found steps that write values or look at what arrives at port {}, where servers are told \
+         apart by first_bytes: give it a port of its own",
+        server.listen
+    );
+    Err(PlanError { path: format!("{}.server.program", template.path), message })
+}
