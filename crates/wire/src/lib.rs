@@ -1,7 +1,7 @@
 //! What travels on a wire and what is kept of it: capture files, packet views, checksums, flows.
 //!
 //! This crate is pure: bytes go in, bytes and values come out. It opens no file and allocates
-//! nothing for each packet. No input can make it panic.
+//! nothing for each packet, but for those that come in fragments. No input can make it panic.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -14,6 +14,7 @@ pub mod conversation;
 pub mod dissect;
 pub mod edit;
 pub mod flow;
+pub mod fragment;
 pub mod impairment;
 pub mod layout;
 pub mod packet;

@@ -9,6 +9,7 @@ use wirestorm_wire::capture::{LinkType, RecordHeader, Records};
 use wirestorm_wire::conversation::{
     Act, BoundError, Bounds, Conversation, Imported, Importer, Side, Transport, Turn,
 };
+use wirestorm_wire::fragment::Fragments;
 use wirestorm_wire::packet::tcp::Flags;
 
 const CLIENT: Side = Side::Client;
@@ -335,20 +336,85 @@ fn what_is_missing_is_said_with_the_packet_that_shows_it() {
     cut.0[3].1.truncate(96);
     assert_eq!(cut.error(), "packet 4 was captured with 82 of its 144 bytes: capture all");
     let mut fragment = Capture::connected(PLAIN);
-    fragment.says(3, CLIENT, 0, 0, &[7; 100]);
+    fragment.says(3, CLIENT, 0, 0, &[7; 104]);
     fragment.0[3].1[20] = 0x20;
-    let error = "packet 4 is a fragment: capture where packets are whole";
+    let error = "packet 4 is a fragment, and the others of the same IP packet are not all in the \
+                 capture, or contradict it: capture where packets are whole";
     assert_eq!(fragment.error(), error);
-    // The other parts of it have no ports.
+    // A part without the ports is of nobody.
     let mut later = fragment.0[3].1.clone();
+    later[19] = 1;
     later[21] = 9;
-    fragment.at(3, later);
+    fragment.at(3, later.clone());
     assert_eq!((fragment.error().as_str(), fragment.import().others), (error, 1));
+    // One that says something else.
+    later[19] = fragment.0[3].1[19];
+    fragment.0[4].1 = later;
+    assert_eq!((fragment.error().as_str(), fragment.import().others), (error, 0));
+    // What was captured in part is no part of anything.
+    let mut cut = Capture::connected(PLAIN);
+    cut.says(3, CLIENT, 0, 0, &[7; 100]);
+    cut.0[3].1[20] = 0x20;
+    cut.0[3].1.truncate(96);
+    assert_eq!(cut.error(), error);
     let mut bad = Capture::connected(PLAIN);
     bad.says(3, CLIENT, 0, 0, b"abc");
     bad.0[3].1[46] = 0x40;
     let error = "packet 4 has a bad header: TCP: a header length of 16 bytes, expected at least 20";
     assert_eq!(bad.error(), error);
+}
+
+/// The frames that a router makes of one without tags.
+fn fragments(frame: &[u8], identification: u32) -> Vec<Vec<u8>> {
+    let (link, packet) = frame.split_at(14);
+    let mut fragments = Fragments::of(packet, 120, identification).unwrap();
+    let mut room = [0; 120];
+    std::iter::from_fn(|| {
+        let length = fragments.write_next(&mut room)?;
+        Some([link, &room[..length]].concat())
+    })
+    .collect()
+}
+
+#[test]
+fn packets_in_fragments_are_whole_again() {
+    for is_ipv6 in [false, true] {
+        let tags = if is_ipv6 { &[0x86, 0xdd] } else { &[8, 0] };
+        let shape = Shape { is_ipv6, tags, ..PLAIN };
+        let question: Vec<u8> = (0..500).map(|place| place as u8).collect();
+        let answer = vec![9; 300];
+        let mut capture = Capture::default();
+        let mut parts = fragments(&datagram(shape, CLIENT, &question), 1);
+        parts.extend(fragments(&datagram(shape, CLIENT, &answer), 2));
+        // The last come first, and two packets at once.
+        parts.into_iter().rev().for_each(|part| capture.at(3, part));
+        fragments(&datagram(shape, SERVER, &answer), 1)
+            .into_iter()
+            .for_each(|part| capture.at(5, part));
+        let said = capture.conversation();
+        assert_eq!(
+            said.turns,
+            [says(CLIENT, 0, &answer), says(CLIENT, 0, &question), says(SERVER, 2, &answer)]
+        );
+        assert_eq!(capture.import().others, 0);
+        // A part that is missing is one of a datagram that was said.
+        capture.0.remove(2);
+        assert!(capture.error().starts_with("packet 1 is a fragment, and"), "{}", capture.error());
+    }
+}
+
+#[test]
+fn a_segment_of_which_a_fragment_was_lost_comes_again() {
+    let text = [7; 400];
+    let mut capture = Capture::connected(PLAIN);
+    let mut parts = fragments(&segment(PLAIN, CLIENT, Flags::ACK, 0, 0, &text), 1);
+    parts.remove(1);
+    parts.into_iter().for_each(|part| capture.at(3, part));
+    let again = fragments(&segment(PLAIN, CLIENT, Flags::ACK, 0, 0, &text), 2);
+    again.into_iter().for_each(|part| capture.at(203, part));
+    capture.says(204, SERVER, 0, 400, b"thanks");
+    let said = capture.conversation();
+    assert_eq!(said.turns, [says(CLIENT, 201, &text), says(SERVER, 1, b"thanks")]);
 }
 
 #[test]

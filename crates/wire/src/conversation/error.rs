@@ -42,10 +42,13 @@ pub enum ConversationError {
         /// Bytes that it had.
         expected: usize,
     },
-    /// A part of an IP packet.
-    #[error("packet {packet} is a fragment: capture where packets are whole")]
+    /// Not all parts of an IP packet are there.
+    #[error(
+        "packet {packet} is a fragment, and the others of the same IP packet are not all in the \
+         capture, or contradict it: capture where packets are whole"
+    )]
     Fragment {
-        /// Which.
+        /// The part of it that came first.
         packet: u64,
     },
     /// A transport header that is too short, or contradicts itself.

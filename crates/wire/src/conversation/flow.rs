@@ -33,6 +33,8 @@ pub(super) struct Flow {
     closed: [bool; 2],
     is_reset: bool,
     fault: Option<ConversationError>,
+    /// Of TCP: the first packet of which fragments are missing, which may have come again.
+    fragment: Option<u64>,
 }
 
 /// What a packet is to a flow.
@@ -57,6 +59,7 @@ impl Flow {
             closed: [false; 2],
             is_reset: false,
             fault: None,
+            fragment: None,
         }
     }
 
@@ -77,6 +80,9 @@ impl Flow {
         let body = packet.body;
         let packet = number;
         match body {
+            Err(Damage::Fragment) if self.key.protocol() == protocol::TCP => {
+                self.fragment.get_or_insert(packet);
+            }
             Err(damage) => {
                 let fault = match damage {
                     Damage::Cut { found, expected } => {
@@ -192,6 +198,12 @@ impl Flow {
         let side = |index: usize| if index == client { Side::Client } else { Side::Server };
         if let Some(fault) = self.fault {
             return Err(fault);
+        }
+        let has_all = self.streams.iter().all(|stream| stream.lack().is_none());
+        if let Some(packet) = self.fragment
+            && !(has_all && self.streams.iter().any(|stream| stream.delivered() > 0))
+        {
+            return Err(ConversationError::Fragment { packet });
         }
         for (index, stream) in self.streams.iter().enumerate() {
             let (from, has) =

@@ -3,11 +3,15 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use wirestorm_base::time::Instant;
+
+use super::Conversation;
 use super::error::{BoundError, ConversationError};
 use super::flow::{Flow, Taken};
-use super::{Conversation, packet};
-use crate::capture::RecordHeader;
+use super::packet::{self, Damage, Found, Packet};
+use crate::capture::{LinkType, RecordHeader};
 use crate::flow::FlowKey;
+use crate::fragment::{self, GivenUp, Reassembler};
 
 /// How much is kept of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +38,7 @@ pub struct Importer {
     flows: Vec<Flow>,
     /// The newest flow between two ends.
     newest: BTreeMap<FlowKey, usize>,
+    fragments: Reassembler,
     /// Bytes that were kept.
     bytes: usize,
     packets: u64,
@@ -45,14 +50,23 @@ pub struct Importer {
 pub struct Imported {
     /// Each flow in the order of their first packets, or what is wrong with it.
     pub flows: Vec<Result<Conversation, ConversationError>>,
-    /// Packets that are neither TCP nor UDP over IP.
+    /// Packets that are neither TCP nor UDP over IP, and those of which only fragments without
+    /// ports are there.
     pub others: u64,
 }
 
 impl Importer {
     /// Of a capture of which no more than this is kept.
     pub const fn new(bounds: Bounds) -> Self {
-        Self { bounds, flows: Vec::new(), newest: BTreeMap::new(), bytes: 0, packets: 0, others: 0 }
+        Self {
+            bounds,
+            flows: Vec::new(),
+            newest: BTreeMap::new(),
+            fragments: Reassembler::new(fragment::Bounds::DEFAULT),
+            bytes: 0,
+            packets: 0,
+            others: 0,
+        }
     }
 
     /// Takes the next packet.
@@ -62,18 +76,73 @@ impl Importer {
     pub fn take(&mut self, record: &RecordHeader, data: &[u8]) -> Result<(), BoundError> {
         self.packets += 1;
         let number = self.packets;
-        let Some(packet) = packet::read(record.link_type, data) else {
+        let now = record.timestamp;
+        match packet::read(record.link_type, data) {
+            Some(Found::Packet(packet)) => self.add(&packet, number, now, data.len()),
+            Some(Found::Fragment { bytes, key }) => self.take_fragment(bytes, key, number, now),
+            None => {
+                self.others += 1;
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes a fragment; of what has the ports the key is known.
+    fn take_fragment(
+        &mut self,
+        fragment: &[u8],
+        key: Option<FlowKey>,
+        number: u64,
+        now: Instant,
+    ) -> Result<(), BoundError> {
+        let mut lost = Vec::new();
+        let taken = self.fragments.take(fragment, number, now, |it| lost.push(it));
+        lost.into_iter().try_for_each(|it| self.lose(&it, now))?;
+        match taken {
+            fragment::Taken::Waits => return Ok(()),
+            fragment::Taken::Whole(whole) => {
+                if let Some(Found::Packet(packet)) = packet::read(LinkType::RAW, &whole) {
+                    return self.add(&packet, number, now, whole.len());
+                }
+            }
+            fragment::Taken::Damaged => {
+                if let Some(key) = key {
+                    let packet = Packet { key, body: Err(Damage::Fragment) };
+                    return self.add(&packet, number, now, fragment.len());
+                }
+            }
+        }
+        self.others += 1;
+        Ok(())
+    }
+
+    /// Not all fragments of a packet are there.
+    fn lose(&mut self, lost: &GivenUp, now: Instant) -> Result<(), BoundError> {
+        let beginning = lost.beginning.as_deref().unwrap_or_default();
+        let Some(Found::Packet(packet)) = packet::read(LinkType::RAW, beginning) else {
             self.others += 1;
             return Ok(());
         };
-        if data.len() > self.bounds.bytes.saturating_sub(self.bytes) {
+        let packet = Packet { body: Err(Damage::Fragment), ..packet };
+        self.add(&packet, lost.tag, now, beginning.len())
+    }
+
+    /// Takes a packet that was so many bytes in the capture.
+    fn add(
+        &mut self,
+        packet: &Packet<'_>,
+        number: u64,
+        now: Instant,
+        length: usize,
+    ) -> Result<(), BoundError> {
+        if length > self.bounds.bytes.saturating_sub(self.bytes) {
             return Err(BoundError::Bytes { packet: number, most: self.bounds.bytes });
         }
         let conversation = packet.key.conversation();
         let newest = self.newest.get(&conversation).and_then(|&index| self.flows.get_mut(index));
         if let Some(flow) = newest {
             let before = flow.kept();
-            if flow.take(&packet, number, record.timestamp) == Taken::Yes {
+            if flow.take(packet, number, now) == Taken::Yes {
                 self.bytes = self.bytes + flow.kept() - before;
                 let most = self.bounds.segments;
                 return match flow.early() {
@@ -86,7 +155,7 @@ impl Importer {
             return Err(BoundError::Flows { packet: number, most: self.bounds.flows });
         }
         let mut flow = Flow::new(packet.key, number);
-        flow.take(&packet, number, record.timestamp);
+        flow.take(packet, number, now);
         self.bytes += flow.kept();
         self.newest.insert(conversation, self.flows.len());
         self.flows.push(flow);
@@ -94,7 +163,15 @@ impl Importer {
     }
 
     /// What all packets came to.
-    pub fn finish(self) -> Imported {
+    pub fn finish(mut self) -> Imported {
+        let mut lost = Vec::new();
+        core::mem::take(&mut self.fragments).finish(|it| lost.push(it));
+        for it in lost {
+            // What is beyond the bounds is of no flow that is kept.
+            if self.lose(&it, Instant::ZERO).is_err() {
+                self.others += 1;
+            }
+        }
         let flows = self.flows.into_iter().map(Flow::finish).collect();
         Imported { flows, others: self.others }
     }

@@ -5,6 +5,19 @@ use crate::dissect::dissect;
 use crate::flow::FlowKey;
 use crate::packet::{PacketError, ethertype, ipv4, ipv6, protocol, tcp, udp};
 
+/// What is in a frame.
+#[derive(Clone, Copy)]
+pub(super) enum Found<'a> {
+    Packet(Packet<'a>),
+    /// A fragment of one.
+    Fragment {
+        /// From the IP header on.
+        bytes: &'a [u8],
+        /// Whose it is, where that is the first one.
+        key: Option<FlowKey>,
+    },
+}
+
 /// A packet of TCP or UDP.
 #[derive(Clone, Copy)]
 pub(super) struct Packet<'a> {
@@ -23,14 +36,17 @@ pub(super) enum Body<'a> {
 /// Why what a packet carries cannot be told.
 #[derive(Clone, Copy)]
 pub(super) enum Damage {
-    Cut { found: usize, expected: usize },
+    Cut {
+        found: usize,
+        expected: usize,
+    },
+    /// It came in fragments, of which some are missing.
     Fragment,
     BadHeader(PacketError),
 }
 
-/// The packet of TCP or UDP in a frame; `None`: it is of something else, or a later fragment,
-/// whose ports are in the first one.
-pub(super) fn read(link: LinkType, data: &[u8]) -> Option<Packet<'_>> {
+/// The packet of TCP or UDP in a frame, or its part; `None`: it is of something else.
+pub(super) fn read(link: LinkType, data: &[u8]) -> Option<Found<'_>> {
     let found = dissect(link, data);
     let key = found.flow().filter(|key| matches!(key.protocol(), protocol::TCP | protocol::UDP))?;
     let at = usize::from(found.network_offset);
@@ -48,19 +64,19 @@ pub(super) fn read(link: LinkType, data: &[u8]) -> Option<Packet<'_>> {
             (ip.extensions()?.is_fragment, said)
         }
     };
-    if is_fragment && key.source_port() == 0 && key.destination_port() == 0 {
-        return None;
+    if is_fragment {
+        let has_ports = key.source_port() != 0 || key.destination_port() != 0;
+        let key = has_ports.then(|| key.without_vlan());
+        return Some(Found::Fragment { bytes: network, key });
     }
     let length = if said == 0 { network.len() } else { said };
     let transport = usize::from(found.transport_offset).checked_sub(at)?;
-    let body = if is_fragment {
-        Err(Damage::Fragment)
-    } else if let Some(packet) = network.get(transport..length) {
+    let body = if let Some(packet) = network.get(transport..length) {
         body(key.protocol(), packet).map_err(Damage::BadHeader)
     } else {
         Err(Damage::Cut { found: network.len(), expected: length })
     };
-    Some(Packet { key: key.without_vlan(), body })
+    Some(Found::Packet(Packet { key: key.without_vlan(), body }))
 }
 
 fn body(protocol: u8, packet: &[u8]) -> Result<Body<'_>, PacketError> {

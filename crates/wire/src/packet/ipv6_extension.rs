@@ -5,6 +5,9 @@ use super::protocol;
 /// The most extension headers of one packet.
 pub const EXTENSION_HEADERS_MAX: usize = 32;
 
+/// Bytes of the header of a fragment (RFC 8200 section 4.5).
+pub const FRAGMENT_HEADER_LENGTH: usize = 8;
+
 /// Where the extension headers of a packet end and what is behind them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extensions {
@@ -61,7 +64,7 @@ pub(crate) fn walk_extensions(packet: &[u8], start: usize, next_header: u8) -> O
 }
 
 /// Whether a next header number is that of an extension whose end can be told.
-const fn is_extension(kind: u8) -> bool {
+pub(crate) const fn is_extension(kind: u8) -> bool {
     matches!(
         kind,
         protocol::HOP_BY_HOP
@@ -76,10 +79,10 @@ const fn is_extension(kind: u8) -> bool {
 }
 
 /// Bytes of the extension header `kind` whose second byte is `length`.
-const fn extension_length(kind: u8, length: u8) -> usize {
+pub(crate) const fn extension_length(kind: u8, length: u8) -> usize {
     match kind {
         // The second byte is reserved.
-        protocol::FRAGMENT => 8,
+        protocol::FRAGMENT => FRAGMENT_HEADER_LENGTH,
         // RFC 4302 section 2.2: in 4 bytes, "minus 2".
         protocol::AUTHENTICATION => (length as usize + 2) * 4,
         // RFC 6564 section 4: in 8 bytes, "not including the first 8 octets".

@@ -1,0 +1,98 @@
+//! A packet on its way to be fragments.
+
+use super::{PACKET_LENGTH_MAX, UNIT};
+use crate::packet::ipv6_extension::{FRAGMENT_HEADER_LENGTH, is_extension};
+use crate::packet::{ipv4, ipv6, protocol};
+
+/// The fragments of a packet without options or extension headers.
+#[derive(Clone, Debug)]
+pub struct Fragments<'a> {
+    header: &'a [u8],
+    data: &'a [u8],
+    is_ipv4: bool,
+    identification: u32,
+    /// Bytes of data in all but the last one.
+    step: usize,
+    /// Behind the data of those that were written.
+    place: usize,
+}
+
+impl<'a> Fragments<'a> {
+    /// Those of a packet, from its IP header on, that are no longer than `mtu` bytes. Of IPv4 the
+    /// lower half of the identification counts.
+    ///
+    /// `None` where the packet is not whole or has more headers than one, or where no fragment of
+    /// that length has room for data.
+    pub fn of(packet: &'a [u8], mtu: usize, identification: u32) -> Option<Self> {
+        let (is_ipv4, header_length, length) = match packet.first()? >> 4 {
+            4 => {
+                let view = ipv4::Packet::new(packet).ok().filter(ipv4::Packet::is_whole)?;
+                (true, view.header_length(), usize::from(view.total_length()))
+            }
+            _ => {
+                let view = ipv6::Packet::new(packet).ok().filter(ipv6::Packet::is_whole)?;
+                let length = ipv6::HEADER_LENGTH + usize::from(view.payload_length());
+                (false, ipv6::HEADER_LENGTH, length)
+            }
+        };
+        let (header, data) = packet.get(..length)?.split_at_checked(header_length)?;
+        let has_one = match is_ipv4 {
+            true => header.len() == ipv4::HEADER_LENGTH_MIN,
+            false => !is_extension(*header.get(ipv6::field::NEXT_HEADER.start)?),
+        };
+        let step = Self::step(is_ipv4, mtu).filter(|_| has_one)?;
+        Some(Self { header, data, is_ipv4, identification, step, place: 0 })
+    }
+
+    /// How many bytes of data fragments have that are no longer than `mtu` bytes, but for the last
+    /// one; `None` where there is no room for any.
+    pub fn step(is_ipv4: bool, mtu: usize) -> Option<usize> {
+        let headers = match is_ipv4 {
+            true => ipv4::HEADER_LENGTH_MIN,
+            false => ipv6::HEADER_LENGTH + FRAGMENT_HEADER_LENGTH,
+        };
+        let room = mtu.min(PACKET_LENGTH_MAX).checked_sub(headers)?;
+        Some(room - room % UNIT).filter(|step| *step > 0)
+    }
+
+    /// Writes the next one, and returns its length; `None` where there is none, or no room for it.
+    pub fn write_next(&mut self, to: &mut [u8]) -> Option<usize> {
+        let left = self.data.get(self.place..).filter(|left| !left.is_empty())?;
+        let data = &left[..self.step.min(left.len())];
+        let has_more = data.len() < left.len();
+        // The data of a packet is shorter than 2^16 bytes.
+        let place = self.place as u16;
+        let header = self.header.len();
+        let length = if self.is_ipv4 {
+            let length = header + data.len();
+            let to = to.get_mut(..length)?;
+            to[..header].copy_from_slice(self.header);
+            to[header..].copy_from_slice(data);
+            let mut view = ipv4::Packet::new(to).ok()?;
+            view.set_total_length(length as u16);
+            view.set_identification(self.identification as u16);
+            // RFC 791 section 3.1: bit 2 says that more come, and the rest counts units of 8.
+            let (more, units) = (u16::from(has_more) << 13, place / UNIT as u16);
+            view.set_fragment(more | units);
+            view.fill_checksum();
+            length
+        } else {
+            let behind = FRAGMENT_HEADER_LENGTH + data.len();
+            let to = to.get_mut(..header + behind)?;
+            to[..header].copy_from_slice(self.header);
+            let kind = to[ipv6::field::NEXT_HEADER.start];
+            let [a, b, c, d] = self.identification.to_be_bytes();
+            let [high, low] = (place | u16::from(has_more)).to_be_bytes();
+            let (fragment, payload) = to[header..].split_at_mut(FRAGMENT_HEADER_LENGTH);
+            fragment.copy_from_slice(&[kind, 0, high, low, a, b, c, d]);
+            payload.copy_from_slice(data);
+            let length = to.len();
+            let mut view = ipv6::Packet::new(to).ok()?;
+            view.set_next_header(protocol::FRAGMENT);
+            view.set_payload_length(behind as u16);
+            length
+        };
+        self.place += data.len();
+        Some(length)
+    }
+}

@@ -1,0 +1,142 @@
+//! Packets of IP in parts: what a fragment is, how packets are put together again, and cut.
+//!
+//! RFC 791 section 3.2 and RFC 815 for IPv4, RFC 8200 section 4.5 for IPv6.
+
+mod cut;
+mod reassembly;
+
+use core::net::IpAddr;
+
+pub use cut::Fragments;
+pub use reassembly::{Bounds, Cause, GivenUp, Reassembler, Taken};
+
+use crate::packet::ipv6_extension::{
+    EXTENSION_HEADERS_MAX, FRAGMENT_HEADER_LENGTH, extension_length, is_extension,
+};
+use crate::packet::{ipv4, ipv6, protocol};
+
+/// The most bytes of a packet of IPv4, and of what is behind the header of one of IPv6.
+pub const PACKET_LENGTH_MAX: usize = u16::MAX as usize;
+
+/// Offsets count in these, in bytes: all fragments but the last are as long as some of them.
+const UNIT: usize = 8;
+
+/// Both bits of RFC 3168 section 5: congestion experienced.
+const CONGESTION: u8 = 3;
+
+/// What the fragments of one packet have in common, and no other packet has at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    source: IpAddr,
+    destination: IpAddr,
+    identification: u32,
+    /// Of IPv6, where it says nothing, always 0.
+    protocol: u8,
+}
+
+/// One fragment.
+#[derive(Clone, Copy, Debug)]
+struct Fragment<'a> {
+    key: Key,
+    /// What comes before the data, without the fragment header of IPv6.
+    header: &'a [u8],
+    /// Of IPv6: where in `header` it says what follows, and what does behind the fragment header.
+    next_header: (usize, u8),
+    /// Where its data belongs in that of the whole packet, in bytes.
+    start: usize,
+    has_more: bool,
+    met_congestion: bool,
+    data: &'a [u8],
+}
+
+impl<'a> Fragment<'a> {
+    /// The fragment that begins with an IP header; `None` where it is a whole packet, or not all
+    /// of it is there.
+    fn read(packet: &'a [u8]) -> Option<Self> {
+        match packet.first()? >> 4 {
+            4 => Self::read_ipv4(packet),
+            6 => Self::read_ipv6(packet),
+            _ => None,
+        }
+    }
+
+    fn read_ipv4(bytes: &'a [u8]) -> Option<Self> {
+        let packet = ipv4::Packet::new(bytes).ok()?;
+        if !packet.is_fragment() || !packet.is_whole() {
+            return None;
+        }
+        let (header, rest) = bytes.split_at_checked(packet.header_length())?;
+        Some(Self {
+            key: Key {
+                source: packet.source().into(),
+                destination: packet.destination().into(),
+                identification: packet.identification().into(),
+                protocol: packet.protocol(),
+            },
+            header,
+            next_header: (ipv4::field::PROTOCOL.start, packet.protocol()),
+            start: packet.fragment_offset() as usize,
+            has_more: packet.more_fragments(),
+            met_congestion: packet.type_of_service() & CONGESTION == CONGESTION,
+            data: rest.get(..usize::from(packet.total_length()) - header.len())?,
+        })
+    }
+
+    fn read_ipv6(bytes: &'a [u8]) -> Option<Self> {
+        let packet = ipv6::Packet::new(bytes).ok()?;
+        if !packet.is_whole() {
+            return None;
+        }
+        let bytes = bytes.get(..ipv6::HEADER_LENGTH + usize::from(packet.payload_length()))?;
+        let mut kind = packet.next_header();
+        let (mut named_at, mut at) = (ipv6::field::NEXT_HEADER.start, ipv6::HEADER_LENGTH);
+        for _ in 0..EXTENSION_HEADERS_MAX {
+            if kind == protocol::FRAGMENT || !is_extension(kind) {
+                break;
+            }
+            let &[next, length] = bytes.get(at..)?.first_chunk()?;
+            named_at = at;
+            at += extension_length(kind, length);
+            kind = next;
+        }
+        if kind != protocol::FRAGMENT {
+            return None;
+        }
+        let (header, rest) = bytes.split_at_checked(at)?;
+        let (fragment, data) = rest.split_first_chunk::<FRAGMENT_HEADER_LENGTH>()?;
+        let &[next, _, high, low, a, b, c, d] = fragment;
+        let place = u16::from_be_bytes([high, low]);
+        let (start, has_more) = (usize::from(place & 0xfff8), place & 1 != 0);
+        // RFC 6946: an atomic fragment is a whole packet.
+        (start > 0 || has_more).then_some(Self {
+            key: Key {
+                source: packet.source().into(),
+                destination: packet.destination().into(),
+                identification: u32::from_be_bytes([a, b, c, d]),
+                protocol: 0,
+            },
+            header,
+            next_header: (named_at, next),
+            start,
+            has_more,
+            met_congestion: packet.traffic_class() & CONGESTION == CONGESTION,
+            data,
+        })
+    }
+
+    /// Behind its last byte in the data of the whole packet.
+    fn end(&self) -> usize {
+        self.start + self.data.len()
+    }
+
+    /// Whether it can be a part of any packet.
+    ///
+    /// RFC 8200 section 4.5: a fragment with others behind it whose length is no multiple of 8, and
+    /// one whose end would be beyond that of the longest packet, "must be discarded".
+    fn is_possible(&self) -> bool {
+        let is_of_units = !self.has_more || self.data.len().is_multiple_of(UNIT);
+        let of_header = if self.key.source.is_ipv4() { 0 } else { ipv6::HEADER_LENGTH };
+        let length = self.header.len() - of_header + self.end();
+        is_of_units && !self.data.is_empty() && length <= PACKET_LENGTH_MAX
+    }
+}

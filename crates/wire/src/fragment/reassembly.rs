@@ -1,0 +1,326 @@
+//! Fragments on their way to be packets again.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use wirestorm_base::time::{Duration, Instant};
+
+use super::{CONGESTION, Fragment, Key};
+use crate::packet::{ipv4, ipv6};
+
+/// How much is kept of packets of which fragments are missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Packets. Beyond that the oldest is given up.
+    pub packets: usize,
+    /// Bytes of their data, holes included. Beyond that the oldest is given up.
+    pub bytes: usize,
+    /// How long after its first fragment a packet is given up.
+    pub time: Duration,
+}
+
+impl Bounds {
+    /// 4,096 packets with 4 MiB. RFC 8200 section 4.5: "within 60 seconds of the reception of the
+    /// first-arriving fragment"; RFC 1122 section 3.3.2: "between 60 seconds and 120 seconds".
+    pub const DEFAULT: Self =
+        Self { packets: 4_096, bytes: 4 << 20, time: Duration::from_secs(60) };
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// What a fragment was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// One of a packet of which others are missing, or of one that was given up.
+    Waits,
+    /// The last one that was missing: the whole packet, from its IP header on.
+    Whole(Vec<u8>),
+    /// No fragment that can be part of a packet.
+    Damaged,
+}
+
+/// Why a packet was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Its time was over.
+    Time,
+    /// There was no room for all.
+    Room,
+    /// Its fragments overlap with different bytes, or do not agree where it ends (RFC 5722).
+    Overlap,
+}
+
+/// A packet that was given up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GivenUp {
+    /// Why.
+    pub cause: Cause,
+    /// What was said of its fragment that arrived first.
+    pub tag: u64,
+    /// What is there from its IP header on, up to the first byte that is missing; `None` where the
+    /// first fragment is.
+    pub beginning: Option<Vec<u8>>,
+}
+
+/// Puts fragments together.
+///
+/// As long as no fragment arrives, it has no memory. Where fragments of a packet overlap, the
+/// packet is given up with all that still comes of it (RFC 5722 section 4), unless bytes are only
+/// repeated.
+#[derive(Clone, Debug)]
+pub struct Reassembler {
+    bounds: Bounds,
+    /// By age: numbers grow.
+    packets: BTreeMap<u64, Partial>,
+    numbers: BTreeMap<Key, u64>,
+    next: u64,
+    /// What all of them keep.
+    bytes: usize,
+}
+
+impl Default for Reassembler {
+    fn default() -> Self {
+        Self::new(Bounds::default())
+    }
+}
+
+impl Reassembler {
+    /// Of fragments of which no more than this is kept.
+    pub const fn new(bounds: Bounds) -> Self {
+        Self { bounds, packets: BTreeMap::new(), numbers: BTreeMap::new(), next: 0, bytes: 0 }
+    }
+
+    /// Whether nothing is kept.
+    pub fn is_empty(&self) -> bool {
+        self.packets.is_empty()
+    }
+
+    /// Packets of which fragments are missing and that are not given up.
+    pub fn waiting(&self) -> usize {
+        self.packets.values().filter(|it| !it.is_given_up).count()
+    }
+
+    /// Bytes that are kept of packets.
+    pub const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Takes a packet, from its IP header on, that is a fragment. `tag` is told of the packet where
+    /// this is the first of it and it is given up; `given_up` hears of those that are now.
+    pub fn take(
+        &mut self,
+        packet: &[u8],
+        tag: u64,
+        now: Instant,
+        mut given_up: impl FnMut(GivenUp),
+    ) -> Taken {
+        self.expire(now, &mut given_up);
+        let Some(fragment) = Fragment::read(packet).filter(Fragment::is_possible) else {
+            return Taken::Damaged;
+        };
+        let number = *self.numbers.entry(fragment.key).or_insert_with(|| {
+            self.next += 1;
+            self.next
+        });
+        let new = || Partial::new(fragment.key, tag, now);
+        let partial = self.packets.entry(number).or_insert_with(new);
+        let before = partial.kept();
+        let agrees = partial.take(&fragment);
+        if !agrees {
+            given_up(partial.give_up(Cause::Overlap));
+        }
+        self.bytes = self.bytes + partial.kept() - before;
+        if let Some(whole) = partial.whole() {
+            self.forget(number);
+            return Taken::Whole(whole);
+        }
+        while self.packets.len() > self.bounds.packets || self.bytes > self.bounds.bytes {
+            self.forget_oldest(Cause::Room, &mut given_up);
+        }
+        Taken::Waits
+    }
+
+    /// Gives up what has waited for too long.
+    pub fn expire(&mut self, now: Instant, mut given_up: impl FnMut(GivenUp)) {
+        let time = self.bounds.time;
+        let is_over = |it: &Partial| now.saturating_since(it.since) >= time;
+        while self.packets.first_key_value().is_some_and(|(_, oldest)| is_over(oldest)) {
+            self.forget_oldest(Cause::Time, &mut given_up);
+        }
+    }
+
+    /// Gives up everything.
+    pub fn finish(mut self, mut given_up: impl FnMut(GivenUp)) {
+        while !self.is_empty() {
+            self.forget_oldest(Cause::Time, &mut given_up);
+        }
+    }
+
+    fn forget_oldest(&mut self, cause: Cause, given_up: &mut impl FnMut(GivenUp)) {
+        let Some((&number, _)) = self.packets.first_key_value() else { return };
+        // Of what was given up before, it was told then.
+        if let Some(mut partial) = self.forget(number)
+            && !partial.is_given_up
+        {
+            given_up(partial.give_up(cause));
+        }
+    }
+
+    fn forget(&mut self, number: u64) -> Option<Partial> {
+        let partial = self.packets.remove(&number)?;
+        self.numbers.remove(&partial.key);
+        self.bytes -= partial.kept();
+        Some(partial)
+    }
+}
+
+/// A packet of which fragments are missing.
+#[derive(Clone, Debug)]
+struct Partial {
+    key: Key,
+    tag: u64,
+    /// When its first fragment arrived.
+    since: Instant,
+    /// That of its first fragment, as in the whole packet but for its length; empty while that is
+    /// missing.
+    header: Vec<u8>,
+    /// Up to the last byte that has arrived; zeros in its holes.
+    data: Vec<u8>,
+    /// What of it has arrived: in order, with holes between them.
+    arrived: Vec<Range<usize>>,
+    /// How long the data is, once the last fragment has arrived.
+    length: Option<usize>,
+    met_congestion: bool,
+    /// Whether it was, and all that still comes of it is for nothing.
+    is_given_up: bool,
+}
+
+impl Partial {
+    const fn new(key: Key, tag: u64, since: Instant) -> Self {
+        Self {
+            key,
+            tag,
+            since,
+            header: Vec::new(),
+            data: Vec::new(),
+            arrived: Vec::new(),
+            length: None,
+            met_congestion: false,
+            is_given_up: false,
+        }
+    }
+
+    /// Bytes that it keeps.
+    fn kept(&self) -> usize {
+        self.header.len() + self.data.len() + self.arrived.len() * size_of::<Range<usize>>()
+    }
+
+    /// Takes a fragment of it; returns whether it agrees with those before.
+    fn take(&mut self, fragment: &Fragment<'_>) -> bool {
+        if self.is_given_up {
+            return true;
+        }
+        let (start, end) = (fragment.start, fragment.end());
+        let agrees_on_end = match self.length {
+            Some(length) if fragment.has_more => end <= length,
+            Some(length) => end == length,
+            None => fragment.has_more || self.data.len() <= end,
+        };
+        let place = self.arrived.partition_point(|it| it.end <= start);
+        let overlapped = self.arrived.get(place).filter(|it| it.start < end);
+        if let Some(known) = overlapped {
+            // RFC 8200 section 4.5 lets exact duplicates be dropped, which the network makes.
+            let is_repeated = known.start <= start && end <= known.end;
+            return agrees_on_end && is_repeated && self.data[start..end] == *fragment.data;
+        }
+        if !agrees_on_end {
+            return false;
+        }
+        if !fragment.has_more {
+            self.length = Some(end);
+        }
+        if start == 0 {
+            fragment.clone_header_into(&mut self.header);
+        }
+        self.met_congestion |= fragment.met_congestion;
+        if self.data.len() < end {
+            self.data.resize(end, 0);
+        }
+        self.data[start..end].copy_from_slice(fragment.data);
+        let closes_before = place > 0 && self.arrived[place - 1].end == start;
+        let closes_behind = self.arrived.get(place).is_some_and(|it| it.start == end);
+        match (closes_before, closes_behind) {
+            (true, true) => {
+                self.arrived[place - 1].end = self.arrived[place].end;
+                self.arrived.remove(place);
+            }
+            (true, false) => self.arrived[place - 1].end = end,
+            (false, true) => self.arrived[place].start = start,
+            (false, false) => self.arrived.insert(place, start..end),
+        }
+        true
+    }
+
+    /// The whole packet, where nothing is missing any more.
+    fn whole(&self) -> Option<Vec<u8>> {
+        let is_whole = self.length.is_some() && self.beginning_length() == self.length;
+        is_whole.then(|| self.put_together()).flatten()
+    }
+
+    fn give_up(&mut self, cause: Cause) -> GivenUp {
+        let beginning = self.put_together();
+        self.is_given_up = true;
+        (self.header, self.data, self.arrived) = Default::default();
+        GivenUp { cause, tag: self.tag, beginning }
+    }
+
+    /// How much of the data is there from its first byte on.
+    fn beginning_length(&self) -> Option<usize> {
+        self.arrived.first().filter(|it| it.start == 0).map(|it| it.end)
+    }
+
+    /// The packet as far as it is there without a hole; `None` where the first fragment is not, or
+    /// its header has more options than the others' and makes it too long.
+    fn put_together(&self) -> Option<Vec<u8>> {
+        let length = self.beginning_length()?;
+        let mut packet = self.header.clone();
+        packet.extend_from_slice(self.data.get(..length)?);
+        // RFC 8200 section 4.5 and RFC 3168 section 5.3: one that met congestion is enough.
+        if self.key.source.is_ipv4() {
+            let length = u16::try_from(packet.len()).ok()?;
+            let mut view = ipv4::Packet::new(packet.as_mut_slice()).ok()?;
+            view.set_total_length(length);
+            view.set_fragment(0);
+            if self.met_congestion {
+                view.set_type_of_service(view.type_of_service() | CONGESTION);
+            }
+            view.fill_checksum();
+        } else {
+            let length = packet.len().checked_sub(ipv6::HEADER_LENGTH)?;
+            let length = u16::try_from(length).ok()?;
+            let mut view = ipv6::Packet::new(packet.as_mut_slice()).ok()?;
+            view.set_payload_length(length);
+            if self.met_congestion {
+                view.set_traffic_class(view.traffic_class() | CONGESTION);
+            }
+        }
+        Some(packet)
+    }
+}
+
+impl Fragment<'_> {
+    /// The header of the whole packet, but for its length.
+    fn clone_header_into(&self, header: &mut Vec<u8>) {
+        header.clear();
+        header.extend_from_slice(self.header);
+        let (at, kind) = self.next_header;
+        if let Some(named) = header.get_mut(at) {
+            *named = kind;
+        }
+    }
+}
