@@ -9,9 +9,10 @@ use wirestorm_control::emulation::Progress;
 use crate::number::{grouped, scaled};
 use crate::traffic::{bar, shortened};
 
-/// A live table on standard error; nothing where that is no terminal.
+/// A live table on standard error; none where that is no terminal.
 pub(super) struct Live {
     bar: ProgressBar,
+    quiet: bool,
     duration: Duration,
     before: Progress,
 }
@@ -19,11 +20,14 @@ pub(super) struct Live {
 impl Live {
     pub(super) fn new(quiet: bool, duration: Duration) -> Self {
         let bar = bar(quiet, duration);
-        Self { bar, duration, before: Progress::default() }
+        Self { bar, quiet, duration, before: Progress::default() }
     }
 
     /// Shows how far the run has come.
     pub(super) fn update(&mut self, progress: &Progress) {
+        if let Some(text) = progress.waits_for.as_ref().filter(|_| !self.quiet) {
+            self.bar.suspend(|| eprintln!("wirestorm: {text}"));
+        }
         let since = progress.elapsed.saturating_sub(self.before.elapsed).as_secs_f64();
         if self.bar.is_hidden() || since < 0.2 {
             return;

@@ -1,6 +1,7 @@
 //! Whom clients' frames go to, and who answers for the addresses of a port.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use wirestorm_plan::emulation::{AddressRange, EmulationPlan};
 use wirestorm_plan::traffic::Port;
@@ -8,11 +9,14 @@ use wirestorm_wire::packet::MacAddress;
 use wirestorm_wire::prefix::Prefix;
 
 use super::error::EmulationError;
-use crate::host::{Guests, HostError, Station};
+use crate::host::{Guests, HostError, Silence, Station, TRIES};
 
 /// Addresses of one template that a port answers for, at most: those beyond are reached by a
 /// router, or not at all.
 const ANSWERED_MAX: u32 = 1 << 16;
+
+/// How often a neighbour is asked, a second apart: links and switches take a while to come up.
+const TRIES_MAX: u32 = 10;
 
 /// The neighbours of a run.
 pub(super) struct Neighbours {
@@ -24,11 +28,20 @@ pub(super) struct Neighbours {
 impl Neighbours {
     /// Lets ports that have addresses answer for them, and for those of their clients and servers
     /// that are in their networks; finds where the clients' frames go. `interfaces`: of each port
-    /// that is used, its name and Ethernet address.
+    /// that is used, its name and Ethernet address. `waits` is told of who does not answer, and why
+    /// it is asked on; not once it is to `stop`.
     pub(super) fn find(
         plan: &EmulationPlan,
         interfaces: &[Option<(String, MacAddress)>],
+        stop: &AtomicBool,
+        mut waits: impl FnMut(String),
     ) -> Result<Self, EmulationError> {
+        let mut goes_on = |silence: &Silence<'_>| {
+            if silence.asked == TRIES {
+                waits(waits_for(silence));
+            }
+            silence.asked < TRIES_MAX && !stop.load(Ordering::Relaxed)
+        };
         let mut stations: Vec<Option<Station>> = Vec::new();
         for (index, (port, interface)) in plan.ports.iter().zip(interfaces).enumerate() {
             stations.push(match interface {
@@ -60,7 +73,9 @@ impl Neighbours {
             let facing = server.filter(|server| *server != client.transmit);
             let destination = match (&mut stations[client.transmit], client.destination) {
                 (_, Some(destination)) => destination,
-                (Some(station), None) => station.resolve(client.servers.first)?.1,
+                (Some(station), None) => {
+                    station.resolve_patiently(client.servers.first, &mut goes_on)?.1
+                }
                 // The two ports of a template without a host between them face each other.
                 (None, None) => match facing.and_then(|port| interfaces[port].as_ref()) {
                     Some((_, mac)) => *mac,
@@ -79,6 +94,12 @@ impl Neighbours {
         let guests = Guests::host(stations).map_err(EmulationError::Thread)?;
         Ok(Self { clients, _guests: guests })
     }
+}
+
+fn waits_for(silence: &Silence<'_>) -> String {
+    let Silence { interface, neighbour, protocol, .. } = silence;
+    let left = TRIES_MAX - TRIES;
+    format!("{interface}: {neighbour} does not answer {protocol}; asking for {left} s more")
 }
 
 /// The port's own addresses, and those of its clients and servers in its networks.

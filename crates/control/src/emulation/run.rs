@@ -69,6 +69,8 @@ impl EmulationOptions {
 /// How far a run has come.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
+    /// Before the start: which neighbour does not answer yet; told once of each.
+    pub waits_for: Option<String>,
     /// Since the start.
     pub elapsed: Duration,
     /// Each port that has clients or servers, in the plan's order.
@@ -138,7 +140,9 @@ pub fn run(
         let mac = link.mac.ok_or_else(|| EmulationError::NoMac(interface.to_string()))?;
         known[port] = Some((interface.to_string(), MacAddress(mac)));
     }
-    let neighbours = Neighbours::find(plan, &known)?;
+    let neighbours = Neighbours::find(plan, &known, &control.stop, |text| {
+        observe(&Progress { waits_for: Some(text), ..Progress::default() });
+    })?;
     let mut impairments = plan.ports.iter().filter_map(|port| port.impairment);
     let corrupts = impairments.any(|it| it.corruption > Share::NONE);
     let mut lanes = Vec::new();
@@ -190,7 +194,8 @@ pub fn run(
             let port =
                 |it: &Mutex<PortProgress>| it.lock().map(|it| it.clone()).unwrap_or_default();
             let elapsed = clock::now().saturating_since(start);
-            observe(&Progress { elapsed, ports: snapshots.iter().map(port).collect() });
+            let ports = snapshots.iter().map(port).collect();
+            observe(&Progress { waits_for: None, elapsed, ports });
         });
         Ok::<_, EmulationError>((start, workers.join()))
     })?;

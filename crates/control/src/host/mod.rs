@@ -8,3 +8,4 @@ mod station;
 pub(crate) use guests::Guests;
 pub use ping::{PingOptions, PingReply, PingReport, ping};
 pub use station::{HostError, Station};
+pub(crate) use station::{Silence, TRIES};

@@ -49,7 +49,7 @@ pub enum HostError {
     },
     /// A neighbour does not answer.
     #[error(
-        "{interface}: {neighbour} did not tell its Ethernet address, asked {TRIES} times by \
+        "{interface}: {neighbour} did not tell its Ethernet address, asked {tries} times by \
          {protocol}; is it up, and in the same network?"
     )]
     Silent {
@@ -59,16 +59,28 @@ pub enum HostError {
         neighbour: IpAddr,
         /// `ARP` or `neighbour discovery`.
         protocol: &'static str,
+        /// How often it was asked.
+        tries: u32,
     },
 }
 
 /// How often a neighbour is asked, and how long each answer may take: RFC 4861 section 10 has
 /// three requests a second apart.
-const TRIES: u32 = 3;
+pub(crate) const TRIES: u32 = 3;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Neighbours that are remembered, at most.
 const NEIGHBOURS_MAX: usize = 1 << 16;
+
+/// A neighbour that has not answered.
+pub(crate) struct Silence<'a> {
+    pub(crate) interface: &'a InterfaceName,
+    pub(crate) neighbour: IpAddr,
+    /// `ARP` or `neighbour discovery`.
+    pub(crate) protocol: &'static str,
+    /// How often it was asked, a second apart.
+    pub(crate) asked: u32,
+}
 
 /// A host with a packet socket of its own.
 pub struct Station {
@@ -176,6 +188,18 @@ impl Station {
     /// # Errors
     /// Where no way leads there, or the neighbour does not answer.
     pub fn resolve(&mut self, destination: IpAddr) -> Result<(IpAddr, MacAddress), HostError> {
+        self.resolve_patiently(destination, |silence| silence.asked < TRIES)
+    }
+
+    /// As [`Self::resolve`], for as long as it `goes_on` after a question that was not answered.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn resolve_patiently(
+        &mut self,
+        destination: IpAddr,
+        mut goes_on: impl FnMut(&Silence<'_>) -> bool,
+    ) -> Result<(IpAddr, MacAddress), HostError> {
         let no_route = || HostError::NoRoute {
             interface: self.interface.clone(),
             destination,
@@ -192,7 +216,10 @@ impl Station {
         if let Some(mac) = self.neighbours.get(&route.next_hop) {
             return Ok((route.source, *mac));
         }
-        for _ in 0..TRIES {
+        let protocol = if route.next_hop.is_ipv4() { "ARP" } else { "neighbour discovery" };
+        let mut asked = 0;
+        loop {
+            asked += 1;
             self.send(&question)?;
             let until = clock::now().saturating_add(PATIENCE);
             let found = self.listen(until, |heard, _| match heard {
@@ -204,12 +231,12 @@ impl Station {
             if let Some(mac) = found {
                 return Ok((route.source, mac));
             }
+            let (interface, neighbour) = (&self.interface, route.next_hop);
+            if !goes_on(&Silence { interface, neighbour, protocol, asked }) {
+                let interface = interface.clone();
+                return Err(HostError::Silent { interface, neighbour, protocol, tries: asked });
+            }
         }
-        Err(HostError::Silent {
-            interface: self.interface.clone(),
-            neighbour: route.next_hop,
-            protocol: if route.next_hop.is_ipv4() { "ARP" } else { "neighbour discovery" },
-        })
     }
 }
 
