@@ -276,6 +276,8 @@ fn serve(tcp: Settings, mut rest: &[u8]) {
             + strays.damaged
             + strays.other_protocol;
         let taken = tcp.rcvtotal + udp.rcvpkt;
+        // What was put together of fragments counts beside them.
+        let heard = heard + strays.reassembled;
         assert!(apart + taken <= heard, "a frame counts once: {strays:?} {tcp:?} {udp:?}");
     }
 }

@@ -2,10 +2,11 @@
 //! packets, or translate addresses.
 
 use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -34,14 +35,20 @@ struct Wire {
 
 impl Wire {
     fn new() -> Option<Self> {
+        Self::with(&LabOptions::default())
+    }
+
+    fn with(options: &LabOptions) -> Option<Self> {
         if !require_root() {
             return None;
         }
-        let lab = RouterLab::with(&LabOptions::default()).unwrap();
+        let lab = RouterLab::with(options).unwrap();
         let flush = format!("address flush dev {}", lab.a.interface());
         lab.a.namespace().ip(&[&flush]).unwrap();
-        // The router has to ask where we are.
-        let forget = format!("neighbour flush dev {} nud permanent", lab.router_a.interface());
+        // The router has to ask where we are. Over IPv6 it could not yet: it looks for a second
+        // whether its own address is free.
+        let (ours, interface) = (lab.a.ipv4(), lab.router_a.interface());
+        let forget = format!("neighbour flush to {ours} dev {interface} nud permanent");
         lab.router_a.namespace().ip(&[&forget]).unwrap();
         Some(Self { lab })
     }
@@ -82,7 +89,10 @@ impl Wire {
             flows_max: 1_000,
             host: Host {
                 mac: MacAddress(mac),
-                addresses: vec![Prefix { address: IpAddr::V4(self.ours()), length: 24 }],
+                addresses: vec![
+                    Prefix { address: self.ours().into(), length: 24 },
+                    Prefix { address: self.lab.a.ipv6().into(), length: 64 },
+                ],
                 gateways: Vec::new(),
             },
             seed: 7,
@@ -91,6 +101,7 @@ impl Wire {
         let name = InterfaceName::new(namespace(&self.lab.a), self.lab.a.interface()).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let stops = Arc::clone(&stop);
+        let (over, done) = sync_channel(1);
         let (ready, is_ready) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
             let port = AfPacketOptions::new(name);
@@ -103,6 +114,10 @@ impl Wire {
             }
             while !stops.load(Ordering::Relaxed) {
                 let heard = endpoint.breathe(clock::now(), &mut transmit, &mut receive).unwrap();
+                if endpoint.is_done() {
+                    // Once is enough.
+                    let _ = over.try_send(());
+                }
                 if heard == 0 {
                     // Until the next frame, or the next tick of the timers.
                     receive.wait(TICK);
@@ -111,13 +126,15 @@ impl Wire {
             endpoint
         });
         is_ready.recv().unwrap();
-        Running { thread, stop }
+        Running { thread, stop, done }
     }
 }
 
 struct Running {
     thread: JoinHandle<Endpoint>,
     stop: Arc<AtomicBool>,
+    /// Says when all connections are over.
+    done: Receiver<()>,
 }
 
 impl Running {
@@ -237,7 +254,7 @@ fn client(
     wire: &Wire,
     bytes: usize,
     tcp: Settings,
-    ports: RangeInclusive<u16>,
+    client_ports: RangeInclusive<u16>,
 ) -> (Template, Buffers) {
     let mut buffers = Buffers::default();
     let request = buffers.push(Buffer::new(b"page", 0, &[]));
@@ -249,26 +266,35 @@ fn client(
         Instruction::WaitForPeerClose,
         Instruction::Send { buffer: thanks },
     ]);
+    let ends = (wire.ours().into(), wire.linux().into());
+    (template(program.unwrap(), tcp, between(wire, ends, client_ports)), buffers)
+}
+
+/// Clients at our address, and a server at Linux's.
+fn between(
+    wire: &Wire,
+    (ours, linux): (IpAddr, IpAddr),
+    client_ports: RangeInclusive<u16>,
+) -> Role {
     let mut link = Vec::new();
     link.extend(wire.lab.router_a.mac());
     link.extend(wire.lab.a.mac());
-    link.extend([8, 0]);
-    let range = |address: Ipv4Addr| AddressRange { first: address.into(), count: 1 };
-    let role = Role::Client {
+    link.extend(if ours.is_ipv4() { [8, 0] } else { [0x86, 0xdd] });
+    let range = |first| AddressRange { first, count: 1 };
+    Role::Client {
         tuples: Tuples {
-            clients: range(wire.ours()),
+            clients: range(ours),
             order: Order::InTurn,
-            servers: range(wire.linux()),
+            servers: range(linux),
             pairing: Pairing::InTurn,
             server_port: PORT,
-            client_ports: ports,
+            client_ports,
         },
         link: LinkHeader::new(&link).unwrap().into(),
         load: Load::OnDemand,
         ramp: wirestorm_base::time::Duration::ZERO,
         limit: None,
-    };
-    (template(program.unwrap(), tcp, role), buffers)
+    }
 }
 
 #[test]
@@ -316,4 +342,165 @@ fn we_fetch_pages_from_linux_through_a_nat() {
     let endpoint = running.stop();
     assert_eq!((endpoint.tcp().connects, endpoint.tcp().rcvbyte), (50, 50 * 300_000));
     assert_eq!((endpoint.counters().failed(), endpoint.strays().no_flow), (0, 0));
+}
+
+/// Longer than any packet, and than what Linux keeps of one fragment.
+const LONG: usize = 20_000;
+
+/// Our end, and Linux's, for each version of IP.
+fn ends(wire: &Wire) -> [(IpAddr, IpAddr); 2] {
+    let (a, b) = (&wire.lab.a, &wire.lab.b);
+    [(a.ipv4().into(), b.ipv4().into()), (a.ipv6().into(), b.ipv6().into())]
+}
+
+fn with_ipv6() -> LabOptions {
+    LabOptions { ipv6: true, ..LabOptions::default() }
+}
+
+/// Answers each datagram with a long one.
+fn datagram_server() -> (Template, Buffers) {
+    let mut buffers = Buffers::default();
+    let reply = buffers.push(Buffer::new(&content(LONG), 0, &[]));
+    let program = Program::new(vec![
+        Instruction::ReceiveDatagrams { count: 1, clear: true },
+        Instruction::SendDatagram { buffer: reply },
+        Instruction::Jump { to: 0 },
+    ]);
+    let role = Role::Server { listen: Listen::at(PORT) };
+    let template = template(program.unwrap(), Settings::default(), role);
+    (Template { transport: Transport::Udp, ..template }, buffers)
+}
+
+/// What Linux gets back for a long datagram; `None` where that is nothing within a time.
+fn ask(socket: &UdpSocket, patience: Duration) -> std::io::Result<Vec<u8>> {
+    socket.set_read_timeout(Some(patience)).unwrap();
+    socket.send(&content(LONG))?;
+    let mut answer = vec![0; LONG + 1];
+    let length = socket.recv(&mut answer)?;
+    answer.truncate(length);
+    Ok(answer)
+}
+
+fn connected(wire: &Wire, ours: IpAddr, linux: IpAddr) -> UdpSocket {
+    wire.in_linux(|| {
+        let socket = UdpSocket::bind((linux, 0)).unwrap();
+        socket.connect((ours, PORT)).unwrap();
+        socket
+    })
+}
+
+#[test]
+fn linux_and_we_send_each_other_datagrams_in_fragments() {
+    let Some(wire) = Wire::with(&with_ipv6()) else { return };
+    let (template, buffers) = datagram_server();
+    let running = wire.start(template, buffers, 0);
+    for (ours, linux) in ends(&wire) {
+        let socket = connected(&wire, ours, linux);
+        for _ in 0..3 {
+            let answer = ask(&socket, Duration::from_secs(10)).unwrap();
+            assert!(answer == content(LONG), "{ours}: {} bytes", answer.len());
+        }
+    }
+    let endpoint = running.stop();
+    let (udp, strays) = (endpoint.udp(), endpoint.strays());
+    assert_eq!((udp.rcvpkt, udp.rcvbyte), (6, 6 * LONG as u64));
+    assert_eq!((udp.sndpkt, udp.fragmented, strays.reassembled), (6, 6, 6));
+    assert_eq!((strays.damaged, strays.fragments_incomplete), (0, 0));
+}
+
+#[test]
+fn datagrams_find_their_way_over_a_shorter_link() {
+    let Some(wire) = Wire::with(&with_ipv6()) else { return };
+    for end in [&wire.lab.router_b, &wire.lab.b] {
+        end.set_mtu(1_300).unwrap();
+    }
+    let (template, buffers) = datagram_server();
+    let running = wire.start(template, buffers, 0);
+    let [(v4, linux_v4), (v6, linux_v6)] = ends(&wire);
+    // A router cuts fragments of IPv4 anew.
+    let socket = connected(&wire, v4, linux_v4);
+    assert!(ask(&socket, Duration::from_secs(10)).unwrap() == content(LONG));
+    // Of IPv6 it tells that they are too long, and the answer is lost.
+    let socket = connected(&wire, v6, linux_v6);
+    assert!(ask(&socket, Duration::from_secs(1)).is_err());
+    assert!(ask(&socket, Duration::from_secs(10)).unwrap() == content(LONG));
+    let strays = running.stop().strays();
+    assert!(strays.too_big >= 1, "{strays:?}");
+    assert_eq!((strays.reassembled, strays.damaged), (3, 0));
+}
+
+/// Says so much in one datagram, and waits for one.
+fn datagram_client(wire: &Wire, ends: (IpAddr, IpAddr), bytes: usize) -> (Template, Buffers) {
+    let mut buffers = Buffers::default();
+    let request = buffers.push(Buffer::new(&content(bytes), 0, &[]));
+    let program = Program::new(vec![
+        Instruction::SetIdle { millis: 10_000, receive_only: false },
+        Instruction::SendDatagram { buffer: request },
+        Instruction::ReceiveDatagrams { count: 1, clear: false },
+    ]);
+    let role = between(wire, ends, 1_024..=1_024);
+    let template = template(program.unwrap(), Settings::default(), role);
+    (Template { transport: Transport::Udp, ..template }, buffers)
+}
+
+/// Waits until the flow of an endpoint is over.
+fn settle(running: Running) -> Endpoint {
+    // Longer than any answer takes, and less than a flow waits.
+    running.done.recv_timeout(Duration::from_secs(5)).unwrap();
+    running.stop()
+}
+
+#[test]
+fn we_send_long_datagrams_to_linux_and_get_them_back() {
+    let Some(wire) = Wire::with(&with_ipv6()) else { return };
+    for (ours, linux) in ends(&wire) {
+        let socket = wire.in_linux(|| UdpSocket::bind((linux, PORT)).unwrap());
+        socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let echo = std::thread::spawn(move || {
+            let mut request = vec![0; LONG + 1];
+            let (length, from) = socket.recv_from(&mut request).unwrap();
+            request.truncate(length);
+            socket.send_to(&request, from).unwrap();
+            request
+        });
+        let (template, buffers) = datagram_client(&wire, (ours, linux), LONG);
+        let endpoint = settle(wire.start(template, buffers, 1));
+        assert!(echo.join().unwrap() == content(LONG), "{ours}");
+        let (udp, strays) = (endpoint.udp(), endpoint.strays());
+        assert_eq!((udp.rcvpkt, udp.rcvbyte), (1, LONG as u64), "{ours}");
+        assert_eq!((strays.reassembled, endpoint.counters().closed), (1, 1), "{ours}");
+    }
+}
+
+#[test]
+fn who_does_not_wait_at_a_port_says_so_and_is_understood() {
+    let Some(wire) = Wire::with(&with_ipv6()) else { return };
+    for (ours, linux) in ends(&wire) {
+        let (template, buffers) = datagram_client(&wire, (ours, linux), 100);
+        let endpoint = settle(wire.start(template, buffers, 1));
+        let flows = endpoint.counters();
+        assert_eq!((flows.refused, flows.failed()), (1, 1), "{ours}");
+
+        // Nobody is at port 80 of ours but a client's flows.
+        let (template, buffers) = datagram_client(&wire, (ours, linux), 100);
+        let running = wire.start(template, buffers, 0);
+        let refusal = ask(&connected(&wire, ours, linux), Duration::from_secs(10)).unwrap_err();
+        assert_eq!(refusal.kind(), std::io::ErrorKind::ConnectionRefused, "{ours}");
+        assert_eq!(running.stop().strays().unreachable_sent, 1, "{ours}");
+    }
+}
+
+#[test]
+fn a_firewall_that_rejects_ends_a_connection_at_once() {
+    let Some(wire) = Wire::new() else { return };
+    for (with, expected) in [("port-unreachable", [1, 0]), ("host-unreachable", [0, 1])] {
+        wire.nft("flush ruleset");
+        wire.nft(&format!(
+            "table ip wall {{ chain forward {{ type filter hook forward priority 0; \
+             reject with icmp {with}; }}; }}"
+        ));
+        let (template, buffers) = client(&wire, 0, Settings::default(), 1_024..=1_024);
+        let flows = settle(wire.start(template, buffers, 1)).counters();
+        assert_eq!([flows.refused, flows.unreachable], expected, "{with}");
+    }
 }

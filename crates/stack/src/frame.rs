@@ -4,8 +4,11 @@ use core::net::IpAddr;
 
 use wirestorm_wire::checksum;
 use wirestorm_wire::flow::FlowKey;
-use wirestorm_wire::packet::{ethernet, ethertype, ipv4, ipv6, mpls, protocol, tcp, udp, vlan};
+use wirestorm_wire::packet::{
+    ethernet, ethertype, icmpv4, icmpv6, ipv4, ipv6, mpls, protocol, tcp, udp, vlan,
+};
 
+use crate::icmp_error::{PORT_UNREACHABLE, PORT_UNREACHABLE_IPV6};
 use crate::tcp::ranges::SequenceRange;
 use crate::tcp::segment::Outgoing;
 
@@ -137,6 +140,10 @@ fn dissect_ipv4<'a>(
     if packet.is_fragment() {
         return Err(Other::Fragment);
     }
+    // Others have checksums of their own.
+    if !matches!(packet.protocol(), protocol::TCP | protocol::UDP) {
+        return Err(Other::Protocol);
+    }
     let (start, end) = (packet.header_length(), usize::from(packet.total_length()));
     let transport = network.get(start..end).ok_or(Other::Damaged)?;
     let key =
@@ -167,6 +174,9 @@ fn dissect_ipv6<'a>(
     if extensions.is_fragment {
         return Err(Other::Fragment);
     }
+    if !matches!(extensions.protocol, protocol::TCP | protocol::UDP) {
+        return Err(Other::Protocol);
+    }
     let end = ipv6::HEADER_LENGTH + usize::from(packet.payload_length());
     let transport = network.get(extensions.end..end).ok_or(Other::Damaged)?;
     let key =
@@ -194,9 +204,6 @@ fn is_sum_good(pseudo_header: u16, protocol: u8, transport: &[u8]) -> bool {
 
 #[inline]
 fn with_ports(packet: Packet<'_>) -> Result<Packet<'_>, Other> {
-    if !matches!(packet.key.protocol(), protocol::TCP | protocol::UDP) {
-        return Err(Other::Protocol);
-    }
     // Both have their ports at the same place.
     let ports = packet.transport.first_chunk::<4>().ok_or(Other::Damaged)?;
     let [a, b, c, d] = *ports;
@@ -262,7 +269,8 @@ pub(crate) fn write_segment(
 }
 
 /// Writes a datagram that answers what came with a key, with so many bytes of data; `fill` writes
-/// them and returns their sum. Returns the frame's length, or nothing where it does not fit.
+/// them and returns their sum. Returns the frame's length, or nothing where it does not fit, or is
+/// too long for a packet.
 pub(crate) fn write_datagram(
     frame: &mut [u8],
     headers: &Headers<'_>,
@@ -270,6 +278,10 @@ pub(crate) fn write_datagram(
     fill: impl FnOnce(&mut [u8]) -> u16,
 ) -> Option<usize> {
     let length = u16::try_from(data).ok()?.checked_add(udp::HEADER_LENGTH as u16)?;
+    // The length of a packet of IPv4 is that with its header.
+    if headers.key.version() == 4 && length > u16::MAX - ipv4::HEADER_LENGTH_MIN as u16 {
+        return None;
+    }
     let (frame_length, transport, pseudo_header) =
         write_below(frame, headers, protocol::UDP, 0, length.into())?;
     let (head, data) = transport.split_at_mut(udp::HEADER_LENGTH);
@@ -282,6 +294,54 @@ pub(crate) fn write_datagram(
     // RFC 768: a sum of zero is sent as all ones, since zero says that there is none.
     let checksum = if checksum == 0 { 0xffff } else { checksum };
     head[udp::field::CHECKSUM].copy_from_slice(&checksum.to_be_bytes());
+    Some(frame_length)
+}
+
+/// Whether a packet is from one host to one host. RFC 1122 section 3.2.2: an error "MUST NOT be sent
+/// as the result of receiving" others.
+pub(crate) fn is_to_one(frame: &[u8], key: &FlowKey) -> bool {
+    let is_one = |address: IpAddr| {
+        let is_broadcast = matches!(address, IpAddr::V4(it) if it.is_broadcast());
+        !address.is_multicast() && !address.is_unspecified() && !is_broadcast
+    };
+    // The lowest bit of the first byte is that of groups (IEEE 802.3 section 3.2.3).
+    let is_to_group = frame.first().is_none_or(|first| first & 1 != 0);
+    !is_to_group && is_one(key.source()) && is_one(key.destination())
+}
+
+/// Writes the message that nobody waits at the port of a datagram, in answer to what came with a
+/// key; `original` is its packet, as much of which is sent back as may be. Returns the frame's
+/// length, or nothing where it does not fit.
+pub(crate) fn write_port_unreachable(
+    frame: &mut [u8],
+    headers: &Headers<'_>,
+    original: &[u8],
+) -> Option<usize> {
+    let is_ipv4 = headers.key.version() == 4;
+    // RFC 1812 section 4.3.2.3: packets of 576 bytes at most; RFC 4443 section 3.1: those that
+    // every path takes, of 1,280.
+    let (kind, code, protocol, room) = if is_ipv4 {
+        (icmpv4::DESTINATION_UNREACHABLE, PORT_UNREACHABLE, protocol::ICMP, 576 - 20)
+    } else {
+        (icmpv6::DESTINATION_UNREACHABLE, PORT_UNREACHABLE_IPV6, protocol::ICMPV6, 1_280 - 40)
+    };
+    // Without padding of the link layer.
+    let packet_length = match is_ipv4 {
+        true => usize::from(ipv4::Packet::new(original).ok()?.total_length()),
+        false => {
+            let behind = ipv6::Packet::new(original).ok()?.payload_length();
+            ipv6::HEADER_LENGTH + usize::from(behind)
+        }
+    };
+    let length = room.min(icmpv4::HEADER_LENGTH + packet_length);
+    let (frame_length, message, pseudo_header) = write_below(frame, headers, protocol, 0, length)?;
+    let (head, quoted) = message.split_at_mut(icmpv4::HEADER_LENGTH);
+    head.copy_from_slice(&[kind, code, 0, 0, 0, 0, 0, 0]);
+    quoted.copy_from_slice(original.get(..quoted.len())?);
+    // That of IPv4 has no pseudo header.
+    let pseudo_header = if is_ipv4 { 0 } else { pseudo_header };
+    let checksum = !checksum::combine(checksum::sum(message), pseudo_header);
+    message[2..4].copy_from_slice(&checksum.to_be_bytes());
     Some(frame_length)
 }
 

@@ -13,11 +13,11 @@ pub mod endpoint;
 mod frame;
 mod heard;
 mod host;
+mod icmp_error;
 mod neighbour;
 pub mod program;
 mod random;
 pub mod tcp;
-mod too_big;
 
 pub use echo::EchoRequest;
 pub use heard::{EchoReply, Heard};

@@ -484,6 +484,7 @@ impl Talk {
             Some(End::Unanswered) => "unanswered",
             Some(End::Vanished) => "vanished",
             Some(End::Aborted) => "aborted",
+            Some(End::Unreachable) => "unreachable",
         };
         same(end, name, "the end")
     }

@@ -23,6 +23,7 @@ type Shown<T, Value> = (&'static str, fn(&T) -> Value);
 /// What is counted as failed, by the names of templates' counters.
 const FAILURES: [&str; 8] = [
     "refused",
+    "unreachable",
     "reset",
     "unanswered",
     "timed_out",
@@ -130,6 +131,7 @@ fn port_table(f: &mut Formatter<'_>, ports: &[PortReport], elapsed: f64) -> fmt:
     line(f, "  failed", ports, count(|port| port.flows.failed))?;
     let causes: [Shown<PortReport, u64>; 8] = [
         ("    refused by the peer", |port| port.flows.refused),
+        ("    said to be unreachable", |port| port.flows.unreachable),
         ("    reset by the peer", |port| port.flows.reset),
         ("    never answered", |port| port.flows.unanswered),
         ("    not acknowledged any more", |port| port.flows.timed_out),
@@ -148,14 +150,19 @@ fn port_table(f: &mut Formatter<'_>, ports: &[PortReport], elapsed: f64) -> fmt:
     fn impaired(port: &PortReport, count: fn(&ImpairmentReport) -> u64) -> u64 {
         port.impairment.as_ref().map_or(0, count)
     }
-    let unusual: [Shown<PortReport, u64>; 17] = [
+    let unusual: [Shown<PortReport, u64>; 22] = [
         ("  with first bytes that no server waits for", |port| port.flows.no_match),
         ("  not made: too many at once (--flows-max)", |port| port.flows.overflow),
         ("  not made: addresses and ports in use", |port| port.flows.tuple_in_use),
         ("  asked for where nobody listens", |port| port.flows.no_template),
         ("  segments of no connection", |port| port.flows.no_flow),
         ("  segments too long for a frame", |port| port.flows.too_long),
-        ("  packets in parts, passed over", |port| port.flows.fragments),
+        ("  packets put together out of fragments", |port| port.flows.reassembled),
+        ("  packets without some of their fragments", |port| port.flows.fragments_incomplete),
+        ("  packets with overlapping fragments", |port| port.flows.fragments_overlapping),
+        ("  packets in fragments given up: no room", |port| port.flows.fragments_no_room),
+        ("  packets too long for a link, as was said", |port| port.flows.too_big),
+        ("  peers told that nobody listens (ICMP)", |port| port.flows.unreachable_sent),
         ("  packets damaged or cut short", |port| port.flows.damaged),
         ("  packets of other protocols", |port| port.flows.other_protocol),
         ("  frames lost (impair)", |port| impaired(port, |it| it.lost)),

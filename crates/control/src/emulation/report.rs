@@ -145,8 +145,10 @@ pub struct FlowsReport {
     pub closed: u64,
     /// Flows that ended otherwise; the sum of the eight that follow.
     pub failed: u64,
-    /// Connections that the peer reset in answer to SYN.
+    /// Connections that the peer reset in answer to SYN, and flows to ports where it has nobody.
     pub refused: u64,
+    /// Flows of which a router or a host said that no way leads to the peer.
+    pub unreachable: u64,
     /// Connections that the peer reset later.
     pub reset: u64,
     /// Connections of which SYN was never answered.
@@ -177,8 +179,22 @@ pub struct FlowsReport {
     pub no_match: u64,
     /// Segments that did not fit a frame, and were not sent.
     pub too_long: u64,
-    /// Packets in parts, which are not put together.
+    /// Fragments of packets that arrived.
     pub fragments: u64,
+    /// Packets that were put together out of them.
+    pub reassembled: u64,
+    /// Packets of which fragments were missing for 60 seconds, or in the end.
+    pub fragments_incomplete: u64,
+    /// Packets whose fragments overlapped, and that were passed over.
+    pub fragments_overlapping: u64,
+    /// Packets in fragments that were given up, as too many were incomplete.
+    pub fragments_no_room: u64,
+    /// Messages of routers that a packet was too long for the next link.
+    pub too_big: u64,
+    /// Messages that a peer, or who waits at a port of it, cannot be reached.
+    pub unreachable_heard: u64,
+    /// Messages to peers that nobody waits at a port of ours, of which 1,000 a second are sent.
+    pub unreachable_sent: u64,
     /// Packets that were damaged or cut short.
     pub damaged: u64,
     /// Packets of other protocols.
@@ -272,6 +288,7 @@ impl FlowsReport {
             closed: flows.closed,
             failed: flows.failed(),
             refused: flows.refused,
+            unreachable: flows.unreachable,
             reset: flows.reset,
             unanswered: flows.unanswered,
             timed_out: flows.timed_out,
@@ -288,6 +305,13 @@ impl FlowsReport {
             no_match: strays.no_match,
             too_long: flows.too_long,
             fragments: strays.fragments,
+            reassembled: strays.reassembled,
+            fragments_incomplete: strays.fragments_incomplete,
+            fragments_overlapping: strays.fragments_overlapping,
+            fragments_no_room: strays.fragments_no_room,
+            too_big: strays.too_big,
+            unreachable_heard: strays.unreachable,
+            unreachable_sent: strays.unreachable_sent,
             damaged: strays.damaged,
             other_protocol: strays.other_protocol,
         }

@@ -15,7 +15,8 @@ counters! {
         waiting: "those of them that are in TIME-WAIT",
         active_max: "the most at once",
         closed: "connections that both sides closed, and flows of UDP whose program ended",
-        refused: "connections that the peer reset in answer to SYN",
+        refused: "connections that the peer reset in answer to SYN, and flows to ports where it has nobody",
+        unreachable: "flows of which a router or a host said that no way leads to the peer",
         reset: "connections that the peer reset later",
         unanswered: "connections of which SYN was never answered",
         timed_out: "connections of which nothing was acknowledged any more",
@@ -37,6 +38,7 @@ impl FlowCounters {
     /// Flows that ended otherwise than they should. A reset that a program says is none of them.
     pub const fn failed(&self) -> u64 {
         self.refused
+            + self.unreachable
             + self.reset
             + self.unanswered
             + self.timed_out
@@ -63,6 +65,7 @@ impl FlowCounters {
         match end {
             End::Closed => &mut self.closed,
             End::Refused => &mut self.refused,
+            End::Unreachable => &mut self.unreachable,
             End::Reset => &mut self.reset,
             End::Unanswered => &mut self.unanswered,
             End::TimedOut => &mut self.timed_out,
@@ -83,7 +86,8 @@ counters! {
         rcvbyte: "bytes of data received",
         rcvpkt: "datagrams received",
         keepdrops: "flows dropped for want of traffic",
-        pkt_toobig: "datagrams that did not fit a frame, and were not sent",
+        pkt_toobig: "datagrams that are too long for a packet, and were not sent",
+        fragmented: "datagrams sent in fragments",
     }
 }
 
@@ -93,8 +97,14 @@ counters! {
         no_flow: "segments and datagrams of no flow",
         no_template: "SYNs to ports that nobody waits at",
         no_match: "connections to a port of which no server waits for their first bytes",
-        fragments: "packets in parts",
+        fragments: "fragments of packets",
+        reassembled: "packets that were put together out of fragments",
+        fragments_incomplete: "packets of which fragments are missing, or were for 60 seconds",
+        fragments_overlapping: "packets whose fragments overlapped, and that were passed over",
+        fragments_no_room: "packets in fragments that were given up as too many were incomplete",
         too_big: "messages of routers that a packet was too long for the next link",
+        unreachable: "messages that a peer, or who waits at a port of it, cannot be reached",
+        unreachable_sent: "messages to peers that nobody waits at a port of ours",
         damaged: "packets that were damaged or cut short",
         other_protocol: "packets of other protocols",
     }

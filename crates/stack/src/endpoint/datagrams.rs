@@ -9,10 +9,12 @@ use wirestorm_wire::packet::{ethernet, udp};
 use super::Endpoint;
 use super::burst::{fill_up, room};
 use super::executions::{Asked, Place};
+use super::fragments::Cut;
 use super::table::Keyed;
 use super::template::TemplateState;
 use super::times::age;
 use crate::frame::{Headers, LinkHeader, Packet, write_datagram};
+use crate::icmp_error::Cause;
 use crate::program::{DatagramRun, Outside, Sent, Step};
 use crate::tcp::connection::Now;
 
@@ -50,15 +52,31 @@ const DATAGRAMS_MAX: usize = 256;
 impl Endpoint {
     /// A datagram has arrived.
     #[inline(never)]
-    pub(super) fn hear_datagram(&mut self, packet: &Packet<'_>, now: Now) {
+    pub(super) fn hear_datagram(
+        &mut self,
+        frame: &[u8],
+        packet: &Packet<'_>,
+        now: Now,
+        transmit: &mut impl Transmit,
+    ) {
         let datagram = udp::Packet::new(packet.transport).ok().filter(|it| {
             (udp::HEADER_LENGTH..=packet.transport.len()).contains(&it.length().into())
         });
         let Some(datagram) = datagram else { return self.strays.damaged += 1 };
         let data = datagram.payload();
-        let place = self.datagrams.find(&packet.key);
-        let Some(place) = place.or_else(|| self.accept_datagrams(packet, data, now)) else {
-            return;
+        let place = match self.datagrams.find(&packet.key) {
+            Some(place) => place,
+            None => {
+                let Some(template) = self.servers.with_data(&packet.key, data) else {
+                    if !self.leaves_strays {
+                        self.strays.no_flow += 1;
+                        self.refuse_datagram(frame, packet, now, transmit);
+                    }
+                    return;
+                };
+                let Some(place) = self.accept_datagrams(packet, template, now) else { return };
+                place
+            }
         };
         let Some((flow, pending)) = self.datagrams.get_with_queue(place) else { return };
         let tally = &mut self.templates[usize::from(flow.template)].tally;
@@ -76,12 +94,8 @@ impl Endpoint {
         }
     }
 
-    /// The flow that a first datagram begins.
-    fn accept_datagrams(&mut self, packet: &Packet<'_>, data: &[u8], now: Now) -> Option<u32> {
-        let Some(template) = self.servers.with_data(&packet.key, data) else {
-            self.strays.no_flow += u64::from(!self.leaves_strays);
-            return None;
-        };
+    /// The flow of a template that a first datagram begins.
+    fn accept_datagrams(&mut self, packet: &Packet<'_>, template: u16, now: Now) -> Option<u32> {
         if self.is_full() {
             self.templates[usize::from(template)].tally.flows.overflow += 1;
             return None;
@@ -215,36 +229,53 @@ impl Endpoint {
             // Tags come on top of what a port takes.
             let tags = link.as_slice().len() - ethernet::HEADER_LENGTH;
             let bytes = room(transmit, &frame);
-            let bytes_max = bytes.len().min(self.frame_length_max + tags);
-            let bytes = &mut bytes[..bytes_max];
+            let frame_max = bytes.len().min(self.frame_length_max + tags);
+            let mtu = frame_max.saturating_sub(link.as_slice().len());
+            let mtu = self.paths.mtu(flow.key.source()).map_or(mtu, |path| mtu.min(path.into()));
+            let bytes = &mut bytes[..frame_max.min(link.as_slice().len() + mtu)];
             let headers = Headers { link, key: &flow.key, ip: &template.ip };
-            let (size, written) = match sent {
-                Sent::Buffer(buffer) => {
-                    let buffer = self.buffers.get(buffer);
-                    let fill = |data: &mut [u8]| buffer.copy(0, data);
-                    (buffer.size(), write_datagram(bytes, &headers, buffer.size(), fill))
-                }
+            let (run, buffers) = (&flow.run, &self.buffers);
+            let size = match sent {
+                Sent::Buffer(buffer) => buffers.get(buffer).size(),
+                Sent::Own => run.composed().len() as u32,
+            };
+            let fill = |data: &mut [u8]| match sent {
+                Sent::Buffer(buffer) => buffers.get(buffer).copy(0, data),
                 Sent::Own => {
-                    let own = flow.run.composed();
-                    let fill = |data: &mut [u8]| {
-                        data.copy_from_slice(own);
-                        checksum::sum(data)
-                    };
-                    let size = own.len() as u32;
-                    (size, write_datagram(bytes, &headers, size, fill))
+                    data.copy_from_slice(run.composed());
+                    checksum::sum(data)
                 }
             };
-            match written {
+            let has_left = match write_datagram(bytes, &headers, size, fill) {
                 Some(length) => {
                     transmit.send(frame, length, Instant::ZERO);
-                    tally.udp.sndpkt += 1;
-                    tally.udp.sndbyte += u64::from(size);
-                    flow.sent_at = now.millis;
+                    true
                 }
                 None => {
-                    tally.udp.pkt_toobig += 1;
                     self.spare.push(frame);
+                    match self.pieces.send(&headers, mtu, size, fill, &mut self.spare, transmit) {
+                        Cut::Sent => {
+                            tally.udp.fragmented += 1;
+                            true
+                        }
+                        Cut::TooLong => {
+                            tally.udp.pkt_toobig += 1;
+                            false
+                        }
+                        Cut::Waits => {
+                            if !flow.is_pending {
+                                flow.is_pending = true;
+                                pending.push_back(place);
+                            }
+                            break;
+                        }
+                    }
                 }
+            };
+            if has_left {
+                tally.udp.sndpkt += 1;
+                tally.udp.sndbyte += u64::from(size);
+                flow.sent_at = now.millis;
             }
             flow.run.go_on();
         }
@@ -261,6 +292,19 @@ impl Endpoint {
             let ticks = at.wrapping_sub(now.millis).cast_signed().max(0) as u64;
             self.datagrams.wheel.set(place, now.micros / 1_000 + ticks);
         }
+    }
+
+    /// Something is said to be between a flow and its peer.
+    pub(super) fn fail_datagrams(&mut self, place: u32, cause: Cause, now: Now) {
+        let Some(flow) = self.datagrams.get_mut(place) else { return };
+        let flows = &mut self.templates[usize::from(flow.template)].tally.flows;
+        match cause {
+            Cause::Refused => flows.refused += 1,
+            Cause::Unreachable => flows.unreachable += 1,
+            // A datagram is lost, and those that follow are shorter.
+            Cause::TooBig { .. } => return,
+        }
+        self.remove_datagrams(place, now);
     }
 
     fn remove_datagrams(&mut self, place: u32, now: Now) {

@@ -22,12 +22,12 @@ impl Endpoint {
     pub(super) fn hear(&mut self, frame: &[u8], now: Now, transmit: &mut impl Transmit) {
         let packet = match dissect(frame, self.verifies_checksums) {
             Ok(packet) => packet,
-            Err(Other::Fragment) => return self.strays.fragments += 1,
+            Err(Other::Fragment) => return self.hear_fragment(frame, now, transmit),
             Err(Other::Damaged) => return self.strays.damaged += 1,
             Err(Other::Protocol) => return self.hear_other(frame, now, transmit),
         };
         if packet.key.protocol() != protocol::TCP {
-            return self.hear_datagram(&packet, now);
+            return self.hear_datagram(frame, &packet, now, transmit);
         }
         let Ok((segment, header)) = Segment::parse(packet.transport, packet.met_congestion) else {
             self.strays.damaged += 1;
@@ -155,7 +155,7 @@ impl Endpoint {
     /// Anything but TCP and UDP.
     #[cold]
     fn hear_other(&mut self, frame: &[u8], now: Now, transmit: &mut impl Transmit) {
-        if self.hear_of_path(frame, now) {
+        if self.hear_icmp_error(frame, now) {
             return;
         }
         let Heard::Question(answer) = self.host.hear(frame) else {

@@ -13,6 +13,7 @@ mod datagrams;
 mod details;
 mod executions;
 mod flow;
+mod fragments;
 mod hear;
 mod links;
 mod listen;
@@ -25,6 +26,7 @@ mod template;
 mod throughput;
 mod times;
 mod train;
+mod unreachable;
 mod users;
 
 use alloc::vec::Vec;
@@ -41,6 +43,7 @@ use self::datagrams::DatagramFlow;
 pub use self::details::FlowDetails;
 use self::executions::Executions;
 use self::flow::Flow;
+use self::fragments::Pieces;
 use self::links::Links;
 pub use self::links::{ClientLinks, Devices};
 use self::listen::Servers;
@@ -52,6 +55,7 @@ use self::template::TemplateState;
 pub use self::template::{Role, Template, Transport};
 pub use self::times::Times;
 use self::train::Train;
+use self::unreachable::Allowance;
 pub use self::users::Think;
 use crate::content::SessionCounters;
 pub use crate::frame::{IpSettings, LinkHeader};
@@ -102,6 +106,8 @@ pub struct Endpoint {
     frame_length_max: usize,
     links: Links,
     paths: Paths,
+    pieces: Pieces,
+    allowance: Allowance,
     random: Random,
     secret: u64,
     strays: StrayCounters,
@@ -150,6 +156,8 @@ impl Endpoint {
             frame_length_max: options.frame_length_max,
             links: Links::default(),
             paths: Paths::default(),
+            allowance: Allowance::new(),
+            pieces: Pieces::new(options.seed as u32),
             secret: random.next(),
             random,
             strays: StrayCounters::default(),
@@ -223,8 +231,9 @@ impl Endpoint {
     }
 
     /// What belonged to no flow.
-    pub const fn strays(&self) -> &StrayCounters {
-        &self.strays
+    pub fn strays(&self) -> StrayCounters {
+        let fragments_incomplete = self.strays.fragments_incomplete + self.pieces.waiting();
+        StrayCounters { fragments_incomplete, ..self.strays }
     }
 
     fn tallies(&self) -> impl Iterator<Item = &Tally> {
@@ -265,6 +274,7 @@ impl Endpoint {
             due.drain(..).for_each(|place| self.call_datagrams(place));
         }
         self.due = due;
+        self.pieces.expire(now, &mut self.strays);
         self.serve_pending(time, transmit);
         if !self.executions.asked.is_empty() {
             self.execute(time, transmit);

@@ -7,9 +7,10 @@ use wirestorm_wire::flow::FlowKey;
 use wirestorm_wire::packet::protocol;
 
 use super::Endpoint;
+use crate::icmp_error::segment_size;
 use crate::tcp::connection::{Connection, Now};
+use crate::tcp::sequence::SequenceNumber;
 use crate::tcp::settings::Settings;
-use crate::too_big::TooBig;
 
 /// The most peers of which it is remembered: connections to others find it out again.
 const PATHS_MAX: usize = 4_096;
@@ -30,7 +31,7 @@ impl Paths {
     #[inline]
     pub(super) fn limit(&self, key: &FlowKey, connection: &mut Connection, settings: &Settings) {
         if let Some(mtu) = self.mtu(key.source()) {
-            connection.limit_segments(TooBig::segment_size(key, mtu), settings);
+            connection.limit_segments(segment_size(key, mtu), settings);
         }
     }
 
@@ -42,29 +43,26 @@ impl Paths {
 }
 
 impl Endpoint {
-    /// Whether a frame says that a packet was too long, and then makes those that follow shorter.
+    /// A packet of a flow was too long for its path: those that follow are to be shorter.
     #[cold]
-    pub(super) fn hear_of_path(&mut self, frame: &[u8], now: Now) -> bool {
-        let Some(said) = TooBig::read(frame) else { return false };
-        self.strays.too_big += 1;
-        if said.key.protocol() == protocol::UDP {
-            if self.datagrams.find(&said.key).is_some() {
-                self.paths.note(said.key.source(), said.mtu);
+    pub(super) fn shorten(&mut self, key: &FlowKey, number: SequenceNumber, mtu: u16, now: Now) {
+        if key.protocol() == protocol::UDP {
+            if self.datagrams.find(key).is_some() {
+                self.paths.note(key.source(), mtu);
             }
-            return true;
+            return;
         }
-        let Some(place) = self.flows.find(&said.key) else { return true };
-        let Some((flow, pending)) = self.flows.get_with_queue(place) else { return true };
+        let Some(place) = self.flows.find(key) else { return };
+        let Some((flow, pending)) = self.flows.get_with_queue(place) else { return };
         let (_, settings, tally) = self.templates[usize::from(flow.template)].tcp(&flow.key);
-        let size = TooBig::segment_size(&flow.key, said.mtu);
+        let size = segment_size(&flow.key, mtu);
         let connection = &mut flow.connection;
-        if connection.shorten_segments(size, said.sequence, settings, now, &mut tally.tcp) {
-            self.paths.note(said.key.source(), said.mtu);
+        if connection.shorten_segments(size, number, settings, now, &mut tally.tcp) {
+            self.paths.note(key.source(), mtu);
             if !flow.is_pending {
                 flow.is_pending = true;
                 pending.push_back(place);
             }
         }
-        true
     }
 }

@@ -65,7 +65,8 @@ pub enum Instruction {
         /// Whether counting begins anew then.
         clear: bool,
     },
-    /// Sends a buffer as one datagram. One that does not fit a frame is counted, and not sent.
+    /// Sends a buffer as one datagram, in fragments where it does not fit a packet of its path. One
+    /// that is too long for any is counted, and not sent.
     SendDatagram {
         /// Which.
         buffer: BufferId,

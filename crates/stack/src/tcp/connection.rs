@@ -157,6 +157,8 @@ pub enum End {
     Reset,
     /// The peer reset it in answer to SYN.
     Refused,
+    /// A router said that no way leads to the peer, which had not answered.
+    Unreachable,
     /// Nothing was acknowledged any more.
     TimedOut,
     /// SYN was never answered.

@@ -1,7 +1,7 @@
 //! A path that carries only shorter packets: RFC 1191, RFC 8201.
 
 use super::congestion::Congestion;
-use super::connection::{Connection, Marks, Now};
+use super::connection::{Connection, End, Marks, Now, State};
 use super::counters::TcpCounters;
 use super::ranges::Ranges;
 use super::sequence::SequenceNumber;
@@ -17,6 +17,26 @@ impl Connection {
         self.segment_size = self.segment_size.min(size.max(SEGMENT_SIZE_MIN));
         let window = u32::from(settings.initial_window);
         self.congestion = Congestion::new(settings.congestion, self.data_size(), window);
+    }
+
+    /// It is said that the segment of a number did not reach the peer: that nobody waits there, or
+    /// that no way leads to it. Returns whether that ends the connection.
+    ///
+    /// RFC 1122 section 4.2.3.9 would have a connection aborted where nobody waits; RFC 5927
+    /// section 5.2: not one that is established, for what is said may be forged. One that is not
+    /// is ended by either, as Linux does (`tcp_v4_err`): who asked wants to know.
+    pub fn hear_unreachable(
+        &mut self,
+        number: SequenceNumber,
+        is_refused: bool,
+        counters: &mut TcpCounters,
+    ) -> bool {
+        let is_in_flight = !number.is_before(self.unacknowledged) && number.is_before(self.highest);
+        let is_it = self.state == State::SynSent && is_in_flight;
+        if is_it {
+            self.finish(if is_refused { End::Refused } else { End::Unreachable }, counters);
+        }
+        is_it
     }
 
     /// A router says that the segment of a number was too long, and that those up to a size,
@@ -107,6 +127,27 @@ mod tests {
         assert!(sent > window - 1_260, "{sent} of {window}");
         assert_eq!((connection.congestion.window(), counters.mturesent), (window, 1));
         assert_eq!(counters.rexmttimeo, 0);
+    }
+
+    #[test]
+    fn only_a_connection_without_answer_is_ended_by_what_a_router_says() {
+        let (settings, counters) = (Settings::default(), &mut TcpCounters::default());
+        let start = SequenceNumber(u32::MAX);
+        for (is_refused, end) in [(true, End::Refused), (false, End::Unreachable)] {
+            let mut connection = Connection::connect(&settings, start, NOW, counters);
+            assert!(!connection.hear_unreachable(start, is_refused, counters), "nothing was sent");
+            connection.depart(&settings, NOW, counters).unwrap();
+            for forged in [start - 1, start + 1] {
+                assert!(!connection.hear_unreachable(forged, is_refused, counters));
+            }
+            assert_eq!(connection.end(), None);
+            assert!(connection.hear_unreachable(start, is_refused, counters));
+            assert_eq!((connection.end(), connection.is_over()), (Some(end), true));
+        }
+        assert_eq!(counters.conndrops, 2);
+        let mut established = sending(100, &settings, counters);
+        let first = established.unacknowledged();
+        assert!(!established.hear_unreachable(first, true, counters));
     }
 
     #[test]

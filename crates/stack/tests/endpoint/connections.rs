@@ -1,14 +1,15 @@
 //! How many connections there are, when, and what they say.
 
 use wirestorm_base::histogram::Histogram;
-use wirestorm_base::port::Receive;
+use wirestorm_base::port::{Receive, Transmit};
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_sim::memory::{WireOptions, wire};
+use wirestorm_sim::memory::{MemoryReceive, MemoryTransmit, WireOptions, wire};
 use wirestorm_stack::endpoint::{Endpoint, Load, Role, Transport};
 use wirestorm_stack::program::{
     Buffer, Buffers, Comparison, Instruction, Statistic, TickVariable, Variable,
 };
 use wirestorm_stack::tcp::settings::Settings;
+use wirestorm_wire::fragment::Fragments;
 
 use crate::world::{SECOND, STEP, World, client, endpoint, pass_by, rate, server, template};
 
@@ -266,4 +267,47 @@ fn what_was_sent_before_is_sent_again_though_programs_went_on() {
     assert_eq!(sent, ["a", "bcd", "efghijklmnopqrst", "", "abcdefghijklmnopqrst"]);
     world.run(Duration::from_secs(2), |_, _| {});
     assert_eq!((world.server.tcp().rcvbyte, world.client.counters().closed), (20, 1));
+}
+
+/// A router that ignores that packets are not to be fragmented.
+fn cut_on_the_way((transmit, receive): &mut (MemoryTransmit, MemoryReceive), mtu: usize) {
+    let mut batch = Vec::new();
+    receive.receive(64, &mut batch).unwrap();
+    for (identification, received) in (0..).zip(batch) {
+        let bytes = receive.frame(&received).to_vec();
+        let (link, packet) = bytes.split_at(14);
+        let mut fragments = Fragments::of(packet, mtu, identification).unwrap();
+        loop {
+            let frame = transmit.take().unwrap();
+            let room = transmit.frame_mut(&frame);
+            room[..14].copy_from_slice(link);
+            match fragments.write_next(&mut room[14..]) {
+                Some(length) => transmit.send(frame, 14 + length, Instant::ZERO),
+                None => {
+                    transmit.release(frame);
+                    break;
+                }
+            }
+        }
+        receive.release(received);
+    }
+    transmit.flush().unwrap();
+}
+
+#[test]
+fn segments_in_fragments_are_segments() {
+    for first in ["16.0.0.1", "2001:db8:1::1"] {
+        let load = Load::Hold { flows: 1 };
+        let mut world = World::new(vec![client(first, 80, load, Some(1))], 0);
+        while world.server.counters().closed == 0 {
+            world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+            cut_on_the_way(&mut world.up, 576);
+            world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
+            cut_on_the_way(&mut world.down, 576);
+            world.now += STEP;
+            assert!(world.now < Instant::ZERO + SECOND, "{first}: it does not end");
+        }
+        assert!(world.client.strays().reassembled >= 4, "{:?}", world.client.strays());
+        world.assert_over(1);
+    }
 }

@@ -1,12 +1,13 @@
 //! Flows of UDP: what they say, and when they end.
 
-use wirestorm_base::port::Receive;
+use wirestorm_base::port::{Receive, Transmit};
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_stack::endpoint::{Endpoint, Load, Role, Template, Transport};
+use wirestorm_sim::memory::{WireOptions, wire};
+use wirestorm_stack::endpoint::{AddressRange, Endpoint, Listen, Load, Role, Template, Transport};
 use wirestorm_stack::program::{Buffer, BufferId, Buffers, Instruction};
 use wirestorm_wire::checksum;
 
-use crate::world::{SECOND, STEP, World, client, pass_by, rate, server, template};
+use crate::world::{SECOND, STEP, World, client, options, pass_by, rate, server, template};
 
 fn datagrams(instructions: Vec<Instruction>, role: Role) -> Template {
     Template { transport: Transport::Udp, ..template(instructions, role) }
@@ -190,15 +191,211 @@ fn a_datagram_of_nobody_is_told() {
 }
 
 #[test]
-fn a_datagram_that_fits_no_frame_is_told() {
-    let mut buffers = Buffers::default();
-    // 1,514 bytes are an Ethernet, an IPv4 and a UDP header, and 1,472 of data.
-    let asks = [1_472, 1_473, 70_000].map(|size| send(buffers.push(Buffer::new(b"", size, &[]))));
-    let client = datagrams(asks.to_vec(), client("16.0.0.1", 53, once(), Some(1)));
-    let mut world = World::of(vec![client], vec![], &buffers);
+fn who_asks_where_nobody_waits_is_refused() {
+    let (buffers, [question, _]) = buffers();
+    for (first, longest) in [("16.0.0.1", 576), ("2001:db8:1::1", 1_280)] {
+        let mut buffers = buffers.clone();
+        let long = buffers.push(Buffer::new(b"", 1_400, &[]));
+        for (asked, length) in [(question, None), (long, Some(longest))] {
+            let client =
+                datagrams(vec![send(asked), receive(1)], client(first, 53, once(), Some(1)));
+            let mut world = World::of(vec![client], vec![datagrams(vec![], server(54))], &buffers);
+            let mut answered = Vec::new();
+            for _ in 0..3 {
+                world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+                world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
+                pass_by(&mut world.down, |frame| answered.push(frame.len() - 14));
+                world.now += STEP;
+            }
+            // The header of IP, 8 bytes of ICMP, and the packet with its own two.
+            let short = if first.contains(':') { 40 + 8 + 40 + 8 + 5 } else { 20 + 8 + 20 + 8 + 5 };
+            assert_eq!(answered, [length.unwrap_or(short)], "{first}");
+            let (flows, strays) = (world.client.counters(), world.client.strays());
+            assert_eq!((flows.refused, flows.failed(), flows.active), (1, 1, 0), "{first}");
+            assert_eq!((strays.unreachable, world.server.strays().unreachable_sent), (1, 1));
+            assert_eq!((world.server.strays().no_flow, strays.damaged), (1, 0));
+        }
+    }
+}
+
+#[test]
+fn a_datagram_that_is_not_for_us_or_for_many_is_not_refused() {
+    let (buffers, [question, _]) = buffers();
+    let of_others = "48.0.1.0".parse().unwrap();
+    let elsewhere = Some(AddressRange { first: of_others, count: 256 });
+    let listen = Listen { addresses: elsewhere, ..Listen::at(53) };
+    type Change = fn(&mut [u8]);
+    let cases: [(Listen, Change); 4] = [
+        (listen, |_| {}),
+        (Listen::at(54), |frame| frame[0] |= 1),
+        (Listen::at(54), |frame| frame[30..34].copy_from_slice(&[239, 1, 2, 3])),
+        (Listen::at(54), |frame| frame[26..30].fill(0)),
+    ];
+    for (case, (listen, change)) in cases.into_iter().enumerate() {
+        let client = datagrams(vec![send(question)], client("16.0.0.1", 53, once(), Some(1)));
+        let server = datagrams(vec![], Role::Server { listen });
+        let mut options = options(vec![server], &buffers, 1);
+        options.verifies_checksums = false;
+        let mut world = World::of(vec![client], vec![], &buffers);
+        world.server = Endpoint::new(options, world.now);
+        world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+        pass_by(&mut world.up, change);
+        world.run(STEP, |_, _| {});
+        let strays = world.server.strays();
+        assert_eq!((strays.no_flow, strays.unreachable_sent), (1, 0), "case {case}");
+    }
+}
+
+#[test]
+fn refusals_are_no_more_than_so_many_at_a_time() {
+    let (buffers, [question, _]) = buffers();
+    let asks = vec![send(question); 200];
+    let client = datagrams(asks, client("16.0.0.1", 53, once(), Some(1)));
+    let mut world = World::of(vec![client], vec![datagrams(vec![], server(54))], &buffers);
     world.run(STEP, |_, _| {});
-    let udp = world.client.udp();
-    assert_eq!((udp.sndpkt, udp.sndbyte, udp.pkt_toobig), (1, 1_472, 2));
+    world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
+    let mut heard = 0;
+    while heard < 200 {
+        world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
+        heard = world.server.strays().no_flow;
+    }
+    assert_eq!(world.server.strays().unreachable_sent, 50);
+}
+
+#[test]
+fn a_datagram_that_fits_no_packet_is_told() {
+    // Headers of IPv4 and UDP and 65,507 bytes are 65,535; those of IPv6 are not counted.
+    for (first, longest) in [("16.0.0.1", 65_507), ("2001:db8:1::1", 65_527)] {
+        let mut buffers = Buffers::default();
+        let sizes = [longest, longest + 1, 70_000];
+        let asks = sizes.map(|size| send(buffers.push(Buffer::new(b"", size, &[]))));
+        let client = datagrams(asks.to_vec(), client(first, 53, once(), Some(1)));
+        let mut world = World::of(vec![client], vec![], &buffers);
+        world.run(STEP, |_, _| {});
+        let udp = world.client.udp();
+        assert_eq!((udp.sndpkt, udp.sndbyte, udp.pkt_toobig), (1, longest.into(), 2), "{first}");
+        assert_eq!(udp.fragmented, 1);
+    }
+}
+
+/// The frames that are on a wire.
+fn frames(transmitted: &mut impl Receive) -> Vec<Vec<u8>> {
+    let mut batch = Vec::new();
+    transmitted.receive(256, &mut batch).unwrap();
+    let frames = batch.iter().map(|it| transmitted.frame(it).to_vec()).collect();
+    batch.into_iter().for_each(|it| transmitted.release(it));
+    frames
+}
+
+fn put(transmit: &mut impl Transmit, frame: &[u8]) {
+    let id = transmit.take().unwrap();
+    transmit.frame_mut(&id)[..frame.len()].copy_from_slice(frame);
+    transmit.send(id, frame.len(), Instant::ZERO);
+    transmit.flush().unwrap();
+}
+
+#[test]
+fn what_is_too_long_for_a_packet_goes_in_fragments() {
+    // 1,500 bytes are a header of IPv4, or one of IPv6 and a fragment's, and 1,480 or 1,448 of
+    // a datagram, whose own header is 8.
+    for (first, whole, in_one) in [("16.0.0.1", 1_472, 1_480), ("2001:db8:1::1", 1_452, 1_448)] {
+        for size in [whole, whole + 1, 20_000] {
+            let mut buffers = Buffers::default();
+            let buffer = buffers.push(Buffer::new(b"long", size, &[]));
+            let asks = vec![send(buffer), receive(2)];
+            let answers = vec![receive(1), send(buffer), send(buffer)];
+            let client = datagrams(asks, client(first, 53, once(), Some(1)));
+            let server = datagrams(answers, server(53));
+            let mut world = World::of(vec![client], vec![server], &buffers);
+            world.run(SECOND, |_, _| {});
+            let case = format!("{size} bytes from {first}");
+            let pieces = if size == whole { 0 } else { (u64::from(size) + 8).div_ceil(in_one) };
+            let is_cut = u64::from(pieces > 0);
+            for (endpoint, datagrams) in [(&world.client, [1, 2]), (&world.server, [2, 1])] {
+                let (udp, strays) = (endpoint.udp(), endpoint.strays());
+                let [sent, received] = datagrams;
+                assert_eq!((udp.sndpkt, udp.rcvpkt), (sent, received), "{case}");
+                assert_eq!(udp.rcvbyte, received * u64::from(size), "{case}");
+                assert_eq!(udp.fragmented, sent * is_cut, "{case}");
+                assert_eq!(strays.fragments, received * pieces, "{case}");
+                assert_eq!(strays.reassembled, received * is_cut, "{case}");
+                assert_eq!((strays.damaged, endpoint.counters().closed), (0, 1), "{case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_fragment_that_is_damaged_or_missing_is_told() {
+    let mut buffers = Buffers::default();
+    let buffer = buffers.push(Buffer::new(b"long", 2_000, &[]));
+    let sent = || {
+        let client = datagrams(vec![send(buffer)], client("16.0.0.1", 53, once(), Some(1)));
+        let server = datagrams(vec![receive(1)], server(53));
+        let mut world = World::of(vec![client], vec![server], &buffers);
+        world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+        let frames = frames(&mut world.up.1);
+        assert_eq!(frames.len(), 2);
+        (world, frames)
+    };
+    let (mut world, frames) = sent();
+    put(&mut world.up.0, &frames[0]);
+    let mut damaged = frames[1].clone();
+    damaged[20] ^= 1;
+    put(&mut world.up.0, &damaged);
+    world.run(STEP, |_, _| {});
+    assert_eq!((world.server.strays().fragments, world.server.strays().damaged), (1, 1));
+    assert_eq!((world.server.strays().fragments_incomplete, world.server.udp().rcvpkt), (1, 0));
+    // After a minute the rest is of another packet.
+    world.now += Duration::from_secs(60);
+    world.run(STEP, |_, _| {});
+    put(&mut world.up.0, &frames[1]);
+    world.run(STEP, |_, _| {});
+    let strays = world.server.strays();
+    assert_eq!((strays.fragments_incomplete, strays.reassembled), (2, 0));
+    put(&mut world.up.0, &frames[0]);
+    world.run(STEP, |_, _| {});
+    let strays = world.server.strays();
+    assert_eq!((strays.fragments_incomplete, strays.reassembled), (1, 1));
+
+    // What is wrong in a datagram is found when it is whole.
+    let (mut world, mut frames) = sent();
+    *frames[1].last_mut().unwrap() ^= 1;
+    frames.iter().for_each(|frame| put(&mut world.up.0, frame));
+    world.run(STEP, |_, _| {});
+    let strays = world.server.strays();
+    assert_eq!((strays.reassembled, strays.damaged), (1, 1));
+
+    // Fragments that contradict each other.
+    let (mut world, frames) = sent();
+    let mut other = frames[0].clone();
+    other[100] ^= 1;
+    for frame in [&frames[0], &other, &frames[1]] {
+        put(&mut world.up.0, frame);
+    }
+    world.run(STEP, |_, _| {});
+    let strays = world.server.strays();
+    assert_eq!((strays.fragments, strays.fragments_overlapping, strays.reassembled), (3, 1, 0));
+}
+
+#[test]
+fn no_part_of_a_datagram_leaves_where_frames_are_not_enough_for_all() {
+    // 32 frames at once; each datagram needs 14 of them.
+    let mut buffers = Buffers::default();
+    let buffer = buffers.push(Buffer::new(b"", 20_000, &[]));
+    let asking =
+        |times| datagrams(vec![send(buffer); times], client("16.0.0.1", 53, once(), Some(1)));
+    let server = datagrams(vec![receive(5)], server(53));
+    let mut world = World::of(vec![asking(5)], vec![server], &buffers);
+    world.up = wire(WireOptions { frames: 32, frame_length_max: 1_514 });
+    world.run(SECOND, |_, _| {});
+    assert_eq!((world.client.udp().sndpkt, world.client.udp().pkt_toobig), (5, 0));
+    assert_eq!((world.server.udp().rcvpkt, world.server.strays().fragments), (5, 70));
+    // With 12 there will never be enough.
+    let mut world = World::of(vec![asking(1)], vec![], &buffers);
+    world.up = wire(WireOptions { frames: 12, frame_length_max: 1_514 });
+    world.run(SECOND, |_, _| {});
+    assert_eq!((world.client.udp().sndpkt, world.client.udp().pkt_toobig), (0, 1));
 }
 
 #[test]

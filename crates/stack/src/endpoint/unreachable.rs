@@ -1,0 +1,137 @@
+//! Who cannot be reached: what others say of it, and what is said to them.
+
+use wirestorm_base::port::Transmit;
+use wirestorm_base::time::Instant;
+use wirestorm_wire::packet::protocol;
+
+use super::Endpoint;
+use super::burst::room;
+use super::template::Role;
+use crate::frame::{Headers, IpSettings, LinkHeader, Packet, is_to_one, write_port_unreachable};
+use crate::icmp_error::{Cause, IcmpError};
+use crate::tcp::connection::Now;
+
+/// How often it may be said that nobody waits at a port. RFC 4443 section 2.4: "an IPv6 node MUST
+/// limit the rate of ICMPv6 error messages it originates", RFC 1812 section 4.3.2.8 says the same
+/// of IPv4. Both are those of Linux (`icmp_msgs_per_sec` and `icmp_msgs_burst`).
+const MESSAGES_PER_SECOND: u32 = 1_000;
+const MESSAGES_AT_ONCE: u32 = 50;
+
+/// How many messages may be sent now.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Allowance {
+    left: u32,
+    /// When it grew last, in ms.
+    at: u32,
+}
+
+impl Allowance {
+    pub(super) const fn new() -> Self {
+        Self { left: MESSAGES_AT_ONCE, at: 0 }
+    }
+
+    /// Takes one, where there is any.
+    fn take(&mut self, now: Now) -> bool {
+        const MILLIS_PER_MESSAGE: u32 = 1_000 / MESSAGES_PER_SECOND;
+        let grown = now.millis.wrapping_sub(self.at) / MILLIS_PER_MESSAGE;
+        self.left = self.left.saturating_add(grown).min(MESSAGES_AT_ONCE);
+        self.at = now.millis;
+        let has_any = self.left > 0;
+        self.left = self.left.saturating_sub(1);
+        has_any
+    }
+}
+
+impl Endpoint {
+    /// Whether a frame says that a packet did not arrive, which then is heard.
+    #[cold]
+    pub(super) fn hear_icmp_error(&mut self, frame: &[u8], now: Now) -> bool {
+        let Some(IcmpError { key, sequence, cause }) = IcmpError::read(frame) else {
+            return false;
+        };
+        match cause {
+            Cause::TooBig { mtu } => {
+                self.strays.too_big += 1;
+                self.shorten(&key, sequence, mtu, now);
+                return true;
+            }
+            Cause::Refused | Cause::Unreachable => self.strays.unreachable += 1,
+        }
+        if key.protocol() == protocol::UDP {
+            // RFC 1122 section 4.1.3.3: "UDP MUST pass to the application layer all ICMP error
+            // messages". Nobody is there to hear more, so the flow is over.
+            if let Some(place) = self.datagrams.find(&key) {
+                self.fail_datagrams(place, cause, now);
+            }
+            return true;
+        }
+        let Some(place) = self.flows.find(&key) else { return true };
+        let Some((flow, pending)) = self.flows.get_with_queue(place) else { return true };
+        let (.., tally) = self.templates[usize::from(flow.template)].tcp(&flow.key);
+        let is_refused = cause == Cause::Refused;
+        if flow.connection.hear_unreachable(sequence, is_refused, &mut tally.tcp)
+            && !flow.is_pending
+        {
+            flow.is_pending = true;
+            pending.push_back(place);
+        }
+        true
+    }
+
+    /// Tells the sender of a datagram that nobody waits for it.
+    ///
+    /// RFC 1122 section 4.1.3.1: "If a datagram arrives addressed to a UDP port for which there is
+    /// no pending LISTEN call, UDP SHOULD send an ICMP Port Unreachable message."
+    #[cold]
+    pub(super) fn refuse_datagram(
+        &mut self,
+        frame: &[u8],
+        packet: &Packet<'_>,
+        now: Now,
+        transmit: &mut impl Transmit,
+    ) {
+        let is_mine = self.is_address_of_ours(packet);
+        if !is_mine || !is_to_one(frame, &packet.key) || !self.allowance.take(now) {
+            return;
+        }
+        let Some(link) = LinkHeader::answering(packet.link) else { return };
+        let Some(answer) = self.spare.pop().or_else(|| transmit.take()) else { return };
+        let ip = IpSettings::default();
+        let headers = Headers { link: &link, key: &packet.key, ip: &ip };
+        let original = &frame[packet.link.len()..];
+        match write_port_unreachable(room(transmit, &answer), &headers, original) {
+            Some(length) => {
+                transmit.send(answer, length, Instant::ZERO);
+                self.strays.unreachable_sent += 1;
+            }
+            None => transmit.release(answer),
+        }
+    }
+
+    /// Whether a packet is for any of the clients and servers here: what others on the same link
+    /// are sent may be seen as well.
+    fn is_address_of_ours(&self, packet: &Packet<'_>) -> bool {
+        let address = packet.key.destination();
+        self.templates[..self.templates_known].iter().any(|it| match &it.template.role {
+            Role::Client { tuples, .. } => tuples.clients.contains(address),
+            Role::Server { listen } => listen.addresses.is_none_or(|it| it.contains(address)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_so_many_at_once_and_in_a_second() {
+        let mut allowance = Allowance::new();
+        let mut taken = |millis: u64| {
+            let now = Now::from_micros(millis * 1_000);
+            (0..200).filter(|_| allowance.take(now)).count()
+        };
+        assert_eq!([taken(5), taken(5), taken(6), taken(16), taken(5_000)], [50, 0, 1, 10, 50]);
+        let in_a_second: usize = (5_001..=6_000).map(taken).sum();
+        assert_eq!(in_a_second, 1_000);
+    }
+}
