@@ -85,7 +85,7 @@ pub(crate) enum Other {
 }
 
 /// What a frame is to the transports. Checksums are looked at where `verifies` says so.
-#[inline]
+#[inline(always)]
 pub(crate) fn dissect(frame: &[u8], verifies: bool) -> Result<Packet<'_>, Other> {
     let (start, ethertype) = network_header(frame).ok_or(Other::Protocol)?;
     let (link, network) = frame.split_at(start);
@@ -97,7 +97,7 @@ pub(crate) fn dissect(frame: &[u8], verifies: bool) -> Result<Packet<'_>, Other>
 }
 
 /// Where the network layer begins, and its ethertype.
-#[inline]
+#[inline(always)]
 pub(crate) fn network_header(frame: &[u8]) -> Option<(usize, u16)> {
     let mut start = ethernet::HEADER_LENGTH;
     let mut kind = u16::from_be_bytes(*frame.get(ADDRESSES..)?.first_chunk()?);
@@ -130,7 +130,7 @@ pub(crate) fn network_header(frame: &[u8]) -> Option<(usize, u16)> {
     Some((start, kind))
 }
 
-#[inline]
+#[inline(always)]
 fn dissect_ipv4<'a>(
     link: &'a [u8],
     network: &'a [u8],
@@ -202,7 +202,7 @@ fn is_sum_good(pseudo_header: u16, protocol: u8, transport: &[u8]) -> bool {
     is_without || checksum::combine(pseudo_header, checksum::sum(transport)) == 0xffff
 }
 
-#[inline]
+#[inline(always)]
 fn with_ports(packet: Packet<'_>) -> Result<Packet<'_>, Other> {
     // Both have their ports at the same place.
     let ports = packet.transport.first_chunk::<4>().ok_or(Other::Damaged)?;

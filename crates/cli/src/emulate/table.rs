@@ -21,7 +21,7 @@ pub(super) struct Table<'a>(pub(super) &'a EmulationResult);
 type Shown<T, Value> = (&'static str, fn(&T) -> Value);
 
 /// What is counted as failed, by the names of templates' counters.
-const FAILURES: [&str; 8] = [
+const FAILURES: [&str; 9] = [
     "refused",
     "unreachable",
     "reset",
@@ -129,7 +129,7 @@ fn port_table(f: &mut Formatter<'_>, ports: &[PortReport], elapsed: f64) -> fmt:
         }
     }
     line(f, "  failed", ports, count(|port| port.flows.failed))?;
-    let causes: [Shown<PortReport, u64>; 8] = [
+    let causes: [Shown<PortReport, u64>; 9] = [
         ("    refused by the peer", |port| port.flows.refused),
         ("    said to be unreachable", |port| port.flows.unreachable),
         ("    reset by the peer", |port| port.flows.reset),

@@ -239,7 +239,7 @@ impl Endpoint {
                 Sent::Buffer(buffer) => buffers.get(buffer).size(),
                 Sent::Own => run.composed().len() as u32,
             };
-            let fill = |data: &mut [u8]| match sent {
+            let fill: &dyn Fn(&mut [u8]) -> u16 = &|data| match sent {
                 Sent::Buffer(buffer) => buffers.get(buffer).copy(0, data),
                 Sent::Own => {
                     data.copy_from_slice(run.composed());

@@ -61,7 +61,7 @@ impl Pieces {
         headers: &Headers<'_>,
         mtu: usize,
         data: u32,
-        fill: impl FnOnce(&mut [u8]) -> u16,
+        fill: &dyn Fn(&mut [u8]) -> u16,
         spare: &mut Vec<FrameId>,
         transmit: &mut impl Transmit,
     ) -> Cut {

@@ -18,7 +18,9 @@ use crate::tcp::segment::{Options, Outgoing, Segment};
 use crate::tcp::sequence::SequenceNumber;
 
 impl Endpoint {
-    #[inline]
+    /// A frame has arrived.
+    // Inlined where frames come from though packets out of fragments are heard as well.
+    #[inline(always)]
     pub(super) fn hear(&mut self, frame: &[u8], now: Now, transmit: &mut impl Transmit) {
         let packet = match dissect(frame, self.verifies_checksums) {
             Ok(packet) => packet,

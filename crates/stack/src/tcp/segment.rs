@@ -209,7 +209,7 @@ impl<'a> Segment<'a> {
     ///
     /// # Errors
     /// Where a header is cut short or says that it is shorter than one can be.
-    #[inline]
+    #[inline(always)]
     pub fn parse(bytes: &'a [u8], met_congestion: bool) -> Result<(Self, usize), PacketError> {
         let packet = tcp::Packet::new(bytes)?;
         let header = packet.header_length();
