@@ -7,6 +7,8 @@ use wirestorm_wire::packet::tcp::Flags;
 
 use super::Endpoint;
 use super::burst::room;
+use super::first_data::FirstData;
+use super::listen::Decision;
 use super::times::age;
 use super::train::Train;
 use crate::frame::{Headers, IpSettings, LinkHeader, Other, Packet, dissect, write_segment};
@@ -104,7 +106,7 @@ impl Endpoint {
         arrival
     }
 
-    /// A segment reaches a connection of which no template is known yet: the first data says which
+    /// A segment reaches a connection of which no template is known yet: its first data says which
     /// it is. Where it is none, the connection is reset.
     #[cold]
     fn arrive_undecided(
@@ -119,6 +121,7 @@ impl Endpoint {
         };
         let mut counted = TcpCounters::default();
         let (_, settings, tally) = self.templates[usize::from(flow.template)].tcp(&flow.key);
+        let expected = flow.connection.expected();
         let arrival = flow.connection.arrive(segment, settings, now, &mut counted);
         if arrival.is_established {
             tally.times.connect.record(age(flow.began_at, now));
@@ -126,23 +129,53 @@ impl Endpoint {
         if arrival.data > 0 {
             flow.run.note_received(arrival.data);
             flow.is_answered = true;
-            match self.servers.with_data(&flow.key, data) {
-                Some(template) => {
-                    tally.flows.active -= 1;
-                    tally.tcp.accepts -= 1;
-                    // The data may have come with what established it.
-                    tally.tcp.connects -= 1 - counted.connects;
-                    counted.accepts += 1;
-                    counted.connects = 1;
-                    flow.template = template;
-                    flow.run.begin_anew();
-                    let tally = &mut self.templates[usize::from(template)].tally;
-                    tally.flows.note_begin();
-                    tally.times.first_byte.record(age(flow.began_at, now));
+        }
+        let known = self.first_data.get(&place);
+        let has_data = arrival.data > 0 || arrival.beyond > 0;
+        let is_all = flow.connection.is_peer_done();
+        let mut decision = Decision::Open;
+        if known.is_none() && segment.sequence == expected {
+            // Most often the first segment says it all, and nothing has to be kept.
+            let data = data.get(..arrival.data as usize).unwrap_or(data);
+            if !data.is_empty() {
+                decision = self.servers.decide(&flow.key, data, is_all);
+            }
+        }
+        if decision == Decision::Open && (has_data || is_all && known.is_some()) {
+            let length = self.servers.bytes_max(&flow.key);
+            let first = self.first_data.entry(place);
+            let first = first.or_insert_with(|| FirstData::new(expected, length, now));
+            first.take(segment.sequence, data);
+            decision = self.servers.decide(&flow.key, first.known(&flow.connection), is_all);
+        }
+        match decision {
+            Decision::For(template) => {
+                tally.flows.active -= 1;
+                tally.tcp.accepts -= 1;
+                // The data may have come with what established it.
+                tally.tcp.connects -= 1 - counted.connects;
+                let first = self.first_data.remove(&place);
+                let answered_at = first.as_ref().map_or(now, |it| it.came_at);
+                if let Some(first) = first {
+                    tally.tcp.take_off(&first.counted);
+                    counted.merge(&first.counted);
                 }
-                None => {
-                    self.strays.no_match += 1;
-                    flow.connection.abort(&mut counted);
+                counted.accepts += 1;
+                counted.connects = 1;
+                flow.template = template;
+                flow.run.begin_anew();
+                let tally = &mut self.templates[usize::from(template)].tally;
+                tally.flows.note_begin();
+                tally.times.first_byte.record(age(flow.began_at, answered_at));
+            }
+            Decision::Nobody => {
+                self.strays.no_match += 1;
+                flow.connection.abort(&mut counted);
+            }
+            Decision::Open => {
+                if let Some(first) = self.first_data.get_mut(&place) {
+                    // That it is established moves by itself.
+                    first.counted.merge(&TcpCounters { connects: 0, ..counted });
                 }
             }
         }

@@ -18,8 +18,9 @@ pub struct Listen {
     /// At which addresses; `None`: at all.
     pub addresses: Option<AddressRange>,
     /// What is to be in the first data of a flow; empty: whatever is. Over UDP that is the first
-    /// datagram, over TCP the first segment with data that is next in sequence: until then the
-    /// connection is one of no template, whose TCP is that of the first one it may be for.
+    /// datagram, over TCP as many bytes as it takes: until then the connection is one of no
+    /// template, whose TCP is that of the first one it may be for. Where the peer closes before,
+    /// bytes that are missing are others.
     pub first_bytes: Vec<MatchByte>,
 }
 
@@ -39,6 +40,17 @@ pub struct MatchByte {
     pub mask: u8,
     /// What these are.
     pub value: u8,
+}
+
+/// Which server a flow is for, as far as its first data says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Decision {
+    /// That of this template.
+    For(u16),
+    /// That of nobody.
+    Nobody,
+    /// More data will tell.
+    Open,
 }
 
 /// The servers of an endpoint, those of one port together, the most particular first.
@@ -91,12 +103,35 @@ impl Servers {
 
     /// The template of a flow with its first data; `None` where nobody waits for such.
     pub(super) fn with_data(&self, key: &FlowKey, data: &[u8]) -> Option<u16> {
-        let has = |it: &MatchByte| {
-            data.get(usize::from(it.offset))
-                .is_some_and(|byte| byte & it.mask == it.value & it.mask)
+        match self.decide(key, data, true) {
+            Decision::For(template) => Some(template),
+            Decision::Nobody | Decision::Open => None,
+        }
+    }
+
+    /// Which template a flow is of that begins with `data`, where that `is_all` of it, or more may
+    /// come.
+    pub(super) fn decide(&self, key: &FlowKey, data: &[u8], is_all: bool) -> Decision {
+        let differs = |it: &MatchByte| match data.get(usize::from(it.offset)) {
+            Some(byte) => byte & it.mask != it.value & it.mask,
+            None => is_all,
         };
-        let fits = |it: &&Server| it.listen.first_bytes.iter().all(has);
-        self.candidates(key).find(fits).map(|it| it.template)
+        for server in self.candidates(key) {
+            let bytes = &server.listen.first_bytes;
+            if bytes.iter().any(differs) {
+                continue;
+            }
+            // The more particular ones come first: as long as one of them may be it, no other is.
+            let is_known = bytes.iter().all(|it| usize::from(it.offset) < data.len());
+            return if is_known { Decision::For(server.template) } else { Decision::Open };
+        }
+        Decision::Nobody
+    }
+
+    /// How much of the data of a connection is looked at.
+    pub(super) fn bytes_max(&self, key: &FlowKey) -> usize {
+        let bytes = self.candidates(key).flat_map(|it| &it.listen.first_bytes);
+        bytes.map(|it| usize::from(it.offset) + 1).max().unwrap_or(0)
     }
 
     /// Those that wait where a flow goes to.

@@ -12,6 +12,7 @@ mod counters;
 mod datagrams;
 mod details;
 mod executions;
+mod first_data;
 mod flow;
 mod fragments;
 mod hear;
@@ -29,6 +30,7 @@ mod train;
 mod unreachable;
 mod users;
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::num::NonZero;
 
@@ -42,6 +44,7 @@ pub use self::counters::{FlowCounters, StrayCounters, Tally, UdpCounters};
 use self::datagrams::DatagramFlow;
 pub use self::details::FlowDetails;
 use self::executions::Executions;
+use self::first_data::FirstData;
 use self::flow::Flow;
 use self::fragments::Pieces;
 use self::links::Links;
@@ -97,6 +100,8 @@ pub struct Endpoint {
     /// no template is known of yet.
     templates_known: usize,
     servers: Servers,
+    /// Of connections of which no template is known, by place, what has come of their first data.
+    first_data: BTreeMap<u32, FirstData>,
     groups: Vec<Vec<usize>>,
     executions: Executions,
     flows: Flows<Flow>,
@@ -147,6 +152,7 @@ impl Endpoint {
             buffers: options.buffers,
             templates_known,
             servers,
+            first_data: BTreeMap::new(),
             groups: options.groups,
             executions: Executions::default(),
             flows: Flows::new(millis),

@@ -204,6 +204,9 @@ impl Endpoint {
             // One that was nobody's is counted as that.
             *counter += u64::from(is_known || end != End::Aborted);
         }
+        if !self.first_data.is_empty() {
+            self.first_data.remove(&place);
+        }
         self.flows.remove(place);
         if let Some(parent) = self.executions.end(Place::Tcp(place)) {
             self.go_on(parent);

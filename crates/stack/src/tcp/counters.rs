@@ -20,6 +20,11 @@ macro_rules! counters {
             pub fn merge(&mut self, other: &Self) {
                 $(self.$field += other.$field;)*
             }
+
+            /// Takes off what is another one's now, and was merged before.
+            pub fn take_off(&mut self, other: &Self) {
+                $(self.$field -= other.$field;)*
+            }
         }
     };
 }

@@ -140,13 +140,72 @@ fn first_bytes_are_those_of_the_first_segment_though_another_comes_before_it() {
 }
 
 #[test]
+fn first_bytes_may_come_in_several_segments() {
+    let tcp = template(vec![], client("16.0.0.1", 80, Load::OnDemand, None)).transport;
+    let piece = |text: &str, buffers: &mut Buffers| {
+        let buffer = buffers.push(Buffer::new(text.as_bytes(), 0, &[]));
+        Instruction::Send { buffer }
+    };
+    // What a client says piece by piece, which piece is lost once, and which server it is for.
+    let cases: [(&[&str], Option<&str>, usize); 7] = [
+        (&["G", "E", "T", " "], None, 0),
+        (&["GE", "T more"], None, 0),
+        (&["GE", "T more"], Some("GE"), 0),
+        (&["G", "ET ", "more"], Some("ET "), 0),
+        (&["PU", "T "], None, 1),
+        (&["P", "AT "], Some("P"), 1),
+        (&["GO", "NE"], None, 2),
+    ];
+    for (pieces, loses, expected) in cases {
+        let mut buffers = Buffers::default();
+        let listens = [begins_with("GET "), begins_with("P.T"), begins_with("")];
+        let listens = listens.map(|first_bytes| Listen { first_bytes, ..Listen::at(80) });
+        let servers: Vec<_> =
+            listens.into_iter().map(|it| answering(it, tcp, &mut buffers)).collect();
+        let mut client = asking("", "48.0.0.1", tcp, &mut buffers);
+        let mut program = vec![Instruction::SendBlocking { waits: false }];
+        program.extend(pieces.iter().map(|it| piece(it, &mut buffers)));
+        program.push(Instruction::Receive { bytes: 3, clear: false });
+        client.program = Program::new(program).unwrap();
+        let Transport::Tcp(settings) = &mut client.transport else { unreachable!("it is one") };
+        settings.no_delay = true;
+        let mut world = World::of(vec![client], servers, &buffers);
+        let mut lost = false;
+        for _ in 0..20_000 {
+            world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+            pass_by(&mut world.up, |frame| {
+                if loses.is_some_and(|it| frame.ends_with(it.as_bytes())) && !lost {
+                    lost = true;
+                    frame[30] = 1;
+                }
+            });
+            world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
+            world.now += STEP;
+        }
+        let case = format!("{pieces:?}, of which {loses:?} is lost");
+        assert_eq!(lost, loses.is_some(), "{case}");
+        let mut one = vec![0; 3];
+        one[expected] = 1;
+        assert_eq!(closed(&world.server, 3), one, "{case}");
+        let (of_it, whole) = (world.server.tally(expected).unwrap(), world.server.tcp());
+        let connected = |tcp: TcpCounters| (tcp.accepts, tcp.connects, tcp.rcvbyte, tcp.rcvpack);
+        assert_eq!(connected(of_it.tcp), connected(whole), "{case}");
+        let said: usize = pieces.iter().map(|it| it.len()).sum();
+        assert_eq!((whole.rcvbyte, of_it.times.first_byte.count()), (said as u64, 1), "{case}");
+    }
+}
+
+#[test]
 fn a_connection_whose_bytes_nobody_waits_for_is_reset() {
     let mut buffers = Buffers::default();
     let tcp = template(vec![], client("16.0.0.1", 80, Load::OnDemand, None)).transport;
     let get = Listen { first_bytes: begins_with("GET "), ..Listen::at(80) };
     let server = answering(get.clone(), tcp, &mut buffers);
-    let clients =
+    let mut clients =
         ["PUT ", "GET", "GET "].map(|says| asking(says, "48.0.0.1", tcp, &mut buffers)).to_vec();
+    // Says no more than a part of it, and closes.
+    let part = buffers.push(Buffer::new(b"GET", 0, &[]));
+    clients[1].program = Program::new([Instruction::Send { buffer: part }]).unwrap();
     let mut world = World::of(clients, vec![server], &buffers);
     world.run(SECOND, |_, _| {});
     let ends = |place| {
