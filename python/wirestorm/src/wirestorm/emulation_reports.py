@@ -44,9 +44,11 @@ class FlowsReport:
     closed: int
     """Connections that both sides closed, and flows of UDP whose program ended."""
     failed: int
-    """Flows that ended otherwise; the sum of the seven that follow."""
+    """Flows that ended otherwise; the sum of the eight that follow."""
     refused: int
-    """Connections that the peer reset in answer to SYN."""
+    """Connections that the peer reset in answer to SYN, and flows to ports where it has nobody."""
+    unreachable: int
+    """Flows of which a router or a host said that no way leads to the peer."""
     reset: int
     """Connections that the peer reset later."""
     unanswered: int
@@ -76,7 +78,21 @@ class FlowsReport:
     too_long: int
     """Segments that did not fit a frame, and were not sent."""
     fragments: int
-    """Packets in parts, which are not put together."""
+    """Fragments of packets that arrived."""
+    reassembled: int
+    """Packets that were put together out of them."""
+    fragments_incomplete: int
+    """Packets of which fragments were missing for 60 seconds, or in the end."""
+    fragments_overlapping: int
+    """Packets whose fragments overlapped, and that were passed over."""
+    fragments_no_room: int
+    """Packets in fragments that were given up, as too many were incomplete."""
+    too_big: int
+    """Messages of routers that a packet was too long for the next link."""
+    unreachable_heard: int
+    """Messages that a peer, or who waits at a port of it, cannot be reached."""
+    unreachable_sent: int
+    """Messages to peers that nobody waits at a port of ours, of which 1,000 a second are sent."""
     damaged: int
     """Packets that were damaged or cut short."""
     other_protocol: int
