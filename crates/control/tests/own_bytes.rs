@@ -20,6 +20,7 @@ fn run(text: &str, seed: u64) -> (EmulationResult, Vec<Conversation>) {
         output: Some(scratch.file("out.pcap")),
         part: Part::Full,
         duration: Duration::from_secs(1),
+        interval: Duration::from_secs(1),
         linger: Duration::from_secs(2),
         round_trip: Duration::from_millis(2),
         flows_max: 1_000,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use disturbed::{Disturbance, Side, World};
 use wirestorm_base::time::Duration;
 use wirestorm_stack::endpoint::Endpoint;
-use wirestorm_stack::program::{Buffer, Buffers, Instruction};
+use wirestorm_stack::program::{Buffer, Buffers, Contents, Instruction};
 use wirestorm_tls::{Identity, TlsClients, TlsServers, TlsSettings, Version};
 
 const UP: u64 = 40_000;
@@ -36,8 +36,8 @@ fn world(settings: [&TlsSettings; 2], disturbance: Disturbance, seed: u64) -> Wo
     let clients = Arc::new(TlsClients::new(settings[0]).unwrap());
     let servers = Arc::new(TlsServers::new(settings[1]).unwrap());
     let sides = [
-        Side { program: asks, sessions: Some(clients) },
-        Side { program: answers, sessions: Some(servers) },
+        Side { program: asks, contents: Contents::default(), sessions: Some(clients) },
+        Side { program: answers, contents: Contents::default(), sessions: Some(servers) },
     ];
     let mut world = World::new(sides, &buffers, [FLOWS, 2], disturbance, seed);
     world.run(MINUTE);
@@ -185,7 +185,7 @@ fn a_peer_without_tls_is_told_by_name() {
     let asks = vec![Instruction::Send { buffer }, Instruction::WaitForPeerClose];
     let servers = Arc::new(TlsServers::new(&TlsSettings::default()).unwrap());
     let sides = [
-        Side { program: asks, sessions: None },
+        Side { program: asks, contents: Contents::default(), sessions: None },
         Side { program: vec![Instruction::Connect], sessions: Some(servers) },
     ];
     let mut world = World::new(sides, &buffers, [FLOWS, 1], Disturbance::NONE, 1);
