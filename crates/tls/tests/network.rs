@@ -186,7 +186,11 @@ fn a_peer_without_tls_is_told_by_name() {
     let servers = Arc::new(TlsServers::new(&TlsSettings::default()).unwrap());
     let sides = [
         Side { program: asks, contents: Contents::default(), sessions: None },
-        Side { program: vec![Instruction::Connect], sessions: Some(servers) },
+        Side {
+            program: vec![Instruction::Connect],
+            contents: Contents::default(),
+            sessions: Some(servers),
+        },
     ];
     let mut world = World::new(sides, &buffers, [FLOWS, 1], Disturbance::NONE, 1);
     world.run(MINUTE);
