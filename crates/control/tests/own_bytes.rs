@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use wirestorm_base::time::Duration;
 use wirestorm_control::emulation::{
-    EmulationResult, Part, SimulationOptions, TemplateReport, simulate,
+    EmulationResult, Part, SimulationOptions, TemplateReport, WatchOptions, simulate,
 };
 use wirestorm_plan::emulation::EmulationPlan;
 use wirestorm_testkit::Scratch;
@@ -20,7 +20,7 @@ fn run(text: &str, seed: u64) -> (EmulationResult, Vec<Conversation>) {
         output: Some(scratch.file("out.pcap")),
         part: Part::Full,
         duration: Duration::from_secs(1),
-        interval: Duration::from_secs(1),
+        watch: WatchOptions::default(),
         linger: Duration::from_secs(2),
         round_trip: Duration::from_millis(2),
         flows_max: 1_000,

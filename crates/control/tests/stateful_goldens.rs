@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use wirestorm_base::time::Duration;
-use wirestorm_control::emulation::{Part, SimulationOptions, simulate};
+use wirestorm_control::emulation::{Part, SimulationOptions, WatchOptions, simulate};
 use wirestorm_plan::trex::stateful::{self, StatefulOptions};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::require::skip;
@@ -143,7 +143,7 @@ fn simulation(profile: &Path, configuration: Option<&str>, scratch: &Scratch) ->
         part: Part::Full,
         duration: DURATION,
         linger: Duration::from_secs(2),
-        interval: Duration::from_secs(1),
+        watch: WatchOptions::default(),
         round_trip: Duration::from_micros(20),
         flows_max: 1_000,
         seed: 1,

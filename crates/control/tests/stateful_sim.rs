@@ -4,7 +4,7 @@ use std::path::Path;
 
 use wirestorm_base::time::Duration;
 use wirestorm_control::emulation::{
-    EmulationResult, FlowSeries, Part, SimulationOptions, simulate,
+    EmulationResult, FlowChoice, FlowSeries, Part, SimulationOptions, WatchOptions, simulate,
 };
 use wirestorm_plan::emulation::EmulationPlan;
 use wirestorm_plan::trex::stateful::{self, StatefulOptions};
@@ -18,7 +18,7 @@ fn options(output: &Path) -> SimulationOptions {
         part: Part::Full,
         duration: Duration::from_secs(1),
         linger: Duration::from_secs(2),
-        interval: Duration::from_secs(1),
+        watch: WatchOptions::default(),
         round_trip: Duration::from_millis(2),
         flows_max: 1_000,
         seed: 1,
@@ -128,7 +128,8 @@ fn both_sides_say_what_their_programs_say() {
 fn flows_are_told_over_time() {
     let plan = EmulationPlan::parse(PLAN).unwrap();
     let run = |interval| {
-        let options = SimulationOptions { output: None, interval, ..options(Path::new("")) };
+        let watch = WatchOptions { interval, flows: FlowChoice::default() };
+        let options = SimulationOptions { output: None, watch, ..options(Path::new("")) };
         simulate(&plan, &options).unwrap().0
     };
     // 20 a second of one template and 10 of the other, the first of each at once.
@@ -163,8 +164,53 @@ fn flows_are_told_over_time() {
     assert!(merged > 1.0 && merged.log2().fract() == 0.0, "{}", series.interval_s);
     assert!((256..=513).contains(&series.opened.len()), "{}", series.opened.len());
     assert_eq!(series.opened.iter().sum::<u64>(), 30);
+    // They tell what intervals of that length tell from the first one on.
+    let coarse = run(Duration::from_nanos((series.interval_s * 1e9).round() as u64));
+    assert_eq!(coarse.ports[0].series, *series);
+    assert!(coarse.notes.is_empty(), "{:?}", coarse.notes);
     assert_eq!(result.notes.len(), 1);
     assert!(result.notes[0].contains("instead of 0.0005 s"), "{:?}", result.notes);
+}
+
+#[test]
+fn flows_are_followed_while_they_are_there() {
+    let text = PLAN
+        .replace("load: {rate: 20}", "load: {hold: 3}")
+        .replace("        - send: bye", "        - delay: 300ms\n        - send: bye");
+    let plan = EmulationPlan::parse(&text).unwrap();
+    let follow = |choice: FlowChoice| {
+        let watch = WatchOptions { interval: Duration::from_millis(100), flows: choice };
+        let options = SimulationOptions { output: None, watch, ..options(Path::new("")) };
+        simulate(&plan, &options).unwrap().0
+    };
+    let choice = FlowChoice { count: 2, template: Some("rounds".into()), ..Default::default() };
+    let result = follow(choice.clone());
+    let [left, right] = result.ports.as_slice() else { panic!("two ports") };
+    assert_eq!((left.followed.len(), right.followed.len()), (2, 2));
+    for flow in &left.followed {
+        assert_eq!((flow.side, flow.transport, flow.ended), ("client", "tcp", true));
+        // Those that were followed first are over since, and these took their places.
+        assert!(flow.began_s > 0.3, "{flow:?}");
+        // It is said three times what takes 2 ms, then waited.
+        let sample = &flow.samples[0];
+        assert_eq!((sample.state, sample.backlog), ("ESTABLISHED", 0), "{flow:?}");
+        assert_eq!((sample.acknowledged_bytes, sample.received_bytes), (9, 15));
+        assert_eq!((sample.ssthresh, sample.retransmitted), (None, 0));
+        assert!((1_900..=2_100).contains(&sample.rtt_us.unwrap()), "{sample:?}");
+        // Simulated time goes on in jumps, at which it is looked.
+        let mut apart = flow.samples.windows(2).map(|two| two[1].at_s - two[0].at_s);
+        assert!(apart.all(|span| span > 0.01), "{flow:?}");
+        assert!((2..=4).contains(&flow.samples.len()), "{flow:?}");
+    }
+    let address = Some("10.0.0.3".parse().unwrap());
+    let result = follow(FlowChoice { address, ..choice.clone() });
+    let followed = &result.ports[0].followed;
+    assert!(!followed.is_empty());
+    assert!(followed.iter().all(|flow| flow.own.starts_with("10.0.0.3:")), "{followed:?}");
+    let result = follow(FlowChoice { port: Some(81), ..choice });
+    assert!(result.ports.iter().all(|port| port.followed.is_empty()));
+    let result = follow(FlowChoice::default());
+    assert!(result.ports.iter().all(|port| port.followed.is_empty()));
 }
 
 #[test]

@@ -10,8 +10,8 @@ use pyo3::types::PyDict;
 use wirestorm_control::base::rate::Decimal;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::emulation::{
-    self, EmulationError, EmulationOptions, EmulationResult, LoadFactor, Progress, Steering,
-    read_plan,
+    self, EmulationError, EmulationOptions, EmulationResult, FlowChoice, LoadFactor, Progress,
+    Steering, WatchOptions, read_plan,
 };
 use wirestorm_control::plan::Multiplier;
 use wirestorm_control::plan::emulation::{Client, Devices, EmulationPlan};
@@ -82,7 +82,7 @@ impl EmulationHow {
                 .linger
                 .as_deref()
                 .map_or(Ok(Duration::MAX), |it| read_duration(Some(it)))?,
-            interval,
+            watch: WatchOptions { interval, flows: FlowChoice::default() },
             flows_max: flows_max as usize,
             seed: self.seed,
             force_interface: self.force_interface,

@@ -6,8 +6,12 @@ use indicatif::ProgressBar;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::emulation::Progress;
 
+use super::{followed, latency};
 use crate::number::{grouped, scaled};
 use crate::traffic::{bar, shortened};
+
+/// Flows of a port that are shown, of those that are followed.
+const FLOWS_MAX: usize = 10;
 
 /// A live table on standard error; none where that is no terminal.
 pub(super) struct Live {
@@ -51,6 +55,15 @@ impl Live {
                 grouped(port.retransmitted),
                 grouped(port.failed)
             );
+        }
+        for probe in &progress.latency {
+            latency::live(&mut text, probe);
+        }
+        if progress.ports.iter().any(|port| !port.followed.is_empty()) {
+            followed::live_heads(&mut text);
+        }
+        for port in &progress.ports {
+            followed::live(&mut text, &port.followed[..port.followed.len().min(FLOWS_MAX)]);
         }
         let part = progress.elapsed.as_secs_f64() / self.duration.as_secs_f64();
         self.bar.set_position((part.min(1.0) * 1e3) as u64);

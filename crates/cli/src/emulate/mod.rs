@@ -1,6 +1,8 @@
 //! `wirestorm emulate`: the clients and servers of a plan.
 
+pub(crate) mod followed;
 mod found;
+mod latency;
 mod live;
 mod over_time;
 pub(crate) mod sim;
@@ -11,7 +13,9 @@ use std::process::ExitCode;
 
 use clap::Args;
 use wirestorm_control::base::time::Duration;
-use wirestorm_control::emulation::{self, EmulationOptions, EmulationResult, Steering};
+use wirestorm_control::emulation::{
+    self, EmulationOptions, EmulationResult, Steering, WatchOptions,
+};
 use wirestorm_control::plan::Multiplier;
 use wirestorm_control::plan::emulation::EmulationPlan;
 use wirestorm_control::plan::trex::stateful::{self, StatefulOptions};
@@ -29,6 +33,8 @@ Examples:
   wirestorm emulate server.yaml --port web=eth1
       a server for others, until Ctrl-C
   wirestorm emulate pages.yaml --json result.json
+  wirestorm emulate pages.yaml --flows 5,template=page --interval 200ms
+      what five of its connections are, five times a second
   wirestorm emulate trex_profile.py --port clients=eth1 --port servers=eth2 -m 10 -t --size 100
       a stateful profile of TRex's; a second pair of ports is clients1 and servers1";
 
@@ -74,6 +80,12 @@ pub(crate) struct EmulateFlags {
     /// where there are too many.
     #[arg(long, value_name = "TIME", default_value = INTERVAL)]
     interval: String,
+
+    /// Follow so many flows of each port, and tell what they are at the end of each interval:
+    /// state, congestion window, round-trip time; 5,template=page,address=10.0.0.7,port=80
+    /// follows 5 of those.
+    #[arg(long, value_name = "N[,WHICH]")]
+    flows: Option<String>,
 
     /// Write the result as JSON to a file; `-`: to standard output, instead of the table.
     #[arg(long, value_name = "FILE")]
@@ -136,7 +148,7 @@ fn prepare(flags: &EmulateFlags) -> Result<(EmulationPlan, EmulationOptions), St
         backend: flags.backend.into(),
         duration,
         linger: read_time("--linger", &flags.linger)?,
-        interval: read_interval(&flags.interval)?,
+        watch: read_watch(&flags.interval, flags.flows.as_deref(), &plan)?,
         flows_max: flags.flows_max as usize,
         seed: flags.seed,
         force_interface: flags.force_interface,
@@ -148,12 +160,25 @@ fn prepare(flags: &EmulateFlags) -> Result<(EmulationPlan, EmulationOptions), St
 /// How long intervals are where nothing is said.
 pub(crate) const INTERVAL: &str = "1s";
 
-/// How long intervals are in which flows are told over time.
-pub(crate) fn read_interval(text: &str) -> Result<Duration, String> {
+/// What is to be looked at while a plan runs.
+pub(crate) fn read_watch(
+    interval_text: &str,
+    flows: Option<&str>,
+    plan: &EmulationPlan,
+) -> Result<WatchOptions, String> {
     const LEAST: Duration = Duration::from_millis(1);
-    match read_time("--interval", text)? {
-        interval if interval >= LEAST => Ok(interval),
-        _ => Err(format!("--interval {text:?}: expected 1ms or more")),
+    let interval = read_time("--interval", interval_text)?;
+    if interval < LEAST {
+        return Err(format!("--interval {interval_text:?}: expected 1ms or more"));
+    }
+    let flows = followed::read_choice(flows)?;
+    let mut names = plan.templates.iter().map(|template| template.name.as_str());
+    match &flows.template {
+        Some(name) if !names.clone().any(|known| known == name) => {
+            let known = names.by_ref().collect::<Vec<_>>().join(", ");
+            Err(format!("--flows: found template {name:?}, expected one of the plan's: {known}"))
+        }
+        _ => Ok(WatchOptions { interval, flows }),
     }
 }
 

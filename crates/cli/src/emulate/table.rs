@@ -9,7 +9,7 @@ use wirestorm_control::stack::endpoint::UdpCounters;
 use wirestorm_control::stack::tcp::counters::TcpCounters;
 
 use super::found::found;
-use super::over_time;
+use super::{followed, latency, over_time};
 use crate::number::{grouped, nanoseconds, scaled, seconds};
 use crate::traffic::shortened;
 use crate::wrap::wrapped;
@@ -48,6 +48,10 @@ impl Display for Table<'_> {
         for ports in result.ports.chunks(PORTS_A_TABLE) {
             over_time::table(f, ports)?;
         }
+        for port in &result.ports {
+            followed::table(f, port)?;
+        }
+        latency::table(f, &result.latency)?;
         let templates: usize = result.ports.iter().map(|port| port.templates.len()).sum();
         // One of each side is what the ports' own columns tell.
         if templates > result.ports.len() {

@@ -98,6 +98,10 @@ struct EmulationFlags {
     #[arg(long, value_name = "TIME", default_value = emulate::INTERVAL)]
     interval: String,
 
+    /// Follow so many flows of each port, as `wirestorm emulate` does.
+    #[arg(long, value_name = "N[,WHICH]")]
+    flows: Option<String>,
+
     /// Where sequence numbers and drawn delays come from.
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
@@ -192,7 +196,11 @@ fn run_emulation(flags: &SimFlags, mut plan: EmulationPlan) -> Result<ExitCode, 
         part: if is_full { Part::Full } else { Part::One },
         duration: duration.unwrap_or(EMULATION_DURATION),
         linger: EMULATION_LINGER,
-        interval: emulate::read_interval(&flags.emulation.interval)?,
+        watch: emulate::read_watch(
+            &flags.emulation.interval,
+            flags.emulation.flows.as_deref(),
+            &plan,
+        )?,
         round_trip: read_time("--rtt", &flags.emulation.rtt)?,
         flows_max: EMULATION_FLOWS_MAX,
         seed: flags.emulation.seed,

@@ -15,6 +15,8 @@ use std::sync::atomic::Ordering;
 use wirestorm_base::time::Duration;
 use wirestorm_engine::impairment::{HeldOptions, ImpairmentCounters, Link};
 use wirestorm_io::clock;
+use wirestorm_io::link::{self, LinkKind};
+use wirestorm_io::namespace::InterfaceName;
 use wirestorm_plan::backend::Backend;
 use wirestorm_wire::impairment::Impairment;
 
@@ -59,6 +61,12 @@ pub enum BridgeError {
     /// An interface does not open.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// What leaves one would come back by the other.
+    #[error(
+        "{0} and {1} are the two ends of one veth pair: every frame would go round between them for \
+         ever; give an end of another pair, or of another cable"
+    )]
+    Loop(String, String),
     /// A thread does not start.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
@@ -76,6 +84,11 @@ pub fn run(
 ) -> Result<LinkResult, BridgeError> {
     let names = options.interfaces.each_ref().map(String::as_str);
     let interfaces = Interfaces::open(&names, options.force_interface, None)?;
+    if let [a, b] = interfaces.links.as_slice()
+        && are_one_pair(a, b)
+    {
+        return Err(BridgeError::Loop(a.0.to_string(), b.0.to_string()));
+    }
     let mut ports = Vec::new();
     for (interface, link) in &interfaces.links {
         // All that arrives crosses the link, ARP too.
@@ -133,4 +146,15 @@ pub fn run(
         errors: ended.iter().filter_map(|ended| ended.error.clone()).collect(),
         notes: interfaces.notes().collect(),
     })
+}
+
+/// Whether two interfaces are the ends of one veth pair, as far as the kernel tells.
+fn are_one_pair(a: &(InterfaceName, link::Link), b: &(InterfaceName, link::Link)) -> bool {
+    let (name, facts) = a;
+    if facts.kind != LinkKind::Veth {
+        return false;
+    }
+    let found = link::find_peer(&name.namespace, facts, std::slice::from_ref(&b.0.namespace));
+    // Numbers of interfaces are those of their namespaces.
+    found.is_some_and(|(place, peer)| place == b.0.namespace && peer.index == b.1.index)
 }

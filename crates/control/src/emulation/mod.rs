@@ -7,8 +7,10 @@
 //! ```
 
 mod captured;
+mod details;
 mod error;
 mod found;
+mod latency;
 mod lower;
 mod neighbours;
 mod own;
@@ -19,10 +21,13 @@ mod simulate;
 mod steer;
 mod timeline;
 mod tls;
+mod watch;
 
 pub use captured::read_plan;
+pub use details::{FlowChoice, FlowReport, FlowSample};
 pub use error::EmulationError;
 pub use found::{FailureReport, TransactionReport};
+pub use latency::LatencyReport;
 pub use report::{
     EmulationResult, FlowsReport, ImpairmentReport, PortReport, SCHEMA, TemplateReport,
     TimesReport, TlsReport,
@@ -31,3 +36,4 @@ pub use run::{EmulationOptions, PortProgress, Progress, run};
 pub use simulate::{Part, SimulationOptions, simulate};
 pub use steer::{LoadFactor, Steering};
 pub use timeline::FlowSeries;
+pub use watch::WatchOptions;

@@ -1,6 +1,7 @@
 //! Whom clients' frames go to, and who answers for the addresses of a port.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use wirestorm_plan::emulation::{AddressRange, EmulationPlan};
@@ -9,7 +10,8 @@ use wirestorm_wire::packet::MacAddress;
 use wirestorm_wire::prefix::Prefix;
 
 use super::error::EmulationError;
-use crate::host::{Guests, HostError, Silence, Station, TRIES};
+use super::latency::Probe;
+use crate::host::{Guests, HostError, ProbeTimes, Prober, Silence, Station, TRIES};
 
 /// Addresses of one template that a port answers for, at most: those beyond are reached by a
 /// router, or not at all.
@@ -22,6 +24,9 @@ const TRIES_MAX: u32 = 10;
 pub(super) struct Neighbours {
     /// For each template with a client: its clients' addresses, and where their frames go.
     pub(super) clients: Vec<Option<(AddressRange, MacAddress)>>,
+    /// What is asked beside the load, and when.
+    pub(super) probes: Vec<Probe>,
+    pub(super) probe_times: Arc<ProbeTimes>,
     _guests: Guests,
 }
 
@@ -90,9 +95,23 @@ impl Neighbours {
             };
             clients.push(Some((addresses, destination)));
         }
-        let stations = stations.into_iter().flatten().collect();
-        let guests = Guests::host(stations).map_err(EmulationError::Thread)?;
-        Ok(Self { clients, _guests: guests })
+        let probe_times = Arc::new(ProbeTimes::default());
+        let mut probes = Vec::new();
+        let mut probers: Vec<Vec<Prober>> = stations.iter().map(|_| Vec::new()).collect();
+        for asked in &plan.latency {
+            // Plans ask from ports that have addresses and are used.
+            let Some(station) = &mut stations[asked.from] else { continue };
+            let route = station.resolve_patiently(asked.to, &mut goes_on)?;
+            let prober = Prober::new(station, route, asked.to, asked.rate, &probe_times);
+            let port = plan.ports[asked.from].name.clone();
+            let record = prober.record();
+            probes.push(Probe { port, target: asked.to, rate: asked.rate, record });
+            probers[asked.from].push(prober);
+        }
+        let stations = stations.into_iter().zip(probers);
+        let stations = stations.filter_map(|(station, probers)| Some((station?, probers)));
+        let guests = Guests::host_and_probe(stations.collect()).map_err(EmulationError::Thread)?;
+        Ok(Self { clients, probes, probe_times, _guests: guests })
     }
 }
 

@@ -13,8 +13,11 @@ use wirestorm_stack::content::SessionCounters;
 use wirestorm_stack::endpoint::{Endpoint, Tally, Times};
 use wirestorm_stack::program::{Statistic, Statistics};
 
+use super::details::FlowReport;
 use super::found::{FailureReport, Told, TransactionReport};
-use super::timeline::{FlowSeries, Timeline};
+use super::latency::LatencyReport;
+use super::timeline::FlowSeries;
+use super::watch::FlowWatch;
 use crate::port::Choice;
 use crate::result::HistogramReport;
 
@@ -34,6 +37,8 @@ pub struct EmulationResult {
     pub elapsed_s: f64,
     /// Each port of the plan that has clients or servers.
     pub ports: Vec<PortReport>,
+    /// How long answers to the plan's probes took.
+    pub latency: Vec<LatencyReport>,
     /// Whether it was ended by a signal.
     pub interrupted: bool,
     /// What went wrong; what was counted before stands.
@@ -60,6 +65,8 @@ pub struct PortReport {
     pub series: FlowSeries,
     /// The same of each template that has clients or servers here.
     pub templates: Vec<TemplateReport>,
+    /// Those of them that were followed.
+    pub followed: Vec<FlowReport>,
     /// What TCP counted, by BSD's names, of which TRex's are those with `tcps_` before them.
     pub tcp: BTreeMap<&'static str, u64>,
     /// What UDP counted, by TRex's names without `udps_` before them.
@@ -143,7 +150,7 @@ pub struct FlowsReport {
     pub active_max: u64,
     /// Connections that both sides closed, and flows of UDP whose program ended.
     pub closed: u64,
-    /// Flows that ended otherwise; the sum of the eight that follow.
+    /// Flows that ended otherwise; the sum of the nine that follow.
     pub failed: u64,
     /// Connections that the peer reset in answer to SYN, and flows to ports where it has nobody.
     pub refused: u64,
@@ -356,7 +363,7 @@ impl TimesReport {
 /// What a port's worker came back with.
 pub(super) struct Ended {
     pub(super) endpoint: Endpoint,
-    pub(super) timeline: Timeline,
+    pub(super) watch: FlowWatch,
     pub(super) choice: Choice,
     pub(super) impairment: Option<ImpairmentCounters>,
     pub(super) transmitted: TransmitCounters,
@@ -370,7 +377,7 @@ impl Ended {
     pub(super) fn counted(&self) -> Counted<'_> {
         Counted {
             endpoint: &self.endpoint,
-            timeline: &self.timeline,
+            watch: &self.watch,
             choice: &self.choice,
             impairment: self.impairment,
             transmitted: self.transmitted,
@@ -383,7 +390,7 @@ impl Ended {
 /// What a port's worker has counted.
 pub(super) struct Counted<'a> {
     pub(super) endpoint: &'a Endpoint,
-    pub(super) timeline: &'a Timeline,
+    pub(super) watch: &'a FlowWatch,
     pub(super) choice: &'a Choice,
     pub(super) impairment: Option<ImpairmentCounters>,
     pub(super) transmitted: TransmitCounters,
@@ -396,7 +403,7 @@ impl Counted<'_> {
     pub(super) fn report(&self, name: &str, interface: &str, owners: &[Owner]) -> PortReport {
         let tallies = owners.iter().enumerate();
         let templates = tallies.filter_map(|(place, owner)| {
-            let series = self.timeline.of_template(place);
+            let series = self.watch.timeline.of_template(place);
             Some(TemplateReport::of(owner, self.endpoint.tally(place)?, series))
         });
         PortReport {
@@ -405,8 +412,9 @@ impl Counted<'_> {
             backend: self.choice.backend,
             why: self.choice.why.clone(),
             flows: FlowsReport::of(self.endpoint),
-            series: self.timeline.of_all(),
+            series: self.watch.timeline.of_all(),
             templates: templates.collect(),
+            followed: self.watch.flows(owners),
             tcp: self.endpoint.tcp().iter().map(|(name, _, value)| (name, value)).collect(),
             udp: self.endpoint.udp().iter().map(|(name, _, value)| (name, value)).collect(),
             counters: counters(&self.endpoint.statistics()),

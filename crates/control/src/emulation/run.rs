@@ -17,13 +17,17 @@ use wirestorm_stack::endpoint::{Endpoint, EndpointOptions};
 use wirestorm_wire::impairment::{Impairment, Share};
 use wirestorm_wire::packet::MacAddress;
 
+use super::details::FlowReport;
 use super::error::EmulationError;
+use super::latency::{LatencyReport, Probe};
 use super::lower::{Duties, duties};
 use super::neighbours::Neighbours;
 use super::report::{Counted, EmulationResult, Ended, PortReport, SCHEMA};
 use super::steer::{Follower, Steering};
-use super::timeline::{self, Timeline};
+use super::timeline;
 use super::tls::sessions;
+use super::watch::{FlowWatch, WatchOptions};
+use crate::host::ProbeTimes;
 use crate::port::{BothWays, Choice, Interfaces, OpenError, ReceivePort, TransmitPort, Watch};
 use crate::replay::Control;
 use crate::traffic::SharedPorts;
@@ -43,8 +47,8 @@ pub struct EmulationOptions {
     pub duration: Duration,
     /// How long connections that are there then may take to end.
     pub linger: Duration,
-    /// How long the intervals are in which flows are told over time.
-    pub interval: Duration,
+    /// What is looked at meanwhile.
+    pub watch: WatchOptions,
     /// The most connections at once on each port.
     pub flows_max: usize,
     /// Where numbers and delays that are drawn come from.
@@ -75,6 +79,8 @@ pub struct Progress {
     pub elapsed: Duration,
     /// Each port that has clients or servers, in the plan's order.
     pub ports: Vec<PortProgress>,
+    /// What probes found out so far.
+    pub latency: Vec<LatencyReport>,
 }
 
 /// How far a port has come.
@@ -92,6 +98,8 @@ pub struct PortProgress {
     pub received_bytes: u64,
     /// Segments with data sent again.
     pub retransmitted: u64,
+    /// Flows that are followed, each with its last sample alone.
+    pub followed: Vec<FlowReport>,
 }
 
 /// How often a worker publishes what it did, and looks after its interface.
@@ -162,6 +170,8 @@ pub fn run(
     let sides: usize = lanes.iter().map(|lane| lane.duties.owners.len()).sum();
     let intervals_max = timeline::intervals_max(sides);
 
+    let latency = || neighbours.probes.iter().filter_map(Probe::report).collect();
+
     let begun = steering.begin(lanes.len());
     let (start, ended) = std::thread::scope(|scope| {
         let openers = lanes.iter().enumerate().map(|(index, lane)| {
@@ -177,6 +187,7 @@ pub fn run(
                 clients,
                 snapshot,
                 intervals_max,
+                probe_times: &neighbours.probe_times,
             };
             move || {
                 let (interface, link) = &duty.interfaces.links[duty.index];
@@ -190,25 +201,28 @@ pub fn run(
         let workers =
             Workers::open(scope, "endpoint", &control.stop, openers, EmulationError::Thread)?;
         let start = workers.start(false);
+        neighbours.probe_times.begin();
         workers.watch(|| {
             let port =
                 |it: &Mutex<PortProgress>| it.lock().map(|it| it.clone()).unwrap_or_default();
             let elapsed = clock::now().saturating_since(start);
             let ports = snapshots.iter().map(port).collect();
-            observe(&Progress { waits_for: None, elapsed, ports });
+            observe(&Progress { waits_for: None, elapsed, ports, latency: latency() });
         });
         Ok::<_, EmulationError>((start, workers.join()))
     })?;
     drop(begun);
 
     let elapsed = clock::now().saturating_since(start);
-    let coarser = timeline::note(options.interval, ended.iter().map(|ended| &ended.timeline));
+    let coarser =
+        timeline::note(options.watch.interval, ended.iter().map(|ended| &ended.watch.timeline));
     let reports = lanes.iter().zip(&ended);
     Ok(EmulationResult {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
         elapsed_s: elapsed.as_secs_f64(),
         ports: reports.map(|(lane, ended)| lane.report(&ended.counted())).collect(),
+        latency: latency(),
         interrupted: control.stop.load(Ordering::Relaxed),
         errors: ended.iter().filter_map(|ended| ended.error.clone()).collect(),
         notes: plan.notes.iter().cloned().chain(interfaces.notes()).chain(coarser).collect(),
@@ -247,11 +261,11 @@ struct OpenPort {
 
 impl OpenPort {
     /// What it and its endpoint have counted by now, on the calling thread.
-    fn counted<'a>(&'a self, endpoint: &'a Endpoint, timeline: &'a Timeline) -> Counted<'a> {
+    fn counted<'a>(&'a self, endpoint: &'a Endpoint, watch: &'a FlowWatch) -> Counted<'a> {
         let [receive] = &self.receive;
         Counted {
             endpoint,
-            timeline,
+            watch,
             choice: &self.choice,
             impairment: self.transmit.counters(),
             transmitted: self.transmit.transmitted(),
@@ -272,6 +286,7 @@ struct Duty<'a> {
     clients: &'a Clients,
     snapshot: &'a Mutex<PortProgress>,
     intervals_max: usize,
+    probe_times: &'a ProbeTimes,
 }
 
 impl Duty<'_> {
@@ -298,23 +313,24 @@ impl Duty<'_> {
         if self.options.shared.is_some() {
             endpoint.leave_strays();
         }
-        let templates = self.lane.duties.owners.len();
-        let interval = self.options.interval;
-        let mut timeline = Timeline::new(start, interval, self.intervals_max, templates);
+        let owners = &self.lane.duties.owners;
+        let mut watch = FlowWatch::new(&self.options.watch, owners, self.intervals_max, start);
         let mut is_busy = self.lane.duties.connects;
         let mut follower = Follower::new(self.steering, self.index);
-        let (told, follows) = (&mut timeline, &mut follower);
-        let outcome = self.serve(&mut endpoint, &mut open, start, &mut is_busy, told, follows);
-        timeline.finish(clock::now(), &endpoint);
+        let (watched, follows) = (&mut watch, &mut follower);
+        let outcome = self.serve(&mut endpoint, &mut open, start, &mut is_busy, watched, follows);
+        watch.finish(clock::now(), &endpoint);
+        // Answers cross the port as long as it is open.
+        self.probe_times.end();
         if is_busy {
             self.clients.busy.fetch_sub(1, Ordering::Relaxed);
         }
-        self.publish(&endpoint);
+        self.publish(&endpoint, &watch);
         let transmitted = settled(open.transmit.port_mut(), outcome.is_err());
-        let Counted { impairment, received, cpu, .. } = open.counted(&endpoint, &timeline);
+        let Counted { impairment, received, cpu, .. } = open.counted(&endpoint, &watch);
         let ended = Ended {
             endpoint,
-            timeline,
+            watch,
             choice: open.choice,
             impairment,
             transmitted,
@@ -327,14 +343,14 @@ impl Duty<'_> {
     }
 
     /// Works until there is nothing more to do, or no more time. `is_busy`: whether its clients
-    /// are. `timeline` sees the endpoint before each breath.
+    /// are. `watched` is shown the endpoint before each breath.
     fn serve(
         &self,
         endpoint: &mut Endpoint,
         open: &mut OpenPort,
         start: Instant,
         is_busy: &mut bool,
-        timeline: &mut Timeline,
+        watched: &mut FlowWatch,
         follower: &mut Follower<'_>,
     ) -> Result<(), PortError> {
         let mut watch = self.interfaces.watch().into_iter().nth(self.index);
@@ -348,13 +364,13 @@ impl Duty<'_> {
                 let _ = endpoint.set_load_scale(numerator, denominator, now);
             }
             open.transmit.advance(now);
-            timeline.look(now, endpoint);
+            watched.look(now, endpoint);
             let [receive] = &mut open.receive;
             let arrived = endpoint.breathe(now, &mut open.transmit, receive)?;
-            follower.answer(|| self.lane.report(&open.counted(endpoint, timeline)));
+            follower.answer(|| self.lane.report(&open.counted(endpoint, watched)));
             if now >= publish_at {
                 publish_at = now.saturating_add(PUBLISH_INTERVAL);
-                self.publish(endpoint);
+                self.publish(endpoint, watched);
                 watch.as_mut().map_or(Ok(()), Watch::check)?;
             }
             let is_interrupted = self.control.stop.load(Ordering::Relaxed);
@@ -392,7 +408,7 @@ impl Duty<'_> {
         }
     }
 
-    fn publish(&self, endpoint: &Endpoint) {
+    fn publish(&self, endpoint: &Endpoint, watched: &FlowWatch) {
         let Ok(mut snapshot) = self.snapshot.lock() else { return };
         let (tcp, flows) = (endpoint.tcp(), endpoint.counters());
         snapshot.connects = tcp.connects;
@@ -400,5 +416,6 @@ impl Duty<'_> {
         snapshot.failed = flows.failed();
         snapshot.received_bytes = tcp.rcvbyte;
         snapshot.retransmitted = tcp.sndrexmitpack;
+        snapshot.followed = watched.flows_now(&self.lane.duties.owners);
     }
 }

@@ -14,8 +14,9 @@ use wirestorm_wire::packet::MacAddress;
 use super::error::EmulationError;
 use super::lower::duties;
 use super::report::{EmulationResult, Ended, SCHEMA};
-use super::timeline::{self, Timeline};
+use super::timeline;
 use super::tls::sessions;
+use super::watch::{FlowWatch, WatchOptions};
 use crate::port::Choice;
 use crate::traffic::with_name;
 
@@ -33,8 +34,8 @@ pub struct SimulationOptions {
     pub duration: Duration,
     /// How long flows that are there then may take to end.
     pub linger: Duration,
-    /// How long the intervals are in which flows are told over time.
-    pub interval: Duration,
+    /// What is looked at meanwhile.
+    pub watch: WatchOptions,
     /// How long a frame takes to the other side and its answer back.
     pub round_trip: Duration,
     /// The most flows at once on each port.
@@ -96,11 +97,10 @@ pub fn simulate(
         linger: options.linger,
     };
     let intervals_max = timeline::intervals_max(owners.iter().map(Vec::len).sum());
-    let timeline = |owners: &Vec<_>| {
-        Timeline::new(Instant::ZERO, options.interval, intervals_max, owners.len())
-    };
-    let mut timelines: Vec<Timeline> = owners.iter().map(timeline).collect();
-    let look = |node: usize, now, endpoint: &_| timelines[node].look(now, endpoint);
+    let watch =
+        |owners: &Vec<_>| FlowWatch::new(&options.watch, owners, intervals_max, Instant::ZERO);
+    let mut watches: Vec<FlowWatch> = owners.iter().map(watch).collect();
+    let look = |node: usize, now, endpoint: &_| watches[node].look(now, endpoint);
     let see = |seen: Seen<'_>| {
         let Some((_, file)) = files.get_mut(seen.node) else { return Ok(()) };
         let Some(frame) = file.take() else { return file.flush() };
@@ -110,36 +110,39 @@ pub fn simulate(
     };
     let (ended, elapsed) = network::run(nodes, &network_options, look, see)?;
     let end = Instant::ZERO.saturating_add(elapsed);
-    for (timeline, ended) in timelines.iter_mut().zip(&ended) {
-        timeline.finish(end, &ended.endpoint);
+    for (watch, ended) in watches.iter_mut().zip(&ended) {
+        watch.finish(end, &ended.endpoint);
     }
-    let coarser = timeline::note(options.interval, &timelines);
-    let ended = ended.into_iter().zip(timelines);
-    let reports =
-        used.iter().zip(ended).zip(&owners).map(|((&port, (ended, timeline)), owners)| {
-            let ended = Ended {
-                endpoint: ended.endpoint,
-                timeline,
-                choice: Choice { backend: "memory", why: "simulated".into() },
-                transmitted: ended.transmitted,
-                received: ended.received,
-                cpu: Duration::ZERO,
-                impairment: None,
-                error: None,
-            };
-            ended.counted().report(&plan.ports[port].name, "a wire in memory", owners)
-        });
+    let coarser =
+        timeline::note(options.watch.interval, watches.iter().map(|watch| &watch.timeline));
+    let ended = ended.into_iter().zip(watches);
+    let reports = used.iter().zip(ended).zip(&owners).map(|((&port, (ended, watch)), owners)| {
+        let ended = Ended {
+            endpoint: ended.endpoint,
+            watch,
+            choice: Choice { backend: "memory", why: "simulated".into() },
+            transmitted: ended.transmitted,
+            received: ended.received,
+            cpu: Duration::ZERO,
+            impairment: None,
+            error: None,
+        };
+        ended.counted().report(&plan.ports[port].name, "a wire in memory", owners)
+    });
     let is_impaired = used.iter().any(|port| plan.ports[*port].impairment.is_some());
     let note = is_impaired
         .then(|| "what ports `impair` was left out: only `wirestorm emulate` does that".to_owned());
+    let unasked = (!plan.latency.is_empty())
+        .then(|| "`latency` was left out: only `wirestorm emulate` asks".to_owned());
     let result = EmulationResult {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
         elapsed_s: elapsed.as_secs_f64(),
         ports: reports.collect(),
+        latency: Vec::new(),
         interrupted: false,
         errors: Vec::new(),
-        notes: plan.notes.iter().cloned().chain(note).chain(coarser).collect(),
+        notes: plan.notes.iter().cloned().chain(note).chain(unasked).chain(coarser).collect(),
     };
     Ok((result, files.into_iter().map(|(path, _)| path).collect()))
 }

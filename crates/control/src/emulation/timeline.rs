@@ -107,12 +107,15 @@ impl Timeline {
         Self { start, interval, intervals_max, due, templates, ends, last: Duration::ZERO }
     }
 
-    /// Looks at an endpoint before it does what is to be done at a time.
+    /// Looks at an endpoint before it does what is to be done at a time. Returns whether an
+    /// interval is over.
     #[inline]
-    pub(super) fn look(&mut self, now: Instant, endpoint: &Endpoint) {
-        if now >= self.due {
+    pub(super) fn look(&mut self, now: Instant, endpoint: &Endpoint) -> bool {
+        let is_due = now >= self.due;
+        if is_due {
             self.note(now, endpoint);
         }
+        is_due
     }
 
     #[cold]

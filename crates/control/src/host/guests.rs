@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use wirestorm_base::time::Duration;
 use wirestorm_io::clock;
 
+use super::prober::Prober;
 use super::station::Station;
 
 /// Threads that answer, until this is dropped.
@@ -18,6 +19,8 @@ pub(crate) struct Guests {
 
 /// How often it is looked whether all is to end.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+/// The same where there are probes, which begin and end then.
+const PROBE_INTERVAL: Duration = Duration::from_millis(1);
 
 impl Guests {
     /// Lets stations answer from now on.
@@ -25,14 +28,31 @@ impl Guests {
     /// # Errors
     /// Where a thread does not start.
     pub(crate) fn host(stations: Vec<Station>) -> std::io::Result<Self> {
+        Self::host_and_probe(stations.into_iter().map(|station| (station, Vec::new())).collect())
+    }
+
+    /// The same, and stations ask others as well.
+    ///
+    /// # Errors
+    /// As [`host`](Self::host).
+    pub(crate) fn host_and_probe(stations: Vec<(Station, Vec<Prober>)>) -> std::io::Result<Self> {
         let mut guests = Self { stop: Arc::default(), threads: Vec::new() };
-        for mut station in stations {
+        for (mut station, mut probers) in stations {
             let stop = Arc::clone(&guests.stop);
+            // Probes begin without a call.
+            let interval = if probers.is_empty() { LOOK_INTERVAL } else { PROBE_INTERVAL };
             let answer = move || {
                 while !stop.load(Ordering::Relaxed) {
-                    let until = clock::now().saturating_add(LOOK_INTERVAL);
-                    let heard = station.listen(until, |_, _| ControlFlow::<()>::Continue(()));
-                    // The run itself says what became of the interface.
+                    let mut until = clock::now().saturating_add(interval);
+                    for prober in &mut probers {
+                        // The run itself says what became of the interface.
+                        let Ok(next) = prober.ask(&mut station) else { return };
+                        until = until.min(next);
+                    }
+                    let heard = station.listen(until, |heard, arrival| {
+                        probers.iter_mut().for_each(|prober| prober.hear(&heard, arrival));
+                        ControlFlow::<()>::Continue(())
+                    });
                     if heard.is_err() {
                         return;
                     }

@@ -3,9 +3,11 @@
 
 mod guests;
 mod ping;
+mod prober;
 mod station;
 
 pub(crate) use guests::Guests;
 pub use ping::{PingOptions, PingReply, PingReport, ping};
+pub(crate) use prober::{ProbeRecord, ProbeTimes, Prober};
 pub use station::{HostError, Station};
 pub(crate) use station::{Silence, TRIES};

@@ -8,6 +8,7 @@ mod conversation;
 mod devices;
 mod first_bytes;
 mod ip;
+mod latency;
 mod looked_at;
 mod names;
 mod program;
@@ -28,6 +29,7 @@ pub use devices::Devices;
 pub(crate) use devices::read_mac;
 pub use first_bytes::FirstBytes;
 pub use ip::Ip;
+pub use latency::LatencyProbe;
 pub use looked_at::{Expected, Part, Received};
 pub use names::{Label, TEXTS_MAX, TIMES_MAX, TRANSACTIONS_MAX, VARIABLES_MAX};
 pub use program::{Comparison, Counted, Name, Step, When};
@@ -40,7 +42,7 @@ use crate::document::error::{PlanError, PlanErrors, Problems};
 use crate::document::place::Place;
 use crate::document::port::{HOSTS_PORT, Port, read_ports};
 
-const PLAN: [&str; 2] = ["ports", "templates"];
+const PLAN: [&str; 3] = ["ports", "templates", "latency"];
 const TEMPLATE: [&str; 16] = [
     "name",
     "group",
@@ -68,6 +70,8 @@ pub struct EmulationPlan {
     pub ports: Vec<Port>,
     /// What they do; one or more.
     pub templates: Vec<Template>,
+    /// What is asked beside them, to see how long answers take.
+    pub latency: Vec<LatencyProbe>,
     /// What of it is not done as it was written, or not as it may seem, where that is no error.
     pub notes: Vec<String>,
 }
@@ -211,8 +215,11 @@ impl EmulationPlan {
         let templates = templates.map_or_else(Vec::new, |it| {
             read_templates(&it, &ports, &mut load, &mut notes, &mut problems)
         });
-        let plan = Self { ports, templates, notes };
+        let latency = fields.get("latency");
+        let latency = latency.map_or_else(Vec::new, |it| latency::read(&it, &ports, &mut problems));
+        let plan = Self { ports, templates, latency, notes };
         problems.take(plan.check_groups());
+        latency::check(&plan, &mut problems);
         problems.finish(plan)
     }
 }

@@ -12,6 +12,7 @@ use super::conversation::CONVERSATION;
 use super::devices::DEVICES;
 use super::first_bytes::BYTE;
 use super::ip::IP;
+use super::latency::LATENCY;
 use super::looked_at::{EXPECT, LOOKED_AT_MAX, MESSAGES, PART, RECEIVE, TEXT_MAX};
 use super::program::{
     DELAY, IDLE, LONE_STEPS, RECEIVE_DATAGRAMS, REPEAT, SEND, SIZE_MAX, STEPS, TRANSACTION,
@@ -27,13 +28,14 @@ use crate::impairment::AskedImpairment;
 
 /// The schema, without name and address.
 pub fn schema() -> Value {
-    let mut schema = object(&PLAN, &PLAN, |name| match name {
+    let mut schema = object(&PLAN, &PLAN[..2], |name| match name {
         "ports" => described("Where clients and servers live.", list(hosts_port())),
         "templates" => {
             let mut templates = list(template());
             templates["minItems"] = 1.into();
             described("What they do.", templates)
         }
+        "latency" => described("Echo requests beside the load.", list(latency())),
         _ => unknown(),
     });
     schema["$defs"] = json!({"steps": steps(), "content": content(), "sending": sending()});
@@ -90,6 +92,15 @@ fn template() -> Value {
     });
     template["anyOf"] = json!([{"required": ["client"]}, {"required": ["server"]}]);
     template
+}
+
+fn latency() -> Value {
+    object(&LATENCY, &LATENCY[..2], |name| match name {
+        "from" => described("The port that asks.", text()),
+        "to" => described("Who is asked: an address, or a port's name.", text()),
+        "rate" => described("How often a second; 100.", number()),
+        _ => unknown(),
+    })
 }
 
 fn boolean() -> Value {

@@ -633,3 +633,37 @@ fn steps_of_single_flows_are_of_their_transport() {
         assert!(found.starts_with("templates[0].server.program: found steps of"), "{found}");
     }
 }
+
+#[test]
+fn latency_is_asked_from_a_port_with_an_address() {
+    let with = |latency: &str| {
+        let text = PAGE.replace("{name: s}", "{name: s, addresses: 10.0.0.9/24}\n  - {name: e}");
+        let plan = EmulationPlan::parse(&format!("{text}latency: [{latency}]\n"));
+        plan.map(|plan| plan.latency).map_err(|errors| errors.to_string())
+    };
+    let probe = |to: &str, rate| LatencyProbe {
+        from: 0,
+        to: to.parse().unwrap(),
+        rate: Rate::new(rate, Duration::from_secs(1)).unwrap(),
+        path: "latency[0]".into(),
+    };
+    assert_eq!(with("{from: c, to: s}").unwrap(), [probe("10.0.0.9", 100)]);
+    assert_eq!(with("{from: c, to: 192.0.2.1, rate: 1k}").unwrap(), [probe("192.0.2.1", 1_000)]);
+    for (wrong, expected) in [
+        ("{from: x, to: s}", "latency[0].from: found \"x\", expected one of the plan's ports"),
+        ("{from: e, to: s}", "latency[0].from: found port \"e\", which has none, expected a port"),
+        ("{from: c}", "latency[0].to: found nothing, expected an address, or the name"),
+        ("{from: c, to: nobody}", "latency[0].to: found \"nobody\", expected an address, or"),
+        ("{from: c, to: e}", "latency[0].to: found port \"e\", which has no address of the family"),
+        ("{from: c, to: s, rate: 1M}", "latency[0].rate: found \"1M\", expected probes a second"),
+        ("{from: c, to: s, every: 1s}", "latency[0].every: found an unknown field"),
+    ] {
+        let error = with(wrong).unwrap_err();
+        assert!(error.contains(expected), "{wrong}: {error}");
+    }
+    let text = PAGE.replace("{name: s}", "{name: s}\n  - {name: idle, addresses: 10.0.2.1/24}");
+    let idle = EmulationPlan::parse(&format!("{text}latency: [{{from: idle, to: c}}]\n"));
+    let error = idle.unwrap_err().to_string();
+    let expected = "latency[0].from: found port \"idle\", expected one that clients or servers";
+    assert!(error.contains(expected), "{error}");
+}

@@ -71,6 +71,11 @@ impl<F: Keyed> Flows<F> {
         self.slots[place as usize].as_ref()
     }
 
+    /// The flow with a key.
+    pub(super) fn peek(&self, key: &FlowKey) -> Option<&F> {
+        self.get(self.look_up(key)?)
+    }
+
     /// Whether there is a flow with a key.
     pub(super) fn contains(&self, key: &FlowKey) -> bool {
         self.look_up(key).is_some()

@@ -120,6 +120,12 @@ impl TemplateState {
         Some(Own::new(ends, self.tally.findings.next_flow(), contents))
     }
 
+    /// How TCP behaves in a flow.
+    #[inline]
+    pub(super) fn settings(&self, key: &FlowKey) -> &Settings {
+        &self.settings[usize::from(key.version() == 6)]
+    }
+
     /// How TCP behaves in a flow, and what is counted of it.
     #[inline]
     pub(super) fn tcp(&mut self, key: &FlowKey) -> (&Template, &Settings, &mut Tally) {

@@ -231,6 +231,8 @@ pub struct Connection {
     /// How often the timer expired since anything was acknowledged.
     pub(super) expiries: u8,
     pub(super) probes: u8,
+    /// Segments with data sent again, modulo 256.
+    pub(super) repeats: u8,
 }
 
 const _: () = assert!(size_of::<Connection>() <= 144);
@@ -318,6 +320,7 @@ impl Connection {
             unanswered: 0,
             expiries: 0,
             probes: 0,
+            repeats: 0,
         }
     }
 

@@ -176,6 +176,7 @@ impl Connection {
         counters.sack_rexmit_bytes +=
             if self.marks.has(Marks::SACK) { u64::from(length) } else { 0 };
         counters.sndrexmitpack += u64::from(length > 0);
+        self.repeats = self.repeats.wrapping_add(u8::from(length > 0));
         counters.sndrexmitbyte += u64::from(length);
         self.restart_retransmission(settings, now);
         Some(self.segment(start, length, has_fin, settings, now))
@@ -254,6 +255,7 @@ impl Connection {
         self.note_departure(start, self.next, now);
         if is_again {
             counters.sndrexmitpack += u64::from(length > 0);
+            self.repeats = self.repeats.wrapping_add(u8::from(length > 0));
             counters.sndrexmitbyte += u64::from(length);
         } else if length > 0 {
             counters.sndpack += u64::from(segments);

@@ -1,6 +1,8 @@
 //! What can be told of one connection.
 
 use super::connection::{Connection, State};
+use super::sequence::SequenceNumber;
+use super::settings::Settings;
 
 /// A connection as it is at a moment. Lengths are in bytes, times in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,19 +21,27 @@ pub struct Details {
     pub backlog: u32,
     /// What of that was never sent.
     pub unsent: u32,
+    /// What was acknowledged, modulo 2^32.
+    pub acknowledged: u32,
+    /// What arrived in sequence, modulo 2^32.
+    pub received: u32,
     /// The smoothed round-trip time; `None` before the first one was measured.
     pub round_trip_us: Option<u32>,
     /// How much round trips vary.
     pub variation_us: Option<u32>,
     /// The least round-trip time.
     pub least_us: Option<u32>,
+    /// The retransmission timeout.
+    pub timeout_us: u32,
     /// How often the retransmission timer has expired since anything was acknowledged.
     pub expiries: u8,
+    /// Segments with data sent again, modulo 256: who follows a connection adds up.
+    pub repeats: u8,
 }
 
 impl Connection {
-    /// What it is at this moment.
-    pub fn details(&self) -> Details {
+    /// What it is at this moment; `initial`: its first number.
+    pub(crate) fn details(&self, settings: &Settings, initial: SequenceNumber) -> Details {
         Details {
             state: self.state,
             segment_size: self.data_size(),
@@ -40,10 +50,29 @@ impl Connection {
             send_window: self.send_window,
             backlog: self.backlog(),
             unsent: self.unsent(),
+            acknowledged: self.bytes_acknowledged(initial),
+            received: self.bytes_received(),
             round_trip_us: self.round_trip.smoothed(),
             variation_us: self.round_trip.variation(),
             least_us: self.round_trip.least(),
+            timeout_us: self.round_trip.retransmission_timeout(&settings.retransmission),
             expiries: self.expiries,
+            repeats: self.repeats,
         }
+    }
+
+    fn bytes_acknowledged(&self, initial: SequenceNumber) -> u32 {
+        // FIN has a number as well.
+        let is_all = self.queued.is_before(self.unacknowledged);
+        let end = if is_all { self.queued } else { self.unacknowledged };
+        if end == initial { 0 } else { end.0.wrapping_sub(initial.0).wrapping_sub(1) }
+    }
+
+    fn bytes_received(&self) -> u32 {
+        if self.state == State::SynSent {
+            return 0;
+        }
+        let numbers = self.expected.0.wrapping_sub(self.peer_initial.0);
+        numbers.wrapping_sub(1 + u32::from(self.is_peer_done()))
     }
 }

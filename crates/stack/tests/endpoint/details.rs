@@ -42,11 +42,18 @@ fn flows_tell_what_they_are_and_between_whom() {
         // Each end looks at its wire once in 100 us; an acknowledgement may wait.
         assert!((90..=110).contains(&tcp.least_us.unwrap()), "{tcp:?}");
         assert!((90..50_000).contains(&tcp.round_trip_us.unwrap()), "{tcp:?}");
-        assert_eq!(tcp.expiries, 0);
+        assert_eq!((tcp.expiries, tcp.repeats), (0, 0));
+        assert_eq!((tcp.acknowledged, tcp.received), (100_000, 0));
+        // RFC 6298: the least of it is 200 ms here, and the round trip is added.
+        assert!((200_090..300_000).contains(&tcp.timeout_us), "{tcp:?}");
+        assert_eq!(world.client.flow(&flow.key, world.now), Some(*flow));
+        assert_eq!(world.server.flow(&flow.key, world.now), None);
     }
     let accepted: Vec<_> = world.server.flows(0, world.now).collect();
     for (theirs, ours) in accepted.iter().zip(&flows) {
         assert_eq!((theirs.own, theirs.peer), (ours.peer, ours.own));
+        let tcp = theirs.tcp.unwrap();
+        assert_eq!((tcp.acknowledged, tcp.received), (0, 100_000));
     }
     let datagrams: Vec<_> = world.client.flows(1, world.now).collect();
     assert_eq!(datagrams.len(), 2);
@@ -66,4 +73,6 @@ fn flows_tell_what_they_are_and_between_whom() {
     let details: Vec<_> = alone.client.flows(0, alone.now).filter_map(|it| it.tcp).collect();
     assert_eq!(details.len(), 1);
     assert_eq!((details[0].state, details[0].expiries), (State::SynSent, 2));
+    assert_eq!((details[0].acknowledged, details[0].received), (0, 0));
+    assert_eq!(details[0].timeout_us, 4_000_000, "twice as long, twice");
 }

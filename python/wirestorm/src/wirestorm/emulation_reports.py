@@ -10,6 +10,110 @@ from typing import Optional
 
 
 @dataclass(frozen=True)
+class DistributionReport:
+    """How values in nanoseconds are spread."""
+
+    count: int
+    """Values counted."""
+    min_ns: Optional[int]
+    """The least."""
+    mean_ns: Optional[float]
+    """The mean."""
+    p50_ns: Optional[int]
+    """Median."""
+    p90_ns: Optional[int]
+    """90 of 100 are at most this."""
+    p99_ns: Optional[int]
+    """99 of 100 are at most this."""
+    p99_9_ns: Optional[int]
+    """999 of 1,000 are at most this."""
+    p99_99_ns: Optional[int]
+    """9,999 of 10,000 are at most this."""
+    max_ns: Optional[int]
+    """The greatest."""
+    buckets: list[tuple[int, int]] = field(repr=False)
+    """Start of each bucket that is not empty, and its count."""
+
+
+@dataclass(frozen=True)
+class FailureReport:
+    """Flows whose program failed at one step, for one cause."""
+
+    step: str
+    """The step, such as `program[2].expect`."""
+    cause: str
+    """Why."""
+    flows: int
+    """How many flows."""
+    offset: Optional[int]
+    """Of the first of them: where what came was not what was expected, in bytes, if that is
+    known."""
+    expected: Optional[str]
+    """What was expected: a pattern, or bytes from a little before there on. Bytes that are no
+    printable ASCII are escaped."""
+    found: str
+    """What came."""
+
+
+@dataclass(frozen=True)
+class FlowReport:
+    """A flow that was followed."""
+
+    template: str
+    """The name of its template."""
+    side: str
+    """`client` or `server`."""
+    transport: str
+    """`tcp` or `udp`."""
+    own: str
+    """Our address and port."""
+    peer: str
+    """The peer's."""
+    began_s: float
+    """When it began, in seconds from the start of the run."""
+    ended: bool
+    """Whether it was gone, or in TIME-WAIT, when it was looked at last."""
+    samples: list[FlowSample]
+    """Its connection at the end of each interval in which it was there; nothing of UDP."""
+
+
+@dataclass(frozen=True)
+class FlowSample:
+    """A connection at a moment."""
+
+    at_s: float
+    """When, in seconds from the start of the run."""
+    state: str
+    """Its state, as RFC 9293 names it."""
+    mss: int
+    """The longest data of a segment, in bytes."""
+    cwnd: int
+    """The congestion window, in bytes."""
+    ssthresh: Optional[int]
+    """Where slow start ends, in bytes; none before the first loss."""
+    send_window: int
+    """What the peer has room for, in bytes."""
+    backlog: int
+    """Bytes that the program has handed over and that are not acknowledged."""
+    unsent: int
+    """Those of them that were never sent."""
+    rtt_us: Optional[int]
+    """The smoothed round-trip time in microseconds; none before the first was measured."""
+    rttvar_us: Optional[int]
+    """How much round trips vary, in microseconds."""
+    rtt_min_us: Optional[int]
+    """The least round-trip time in microseconds."""
+    rto_us: int
+    """The retransmission timeout in microseconds."""
+    retransmitted: int
+    """Segments with data sent again. Of those between two looks 255 are told at most."""
+    acknowledged_bytes: int
+    """Bytes that were acknowledged."""
+    received_bytes: int
+    """Bytes that were received in sequence."""
+
+
+@dataclass(frozen=True)
 class FlowSeries:
     """What happened to flows over time, in intervals of equal length from the start of the run."""
 
@@ -44,7 +148,7 @@ class FlowsReport:
     closed: int
     """Connections that both sides closed, and flows of UDP whose program ended."""
     failed: int
-    """Flows that ended otherwise; the sum of the eight that follow."""
+    """Flows that ended otherwise; the sum of the nine that follow."""
     refused: int
     """Connections that the peer reset in answer to SYN, and flows to ports where it has nobody."""
     unreachable: int
@@ -59,6 +163,8 @@ class FlowsReport:
     """Connections whose peer did not answer keepalive probes."""
     session_failed: int
     """Connections whose TLS failed."""
+    program_failed: int
+    """Flows whose program failed: something else came than it expects."""
     idle: int
     """Flows of UDP that were dropped for want of traffic."""
     aborted: int
@@ -145,6 +251,32 @@ class ImpairmentReport:
 
 
 @dataclass(frozen=True)
+class LatencyReport:
+    """Echo requests of a port to one host: round-trip delays (RFC 2681)."""
+
+    port: str
+    """The port that asked."""
+    target: str
+    """Who was asked."""
+    rate_pps: float
+    """How often a second it was to be."""
+    sent: int
+    """Requests sent."""
+    received: int
+    """Requests that were answered."""
+    lost: int
+    """Requests that were not answered, within a second at the end."""
+    duplicated: int
+    """Answers beyond the first to a request."""
+    unsent: int
+    """Requests left out, as they could not be sent when they were due or not long after."""
+    round_trip: DistributionReport
+    """From a request to its answer."""
+    jitter_ns: int
+    """Interarrival jitter of round trips in nanoseconds (RFC 3550 section 6.4.1)."""
+
+
+@dataclass(frozen=True)
 class PortReport:
     """One port."""
 
@@ -162,6 +294,8 @@ class PortReport:
     """What became of them over time."""
     templates: list[TemplateReport]
     """The same of each template that has clients or servers here."""
+    followed: list[FlowReport]
+    """Those of them that were followed."""
     tcp: dict[str, int]
     """What TCP counted, by BSD's names, of which TRex's are those with `tcps_` before them."""
     udp: dict[str, int]
@@ -212,8 +346,12 @@ class TemplateReport:
     """What its programs counted."""
     times: TimesReport
     """How long its connections took."""
+    failures: list[FailureReport] = None
+    """Why its program failed, by step and cause."""
     tls: Optional[TlsReport] = None
     """What became of its TLS, where it has that."""
+    transactions: dict[str, TransactionReport] = None
+    """Transactions, by the names that its program gives them."""
 
 
 @dataclass(frozen=True)
@@ -245,6 +383,20 @@ class TlsReport:
 
 
 @dataclass(frozen=True)
+class TransactionReport:
+    """Transactions of one name."""
+
+    started: int
+    """Those that started; `time.count` of them ended."""
+    min_ns: int
+    """The shortest."""
+    mean_ns: int
+    """On average."""
+    time: HistogramReport
+    """From start to end."""
+
+
+@dataclass(frozen=True)
 class EmulationReport:
     """The result of a run of clients and servers."""
 
@@ -256,6 +408,8 @@ class EmulationReport:
     """From the start to the end of the last port's work, in seconds."""
     ports: list[PortReport]
     """Each port of the plan that has clients or servers."""
+    latency: list[LatencyReport]
+    """How long answers to the plan's probes took."""
     interrupted: bool
     """Whether it was ended by a signal."""
     errors: list[str]

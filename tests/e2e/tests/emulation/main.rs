@@ -1,5 +1,6 @@
 //! Emulated clients and servers: between each other, and with nginx and curl on Linux's own TCP.
 
+mod latency;
 mod own_bytes;
 mod paths;
 mod speech;
@@ -78,12 +79,61 @@ fn both_ends_of_every_connection_are_counted() {
             assert_eq!(number("tcp/rcvbyte"), received, "{outcome}");
             assert_eq!(number("missed") + number("failed"), 0, "{outcome}");
             // 300 at 1,000 a second are 100 in each tenth, from when the first one is made on.
-            let opened = |interval: u8| number(&format!("series/opened/{interval}"));
-            assert_eq!((0..3).map(opened).sum::<u64>(), 300, "{outcome}");
-            assert!((90..=110).contains(&opened(1)), "{outcome}");
+            let opened = &outcome.result()["ports"][port]["series"]["opened"];
+            let opened: Vec<_> =
+                opened.as_array().unwrap().iter().flat_map(|it| it.as_u64()).collect();
+            assert_eq!(opened.iter().sum::<u64>(), 300, "{outcome}");
+            assert!((80..=120).contains(&opened[1]), "{outcome}");
         }
         assert_eq!(outcome.number("/ports/0/sent"), outcome.number("/ports/1/received"));
         assert_eq!(outcome.number("/ports/1/sent"), outcome.number("/ports/0/received"));
+    }
+}
+
+#[test]
+fn flows_are_followed_through_losses() {
+    if !can_run(&[]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    let impair = "impair: {delay: 10ms, loss: 3%}";
+    let text = BOTH
+        .replace("10.0.1.1/16}", &format!("10.0.1.1/16, {impair}}}"))
+        .replace("{rate: 1000}", "{hold: 2}")
+        .replace("limit: 300", "limit: 2")
+        .replace("{size: 20000}", "{size: 600000}")
+        .replace("receive: 20000", "receive: 600000");
+    let plan = plan(&scratch, &text);
+    let mut command = emulate(&plan);
+    command.args(["--interval", "20ms", "--flows", "2,template=page,port=80", "--linger", "60s"]);
+    let outcome = both_ports(&mut command, &lab).expect(0);
+    let followed = |port: usize| outcome.result()["ports"][port]["followed"].as_array().unwrap();
+    assert_eq!((followed(0).len(), followed(1).len()), (2, 2), "{outcome}");
+    for (ours, port) in [(followed(0), "client"), (followed(1), "server")] {
+        for flow in ours {
+            assert_eq!((&flow["side"], &flow["template"]), (&port.into(), &"page".into()));
+            let samples = flow["samples"].as_array().unwrap();
+            assert!(samples.len() > 3, "{flow}");
+            assert_eq!(samples[1]["state"], "ESTABLISHED", "{flow}");
+            let bytes = |name: &str| {
+                samples.iter().map(|it| it[name].as_u64().unwrap()).collect::<Vec<_>>()
+            };
+            let (sent, received) = (bytes("acknowledged_bytes"), bytes("received_bytes"));
+            assert!(sent.is_sorted() && received.is_sorted(), "{flow}");
+            let more = if port == "server" { &sent } else { &received };
+            assert!(*more.last().unwrap() > 20_000, "{flow}");
+            assert!(*more.last().unwrap() <= 1_200_000, "{flow}");
+        }
+    }
+    // Those that send most lose something, and then know where slow start ends.
+    let last =
+        |flow: &serde_json::Value| flow["samples"].as_array().unwrap().last().unwrap().clone();
+    let servers: Vec<_> = followed(1).iter().map(last).collect();
+    assert!(servers.iter().any(|it| it["retransmitted"].as_u64() > Some(0)), "{outcome}");
+    assert!(servers.iter().any(|it| it["ssthresh"].is_u64()), "{outcome}");
+    for sample in &servers {
+        assert!((10_000..80_000).contains(&sample["rtt_us"].as_u64().unwrap()), "{sample}");
+        assert!(sample["rto_us"].as_u64() >= Some(200_000), "{sample}");
     }
 }
 

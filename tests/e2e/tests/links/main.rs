@@ -249,6 +249,18 @@ fn frames_too_long_for_the_other_side_are_a_shortfall() {
 }
 
 #[test]
+fn the_two_ends_of_one_pair_are_not_joined() {
+    if !can_run(&[]) {
+        return;
+    }
+    let lab = Lab::new().unwrap();
+    let mut command = Command::new(wirestorm());
+    command.arg("link").args([lab.a.port(), lab.b.port()]);
+    run_command(command.args(["--duration", "1s"]))
+        .refused(2, &["the two ends of one veth pair", "for ever"]);
+}
+
+#[test]
 fn what_is_wrong_is_said() {
     let link = |arguments: &[&str]| {
         run_command(Command::new(wirestorm()).args(["link", "lo", "lo"]).args(arguments))

@@ -1,0 +1,60 @@
+//! How long answers to probes took, at most 80 columns wide.
+
+use std::fmt::{self, Formatter, Write};
+
+use wirestorm_control::emulation::LatencyReport;
+
+use crate::number::{grouped, nanoseconds, scaled, signed_nanoseconds};
+use crate::traffic::shortened;
+
+/// A line for a probe, while it asks.
+pub(super) fn live(text: &mut String, probe: &LatencyReport) {
+    let trips = &probe.round_trip;
+    let time = |value: Option<i64>| value.map_or("-".to_owned(), signed_nanoseconds);
+    // Writing to a string does not fail.
+    let _ = write!(
+        text,
+        "\n{:<30} median {:>9}, 99 % {:>9}, answers {:>9}",
+        shortened(&format!("{} to {}", probe.port, probe.target), 30),
+        time(trips.p50_ns),
+        time(trips.p99_ns),
+        grouped(probe.received)
+    );
+}
+
+/// Two lines for each probe: who asked whom, and the numbers.
+pub(super) fn table(f: &mut Formatter<'_>, probes: &[LatencyReport]) -> fmt::Result {
+    if probes.is_empty() {
+        return Ok(());
+    }
+    let row = |f: &mut Formatter<'_>, cells: [String; 8]| {
+        let [sent, lost, rest @ ..] = cells;
+        write!(f, "  {sent:>10} {lost:>6}")?;
+        rest.iter().try_for_each(|cell| write!(f, " {cell:>9}"))?;
+        writeln!(f)
+    };
+    writeln!(f, "\nlatency (ICMP, round trip)")?;
+    let heads = ["sent", "lost", "min", "mean", "median", "99 %", "max", "jitter"];
+    row(f, heads.map(str::to_owned))?;
+    for probe in probes {
+        let rate = scaled(probe.rate_pps);
+        let line = format!("  {} to {}, {}/s", probe.port, probe.target, rate.trim_end());
+        writeln!(f, "{}", shortened(&line, 80))?;
+        let trips = &probe.round_trip;
+        let time = |value: Option<i64>| value.map_or("-".to_owned(), signed_nanoseconds);
+        row(
+            f,
+            [
+                grouped(probe.sent),
+                grouped(probe.lost),
+                time(trips.min_ns),
+                time(trips.mean_ns.map(|mean| mean.round() as i64)),
+                time(trips.p50_ns),
+                time(trips.p99_ns),
+                time(trips.max_ns),
+                nanoseconds(probe.jitter_ns),
+            ],
+        )?;
+    }
+    Ok(())
+}

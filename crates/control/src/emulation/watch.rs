@@ -1,0 +1,70 @@
+//! What is looked at while a port works: flows over time, and single ones.
+
+use wirestorm_base::time::{Duration, Instant};
+use wirestorm_stack::endpoint::Endpoint;
+
+use super::details::{FlowChoice, FlowReport, Followed};
+use super::report::Owner;
+use super::timeline::Timeline;
+
+/// What is to be looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WatchOptions {
+    /// How long the intervals are in which flows are told over time.
+    pub interval: Duration,
+    /// Which flows are followed.
+    pub flows: FlowChoice,
+}
+
+impl Default for WatchOptions {
+    /// Intervals of a second; no single flows.
+    fn default() -> Self {
+        Self { interval: Duration::from_secs(1), flows: FlowChoice::default() }
+    }
+}
+
+/// What was seen of a port's endpoint.
+#[derive(Clone, Debug)]
+pub(super) struct FlowWatch {
+    pub(super) timeline: Timeline,
+    followed: Followed,
+}
+
+impl FlowWatch {
+    /// Looks from a time on, at `intervals_max` intervals at most.
+    pub(super) fn new(
+        options: &WatchOptions,
+        owners: &[Owner],
+        intervals_max: usize,
+        start: Instant,
+    ) -> Self {
+        Self {
+            timeline: Timeline::new(start, options.interval, intervals_max, owners.len()),
+            followed: Followed::new(&options.flows, owners, start, intervals_max),
+        }
+    }
+
+    /// Looks at an endpoint before it does what is to be done at a time.
+    #[inline]
+    pub(super) fn look(&mut self, now: Instant, endpoint: &Endpoint) {
+        if self.timeline.look(now, endpoint) {
+            self.followed.look(now, endpoint);
+        }
+    }
+
+    /// The last look, behind all that was done.
+    pub(super) fn finish(&mut self, now: Instant, endpoint: &Endpoint) {
+        self.timeline.finish(now, endpoint);
+        self.followed.look(now, endpoint);
+    }
+
+    /// What was found out of flows that are followed.
+    pub(super) fn flows(&self, owners: &[Owner]) -> Vec<FlowReport> {
+        self.followed.reports(owners)
+    }
+
+    /// The same, each with its last sample alone.
+    pub(super) fn flows_now(&self, owners: &[Owner]) -> Vec<FlowReport> {
+        self.followed.reports_now(owners)
+    }
+}

@@ -1,0 +1,88 @@
+//! Probes beside the load: between two ports, and to a Linux host.
+
+use wirestorm_e2e::{Outcome, can_run, run_command};
+use wirestorm_testkit::Scratch;
+use wirestorm_testkit::net::Lab;
+
+use super::{BOTH, both_ports, emulate, host, plan};
+
+/// The numbers of a probe that have to fit together.
+fn assert_fit(outcome: &Outcome, probe: usize) {
+    let number = |name: &str| outcome.number(&format!("/latency/{probe}/{name}"));
+    assert_eq!(number("sent"), number("received") + number("lost"), "{outcome}");
+    assert_eq!(number("round_trip/count"), number("received"), "{outcome}");
+    let ordered =
+        ["min_ns", "p50_ns", "p99_ns", "max_ns"].map(|it| number(&format!("round_trip/{it}")));
+    assert!(ordered[0] > 0 && ordered.is_sorted(), "{outcome}");
+    let mean = outcome.decimal(&format!("/latency/{probe}/round_trip/mean_ns"));
+    assert!(((ordered[0] as f64)..=(ordered[3] as f64)).contains(&mean), "{outcome}");
+    assert!(number("jitter_ns") > 0, "{outcome}");
+}
+
+#[test]
+fn ports_ask_each_other_beside_their_load() {
+    if !can_run(&[]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    let probes = "latency:\n  - {from: clients, to: servers, rate: 200}\n  \
+                  - {from: servers, to: 10.0.0.1}\n  - {from: clients, to: 10.0.1.5, rate: 50}\n";
+    let text = BOTH.replace("limit: 300", "limit: 1000") + probes;
+    let plan = plan(&scratch, &text);
+    for backend in ["af_xdp", "af_packet"] {
+        let outcome = both_ports(emulate(&plan).args(["--backend", backend]), &lab).expect(0);
+        let text = |path: &str| outcome.text(path).to_owned();
+        assert_eq!(
+            (text("/latency/0/port"), text("/latency/0/target")),
+            ("clients".into(), "10.0.1.1".into())
+        );
+        assert_eq!(
+            (text("/latency/1/port"), text("/latency/1/target")),
+            ("servers".into(), "10.0.0.1".into())
+        );
+        for (probe, expected) in [(0, 200), (1, 100), (2, 50)] {
+            assert_fit(&outcome, probe);
+            let sent = outcome.number(&format!("/latency/{probe}/sent"));
+            let unsent = outcome.number(&format!("/latency/{probe}/unsent"));
+            // A run of a thousand connections lasts for a second and what the last ones take.
+            assert!(sent + unsent >= expected, "{sent} of {expected}, {outcome}");
+            assert!(sent <= 2 * expected, "{sent} of {expected}, {outcome}");
+            assert_eq!(outcome.number(&format!("/latency/{probe}/lost")), 0, "{outcome}");
+        }
+        // The load does not see them.
+        assert_eq!(outcome.number("/ports/0/tcp/connects"), 1_000, "{outcome}");
+        assert_eq!(outcome.number("/ports/0/flows/failed"), 0, "{outcome}");
+    }
+}
+
+#[test]
+fn a_linux_host_answers_until_it_does_not() {
+    if !can_run(&["nft"]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    host(&lab.b);
+    let text = r#"
+ports: [{name: clients, addresses: 198.51.100.77/24}]
+latency: [{from: clients, to: 198.51.100.2, rate: 500}]
+templates:
+  - name: page
+    server: {tx: clients, port: 80, program: [{receive: 1}]}
+"#;
+    let plan = plan(&scratch, text);
+    let port = format!("clients={}", lab.a.port());
+    let run = || run_command(emulate(&plan).args(["--port", &port, "--duration", "1s"])).expect(0);
+    let outcome = run();
+    assert_fit(&outcome, 0);
+    let sent = outcome.number("/latency/0/sent");
+    assert!((400..=520).contains(&sent), "{outcome}");
+    assert!(outcome.number("/latency/0/lost") < 10, "{outcome}");
+    // A third of the requests are thrown away.
+    let rules = "table ip loss { chain input { type filter hook input priority 0; icmp type \
+                 echo-request numgen inc mod 3 == 0 drop; }; }";
+    assert!(lab.b.command("nft").arg(rules).status().unwrap().success());
+    let outcome = run();
+    assert_fit(&outcome, 0);
+    let (sent, lost) = (outcome.number("/latency/0/sent"), outcome.number("/latency/0/lost"));
+    assert!((sent * 30 / 100..=sent * 36 / 100).contains(&lost), "{lost} of {sent}, {outcome}");
+}
