@@ -45,7 +45,7 @@ fn side(speaks_first: bool, waits: bool) -> Side {
         }],
         ..Contents::default()
     };
-    let take = Instruction::Take { rule: 0, is_looked_at: true };
+    let take = Instruction::Take { rule: 0, is_awaited: true };
     let say = Instruction::SendOwn { composition: 1 };
     let first = [
         Instruction::SetText { text: key(), composition: 0 },
@@ -61,7 +61,7 @@ fn side(speaks_first: bool, waits: bool) -> Side {
 }
 
 #[test]
-fn what_is_written_is_looked_at_whatever_becomes_of_segments() {
+fn what_is_written_is_awaited_whatever_becomes_of_segments() {
     for seed in 1..=25 {
         let waits = seed % 2 == 0;
         let sides = [side(true, waits), side(false, waits)];
@@ -87,7 +87,7 @@ fn what_is_kept_of_a_long_message_has_a_bound() {
     const LENGTH: u64 = 3_000_000;
     let mut buffers = Buffers::default();
     let page = buffers.push(Buffer::new(b"", LENGTH as u32, b"x"));
-    let take = |is_looked_at| Instruction::Take { rule: 0, is_looked_at };
+    let take = |is_awaited| Instruction::Take { rule: 0, is_awaited };
     let looks = Side {
         program: vec![take(true), Instruction::Expect { check: 0 }],
         contents: Contents {
@@ -129,6 +129,6 @@ fn instructions_refer_to_what_is_there() {
     assert!(!is_program(Instruction::Expect { check: 0 }), "its composition is not there");
     assert!(!is_program(Instruction::Expect { check: 1 }));
     assert!(!is_program(Instruction::Extract { extraction: 0 }));
-    assert!(!is_program(Instruction::Take { rule: 0, is_looked_at: false }));
+    assert!(!is_program(Instruction::Take { rule: 0, is_awaited: false }));
     assert!(Program::new(vec![Instruction::SendOwn { composition: 0 }]).is_none());
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Formatter};
 
-use wirestorm_control::emulation::{FailureReport, PortReport, TemplateReport};
+use wirestorm_control::emulation::{FailureReport, PortReport, TemplateReport, TransactionReport};
 
 use crate::number::{grouped, nanoseconds};
 use crate::traffic::shortened;
@@ -37,10 +37,11 @@ fn transactions<'a>(
     };
     row(f, "transactions", ["ended", "median", "99 %", "longest"].map(str::to_owned))?;
     for template in templates {
-        for (name, transaction) in &template.transactions {
+        for transaction in &template.transactions {
             let time = &transaction.time;
             let shown = |value| if time.count > 0 { nanoseconds(value) } else { "-".into() };
             let [median, most, longest] = [time.p50_ns, time.p99_ns, time.max_ns].map(shown);
+            let TransactionReport { name, .. } = transaction;
             let name = format!("  {}: {}, {name}", template.name, template.side);
             row(f, &name, [grouped(time.count), median, most, longest])?;
         }

@@ -12,6 +12,8 @@ use crate::result::HistogramReport;
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct TransactionReport {
+    /// The name that the program gives them.
+    pub name: String,
     /// Those that started; `time.count` of them ended.
     pub started: u64,
     /// The shortest.
@@ -59,11 +61,11 @@ pub(super) struct ToldStep {
 }
 
 impl Told {
-    pub(super) fn transactions(&self, findings: &Findings) -> BTreeMap<String, TransactionReport> {
+    pub(super) fn transactions(&self, findings: &Findings) -> Vec<TransactionReport> {
         let names = self.transactions.iter().enumerate();
         let all = names.filter_map(|(place, name)| {
             let times = findings.transaction(Transaction::new(place)?)?;
-            Some((name.clone(), TransactionReport::of(times)))
+            Some(TransactionReport::of(name, times))
         });
         all.collect()
     }
@@ -87,9 +89,10 @@ impl Told {
 }
 
 impl TransactionReport {
-    fn of(times: &TransactionTimes) -> Self {
+    fn of(name: &str, times: &TransactionTimes) -> Self {
         let ended = times.times.count();
         Self {
+            name: name.to_owned(),
             started: times.begun,
             min_ns: if ended > 0 { times.min.as_nanos() } else { 0 },
             mean_ns: times.sum.as_nanos().checked_div(ended).unwrap_or(0),

@@ -54,7 +54,9 @@ pub(super) fn duties(
         let [client_resets, server_resets] = programs.map(|it| it.is_some_and(|it| resets(it)));
         let mut add = |steps: &[Step], side: &'static str, tcp: &emulation::Tcp, ip, role| {
             let path = || format!("{}.{side}.program", template.path);
-            let (program, told) = program(steps, &groups, &mut duties.buffers, path)?;
+            // Those who connect wait for answers; their peers may hang up between messages.
+            let awaits = side == "client";
+            let (program, told) = program(steps, &groups, awaits, &mut duties.buffers, path)?;
             let transport = match template.transport {
                 emulation::Transport::Tcp => Transport::Tcp(settings(tcp)),
                 emulation::Transport::Udp => Transport::Udp,
@@ -228,10 +230,11 @@ fn resets(steps: &[Step]) -> bool {
 fn program(
     steps: &[Step],
     groups: &[&str],
+    awaits: bool,
     buffers: &mut Buffers,
     path: impl Fn() -> String,
 ) -> Result<(Program, Told), EmulationError> {
-    let Lowered { instructions, contents, told } = program::lower(steps, groups, buffers);
+    let Lowered { instructions, contents, told } = program::lower(steps, groups, awaits, buffers);
     let found = instructions.len();
     let most = Program::LENGTH_MAX;
     let program = Program::with_contents(instructions, contents);

@@ -33,17 +33,17 @@ impl Gathered {
     }
 
     /// The instruction of a step; `None` where it is about something else, or too many are.
-    /// `is_looked_at`: whether the next step looks at what this one receives.
-    pub(super) fn instruction(&mut self, step: &Step, is_looked_at: bool) -> Option<Instruction> {
+    /// `is_awaited`: whether it is a failure that what this one receives does not come.
+    pub(super) fn instruction(&mut self, step: &Step, is_awaited: bool) -> Option<Instruction> {
         Some(match step {
             Step::SendOwn(it) => Instruction::SendOwn { composition: self.compose(it)? },
             Step::SendOwnDatagram(it) => {
                 Instruction::SendOwnDatagram { composition: self.compose(it)? }
             }
-            Step::Receive(bytes) if self.looks => self.take(Rule::Count(*bytes), is_looked_at)?,
-            Step::ReceiveWhole(Received::Http) => self.take(Rule::Http, is_looked_at)?,
+            Step::Receive(bytes) if self.looks => self.take(Rule::Count(*bytes), is_awaited)?,
+            Step::ReceiveWhole(Received::Http) => self.take(Rule::Http, is_awaited)?,
             Step::ReceiveWhole(Received::Until(bytes)) => {
-                self.take(Rule::Until(Delimiter::new(bytes)?), is_looked_at)?
+                self.take(Rule::Until(Delimiter::new(bytes)?), is_awaited)?
             }
             Step::Expect(expected) => {
                 let check = match expected {
@@ -89,8 +89,8 @@ impl Gathered {
         })
     }
 
-    fn take(&mut self, rule: Rule, is_looked_at: bool) -> Option<Instruction> {
-        Some(Instruction::Take { rule: push(&mut self.contents.rules, rule)?, is_looked_at })
+    fn take(&mut self, rule: Rule, is_awaited: bool) -> Option<Instruction> {
+        Some(Instruction::Take { rule: push(&mut self.contents.rules, rule)?, is_awaited })
     }
 
     fn compose(&mut self, asked: &emulation::Composition) -> Option<u16> {

@@ -19,10 +19,17 @@ pub(super) struct Lowered {
     pub(super) told: Told,
 }
 
-/// What steps are; `groups`: those of the plan. Where a jump leads too far for a program, it leads
-/// beyond the program's end.
-pub(super) fn lower(steps: &[Step], groups: &[&str], buffers: &mut Buffers) -> Lowered {
+/// What steps are; `groups`: those of the plan; `awaits`: whether it is a failure that the peer
+/// closes before anything comes that is to be looked at. Where a jump leads too far for a program,
+/// it leads beyond the program's end.
+pub(super) fn lower(
+    steps: &[Step],
+    groups: &[&str],
+    awaits: bool,
+    buffers: &mut Buffers,
+) -> Lowered {
     let mut lowering = Lowering {
+        awaits,
         gathered: Gathered::of(steps),
         told: BTreeMap::new(),
         groups,
@@ -49,6 +56,7 @@ pub(super) fn lower(steps: &[Step], groups: &[&str], buffers: &mut Buffers) -> L
 
 struct Lowering<'a> {
     groups: &'a [&'a str],
+    awaits: bool,
     buffers: &'a mut Buffers,
     gathered: Gathered,
     /// Steps that may fail, by their instructions.
@@ -65,7 +73,8 @@ impl Lowering<'_> {
         for (place, step) in steps.iter().enumerate() {
             let next = steps.get(place + 1);
             let is_looked_at = matches!(next, Some(Step::Expect(_) | Step::Extract { .. }));
-            let instruction = self.gathered.instruction(step, is_looked_at);
+            let is_awaited = self.awaits && is_looked_at;
+            let instruction = self.gathered.instruction(step, is_awaited);
             // More than is kept may come at any step.
             if instruction.is_some() || self.gathered.looks() {
                 self.told.insert(self.here(), told(step, &format!("{path}[{place}]")));
@@ -248,7 +257,7 @@ mod tests {
     use super::*;
 
     fn lowered(steps: &[Step]) -> Vec<Instruction> {
-        lower(steps, &[], &mut Buffers::default()).instructions
+        lower(steps, &[], true, &mut Buffers::default()).instructions
     }
 
     #[test]

@@ -230,11 +230,9 @@ pub struct TemplateReport {
     pub counters: BTreeMap<&'static str, u64>,
     /// How long its connections took.
     pub times: TimesReport,
-    /// Transactions, by the names that its program gives them.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub transactions: BTreeMap<String, TransactionReport>,
+    /// Transactions that its program times, in its order.
+    pub transactions: Vec<TransactionReport>,
     /// Why its program failed, by step and cause.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<FailureReport>,
     /// What became of its TLS, where it has that.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -222,7 +222,7 @@ pub enum Instruction {
         /// The rule's place in [`Contents`].
         rule: u16,
         /// Whether the flow has failed as well if nothing of it had come.
-        is_looked_at: bool,
+        is_awaited: bool,
     },
     /// Compares what was taken last, or the last datagram. Where that is not as expected, the flow
     /// has failed, and the program ends.

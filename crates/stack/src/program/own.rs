@@ -154,11 +154,11 @@ impl Own {
     }
 
     /// The peer says no more, where something was to be taken. Returns whether all is there;
-    /// `is_looked_at`: whether it has to be.
+    /// `is_awaited`: whether it has to be.
     pub(super) fn end_taking(
         &mut self,
         place: u16,
-        is_looked_at: bool,
+        is_awaited: bool,
         outside: &mut Outside<'_>,
     ) -> bool {
         if self.reader.take().is_some_and(|reader| reader.ends_with_peer()) {
@@ -166,7 +166,7 @@ impl Own {
             return true;
         }
         // A peer that closes between messages has said all.
-        if is_looked_at || self.taken.length > 0 {
+        if is_awaited || self.taken.length > 0 {
             self.fail(place, Cause::Closed, Wanted::Nothing, outside);
         }
         false

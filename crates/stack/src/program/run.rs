@@ -418,11 +418,9 @@ impl Run {
     fn has_all(&mut self, program: &Program, outside: &mut Outside<'_>) -> bool {
         let place = self.place;
         let Some(own) = self.own_mut() else { return true };
-        let is_looked_at = matches!(
-            program.instruction(place),
-            Some(Instruction::Take { is_looked_at: true, .. })
-        );
-        let has_all = own.has_taken() || own.end_taking(place, is_looked_at, outside);
+        let is_awaited =
+            matches!(program.instruction(place), Some(Instruction::Take { is_awaited: true, .. }));
+        let has_all = own.has_taken() || own.end_taking(place, is_awaited, outside);
         let waiting = own.waiting();
         self.received = waiting;
         has_all

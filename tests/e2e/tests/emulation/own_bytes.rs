@@ -27,9 +27,10 @@ fn the_example_logs_in() {
         assert_eq!(outcome.number(&format!("/ports/{port}/flows/closed")), 100, "{outcome}");
         assert_eq!(outcome.number(&format!("/ports/{port}/flows/failed")), 0, "{outcome}");
     }
-    for name in ["login", "item"] {
-        let count = format!("/ports/0/templates/0/transactions/{name}/time/count");
-        assert_eq!(outcome.number(&count), 100, "{outcome}");
+    for (place, name) in ["login", "item"].into_iter().enumerate() {
+        let transaction = format!("/ports/0/templates/0/transactions/{place}");
+        assert_eq!(outcome.text(&format!("{transaction}/name")), name, "{outcome}");
+        assert_eq!(outcome.number(&format!("{transaction}/time/count")), 100, "{outcome}");
     }
 }
 
