@@ -51,8 +51,8 @@ pub(crate) struct PingFlags {
     #[arg(short = 'W', long, value_name = "TIME", default_value = "1s")]
     timeout: String,
 
-    /// Bytes that each request carries.
-    #[arg(short, long, value_name = "BYTES", default_value_t = 56, value_parser = clap::value_parser!(u16).range(0..=1452))]
+    /// Bytes that each request carries; what is too long for the interface goes in fragments.
+    #[arg(short, long, value_name = "BYTES", default_value_t = 56, value_parser = clap::value_parser!(u16).range(0..=65_473))]
     size: u16,
 
     /// Tell all neighbours where the addresses are first: gratuitous ARP and unsolicited

@@ -13,7 +13,8 @@ use wirestorm_io::clock;
 use wirestorm_io::link::{Link, LinkError};
 use wirestorm_io::namespace::{InterfaceName, InterfaceNameError};
 use wirestorm_stack::{Heard, Host};
-use wirestorm_wire::packet::MacAddress;
+use wirestorm_wire::fragment::{Fragments, Reassembler, Taken, is_fragment};
+use wirestorm_wire::packet::{MacAddress, ethernet};
 use wirestorm_wire::prefix::Prefix;
 
 /// Why a host does not live on an interface, or does not find another.
@@ -90,6 +91,10 @@ pub struct Station {
     transmit: AfPacketTransmit,
     /// What neighbours have told, asked or not: who announces itself may not answer yet.
     neighbours: BTreeMap<IpAddr, MacAddress>,
+    /// Of pings that are longer than a frame.
+    fragments: Reassembler,
+    /// Of the next packet that leaves in fragments.
+    identification: u32,
 }
 
 impl Station {
@@ -112,7 +117,15 @@ impl Station {
         let receive = AfPacketReceive::open(&options)?;
         let transmit = AfPacketTransmit::open(&options)?;
         let host = Host { mac: MacAddress(mac), addresses, gateways };
-        Ok(Self { interface, host, receive, transmit, neighbours: BTreeMap::new() })
+        Ok(Self {
+            interface,
+            host,
+            receive,
+            transmit,
+            neighbours: BTreeMap::new(),
+            fragments: Reassembler::default(),
+            identification: 0,
+        })
     }
 
     /// Who it is.
@@ -128,11 +141,29 @@ impl Station {
         self.host.announcements().iter().try_for_each(|frame| self.send(frame))
     }
 
-    /// Sends a frame now.
+    /// Sends a frame now, in fragments where it is too long for the interface.
     ///
     /// # Errors
     /// Where the interface failed.
     pub(super) fn send(&mut self, frame: &[u8]) -> Result<(), PortError> {
+        let longest = self.transmit.capabilities().untagged_length_max;
+        if frame.len() <= longest {
+            return self.send_one(frame);
+        }
+        let (link, packet) = frame.split_at(ethernet::HEADER_LENGTH);
+        let mtu = longest.saturating_sub(link.len());
+        self.identification = self.identification.wrapping_add(1);
+        let Some(mut fragments) = Fragments::of(packet, mtu, self.identification) else {
+            return Ok(());
+        };
+        let mut piece = frame[..longest].to_vec();
+        while let Some(length) = fragments.write_next(&mut piece[link.len()..]) {
+            self.send_one(&piece[..link.len() + length])?;
+        }
+        Ok(())
+    }
+
+    fn send_one(&mut self, frame: &[u8]) -> Result<(), PortError> {
         // Frames are few, and each is flushed: there is always a free one.
         let Some(free) = self.transmit.take() else { return self.transmit.flush() };
         self.transmit.frame_mut(&free)[..frame.len()].copy_from_slice(frame);
@@ -157,7 +188,8 @@ impl Station {
             let mut answers = Vec::new();
             let mut enough = None;
             for received in batch.drain(..) {
-                let heard = self.host.hear(self.receive.frame(&received));
+                let frame = self.receive.frame(&received);
+                let heard = hear(&self.host, &mut self.fragments, frame, received.arrival);
                 let arrival = received.arrival;
                 self.receive.release(received);
                 if let Heard::Neighbour { address, mac } = heard
@@ -240,6 +272,18 @@ impl Station {
     }
 }
 
+/// What a frame is to a host, or the packet of which it has the last fragment that was missing.
+fn hear(host: &Host, fragments: &mut Reassembler, frame: &[u8], now: Instant) -> Heard {
+    let (link, packet) = frame.split_at_checked(ethernet::HEADER_LENGTH).unwrap_or_default();
+    if !is_fragment(packet) {
+        return host.hear(frame);
+    }
+    match fragments.take(packet, 0, now, |_| {}) {
+        Taken::Whole(packet) => host.hear(&[link, &packet].concat()),
+        Taken::Waits | Taken::Damaged => Heard::Nothing,
+    }
+}
+
 fn addresses(host: &Host) -> String {
     let texts: Vec<_> =
         host.addresses.iter().map(|own| format!("{}/{}", own.address, own.length)).collect();
@@ -256,12 +300,15 @@ fn neighbours_and_pings() -> Vec<FilterInstruction> {
     };
     let program = [
         (0x28, 0, 0, 12),          // ldh [12]            the Ethernet type
-        (0x15, 6, 0, 0x0806),      // jeq ARP             take
+        (0x15, 9, 0, 0x0806),      // jeq ARP             take
         (0x15, 0, 2, 0x0800),      // jeq IPv4
         (0x30, 0, 0, 23),          // ldb [23]            its protocol
-        (0x15, 3, 4, 1),           // jeq ICMP            take, else leave
-        (0x15, 0, 3, 0x86dd),      // jeq IPv6            else leave
+        (0x15, 6, 7, 1),           // jeq ICMP            take, else leave
+        (0x15, 0, 6, 0x86dd),      // jeq IPv6            else leave
         (0x30, 0, 0, 20),          // ldb [20]            its next header
+        (0x15, 3, 0, 58),          // jeq ICMPv6          take
+        (0x15, 0, 3, 44),          // jeq a fragment      else leave
+        (0x30, 0, 0, 54),          // ldb [54]            of what
         (0x15, 0, 1, 58),          // jeq ICMPv6          else leave
         (0x06, 0, 0, 0x0004_0000), // ret 262,144         take
         (0x06, 0, 0, 0),           // ret 0               leave

@@ -21,6 +21,11 @@ pub const PACKET_LENGTH_MAX: usize = u16::MAX as usize;
 /// Offsets count in these, in bytes: all fragments but the last are as long as some of them.
 const UNIT: usize = 8;
 
+/// Whether a packet, from its IP header on, is a fragment, all of which is there.
+pub fn is_fragment(packet: &[u8]) -> bool {
+    Fragment::read(packet).is_some()
+}
+
 /// Both bits of RFC 3168 section 5: congestion experienced.
 const CONGESTION: u8 = 3;
 

@@ -7,7 +7,8 @@ mod speech;
 mod tls;
 
 use std::fs;
-use std::process::{Child, Command};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
 
 use wirestorm_e2e::{Outcome, can_run, run_command, start_command, wirestorm};
 use wirestorm_testkit::Scratch;
@@ -257,6 +258,38 @@ templates:
         assert!((100 * (PAGE + 100)..100 * (PAGE + 600)).contains(&received), "{outcome}");
         assert_eq!(received % 100, 0, "all pages are alike");
     }
+}
+
+#[test]
+fn a_next_hop_that_answers_late_is_waited_for() {
+    if !can_run(&[]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    let text = r#"
+ports: [{name: clients, addresses: 198.51.100.77/24}]
+templates:
+  - name: page
+    client:
+      tx: clients
+      servers: 198.51.100.2
+      load: {hold: 1}
+      limit: 1
+      program: [{send: "hello"}]
+"#;
+    let plan = plan(&scratch, text);
+    let mut command = Command::new(wirestorm());
+    let port = format!("clients={}", lab.a.port());
+    command.arg("emulate").arg(&plan).args(["--port", &port, "--json", "/dev/null"]);
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut messages = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    messages.read_line(&mut line).unwrap();
+    assert!(line.contains(": 198.51.100.2 does not answer ARP; asking for 7 s more"), "{line}");
+    // Now there is somebody, who refuses.
+    host(&lab.b);
+    let status = child.wait().unwrap();
+    assert_eq!(status.code(), Some(3), "a connection failed");
 }
 
 #[test]

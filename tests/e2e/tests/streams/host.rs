@@ -48,6 +48,11 @@ fn a_linux_host_answers_pings() {
         assert_eq!(outcome.text("/next_hop"), mac);
         assert!(outcome.number("/min_ns") > 0);
     }
+    // In fragments, there and back.
+    for target in ["198.51.100.2", "2001:db8:77::2"] {
+        let outcome = ping(&lab, target, &["--count", "3", "--size", "20000"]).expect(0);
+        assert_eq!((outcome.number("/sent"), outcome.number("/received")), (3, 3), "{outcome}");
+    }
 }
 
 #[test]
@@ -66,6 +71,9 @@ fn a_linux_host_finds_it_and_is_answered() {
         let text = String::from_utf8_lossy(&found.stdout);
         assert!(found.status.success(), "{text}");
         assert!(text.contains("bytes from"), "{text}");
+        let found = lab.b.command("ping").args(["-s", "20000"]).args(arguments).output().unwrap();
+        let text = String::from_utf8_lossy(&found.stdout);
+        assert!(text.contains("20008 bytes from") && text.contains(" 0% packet loss"), "{text}");
     }
     host.signal(rustix::process::Signal::INT);
     host.wait().expect(0);
