@@ -10,8 +10,8 @@ use pyo3::types::PyDict;
 use wirestorm_control::base::rate::Decimal;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::emulation::{
-    self, EmulationError, EmulationOptions, EmulationResult, FlowChoice, LoadFactor, Progress,
-    Steering, WatchOptions, read_plan,
+    self, Detail, EmulationError, EmulationOptions, EmulationResult, FlowChoice, LoadFactor,
+    Progress, Steering, WatchOptions, read_plan,
 };
 use wirestorm_control::plan::Multiplier;
 use wirestorm_control::plan::emulation::{Client, Devices, EmulationPlan};
@@ -161,9 +161,19 @@ impl Emulation {
     }
 
     /// What each port has counted by now: as in the result, a list of JSON. None of a run that has
-    /// not begun, or has ended.
-    fn reports(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        let reports = py.detach(|| self.steers.steering.reports());
+    /// not begun, or has ended. `detail`: of the `port` as such, of its `templates` too, or `all`,
+    /// which has times and series as well.
+    fn reports(&self, py: Python<'_>, detail: &str) -> PyResult<Option<String>> {
+        let detail = match detail {
+            "port" => Detail::Port,
+            "templates" => Detail::Templates,
+            "all" => Detail::All,
+            other => {
+                let message = format!("detail {other:?}: expected port, templates or all");
+                return Err(value_error(message));
+            }
+        };
+        let reports = py.detach(|| self.steers.steering.reports(detail));
         reports.map(|reports| written(py, serde_json::to_string(&reports))).transpose()
     }
 

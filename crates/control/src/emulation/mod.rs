@@ -34,6 +34,6 @@ pub use report::{
 };
 pub use run::{EmulationOptions, PortProgress, Progress, run};
 pub use simulate::{Part, SimulationOptions, simulate};
-pub use steer::{LoadFactor, Steering};
+pub use steer::{Detail, LoadFactor, Steering};
 pub use timeline::FlowSeries;
 pub use watch::WatchOptions;

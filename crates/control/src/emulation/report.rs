@@ -16,6 +16,7 @@ use wirestorm_stack::program::{Statistic, Statistics};
 use super::details::FlowReport;
 use super::found::{FailureReport, Told, TransactionReport};
 use super::latency::LatencyReport;
+use super::steer::Detail;
 use super::timeline::FlowSeries;
 use super::watch::FlowWatch;
 use crate::port::Choice;
@@ -186,6 +187,10 @@ pub struct FlowsReport {
     pub no_match: u64,
     /// Segments that did not fit a frame, and were not sent.
     pub too_long: u64,
+    /// Flows that programs of these have asked for, and that were made.
+    pub flows_total: u64,
+    /// Those of them that are of another template.
+    pub flows_other: u64,
     /// Fragments of packets that arrived.
     pub fragments: u64,
     /// Packets that were put together out of them.
@@ -309,6 +314,8 @@ impl FlowsReport {
             no_template: strays.no_template,
             no_match: strays.no_match,
             too_long: flows.too_long,
+            flows_total: flows.flows_total,
+            flows_other: flows.flows_other,
             fragments: strays.fragments,
             reassembled: strays.reassembled,
             fragments_incomplete: strays.fragments_incomplete,
@@ -330,20 +337,25 @@ fn counters(statistics: &Statistics) -> BTreeMap<&'static str, u64> {
 }
 
 impl TemplateReport {
-    fn of(owner: &Owner, tally: &Tally, series: FlowSeries) -> Self {
+    /// `series` are of those who are told of all.
+    fn of(owner: &Owner, tally: &Tally, series: Option<FlowSeries>) -> Self {
+        let is_all = series.is_some();
         Self {
             name: owner.name.clone(),
             group: owner.group.clone(),
             side: owner.side,
             flows: tally.flows.iter().map(|(name, _, value)| (name, value)).collect(),
-            series,
+            series: series.unwrap_or_default(),
             tcp: tally.tcp.iter().map(|(name, _, value)| (name, value)).collect(),
             udp: tally.udp.iter().map(|(name, _, value)| (name, value)).collect(),
             counters: counters(&tally.statistics),
-            times: TimesReport::of(&tally.times),
-            transactions: owner.told.transactions(&tally.findings),
+            times: if is_all { TimesReport::of(&tally.times) } else { TimesReport::default() },
+            transactions: match is_all {
+                true => owner.told.transactions(&tally.findings),
+                false => Default::default(),
+            },
             failures: owner.told.failures(&tally.findings),
-            tls: owner.has_tls.then(|| TlsReport::of(tally.sessions.clone())),
+            tls: (is_all && owner.has_tls).then(|| TlsReport::of(tally.sessions.clone())),
         }
     }
 }
@@ -397,27 +409,38 @@ pub(super) struct Counted<'a> {
 }
 
 impl Counted<'_> {
-    /// `owners`: of the endpoint's templates.
-    pub(super) fn report(&self, name: &str, interface: &str, owners: &[Owner]) -> PortReport {
-        let tallies = owners.iter().enumerate();
-        let templates = tallies.filter_map(|(place, owner)| {
-            let series = self.watch.timeline.of_template(place);
+    /// `owners`: of the endpoint's templates. What is left out for want of `detail` is empty.
+    pub(super) fn report(
+        &self,
+        name: &str,
+        interface: &str,
+        owners: &[Owner],
+        detail: Detail,
+    ) -> PortReport {
+        let is_all = detail == Detail::All;
+        let told = if detail == Detail::Port { &[] } else { owners };
+        let templates = told.iter().enumerate().filter_map(|(place, owner)| {
+            let series = is_all.then(|| self.watch.timeline.of_template(place));
             Some(TemplateReport::of(owner, self.endpoint.tally(place)?, series))
         });
+        let has_sessions = is_all && self.endpoint.has_sessions();
         PortReport {
             name: name.to_owned(),
             interface: interface.to_owned(),
             backend: self.choice.backend,
             why: self.choice.why.clone(),
             flows: FlowsReport::of(self.endpoint),
-            series: self.watch.timeline.of_all(),
+            series: if is_all { self.watch.timeline.of_all() } else { FlowSeries::default() },
             templates: templates.collect(),
             followed: self.watch.flows(owners),
             tcp: self.endpoint.tcp().iter().map(|(name, _, value)| (name, value)).collect(),
             udp: self.endpoint.udp().iter().map(|(name, _, value)| (name, value)).collect(),
             counters: counters(&self.endpoint.statistics()),
-            times: TimesReport::of(&self.endpoint.times()),
-            tls: self.endpoint.has_sessions().then(|| TlsReport::of(self.endpoint.sessions())),
+            times: match is_all {
+                true => TimesReport::of(&self.endpoint.times()),
+                false => TimesReport::default(),
+            },
+            tls: has_sessions.then(|| TlsReport::of(self.endpoint.sessions())),
             impairment: self.impairment.as_ref().map(ImpairmentReport::of),
             sent: self.transmitted.sent,
             sent_bytes: self.transmitted.sent_bytes,

@@ -23,7 +23,7 @@ use super::latency::{LatencyReport, Probe};
 use super::lower::{Duties, duties};
 use super::neighbours::Neighbours;
 use super::report::{Counted, EmulationResult, Ended, PortReport, SCHEMA};
-use super::steer::{Follower, Steering};
+use super::steer::{Detail, Follower, Steering};
 use super::timeline;
 use super::tls::sessions;
 use super::watch::{FlowWatch, WatchOptions};
@@ -120,8 +120,8 @@ struct Lane<'a> {
 }
 
 impl Lane<'_> {
-    fn report(&self, counted: &Counted<'_>) -> PortReport {
-        counted.report(self.name, &self.interface, &self.duties.owners)
+    fn report(&self, counted: &Counted<'_>, detail: Detail) -> PortReport {
+        counted.report(self.name, &self.interface, &self.duties.owners, detail)
     }
 }
 
@@ -221,7 +221,7 @@ pub fn run(
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
         elapsed_s: elapsed.as_secs_f64(),
-        ports: reports.map(|(lane, ended)| lane.report(&ended.counted())).collect(),
+        ports: reports.map(|(lane, ended)| lane.report(&ended.counted(), Detail::All)).collect(),
         latency: latency(),
         interrupted: control.stop.load(Ordering::Relaxed),
         errors: ended.iter().filter_map(|ended| ended.error.clone()).collect(),
@@ -338,7 +338,7 @@ impl Duty<'_> {
             cpu,
             error: outcome.err().map(|error| self.interfaces.settle(error).to_string()),
         };
-        follower.leave(self.lane.report(&ended.counted()));
+        follower.leave(self.lane.report(&ended.counted(), Detail::All));
         ended
     }
 
@@ -367,7 +367,7 @@ impl Duty<'_> {
             watched.look(now, endpoint);
             let [receive] = &mut open.receive;
             let arrived = endpoint.breathe(now, &mut open.transmit, receive)?;
-            follower.answer(|| self.lane.report(&open.counted(endpoint, watched)));
+            follower.answer(|detail| self.lane.report(&open.counted(endpoint, watched), detail));
             if now >= publish_at {
                 publish_at = now.saturating_add(PUBLISH_INTERVAL);
                 self.publish(endpoint, watched);

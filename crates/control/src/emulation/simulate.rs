@@ -14,6 +14,7 @@ use wirestorm_wire::packet::MacAddress;
 use super::error::EmulationError;
 use super::lower::duties;
 use super::report::{EmulationResult, Ended, SCHEMA};
+use super::steer::Detail;
 use super::timeline;
 use super::tls::sessions;
 use super::watch::{FlowWatch, WatchOptions};
@@ -127,7 +128,7 @@ pub fn simulate(
             impairment: None,
             error: None,
         };
-        ended.counted().report(&plan.ports[port].name, "a wire in memory", owners)
+        ended.counted().report(&plan.ports[port].name, "a wire in memory", owners, Detail::All)
     });
     let is_impaired = used.iter().any(|port| plan.ports[*port].impairment.is_some());
     let note = is_impaired

@@ -15,10 +15,23 @@ pub struct Steering {
     has_ended: AtomicBool,
     /// What loads are multiplied by, the numerator above the denominator; 0: nothing was said.
     scale: AtomicU64,
-    /// How often reports were asked for.
+    /// How often reports were asked for, and in the lowest two bits in how much detail.
     asked: AtomicU64,
+    /// One asks at a time.
+    asking: Mutex<()>,
     answers: Mutex<Answers>,
     answered: Condvar,
+}
+
+/// How much a report tells while a run goes on. It is made by the thread that works at the port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Detail {
+    /// What the port has counted.
+    Port,
+    /// What each of its templates has counted, too.
+    Templates,
+    /// How long things took and what happened over time, too: as in a result.
+    All,
 }
 
 #[derive(Debug, Default)]
@@ -27,6 +40,8 @@ struct Answers {
     ports: Vec<Option<(u64, PortReport)>>,
     is_over: bool,
 }
+
+const DETAIL_BITS: u32 = 2;
 
 /// What loads are multiplied by, more than 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,8 +89,10 @@ impl Steering {
 
     /// What each port has counted by now; `None` of a run that has not begun, or is over: then it is
     /// in the run's result.
-    pub fn reports(&self) -> Option<Vec<PortReport>> {
-        let question = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+    pub fn reports(&self, detail: Detail) -> Option<Vec<PortReport>> {
+        let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        let question = (self.asked.load(Ordering::Relaxed) >> DETAIL_BITS) + 1;
+        self.asked.store(question << DETAIL_BITS | detail as u64, Ordering::Relaxed);
         let answers = self.lock();
         let is_open = |answers: &mut Answers| {
             let has_answered =
@@ -142,11 +159,17 @@ impl<'a> Follower<'a> {
     }
 
     /// Answers, where something was asked.
-    pub(super) fn answer(&mut self, report: impl FnOnce() -> PortReport) {
-        let question = self.steering.asked.load(Ordering::Relaxed);
-        if question != self.answered {
-            self.answered = question;
-            self.put(question, report());
+    #[inline]
+    pub(super) fn answer(&mut self, report: impl FnOnce(Detail) -> PortReport) {
+        let asked = self.steering.asked.load(Ordering::Relaxed);
+        if asked != self.answered {
+            self.answered = asked;
+            let detail = match asked & ((1 << DETAIL_BITS) - 1) {
+                0 => Detail::Port,
+                1 => Detail::Templates,
+                _ => Detail::All,
+            };
+            self.put(asked >> DETAIL_BITS, report(detail));
         }
     }
 
@@ -197,8 +220,8 @@ mod tests {
     #[test]
     fn nothing_is_told_of_a_run_that_has_not_begun_or_is_over() {
         let steering = Steering::default();
-        assert!(steering.reports().is_none());
+        assert!(steering.reports(Detail::All).is_none());
         drop(steering.begin(1));
-        assert!(steering.reports().is_none());
+        assert!(steering.reports(Detail::All).is_none());
     }
 }

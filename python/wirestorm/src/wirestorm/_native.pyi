@@ -148,10 +148,11 @@ class Emulation:
     def progress(self) -> dict[str, Any] | None:
         """How far it is, None before it has begun."""
 
-    def reports(self) -> str | None:
+    def reports(self, detail: str) -> str | None:
         """What each port has counted by now: as in the result, a list in JSON.
 
-        None of a run that has not begun, or has ended.
+        `detail`: of the `port` as such, of its `templates` too, or `all`, which has times and
+        series as well; what is left out is empty. None of a run that has not begun, or has ended.
         """
 
     def result(self) -> str:

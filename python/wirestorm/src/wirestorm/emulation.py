@@ -181,9 +181,12 @@ class Emulating:
     def ports(self) -> list[PortReport]:
         """All that each port has counted by now, as in a result.
 
+        The threads that work at the ports tell it, and do nothing else meanwhile: some
+        microseconds for each template.
+
         Raises `RunError` where they have ended: then `wait` gives it.
         """
-        told = self._native.reports()
+        told = self._native.reports("all")
         if told is None:
             raise RunError("the run has ended: its result has what was counted")
         return [cast(PortReport, build(PortReport, port)) for port in json.loads(told)]

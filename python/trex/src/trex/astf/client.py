@@ -99,15 +99,16 @@ class Profile:
             for side in SECTIONS
         }
 
-    def group_counts(self, group: str) -> dict[str, Counts]:
-        """The same of the templates of a group."""
-        ports = {} if self.run is None else self.run.ports()
-        templates = [it for port in ports.values() for it in port["templates"]]
+    def group_counts(self) -> dict[tuple[str, str], Counts]:
+        """The same of each group's templates, by the group and the section."""
+        ports = {} if self.run is None else self.run.ports(with_templates=True)
+        templates: dict[tuple[str, str], list[Any]] = {}
+        for template in (it for port in ports.values() for it in port["templates"]):
+            templates.setdefault((template["group"], template["side"]), []).append(template)
+        is_over = not self.is_running
         return {
-            side: counts_of(
-                (it for it in templates if it["side"] == side and it["group"] == group),
-                not self.is_running,
-            )
+            (group, side): counts_of(templates.get((group, side), []), is_over)
+            for group in self.groups
             for side in SECTIONS
         }
 
@@ -517,10 +518,10 @@ class ASTFClient(Unavailable, STLClient):
         rates = profile.rates if profile.is_running else None
         since = 0.0 if profile.run is None else profile.run.started
         found: dict[str, dict[str, dict[str, float]]] = {}
+        counts = profile.group_counts()
         for name in names:
-            counts = profile.group_counts(name)
             found[name] = {
-                side: section_of(counts[side], {}, rates, (name, side), since, skip_zero)
+                side: section_of(counts[name, side], {}, rates, (name, side), since, skip_zero)
                 for side in SECTIONS
             }
         return found

@@ -159,11 +159,10 @@ def _of_flows(report: Mapping[str, Any]) -> dict[str, int]:
     """What a port or a template has counted of its flows."""
     flows = report["flows"]
     side = report.get("side") or ("server" if report["name"].startswith("servers") else "client")
-    templates = [template["flows"] for template in report.get("templates", [])] or [flows]
     return {
         "m_active_flows": flows["active"],
-        "flows_total": sum(template.get("flows_total", 0) for template in templates),
-        "flows_other": sum(template.get("flows_other", 0) for template in templates),
+        "flows_total": flows["flows_total"],
+        "flows_other": flows["flows_other"],
         "err_flow_overflow": flows["overflow"],
         "err_c_tuple_err": flows["tuple_in_use"],
         "err_cwf" if side == "client" else "err_no_syn": flows.get("no_flow", 0),

@@ -64,7 +64,8 @@ class StatefulRun:
             asked(self._run.result)
         self.started = time.monotonic()
         self._result: dict[str, Any] | None = None
-        self._told: tuple[float, dict[str, Any]] = (0.0, {})
+        #: When it was told, whether with templates, and what.
+        self._told: tuple[float, bool, dict[str, Any]] = (0.0, False, {})
 
     def is_done(self) -> bool:
         """Whether it is over."""
@@ -104,20 +105,25 @@ class StatefulRun:
             self._result = json.loads(asked(self._run.result))
         return self._result
 
-    def ports(self) -> dict[str, Any]:
-        """What each port has counted, by its name: of this moment, or in the end."""
+    def ports(self, with_templates: bool = False) -> dict[str, Any]:
+        """What each port has counted, by its name: of this moment, or in the end.
+
+        `with_templates`: what each of its templates has counted, too.
+        """
         result = self.result()
         if result is not None:
             return {port["name"]: port for port in result["ports"]}
         now = time.monotonic()
-        if now - self._told[0] > _FRESH_S:
-            told = self._run.reports()
+        told_at, had_templates, ports = self._told
+        if now - told_at > _FRESH_S or with_templates > had_templates:
+            told = self._run.reports("templates" if with_templates else "port")
             if told is None:
                 # It has ended meanwhile: what came of it is there in a moment.
                 self._run.wait(_LOOK_S)
-                return self.ports() if self.is_done() else self._told[1]
-            self._told = (time.monotonic(), {port["name"]: port for port in json.loads(told)})
-        return self._told[1]
+                return self.ports(with_templates) if self.is_done() else ports
+            ports = {port["name"]: port for port in json.loads(told)}
+            self._told = (time.monotonic(), with_templates, ports)
+        return ports
 
     def port(self, number: int) -> Mapping[str, Any] | None:
         """What a port has counted; None of one that has no part in it."""
