@@ -68,7 +68,9 @@ def test_a_result_counts_what_both_sides_did(lab):
 
 
 def test_a_result_has_rows_a_table_and_json(lab):
-    plan = plan_of(limit=5)
+    marks = [{"transaction": {it: "page"}} for it in ("start", "end")]
+    steps = plan_of()["templates"][0]["client"]["program"]
+    plan = plan_of(limit=5, program=[marks[0], *steps, marks[1]])
     plan["templates"][0]["tls"] = True
     plan["ports"][0]["impair"] = {"duplicate": "100%"}
     result = ws.emulate(plan, lab.ports)
@@ -80,6 +82,8 @@ def test_a_result_has_rows_a_table_and_json(lab):
         ("a", "client", 5),
         ("b", "server", 5),
     ]
+    page = result.template("pages", "client").transactions["page"]
+    assert page.time.count == rows[0]["transactions_page_time_count"] == 5
     assert rows[0]["times_connect_count"] == 5 and rows[0]["flows_made"] == 5
     values = [value for row in rows for value in row.values()]
     assert all(it is None or isinstance(it, (str, int, float)) for it in values)

@@ -64,7 +64,7 @@ def _class(name: str, schema: dict[str, Any]) -> str:
     # Those that are there where there is something to say.
     for member in sorted(schema["properties"].keys() - schema["required"]):
         of = schema["properties"][member]
-        lines += [f"    {member}: {_type(of)} = None", *_text(of.get("description", ""))]
+        lines += [f"    {member}: {_type(of)} = {_none(of)}", *_text(of.get("description", ""))]
     return "\n".join(lines) + "\n"
 
 
@@ -89,6 +89,12 @@ def _type(of: dict[str, Any]) -> str:
     if of["type"] == "array":
         return f"list[{_type(of['items'])}]"
     return _TYPES[of["type"]]
+
+
+def _none(of: dict[str, Any]) -> str:
+    """What a member is where there is nothing to say."""
+    kind = _type(of).partition("[")[0]
+    return f"field(default_factory={kind})" if kind in ("list", "dict") else "None"
 
 
 if __name__ == "__main__":

@@ -152,6 +152,8 @@ def build(kind: Any, value: Any) -> Any:
         return None if value is None else build(arguments[0], value)
     if origin is list:
         return [build(arguments[0], item) for item in value]
+    if origin is dict:
+        return {key: build(arguments[1], item) for key, item in value.items()}
     if origin is tuple:
         return tuple(value)
     if is_dataclass(kind):
@@ -167,7 +169,11 @@ def flat(report: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
         if is_dataclass(value):
             yield from flat(value, f"{name}_")
         elif isinstance(value, dict):
-            yield from ((f"{name}_{key}", item) for key, item in value.items())
+            for key, item in value.items():
+                if is_dataclass(item):
+                    yield from flat(item, f"{name}_{key}_")
+                else:
+                    yield f"{name}_{key}", item
         elif not isinstance(value, list):
             yield name, value
         elif one.type == "list[str]":

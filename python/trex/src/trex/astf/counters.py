@@ -110,7 +110,7 @@ ERRORS = {
     "err_cwf": "packets to clients that belong to no flow",
     "err_no_syn": "packets to servers that belong to no flow, and are no SYN",
     "err_len_err": "packets whose length is wrong",
-    "err_fragments_ipv4_drop": "packets in parts, passed over",
+    "err_fragments_ipv4_drop": "packets in fragments that were not put together",
     "err_no_template": "flows to ports where no server waits",
     "err_no_memory": "flows not made for want of memory",
     "err_dct": "flows not made, for there was one with the same addresses and ports",
@@ -123,6 +123,9 @@ ERRORS = {
     "err_flow_overflow": "flows not made or taken, for there were too many",
     "err_defer_no_template": "connections with first bytes that no server waits for",
 }
+
+# What became of packets in fragments that were not put together.
+_FRAGMENTS_LOST = ("fragments_incomplete", "fragments_overlapping", "fragments_no_room")
 
 Counts = dict[str, int]
 
@@ -168,7 +171,7 @@ def _of_flows(report: Mapping[str, Any]) -> dict[str, int]:
         "err_cwf" if side == "client" else "err_no_syn": flows.get("no_flow", 0),
         "err_no_template": flows.get("no_template", 0),
         "err_defer_no_template": flows.get("no_match", 0),
-        "err_fragments_ipv4_drop": flows.get("fragments", 0),
+        "err_fragments_ipv4_drop": sum(flows.get(name, 0) for name in _FRAGMENTS_LOST),
         "err_l4_cs": flows.get("damaged", 0),
         "err_no_tcp_udp": flows.get("other_protocol", 0),
     }
