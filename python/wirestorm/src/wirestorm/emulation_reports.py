@@ -183,6 +183,10 @@ class FlowsReport:
     """Connections whose first bytes no server waits for."""
     too_long: int
     """Segments that did not fit a frame, and were not sent."""
+    flows_total: int
+    """Flows that programs of these have asked for, and that were made."""
+    flows_other: int
+    """Those of them that are of another template."""
     fragments: int
     """Fragments of packets that arrived."""
     reassembled: int
@@ -346,12 +350,12 @@ class TemplateReport:
     """What its programs counted."""
     times: TimesReport
     """How long its connections took."""
-    failures: list[FailureReport] = None
+    transactions: list[TransactionReport]
+    """Transactions that its program times, in its order."""
+    failures: list[FailureReport]
     """Why its program failed, by step and cause."""
     tls: Optional[TlsReport] = None
     """What became of its TLS, where it has that."""
-    transactions: dict[str, TransactionReport] = None
-    """Transactions, by the names that its program gives them."""
 
 
 @dataclass(frozen=True)
@@ -386,6 +390,8 @@ class TlsReport:
 class TransactionReport:
     """Transactions of one name."""
 
+    name: str
+    """The name that the program gives them."""
     started: int
     """Those that started; `time.count` of them ended."""
     min_ns: int
