@@ -25,7 +25,6 @@ fn run(text: &str, seed: u64) -> (EmulationResult, Vec<Conversation>) {
         round_trip: Duration::from_millis(2),
         flows_max: 1_000,
         seed,
-        interval: Duration::from_secs(1),
         folder: PathBuf::new(),
     };
     let (result, files) = simulate(&plan, &options).unwrap();
