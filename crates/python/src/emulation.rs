@@ -49,6 +49,7 @@ pub(crate) struct EmulationHow {
     duration: Option<String>,
     linger: Option<String>,
     interval: String,
+    follow: usize,
     backend: String,
     multiplier: String,
     flows_max: u32,
@@ -73,6 +74,11 @@ impl EmulationHow {
         if interval < INTERVAL_MIN {
             return Err(value_error(format!("interval {:?}: expected 1ms or more", self.interval)));
         }
+        let (follow, most) = (self.follow, FlowChoice::COUNT_MAX);
+        if follow > most {
+            return Err(value_error(format!("follow {follow}: expected 0 to {most}")));
+        }
+        let flows = FlowChoice { count: follow, ..FlowChoice::default() };
         Ok(EmulationOptions {
             interfaces: vec![None; ports],
             folder,
@@ -82,7 +88,7 @@ impl EmulationHow {
                 .linger
                 .as_deref()
                 .map_or(Ok(Duration::MAX), |it| read_duration(Some(it)))?,
-            watch: WatchOptions { interval, flows: FlowChoice::default() },
+            watch: WatchOptions { interval, flows },
             flows_max: flows_max as usize,
             seed: self.seed,
             force_interface: self.force_interface,

@@ -313,6 +313,28 @@ def test_clients_alone_and_nobody_who_answers(lab, tmp_path, monkeypatch):
         client.start(client_mask=2, duration=0.2)
 
 
+def test_single_flows_are_told(client):
+    assert client.get_flow_info() == {} and client.get_flow_info(index=3) == {"next_index": 3}
+    client.load_profile(profile(template(cps=10, limit=1, delay_us=60_000_000)))
+    client.start(dump_interval=0.1)
+    until(lambda: len(client.get_flow_info()) == 2)
+    by_side = {info["origin"]: (ends, info) for ends, (info,) in client.get_flow_info().items()}
+    ends, info = by_side["client"]
+    assert ends.startswith("16.0.0.1:") and ends.endswith("-48.0.0.1:80")
+    # Established, with nothing under way.
+    assert info["state"] == 4 and info["snd_nxt"] == len(REQUEST) and info["rcv_nxt"] == 0
+    assert info["duration"] > 0 and info["rtt"] >= 0 and info["snd_cwnd"] >= info["snd_mss"] > 500
+    assert by_side["server"][1]["rcv_nxt"] == len(REQUEST)
+    looks = client.get_flow_info(duration=0.5)[ends]
+    assert 2 <= len(looks) <= 10
+    assert [it["duration"] for it in looks] == sorted(it["duration"] for it in looks)
+    told = client.get_flow_info(index=0)
+    later = client.get_flow_info(index=told["next_index"], duration=0.3)
+    assert len(told[ends]) >= 3 and 1 <= len(later[ends]) <= 8
+    assert later[ends][0]["duration"] > told[ends][-1]["duration"]
+    client.stop()
+
+
 def test_latency_traffic_goes_with_a_profile_or_alone(client):
     client.load_profile(profile(template(cps=200)))
     client.start(duration=1.5, latency_pps=200)

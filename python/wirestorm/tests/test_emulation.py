@@ -82,8 +82,8 @@ def test_a_result_has_rows_a_table_and_json(lab):
         ("a", "client", 5),
         ("b", "server", 5),
     ]
-    page = result.template("pages", "client").transactions["page"]
-    assert page.time.count == rows[0]["transactions_page_time_count"] == 5
+    (page,) = result.template("pages", "client").transactions
+    assert (page.name, page.started, page.time.count) == ("page", 5, 5)
     assert rows[0]["times_connect_count"] == 5 and rows[0]["flows_made"] == 5
     values = [value for row in rows for value in row.values()]
     assert all(it is None or isinstance(it, (str, int, float)) for it in values)
@@ -112,6 +112,24 @@ def test_what_is_counted_is_told_meanwhile_and_loads_are_changed(lab):
     assert result.interrupted and result.port("a").flows.active == 7
     with pytest.raises(ws.RunError, match="has ended"):
         running.ports()
+
+
+def test_single_flows_are_followed(lab):
+    plan = plan_of(load={"hold": 3})
+    plan["templates"][0]["client"]["program"].append({"delay": "10min"})
+    with ws.start_emulation(plan, lab.ports, follow=2, interval="50ms") as running:
+        until(lambda: all(len(it.samples) > 2 for port in running.ports() for it in port.followed))
+        until(lambda: [len(port.followed) for port in running.ports()] == [2, 2])
+        a, b = running.ports()
+    clients, servers = a.followed[0], b.followed
+    assert (clients.template, clients.side, clients.transport) == ("pages", "client", "tcp")
+    assert clients.peer == "10.0.1.1:80" and {it.own for it in servers} == {"10.0.1.1:80"}
+    last = clients.samples[-1]
+    # The server has nothing more to say.
+    assert (last.state, last.received_bytes, last.retransmitted) == ("CLOSE-WAIT", 5_000, 0)
+    assert last.rtt_us and last.cwnd >= last.mss > 500
+    with pytest.raises(ValueError, match="follow 1001"):
+        ws.start_emulation(plan, lab.ports, follow=1001)
 
 
 def test_without_more_load_what_is_open_ends(lab):

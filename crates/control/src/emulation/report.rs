@@ -432,7 +432,10 @@ impl Counted<'_> {
             flows: FlowsReport::of(self.endpoint),
             series: if is_all { self.watch.timeline.of_all() } else { FlowSeries::default() },
             templates: templates.collect(),
-            followed: self.watch.flows(owners),
+            followed: match detail {
+                Detail::Port => Vec::new(),
+                Detail::Templates | Detail::All => self.watch.flows(owners),
+            },
             tcp: self.endpoint.tcp().iter().map(|(name, _, value)| (name, value)).collect(),
             udp: self.endpoint.udp().iter().map(|(name, _, value)| (name, value)).collect(),
             counters: counters(&self.endpoint.statistics()),

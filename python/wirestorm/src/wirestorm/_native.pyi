@@ -114,6 +114,7 @@ class EmulationHow(TypedDict):
     duration: str | None
     linger: str | None
     interval: str
+    follow: int
     backend: str
     multiplier: str
     flows_max: int

@@ -247,6 +247,7 @@ def start_emulation(
     duration: Time | None = None,
     linger: Time = "2s",
     interval: Time = "1s",
+    follow: int = 0,
     backend: str = "auto",
     multiplier: float = 1,
     flows_max: int = 1_000_000,
@@ -263,6 +264,7 @@ def start_emulation(
         "duration": None if duration is None else time_text(duration),
         "linger": time_text(linger),
         "interval": time_text(interval),
+        "follow": follow,
         "backend": backend,
         "multiplier": f"{multiplier:.9f}",
         "flows_max": flows_max,
@@ -285,6 +287,7 @@ def emulate(
     duration: Time | None = None,
     linger: Time = "2s",
     interval: Time = "1s",
+    follow: int = 0,
     backend: str = "auto",
     multiplier: float = 1,
     flows_max: int = 1_000_000,
@@ -301,6 +304,8 @@ def emulate(
         reached, or Ctrl-C
     :param linger: how long connections may take to end after that
     :param interval: how long the intervals are in which `series` tells flows over time
+    :param follow: so many flows of each port at a time are followed, and told at the end of each
+        interval: `followed`
     :param backend: what carries the frames: `auto`, `af_packet` or `af_xdp`
     :param multiplier: a factor for connections a second
     :param flows_max: connections at once on each port, at most
@@ -317,6 +322,7 @@ def emulate(
         duration=duration,
         linger=linger,
         interval=interval,
+        follow=follow,
         backend=backend,
         multiplier=multiplier,
         flows_max=flows_max,

@@ -13,6 +13,7 @@ from trex.addresses import int2ip, ip2int, is_valid_ipv4
 from trex.arguments import listify, validate_type
 from trex.astf.counters import SECTIONS, Counts, counts_of, errors_of, section_of
 from trex.astf.errors import ASTFErrorBadTG
+from trex.astf.flow_info import flows_of
 from trex.astf.latency import RATE_MAX, LatencyPort, LatencyTraffic
 from trex.astf.profile import ASTFProfile, ASTFProfileLight
 from trex.astf.running import StatefulRun, port_name
@@ -37,6 +38,8 @@ _STATE_NAMES = (
 )
 _PORTS_MAX = 32
 _IPV4_MASK = 0xFFFFFFFF
+# How often the flow of each side is looked at that is followed.
+_INTERVAL_S = 1.0
 # How often it is looked whether a flow was established.
 _LOOK_S = 0.02
 
@@ -303,7 +306,8 @@ class ASTFClient(Unavailable, STLClient):
         :param client_mask: pairs of ports whose clients make flows, a bit for each
         :param e_duration: no flow is made any more if none was established within so many seconds
         :param t_duration: wait for the end of flows for so many seconds at most
-        :param dump_interval: no effect: `get_flow_info` tells of the moment
+        :param dump_interval: seconds from look to look at the flow of each side that
+            `get_flow_info` tells of; 1 where nothing is said
         """
         self._need_session()
         validate_type("mult", mult, (int, float))
@@ -336,6 +340,7 @@ class ASTFClient(Unavailable, STLClient):
                     linger,
                     self._is_heard(),
                     profile.pid != DEFAULT_PROFILE_ID,
+                    dump_interval or _INTERVAL_S,
                 )
             except TRexError as error:
                 raise TRexError(f"cannot start profile {profile.pid}: {error}") from error
@@ -543,6 +548,36 @@ class ASTFClient(Unavailable, STLClient):
         self, pid_input: str | None = None, clear_all: bool = False
     ) -> None:
         """There is nothing to clear."""
+
+    def get_flow_info(
+        self, profile_id: str = DEFAULT_PROFILE_ID, duration: float = 0, index: int | None = None
+    ) -> dict[str, Any]:
+        """What connections were seen to be: of each side of a pair of ports one at a time.
+
+        By their ends (`16.0.0.1:1024-48.0.0.1:80`) lists of `origin`, `state`, `rtt`, `rttvar`,
+        `rto`, `snd_cwnd`, `snd_ssthresh` and so on: the last look of each, or all that are made
+        within `duration` seconds. `index`: all from the look of this number on, and as `next_index`
+        the number that comes then.
+        """
+        self._need_session()
+        (profile,) = self._chosen(profile_id)
+        run, first = profile.run, index or 0
+        if run is None:
+            return {} if index is None else {"next_index": first}
+        least = int(run.elapsed() / run.interval) if index is None else first
+        deadline = time.monotonic() + duration
+        while time.monotonic() < deadline and not run.wait():
+            pass
+        seen = list(flows_of(run.ports(with_templates=True).values(), run.interval))
+        found: dict[str, Any] = {}
+        for ends, number, info in seen:
+            if index is None and not duration:
+                found[ends] = [info]
+            elif number >= least:
+                found.setdefault(ends, []).append(info)
+        if index is not None:
+            found["next_index"] = max((number + 1 for _, number, _ in seen), default=first)
+        return found
 
     def get_traffic_distribution(
         self, start_ip: str, end_ip: str, dual_ip: str, seq_split: bool

@@ -34,21 +34,24 @@ class StatefulRun:
         linger: float | None,
         is_visible: bool,
         beside_others: bool,
+        interval: float = 1.0,
     ) -> None:
         """
         :param ports: by number, None where there is none
         :param linger: seconds that flows have in the end; None: as many as it takes
         :param is_visible: whether packet sockets are to see what is sent and what arrives
+        :param interval: seconds from look to look at the flow of each side that is followed
         :param beside_others: whether others may run on the same ports, which are visible then too
         """
-        self.mult = mult
+        self.mult, self.interval = mult, interval
         self.is_visible, self.is_beside_others = is_visible or beside_others, beside_others
         #: Whether what came of it was noted.
         self.is_told = False
         how = {
             "duration": _time(duration),
             "linger": _time(linger),
-            "interval": "1s",
+            "interval": _time(interval),
+            "follow": 1,
             "backend": "af_packet" if self.is_visible else "auto",
             "multiplier": f"{mult:.9f}",
             "flows_max": 16_000_000,
