@@ -102,6 +102,8 @@ fn every_command_with_a_profile_runs() {
 fn run_commands(is_wanted: impl Fn(&str) -> bool) -> usize {
     let scratch = scratch();
     let lab = Lab::new().expect("a lab");
+    // A link is between two cables: within one, frames would go round.
+    let cable = Lab::new().expect("a lab");
     // The device under test, as the documents have it.
     let address = format!("addr add 198.18.0.1/24 dev {}", lab.b.interface());
     lab.b.namespace().ip(&[&address]).expect("an address");
@@ -120,7 +122,9 @@ fn run_commands(is_wanted: impl Fn(&str) -> bool) -> usize {
                 let here = command.replace("netns/a:veth0", &lab.a.port());
                 here.replace("netns/b:veth1", &lab.b.port())
             } else {
-                command.replace("eth1", lab.a.interface()).replace("eth2", &lab.b.port())
+                let is_link = command.starts_with("wirestorm link ");
+                let eth2 = if is_link { cable.a.port() } else { lab.b.port() };
+                command.replace("eth1", lab.a.interface()).replace("eth2", &eth2)
             };
             let output = lab
                 .a
