@@ -22,9 +22,15 @@ const AT_ONCE: u32 = 64;
 /// Requests by which CPU time is divided.
 const REQUESTS: f64 = 100_000.0;
 
-/// Where wrk and emulated clients are, and nginx and emulated servers.
-const CLIENT: &str = "198.51.100.1";
+/// Where wrk is, and nginx and emulated servers. Emulated clients have an address of their own: at
+/// nginx the connections of wrk's are in TIME-WAIT for a minute, and their ports with them.
+const WRK: &str = "198.51.100.1";
 const SERVER: &str = "198.51.100.2";
+const CLIENT: &str = "198.51.100.3";
+
+/// Each side has a CPU to itself: two on one would take turns, and pay for it.
+const CLIENT_CPU: &str = "0";
+const SERVER_CPU: &str = "1";
 
 /// wrk makes more connections in a run than there are ports by default, and would look for free
 /// ones for the rest of it: all may be used, and again after a second.
@@ -99,7 +105,7 @@ impl Bench<'_> {
              - wait_for_close\n    tcp: {{time_wait: 1ms}}\n"
         ))?;
         let before = children_cpu_seconds()?;
-        let printed = output(&mut self.emulate(&plan, &self.lab.a.port()))?;
+        let printed = output(&mut self.emulate(CLIENT_CPU, &plan, &self.lab.a.port()))?;
         let cpu = children_cpu_seconds()? - before;
         let result: Value = serde_json::from_str(&printed)?;
         let answered = number(&result, "/ports/0/tcp/rcvbyte")? / PAGE as f64;
@@ -128,7 +134,7 @@ impl Bench<'_> {
              program:\n        - receive: 1\n        - send: {{text: \"{header}\", size: {size}}}\n"
             ),
         )?;
-        let mut command = self.emulate(&plan, &self.lab.b.port());
+        let mut command = self.emulate(SERVER_CPU, &plan, &self.lab.b.port());
         // Until it is told to stop: wrk decides how long it takes.
         let server = Running::start(command.arg("--linger").arg("0s"))?;
         let (requests, _) = self.wrk()?;
@@ -141,8 +147,9 @@ impl Bench<'_> {
         Ok(path)
     }
 
-    fn emulate(&self, plan: &Path, port: &str) -> Command {
-        let mut command = Command::new(&self.settings.wirestorm);
+    fn emulate(&self, cpu: &str, plan: &Path, port: &str) -> Command {
+        let mut command = Command::new("taskset");
+        command.args(["-c", cpu]).arg(&self.settings.wirestorm);
         command.arg("emulate").arg(plan).args(["--quiet", "--json", "-"]);
         command.args(["--port", &format!("p={port}")]);
         command.args(["--duration", &format!("{}s", self.settings.seconds)]);
@@ -163,14 +170,16 @@ impl Bench<'_> {
              server {{ listen 80 backlog=4096; root {folder}; }} }}"
         );
         fs::write(&file, configuration)?;
-        Running::start(self.lab.b.command("nginx").arg("-c").arg(&file))
+        let mut command = self.lab.b.command("taskset");
+        Running::start(command.args(["-c", SERVER_CPU, "nginx", "-c"]).arg(&file))
     }
 
     /// Lets wrk fetch the page, from whoever serves it. Returns its requests, and what it costs.
     fn wrk(&self) -> Fallible<(f64, f64)> {
         self.wait_for_server()?;
         let before = children_cpu_seconds()?;
-        let mut command = self.lab.a.command("wrk");
+        let mut command = self.lab.a.command("taskset");
+        command.args(["-c", CLIENT_CPU, "wrk"]);
         command.args(["--threads", "1", "--connections", &AT_ONCE.to_string()]);
         command.args(["--duration", &format!("{}s", self.settings.seconds)]);
         command.args(["--header", "Connection: close", &format!("http://{SERVER}/")]);
@@ -225,7 +234,7 @@ impl<'a> Address<'a> {
 
     fn change(&self, verb: &str) -> Fallible<()> {
         let (end, address) = match self.side {
-            Side::Client => (&self.lab.a, CLIENT),
+            Side::Client => (&self.lab.a, WRK),
             Side::Server => (&self.lab.b, SERVER),
         };
         let line = format!("address {verb} {address}/24 dev {}", end.interface());
