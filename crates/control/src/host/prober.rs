@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 
 use wirestorm_base::port::PortError;
 use wirestorm_base::rate::{Rate, Ticker};
@@ -30,7 +30,9 @@ pub(crate) struct ProbeTimes {
     start: OnceLock<Instant>,
     stop: OnceLock<()>,
     /// Those that still ask, or wait for answers.
-    busy: AtomicUsize,
+    busy: Mutex<usize>,
+    /// That none is busy any more.
+    is_over: Condvar,
 }
 
 impl ProbeTimes {
@@ -42,13 +44,21 @@ impl ProbeTimes {
 
     /// None asks any more; returns when there is nothing more to wait for.
     pub(crate) fn end(&self) {
-        const LOOK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(1);
         // Who ends them first does.
         let _ = self.stop.set(());
-        let until = clock::now().saturating_add(PATIENCE).saturating_add(PATIENCE);
-        while self.busy.load(Ordering::Relaxed) > 0 && clock::now() < until {
-            std::thread::sleep(LOOK_INTERVAL);
-        }
+        let patience = std::time::Duration::from_nanos(2 * PATIENCE.as_nanos());
+        let busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        // Where they take longer than they may, what they found so far is what there is.
+        let _ = self.is_over.wait_timeout_while(busy, patience, |busy| *busy > 0);
+    }
+
+    fn enter(&self) {
+        *self.busy.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+    }
+
+    fn leave(&self) {
+        *self.busy.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.is_over.notify_all();
     }
 }
 
@@ -95,7 +105,7 @@ impl Prober {
         rate: Rate,
         times: &Arc<ProbeTimes>,
     ) -> Self {
-        times.busy.fetch_add(1, Ordering::Relaxed);
+        times.enter();
         // Several runs of this process may ask on one interface.
         static PROBERS: AtomicU16 = AtomicU16::new(0);
         let number = PROBERS.fetch_add(1, Ordering::Relaxed);
@@ -172,7 +182,7 @@ impl Prober {
         };
         if self.is_counted && self.waiting.iter().all(is_over) {
             self.is_counted = false;
-            self.times.busy.fetch_sub(1, Ordering::Relaxed);
+            self.times.leave();
         }
     }
 
@@ -206,7 +216,7 @@ impl Prober {
 impl Drop for Prober {
     fn drop(&mut self) {
         if self.is_counted {
-            self.times.busy.fetch_sub(1, Ordering::Relaxed);
+            self.times.leave();
         }
     }
 }

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Union, cast
 
 from wirestorm import _native
 from wirestorm._plain import Time, time_text
+from wirestorm._waiting import wait_for_end
 from wirestorm.emulation_reports import EmulationReport, PortReport, TemplateReport
 from wirestorm.errors import Interrupted, RunError
 from wirestorm.plan import text_of
@@ -21,11 +22,6 @@ if TYPE_CHECKING:
 
 #: The path of a plan of clients and servers in YAML or JSON, or plain values.
 AnyEmulationPlan = Union[str, "os.PathLike[str]", Mapping[str, Any]]
-
-# How long a wait lasts before Python looks for signals.
-_LOOK_S = 0.05
-# How often a callback is told.
-_TELL_S = 0.1
 
 
 @dataclass(frozen=True, repr=False)
@@ -218,19 +214,9 @@ class Emulating:
         :raises Interrupted: after Ctrl-C, which ends them; with what was counted
         :raises RunError: where they did not begin, or something went wrong
         """
-        waited = told = 0.0
-        try:
-            while not self._native.wait(_LOOK_S):
-                waited += _LOOK_S
-                if timeout is not None and waited >= timeout:
-                    raise TimeoutError(f"the run has not ended after {timeout} s")
-                if progress is not None and waited - told >= _TELL_S:
-                    told = waited
-                    progress(self.progress)
-        except KeyboardInterrupt:
-            self.stop()
-            self._native.wait()
-            raise Interrupted(self._result()) from None
+        tell = None if progress is None else lambda: progress(self.progress)
+        if wait_for_end(self._native, timeout, tell):
+            raise Interrupted(self._result())
         result = self._result()
         if result.errors:
             raise RunError("\n".join(result.errors), result)

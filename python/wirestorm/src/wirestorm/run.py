@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wirestorm import _native
 from wirestorm._plain import Time, time_text
+from wirestorm._waiting import wait_for_end
 from wirestorm.errors import Interrupted, RunError
 from wirestorm.plan import AnyPlan, text_of
 from wirestorm.reports import MeasuredReport
@@ -18,11 +19,6 @@ from wirestorm.result import Result, measured_reports
 
 if TYPE_CHECKING:
     from wirestorm._native import How
-
-# How long a wait lasts before Python looks for signals.
-_LOOK_S = 0.05
-# How often a callback is told.
-_TELL_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -139,19 +135,9 @@ class Running:
         :raises Interrupted: after Ctrl-C, which ends the run; with what was measured
         :raises RunError: where the run did not begin, or something went wrong in it
         """
-        waited = told = 0.0
-        try:
-            while not self._native.wait(_LOOK_S):
-                waited += _LOOK_S
-                if timeout is not None and waited >= timeout:
-                    raise TimeoutError(f"the run has not ended after {timeout} s")
-                if progress is not None and waited - told >= _TELL_S:
-                    told = waited
-                    progress(self.progress)
-        except KeyboardInterrupt:
-            self.stop()
-            self._native.wait()
-            raise Interrupted(self._result()) from None
+        tell = None if progress is None else lambda: progress(self.progress)
+        if wait_for_end(self._native, timeout, tell):
+            raise Interrupted(self._result())
         result = self._result()
         if result.errors:
             raise RunError("\n".join(result.errors), result)

@@ -1,0 +1,38 @@
+"""Waiting for what goes on by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+# How long a wait lasts before Python looks for signals.
+_LOOK_S = 0.05
+# How often a callback is told.
+_TELL_S = 0.1
+
+
+class _Going(Protocol):
+    def wait(self, timeout_s: float | None = None) -> bool: ...
+    def stop(self) -> None: ...
+
+
+def wait_for_end(going: _Going, timeout: float | None, tell: Callable[[], object] | None) -> bool:
+    """Waits for the end; returns whether Ctrl-C brought it about.
+
+    :param timeout: seconds; `TimeoutError` after them
+    :param tell: is called about ten times a second
+    """
+    waited = told = 0.0
+    try:
+        while not going.wait(_LOOK_S):
+            waited += _LOOK_S
+            if timeout is not None and waited >= timeout:
+                raise TimeoutError(f"the run has not ended after {timeout} s")
+            if tell is not None and waited - told >= _TELL_S:
+                told = waited
+                tell()
+    except KeyboardInterrupt:
+        going.stop()
+        going.wait()
+        return True
+    return False
