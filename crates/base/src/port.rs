@@ -51,6 +51,22 @@ impl Stored {
     }
 }
 
+/// How a long frame of TCP is to be cut: each piece has its headers, and the next bytes of its data.
+/// Lengths, identifications, sequence numbers, checksums and flags follow from the first one's, as
+/// Linux has them in `tcp_gso_segment`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segmentation {
+    /// Whether its packet is one of IPv6.
+    pub is_ipv6: bool,
+    /// Where the header of TCP begins. Its checksum is that of the pseudo header alone, with the
+    /// whole length.
+    pub transport: u16,
+    /// Where the data begins.
+    pub headers: u16,
+    /// Bytes of data of a piece; the last one has what is left.
+    pub data: u16,
+}
+
 /// Where a time stamp is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StampPoint {
@@ -249,6 +265,27 @@ pub trait Transmit {
         unreachable!("this port never gave out a handle of stored bytes");
     }
 
+    /// The longest frame that [`Transmit::send_segments`] takes, for which buffers have room then;
+    /// `None` where the port cuts none.
+    fn segmented_length_max(&self) -> Option<usize> {
+        None
+    }
+
+    /// As [`Transmit::send`], for a long frame of TCP, which the port cuts into frames as others
+    /// are. It counts as one.
+    ///
+    /// # Panics
+    /// Where `length` is greater than [`Transmit::segmented_length_max`].
+    fn send_segments(
+        &mut self,
+        _frame: FrameId,
+        _length: usize,
+        _segments: &Segmentation,
+        _departure: Instant,
+    ) {
+        unreachable!("this port said that it cuts no frames");
+    }
+
     /// Gives a buffer back unsent.
     fn release(&mut self, frame: FrameId);
 
@@ -275,6 +312,28 @@ pub trait Transmit {
     fn abort(&mut self);
 }
 
+/// What was done to a frame on its way beside carrying it, or left for others to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Offloads {
+    /// The checksum of its transport was looked at and is right, or was never filled in, because
+    /// the frame has met no wire.
+    pub is_verified: bool,
+    /// Bytes of data of the segments of TCP that it was put together of, the last one perhaps less;
+    /// 0: it is as it was sent.
+    pub segment_data: u16,
+}
+
+impl Offloads {
+    /// How many segments it was, with so many bytes of data in all; at least 1.
+    #[inline]
+    pub fn segments(&self, data: u32) -> u16 {
+        match self.segment_data {
+            0 => 1,
+            each => data.div_ceil(each.into()).clamp(1, u16::MAX.into()) as u16,
+        }
+    }
+}
+
 /// A frame that arrived.
 #[derive(Debug)]
 pub struct Received {
@@ -288,6 +347,8 @@ pub struct Received {
     pub arrival: Instant,
     /// The queue or CPU it arrived on.
     pub queue: u32,
+    /// What others have done to it.
+    pub offloads: Offloads,
 }
 
 /// The receiving half of a port.

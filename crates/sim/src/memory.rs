@@ -11,8 +11,8 @@ use std::rc::Rc;
 
 use wirestorm_base::departure::DepartureRecord;
 use wirestorm_base::port::{
-    Capabilities, FrameId, PortError, Receive, ReceiveCounters, Received, StampPoint, Stored,
-    Transmit, TransmitCounters,
+    Capabilities, FrameId, Offloads, PortError, Receive, ReceiveCounters, Received, StampPoint,
+    Stored, Transmit, TransmitCounters,
 };
 use wirestorm_base::time::Instant;
 
@@ -351,7 +351,9 @@ impl Receive for MemoryReceive {
             let arrival = departure;
             bytes += length as u64;
             let frame = self.table.insert(buffer);
-            batch.push(Received { frame, length, original_length: length, arrival, queue: 0 });
+            let offloads = Offloads::default();
+            let original_length = length;
+            batch.push(Received { frame, length, original_length, arrival, queue: 0, offloads });
         }
         self.counters.received += count as u64;
         self.counters.received_bytes += bytes;

@@ -2,6 +2,7 @@
 
 use core::net::IpAddr;
 
+use wirestorm_base::port::Segmentation;
 use wirestorm_wire::checksum;
 use wirestorm_wire::flow::FlowKey;
 use wirestorm_wire::packet::{
@@ -266,6 +267,33 @@ pub(crate) fn write_segment(
     let checksum = !checksum::fold(sums.into_iter().map(u64::from).sum());
     head[tcp::field::CHECKSUM].copy_from_slice(&checksum.to_be_bytes());
     Some(frame_length)
+}
+
+/// As [`write_segment`], for a segment that its port cuts into those of so many bytes of data each.
+pub(crate) fn write_long_segment(
+    frame: &mut [u8],
+    headers: &Headers<'_>,
+    outgoing: &Outgoing,
+    data: u32,
+    fill: impl FnOnce(&mut [u8]) -> u16,
+) -> Option<(usize, Segmentation)> {
+    let key = headers.key;
+    let header = outgoing.header_length();
+    let length = header + outgoing.length as usize;
+    let ecn = if outgoing.is_ecn_capable { ECN_CAPABLE } else { 0 };
+    let (frame_length, transport, pseudo_header) =
+        write_below(frame, headers, protocol::TCP, ecn, length)?;
+    let (head, bytes) = transport.split_at_mut(header);
+    outgoing.write_header(key.destination_port(), key.source_port(), &[], head);
+    head[tcp::field::CHECKSUM].copy_from_slice(&pseudo_header.to_be_bytes());
+    fill(bytes);
+    let segmentation = Segmentation {
+        is_ipv6: key.version() == 6,
+        transport: (frame_length - length) as u16,
+        headers: (frame_length - outgoing.length as usize) as u16,
+        data: data as u16,
+    };
+    Some((frame_length, segmentation))
 }
 
 /// Writes a datagram that answers what came with a key, with so many bytes of data; `fill` writes

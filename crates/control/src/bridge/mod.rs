@@ -20,7 +20,7 @@ use wirestorm_io::namespace::InterfaceName;
 use wirestorm_plan::backend::Backend;
 use wirestorm_wire::impairment::Impairment;
 
-use crate::port::{BothWays, Interfaces, OpenError};
+use crate::port::{BothWays, Interfaces, OpenError, Usage};
 use crate::replay::Control;
 use crate::workers::Workers;
 use direction::Direction;
@@ -91,8 +91,7 @@ pub fn run(
     }
     let mut ports = Vec::new();
     for (interface, link) in &interfaces.links {
-        // All that arrives crosses the link, ARP too.
-        let port = BothWays::open(options.backend, interface, link, false);
+        let port = BothWays::open(options.backend, interface, link, Usage::Bridge);
         ports.push(
             port.map_err(|reason| OpenError::Port { interface: interface.to_string(), reason })?,
         );

@@ -296,6 +296,7 @@ impl Sender<'_> {
             TransmitPort::Memory(port) => stamping!(port),
             TransmitPort::Pcap(port) => stamping!(port),
             TransmitPort::AfPacket(port) => stamping!(port),
+            TransmitPort::Offload(port) => stamping!(port),
             TransmitPort::AfXdp(port) => stamping!(port),
             TransmitPort::Xdp(port) => stamping!(port),
         }

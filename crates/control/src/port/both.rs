@@ -1,8 +1,10 @@
 //! Ports that send and receive, for those who answer what they hear.
 
-use wirestorm_io::af_packet::{AfPacketOptions, AfPacketReceive, AfPacketTransmit};
+use wirestorm_io::af_packet::{
+    AfPacketOptions, AfPacketReceive, AfPacketTransmit, OffloadReceive, OffloadTransmit,
+};
 use wirestorm_io::af_xdp::{AfXdp, AfXdpOptions, Direction};
-use wirestorm_io::link::Link;
+use wirestorm_io::link::{Link, LinkKind};
 use wirestorm_io::namespace::InterfaceName;
 use wirestorm_plan::backend::Backend;
 
@@ -15,10 +17,23 @@ pub(crate) struct BothWays {
     pub(crate) choice: Choice,
 }
 
+/// What a port is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Usage {
+    /// All that arrives goes on elsewhere: with `auto` by AF_XDP where one queue has all of it, which
+    /// then never reaches the kernel's own network stack.
+    Bridge,
+    /// Clients and servers: the same, but ARP, neighbour discovery and pings go past it to the kernel
+    /// and to packet sockets. With `auto`, a virtual cable's long frames are worth more than AF_XDP.
+    Endpoint {
+        /// Whether there is much that many segments are said with at once.
+        has_long_frames: bool,
+    },
+}
+
 impl BothWays {
-    /// The port of an interface: the one asked for, or with `auto` AF_XDP where one queue has all
-    /// that arrives, which then never reaches the kernel's own network stack. `passes_neighbours`:
-    /// ARP, neighbour discovery and pings go past it to the kernel and to packet sockets.
+    /// The port of an interface: the one asked for, or with `auto` what `usage` says. Packet sockets
+    /// carry long frames where there are any, and the interface cuts them.
     ///
     /// # Errors
     /// What was tried, and what the system said.
@@ -26,25 +41,47 @@ impl BothWays {
         backend: Backend,
         interface: &InterfaceName,
         link: &Link,
-        passes_neighbours: bool,
+        usage: Usage,
     ) -> Result<Self, String> {
-        let af_xdp = |why: &str| Self::af_xdp(interface, passes_neighbours, why.into());
+        let is_cut = link.segmentation_offload == Some(true)
+            && usage == Usage::Endpoint { has_long_frames: true };
+        let af_packet = |why: String| match is_cut {
+            true => Self::af_packet_long(interface, why),
+            false => Self::af_packet(interface, why),
+        };
+        let af_xdp = |why: &str| Self::af_xdp(interface, usage, why.into());
         match backend {
-            Backend::AfPacket => Self::af_packet(interface, "asked for".into()),
+            Backend::AfPacket => af_packet("asked for".into()),
             Backend::AfXdp => af_xdp("asked for"),
+            Backend::Auto if is_cut && link.kind == LinkKind::Veth => {
+                af_packet(format!("long frames, until: ethtool -K {} tso off", interface.name()))
+            }
             Backend::Auto if link.queues.receive > 1 => {
                 let queues = link.queues.receive;
                 let reason = format!("not af_xdp: {queues} queues, and a socket hears one of them");
-                Self::af_packet(interface, reason)
+                af_packet(reason)
             }
             Backend::Auto => {
                 af_xdp("frames are taken in the driver, past the kernel's network stack")
-                    .or_else(|error| Self::af_packet(interface, format!("not af_xdp: {error}")))
+                    .or_else(|error| af_packet(format!("not af_xdp: {error}")))
             }
             Backend::Xdp | Backend::Memory => {
                 Err("this backend only sends; expected auto, af_packet or af_xdp".into())
             }
         }
+    }
+
+    fn af_packet_long(interface: &InterfaceName, why: String) -> Result<Self, String> {
+        let mut options = AfPacketOptions::new(interface.clone());
+        // What the interface cannot cut, the kernel does on the usual way.
+        options.queueing_bypass = false;
+        let receive = OffloadReceive::open(&options).map_err(|error| error.to_string())?;
+        let transmit = OffloadTransmit::open(&options).map_err(|error| error.to_string())?;
+        Ok(Self {
+            transmit: TransmitPort::Offload(Box::new(transmit)),
+            receive: ReceivePort::Offload(receive),
+            choice: Choice { backend: "af_packet", why },
+        })
     }
 
     fn af_packet(interface: &InterfaceName, why: String) -> Result<Self, String> {
@@ -60,14 +97,10 @@ impl BothWays {
         })
     }
 
-    fn af_xdp(
-        interface: &InterfaceName,
-        passes_neighbours: bool,
-        why: String,
-    ) -> Result<Self, String> {
+    fn af_xdp(interface: &InterfaceName, usage: Usage, why: String) -> Result<Self, String> {
         let mut options = AfXdpOptions::new(interface.clone(), Direction::Both);
         options.transmit_frames = 2_048;
-        options.passes_neighbours = passes_neighbours;
+        options.passes_neighbours = usage != Usage::Bridge;
         let mut ports = AfXdp::open(&options).map_err(|error| error.to_string())?;
         let (Some(transmit), Some(receive)) = (ports.transmit.pop(), ports.receive.pop()) else {
             return Err("no queue to send and receive on".into());

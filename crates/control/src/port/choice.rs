@@ -157,6 +157,7 @@ mod tests {
             queues: Queues { receive: 1, transmit: 1, receive_max: 1, transmit_max: 1 },
             rings: None,
             receive_offload: None,
+            segmentation_offload: None,
             speed: None,
             xdp_features: features.map(|bits| XdpFeatures { bits }),
             xdp_program: None,

@@ -12,10 +12,10 @@ use std::path::Path;
 
 use wirestorm_base::departure::{DeparturePolicy, DepartureRecord};
 use wirestorm_base::port::{
-    Capabilities, FrameId, PortError, StampPoint, Stored, Transmit, TransmitCounters,
+    Capabilities, FrameId, PortError, Segmentation, StampPoint, Stored, Transmit, TransmitCounters,
 };
 use wirestorm_base::time::Instant;
-use wirestorm_io::af_packet::{AfPacketOptions, AfPacketTransmit};
+use wirestorm_io::af_packet::{AfPacketOptions, AfPacketTransmit, OffloadTransmit};
 use wirestorm_io::af_xdp::{AfXdp, AfXdpOptions, AfXdpTransmit, Direction};
 use wirestorm_io::link::Link;
 use wirestorm_io::namespace::InterfaceName;
@@ -26,7 +26,7 @@ use wirestorm_sim::memory::{MemorySink, WireOptions};
 
 use choice::{Candidate, Conditions, KernelVersion, candidates, name};
 
-pub(crate) use both::BothWays;
+pub(crate) use both::{BothWays, Usage};
 pub use error::OpenError;
 pub(crate) use interfaces::{Interfaces, SharedLocks, Watch};
 pub(crate) use receive::ReceivePort;
@@ -39,6 +39,8 @@ pub(crate) enum TransmitPort {
     Pcap(Box<PcapTransmit>),
     /// A packet socket.
     AfPacket(Box<AfPacketTransmit>),
+    /// A packet socket that sends long frames.
+    Offload(Box<OffloadTransmit>),
     /// An AF_XDP socket.
     AfXdp(Box<AfXdpTransmit>),
     /// The in-kernel sender.
@@ -184,7 +186,7 @@ impl TransmitPort {
         match self {
             Self::Memory(_) => "memory",
             Self::Pcap(_) => "pcap",
-            Self::AfPacket(_) => "af_packet",
+            Self::AfPacket(_) | Self::Offload(_) => "af_packet",
             Self::AfXdp(_) => "af_xdp",
             Self::Xdp(_) => "xdp",
         }
@@ -229,6 +231,7 @@ macro_rules! forward {
             TransmitPort::Memory($port) => $call,
             TransmitPort::Pcap($port) => $call,
             TransmitPort::AfPacket($port) => $call,
+            TransmitPort::Offload($port) => $call,
             TransmitPort::AfXdp($port) => $call,
             TransmitPort::Xdp($port) => $call,
         }
@@ -274,6 +277,22 @@ impl Transmit for TransmitPort {
         departure: Instant,
     ) {
         forward!(self, port => port.send_stored(frame, stored, range, departure));
+    }
+
+    #[inline]
+    fn segmented_length_max(&self) -> Option<usize> {
+        forward!(self, port => port.segmented_length_max())
+    }
+
+    #[inline]
+    fn send_segments(
+        &mut self,
+        frame: FrameId,
+        length: usize,
+        segments: &Segmentation,
+        departure: Instant,
+    ) {
+        forward!(self, port => port.send_segments(frame, length, segments, departure));
     }
 
     #[inline]

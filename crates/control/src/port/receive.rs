@@ -2,13 +2,15 @@
 
 use wirestorm_base::port::{Capabilities, PortError, Receive, ReceiveCounters, Received};
 use wirestorm_base::time::Duration;
-use wirestorm_io::af_packet::AfPacketReceive;
+use wirestorm_io::af_packet::{AfPacketReceive, OffloadReceive};
 use wirestorm_io::af_xdp::AfXdpReceive;
 
 /// A port that receives, whatever carries it.
 pub(crate) enum ReceivePort {
     /// A packet socket.
     AfPacket(AfPacketReceive),
+    /// A packet socket that takes long frames.
+    Offload(OffloadReceive),
     /// A queue's AF_XDP socket.
     AfXdp(AfXdpReceive),
 }
@@ -21,6 +23,7 @@ impl ReceivePort {
             match port {
                 // It is the only one.
                 Self::AfPacket(port) => return port.wait(patience),
+                Self::Offload(port) => return port.wait(patience),
                 Self::AfXdp(port) => queues.push(port),
             }
         }
@@ -32,6 +35,7 @@ impl Receive for ReceivePort {
     fn capabilities(&self) -> &Capabilities {
         match self {
             Self::AfPacket(port) => port.capabilities(),
+            Self::Offload(port) => port.capabilities(),
             Self::AfXdp(port) => port.capabilities(),
         }
     }
@@ -40,6 +44,7 @@ impl Receive for ReceivePort {
     fn receive(&mut self, room: usize, batch: &mut Vec<Received>) -> Result<usize, PortError> {
         match self {
             Self::AfPacket(port) => port.receive(room, batch),
+            Self::Offload(port) => port.receive(room, batch),
             Self::AfXdp(port) => port.receive(room, batch),
         }
     }
@@ -48,6 +53,7 @@ impl Receive for ReceivePort {
     fn frame(&self, received: &Received) -> &[u8] {
         match self {
             Self::AfPacket(port) => port.frame(received),
+            Self::Offload(port) => port.frame(received),
             Self::AfXdp(port) => port.frame(received),
         }
     }
@@ -56,6 +62,7 @@ impl Receive for ReceivePort {
     fn release(&mut self, received: Received) {
         match self {
             Self::AfPacket(port) => port.release(received),
+            Self::Offload(port) => port.release(received),
             Self::AfXdp(port) => port.release(received),
         }
     }
@@ -63,6 +70,7 @@ impl Receive for ReceivePort {
     fn received(&self) -> ReceiveCounters {
         match self {
             Self::AfPacket(port) => port.received(),
+            Self::Offload(port) => port.received(),
             Self::AfXdp(port) => port.received(),
         }
     }

@@ -443,6 +443,7 @@ fn breathe(
         TransmitPort::Memory(port) => generator.breathe(now, &mut **port),
         TransmitPort::Pcap(port) => generator.breathe(now, &mut **port),
         TransmitPort::AfPacket(port) => generator.breathe(now, &mut **port),
+        TransmitPort::Offload(port) => generator.breathe(now, &mut **port),
         TransmitPort::AfXdp(port) => generator.breathe(now, &mut **port),
         TransmitPort::Xdp(port) => generator.breathe(now, &mut **port),
     }

@@ -1,7 +1,9 @@
 //! A port whose frames go over a link first.
 
 use wirestorm_base::departure::DepartureRecord;
-use wirestorm_base::port::{Capabilities, FrameId, PortError, Transmit, TransmitCounters};
+use wirestorm_base::port::{
+    Capabilities, FrameId, PortError, Segmentation, Transmit, TransmitCounters,
+};
 use wirestorm_base::time::Instant;
 
 use super::{HeldOptions, ImpairmentCounters, Link};
@@ -74,6 +76,26 @@ impl<Port: Transmit> Transmit for Impaired<Port> {
                 self.port.release(frame);
             }
         }
+    }
+
+    /// Nothing is cut behind a link: it loses and delays frames as they are on a wire.
+    #[inline]
+    fn segmented_length_max(&self) -> Option<usize> {
+        match self.link {
+            None => self.port.segmented_length_max(),
+            Some(_) => None,
+        }
+    }
+
+    #[inline]
+    fn send_segments(
+        &mut self,
+        frame: FrameId,
+        length: usize,
+        segments: &Segmentation,
+        departure: Instant,
+    ) {
+        self.port.send_segments(frame, length, segments, departure);
     }
 
     #[inline]

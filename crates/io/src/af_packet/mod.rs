@@ -18,8 +18,11 @@
 //! at when it is full or a millisecond old, so a port takes frames in batches and late, but the
 //! time stamp was taken by the kernel on arrival.
 
+mod hearing;
+mod offload;
 mod receive;
 mod receive_ring;
+mod refusals;
 mod transmit;
 mod transmit_ring;
 
@@ -30,6 +33,7 @@ use crate::link::{Link, UnfitLink};
 use crate::namespace::{InterfaceName, NamespaceError};
 use crate::system::socket::{Plain, Socket};
 
+pub use offload::{OffloadReceive, OffloadTransmit};
 pub use receive::AfPacketReceive;
 pub use transmit::AfPacketTransmit;
 
@@ -187,3 +191,19 @@ fn address(index: u32, protocol: u16) -> libc::sockaddr_ll {
 }
 
 const ADDRESS_BYTES: usize = size_of::<libc::sockaddr_ll>();
+
+const SEND_BUFFER_MAX: usize = 64 << 20;
+
+/// Room for all frames of the port, as far as the process may ask for it: with `CAP_NET_ADMIN`
+/// beyond `net.core.wmem_max`. A smaller one only means more flushes, so failure is no error.
+fn enlarge_send_buffer(socket: &Socket, bytes: usize) {
+    let bytes = bytes.min(SEND_BUFFER_MAX) as i32;
+    if socket.set_option(libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &bytes).is_err() {
+        let _ = socket.set_option(libc::SOL_SOCKET, libc::SO_SNDBUF, &bytes);
+    }
+}
+
+const VLAN_TAG_BYTES: usize = 4;
+const MAC_ADDRESSES_BYTES: usize = 12;
+/// The tag that a kernel means which does not say which.
+const VLAN_ETHER_TYPE: u16 = 0x8100;

@@ -1,19 +1,18 @@
 //! The receiving half.
 
-use std::cell::Cell;
 use std::io;
 
 use wirestorm_base::port::{
-    Capabilities, FrameId, PortError, Receive, ReceiveCounters, Received, StampPoint,
+    Capabilities, FrameId, Offloads, PortError, Receive, ReceiveCounters, Received, StampPoint,
 };
 use wirestorm_base::time::Duration;
 
+use super::hearing::Hearing;
 use super::receive_ring::{FRAME_ALIGNMENT, ReceiveRing};
-use super::{ADDRESS_BYTES, AfPacketError, AfPacketOptions, FanoutBy, FilterInstruction, address};
+use super::{AfPacketError, AfPacketOptions, FanoutBy, FilterInstruction};
 use crate::clock::RealtimeOffset;
 use crate::link::Link;
-use crate::namespace::InterfaceName;
-use crate::system::socket::{Plain, Socket};
+use crate::system::socket::Socket;
 
 const FILTER_INSTRUCTIONS_MAX: usize = 4096;
 /// A frame of the ring takes this much besides its bytes.
@@ -31,8 +30,7 @@ const EMPTY_LOOKS_PER_CHECK: u32 = 4096;
 /// with generic receive offload hands over merged frames of TCP and UDP: turn it off where
 /// frames are to be compared (`ethtool -K IFACE gro off`).
 pub struct AfPacketReceive {
-    interface: InterfaceName,
-    socket: Socket,
+    hearing: Hearing,
     ring: ReceiveRing,
     queue: u32,
     offset: RealtimeOffset,
@@ -40,8 +38,6 @@ pub struct AfPacketReceive {
     empty_looks: u32,
     taken: u64,
     taken_bytes: u64,
-    /// Dropped by the kernel for want of room. Reading the kernel's counter resets it.
-    missed: Cell<u64>,
 }
 
 impl AfPacketReceive {
@@ -62,24 +58,11 @@ impl AfPacketReceive {
             return Err(AfPacketError::Option { option, found: options.filter.len(), expected });
         }
         let (socket, link) = options.socket()?;
-        socket
-            .set_option(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1_i32)
-            .map_err(options.system("setting PACKET_IGNORE_OUTGOING (Linux 4.20)"))?;
         attach_filter(&socket, &options.filter)
             .map_err(options.system("attaching the filter (is it a valid program?)"))?;
         let ring = ReceiveRing::open(&socket, ring_bytes)
             .map_err(options.system("setting up a receive ring"))?;
-        socket
-            .bind(&address(link.index, libc::ETH_P_ALL as u16), ADDRESS_BYTES)
-            .map_err(options.system("binding a packet socket"))?;
-        if options.promiscuous {
-            let mut membership = libc::packet_mreq::zeroed();
-            membership.mr_ifindex = link.index as i32;
-            membership.mr_type = libc::PACKET_MR_PROMISC as u16;
-            socket
-                .set_option(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)
-                .map_err(options.system("making the interface promiscuous"))?;
-        }
+        let hearing = Hearing::begin(options, socket, &link)?;
         if let Some(fanout) = options.fanout {
             let by = match fanout.by {
                 FanoutBy::Flow => libc::PACKET_FANOUT_HASH,
@@ -88,13 +71,13 @@ impl AfPacketReceive {
                 FanoutBy::Queue => libc::PACKET_FANOUT_QM,
             };
             let value = u32::from(fanout.group) | by << 16;
-            socket
+            hearing
+                .socket
                 .set_option(libc::SOL_PACKET, libc::PACKET_FANOUT, &value)
                 .map_err(options.system("joining the fan-out group"))?;
         }
         Ok(Self {
-            interface: options.interface.clone(),
-            socket,
+            hearing,
             ring,
             queue: options.queue,
             offset: RealtimeOffset::read(),
@@ -102,7 +85,6 @@ impl AfPacketReceive {
             empty_looks: 0,
             taken: 0,
             taken_bytes: 0,
-            missed: Cell::new(0),
         })
     }
 
@@ -110,31 +92,7 @@ impl AfPacketReceive {
     /// the interface failed, which [`Receive::receive`] tells. Frames are told of by blocks, a few
     /// milliseconds after they arrived where they are few.
     pub fn wait(&self, patience: Duration) {
-        self.socket.wait_readable(patience);
-    }
-
-    /// Asks the socket whether the interface still works.
-    fn check(&self) -> Result<(), PortError> {
-        let error: i32 = self
-            .socket
-            .option(libc::SOL_SOCKET, libc::SO_ERROR)
-            .map_err(|reason| self.interface.port_error("asking for errors", &reason))?;
-        if error == 0 {
-            return Ok(());
-        }
-        // The kernel says "down" for both; a socket whose interface is gone is bound to none.
-        let bound = self.socket.name::<libc::sockaddr_ll>().map(|name| name.sll_ifindex);
-        let code = if bound.is_ok_and(|index| index <= 0) { libc::ENODEV } else { error };
-        Err(self.interface.port_error("receiving", &io::Error::from_raw_os_error(code)))
-    }
-
-    fn read_missed(&self) -> u64 {
-        let statistics =
-            self.socket.option::<libc::tpacket_stats_v3>(libc::SOL_PACKET, libc::PACKET_STATISTICS);
-        // It fails on no working socket; what cannot be read adds nothing.
-        let missed = statistics.map_or(0, |statistics| u64::from(statistics.tp_drops));
-        self.missed.set(self.missed.get() + missed);
-        self.missed.get()
+        self.hearing.socket.wait_readable(patience);
     }
 }
 
@@ -158,6 +116,7 @@ impl Receive for AfPacketReceive {
                 original_length: frame.original_length,
                 arrival: self.offset.to_monotonic(frame.realtime_nanos),
                 queue: self.queue,
+                offloads: Offloads { is_verified: frame.is_verified, segment_data: 0 },
             });
             count += 1;
         }
@@ -168,7 +127,7 @@ impl Receive for AfPacketReceive {
         self.empty_looks += 1;
         if self.empty_looks >= EMPTY_LOOKS_PER_CHECK {
             self.empty_looks = 0;
-            self.check()?;
+            self.hearing.check()?;
         }
         Ok(0)
     }
@@ -183,7 +142,7 @@ impl Receive for AfPacketReceive {
 
     /// One system call: not for every batch.
     fn received(&self) -> ReceiveCounters {
-        let missed = self.read_missed();
+        let missed = self.hearing.missed();
         ReceiveCounters { received: self.taken + missed, received_bytes: self.taken_bytes, missed }
     }
 }

@@ -8,6 +8,7 @@ use std::io;
 use std::mem::{offset_of, size_of};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::{MAC_ADDRESSES_BYTES, VLAN_ETHER_TYPE, VLAN_TAG_BYTES};
 use crate::system::memory_map::MemoryMap;
 use crate::system::socket::{Plain, Socket};
 
@@ -19,11 +20,6 @@ const BLOCK_MILLISECONDS: u32 = 1;
 const HEADROOM: u32 = 16;
 /// Frames start at multiples of this (`V3_ALIGNMENT` of `net/packet/af_packet.c`).
 pub(super) const FRAME_ALIGNMENT: usize = 8;
-
-const VLAN_TAG_BYTES: usize = 4;
-const MAC_ADDRESSES_BYTES: usize = 12;
-/// The tag that a kernel means which does not say which.
-const VLAN_ETHER_TYPE: u16 = 0x8100;
 
 /// The ring, and how far it has been read.
 pub(super) struct ReceiveRing {
@@ -59,6 +55,8 @@ pub(super) struct RingFrame {
     pub(super) realtime_nanos: u64,
     /// Whether a new block was begun for it.
     pub(super) begins_block: bool,
+    /// Whether the checksum of its transport needs not be looked at.
+    pub(super) is_verified: bool,
 }
 
 impl ReceiveRing {
@@ -166,6 +164,9 @@ impl ReceiveRing {
             original_length: header.tp_len as usize,
             realtime_nanos: u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec),
             begins_block,
+            is_verified: header.tp_status
+                & (libc::TP_STATUS_CSUMNOTREADY | libc::TP_STATUS_CSUM_VALID)
+                != 0,
         };
         if header.tp_status & libc::TP_STATUS_VLAN_VALID != 0 && frame.length >= MAC_ADDRESSES_BYTES
         {

@@ -7,8 +7,9 @@ use wirestorm_base::port::{
 };
 use wirestorm_base::time::Instant;
 
+use super::refusals::Refusals;
 use super::transmit_ring::{Outcome, TransmitRing};
-use super::{ADDRESS_BYTES, AfPacketError, AfPacketOptions, address};
+use super::{ADDRESS_BYTES, AfPacketError, AfPacketOptions, address, enlarge_send_buffer};
 use crate::namespace::InterfaceName;
 use crate::system::socket::Socket;
 
@@ -16,11 +17,6 @@ use crate::system::socket::Socket;
 const BURST: usize = 64;
 /// The kernel's memory for frames on their way: what a socket buffer takes besides the frame.
 const SOCKET_BUFFER_OVERHEAD: usize = 1024;
-const SEND_BUFFER_MAX: usize = 64 << 20;
-/// After so many refusals in a row the interface's state is looked at.
-const REFUSALS_PER_LOOK: u32 = 1024;
-/// After so many refusals in a row, at least a second, the interface counts as stuck.
-const REFUSALS_MAX: u32 = 4 << 20;
 
 /// Sends on a packet socket.
 ///
@@ -39,8 +35,7 @@ pub struct AfPacketTransmit {
     free: Vec<u32>,
     /// Frames withdrawn that still occupy the ring.
     withdrawn: usize,
-    /// Refusals in a row.
-    refusals: u32,
+    refusals: Refusals,
     capabilities: Capabilities,
     counters: TransmitCounters,
 }
@@ -79,7 +74,7 @@ impl AfPacketTransmit {
             buffer_bytes,
             free: (0..frames as u32).rev().collect(),
             withdrawn: 0,
-            refusals: 0,
+            refusals: Refusals::default(),
             capabilities: link.socket_capabilities(
                 frame_length_max,
                 frames,
@@ -105,37 +100,6 @@ impl AfPacketTransmit {
                 }
                 Outcome::Withdrawn => self.withdrawn -= 1,
             }
-        }
-    }
-
-    /// The frame at the head of the queue was not taken. It stays there for the next flush.
-    fn refused(&mut self) -> Result<(), PortError> {
-        self.refusals += 1;
-        if self.refusals.is_multiple_of(REFUSALS_PER_LOOK) {
-            self.look()?;
-        }
-        if self.refusals >= REFUSALS_MAX {
-            let count = std::mem::take(&mut self.refusals);
-            return Err(PortError::System {
-                interface: self.interface.to_string(),
-                operation: "sending",
-                reason: format!("the interface refused a frame {count} times in a row"),
-            });
-        }
-        Ok(())
-    }
-
-    /// Looks whether the interface can send at all.
-    fn look(&self) -> Result<(), PortError> {
-        match self.socket.interface_flags(self.interface.name()) {
-            Some(flags) if flags & libc::IFF_UP == 0 => Err(self.interface.went_down()),
-            Some(flags) if flags & libc::IFF_RUNNING == 0 => Err(PortError::System {
-                interface: self.interface.to_string(),
-                operation: "sending",
-                reason: "no carrier: the cable, or the peer of a veth, is down".into(),
-            }),
-            // What cannot be asked is not the cause.
-            Some(_) | None => Ok(()),
         }
     }
 }
@@ -178,15 +142,15 @@ impl Transmit for AfPacketTransmit {
         let mut outcome = Ok(());
         if self.ring.is_waiting() {
             match self.socket.send(&[], libc::MSG_DONTWAIT) {
-                Ok(_) => self.refusals = 0,
+                Ok(_) => self.refusals = Refusals::default(),
                 Err(reason) => match reason.raw_os_error() {
                     Some(libc::ENOBUFS) => {
                         self.counters.retried_no_buffers += 1;
-                        outcome = self.refused();
+                        outcome = self.refusals.note(&self.interface, &self.socket);
                     }
                     Some(libc::EAGAIN) => {
                         self.counters.retried_again += 1;
-                        outcome = self.refused();
+                        outcome = self.refusals.note(&self.interface, &self.socket);
                     }
                     Some(libc::EINTR) => {}
                     _ => outcome = Err(self.interface.port_error("sending", &reason)),
@@ -196,7 +160,7 @@ impl Transmit for AfPacketTransmit {
         let before = self.ring.occupied();
         self.collect();
         if self.ring.occupied() < before {
-            self.refusals = 0;
+            self.refusals = Refusals::default();
         }
         outcome
     }
@@ -217,14 +181,5 @@ impl Transmit for AfPacketTransmit {
         // even look, and the slots stay occupied; the frames are counted either way.
         let _: io::Result<usize> = self.socket.send(&[], libc::MSG_DONTWAIT);
         self.collect();
-    }
-}
-
-/// Room for all frames of the port, as far as the process may ask for it: with `CAP_NET_ADMIN`
-/// beyond `net.core.wmem_max`. A smaller one only means more flushes, so failure is no error.
-fn enlarge_send_buffer(socket: &Socket, bytes: usize) {
-    let bytes = bytes.min(SEND_BUFFER_MAX) as i32;
-    if socket.set_option(libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &bytes).is_err() {
-        let _ = socket.set_option(libc::SOL_SOCKET, libc::SO_SNDBUF, &bytes);
     }
 }

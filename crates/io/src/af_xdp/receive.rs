@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use wirestorm_base::port::{
-    Capabilities, FrameId, PortError, Receive, ReceiveCounters, Received, StampPoint,
+    Capabilities, FrameId, Offloads, PortError, Receive, ReceiveCounters, Received, StampPoint,
 };
 use wirestorm_base::time::{Duration, Instant};
 
@@ -137,6 +137,7 @@ impl Receive for AfXdpReceive {
                 original_length: length,
                 arrival,
                 queue: self.queue,
+                offloads: Offloads::default(),
             });
             count += 1;
         }

@@ -11,6 +11,7 @@ use crate::system::socket::Socket;
 
 const ETHTOOL_GDRVINFO: u32 = 0x03;
 const ETHTOOL_GRINGPARAM: u32 = 0x10;
+const ETHTOOL_GTSO: u32 = 0x1e;
 const ETHTOOL_GGRO: u32 = 0x2b;
 const ETHTOOL_GCHANNELS: u32 = 0x3c;
 const ETHTOOL_GLINKSETTINGS: u32 = 0x4c;
@@ -95,7 +96,16 @@ impl<'a> Ethtool<'a> {
 
     /// Whether generic receive offload is on.
     pub(super) fn receive_offload(&self) -> Option<bool> {
-        let mut words = [ETHTOOL_GGRO, 0];
+        self.is_on(ETHTOOL_GGRO)
+    }
+
+    /// Whether segmentation offload of TCP is on.
+    pub(super) fn segmentation_offload(&self) -> Option<bool> {
+        self.is_on(ETHTOOL_GTSO)
+    }
+
+    fn is_on(&self, command: u32) -> Option<bool> {
+        let mut words = [command, 0];
         self.run(&mut words).ok()?;
         Some(words[1] != 0)
     }

@@ -191,6 +191,8 @@ pub struct Link {
     pub rings: Option<RingSizes>,
     /// Whether generic receive offload is on.
     pub receive_offload: Option<bool>,
+    /// Whether it cuts long frames of TCP, or lets them pass whole where there is no wire.
+    pub segmentation_offload: Option<bool>,
     /// Bits a second as the driver says; a veth claims 10 Gbit/s whatever it does.
     pub speed: Option<Rate>,
     /// What its driver can do with XDP; `None` before Linux 6.3.
@@ -426,6 +428,7 @@ fn complete(route: &mut Netlink, links: &mut [Link], routes: Routes) -> Result<(
         link.queues = ethtool.queues().unwrap_or(link.queues);
         link.rings = ethtool.rings();
         link.receive_offload = ethtool.receive_offload();
+        link.segmentation_offload = ethtool.segmentation_offload();
         link.speed = ethtool.speed_megabits().and_then(|megabits| {
             Rate::new(u64::from(megabits) * 1_000_000, Duration::from_secs(1)).ok()
         });
@@ -461,6 +464,7 @@ fn parse_link(message: Message<'_>) -> Option<Link> {
         queues: Queues { receive: 1, transmit: 1, receive_max: 1, transmit_max: 1 },
         rings: None,
         receive_offload: None,
+        segmentation_offload: None,
         speed: None,
         xdp_features: None,
         xdp_program: None,

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use wirestorm_base::port::{
-    Capabilities, FrameId, PortError, Receive, ReceiveCounters, Received, StampPoint,
+    Capabilities, FrameId, Offloads, PortError, Receive, ReceiveCounters, Received, StampPoint,
 };
 use wirestorm_wire::capture::{Decoder, LinkType, RECORD_LENGTH_MAX, Step};
 
@@ -84,6 +84,7 @@ impl PcapReceive {
                         original_length: record.original_length as usize,
                         arrival: record.timestamp,
                         queue: 0,
+                        offloads: Offloads::default(),
                     }));
                 }
                 Step::Skipped { consumed } => self.start += consumed,

@@ -7,7 +7,8 @@ use wirestorm_base::time::Instant;
 use wirestorm_wire::checksum;
 use wirestorm_wire::packet::tcp::{self, Flags};
 
-use crate::frame::{HEADERS_LENGTH_MAX, Headers, write_segment};
+use crate::frame::{HEADERS_LENGTH_MAX, Headers, write_long_segment, write_segment};
+use crate::tcp::connection::Connection;
 use crate::tcp::ranges::SequenceRange;
 use crate::tcp::segment::Outgoing;
 use crate::tcp::sequence::SequenceNumber;
@@ -56,6 +57,41 @@ pub(super) fn send_burst(
         transmit.send(frame, length, Instant::ZERO);
     }
     0
+}
+
+/// How many full segments of a connection fit a frame that the port cuts; 1 where it cuts none.
+#[inline]
+pub(super) fn segments_in_one(connection: &Connection, transmit: &impl Transmit) -> u32 {
+    let Some(longest) = transmit.segmented_length_max() else { return 1 };
+    let room = longest.saturating_sub(HEADERS_LENGTH_MAX) as u32;
+    (room / connection.segment_size_max()).clamp(1, BURST_MAX)
+}
+
+/// As [`send_burst`], for a port that cuts: all of it is in the last of `frames`.
+pub(super) fn send_long(
+    headers: &Headers<'_>,
+    outgoing: &Outgoing,
+    frames: &mut Vec<FrameId>,
+    transmit: &mut impl Transmit,
+    fill: impl Fn(SequenceNumber, &mut [u8]) -> u16,
+) {
+    let Some(frame) = frames.pop() else { return };
+    let whole = Outgoing {
+        length: outgoing.length * (u32::from(outgoing.more) + 1) + outgoing.tail,
+        flags: outgoing.flags | outgoing.last_flags,
+        more: 0,
+        tail: 0,
+        ..*outgoing
+    };
+    let bytes = transmit.frame_mut(&frame);
+    let fill = |data: &mut [u8]| fill(whole.sequence, data);
+    let written = write_long_segment(bytes, headers, &whole, outgoing.length, fill);
+    match written {
+        Some((length, segments)) => {
+            transmit.send_segments(frame, length, &segments, Instant::ZERO);
+        }
+        None => frames.push(frame),
+    }
 }
 
 /// So many bytes are copied at once, which headers seldom exceed.
@@ -147,7 +183,7 @@ mod tests {
     use crate::frame::{IpSettings, LinkHeader};
     use crate::tcp::segment::{Options, Timestamps};
     use alloc::vec;
-    use wirestorm_base::port::Receive;
+    use wirestorm_base::port::{Capabilities, PortError, Receive, Segmentation, TransmitCounters};
     use wirestorm_sim::memory::{WireOptions, wire};
     use wirestorm_wire::flow::FlowKey;
     use wirestorm_wire::packet::protocol;
@@ -181,6 +217,7 @@ mod tests {
                 sack_blocks: 0,
                 length: 1_447,
                 more: 0,
+                tail: 0,
                 last_flags: Flags(0),
                 is_ecn_capable: true,
             };
@@ -209,6 +246,156 @@ mod tests {
         }
     }
 
+    /// Cuts a frame as an interface does (`tcp_gso_segment` of Linux).
+    fn cut(frame: &[u8], by: Segmentation) -> Vec<Vec<u8>> {
+        let (headers, data) = frame.split_at(by.headers.into());
+        let (below, header) = headers.split_at(by.transport.into());
+        let ip = 14;
+        let sequence = u32::from_be_bytes(*header[tcp::field::SEQUENCE].first_chunk().unwrap());
+        let pieces = data.chunks(by.data.into()).enumerate();
+        let segment = |(number, piece): (usize, &[u8])| {
+            let mut cut = [below, header, piece].concat();
+            let is_last = (number + 1) * usize::from(by.data) >= data.len();
+            let length = header.len() + piece.len();
+            let (whole, part) = ((header.len() + data.len()) as u16, length as u16);
+            let tcp = usize::from(by.transport);
+            let place = if by.is_ipv6 { ip + 4 } else { ip + 2 };
+            let total = if by.is_ipv6 { part } else { part + 20 };
+            cut[place..place + 2].copy_from_slice(&total.to_be_bytes());
+            if !by.is_ipv6 {
+                cut[ip + 10..ip + 12].fill(0);
+                let sum = checksum::checksum(&cut[ip..ip + 20]);
+                cut[ip + 10..ip + 12].copy_from_slice(&sum.to_be_bytes());
+            }
+            let number = sequence.wrapping_add(number as u32 * u32::from(by.data));
+            cut[tcp..][tcp::field::SEQUENCE].copy_from_slice(&number.to_be_bytes());
+            if !is_last {
+                cut[tcp..][tcp::field::FLAGS][0] &= !(Flags::PSH | Flags::FIN).0;
+            }
+            // The sum of the pseudo header, with the length of this segment instead of the whole.
+            let pseudo_header =
+                u16::from_be_bytes(*header[tcp::field::CHECKSUM].first_chunk().unwrap());
+            let sums = [pseudo_header, !whole, part].map(u64::from);
+            cut[tcp..][tcp::field::CHECKSUM].fill(0);
+            let sum = sums.into_iter().sum::<u64>() + u64::from(checksum::sum(&cut[tcp..]));
+            cut[tcp..][tcp::field::CHECKSUM].copy_from_slice(&(!checksum::fold(sum)).to_be_bytes());
+            cut
+        };
+        pieces.map(segment).collect()
+    }
+
+    /// A port that keeps the long frame that it is given.
+    struct Cutting<T>(T, Vec<(Vec<u8>, Segmentation)>);
+
+    impl<T: Transmit> Transmit for Cutting<T> {
+        fn capabilities(&self) -> &Capabilities {
+            self.0.capabilities()
+        }
+
+        fn segmented_length_max(&self) -> Option<usize> {
+            Some(20_000)
+        }
+
+        fn send_segments(
+            &mut self,
+            frame: FrameId,
+            length: usize,
+            segments: &Segmentation,
+            _departure: Instant,
+        ) {
+            let bytes = self.0.frame_mut(&frame)[..length].to_vec();
+            self.1.push((bytes, *segments));
+            self.0.release(frame);
+        }
+
+        fn take(&mut self) -> Option<FrameId> {
+            self.0.take()
+        }
+
+        fn frame_mut(&mut self, frame: &FrameId) -> &mut [u8] {
+            self.0.frame_mut(frame)
+        }
+
+        fn send(&mut self, frame: FrameId, length: usize, departure: Instant) {
+            self.0.send(frame, length, departure);
+        }
+
+        fn release(&mut self, frame: FrameId) {
+            self.0.release(frame);
+        }
+
+        fn flush(&mut self) -> Result<(), PortError> {
+            self.0.flush()
+        }
+
+        fn in_flight(&self) -> usize {
+            self.0.in_flight()
+        }
+
+        fn transmitted(&self) -> TransmitCounters {
+            self.0.transmitted()
+        }
+
+        fn abort(&mut self) {
+            self.0.abort();
+        }
+    }
+
+    #[test]
+    fn a_long_frame_is_cut_into_the_segments_that_would_leave_one_by_one() {
+        let ethernet = [[2; 12].as_slice(), &[8, 0]].concat();
+        let link = LinkHeader::new(&ethernet).unwrap();
+        let keys = [
+            FlowKey::ipv4([10, 0, 0, 1], [10, 0, 0, 2], protocol::TCP),
+            FlowKey::ipv6([0xfd; 16], [0xfe; 16], protocol::TCP),
+        ];
+        for key in keys {
+            let key = key.with_ports(80, 1_024);
+            let headers = Headers { link: &link, key: &key, ip: &IpSettings::default() };
+            let outgoing = |sequence, flags, length| Outgoing {
+                sequence,
+                acknowledgement: SequenceNumber(99),
+                flags,
+                window: 512,
+                options: Options {
+                    timestamps: Some(Timestamps { value: 7, echo: 8 }),
+                    ..Options::default()
+                },
+                sack_blocks: 0,
+                length,
+                more: 0,
+                tail: 0,
+                last_flags: Flags(0),
+                is_ecn_capable: true,
+            };
+            let first = SequenceNumber(u32::MAX - 2_000);
+            let end = Flags::PSH | Flags::FIN;
+            let long = Outgoing {
+                more: 2,
+                tail: 101,
+                last_flags: end,
+                ..outgoing(first, Flags::ACK, 1_447)
+            };
+            let (transmit, _receive) = wire(WireOptions { frames: 8, frame_length_max: 20_000 });
+            let mut transmit = Cutting(transmit, Vec::new());
+            let mut frames = Vec::new();
+            fill_up(&mut frames, 1, &mut transmit);
+            send_long(&headers, &long, &mut frames, &mut transmit, fill);
+            assert_eq!((frames.len(), transmit.1.len()), (0, 1));
+            let (frame, segments) = transmit.1.pop().unwrap();
+            let cut = cut(&frame, segments);
+            assert_eq!(cut.len(), 4);
+            for (number, cut) in (0..).zip(&cut) {
+                let (flags, length) = if number == 3 { (end, 101) } else { (Flags(0), 1_447) };
+                let expected = outgoing(first + number * 1_447, Flags::ACK | flags, length);
+                let mut frame = vec![0; 1_600];
+                let of_data = |data: &mut [u8]| fill(expected.sequence, data);
+                let length = write_segment(&mut frame, &headers, &expected, &[], of_data).unwrap();
+                assert_eq!(cut, &frame[..length], "segment {number}");
+            }
+        }
+    }
+
     #[test]
     fn segments_that_do_not_fit_are_all_told_of() {
         let link = LinkHeader::new(&[0; 14]).unwrap();
@@ -223,6 +410,7 @@ mod tests {
             sack_blocks: 0,
             length: 1_600,
             more: 2,
+            tail: 0,
             last_flags: Flags::PSH,
             is_ecn_capable: false,
         };

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use wirestorm_base::port::{FrameId, Transmit};
+use wirestorm_base::port::{FrameId, Offloads, Transmit};
 use wirestorm_base::time::Instant;
 use wirestorm_wire::fragment::{Cause, Fragments, Reassembler, Taken};
 use wirestorm_wire::packet::{ipv4, ipv6, udp};
@@ -130,7 +130,9 @@ impl Endpoint {
             Taken::Whole(packet) => {
                 strays.fragments += 1;
                 strays.reassembled += 1;
-                self.hear(&[link, &packet].concat(), now, transmit);
+                let is_verified = !self.verifies_checksums;
+                let offloads = Offloads { is_verified, ..Offloads::default() };
+                self.hear(&[link, &packet].concat(), offloads, now, transmit);
             }
         }
     }

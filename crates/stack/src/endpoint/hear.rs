@@ -1,6 +1,6 @@
 //! What frames mean to an endpoint.
 
-use wirestorm_base::port::Transmit;
+use wirestorm_base::port::{Offloads, Transmit};
 use wirestorm_base::time::Instant;
 use wirestorm_wire::packet::protocol;
 use wirestorm_wire::packet::tcp::Flags;
@@ -23,8 +23,14 @@ impl Endpoint {
     /// A frame has arrived.
     // Inlined where frames come from though packets out of fragments are heard as well.
     #[inline(always)]
-    pub(super) fn hear(&mut self, frame: &[u8], now: Now, transmit: &mut impl Transmit) {
-        let packet = match dissect(frame, self.verifies_checksums) {
+    pub(super) fn hear(
+        &mut self,
+        frame: &[u8],
+        offloads: Offloads,
+        now: Now,
+        transmit: &mut impl Transmit,
+    ) {
+        let packet = match dissect(frame, !offloads.is_verified) {
             Ok(packet) => packet,
             Err(Other::Fragment) => return self.hear_fragment(frame, now, transmit),
             Err(Other::Damaged) => return self.strays.damaged += 1,
@@ -33,10 +39,12 @@ impl Endpoint {
         if packet.key.protocol() != protocol::TCP {
             return self.hear_datagram(frame, &packet, now, transmit);
         }
-        let Ok((segment, header)) = Segment::parse(packet.transport, packet.met_congestion) else {
+        let Ok((mut segment, header)) = Segment::parse(packet.transport, packet.met_congestion)
+        else {
             self.strays.damaged += 1;
             return;
         };
+        segment.segments = offloads.segments(segment.length);
         let Some(place) = self.flows.find(&packet.key) else {
             return self.hear_of_new(&packet, &segment, now, transmit);
         };
@@ -265,6 +273,7 @@ impl Endpoint {
             sack_blocks: 0,
             length: 0,
             more: 0,
+            tail: 0,
             last_flags: Flags(0),
             is_ecn_capable: false,
         };

@@ -262,10 +262,11 @@ impl Endpoint {
         let outcome = receive.receive(BATCH, &mut batch);
         for received in batch.drain(..) {
             let frame = receive.frame(&received);
-            let verifies = self.verifies_checksums;
-            if !self.train.as_mut().is_some_and(|train| train.takes(frame, verifies)) {
+            let mut offloads = received.offloads;
+            offloads.is_verified |= !self.verifies_checksums;
+            if !self.train.as_mut().is_some_and(|train| train.takes(frame, offloads)) {
                 self.hear_train(time);
-                self.hear(frame, time, transmit);
+                self.hear(frame, offloads, time, transmit);
             }
             receive.release(received);
         }

@@ -7,7 +7,7 @@ use wirestorm_base::time::Instant;
 use wirestorm_wire::flow::FlowKey;
 
 use super::Endpoint;
-use super::burst::{BURST_MAX, fill_up, send_burst};
+use super::burst::{BURST_MAX, fill_up, segments_in_one, send_burst, send_long};
 use super::executions::{Asked, Place};
 use super::flow::Flow;
 use super::table::Keyed;
@@ -17,6 +17,7 @@ use crate::content::Exchange;
 use crate::frame::Headers;
 use crate::program::{Outside, Progress, Run};
 use crate::tcp::connection::{Connection, End, Now, State};
+use crate::tcp::departure::Room;
 use crate::tcp::ranges::SequenceRange;
 use crate::tcp::segment::SACK_BLOCKS_MAX;
 use crate::tcp::sequence::SequenceNumber;
@@ -244,12 +245,18 @@ impl Endpoint {
             progress = flow.run.advance(&template.program, &mut flow.connection, &mut outside);
             let all_left = loop {
                 let connection = &mut flow.connection;
-                fill_up(&mut self.spare, connection.burst_max().min(BURST_MAX), transmit);
+                let wanted = connection.burst_max().min(BURST_MAX);
+                // Where the port cuts, what is as many frames on the wire is one here.
+                let in_one = if wanted > 1 { segments_in_one(connection, transmit) } else { 1 };
+                fill_up(&mut self.spare, if in_one > 1 { 1 } else { wanted }, transmit);
                 let frames = self.spare.len() as u32;
                 if frames == 0 {
                     break false;
                 }
-                let Some(outgoing) = connection.depart_burst(frames, settings, now, &mut tally.tcp)
+                let is_cut = in_one > 1;
+                let room =
+                    Room { segments: if is_cut { in_one } else { frames }, has_tail: is_cut };
+                let Some(outgoing) = connection.depart_burst(room, settings, now, &mut tally.tcp)
                 else {
                     break true;
                 };
@@ -261,6 +268,10 @@ impl Endpoint {
                 let link = self.links.get(flow.link);
                 let headers = Headers { link, key: &flow.key, ip: &template.ip };
                 let fill = |from, data: &mut [u8]| run.copy(from, data, buffers);
+                if is_cut && outgoing.more > 0 {
+                    send_long(&headers, &outgoing, &mut self.spare, transmit, fill);
+                    continue;
+                }
                 tally.flows.too_long +=
                     send_burst(&headers, &outgoing, &sack, &mut self.spare, transmit, fill);
             };

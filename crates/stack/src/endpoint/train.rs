@@ -5,6 +5,7 @@
 
 use core::ops::Range;
 
+use wirestorm_base::port::Offloads;
 use wirestorm_wire::packet::tcp::Flags;
 use wirestorm_wire::packet::{ipv4, ipv6, protocol, tcp};
 
@@ -121,7 +122,7 @@ impl Train {
 
     /// Takes a frame that holds the next segment of the row; returns whether it does.
     #[inline]
-    pub(super) fn takes(&mut self, frame: &[u8], verifies: bool) -> bool {
+    pub(super) fn takes(&mut self, frame: &[u8], offloads: Offloads) -> bool {
         let start = start(frame);
         let compared = words(&start).into_iter().zip(&self.mask).zip(&self.headers);
         let differs =
@@ -136,10 +137,11 @@ impl Train {
         let is_next = differs == 0
             && (self.data + 1..=frame.len()).contains(&end)
             && sequence == self.segment.end().0.to_be_bytes()
-            && (!verifies || is_undamaged(frame));
+            && (offloads.is_verified || is_undamaged(frame));
         if is_next {
-            self.segment.length += (end - self.data) as u32;
-            self.segment.segments += 1;
+            let length = (end - self.data) as u32;
+            self.segment.length += length;
+            self.segment.segments = self.segment.segments.saturating_add(offloads.segments(length));
         }
         is_next
     }
@@ -157,6 +159,8 @@ mod tests {
     use wirestorm_wire::flow::FlowKey;
 
     const FIRST: SequenceNumber = SequenceNumber(u32::MAX - 100);
+    const UNVERIFIED: Offloads = Offloads { is_verified: false, segment_data: 0 };
+    const VERIFIED: Offloads = Offloads { is_verified: true, segment_data: 0 };
 
     fn outgoing(sequence: SequenceNumber, length: u32) -> Outgoing {
         let timestamps = Some(Timestamps { value: 7, echo: 8 });
@@ -169,6 +173,7 @@ mod tests {
             sack_blocks: 0,
             length,
             more: 0,
+            tail: 0,
             last_flags: Flags(0),
             is_ecn_capable: true,
         }
@@ -207,12 +212,12 @@ mod tests {
     fn segments_in_a_row_are_one() {
         for version in [4, 6] {
             let mut train = begin(&frame(version, &outgoing(FIRST, 1_000))).unwrap();
-            assert!(train.takes(&frame(version, &outgoing(FIRST + 1_000, 1_000)), true));
+            assert!(train.takes(&frame(version, &outgoing(FIRST + 1_000, 1_000)), UNVERIFIED));
             // The last one is shorter, pushed, and padded.
             let flags = Flags::ACK | Flags::PSH;
             let mut last = frame(version, &Outgoing { flags, ..outgoing(FIRST + 2_000, 7) });
             last.extend([0; 9]);
-            assert!(train.takes(&last, true));
+            assert!(train.takes(&last, UNVERIFIED));
             assert_eq!((train.segment.length, train.segment.segments), (2_007, 3));
             assert_eq!(train.segment.end(), FIRST + 2_007);
         }
@@ -237,23 +242,23 @@ mod tests {
         for version in [4, 6] {
             let mut train = begin(&frame(version, &outgoing(FIRST, 1_000))).unwrap();
             for other in &others {
-                assert!(!train.takes(&frame(version, other), false), "{other:?}");
+                assert!(!train.takes(&frame(version, other), VERIFIED), "{other:?}");
             }
             let good = frame(version, &next());
             for cut in [0, 13, 40, 60, good.len() - 1] {
-                assert!(!train.takes(&good[..cut], false), "cut to {cut}");
+                assert!(!train.takes(&good[..cut], VERIFIED), "cut to {cut}");
             }
             let mut of_another = good.clone();
             of_another[26] ^= 1;
-            assert!(!train.takes(&of_another, false));
+            assert!(!train.takes(&of_another, VERIFIED));
             let mut elsewhere = good.clone();
             elsewhere[0] ^= 4;
-            assert!(!train.takes(&elsewhere, false));
+            assert!(!train.takes(&elsewhere, VERIFIED));
             let mut damaged = good.clone();
             *damaged.last_mut().unwrap() ^= 1;
-            assert!(!train.takes(&damaged, true));
+            assert!(!train.takes(&damaged, UNVERIFIED));
             assert_eq!(train.segment.segments, 1);
-            assert!(train.takes(&good, true));
+            assert!(train.takes(&good, UNVERIFIED));
         }
     }
 

@@ -117,6 +117,11 @@ impl Buffers {
         BufferId(u32::MAX)
     }
 
+    /// How many bytes the longest has.
+    pub fn size_max(&self) -> u32 {
+        self.0.iter().map(Buffer::size).max().unwrap_or(0)
+    }
+
     /// A buffer of these.
     ///
     /// # Panics

@@ -8,6 +8,19 @@ use super::segment::{Options, Outgoing, SACK_BLOCKS_MAX, Timestamps, sack_length
 use super::sequence::SequenceNumber;
 use super::settings::Settings;
 
+/// How much may leave a connection at a time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    /// How many segments; at least 1.
+    pub(crate) segments: u32,
+    /// Whether the last of several may be shorter than the others.
+    pub(crate) has_tail: bool,
+}
+
+impl Room {
+    const ONE: Self = Self { segments: 1, has_tail: false };
+}
+
 impl Connection {
     /// The next segment that is to be sent now, if there is any; it counts as sent. To be called
     /// until there is none.
@@ -17,15 +30,15 @@ impl Connection {
         now: Now,
         counters: &mut TcpCounters,
     ) -> Option<Outgoing> {
-        self.depart_burst(1, settings, now, counters)
+        self.depart_burst(Room::ONE, settings, now, counters)
     }
 
     /// As [`Self::depart`], but where new data fills several segments, they come as one with
-    /// others behind it ([`Outgoing::more`]): as many as `segments_max` in all.
+    /// others behind it ([`Outgoing::more`]), as far as there is room.
     #[inline]
-    pub fn depart_burst(
+    pub(crate) fn depart_burst(
         &mut self,
-        segments_max: u32,
+        room: Room,
         settings: &Settings,
         now: Now,
         counters: &mut TcpCounters,
@@ -35,10 +48,10 @@ impl Connection {
             State::SynSent | State::SynReceived => self.depart_syn(settings, now, counters)?,
             _ => self
                 .depart_again(settings, now, counters)
-                .or_else(|| self.depart_data(segments_max, settings, now, counters))
+                .or_else(|| self.depart_data(room, settings, now, counters))
                 .or_else(|| self.depart_acknowledgement(settings, now, counters))?,
         };
-        counters.sndtotal += 1 + u64::from(outgoing.more);
+        counters.sndtotal += u64::from(outgoing.segments());
         counters.sack_send_blocks += u64::from(outgoing.sack_blocks > 0);
         Some(outgoing)
     }
@@ -61,6 +74,7 @@ impl Connection {
             sack_blocks: 0,
             length: 0,
             more: 0,
+            tail: 0,
             last_flags: Flags(0),
             is_ecn_capable: false,
         })
@@ -121,6 +135,7 @@ impl Connection {
             sack_blocks: 0,
             length: 0,
             more: 0,
+            tail: 0,
             last_flags: Flags(0),
             is_ecn_capable: false,
         })
@@ -186,7 +201,7 @@ impl Connection {
     #[inline]
     fn depart_data(
         &mut self,
-        segments_max: u32,
+        most: Room,
         settings: &Settings,
         now: Now,
         counters: &mut TcpCounters,
@@ -222,9 +237,16 @@ impl Connection {
         // Some segments are unlike those behind them: each has PSH, or the first one has CWR.
         let are_unlike =
             is_again || is_tail_probe || settings.push_all || self.marks.has(Marks::CWR_DUE);
-        if possible / 2 >= size && segments_max > 1 && !are_unlike {
-            segments = (possible / size).min(segments_max);
+        let mut tail = 0;
+        if possible / 2 >= size && most.segments > 1 && !are_unlike {
+            segments = (possible / size).min(most.segments);
             length = segments * size;
+            // What holds a short segment back is below; FIN never is.
+            let may_be_short = settings.no_delay || self.marks.has(Marks::CLOSED);
+            if most.has_tail && may_be_short && possible == left && segments < most.segments {
+                tail = left - length;
+                length = left;
+            }
         }
         let has_fin = length == left && self.marks.has(Marks::CLOSED);
         if is_probe && length == 0 && left > 0 {
@@ -258,7 +280,7 @@ impl Connection {
             self.repeats = self.repeats.wrapping_add(u8::from(length > 0));
             counters.sndrexmitbyte += u64::from(length);
         } else if length > 0 {
-            counters.sndpack += u64::from(segments);
+            counters.sndpack += u64::from(segments + u32::from(tail > 0));
             counters.sndbyte_ok += u64::from(length);
             if !self.marks.has(Marks::TIMED) {
                 self.time(start, now, counters);
@@ -283,7 +305,7 @@ impl Connection {
             }
         }
         if segments > 1 {
-            outgoing.split(segments);
+            outgoing.split(segments, tail);
         }
         Some(outgoing)
     }
@@ -293,8 +315,14 @@ impl Connection {
     #[inline]
     pub(crate) fn burst_max(&self) -> u32 {
         let left = self.queued.distance_from(self.next).max(0) as u32;
-        let size = u32::from(self.segment_size).max(1);
+        let size = self.segment_size_max();
         if left <= size { 1 } else { left.min(self.congestion.window()) / size + 1 }
+    }
+
+    /// The longest data of a segment with few options; at least 1.
+    #[inline]
+    pub(crate) fn segment_size_max(&self) -> u32 {
+        u32::from(self.segment_size).max(1)
     }
 
     /// RFC 5681 section 4.1: where no data was sent for longer than the retransmission timeout, it
@@ -420,6 +448,7 @@ impl Connection {
             sack_blocks,
             length,
             more: 0,
+            tail: 0,
             last_flags: Flags(0),
             is_ecn_capable: false,
         }

@@ -14,7 +14,7 @@ pub mod arrival;
 pub mod congestion;
 pub mod connection;
 pub mod counters;
-mod departure;
+pub(crate) mod departure;
 pub mod details;
 mod disorder;
 mod path;

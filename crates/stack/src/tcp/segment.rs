@@ -277,7 +277,9 @@ pub struct Outgoing {
     /// How many segments follow it that differ in numbers and data alone, each as long as this
     /// one and beginning where the one before ends.
     pub more: u16,
-    /// What the last of them has beside `flags`.
+    /// Bytes of data of one more, shorter than these and behind them; 0: there is none.
+    pub tail: u32,
+    /// What the last of them all has beside `flags`.
     pub last_flags: Flags,
     /// Whether its packet says that the connection understands ECN (RFC 3168 section 6.1): only
     /// new data does.
@@ -291,12 +293,19 @@ impl Outgoing {
         tcp::HEADER_LENGTH_MIN + self.options.length() + sack_length(usize::from(self.sack_blocks))
     }
 
-    /// Makes so many segments of it, among which its data can be shared equally.
-    pub(super) fn split(&mut self, segments: u32) {
+    /// How many segments it is with those behind it.
+    #[inline]
+    pub(crate) fn segments(&self) -> u32 {
+        1 + u32::from(self.more) + u32::from(self.tail > 0)
+    }
+
+    /// Makes so many segments of it, among which its data can be shared equally but for a tail.
+    pub(super) fn split(&mut self, segments: u32, tail: u32) {
         let of_last = Flags(self.flags.0 & (Flags::FIN | Flags::PSH).0);
         self.flags = Flags(self.flags.0 & !of_last.0);
         self.last_flags = of_last;
-        self.length /= segments;
+        self.tail = tail;
+        self.length = (self.length - tail) / segments;
         self.more = (segments - 1) as u16;
     }
 
@@ -439,6 +448,7 @@ mod tests {
                 sack_blocks,
                 length: 5,
                 more: 0,
+                tail: 0,
                 last_flags: Flags(0),
                 is_ecn_capable: false,
             };

@@ -109,6 +109,7 @@ fn refusal(segment: &Segment<'_>) -> Outgoing {
         sack_blocks: 0,
         length: 0,
         more: 0,
+        tail: 0,
         last_flags: Flags(0),
         is_ecn_capable: false,
     }

@@ -1,0 +1,202 @@
+//! The port that leaves cutting to the interface, between two ends of a veth pair.
+
+mod support;
+
+use support::{VethPair, eventually, run};
+use wirestorm_base::contract::Connected;
+use wirestorm_base::port::{Offloads, Receive, Received, Segmentation, Transmit};
+use wirestorm_base::port_contract;
+use wirestorm_base::time::Instant;
+use wirestorm_io::af_packet::{
+    AfPacketOptions, AfPacketReceive, AfPacketTransmit, OffloadReceive, OffloadTransmit,
+};
+use wirestorm_io::clock;
+use wirestorm_io::link::Link;
+use wirestorm_wire::checksum;
+use wirestorm_wire::packet::{ipv4, protocol, tcp};
+
+fn open(pair: &VethPair) -> (OffloadTransmit, OffloadReceive) {
+    let options = |interface| AfPacketOptions {
+        queueing_bypass: false,
+        ..AfPacketOptions::new(Clone::clone(interface))
+    };
+    let transmit = OffloadTransmit::open(&options(&pair.left)).unwrap();
+    (transmit, OffloadReceive::open(&options(&pair.right)).unwrap())
+}
+
+fn connect_with(mtu: u32) -> Option<Connected<OffloadTransmit, OffloadReceive>> {
+    let pair = VethPair::with(&[], mtu)?;
+    let (transmit, receive) = open(&pair);
+    Some(Connected { transmit, receive, now: clock::now, window: 128, wire: Box::new(pair) })
+}
+
+fn connect() -> Option<Connected<OffloadTransmit, OffloadReceive>> {
+    connect_with(1500)
+}
+
+port_contract!(contract, connect);
+
+fn connect_jumbo() -> Option<Connected<OffloadTransmit, OffloadReceive>> {
+    connect_with(9000)
+}
+
+port_contract!(contract_with_jumbo_frames, connect_jumbo);
+
+const HEADERS: usize = 14 + 20 + 20;
+const SEGMENT: u16 = 1_000;
+
+/// A segment of TCP with so many bytes of data and the sum of its pseudo header, to be cut.
+fn long_frame(data: usize) -> (Vec<u8>, Segmentation) {
+    let (from, to) = ([10, 9, 8, 1], [10, 9, 8, 2]);
+    let ethernet = [[2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 1].as_slice(), &[0x08, 0x00]].concat();
+    let mut ip = [0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, protocol::TCP, 0, 0, 10, 9, 8, 1, 10, 9, 8, 2];
+    ip[2..4].copy_from_slice(&((20 + 20 + data) as u16).to_be_bytes());
+    let sum = checksum::checksum(&ip);
+    ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    let mut header = [0x10, 0x00, 0x20, 0x00, 0, 0, 0, 7, 0, 0, 0, 9, 0x50, 0x18, 1, 0, 0, 0, 0, 0];
+    let pseudo_header = checksum::pseudo_header_ipv4(from, to, protocol::TCP, (20 + data) as u16);
+    header[tcp::field::CHECKSUM].copy_from_slice(&pseudo_header.to_be_bytes());
+    let data: Vec<u8> = (0..data).map(|place| (place * 7 / 3) as u8).collect();
+    let segments =
+        Segmentation { is_ipv6: false, transport: 34, headers: HEADERS as u16, data: SEGMENT };
+    ([ethernet.as_slice(), &ip, &header, &data].concat(), segments)
+}
+
+fn send_long(transmit: &mut OffloadTransmit, data: usize) -> Vec<u8> {
+    let (frame, segments) = long_frame(data);
+    let buffer = transmit.take().unwrap();
+    transmit.frame_mut(&buffer)[..frame.len()].copy_from_slice(&frame);
+    transmit.send_segments(buffer, frame.len(), &segments, Instant::ZERO);
+    transmit.flush().unwrap();
+    frame
+}
+
+fn receive(receiver: &mut impl Receive, count: usize) -> Vec<(Vec<u8>, Offloads)> {
+    let mut frames = Vec::new();
+    let mut batch: Vec<Received> = Vec::new();
+    eventually("frames", || {
+        receiver.receive(64, &mut batch).unwrap();
+        for received in batch.drain(..) {
+            frames.push((receiver.frame(&received).to_vec(), received.offloads));
+            receiver.release(received);
+        }
+        (frames.len() >= count).then_some(())
+    });
+    frames
+}
+
+#[test]
+fn a_long_frame_crosses_a_virtual_cable_in_one_piece() {
+    let Some(pair) = VethPair::new() else { return };
+    assert_eq!(Link::open(&pair.left).unwrap().segmentation_offload, Some(true));
+    let (mut transmit, mut receiver) = open(&pair);
+    for data in [2_001, 40_000, 65_000] {
+        let sent = send_long(&mut transmit, data);
+        let offloads = Offloads { is_verified: true, segment_data: SEGMENT };
+        assert_eq!(receive(&mut receiver, 1), [(sent, offloads)]);
+        assert_eq!(offloads.segments(data as u32), data.div_ceil(1_000) as u16);
+    }
+    let counters = transmit.transmitted();
+    assert_eq!((counters.sent, counters.failed), (3, 0));
+    assert_eq!(counters.sent_bytes, 3 * HEADERS as u64 + 107_001);
+}
+
+#[test]
+fn where_the_interface_cuts_nothing_the_kernel_does() {
+    let Some(pair) = VethPair::new() else { return };
+    run(&pair.left.namespace, "ethtool", &["-K", "left", "tso", "off"]);
+    assert_eq!(Link::open(&pair.left).unwrap().segmentation_offload, Some(false));
+    let (mut transmit, mut receiver) = open(&pair);
+    let sent = send_long(&mut transmit, 2_500);
+    let segments = receive(&mut receiver, 3);
+    assert_eq!(segments.len(), 3);
+    let mut data = Vec::new();
+    for (number, (frame, _)) in segments.iter().enumerate() {
+        let packet = ipv4::Packet::new(&frame[14..]).unwrap();
+        let segment = tcp::Packet::new(packet.payload()).unwrap();
+        assert_eq!(packet.checksum(), packet.computed_checksum());
+        assert_eq!(segment.sequence(), 7 + number as u32 * u32::from(SEGMENT));
+        data.extend_from_slice(&packet.payload()[20..]);
+    }
+    assert_eq!(data, sent[HEADERS..]);
+}
+
+#[test]
+fn vlan_tags_arrive_as_they_were_on_the_wire() {
+    let Some(pair) = VethPair::new() else { return };
+    let (_, mut receiver) = open(&pair);
+    let mut transmit = AfPacketTransmit::open(&AfPacketOptions::new(pair.left.clone())).unwrap();
+    let tags: [&[u8]; 3] = [
+        &[0x81, 0x00, 0xe0, 0x64, 0x08, 0x00],
+        &[0x88, 0xa8, 0x00, 0x0a, 0x81, 0x00, 0x20, 0x0b, 0x08, 0x00],
+        &[0x81, 0x00, 0x00, 0x00, 0x08, 0x06],
+    ];
+    let frames = tags.map(|tag| {
+        let mut frame = vec![0x55; 64];
+        frame[..12].copy_from_slice(&[2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 1]);
+        frame[12..12 + tag.len()].copy_from_slice(tag);
+        let buffer = transmit.take().unwrap();
+        transmit.frame_mut(&buffer)[..64].copy_from_slice(&frame);
+        transmit.send(buffer, 64, Instant::ZERO);
+        frame
+    });
+    transmit.flush().unwrap();
+    let received: Vec<_> = receive(&mut receiver, 3).into_iter().map(|(frame, _)| frame).collect();
+    assert_eq!(received, frames);
+}
+
+#[test]
+fn a_ring_knows_what_needs_no_checksum_too() {
+    let Some(pair) = VethPair::new() else { return };
+    let (mut transmit, _) = open(&pair);
+    let mut receiver = AfPacketReceive::open(&AfPacketOptions::new(pair.right.clone())).unwrap();
+    let sent = send_long(&mut transmit, 3_000);
+    let offloads = Offloads { is_verified: true, segment_data: 0 };
+    assert_eq!(receive(&mut receiver, 1), [(sent, offloads)]);
+}
+
+#[test]
+fn an_interface_that_goes_down_stops_both_halves_until_it_is_up_again() {
+    let Some(pair) = VethPair::new() else { return };
+    let (mut transmit, mut receiver) = open(&pair);
+    let long = |transmit: &mut OffloadTransmit| {
+        let (frame, segments) = long_frame(3_000);
+        let buffer = transmit.take().unwrap();
+        transmit.frame_mut(&buffer)[..frame.len()].copy_from_slice(&frame);
+        transmit.send_segments(buffer, frame.len(), &segments, Instant::ZERO);
+    };
+    run(&pair.left.namespace, "ip", &["link", "set", "left", "down"]);
+    long(&mut transmit);
+    assert_eq!(transmit.flush(), Err(pair.left.went_down()));
+    assert_eq!(transmit.in_flight(), 1, "the frame is kept");
+    run(&pair.right.namespace, "ip", &["link", "set", "right", "down"]);
+    let mut batch = Vec::new();
+    let error =
+        eventually("the receiving half to notice", || receiver.receive(8, &mut batch).err());
+    assert_eq!(error, pair.right.went_down());
+    run(&pair.right.namespace, "ip", &["link", "set", "right", "up"]);
+    run(&pair.left.namespace, "ip", &["link", "set", "left", "up"]);
+    eventually("the frame to leave", || {
+        // The error is reported once more by a socket that was down.
+        let _ = transmit.flush();
+        (transmit.in_flight() == 0).then_some(())
+    });
+    assert_eq!(receive(&mut receiver, 1).len(), 1);
+}
+
+#[test]
+fn an_interface_that_vanishes_is_reported_as_gone() {
+    let Some(pair) = VethPair::new() else { return };
+    let (mut transmit, mut receiver) = open(&pair);
+    let (frame, segments) = long_frame(3_000);
+    run(&pair.left.namespace, "ip", &["link", "delete", "left"]);
+    let buffer = transmit.take().unwrap();
+    transmit.send_segments(buffer, frame.len(), &segments, Instant::ZERO);
+    assert_eq!(transmit.flush(), Err(pair.left.is_gone()));
+    transmit.abort();
+    assert_eq!((transmit.in_flight(), transmit.transmitted().unsent), (0, 1));
+    let mut batch = Vec::new();
+    let error =
+        eventually("the receiving half to notice", || receiver.receive(8, &mut batch).err());
+    assert_eq!(error, pair.right.is_gone());
+}
