@@ -1,6 +1,7 @@
 //! Emulated clients and servers: between each other, and with nginx and curl on Linux's own TCP.
 
 mod latency;
+mod long_frames;
 mod own_bytes;
 mod paths;
 mod speech;

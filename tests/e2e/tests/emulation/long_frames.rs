@@ -1,0 +1,124 @@
+//! Long frames: what an interface cuts, and what the kernel has put together.
+
+use wirestorm_e2e::{Outcome, can_run, start_command};
+use wirestorm_testkit::Scratch;
+use wirestorm_testkit::net::{Lab, LabOptions};
+
+use super::{both_ports, emulate, plan};
+
+/// Bytes of a page with its header: more than one long frame holds.
+const PAGE: usize = 300_000;
+const HEADER: &str = r"HTTP/1.1 200 OK\r\nContent-Length: 299957\r\n\r\n";
+
+/// A cable as the kernel makes it.
+fn lab() -> Lab {
+    Lab::with(&LabOptions { offloads: true, ipv6: true, ..LabOptions::default() }).unwrap()
+}
+
+/// How many frames a port sent, and how many segments.
+fn sent(outcome: &Outcome, port: usize) -> (u64, u64) {
+    let number = |name: &str| outcome.number(&format!("/ports/{port}/{name}"));
+    (number("sent"), number("tcp/sndtotal"))
+}
+
+#[test]
+fn pages_leave_in_long_frames_as_long_as_the_interface_cuts_them() {
+    if !can_run(&[]) {
+        return;
+    }
+    let (lab, scratch) = (lab(), Scratch::new().unwrap());
+    for version in ["10.0.0", "fd00::"] {
+        let address = |side: u8| match version {
+            "fd00::" => format!("fd00::{side}"),
+            _ => format!("10.0.0.{side}"),
+        };
+        let text = format!(
+            r#"
+ports: [{{name: clients, addresses: "{0}/24"}}, {{name: servers, addresses: "{1}/24"}}]
+templates:
+  - name: page
+    client:
+      tx: clients
+      servers: "{1}"
+      load: {{hold: 3}}
+      limit: 30
+      program: [{{send: {{size: 100}}}}, {{receive: {PAGE}}}]
+    server:
+      tx: servers
+      port: 80
+      program: [{{receive: 100}}, {{send: {{size: {PAGE}}}}}]
+"#,
+            address(1),
+            address(2)
+        );
+        let outcome = both_ports(&mut emulate(&plan(&scratch, &text)), &lab).expect(0);
+        let number = |name: &str| outcome.number(name);
+        assert_eq!(number("/ports/0/tcp/rcvbyte"), 30 * PAGE as u64, "{outcome}");
+        assert_eq!(number("/ports/1/flows/closed"), 30, "{outcome}");
+        assert!(outcome.text("/ports/1/why").starts_with("long frames, until: ethtool"));
+        let (frames, segments) = sent(&outcome, 1);
+        assert!(frames * 4 < segments, "{frames} frames of {segments} segments: {outcome}");
+        // Segments are what both sides count, however many were in a frame.
+        assert_eq!(number("/ports/0/tcp/rcvtotal"), segments, "{outcome}");
+        assert!(segments > 30 * PAGE as u64 / 1_460, "{outcome}");
+    }
+    let text = super::BOTH.replace("{rate: 1000}", "{hold: 3}");
+    let lab = Lab::new().unwrap();
+    let mut command = emulate(&plan(&scratch, &text));
+    let outcome = both_ports(command.args(["--backend", "af_packet"]), &lab).expect(0);
+    let (frames, segments) = sent(&outcome, 1);
+    assert!(frames >= segments, "{frames} frames of {segments} segments: {outcome}");
+}
+
+#[test]
+fn linux_fetches_long_frames_over_both_versions_of_ip() {
+    if !can_run(&["curl"]) {
+        return;
+    }
+    let (lab, scratch) = (lab(), Scratch::new().unwrap());
+    let addresses = ["198.51.100.77/24", "fd00::77/64"];
+    let lines = ["addr add 198.51.100.2/24 dev veth1", "addr add fd00::2/64 dev veth1 nodad"];
+    lab.b.namespace().ip(&lines).unwrap();
+    for (address, host) in addresses.into_iter().zip(["198.51.100.77", "[fd00::77]"]) {
+        let text = format!(
+            r#"
+ports: [{{name: servers, addresses: "{address}"}}]
+templates:
+  - name: page
+    server:
+      tx: servers
+      port: 80
+      program: [{{receive: 1}}, {{send: {{text: "{HEADER}", size: {PAGE}, fill: "wire"}}}}]
+"#
+        );
+        let port = format!("servers={}", lab.a.port());
+        let plan = plan(&scratch, &text);
+        let server = start_command(emulate(&plan).args(["--port", &port]));
+        let page = super::curl(&lab.b, host, 1);
+        let expected: Vec<u8> = b"wire".iter().copied().cycle().take(299_957).collect();
+        assert!(page == expected, "{} bytes, of 299,957", page.len());
+        server.signal(rustix::process::Signal::INT);
+        let outcome = server.wait().expect(0);
+        let (frames, segments) = sent(&outcome, 0);
+        assert!(frames * 4 < segments, "{frames} frames of {segments} segments: {outcome}");
+        assert_eq!(outcome.number("/ports/0/tcp/sndrexmitpack"), 0, "{outcome}");
+    }
+}
+
+#[test]
+fn a_link_loses_segments_and_not_long_frames() {
+    if !can_run(&[]) {
+        return;
+    }
+    let (lab, scratch) = (lab(), Scratch::new().unwrap());
+    let text = super::BOTH
+        .replace("10.0.1.1/16}", "10.0.1.1/16, impair: {loss: 1%}}")
+        .replace("{rate: 1000}", "{hold: 3}");
+    let mut command = emulate(&plan(&scratch, &text));
+    let outcome = both_ports(command.args(["--backend", "af_packet", "--linger", "30s"]), &lab);
+    let outcome = outcome.expect(0);
+    let (frames, segments) = sent(&outcome, 1);
+    let lost = outcome.number("/ports/1/impairment/lost");
+    assert!(lost > 0 && frames + lost >= segments, "{frames} + {lost} of {segments}: {outcome}");
+    assert_eq!(outcome.number("/ports/0/tcp/rcvbyte"), 300 * 2 * super::PAGE, "{outcome}");
+}
