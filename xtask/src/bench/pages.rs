@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use wirestorm_testkit::Scratch;
-use wirestorm_testkit::net::Lab;
+use wirestorm_testkit::net::{Lab, LabOptions};
 
 use super::Settings;
 use super::contender::{number, output};
@@ -28,9 +28,11 @@ const WRK: &str = "198.51.100.1";
 const SERVER: &str = "198.51.100.2";
 const CLIENT: &str = "198.51.100.3";
 
-/// Each side has a CPU to itself: two on one would take turns, and pay for it.
-const CLIENT_CPU: &str = "0";
-const SERVER_CPU: &str = "1";
+/// Each side has a CPU to itself: two on one would take turns, and pay for it. What arrives is handed
+/// to it too, as the interrupts of a card would be: on a virtual cable the sender does otherwise what
+/// is the receiver's to do.
+const CLIENT_CPU: usize = 0;
+const SERVER_CPU: usize = 1;
 
 /// wrk makes more connections in a run than there are ports by default, and would look for free
 /// ones for the rest of it: all may be used, and again after a second.
@@ -39,7 +41,14 @@ const WRK_PORTS: [(&str, &str); 2] =
 
 /// A connection for each request, answered with a page of 32,000 bytes.
 pub(super) fn run(settings: &Settings) -> Fallible<Vec<Row>> {
-    let (lab, scratch) = (Lab::new()?, Scratch::new()?);
+    // As the kernel makes a cable: with long frames, for all of them.
+    let lab = Lab::with(&LabOptions { offloads: true, ..LabOptions::default() })?;
+    let scratch = Scratch::new()?;
+    for (end, cpu) in [(&lab.a, CLIENT_CPU), (&lab.b, SERVER_CPU)] {
+        let file = format!("/sys/class/net/{}/queues/rx-0/rps_cpus", end.interface());
+        let line = format!("echo {:x} > {file}", 1 << cpu);
+        output(end.command("sh").args(["-c", &line]))?;
+    }
     for (key, value) in WRK_PORTS {
         lab.a.namespace().sysctl(key, value)?;
     }
@@ -61,7 +70,7 @@ pub(super) fn run(settings: &Settings) -> Fallible<Vec<Row>> {
         peer: Some(peer),
         target: Target::AtMostPeer(0.2),
         notes: vec![format!(
-            "CPU seconds for 100,000 requests, user and system, peer: {against}, over veth"
+            "CPU seconds for 100,000 requests, all that its CPU did, peer: {against}, over veth"
         )],
     };
     Ok(vec![
@@ -87,10 +96,8 @@ impl Bench<'_> {
     fn wrk_and_nginx(&self) -> Fallible<Costs> {
         let _client = Address::new(self.lab, Side::Client)?;
         let _server = Address::new(self.lab, Side::Server)?;
-        let nginx = self.nginx()?;
-        let (requests, client) = self.wrk()?;
-        let server = nginx.cpu_seconds()? / requests * REQUESTS;
-        Ok(Costs { client, server })
+        let _nginx = self.nginx()?;
+        self.wrk()
     }
 
     /// Emulated clients fetch from nginx; what they cost.
@@ -104,9 +111,9 @@ impl Bench<'_> {
              - send: \"GET / HTTP/1.1\\r\\nHost: {SERVER}\\r\\nConnection: close\\r\\n\\r\\n\"\n        \
              - wait_for_close\n    tcp: {{time_wait: 1ms}}\n"
         ))?;
-        let before = children_cpu_seconds()?;
+        let before = busy_seconds(CLIENT_CPU)?;
         let printed = output(&mut self.emulate(CLIENT_CPU, &plan, &self.lab.a.port()))?;
-        let cpu = children_cpu_seconds()? - before;
+        let cpu = busy_seconds(CLIENT_CPU)? - before;
         let result: Value = serde_json::from_str(&printed)?;
         let answered = number(&result, "/ports/0/tcp/rcvbyte")? / PAGE as f64;
         let closed = number(&result, "/ports/0/flows/closed")?;
@@ -118,7 +125,7 @@ impl Bench<'_> {
         Ok(cpu / closed * REQUESTS)
     }
 
-    /// wrk fetches from emulated servers; what those cost.
+    /// wrk fetches from emulated servers, which close as nginx does; what those cost.
     fn servers(&self) -> Fallible<f64> {
         let _client = Address::new(self.lab, Side::Client)?;
         let header = format!(
@@ -131,14 +138,13 @@ impl Bench<'_> {
             &format!(
                 "ports: [{{name: p, addresses: {SERVER}/24}}]\n\
              templates:\n  - name: page\n    server:\n      tx: p\n      port: 80\n      \
-             program:\n        - receive: 1\n        - send: {{text: \"{header}\", size: {size}}}\n"
+             program:\n        - receive: 1\n        - blocking: false\n        - send: {{text: \"{header}\", size: {size}}}\n"
             ),
         )?;
         let mut command = self.emulate(SERVER_CPU, &plan, &self.lab.b.port());
         // Until it is told to stop: wrk decides how long it takes.
-        let server = Running::start(command.arg("--linger").arg("0s"))?;
-        let (requests, _) = self.wrk()?;
-        Ok(server.cpu_seconds()? / requests * REQUESTS)
+        let _server = Running::start(command.arg("--linger").arg("0s"))?;
+        Ok(self.wrk()?.server)
     }
 
     fn plan(&self, name: &str, text: &str) -> Fallible<PathBuf> {
@@ -147,9 +153,9 @@ impl Bench<'_> {
         Ok(path)
     }
 
-    fn emulate(&self, cpu: &str, plan: &Path, port: &str) -> Command {
+    fn emulate(&self, cpu: usize, plan: &Path, port: &str) -> Command {
         let mut command = Command::new("taskset");
-        command.args(["-c", cpu]).arg(&self.settings.wirestorm);
+        command.args(["-c", &cpu.to_string()]).arg(&self.settings.wirestorm);
         command.arg("emulate").arg(plan).args(["--quiet", "--json", "-"]);
         command.args(["--port", &format!("p={port}")]);
         command.args(["--duration", &format!("{}s", self.settings.seconds)]);
@@ -171,27 +177,31 @@ impl Bench<'_> {
         );
         fs::write(&file, configuration)?;
         let mut command = self.lab.b.command("taskset");
-        Running::start(command.args(["-c", SERVER_CPU, "nginx", "-c"]).arg(&file))
+        let cpu = SERVER_CPU.to_string();
+        Running::start(command.args(["-c", &cpu, "nginx", "-c"]).arg(&file))
     }
 
-    /// Lets wrk fetch the page, from whoever serves it. Returns its requests, and what it costs.
-    fn wrk(&self) -> Fallible<(f64, f64)> {
+    /// Lets wrk fetch the page, from whoever serves it. Returns what both cost.
+    fn wrk(&self) -> Fallible<Costs> {
         self.wait_for_server()?;
-        let before = children_cpu_seconds()?;
+        let before = [busy_seconds(CLIENT_CPU)?, busy_seconds(SERVER_CPU)?];
         let mut command = self.lab.a.command("taskset");
-        command.args(["-c", CLIENT_CPU, "wrk"]);
+        command.args(["-c", &CLIENT_CPU.to_string(), "wrk"]);
         command.args(["--threads", "1", "--connections", &AT_ONCE.to_string()]);
         command.args(["--duration", &format!("{}s", self.settings.seconds)]);
         command.args(["--header", "Connection: close", &format!("http://{SERVER}/")]);
         let printed = output(&mut command)?;
-        let cpu = children_cpu_seconds()? - before;
+        let after = [busy_seconds(CLIENT_CPU)?, busy_seconds(SERVER_CPU)?];
         if let Some(errors) = printed.lines().find(|line| line.contains("Socket errors")) {
             return Err(format!("wrk had {}", errors.trim()).into());
         }
         let line = printed.lines().find(|line| line.contains(" requests in "));
         let requests = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
         match requests {
-            Some(requests) if requests > 0.0 => Ok((requests, cpu / requests * REQUESTS)),
+            Some(requests) if requests > 0.0 => Ok(Costs {
+                client: (after[0] - before[0]) / requests * REQUESTS,
+                server: (after[1] - before[1]) / requests * REQUESTS,
+            }),
             _ => Err(format!("wrk counted no requests: {printed}").into()),
         }
     }
@@ -257,11 +267,6 @@ impl Running {
         let command = command.stdout(Stdio::null()).stderr(Stdio::null());
         Ok(Self(command.spawn()?))
     }
-
-    /// What it has taken so far.
-    fn cpu_seconds(&self) -> Fallible<f64> {
-        cpu_seconds(&self.0.id().to_string(), OWN)
-    }
 }
 
 impl Drop for Running {
@@ -272,24 +277,20 @@ impl Drop for Running {
     }
 }
 
-/// Places in `proc_pid_stat(5)`, counted from behind the name: user and system time of a process,
-/// and of those of its children that it has waited for.
-const OWN: [usize; 2] = [11, 12];
-const OF_CHILDREN: [usize; 2] = [13, 14];
-
-/// CPU time of all programs that this one has waited for.
-fn children_cpu_seconds() -> Fallible<f64> {
-    cpu_seconds("self", OF_CHILDREN)
-}
-
-fn cpu_seconds(process: &str, places: [usize; 2]) -> Fallible<f64> {
+/// How long a CPU has done anything since the machine began: what programs have it do, and what the
+/// kernel does there when frames arrive, whoever runs at that time.
+fn busy_seconds(cpu: usize) -> Fallible<f64> {
     /// `sysconf(_SC_CLK_TCK)` on every Linux of today.
     const TICKS_PER_SECOND: f64 = 100.0;
-    let path = format!("/proc/{process}/stat");
-    let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
-    let (_, fields) = text.rsplit_once(") ").ok_or_else(|| format!("{path}: no name"))?;
-    let fields: Vec<&str> = fields.split(' ').collect();
-    let ticks = |place: usize| fields.get(place).and_then(|field| field.parse::<f64>().ok());
-    let ticks: Option<f64> = places.into_iter().map(ticks).sum();
-    Ok(ticks.ok_or_else(|| format!("{path}: no times"))? / TICKS_PER_SECOND)
+    const PATH: &str = "/proc/stat";
+    let text = fs::read_to_string(PATH).map_err(|error| format!("{PATH}: {error}"))?;
+    let name = format!("cpu{cpu} ");
+    let line = text.lines().find_map(|line| line.strip_prefix(&name));
+    let fields: Vec<f64> =
+        line.unwrap_or_default().split(' ').flat_map(|field| field.parse()).collect();
+    // `proc_stat(5)`: user, nice, system, idle, iowait, irq, softirq.
+    let &[user, nice, system, _, _, interrupts, deferred, ..] = fields.as_slice() else {
+        return Err(format!("{PATH}: no times of CPU {cpu}").into());
+    };
+    Ok((user + nice + system + interrupts + deferred) / TICKS_PER_SECOND)
 }

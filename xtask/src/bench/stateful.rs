@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 use wirestorm_testkit::Scratch;
-use wirestorm_testkit::net::Lab;
+use wirestorm_testkit::net::{Lab, LabOptions};
 
 use super::Settings;
 use super::contender::{number, output};
@@ -65,7 +65,9 @@ templates:
 
 /// The connections of [`page`] over a veth pair, a worker for each side.
 pub(super) fn over_veth(settings: &Settings) -> Fallible<Vec<Row>> {
-    let (lab, scratch) = (Lab::new()?, Scratch::new()?);
+    // As the kernel makes a cable.
+    let lab = Lab::with(&LabOptions { offloads: true, ..LabOptions::default() })?;
+    let scratch = Scratch::new()?;
     let plan = scratch.file("pages.yaml");
     std::fs::write(&plan, VETH_PLAN)?;
     let mut row = row("page veth", CONNECTIONS, Target::AtLeast(25.0));
