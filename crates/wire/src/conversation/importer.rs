@@ -8,6 +8,7 @@ use wirestorm_base::time::Instant;
 use super::Conversation;
 use super::error::{BoundError, ConversationError};
 use super::flow::{Flow, Taken};
+use super::gaps::{Clock, Gaps};
 use super::packet::{self, Damage, Found, Packet};
 use crate::capture::{LinkType, RecordHeader};
 use crate::flow::FlowKey;
@@ -35,6 +36,7 @@ impl Default for Bounds {
 #[derive(Debug)]
 pub struct Importer {
     bounds: Bounds,
+    clock: Clock,
     flows: Vec<Flow>,
     /// The newest flow between two ends.
     newest: BTreeMap<FlowKey, usize>,
@@ -58,8 +60,15 @@ pub struct Imported {
 impl Importer {
     /// Of a capture of which no more than this is kept.
     pub const fn new(bounds: Bounds) -> Self {
+        Self::with_gaps(bounds, Gaps::AsCaptured)
+    }
+
+    /// The same, with times of their own between packets; those of other protocols than TCP and
+    /// UDP take none.
+    pub const fn with_gaps(bounds: Bounds, gaps: Gaps) -> Self {
         Self {
             bounds,
+            clock: Clock::new(gaps),
             flows: Vec::new(),
             newest: BTreeMap::new(),
             fragments: Reassembler::new(fragment::Bounds::DEFAULT),
@@ -76,10 +85,16 @@ impl Importer {
     pub fn take(&mut self, record: &RecordHeader, data: &[u8]) -> Result<(), BoundError> {
         self.packets += 1;
         let number = self.packets;
-        let now = record.timestamp;
         match packet::read(record.link_type, data) {
-            Some(Found::Packet(packet)) => self.add(&packet, number, now, data.len()),
-            Some(Found::Fragment { bytes, key }) => self.take_fragment(bytes, key, number, now),
+            Some(Found::Packet(packet)) => {
+                let now = self.clock.next(record.timestamp, Some(packet.key.source()));
+                self.add(&packet, number, now, data.len())
+            }
+            Some(Found::Fragment { bytes, key }) => {
+                let source = key.map(|it| it.source());
+                let now = self.clock.next(record.timestamp, source);
+                self.take_fragment(bytes, key, number, now)
+            }
             None => {
                 self.others += 1;
                 Ok(())

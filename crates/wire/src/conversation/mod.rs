@@ -9,6 +9,7 @@
 
 mod error;
 mod flow;
+mod gaps;
 mod importer;
 mod packet;
 mod stream;
@@ -19,6 +20,7 @@ use core::net::SocketAddr;
 use wirestorm_base::time::Duration;
 
 pub use error::{BoundError, ConversationError};
+pub use gaps::Gaps;
 pub use importer::{Bounds, Imported, Importer};
 
 /// What the two ends of a flow said to each other.
