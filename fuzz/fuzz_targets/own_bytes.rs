@@ -43,6 +43,8 @@ fn outcome(steps: [u8; 4], said: &[u8], mss: u16) -> Vec<(u16, &'static str, Fai
         pairing: Pairing::InTurn,
         server_port: 80,
         client_ports: 1_024..=1_025,
+        turn: 1,
+        again_after: None,
     };
     let ethernet = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
     let link = LinkHeader::new(&ethernet).expect("an Ethernet header").into();

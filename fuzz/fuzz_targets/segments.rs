@@ -204,6 +204,8 @@ fn serve(tcp: Settings, mut rest: &[u8]) {
         pairing: Pairing::InTurn,
         server_port: 80,
         client_ports: 1_024..=1_025,
+        turn: 1,
+        again_after: None,
     };
     let ethernet = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
     let link = LinkHeader::new(&ethernet).expect("an Ethernet header").into();

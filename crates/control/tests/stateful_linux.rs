@@ -289,6 +289,8 @@ fn between(
             pairing: Pairing::InTurn,
             server_port: PORT,
             client_ports,
+            turn: 1,
+            again_after: None,
         },
         link: LinkHeader::new(&link).unwrap().into(),
         load: Load::OnDemand,

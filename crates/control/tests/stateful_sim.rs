@@ -371,7 +371,8 @@ fn clients_are_behind_devices() {
         "      load: {rate: 20}",
         "      load: {rate: 20}
       devices:
-        - {clients: 10.0.0.1-10.0.0.3, count: 2, vlan: 7, dst: \"02:00:00:00:09:ff\"}",
+        - {clients: 10.0.0.1-10.0.0.3, every: 2, count: 2, vlan: 7, dst: \"02:00:00:00:09:ff\"}
+        - {clients: 10.0.0.1-10.0.0.3, vlan: 8}",
     );
     let plan = EmulationPlan::parse(&text).unwrap();
     let scratch = Scratch::new().unwrap();
@@ -391,9 +392,9 @@ fn clients_are_behind_devices() {
     let tag = vec![0x81, 0, 0, 7];
     let expected = [
         (1, device([9, 0xff]), tag.clone()),
-        (2, device([10, 0]), tag.clone()),
-        (3, device([9, 0xff]), tag),
         // The other side itself.
+        (2, vec![2, 0, 0, 0, 0, 2], vec![0x81, 0, 0, 8]),
+        (3, device([10, 0]), tag),
         (4, vec![2, 0, 0, 0, 0, 2], Vec::new()),
     ];
     assert_eq!(links.into_iter().collect::<Vec<_>>(), expected);

@@ -270,7 +270,7 @@ fn reach(client: &mut Client, port: &TrexPort) -> PyResult<()> {
     client.destination = port.destination.as_ref().map(mac).transpose()?;
     if let (Some(_), Some(clients)) = (port.vlan, client.addresses) {
         let (vlan, destination, source) = (port.vlan, None, None);
-        client.devices.push(Devices { clients, count: 1, vlan, destination, source });
+        client.devices.push(Devices { clients, every: 1, count: 1, vlan, destination, source });
     }
     Ok(())
 }

@@ -107,6 +107,8 @@ fn endpoints(connections: u64, requests: u64, page: u32) -> [Endpoint; 2] {
         pairing: Pairing::InTurn,
         server_port: 80,
         client_ports: 1_024..=65_535,
+        turn: 1,
+        again_after: None,
     };
     let ethernet = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
     let link = LinkHeader::new(&ethernet).expect("an Ethernet header").into();

@@ -96,6 +96,8 @@ pub(super) fn duties(
                 },
                 server_port: asked.server_port,
                 client_ports: asked.ports.clone(),
+                turn: asked.turn,
+                again_after: asked.again_after,
             };
             let kind = if addresses.first.is_ipv4() { ethertype::IPV4 } else { ethertype::IPV6 };
             let header = [&destination.0[..], &own.0, &kind.to_be_bytes()].concat();
@@ -152,6 +154,7 @@ fn devices(
     header.extend(kind.to_be_bytes());
     Some(Devices {
         clients: range(&asked.clients),
+        every: asked.every,
         count: asked.count,
         link: LinkHeader::new(&header)?,
         destinations_count: asked.destination.is_some(),

@@ -19,10 +19,12 @@ use crate::document::place::Place;
 use crate::document::port::Port;
 use crate::document::time::read_time;
 
-pub(super) const CLIENT: [&str; 15] = [
+pub(super) const CLIENT: [&str; 17] = [
     "tx",
     "addresses",
     "order",
+    "turn",
+    "again_after",
     "ports",
     "servers",
     "pairing",
@@ -52,6 +54,10 @@ pub struct Client {
     pub addresses: Option<AddressRange>,
     /// In which order they connect.
     pub order: Order,
+    /// How many a client makes, to one server, before it is the next one's turn; at least 1.
+    pub turn: u32,
+    /// After so many the same ones are made again; `None`: once there are no others.
+    pub again_after: Option<u64>,
     /// Ports they connect from.
     pub ports: RangeInclusive<u16>,
     /// Servers' addresses, of the same family as the clients'.
@@ -194,6 +200,8 @@ pub(super) fn read(
         transmit,
         addresses,
         order: fields.get("order").map_or(Ok(Order::InTurn), |it| read_order(&it))?,
+        turn: fields.get("turn").map_or(Ok(1), |it| it.integer(1, u32::MAX.into()))? as u32,
+        again_after: fields.get("again_after").map(|it| it.integer(1, u64::MAX)).transpose()?,
         pairing: fields.get("pairing").map_or(Ok(Pairing::InTurn), |it| read_pairing(&it))?,
         ports: fields.get("ports").map_or(Ok(1_024..=65_535), |it| read_ports(&it))?,
         servers,

@@ -14,6 +14,8 @@ use crate::document::place::Place;
 pub struct Devices {
     /// The clients.
     pub clients: AddressRange,
+    /// Only every Nth of these, from the first one on; at least 1.
+    pub every: u32,
     /// How many devices; at least 1.
     pub count: u32,
     /// The VLAN of the frames.
@@ -25,17 +27,20 @@ pub struct Devices {
     pub source: Option<MacAddress>,
 }
 
-pub(super) const DEVICES: [&str; 5] = ["clients", "count", "vlan", "dst", "src"];
+pub(super) const DEVICES: [&str; 6] = ["clients", "every", "count", "vlan", "dst", "src"];
 const MAC: &str = "an Ethernet address such as 02:00:00:00:00:01";
 
 pub(super) fn read(place: &Place<'_>) -> Result<Vec<Devices>, PlanError> {
     let device = |place: &Place<'_>| {
         let fields = place.fields(&DEVICES)?;
         let mac = |name: &str| fields.get(name).map(|it| read_mac(&it)).transpose();
-        let count = fields.get("count").map_or(Ok(1), |it| it.integer(1, u32::MAX.into()))?;
+        let number =
+            |name: &str| fields.get(name).map_or(Ok(1), |it| it.integer(1, u32::MAX.into()));
+        let (every, count) = (number("every")?, number("count")?);
         let vlan = fields.get("vlan").map(|it| it.integer(0, 4_095)).transpose()?;
         Ok(Devices {
             clients: read_range(&fields.need("clients", "addresses of clients")?)?,
+            every: every as u32,
             count: count as u32,
             vlan: vlan.map(|it| it as u16),
             destination: mac("dst")?,

@@ -129,6 +129,14 @@ fn client() -> Value {
             described("Who connects to whom.", json!({"enum": ["in_turn", "random", "fixed"]}))
         }
         "devices" => described("Devices that their frames go by.", list(devices())),
+        "turn" => described(
+            "How many a client makes before it is the next one's turn; 1.",
+            integer(1, u32::MAX.into()),
+        ),
+        "again_after" => described(
+            "After so many the same ones are made again: addresses and ports.",
+            integer(1, u64::MAX),
+        ),
         "ports" => {
             let ports = pattern(r"\s*[0-9]+\s*-\s*[0-9]+\s*");
             described("Ports they connect from; 1024-65535.", ports)
@@ -152,6 +160,9 @@ fn client() -> Value {
 fn devices() -> Value {
     object(&DEVICES, &["clients"], |name| match name {
         "clients" => described("Whose: one address, or first-last.", addresses()),
+        "every" => {
+            described("Only every Nth of these, from the first; 1.", integer(1, u32::MAX.into()))
+        }
         "count" => described("How many; 1.", integer(1, u32::MAX.into())),
         "vlan" => described("The VLAN of their frames.", integer(0, 4_095)),
         "dst" => described("Where frames of the first one's clients go.", text()),

@@ -280,8 +280,10 @@ templates:
       server_port: 53
       load: on_demand
       order: random
+      turn: 4
+      again_after: 20
       pairing: fixed
-      devices: [{clients: 10.0.0.1, count: 3, vlan: 100, dst: "02:00:00:00:00:09"}]
+      devices: [{clients: 10.0.0.1, every: 2, count: 3, vlan: 100, dst: "02:00:00:00:00:09"}]
       program: [{idle: {time: 300ms, receive_only: true}}, {send_datagram: who}, {receive_datagrams: 2}, run_next]
     server:
       tx: s
@@ -299,8 +301,10 @@ templates:
     let (client, server) = (template.client.as_ref().unwrap(), template.server.as_ref().unwrap());
     assert_eq!(client.load, Load::OnDemand);
     assert_eq!((client.order, client.pairing), (Order::Random, Pairing::Fixed));
+    assert_eq!((client.turn, client.again_after), (4, Some(20)));
     let devices = Devices {
         clients: AddressRange { first: "10.0.0.1".parse().unwrap(), count: 1 },
+        every: 2,
         count: 3,
         vlan: Some(100),
         destination: Some("02:00:00:00:00:09".parse().unwrap()),

@@ -90,6 +90,12 @@ pub struct Tuples {
     pub server_port: u16,
     /// Ports they connect from.
     pub client_ports: RangeInclusive<u16>,
+    /// How many flows a client has, with one server, before it is the next client's turn; at least
+    /// 1. Clients and servers that are drawn are drawn for each flow.
+    pub turn: u32,
+    /// After so many flows the same ones come again, but for what is drawn; `None`: once there are
+    /// no others.
+    pub again_after: Option<u64>,
 }
 
 /// Ports that are looked at for a flow.
@@ -100,7 +106,7 @@ impl Tuples {
     /// client, where that is said.
     ///
     /// In turn it is every client's turn, then the next server for each of them, then the next
-    /// port.
+    /// port, or as many ports as a turn has flows.
     #[inline]
     pub(super) fn answers_to(
         &self,
@@ -111,18 +117,22 @@ impl Tuples {
     ) -> impl Iterator<Item = FlowKey> {
         let clients = u64::from(self.clients.count.max(1));
         let servers = u64::from(self.servers.count.max(1));
+        let is_in_turn = client.is_none() && self.order == Order::InTurn;
+        let number = self.again_after.map_or(number, |flows| number % flows.max(1));
+        let each = if is_in_turn { u64::from(self.turn.max(1)) } else { 1 };
+        let (number, within) = (number / each, number % each);
         let client_place = match (client, self.order) {
             (Some(client), _) => self.clients.place_of(client).unwrap_or(0),
             (None, Order::InTurn) => number % clients,
             (None, Order::Random) => random.below(self.clients.count).into(),
         };
-        let is_in_turn = client.is_none() && self.order == Order::InTurn;
         let turn = if is_in_turn { number / clients } else { number };
         let (server_place, port_turn) = match self.pairing {
             Pairing::InTurn => (client_place + turn % servers, turn / servers),
             Pairing::Random => (random.below(self.servers.count).into(), turn),
             Pairing::Fixed => (client_place, turn),
         };
+        let port_turn = port_turn * each + within;
         let first = *self.client_ports.start();
         let ports = u32::from(self.client_ports.end().saturating_sub(first)) + 1;
         let port_place = match is_in_turn && self.pairing != Pairing::Random {
@@ -161,6 +171,8 @@ mod tests {
             pairing: Pairing::InTurn,
             server_port: 80,
             client_ports: 65_530..=65_535,
+            turn: 1,
+            again_after: None,
         }
     }
 
@@ -181,6 +193,37 @@ mod tests {
                 assert_eq!(first(&tuples, count), first(&tuples, 0));
                 assert!(all.iter().all(|key| key.source_port() == 80));
             }
+        }
+    }
+
+    #[test]
+    fn a_turn_is_several_flows_between_the_same_two() {
+        for (clients, servers) in FAMILIES {
+            let tuples = Tuples { turn: 2, ..tuples(clients, servers) };
+            let turns: Vec<_> = (0..8).map(|it| first(&tuples, it)).collect();
+            for turn in turns.chunks(2) {
+                let pairs: BTreeSet<_> =
+                    turn.iter().map(|it| (it.destination(), it.source())).collect();
+                let ports: Vec<_> = turn.iter().map(FlowKey::destination_port).collect();
+                assert_eq!((pairs.len(), ports), (1, [65_530, 65_531].to_vec()));
+            }
+            // Three clients, then the first one with its next server.
+            let of = |number: usize| (turns[number].destination(), turns[number].source());
+            assert_eq!(of(0).0, of(6).0);
+            assert_ne!(of(0).1, of(6).1);
+            let all: BTreeSet<_> = (0..3 * 4 * 6).map(|it| first(&tuples, it)).collect();
+            assert_eq!(all.len(), 3 * 4 * 6);
+        }
+    }
+
+    #[test]
+    fn flows_come_again_after_so_many() {
+        for turn in [1, 2] {
+            let (clients, servers) = FAMILIES[0];
+            let tuples = Tuples { turn, again_after: Some(7), ..tuples(clients, servers) };
+            let all: BTreeSet<_> = (0..70).map(|it| first(&tuples, it)).collect();
+            assert_eq!(all.len(), 7);
+            assert_eq!(first(&tuples, 7), first(&tuples, 0));
         }
     }
 

@@ -21,6 +21,8 @@ pub struct ClientLinks {
 pub struct Devices {
     /// The clients.
     pub clients: AddressRange,
+    /// Only every Nth of these, from the first one on; at least 1.
+    pub every: u32,
     /// How many devices; at least 1.
     pub count: u32,
     /// What is below IP in frames by the first one.
@@ -48,7 +50,12 @@ impl ClientLinks {
 
 impl Devices {
     fn link_of(&self, client: IpAddr) -> Option<LinkHeader> {
-        let device = self.clients.place_of(client)? % u64::from(self.count.max(1));
+        let place = self.clients.place_of(client)?;
+        let every = u64::from(self.every.max(1));
+        if !place.is_multiple_of(every) {
+            return None;
+        }
+        let device = place / every % u64::from(self.count.max(1));
         let step = |counts: bool| if counts { device } else { 0 };
         let steps = [step(self.destinations_count), step(self.sources_count)];
         Some(self.link.with_addresses_moved(steps))

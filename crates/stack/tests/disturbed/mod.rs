@@ -85,6 +85,8 @@ impl World {
             servers: range([48, 0, 0, 1]),
             server_port: 443,
             client_ports: 10_000..=60_000,
+            turn: 1,
+            again_after: None,
             order: Order::default(),
             pairing: Pairing::default(),
         };

@@ -60,6 +60,8 @@ pub(crate) fn client(first: &str, port: u16, load: Load, limit: Option<u64>) -> 
             pairing: Pairing::InTurn,
             server_port: port,
             client_ports: 10_000..=20_000,
+            turn: 1,
+            again_after: None,
         },
         link: LinkHeader::new(&header).unwrap().into(),
         load,

@@ -63,6 +63,7 @@ fn read_group(place: &Place<'_>, has_vlans: bool) -> Result<Devices, PlanError> 
     let mac = |name: &str| initiator.get(name).map(|it| read_mac(&it)).transpose();
     Ok(Devices {
         clients: AddressRange { first: first.into(), count: more.saturating_add(1) },
+        every: 1,
         count: count as u32,
         vlan: vlan.map(|it| it as u16),
         destination: mac("dst_mac")?,

@@ -130,6 +130,8 @@ impl Reading<'_> {
             addresses: Some(clients.range(self.pair, prefix(asked.ipv6.source))),
             order: Order::InTurn,
             pairing: if servers.is_random { Pairing::Random } else { Pairing::InTurn },
+            turn: 1,
+            again_after: None,
             // As TRex's.
             ports: 1_024..=64_000,
             servers: servers.range(self.pair, prefix(asked.ipv6.destination)),
