@@ -18,6 +18,7 @@ use wirestorm_control::emulation::{
 };
 use wirestorm_control::plan::Multiplier;
 use wirestorm_control::plan::emulation::EmulationPlan;
+use wirestorm_control::plan::trex::captures::Captures;
 use wirestorm_control::plan::trex::stateful::{self, StatefulOptions};
 
 use crate::replay::flags::BackendFlag;
@@ -136,11 +137,11 @@ pub(crate) fn run(flags: &EmulateFlags) -> ExitCode {
 }
 
 fn prepare(flags: &EmulateFlags) -> Result<(EmulationPlan, EmulationOptions), String> {
-    let mut plan = read(flags)?;
+    let (mut plan, usual_duration) = read(flags)?;
     multiply(&mut plan, "--multiplier", &flags.multiplier)?;
     let duration = match &flags.duration {
         Some(text) => read_time("--duration", text)?,
-        None => Duration::MAX,
+        None => usual_duration.unwrap_or(Duration::MAX),
     };
     let options = EmulationOptions {
         interfaces: bind(&plan.ports, &flags.port)?,
@@ -182,18 +183,25 @@ pub(crate) fn read_watch(
     }
 }
 
-fn read(flags: &EmulateFlags) -> Result<EmulationPlan, String> {
+/// The plan, and how long it takes where nobody says.
+fn read(flags: &EmulateFlags) -> Result<(EmulationPlan, Option<Duration>), String> {
     let asked = trex::Asked { tunables: &flags.tunables, direction: 0, port_id: 0 };
     match trex::profile(&flags.plan, &asked).transpose()? {
         None => {
             // What the plan names is found from where it is itself.
             let folder = flags.plan.parent().unwrap_or(Path::new(""));
             let plan = emulation::read_plan(&read_text(&flags.plan)?, folder);
-            plan.map_err(|errors| listed(&flags.plan, &errors))
+            Ok((plan.map_err(|errors| listed(&flags.plan, &errors))?, None))
         }
         Some(trex::Profile::Stateful(json)) => {
             let options = StatefulOptions { ipv6: flags.ipv6, pairs: pairs(&flags.port) };
-            read_stateful(&flags.plan, &json, &options, flags.cc.as_deref())
+            Ok((read_stateful(&flags.plan, &json, &options, flags.cc.as_deref())?, None))
+        }
+        Some(trex::Profile::Captures(text)) => {
+            let options = StatefulOptions { ipv6: flags.ipv6, pairs: pairs(&flags.port) };
+            let Captures { plan, duration } =
+                read_captures(&flags.plan, &text, &options, flags.cc.as_deref())?;
+            Ok((plan, duration))
         }
         Some(trex::Profile::Streams(_)) => {
             let name = flags.plan.display();
@@ -211,11 +219,27 @@ pub(crate) fn read_stateful(
 ) -> Result<EmulationPlan, String> {
     let plan = stateful::read(json, options);
     let mut plan = plan.map_err(|errors| listed(path, &errors))?;
-    if let Some(path) = configuration {
-        let configured = stateful::configure(&mut plan, &read_text(path)?);
-        configured.map_err(|errors| listed(path, &errors))?;
-    }
+    configure(&mut plan, configuration)?;
     Ok(plan)
+}
+
+/// What one of TRex's profiles of captures says, with a configuration of its clients.
+pub(crate) fn read_captures(
+    path: &Path,
+    text: &str,
+    options: &StatefulOptions,
+    configuration: Option<&Path>,
+) -> Result<Captures, String> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let captures = emulation::read_captures(text, folder, options);
+    let mut captures = captures.map_err(|errors| listed(path, &errors))?;
+    configure(&mut captures.plan, configuration)?;
+    Ok(captures)
+}
+
+fn configure(plan: &mut EmulationPlan, configuration: Option<&Path>) -> Result<(), String> {
+    let Some(path) = configuration else { return Ok(()) };
+    stateful::configure(plan, &read_text(path)?).map_err(|errors| listed(path, &errors))
 }
 
 /// Pairs of ports that a profile's flows are shared among: `clients2` is of the third.

@@ -153,12 +153,17 @@ pub(crate) fn run(flags: &SimFlags) -> ExitCode {
         Some(Ok(trex::Profile::Stateful(json))) => {
             let options = StatefulOptions { ipv6: flags.trex.ipv6, pairs: 1 };
             emulate::read_stateful(&flags.plan, &json, &options, flags.trex.cc.as_deref())
-                .and_then(|plan| run_emulation(flags, plan))
+                .and_then(|plan| run_emulation(flags, plan, None))
+        }
+        Some(Ok(trex::Profile::Captures(text))) => {
+            let options = StatefulOptions { ipv6: flags.trex.ipv6, pairs: 1 };
+            emulate::read_captures(&flags.plan, &text, &options, flags.trex.cc.as_deref())
+                .and_then(|captures| run_emulation(flags, captures.plan, captures.duration))
         }
         Some(Err(message)) => Err(message),
         None => match read_any_plan(&flags.plan) {
             Ok(AnyPlan::Traffic(plan)) => run_plan(flags, &plan),
-            Ok(AnyPlan::Emulation(plan)) => run_emulation(flags, plan),
+            Ok(AnyPlan::Emulation(plan)) => run_emulation(flags, plan, None),
             Err(message) => Err(message),
         },
     };
@@ -186,7 +191,12 @@ fn run_plan(flags: &SimFlags, plan: &TrafficPlan) -> Result<ExitCode, String> {
     Ok(tell(simulate(plan, &options)))
 }
 
-fn run_emulation(flags: &SimFlags, mut plan: EmulationPlan) -> Result<ExitCode, String> {
+/// `usual_duration`: how long connections are made where nobody says.
+fn run_emulation(
+    flags: &SimFlags,
+    mut plan: EmulationPlan,
+    usual_duration: Option<Duration>,
+) -> Result<ExitCode, String> {
     emulate::multiply(&mut plan, "--multiplier", &flags.multiplier)?;
     let duration = seconds_or_time(flags)?;
     let is_full = flags.emulation.full || duration.is_some();
@@ -194,7 +204,7 @@ fn run_emulation(flags: &SimFlags, mut plan: EmulationPlan) -> Result<ExitCode, 
         folder: flags.plan.parent().unwrap_or(Path::new("")).to_owned(),
         output: flags.output.clone(),
         part: if is_full { Part::Full } else { Part::One },
-        duration: duration.unwrap_or(EMULATION_DURATION),
+        duration: duration.or(usual_duration).unwrap_or(EMULATION_DURATION),
         linger: EMULATION_LINGER,
         watch: emulate::read_watch(
             &flags.emulation.interval,

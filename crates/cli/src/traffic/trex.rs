@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use wirestorm_control::plan::traffic::read_document;
-use wirestorm_control::plan::trex::stateful;
+use wirestorm_control::plan::trex::{captures, stateful};
 
 /// How a profile is asked for what it is.
 pub(crate) struct Asked<'a> {
@@ -16,18 +16,22 @@ pub(crate) struct Asked<'a> {
     pub(crate) port_id: u32,
 }
 
-/// The JSON of a profile.
+/// What a profile is.
 pub(crate) enum Profile {
-    /// Of a stateless one: its streams.
+    /// A stateless one: the JSON of its streams.
     Streams(String),
-    /// Of a stateful one: its templates.
+    /// A stateful one: the JSON of its templates.
     Stateful(String),
+    /// An older stateful one: the YAML of its captures.
+    Captures(String),
 }
 
 /// What a profile is; `None` for a file that is no profile of TRex's.
 pub(crate) fn profile(path: &Path, asked: &Asked<'_>) -> Option<Result<Profile, String>> {
-    let text = if is_python(path) { dump(path, asked) } else { Ok(json(path)?) };
-    Some(text.map(|text| match text.trim_start().starts_with('{') {
+    if !is_python(path) {
+        return written(path);
+    }
+    Some(dump(path, asked).map(|text| match text.trim_start().starts_with('{') {
         true => Profile::Stateful(text),
         false => Profile::Streams(text),
     }))
@@ -37,7 +41,7 @@ pub(crate) fn profile(path: &Path, asked: &Asked<'_>) -> Option<Result<Profile, 
 pub(super) fn streams(path: &Path, asked: &Asked<'_>) -> Option<Result<String, String>> {
     Some(profile(path, asked)?.and_then(|profile| match profile {
         Profile::Streams(text) => Ok(text),
-        Profile::Stateful(_) => {
+        Profile::Stateful(_) | Profile::Captures(_) => {
             let path = path.display();
             Err(format!("{path}: a stateful profile, which `wirestorm emulate {path}` runs"))
         }
@@ -46,23 +50,31 @@ pub(super) fn streams(path: &Path, asked: &Asked<'_>) -> Option<Result<String, S
 
 /// Whether a file is a profile of TRex's, or the JSON of one.
 pub(super) fn is_profile(path: &Path) -> bool {
-    is_python(path) || json(path).is_some()
+    is_python(path) || written(path).is_some()
 }
 
 fn is_python(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "py")
 }
 
-/// The JSON of streams, which is a list, or of a stateful profile; a plan is neither.
-fn json(path: &Path) -> Option<String> {
+/// The JSON of streams, which is a list, or of a stateful profile, or the YAML of captures; a plan
+/// is none of them.
+fn written(path: &Path) -> Option<Result<Profile, String>> {
     let is_file = path.is_file();
     let text = is_file.then(|| std::fs::read_to_string(path).ok()).flatten()?;
-    let is_profile = match text.trim_start().chars().next() {
-        Some('[') => true,
-        Some('{') => read_document(&text).is_ok_and(|document| stateful::is_meant(&document)),
-        _ => false,
-    };
-    is_profile.then_some(text)
+    let is_meant = |is: fn(&_) -> bool| read_document(&text).is_ok_and(|document| is(&document));
+    match text.trim_start().chars().next() {
+        Some('[') => Some(Ok(Profile::Streams(text))),
+        Some('{') => is_meant(stateful::is_meant).then_some(Ok(Profile::Stateful(text))),
+        _ if is_meant(captures::is_meant) => Some(Ok(Profile::Captures(text))),
+        _ if is_meant(stateful::is_configuration) => {
+            let path = path.display();
+            Some(Err(format!(
+                "{path}: a configuration of clients, which goes with a profile: --cc"
+            )))
+        }
+        _ => None,
+    }
 }
 
 /// Runs the profile in a Python of its own.

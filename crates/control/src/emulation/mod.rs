@@ -23,7 +23,7 @@ mod timeline;
 mod tls;
 mod watch;
 
-pub use captured::read_plan;
+pub use captured::{read_captures, read_plan};
 pub use details::{FlowChoice, FlowReport, FlowSample};
 pub use error::EmulationError;
 pub use found::{FailureReport, TransactionReport};

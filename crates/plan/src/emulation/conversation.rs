@@ -118,6 +118,20 @@ fn read_numbers(place: &Place<'_>, count: usize) -> Result<Vec<usize>, PlanError
     items.iter().map(number).collect()
 }
 
+/// What both sides of the flow of this number say, with its pauses, which begin with what was said
+/// before them and not with its acknowledgement.
+pub(crate) fn speech_of(number: usize, conversation: Conversation) -> Result<Speech, String> {
+    let mut speech = speech(number, conversation, Timing { keeps: true, server_delay: None })?;
+    for steps in [&mut speech.client, &mut speech.server] {
+        let pauses = |two: &[Step]| matches!(two, [Step::Send { .. }, Step::Delay { .. }]);
+        // What was sent and not acknowledged would be lost with a reset.
+        if steps.windows(2).any(pauses) && steps.last() != Some(&Step::Reset) {
+            steps.insert(0, Step::Blocking(false));
+        }
+    }
+    Ok(speech)
+}
+
 fn speech(number: usize, conversation: Conversation, timing: Timing) -> Result<Speech, String> {
     let mut notes = Vec::new();
     if !conversation.has_beginning {

@@ -25,6 +25,7 @@ use wirestorm_wire::conversation::{Imported, Side};
 
 pub use client::{AddressRange, Client, Load, Order, Pairing, Think};
 pub use composition::{Composition, Field, Form, Number, Piece, Value as FlowValue};
+pub(crate) use conversation::speech_of;
 pub use devices::Devices;
 pub(crate) use devices::read_mac;
 pub use first_bytes::FirstBytes;
@@ -34,7 +35,8 @@ pub use looked_at::{Expected, Part, Received};
 pub use names::{Label, TEXTS_MAX, TIMES_MAX, TRANSACTIONS_MAX, VARIABLES_MAX};
 pub use program::{Comparison, Counted, Name, Step, When};
 pub use schema::schema;
-use speech::Speech;
+pub(crate) use share::part_of;
+pub(crate) use speech::Speech;
 pub use tcp::{Congestion, Tcp};
 pub use tls::{Tls, TlsFiles, TlsVersion};
 

@@ -36,14 +36,18 @@ pub(super) fn part_servers(place: &Place<'_>, templates: &mut [Template]) -> Res
                 all.count
             )));
         }
-        let place_of =
-            |part: u32| (u64::from(all.count) * u64::from(part) / u64::from(count)) as u32;
-        let (first, end) = (place_of(before), place_of(before + 1));
-        let range = AddressRange { first: ahead(all.first, first), count: end - first };
+        let range = part_of(all, before, count);
         client.servers = range;
         server.addresses = Some(range);
     }
     Ok(())
+}
+
+/// One of so many parts of addresses, the first of which is 0; they differ by one address at most.
+pub(crate) fn part_of(all: AddressRange, part: u32, count: u32) -> AddressRange {
+    let place = |part: u32| (u64::from(all.count) * u64::from(part) / u64::from(count)) as u32;
+    let (first, end) = (place(part), place(part + 1));
+    AddressRange { first: ahead(all.first, first), count: end - first }
 }
 
 /// The address so many places behind one; ranges end before addresses do.

@@ -17,19 +17,19 @@ pub(super) type Load<'a> = dyn FnMut(&str) -> Result<Imported, String> + 'a;
 
 /// What both sides of a connection say.
 #[derive(Debug)]
-pub(super) struct Speech {
+pub(crate) struct Speech {
     /// Which of several it is; they have connections of their own.
-    pub(super) part: Option<String>,
+    pub(crate) part: Option<String>,
     /// The client's steps.
-    pub(super) client: Vec<Step>,
+    pub(crate) client: Vec<Step>,
     /// The server's.
-    pub(super) server: Vec<Step>,
+    pub(crate) server: Vec<Step>,
     /// What carries it.
-    pub(super) transport: Transport,
+    pub(crate) transport: Transport,
     /// Where servers usually listen.
-    pub(super) port: u16,
+    pub(crate) port: u16,
     /// What of it is not as it may seem.
-    pub(super) notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
 }
 
 /// Reads what both sides of a template say; nothing where each has its steps.

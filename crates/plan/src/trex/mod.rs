@@ -8,6 +8,7 @@
 //! JSON -> document (words) -> template, program, rate -> chain -> wire::stream::Stream
 //! ```
 
+pub mod captures;
 mod chain;
 mod document;
 mod error;

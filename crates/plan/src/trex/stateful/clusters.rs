@@ -2,6 +2,8 @@
 
 use std::net::Ipv4Addr;
 
+use serde_json::Value;
+
 use super::pools::read_address;
 use crate::document::error::{PlanError, PlanErrors, Problems};
 use crate::document::place::Place;
@@ -10,6 +12,12 @@ use crate::emulation::{AddressRange, Devices, EmulationPlan, read_mac};
 const CONFIGURATION: [&str; 2] = ["vlan", "groups"];
 const GROUP: [&str; 5] = ["ip_start", "ip_end", "initiator", "responder", "count"];
 const SIDE: [&str; 5] = ["vlan", "src_mac", "dst_mac", "next_hop", "src_ip"];
+
+/// Whether a document is such a configuration, or means to be one.
+pub fn is_configuration(document: &Value) -> bool {
+    let group = document.get("groups").and_then(|groups| groups.get(0));
+    group.is_some_and(|group| group.get("initiator").is_some())
+}
 
 /// Lets a plan's clients be behind the devices that a file of TRex's `--client-cfg` tells of, in
 /// YAML. What it says of responders is passed over, as in TRex: servers answer to where a frame
@@ -30,6 +38,14 @@ pub fn configure(plan: &mut EmulationPlan, text: &str) -> Result<(), PlanErrors>
     for template in &mut plan.templates {
         let Some(client) = &mut template.client else { continue };
         let Some(addresses) = client.addresses else { continue };
+        // Flows that a server begins leave the servers' port, which is behind no device.
+        if client.transmit % 2 == 1 {
+            continue;
+        }
+        if !client.devices.is_empty() {
+            let message = format!("template {} has VLANs of its own, expected none", template.name);
+            problems.take::<()>(Err(root.says(message)));
+        }
         client.devices.clone_from(&devices);
         if let Some(alone) = first_without(addresses, &devices) {
             let message = format!(

@@ -9,13 +9,13 @@
 //! place in the document.
 
 mod clusters;
-mod pools;
+pub(super) mod pools;
 mod program;
 mod tables;
 mod templates;
 mod tunables;
 
-pub use clusters::configure;
+pub use clusters::{configure, is_configuration};
 use serde_json::Value;
 
 use crate::document::error::{PlanErrors, Problems};
@@ -104,7 +104,7 @@ pub fn read(json: &str, options: &StatefulOptions) -> Result<EmulationPlan, Plan
 
 /// Templates between the same addresses and to the same port have parts of the clients' ports, so
 /// that none of their flows are in each other's way.
-fn share_ports(templates: &mut [Template]) {
+pub(super) fn share_ports(templates: &mut [Template]) {
     let mut sharing: Vec<(_, Vec<usize>)> = Vec::new();
     for (index, template) in templates.iter().enumerate() {
         let Some(client) = &template.client else { continue };

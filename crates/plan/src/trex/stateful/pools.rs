@@ -11,12 +11,13 @@ const POOL: [&str; 6] =
 
 /// Addresses of clients or servers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pool {
-    first: Ipv4Addr,
-    count: u32,
-    offset: Ipv4Addr,
+pub(in crate::trex) struct Pool {
+    pub(in crate::trex) first: Ipv4Addr,
+    pub(in crate::trex) count: u32,
+    /// By how much the addresses of each next pair of ports are greater.
+    pub(in crate::trex) offset: Ipv4Addr,
     /// Whether they are drawn, not taken in turn.
-    pub(super) is_random: bool,
+    pub(in crate::trex) is_random: bool,
 }
 
 pub(super) fn read(place: &Place<'_>, notes: &mut Vec<String>) -> Result<Pool, PlanError> {
@@ -46,7 +47,7 @@ pub(super) fn read(place: &Place<'_>, notes: &mut Vec<String>) -> Result<Pool, P
 
 impl Pool {
     /// The addresses of a pair of ports; `prefix`: the upper 96 bits over IPv6.
-    pub(super) fn range(&self, pair: u32, prefix: Option<[u8; 16]>) -> AddressRange {
+    pub(in crate::trex) fn range(&self, pair: u32, prefix: Option<[u8; 16]>) -> AddressRange {
         AddressRange { first: self.moved(self.first, pair, prefix), count: self.count }
     }
 
@@ -79,7 +80,7 @@ impl Pool {
     }
 }
 
-pub(super) fn read_address(place: &Place<'_>) -> Result<Ipv4Addr, PlanError> {
+pub(in crate::trex) fn read_address(place: &Place<'_>) -> Result<Ipv4Addr, PlanError> {
     let text = place.text("an IPv4 address")?;
     text.parse().map_err(|_| place.wrong("an IPv4 address"))
 }

@@ -1,0 +1,365 @@
+//! Entries: a capture, how often it is played, and between whom.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use wirestorm_base::rate::Rate;
+use wirestorm_base::time::Duration;
+use wirestorm_wire::conversation::{Conversation, Gaps, Imported};
+
+use super::gaps::CommonGaps;
+use super::generator::Pools;
+use super::read_flag;
+use crate::document::error::PlanError;
+use crate::document::place::{Fields, Place};
+use crate::emulation::{
+    AddressRange, Client, Devices, Ip, Load, Order, Pairing, Server, Speech, Tcp, Template,
+    Transport, speech_of,
+};
+use crate::trex::stateful::pools::{Pool, read_address};
+
+const ENTRY: [&str; 18] = [
+    "name",
+    "cps",
+    "ipg",
+    "rtt",
+    "w",
+    "limit",
+    "cap_ipg",
+    "client_pool",
+    "server_pool",
+    "one_app_server",
+    "server_addr",
+    "keep_src_port",
+    "plugin_id",
+    "dyn_pyload",
+    "multi_flow_enabled",
+    "flows_dirs",
+    "max_ip_tunnels",
+    "ip_header_offset",
+];
+
+/// The greatest `plugin_id`.
+const PLUGINS_MAX: u64 = 5;
+
+/// What all entries are read with.
+#[derive(Debug)]
+pub(super) struct Common {
+    pub(super) pools: Pools,
+    pub(super) gaps: CommonGaps,
+    /// The upper 96 bits of clients' and servers' addresses over IPv6.
+    pub(super) prefixes: [Option<[u8; 16]>; 2],
+    /// The VLANs of clients with even and with odd addresses.
+    pub(super) vlans: Option<[u16; 2]>,
+    /// Pairs of ports.
+    pub(super) pairs: u32,
+    /// Whether everything is over IPv6.
+    pub(super) is_ipv6: bool,
+}
+
+/// An entry, with what was found in its capture.
+#[derive(Debug)]
+pub(super) struct Entry {
+    path: String,
+    /// What its templates are called.
+    name: String,
+    pools: [Pool; 2],
+    rate: Rate,
+    turn: u32,
+    /// How many flows there are before they come again.
+    limit: Option<u64>,
+    flows: Vec<Flow>,
+}
+
+/// A flow of a capture.
+#[derive(Debug)]
+struct Flow {
+    said: Speech,
+    /// The client's port, where it is kept.
+    client_port: Option<u16>,
+    is_ipv6: bool,
+    /// Whether a server of the pools begins it.
+    is_reversed: bool,
+}
+
+/// What templates are called: like their captures, from the second one of a name on with a number.
+pub(super) fn names(entries: &[Place<'_>]) -> Vec<String> {
+    let mut names = Vec::<String>::new();
+    for entry in entries {
+        let file = entry.value()["name"].as_str().unwrap_or_default();
+        let file = file.rsplit('/').next().unwrap_or_default();
+        let stem = file.split('.').next().unwrap_or_default();
+        let numbered = (2..).map(|number| format!("{stem}-{number}"));
+        let mut candidates = std::iter::once(stem.to_owned()).chain(numbered);
+        names.extend(candidates.find(|name| !names.contains(name)));
+    }
+    names
+}
+
+impl Common {
+    pub(super) fn read(
+        &self,
+        place: &Place<'_>,
+        name: String,
+        load: &mut impl FnMut(&str, Gaps) -> Result<Imported, String>,
+        notes: &mut Vec<String>,
+    ) -> Result<Entry, PlanError> {
+        let fields = place.fields(&ENTRY)?;
+        for field in ["max_ip_tunnels", "ip_header_offset"] {
+            if let Some(place) = fields.get(field) {
+                let message = "found a tunnel to be seen through, expected TCP or UDP right over \
+                               IP: take the capture out of its tunnel";
+                return Err(place.says(message));
+            }
+        }
+        let [clients, servers] = self.pools.of(&fields)?;
+        let servers = one_server(&fields, notes)?.map_or(servers, |only| Pool {
+            first: only,
+            count: 1,
+            ..servers
+        });
+        let gaps = self.gaps.of(&fields)?;
+        let rate = read_rate(&fields, self.pairs)?;
+        let turn = fields.get("w").map_or(Ok(1), |it| it.integer(1, u16::MAX.into()))? as u32;
+        let limit = fields.get("limit").map(|it| it.integer(1, u64::MAX)).transpose()?;
+        let file = fields.need("name", "the name of a capture file")?;
+        let imported = load(file.text("the name of a capture file")?, gaps);
+        let imported = imported.map_err(|message| file.says(message))?;
+        let flows = self.flows(&file, &fields, imported, notes)?;
+        let entry =
+            Entry { path: place.path(), name, pools: [clients, servers], rate, turn, limit, flows };
+        entry.note(&fields, notes)?;
+        Ok(entry)
+    }
+
+    /// The flows of a capture, the file of which this is.
+    fn flows(
+        &self,
+        file: &Place<'_>,
+        fields: &Fields<'_>,
+        imported: Imported,
+        notes: &mut Vec<String>,
+    ) -> Result<Vec<Flow>, PlanError> {
+        let keeps_port = fields.get("keep_src_port").map_or(Ok(false), |it| read_flag(&it))?;
+        let directions = fields.get("flows_dirs").map(|it| read_directions(&it)).transpose()?;
+        let mut flows = Vec::new();
+        let mut first: Option<[IpAddr; 2]> = None;
+        for (index, found) in imported.flows.into_iter().enumerate() {
+            let number = index + 1;
+            let wrong = |message: String| file.says(format!("flow {number}: {message}"));
+            let conversation: Conversation = found.map_err(|error| wrong(error.to_string()))?;
+            let ends = [conversation.client.ip(), conversation.server.ip()];
+            let [_, first_server] = *first.get_or_insert(ends);
+            let is_reversed = match &directions {
+                None => ends[0] == first_server && ends[0] != ends[1],
+                Some(directions) => *directions.get(index).ok_or_else(|| {
+                    let found = directions.len();
+                    wrong(format!("has no direction: flows_dirs has {found}, expected one a flow"))
+                })?,
+            };
+            if !conversation.has_data() {
+                notes.push(format!(
+                    "{}: flow {number} was left out: neither side says anything",
+                    file.path()
+                ));
+                continue;
+            }
+            if is_reversed && self.vlans.is_some() {
+                let message = "is begun by a server, which has no VLAN: leave out `vlan`";
+                return Err(wrong(message.to_owned()));
+            }
+            let client_port = keeps_port.then(|| conversation.client.port());
+            let is_ipv6 = self.is_ipv6 || ends[0].is_ipv6();
+            let said = speech_of(number, conversation).map_err(wrong)?;
+            notes.extend(said.notes.iter().map(|note| format!("{}: {note}", file.path())));
+            flows.push(Flow { said, client_port, is_ipv6, is_reversed });
+        }
+        if flows.is_empty() {
+            return Err(file.says("no flow of TCP or UDP that says anything"));
+        }
+        if imported.others > 0 {
+            notes.push(format!(
+                "{}: {} packets were left out, which are neither TCP nor UDP",
+                file.path(),
+                imported.others
+            ));
+        }
+        Ok(flows)
+    }
+
+    /// The templates of an entry between a pair of ports, one for each flow.
+    pub(super) fn templates(&self, entry: &Entry, pair: u32) -> Result<Vec<Template>, PlanError> {
+        let limit = entry.limit.map(|limit| self.share(limit, pair));
+        let mut templates = Vec::new();
+        for flow in &entry.flows {
+            let mut name = entry.name.clone();
+            if let (Some(part), true) = (&flow.said.part, entry.flows.len() > 1) {
+                name = format!("{name}.{part}");
+            }
+            if pair > 0 {
+                name = format!("{name}/{pair}");
+            }
+            let range = |place: usize| {
+                let prefix = flow.is_ipv6.then(|| self.prefixes[place].unwrap_or_default());
+                entry.pools[place].range(pair, prefix)
+            };
+            let [clients, servers] = [range(0), range(1)];
+            // Of a flow that a server begins, the two sides change places.
+            let (from, to, transmit, listening) = match flow.is_reversed {
+                false => (clients, servers, 0, 1),
+                true => (servers, clients, 1, 0),
+            };
+            let [is_from_drawn, is_to_drawn] =
+                [transmit, listening].map(|place| entry.pools[place].is_random);
+            let client = Client {
+                transmit: pair as usize * 2 + transmit,
+                addresses: Some(from),
+                order: if is_from_drawn { Order::Random } else { Order::InTurn },
+                turn: entry.turn,
+                again_after: limit,
+                // As TRex's.
+                ports: flow.client_port.map_or(1_024..=64_000, |port| port..=port),
+                servers: to,
+                pairing: if is_to_drawn { Pairing::Random } else { Pairing::InTurn },
+                server_port: flow.said.port,
+                destination: None,
+                devices: self.vlans.map_or_else(Vec::new, |vlans| by_parity(from, vlans)),
+                load: Load::Rate(entry.rate),
+                ramp: Duration::ZERO,
+                limit: None,
+                program: flow.said.client.clone(),
+                tcp: Tcp::default(),
+                ip: Ip::default(),
+            };
+            let server = Server {
+                transmit: pair as usize * 2 + listening,
+                listen: flow.said.port,
+                addresses: Some(to),
+                first_bytes: None,
+                program: flow.said.server.clone(),
+                tcp: Tcp::default(),
+                ip: Ip::default(),
+            };
+            templates.push(Template {
+                name,
+                group: None,
+                transport: flow.said.transport,
+                client: Some(client),
+                server: Some(server),
+                tls: None,
+                path: entry.path.clone(),
+            });
+        }
+        Ok(templates)
+    }
+
+    /// A pair's part of how many there are in all; those left over are the first pair's.
+    fn share(&self, all: u64, pair: u32) -> u64 {
+        let pairs = u64::from(self.pairs);
+        let left_over = if pair == 0 { all % pairs } else { 0 };
+        (all / pairs + left_over).max(1)
+    }
+
+    /// What is done otherwise than in TRex for all entries.
+    pub(super) fn note(&self, entries: &[Entry], notes: &mut Vec<String>) {
+        let mut flows = entries.iter().flat_map(|entry| &entry.flows);
+        if self.prefixes != [None; 2] && !flows.any(|flow| flow.is_ipv6) {
+            notes.push("src_ipv6, dst_ipv6: used with --ipv6 alone, as in TRex".into());
+        }
+        if let Some([_, odd]) = self.vlans {
+            notes.push(format!(
+                "vlan: clients with odd addresses are in VLAN {odd} on the clients' port, in TRex \
+                 on the servers'"
+            ));
+        }
+    }
+}
+
+impl Entry {
+    /// What of it is done otherwise than in TRex.
+    fn note(&self, fields: &Fields<'_>, notes: &mut Vec<String>) -> Result<(), PlanError> {
+        let Self { path, flows, .. } = self;
+        let plugin = fields.get("plugin_id").map_or(Ok(0), |it| it.integer(0, PLUGINS_MAX))?;
+        let are_many = fields.get("multi_flow_enabled").map_or(Ok(false), |it| read_flag(&it))?;
+        if plugin > 0 {
+            notes.push(format!(
+                "{path}.plugin_id: addresses and ports within what is said stay as they were \
+                 captured"
+            ));
+        }
+        if fields.get("dyn_pyload").is_some() {
+            notes.push(format!("{path}.dyn_pyload: what is said stays as it was captured"));
+        }
+        if flows.len() > 1 {
+            let unless = if plugin > 0 || are_many { "" } else { "; TRex refuses such captures" };
+            notes.push(format!(
+                "{path}: each of the {} flows of its capture is made so often, by itself{unless}",
+                flows.len()
+            ));
+        }
+        if self.limit.is_some() && flows.iter().any(|it| it.said.transport == Transport::Tcp) {
+            notes.push(format!(
+                "{path}.limit: a connection that is not over, or in TIME-WAIT, comes again from \
+                 another port"
+            ));
+        }
+        let is_drawn = self.pools.iter().any(|pool| pool.is_random);
+        if is_drawn && (self.turn > 1 || self.limit.is_some()) {
+            notes.push(format!("{path}: addresses are drawn for each flow, whatever w and limit"));
+        }
+        Ok(())
+    }
+}
+
+/// The only server of an entry, where it has one.
+fn one_server(fields: &Fields<'_>, notes: &mut Vec<String>) -> Result<Option<Ipv4Addr>, PlanError> {
+    let is_one = fields.get("one_app_server").map_or(Ok(false), |it| read_flag(&it))?;
+    match (is_one, fields.get("server_addr")) {
+        (true, Some(address)) => read_address(&address).map(Some),
+        (false, None) => Ok(None),
+        (true, None) => {
+            let place = fields.need("one_app_server", "true or false")?;
+            notes.push(format!("{}: passed over without server_addr, as in TRex", place.path()));
+            Ok(None)
+        }
+        (false, Some(address)) => {
+            let path = address.path();
+            notes.push(format!("{path}: passed over without one_app_server: true, as in TRex"));
+            Ok(None)
+        }
+    }
+}
+
+/// Flows a second between one of so many pairs of ports.
+fn read_rate(fields: &Fields<'_>, pairs: u32) -> Result<Rate, PlanError> {
+    const EXPECTED: &str = "flows a second, such as 2.5";
+    let place = fields.need("cps", EXPECTED)?;
+    let text = place.number_text().ok_or_else(|| place.wrong(EXPECTED))?;
+    Rate::parse_per_second(&text, 1)
+        .and_then(|rate| rate.scaled(1, pairs.into()))
+        .map_err(|error| place.says(format!("found {text}: {error}")))
+}
+
+/// For each flow whether it goes from servers to clients.
+fn read_directions(place: &Place<'_>) -> Result<Vec<bool>, PlanError> {
+    let items = place.items("directions, 0 and 1")?;
+    items.iter().map(|it| it.integer(0, 1).map(|direction| direction == 1)).collect()
+}
+
+/// Puts clients with even addresses into one VLAN, and those with odd ones into another.
+fn by_parity(clients: AddressRange, [even, odd]: [u16; 2]) -> Vec<Devices> {
+    let last_bit = |address: IpAddr| match address {
+        IpAddr::V4(address) => address.to_bits() & 1 == 1,
+        IpAddr::V6(address) => address.to_bits() & 1 == 1,
+    };
+    let [of_first, of_others] = if last_bit(clients.first) { [odd, even] } else { [even, odd] };
+    let device = |clients, every, vlan| Devices {
+        clients,
+        every,
+        count: 1,
+        vlan: Some(vlan),
+        destination: None,
+        source: None,
+    };
+    // Who is not every second one, beginning with the first, is one of the others.
+    vec![device(clients, 2, of_first), device(clients, 1, of_others)]
+}

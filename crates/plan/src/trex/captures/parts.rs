@@ -1,0 +1,89 @@
+//! Servers of several captures at one port: each has some of the addresses for itself, for what a
+//! server says follows from where it is asked.
+
+use crate::document::error::PlanError;
+use crate::emulation::{AddressRange, Template, part_of};
+
+/// Where a server listens: its port of the plan, transport and port, and its addresses.
+type Where = ((usize, crate::emulation::Transport, u16), AddressRange);
+
+pub(super) fn part(templates: &mut [Template], notes: &mut Vec<String>) -> Result<(), PlanError> {
+    let mut sharing: Vec<(Where, Vec<usize>)> = Vec::new();
+    for (index, template) in templates.iter().enumerate() {
+        let Some(place) = place(template) else { continue };
+        match sharing.iter_mut().find(|(known, _)| *known == place) {
+            Some((_, those)) => those.push(index),
+            None => sharing.push((place, vec![index])),
+        }
+    }
+    for ((at, all), those) in &sharing {
+        // Other pools that lie across this one cannot be told apart.
+        for (_, others) in sharing.iter().filter(|((a, b), _)| a == at && overlap(b, all)) {
+            are_alike(templates, those[0], others[0], all)?;
+        }
+        let count = those.len() as u32;
+        let names: Vec<_> = those.iter().map(|it| templates[*it].name.as_str()).collect();
+        let (names, port) = (names.join(", "), at.2);
+        if count == 1 {
+            continue;
+        }
+        if all.count < count {
+            for other in &those[1..] {
+                are_alike(templates, those[0], *other, all)?;
+            }
+            let first = &templates[those[0]].name;
+            notes.push(format!(
+                "{names}: all say the same at one server; what it counts is told of {first}"
+            ));
+            continue;
+        }
+        let each = all.count / count;
+        notes.push(format!(
+            "{names}: all go to port {port}, so each has a part of the {} servers for itself, \
+             {each} or more",
+            all.count
+        ));
+        for (part, index) in (0..count).zip(those) {
+            let range = part_of(*all, part, count);
+            let template = &mut templates[*index];
+            if let (Some(client), Some(server)) = (&mut template.client, &mut template.server) {
+                client.servers = range;
+                server.addresses = Some(range);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn place(template: &Template) -> Option<Where> {
+    let server = template.server.as_ref()?;
+    Some(((server.transmit, template.transport, server.listen), server.addresses?))
+}
+
+/// Whether other addresses are among some.
+fn overlap(one: &AddressRange, other: &AddressRange) -> bool {
+    one != other && (one.place_of(other.first).is_some() || other.place_of(one.first).is_some())
+}
+
+/// Two servers at one place have to say the same.
+fn are_alike(
+    templates: &[Template],
+    one: usize,
+    other: usize,
+    servers: &AddressRange,
+) -> Result<(), PlanError> {
+    let (one, other) = (&templates[one], &templates[other]);
+    let program = |template: &Template| template.server.as_ref().map(|it| it.program.clone());
+    if program(one) == program(other) {
+        return Ok(());
+    }
+    let port = one.server.as_ref().map_or(0, |it| it.listen);
+    Err(PlanError {
+        path: one.path.clone(),
+        message: format!(
+            "found other servers at port {port} in {}, some at the same addresses (from {}), that \
+             say something else: expected a pool of its own",
+            other.path, servers.first
+        ),
+    })
+}
