@@ -37,7 +37,9 @@ Examples:
   wirestorm emulate pages.yaml --flows 5,template=page --interval 200ms
       what five of its connections are, five times a second
   wirestorm emulate trex_profile.py --port clients=eth1 --port servers=eth2 -m 10 -t --size 100
-      a stateful profile of TRex's; a second pair of ports is clients1 and servers1";
+      a stateful profile of TRex's; a second pair of ports is clients1 and servers1
+  wirestorm emulate cap2/sfr.yaml --port clients=eth1 --port servers=eth2 -m 2
+      an older one, a list of captures, for as long as it says";
 
 /// Emulates the clients and servers of a plan, and reports what became of their connections.
 #[derive(Args, Debug)]
@@ -52,7 +54,7 @@ pub(crate) struct EmulateFlags {
     port: Vec<String>,
 
     /// No connection is made later, such as 30s or 5min; without it, until all limits of the plan
-    /// are reached, or Ctrl-C.
+    /// are reached, or Ctrl-C; a list of captures of TRex's says how long itself.
     #[arg(short, long, value_name = "TIME")]
     duration: Option<String>,
 

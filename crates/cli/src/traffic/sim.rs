@@ -28,13 +28,17 @@ Examples:
   wirestorm sim trex_profile.py -o out.pcap -l 100 -m 2 -t --size 128
   wirestorm sim pages.yaml -o out.pcap
       one connection of each template, as out.clients.pcap and out.servers.pcap
-  wirestorm sim stateful_profile.py --full --duration 5s --json result.json";
+  wirestorm sim stateful_profile.py --full --duration 5s --json result.json
+  wirestorm sim cap2/dns.yaml -o out.pcap
+      a list of captures of TRex's, each said once";
 
 /// Frames of a profile of TRex's where no end is given, as in TRex's simulator.
 const PROFILE_PACKETS: u64 = 5_000;
 
 /// How long connections are made where nothing is said.
 const EMULATION_DURATION: Duration = Duration::from_secs(10);
+/// How long one flow of each of TRex's captures may take.
+const CAPTURES_DURATION_MAX: Duration = Duration::from_secs(3_600);
 /// How long they may take to end after that.
 const EMULATION_LINGER: Duration = Duration::from_secs(2);
 /// The most connections at once on each port.
@@ -86,7 +90,8 @@ pub(crate) struct SimFlags {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "For clients and servers")]
 struct EmulationFlags {
-    /// All connections, at their rates, for the duration; without it, one of each template.
+    /// All connections, at their rates, for the duration (10 s, or what a list of captures of
+    /// TRex's says); without it, one of each template.
     #[arg(long)]
     full: bool,
 
@@ -200,11 +205,17 @@ fn run_emulation(
     emulate::multiply(&mut plan, "--multiplier", &flags.multiplier)?;
     let duration = seconds_or_time(flags)?;
     let is_full = flags.emulation.full || duration.is_some();
+    let usual = match usual_duration {
+        Some(usual) if is_full => usual,
+        // One flow of each capture is over when the capture is.
+        Some(_) => CAPTURES_DURATION_MAX,
+        None => EMULATION_DURATION,
+    };
     let options = SimulationOptions {
         folder: flags.plan.parent().unwrap_or(Path::new("")).to_owned(),
         output: flags.output.clone(),
         part: if is_full { Part::Full } else { Part::One },
-        duration: duration.or(usual_duration).unwrap_or(EMULATION_DURATION),
+        duration: duration.unwrap_or(usual),
         linger: EMULATION_LINGER,
         watch: emulate::read_watch(
             &flags.emulation.interval,

@@ -108,6 +108,53 @@ fn the_conversations_of_a_capture_are_had_again() {
     }
 }
 
+/// A profile of TRex's that plays the same capture.
+const CAPTURES: &str = "
+- duration : 0.9
+  generator :
+          distribution : \"seq\"
+          clients_start : \"16.0.0.1\"
+          clients_end   : \"16.0.0.4\"
+          servers_start : \"48.0.0.1\"
+          servers_end   : \"48.0.0.9\"
+  vlan : { enable : 1, vlan0 : 100, vlan1 : 200 }
+  cap_ipg : true
+  cap_info :
+     - name: cap2/both.pcap
+       cps : 4.0
+       w   : 1
+       plugin_id : 1
+";
+
+#[test]
+fn the_captures_of_a_profile_are_said_for_as_long_as_it_says() {
+    if !can_run(&["tshark"]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    let original = Path::new(EXAMPLES).join("web-and-mail.pcap");
+    std::fs::create_dir(scratch.file("cap2")).unwrap();
+    std::fs::copy(&original, scratch.file("cap2/both.pcap")).unwrap();
+    let (outcome, capture) = captured(&lab, &scratch, CAPTURES);
+    for port in [0, 1] {
+        assert_eq!(outcome.number(&format!("/ports/{port}/flows/closed")), 8, "{outcome}");
+    }
+    let streams = streams(&capture);
+    assert_eq!(streams.iter().filter(|stream| stream.0 == 110).count(), 4, "{streams:?}");
+    for (stream, (port, seconds, _)) in streams.iter().enumerate() {
+        let expected = followed(&original, usize::from(*port == 110));
+        assert_eq!(followed(&capture, stream), expected, "port {port}");
+        assert!(*seconds > if *port == 110 { 0.110 } else { 0.025 }, "port {port}: {seconds} s");
+    }
+    // Both directions of a connection are in the VLAN of its client.
+    let names = ["ip.src", "ip.dst", "vlan.id"];
+    for row in tshark::fields(&capture, "tcp", &names).unwrap() {
+        let client = if row[0].starts_with("16.") { &row[0] } else { &row[1] };
+        let is_odd = client.ends_with('1') || client.ends_with('3');
+        assert_eq!(row[2], if is_odd { "200" } else { "100" }, "{row:?}");
+    }
+}
+
 #[test]
 fn who_has_closed_still_hears_the_other_side() {
     if !can_run(&[]) {
