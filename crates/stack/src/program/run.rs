@@ -461,6 +461,12 @@ impl Run {
                     None => {
                         self.send(buffer, connection);
                         connection.queue(buffers.get(buffer).size(), counters);
+                        // Nothing is waited for behind it, so that FIN can be in its last segment.
+                        if !self.waits_for_acknowledgements
+                            && program.instruction(self.place + 1).is_none()
+                        {
+                            connection.close();
+                        }
                     }
                 }
                 self.wait = self.wait_of_sending();

@@ -258,13 +258,20 @@ fn what_was_sent_before_is_sent_again_though_programs_went_on() {
         for received in batch {
             let frame = world.up.1.frame(&received);
             // Ethernet, IPv4, TCP with timestamps.
-            sent.push(String::from_utf8(frame[66..].to_vec()).unwrap());
+            let is_last = frame[47] & 1 == 1;
+            sent.push((String::from_utf8(frame[66..].to_vec()).unwrap(), is_last));
             world.up.1.release(received);
         }
         world.now += STEP;
     }
-    // FIN comes alone at first, as the program ends when all has left.
-    assert_eq!(sent, ["a", "bcd", "efghijklmnopqrst", "", "abcdefghijklmnopqrst"]);
+    // FIN comes with the last of it, as nothing is waited for behind that.
+    let expected = [
+        ("a", false),
+        ("bcd", false),
+        ("efghijklmnopqrst", true),
+        ("abcdefghijklmnopqrst", true),
+    ];
+    assert_eq!(sent, expected.map(|(data, is_last)| (data.to_owned(), is_last)));
     world.run(Duration::from_secs(2), |_, _| {});
     assert_eq!((world.server.tcp().rcvbyte, world.client.counters().closed), (20, 1));
 }
