@@ -270,7 +270,9 @@ fn reach(client: &mut Client, port: &TrexPort) -> PyResult<()> {
     client.destination = port.destination.as_ref().map(mac).transpose()?;
     if let (Some(_), Some(clients)) = (port.vlan, client.addresses) {
         let (vlan, destination, source) = (port.vlan, None, None);
-        client.devices.push(Devices { clients, every: 1, count: 1, vlan, destination, source });
+        let next_hop = None;
+        let devices = Devices { clients, every: 1, count: 1, vlan, destination, source, next_hop };
+        client.devices.push(devices);
     }
     Ok(())
 }

@@ -111,7 +111,7 @@ pub(crate) struct EmulateFlags {
     ipv6: bool,
 
     /// A file of TRex's in YAML that says by which devices its clients go.
-    #[arg(long, alias = "client-cfg", value_name = "FILE")]
+    #[arg(long, aliases = ["client-cfg", "client_cfg"], value_name = "FILE")]
     cc: Option<PathBuf>,
 }
 

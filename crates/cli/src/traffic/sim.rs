@@ -142,7 +142,7 @@ struct TrexFlags {
     ipv6: bool,
 
     /// A file in YAML that says by which devices the clients of a stateful profile go.
-    #[arg(long, alias = "client-cfg", value_name = "FILE")]
+    #[arg(long, aliases = ["client-cfg", "client_cfg"], value_name = "FILE")]
     cc: Option<PathBuf>,
 }
 

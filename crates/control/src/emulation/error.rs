@@ -35,6 +35,17 @@ pub enum EmulationError {
         /// Whom the clients connect to.
         server: std::net::IpAddr,
     },
+    /// Nobody can ask for a router.
+    #[error(
+        "{path}: nobody is there to ask for the next hop {next_hop}: give it `next_hop_from` \
+         (`src_ip` in a configuration of clients), or its port `addresses`"
+    )]
+    NoAsker {
+        /// Where in the plan.
+        path: String,
+        /// The router.
+        next_hop: std::net::IpAddr,
+    },
     /// An interface that is no Ethernet.
     #[error("{0} has no Ethernet address")]
     NoMac(String),

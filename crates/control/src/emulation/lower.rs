@@ -28,14 +28,21 @@ pub(super) struct Duties {
     pub(super) connects: bool,
 }
 
-/// What a plan has a port do. `clients`: for each template its clients' addresses, and where their
-/// frames go from which Ethernet address. `sessions`: for each what is between programs and
-/// connections.
+/// The clients of a template, and where their frames go.
+pub(super) struct Reached {
+    pub(super) addresses: emulation::AddressRange,
+    pub(super) destination: MacAddress,
+    /// Those of some clients, of which all Ethernet addresses are known.
+    pub(super) devices: Vec<emulation::Devices>,
+}
+
+/// What a plan has a port do. `clients`: for each template its clients, if it has any. `sessions`:
+/// for each what is between programs and connections.
 pub(super) fn duties(
     plan: &EmulationPlan,
     port: usize,
     own: MacAddress,
-    clients: &[Option<(emulation::AddressRange, MacAddress)>],
+    clients: &[Option<Reached>],
     sessions: &[TemplateSessions],
 ) -> Result<Duties, EmulationError> {
     let mut duties = Duties {
@@ -80,7 +87,7 @@ pub(super) fn duties(
             Ok::<_, EmulationError>(())
         };
         if let Some(asked) = template.client.as_ref().filter(|client| client.transmit == port)
-            && let Some((addresses, destination)) = client
+            && let Some(Reached { addresses, destination, devices: behind }) = client
         {
             let tuples = Tuples {
                 clients: range(addresses),
@@ -104,7 +111,7 @@ pub(super) fn duties(
             // Fourteen bytes are an Ethernet header.
             let Some(usual) = LinkHeader::new(&header) else { continue };
             let by = |it: &emulation::Devices| devices(it, destination, own, kind);
-            let devices = asked.devices.iter().filter_map(by).collect();
+            let devices = behind.iter().filter_map(by).collect();
             let link = ClientLinks { usual, devices };
             let load = match asked.load {
                 emulation::Load::Rate(rate) => Load::Constant { rate },

@@ -13,6 +13,7 @@ mod found;
 mod latency;
 mod lower;
 mod neighbours;
+mod next_hops;
 mod own;
 mod program;
 mod report;

@@ -11,6 +11,8 @@ use wirestorm_wire::prefix::Prefix;
 
 use super::error::EmulationError;
 use super::latency::Probe;
+use super::lower::Reached;
+use super::next_hops::NextHops;
 use crate::host::{Guests, HostError, ProbeTimes, Prober, Silence, Station, TRIES};
 
 /// Addresses of one template that a port answers for, at most: those beyond are reached by a
@@ -22,8 +24,8 @@ const TRIES_MAX: u32 = 10;
 
 /// The neighbours of a run.
 pub(super) struct Neighbours {
-    /// For each template with a client: its clients' addresses, and where their frames go.
-    pub(super) clients: Vec<Option<(AddressRange, MacAddress)>>,
+    /// For each template its clients, and where their frames go.
+    pub(super) clients: Vec<Option<Reached>>,
     /// What is asked beside the load, and when.
     pub(super) probes: Vec<Probe>,
     pub(super) probe_times: Arc<ProbeTimes>,
@@ -61,6 +63,7 @@ impl Neighbours {
         for station in stations.iter_mut().flatten() {
             station.announce().map_err(HostError::from)?;
         }
+        let mut next_hops = NextHops::open(plan, interfaces)?;
         let mut clients = Vec::new();
         for template in &plan.templates {
             let Some(client) = &template.client else {
@@ -93,7 +96,8 @@ impl Neighbours {
                     }
                 },
             };
-            clients.push(Some((addresses, destination)));
+            let devices = next_hops.resolve(plan, client, addresses, &mut goes_on)?;
+            clients.push(Some(Reached { addresses, destination, devices }));
         }
         let probe_times = Arc::new(ProbeTimes::default());
         let mut probes = Vec::new();
@@ -110,7 +114,9 @@ impl Neighbours {
         }
         let stations = stations.into_iter().zip(probers);
         let stations = stations.filter_map(|(station, probers)| Some((station?, probers)));
-        let guests = Guests::host_and_probe(stations.collect()).map_err(EmulationError::Thread)?;
+        let others = next_hops.into_stations(plan).into_iter().map(|it| (it, Vec::new()));
+        let guests = Guests::host_and_probe(stations.chain(others).collect())
+            .map_err(EmulationError::Thread)?;
         Ok(Self { clients, probes, probe_times, _guests: guests })
     }
 }
@@ -145,7 +151,7 @@ fn answered(plan: &EmulationPlan, index: usize, port: &Port) -> Vec<Prefix> {
     addresses
 }
 
-fn at(range: &AddressRange, place: u32) -> IpAddr {
+pub(super) fn at(range: &AddressRange, place: u32) -> IpAddr {
     match range.first {
         IpAddr::V4(first) => Ipv4Addr::from_bits(first.to_bits().wrapping_add(place)).into(),
         IpAddr::V6(first) => Ipv6Addr::from_bits(first.to_bits().wrapping_add(place.into())).into(),

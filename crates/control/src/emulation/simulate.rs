@@ -12,7 +12,7 @@ use wirestorm_stack::endpoint::EndpointOptions;
 use wirestorm_wire::packet::MacAddress;
 
 use super::error::EmulationError;
-use super::lower::duties;
+use super::lower::{Reached, duties};
 use super::report::{EmulationResult, Ended, SCHEMA};
 use super::steer::Detail;
 use super::timeline;
@@ -135,6 +135,11 @@ pub fn simulate(
         .then(|| "what ports `impair` was left out: only `wirestorm emulate` does that".to_owned());
     let unasked = (!plan.latency.is_empty())
         .then(|| "`latency` was left out: only `wirestorm emulate` asks".to_owned());
+    let mut devices =
+        plan.templates.iter().filter_map(|it| it.client.as_ref()).flat_map(|it| &it.devices);
+    let unresolved = devices.any(|it| it.next_hop.is_some()).then(|| {
+        "next hops were not asked for: without them frames go straight to the other side".to_owned()
+    });
     let result = EmulationResult {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
@@ -143,7 +148,15 @@ pub fn simulate(
         latency: Vec::new(),
         interrupted: false,
         errors: Vec::new(),
-        notes: plan.notes.iter().cloned().chain(note).chain(unasked).chain(coarser).collect(),
+        notes: plan
+            .notes
+            .iter()
+            .cloned()
+            .chain(note)
+            .chain(unasked)
+            .chain(unresolved)
+            .chain(coarser)
+            .collect(),
     };
     Ok((result, files.into_iter().map(|(path, _)| path).collect()))
 }
@@ -160,9 +173,7 @@ fn part(plan: &EmulationPlan, part: Part) -> EmulationPlan {
 }
 
 /// The addresses of each template's clients, and where their frames go: to the other side.
-fn clients(
-    plan: &EmulationPlan,
-) -> Result<Vec<Option<(AddressRange, MacAddress)>>, EmulationError> {
+fn clients(plan: &EmulationPlan) -> Result<Vec<Option<Reached>>, EmulationError> {
     let mut found = Vec::new();
     for template in &plan.templates {
         let Some(client) = &template.client else {
@@ -175,7 +186,9 @@ fn clients(
             return Err(EmulationError::OneSided { path: template.path.clone() });
         };
         let destination = client.destination.unwrap_or(mac(server.transmit));
-        found.push(client.addresses.or(own).map(|addresses| (addresses, destination)));
+        let devices = client.devices.clone();
+        let reached = |addresses| Reached { addresses, destination, devices };
+        found.push(client.addresses.or(own).map(reached));
     }
     Ok(found)
 }

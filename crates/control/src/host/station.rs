@@ -14,7 +14,7 @@ use wirestorm_io::link::{Link, LinkError};
 use wirestorm_io::namespace::{InterfaceName, InterfaceNameError};
 use wirestorm_stack::{Heard, Host};
 use wirestorm_wire::fragment::{Fragments, Reassembler, Taken, is_fragment};
-use wirestorm_wire::packet::{MacAddress, ethernet};
+use wirestorm_wire::packet::{MacAddress, ethernet, ethertype};
 use wirestorm_wire::prefix::Prefix;
 
 /// Why a host does not live on an interface, or does not find another.
@@ -87,6 +87,8 @@ pub(crate) struct Silence<'a> {
 pub struct Station {
     interface: InterfaceName,
     host: Host,
+    /// The VLAN that it lives in; `None`: frames without tags.
+    vlan: Option<u16>,
     receive: AfPacketReceive,
     transmit: AfPacketTransmit,
     /// What neighbours have told, asked or not: who announces itself may not answer yet.
@@ -120,12 +122,19 @@ impl Station {
         Ok(Self {
             interface,
             host,
+            vlan: None,
             receive,
             transmit,
             neighbours: BTreeMap::new(),
             fragments: Reassembler::default(),
             identification: 0,
         })
+    }
+
+    /// The same host in a VLAN.
+    #[must_use]
+    pub(crate) fn in_vlan(self, vlan: Option<u16>) -> Self {
+        Self { vlan, ..self }
     }
 
     /// Who it is.
@@ -164,6 +173,8 @@ impl Station {
     }
 
     fn send_one(&mut self, frame: &[u8]) -> Result<(), PortError> {
+        let tagged = self.vlan.map(|vlan| tag(frame, vlan));
+        let frame = tagged.as_deref().unwrap_or(frame);
         // Frames are few, and each is flushed: there is always a free one.
         let Some(free) = self.transmit.take() else { return self.transmit.flush() };
         self.transmit.frame_mut(&free)[..frame.len()].copy_from_slice(frame);
@@ -189,6 +200,8 @@ impl Station {
             let mut enough = None;
             for received in batch.drain(..) {
                 let frame = self.receive.frame(&received);
+                let untagged = self.vlan.map(|vlan| untag(frame, vlan).unwrap_or_default());
+                let frame = untagged.as_deref().unwrap_or(frame);
                 let heard = hear(&self.host, &mut self.fragments, frame, received.arrival);
                 let arrival = received.arrival;
                 self.receive.release(received);
@@ -230,46 +243,82 @@ impl Station {
     pub(crate) fn resolve_patiently(
         &mut self,
         destination: IpAddr,
-        mut goes_on: impl FnMut(&Silence<'_>) -> bool,
+        goes_on: impl FnMut(&Silence<'_>) -> bool,
     ) -> Result<(IpAddr, MacAddress), HostError> {
-        let no_route = || HostError::NoRoute {
-            interface: self.interface.clone(),
-            destination,
-            addresses: addresses(&self.host),
-        };
-        let route = self.host.route(destination).ok_or_else(no_route)?;
+        let route = self.host.route(destination).ok_or_else(|| self.no_route(destination))?;
         if self.host.owns(route.next_hop) {
             return Ok((route.source, self.host.mac));
         }
-        let question = self.host.solicitation(route.source, route.next_hop);
-        let question = question.ok_or_else(no_route)?;
+        let mac = self.ask(route.source, route.next_hop, goes_on)?;
+        Ok((route.source, mac))
+    }
+
+    fn no_route(&self, destination: IpAddr) -> HostError {
+        let interface = self.interface.clone();
+        HostError::NoRoute { interface, destination, addresses: addresses(&self.host) }
+    }
+
+    /// The Ethernet address of a neighbour, which is asked from one of the host's own addresses
+    /// until it answers, or for as long as this `goes_on`.
+    ///
+    /// # Errors
+    /// Where both are of different families, or the neighbour does not answer.
+    pub(crate) fn ask(
+        &mut self,
+        source: IpAddr,
+        neighbour: IpAddr,
+        mut goes_on: impl FnMut(&Silence<'_>) -> bool,
+    ) -> Result<MacAddress, HostError> {
+        let question = self.host.solicitation(source, neighbour);
+        let question = question.ok_or_else(|| self.no_route(neighbour))?;
         // What has come meanwhile.
         self.listen(clock::now(), |_, _| ControlFlow::<()>::Continue(()))?;
-        if let Some(mac) = self.neighbours.get(&route.next_hop) {
-            return Ok((route.source, *mac));
+        if let Some(mac) = self.neighbours.get(&neighbour) {
+            return Ok(*mac);
         }
-        let protocol = if route.next_hop.is_ipv4() { "ARP" } else { "neighbour discovery" };
+        let protocol = if neighbour.is_ipv4() { "ARP" } else { "neighbour discovery" };
         let mut asked = 0;
         loop {
             asked += 1;
             self.send(&question)?;
             let until = clock::now().saturating_add(PATIENCE);
             let found = self.listen(until, |heard, _| match heard {
-                Heard::Neighbour { address, mac } if address == route.next_hop => {
+                Heard::Neighbour { address, mac } if address == neighbour => {
                     ControlFlow::Break(mac)
                 }
                 _ => ControlFlow::Continue(()),
             })?;
             if let Some(mac) = found {
-                return Ok((route.source, mac));
+                return Ok(mac);
             }
-            let (interface, neighbour) = (&self.interface, route.next_hop);
+            let interface = &self.interface;
             if !goes_on(&Silence { interface, neighbour, protocol, asked }) {
                 let interface = interface.clone();
                 return Err(HostError::Silent { interface, neighbour, protocol, tries: asked });
             }
         }
     }
+}
+
+/// Where the tag of a VLAN stands: behind both Ethernet addresses.
+const TAG_OFFSET: usize = 12;
+const TAG_LENGTH: usize = 4;
+
+fn tag(frame: &[u8], vlan: u16) -> Vec<u8> {
+    let (addresses, rest) = frame.split_at(TAG_OFFSET);
+    let [kind, vlan] = [ethertype::VLAN, vlan].map(u16::to_be_bytes);
+    [addresses, &kind, &vlan, rest].concat()
+}
+
+/// The frame without its tag; `None` where it has none of this VLAN.
+fn untag(frame: &[u8], vlan: u16) -> Option<Vec<u8>> {
+    /// Beside priority and drop eligibility, IEEE 802.1Q section 9.6.
+    const IDENTIFIER: u16 = 0x0fff;
+    let (addresses, rest) = frame.split_at_checked(TAG_OFFSET)?;
+    let ([kind_high, kind_low, high, low], rest) = rest.split_first_chunk::<TAG_LENGTH>()?;
+    let is_tag = u16::from_be_bytes([*kind_high, *kind_low]) == ethertype::VLAN;
+    let is_this = u16::from_be_bytes([*high, *low]) & IDENTIFIER == vlan;
+    (is_tag && is_this).then(|| [addresses, rest].concat())
 }
 
 /// What a frame is to a host, or the packet of which it has the last fragment that was missing.

@@ -6,7 +6,7 @@ use wirestorm_wire::packet::MacAddress;
 
 use super::client::{AddressRange, read_range};
 use crate::document::error::PlanError;
-use crate::document::place::Place;
+use crate::document::place::{Fields, Place};
 
 /// Devices that clients' frames go by: of the clients in turn the first by the first, the second
 /// by the second, and round.
@@ -25,9 +25,32 @@ pub struct Devices {
     pub destination: Option<MacAddress>,
     /// Where they come from, likewise.
     pub source: Option<MacAddress>,
+    /// Devices that are asked for their Ethernet addresses instead, each for its own.
+    pub next_hop: Option<NextHop>,
 }
 
-pub(super) const DEVICES: [&str; 6] = ["clients", "every", "count", "vlan", "dst", "src"];
+/// Routers that are asked for their Ethernet addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextHop {
+    /// The address of the first one; the next ones have the next addresses.
+    pub first: IpAddr,
+    /// Who asks, and answers for this address meanwhile; `None`: the port itself.
+    pub from: Option<IpAddr>,
+}
+
+/// An address that a port answers for beside its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Guest {
+    /// The port, by its place in the plan.
+    pub port: usize,
+    /// In which VLAN.
+    pub vlan: Option<u16>,
+    /// The address.
+    pub address: IpAddr,
+}
+
+pub(super) const DEVICES: [&str; 8] =
+    ["clients", "every", "count", "vlan", "dst", "src", "next_hop", "next_hop_from"];
 const MAC: &str = "an Ethernet address such as 02:00:00:00:00:01";
 
 pub(super) fn read(place: &Place<'_>) -> Result<Vec<Devices>, PlanError> {
@@ -45,9 +68,30 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Devices>, PlanError> {
             vlan: vlan.map(|it| it as u16),
             destination: mac("dst")?,
             source: mac("src")?,
+            next_hop: read_next_hop(&fields)?,
         })
     };
     place.items("devices")?.iter().map(device).collect()
+}
+
+fn read_next_hop(fields: &Fields<'_>) -> Result<Option<NextHop>, PlanError> {
+    const ADDRESS: &str = "an IP address";
+    let address = |name: &str| -> Result<_, PlanError> {
+        let Some(place) = fields.get(name) else { return Ok(None) };
+        let address = place.text(ADDRESS)?.parse::<IpAddr>().map_err(|_| place.wrong(ADDRESS))?;
+        Ok(Some((place, address)))
+    };
+    match (address("next_hop")?, address("next_hop_from")?) {
+        (None, None) => Ok(None),
+        (None, Some((place, _))) => Err(place.says("belongs to next_hop, which is not there")),
+        (Some((place, _)), _) if fields.get("dst").is_some() => {
+            Err(place.error("dst as well", "one of them: the next hop's Ethernet address is asked"))
+        }
+        (Some((_, first)), Some((place, from))) if first.is_ipv4() != from.is_ipv4() => {
+            Err(place.wrong(format!("an address of the family of {first}")))
+        }
+        (Some((_, first)), from) => Ok(Some(NextHop { first, from: from.map(|(_, from)| from) })),
+    }
 }
 
 pub(crate) fn read_mac(place: &Place<'_>) -> Result<MacAddress, PlanError> {

@@ -26,8 +26,8 @@ use wirestorm_wire::conversation::{Imported, Side};
 pub use client::{AddressRange, Client, Load, Order, Pairing, Think};
 pub use composition::{Composition, Field, Form, Number, Piece, Value as FlowValue};
 pub(crate) use conversation::speech_of;
-pub use devices::Devices;
 pub(crate) use devices::read_mac;
+pub use devices::{Devices, Guest, NextHop};
 pub use first_bytes::FirstBytes;
 pub use ip::Ip;
 pub use latency::LatencyProbe;
@@ -72,6 +72,8 @@ pub struct EmulationPlan {
     pub ports: Vec<Port>,
     /// What they do; one or more.
     pub templates: Vec<Template>,
+    /// Addresses that ports answer for beside their own and those of their next hops' askers.
+    pub guests: Vec<Guest>,
     /// What is asked beside them, to see how long answers take.
     pub latency: Vec<LatencyProbe>,
     /// What of it is not done as it was written, or not as it may seem, where that is no error.
@@ -219,7 +221,7 @@ impl EmulationPlan {
         });
         let latency = fields.get("latency");
         let latency = latency.map_or_else(Vec::new, |it| latency::read(&it, &ports, &mut problems));
-        let plan = Self { ports, templates, latency, notes };
+        let plan = Self { ports, templates, guests: Vec::new(), latency, notes };
         problems.take(plan.check_groups());
         latency::check(&plan, &mut problems);
         problems.finish(plan)

@@ -167,6 +167,8 @@ fn devices() -> Value {
         "vlan" => described("The VLAN of their frames.", integer(0, 4_095)),
         "dst" => described("Where frames of the first one's clients go.", text()),
         "src" => described("Where they come from.", text()),
+        "next_hop" => described("The first one's IP address; dst is asked for.", text()),
+        "next_hop_from" => described("Who asks; the port itself.", text()),
         _ => unknown(),
     })
 }

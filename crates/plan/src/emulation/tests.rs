@@ -309,6 +309,7 @@ templates:
         vlan: Some(100),
         destination: Some("02:00:00:00:00:09".parse().unwrap()),
         source: None,
+        next_hop: None,
     };
     assert_eq!(client.devices, [devices]);
     assert_eq!(

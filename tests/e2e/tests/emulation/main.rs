@@ -2,6 +2,7 @@
 
 mod latency;
 mod long_frames;
+mod next_hops;
 mod own_bytes;
 mod paths;
 mod speech;

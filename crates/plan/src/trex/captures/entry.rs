@@ -359,6 +359,7 @@ fn by_parity(clients: AddressRange, [even, odd]: [u16; 2]) -> Vec<Devices> {
         vlan: Some(vlan),
         destination: None,
         source: None,
+        next_hop: None,
     };
     // Who is not every second one, beginning with the first, is one of the others.
     vec![device(clients, 2, of_first), device(clients, 1, of_others)]

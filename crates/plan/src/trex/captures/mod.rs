@@ -116,6 +116,7 @@ pub fn read(
     let mut plan = EmulationPlan {
         ports: Vec::new(),
         templates: Vec::new(),
+        guests: Vec::new(),
         latency: Vec::new(),
         notes: Vec::new(),
     };

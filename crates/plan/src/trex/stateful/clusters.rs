@@ -1,13 +1,13 @@
 //! Configurations of clients: by which device, in which VLAN their frames go.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use serde_json::Value;
 
 use super::pools::read_address;
 use crate::document::error::{PlanError, PlanErrors, Problems};
-use crate::document::place::Place;
-use crate::emulation::{AddressRange, Devices, EmulationPlan, read_mac};
+use crate::document::place::{Fields, Place};
+use crate::emulation::{AddressRange, Devices, EmulationPlan, Guest, NextHop, read_mac};
 
 const CONFIGURATION: [&str; 2] = ["vlan", "groups"];
 const GROUP: [&str; 5] = ["ip_start", "ip_end", "initiator", "responder", "count"];
@@ -20,8 +20,8 @@ pub fn is_configuration(document: &Value) -> bool {
 }
 
 /// Lets a plan's clients be behind the devices that a file of TRex's `--client-cfg` tells of, in
-/// YAML. What it says of responders is passed over, as in TRex: servers answer to where a frame
-/// came from.
+/// YAML. Of what it says of responders only `src_ip` is heard, which servers' ports answer for: they
+/// answer to where a frame came from, as in TRex.
 ///
 /// # Errors
 /// All that is wrong with it, each with its path; clients that it does not tell of.
@@ -31,10 +31,11 @@ pub fn configure(plan: &mut EmulationPlan, text: &str) -> Result<(), PlanErrors>
     let fields = root.fields(&CONFIGURATION)?;
     let has_vlans = fields.get("vlan").map_or(Ok(false), |it| it.boolean())?;
     let mut problems = Problems::default();
-    let mut devices = Vec::new();
+    let mut groups = Vec::new();
     for group in fields.need("groups", "a list of groups")?.items("groups")? {
-        devices.extend(problems.take(read_group(&group, has_vlans)));
+        groups.extend(problems.take(read_group(&group, has_vlans)));
     }
+    let devices: Vec<_> = groups.iter().map(|group| group.devices).collect();
     for template in &mut plan.templates {
         let Some(client) = &mut template.client else { continue };
         let Some(addresses) = client.addresses else { continue };
@@ -47,6 +48,20 @@ pub fn configure(plan: &mut EmulationPlan, text: &str) -> Result<(), PlanErrors>
             problems.take::<()>(Err(root.says(message)));
         }
         client.devices.clone_from(&devices);
+        let ports = [Some(client.transmit), template.server.as_ref().map(|it| it.transmit)];
+        let overlap = |group: &&Group| {
+            let theirs = group.devices.clients;
+            theirs.place_of(addresses.first).or(addresses.place_of(theirs.first)).is_some()
+        };
+        for (port, answer) in
+            groups.iter().filter(overlap).flat_map(|group| ports.into_iter().zip(group.answers))
+        {
+            let (Some(port), Some((vlan, address))) = (port, answer) else { continue };
+            let guest = Guest { port, vlan, address };
+            if !plan.guests.contains(&guest) {
+                plan.guests.push(guest);
+            }
+        }
         if let Some(alone) = first_without(addresses, &devices) {
             let message = format!(
                 "no group of the clients' configuration has {alone}, which template {} uses",
@@ -58,38 +73,60 @@ pub fn configure(plan: &mut EmulationPlan, text: &str) -> Result<(), PlanErrors>
     problems.finish(())
 }
 
-fn read_group(place: &Place<'_>, has_vlans: bool) -> Result<Devices, PlanError> {
+/// Clients, and what their ports answer for.
+struct Group {
+    devices: Devices,
+    /// Of the clients' port and of the servers': an address, and its VLAN.
+    answers: [Option<(Option<u16>, IpAddr)>; 2],
+}
+
+fn read_group(place: &Place<'_>, has_vlans: bool) -> Result<Group, PlanError> {
     let fields = place.fields(&GROUP)?;
     let first = read_address(&fields.need("ip_start", "an IPv4 address")?)?;
     let last = fields.need("ip_end", "an IPv4 address")?;
     let more = read_address(&last)?.to_bits().checked_sub(first.to_bits());
     let more = more.ok_or_else(|| last.wrong(format!("{first} or an address behind it")))?;
-    let count = fields.need("count", "how many devices")?.integer(1, u32::MAX.into())?;
+    let count = fields.get("count").map_or(Ok(1), |it| it.integer(1, u32::MAX.into()))?;
+    let address = |side: &Fields<'_>| -> Result<Option<IpAddr>, PlanError> {
+        Ok(side.get("src_ip").map(|it| read_address(&it)).transpose()?.map(IpAddr::from))
+    };
     let initiator = fields.need("initiator", "fields")?.fields(&SIDE)?;
-    if let Some(next_hop) = initiator.get("next_hop") {
-        let message = "a next hop that would have to be asked for its Ethernet address: give \
-                       dst_mac instead";
-        return Err(next_hop.says(message));
-    }
     let vlan = initiator.get("vlan").map(|it| it.integer(0, 4_095)).transpose()?;
     if vlan.is_some() != has_vlans {
         let expected = if has_vlans { "one, as vlan: true says" } else { "none" };
         return Err(place.error("another vlan", expected));
     }
     let mac = |name: &str| initiator.get(name).map(|it| read_mac(&it)).transpose();
-    Ok(Devices {
+    let next_hop = match initiator.get("next_hop") {
+        None => None,
+        Some(place) if initiator.get("dst_mac").or(initiator.get("src_mac")).is_some() => {
+            return Err(place.error("dst_mac or src_mac as well", "one of them, as in TRex"));
+        }
+        Some(place) => {
+            Some(NextHop { first: read_address(&place)?.into(), from: address(&initiator)? })
+        }
+    };
+    let devices = Devices {
         clients: AddressRange { first: first.into(), count: more.saturating_add(1) },
         every: 1,
         count: count as u32,
         vlan: vlan.map(|it| it as u16),
         destination: mac("dst_mac")?,
         source: mac("src_mac")?,
-    })
+        next_hop,
+    };
+    let mut answers = [address(&initiator)?.map(|it| (devices.vlan, it)), None];
+    if let Some(responder) = fields.get("responder") {
+        let responder = responder.fields(&SIDE)?;
+        let vlan = responder.get("vlan").map(|it| it.integer(0, 4_095)).transpose()?;
+        answers[1] = address(&responder)?.map(|it| (vlan.map(|it| it as u16), it));
+    }
+    Ok(Group { devices, answers })
 }
 
 /// The first of these clients that is behind no device.
-fn first_without(clients: AddressRange, devices: &[Devices]) -> Option<std::net::IpAddr> {
-    let std::net::IpAddr::V4(first) = clients.first else { return Some(clients.first) };
+fn first_without(clients: AddressRange, devices: &[Devices]) -> Option<IpAddr> {
+    let IpAddr::V4(first) = clients.first else { return Some(clients.first) };
     let mut next = u64::from(first.to_bits());
     let end = next + u64::from(clients.count);
     while next < end {

@@ -73,6 +73,7 @@ pub fn read(json: &str, options: &StatefulOptions) -> Result<EmulationPlan, Plan
     let mut plan = EmulationPlan {
         ports: Vec::new(),
         templates: Vec::new(),
+        guests: Vec::new(),
         latency: Vec::new(),
         notes: Vec::new(),
     };

@@ -1,7 +1,7 @@
 use std::net::IpAddr;
 
 use super::*;
-use crate::emulation::{Comparison, Label, Load, Step, Transport, When};
+use crate::emulation::{Comparison, Label, Load, NextHop, Step, Transport, When};
 
 const PAGE: &str = r#"{
   "buf_list": ["R0VU", {"base": "QUI=", "size": 5, "fill": "Qw=="}],
@@ -173,6 +173,30 @@ fn every_error_has_its_path() {
 }
 
 #[test]
+fn a_configuration_of_clients_has_routers_and_who_asks_for_them() {
+    let text = r#"
+vlan: true
+groups:
+  - ip_start: 16.0.0.1
+    ip_end: 16.0.0.254
+    initiator: {vlan: 9, next_hop: 1.1.1.1, src_ip: 1.1.1.100}
+    responder: {vlan: 10, next_hop: 2.2.2.1, src_ip: 2.2.2.100}
+    count: 4
+  - {ip_start: 16.0.0.255, ip_end: 16.0.0.255, initiator: {vlan: 9, src_ip: 1.1.1.100}, responder: {vlan: 9}}
+  - {ip_start: 17.0.0.1, ip_end: 17.0.0.9, initiator: {vlan: 9, src_ip: 1.1.1.200}, responder: {vlan: 9}}
+"#;
+    let mut plan = read(PAGE, &options(1)).unwrap();
+    configure(&mut plan, text).unwrap();
+    let devices = plan.templates[0].client.as_ref().unwrap().devices[0];
+    let [first, from] = ["1.1.1.1", "1.1.1.100"].map(|it| it.parse().unwrap());
+    assert_eq!(devices.next_hop, Some(NextHop { first, from: Some(from) }));
+    assert_eq!((devices.count, devices.destination), (4, None));
+    let guests: Vec<_> = plan.guests.iter().map(|it| (it.port, it.vlan, it.address)).collect();
+    // Nobody is in the third group.
+    assert_eq!(guests, [(0, Some(9), from), (1, Some(10), "2.2.2.100".parse().unwrap())]);
+}
+
+#[test]
 fn a_configuration_of_clients_puts_them_behind_devices() {
     let text = r#"
 vlan: true
@@ -191,7 +215,11 @@ groups:
     for (part, other, expected) in [
         ("16.0.1.0", "16.0.0.200", "no group of the clients' configuration has 16.0.0.201"),
         ("vlan: true", "vlan: false", "groups[0]: found another vlan, expected none"),
-        ("vlan: 10}", "vlan: 10, next_hop: 1.1.1.1}", "groups[1].initiator.next_hop: a next hop"),
+        (
+            "dst_mac: ",
+            "next_hop: 1.1.1.1, dst_mac: ",
+            "groups[0].initiator.next_hop: found dst_mac or src_mac as well",
+        ),
         ("count: 3", "count: 0", "groups[0].count: found 0"),
     ] {
         let error = configure(&mut plan, &text.replace(part, other)).unwrap_err().to_string();
