@@ -102,6 +102,10 @@ impl Session for TlsSession {
             None => None,
         }
     }
+
+    fn protocol(&self) -> Option<&[u8]> {
+        self.connection.alpn_protocol()
+    }
 }
 
 /// A session that could not begin, for a cause.

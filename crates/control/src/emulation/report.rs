@@ -284,7 +284,7 @@ pub struct TlsReport {
 
 impl TlsReport {
     fn of(sessions: SessionCounters) -> Self {
-        let SessionCounters { full, resumed, truncated, failures, handshake } = sessions;
+        let SessionCounters { full, resumed, truncated, failures, handshake, .. } = sessions;
         Self { full, resumed, truncated, failures, handshake: HistogramReport::new(&handshake) }
     }
 }

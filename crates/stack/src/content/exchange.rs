@@ -39,6 +39,8 @@ pub(crate) struct Exchange {
     sent: SendQueue,
     arrived: Reassembly,
     unsaid: Option<Unsaid>,
+    /// Whether the session takes nothing until the peer has said something.
+    is_blocked: bool,
     /// When the connection was established, in microseconds.
     opened_at: Option<u64>,
     is_counted: bool,
@@ -68,6 +70,7 @@ impl Exchange {
             sent: SendQueue::default(),
             arrived: Reassembly::default(),
             unsaid: None,
+            is_blocked: false,
             opened_at: None,
             is_counted: false,
             is_truncated: false,
@@ -115,6 +118,7 @@ impl Exchange {
     /// Whether it has more for the connection, which has room.
     pub(crate) fn is_due(&self, connection: &Connection) -> bool {
         self.has_unsaid()
+            && !self.is_blocked
             && self.is_open()
             && connection.is_established()
             && connection.unsent() < UNSENT_MAX
@@ -149,6 +153,7 @@ impl Exchange {
         self.arrived.keep(start, beyond);
         let mut said = 0;
         if arrival.data > 0 {
+            self.is_blocked = false;
             let mut hand_on = |bytes: &[u8]| {
                 session.hear(bytes, &mut |plain| {
                     said += plain.len();
@@ -190,11 +195,16 @@ impl Exchange {
             while self.is_due(connection) && self.say_a_piece(buffers) {
                 self.fetch(connection, counters);
             }
+            // A session may fail for what the program says.
+            self.note(connection, sessions, now);
         } else if connection.state() == State::Closed
             && self.opened_at.is_some()
             && self.is_handshaking()
         {
             self.fail(ENDED_EARLY, sessions);
+        }
+        if let Some(session) = &mut self.session {
+            sessions.messages.merge(&session.take_messages());
         }
         // A session takes far more memory than what is left of its connection.
         if matches!(connection.state(), State::TimeWait | State::Closed) {
@@ -290,6 +300,7 @@ impl Exchange {
             }
         };
         let taken = taken as u32;
+        self.is_blocked = taken == 0 && left > 0;
         unsaid.offset += taken;
         if taken >= left {
             self.unsaid = None;

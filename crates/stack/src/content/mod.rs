@@ -36,7 +36,7 @@ pub trait Session: Debug + Send {
     fn hear(&mut self, bytes: &[u8], plaintext: &mut dyn FnMut(&[u8]));
 
     /// Takes plaintext of the program; only while it is [`SessionState::Open`]. Returns how many
-    /// bytes it took, at least one where there are any.
+    /// bytes it took. Where it took none, it takes more once the peer has said something.
     fn say(&mut self, plaintext: &[u8]) -> usize;
 
     /// Tells the peer that nothing more will be said.
@@ -50,6 +50,16 @@ pub trait Session: Debug + Send {
 
     /// How it was opened, once it was.
     fn handshake(&self) -> Option<Handshake>;
+
+    /// What both agreed to speak within it (RFC 7301), where they did.
+    fn protocol(&self) -> Option<&[u8]> {
+        None
+    }
+
+    /// What was counted of messages since it was asked last, where it knows of messages.
+    fn take_messages(&mut self) -> MessageCounters {
+        MessageCounters::default()
+    }
 }
 
 /// Where a session stands.
@@ -87,6 +97,38 @@ pub struct SessionCounters {
     pub failures: BTreeMap<&'static str, u64>,
     /// From when the connection was established until the session was open.
     pub handshake: Histogram,
+    /// Messages, where sessions know of them.
+    pub messages: MessageCounters,
+}
+
+/// What is counted of requests and responses, and the streams that carry them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MessageCounters {
+    /// Requests that a client sent, or a server got.
+    pub requests: u64,
+    /// Final responses, by the first digit of their status, 1 to 5.
+    pub responses: [u64; 5],
+    /// Streams that were reset.
+    pub resets: u64,
+}
+
+impl MessageCounters {
+    /// Counts a response with a status; others than 100 to 599 are of no class.
+    pub fn count_response(&mut self, status: u16) {
+        let class = usize::from(status / 100).checked_sub(1);
+        if let Some(count) = class.and_then(|class| self.responses.get_mut(class)) {
+            *count += 1;
+        }
+    }
+
+    /// Adds others.
+    pub fn merge(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.resets += other.resets;
+        for (count, others) in self.responses.iter_mut().zip(other.responses) {
+            *count += others;
+        }
+    }
 }
 
 impl SessionCounters {
@@ -99,5 +141,6 @@ impl SessionCounters {
             *self.failures.entry(cause).or_default() += times;
         }
         self.handshake.merge(&other.handshake);
+        self.messages.merge(&other.messages);
     }
 }
