@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{Fallible, workspace};
 
 /// Each package, and the packages of the workspace that it may use.
-const DIRECTIONS: [(&str, &[&str]); 14] = [
+const DIRECTIONS: [(&str, &[&str]); 15] = [
     ("wirestorm-base", &[]),
     ("wirestorm-wire", &["wirestorm-base"]),
     ("wirestorm-plan", &["wirestorm-base", "wirestorm-wire"]),
@@ -13,6 +13,7 @@ const DIRECTIONS: [(&str, &[&str]); 14] = [
     ("wirestorm-stack", &["wirestorm-base", "wirestorm-wire"]),
     ("wirestorm-sim", PURE),
     ("wirestorm-tls", &["wirestorm-stack"]),
+    ("wirestorm-http2", &["wirestorm-stack"]),
     ("wirestorm-io", &["wirestorm-base", "wirestorm-wire"]),
     (
         "wirestorm-control",
@@ -25,6 +26,7 @@ const DIRECTIONS: [(&str, &[&str]); 14] = [
             "wirestorm-sim",
             "wirestorm-io",
             "wirestorm-tls",
+            "wirestorm-http2",
         ],
     ),
     ("wirestorm", &["wirestorm-control"]),

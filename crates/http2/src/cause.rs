@@ -1,0 +1,76 @@
+//! Why sessions fail, by name.
+
+use h2::Reason;
+
+/// The name of a cause. There are so many and no more, whatever peers send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cause(pub(crate) &'static str);
+
+impl Cause {
+    pub(crate) const NOT_AGREED: Self = Self("http2: peer does not agree on h2 (ALPN)");
+    pub(crate) const NO_MESSAGE: Self =
+        Self("http2: what the program sends is no message of HTTP/1");
+    pub(crate) const NO_REQUEST: Self =
+        Self("http2: what the program sends is no request with a Host");
+    pub(crate) const NO_RESPONSE: Self =
+        Self("http2: what the program sends is no response of HTTP/1");
+    pub(crate) const NOT_ASKED: Self = Self("http2: the program answers where nobody asks");
+    pub(crate) const CANCELLED: Self = Self("http2: peer cancelled a request half-way");
+    pub(crate) const TOO_MANY: Self =
+        Self("http2: peer cancels requests faster than they are answered");
+    pub(crate) const GOING_AWAY: Self = Self("http2: peer takes no more requests (GOAWAY)");
+    pub(crate) const NOT_TAKEN: Self = Self("http2: peer does not take what it asks for");
+    pub(crate) const INTERNAL: Self = Self("http2: internal error");
+
+    /// The cause of what the library says.
+    pub(crate) fn of(error: &h2::Error) -> Self {
+        let Some(reason) = error.reason() else { return Self::INTERNAL };
+        Self(match (error.is_remote(), error.is_go_away()) {
+            (true, true) => received_goaway(reason),
+            (true, false) => received_reset(reason),
+            (false, _) => found(reason),
+        })
+    }
+}
+
+/// Defines what has a name for each error code of RFC 9113 section 7.
+macro_rules! by_reason {
+    ($(#[$comment:meta])* $name:ident, $prefix:literal) => {
+        $(#[$comment])*
+        fn $name(reason: Reason) -> &'static str {
+            match reason {
+                Reason::NO_ERROR => concat!($prefix, "NO_ERROR"),
+                Reason::PROTOCOL_ERROR => concat!($prefix, "PROTOCOL_ERROR"),
+                Reason::INTERNAL_ERROR => concat!($prefix, "INTERNAL_ERROR"),
+                Reason::FLOW_CONTROL_ERROR => concat!($prefix, "FLOW_CONTROL_ERROR"),
+                Reason::SETTINGS_TIMEOUT => concat!($prefix, "SETTINGS_TIMEOUT"),
+                Reason::STREAM_CLOSED => concat!($prefix, "STREAM_CLOSED"),
+                Reason::FRAME_SIZE_ERROR => concat!($prefix, "FRAME_SIZE_ERROR"),
+                Reason::REFUSED_STREAM => concat!($prefix, "REFUSED_STREAM"),
+                Reason::CANCEL => concat!($prefix, "CANCEL"),
+                Reason::COMPRESSION_ERROR => concat!($prefix, "COMPRESSION_ERROR"),
+                Reason::CONNECT_ERROR => concat!($prefix, "CONNECT_ERROR"),
+                Reason::ENHANCE_YOUR_CALM => concat!($prefix, "ENHANCE_YOUR_CALM"),
+                Reason::INADEQUATE_SECURITY => concat!($prefix, "INADEQUATE_SECURITY"),
+                Reason::HTTP_1_1_REQUIRED => concat!($prefix, "HTTP_1_1_REQUIRED"),
+                _ => concat!($prefix, "another code"),
+            }
+        }
+    };
+}
+
+by_reason!(
+    /// The peer has ended the connection.
+    received_goaway,
+    "http2: received GOAWAY "
+);
+by_reason!(
+    /// The peer has ended a stream.
+    received_reset,
+    "http2: received RST_STREAM "
+);
+by_reason!(
+    /// What the peer sent is against the rules.
+    found,
+    "http2: peer misbehaved: "
+);

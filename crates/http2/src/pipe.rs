@@ -1,0 +1,109 @@
+//! What the library takes for a connection: two queues in memory, and a waker that remembers.
+
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Bytes on their way to the library and from it. Both of its ends are one thread's, so the lock is
+/// never waited for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pipe(Arc<Mutex<Queues>>);
+
+#[derive(Debug, Default)]
+pub(crate) struct Queues {
+    /// What the peer has sent, and the library has not read.
+    heard: VecDeque<u8>,
+    /// What is to be sent to the peer.
+    pub(crate) due: VecDeque<u8>,
+}
+
+impl Pipe {
+    pub(crate) fn queues(&self) -> MutexGuard<'_, Queues> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Bytes of the peer have come.
+    pub(crate) fn hear(&self, bytes: &[u8]) {
+        self.queues().heard.extend(bytes);
+    }
+}
+
+impl AsyncRead for Pipe {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        to: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let heard = &mut self.queues().heard;
+        if heard.is_empty() {
+            // Whoever puts bytes into it polls the library then.
+            return Poll::Pending;
+        }
+        let length = heard.len().min(to.remaining());
+        let (first, second) = heard.as_slices();
+        let from_first = length.min(first.len());
+        to.put_slice(&first[..from_first]);
+        to.put_slice(&second[..length - from_first]);
+        heard.drain(..length);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Pipe {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.queues().due.extend(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Whether anything that was polled asks to be polled again.
+#[derive(Debug)]
+pub(crate) struct Woken {
+    flag: Arc<Flag>,
+    waker: Waker,
+}
+
+#[derive(Debug, Default)]
+struct Flag(AtomicBool);
+
+impl Wake for Flag {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Default for Woken {
+    fn default() -> Self {
+        let flag = Arc::new(Flag::default());
+        Self { waker: Waker::from(Arc::clone(&flag)), flag }
+    }
+}
+
+impl Woken {
+    /// What is polled with.
+    pub(crate) fn context(&self) -> Context<'_> {
+        Context::from_waker(&self.waker)
+    }
+
+    /// Whether it was woken since it was asked last.
+    pub(crate) fn take(&self) -> bool {
+        self.flag.0.swap(false, Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,206 @@
+//! The end of a server: it is asked, and answers one request after the other.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::Poll;
+
+use bytes::Bytes;
+use h2::server::{Builder, Connection, Handshake, SendResponse};
+use h2::{Reason, StreamId};
+use http::Method;
+use http::uri::Scheme;
+use wirestorm_stack::content::MessageCounters;
+
+use crate::Http2Settings;
+use crate::cause::Cause;
+use crate::heard::Heard;
+use crate::pipe::{Pipe, Woken};
+use crate::said::{self, Length};
+use crate::session::End;
+use crate::speaker::{Speaker, Step};
+
+/// One server's connection.
+#[derive(Debug)]
+pub(crate) struct Server {
+    stage: Stage,
+    woken: Woken,
+    unanswered_max: usize,
+    speaker: Speaker,
+    /// Requests that the program was not given as a whole, in the order in which they came.
+    requests: VecDeque<Heard>,
+    /// Those that were not answered.
+    unanswered: VecDeque<Unanswered>,
+    counters: MessageCounters,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// The client's preface is missing.
+    Beginning(Handshake<Pipe, Bytes>),
+    Connected(Connection<Pipe, Bytes>),
+    Over,
+}
+
+#[derive(Debug)]
+struct Unanswered {
+    id: StreamId,
+    respond: SendResponse<Bytes>,
+    is_of_head: bool,
+}
+
+impl Server {
+    /// Lets the library go on with what it has, and takes requests that have come.
+    fn advance(&mut self) -> Result<(), Cause> {
+        if let Stage::Beginning(handshake) = &mut self.stage {
+            match Pin::new(handshake).poll(&mut self.woken.context()) {
+                Poll::Pending => return Ok(()),
+                Poll::Ready(Ok(connection)) => self.stage = Stage::Connected(connection),
+                Poll::Ready(Err(error)) => {
+                    self.stage = Stage::Over;
+                    return Err(Cause::of(&error));
+                }
+            }
+        }
+        while let Stage::Connected(connection) = &mut self.stage {
+            match connection.poll_accept(&mut self.woken.context()) {
+                Poll::Pending => break,
+                Poll::Ready(None) => self.stage = Stage::Over,
+                Poll::Ready(Some(Err(error))) => {
+                    self.stage = Stage::Over;
+                    return Err(Cause::of(&error));
+                }
+                Poll::Ready(Some(Ok((request, respond)))) => {
+                    if self.unanswered.len() >= self.unanswered_max {
+                        return Err(Cause::TOO_MANY);
+                    }
+                    self.counters.requests += 1;
+                    let is_of_head = request.method() == Method::HEAD;
+                    let id = respond.stream_id();
+                    self.unanswered.push_back(Unanswered { id, respond, is_of_head });
+                    self.requests.push_back(Heard::request(request));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, plaintext: &mut dyn FnMut(&[u8])) -> Result<(), Cause> {
+        let mut failed = None;
+        let (woken, unanswered, counters) = (&self.woken, &mut self.unanswered, &mut self.counters);
+        self.requests.retain_mut(|request| {
+            let Err(error) = request.poll(&mut woken.context()) else { return true };
+            // Clients may change their minds. What the program knows nothing of is forgotten.
+            counters.resets += u64::from(error.is_reset());
+            if request.is_begun {
+                failed = Some(if error.is_reset() && error.is_remote() {
+                    Cause::CANCELLED
+                } else {
+                    Cause::of(&error)
+                });
+            }
+            unanswered.retain(|it| Some(it.id) != request.id);
+            false
+        });
+        if let Some(cause) = failed {
+            return Err(cause);
+        }
+        while let Some(first) = self.requests.front_mut() {
+            if !first.hand_on(plaintext) {
+                break;
+            }
+            self.requests.pop_front();
+        }
+        Ok(())
+    }
+
+    /// Answers the oldest request with a head that the program said.
+    fn answer(&mut self, head: &[u8]) -> Result<(), Cause> {
+        let Some(oldest) = self.unanswered.front_mut() else { return Err(Cause::NOT_ASKED) };
+        let (response, length) = said::response(head, oldest.is_of_head)?;
+        if response.status().is_informational() {
+            // What a peer does not want any more it does not get; the answer follows.
+            let _ = oldest.respond.send_informational(response);
+            self.speaker.begin_body(None, Length::Nothing);
+            return Ok(());
+        }
+        let status = response.status().as_u16();
+        let sent = oldest.respond.send_response(response, length == Length::Nothing);
+        if sent.is_ok() {
+            self.counters.count_response(status);
+        }
+        self.speaker.begin_body(sent.ok(), length);
+        self.unanswered.pop_front();
+        Ok(())
+    }
+}
+
+impl End for Server {
+    fn begin(pipe: Pipe, settings: Http2Settings, _: Scheme) -> Result<Self, Cause> {
+        /// Requests that were cancelled need an answer of the program all the same.
+        const UNANSWERED: usize = 4;
+        let mut builder = Builder::new();
+        builder
+            .max_concurrent_streams(settings.streams)
+            .initial_window_size(settings.window)
+            .initial_connection_window_size(settings.connection_window())
+            .max_header_list_size(Http2Settings::HEADER_LIST_MAX);
+        let mut server = Self {
+            stage: Stage::Beginning(builder.handshake(pipe)),
+            woken: Woken::default(),
+            unanswered_max: settings.streams as usize * UNANSWERED,
+            speaker: Speaker::default(),
+            requests: VecDeque::new(),
+            unanswered: VecDeque::new(),
+            counters: MessageCounters::default(),
+        };
+        server.advance()?;
+        Ok(server)
+    }
+
+    fn hear(&mut self, plaintext: &mut dyn FnMut(&[u8])) -> Result<(), Cause> {
+        loop {
+            self.woken.take();
+            let advanced = self.advance();
+            let heard = Server::hear(self, plaintext);
+            advanced.and(heard)?;
+            if !self.woken.take() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn say(&mut self, bytes: &[u8]) -> Result<usize, Cause> {
+        let mut done = 0;
+        while done < bytes.len() {
+            match self.speaker.step(&bytes[done..], &mut self.woken.context())? {
+                Step::Took(length) => done += length,
+                Step::Blocked => break,
+                Step::Head(length, head) => {
+                    done += length;
+                    self.answer(&head)?;
+                }
+            }
+        }
+        self.advance()?;
+        Ok(done)
+    }
+
+    fn close(&mut self) {
+        self.speaker.close();
+        // All that was said leaves before the end is told.
+        let _ = self.advance();
+        if let Stage::Connected(connection) = &mut self.stage {
+            connection.abrupt_shutdown(Reason::NO_ERROR);
+        }
+        let _ = self.advance();
+    }
+
+    fn is_over(&self) -> bool {
+        matches!(self.stage, Stage::Over)
+    }
+
+    fn take_counters(&mut self) -> MessageCounters {
+        std::mem::take(&mut self.counters)
+    }
+}
