@@ -140,6 +140,11 @@ impl<E: End> Session for Http2Session<E> {
     }
 
     fn depart(&mut self, to: &mut VecDeque<u8>) {
+        // To a peer that says no more the last word is said once the program has ended: it may be
+        // gone by then, and its program waits until all is acknowledged.
+        if !self.closes && self.end.as_ref().is_some_and(E::is_over) {
+            return;
+        }
         let due = &mut self.pipe.queues().due;
         if let Some(below) = &mut self.below {
             below.depart(to);

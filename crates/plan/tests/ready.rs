@@ -1,7 +1,7 @@
 //! Ready-made programs: what protocols become, step by step.
 
 use wirestorm_base::time::Duration;
-use wirestorm_plan::emulation::{EmulationPlan, Step};
+use wirestorm_plan::emulation::{EmulationPlan, Received, Step};
 
 /// The programs of a template with these fields, of client and server.
 fn programs(fields: &str, sides: &str) -> Result<(Vec<Step>, Vec<Step>), String> {
@@ -37,6 +37,7 @@ fn shown(steps: &[Step]) -> String {
         }
         Step::Repeat { times: None, steps } => format!("always:\n{}.\n", shown(steps)),
         Step::WaitForClose => "until it closes\n".to_owned(),
+        Step::ReceiveWhole(Received::Http) => "<message\n".to_owned(),
         other => format!("{other:?}\n"),
     };
     steps.iter().map(line).collect()
@@ -55,6 +56,54 @@ fn a_page_is_one_request_and_the_server_closes() {
     let request = GET.replace(r"\r\n", "..").len() - 2 + "Connection: close....".len();
     let expected = format!("<{request}\n>\"{response}\" and 1000 more\n");
     assert_eq!(shown(&server), expected);
+}
+
+#[test]
+fn over_http_2_messages_tell_where_they_end() {
+    let get = format!("{GET}\\r\\n\"\n");
+    let ok = r#">"HTTP/1.1 200 OK\r\nServer: wirestorm\r\nContent-Type: application/octet-stream\r\nContent-Length: 9\r\n\r\n" and 9 more"#;
+    let always = |steps: &str| format!("always:\n{steps}.\n");
+
+    let (client, server) = programs("http: {version: 2, response: {body: 9}}", "cs").unwrap();
+    assert_eq!(shown(&client), format!("{get}<message\n"));
+    assert_eq!(shown(&server), always(&format!("<message\n{ok}\n")));
+
+    let said = "http: {version: 2, requests: 3, think: 1ms, response: {body: 9, delay: 5ms}}";
+    let (client, server) = programs(said, "cs").unwrap();
+    let round = format!("{get}<message\n");
+    let expected = format!("2 times:\n{round}waits 1000 to 1000 us\n.\n{round}");
+    assert_eq!(shown(&client), expected);
+    let answer = format!("<message\nwaits 5000 to 5000 us\n{ok}\n");
+    assert_eq!(shown(&server), always(&answer));
+    // One side alone says the same.
+    assert_eq!(shown(&programs(said, "c").unwrap().0), expected);
+    assert_eq!(shown(&programs(said, "s").unwrap().1), always(&answer));
+
+    let said = "http: {version: 2, requests: 6, pipeline: 3}";
+    let (client, server) = programs(said, "cs").unwrap();
+    let Step::Repeat { times: Some(1), steps } = &client[0] else { panic!("{client:?}") };
+    let [Step::Send { text, .. }, messages] = &steps[..] else { panic!("{steps:?}") };
+    assert_eq!(String::from_utf8_lossy(text).matches("GET / HTTP/1.1\r\n").count(), 3);
+    assert_eq!(shown(std::slice::from_ref(messages)), "3 times:\n<message\n.\n");
+    let Step::Repeat { times: None, steps } = &server[0] else { panic!("{server:?}") };
+    assert_eq!(shown(&steps[..1]), "3 times:\n<message\n.\n");
+
+    for (fields, sides, expected) in [
+        ("http: {version: 3}", "cs", "templates[0].http.version: found 3, expected 1.1 or 2"),
+        (
+            "http: {version: 2, response_bytes: 5}",
+            "c",
+            "templates[0].http.response_bytes: is for HTTP/1.1: what is said over HTTP/2 tells",
+        ),
+        (
+            "http: {version: 2, response: {body: 9, chunk: 3}}",
+            "cs",
+            "templates[0].http.response.chunk: is for HTTP/1.1: HTTP/2 has no chunks",
+        ),
+    ] {
+        let error = programs(fields, sides).unwrap_err();
+        assert!(error.contains(expected), "{error}");
+    }
 }
 
 #[test]

@@ -17,13 +17,14 @@ use std::sync::Arc;
 
 use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
-use rustls::server::NoServerSessionStorage;
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{ClientConfig, ClientConnection, Connection, ServerConfig, ServerConnection};
 use wirestorm_stack::content::{Session, Sessions};
 
 pub use error::TlsError;
 pub use identity::Identity;
 use session::{Stillborn, TlsSession};
+use settings::authorities;
 pub use settings::{TlsSettings, Version};
 
 /// The sessions of clients.
@@ -47,13 +48,18 @@ impl TlsClients {
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&settings.versions())
             .map_err(TlsError::Settings)?;
-        let builder = match settings.authorities()? {
-            Some(roots) => builder.with_root_certificates(roots),
+        let builder = match &settings.authorities {
+            Some(pem) => builder.with_root_certificates(authorities(pem)?),
             None => builder
                 .dangerous()
                 .with_custom_certificate_verifier(Arc::new(unverified::Anybody(provider))),
         };
-        let mut config = builder.with_no_client_auth();
+        let mut config = match &settings.client_identity {
+            Some(own) => builder
+                .with_client_auth_cert(own.chain.clone(), own.key.clone_key())
+                .map_err(TlsError::Identity)?,
+            None => builder.with_no_client_auth(),
+        };
         config.alpn_protocols = settings.protocols();
         config.resumption = match settings.resume {
             true => Resumption::in_memory_sessions(SERVERS_REMEMBERED),
@@ -100,10 +106,21 @@ impl TlsServers {
                 &generated
             }
         };
-        let mut config = ServerConfig::builder_with_provider(settings.provider()?)
+        let provider = settings.provider()?;
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&settings.versions())
-            .map_err(TlsError::Settings)?
-            .with_no_client_auth()
+            .map_err(TlsError::Settings)?;
+        let builder = match &settings.client_authorities {
+            Some(pem) => {
+                let roots = Arc::new(authorities(pem)?);
+                let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
+                let verifier =
+                    verifier.map_err(|error| TlsError::Authorities(error.to_string()))?;
+                builder.with_client_cert_verifier(verifier)
+            }
+            None => builder.with_no_client_auth(),
+        };
+        let mut config = builder
             .with_single_cert(identity.chain.clone(), identity.key.clone_key())
             .map_err(TlsError::Identity)?;
         config.alpn_protocols = settings.protocols();

@@ -36,6 +36,10 @@ pub struct TlsSettings {
     /// The certificates of authorities, in PEM, one of which has to have signed what servers show
     /// to clients; `None`: clients take any certificate.
     pub authorities: Option<Vec<u8>>,
+    /// Who clients are, where servers ask; `None`: nobody.
+    pub client_identity: Option<Identity>,
+    /// The same as `authorities` of what clients show to servers; `None`: servers do not ask.
+    pub client_authorities: Option<Vec<u8>>,
 }
 
 impl Default for TlsSettings {
@@ -48,6 +52,8 @@ impl Default for TlsSettings {
             resume: true,
             identity: None,
             authorities: None,
+            client_identity: None,
+            client_authorities: None,
         }
     }
 }
@@ -78,19 +84,19 @@ impl TlsSettings {
     pub(crate) fn protocols(&self) -> Vec<Vec<u8>> {
         self.alpn.iter().map(|protocol| protocol.as_bytes().to_vec()).collect()
     }
-
-    pub(crate) fn authorities(&self) -> Result<Option<RootCertStore>, TlsError> {
-        let Some(pem) = &self.authorities else { return Ok(None) };
-        let mut roots = RootCertStore::empty();
-        for certificate in certificates(pem).map_err(TlsError::Authorities)? {
-            let added = roots.add(certificate);
-            added.map_err(|error| TlsError::Authorities(error.to_string()))?;
-        }
-        Ok(Some(roots))
-    }
 }
 
 /// IANA's name of a cipher suite: rustls has `TLS13_` before those of TLS 1.3.
 fn name(suite: &SupportedCipherSuite) -> String {
     format!("{:?}", suite.suite()).replacen("TLS13_", "TLS_", 1)
+}
+
+/// Authorities in PEM, whose certificates are trusted.
+pub(crate) fn authorities(pem: &[u8]) -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(pem).map_err(TlsError::Authorities)? {
+        let added = roots.add(certificate);
+        added.map_err(|error| TlsError::Authorities(error.to_string()))?;
+    }
+    Ok(roots)
 }

@@ -165,6 +165,35 @@ fn an_authority_vouches_for_one_name() {
 }
 
 #[test]
+fn servers_may_ask_who_clients_are() {
+    let [chain, key] = made_for("client.test");
+    let [others_chain, others_key] = made_for("other.test");
+    let client = |version, own: Option<[&Vec<u8>; 2]>| TlsSettings {
+        client_identity: own.map(|[chain, key]| Identity::from_pem(chain, key).unwrap()),
+        ..of_version(version)
+    };
+    for version in BOTH {
+        let asking = TlsSettings { client_authorities: Some(chain.clone()), ..of_version(version) };
+        let known = client(version, Some([&chain, &key]));
+        for server in [&asking, &of_version(version)] {
+            let good = world([&known, server], Disturbance::ROUGH, 1);
+            for side in [&good.client, &good.server] {
+                assert_eq!((side.counters().closed, side.counters().failed()), (FLOWS, 0));
+            }
+            assert!(good.client.sessions().resumed > 0);
+        }
+        let nobody = world([&client(version, None), &asking], Disturbance::NONE, 1);
+        let expected = ["received alert certificate_required", "peer has no certificate"];
+        assert_eq!([cause(&nobody.client), cause(&nobody.server)], expected);
+        let other = client(version, Some([&others_chain, &others_key]));
+        let other = world([&other, &asking], Disturbance::NONE, 1);
+        // Both have one name: rcgen's.
+        let expected = ["received alert decrypt_error", "certificate's signature is wrong"];
+        assert_eq!([cause(&other.client), cause(&other.server)], expected);
+    }
+}
+
+#[test]
 fn a_certificate_that_is_an_authoritys_is_told_by_name() {
     let mut parameters = rcgen::CertificateParams::new(["pages.test".to_owned()]).unwrap();
     parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);

@@ -44,6 +44,11 @@ fn errors_say_what_was_found_and_what_is_expected() {
     let settings = TlsSettings { identity, ..TlsSettings::default() };
     assert_says(TlsServers::new(&settings), "certificate and key cannot be used");
 
+    let settings = TlsSettings { client_authorities: Some(key.clone()), ..TlsSettings::default() };
+    assert_says(TlsServers::new(&settings), "no certificate of an authority found");
+    let client_identity = Some(Identity::from_pem(&other, &key).unwrap());
+    let settings = TlsSettings { client_identity, ..TlsSettings::default() };
+    assert_says(TlsClients::new(&settings), "certificate and key cannot be used");
     let settings = TlsSettings { authorities: Some(key), ..TlsSettings::default() };
     assert_says(TlsClients::new(&settings), "no certificate of an authority found");
 }

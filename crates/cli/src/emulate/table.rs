@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
 
-use wirestorm_control::emulation::{EmulationResult, ImpairmentReport, PortReport, TlsReport};
+use wirestorm_control::emulation::{
+    EmulationResult, Http2Report, ImpairmentReport, PortReport, TlsReport,
+};
 use wirestorm_control::result::HistogramReport;
 use wirestorm_control::stack::endpoint::UdpCounters;
 use wirestorm_control::stack::tcp::counters::TcpCounters;
@@ -140,7 +142,7 @@ fn port_table(f: &mut Formatter<'_>, ports: &[PortReport], elapsed: f64) -> fmt:
         ("    never answered", |port| port.flows.unanswered),
         ("    not acknowledged any more", |port| port.flows.timed_out),
         ("    silent when asked (keepalive)", |port| port.flows.vanished),
-        ("    TLS failed", |port| port.flows.session_failed),
+        ("    TLS or HTTP/2 failed", |port| port.flows.session_failed),
         ("    not as their program expects", |port| port.flows.program_failed),
         ("    of UDP, without traffic for too long", |port| port.flows.idle),
     ];
@@ -203,6 +205,7 @@ fn port_table(f: &mut Formatter<'_>, ports: &[PortReport], elapsed: f64) -> fmt:
         }
     }
     tls_lines(f, ports)?;
+    http2_lines(f, ports)?;
     line(f, "traffic", ports, |_| "")?;
     line(f, "  frames sent", ports, count(|port| port.sent))?;
     line(f, "  frames received", ports, count(|port| port.received))?;
@@ -249,12 +252,41 @@ fn tls_lines(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
     for (what, value) in counts {
         line(f, what, ports, |port| port.tls.as_ref().map_or("-".into(), |it| grouped(value(it))))?;
     }
-    let causes: BTreeSet<_> =
-        ports.iter().flat_map(|port| &port.tls).flat_map(|it| it.failures.keys()).collect();
+    failure_lines(f, ports, |port| port.tls.as_ref().map(|it| &it.failures))
+}
+
+/// What became of HTTP/2, where any port has it.
+fn http2_lines(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
+    if ports.iter().all(|port| port.http2.is_none()) {
+        return Ok(());
+    }
+    let count = |value: &dyn Fn(&Http2Report) -> u64, port: &PortReport| {
+        port.http2.as_ref().map_or("-".into(), |it| grouped(value(it)))
+    };
+    line(f, "HTTP/2", ports, |_| "")?;
+    line(f, "  requests", ports, |port| count(&|it| it.requests, port))?;
+    let of_class = |class: &str, it: &Http2Report| it.responses.get(class).copied().unwrap_or(0);
+    for class in ["1xx", "2xx", "3xx", "4xx", "5xx"] {
+        let value = |it: &Http2Report| of_class(class, it);
+        if class == "2xx" || ports.iter().flat_map(|port| &port.http2).any(|it| value(it) > 0) {
+            line(f, &format!("  responses {class}"), ports, |port| count(&value, port))?;
+        }
+    }
+    line(f, "  streams reset", ports, |port| count(&|it| it.resets, port))?;
+    failure_lines(f, ports, |port| port.http2.as_ref().map(|it| &it.failures))
+}
+
+/// How often something failed, by cause.
+fn failure_lines(
+    f: &mut Formatter<'_>,
+    ports: &[PortReport],
+    failures: impl Fn(&PortReport) -> Option<&BTreeMap<&'static str, u64>>,
+) -> fmt::Result {
+    let causes: BTreeSet<_> = ports.iter().filter_map(&failures).flat_map(|it| it.keys()).collect();
     for cause in causes {
         let what = format!("  failed: {cause}");
         let times = |port: &PortReport| {
-            let times = port.tls.as_ref().and_then(|it| it.failures.get(cause));
+            let times = failures(port).and_then(|it| it.get(cause));
             grouped(times.copied().unwrap_or(0))
         };
         line(f, &shortened(&what, 50), ports, times)?;

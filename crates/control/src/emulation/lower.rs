@@ -73,7 +73,7 @@ pub(super) fn duties(
                 "client" => (sessions.client.clone(), server_resets),
                 _ => (sessions.server.clone(), client_resets),
             };
-            let has_tls = sessions.is_some();
+            let (has_tls, has_http2) = (template.tls.is_some(), template.http2.is_some());
             duties.templates.push(Template {
                 program,
                 transport,
@@ -83,7 +83,7 @@ pub(super) fn duties(
                 role,
             });
             let (name, group) = (template.name.clone(), template.group.clone());
-            duties.owners.push(Owner { name, group, side, has_tls, told });
+            duties.owners.push(Owner { name, group, side, has_tls, has_http2, told });
             Ok::<_, EmulationError>(())
         };
         if let Some(asked) = template.client.as_ref().filter(|client| client.transmit == port)

@@ -30,8 +30,8 @@ pub use error::EmulationError;
 pub use found::{FailureReport, TransactionReport};
 pub use latency::LatencyReport;
 pub use report::{
-    EmulationResult, FlowsReport, ImpairmentReport, PortReport, SCHEMA, TemplateReport,
-    TimesReport, TlsReport,
+    EmulationResult, FlowsReport, Http2Report, ImpairmentReport, PortReport, SCHEMA,
+    TemplateReport, TimesReport, TlsReport,
 };
 pub use run::{EmulationOptions, PortProgress, Progress, run};
 pub use simulate::{Part, SimulationOptions, simulate};

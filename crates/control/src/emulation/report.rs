@@ -9,7 +9,7 @@ use serde::Serialize;
 use wirestorm_base::port::{ReceiveCounters, TransmitCounters};
 use wirestorm_base::time::Duration;
 use wirestorm_engine::impairment::ImpairmentCounters;
-use wirestorm_stack::content::SessionCounters;
+use wirestorm_stack::content::{MessageCounters, SessionCounters};
 use wirestorm_stack::endpoint::{Endpoint, Tally, Times};
 use wirestorm_stack::program::{Statistic, Statistics};
 
@@ -79,6 +79,9 @@ pub struct PortReport {
     /// What became of TLS, where any of them have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsReport>,
+    /// What became of HTTP/2, where any of them have it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http2: Option<Http2Report>,
     /// What became of what it sent, where the plan impairs that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub impairment: Option<ImpairmentReport>,
@@ -242,6 +245,9 @@ pub struct TemplateReport {
     /// What became of its TLS, where it has that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsReport>,
+    /// What became of its HTTP/2, where it has that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http2: Option<Http2Report>,
 }
 
 /// Whose the templates of an endpoint are, in their order.
@@ -251,6 +257,7 @@ pub(super) struct Owner {
     pub(super) group: Option<String>,
     pub(super) side: &'static str,
     pub(super) has_tls: bool,
+    pub(super) has_http2: bool,
     pub(super) told: Told,
 }
 
@@ -282,9 +289,42 @@ pub struct TlsReport {
     pub handshake: HistogramReport,
 }
 
+/// What became of HTTP/2.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Http2Report {
+    /// Requests that clients sent, or servers got.
+    pub requests: u64,
+    /// Responses that servers sent, or clients got, by the class of their status: `2xx`.
+    pub responses: BTreeMap<&'static str, u64>,
+    /// Streams that were reset.
+    pub resets: u64,
+    /// Connections on which HTTP/2 failed, by cause.
+    pub failures: BTreeMap<&'static str, u64>,
+}
+
+impl Http2Report {
+    /// What causes of its failures begin with.
+    const CAUSES: &str = "http2: ";
+
+    fn of(sessions: &SessionCounters) -> Self {
+        let MessageCounters { requests, responses, resets } = sessions.messages;
+        let causes = sessions.failures.iter();
+        Self {
+            requests,
+            responses: ["1xx", "2xx", "3xx", "4xx", "5xx"].into_iter().zip(responses).collect(),
+            resets,
+            failures: causes
+                .filter_map(|(cause, times)| Some((cause.strip_prefix(Self::CAUSES)?, *times)))
+                .collect(),
+        }
+    }
+}
+
 impl TlsReport {
     fn of(sessions: SessionCounters) -> Self {
-        let SessionCounters { full, resumed, truncated, failures, handshake, .. } = sessions;
+        let SessionCounters { full, resumed, truncated, mut failures, handshake, .. } = sessions;
+        failures.retain(|cause, _| !cause.starts_with(Http2Report::CAUSES));
         Self { full, resumed, truncated, failures, handshake: HistogramReport::new(&handshake) }
     }
 }
@@ -356,6 +396,7 @@ impl TemplateReport {
             },
             failures: owner.told.failures(&tally.findings),
             tls: (is_all && owner.has_tls).then(|| TlsReport::of(tally.sessions.clone())),
+            http2: (is_all && owner.has_http2).then(|| Http2Report::of(&tally.sessions)),
         }
     }
 }
@@ -423,7 +464,8 @@ impl Counted<'_> {
             let series = is_all.then(|| self.watch.timeline.of_template(place));
             Some(TemplateReport::of(owner, self.endpoint.tally(place)?, series))
         });
-        let has_sessions = is_all && self.endpoint.has_sessions();
+        let has_tls = is_all && owners.iter().any(|owner| owner.has_tls);
+        let has_http2 = is_all && owners.iter().any(|owner| owner.has_http2);
         PortReport {
             name: name.to_owned(),
             interface: interface.to_owned(),
@@ -443,7 +485,8 @@ impl Counted<'_> {
                 true => TimesReport::of(&self.endpoint.times()),
                 false => TimesReport::default(),
             },
-            tls: has_sessions.then(|| TlsReport::of(self.endpoint.sessions())),
+            tls: has_tls.then(|| TlsReport::of(self.endpoint.sessions())),
+            http2: has_http2.then(|| Http2Report::of(&self.endpoint.sessions())),
             impairment: self.impairment.as_ref().map(ImpairmentReport::of),
             sent: self.transmitted.sent,
             sent_bytes: self.transmitted.sent_bytes,

@@ -1,9 +1,12 @@
-//! The sessions of templates with TLS.
+//! The sessions of templates with TLS, with HTTP/2, or both.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use wirestorm_plan::emulation::{EmulationPlan, Template, Tls, TlsVersion};
+use wirestorm_http2::{Http2Clients, Http2Servers, Http2Settings};
+use wirestorm_plan::emulation::{
+    EmulationPlan, HTTP2_STREAMS_MAX, HTTP2_WINDOW_MAX, Http2, Template, Tls, TlsFiles, TlsVersion,
+};
 use wirestorm_stack::content::Sessions;
 use wirestorm_tls::{Identity, TlsClients, TlsError, TlsServers, TlsSettings, Version};
 
@@ -25,7 +28,34 @@ pub(super) fn sessions(
 }
 
 fn of(template: &Template, folder: &Path) -> Result<TemplateSessions, EmulationError> {
-    let Some(asked) = &template.tls else { return Ok(TemplateSessions::default()) };
+    let sessions = match &template.tls {
+        Some(asked) => tls(template, asked, folder)?,
+        None => TemplateSessions::default(),
+    };
+    Ok(match template.http2 {
+        Some(asked) => http2(template, asked, sessions),
+        None => sessions,
+    })
+}
+
+/// HTTP/2 above what there is else.
+fn http2(template: &Template, asked: Http2, below: TemplateSessions) -> TemplateSessions {
+    let settings = Http2Settings { streams: asked.streams, window: asked.window };
+    let mut sessions = TemplateSessions::default();
+    if template.client.is_some() {
+        sessions.client = Some(Arc::new(Http2Clients::new(below.client, settings)));
+    }
+    if template.server.is_some() {
+        sessions.server = Some(Arc::new(Http2Servers::new(below.server, settings)));
+    }
+    sessions
+}
+
+fn tls(
+    template: &Template,
+    asked: &Tls,
+    folder: &Path,
+) -> Result<TemplateSessions, EmulationError> {
     let path = format!("{}.tls", template.path);
     let settings = settings(asked, folder, &path)?;
     let wrong = |reason| EmulationError::Tls { path: path.clone(), reason };
@@ -52,16 +82,14 @@ fn settings(asked: &Tls, folder: &Path, path: &str) -> Result<TlsSettings, Emula
         path: format!("{path}.{name}"),
         reason,
     };
-    let identity = match &asked.identity {
-        None => None,
-        Some(files) => {
-            let (chain, key) = (read(&files.certificate)?, read(&files.key)?);
-            let identity = Identity::from_pem(&chain, &key);
-            Some(identity.map_err(|error| match error {
-                TlsError::Key(_) => of_file("key", error),
-                _ => of_file("certificate", error),
-            })?)
-        }
+    let identity = |files: &Option<TlsFiles>, certificate: &str, key_name: &str| {
+        let Some(files) = files else { return Ok(None) };
+        let (chain, key) = (read(&files.certificate)?, read(&files.key)?);
+        let identity = Identity::from_pem(&chain, &key).map_err(|error| match error {
+            TlsError::Key(_) => of_file(key_name, error),
+            _ => of_file(certificate, error),
+        });
+        identity.map(Some)
     };
     let version = |version: &TlsVersion| match version {
         TlsVersion::Tls12 => Version::Tls12,
@@ -73,7 +101,13 @@ fn settings(asked: &Tls, folder: &Path, path: &str) -> Result<TlsSettings, Emula
         alpn: asked.alpn.clone(),
         name: asked.sni.clone(),
         resume: asked.resume,
-        identity,
+        identity: identity(&asked.identity, "certificate", "key")?,
         authorities: asked.ca.as_deref().map(read).transpose()?,
+        client_identity: identity(&asked.client_identity, "client_certificate", "client_key")?,
+        client_authorities: asked.client_ca.as_deref().map(read).transpose()?,
     })
 }
+
+// What a plan may ask for there is.
+const _: () = assert!(HTTP2_STREAMS_MAX == Http2Settings::STREAMS_MAX);
+const _: () = assert!(HTTP2_WINDOW_MAX == Http2Settings::WINDOW_MAX);

@@ -145,6 +145,7 @@ fn speech(number: usize, conversation: Conversation, timing: Timing) -> Result<S
         conversation::Transport::Udp => Transport::Udp,
     };
     Ok(Speech {
+        is_http2: false,
         part: Some(number.to_string()),
         client: steps(&conversation.turns, Side::Client, transport, timing)?,
         server: steps(&conversation.turns, Side::Server, transport, timing)?,

@@ -7,6 +7,7 @@ mod control;
 mod conversation;
 mod devices;
 mod first_bytes;
+mod http2;
 mod ip;
 mod latency;
 mod looked_at;
@@ -29,6 +30,7 @@ pub(crate) use conversation::speech_of;
 pub(crate) use devices::read_mac;
 pub use devices::{Devices, Guest, NextHop};
 pub use first_bytes::FirstBytes;
+pub use http2::{Http2, STREAMS_MAX as HTTP2_STREAMS_MAX, WINDOW_MAX as HTTP2_WINDOW_MAX};
 pub use ip::Ip;
 pub use latency::LatencyProbe;
 pub use looked_at::{Expected, Part, Received};
@@ -45,7 +47,7 @@ use crate::document::place::Place;
 use crate::document::port::{HOSTS_PORT, Port, read_ports};
 
 const PLAN: [&str; 3] = ["ports", "templates", "latency"];
-const TEMPLATE: [&str; 16] = [
+const TEMPLATE: [&str; 17] = [
     "name",
     "group",
     "transport",
@@ -54,6 +56,7 @@ const TEMPLATE: [&str; 16] = [
     "tcp",
     "ip",
     "tls",
+    "http2",
     "conversation",
     "http",
     "smtp",
@@ -95,6 +98,8 @@ pub struct Template {
     pub server: Option<Server>,
     /// What TLS there is around programs, on both sides; `None`: none.
     pub tls: Option<Tls>,
+    /// What HTTP/2 carries the messages of HTTP/1 that programs say, on both sides; `None`: none.
+    pub http2: Option<Http2>,
     /// Where it stands in the plan.
     pub path: String,
 }
@@ -266,6 +271,7 @@ fn read_templates(
     }
     for template in &templates {
         problems.take(tls::check(template, &templates));
+        problems.take(http2::check(template, &templates));
         problems.take(looked_at::check(template, &templates));
     }
     templates
@@ -343,8 +349,13 @@ fn read_template(
             return Err(PlanError { path: format!("{}.{side}.program", place.path()), message });
         }
     }
-    let tls = fields.get("tls").map_or(Ok(None), |it| tls::read(&it, transport))?;
-    Ok(Template { name, group, transport, client, server, tls, path: place.path() })
+    let mut tls = fields.get("tls").map_or(Ok(None), |it| tls::read(&it, transport))?;
+    let http2 = http2::read(&fields, speech.map(|it| it.is_http2), transport)?;
+    let path = place.path();
+    if let (Some(tls), Some(_)) = (&mut tls, http2) {
+        http2::agree(tls, &path)?;
+    }
+    Ok(Template { name, group, transport, client, server, tls, http2, path })
 }
 
 fn read_server(

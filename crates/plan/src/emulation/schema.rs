@@ -11,6 +11,7 @@ use super::control::{COMPARISONS, COUNT_DOWN, COUNTERS, JUMP, SINCE};
 use super::conversation::CONVERSATION;
 use super::devices::DEVICES;
 use super::first_bytes::BYTE;
+use super::http2::{HTTP2, STREAMS_MAX, WINDOW_MAX};
 use super::ip::IP;
 use super::latency::LATENCY;
 use super::looked_at::{EXPECT, LOOKED_AT_MAX, MESSAGES, PART, RECEIVE, TEXT_MAX};
@@ -80,8 +81,9 @@ fn template() -> Value {
         "tcp" => described("How TCP behaves on both sides.", tcp()),
         "ip" => described("What IP headers say on both sides.", ip()),
         "tls" => described("TLS around what both say.", tls()),
+        "http2" => described("HTTP/2 carries the messages of HTTP/1 that both say.", http2()),
         "conversation" => described("Both say what a capture has.", conversation()),
-        "http" => described("Both speak HTTP/1.1.", http()),
+        "http" => described("Both speak HTTP/1.1, or HTTP/2.", http()),
         "smtp" => described("Both speak SMTP.", smtp()),
         "ftp" => described("Both speak FTP, without transfers.", ftp()),
         "rtsp" => described("Both speak RTSP.", rtsp()),
@@ -190,7 +192,24 @@ fn tls() -> Value {
         "certificate" => described("The server's certificate, a file in PEM.", text()),
         "key" => described("Its key, a file in PEM.", text()),
         "ca" => described("What clients check servers by, a file in PEM.", text()),
+        "client_certificate" => described("The clients' certificate, a file in PEM.", text()),
+        "client_key" => described("Its key, a file in PEM.", text()),
+        "client_ca" => {
+            described("What servers check clients by, a file in PEM; they do not ask.", text())
+        }
         "resume" => described("Whether sessions are resumed; true.", boolean()),
+        _ => unknown(),
+    });
+    any_of([boolean(), fields])
+}
+
+fn http2() -> Value {
+    let fields = object(&HTTP2, &[], |name| match name {
+        "streams" => described("Streams at once; 100.", integer(1, STREAMS_MAX.into())),
+        "window" => {
+            let window = integer(1, WINDOW_MAX.into());
+            described("Bytes of a stream that may be on their way; 262144.", window)
+        }
         _ => unknown(),
     });
     any_of([boolean(), fields])
@@ -531,6 +550,10 @@ fn http() -> Value {
         })
     };
     object(&HTTP, &[], |name| match name {
+        "version" => {
+            let version = any_of([json!({"enum": [1.1, 2]}), json!({"enum": ["1.1", "2"]})]);
+            described("The version; 1.1.", version)
+        }
         "method" => described("The method; GET.", word()),
         "path" => described("The path; /.", word()),
         "host" => described("The host; www.example.net.", word()),

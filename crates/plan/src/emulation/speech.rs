@@ -28,6 +28,8 @@ pub(crate) struct Speech {
     pub(crate) transport: Transport,
     /// Where servers usually listen.
     pub(crate) port: u16,
+    /// Whether it is HTTP/2.
+    pub(crate) is_http2: bool,
     /// What of it is not as it may seem.
     pub(crate) notes: Vec<String>,
 }

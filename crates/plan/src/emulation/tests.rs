@@ -366,13 +366,16 @@ fn a_template_may_have_tls() {
     assert_eq!(with("{}").unwrap(), Some(Tls::default()));
     assert_eq!(with("false").unwrap(), None);
     let all = "{versions: [1.2, \"1.3\"], sni: pages.test, alpn: [h2, http/1.1], resume: false, \
-               ciphers: [TLS_AES_128_GCM_SHA256], certificate: a.pem, key: a.key, ca: ca.pem}";
+               ciphers: [TLS_AES_128_GCM_SHA256], certificate: a.pem, key: a.key, ca: ca.pem, \
+               client_certificate: b.pem, client_key: b.key, client_ca: cb.pem}";
     let expected = Tls {
         versions: vec![TlsVersion::Tls12, TlsVersion::Tls13],
         sni: Some("pages.test".into()),
         alpn: vec!["h2".into(), "http/1.1".into()],
         ciphers: vec!["TLS_AES_128_GCM_SHA256".into()],
         identity: Some(TlsFiles { certificate: "a.pem".into(), key: "a.key".into() }),
+        client_identity: Some(TlsFiles { certificate: "b.pem".into(), key: "b.key".into() }),
+        client_ca: Some("cb.pem".into()),
         ca: Some("ca.pem".into()),
         resume: false,
     };
@@ -389,12 +392,73 @@ fn a_template_may_have_tls() {
         ("{ciphers: [3]}", "tls.ciphers[0]: found 3, expected a cipher suite such as"),
         ("{key: a.key}", "templates[0].tls: found key alone, expected certificate as well"),
         ("{certificate: a}", "templates[0].tls: found certificate alone, expected key as well"),
+        ("{client_key: a}", "tls: found client_key alone, expected client_certificate as well"),
+        ("{client_ca: 5}", "templates[0].tls.client_ca: found 5, expected the name of a file"),
         ("{resume: 1}", "templates[0].tls.resume: found 1, expected true or false"),
         ("{sni: \"\"}", "tls.sni: found \"\", expected a host's name"),
     ] {
         let error = with(tls).unwrap_err().to_string();
         assert!(error.contains(expected), "{tls}: {error}");
     }
+}
+
+#[test]
+fn a_template_may_have_http_2() {
+    let with = |fields: &str| {
+        let plan = EmulationPlan::parse(&format!("{PAGE}{fields}"));
+        plan.map(|plan| (plan.templates[0].http2, plan.templates[0].tls.clone()))
+    };
+    let usual = Http2::default();
+    assert_eq!(with("    http2: true\n").unwrap(), (Some(usual), None));
+    assert_eq!(with("    http2: false\n").unwrap(), (None, None));
+    assert_eq!(with("    tls: true\n").unwrap().1.unwrap().alpn, Vec::<String>::new());
+    // Over TLS it is agreed upon.
+    let (http2, tls) = with("    http2: {streams: 8, window: 65535}\n    tls: true\n").unwrap();
+    assert_eq!(http2, Some(Http2 { streams: 8, window: 65_535 }));
+    assert_eq!(tls.unwrap().alpn, ["h2"]);
+    let (_, tls) = with("    http2: true\n    tls: {alpn: [h2, http/1.1]}\n").unwrap();
+    assert_eq!(tls.unwrap().alpn, ["h2", "http/1.1"]);
+    for (fields, expected) in [
+        ("    http2: yes please\n", "templates[0].http2: found \"yes please\", expected fields"),
+        ("    http2: {stream: 1}\n", "http2.stream: found an unknown field, expected streams?"),
+        (
+            "    http2: {streams: 0}\n",
+            "templates[0].http2.streams: found 0, expected a whole number",
+        ),
+        ("    http2: {window: 99999999}\n", "templates[0].http2.window: found 99999999, expected"),
+        (
+            "    http2: true\n    tls: {alpn: [http/1.1, spdy/3]}\n",
+            "templates[0].tls.alpn: found http/1.1, spdy/3, expected h2 among them",
+        ),
+    ] {
+        let error = with(fields).unwrap_err().to_string();
+        assert!(error.contains(expected), "{fields}: {error}");
+    }
+}
+
+#[test]
+fn http_2_is_of_connections_that_nobody_looks_into() {
+    let plan = |templates: &str| {
+        EmulationPlan::parse(&format!("ports: [{{name: s}}]\ntemplates: [{templates}]"))
+    };
+    let looks = "{name: l, server: {tx: s, port: 80, first_bytes: abc, program: []}}";
+    let server =
+        |tls: &str| format!("{{name: h, server: {{tx: s, port: 80, program: []}}, {tls}}}");
+    assert!(plan(&server("http2: true")).is_ok());
+    let error = plan(&format!("{}, {looks}", server("http2: true"))).unwrap_err().to_string();
+    let expected = "templates[0]: found HTTP/2 at port 80, where servers are told apart by";
+    assert!(error.contains(expected), "{error}");
+    let error = plan(&server("transport: udp, http2: true")).unwrap_err().to_string();
+    let expected = "templates[0].http2: found http2, expected the template's transport to be tcp";
+    assert!(error.contains(expected), "{error}");
+    for speech in ["http: {}", "smtp: {}"] {
+        let error = plan(&format!("{{name: h, server: {{tx: s}}, {speech}, http2: true}}"));
+        let expected = "templates[0].http2: is of http with version: 2, or of programs that are";
+        assert!(error.clone().unwrap_err().to_string().contains(expected), "{error:?}");
+    }
+    let error = plan("{name: h, server: {tx: s}, http: {version: 2}, http2: false}");
+    let expected = "templates[0].http2: http has version: 2: leave this out";
+    assert!(error.clone().unwrap_err().to_string().contains(expected), "{error:?}");
 }
 
 #[test]

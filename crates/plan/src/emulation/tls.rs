@@ -22,6 +22,11 @@ pub struct Tls {
     pub identity: Option<TlsFiles>,
     /// The file with authorities that clients trust; `None`: they take any certificate.
     pub ca: Option<String>,
+    /// The files with the clients' certificates and key; `None`: they have none.
+    pub client_identity: Option<TlsFiles>,
+    /// The file with authorities that servers trust, who then ask clients for certificates; `None`:
+    /// they do not ask.
+    pub client_ca: Option<String>,
     /// Whether sessions are resumed.
     pub resume: bool,
 }
@@ -44,8 +49,19 @@ pub enum TlsVersion {
     Tls13,
 }
 
-pub(super) const TLS: [&str; 8] =
-    ["versions", "sni", "alpn", "ciphers", "certificate", "key", "ca", "resume"];
+pub(super) const TLS: [&str; 11] = [
+    "versions",
+    "sni",
+    "alpn",
+    "ciphers",
+    "certificate",
+    "key",
+    "ca",
+    "client_certificate",
+    "client_key",
+    "client_ca",
+    "resume",
+];
 
 impl Default for Tls {
     fn default() -> Self {
@@ -56,6 +72,8 @@ impl Default for Tls {
             ciphers: Vec::new(),
             identity: None,
             ca: None,
+            client_identity: None,
+            client_ca: None,
             resume: true,
         }
     }
@@ -90,26 +108,43 @@ pub(super) fn read(place: &Place<'_>, transport: Transport) -> Result<Option<Tls
     }
     let fields = place.fields(&TLS)?;
     let mut tls = Tls::default();
+    let file = |value: &Place<'_>| read_text(value, "the name of a file in PEM").map(Some);
     let (mut certificate, mut key) = (None, None);
+    let (mut client_certificate, mut client_key) = (None, None);
     for (name, value) in fields.all() {
         match name {
             "versions" => tls.versions = read_versions(&value)?,
             "sni" => tls.sni = Some(read_text(&value, "a host's name such as example.test")?),
             "alpn" => tls.alpn = read_protocols(&value)?,
             "ciphers" => tls.ciphers = read_ciphers(&value)?,
-            "certificate" => certificate = Some(read_text(&value, "the name of a file in PEM")?),
-            "key" => key = Some(read_text(&value, "the name of a file in PEM")?),
-            "ca" => tls.ca = Some(read_text(&value, "the name of a file in PEM")?),
+            "certificate" => certificate = file(&value)?,
+            "key" => key = file(&value)?,
+            "ca" => tls.ca = file(&value)?,
+            "client_certificate" => client_certificate = file(&value)?,
+            "client_key" => client_key = file(&value)?,
+            "client_ca" => tls.client_ca = file(&value)?,
             _ => tls.resume = value.boolean()?,
         }
     }
-    tls.identity = match (certificate, key) {
-        (Some(certificate), Some(key)) => Some(TlsFiles { certificate, key }),
-        (None, None) => None,
-        (Some(_), None) => return Err(place.error("certificate alone", "key as well")),
-        (None, Some(_)) => return Err(place.error("key alone", "certificate as well")),
-    };
+    tls.identity = both(place, [certificate, key], ["certificate", "key"])?;
+    let names = ["client_certificate", "client_key"];
+    tls.client_identity = both(place, [client_certificate, client_key], names)?;
     Ok(Some(tls))
+}
+
+/// A certificate and its key, or neither; by the names of their fields.
+fn both(
+    place: &Place<'_>,
+    given: [Option<String>; 2],
+    [first, second]: [&str; 2],
+) -> Result<Option<TlsFiles>, PlanError> {
+    let alone = |one, other| Err(place.error(format!("{one} alone"), format!("{other} as well")));
+    match given {
+        [Some(certificate), Some(key)] => Ok(Some(TlsFiles { certificate, key })),
+        [None, None] => Ok(None),
+        [Some(_), None] => alone(first, second),
+        [None, Some(_)] => alone(second, first),
+    }
 }
 
 fn read_text(place: &Place<'_>, expected: &str) -> Result<String, PlanError> {

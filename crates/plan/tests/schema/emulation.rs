@@ -119,9 +119,10 @@ fn all_words() -> Value {
     });
     let tls = json!({"versions": [1.2, "1.3"], "sni": "a.test", "alpn": ["http/1.1"],
         "ciphers": ["TLS_AES_128_GCM_SHA256"], "certificate": "a.pem", "key": "b.pem",
-        "ca": "c.pem", "resume": false});
+        "ca": "c.pem", "client_certificate": "d.pem", "client_key": "e.pem", "client_ca": "f.pem",
+        "resume": false});
     let http = json!({
-        "method": "POST", "path": "/a", "host": "a.test", "headers": {"X-A": "b", "X-N": 5},
+        "version": "1.1", "method": "POST", "path": "/a", "host": "a.test", "headers": {"X-A": "b", "X-N": 5},
         "body": 5, "requests": 4, "pipeline": 2, "think": "1ms",
         "response": {"status": 201, "headers": {"X-B": "c"}, "body": {"text": "a", "size": 9},
             "chunk": 5, "delay": {"min": "0ms", "max": "1ms"}},
@@ -158,10 +159,13 @@ fn all_words() -> Value {
                 },
             },
             {
-                "name": "secret", "tls": tls, "client": client(json!({"program": []})),
+                "name": "secret", "tls": tls, "http2": false, "client": client(json!({"program": []})),
                 "server": {"tx": "s", "port": 443, "program": []},
             },
             {"name": "plain", "tls": true, "client": client(json!({"program": []}))},
+            {"name": "streams", "http": {"version": 2, "requests": 4, "pipeline": 2}, "tls": true,
+                "http2": {"streams": 5, "window": 65535}, "client": client(json!({}))},
+            {"name": "stream", "http2": true, "client": client(json!({"program": []}))},
             {
                 "name": "datagrams", "transport": "udp",
                 "client": client(json!({"program": datagrams, "load": {"rate": "1k"}, "ramp": "5s"})),

@@ -217,11 +217,6 @@ impl Endpoint {
         sum
     }
 
-    /// Whether any template has sessions.
-    pub fn has_sessions(&self) -> bool {
-        self.templates.iter().any(|it| it.template.sessions.is_some())
-    }
-
     /// What was counted of sessions, where templates have them.
     pub fn sessions(&self) -> SessionCounters {
         let mut sum = SessionCounters::default();

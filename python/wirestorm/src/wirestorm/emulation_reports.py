@@ -230,6 +230,20 @@ class HistogramReport:
 
 
 @dataclass(frozen=True)
+class Http2Report:
+    """What became of HTTP/2."""
+
+    requests: int
+    """Requests that clients sent, or servers got."""
+    responses: dict[str, int]
+    """Responses that servers sent, or clients got, by the class of their status: `2xx`."""
+    resets: int
+    """Streams that were reset."""
+    failures: dict[str, int]
+    """Connections on which HTTP/2 failed, by cause."""
+
+
+@dataclass(frozen=True)
 class ImpairmentReport:
     """What became of what a port was to send. Every frame that entered, and every copy, is in
     exactly one of `lost`, `queue_dropped`, `no_room`, `delivered` and `held`."""
@@ -322,6 +336,8 @@ class PortReport:
     """Frames that arrived and that there was no room for."""
     cpu_s: float
     """CPU time that its worker took, in seconds."""
+    http2: Optional[Http2Report] = None
+    """What became of HTTP/2, where any of them have it."""
     impairment: Optional[ImpairmentReport] = None
     """What became of what it sent, where the plan impairs that."""
     tls: Optional[TlsReport] = None
@@ -354,6 +370,8 @@ class TemplateReport:
     """Transactions that its program times, in its order."""
     failures: list[FailureReport]
     """Why its program failed, by step and cause."""
+    http2: Optional[Http2Report] = None
+    """What became of its HTTP/2, where it has that."""
     tls: Optional[TlsReport] = None
     """What became of its TLS, where it has that."""
 

@@ -11,7 +11,7 @@ use wirestorm_testkit::net::{End, Lab};
 use super::{Ended, PAGE, emulate, host, plan};
 
 /// A certificate for `NAME.test` that is signed by its own key: `NAME.pem` and `NAME.key`.
-fn certificate(scratch: &Scratch, name: &str) {
+pub(super) fn certificate(scratch: &Scratch, name: &str) {
     let mut command = Command::new("openssl");
     command.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]);
     command.args(["-nodes", "-days", "2", "-subj", &format!("/CN={name}.test")]);
@@ -194,6 +194,60 @@ fn nginx_serves_emulated_clients_over_tls() {
             true => assert!((50..=90).contains(&reused), "{reused}"),
             false => assert_eq!(reused, 0),
         }
+    }
+}
+
+#[test]
+fn servers_that_ask_learn_who_clients_are() {
+    if !can_run(&["nginx", "curl", "openssl"]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    certificate(&scratch, "own");
+    certificate(&scratch, "other");
+    let asks = format!(
+        "ssl_client_certificate {}; ssl_verify_client on",
+        scratch.file("own.pem").display()
+    );
+    let _nginx = nginx(&lab, &scratch, &format!("TLSv1.2 TLSv1.3; {asks}"));
+    let port = format!("clients={}", lab.a.port());
+    let received = |name: &str| {
+        let own = format!("client_certificate: {name}.pem, client_key: {name}.key");
+        let own = if name.is_empty() { String::new() } else { own };
+        let plan = plan(&scratch, &clients(&own));
+        let outcome = run_command(emulate(&plan).args(["--port", &port])).expect(0);
+        assert_eq!(outcome.number("/ports/0/flows/closed"), 100, "{outcome}");
+        outcome.number("/ports/0/tcp/rcvbyte")
+    };
+    // Whom it does not know nginx tells so, by HTTP.
+    assert!(received("own") > 100 * PAGE);
+    assert!(received("other") < 50 * PAGE);
+    assert!(received("") < 50 * PAGE);
+
+    // The other way round. Whoever comes first finds nobody yet.
+    let text =
+        server("client_ca: own.pem").replace("    tls:", "    tcp: {time_wait: 60s}\n    tls:");
+    let plan = plan(&scratch, &text);
+    let port = format!("servers={}", lab.a.port());
+    let emulated = start_command(emulate(&plan).args(["--port", &port]));
+    let curl = |own: &[&str]| {
+        let mut command = lab.b.command("curl");
+        command.args(["--insecure", "--silent", "--show-error", "--max-time", "5"]);
+        command.args(own).arg("https://198.51.100.77/").current_dir(scratch.path());
+        let output = command.output().unwrap();
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let again = ["--retry", "5", "--retry-delay", "1", "--retry-all-errors"];
+    let own = ["--cert", "own.pem", "--key", "own.key"];
+    assert_eq!(curl(&[&own[..], &again].concat()), (true, String::new()));
+    let (succeeded, said) = curl(&[]);
+    assert!(!succeeded && said.contains("certificate required"), "{said}");
+    let (succeeded, said) = curl(&["--cert", "other.pem", "--key", "other.key"]);
+    assert!(!succeeded && said.contains("unknown ca"), "{said}");
+    emulated.signal(rustix::process::Signal::INT);
+    let outcome = emulated.wait().expect(0);
+    for cause in ["peer has no certificate", "certificate of an unknown issuer"] {
+        assert_eq!(outcome.number(&format!("/ports/0/tls/failures/{cause}")), 1, "{outcome}");
     }
 }
 

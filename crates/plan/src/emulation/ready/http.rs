@@ -1,4 +1,4 @@
-//! HTTP/1.1: RFC 9110, RFC 9112.
+//! HTTP/1.1 (RFC 9110, RFC 9112), and the same messages over HTTP/2 (RFC 9113).
 
 use wirestorm_wire::conversation::Side;
 
@@ -7,8 +7,11 @@ use super::headers::{Headers, is_token};
 use super::words::{Content, WRITTEN_MAX, wait, word};
 use crate::document::error::PlanError;
 use crate::document::place::{Fields, Place};
+use crate::emulation::looked_at::Received;
+use crate::emulation::program::Step;
 
-pub(in crate::emulation) const HTTP: [&str; 10] = [
+pub(in crate::emulation) const HTTP: [&str; 11] = [
+    "version",
     "method",
     "path",
     "host",
@@ -26,17 +29,19 @@ pub(in crate::emulation) const RESPONSE: [&str; 5] =
 /// What follows from the words of the plan, on either side.
 const MADE: [&str; 3] = ["Content-Length", "Transfer-Encoding", "Connection"];
 
-pub(super) fn read(place: &Place<'_>, who: Who) -> Result<Vec<Line>, PlanError> {
-    let fields = place.fields(&HTTP)?;
-    let method = word(fields.get("method"), "GET")?;
-    if !is_token(&method) {
-        return Err(fields.need("method", "a method")?.wrong("a method such as GET"));
+/// Whether it is HTTP/2.
+pub(super) fn is_version_2(place: &Place<'_>) -> Result<bool, PlanError> {
+    let Some(version) = place.fields(&HTTP)?.get("version") else { return Ok(false) };
+    match version.number_text().as_deref() {
+        Some("1.1") => Ok(false),
+        Some("2") => Ok(true),
+        _ => Err(version.wrong("1.1 or 2")),
     }
-    let exchange = read_exchange(&fields, who)?;
-    let request = read_request(&fields, &method, &exchange)?;
-    let response = read_response(fields.get("response"), &method, &exchange)?;
-    let think = wait(fields.get("think"), Side::Client)?;
+}
 
+/// Both sides of HTTP/1.1.
+pub(super) fn read(place: &Place<'_>, who: Who) -> Result<Vec<Line>, PlanError> {
+    let Said { exchange, request, response, think } = read_said(place, who, false)?;
     let count = exchange.pipeline;
     let mut lines = vec![times(place, Side::Client, request, count)?];
     match exchange.response_bytes {
@@ -63,8 +68,63 @@ pub(super) fn read(place: &Place<'_>, who: Who) -> Result<Vec<Line>, PlanError> 
     Ok(lines)
 }
 
+/// The programs of client and server for HTTP/2: they say and hear messages of HTTP/1, and where
+/// those end the messages themselves tell. Servers answer until the client closes.
+pub(super) fn read_version_2(place: &Place<'_>, who: Who) -> Result<[Vec<Step>; 2], PlanError> {
+    let Said { exchange, request, response, think } = read_said(place, who, true)?;
+    let count = exchange.pipeline;
+    let delay = |line| match line {
+        Some(Line::Waits { min, max, .. }) => Some(Step::Delay { min, max }),
+        _ => None,
+    };
+    let send = |content| -> Result<Step, PlanError> {
+        let Content { text, size, fill } = several(place, content, count)?;
+        Ok(Step::Send { text, size, fill })
+    };
+    let message = Step::ReceiveWhole(Received::Http);
+    let messages = match count {
+        1 => message,
+        count => Step::Repeat { times: Some(count), steps: vec![message] },
+    };
+    let mut client = vec![send(request)?, messages.clone()];
+    let rounds = exchange.requests / count;
+    if rounds > 1 {
+        let mut steps = client.clone();
+        steps.extend(delay(think));
+        client.insert(0, Step::Repeat { times: Some(rounds - 1), steps });
+    }
+    let mut answers = vec![messages];
+    answers.extend(delay(response.wait));
+    answers.push(send(response.content)?);
+    Ok([client, vec![Step::Repeat { times: None, steps: answers }]])
+}
+
+/// What both sides say.
+struct Said {
+    exchange: Exchange,
+    request: Content,
+    response: Response,
+    think: Option<Line>,
+}
+
+fn read_said(place: &Place<'_>, who: Who, is_version_2: bool) -> Result<Said, PlanError> {
+    let fields = place.fields(&HTTP)?;
+    let method = word(fields.get("method"), "GET")?;
+    if !is_token(&method) {
+        return Err(fields.need("method", "a method")?.wrong("a method such as GET"));
+    }
+    let exchange = read_exchange(&fields, who, is_version_2)?;
+    Ok(Said {
+        request: read_request(&fields, &method, &exchange)?,
+        response: read_response(fields.get("response"), &method, &exchange)?,
+        think: wait(fields.get("think"), Side::Client)?,
+        exchange,
+    })
+}
+
 /// What goes over one connection.
 struct Exchange {
+    is_version_2: bool,
     requests: u64,
     /// Requests that are sent before the first of their responses is waited for.
     pipeline: u64,
@@ -75,11 +135,11 @@ struct Exchange {
 impl Exchange {
     /// Whether the server closes behind its response, and both say so.
     const fn closes(&self) -> bool {
-        self.requests == 1
+        self.requests == 1 && !self.is_version_2
     }
 }
 
-fn read_exchange(fields: &Fields<'_>, who: Who) -> Result<Exchange, PlanError> {
+fn read_exchange(fields: &Fields<'_>, who: Who, is_version_2: bool) -> Result<Exchange, PlanError> {
     /// Of requests, and of bytes of a response.
     const MOST: u64 = 1 << 30;
     let number = |name: &str, most: u64| {
@@ -90,6 +150,11 @@ fn read_exchange(fields: &Fields<'_>, who: Who) -> Result<Exchange, PlanError> {
     let count = requests.as_ref().map_or(1, |(_, count)| *count);
     let pipeline = number("pipeline", count)?;
     if let Some((place, _)) = &response_bytes
+        && is_version_2
+    {
+        return Err(place.says("is for HTTP/1.1: what is said over HTTP/2 tells its length"));
+    }
+    if let Some((place, _)) = &response_bytes
         && who != Who::Client
     {
         return Err(place.says("is of servers of others: this template has one of its own"));
@@ -98,6 +163,7 @@ fn read_exchange(fields: &Fields<'_>, who: Who) -> Result<Exchange, PlanError> {
         && who == Who::Client
         && count > 1
         && response_bytes.is_none()
+        && !is_version_2
     {
         return Err(place.says(
             "how much others answer is not known: say response_bytes, with the header, or have a \
@@ -113,6 +179,7 @@ fn read_exchange(fields: &Fields<'_>, who: Who) -> Result<Exchange, PlanError> {
         }
     }
     Ok(Exchange {
+        is_version_2,
         requests: count,
         pipeline: pipeline.map_or(1, |(_, pipeline)| pipeline),
         response_bytes: response_bytes.map(|(_, bytes)| bytes),
@@ -169,6 +236,9 @@ fn read_response(
     if exchange.closes() {
         headers.push("Connection", "close");
     }
+    if let Some(chunk) = chunk.as_ref().filter(|_| exchange.is_version_2) {
+        return Err(chunk.says("is for HTTP/1.1: HTTP/2 has no chunks"));
+    }
     let mut content = body.map_or_else(|| Ok(Content::default()), |it| Content::read(&it))?;
     match chunk {
         Some(place) => {
@@ -206,17 +276,23 @@ fn behind(head: Vec<u8>, body: Content) -> Content {
 
 /// A side says the same so many times at once.
 fn times(place: &Place<'_>, side: Side, content: Content, count: u64) -> Result<Line, PlanError> {
-    let Content { text, size, fill } = content;
+    let Content { text, size, fill } = several(place, content, count)?;
+    Ok(Line::Says { side, text, size, fill })
+}
+
+/// The same so many times.
+fn several(place: &Place<'_>, content: Content, count: u64) -> Result<Content, PlanError> {
     if count == 1 {
-        return Ok(Line::Says { side, text, size, fill });
+        return Ok(content);
     }
+    let Content { text, size, fill } = content;
     if u64::from(size).saturating_mul(count) > WRITTEN_MAX {
         let found = format!("{count} times {size} bytes at once");
         return Err(place.error(found, format!("at most {WRITTEN_MAX} bytes")));
     }
     let text = Content { text, size, fill }.written(place)?.repeat(count as usize);
     let size = text.len() as u32;
-    Ok(Line::Says { side, text, size, fill: Vec::new() })
+    Ok(Content { text, size, fill: Vec::new() })
 }
 
 /// RFC 9110 section 15; nothing for others.

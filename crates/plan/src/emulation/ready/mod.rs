@@ -33,7 +33,9 @@ const PROTOCOLS: [&str; 7] = ["http", "smtp", "ftp", "rtsp", "sip", "rtp", "dns"
 pub(super) fn read(fields: &Fields<'_>, who: Who) -> Result<Option<Speech>, PlanError> {
     for protocol in PROTOCOLS {
         let Some(place) = fields.get(protocol) else { continue };
+        let is_http2 = protocol == "http" && http::is_version_2(&place)?;
         let (transport, port, lines) = match protocol {
+            "http" if is_http2 => (Transport::Tcp, 80, Vec::new()),
             "http" => (Transport::Tcp, 80, http::read(&place, who)?),
             "smtp" => (Transport::Tcp, 25, smtp::read(&place)?),
             "ftp" => (Transport::Tcp, 21, ftp::read(&place)?),
@@ -42,9 +44,12 @@ pub(super) fn read(fields: &Fields<'_>, who: Who) -> Result<Option<Speech>, Plan
             "rtp" => (Transport::Udp, 5004, rtp::read(&place)?),
             _ => (Transport::Udp, 53, dns::read(&place)?),
         };
-        let [client, server] = dialogue::programs(&lines, who, transport);
+        let [client, server] = match is_http2 {
+            true => http::read_version_2(&place, who)?,
+            false => dialogue::programs(&lines, who, transport),
+        };
         let (part, notes) = (None, Vec::new());
-        return Ok(Some(Speech { part, client, server, transport, port, notes }));
+        return Ok(Some(Speech { part, client, server, transport, port, is_http2, notes }));
     }
     Ok(None)
 }

@@ -64,6 +64,7 @@ impl Reading<'_> {
         };
         let asked = self.tunables(&client_fields, self.tables.clients, notes)?;
         Ok(Template {
+            http2: None,
             name: match self.pair {
                 0 => number.to_string(),
                 pair => format!("{number}/{pair}"),

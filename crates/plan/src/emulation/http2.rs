@@ -1,0 +1,100 @@
+//! HTTP/2 between programs and their connections, as it is written.
+
+use super::{Server, Template, Tls, Transport};
+use crate::document::error::PlanError;
+use crate::document::place::{Fields, Place};
+
+/// What is asked of HTTP/2, on both sides of a template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Http2 {
+    /// Streams at once, at most: those that clients open, and servers allow.
+    pub streams: u32,
+    /// Bytes that the peer may send on a stream before they are taken.
+    pub window: u32,
+}
+
+/// The most streams at once.
+pub const STREAMS_MAX: u32 = 1_000;
+/// The greatest window.
+pub const WINDOW_MAX: u32 = 16 << 20;
+
+pub(super) const HTTP2: [&str; 2] = ["streams", "window"];
+
+/// The protocol's name in TLS (RFC 9113 section 3.2).
+const ALPN: &str = "h2";
+
+impl Default for Http2 {
+    fn default() -> Self {
+        Self { streams: 100, window: 256 << 10 }
+    }
+}
+
+/// Reads what a template says of it. `speaks`: whether what both sides say is HTTP/2, where that
+/// is known.
+pub(super) fn read(
+    fields: &Fields<'_>,
+    speaks: Option<bool>,
+    transport: Transport,
+) -> Result<Option<Http2>, PlanError> {
+    let Some(place) = fields.get("http2") else {
+        return Ok((speaks == Some(true)).then(Http2::default));
+    };
+    let asked = read_fields(&place)?;
+    match (asked, speaks) {
+        (Some(_), Some(false)) => {
+            Err(place
+                .says("is of http with version: 2, or of programs that are written step by step"))
+        }
+        (None, Some(true)) => Err(place.says("http has version: 2: leave this out")),
+        (Some(_), _) if transport == Transport::Udp => {
+            Err(place.error("http2", "the template's transport to be tcp"))
+        }
+        _ => Ok(asked),
+    }
+}
+
+/// `true` is HTTP/2 as it comes, `false` none.
+fn read_fields(place: &Place<'_>) -> Result<Option<Http2>, PlanError> {
+    if place.value().is_boolean() {
+        return Ok(place.boolean()?.then(Http2::default));
+    }
+    let mut asked = Http2::default();
+    for (name, value) in place.fields(&HTTP2)?.all() {
+        match name {
+            "streams" => asked.streams = value.integer(1, STREAMS_MAX.into())? as u32,
+            _ => asked.window = value.integer(1, WINDOW_MAX.into())? as u32,
+        }
+    }
+    Ok(Some(asked))
+}
+
+/// TLS around HTTP/2 agrees upon it.
+pub(super) fn agree(tls: &mut Tls, path: &str) -> Result<(), PlanError> {
+    if tls.alpn.is_empty() {
+        tls.alpn.push(ALPN.to_owned());
+    }
+    if tls.alpn.iter().any(|protocol| protocol == ALPN) {
+        return Ok(());
+    }
+    let found = tls.alpn.join(", ");
+    let message = format!("found {found}, expected h2 among them, which the template speaks");
+    Err(PlanError { path: format!("{path}.tls.alpn"), message })
+}
+
+/// What comes first is HTTP/2's own, whatever is said over it.
+pub(super) fn check(template: &Template, all: &[Template]) -> Result<(), PlanError> {
+    let (Some(_), Some(server)) = (&template.http2, &template.server) else { return Ok(()) };
+    let is_looked_at = |other: &Server| {
+        (other.transmit, other.listen) == (server.transmit, server.listen)
+            && other.first_bytes.is_some()
+    };
+    if !all.iter().filter_map(|it| it.server.as_ref()).any(is_looked_at) {
+        return Ok(());
+    }
+    let message = format!(
+        "found HTTP/2 at port {}, where servers are told apart by first_bytes, which are the same \
+         for all that speak it: give it a port of its own",
+        server.listen
+    );
+    Err(PlanError { path: template.path.clone(), message })
+}

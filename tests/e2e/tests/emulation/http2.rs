@@ -1,0 +1,242 @@
+//! HTTP/2 of emulated clients and servers: with curl, nghttp and h2load, with nginx.
+
+use std::fs;
+
+use wirestorm_e2e::{Outcome, can_run, run_command, start_command};
+use wirestorm_testkit::Scratch;
+use wirestorm_testkit::net::Lab;
+
+use super::tls::certificate;
+use super::{Ended, PAGE, emulate, host, plan};
+
+/// Servers of pages at port 443, without TLS at 80, and at 444 one that answers with what it was
+/// told.
+const SERVERS: &str = r#"
+ports: [{name: servers, addresses: 198.51.100.77/24}]
+templates:
+  - name: pages
+    http: {version: 2, requests: 1000, response: {body: {size: 20000, fill: wire}, headers: {X-Own: 1}}}
+    tls: true
+    server: {tx: servers, port: 443}
+  - name: plain
+    http: {version: 2, requests: 1000, response: {status: 404, body: 20000}}
+    server: {tx: servers, port: 80}
+  - name: echo
+    http2: true
+    tls: true
+    server:
+      tx: servers
+      port: 444
+      program:
+        - repeat:
+            steps:
+              - receive: {message: http}
+              - extract: {first: {pattern: "^(\\S+ \\S+) "}}
+              - extract: {host: {pattern: "\r\nhost: (\\S+)"}}
+              - extract: {end: {pattern: "(.{9})$"}}
+              - set: {all: {text: "${first} ${host} ${end}"}}
+              - send: "HTTP/1.1 201 Created\r\nContent-Length: ${all.length}\r\n\r\n${all}"
+"#;
+
+fn number(outcome: &Outcome, name: &str) -> u64 {
+    outcome.number(&format!("/ports/0/{name}"))
+}
+
+#[test]
+fn curl_nghttp_and_h2load_speak_with_an_emulated_server() {
+    if !can_run(&["curl", "nghttp", "h2load"]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    host(&lab.b);
+    let plan = plan(&scratch, SERVERS);
+    let port = format!("servers={}", lab.a.port());
+    let emulated = start_command(emulate(&plan).args(["--port", &port]));
+    let run = |tool: &str, arguments: &[&str]| {
+        let output = lab.b.command("timeout").args(["30", tool]).args(arguments).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let complained = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{tool}: {said} {complained}");
+        said
+    };
+    // Whoever comes first finds nobody yet; curl tries again.
+    let curl = |arguments: &[&str]| {
+        let usual = ["--insecure", "--silent", "--show-error", "--http2", "--max-time", "10"];
+        let tries = ["--retry", "5", "--retry-delay", "1", "--retry-all-errors"];
+        run("curl", &[&usual[..], &tries, arguments].concat())
+    };
+    let told = ["--write-out", " %{http_version} %{response_code} %header{x-own}\n"];
+    let page = "wire".repeat(5_000);
+    let pages = curl(&[&told[..], &["https://198.51.100.77/"; 3]].concat());
+    assert_eq!(pages, format!("{page} 2 200 1\n").repeat(3));
+    // Streams at once.
+    let parallel = [&["--parallel"][..], &["https://198.51.100.77/a"; 8]].concat();
+    assert_eq!(curl(&parallel), page.repeat(8));
+
+    let body = scratch.file("body");
+    fs::write(&body, format!("{}a nice end", "x".repeat(600_000))).unwrap();
+    let upload = ["--data-binary", &format!("@{}", body.display())];
+    let echo = "https://198.51.100.77:444/upload?a=1";
+    let echoed = curl(&[&upload[..], &["--write-out", " %{response_code}", echo]].concat());
+    // No more than the first 64 KiB is looked at.
+    assert_eq!(echoed, "POST /upload?a=1 198.51.100.77:444 xxxxxxxxx 201");
+
+    let plain = curl(&["--http2-prior-knowledge", "--head", "http://198.51.100.77/"]);
+    assert!(plain.starts_with("HTTP/2 404") && plain.contains("content-length: 20000"), "{plain}");
+    let verbose = run("nghttp", &["--null-out", "--verbose", "http://198.51.100.77/"]);
+    assert!(verbose.contains("END_STREAM") && verbose.contains(":status: 404"), "{verbose}");
+
+    // 400 requests over 4 connections, 10 of them streams at once on each.
+    let load = run("h2load", &["-n", "400", "-c", "4", "-m", "10", "https://198.51.100.77/"]);
+    let expected = "400 total, 400 started, 400 done, 400 succeeded, 0 failed, 0 errored";
+    assert!(load.contains(expected) && load.contains("Application protocol: h2"), "{load}");
+
+    emulated.signal(rustix::process::Signal::INT);
+    let outcome = emulated.wait().expect(0);
+    assert_eq!(number(&outcome, "http2/requests"), 3 + 8 + 1 + 1 + 1 + 400, "{outcome}");
+    assert_eq!(number(&outcome, "http2/responses/2xx"), 3 + 8 + 1 + 400, "{outcome}");
+    assert_eq!(number(&outcome, "http2/responses/4xx"), 2, "{outcome}");
+    assert_eq!(number(&outcome, "flows/failed"), 0, "{outcome}");
+}
+
+/// nginx with HTTP/2 at port 443, and without at port 444; it writes what it was asked to `log`.
+fn nginx(lab: &Lab, scratch: &Scratch) -> Ended {
+    host(&lab.b);
+    lab.b.namespace().ip(&["link set lo up"]).unwrap();
+    certificate(scratch, "pages");
+    for (name, size) in [("index.html", PAGE), ("big", 50 * PAGE)] {
+        let page: Vec<u8> = (0..size).map(|at| b'a' + (at % 26) as u8).collect();
+        fs::write(scratch.file(name), page).unwrap();
+    }
+    let folder = scratch.path().display();
+    let server = |listen: &str| {
+        format!(
+            "server {{ listen {listen}; root {folder}; ssl_certificate {folder}/pages.pem; \
+             ssl_certificate_key {folder}/pages.key; client_max_body_size 9m; \
+             location /upload {{ proxy_pass http://127.0.0.1:8080; }} }}\n"
+        )
+    };
+    let configuration = format!(
+        "daemon off; user root; pid {folder}/pid; error_log {folder}/errors; events {{}}\n\
+         http {{ log_format asked '$server_protocol $connection $request_method $uri \
+         $content_length $status $http_x_own $host'; access_log {folder}/log asked; \
+         client_body_temp_path {folder}; proxy_temp_path {folder}; keepalive_requests 50; \
+         fastcgi_temp_path {folder}; uwsgi_temp_path {folder}; scgi_temp_path {folder};\n\
+         {}{}server {{ listen 127.0.0.1:8080; access_log off; return 202 \"taken\\n\"; }} }}",
+        server("443 ssl http2"),
+        server("444 ssl"),
+    );
+    let file = scratch.file("nginx.conf");
+    fs::write(&file, configuration).unwrap();
+    let nginx = Ended(lab.b.command("nginx").arg("-c").arg(&file).spawn().unwrap());
+    // It listens once somebody gets a page.
+    let mut command = lab.b.command("curl");
+    command.args(["--insecure", "--silent", "--show-error", "--max-time", "5"]);
+    command.args(["--retry", "5", "--retry-delay", "1", "--retry-all-errors"]);
+    let output = command.arg("https://198.51.100.2/").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    fs::write(scratch.file("log"), "").unwrap();
+    nginx
+}
+
+/// Clients of nginx, ten at once and `limit` in all, with fields of their template.
+fn clients(limit: u64, port: u16, fields: &str, client: &str) -> String {
+    format!(
+        r#"
+ports: [{{name: clients, addresses: 198.51.100.77/24}}]
+templates:
+  - name: page
+    {fields}
+    client:
+      tx: clients
+      addresses: 198.51.100.77-198.51.100.96
+      servers: 198.51.100.2
+      server_port: {port}
+      load: {{hold: 10}}
+      limit: {limit}
+{client}
+"#
+    )
+}
+
+#[test]
+fn nginx_serves_emulated_clients_over_http_2() {
+    if !can_run(&["nginx", "curl", "openssl"]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    let _nginx = nginx(&lab, &scratch);
+    let port = format!("clients={}", lab.a.port());
+    let run = |limit, fields: &str, client: &str| {
+        let plan = plan(&scratch, &clients(limit, 443, fields, client));
+        let outcome = run_command(emulate(&plan).args(["--port", &port])).expect(0);
+        assert_eq!(number(&outcome, "flows/closed"), limit, "{outcome}");
+        let log = fs::read_to_string(scratch.file("log")).unwrap();
+        fs::write(scratch.file("log"), "").unwrap();
+        (outcome, log)
+    };
+    // Whole pages, several at once, over one connection for each client.
+    let http =
+        "http: {version: 2, host: pages.test, requests: 12, pipeline: 4, headers: {X-Own: a}}";
+    let (outcome, log) = run(50, &format!("{http}\n    tls: {{sni: pages.test}}"), "");
+    assert_eq!(number(&outcome, "http2/requests"), 600, "{outcome}");
+    assert_eq!(number(&outcome, "http2/responses/2xx"), 600, "{outcome}");
+    let received = number(&outcome, "tcp/rcvbyte");
+    assert!((600 * PAGE..660 * PAGE).contains(&received), "{outcome}");
+    let lines = |end: &str| log.lines().filter(|line| line.ends_with(end)).count();
+    assert_eq!(lines("GET /index.html - 200 a pages.test"), 600, "{log}");
+    assert!(log.lines().all(|line| line.starts_with("HTTP/2.0 ")), "{log}");
+    let mut connections: Vec<_> = log.lines().flat_map(|line| line.split(' ').nth(1)).collect();
+    connections.sort_unstable();
+    connections.dedup();
+    assert_eq!(connections.len(), 50);
+
+    // The second answer is there long before the first one, which is the first to be heard.
+    let program = r#"
+      program:
+        - send: "GET /big HTTP/1.1\r\nHost: a\r\n\r\nGET /none HTTP/1.1\r\nHost: a\r\n\r\n"
+        - receive: {message: http}
+        - expect: {pattern: "^HTTP/1.1 200 OK\r\n(?s).*content-length: 1000000\r\n"}
+        - receive: {message: http}
+        - expect: {pattern: "^HTTP/1.1 404 Not Found\r\n"}
+        - send: {text: "POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n", size: 1000060}
+        - receive: {message: http}
+        - expect: {pattern: "^HTTP/1.1 202 Accepted\r\n(?s).*\r\n\r\ntaken\n$"}
+"#;
+    for (http2, limit) in [("true", 20), ("{streams: 1, window: 65535}", 10)] {
+        let (outcome, log) = run(limit, &format!("http2: {http2}\n    tls: true"), program);
+        assert_eq!(number(&outcome, "http2/responses/2xx"), 2 * limit, "{outcome}");
+        assert_eq!(number(&outcome, "http2/responses/4xx"), limit, "{outcome}");
+        let uploads = log.lines().filter(|line| line.ends_with("POST /upload 1000000 202 - a"));
+        assert_eq!(uploads.count() as u64, limit, "{log}");
+    }
+}
+
+#[test]
+fn what_fails_over_http_2_is_told_by_cause() {
+    if !can_run(&["nginx", "curl", "openssl"]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    let _nginx = nginx(&lab, &scratch);
+    let port = format!("clients={}", lab.a.port());
+    let again = "http: {version: 2, requests: 60}\n    tls: true";
+    let alpn = "http: {version: 2}\n    tls: {alpn: [h2, http/1.1]}";
+    let plain = "http: {version: 2}";
+    for (server_port, fields, cause) in [
+        (
+            444,
+            "http: {version: 2}\n    tls: true",
+            "tls/failures/received alert no_application_protocol",
+        ),
+        (444, alpn, "http2/failures/peer does not agree on h2 (ALPN)"),
+        // After 50 requests nginx says that it takes no more.
+        (443, again, "http2/failures/peer takes no more requests (GOAWAY)"),
+        (443, plain, "http2/failures/peer misbehaved: FRAME_SIZE_ERROR"),
+    ] {
+        let plan = plan(&scratch, &clients(20, server_port, fields, ""));
+        let outcome = run_command(emulate(&plan).args(["--port", &port])).expect(3);
+        assert_eq!(number(&outcome, "flows/session_failed"), 20, "{cause}: {outcome}");
+        assert_eq!(number(&outcome, cause), 20, "{cause}: {outcome}");
+    }
+}
