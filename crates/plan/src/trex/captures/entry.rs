@@ -246,6 +246,7 @@ impl Common {
                 client: Some(client),
                 server: Some(server),
                 tls: None,
+                http2: None,
                 path: entry.path.clone(),
             });
         }
