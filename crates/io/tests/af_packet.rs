@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::{VethPair, eventually, run};
+use support::{VethPair, eventually, holds_while_down, run, tells_that_it_is_gone};
 use wirestorm_base::contract::Connected;
 use wirestorm_base::port::{Receive, Received, Transmit};
 use wirestorm_base::port_contract;
@@ -118,38 +118,19 @@ fn frames_that_the_kernel_would_refuse_fail() {
 fn an_interface_that_goes_down_stops_both_halves_until_it_is_up_again() {
     let Some(pair) = VethPair::new() else { return };
     let (mut transmit, mut receiver) = open(&pair);
-    run(&pair.left.namespace, "ip", &["link", "set", "left", "down"]);
-    send(&mut transmit, &frame_of(1));
-    assert_eq!(transmit.flush(), Err(pair.left.went_down()));
-    assert_eq!(transmit.in_flight(), 1, "the frame is kept");
-    run(&pair.right.namespace, "ip", &["link", "set", "right", "down"]);
-    let mut batch = Vec::new();
-    let error =
-        eventually("the receiving half to notice", || receiver.receive(8, &mut batch).err());
-    assert_eq!(error, pair.right.went_down());
-    run(&pair.right.namespace, "ip", &["link", "set", "right", "up"]);
-    run(&pair.left.namespace, "ip", &["link", "set", "left", "up"]);
-    eventually("the frame to leave", || {
-        // The error is reported once more by a socket that was down.
-        let _ = transmit.flush();
-        (transmit.in_flight() == 0).then_some(())
+    let frame = holds_while_down(&pair, (&mut transmit, &mut receiver), |transmit| {
+        send(transmit, &frame_of(1))
     });
-    assert_eq!(receive(&mut receiver, 1), [frame_of(1).to_vec()]);
+    assert_eq!(frame, frame_of(1));
 }
 
 #[test]
 fn an_interface_that_vanishes_is_reported_as_gone() {
     let Some(pair) = VethPair::new() else { return };
     let (mut transmit, mut receiver) = open(&pair);
-    run(&pair.left.namespace, "ip", &["link", "delete", "left"]);
-    send(&mut transmit, &frame_of(1));
-    assert_eq!(transmit.flush(), Err(pair.left.is_gone()));
-    transmit.abort();
-    assert_eq!((transmit.in_flight(), transmit.transmitted().unsent), (0, 1));
-    let mut batch = Vec::new();
-    let error =
-        eventually("the receiving half to notice", || receiver.receive(8, &mut batch).err());
-    assert_eq!(error, pair.right.is_gone());
+    tells_that_it_is_gone(&pair, (&mut transmit, &mut receiver), |transmit| {
+        send(transmit, &frame_of(1))
+    });
 }
 
 #[test]

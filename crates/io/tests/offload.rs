@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::{VethPair, eventually, run};
+use support::{VethPair, eventually, holds_while_down, run, tells_that_it_is_gone};
 use wirestorm_base::contract::Connected;
 use wirestorm_base::port::{Offloads, Receive, Received, Segmentation, Transmit};
 use wirestorm_base::port_contract;
@@ -62,11 +62,16 @@ fn long_frame(data: usize) -> (Vec<u8>, Segmentation) {
     ([ethernet.as_slice(), &ip, &header, &data].concat(), segments)
 }
 
-fn send_long(transmit: &mut OffloadTransmit, data: usize) -> Vec<u8> {
+fn push_long(transmit: &mut OffloadTransmit, data: usize) -> Vec<u8> {
     let (frame, segments) = long_frame(data);
     let buffer = transmit.take().unwrap();
     transmit.frame_mut(&buffer)[..frame.len()].copy_from_slice(&frame);
     transmit.send_segments(buffer, frame.len(), &segments, Instant::ZERO);
+    frame
+}
+
+fn send_long(transmit: &mut OffloadTransmit, data: usize) -> Vec<u8> {
+    let frame = push_long(transmit, data);
     transmit.flush().unwrap();
     frame
 }
@@ -159,44 +164,17 @@ fn a_ring_knows_what_needs_no_checksum_too() {
 fn an_interface_that_goes_down_stops_both_halves_until_it_is_up_again() {
     let Some(pair) = VethPair::new() else { return };
     let (mut transmit, mut receiver) = open(&pair);
-    let long = |transmit: &mut OffloadTransmit| {
-        let (frame, segments) = long_frame(3_000);
-        let buffer = transmit.take().unwrap();
-        transmit.frame_mut(&buffer)[..frame.len()].copy_from_slice(&frame);
-        transmit.send_segments(buffer, frame.len(), &segments, Instant::ZERO);
-    };
-    run(&pair.left.namespace, "ip", &["link", "set", "left", "down"]);
-    long(&mut transmit);
-    assert_eq!(transmit.flush(), Err(pair.left.went_down()));
-    assert_eq!(transmit.in_flight(), 1, "the frame is kept");
-    run(&pair.right.namespace, "ip", &["link", "set", "right", "down"]);
-    let mut batch = Vec::new();
-    let error =
-        eventually("the receiving half to notice", || receiver.receive(8, &mut batch).err());
-    assert_eq!(error, pair.right.went_down());
-    run(&pair.right.namespace, "ip", &["link", "set", "right", "up"]);
-    run(&pair.left.namespace, "ip", &["link", "set", "left", "up"]);
-    eventually("the frame to leave", || {
-        // The error is reported once more by a socket that was down.
-        let _ = transmit.flush();
-        (transmit.in_flight() == 0).then_some(())
+    let frame = holds_while_down(&pair, (&mut transmit, &mut receiver), |transmit| {
+        drop(push_long(transmit, 3_000))
     });
-    assert_eq!(receive(&mut receiver, 1).len(), 1);
+    assert_eq!(frame, long_frame(3_000).0);
 }
 
 #[test]
 fn an_interface_that_vanishes_is_reported_as_gone() {
     let Some(pair) = VethPair::new() else { return };
     let (mut transmit, mut receiver) = open(&pair);
-    let (frame, segments) = long_frame(3_000);
-    run(&pair.left.namespace, "ip", &["link", "delete", "left"]);
-    let buffer = transmit.take().unwrap();
-    transmit.send_segments(buffer, frame.len(), &segments, Instant::ZERO);
-    assert_eq!(transmit.flush(), Err(pair.left.is_gone()));
-    transmit.abort();
-    assert_eq!((transmit.in_flight(), transmit.transmitted().unsent), (0, 1));
-    let mut batch = Vec::new();
-    let error =
-        eventually("the receiving half to notice", || receiver.receive(8, &mut batch).err());
-    assert_eq!(error, pair.right.is_gone());
+    tells_that_it_is_gone(&pair, (&mut transmit, &mut receiver), |transmit| {
+        drop(push_long(transmit, 3_000))
+    });
 }

@@ -254,16 +254,9 @@ pub(crate) fn write_segment(
     sack: &[SequenceRange],
     fill: impl FnOnce(&mut [u8]) -> u16,
 ) -> Option<usize> {
-    let key = headers.key;
-    let header = outgoing.header_length();
-    let length = header + outgoing.length as usize;
-    let ecn = if outgoing.is_ecn_capable { ECN_CAPABLE } else { 0 };
-    let (frame_length, transport, pseudo_header) =
-        write_below(frame, headers, protocol::TCP, ecn, length)?;
-    let (head, data) = transport.split_at_mut(header);
-    let (from, to) = (key.destination_port(), key.source_port());
-    let of_header = outgoing.write_header(from, to, sack, head);
-    let sums = [of_header, fill(data), pseudo_header];
+    let WrittenHeaders { frame_length, head, of_head, data, pseudo_header } =
+        write_headers(frame, headers, outgoing, sack)?;
+    let sums = [of_head, fill(data), pseudo_header];
     let checksum = !checksum::fold(sums.into_iter().map(u64::from).sum());
     head[tcp::field::CHECKSUM].copy_from_slice(&checksum.to_be_bytes());
     Some(frame_length)
@@ -274,26 +267,51 @@ pub(crate) fn write_long_segment(
     frame: &mut [u8],
     headers: &Headers<'_>,
     outgoing: &Outgoing,
-    data: u32,
+    each: u32,
     fill: impl FnOnce(&mut [u8]) -> u16,
 ) -> Option<(usize, Segmentation)> {
+    let WrittenHeaders { frame_length, head, data, pseudo_header, .. } =
+        write_headers(frame, headers, outgoing, &[])?;
+    head[tcp::field::CHECKSUM].copy_from_slice(&pseudo_header.to_be_bytes());
+    fill(data);
+    let behind = frame_length - data.len();
+    let segmentation = Segmentation {
+        is_ipv6: headers.key.version() == 6,
+        transport: (behind - head.len()) as u16,
+        headers: behind as u16,
+        data: each as u16,
+    };
+    Some((frame_length, segmentation))
+}
+
+/// A segment of which all is written but its data and its checksum.
+struct WrittenHeaders<'a> {
+    frame_length: usize,
+    /// The header of TCP, and its sum.
+    head: &'a mut [u8],
+    of_head: u16,
+    data: &'a mut [u8],
+    /// Its sum.
+    pseudo_header: u16,
+}
+
+#[inline(always)]
+fn write_headers<'a>(
+    frame: &'a mut [u8],
+    headers: &Headers<'_>,
+    outgoing: &Outgoing,
+    sack: &[SequenceRange],
+) -> Option<WrittenHeaders<'a>> {
     let key = headers.key;
     let header = outgoing.header_length();
     let length = header + outgoing.length as usize;
     let ecn = if outgoing.is_ecn_capable { ECN_CAPABLE } else { 0 };
     let (frame_length, transport, pseudo_header) =
         write_below(frame, headers, protocol::TCP, ecn, length)?;
-    let (head, bytes) = transport.split_at_mut(header);
-    outgoing.write_header(key.destination_port(), key.source_port(), &[], head);
-    head[tcp::field::CHECKSUM].copy_from_slice(&pseudo_header.to_be_bytes());
-    fill(bytes);
-    let segmentation = Segmentation {
-        is_ipv6: key.version() == 6,
-        transport: (frame_length - length) as u16,
-        headers: (frame_length - outgoing.length as usize) as u16,
-        data: data as u16,
-    };
-    Some((frame_length, segmentation))
+    let (head, data) = transport.split_at_mut(header);
+    let (from, to) = (key.destination_port(), key.source_port());
+    let of_head = outgoing.write_header(from, to, sack, head);
+    Some(WrittenHeaders { frame_length, head, of_head, data, pseudo_header })
 }
 
 /// Writes a datagram that answers what came with a key, with so many bytes of data; `fill` writes

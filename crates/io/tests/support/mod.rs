@@ -9,6 +9,7 @@ use std::os::fd::AsRawFd;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use wirestorm_base::port::{Receive, Transmit};
 use wirestorm_io::namespace::{InterfaceName, Namespace};
 
 /// How long anything in these tests may take at most.
@@ -116,4 +117,55 @@ pub(crate) fn eventually<T>(what: &str, mut question: impl FnMut() -> Option<T>)
         assert!(Instant::now() < deadline, "waited in vain for {what}");
         std::thread::yield_now();
     }
+}
+
+/// Holds both halves of a port on a pair to it: an interface that is down is told of as that, what
+/// `send` has sent stays, and leaves when it is up again. Returns the frame that arrives then.
+pub(crate) fn holds_while_down<T: Transmit, R: Receive>(
+    pair: &VethPair,
+    (transmit, receiver): (&mut T, &mut R),
+    send: impl Fn(&mut T),
+) -> Vec<u8> {
+    run(&pair.left.namespace, "ip", &["link", "set", "left", "down"]);
+    send(transmit);
+    assert_eq!(transmit.flush(), Err(pair.left.went_down()));
+    assert_eq!(transmit.in_flight(), 1, "the frame is kept");
+    run(&pair.right.namespace, "ip", &["link", "set", "right", "down"]);
+    let mut batch = Vec::new();
+    let error =
+        eventually("the receiving half to notice", || receiver.receive(8, &mut batch).err());
+    assert_eq!(error, pair.right.went_down());
+    run(&pair.right.namespace, "ip", &["link", "set", "right", "up"]);
+    run(&pair.left.namespace, "ip", &["link", "set", "left", "up"]);
+    eventually("the frame to leave", || {
+        // The error is reported once more by a socket that was down.
+        let _ = transmit.flush();
+        (transmit.in_flight() == 0).then_some(())
+    });
+    eventually("the frame to arrive", || {
+        let _ = receiver.receive(8, &mut batch);
+        batch.pop().map(|received| {
+            let frame = receiver.frame(&received).to_vec();
+            receiver.release(received);
+            frame
+        })
+    })
+}
+
+/// Holds both halves of a port on a pair to it: an interface that vanishes is told of as that, and
+/// what `send` has sent counts as unsent.
+pub(crate) fn tells_that_it_is_gone<T: Transmit, R: Receive>(
+    pair: &VethPair,
+    (transmit, receiver): (&mut T, &mut R),
+    send: impl Fn(&mut T),
+) {
+    run(&pair.left.namespace, "ip", &["link", "delete", "left"]);
+    send(transmit);
+    assert_eq!(transmit.flush(), Err(pair.left.is_gone()));
+    transmit.abort();
+    assert_eq!((transmit.in_flight(), transmit.transmitted().unsent), (0, 1));
+    let mut batch = Vec::new();
+    let error =
+        eventually("the receiving half to notice", || receiver.receive(8, &mut batch).err());
+    assert_eq!(error, pair.right.is_gone());
 }

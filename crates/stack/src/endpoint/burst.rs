@@ -195,36 +195,59 @@ mod tests {
         checksum::sum(data)
     }
 
+    /// The header of Ethernet before packets of IPv4; that the others' say so too is no matter here.
+    fn link() -> LinkHeader {
+        LinkHeader::new(&[[2; 12].as_slice(), &[8, 0]].concat()).unwrap()
+    }
+
+    fn keys() -> [FlowKey; 2] {
+        let ipv4 = FlowKey::ipv4([10, 0, 0, 1], [10, 0, 0, 2], protocol::TCP);
+        let ipv6 = FlowKey::ipv6([0xfd; 16], [0xfe; 16], protocol::TCP);
+        [ipv4, ipv6].map(|key| key.with_ports(80, 1_024))
+    }
+
+    const TIMESTAMPS: Option<Timestamps> = Some(Timestamps { value: 7, echo: 8 });
+    /// Shortly before numbers begin anew.
+    const FIRST: SequenceNumber = SequenceNumber(u32::MAX - 2_000);
+
+    fn segment(sequence: SequenceNumber, flags: Flags, length: u32) -> Outgoing {
+        Outgoing {
+            sequence,
+            acknowledgement: SequenceNumber(99),
+            flags,
+            window: 512,
+            options: Options { timestamps: TIMESTAMPS, ..Options::default() },
+            sack_blocks: 0,
+            length,
+            more: 0,
+            tail: 0,
+            last_flags: Flags(0),
+            is_ecn_capable: true,
+        }
+    }
+
+    /// The frame of a segment by itself.
+    fn frame_of(headers: &Headers<'_>, segment: &Outgoing) -> Vec<u8> {
+        let mut frame = vec![0; 1_600];
+        let of_data = |data: &mut [u8]| fill(segment.sequence, data);
+        let length = write_segment(&mut frame, headers, segment, &[], of_data).unwrap();
+        frame.truncate(length);
+        frame
+    }
+
     #[test]
     fn a_burst_is_the_segments_that_would_leave_one_by_one() {
-        let ethernet = [[2; 12].as_slice(), &[8, 0]].concat();
-        let link = LinkHeader::new(&ethernet).unwrap();
-        let keys = [
-            FlowKey::ipv4([10, 0, 0, 1], [10, 0, 0, 2], protocol::TCP),
-            FlowKey::ipv6([0xfd; 16], [0xfe; 16], protocol::TCP),
-        ];
-        let timestamps = Some(Timestamps { value: 7, echo: 8 });
-        for (key, timestamps) in [(keys[0], timestamps), (keys[1], timestamps), (keys[0], None)] {
-            let key = key.with_ports(80, 1_024);
-            let headers = Headers { link: &link, key: &key, ip: &IpSettings::default() };
-            // Lengths that are odd, over the wrap of sequence numbers.
+        let (link, keys) = (link(), keys());
+        for (key, timestamps) in [(&keys[0], TIMESTAMPS), (&keys[1], TIMESTAMPS), (&keys[0], None)]
+        {
+            let headers = Headers { link: &link, key, ip: &IpSettings::default() };
+            // Lengths that are odd.
             let single = |sequence, flags| Outgoing {
-                sequence,
-                acknowledgement: SequenceNumber(99),
-                flags,
-                window: 512,
                 options: Options { timestamps, ..Options::default() },
-                sack_blocks: 0,
-                length: 1_447,
-                more: 0,
-                tail: 0,
-                last_flags: Flags(0),
-                is_ecn_capable: true,
+                ..segment(sequence, flags, 1_447)
             };
-            let first = SequenceNumber(u32::MAX - 2_000);
             let end = Flags::PSH | Flags::FIN;
-            let burst = Outgoing { more: 2, last_flags: end, ..single(first, Flags::ACK) };
-
+            let burst = Outgoing { more: 2, last_flags: end, ..single(FIRST, Flags::ACK) };
             let (mut transmit, mut receive) =
                 wire(WireOptions { frames: 8, frame_length_max: 1_600 });
             let mut frames = Vec::new();
@@ -237,11 +260,8 @@ mod tests {
             assert_eq!(batch.len(), 3);
             for (number, received) in (0..).zip(&batch) {
                 let flags = if number == 2 { Flags::ACK | end } else { Flags::ACK };
-                let expected = single(first + number * 1_447, flags);
-                let mut frame = vec![0; 1_600];
-                let of_data = |data: &mut [u8]| fill(expected.sequence, data);
-                let length = write_segment(&mut frame, &headers, &expected, &[], of_data).unwrap();
-                assert_eq!(receive.frame(received), &frame[..length], "segment {number}");
+                let expected = frame_of(&headers, &single(FIRST + number * 1_447, flags));
+                assert_eq!(receive.frame(received), expected, "segment {number}");
             }
         }
     }
@@ -343,39 +363,12 @@ mod tests {
 
     #[test]
     fn a_long_frame_is_cut_into_the_segments_that_would_leave_one_by_one() {
-        let ethernet = [[2; 12].as_slice(), &[8, 0]].concat();
-        let link = LinkHeader::new(&ethernet).unwrap();
-        let keys = [
-            FlowKey::ipv4([10, 0, 0, 1], [10, 0, 0, 2], protocol::TCP),
-            FlowKey::ipv6([0xfd; 16], [0xfe; 16], protocol::TCP),
-        ];
-        for key in keys {
-            let key = key.with_ports(80, 1_024);
+        let link = link();
+        for key in keys() {
             let headers = Headers { link: &link, key: &key, ip: &IpSettings::default() };
-            let outgoing = |sequence, flags, length| Outgoing {
-                sequence,
-                acknowledgement: SequenceNumber(99),
-                flags,
-                window: 512,
-                options: Options {
-                    timestamps: Some(Timestamps { value: 7, echo: 8 }),
-                    ..Options::default()
-                },
-                sack_blocks: 0,
-                length,
-                more: 0,
-                tail: 0,
-                last_flags: Flags(0),
-                is_ecn_capable: true,
-            };
-            let first = SequenceNumber(u32::MAX - 2_000);
             let end = Flags::PSH | Flags::FIN;
-            let long = Outgoing {
-                more: 2,
-                tail: 101,
-                last_flags: end,
-                ..outgoing(first, Flags::ACK, 1_447)
-            };
+            let first = segment(FIRST, Flags::ACK, 1_447);
+            let long = Outgoing { more: 2, tail: 101, last_flags: end, ..first };
             let (transmit, _receive) = wire(WireOptions { frames: 8, frame_length_max: 20_000 });
             let mut transmit = Cutting(transmit, Vec::new());
             let mut frames = Vec::new();
@@ -387,37 +380,22 @@ mod tests {
             assert_eq!(cut.len(), 4);
             for (number, cut) in (0..).zip(&cut) {
                 let (flags, length) = if number == 3 { (end, 101) } else { (Flags(0), 1_447) };
-                let expected = outgoing(first + number * 1_447, Flags::ACK | flags, length);
-                let mut frame = vec![0; 1_600];
-                let of_data = |data: &mut [u8]| fill(expected.sequence, data);
-                let length = write_segment(&mut frame, &headers, &expected, &[], of_data).unwrap();
-                assert_eq!(cut, &frame[..length], "segment {number}");
+                let expected = segment(FIRST + number * 1_447, Flags::ACK | flags, length);
+                assert_eq!(cut, &frame_of(&headers, &expected), "segment {number}");
             }
         }
     }
 
     #[test]
     fn segments_that_do_not_fit_are_all_told_of() {
-        let link = LinkHeader::new(&[0; 14]).unwrap();
-        let key = FlowKey::ipv4([10, 0, 0, 1], [10, 0, 0, 2], protocol::TCP);
+        let (link, [key, _]) = (link(), keys());
         let headers = Headers { link: &link, key: &key, ip: &IpSettings::default() };
-        let outgoing = Outgoing {
-            sequence: SequenceNumber(0),
-            acknowledgement: SequenceNumber(0),
-            flags: Flags::ACK,
-            window: 0,
-            options: Options::default(),
-            sack_blocks: 0,
-            length: 1_600,
-            more: 2,
-            tail: 0,
-            last_flags: Flags::PSH,
-            is_ecn_capable: false,
-        };
+        let first = segment(FIRST, Flags::ACK, 1_600);
+        let burst = Outgoing { more: 2, last_flags: Flags::PSH, ..first };
         let (mut transmit, _receive) = wire(WireOptions { frames: 8, frame_length_max: 1_600 });
         let mut frames = Vec::new();
         fill_up(&mut frames, 3, &mut transmit);
-        assert_eq!(send_burst(&headers, &outgoing, &[], &mut frames, &mut transmit, fill), 3);
+        assert_eq!(send_burst(&headers, &burst, &[], &mut frames, &mut transmit, fill), 3);
         assert_eq!((frames.len(), transmit.in_flight()), (3, 0));
     }
 }

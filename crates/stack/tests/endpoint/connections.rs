@@ -265,12 +265,8 @@ fn what_was_sent_before_is_sent_again_though_programs_went_on() {
         world.now += STEP;
     }
     // FIN comes with the last of it, as nothing is waited for behind that.
-    let expected = [
-        ("a", false),
-        ("bcd", false),
-        ("efghijklmnopqrst", true),
-        ("abcdefghijklmnopqrst", true),
-    ];
+    let expected =
+        [("a", false), ("bcd", false), ("efghijklmnopqrst", true), ("abcdefghijklmnopqrst", true)];
     assert_eq!(sent, expected.map(|(data, is_last)| (data.to_owned(), is_last)));
     world.run(Duration::from_secs(2), |_, _| {});
     assert_eq!((world.server.tcp().rcvbyte, world.client.counters().closed), (20, 1));
