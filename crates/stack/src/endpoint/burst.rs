@@ -6,8 +6,9 @@ use wirestorm_base::port::{FrameId, Transmit};
 use wirestorm_base::time::Instant;
 use wirestorm_wire::checksum;
 use wirestorm_wire::packet::tcp::{self, Flags};
+use wirestorm_wire::packet::{ethernet, vlan};
 
-use crate::frame::{HEADERS_LENGTH_MAX, Headers, write_long_segment, write_segment};
+use crate::frame::{HEADERS_LENGTH_MAX, Headers, LinkHeader, write_long_segment, write_segment};
 use crate::tcp::connection::Connection;
 use crate::tcp::ranges::SequenceRange;
 use crate::tcp::segment::Outgoing;
@@ -59,10 +60,20 @@ pub(super) fn send_burst(
     0
 }
 
+/// The longest header below IP that every interface cuts behind: that of Ethernet with one tag.
+const LINK_LENGTH_MAX: usize = ethernet::HEADER_LENGTH + vlan::TAG_LENGTH;
+
 /// How many full segments of a connection fit a frame that the port cuts; 1 where it cuts none.
 #[inline]
-pub(super) fn segments_in_one(connection: &Connection, transmit: &impl Transmit) -> u32 {
+pub(super) fn segments_in_one(
+    connection: &Connection,
+    link: &LinkHeader,
+    transmit: &impl Transmit,
+) -> u32 {
     let Some(longest) = transmit.segmented_length_max() else { return 1 };
+    if link.as_slice().len() > LINK_LENGTH_MAX {
+        return 1;
+    }
     let room = longest.saturating_sub(HEADERS_LENGTH_MAX) as u32;
     (room / connection.segment_size_max()).clamp(1, BURST_MAX)
 }
@@ -180,8 +191,11 @@ pub(super) fn room<'a>(transmit: &'a mut impl Transmit, frame: &FrameId) -> &'a 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::{IpSettings, LinkHeader};
+    use crate::frame::IpSettings;
+    use crate::tcp::connection::Now;
+    use crate::tcp::counters::TcpCounters;
     use crate::tcp::segment::{Options, Timestamps};
+    use crate::tcp::settings::Settings;
     use alloc::vec;
     use wirestorm_base::port::{Capabilities, PortError, Receive, Segmentation, TransmitCounters};
     use wirestorm_sim::memory::{WireOptions, wire};
@@ -384,6 +398,21 @@ mod tests {
                 assert_eq!(cut, &frame_of(&headers, &expected), "segment {number}");
             }
         }
+    }
+
+    #[test]
+    fn frames_with_more_than_a_tag_are_not_left_to_be_cut() {
+        let mut counters = TcpCounters::default();
+        let settings = Settings::default();
+        let now = Now::from_micros(0);
+        let connection = Connection::connect(&settings, FIRST, now, &mut counters);
+        let (transmit, _receive) = wire(WireOptions { frames: 8, frame_length_max: 1_600 });
+        let cutting = Cutting(transmit, Vec::new());
+        let in_one =
+            |link: &[u8]| segments_in_one(&connection, &LinkHeader::new(link).unwrap(), &cutting);
+        assert_eq!((in_one(&[0; 14]), in_one(&[0; 18]), in_one(&[0; 22])), (13, 13, 1));
+        let link = LinkHeader::new(&[0; 14]).unwrap();
+        assert_eq!(segments_in_one(&connection, &link, &cutting.0), 1);
     }
 
     #[test]

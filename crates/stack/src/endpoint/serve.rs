@@ -247,7 +247,9 @@ impl Endpoint {
                 let connection = &mut flow.connection;
                 let wanted = connection.burst_max().min(BURST_MAX);
                 // Where the port cuts, what is as many frames on the wire is one here.
-                let in_one = if wanted > 1 { segments_in_one(connection, transmit) } else { 1 };
+                let link = self.links.get(flow.link);
+                let in_one =
+                    if wanted > 1 { segments_in_one(connection, link, transmit) } else { 1 };
                 fill_up(&mut self.spare, if in_one > 1 { 1 } else { wanted }, transmit);
                 let frames = self.spare.len() as u32;
                 if frames == 0 {
@@ -265,7 +267,6 @@ impl Endpoint {
                     connection.sack_blocks(&mut sack);
                 }
                 let (run, buffers) = (&flow.run, &self.buffers);
-                let link = self.links.get(flow.link);
                 let headers = Headers { link, key: &flow.key, ip: &template.ip };
                 let fill = |from, data: &mut [u8]| run.copy(from, data, buffers);
                 if is_cut && outgoing.more > 0 {

@@ -71,6 +71,23 @@ templates:
 }
 
 #[test]
+fn long_frames_may_have_a_tag() {
+    if !can_run(&[]) {
+        return;
+    }
+    let (lab, scratch) = (lab(), Scratch::new().unwrap());
+    let devices = "devices: [{clients: 10.0.0.1-10.0.0.20, vlan: 100}]\n      load: {hold: 3}";
+    let text = super::BOTH
+        .replace("load: {rate: 1000}", devices)
+        .replace("20000", "60000")
+        .replace("/16", "/8");
+    let outcome = both_ports(&mut emulate(&plan(&scratch, &text)), &lab).expect(0);
+    assert_eq!(outcome.number("/ports/0/tcp/rcvbyte"), 300 * 2 * 60_000, "{outcome}");
+    let (frames, segments) = sent(&outcome, 1);
+    assert!(frames * 4 < segments, "{frames} frames of {segments} segments: {outcome}");
+}
+
+#[test]
 fn linux_fetches_long_frames_over_both_versions_of_ip() {
     if !can_run(&["curl"]) {
         return;
