@@ -38,7 +38,7 @@ const fn package(
     Package { name, proof, purpose, reason }
 }
 
-const PACKAGES: [Package; 21] = [
+const PACKAGES: [Package; 22] = [
     package("gcc", "cc", Purpose::Build, "links the programs"),
     package("libc6-dev", "/usr/include/stdio.h", Purpose::Build, "links the programs"),
     package("clang", "clang", Purpose::Build, "compiles the BPF programs"),
@@ -53,6 +53,7 @@ const PACKAGES: [Package; 21] = [
     package("nftables", "nft", Purpose::Test, "drops and duplicates frames on purpose"),
     package("nginx-light", "nginx", Purpose::Test, "serves emulated clients"),
     package("curl", "curl", Purpose::Test, "fetches from emulated servers"),
+    package("vsftpd", "vsftpd", Purpose::Test, "serves files to emulated clients"),
     package("zstd", "zstd", Purpose::Test, "makes compressed captures"),
     package("gzip", "gzip", Purpose::Test, "makes compressed captures"),
     package("python3-venv", "/usr/share/python-wheels", Purpose::Test, "runs the Python package"),

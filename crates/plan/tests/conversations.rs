@@ -69,7 +69,7 @@ fn read(
 fn programs(plan: &EmulationPlan, template: usize) -> (Vec<Step>, Vec<Step>) {
     let template = &plan.templates[template];
     let (client, server) = (template.client.as_ref().unwrap(), template.server.as_ref().unwrap());
-    assert_eq!(client.server_port, server.listen);
+    assert_eq!(Some(client.server_port), server.listen);
     (client.program.clone(), server.program.clone())
 }
 
@@ -98,7 +98,7 @@ fn each_side_waits_for_the_other_and_as_long_as_it_did() {
     assert_eq!(client, expected);
     assert_eq!(server, [send(b"hello"), Step::Receive(9), delay(30), send(b"none")]);
     assert_eq!((plan.templates[0].name.as_str(), plan.notes.len()), ("mail", 0));
-    assert_eq!(plan.templates[0].server.as_ref().unwrap().listen, 110);
+    assert_eq!(plan.templates[0].server.as_ref().unwrap().listen, Some(110));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Ready-made programs: what protocols become, step by step.
 
 use wirestorm_base::time::Duration;
-use wirestorm_plan::emulation::{EmulationPlan, Received, Step};
+use wirestorm_plan::emulation::{EmulationPlan, Load, Received, Step, Template};
 
 /// The programs of a template with these fields, of client and server.
 fn programs(fields: &str, sides: &str) -> Result<(Vec<Step>, Vec<Step>), String> {
@@ -202,17 +202,98 @@ until it closes
     assert!(lines.into_iter().all(|line| line.len() < 1_000 && !line.contains(&0)));
 }
 
-#[test]
-fn files_are_asked_for_and_media_come_on_the_connection() {
-    let (client, server) = programs("ftp: {files: [a, b], rounds: 2}", "cs").unwrap();
-    let shown_client = shown(&client);
-    assert!(shown_client.contains("2 times:\n>\"PWD\\r\\n\"\n<"), "{shown_client}");
-    assert!(
-        shown_client.contains(">\"SIZE b\\r\\n\"\n<10\n>\"MDTM b\\r\\n\"\n<20\n"),
-        "{shown_client}"
+/// The templates of FTP with these fields, of these sides.
+fn ftp(fields: &str, sides: &str) -> Result<Vec<Template>, String> {
+    let client = "    client: {tx: c, servers: 10.0.1.1, load: {hold: 7}, limit: 9}\n";
+    let text = format!(
+        "ports: [{{name: c, addresses: 10.0.0.1/24}}, {{name: s}}]\n\
+         templates:\n  - name: t\n    group: g\n    ftp: {{{fields}}}\n{}{}",
+        if sides.contains('c') { client } else { "" },
+        if sides.contains('s') { "    server: {tx: s}\n" } else { "" },
     );
-    assert!(shown(&server).ends_with("<6\n>\"221 Goodbye\\r\\n\"\n"));
+    Ok(EmulationPlan::parse(&text).map_err(|errors| errors.to_string())?.templates)
+}
 
+/// The programs of the templates behind the first one, by what their names end with.
+fn transfers(templates: &[Template]) -> Vec<(&str, String, String)> {
+    let program = |steps: Option<&Vec<Step>>| steps.map(|it| shown(it)).unwrap_or_default();
+    let one = |it: &'_ Template| {
+        let client = program(it.client.as_ref().map(|it| &it.program));
+        (client, program(it.server.as_ref().map(|it| &it.program)))
+    };
+    let all = templates[1..].iter().map(|it| (it.name.trim_start_matches("t."), one(it)));
+    all.map(|(name, (client, server))| (name, client, server)).collect()
+}
+
+#[test]
+fn each_file_is_a_template_that_the_control_connection_asks_for() {
+    let said = "files: [{name: a, size: 9000}, b], upload: [{name: c, size: 0}], list: [NLST]";
+    let templates = ftp(said, "cs").unwrap();
+    let closed = "until it closes\n".to_owned();
+    let expected = [
+        ("nlst", closed.clone(), ">\"a\\r\\nb\\r\\n\"\n".to_owned()),
+        ("retr.a", format!("Need(9000)\n{closed}"), ">\"\" and 9000 more\n".to_owned()),
+        ("retr.b", format!("Need(1024)\n{closed}"), ">\"\" and 1024 more\n".to_owned()),
+        ("stor.c", "Connect\n".to_owned(), closed.clone()),
+    ];
+    assert_eq!(transfers(&templates), expected);
+    assert_eq!(templates[0].group.as_deref(), Some("g"));
+    assert_eq!(templates[0].client.as_ref().unwrap().load, Load::Hold(7));
+    assert_eq!(templates[0].server.as_ref().unwrap().listen, Some(21));
+    for template in &templates[1..] {
+        let (client, server) = (template.client.as_ref().unwrap(), template.server.as_ref());
+        assert_eq!((client.load, client.limit), (Load::OnDemand, None));
+        assert_eq!((server.unwrap().listen, template.group.as_ref()), (None, Some(&template.name)));
+        for steps in [
+            &templates[0].client.as_ref().unwrap().program,
+            &templates[0].server.as_ref().unwrap().program,
+        ] {
+            assert!(steps.contains(&Step::NextGroup(template.name.clone())), "{}", template.name);
+        }
+    }
+
+    // What others have is not known; what they store is taken all the same.
+    let templates = ftp("files: [b], upload: [{name: c, size: 5}]", "c").unwrap();
+    let expected = [
+        ("retr.b", closed.clone(), String::new()),
+        ("stor.c", ">\"\" and 5 more\n".to_owned(), String::new()),
+    ];
+    assert_eq!(transfers(&templates), expected);
+    let templates = ftp("files: [b], upload: [{name: c, size: 5}]", "s").unwrap();
+    let names: Vec<_> = transfers(&templates).iter().map(|(name, ..)| name.to_string()).collect();
+    assert_eq!(names, ["list", "nlst", "retr.b", "stor.c", "stor"]);
+    assert_eq!(transfers(&templates)[3].2, format!("Need(5)\n{closed}"));
+    assert_eq!(transfers(&templates)[4].2, closed);
+
+    let templates = ftp("files: [a.b], rounds: 2, user: \"a${b}\"", "cs").unwrap();
+    let client = &templates[0].client.as_ref().unwrap().program;
+    let is_round = |it: &Step| matches!(it, Step::Repeat { times: Some(2), .. });
+    assert_eq!(client.iter().filter(|it| is_round(it)).count(), 1, "{client:?}");
+    assert!(shown(client).contains(">\"USER a${b}\\r\\n\"\n"), "no value is meant");
+    // A name is no pattern.
+    let server = shown(&templates[0].server.as_ref().unwrap().program);
+    assert!(server.contains(r"^RETR (?:.*/)?a\\.b\\r"), "{server}");
+}
+
+#[test]
+fn what_is_wrong_with_files_has_its_path() {
+    for (fields, expected) in [
+        ("files: [a, {name: a}]", "ftp.files[1]: found \"a\" twice, expected each file once"),
+        ("files: [{size: 5}]", "ftp.files[0].name: found nothing, expected the name"),
+        ("files: [{name: a, size: -1}]", "ftp.files[0].size: found -1, expected"),
+        ("upload: [{name: a, bytes: 1}]", "ftp.upload[0].bytes: found an unknown field"),
+        ("list: [DIR]", "ftp.list[0]: found \"DIR\", expected LIST or NLST"),
+        ("data_ports: 70000", "ftp.data_ports: found 70000, expected ports such as"),
+        ("delay: soon", "ftp.delay: found \"soon\", expected a time"),
+        ("}\n    tls: {", "tls: files of FTP are transferred without TLS"),
+    ] {
+        let error = ftp(fields, "cs").unwrap_err();
+        assert!(error.starts_with(&format!("templates[0].{expected}")), "{fields}: {error}");
+    }
+}
+
+#[test]
+fn media_come_on_the_connection() {
     let (client, server) = programs("rtsp: {packets: 3}", "cs").unwrap();
     let sent = server.iter().filter(|step| matches!(step, Step::Send { .. })).count();
     assert_eq!(sent, 5 + 3);
@@ -287,7 +368,6 @@ fn what_one_side_waits_for_the_other_says() {
         "http: {response: {body: 70000000}}",
         "http: {method: HEAD, requests: 2, response: {body: 5}}",
         "smtp: {messages: 3, message: 3000}",
-        "ftp: {rounds: 5}",
         "rtsp: {}",
     ] {
         let (client, server) = programs(said, "cs").unwrap();

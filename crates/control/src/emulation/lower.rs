@@ -21,7 +21,7 @@ pub(super) struct Duties {
     pub(super) templates: Vec<Template>,
     /// Whose they are.
     pub(super) owners: Vec<Owner>,
-    /// Those of them with clients, by the groups of the plan.
+    /// Those of them that programs ask for, by the groups of the plan.
     pub(super) groups: Vec<Vec<usize>>,
     pub(super) buffers: Buffers,
     /// Whether it makes connections.
@@ -131,14 +131,19 @@ pub(super) fn duties(
             duties.connects = true;
         }
         if let Some(asked) = template.server.as_ref().filter(|server| server.transmit == port) {
-            let role = Role::Server { listen: listen(asked) };
+            let role = match asked.listen {
+                Some(port) => Role::Server { listen: listen(asked, port) },
+                None => Role::Accepted,
+            };
             add(&asked.program, "server", &asked.tcp, asked.ip, role)?;
         }
     }
     let of = |group: &&str| {
-        let owners = duties.owners.iter().enumerate();
-        let members =
-            owners.filter(|(_, it)| it.side == "client" && it.group.as_deref() == Some(*group));
+        let owners = duties.owners.iter().zip(&duties.templates).enumerate();
+        let is_asked = |template: &Template| !matches!(template.role, Role::Server { .. });
+        let members = owners.filter(|(_, (it, template))| {
+            is_asked(template) && it.group.as_deref() == Some(*group)
+        });
         members.map(|(place, _)| place).collect()
     };
     duties.groups = groups.iter().map(of).collect();
@@ -169,12 +174,12 @@ fn devices(
     })
 }
 
-fn listen(server: &emulation::Server) -> Listen {
+fn listen(server: &emulation::Server, port: u16) -> Listen {
     let bytes = server.first_bytes.iter().flat_map(|it| &it.0);
     let byte =
         |&(offset, mask, value): &(u8, u8, u8)| MatchByte { offset: offset.into(), mask, value };
     Listen {
-        port: server.listen,
+        port,
         addresses: server.addresses.as_ref().map(range),
         first_bytes: bytes.map(byte).collect(),
     }

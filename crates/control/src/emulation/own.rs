@@ -1,6 +1,6 @@
 //! From a program's words about bytes of single flows to what instructions refer to.
 
-use wirestorm_plan::emulation::{self, Expected, FlowValue, Received, Step};
+use wirestorm_plan::emulation::{self, Expected, FlowValue, Received, Step, When};
 use wirestorm_stack::program::{
     Check, Composition, Contents, Delimiter, Extraction, Field, Form, Instruction, Number, Part,
     Piece, Rule, TextVariable, Transaction, Value,
@@ -41,17 +41,20 @@ impl Gathered {
                 Instruction::SendOwnDatagram { composition: self.compose(it)? }
             }
             Step::Receive(bytes) if self.looks => self.take(Rule::Count(*bytes), is_awaited)?,
+            Step::Need(bytes) if self.looks => self.take(Rule::Count(*bytes), true)?,
+            Step::ReceiveWhole(Received::Reply) => self.take(Rule::Reply, is_awaited)?,
             Step::ReceiveWhole(Received::Http) => self.take(Rule::Http, is_awaited)?,
             Step::ReceiveWhole(Received::Until(bytes)) => {
                 self.take(Rule::Until(Delimiter::new(bytes)?), is_awaited)?
             }
-            Step::Expect(expected) => {
-                let check = match expected {
-                    Expected::Is(it) => Check::Is(self.compose(it)?),
-                    Expected::Contains(it) => Check::Contains(self.compose(it)?),
-                    Expected::Matches(pattern) => Check::Matches(pattern.clone()),
-                };
-                Instruction::Expect { check: push(&mut self.contents.checks, check)? }
+            Step::Expect(expected) => Instruction::Expect { check: self.check(expected)? },
+            // Where that is, is known later.
+            Step::Jump { when: When::Received(expected), .. } => {
+                Instruction::JumpIfTaken { check: self.check(expected)?, to: 0 }
+            }
+            Step::StartNext(port) => {
+                let port = push(&mut self.contents.ports, value(*port)?)?;
+                Instruction::StartTemplate { port }
             }
             Step::Extract { text, part } => {
                 let part = match part {
@@ -93,6 +96,15 @@ impl Gathered {
         Some(Instruction::Take { rule: push(&mut self.contents.rules, rule)?, is_awaited })
     }
 
+    fn check(&mut self, expected: &Expected) -> Option<u16> {
+        let check = match expected {
+            Expected::Is(it) => Check::Is(self.compose(it)?),
+            Expected::Contains(it) => Check::Contains(self.compose(it)?),
+            Expected::Matches(pattern) => Check::Matches(pattern.clone()),
+        };
+        push(&mut self.contents.checks, check)
+    }
+
     fn compose(&mut self, asked: &emulation::Composition) -> Option<u16> {
         push(&mut self.contents.compositions, composition(asked)?)
     }
@@ -118,6 +130,7 @@ fn look(steps: &[Step]) -> bool {
     steps.iter().any(|step| match step {
         Step::Repeat { steps, .. } => look(steps),
         Step::ReceiveWhole(_) | Step::Expect(_) | Step::Extract { .. } => true,
+        Step::Jump { when: When::Received(_), .. } => true,
         _ => false,
     })
 }
@@ -167,6 +180,7 @@ const fn form(asked: emulation::Form) -> Form {
     match asked {
         emulation::Form::Plain => Form::Plain,
         emulation::Form::Digits(digits) => Form::Digits(digits),
+        emulation::Form::Octets => Form::Octets,
         emulation::Form::Hex => Form::Hex,
         emulation::Form::Bytes => Form::Bytes,
         emulation::Form::Width(width) => Form::Width(width),

@@ -44,6 +44,7 @@ pub(super) fn lower(
         let there = labels.get(&label).copied().unwrap_or(u16::MAX);
         if let Instruction::Jump { to }
         | Instruction::JumpIf { to, .. }
+        | Instruction::JumpIfTaken { to, .. }
         | Instruction::JumpWithin { to, .. }
         | Instruction::CountDown { to, .. } = &mut instructions[place]
         {
@@ -72,14 +73,24 @@ impl Lowering<'_> {
     fn lower(&mut self, steps: &[Step], depth: usize, path: &str) {
         for (place, step) in steps.iter().enumerate() {
             let next = steps.get(place + 1);
-            let is_looked_at = matches!(next, Some(Step::Expect(_) | Step::Extract { .. }));
+            let is_looked_at = matches!(
+                next,
+                Some(
+                    Step::Expect(_)
+                        | Step::Extract { .. }
+                        | Step::Jump { when: When::Received(_), .. }
+                )
+            );
             let is_awaited = self.awaits && is_looked_at;
             let instruction = self.gathered.instruction(step, is_awaited);
             // More than is kept may come at any step.
-            if instruction.is_some() || self.gathered.looks() {
+            if instruction.is_some() || self.gathered.looks() || may_fail(step) {
                 self.told.insert(self.here(), told(step, &format!("{path}[{place}]")));
             }
             if let Some(instruction) = instruction {
+                if let Step::Jump { to, .. } = step {
+                    self.jumps.push((self.instructions.len(), *to));
+                }
                 self.instructions.push(instruction);
                 continue;
             }
@@ -136,12 +147,19 @@ impl Lowering<'_> {
     }
 }
 
+/// Whether a flow may fail at a step that looks at nothing.
+const fn may_fail(step: &Step) -> bool {
+    matches!(step, Step::Need(_) | Step::Listen { .. } | Step::AcceptNext)
+}
+
 /// How a step at a path is told of.
 fn told(step: &Step, path: &str) -> ToldStep {
     let (field, pattern) = match step {
         Step::SendOwn(_) => (".send", None),
         Step::SendOwnDatagram(_) => (".send_datagram", None),
-        Step::Receive(_) | Step::ReceiveWhole(_) => (".receive", None),
+        Step::Receive(_) | Step::Need(_) | Step::ReceiveWhole(_) => (".receive", None),
+        Step::StartNext(_) => (".start_next", None),
+        Step::Listen { .. } => (".listen", None),
         Step::Expect(Expected::Matches(pattern)) => (".expect", Some(pattern)),
         Step::Expect(_) => (".expect", None),
         Step::Extract { part: Part::Group(pattern, _), .. } => (".extract", Some(pattern)),
@@ -159,7 +177,10 @@ fn plain(step: &Step) -> Option<Instruction> {
         Step::Receive(bytes) => Instruction::Receive { bytes, clear: true },
         Step::ReceiveInAll(bytes) => Instruction::Receive { bytes, clear: false },
         Step::Connect => Instruction::Connect,
+        Step::Need(bytes) => Instruction::Need { bytes },
         Step::RunNext => Instruction::ExecTemplate,
+        Step::EndNext => Instruction::AwaitTemplate,
+        Step::AcceptNext => Instruction::AcceptTemplate,
         Step::ReceiveDatagrams { count, clear } => Instruction::ReceiveDatagrams { count, clear },
         Step::Idle { time, receive_only } => {
             Instruction::SetIdle { millis: millis(time), receive_only }
@@ -186,7 +207,7 @@ fn plain(step: &Step) -> Option<Instruction> {
 fn control(step: &Step) -> Option<Instruction> {
     const UNKNOWN: u16 = 0;
     Some(match *step {
-        Step::Jump { when, .. } => match when {
+        Step::Jump { ref when, .. } => match *when {
             When::Always => Instruction::Jump { to: UNKNOWN },
             When::Compares { variable: name, comparison, value } => Instruction::JumpIf {
                 variable: variable(name)?,
@@ -199,6 +220,13 @@ fn control(step: &Step) -> Option<Instruction> {
                 millis: millis(span),
                 to: UNKNOWN,
             },
+            // It is about bytes of single flows.
+            When::Received(_) => return None,
+        },
+        Step::Listen { variable: name, ref ports } => Instruction::Listen {
+            variable: variable(name)?,
+            first: *ports.start(),
+            last: *ports.end(),
         },
         Step::CountDown { variable: name, .. } => {
             Instruction::CountDown { variable: variable(name)?, to: UNKNOWN }

@@ -156,6 +156,13 @@ pub enum Think {
     },
 }
 
+impl Client {
+    /// The same where only others' programs make its connections.
+    pub(super) fn on_demand(self) -> Self {
+        Self { load: Load::OnDemand, ramp: Duration::ZERO, limit: None, ..self }
+    }
+}
+
 pub(super) fn read(
     place: &Place<'_>,
     ports: &[Port],
@@ -267,7 +274,7 @@ pub(super) fn read_range(place: &Place<'_>) -> Result<AddressRange, PlanError> {
     }
 }
 
-fn read_ports(place: &Place<'_>) -> Result<RangeInclusive<u16>, PlanError> {
+pub(super) fn read_ports(place: &Place<'_>) -> Result<RangeInclusive<u16>, PlanError> {
     let text = place.text(PORTS)?;
     let ends = text.split_once('-').and_then(|(first, last)| {
         Some((first.trim().parse::<u16>().ok()?, last.trim().parse::<u16>().ok()?))

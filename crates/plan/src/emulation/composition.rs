@@ -71,6 +71,8 @@ pub enum Form {
     Plain,
     /// A number with zeros before it, at least so many digits.
     Digits(u8),
+    /// Bytes in decimal with commas between them, of numbers the last two.
+    Octets,
     /// In hexadecimal.
     Hex,
     /// In network order.
@@ -141,13 +143,14 @@ pub(super) const FLOWS_VALUES: [(&str, Value); 5] = [
     ("server", Value::Server),
     ("server_port", Value::ServerPort),
 ];
-const FORMS: [(&str, Form); 6] = [
+const FORMS: [(&str, Form); 7] = [
     ("hex", Form::Hex),
     ("bytes", Form::Bytes),
     ("u8", Form::Width(1)),
     ("u16", Form::Width(2)),
     ("u32", Form::Width(4)),
     ("u64", Form::Width(8)),
+    ("octets", Form::Octets),
 ];
 pub(super) const SENDING: [&str; 5] = ["text", "hex", "size", "fill", "fields"];
 pub(super) const FIELD: [&str; 3] = ["offset", "width", "value"];
@@ -254,7 +257,7 @@ fn read_value_in_text(text: &str, place: &Place<'_>, names: &Names) -> Result<Pi
 }
 
 /// The value of a name, or the length of that of a text.
-fn find_value(name: &str, place: &Place<'_>, names: &Names) -> Result<Value, PlanError> {
+pub(super) fn find_value(name: &str, place: &Place<'_>, names: &Names) -> Result<Value, PlanError> {
     let length = || match names.value(name.strip_suffix(".length")?)? {
         Value::Text(text) => Some(Value::Length(text)),
         _ => None,

@@ -2,14 +2,16 @@
 
 use wirestorm_base::time::Duration;
 
+use super::client;
 use super::composition;
+use super::looked_at;
 use super::names::Names;
-use super::program::{Comparison, Counted, Step, When};
+use super::program::{Comparison, Counted, DYNAMIC_PORTS, Step, When};
 use crate::document::error::PlanError;
 use crate::document::place::{Fields, Place};
 use crate::document::time::read_time;
 
-pub(super) const JUMP: [&str; 10] = [
+pub(super) const JUMP: [&str; 11] = [
     "to",
     "variable",
     "less",
@@ -20,6 +22,7 @@ pub(super) const JUMP: [&str; 10] = [
     "greater",
     "within",
     "since",
+    "received",
 ];
 pub(super) const COMPARISONS: [(&str, Comparison); 6] = [
     ("less", Comparison::Less),
@@ -29,6 +32,8 @@ pub(super) const COMPARISONS: [(&str, Comparison); 6] = [
     ("greater_or_equal", Comparison::GreaterOrEqual),
     ("greater", Comparison::Greater),
 ];
+pub(super) const LISTEN: [&str; 2] = ["variable", "ports"];
+pub(super) const START_NEXT: [&str; 1] = ["port"];
 pub(super) const COUNT_DOWN: [&str; 2] = ["variable", "to"];
 pub(super) const COUNTERS: [&str; 4] = ["A", "B", "C", "D"];
 pub(super) const SINCE: [&str; 1] = ["since"];
@@ -52,20 +57,42 @@ fn read_when(place: &Place<'_>, fields: &Fields<'_>, names: &mut Names) -> Resul
         .collect();
     let variable = fields.get("variable");
     let within = fields.get("within").zip(fields.get("since"));
-    match (variable, compared.as_slice(), within) {
-        (Some(variable), [(comparison, value)], None) => Ok(When::Compares {
+    let received = fields.get("received");
+    match (variable, compared.as_slice(), within, received) {
+        (None, [], None, Some(received)) => {
+            Ok(When::Received(looked_at::read_expect(&received, names)?))
+        }
+        (Some(variable), [(comparison, value)], None, None) => Ok(When::Compares {
             variable: names.variable(variable.text(VARIABLE)?, &variable)?,
             comparison: *comparison,
             value: value.integer(0, u64::MAX)?,
         }),
-        (None, [], Some((span, since))) => {
+        (None, [], Some((span, since)), None) => {
             Ok(When::Within { span: read_millis(&span)?, since: names.time(&since)? })
         }
         _ => Err(place.says(
             "a jump has `to` alone, or with `variable` and one comparison such as `less`, or with \
-             `within` and `since`",
+             `within` and `since`, or with `received`",
         )),
     }
+}
+
+/// A variable that becomes a port to listen at, and which ports that may be.
+pub(super) fn read_listen(place: &Place<'_>, names: &mut Names) -> Result<Step, PlanError> {
+    if let Some(name) = place.value().as_str() {
+        return Ok(Step::Listen { variable: names.variable(name, place)?, ports: DYNAMIC_PORTS });
+    }
+    let fields = place.fields(&LISTEN)?;
+    let variable = fields.need("variable", VARIABLE)?;
+    let ports = fields.get("ports").map_or(Ok(DYNAMIC_PORTS), |it| client::read_ports(&it))?;
+    Ok(Step::Listen { variable: names.variable(variable.text(VARIABLE)?, &variable)?, ports })
+}
+
+/// A flow to a port that a value says.
+pub(super) fn read_start_next(place: &Place<'_>, names: &Names) -> Result<Step, PlanError> {
+    let port = place.fields(&START_NEXT)?.need("port", "the name of a value")?;
+    let value = composition::find_value(port.text("the name of a value")?, &port, names)?;
+    Ok(Step::StartNext(value))
 }
 
 pub(super) fn read_count_down(place: &Place<'_>, names: &mut Names) -> Result<Step, PlanError> {

@@ -147,6 +147,7 @@ fn speech(number: usize, conversation: Conversation, timing: Timing) -> Result<S
     Ok(Speech {
         is_http2: false,
         part: Some(number.to_string()),
+        on_demand: None,
         client: steps(&conversation.turns, Side::Client, transport, timing)?,
         server: steps(&conversation.turns, Side::Server, transport, timing)?,
         transport,

@@ -84,6 +84,7 @@ pub(super) fn agree(tls: &mut Tls, path: &str) -> Result<(), PlanError> {
 /// What comes first is HTTP/2's own, whatever is said over it.
 pub(super) fn check(template: &Template, all: &[Template]) -> Result<(), PlanError> {
     let (Some(_), Some(server)) = (&template.http2, &template.server) else { return Ok(()) };
+    let Some(listen) = server.listen else { return Ok(()) };
     let is_looked_at = |other: &Server| {
         (other.transmit, other.listen) == (server.transmit, server.listen)
             && other.first_bytes.is_some()
@@ -94,7 +95,7 @@ pub(super) fn check(template: &Template, all: &[Template]) -> Result<(), PlanErr
     let message = format!(
         "found HTTP/2 at port {}, where servers are told apart by first_bytes, which are the same \
          for all that speak it: give it a port of its own",
-        server.listen
+        listen
     );
     Err(PlanError { path: template.path.clone(), message })
 }

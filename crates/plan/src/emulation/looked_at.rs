@@ -16,6 +16,8 @@ pub enum Received {
     Until(Vec<u8>),
     /// A message of HTTP/1.
     Http,
+    /// A reply of FTP or SMTP.
+    Reply,
 }
 
 /// What is expected of what was received last.
@@ -45,8 +47,8 @@ pub enum Part {
     },
 }
 
-pub(super) const RECEIVE: [&str; 2] = ["until", "message"];
-pub(super) const MESSAGES: [&str; 1] = ["http"];
+pub(super) const RECEIVE: [&str; 3] = ["until", "message", "bytes"];
+pub(super) const MESSAGES: [&str; 2] = ["http", "reply"];
 pub(super) const EXPECT: [&str; 4] = ["text", "hex", "contains", "pattern"];
 pub(super) const PART: [&str; 5] = ["pattern", "group", "between", "offset", "length"];
 /// Bytes of what was received that are looked at.
@@ -60,6 +62,7 @@ pub(super) fn read_receive(place: &Place<'_>) -> Result<Step, PlanError> {
     }
     let (what, value) = place.choice(&RECEIVE)?;
     let received = match what {
+        "bytes" => return value.integer(1, u64::MAX).map(Step::Need),
         "until" => {
             let expected = format!("a text of 1 to {UNTIL_MAX} bytes");
             let text = value.text(&expected)?.as_bytes();
@@ -69,17 +72,18 @@ pub(super) fn read_receive(place: &Place<'_>) -> Result<Step, PlanError> {
             Received::Until(text.to_vec())
         }
         _ if value.value() == "http" => Received::Http,
-        _ => return Err(value.wrong(MESSAGES.join(", "))),
+        _ if value.value() == "reply" => Received::Reply,
+        _ => return Err(value.wrong(MESSAGES.join(" or "))),
     };
     Ok(Step::ReceiveWhole(received))
 }
 
-pub(super) fn read_expect(place: &Place<'_>, names: &Names) -> Result<Step, PlanError> {
+pub(super) fn read_expect(place: &Place<'_>, names: &Names) -> Result<Expected, PlanError> {
     need_receive(place, names)?;
     let of_pieces = |pieces| Composition { pieces, ..Composition::default() };
     if let Some(text) = place.value().as_str() {
         let expected = Expected::Is(of_pieces(read_text(text, place, names)?));
-        return Ok(Step::Expect(checked(expected, place)?));
+        return checked(expected, place);
     }
     if !place.value().is_object() {
         return Err(place.wrong(format!("a text, or a field: {}", EXPECT.join(", "))));
@@ -92,7 +96,7 @@ pub(super) fn read_expect(place: &Place<'_>, names: &Names) -> Result<Step, Plan
         "contains" => Expected::Contains(text()?),
         _ => Expected::Matches(read_pattern(&value)?),
     };
-    Ok(Step::Expect(checked(expected, &value)?))
+    checked(expected, &value)
 }
 
 /// What is expected, where so much is looked at.
@@ -180,6 +184,7 @@ pub(super) fn check(template: &Template, all: &[Template]) -> Result<(), PlanErr
     let Some(server) = template.server.as_ref().filter(|it| have_own_bytes(&it.program)) else {
         return Ok(());
     };
+    let Some(listen) = server.listen else { return Ok(()) };
     let is_looked_at = |other: &Server| {
         (other.transmit, other.listen) == (server.transmit, server.listen)
             && other.first_bytes.is_some()
@@ -192,7 +197,7 @@ pub(super) fn check(template: &Template, all: &[Template]) -> Result<(), PlanErr
     let message = format!(
         "found steps that write values or look at what arrives at port {}, where servers are told \
          apart by first_bytes: give it a port of its own",
-        server.listen
+        listen
     );
     Err(PlanError { path: format!("{}.server.program", template.path), message })
 }

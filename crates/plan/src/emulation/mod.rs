@@ -12,6 +12,7 @@ mod ip;
 mod latency;
 mod looked_at;
 mod names;
+mod on_demand;
 mod program;
 mod ready;
 mod schema;
@@ -119,8 +120,9 @@ pub enum Transport {
 pub struct Server {
     /// The port that it lives on, by its place in the plan.
     pub transmit: usize,
-    /// The port that it listens at.
-    pub listen: u16,
+    /// The port that it listens at; `None`: its flows are those that come to where programs
+    /// listen, and that they accept.
+    pub listen: Option<u16>,
     /// At which addresses; `None`: at every one.
     pub addresses: Option<AddressRange>,
     /// What its flows begin with, where several templates listen at a port.
@@ -253,8 +255,9 @@ fn read_templates(
                 let found = format!("a second template {:?}", template.name);
                 problems.take::<()>(Err(item.error(found, "a name of its own")));
             }
-            if let Some(server) = &template.server {
-                let listen = server.listen;
+            if let Some(server) = &template.server
+                && let Some(listen) = server.listen
+            {
                 let flows = (template.transport, server.addresses, server.first_bytes.clone());
                 let all = (server.transmit, listen, flows);
                 if listening.contains(&all) {
@@ -273,6 +276,7 @@ fn read_templates(
         problems.take(tls::check(template, &templates));
         problems.take(http2::check(template, &templates));
         problems.take(looked_at::check(template, &templates));
+        problems.take(on_demand::check(template, &templates));
     }
     templates
 }
@@ -290,8 +294,9 @@ fn read_item(
     }
     let read = |speech| read_template(place, ports, Some(speech));
     let mut templates = speeches.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-    share::share(place, &mut templates)?;
-    share::part_servers(place, &mut templates)?;
+    let shared = speeches.iter().take_while(|it| it.on_demand.is_none()).count();
+    share::share(place, &mut templates[..shared])?;
+    share::part_servers(place, &mut templates[..shared])?;
     let path = place.path();
     notes.extend(speeches.into_iter().flat_map(|it| it.notes).map(|it| format!("{path}: {it}")));
     Ok(templates)
@@ -307,9 +312,11 @@ fn read_template(
     if let Some(part) = speech.and_then(|it| it.part.as_ref()) {
         name = format!("{name}.{part}");
     }
-    let group = match fields.get("group") {
-        None => None,
-        Some(group) => Some(group.text("the name of a group")?.to_owned()),
+    let on_demand = speech.and_then(|it| it.on_demand.clone());
+    let group = match (&on_demand, fields.get("group")) {
+        (Some(_), _) => on_demand.clone(),
+        (None, None) => None,
+        (None, Some(group)) => Some(group.text("the name of a group")?.to_owned()),
     };
     // What is said of both sides; a side's own word is heard first.
     let tcp = fields.get("tcp").map_or(Ok(Tcp::default()), |it| tcp::read(&it))?;
@@ -317,12 +324,17 @@ fn read_template(
     let client = fields.get("client").map(|it| client::read(&it, ports, speech)).transpose()?;
     let mut client = client.map(|it| Client { tcp: it.tcp.or(tcp), ip: it.ip.or(ip), ..it });
     let server = fields.get("server").map(|it| read_server(&it, ports, speech)).transpose()?;
-    let server = server.map(|it| Server { tcp: it.tcp.or(tcp), ip: it.ip.or(ip), ..it });
+    let mut server = server.map(|it| Server { tcp: it.tcp.or(tcp), ip: it.ip.or(ip), ..it });
+    if on_demand.is_some() {
+        client = client.map(Client::on_demand);
+        server = server.map(|it| Server { listen: None, addresses: None, first_bytes: None, ..it });
+    }
     // Where both sides say the same, they mean the same port.
     if let (Some(_), Some(client), Some(server)) = (speech, &mut client, &server)
         && place.value()["client"].get("server_port").is_none()
+        && let Some(listen) = server.listen
     {
-        client.server_port = server.listen;
+        client.server_port = listen;
     }
     if client.is_none() && server.is_none() {
         return Err(place.error("neither", "client, server, or both"));
@@ -351,6 +363,9 @@ fn read_template(
     }
     let mut tls = fields.get("tls").map_or(Ok(None), |it| tls::read(&it, transport))?;
     let http2 = http2::read(&fields, speech.map(|it| it.is_http2), transport)?;
+    if let (Some(_), true, Some(place)) = (&tls, on_demand.is_some(), fields.get("tls")) {
+        return Err(place.says("files of FTP are transferred without TLS: leave it out"));
+    }
     let path = place.path();
     if let (Some(tls), Some(_)) = (&mut tls, http2) {
         http2::agree(tls, &path)?;
@@ -365,12 +380,19 @@ fn read_server(
 ) -> Result<Server, PlanError> {
     let fields = place.fields(&SERVER)?;
     let transmit = read_port(&fields.need("tx", "the name of a port")?, ports)?;
-    let listen = speech::port(&fields, "port", speech.map(|it| it.port))?;
+    let listen = match fields.get("port").filter(|it| it.value() == "on_demand") {
+        Some(_) => None,
+        None => Some(speech::port(&fields, "port", speech.map(|it| it.port))?),
+    };
     let program = speech::steps(&fields, speech, Side::Server)?;
     let tcp = fields.get("tcp").map_or(Ok(Tcp::default()), |it| tcp::read(&it))?;
     let ip = fields.get("ip").map_or(Ok(Ip::default()), |it| ip::read(&it))?;
     let addresses = fields.get("addresses").map(|it| client::read_range(&it)).transpose()?;
     let first_bytes = fields.get("first_bytes").map(|it| first_bytes::read(&it)).transpose()?;
+    let beside = ["addresses", "first_bytes"].into_iter().find_map(|name| fields.get(name));
+    if let (None, Some(beside)) = (listen, beside) {
+        return Err(beside.says("who listens on demand does not say where: leave it out"));
+    }
     Ok(Server { transmit, listen, addresses, first_bytes, program, tcp, ip })
 }
 

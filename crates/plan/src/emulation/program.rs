@@ -1,9 +1,11 @@
 //! Programs, as they are written: what one end of a connection does, step by step.
 
+use std::ops::RangeInclusive;
+
 use wirestorm_base::time::Duration;
 
 use super::Transport;
-use super::composition::{Composition, Number, Sending, read_sending};
+use super::composition::{Composition, Number, Sending, Value, read_sending};
 use super::control;
 use super::looked_at::{self, Expected, Part, Received};
 use super::names::{Label, Names};
@@ -27,6 +29,8 @@ pub enum Step {
     SendOwn(Composition),
     /// Waits until so many bytes have arrived since the last such step.
     Receive(u64),
+    /// The same; where the other end closes before, the flow has failed.
+    Need(u64),
     /// Waits until something has arrived, and takes that.
     ReceiveWhole(Received),
     /// Expects something of what was received last; else the flow has failed.
@@ -90,6 +94,21 @@ pub enum Step {
     NextGroup(String),
     /// Makes a flow of that group, from the same address, and waits until it is over.
     RunNext,
+    /// Makes a flow of that group to the same server, at the port that a value says, and goes on
+    /// beside it; where that flow fails, this one has failed.
+    StartNext(Value),
+    /// Waits until that flow is over.
+    EndNext,
+    /// Listens for a connection of the same peer.
+    Listen {
+        /// Which variable becomes the port.
+        variable: Name,
+        /// One of these.
+        ports: RangeInclusive<u16>,
+    },
+    /// Waits for that connection, makes it one of that group, and waits until it is over; where it
+    /// fails, this one has failed.
+    AcceptNext,
     /// Waits for a time, in whole microseconds.
     Delay {
         /// The least.
@@ -169,7 +188,7 @@ pub enum Step {
 pub type Name = usize;
 
 /// When a jump is taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum When {
     /// Always.
     Always,
@@ -189,6 +208,8 @@ pub enum When {
         /// Since when.
         since: Name,
     },
+    /// What was received last is so.
+    Received(Expected),
 }
 
 /// How a variable is compared with a value.
@@ -217,12 +238,14 @@ pub enum Counted {
     Since(Name),
 }
 
+/// Ports that nobody has by name: RFC 6335 section 6.
+pub(super) const DYNAMIC_PORTS: RangeInclusive<u16> = 49_152..=65_535;
 /// Loops within each other, at most.
 pub(super) const DEPTH_MAX: usize = 8;
 /// Bytes that are sent at once, at most.
 pub(super) const SIZE_MAX: u64 = 1 << 30;
 
-pub(super) const STEPS: [&str; 21] = [
+pub(super) const STEPS: [&str; 23] = [
     "send",
     "receive",
     "delay",
@@ -244,10 +267,13 @@ pub(super) const STEPS: [&str; 21] = [
     "expect",
     "extract",
     "transaction",
+    "listen",
+    "start_next",
 ];
 pub(super) const TRANSACTION: [&str; 2] = ["start", "end"];
-pub(super) const LONE_STEPS: [&str; 4] = ["connect", "wait_for_close", "reset", "run_next"];
-const WORDS: &str = "connect, wait_for_close, reset or run_next";
+pub(super) const LONE_STEPS: [&str; 6] =
+    ["connect", "wait_for_close", "reset", "run_next", "end_next", "accept_next"];
+const WORDS: &str = "connect, wait_for_close, reset, run_next, end_next or accept_next";
 pub(super) const RECEIVE_DATAGRAMS: [&str; 2] = ["count", "clear"];
 pub(super) const IDLE: [&str; 2] = ["time", "receive_only"];
 pub(super) const SEND: [&str; 3] = ["text", "size", "fill"];
@@ -270,6 +296,9 @@ impl Step {
             | Self::Receive(_)
             | Self::ReceiveWhole(_)
             | Self::ReceiveInAll(_)
+            | Self::Need(_)
+            | Self::Listen { .. }
+            | Self::AcceptNext
             | Self::Connect
             | Self::WaitForClose
             | Self::Reset
@@ -292,6 +321,8 @@ pub(super) fn have_own_bytes(steps: &[Step]) -> bool {
         | Step::ReceiveWhole(_)
         | Step::Expect(_)
         | Step::Extract { .. }
+        | Step::StartNext(_)
+        | Step::Jump { when: When::Received(_), .. }
         | Step::SetText { .. } => true,
         _ => false,
     })
@@ -334,6 +365,8 @@ fn read_step(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Step,
             "wait_for_close" => Ok(Step::WaitForClose),
             "reset" => Ok(Step::Reset),
             "run_next" => Ok(Step::RunNext),
+            "end_next" => Ok(Step::EndNext),
+            "accept_next" => Ok(Step::AcceptNext),
             _ => Err(place.wrong(format!("{WORDS}, or a field: {}", STEPS.join(", ")))),
         };
     }
@@ -350,7 +383,7 @@ fn read_step(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Step,
             Sending::Same(text, size, fill) => Step::SendDatagram { text, size, fill },
             Sending::Own(composition) => Step::SendOwnDatagram(composition),
         }),
-        "expect" => looked_at::read_expect(&value, names),
+        "expect" => looked_at::read_expect(&value, names).map(Step::Expect),
         "extract" => looked_at::read_extract(&value, names),
         "transaction" => match value.choice(&TRANSACTION)? {
             ("start", name) => names.transaction(&name, true).map(Step::StartTransaction),
@@ -373,6 +406,8 @@ fn read_step(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Step,
         "blocking" => value.boolean().map(Step::Blocking),
         "repeat" => read_repeat(&value, depth, names),
         "label" => names.define(&value).map(Step::Label),
+        "listen" => control::read_listen(&value, names),
+        "start_next" => control::read_start_next(&value, names),
         "jump" => control::read_jump(&value, names),
         "count_down" => control::read_count_down(&value, names),
         "set" => control::read_set(&value, names),

@@ -7,7 +7,7 @@ use wirestorm_wire::impairment::Queue;
 
 use super::client::{CLIENT, ETHERNET, LOADS, USERS};
 use super::composition::{COUNTER, Composition, FIELD, RANDOM, RANDOM_MAX, SENDING, SET};
-use super::control::{COMPARISONS, COUNT_DOWN, COUNTERS, JUMP, SINCE};
+use super::control::{COMPARISONS, COUNT_DOWN, COUNTERS, JUMP, LISTEN, SINCE, START_NEXT};
 use super::conversation::CONVERSATION;
 use super::devices::DEVICES;
 use super::first_bytes::BYTE;
@@ -18,7 +18,7 @@ use super::looked_at::{EXPECT, LOOKED_AT_MAX, MESSAGES, PART, RECEIVE, TEXT_MAX}
 use super::program::{
     DELAY, IDLE, LONE_STEPS, RECEIVE_DATAGRAMS, REPEAT, SEND, SIZE_MAX, STEPS, TRANSACTION,
 };
-use super::ready::{DNS, FTP, HTTP, RESPONSE, RTP, RTSP, SIP, SMTP};
+use super::ready::{DNS, FILE, FTP, HTTP, LISTINGS, RESPONSE, RTP, RTSP, SIP, SMTP};
 use super::tcp::TCP;
 use super::tls::TLS;
 use super::{PLAN, SERVER, TEMPLATE};
@@ -85,7 +85,7 @@ fn template() -> Value {
         "conversation" => described("Both say what a capture has.", conversation()),
         "http" => described("Both speak HTTP/1.1, or HTTP/2.", http()),
         "smtp" => described("Both speak SMTP.", smtp()),
-        "ftp" => described("Both speak FTP, without transfers.", ftp()),
+        "ftp" => described("Both speak FTP.", ftp()),
         "rtsp" => described("Both speak RTSP.", rtsp()),
         "sip" => described("Both speak SIP over UDP.", sip()),
         "rtp" => described("The client sends RTP over UDP.", rtp()),
@@ -114,6 +114,11 @@ fn port_number() -> Value {
     integer(1, 65_535)
 }
 
+/// The first and the last of several.
+fn ports() -> Value {
+    pattern(r"\s*[0-9]+\s*-\s*[0-9]+\s*")
+}
+
 /// An address, or the first and the last of several.
 fn addresses() -> Value {
     let address = r"\s*[0-9a-fA-F:.]+\s*";
@@ -139,10 +144,7 @@ fn client() -> Value {
             "After so many the same ones are made again: addresses and ports.",
             integer(1, u64::MAX),
         ),
-        "ports" => {
-            let ports = pattern(r"\s*[0-9]+\s*-\s*[0-9]+\s*");
-            described("Ports they connect from; 1024-65535.", ports)
-        }
+        "ports" => described("Ports they connect from; 1024-65535.", ports()),
         "servers" => described("Whom they connect to: one address, or first-last.", addresses()),
         "server_port" => described("The port they connect to.", port_number()),
         "ethernet" => object(&ETHERNET, &[], |name| match name {
@@ -235,7 +237,10 @@ fn load() -> Value {
 fn server() -> Value {
     object(&SERVER, &["tx"], |name| match name {
         "tx" => described("The port that it lives on.", text()),
-        "port" => described("The port that it listens at.", port_number()),
+        "port" => {
+            let port = any_of([port_number(), json!({"const": "on_demand"})]);
+            described("The port that it listens at; on_demand: as programs accept.", port)
+        }
         "addresses" => described("At which addresses; at every one.", addresses()),
         "first_bytes" => described("What its flows begin with.", first_bytes()),
         "program" => described("What it does, step by step.", defined("steps")),
@@ -352,6 +357,7 @@ fn set() -> Value {
 fn receive() -> Value {
     let fields = choice(&RECEIVE, |name| match name {
         "until" => described("Up to this text, and it.", text()),
+        "bytes" => described("So many, or the flow has failed.", integer(1, u64::MAX)),
         "message" => described("A message of a protocol.", json!({"enum": MESSAGES})),
         _ => unknown(),
     });
@@ -425,6 +431,8 @@ fn steps() -> Value {
         "receive_datagrams" => described("Waits for datagrams.", receive_datagrams()),
         "idle" => described("How long a flow may be without datagrams.", idle()),
         "next_group" => described("Of which group the next flow is.", text()),
+        "start_next" => described("Makes it, to the same server at a port.", start_next()),
+        "listen" => described("Listens for a connection of the same peer.", listen()),
         "delay" => described("Waits.", delay()),
         "blocking" => described("Whether sending waits for acknowledgements.", boolean()),
         "repeat" => described("Does steps again.", repeat()),
@@ -493,11 +501,25 @@ fn jump() -> Value {
         "variable" => described("What is compared.", text()),
         "within" => described("As long as less time has passed.", time()),
         "since" => described("Since this remembered time.", text()),
+        "received" => described("What was received last is so.", expect()),
         name if COMPARISONS.iter().any(|(known, _)| *known == name) => {
             described("How, and with what.", integer(0, u64::MAX))
         }
         _ => unknown(),
     })
+}
+
+fn listen() -> Value {
+    let fields = object(&LISTEN, &LISTEN[..1], |name| match name {
+        "variable" => described("What becomes the port.", text()),
+        "ports" => described("One of these; 49152-65535.", ports()),
+        _ => unknown(),
+    });
+    any_of([text(), fields])
+}
+
+fn start_next() -> Value {
+    object(&START_NEXT, &START_NEXT, |_| described("The value that is the server's port.", text()))
 }
 
 fn count() -> Value {
@@ -583,12 +605,24 @@ fn smtp() -> Value {
     })
 }
 
+fn file() -> Value {
+    let fields = object(&FILE, &FILE[..1], |name| match name {
+        "name" => described("Its name.", word()),
+        "size" => described("Its bytes; ours have 1024, others' any.", integer(0, SIZE_MAX)),
+        _ => unknown(),
+    });
+    any_of([word(), fields])
+}
+
 fn ftp() -> Value {
     object(&FTP, &[], |name| match name {
         "host" => described("The server's name.", word()),
         "user" => described("Who logs in.", word()),
         "password" => described("The password.", word()),
-        "files" => described("Files that are asked about.", list(word())),
+        "files" => described("Files that are fetched.", list(file())),
+        "upload" => described("Files that are stored.", list(file())),
+        "list" => described("How they are listed; not at all.", list(json!({"enum": LISTINGS}))),
+        "data_ports" => described("Where the server takes data; 49152-65535.", ports()),
         "rounds" => described("How often; 1.", integer(1, 1 << 30)),
         "delay" => answers_after(),
         _ => unknown(),
@@ -637,7 +671,9 @@ fn dns() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::place::Place;
     use crate::document::schema::closed_objects;
+    use crate::emulation::program;
 
     #[test]
     fn every_field_of_the_reader_is_there_and_no_other_is_allowed() {
@@ -648,11 +684,8 @@ mod tests {
     #[test]
     fn steps_without_fields_are_those_of_the_reader() {
         for step in LONE_STEPS {
-            let text = format!(
-                "ports: [{{name: s}}]\ntemplates: [{{name: t, server: {{tx: s, port: 1, program: \
-                 [{step}]}}}}]"
-            );
-            assert!(super::super::EmulationPlan::parse(&text).is_ok(), "{step}");
+            let steps = json!([step]);
+            assert!(program::read(&Place::root(&steps)).is_ok(), "{step}");
         }
     }
 }

@@ -13,7 +13,7 @@ pub(super) fn part_servers(place: &Place<'_>, templates: &mut [Template]) -> Res
     let key = |template: &Template| {
         let server = template.server.as_ref()?;
         let is_open = server.addresses.is_none() && server.first_bytes.is_none();
-        is_open.then_some((template.transport, server.listen))
+        server.listen.filter(|_| is_open).map(|listen| (template.transport, listen))
     };
     let keys: Vec<_> = templates.iter().map(key).collect();
     for index in 0..templates.len() {

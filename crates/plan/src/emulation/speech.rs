@@ -20,6 +20,9 @@ pub(super) type Load<'a> = dyn FnMut(&str) -> Result<Imported, String> + 'a;
 pub(crate) struct Speech {
     /// Which of several it is; they have connections of their own.
     pub(crate) part: Option<String>,
+    /// Of which group it is, where its flows are only those that programs of others ask for and
+    /// wait for. Such ones are the last ones of several.
+    pub(crate) on_demand: Option<String>,
     /// The client's steps.
     pub(crate) client: Vec<Step>,
     /// The server's.
@@ -48,7 +51,7 @@ pub(super) fn read(fields: &Fields<'_>, load: &mut Load<'_>) -> Result<Vec<Speec
         (None, Some(_)) => Who::Server,
         _ => Who::Both,
     };
-    Ok(ready::read(fields, who)?.into_iter().collect())
+    ready::read(fields, who)
 }
 
 /// The steps of a side, whose fields these are.

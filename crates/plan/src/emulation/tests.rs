@@ -584,7 +584,7 @@ fn what_is_wrong_with_values_has_its_path() {
         ("send: '${flow'", "[0].send: found ${ without }, expected a value such as ${flow}"),
         (
             "send: '${flow:octal}'",
-            "[0].send: found \"octal\" in ${flow:octal}, expected hex, bytes, u8, u16, u32, u64, or",
+            "[0].send: found \"octal\" in ${flow:octal}, expected hex, bytes, u8, u16, u32, u64, octets,",
         ),
         ("send: '${flow.length}'", "[0].send: found \"flow.length\", expected a value"),
         ("send: {text: a, hex: '00'}", "[0].send.hex: found hex beside text"),
@@ -616,7 +616,7 @@ fn what_is_wrong_with_values_has_its_path() {
             "receive: {until: ''}",
             "[0].receive.until: found \"\", expected a text of 1 to 1024 bytes",
         ),
-        ("receive: {message: ftp}", "[0].receive.message: found \"ftp\", expected http"),
+        ("receive: {message: ftp}", "[0].receive.message: found \"ftp\", expected http or reply"),
         ("expect: ok", "[0].expect: no step before receives anything"),
         ("receive: 1\nexpect: ''", "[1].expect: found \"\", expected something to expect"),
         (
@@ -735,4 +735,133 @@ fn latency_is_asked_from_a_port_with_an_address() {
     let error = idle.unwrap_err().to_string();
     let expected = "latency[0].from: found port \"idle\", expected one that clients or servers";
     assert!(error.contains(expected), "{error}");
+}
+
+/// A control connection whose flows make those of another template, and accept them.
+const ACCEPTING: &str = r#"
+ports: [{name: c, addresses: 10.0.0.1/24}, {name: s}]
+templates:
+  - name: control
+    client:
+      tx: c
+      servers: 10.0.1.1
+      load: {hold: 1}
+      program:
+        - receive: {message: reply}
+        - jump: {to: end, received: {pattern: "^5"}}
+        - extract: {port: {pattern: "(\\d+)\\)"}}
+        - next_group: data
+        - start_next: {port: port}
+        - end_next
+        - label: end
+    server:
+      tx: s
+      port: 21
+      program:
+        - listen: {variable: port, ports: 50000-50010}
+        - send: "229 (${port:octets})\r\n"
+        - next_group: data
+        - accept_next
+  - name: file
+    group: data
+    client: {tx: c, servers: 10.0.1.1, load: on_demand, program: [{receive: {bytes: 7}}]}
+    server: {tx: s, port: on_demand, program: [{send: {size: 7}}]}
+"#;
+
+#[test]
+fn programs_listen_and_accept_what_others_make() {
+    let plan = EmulationPlan::parse(ACCEPTING).unwrap();
+    let [control, file] = plan.templates.as_slice() else { panic!("{plan:?}") };
+    let client = &control.client.as_ref().unwrap().program;
+    assert_eq!(client[0], Step::ReceiveWhole(Received::Reply));
+    let Step::Jump { when: When::Received(Expected::Matches(pattern)), .. } = &client[1] else {
+        panic!("{client:?}")
+    };
+    assert_eq!(pattern.as_str(), "^5");
+    assert_eq!(client[4], Step::StartNext(FlowValue::Text(0)));
+    let server = &control.server.as_ref().unwrap().program;
+    assert_eq!(server[0], Step::Listen { variable: 0, ports: 50_000..=50_010 });
+    let Step::SendOwn(Composition { pieces, .. }) = &server[1] else { panic!("{server:?}") };
+    assert_eq!(pieces[1], Piece::Value(FlowValue::Number(0), Form::Octets));
+    assert_eq!(server[3], Step::AcceptNext);
+    assert_eq!(file.client.as_ref().unwrap().program, [Step::Need(7)]);
+    assert_eq!(file.server.as_ref().unwrap().listen, None);
+    let text = ACCEPTING.replace("{variable: port, ports: 50000-50010}", "port");
+    let plan = EmulationPlan::parse(&text).unwrap();
+    let server = &plan.templates[0].server.as_ref().unwrap().program;
+    assert_eq!(server[0], Step::Listen { variable: 0, ports: 49_152..=65_535 });
+}
+
+#[test]
+fn what_is_wrong_with_accepting_has_its_path() {
+    let control = "templates[0].server.program";
+    for (part, other, expected) in [
+        (
+            "- start_next: {port: port}",
+            "- start_next: {port: prot}",
+            "templates[0].client.program[4].start_next.port: found \"prot\", expected a value",
+        ),
+        (
+            "- start_next: {port: port}",
+            "- start_next: port",
+            "templates[0].client.program[4].start_next: found \"port\", expected",
+        ),
+        (
+            "received: {pattern: \"^5\"}",
+            "received: {pattern: \"^5\"}, variable: n, less: 4",
+            "templates[0].client.program[1].jump: a jump has",
+        ),
+        (
+            "receive: {message: reply}",
+            "send: \"HELP\\r\\n\"",
+            "templates[0].client.program[1].jump.received: no step before receives anything",
+        ),
+        (
+            "ports: 50000-50010",
+            "ports: 50010-50000",
+            "templates[0].server.program[0].listen.ports: found \"50010-50000\", expected ports",
+        ),
+        (
+            "        - listen: {variable: port, ports: 50000-50010}",
+            "        - set: {port: 5}",
+            &format!("{control}: accept_next: found no step `listen`, expected one before it"),
+        ),
+        (
+            "        - next_group: data\n        - accept_next",
+            "        - accept_next",
+            &format!("{control}: accept_next: found no step `next_group`, expected one before it"),
+        ),
+        (
+            "port: on_demand",
+            "port: 22",
+            &format!("{control}: accept_next: found group \"data\", expected one with a server"),
+        ),
+        (
+            "port: on_demand",
+            "port: on_demand, addresses: 10.0.1.1",
+            "templates[1].server.addresses: who listens on demand does not say where: leave it out",
+        ),
+        (
+            "    group: data\n",
+            "    group: data\n    tls: true\n",
+            "templates[1].tls: found tls, which a server on demand does not have",
+        ),
+        (
+            "[{send: {size: 7}}]",
+            "[{send: \"${flow}\"}]",
+            "templates[1].server.program: found steps that write values",
+        ),
+        ("{bytes: 7}", "{bytes: 0}", "templates[1].client.program[0].receive.bytes: found 0"),
+    ] {
+        assert!(ACCEPTING.contains(part), "{part}");
+        let said = EmulationPlan::parse(&ACCEPTING.replace(part, other)).unwrap_err().to_string();
+        assert!(said.starts_with(expected), "{said}\nexpected {expected}");
+    }
+    let udp = ACCEPTING
+        .replace("    group: data\n", "    group: data\n    transport: udp\n")
+        .replace("[{receive: {bytes: 7}}]", "[{receive_datagrams: 1}]")
+        .replace("[{send: {size: 7}}]", "[{send_datagram: {size: 7}}]");
+    let said = EmulationPlan::parse(&udp).unwrap_err().to_string();
+    let expected = "templates[1].server.port: found on_demand, which connections alone have";
+    assert!(said.starts_with(expected), "{said}");
 }

@@ -83,6 +83,7 @@ impl Default for Tls {
 /// first within it.
 pub(super) fn check(template: &Template, all: &[Template]) -> Result<(), PlanError> {
     let (Some(_), Some(server)) = (&template.tls, &template.server) else { return Ok(()) };
+    let Some(listen) = server.listen else { return Ok(()) };
     let is_looked_at = |other: &Server| {
         (other.transmit, other.listen) == (server.transmit, server.listen)
             && other.first_bytes.is_some()
@@ -93,7 +94,7 @@ pub(super) fn check(template: &Template, all: &[Template]) -> Result<(), PlanErr
     let message = format!(
         "found tls at port {}, where servers are told apart by first_bytes, which TLS hides: give \
          it a port of its own",
-        server.listen
+        listen
     );
     Err(PlanError { path: format!("{}.tls", template.path), message })
 }

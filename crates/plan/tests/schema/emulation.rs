@@ -129,8 +129,21 @@ fn all_words() -> Value {
     });
     let smtp = json!({"host": "a", "client_host": "b", "from": "c@d", "to": "e@f",
         "message": "text", "messages": 2, "delay": "1ms"});
-    let ftp = json!({"host": "a", "user": "b", "password": "c", "files": ["d"], "rounds": 2,
-        "delay": "1ms"});
+    let ftp = json!({"host": "a", "user": "b", "password": "c", "rounds": 2,
+        "files": ["d", {"name": "e", "size": 9}], "upload": ["f"], "list": ["NLST"],
+        "data_ports": "50000-50100", "delay": "1ms"});
+    let control = json!([
+        {"listen": "port"},
+        {"listen": {"variable": "port", "ports": "50000-50100"}},
+        {"receive": {"bytes": 5}},
+        {"receive": {"message": "reply"}},
+        {"jump": {"to": "end", "received": {"contains": "no"}}},
+        {"next_group": "data"},
+        "accept_next",
+        {"start_next": {"port": "port"}},
+        "end_next",
+        {"label": "end"},
+    ]);
     let sip = json!({"from": "a@b", "to": "c@d", "ring": "1ms", "talk": "1ms", "delay": "1ms"});
     let dns = json!({"name": "a.b", "type": "AAAA", "answers": 2, "queries": 3, "delay": "1ms"});
     json!({
@@ -148,9 +161,12 @@ fn all_words() -> Value {
                 "ip": {"ttl": 9, "tos": "0x10"},
                 "client": client(json!({
                     "addresses": "10.0.0.5", "ports": "1024-2048", "server_port": 1,
-                    "ethernet": {"dst": "02:00:00:00:00:01"}, "order": "random", "pairing": "fixed",
+                    "ethernet": {"dst": "02:00:00:00:00:01"}, "order": "random", "pairing": "fixed", "turn": 2,
+                    "again_after": 9,
                     "devices": [{"clients": "10.0.0.5", "count": 1, "vlan": 5,
-                        "dst": "02:00:00:00:00:02", "src": "02:00:00:00:00:03"}], "load": "on_demand", "limit": 5,
+                        "dst": "02:00:00:00:00:02", "src": "02:00:00:00:00:03"},
+                        {"clients": "10.0.0.5", "every": 2, "next_hop": "10.0.0.9",
+                        "next_hop_from": "10.0.0.8"}], "load": "on_demand", "limit": 5,
                     "program": steps, "tcp": {"mss": 536}, "ip": {"ttl": 8},
                 })),
                 "server": {
@@ -179,6 +195,11 @@ fn all_words() -> Value {
                 "load": {"users": 5, "think": {"mean": "1s"}}, "ramp": "5s", "program": [],
             }))},
             {"name": "values", "client": client(json!({"program": own_bytes}))},
+            {"name": "control", "client": client(json!({"program": control}))},
+            {
+                "name": "data", "group": "data", "client": client(json!({"program": []})),
+                "server": {"tx": "c", "port": "on_demand", "program": []},
+            },
             {"name": "steady", "client": client(json!({"load": {"throughput": "1M"}, "program": []}))},
             speaks(3, "conversation", json!({"file": "a", "flow": 1, "timing": "keep"})),
             speaks(4, "conversation", json!({"file": "a", "flow": [2], "timing": "drop", "server_delay": "1ms"})),

@@ -103,7 +103,7 @@ const PORTS_MAX: u32 = 64;
 
 impl Tuples {
     /// Tuples for the flow `number`, as its answers have them, the first to be tried first; from a
-    /// client, where that is said.
+    /// client, and to a server and a port of it, where that is said.
     ///
     /// In turn it is every client's turn, then the next server for each of them, then the next
     /// port, or as many ports as a turn has flows.
@@ -112,6 +112,7 @@ impl Tuples {
         &self,
         number: u64,
         client: Option<IpAddr>,
+        server: Option<(IpAddr, u16)>,
         protocol: u8,
         random: &mut Random,
     ) -> impl Iterator<Item = FlowKey> {
@@ -140,14 +141,14 @@ impl Tuples {
             false => random.below(ports),
         };
         let client = client.unwrap_or_else(|| self.clients.at(client_place));
-        let server = self.servers.at(server_place);
+        let usual = || (self.servers.at(server_place), self.server_port);
+        let (server, server_port) = server.unwrap_or_else(usual);
         let key = match (server, client) {
             (IpAddr::V4(server), IpAddr::V4(client)) => {
                 FlowKey::ipv4(server.octets(), client.octets(), protocol)
             }
             (server, client) => FlowKey::ipv6(octets(server), octets(client), protocol),
         };
-        let server_port = self.server_port;
         let port = move |step| first + ((port_place + step) % ports) as u16;
         // A client and a server of different families cannot talk.
         let tried = if server.is_ipv4() == client.is_ipv4() { ports.min(PORTS_MAX) } else { 0 };
@@ -180,7 +181,8 @@ mod tests {
         [("16.0.0.254", "48.0.0.1"), ("2001:db8::fffe", "2001:db8:1::1")];
 
     fn first(tuples: &Tuples, number: u64) -> FlowKey {
-        tuples.answers_to(number, None, protocol::TCP, &mut Random::new(number)).next().unwrap()
+        let random = &mut Random::new(number);
+        tuples.answers_to(number, None, None, protocol::TCP, random).next().unwrap()
     }
 
     #[test]
@@ -254,7 +256,8 @@ mod tests {
         let mut random = Random::new(1);
         let mut counts = alloc::collections::BTreeMap::new();
         for number in 0..72_000 {
-            let key = tuples.answers_to(number, None, protocol::UDP, &mut random).next().unwrap();
+            let key =
+                tuples.answers_to(number, None, None, protocol::UDP, &mut random).next().unwrap();
             *counts.entry(key).or_insert(0) += 1;
         }
         // Each of 72 is expected 1,000 times, with a standard deviation of 31.
@@ -268,7 +271,7 @@ mod tests {
         // The fifth port of the first client.
         let number = 4 * 3 * 4;
         let tried: Vec<_> =
-            tuples.answers_to(number, None, protocol::TCP, &mut Random::new(0)).collect();
+            tuples.answers_to(number, None, None, protocol::TCP, &mut Random::new(0)).collect();
         let ports: Vec<_> = tried.iter().map(FlowKey::destination_port).collect();
         assert_eq!(ports, [65_534, 65_535, 65_530, 65_531, 65_532, 65_533]);
         let pairs: BTreeSet<_> = tried.iter().map(|it| (it.source(), it.destination())).collect();
@@ -282,14 +285,22 @@ mod tests {
         let mut random = Random::new(0);
         let mut servers = BTreeSet::new();
         for number in 0..4 {
-            let key =
-                tuples.answers_to(number, Some(client), protocol::TCP, &mut random).next().unwrap();
+            let key = tuples
+                .answers_to(number, Some(client), None, protocol::TCP, &mut random)
+                .next()
+                .unwrap();
             assert_eq!(key.destination(), client);
             servers.insert(key.source());
         }
         assert_eq!(servers.len(), 4);
         let other: IpAddr = "2001:db8::1".parse().unwrap();
-        let none = tuples.answers_to(0, Some(other), protocol::TCP, &mut random).next();
+        let none = tuples.answers_to(0, Some(other), None, protocol::TCP, &mut random).next();
         assert_eq!(none, None, "of another family");
+        let server = ("48.0.0.99".parse().unwrap(), 50_000);
+        let key = tuples
+            .answers_to(0, Some(client), Some(server), protocol::TCP, &mut random)
+            .next()
+            .unwrap();
+        assert_eq!((key.source(), key.source_port()), server, "a server that is said");
     }
 }

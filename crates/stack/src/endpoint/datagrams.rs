@@ -15,7 +15,7 @@ use super::template::TemplateState;
 use super::times::age;
 use crate::frame::{Headers, LinkHeader, Packet, write_datagram};
 use crate::icmp_error::Cause;
-use crate::program::{DatagramRun, Outside, Sent, Step};
+use crate::program::{DatagramRun, Outside, Sent, Step, Wish};
 use crate::tcp::connection::Now;
 
 /// One flow of datagrams, and how far its program is.
@@ -135,9 +135,9 @@ impl Endpoint {
     }
 
     /// What a flow has waited for is over.
-    pub(super) fn go_on_with_datagrams(&mut self, place: u32) {
+    pub(super) fn go_on_with_datagrams(&mut self, place: u32, has_failed: bool) {
         if let Some(flow) = self.datagrams.get_mut(place) {
-            flow.run.go_on();
+            flow.run.end_waiting(has_failed);
             self.wake_datagrams(place);
         }
     }
@@ -186,7 +186,7 @@ impl Endpoint {
             if flow.run.idle_at(flow.received_at, flow.sent_at).is_some_and(has_passed) {
                 tally.udp.keepdrops += 1;
                 tally.flows.idle += 1;
-                return self.remove_datagrams(place, now);
+                return self.remove_datagrams(place, true, now);
             }
             let mut outside = Outside {
                 buffers: &self.buffers,
@@ -204,17 +204,25 @@ impl Endpoint {
                     at = Some(until);
                     break;
                 }
-                Step::Executes(group) => {
+                Step::Executes { group, port } => {
                     let (parent, key, template) = (Place::Udp(place), flow.key, flow.template);
-                    self.executions.asked.push_back(Asked { parent, key, template, group });
+                    let wish = Wish::Flow { group, port };
+                    self.executions.asked.push_back(Asked { parent, key, template, wish });
+                    break;
+                }
+                Step::Awaits => {
+                    let (parent, key, template) = (Place::Udp(place), flow.key, flow.template);
+                    let wish = Wish::End;
+                    self.executions.asked.push_back(Asked { parent, key, template, wish });
                     break;
                 }
                 Step::Over => {
-                    match flow.run.has_program_failed() {
+                    let has_failed = flow.run.has_program_failed();
+                    match has_failed {
                         true => tally.flows.program_failed += 1,
                         false => tally.flows.closed += 1,
                     }
-                    return self.remove_datagrams(place, now);
+                    return self.remove_datagrams(place, has_failed, now);
                 }
             };
             fill_up(&mut self.spare, 1, transmit);
@@ -304,10 +312,10 @@ impl Endpoint {
             // A datagram is lost, and those that follow are shorter.
             Cause::TooBig { .. } => return,
         }
-        self.remove_datagrams(place, now);
+        self.remove_datagrams(place, true, now);
     }
 
-    fn remove_datagrams(&mut self, place: u32, now: Now) {
+    fn remove_datagrams(&mut self, place: u32, has_failed: bool, now: Now) {
         let Some(flow) = self.datagrams.get_mut(place) else { return };
         let TemplateState { tally, arrivals, .. } = &mut self.templates[usize::from(flow.template)];
         arrivals.note_end(now.instant());
@@ -315,8 +323,8 @@ impl Endpoint {
         tally.udp.closed += 1;
         tally.times.whole.record(age(flow.began_at, now));
         self.datagrams.remove(place);
-        if let Some(parent) = self.executions.end(Place::Udp(place)) {
-            self.go_on(parent);
+        if !self.executions.is_empty() {
+            self.end_execution(Place::Udp(place), has_failed);
         }
     }
 }

@@ -124,6 +124,9 @@ impl Endpoint {
         data: &[u8],
         now: Now,
     ) -> Arrival {
+        if self.executions.counted(place).is_some() {
+            return self.arrive_held(place, segment, data, now);
+        }
         let Some((flow, pending)) = self.flows.get_with_queue(place) else {
             return Arrival::default();
         };
@@ -195,6 +198,20 @@ impl Endpoint {
         arrival
     }
 
+    /// A segment reaches a connection that is held until somebody accepts it: what it brings is for
+    /// the program that it will have.
+    fn arrive_held(&mut self, place: u32, segment: &Segment<'_>, data: &[u8], now: Now) -> Arrival {
+        let holder = self.flows.get(place).map_or(0, |it| usize::from(it.template));
+        let before = self.templates[holder].tally.tcp;
+        let arrival = self.arrive(place, segment, data, now);
+        let mut since = self.templates[holder].tally.tcp;
+        since.take_off(&before);
+        if let Some(counted) = self.executions.counted(place) {
+            counted.merge(&since);
+        }
+        arrival
+    }
+
     /// Anything but TCP and UDP.
     #[cold]
     fn hear_other(&mut self, frame: &[u8], now: Now, transmit: &mut impl Transmit) {
@@ -229,6 +246,9 @@ impl Endpoint {
             && !segment.flags.contains(Flags::RST);
         let server = self.servers.at(&packet.key).filter(|_| asks);
         let Some(template) = server else {
+            if asks && self.hear_expected(packet, segment, now, transmit) {
+                return;
+            }
             if self.leaves_strays {
                 return;
             }
@@ -239,20 +259,29 @@ impl Endpoint {
             *count += 1;
             return self.refuse(packet, segment, transmit);
         };
+        if let Some(place) = self.accept(packet, segment, template, now) {
+            self.serve(place, now, transmit);
+        }
+    }
+
+    /// Begins the connection of a template that a SYN asks for.
+    pub(super) fn accept(
+        &mut self,
+        packet: &Packet<'_>,
+        segment: &Segment<'_>,
+        template: u16,
+        now: Now,
+    ) -> Option<u32> {
         if self.is_full() {
             self.templates[usize::from(template)].tally.flows.overflow += 1;
-            return;
+            return None;
         }
-        let Some(link) = LinkHeader::answering(packet.link).and_then(|it| self.links.place(it))
-        else {
-            return;
-        };
+        let link = self.links.place(LinkHeader::answering(packet.link)?)?;
         let initial = self.initial(&packet.key, now);
         let (_, settings, tally) = self.templates[usize::from(template)].tcp(&packet.key);
         let mut connection = Connection::accept(settings, segment, initial, now, &mut tally.tcp);
         self.paths.limit(&packet.key, &mut connection, settings);
-        let place = self.insert(packet.key, connection, template, link, now);
-        self.serve(place, now, transmit);
+        Some(self.insert(packet.key, connection, template, link, now))
     }
 
     /// Answers a segment that belongs to no connection with a reset (RFC 9293 section 3.10.7.1).

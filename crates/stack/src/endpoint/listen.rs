@@ -149,7 +149,7 @@ impl Servers {
 impl Template {
     /// What a connection of it does as long as nothing is known of its data, which is looked at as
     /// it comes.
-    fn waiting_for_data(&self) -> Self {
+    pub(super) fn waiting_for_data(&self) -> Self {
         let program = crate::program::Program::waiting();
         Self { program, sessions: None, ..self.clone() }
     }

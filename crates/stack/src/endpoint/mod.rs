@@ -104,6 +104,8 @@ pub struct Endpoint {
     first_data: BTreeMap<u32, FirstData>,
     groups: Vec<Vec<usize>>,
     executions: Executions,
+    /// For templates whose programs listen: those of connections that came and are held.
+    holders: BTreeMap<u16, u16>,
     flows: Flows<Flow>,
     datagrams: Flows<DatagramFlow>,
     flows_max: usize,
@@ -143,6 +145,7 @@ impl Endpoint {
         let mut templates = options.templates;
         let templates_known = templates.len();
         let servers = Servers::new(&mut templates);
+        let holders = template::holders(&mut templates, templates_known);
         let templates = templates.into_iter().map(|template| {
             let random = Random::new(random.next());
             TemplateState::new(template, options.frame_length_max, now, random)
@@ -154,7 +157,8 @@ impl Endpoint {
             servers,
             first_data: BTreeMap::new(),
             groups: options.groups,
-            executions: Executions::default(),
+            executions: Executions::new(),
+            holders,
             flows: Flows::new(millis),
             datagrams: Flows::new(millis),
             flows_max: options.flows_max,

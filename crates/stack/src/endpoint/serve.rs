@@ -10,7 +10,6 @@ use super::Endpoint;
 use super::burst::{BURST_MAX, fill_up, segments_in_one, send_burst, send_long};
 use super::executions::{Asked, Place};
 use super::flow::Flow;
-use super::table::Keyed;
 use super::template::{Role, TemplateState, Transport};
 use super::times::age;
 use crate::content::Exchange;
@@ -22,6 +21,14 @@ use crate::tcp::ranges::SequenceRange;
 use crate::tcp::segment::SACK_BLOCKS_MAX;
 use crate::tcp::sequence::SequenceNumber;
 
+/// The ends of a flow that another one asks for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Origin {
+    pub(super) client: IpAddr,
+    /// And the port of the server; `None`: as its template says.
+    pub(super) server: Option<(IpAddr, u16)>,
+}
+
 impl Endpoint {
     /// Makes a flow of a template, at a time. Returns whether that was possible.
     pub fn connect(&mut self, template: usize, now: Instant, transmit: &mut impl Transmit) -> bool {
@@ -31,9 +38,14 @@ impl Endpoint {
         true
     }
 
-    /// Begins a flow of a template, from a client where that is said.
+    /// Begins a flow of a template, of certain ends where that is said.
     #[inline]
-    fn open(&mut self, template: usize, client: Option<IpAddr>, now: Now) -> Option<Place> {
+    pub(super) fn open(
+        &mut self,
+        template: usize,
+        origin: Option<Origin>,
+        now: Now,
+    ) -> Option<Place> {
         let is_full = self.is_full();
         let state = self.templates.get_mut(template)?;
         let Role::Client { tuples, link, .. } = &state.template.role else { return None };
@@ -48,7 +60,10 @@ impl Endpoint {
             Transport::Tcp(_) => !self.flows.contains(key),
             Transport::Udp => !self.datagrams.contains(key),
         };
-        let key = tuples.answers_to(number, client, protocol, &mut self.random).find(is_free);
+        let client = origin.map(|it| it.client);
+        let server = origin.and_then(|it| it.server);
+        let random = &mut self.random;
+        let key = tuples.answers_to(number, client, server, protocol, random).find(is_free);
         let Some(key) = key else {
             state.tally.flows.tuple_in_use += 1;
             return None;
@@ -70,61 +85,10 @@ impl Endpoint {
         }
     }
 
-    fn serve_at(&mut self, place: Place, now: Now, transmit: &mut impl Transmit) {
+    pub(super) fn serve_at(&mut self, place: Place, now: Now, transmit: &mut impl Transmit) {
         match place {
             Place::Tcp(place) => self.serve(place, now, transmit),
             Place::Udp(place) => self.serve_datagrams(place, now, transmit),
-        }
-    }
-
-    /// Makes the flows that programs have asked for.
-    #[cold]
-    pub(super) fn execute(&mut self, now: Now, transmit: &mut impl Transmit) {
-        // What these ask for has its turn in the next breath.
-        for _ in 0..self.executions.asked.len() {
-            let Some(Asked { parent, key, template, group }) = self.executions.asked.pop_front()
-            else {
-                break;
-            };
-            let parent_key = match parent {
-                Place::Tcp(place) => self.flows.get(place).map(|it| it.key),
-                Place::Udp(place) => self.datagrams.get(place).map(|it| *it.key()),
-            };
-            if parent_key != Some(key) {
-                continue;
-            }
-            let wanted = match group.map(|group| self.groups.get(usize::from(group))) {
-                None => Some(usize::from(template)),
-                Some(group) => group.and_then(|group| {
-                    group.get(self.random.below(group.len() as u32) as usize).copied()
-                }),
-            };
-            let child = wanted.and_then(|it| self.open(it, Some(key.destination()), now));
-            let Some(child) = child else {
-                self.go_on(parent);
-                continue;
-            };
-            let flows = &mut self.templates[usize::from(template)].tally.flows;
-            flows.flows_total += 1;
-            flows.flows_other += u64::from(wanted != Some(usize::from(template)));
-            self.executions.begin(parent, child);
-            self.serve_at(child, now, transmit);
-        }
-    }
-
-    /// What a flow has waited for is over.
-    #[cold]
-    pub(super) fn go_on(&mut self, place: Place) {
-        match place {
-            Place::Tcp(place) => {
-                let Some((flow, pending)) = self.flows.get_with_queue(place) else { return };
-                flow.run.go_on();
-                if !flow.is_pending {
-                    flow.is_pending = true;
-                    pending.push_back(place);
-                }
-            }
-            Place::Udp(place) => self.go_on_with_datagrams(place),
         }
     }
 
@@ -194,6 +158,8 @@ impl Endpoint {
         tally.flows.active -= 1;
         tally.flows.waiting -= u64::from(flow.is_waiting);
         tally.times.whole.record(age(flow.began_at, now));
+        let is_awaited = !self.executions.is_empty();
+        let failed_before = if is_awaited { tally.flows.failed() } else { 0 };
         if let Some(end) = flow.connection.end() {
             let counter = match end {
                 _ if flow.run.has_program_failed() => &mut tally.flows.program_failed,
@@ -205,12 +171,13 @@ impl Endpoint {
             // One that was nobody's is counted as that.
             *counter += u64::from(is_known || end != End::Aborted);
         }
+        let has_failed = is_awaited && tally.flows.failed() > failed_before;
         if !self.first_data.is_empty() {
             self.first_data.remove(&place);
         }
         self.flows.remove(place);
-        if let Some(parent) = self.executions.end(Place::Tcp(place)) {
-            self.go_on(parent);
+        if is_awaited {
+            self.end_execution(Place::Tcp(place), has_failed);
         }
     }
 
@@ -288,9 +255,9 @@ impl Endpoint {
         if flow.connection.is_over() {
             return self.remove(place, now);
         }
-        if let Progress::Executes(group) = progress {
+        if let Progress::Wishes(wish) = progress {
             let (parent, key, template) = (Place::Tcp(place), flow.key, flow.template);
-            self.executions.asked.push_back(Asked { parent, key, template, group });
+            self.executions.asked.push_back(Asked { parent, key, template, wish });
         }
         let is_over = flow.connection.state() == State::TimeWait && !flow.is_waiting;
         if is_over {
@@ -298,6 +265,9 @@ impl Endpoint {
             tally.flows.waiting += 1;
         }
         let mut at = flow.connection.deadline(settings, now);
+        let is_awaited = !self.executions.is_empty();
+        let has_said_all = is_awaited && flow.run.is_over();
+        let has_failed = flow.run.has_program_failed() || flow.run.has_failed();
         if is_over {
             self.templates[usize::from(flow.template)].arrivals.note_end(now.instant());
         }
@@ -313,6 +283,12 @@ impl Endpoint {
             flow.is_called = true;
             let ticks = at.wrapping_sub(now.millis).cast_signed().max(0) as u64;
             self.flows.wheel.set(place, now.micros / 1_000 + ticks);
+        }
+        if has_said_all {
+            self.end_program(place);
+        }
+        if is_awaited && is_over && self.executions.belongs(Place::Tcp(place)) {
+            self.end_execution(Place::Tcp(place), has_failed);
         }
     }
 }

@@ -1,6 +1,8 @@
 //! What flows of one kind do.
 
+use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_wire::flow::FlowKey;
@@ -58,6 +60,13 @@ pub enum Role {
         /// Where.
         listen: Listen,
     },
+    /// They come to where programs listen, by [`Instruction::Listen`], which take them, by
+    /// [`Instruction::AcceptTemplate`]; where they have no sessions, and their program nothing that
+    /// is about bytes of single flows.
+    ///
+    /// [`Instruction::Listen`]: crate::program::Instruction::Listen
+    /// [`Instruction::AcceptTemplate`]: crate::program::Instruction::AcceptTemplate
+    Accepted,
 }
 
 /// What carries what flows say.
@@ -91,7 +100,7 @@ impl TemplateState {
     ) -> Self {
         let (load, ramp, limit) = match template.role {
             Role::Client { load, ramp, limit, .. } => (load, ramp, limit),
-            Role::Server { .. } => (Load::OnDemand, Duration::ZERO, None),
+            Role::Server { .. } | Role::Accepted => (Load::OnDemand, Duration::ZERO, None),
         };
         let tcp = match &template.transport {
             Transport::Tcp(settings) => *settings,
@@ -115,7 +124,7 @@ impl TemplateState {
         let us = (key.destination(), key.destination_port());
         let ends = match self.template.role {
             Role::Client { .. } => Ends { client: us, server: peer },
-            Role::Server { .. } => Ends { client: peer, server: us },
+            Role::Server { .. } | Role::Accepted => Ends { client: peer, server: us },
         };
         Some(Own::new(ends, self.tally.findings.next_flow(), contents))
     }
@@ -131,6 +140,21 @@ impl TemplateState {
     pub(super) fn tcp(&mut self, key: &FlowKey) -> (&Template, &Settings, &mut Tally) {
         (&self.template, &self.settings[usize::from(key.version() == 6)], &mut self.tally)
     }
+}
+
+/// Appends for each of the first so many templates whose program listens one of connections that
+/// came to there and are held; returns which is whose.
+pub(super) fn holders(templates: &mut Vec<Template>, count: usize) -> BTreeMap<u16, u16> {
+    let mut holders = BTreeMap::new();
+    for place in 0..count {
+        let template = &templates[place];
+        if template.program.listens() {
+            let holder = Template { role: Role::Accepted, ..template.waiting_for_data() };
+            holders.insert(place as u16, templates.len() as u16);
+            templates.push(holder);
+        }
+    }
+    holders
 }
 
 /// Settings with segments that fit a frame over IPv4, and over IPv6.

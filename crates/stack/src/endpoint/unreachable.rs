@@ -115,6 +115,7 @@ impl Endpoint {
         self.templates[..self.templates_known].iter().any(|it| match &it.template.role {
             Role::Client { tuples, .. } => tuples.clients.contains(address),
             Role::Server { listen } => listen.addresses.is_none_or(|it| it.contains(address)),
+            Role::Accepted => false,
         })
     }
 }

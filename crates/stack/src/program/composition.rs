@@ -76,6 +76,8 @@ pub enum Form {
     /// Numbers in decimal with zeros before them, at least so many digits; others as
     /// [`Self::Plain`].
     Digits(u8),
+    /// Bytes in decimal with commas between them, of numbers the last two.
+    Octets,
     /// In hexadecimal: numbers without zeros before them, two digits for each byte of others.
     Hex,
     /// Addresses in network order, texts as they are, numbers of 8 bytes.
@@ -157,6 +159,25 @@ impl Composition {
 }
 
 impl<'a> Values<'a> {
+    /// The port that a value says, in decimal or as [`Form::Octets`] has it; `None` where it says
+    /// none.
+    pub(super) fn port(&self, value: Value) -> Option<u16> {
+        let port = match self.find(value) {
+            Found::Number(number) => u16::try_from(number).ok(),
+            Found::Address(_) => None,
+            Found::Text(text) => {
+                let text = core::str::from_utf8(text).ok()?;
+                match text.split_once(',') {
+                    None => text.parse().ok(),
+                    Some((high, low)) => {
+                        Some(u16::from_be_bytes([high.parse().ok()?, low.parse().ok()?]))
+                    }
+                }
+            }
+        };
+        port.filter(|port| *port > 0)
+    }
+
     fn find(&self, value: Value) -> Found<'a> {
         match value {
             Value::Flow => Found::Number(self.flow),
@@ -221,6 +242,18 @@ fn write(bytes: &mut Vec<u8>, found: &Found<'_>, form: Form) {
         (Form::Digits(width), Found::Number(number)) => {
             let _ = write!(digits, "{number:0width$}", width = usize::from(width));
         }
+        (Form::Octets, _) => {
+            let own_form = match found {
+                Found::Number(_) => Form::Width(2),
+                _ => Form::Bytes,
+            };
+            let mut own = Vec::new();
+            write(&mut own, found, own_form);
+            for (place, byte) in own.into_iter().enumerate() {
+                let comma = if place > 0 { "," } else { "" };
+                let _ = write!(digits, "{comma}{byte}");
+            }
+        }
         (Form::Hex, Found::Number(number)) => {
             let _ = write!(digits, "{number:x}");
         }
@@ -263,6 +296,8 @@ mod tests {
             (Value::Client, Form::Plain, b"10.0.0.7"),
             (Value::Client, Form::Bytes, &[10, 0, 0, 7]),
             (Value::Client, Form::Hex, b"0a000007"),
+            (Value::Client, Form::Octets, b"10,0,0,7"),
+            (Value::ClientPort, Form::Octets, b"4,1"),
             (Value::Server, Form::Plain, b"2001:db8::1"),
             (Value::ClientPort, Form::Width(1), &[1]),
             (Value::ServerPort, Form::Plain, b"80"),
@@ -291,6 +326,34 @@ mod tests {
         assert_eq!(compose(&composition, 100).unwrap(), b"head\0\0\x2ayabxy");
         assert_eq!(compose(&composition, 4).unwrap(), b"head", "it is filled up to the most");
         assert_eq!(compose(&composition, 3), None);
+    }
+
+    #[test]
+    fn ports_are_said_in_both_forms() {
+        let ends = Ends {
+            client: ("10.0.0.7".parse().unwrap(), 1_025),
+            server: ("10.0.0.8".parse().unwrap(), 80),
+        };
+        let mut texts = <[Vec<u8>; TextVariable::COUNT]>::default();
+        let text = Value::Text(TextVariable::new(0).unwrap());
+        for (written, expected) in [
+            ("50000", Some(50_000)),
+            ("195,80", Some(50_000)),
+            ("0", None),
+            ("0,0", None),
+            ("65536", None),
+            ("256,0", None),
+            ("1,2,3", None),
+            ("", None),
+        ] {
+            texts[0] = written.into();
+            let numbers = &[70_000; Variable::COUNT];
+            let values = Values { flow: 1, ends: &ends, numbers, texts: &texts };
+            assert_eq!(values.port(text), expected, "{written}");
+            assert_eq!(values.port(Value::ClientPort), Some(1_025));
+            assert_eq!(values.port(Value::Client), None);
+            assert_eq!(values.port(Value::Number(Variable::new(0).unwrap())), None);
+        }
     }
 
     #[test]

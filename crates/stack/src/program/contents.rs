@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::Instruction;
 use super::check::{Check, Extraction};
-use super::composition::Composition;
+use super::composition::{Composition, Value};
 use super::rule::Rule;
 
 /// What the instructions of a program about bytes of single flows refer to, by places.
@@ -20,6 +20,8 @@ pub struct Contents {
     pub extractions: Vec<Extraction>,
     /// Numbers.
     pub numbers: Vec<Number>,
+    /// Values that say ports.
+    pub ports: Vec<Value>,
     /// Whether datagrams that arrive are looked at.
     pub looks_at_datagrams: bool,
 }
@@ -59,7 +61,8 @@ impl Contents {
                 has(*composition, self.compositions.len())
             }
             Instruction::Take { rule, .. } => has(*rule, self.rules.len()),
-            Instruction::Expect { check } => {
+            Instruction::StartTemplate { port } => has(*port, self.ports.len()),
+            Instruction::Expect { check } | Instruction::JumpIfTaken { check, .. } => {
                 let check = self.checks.get(usize::from(*check));
                 check.is_some_and(|check| {
                     let composition = check.composition();

@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::compute::{compute, delay};
+use super::findings::Cause;
 use super::own::{Demand, Own};
 use super::run::{Outside, STEPS_MAX};
 use super::variables::Variables;
@@ -28,9 +29,11 @@ pub(crate) enum Step {
     Waits,
     /// To wait until a time, in ms.
     WaitsUntil(u32),
-    /// To make a flow of a template of a group, or of its own; [`DatagramRun::go_on`] says that it
-    /// is over.
-    Executes(Option<u16>),
+    /// To make a flow of a template of a group, or of its own, to the same server at a port where
+    /// that is said; [`DatagramRun::end_waiting`] says that it is over.
+    Executes { group: Option<u16>, port: Option<u16> },
+    /// To wait until a flow is over that it has made; as above.
+    Awaits,
     /// Nothing any more.
     Over,
 }
@@ -51,6 +54,8 @@ pub(crate) struct DatagramRun {
     place: u16,
     /// Whether what is at `place` was begun, and is waited for.
     has_begun: bool,
+    /// Whether a flow that it waited for failed.
+    has_other_failed: bool,
     /// Whether only what arrives is traffic.
     is_idle_by_receiving: bool,
 }
@@ -69,6 +74,7 @@ impl DatagramRun {
             idle_ms: IDLE_MS,
             place: 0,
             has_begun: false,
+            has_other_failed: false,
             is_idle_by_receiving: false,
         }
     }
@@ -110,6 +116,15 @@ impl DatagramRun {
         self.has_begun = false;
     }
 
+    /// A flow that it waited for is over or made, or one that belongs to it has failed.
+    #[cold]
+    pub(crate) const fn end_waiting(&mut self, has_failed: bool) {
+        match has_failed {
+            true => self.has_other_failed = true,
+            false => self.go_on(),
+        }
+    }
+
     /// Goes on until it wants something.
     pub(crate) fn advance(&mut self, program: &Program, outside: &mut Outside<'_>) -> Step {
         let Now { millis, .. } = outside.now;
@@ -120,6 +135,11 @@ impl DatagramRun {
         for _ in 0..STEPS_MAX {
             let Some(instruction) = program.instruction(self.place) else { return Step::Over };
             match instruction {
+                Instruction::ExecTemplate if self.has_other_failed => {
+                    self.has_other_failed = false;
+                    self.go_on();
+                }
+                _ if self.has_other_failed => return self.fail(Cause::OtherFlow, outside),
                 Instruction::SendDatagram { buffer } => return Step::Sends(Sent::Buffer(buffer)),
                 // It was composed, and no frame was free.
                 Instruction::SendOwnDatagram { .. } if self.has_begun => {
@@ -145,10 +165,32 @@ impl DatagramRun {
                     self.is_idle_by_receiving = receive_only;
                     self.go_on();
                 }
-                Instruction::ExecTemplate if self.has_begun => return Step::Waits,
+                Instruction::ExecTemplate
+                | Instruction::StartTemplate { .. }
+                | Instruction::AwaitTemplate
+                    if self.has_begun =>
+                {
+                    return Step::Waits;
+                }
+                Instruction::AwaitTemplate => {
+                    self.has_begun = true;
+                    return Step::Awaits;
+                }
                 Instruction::ExecTemplate => {
                     self.has_begun = true;
-                    return Step::Executes(self.variables.as_ref().and_then(|it| it.group));
+                    return Step::Executes { group: self.group(), port: None };
+                }
+                Instruction::StartTemplate { port } => {
+                    self.has_begun = true;
+                    let variables = self.variables.get_or_insert_default();
+                    let port = match (&self.own, program.contents()) {
+                        (Some(own), Some(contents)) => own.port(port, contents, variables),
+                        _ => None,
+                    };
+                    return match port {
+                        None => self.fail(Cause::NoPort, outside),
+                        port => Step::Executes { group: self.group(), port },
+                    };
                 }
                 // Nobody says that no more comes.
                 Instruction::WaitForPeerClose => {
@@ -185,6 +227,7 @@ impl DatagramRun {
                                 self.has_begun = true;
                             }
                             Some(Demand::Fails) => return Step::Over,
+                            Some(Demand::GoesOn(there)) => self.place = there,
                             // Only streams are taken by rules.
                             Some(Demand::Nothing | Demand::Takes) => self.go_on(),
                         }
@@ -194,5 +237,21 @@ impl DatagramRun {
         }
         // As good as a wait of one tick.
         Step::WaitsUntil(millis.wrapping_add(1))
+    }
+
+    /// Of which group the next template is.
+    fn group(&self) -> Option<u16> {
+        self.variables.as_ref().and_then(|it| it.group)
+    }
+
+    /// A flow to a port that a program says fails with it; programs that say one have something of
+    /// their own.
+    #[cold]
+    fn fail(&mut self, cause: Cause, outside: &mut Outside<'_>) -> Step {
+        let place = self.place;
+        if let Some(own) = &mut self.own {
+            own.fail_waiting(place, cause, outside);
+        }
+        Step::Over
     }
 }

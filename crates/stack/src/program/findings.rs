@@ -20,10 +20,16 @@ pub enum Cause {
     Closed,
     /// What came is no message of the kind that was to be taken.
     NoMessage,
+    /// What came is no reply of FTP or SMTP.
+    NoReply,
     /// More came than waits to be taken.
     TooMuch,
     /// What was to be sent, or to be kept, is too long.
     TooLong,
+    /// What was to be the number of a port is none, or no port was free.
+    NoPort,
+    /// A flow that belongs to it failed, or could not be made.
+    OtherFlow,
 }
 
 impl Cause {
@@ -34,8 +40,11 @@ impl Cause {
             Self::NotFound => "not found",
             Self::Closed => "closed before all had come",
             Self::NoMessage => "no message of HTTP/1",
+            Self::NoReply => "no reply of FTP or SMTP",
             Self::TooMuch => "more came than is kept",
             Self::TooLong => "too long",
+            Self::NoPort => "no port",
+            Self::OtherFlow => "a flow that belongs to it failed",
         }
     }
 }

@@ -20,6 +20,7 @@ mod datagrams;
 mod findings;
 mod http;
 mod own;
+mod reply;
 mod rule;
 mod run;
 mod variables;
@@ -36,7 +37,7 @@ pub(crate) use datagrams::{DatagramRun, Sent, Step};
 pub use findings::{Cause, Failure, Findings, TransactionTimes};
 pub(crate) use own::Own;
 pub use rule::{Delimiter, Rule};
-pub(crate) use run::{Outside, Progress, Run};
+pub(crate) use run::{Outside, Progress, Run, Wish};
 pub use variables::{
     Comparison, Statistic, Statistics, TextVariable, TickVariable, Transaction, Variable,
 };
@@ -64,6 +65,11 @@ pub enum Instruction {
         bytes: u64,
         /// Whether counting begins anew then.
         clear: bool,
+    },
+    /// The same, counted anew then. Where the peer closes before, the flow has failed.
+    Need {
+        /// How many.
+        bytes: u64,
     },
     /// Sends a buffer as one datagram, in fragments where it does not fit a packet of its path. One
     /// that is too long for any is counted, and not sent.
@@ -119,6 +125,32 @@ pub enum Instruction {
     /// Makes a flow of a template of the group that was said, drawn at random, else of its own,
     /// from the same client; waits until it is over. Where none can be made, it does not wait.
     ExecTemplate,
+    /// Makes such a flow to the same server, at the port that a value says: in decimal, or as two
+    /// numbers below 256 with a comma between them. It goes on beside this one, and belongs to it:
+    /// where the value says no port, or that flow cannot be made or fails, this one has failed as
+    /// well, and its program ends; where this one's program ends before, that flow is reset.
+    StartTemplate {
+        /// The value's place in [`Contents`].
+        port: u16,
+    },
+    /// Waits until the flow that belongs to this one is over, or in TIME-WAIT.
+    AwaitTemplate,
+    /// Listens at a free port of the flow's own address for one connection of the same peer, which
+    /// [`Self::AcceptTemplate`] takes. Where none is free, the flow has failed.
+    Listen {
+        /// What becomes the number of the port.
+        variable: Variable,
+        /// The least port.
+        first: u16,
+        /// The greatest.
+        last: u16,
+    },
+    /// Waits for the connection that comes to where the flow listens, makes it one of a template
+    /// of [`Role::Accepted`](crate::endpoint::Role::Accepted) of the group that was said, drawn at
+    /// random, which belongs to this one, and waits until it is over, or in TIME-WAIT. Where the
+    /// flow does not listen, its own peer closes before, there is no such template, or the
+    /// connection fails, it has failed as well.
+    AcceptTemplate,
     /// Waits until the peer closes; the last instruction.
     WaitForPeerClose,
     /// Resets the connection; the last instruction.
@@ -158,6 +190,13 @@ pub enum Instruction {
         comparison: Comparison,
         /// With what.
         value: u64,
+        /// Where it goes on.
+        to: u16,
+    },
+    /// Goes on elsewhere where what was taken last, or the last datagram, is as is said.
+    JumpIfTaken {
+        /// The check's place in [`Contents`].
+        check: u16,
         /// Where it goes on.
         to: u16,
     },
@@ -259,6 +298,7 @@ impl Instruction {
             Self::Jump { to }
             | Self::CountDown { to, .. }
             | Self::JumpIf { to, .. }
+            | Self::JumpIfTaken { to, .. }
             | Self::JumpWithin { to, .. } => Some(to),
             _ => None,
         }
@@ -301,6 +341,11 @@ impl Program {
     /// Says nothing until the peer closes.
     pub(crate) fn waiting() -> Self {
         Self { instructions: Box::new([Instruction::WaitForPeerClose]), contents: None }
+    }
+
+    /// Whether it listens for other flows.
+    pub(crate) fn listens(&self) -> bool {
+        self.instructions.iter().any(|it| matches!(it, Instruction::Listen { .. }))
     }
 
     /// What is said of bytes of single flows, where anything is.

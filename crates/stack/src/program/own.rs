@@ -8,7 +8,7 @@ use super::check::Check;
 use super::composition::{Composition, Ends, Values};
 use super::contents::{Contents, Number};
 use super::findings::{Cause, Wanted};
-use super::rule::{Reader, Reading, Taken};
+use super::rule::{Reader, Reading, Rule, Taken};
 use super::run::Outside;
 use super::variables::{TextVariable, Variables};
 
@@ -44,6 +44,8 @@ pub(super) enum Demand {
     Sends(Vec<u8>),
     /// That more arrives.
     Takes,
+    /// To go on there.
+    GoesOn(u16),
     /// An end: it has failed.
     Fails,
 }
@@ -137,7 +139,11 @@ impl Own {
                 true
             }
             Reading::Wrong => {
-                self.fail(place, Cause::NoMessage, Wanted::Nothing, outside);
+                let cause = match rule {
+                    Rule::Reply => Cause::NoReply,
+                    _ => Cause::NoMessage,
+                };
+                self.fail(place, cause, Wanted::Nothing, outside);
                 false
             }
         }
@@ -183,6 +189,26 @@ impl Own {
         }
     }
 
+    /// What it waited for failed: what has come and was not taken may say why.
+    pub(super) fn fail_waiting(&mut self, place: u16, cause: Cause, outside: &mut Outside<'_>) {
+        if !self.stream.is_empty() {
+            self.taken.clear();
+            self.taken.add(&self.stream);
+        }
+        self.fail(place, cause, Wanted::Nothing, outside);
+    }
+
+    /// The port that a value says.
+    pub(super) fn port(
+        &self,
+        place: u16,
+        contents: &Contents,
+        variables: &Variables,
+    ) -> Option<u16> {
+        let value = *contents.ports.get(usize::from(place))?;
+        self.values(variables).port(value)
+    }
+
     fn fail(&mut self, place: u16, cause: Cause, wanted: Wanted<'_>, outside: &mut Outside<'_>) {
         self.has_failed = true;
         outside.findings.note(place, cause, &self.taken, wanted);
@@ -195,13 +221,11 @@ impl Own {
         variables: &Variables,
         outside: &mut Outside<'_>,
     ) -> Option<Vec<u8>> {
-        let values = Values {
-            flow: self.number,
-            ends: &self.ends,
-            numbers: variables.all(),
-            texts: &self.texts,
-        };
-        composition.compose(&values, outside.random, most)
+        composition.compose(&self.values(variables), outside.random, most)
+    }
+
+    fn values<'a>(&'a self, variables: &'a Variables) -> Values<'a> {
+        Values { flow: self.number, ends: &self.ends, numbers: variables.all(), texts: &self.texts }
     }
 
     /// Does an instruction at a place; `None` of those that are not about bytes of single flows.
@@ -234,7 +258,7 @@ impl Own {
                     false => Some(Demand::Fails),
                 }
             }
-            Instruction::Expect { check } => {
+            Instruction::Expect { check } | Instruction::JumpIfTaken { check, .. } => {
                 let check = contents.checks.get(usize::from(check))?;
                 let composition = check.composition().map(usize::from);
                 let composed = match composition.and_then(|it| contents.compositions.get(it)) {
@@ -245,7 +269,11 @@ impl Own {
                     self.fail(place, Cause::TooLong, Wanted::Nothing, outside);
                     return Some(Demand::Fails);
                 };
-                if check.holds(&self.taken, &composed) {
+                let holds = check.holds(&self.taken, &composed);
+                if let Instruction::JumpIfTaken { to, .. } = instruction {
+                    return Some(if holds { Demand::GoesOn(to) } else { Demand::Nothing });
+                }
+                if holds {
                     return Some(Demand::Nothing);
                 }
                 let wanted = match check {

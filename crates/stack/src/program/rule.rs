@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::http::Message;
+use super::reply::Reply;
 
 /// Where what a step takes ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +16,9 @@ pub enum Rule {
     /// Behind a message of HTTP/1: where its Content-Length or its last chunk says so, else where
     /// the peer closes. Of a body in chunks their content alone is kept.
     Http,
+    /// Behind a reply of FTP or SMTP: a line with a code of three digits, or several of which the
+    /// first one has a hyphen behind its code, and the last one the same code without.
+    Reply,
 }
 
 /// Bytes that end something.
@@ -104,6 +108,7 @@ pub(super) enum Reader {
     /// So many bytes of the delimiter have come.
     Until(usize),
     Http(Message),
+    Reply(Reply),
 }
 
 impl Reader {
@@ -112,6 +117,7 @@ impl Reader {
             Rule::Count(bytes) => Self::Count(*bytes),
             Rule::Until(_) => Self::Until(0),
             Rule::Http => Self::Http(Message::default()),
+            Rule::Reply => Self::Reply(Reply::default()),
         }
     }
 
@@ -125,6 +131,7 @@ impl Reader {
     ) -> (usize, Reading) {
         match (self, rule) {
             (Self::Http(message), _) => message.read(bytes, taken),
+            (Self::Reply(reply), _) => reply.read(bytes, taken),
             (Self::Until(matched), Rule::Until(delimiter)) => {
                 let is_end = |byte: &u8| {
                     *matched = delimiter.step(*matched, *byte);

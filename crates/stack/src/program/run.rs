@@ -6,8 +6,9 @@ use alloc::vec::Vec;
 use wirestorm_wire::checksum;
 
 use super::compute::{compute, delay};
-use super::findings::Findings;
+use super::findings::{Cause, Findings, Wanted};
 use super::own::{Demand, Own};
+use super::rule::Taken;
 use super::variables::Variables;
 use super::{BufferId, Buffers, Instruction, Program, Statistics};
 use crate::content::{Exchange, Saying, SessionCounters};
@@ -37,6 +38,12 @@ enum Wait {
     Delay,
     /// That a flow that it asked for is over.
     Template,
+    /// That it is told at which port it listens.
+    Port,
+    /// That the connection comes for which it listens.
+    Arrival,
+    /// Nothing: what it waited for failed.
+    Failed,
     /// That the peer closes.
     PeerClose,
     /// Nothing any more.
@@ -50,9 +57,23 @@ pub(crate) enum Progress {
     Waits,
     /// It waits until a time, in ms.
     WaitsUntil(u32),
-    /// It waits for a flow of a template of a group, or of its own, which is to be made;
-    /// [`Run::go_on`] says that it is over.
-    Executes(Option<u16>),
+    /// It waits for what it wishes for.
+    Wishes(Wish),
+}
+
+/// What a program wants of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// A flow of a template of a group, or of its own; [`Run::go_on`] says that it is over. Where a
+    /// port is said, one to the same server there; [`Run::go_on`] says that it is made.
+    Flow { group: Option<u16>, port: Option<u16> },
+    /// The end of that flow; [`Run::go_on`] says when.
+    End,
+    /// A port to listen at; [`Run::listens_at`] says which.
+    Port { first: u16, last: u16 },
+    /// The connection that comes there, as one of a template of a group; [`Run::note_arrival`] says
+    /// that it has come, [`Run::go_on`] that it is over.
+    Arrival { group: Option<u16> },
 }
 
 /// A buffer on its way, and the number of its first byte.
@@ -65,6 +86,10 @@ struct Extra {
     /// for that.
     before: Vec<Sending>,
     variables: Variables,
+    /// At which port of the server the next flow is.
+    port: Option<u16>,
+    /// Whether the program failed of a flow that has nothing of its own.
+    has_failed: bool,
     /// What is between the program and its connection, where anything is.
     exchange: Option<Box<Exchange>>,
     /// What the flow has of its own; then there is an exchange as well.
@@ -226,13 +251,109 @@ impl Run {
         self.wait = Wait::Nothing;
     }
 
-    /// The flow that it waited for is over.
+    /// Whether its program is, or does not begin yet.
     #[cold]
-    pub(crate) fn go_on(&mut self) {
-        if self.wait == Wait::Template {
-            self.wait = Wait::Nothing;
-            self.place += 1;
+    pub(crate) fn is_over(&self) -> bool {
+        self.wait == Wait::Over
+    }
+
+    /// Waits for [`Self::begin_anew`].
+    #[cold]
+    pub(crate) const fn hold(&mut self) {
+        self.wait = Wait::Over;
+    }
+
+    /// A flow that belongs to it has failed.
+    #[cold]
+    pub(crate) fn fail_with_other(&mut self) {
+        if self.wait != Wait::Over {
+            self.wait = Wait::Failed;
         }
+    }
+
+    /// The flow that it waited for is over or made, or does not come.
+    #[cold]
+    pub(crate) const fn go_on(&mut self, has_failed: bool) {
+        if matches!(self.wait, Wait::Template | Wait::Arrival) {
+            match has_failed {
+                true => self.wait = Wait::Failed,
+                false => {
+                    self.wait = Wait::Nothing;
+                    self.place += 1;
+                }
+            }
+        }
+    }
+
+    /// The connection has come for which it listens.
+    #[cold]
+    pub(crate) fn note_arrival(&mut self) {
+        if self.wait == Wait::Arrival {
+            self.wait = Wait::Template;
+        }
+    }
+
+    /// It listens at a port, if one was free.
+    #[cold]
+    pub(crate) fn listens_at(&mut self, port: Option<u16>, program: &Program) {
+        let Some(Instruction::Listen { variable, .. }) = program.instruction(self.place) else {
+            return;
+        };
+        match port {
+            None => self.wait = Wait::Failed,
+            Some(port) => {
+                let extra = self.extra.get_or_insert_default();
+                *extra.variables.get_mut(variable) = port.into();
+                self.wait = Wait::Nothing;
+                self.place += 1;
+            }
+        }
+    }
+
+    /// What it waits for that others have.
+    #[cold]
+    fn wish(&self, program: &Program) -> Progress {
+        match (self.wait, program.instruction(self.place)) {
+            (Wait::Port, Some(Instruction::Listen { first, last, .. })) => {
+                Progress::Wishes(Wish::Port { first, last })
+            }
+            (Wait::Arrival, _) => Progress::Wishes(Wish::Arrival { group: self.group() }),
+            (Wait::Template, instruction) => {
+                let port = match instruction {
+                    Some(Instruction::AwaitTemplate) => return Progress::Wishes(Wish::End),
+                    Some(Instruction::StartTemplate { .. }) => {
+                        self.extra.as_ref().and_then(|it| it.port)
+                    }
+                    _ => None,
+                };
+                Progress::Wishes(Wish::Flow { group: self.group(), port })
+            }
+            _ => self.progress(),
+        }
+    }
+
+    /// What was waited for failed, or nothing more comes; returns whether the program goes on
+    /// all the same.
+    #[cold]
+    fn bears(&mut self, program: &Program, outside: &mut Outside<'_>) -> bool {
+        let cause = match (self.wait, program.instruction(self.place)) {
+            (Wait::Failed, Some(Instruction::ExecTemplate)) => return true,
+            (Wait::Failed, Some(Instruction::Listen { .. })) => Cause::NoPort,
+            (Wait::Failed, _) => Cause::OtherFlow,
+            _ => Cause::Closed,
+        };
+        self.fail(cause, outside);
+        false
+    }
+
+    #[cold]
+    fn fail(&mut self, cause: Cause, outside: &mut Outside<'_>) {
+        let place = self.place;
+        if let Some(own) = self.own_mut() {
+            return own.fail_waiting(place, cause, outside);
+        }
+        self.extra.get_or_insert_default().has_failed = true;
+        outside.findings.note(place, cause, &Taken::default(), Wanted::Nothing);
     }
 
     /// Of which group the next template is.
@@ -258,7 +379,8 @@ impl Run {
 
     /// Whether something else came than the program expects.
     pub(crate) fn has_program_failed(&self) -> bool {
-        self.own().is_some_and(Own::has_failed)
+        let has_failed = self.extra.as_ref().is_some_and(|it| it.has_failed);
+        has_failed || self.own().is_some_and(Own::has_failed)
     }
 
     /// Whether what is between the program and its connection was ended by both sides.
@@ -286,7 +408,7 @@ impl Run {
             Wait::Acknowledgement => connection.backlog() > 0 || self.has_unsaid(),
             Wait::Departure => connection.unsent() > 0 || self.has_unsaid(),
             Wait::Data => match program.instruction(self.place) {
-                Some(Instruction::Receive { bytes, .. }) => {
+                Some(Instruction::Receive { bytes, .. } | Instruction::Need { bytes }) => {
                     self.received < bytes && !self.is_peer_done(connection)
                 }
                 _ => false,
@@ -295,8 +417,9 @@ impl Run {
                 !self.own().is_some_and(Own::has_taken) && !self.is_peer_done(connection)
             }
             Wait::Delay => now.millis.wrapping_sub(self.until).cast_signed() < 0,
-            Wait::PeerClose => !self.is_peer_done(connection),
-            Wait::Template | Wait::Over => true,
+            Wait::PeerClose | Wait::Arrival => !self.is_peer_done(connection),
+            Wait::Template | Wait::Port | Wait::Over => true,
+            Wait::Failed => false,
         }
     }
 
@@ -381,16 +504,30 @@ impl Run {
         for _ in 0..STEPS_MAX {
             if self.wait != Wait::Nothing {
                 // What was waited for is there, or never comes.
-                if self.wait == Wait::Data
-                    && let Some(Instruction::Receive { clear, bytes }) =
-                        program.instruction(self.place)
+                if self.wait == Wait::Data {
+                    match program.instruction(self.place) {
+                        Some(Instruction::Receive { bytes, clear }) => {
+                            if self.received < bytes {
+                                return self.end(connection, outside);
+                            }
+                            if clear {
+                                self.received = 0;
+                            }
+                        }
+                        Some(Instruction::Need { bytes }) => {
+                            if self.received < bytes {
+                                self.bears(program, outside);
+                                return self.end(connection, outside);
+                            }
+                            self.received = 0;
+                        }
+                        _ => {}
+                    }
+                }
+                if matches!(self.wait, Wait::Failed | Wait::Arrival)
+                    && !self.bears(program, outside)
                 {
-                    if self.received < bytes {
-                        return self.end(connection, outside);
-                    }
-                    if clear {
-                        self.received = 0;
-                    }
+                    return self.end(connection, outside);
                 }
                 if self.wait == Wait::Taking && !self.has_all(program, outside) {
                     return self.end(connection, outside);
@@ -404,7 +541,7 @@ impl Run {
             self.begin(instruction, program, connection, outside);
             if self.is_waiting(program, connection, now) {
                 return match self.wait {
-                    Wait::Template => Progress::Executes(self.group()),
+                    Wait::Template | Wait::Port | Wait::Arrival => self.wish(program),
                     _ => self.progress(),
                 };
             }
@@ -475,8 +612,17 @@ impl Run {
                 self.waits_for_acknowledgements = waits;
                 self.place += 1;
             }
-            Instruction::Receive { .. } => self.wait = Wait::Data,
-            Instruction::ExecTemplate => self.wait = Wait::Template,
+            Instruction::Receive { .. } | Instruction::Need { .. } => self.wait = Wait::Data,
+            Instruction::ExecTemplate | Instruction::AwaitTemplate => self.wait = Wait::Template,
+            Instruction::StartTemplate { port } => {
+                self.wait = Wait::Template;
+                if !self.finds_port(port, program) {
+                    self.fail(Cause::NoPort, outside);
+                    self.end(connection, outside);
+                }
+            }
+            Instruction::Listen { .. } => self.wait = Wait::Port,
+            Instruction::AcceptTemplate => self.wait = Wait::Arrival,
             Instruction::WaitForPeerClose => {
                 self.wait = Wait::PeerClose;
                 if let Some(own) = self.own_mut() {
@@ -496,6 +642,17 @@ impl Run {
                 None => self.compute(instruction, program, connection, outside),
             },
         }
+    }
+
+    /// The next flow is at the port that a value says; returns whether it says one.
+    #[cold]
+    fn finds_port(&mut self, value: u16, program: &Program) -> bool {
+        let Some((extra, contents)) = self.extra.as_mut().zip(program.contents()) else {
+            return false;
+        };
+        let own = extra.own.as_ref();
+        extra.port = own.and_then(|own| own.port(value, contents, &extra.variables));
+        extra.port.is_some()
     }
 
     const fn wait_of_sending(&self) -> Wait {
@@ -521,6 +678,7 @@ impl Run {
         match demand {
             None => self.place = compute(instruction, self.place, variables, outside),
             Some(Demand::Nothing) => self.place += 1,
+            Some(Demand::GoesOn(there)) => self.place = there,
             Some(Demand::Takes) => self.wait = Wait::Taking,
             Some(Demand::Sends(bytes)) => {
                 if let Some(exchange) = exchange {

@@ -4,11 +4,15 @@ use std::collections::BTreeSet;
 
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_stack::endpoint::{Endpoint, EndpointOptions, Load, Role, Template, Transport};
-use wirestorm_stack::program::{Buffer, BufferId, Buffers, Instruction};
+use wirestorm_stack::program::{
+    Buffer, BufferId, Buffers, Cause, Check, Composition, Contents, Delimiter, Extraction, Form,
+    Instruction, Part, Piece, Program, Rule, TextVariable, Value, Variable,
+};
+use wirestorm_wire::pattern::Pattern;
 
 use crate::world::{SECOND, World, client, options, pass_by, server, template};
 
-use Instruction::{ExecTemplate, SetTemplate};
+use Instruction::{AcceptTemplate, ExecTemplate, SetTemplate};
 
 /// A question of 5 bytes, and an answer of 1,000.
 struct Pages {
@@ -206,4 +210,221 @@ fn who_is_gone_waits_for_nothing() {
     assert_eq!((main.idle, main.closed), (40, 0));
     assert_eq!((executed.closed, executed.active), (40, 0));
     assert_eq!(world.client.udp().sndpkt, 0);
+}
+
+/// A control connection of which the client asks for `query`, hears at which port the answer is,
+/// and fetches it from there; the server says then that it is through.
+struct Transfer {
+    pages: Pages,
+    through: BufferId,
+}
+
+impl Transfer {
+    fn new() -> Self {
+        let mut pages = Pages::new();
+        let through = pages.buffers.push(Buffer::new(b"through\n", 0, &[]));
+        Self { pages, through }
+    }
+
+    /// `value` says at which port.
+    fn asks(&self, value: Value) -> Program {
+        let line = Rule::Until(Delimiter::new(b"\n").unwrap());
+        let digits = Part::Group(Pattern::new(r"^(\d+)\n").unwrap(), 1);
+        let text = TextVariable::new(0).unwrap();
+        let contents = Contents {
+            rules: vec![line],
+            checks: vec![Check::Matches(Pattern::new("^through").unwrap())],
+            extractions: vec![Extraction { text, part: digits }],
+            ports: vec![value],
+            ..Contents::default()
+        };
+        let instructions = [
+            Instruction::Send { buffer: self.pages.question },
+            Instruction::Take { rule: 0, is_awaited: true },
+            Instruction::Extract { extraction: 0 },
+            SetTemplate { group: 0 },
+            Instruction::StartTemplate { port: 0 },
+            Instruction::AwaitTemplate,
+            Instruction::Take { rule: 0, is_awaited: true },
+            Instruction::Expect { check: 0 },
+        ];
+        Program::with_contents(instructions, contents).unwrap()
+    }
+
+    /// `delay`: before it takes the connection, in us.
+    fn answers(&self, delay: u32) -> Program {
+        let variable = Variable::new(0).unwrap();
+        let port = Composition {
+            pieces: vec![
+                Piece::Value(Value::Number(variable), Form::Plain),
+                Piece::Bytes(b"\n".as_slice().into()),
+            ],
+            ..Composition::default()
+        };
+        let contents = Contents { compositions: vec![port], ..Contents::default() };
+        let instructions = [
+            Instruction::Receive { bytes: 5, clear: true },
+            Instruction::Listen { variable, first: 50_000, last: 50_001 },
+            Instruction::SendOwn { composition: 0 },
+            Instruction::Delay { micros: delay },
+            SetTemplate { group: 0 },
+            AcceptTemplate,
+            Instruction::Send { buffer: self.through },
+            Instruction::WaitForPeerClose,
+        ];
+        Program::with_contents(instructions, contents).unwrap()
+    }
+
+    fn world(&self, asks: Program, answers: Program, clients: u64) -> World {
+        self.world_of(asks, answers, clients, vec![Instruction::Need { bytes: 1_000 }])
+    }
+
+    fn world_of(
+        &self,
+        asks: Program,
+        answers: Program,
+        clients: u64,
+        fetch: Vec<Instruction>,
+    ) -> World {
+        let buffers = &self.pages.buffers;
+        let data = vec![Instruction::Send { buffer: self.pages.answer }];
+        let role = client("16.0.0.1", 80, Load::Hold { flows: clients }, Some(clients));
+        let asks = Template { program: asks, ..template(vec![], role) };
+        let answers = Template { program: answers, ..template(vec![], server(80)) };
+        let mut world = World::of(vec![], vec![], buffers);
+        let clients = vec![asks, template(fetch, asked(81))];
+        let servers = vec![answers, template(data, Role::Accepted)];
+        let of = |templates, seed| {
+            let options = options(templates, buffers, seed);
+            Endpoint::new(EndpointOptions { groups: vec![vec![1]], ..options }, Instant::ZERO)
+        };
+        (world.client, world.server) = (of(clients, 1), of(servers, 2));
+        world
+    }
+}
+
+fn heard() -> Value {
+    Value::Text(TextVariable::new(0).unwrap())
+}
+
+/// What became of the flows of both templates of an endpoint, and how many programs failed.
+fn ends(endpoint: &Endpoint) -> [(u64, u64, u64); 2] {
+    [0, 1].map(|it| {
+        let flows = endpoint.tally(it).unwrap().flows;
+        (flows.closed, flows.failed(), flows.active)
+    })
+}
+
+/// The first cause of a failure, and what had come.
+fn failure(endpoint: &Endpoint, template: usize) -> Option<(Cause, String)> {
+    let findings = &endpoint.tally(template).unwrap().findings;
+    let (_, cause, failure) = findings.failures().next()?;
+    Some((cause, String::from_utf8(failure.found.clone()).unwrap()))
+}
+
+#[test]
+fn a_connection_comes_to_where_a_program_listens() {
+    let transfer = Transfer::new();
+    // It comes before it is wanted, or is waited for; there are more at once than ports of one
+    // client, of which each has its own.
+    for delay in [0, 50_000] {
+        let mut world = transfer.world(transfer.asks(heard()), transfer.answers(delay), 20);
+        let mut ports = BTreeSet::new();
+        world.run(SECOND, |_, _| {});
+        for endpoint in [&world.client, &world.server] {
+            assert_eq!(ends(endpoint), [(20, 0, 0); 2], "{delay} us");
+            let tally = endpoint.tally(1).unwrap();
+            assert_eq!((tally.flows.active_max > 0, tally.tcp.connects), (true, 20));
+            assert_eq!(endpoint.tally(0).unwrap().flows.flows_other, 20);
+        }
+        assert_eq!(world.client.tally(1).unwrap().tcp.rcvbyte, 20 * 1_000);
+        let tcp = world.server.tally(1).unwrap().tcp;
+        assert_eq!((tcp.accepts, tcp.sndbyte), (20, 20 * 1_000));
+        // What has arrived while it was held has moved with it: three segments, but for the SYN.
+        assert_eq!(tcp.rcvtotal, world.client.tally(1).unwrap().tcp.sndtotal - 20);
+        assert_eq!(world.server.counters().failed() + world.server.strays().no_template, 0);
+        // Both ports are free again.
+        let mut world = transfer.world(transfer.asks(heard()), transfer.answers(delay), 1);
+        for _ in 0..2_000 {
+            world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+            pass_by(&mut world.up, |frame| {
+                ports.insert(u16::from_be_bytes([frame[36], frame[37]]));
+            });
+            world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
+            world.now += crate::world::STEP;
+        }
+        assert_eq!(ports, [80, 50_000].into(), "the port that was said");
+    }
+}
+
+#[test]
+fn a_flow_fails_with_the_one_that_it_waits_for() {
+    let transfer = Transfer::new();
+    // Nobody listens at the client's own port, which it takes for the server's.
+    let asks = transfer.asks(Value::ClientPort);
+    let mut world = transfer.world(asks, transfer.answers(0), 3);
+    world.run(SECOND, |_, _| {});
+    assert_eq!(ends(&world.client), [(0, 3, 0), (0, 3, 0)]);
+    assert_eq!(world.client.tally(1).unwrap().flows.refused, 3);
+    assert_eq!(failure(&world.client, 0).unwrap().0, Cause::OtherFlow);
+    // The server's program hears that nobody will come.
+    assert_eq!(ends(&world.server), [(0, 3, 0), (0, 0, 0)]);
+    assert_eq!(failure(&world.server, 0).unwrap().0, Cause::Closed);
+
+    // A value that says no port.
+    let mut world = transfer.world(transfer.asks(Value::Server), transfer.answers(0), 3);
+    world.run(SECOND, |_, _| {});
+    assert_eq!(ends(&world.client), [(0, 3, 0), (0, 0, 0)]);
+    assert_eq!(failure(&world.client, 0).unwrap().0, Cause::NoPort);
+
+    // What comes is less than is needed.
+    let fetch = vec![Instruction::Need { bytes: 1_001 }];
+    let mut world = transfer.world_of(transfer.asks(heard()), transfer.answers(0), 3, fetch);
+    world.run(SECOND, |_, _| {});
+    assert_eq!(ends(&world.client), [(0, 3, 0), (0, 3, 0)]);
+    assert_eq!(failure(&world.client, 1), Some((Cause::Closed, String::new())));
+    // What had come of the other one meanwhile is told.
+    assert_eq!(failure(&world.client, 0), Some((Cause::OtherFlow, "through\n".to_owned())));
+    assert_eq!(ends(&world.server)[1], (3, 0, 0));
+}
+
+#[test]
+fn who_comes_for_nobody_is_reset() {
+    let transfer = Transfer::new();
+    let (variable, delay) = (Variable::new(0).unwrap(), Instruction::Delay { micros: 20_000 });
+    let listen = Instruction::Listen { variable, first: 50_000, last: 50_000 };
+    let port = Value::Number(variable);
+    let asks = |waits: Instruction| {
+        let contents = Contents { ports: vec![port], ..Contents::default() };
+        let set = Instruction::Set { variable, value: 50_000 };
+        let start = Instruction::StartTemplate { port: 0 };
+        let group = SetTemplate { group: 0 };
+        let instructions =
+            [Instruction::Connect, waits, set, group, start, Instruction::AwaitTemplate];
+        Program::with_contents(instructions, contents).unwrap()
+    };
+    // The listener is over while the connection is held; before it comes; it listens anew, which
+    // lets the first one go, where the second port is not free; without that it would be refused.
+    for (answers, waits, expected) in [
+        (vec![listen, delay, delay], delay, (0, 1)),
+        (vec![listen], delay, (1, 0)),
+        (vec![listen, delay, delay, listen, delay, delay], delay, (0, 1)),
+    ] {
+        let answers = Program::new(answers).unwrap();
+        let mut world = transfer.world(asks(waits), answers, 1);
+        world.run(SECOND, |_, _| {});
+        let flows = world.client.tally(1).unwrap().flows;
+        assert_eq!((flows.refused, flows.reset, flows.active), (expected.0, expected.1, 0));
+        assert_eq!(world.server.counters().active, 0);
+    }
+    // Who takes what it does not listen for fails, and so does who finds no free port.
+    let taken = vec![SetTemplate { group: 0 }, AcceptTemplate];
+    let busy = vec![Instruction::Listen { variable, first: 80, last: 80 }];
+    for (answers, cause) in [(taken, Cause::OtherFlow), (busy, Cause::NoPort)] {
+        let answers = Program::new(answers).unwrap();
+        let mut world = transfer.world(asks(delay), answers, 1);
+        world.run(SECOND, |_, _| {});
+        assert_eq!(failure(&world.server, 0).unwrap().0, cause);
+        assert_eq!(ends(&world.server)[0], (0, 1, 0));
+    }
 }

@@ -108,6 +108,7 @@ impl World {
         let ports = roles.iter().map(|role| match role {
             Role::Client { tuples, .. } => tuples.server_port,
             Role::Server { listen } => listen.port,
+            Role::Accepted => 0,
         });
         let servers = ports.map(|port| template(answers.to_vec(), server(port))).collect();
         let clients = roles.into_iter().map(|role| template(asks.to_vec(), role)).collect();

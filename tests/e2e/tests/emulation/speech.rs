@@ -15,7 +15,7 @@ use super::{both_ports, curl, emulate, host, plan};
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
 
 /// Runs a plan between both ports of a lab; returns what arrived at either of them as a capture.
-fn captured(lab: &Lab, scratch: &Scratch, text: &str) -> (Outcome, PathBuf) {
+pub(crate) fn captured(lab: &Lab, scratch: &Scratch, text: &str) -> (Outcome, PathBuf) {
     let options = CaptureOptions { filter: "tcp or udp".into(), ..CaptureOptions::default() };
     let captures = [&lab.a, &lab.b].map(|end| end.capture_with(&options).unwrap());
     // Frames of this backend pass the kernel, where tcpdump sees them.

@@ -1,53 +1,403 @@
-//! FTP: RFC 959, the control connection. No file is transferred, so that there is no data
-//! connection.
+//! FTP: RFC 959, with data connections of RFC 2428 (EPSV), or of RFC 959 (PASV) where a server
+//! knows no other.
+//!
+//! Both sides follow what the other one says: the client reads the port of a data connection from
+//! the server's reply, the server does what it is asked for, in any order. What is said on a data
+//! connection are programs of their own, of templates that the control connection's programs name.
 
-use wirestorm_wire::conversation::Side;
+use serde_json::{Value, json};
 
-use super::dialogue::Line;
-use super::words::{wait, word};
+use super::dialogue::Who;
+use super::words::word;
 use crate::document::error::PlanError;
-use crate::document::place::Place;
+use crate::document::place::{Fields, Place};
+use crate::emulation::Transport;
+use crate::emulation::client::read_ports;
+use crate::emulation::program::{self, SIZE_MAX, Step, read_delay};
+use crate::emulation::speech::Speech;
 
-pub(in crate::emulation) const FTP: [&str; 6] =
-    ["host", "user", "password", "files", "rounds", "delay"];
+pub(in crate::emulation) const FTP: [&str; 9] =
+    ["host", "user", "password", "files", "upload", "list", "rounds", "data_ports", "delay"];
+pub(in crate::emulation) const FILE: [&str; 2] = ["name", "size"];
+pub(in crate::emulation) const LISTINGS: [&str; 2] = ["LIST", "NLST"];
+/// Files in one list.
+const FILES_MAX: usize = 100;
+/// Bytes of a file of which nothing is said.
+const SIZE: u32 = 1_024;
 
-pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
+struct File {
+    name: String,
+    /// `None`: as the server has it.
+    size: Option<u32>,
+}
+
+impl File {
+    fn length(&self) -> u32 {
+        self.size.unwrap_or(SIZE)
+    }
+}
+
+/// What is asked for.
+struct Asked<'a> {
+    host: String,
+    user: String,
+    password: String,
+    files: Vec<File>,
+    upload: Vec<File>,
+    listings: Vec<&'static str>,
+    rounds: u64,
+    data_ports: String,
+    /// Before each of the server's replies.
+    delay: Option<&'a Value>,
+}
+
+/// What is transferred by a command.
+struct Transfer {
+    /// With what it names.
+    command: String,
+    /// Of the template of its data connections, behind that of the control connection's.
+    part: String,
+    client: Vec<Value>,
+    server: Vec<Value>,
+}
+
+/// The programs of the control connection, and those of each kind of data connections. `name`:
+/// of the template.
+pub(super) fn read(place: &Place<'_>, name: &str, who: Who) -> Result<Vec<Speech>, PlanError> {
+    let asked = read_asked(place)?;
+    let transfers = transfers(&asked, who);
+    let group = |transfer: &Transfer| format!("{name}.{}", transfer.part);
+    let speech = |client: Vec<Value>, server: Vec<Value>| {
+        Ok(Speech {
+            part: None,
+            on_demand: None,
+            client: steps(client, place)?,
+            server: steps(server, place)?,
+            transport: Transport::Tcp,
+            port: 21,
+            is_http2: false,
+            notes: Vec::new(),
+        })
+    };
+    let control = speech(client(&asked, &transfers, group), server(&asked, &transfers, group))?;
+    let mut speeches = vec![control];
+    for transfer in &transfers {
+        let data = speech(transfer.client.clone(), transfer.server.clone())?;
+        let part = Some(transfer.part.clone());
+        speeches.push(Speech { part, on_demand: Some(group(transfer)), ..data });
+    }
+    Ok(speeches)
+}
+
+/// Steps as plans have them.
+fn steps(steps: Vec<Value>, place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
+    program::read(&place.below("program", &Value::Array(steps)))
+}
+
+fn read_asked<'a>(place: &Place<'a>) -> Result<Asked<'a>, PlanError> {
     let fields = place.fields(&FTP)?;
-    let host = word(fields.get("host"), "ftp.example.net")?;
-    let user = word(fields.get("user"), "anonymous")?;
-    let password = word(fields.get("password"), "guest@example.net")?;
-    let rounds = fields.get("rounds").map_or(Ok(1), |it| it.integer(1, 1 << 30))?;
     let files = match fields.get("files") {
-        None => vec!["readme.txt".to_owned()],
+        None => vec![File { name: "readme.txt".to_owned(), size: None }],
+        Some(list) => read_files(&list)?,
+    };
+    let listings = match fields.get("list") {
+        None => Vec::new(),
         Some(list) => {
-            let names = list.items("names of files")?.into_iter();
-            names.map(|name| word(Some(name), "")).collect::<Result<Vec<_>, _>>()?
+            let items = list.items("commands")?;
+            let listing = |it: &Place<'_>| {
+                let found = LISTINGS.into_iter().find(|known| it.value() == known);
+                found.ok_or_else(|| it.wrong(LISTINGS.join(" or ")))
+            };
+            items.iter().map(listing).collect::<Result<_, _>>()?
         }
     };
-    let wait = wait(fields.get("delay"), Side::Server)?;
-    let mut lines = Vec::new();
-    let exchange = |lines: &mut Vec<Line>, command: Option<String>, reply: String| {
-        lines.extend(command.map(|command| Line::client(format!("{command}\r\n"))));
-        lines.extend(wait.clone());
-        lines.push(Line::server(format!("{reply}\r\n")));
+    let delay = fields.get("delay");
+    delay.as_ref().map(read_delay).transpose()?;
+    let ports = fields.get("data_ports").map(|it| read_ports(&it)).transpose()?;
+    let ports = ports.unwrap_or(program::DYNAMIC_PORTS);
+    Ok(Asked {
+        host: in_text(word(fields.get("host"), "ftp.example.net")?),
+        user: in_text(word(fields.get("user"), "anonymous")?),
+        password: in_text(word(fields.get("password"), "guest@example.net")?),
+        files,
+        upload: fields.get("upload").map_or(Ok(Vec::new()), |it| read_files(&it))?,
+        listings,
+        rounds: read_rounds(&fields)?,
+        data_ports: format!("{}-{}", ports.start(), ports.end()),
+        delay: delay.map(|it| it.value()),
+    })
+}
+
+fn read_rounds(fields: &Fields<'_>) -> Result<u64, PlanError> {
+    fields.get("rounds").map_or(Ok(1), |it| it.integer(1, 1 << 30))
+}
+
+/// Files with names of their own.
+fn read_files(place: &Place<'_>) -> Result<Vec<File>, PlanError> {
+    let items = place.items("files")?;
+    if items.len() > FILES_MAX {
+        return Err(place.error(format!("{} files", items.len()), format!("at most {FILES_MAX}")));
+    }
+    let mut files: Vec<File> = Vec::new();
+    for item in items {
+        let file = if item.value().is_object() {
+            let fields = item.fields(&FILE)?;
+            let name = fields.need("name", "the name of a file")?;
+            let size = fields.get("size").map(|it| it.integer(0, SIZE_MAX)).transpose()?;
+            File { name: word(Some(name), "")?, size: size.map(|size| size as u32) }
+        } else {
+            File { name: word(Some(item.clone()), "")?, size: None }
+        };
+        if files.iter().any(|other| other.name == file.name) {
+            return Err(item.error(format!("{:?} twice", file.name), "each file once"));
+        }
+        files.push(file);
+    }
+    Ok(files)
+}
+
+fn transfers(asked: &Asked<'_>, who: Who) -> Vec<Transfer> {
+    let mut transfers = Vec::new();
+    let send = |size: u32| match size {
+        0 => json!("connect"),
+        size => json!({"send": {"size": size}}),
     };
-    exchange(&mut lines, None, format!("220 {host} ready"));
-    exchange(&mut lines, Some(format!("USER {user}")), "331 Password, please".to_owned());
-    exchange(&mut lines, Some(format!("PASS {password}")), "230 Logged in".to_owned());
-    exchange(&mut lines, Some("SYST".to_owned()), "215 UNIX Type: L8".to_owned());
-    exchange(&mut lines, Some("TYPE I".to_owned()), "200 Type is I".to_owned());
-    let mut asked = Vec::new();
-    exchange(&mut asked, Some("PWD".to_owned()), "257 \"/\" is the directory".to_owned());
-    for file in files {
-        // RFC 3659: what a client asks before it fetches.
-        exchange(&mut asked, Some(format!("SIZE {file}")), "213 1024".to_owned());
-        exchange(&mut asked, Some(format!("MDTM {file}")), "213 20240101120000".to_owned());
+    // All that comes, which is to be no less than is known of it.
+    let take = |size: Option<u32>| {
+        let needed = size.filter(|size| *size > 0).map(|it| json!({"receive": {"bytes": it}}));
+        needed.into_iter().chain([json!("wait_for_close")]).collect()
+    };
+    let usual = |file: &File| match who {
+        Who::Both => Some(file.length()),
+        Who::Client | Who::Server => file.size,
+    };
+    let is_listed = |listing: &str| asked.listings.contains(&listing) || who == Who::Server;
+    for listing in LISTINGS.into_iter().filter(|it| is_listed(it)) {
+        let line = |file: &File| match listing {
+            "LIST" => format!(
+                "-rw-r--r-- 1 ftp ftp {:12} Jan 01  2024 {}\r\n",
+                file.length(),
+                in_text(file.name.clone())
+            ),
+            _ => format!("{}\r\n", in_text(file.name.clone())),
+        };
+        let text: String = asked.files.iter().map(line).collect();
+        transfers.push(Transfer {
+            command: listing.to_owned(),
+            part: listing.to_lowercase(),
+            client: take(None),
+            server: vec![if text.is_empty() { json!("connect") } else { json!({"send": text}) }],
+        });
     }
-    match rounds {
-        1 => lines.extend(asked),
-        _ => lines.push(Line::Repeat { times: Some(rounds), lines: asked }),
+    for file in &asked.files {
+        transfers.push(Transfer {
+            command: format!("RETR {}", file.name),
+            part: format!("retr.{}", file.name),
+            client: take(usual(file)),
+            server: vec![send(file.length())],
+        });
     }
-    exchange(&mut lines, Some("QUIT".to_owned()), "221 Goodbye".to_owned());
-    lines.push(Line::Closes(Side::Server));
-    Ok(lines)
+    for file in &asked.upload {
+        transfers.push(Transfer {
+            command: format!("STOR {}", file.name),
+            part: format!("stor.{}", file.name),
+            client: vec![send(file.length())],
+            server: take(usual(file)),
+        });
+    }
+    if who == Who::Server {
+        transfers.push(Transfer {
+            command: STORE_ANY.to_owned(),
+            part: "stor".to_owned(),
+            client: vec![json!("connect")],
+            server: take(None),
+        });
+    }
+    transfers
+}
+
+/// What clients of others' store that is not known.
+const STORE_ANY: &str = "STOR";
+
+/// What a client says on its control connection.
+fn client(
+    asked: &Asked<'_>,
+    transfers: &[Transfer],
+    group: impl Fn(&Transfer) -> String,
+) -> Vec<Value> {
+    let mut steps = vec![json!({"blocking": false})];
+    hear(&mut steps, "^220");
+    say(&mut steps, &format!("USER {}", asked.user));
+    steps.extend([
+        json!({"receive": {"message": "reply"}}),
+        json!({"jump": {"to": "in", "received": {"pattern": "^230"}}}),
+        json!({"expect": {"pattern": "^331"}}),
+    ]);
+    say(&mut steps, &format!("PASS {}", asked.password));
+    hear(&mut steps, "^2");
+    steps.push(json!({"label": "in"}));
+    say(&mut steps, "TYPE I");
+    hear(&mut steps, "^200");
+    let mut round = Vec::new();
+    for (number, transfer) in transfers.iter().enumerate() {
+        if let Some(name) = transfer.command.strip_prefix("RETR ") {
+            // RFC 3659: what a client asks before it fetches, of what not every server knows.
+            for question in ["SIZE", "MDTM"] {
+                say(&mut round, &format!("{question} {}", in_text(name.to_owned())));
+                round.push(json!({"receive": {"message": "reply"}}));
+            }
+        }
+        let (extended, open) = (format!("extended {number}"), format!("open {number}"));
+        say(&mut round, "EPSV");
+        round.extend([
+            json!({"receive": {"message": "reply"}}),
+            json!({"jump": {"to": extended, "received": {"pattern": "^229"}}}),
+        ]);
+        say(&mut round, "PASV");
+        hear(&mut round, "^227");
+        round.extend([
+            json!({"extract": {"port": {"pattern": r"\d+,\d+,\d+,\d+,(\d+,\d+)"}}}),
+            json!({"jump": open}),
+            json!({"label": extended}),
+            json!({"extract": {"port": {"pattern": r"\(\D{3}(\d+)\D\)"}}}),
+            json!({"label": open}),
+        ]);
+        let start = json!({"start_next": {"port": "port"}});
+        round.extend([json!({"next_group": group(transfer)}), start]);
+        say(&mut round, &in_text(transfer.command.clone()));
+        hear(&mut round, "^1[25]");
+        round.push(json!("end_next"));
+        hear(&mut round, "^2[25]");
+    }
+    match asked.rounds {
+        _ if round.is_empty() => {}
+        1 => steps.append(&mut round),
+        times => steps.push(json!({"repeat": {"times": times, "steps": round}})),
+    }
+    say(&mut steps, "QUIT");
+    hear(&mut steps, "^221");
+    steps.push(json!("wait_for_close"));
+    steps
+}
+
+fn say(steps: &mut Vec<Value>, line: &str) {
+    steps.push(json!({"send": format!("{line}\r\n")}));
+}
+
+fn hear(steps: &mut Vec<Value>, pattern: &str) {
+    steps.push(json!({"receive": {"message": "reply"}}));
+    steps.push(json!({"expect": {"pattern": pattern}}));
+}
+
+/// What a server says on a control connection: it does one command after the other.
+fn server(
+    asked: &Asked<'_>,
+    transfers: &[Transfer],
+    group: impl Fn(&Transfer) -> String,
+) -> Vec<Value> {
+    let mut server = Server { table: Vec::new(), answers: Vec::new(), count: 0 };
+    for transfer in transfers {
+        let pattern = match transfer.command.split_once(' ') {
+            Some((command, name)) => format!(r"^{command} (?:.*/)?{}\r", literal(name)),
+            None if transfer.command == STORE_ANY => "^STOR ".to_owned(),
+            // With options, and names of folders.
+            None => format!("^{}", transfer.command),
+        };
+        let no_port = json!({"jump": {"to": "no port", "variable": "port", "equal": 0}});
+        let next = json!({"next_group": group(transfer)});
+        server.does(&pattern, vec![no_port, next, json!({"jump": "transfer"})]);
+    }
+    let listen = json!({"listen": {"variable": "port", "ports": asked.data_ports}});
+    server.answers(
+        r"^EPSV(?: [12])?\r",
+        vec![listen.clone()],
+        "229 Entering extended passive mode (|||${port}|)",
+    );
+    let passive = "227 Entering passive mode (${server:octets},${port:octets})";
+    server.answers(r"^PASV\r", vec![listen], passive);
+    for file in &asked.files {
+        let name = literal(&file.name);
+        let size = format!("213 {}", file.length());
+        server.answers(&format!(r"^SIZE (?:.*/)?{name}\r"), vec![], &size);
+        server.answers(&format!(r"^MDTM (?:.*/)?{name}\r"), vec![], "213 20240101120000");
+    }
+    for (pattern, reply) in [
+        ("^USER ", "331 Password, please"),
+        ("^PASS", "230 Logged in"),
+        (r"^(?:PWD|XPWD)\r", "257 \"/\" is the directory"),
+        (r"^(?:CWD|CDUP)\b", "250 Directory changed"),
+        (r"^(?:TYPE|MODE|STRU|ALLO|OPTS|NOOP|EPSV)\b", "200 OK"),
+        ("^SYST", "215 UNIX Type: L8"),
+        ("^FEAT", "211-Features:\r\n EPSV\r\n MDTM\r\n PASV\r\n SIZE\r\n211 End"),
+        ("^(?:RETR|SIZE|MDTM) ", "550 No such file"),
+    ] {
+        server.answers(pattern, vec![], reply);
+    }
+    server.does(r"^QUIT\r", vec![json!({"send": "221 Goodbye\r\n"}), json!({"jump": "end"})]);
+
+    let wait = asked.delay.map(|delay| json!({"delay": delay}));
+    // A reply is not acknowledged by itself where its transfer follows.
+    let mut steps = vec![json!({"blocking": false})];
+    steps.extend(wait.clone());
+    steps.extend([
+        json!({"send": format!("220 {} ready\r\n", asked.host)}),
+        json!({"label": "next"}),
+        json!({"receive": {"until": "\n"}}),
+    ]);
+    steps.extend(wait);
+    steps.append(&mut server.table);
+    steps.extend([json!({"send": "502 Not known here\r\n"}), json!({"jump": "next"})]);
+    steps.append(&mut server.answers);
+    steps.extend([
+        json!({"label": "no port"}),
+        json!({"send": "425 First EPSV or PASV\r\n"}),
+        json!({"jump": "next"}),
+        json!({"label": "transfer"}),
+        json!({"send": "150 Here it comes\r\n"}),
+        json!("accept_next"),
+        json!({"set": {"port": 0}}),
+        json!({"send": "226 All of it is through\r\n"}),
+        json!({"jump": "next"}),
+        json!({"label": "end"}),
+    ]);
+    steps
+}
+
+/// What a server does for each command, one table entry and some steps each.
+struct Server {
+    table: Vec<Value>,
+    answers: Vec<Value>,
+    count: usize,
+}
+
+impl Server {
+    /// Does some steps, which lead on.
+    fn does(&mut self, pattern: &str, mut steps: Vec<Value>) {
+        let label = format!("command {}", self.count);
+        self.count += 1;
+        let pattern = format!("(?i){pattern}");
+        self.table.push(json!({"jump": {"to": label, "received": {"pattern": pattern}}}));
+        self.answers.push(json!({"label": label}));
+        self.answers.append(&mut steps);
+    }
+
+    /// Does some steps, answers, and waits for the next command.
+    fn answers(&mut self, pattern: &str, mut steps: Vec<Value>, reply: &str) {
+        steps.extend([json!({"send": format!("{reply}\r\n")}), json!({"jump": "next"})]);
+        self.does(pattern, steps);
+    }
+}
+
+/// A text in which nothing stands for a value.
+fn in_text(text: String) -> String {
+    text.replace("${", "$${")
+}
+
+/// A pattern that matches this text alone.
+fn literal(text: &str) -> String {
+    let escaped = text.chars().flat_map(|it| {
+        let is_special = it.is_ascii_punctuation();
+        is_special.then_some('\\').into_iter().chain([it])
+    });
+    escaped.collect()
 }

@@ -14,7 +14,7 @@ mod words;
 
 pub(super) use dialogue::Who;
 pub(super) use dns::DNS;
-pub(super) use ftp::FTP;
+pub(super) use ftp::{FILE, FTP, LISTINGS};
 pub(super) use http::{HTTP, RESPONSE};
 pub(super) use rtp::RTP;
 pub(super) use rtsp::RTSP;
@@ -29,16 +29,20 @@ use crate::document::place::Fields;
 /// The protocols, by their fields of a template.
 const PROTOCOLS: [&str; 7] = ["http", "smtp", "ftp", "rtsp", "sip", "rtp", "dns"];
 
-/// Reads what a template says of a protocol, if it does. `who`: whose programs are needed.
-pub(super) fn read(fields: &Fields<'_>, who: Who) -> Result<Option<Speech>, PlanError> {
+/// Reads what a template says of a protocol, if it does: what is said on its connections, then on
+/// those that their programs ask for. `who`: whose programs are needed.
+pub(super) fn read(fields: &Fields<'_>, who: Who) -> Result<Vec<Speech>, PlanError> {
     for protocol in PROTOCOLS {
         let Some(place) = fields.get(protocol) else { continue };
         let is_http2 = protocol == "http" && http::is_version_2(&place)?;
+        if protocol == "ftp" {
+            let name = fields.need("name", "a name")?;
+            return ftp::read(&place, name.text("a name")?, who);
+        }
         let (transport, port, lines) = match protocol {
             "http" if is_http2 => (Transport::Tcp, 80, Vec::new()),
             "http" => (Transport::Tcp, 80, http::read(&place, who)?),
             "smtp" => (Transport::Tcp, 25, smtp::read(&place)?),
-            "ftp" => (Transport::Tcp, 21, ftp::read(&place)?),
             "rtsp" => (Transport::Tcp, 554, rtsp::read(&place)?),
             "sip" => (Transport::Udp, 5060, sip::read(&place)?),
             "rtp" => (Transport::Udp, 5004, rtp::read(&place)?),
@@ -48,8 +52,17 @@ pub(super) fn read(fields: &Fields<'_>, who: Who) -> Result<Option<Speech>, Plan
             true => http::read_version_2(&place, who)?,
             false => dialogue::programs(&lines, who, transport),
         };
-        let (part, notes) = (None, Vec::new());
-        return Ok(Some(Speech { part, client, server, transport, port, is_http2, notes }));
+        let (part, on_demand, notes) = (None, None, Vec::new());
+        return Ok(vec![Speech {
+            part,
+            on_demand,
+            client,
+            server,
+            transport,
+            port,
+            is_http2,
+            notes,
+        }]);
     }
-    Ok(None)
+    Ok(Vec::new())
 }

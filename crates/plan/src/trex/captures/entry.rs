@@ -232,7 +232,7 @@ impl Common {
             };
             let server = Server {
                 transmit: pair as usize * 2 + listening,
-                listen: flow.said.port,
+                listen: Some(flow.said.port),
                 addresses: Some(to),
                 first_bytes: None,
                 program: flow.said.server.clone(),

@@ -57,7 +57,7 @@ pub(super) fn part(templates: &mut [Template], notes: &mut Vec<String>) -> Resul
 
 fn place(template: &Template) -> Option<Where> {
     let server = template.server.as_ref()?;
-    Some(((server.transmit, template.transport, server.listen), server.addresses?))
+    Some(((server.transmit, template.transport, server.listen?), server.addresses?))
 }
 
 /// Whether other addresses are among some.
@@ -77,7 +77,7 @@ fn are_alike(
     if program(one) == program(other) {
         return Ok(());
     }
-    let port = one.server.as_ref().map_or(0, |it| it.listen);
+    let port = one.server.as_ref().and_then(|it| it.listen).unwrap_or(0);
     Err(PlanError {
         path: one.path.clone(),
         message: format!(

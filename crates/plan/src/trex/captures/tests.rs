@@ -108,7 +108,7 @@ fn an_entry_is_a_capture_between_pools() {
     assert_eq!((clients.first, clients.count), (address("16.0.0.1"), 255));
     assert_eq!((client.servers.first, client.servers.count), (address("48.0.0.1"), 100));
     assert_eq!((client.order, client.pairing), (Order::InTurn, Pairing::InTurn));
-    assert_eq!((client.server_port, server.listen), (80, 80));
+    assert_eq!((client.server_port, server.listen), (80, Some(80)));
     assert_eq!(server.addresses, Some(client.servers));
     assert_eq!((client.transmit, server.transmit), (0, 1));
     // Pauses begin with what was said, whenever it is acknowledged.
@@ -201,7 +201,7 @@ fn flows_of_one_capture_are_templates_in_their_directions() {
     assert_eq!((control.name.as_str(), media.name.as_str()), ("rtsp.1", "rtsp.2"));
     let (client, server) = (media.client.as_ref().unwrap(), media.server.as_ref().unwrap());
     // Servers send it, to the clients.
-    assert_eq!((client.transmit, server.transmit, server.listen), (1, 0, 7_000));
+    assert_eq!((client.transmit, server.transmit, server.listen), (1, 0, Some(7_000)));
     assert_eq!(client.addresses.unwrap().first, address("48.0.0.1"));
     assert_eq!(server.addresses.unwrap().first, address("16.0.0.1"));
     // Both as often as the capture is played.

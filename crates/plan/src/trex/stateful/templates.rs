@@ -221,7 +221,7 @@ impl Reading<'_> {
         let asked = asked.or(Tunables::usual(is_ipv6));
         Ok(Server {
             transmit: self.pair as usize * 2 + 1,
-            listen: listen.integer(0, u16::MAX.into())? as u16,
+            listen: Some(listen.integer(0, u16::MAX.into())? as u16),
             addresses,
             first_bytes,
             program: answers.steps.clone(),

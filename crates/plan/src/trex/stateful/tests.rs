@@ -42,7 +42,7 @@ fn a_template_is_two_sides_with_tunables_of_their_own() {
     assert_eq!(client.ramp, wirestorm_base::time::Duration::from_secs(5));
     let addresses = client.addresses.unwrap();
     assert_eq!((addresses.first, addresses.count), ("16.0.0.1".parse().unwrap(), 255));
-    assert_eq!((client.servers.count, client.server_port, server.listen), (9, 80, 80));
+    assert_eq!((client.servers.count, client.server_port, server.listen), (9, 80, Some(80)));
     // The template's own before the side's, the side's before what TRex does unasked.
     assert_eq!((client.tcp.mss, server.tcp.mss), (Some(700), None));
     assert_eq!((client.tcp.keepalive_ms, server.tcp.keepalive_ms), (Some(3_000), Some(5_000)));

@@ -1,0 +1,79 @@
+//! Flows that come to where programs listen, and the templates that they become.
+
+use super::program::{Step, have_own_bytes};
+use super::{Server, Template, Transport};
+use crate::document::error::PlanError;
+
+/// Whether a template whose flows are accepted can be that, and whether its programs accept such
+/// as there are.
+pub(super) fn check(template: &Template, all: &[Template]) -> Result<(), PlanError> {
+    if let Some(server) = template.server.as_ref().filter(|it| it.listen.is_none()) {
+        check_accepted(template, server)?;
+    }
+    let client = template.client.as_ref().map(|it| ("client", it.transmit, &it.program));
+    let server = template.server.as_ref().map(|it| ("server", it.transmit, &it.program));
+    for (side, port, steps) in client.into_iter().chain(server) {
+        let steps: Vec<_> = flat(steps).collect();
+        if !steps.iter().any(|it| matches!(it, Step::AcceptNext)) {
+            continue;
+        }
+        let error = |message: String| {
+            let path = format!("{}.{side}.program", template.path);
+            Err(PlanError { path, message: format!("accept_next: {message}") })
+        };
+        if !steps.iter().any(|it| matches!(it, Step::Listen { .. })) {
+            return error("found no step `listen`, expected one before it".to_owned());
+        }
+        let accepts = |it: &Template, group: &str| {
+            let server = it.server.as_ref().filter(|it| it.listen.is_none());
+            it.group.as_deref() == Some(group) && server.is_some_and(|it| it.transmit == port)
+        };
+        let makes = steps.iter().any(|it| matches!(it, Step::RunNext | Step::StartNext(_)));
+        let mut groups = steps.iter().filter_map(|it| match it {
+            Step::NextGroup(name) => Some(name),
+            _ => None,
+        });
+        let missing = |group: &&String| !makes && !all.iter().any(|it| accepts(it, group));
+        if groups.clone().next().is_none() {
+            return error("found no step `next_group`, expected one before it".to_owned());
+        }
+        if let Some(group) = groups.find(missing) {
+            return error(format!(
+                "found group {group:?}, expected one with a server on the same port of the plan \
+                 that has `port: on_demand`"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Its connections are there before they are known to be its own.
+fn check_accepted(template: &Template, server: &Server) -> Result<(), PlanError> {
+    let error = |field: &str, message: &str| {
+        let path = format!("{}.{field}", template.path);
+        Err(PlanError { path, message: message.to_owned() })
+    };
+    if template.transport == Transport::Udp {
+        return error("server.port", "found on_demand, which connections alone have");
+    }
+    if template.tls.is_some() {
+        return error("tls", "found tls, which a server on demand does not have");
+    }
+    if template.http2.is_some() {
+        return error("http2", "found HTTP/2, which a server on demand does not have");
+    }
+    if have_own_bytes(&server.program) {
+        let message = "found steps that write values or look at what arrives, which a server on \
+                       demand does not have: who accepts its flows does that on its own connection";
+        return error("server.program", message);
+    }
+    Ok(())
+}
+
+/// Steps with those of loops.
+fn flat(steps: &[Step]) -> Box<dyn Iterator<Item = &Step> + '_> {
+    Box::new(steps.iter().flat_map(|step| match step {
+        Step::Repeat { steps, .. } => flat(steps),
+        step => Box::new(std::iter::once(step)),
+    }))
+}
