@@ -161,12 +161,14 @@ fn all_words() -> Value {
                 "ip": {"ttl": 9, "tos": "0x10"},
                 "client": client(json!({
                     "addresses": "10.0.0.5", "ports": "1024-2048", "server_port": 1,
-                    "ethernet": {"dst": "02:00:00:00:00:01"}, "order": "random", "pairing": "fixed", "turn": 2,
-                    "again_after": 9,
-                    "devices": [{"clients": "10.0.0.5", "count": 1, "vlan": 5,
-                        "dst": "02:00:00:00:00:02", "src": "02:00:00:00:00:03"},
-                        {"clients": "10.0.0.5", "every": 2, "next_hop": "10.0.0.9",
-                        "next_hop_from": "10.0.0.8"}], "load": "on_demand", "limit": 5,
+                    "ethernet": {"dst": "02:00:00:00:00:01"}, "order": "random", "pairing": "fixed",
+                    "turn": 4, "again_after": 20,
+                    "devices": [
+                        {"clients": "10.0.0.5", "every": 2, "count": 1, "vlan": 5,
+                            "dst": "02:00:00:00:00:02", "src": "02:00:00:00:00:03"},
+                        {"clients": "10.0.0.5", "next_hop": "10.0.9.1", "next_hop_from": "10.0.9.9"},
+                    ],
+                    "load": "on_demand", "limit": 5,
                     "program": steps, "tcp": {"mss": 536}, "ip": {"ttl": 8},
                 })),
                 "server": {
