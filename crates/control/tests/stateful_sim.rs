@@ -230,6 +230,7 @@ fn a_reset_that_a_program_says_is_no_failure_and_any_other_is() {
         // Connects to a server of another template, which resets.
         template("does not", 81, fetch, 82, stay),
         template("resets", 82, fetch, 81, "[{receive: 3}, reset]"),
+        template("at once", 83, "[connect, reset]", 83, "[wait_for_close]"),
     ]
     .concat();
     let (result, _) = run(&EmulationPlan::parse(&text).unwrap(), Part::Full);
@@ -240,9 +241,10 @@ fn a_reset_that_a_program_says_is_no_failure_and_any_other_is() {
     assert_eq!((flows(0, 0), flows(1, 0)), ([0, 5, 0, 0], [0, 0, 5, 0]));
     assert_eq!((flows(0, 1), flows(1, 2)), ([0, 0, 0, 5], [0, 5, 0, 0]));
     assert_eq!((flows(0, 2), flows(1, 1)), ([5, 0, 0, 0], [5, 0, 0, 0]));
+    assert_eq!((flows(0, 3), flows(1, 3)), ([0, 5, 0, 0], [0, 0, 5, 0]));
     let [left, right] = result.ports.as_slice() else { panic!("two ports") };
-    assert_eq!((left.flows.failed, left.flows.reset, left.flows.aborted), (5, 5, 5));
-    assert_eq!((right.flows.failed, right.flows.reset_meant, right.flows.aborted), (0, 5, 5));
+    assert_eq!((left.flows.failed, left.flows.reset, left.flows.aborted), (5, 5, 10));
+    assert_eq!((right.flows.failed, right.flows.reset_meant, right.flows.aborted), (0, 10, 5));
     assert_eq!(left.templates[0].series.closed.iter().sum::<u64>(), 5);
 }
 
@@ -363,6 +365,16 @@ templates:
     assert_eq!((browser.flows["flows_total"], browser.flows["flows_other"]), (2, 2));
     let bye = flows[0].turns.iter().filter(|turn| turn.side == Side::Client).nth(1).unwrap();
     assert!(bye.gap.as_nanos() >= 20_000_000, "{:?}", bye.gap);
+}
+
+#[test]
+fn next_hops_are_not_asked_in_a_simulation() {
+    let devices = "devices: [{clients: 10.0.0.1-10.0.0.4, next_hop: 10.9.0.1}]";
+    let text = PLAN.replace("load: {rate: 20}", &format!("load: {{rate: 20}}\n      {devices}"));
+    let (result, flows) = run(&EmulationPlan::parse(&text).unwrap(), Part::Full);
+    assert_eq!((flows.len(), result.ports[0].flows.failed), (30, 0));
+    let note = "nobody is there to be asked for next hops: frames go straight to the other side";
+    assert_eq!(result.notes, [note]);
 }
 
 #[test]

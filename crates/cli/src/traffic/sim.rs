@@ -37,6 +37,8 @@ const PROFILE_PACKETS: u64 = 5_000;
 
 /// How long connections are made where nothing is said.
 const EMULATION_DURATION: Duration = Duration::from_secs(10);
+/// The same of TRex's stateful profiles, as in TRex's simulator.
+const PROFILE_DURATION: Duration = Duration::from_secs(5);
 /// How long one flow of each of TRex's captures may take.
 const CAPTURES_DURATION_MAX: Duration = Duration::from_secs(3_600);
 /// How long they may take to end after that.
@@ -59,8 +61,13 @@ pub(crate) struct SimFlags {
 
     /// The capture file; with several transmitting ports, one for each with its name inserted.
     /// Of clients and servers, what leaves a port and what arrives there.
-    #[arg(short, long, alias = "pcap", value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+
+    /// As --output; without a file nothing, for all files are pcap files, which TRex's simulator
+    /// has to be told.
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    pcap: Option<Option<PathBuf>>,
 
     /// Frames for each port at most; of a profile of TRex's 5000, where no end is given.
     #[arg(short = 'l', long, value_name = "N")]
@@ -90,8 +97,8 @@ pub(crate) struct SimFlags {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "For clients and servers")]
 struct EmulationFlags {
-    /// All connections, at their rates, for the duration (10 s, or what a list of captures of
-    /// TRex's says); without it, one of each template.
+    /// All connections, at their rates, for the duration (10 s; of a profile of TRex's 5 s, or
+    /// what a list of captures says); without it, one of each template.
     #[arg(long)]
     full: bool,
 
@@ -146,6 +153,13 @@ struct TrexFlags {
     cc: Option<PathBuf>,
 }
 
+impl SimFlags {
+    /// Where to write to.
+    fn output(&self) -> Option<PathBuf> {
+        self.output.clone().or_else(|| self.pcap.clone().flatten())
+    }
+}
+
 /// Runs the command.
 pub(crate) fn run(flags: &SimFlags) -> ExitCode {
     let asked = trex::Asked {
@@ -158,17 +172,25 @@ pub(crate) fn run(flags: &SimFlags) -> ExitCode {
         Some(Ok(trex::Profile::Stateful(json))) => {
             let options = StatefulOptions { ipv6: flags.trex.ipv6, pairs: 1 };
             emulate::read_stateful(&flags.plan, &json, &options, flags.trex.cc.as_deref())
-                .and_then(|plan| run_emulation(flags, plan, None))
+                .and_then(|plan| run_emulation(flags, plan, PROFILE_DURATION))
         }
         Some(Ok(trex::Profile::Captures(text))) => {
             let options = StatefulOptions { ipv6: flags.trex.ipv6, pairs: 1 };
-            emulate::read_captures(&flags.plan, &text, &options, flags.trex.cc.as_deref())
-                .and_then(|captures| run_emulation(flags, captures.plan, captures.duration))
+            emulate::read_captures(&flags.plan, &text, &options, flags.trex.cc.as_deref()).and_then(
+                |captures| {
+                    // One flow of each capture is over when the capture is.
+                    let usual = match captures.duration {
+                        _ if !flags.emulation.full => CAPTURES_DURATION_MAX,
+                        usual => usual.unwrap_or(EMULATION_DURATION),
+                    };
+                    run_emulation(flags, captures.plan, usual)
+                },
+            )
         }
         Some(Err(message)) => Err(message),
         None => match read_any_plan(&flags.plan) {
             Ok(AnyPlan::Traffic(plan)) => run_plan(flags, &plan),
-            Ok(AnyPlan::Emulation(plan)) => run_emulation(flags, plan, None),
+            Ok(AnyPlan::Emulation(plan)) => run_emulation(flags, plan, EMULATION_DURATION),
             Err(message) => Err(message),
         },
     };
@@ -200,22 +222,16 @@ fn run_plan(flags: &SimFlags, plan: &TrafficPlan) -> Result<ExitCode, String> {
 fn run_emulation(
     flags: &SimFlags,
     mut plan: EmulationPlan,
-    usual_duration: Option<Duration>,
+    usual_duration: Duration,
 ) -> Result<ExitCode, String> {
     emulate::multiply(&mut plan, "--multiplier", &flags.multiplier)?;
     let duration = seconds_or_time(flags)?;
     let is_full = flags.emulation.full || duration.is_some();
-    let usual = match usual_duration {
-        Some(usual) if is_full => usual,
-        // One flow of each capture is over when the capture is.
-        Some(_) => CAPTURES_DURATION_MAX,
-        None => EMULATION_DURATION,
-    };
     let options = SimulationOptions {
         folder: flags.plan.parent().unwrap_or(Path::new("")).to_owned(),
-        output: flags.output.clone(),
+        output: flags.output(),
         part: if is_full { Part::Full } else { Part::One },
-        duration: duration.unwrap_or(usual),
+        duration: duration.unwrap_or(usual_duration),
         linger: EMULATION_LINGER,
         watch: emulate::read_watch(
             &flags.emulation.interval,
@@ -287,7 +303,7 @@ fn options(
     if packets.is_none() && duration.is_none() {
         return Err("a simulation needs an end: --packets N or --duration TIME".into());
     }
-    let Some(output) = flags.output.clone() else {
+    let Some(output) = flags.output() else {
         return Err("a simulation of frames needs a file to write them to: --output FILE".into());
     };
     Ok(SimulateOptions {

@@ -92,6 +92,12 @@ fn dump(path: &Path, asked: &Asked<'_>) -> Result<String, String> {
     let output = command.output().map_err(|error| {
         format!("{}: {error}; WIRESTORM_PYTHON names another", python.display())
     })?;
+    if output.status.success() && output.stdout.trim_ascii().is_empty() {
+        // It was asked for its tunables (`-t --help`) and has told them: that is all, as it is
+        // with the help of this command.
+        print!("{}", String::from_utf8_lossy(&output.stderr));
+        std::process::exit(0);
+    }
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }

@@ -138,7 +138,7 @@ pub fn simulate(
     let mut devices =
         plan.templates.iter().filter_map(|it| it.client.as_ref()).flat_map(|it| &it.devices);
     let unresolved = devices.any(|it| it.next_hop.is_some()).then(|| {
-        "next hops were not asked for: without them frames go straight to the other side".to_owned()
+        "nobody is there to be asked for next hops: frames go straight to the other side".to_owned()
     });
     let result = EmulationResult {
         schema: SCHEMA,

@@ -155,6 +155,7 @@ impl Endpoint {
         if !flow.is_waiting {
             arrivals.note_end(now.instant());
         }
+        let makes_flows = matches!(template.role, Role::Client { .. });
         tally.flows.active -= 1;
         tally.flows.waiting -= u64::from(flow.is_waiting);
         tally.times.whole.record(age(flow.began_at, now));
@@ -166,6 +167,10 @@ impl Endpoint {
                 End::Closed if flow.run.has_failed() => &mut tally.flows.session_failed,
                 End::Reset if flow.run.has_ended() => &mut tally.flows.closed,
                 End::Reset if template.meets_resets => &mut tally.flows.reset_meant,
+                // A client that resets what has just been established may do so before it is here.
+                End::Refused if template.meets_resets && !makes_flows => {
+                    &mut tally.flows.reset_meant
+                }
                 end => tally.flows.of(end),
             };
             // One that was nobody's is counted as that.
