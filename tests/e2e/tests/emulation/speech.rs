@@ -156,6 +156,37 @@ fn the_captures_of_a_profile_are_said_for_as_long_as_it_says() {
 }
 
 #[test]
+fn the_captures_of_a_profile_are_said_in_a_simulation_as_trexs_simulator_is_called() {
+    if !can_run(&["tshark"]) {
+        return;
+    }
+    let scratch = Scratch::new().unwrap();
+    std::fs::copy(Path::new(EXAMPLES).join("web-and-mail.pcap"), scratch.file("both.pcap"))
+        .unwrap();
+    let profile = scratch.file("profile.yaml");
+    std::fs::write(&profile, CAPTURES.replace("cap2/", "")).unwrap();
+    let sim = |words: &[&str], output: &str| {
+        let mut command = Command::new(wirestorm_e2e::wirestorm());
+        command.arg("sim").arg(&profile).args(words).arg(scratch.file(output));
+        let outcome = wirestorm_e2e::run_command(&mut command).expect(0);
+        let (name, _) = output.split_once('.').unwrap();
+        for port in ["clients", "servers"] {
+            let file = scratch.file(&format!("{name}.{port}.pcap"));
+            assert!(file.is_file() && outcome.messages.contains(&*file.to_string_lossy()));
+        }
+        scratch.file(&format!("{name}.clients.pcap"))
+    };
+    // One of each, all of 0.9 s at 4 a second, and of 2 s.
+    for (words, output, flows) in [
+        (["--pcap", "-o"].as_slice(), "one.pcap", 2),
+        (&["--full", "--pcap", "-o"], "all.pcap", 8),
+        (&["--full", "-d", "2", "-m", "0.5", "--pcap"], "two.pcap", 8),
+    ] {
+        assert_eq!(streams(&sim(words, output)).len(), flows, "{words:?}");
+    }
+}
+
+#[test]
 fn who_has_closed_still_hears_the_other_side() {
     if !can_run(&[]) {
         return;
