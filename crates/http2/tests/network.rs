@@ -137,3 +137,30 @@ fn without_an_agreement_on_h2_flows_fail_by_name() {
     let expected = ["received alert no_application_protocol", "no ALPN protocol in common"];
     assert_eq!([cause(&world.client), cause(&world.server)], expected);
 }
+
+#[test]
+fn what_a_program_says_that_is_no_message_fails_at_once() {
+    let mut buffers = Buffers::default();
+    let mut say = |text: &str| {
+        let buffer = buffers.push(Buffer::new(text.as_bytes(), text.len() as u32, &[]));
+        Instruction::Send { buffer }
+    };
+    let http = || Contents { rules: vec![Rule::Http], ..Contents::default() };
+    let take = Instruction::Take { rule: 0, is_awaited: false };
+    // By then nothing is under way that could wake the flow.
+    let pause = Instruction::Delay { micros: 1_000_000 };
+    let asks = say("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    let says = vec![asks, take, pause, say("hello\r\n\r\n"), Instruction::WaitForPeerClose];
+    let answers = say("HTTP/1.1 204 No Content\r\n\r\n");
+    let answers = vec![take, answers, Instruction::WaitForPeerClose];
+    let settings = Http2Settings::default();
+    let clients: Arc<dyn Sessions> = Arc::new(Http2Clients::new(None, settings));
+    let servers: Arc<dyn Sessions> = Arc::new(Http2Servers::new(None, settings));
+    let side = |program, sessions| Side { program, contents: http(), sessions: Some(sessions) };
+    let sides = [side(says, clients), side(answers, servers)];
+    let mut world = World::new(sides, &buffers, [FLOWS, 2], Disturbance::NONE, 1);
+    world.run(MINUTE);
+    let expected = "http2: what the program sends is no message of HTTP/1";
+    assert_eq!(cause(&world.client), expected);
+    assert_eq!(world.server.counters().failed(), 0);
+}

@@ -151,6 +151,26 @@ fn clients_fail_by_the_name_of_what_their_server_did() {
 }
 
 #[test]
+fn an_answer_before_the_end_of_a_request_is_an_answer() {
+    // RFC 9113 section 8.1: the server may ask for the rest not to be sent, without error.
+    let answer = frame(HEADERS, END_HEADERS | END_STREAM, 1, OK);
+    let body = [frame(HEADERS, END_HEADERS, 1, OK), data(1, "no", END_STREAM)].concat();
+    for answer in [answer, body] {
+        let mut client = self::client(&[0, 4, 0, 0, 0, 4], 0);
+        say(client.as_mut(), "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n");
+        assert_eq!(client.say(&[b'x'; 100]), 4);
+        sent(client.as_mut());
+        let told = heard(client.as_mut(), &[answer, reset(1, 0)].concat());
+        assert!(told.starts_with("HTTP/1.1 200 OK\r\n"), "{told:?}");
+        // What is left goes nowhere, and the next request is a stream of its own.
+        assert_eq!(client.say(&[b'x'; 96]), 96);
+        say(client.as_mut(), REQUEST);
+        assert_eq!(opened(client.as_mut()), [3]);
+        assert_eq!(client.state(), SessionState::Open);
+    }
+}
+
+#[test]
 fn a_server_that_goes_away_answers_what_it_has_taken() {
     let mut client = client(&[], 1);
     heard(client.as_mut(), &goaway(1, 0));
@@ -240,6 +260,10 @@ fn servers_fail_by_the_name_of_what_their_client_did() {
     let mut server = self::server();
     heard(server.as_mut(), &goaway(0, 0));
     assert_eq!(server.state(), SessionState::PeerClosed);
+    // The last word is said where the program ends, not to a peer that may be gone before.
+    assert_eq!(sent(server.as_mut()), b"");
+    server.close();
+    assert_eq!(frames(&sent(server.as_mut()))[0].kind, GOAWAY);
 }
 
 #[test]

@@ -88,8 +88,15 @@ fn over_http_2_messages_tell_where_they_end() {
     let Step::Repeat { times: None, steps } = &server[0] else { panic!("{server:?}") };
     assert_eq!(shown(&steps[..1]), "3 times:\n<message\n.\n");
 
+    let more = "http: {version: 2, requests: 101, pipeline: 101}\n    http2: {streams: 101}";
+    assert!(programs(more, "cs").is_ok());
     for (fields, sides, expected) in [
         ("http: {version: 3}", "cs", "templates[0].http.version: found 3, expected 1.1 or 2"),
+        (
+            "http: {version: 2, requests: 101, pipeline: 101}",
+            "cs",
+            "templates[0].http.pipeline: found 101, expected at most 100, the streams of http2",
+        ),
         (
             "http: {version: 2, response_bytes: 5}",
             "c",

@@ -68,6 +68,12 @@ fn read_fields(place: &Place<'_>) -> Result<Option<Http2>, PlanError> {
     Ok(Some(asked))
 }
 
+/// The most streams at once of a template whose fields these are.
+pub(super) fn streams(fields: &Fields<'_>) -> Result<u32, PlanError> {
+    let asked = fields.get("http2").map(|it| read_fields(&it)).transpose()?.flatten();
+    Ok(asked.unwrap_or_default().streams)
+}
+
 /// TLS around HTTP/2 agrees upon it.
 pub(super) fn agree(tls: &mut Tls, path: &str) -> Result<(), PlanError> {
     if tls.alpn.is_empty() {

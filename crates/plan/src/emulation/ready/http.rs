@@ -69,10 +69,21 @@ pub(super) fn read(place: &Place<'_>, who: Who) -> Result<Vec<Line>, PlanError> 
 }
 
 /// The programs of client and server for HTTP/2: they say and hear messages of HTTP/1, and where
-/// those end the messages themselves tell. Servers answer until the client closes.
-pub(super) fn read_version_2(place: &Place<'_>, who: Who) -> Result<[Vec<Step>; 2], PlanError> {
+/// those end the messages themselves tell. Servers answer until the client closes. `streams`: how
+/// many there are at once, at most.
+pub(super) fn read_version_2(
+    place: &Place<'_>,
+    who: Who,
+    streams: u32,
+) -> Result<[Vec<Step>; 2], PlanError> {
     let Said { exchange, request, response, think } = read_said(place, who, true)?;
     let count = exchange.pipeline;
+    // Responses would pile up before a program that has not said all of its requests.
+    if count > streams.into()
+        && let Some(pipeline) = place.fields(&HTTP)?.get("pipeline")
+    {
+        return Err(pipeline.wrong(format!("at most {streams}, the streams of http2")));
+    }
     let delay = |line| match line {
         Some(Line::Waits { min, max, .. }) => Some(Step::Delay { min, max }),
         _ => None,

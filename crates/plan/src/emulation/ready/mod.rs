@@ -21,8 +21,8 @@ pub(super) use rtsp::RTSP;
 pub(super) use sip::SIP;
 pub(super) use smtp::SMTP;
 
-use super::Transport;
 use super::speech::Speech;
+use super::{Transport, http2};
 use crate::document::error::PlanError;
 use crate::document::place::Fields;
 
@@ -49,7 +49,7 @@ pub(super) fn read(fields: &Fields<'_>, who: Who) -> Result<Vec<Speech>, PlanErr
             _ => (Transport::Udp, 53, dns::read(&place)?),
         };
         let [client, server] = match is_http2 {
-            true => http::read_version_2(&place, who)?,
+            true => http::read_version_2(&place, who, http2::streams(fields)?)?,
             false => dialogue::programs(&lines, who, transport),
         };
         let (part, on_demand, notes) = (None, None, Vec::new());
