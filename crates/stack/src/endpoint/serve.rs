@@ -272,7 +272,7 @@ impl Endpoint {
         let mut at = flow.connection.deadline(settings, now);
         let is_awaited = !self.executions.is_empty();
         let has_said_all = is_awaited && flow.run.is_over();
-        let has_failed = flow.run.has_program_failed() || flow.run.has_failed();
+        let has_failed = is_awaited && (flow.run.has_program_failed() || flow.run.has_failed());
         if is_over {
             self.templates[usize::from(flow.template)].arrivals.note_end(now.instant());
         }
