@@ -140,7 +140,7 @@ impl Executions {
     }
 
     /// Whether a flow belongs to another one.
-    pub(super) fn belongs(&self, flow: Place) -> bool {
+    fn belongs(&self, flow: Place) -> bool {
         self.parents.get(&flow).is_some_and(|it| it.owns)
     }
 
@@ -429,9 +429,22 @@ impl Endpoint {
         }
     }
 
-    /// A program is over: what was its own is as well.
+    /// A flow has been served, and somebody waits for somebody. `is_over`: it is in TIME-WAIT now.
     #[cold]
-    pub(super) fn end_program(&mut self, place: u32) {
+    #[inline(never)]
+    pub(super) fn settle(&mut self, place: u32, is_over: bool) {
+        let Some(flow) = self.flows.get(place) else { return };
+        let has_failed = flow.run.has_program_failed() || flow.run.has_failed();
+        if flow.run.is_over() {
+            self.end_program(place);
+        }
+        if is_over && self.executions.belongs(Place::Tcp(place)) {
+            self.end_execution(Place::Tcp(place), has_failed);
+        }
+    }
+
+    /// A program is over: what was its own is as well.
+    fn end_program(&mut self, place: u32) {
         for left in self.executions.end_program(Place::Tcp(place)).into_iter().flatten() {
             self.abort(left);
         }

@@ -270,9 +270,6 @@ impl Endpoint {
             tally.flows.waiting += 1;
         }
         let mut at = flow.connection.deadline(settings, now);
-        let is_awaited = !self.executions.is_empty();
-        let has_said_all = is_awaited && flow.run.is_over();
-        let has_failed = is_awaited && (flow.run.has_program_failed() || flow.run.has_failed());
         if is_over {
             self.templates[usize::from(flow.template)].arrivals.note_end(now.instant());
         }
@@ -289,11 +286,8 @@ impl Endpoint {
             let ticks = at.wrapping_sub(now.millis).cast_signed().max(0) as u64;
             self.flows.wheel.set(place, now.micros / 1_000 + ticks);
         }
-        if has_said_all {
-            self.end_program(place);
-        }
-        if is_awaited && is_over && self.executions.belongs(Place::Tcp(place)) {
-            self.end_execution(Place::Tcp(place), has_failed);
+        if !self.executions.is_empty() {
+            self.settle(place, is_over);
         }
     }
 }

@@ -40,6 +40,8 @@ enum Wait {
     Template,
     /// That it is told at which port it listens.
     Port,
+    /// So much data that it fails without.
+    Needed,
     /// That the connection comes for which it listens.
     Arrival,
     /// Nothing: what it waited for failed.
@@ -408,11 +410,12 @@ impl Run {
             Wait::Acknowledgement => connection.backlog() > 0 || self.has_unsaid(),
             Wait::Departure => connection.unsent() > 0 || self.has_unsaid(),
             Wait::Data => match program.instruction(self.place) {
-                Some(Instruction::Receive { bytes, .. } | Instruction::Need { bytes }) => {
+                Some(Instruction::Receive { bytes, .. }) => {
                     self.received < bytes && !self.is_peer_done(connection)
                 }
                 _ => false,
             },
+            Wait::Needed => self.lacks(program) && !self.is_peer_done(connection),
             Wait::Taking => {
                 !self.own().is_some_and(Own::has_taken) && !self.is_peer_done(connection)
             }
@@ -504,32 +507,17 @@ impl Run {
         for _ in 0..STEPS_MAX {
             if self.wait != Wait::Nothing {
                 // What was waited for is there, or never comes.
-                if self.wait == Wait::Data {
-                    match program.instruction(self.place) {
-                        Some(Instruction::Receive { bytes, clear }) => {
-                            if self.received < bytes {
-                                return self.end(connection, outside);
-                            }
-                            if clear {
-                                self.received = 0;
-                            }
-                        }
-                        Some(Instruction::Need { bytes }) => {
-                            if self.received < bytes {
-                                self.bears(program, outside);
-                                return self.end(connection, outside);
-                            }
-                            self.received = 0;
-                        }
-                        _ => {}
-                    }
-                }
-                if matches!(self.wait, Wait::Failed | Wait::Arrival)
-                    && !self.bears(program, outside)
+                if self.wait == Wait::Data
+                    && let Some(Instruction::Receive { clear, bytes }) =
+                        program.instruction(self.place)
                 {
-                    return self.end(connection, outside);
-                }
-                if self.wait == Wait::Taking && !self.has_all(program, outside) {
+                    if self.received < bytes {
+                        return self.end(connection, outside);
+                    }
+                    if clear {
+                        self.received = 0;
+                    }
+                } else if !self.can_go_on(program, outside) {
                     return self.end(connection, outside);
                 }
                 self.wait = Wait::Nothing;
@@ -548,6 +536,30 @@ impl Run {
         }
         // As good as a wait of one tick.
         Progress::WaitsUntil(now.millis.wrapping_add(1))
+    }
+
+    /// Whether what was waited for lets the program go on, now that it is there or never comes.
+    #[inline]
+    fn can_go_on(&mut self, program: &Program, outside: &mut Outside<'_>) -> bool {
+        match self.wait {
+            Wait::Needed if self.lacks(program) => self.bears(program, outside),
+            Wait::Needed => {
+                self.received = 0;
+                true
+            }
+            Wait::Failed | Wait::Arrival => self.bears(program, outside),
+            Wait::Taking => self.has_all(program, outside),
+            _ => true,
+        }
+    }
+
+    /// Whether not all has come that a program cannot do without.
+    #[cold]
+    fn lacks(&self, program: &Program) -> bool {
+        match program.instruction(self.place) {
+            Some(Instruction::Need { bytes }) => self.received < bytes,
+            _ => false,
+        }
     }
 
     /// Whether all is there that was to be taken, now that it is or nothing more comes.
@@ -612,7 +624,8 @@ impl Run {
                 self.waits_for_acknowledgements = waits;
                 self.place += 1;
             }
-            Instruction::Receive { .. } | Instruction::Need { .. } => self.wait = Wait::Data,
+            Instruction::Receive { .. } => self.wait = Wait::Data,
+            Instruction::Need { .. } => self.wait = Wait::Needed,
             Instruction::ExecTemplate | Instruction::AwaitTemplate => self.wait = Wait::Template,
             Instruction::StartTemplate { port } => {
                 self.wait = Wait::Template;
