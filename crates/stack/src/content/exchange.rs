@@ -46,7 +46,7 @@ pub(crate) struct Exchange {
     is_counted: bool,
     is_truncated: bool,
     has_failed: bool,
-    /// Whether nothing is left to be said that matters to either side.
+    /// Whether both sides have said in it that nothing more comes.
     has_ended: bool,
     /// Whether nothing more is to be sent.
     is_closed: bool,
@@ -104,8 +104,8 @@ impl Exchange {
         self.has_failed
     }
 
-    /// Whether both sides have ended it, or the peer had all and closed. Whatever becomes of the
-    /// connection then, all was said: a peer that closes with our end unread resets it.
+    /// Whether both sides have ended it. Whatever becomes of the connection then, all was said: a
+    /// peer that closes with our end unread resets it.
     pub(crate) const fn has_ended(&self) -> bool {
         self.has_ended
     }
@@ -222,8 +222,6 @@ impl Exchange {
         if self.is_closed {
             return;
         }
-        // What a session says at its end to a peer that is gone is answered by a reset.
-        self.has_ended |= connection.is_peer_done() && connection.backlog() == 0;
         if let Some(session) = self.session.as_mut().filter(|_| !self.has_failed) {
             session.close();
         }
