@@ -38,7 +38,7 @@ const fn package(
     Package { name, proof, purpose, reason }
 }
 
-const PACKAGES: [Package; 22] = [
+const PACKAGES: [Package; 23] = [
     package("gcc", "cc", Purpose::Build, "links the programs"),
     package("libc6-dev", "/usr/include/stdio.h", Purpose::Build, "links the programs"),
     package("clang", "clang", Purpose::Build, "compiles the BPF programs"),
@@ -53,13 +53,24 @@ const PACKAGES: [Package; 22] = [
     package("nftables", "nft", Purpose::Test, "drops and duplicates frames on purpose"),
     package("nginx-light", "nginx", Purpose::Test, "serves emulated clients"),
     package("curl", "curl", Purpose::Test, "fetches from emulated servers"),
+    package(
+        "chromium-headless-shell",
+        "chromium-headless-shell",
+        Purpose::Test,
+        "shows a page of an emulated server",
+    ),
     package("vsftpd", "vsftpd", Purpose::Test, "serves files to emulated clients"),
     package("zstd", "zstd", Purpose::Test, "makes compressed captures"),
     package("gzip", "gzip", Purpose::Test, "makes compressed captures"),
     package("python3-venv", "/usr/share/python-wheels", Purpose::Test, "runs the Python package"),
     package("valgrind", "valgrind", Purpose::Bench, "counts instructions"),
     package("dpdk-dev", "dpdk-testpmd", Purpose::Bench, "what generating is compared with"),
-    package("wrk", "wrk", Purpose::Bench, "what emulated clients are compared with"),
+    package(
+        "wrk",
+        "wrk",
+        Purpose::Test,
+        "asks emulated servers, and is what clients are compared with",
+    ),
     package("netsniff-ng", "trafgen", Purpose::Bench, "what flows are compared with"),
 ];
 

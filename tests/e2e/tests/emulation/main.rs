@@ -7,6 +7,7 @@ mod long_frames;
 mod next_hops;
 mod own_bytes;
 mod paths;
+mod peers;
 mod speech;
 mod tls;
 

@@ -1,0 +1,180 @@
+//! Emulated servers under wrk and a browser, and both sides through a load balancer.
+
+use std::process::Output;
+
+use wirestorm_e2e::{Outcome, can_run, run_command, start_command};
+use wirestorm_testkit::Scratch;
+use wirestorm_testkit::net::{End, Lab, LabOptions, RouterLab};
+
+use super::{curl, emulate, host, plan};
+
+/// Runs a tool at an end, and ends it after so many seconds.
+fn tool(end: &End, seconds: u32, line: &str) -> Output {
+    let mut command = end.command("timeout");
+    command.arg(seconds.to_string()).args(line.split(' '));
+    command.output().unwrap()
+}
+
+/// Serves a template at 198.51.100.77 while `ask` asks from the other end of a cable.
+fn served(template: &str, ask: impl FnOnce(&Lab, &Scratch)) -> Outcome {
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    host(&lab.b);
+    let text = format!(
+        "ports: [{{name: servers, addresses: 198.51.100.77/24}}]\ntemplates:\n  - name: t\n{template}"
+    );
+    let port = format!("servers={}", lab.a.port());
+    let server = start_command(emulate(&plan(&scratch, &text)).args(["--port", &port]));
+    ask(&lab, &scratch);
+    server.signal(rustix::process::Signal::INT);
+    server.wait().expect(0)
+}
+
+#[test]
+fn wrk_is_served_over_connections_that_are_kept() {
+    if !can_run(&["wrk", "curl"]) {
+        return;
+    }
+    let template = "    http: {requests: 2, response: {body: 32000}}\n    server: {tx: servers}\n";
+    let mut requests = 0;
+    let outcome = served(template, |lab, _| {
+        assert_eq!(curl(&lab.b, "198.51.100.77", 1).len(), 32_000);
+        let output = tool(&lab.b, 20, "wrk -t1 -c20 -d2s http://198.51.100.77/page");
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{said}");
+        assert!(!said.contains("Socket errors") && !said.contains("Non-2xx"), "{said}");
+        let number = said.split_whitespace().zip(said.split_whitespace().skip(1));
+        let number = number.filter(|(_, word)| *word == "requests").map(|(number, _)| number);
+        requests = number.flat_map(str::parse).next().unwrap();
+    });
+    assert!(requests > 1_000, "{requests} requests");
+    let number = |name: &str| outcome.number(&format!("/ports/0/{name}"));
+    // One is of curl, one with which wrk tries whether anybody is there.
+    assert_eq!(number("tcp/accepts"), 2 + 20, "wrk keeps its connections: {outcome}");
+    assert_eq!(number("flows/program_failed") + number("strays/no_template"), 0, "{outcome}");
+    assert!(number("tcp/sndbyte_ok") > requests * 32_000, "{requests}: {outcome}");
+}
+
+#[test]
+fn a_browser_shows_a_page_with_its_images() {
+    if !can_run(&["chromium-headless-shell", "curl"]) {
+        return;
+    }
+    // The page writes into itself how large its images are, once all is there.
+    let template = r#"    server:
+      tx: servers
+      port: 80
+      program:
+        - label: next
+        - receive: {message: http}
+        - jump: {to: wide, received: {pattern: "^GET /wide.svg "}}
+        - jump: {to: high, received: {pattern: "^GET /high.svg "}}
+        - jump: {to: page, received: {pattern: "^GET / "}}
+        - send: "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+        - jump: next
+        - label: page
+        - set: {page: {text: "<!doctype html><body><img src=wide.svg><img src=high.svg><script>onload=()=>document.body.append('sizes '+[...document.images].map(it=>it.naturalWidth+'x'+it.naturalHeight))</script>"}}
+        - send: "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: ${page.length}\r\n\r\n${page}"
+        - jump: next
+        - label: wide
+        - set: {image: {text: "<svg xmlns='http://www.w3.org/2000/svg' width='70' height='5'/>"}}
+        - jump: image
+        - label: high
+        - set: {image: {text: "<svg xmlns='http://www.w3.org/2000/svg' width='6' height='80'/>"}}
+        - label: image
+        - send: "HTTP/1.1 200 OK\r\nContent-Type: image/svg+xml\r\nContent-Length: ${image.length}\r\n\r\n${image}"
+        - jump: next
+"#;
+    let outcome = served(template, |lab, scratch| {
+        assert!(curl(&lab.b, "198.51.100.77", 1).starts_with(b"<!doctype html>"));
+        let line = format!(
+            "chromium-headless-shell --no-sandbox --disable-gpu --user-data-dir={} --dump-dom \
+             http://198.51.100.77/",
+            scratch.file("profile").display()
+        );
+        let output = tool(&lab.b, 40, &line);
+        let page = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(page.contains("sizes 70x5,6x80"), "{page}\n{output:?}");
+    });
+    assert_eq!(outcome.number("/ports/0/flows/program_failed"), 0, "{outcome}");
+}
+
+/// How many flows a load balancer has sent to each of its servers, by nftables' own counters.
+fn balanced(router: &End, servers: usize) -> Vec<u64> {
+    let count = |server: usize| {
+        let line = format!("nft -j list counter ip balancer server{server}");
+        let output = tool(router, 10, &line);
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let found = document["nftables"].as_array().unwrap().iter();
+        found.filter_map(|it| it["counter"]["packets"].as_u64()).next().unwrap()
+    };
+    (0..servers).map(count).collect()
+}
+
+#[test]
+fn a_load_balancer_stands_between_both_ends() {
+    if !can_run(&["nft"]) {
+        return;
+    }
+    // In turn, with the clients' addresses hidden from the servers; and by the clients' addresses.
+    for (choice, masquerade) in [("numgen inc mod 3", true), ("jhash ip saddr mod 3", false)] {
+        let lab = RouterLab::with(&LabOptions::default()).unwrap();
+        let scratch = Scratch::new().unwrap();
+        let router = lab.router_a.namespace();
+        router
+            .ip(&["addr add 198.51.100.1/24 dev veth1", "addr add 203.0.113.1/24 dev veth2"])
+            .unwrap();
+        let nft = |line: &str| {
+            let output = lab.router_a.command("nft").args(line.split(' ')).output().unwrap();
+            assert!(output.status.success(), "{line}: {output:?}");
+        };
+        nft("add table ip balancer");
+        nft("add chain ip balancer before { type nat hook prerouting priority -100 ; }");
+        nft("add chain ip balancer behind { type nat hook postrouting priority 100 ; }");
+        let map = "map { 0 : 203.0.113.10, 1 : 203.0.113.11, 2 : 203.0.113.12 }";
+        nft(&format!("add rule ip balancer before ip daddr 198.51.100.100 dnat to {choice} {map}"));
+        for server in 0..3 {
+            nft(&format!("add counter ip balancer server{server}"));
+            let counter = format!("ip daddr 203.0.113.1{server} counter name server{server}");
+            nft(&format!("add rule ip balancer behind {counter}"));
+        }
+        if masquerade {
+            nft("add rule ip balancer behind oifname veth2 masquerade");
+        }
+        // It answers for the address that clients connect to.
+        router.ip(&["addr add 198.51.100.100/32 dev veth1"]).unwrap();
+        let text = r#"
+ports:
+  - {name: clients, addresses: 198.51.100.7/24, gateway: 198.51.100.1}
+  - {name: servers, addresses: 203.0.113.9/24, gateway: 203.0.113.1}
+templates:
+  - name: page
+    http: {requests: 2, response: {body: 20000}}
+    client:
+      tx: clients
+      addresses: 198.51.100.20-198.51.100.79
+      servers: 198.51.100.100
+      load: {rate: 300}
+      limit: 300
+    server: {tx: servers, addresses: 203.0.113.10-203.0.113.12}
+"#;
+        let plan = plan(&scratch, text);
+        let ports = [format!("clients={}", lab.a.port()), format!("servers={}", lab.b.port())];
+        let mut command = emulate(&plan);
+        command.args(["--force-interface", "--port", &ports[0], "--port", &ports[1]]);
+        let outcome = run_command(&mut command).expect(0);
+        for port in [0, 1] {
+            let number = |name: &str| outcome.number(&format!("/ports/{port}/{name}"));
+            assert_eq!(number("flows/closed"), 300, "{choice}: {outcome}");
+            assert_eq!(number("flows/failed"), 0, "{choice}: {outcome}");
+        }
+        assert!(outcome.number("/ports/0/tcp/rcvbyte") > 300 * 2 * 20_000, "{outcome}");
+        let balanced = balanced(&lab.router_a, 3);
+        assert_eq!(balanced.iter().sum::<u64>(), 300, "{choice}: {balanced:?}");
+        if masquerade {
+            assert_eq!(balanced, [100; 3]);
+        } else {
+            // Each client has one of them, and makes as many flows as any other: five.
+            assert!(balanced.iter().all(|flows| flows % 5 == 0 && *flows > 0), "{balanced:?}");
+        }
+    }
+}
