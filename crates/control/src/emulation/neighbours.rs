@@ -1,5 +1,6 @@
 //! Whom clients' frames go to, and who answers for the addresses of a port.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -130,18 +131,25 @@ fn waits_for(silence: &Silence<'_>) -> String {
 /// The port's own addresses, and those of its clients and servers in its networks.
 fn answered(plan: &EmulationPlan, index: usize, port: &Port) -> Vec<Prefix> {
     let mut addresses = port.addresses.clone();
+    let mut seen = BTreeSet::new();
     for template in &plan.templates {
-        let Some(client) = &template.client else { continue };
-        let lives_here = client.transmit == index;
-        let serves_here = template.server.as_ref().is_some_and(|it| it.transmit == index);
-        let of_servers = serves_here.then_some(client.servers);
-        let ranges = [client.addresses.filter(|_| lives_here), of_servers];
+        let (client, server) = (template.client.as_ref(), template.server.as_ref());
+        let lives_here = client.filter(|it| it.transmit == index);
+        let serves_here = server.filter(|it| it.transmit == index);
+        // Clients may know servers by addresses that somebody between them makes others of.
+        let known = client.filter(|_| serves_here.is_some()).map(|it| it.servers);
+        let ranges = [
+            lives_here.and_then(|it| it.addresses),
+            known,
+            serves_here.and_then(|it| it.addresses),
+        ];
         for range in ranges.into_iter().flatten() {
             for place in 0..range.count.min(ANSWERED_MAX) {
                 let address = at(&range, place);
                 let network = port.addresses.iter().find(|own| own.contains(address));
                 if let Some(network) = network
                     && network.address != address
+                    && seen.insert(address)
                 {
                     addresses.push(Prefix { address, length: network.length });
                 }
