@@ -99,7 +99,8 @@ fn template_table(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
     let heads = ["flows", "closed", "failed", "bytes sent", "received"];
     row(f, "templates", heads.map(str::to_owned))?;
     for template in ports.iter().flat_map(|port| &port.templates) {
-        let name = match &template.group {
+        // A group of one has its name.
+        let name = match template.group.as_ref().filter(|group| **group != template.name) {
             Some(group) => format!("  {} of {}: {}", template.name, group, template.side),
             None => format!("  {}: {}", template.name, template.side),
         };
