@@ -38,7 +38,7 @@ const fn package(
     Package { name, proof, purpose, reason }
 }
 
-const PACKAGES: [Package; 23] = [
+const PACKAGES: [Package; 25] = [
     package("gcc", "cc", Purpose::Build, "links the programs"),
     package("libc6-dev", "/usr/include/stdio.h", Purpose::Build, "links the programs"),
     package("clang", "clang", Purpose::Build, "compiles the BPF programs"),
@@ -59,6 +59,8 @@ const PACKAGES: [Package; 23] = [
         Purpose::Test,
         "shows a page of an emulated server",
     ),
+    package("nghttp2-client", "nghttp", Purpose::Test, "asks emulated servers over HTTP/2"),
+    package("openssl", "openssl", Purpose::Test, "makes certificates, and asks over TLS"),
     package("vsftpd", "vsftpd", Purpose::Test, "serves files to emulated clients"),
     package("zstd", "zstd", Purpose::Test, "makes compressed captures"),
     package("gzip", "gzip", Purpose::Test, "makes compressed captures"),
