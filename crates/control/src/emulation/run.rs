@@ -235,7 +235,8 @@ pub fn run(
 
 /// Whether long frames are worth it: where anybody sends so much at once, or talks to others, of
 /// whom that is not known. With pages of 200 bytes, connections between two ports of a virtual cable
-/// cost half as much again with them; with pages of 32,000, three quarters.
+/// cost half as much again with them, with pages of 8 KiB three quarters, with 32,000 bytes little more
+/// than half (`docs/design/ports.md`).
 fn has_long_frames(plan: &EmulationPlan, lanes: &[Lane<'_>]) -> bool {
     const LONG: u32 = 8 * 1024;
     let is_long = |lane: &Lane<'_>| lane.duties.buffers.size_max() >= LONG;
