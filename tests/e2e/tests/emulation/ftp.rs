@@ -200,6 +200,7 @@ templates:
   - name: t
     ftp: {files: [{name: report.bin, size: 300000}, readme.txt], upload: [{name: new.bin, size: 40000}]}
     server: {tx: servers}
+    tcp: {time_wait: 1ms}
 "#;
     let plan = plan(&scratch, text);
     let port = format!("servers={}", lab.a.port());
