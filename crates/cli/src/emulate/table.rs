@@ -187,10 +187,11 @@ fn port_table(f: &mut Formatter<'_>, ports: &[PortReport], elapsed: f64) -> fmt:
         }
     }
     type Times = fn(&PortReport) -> Option<&HistogramReport>;
-    let times: [(&str, Times); 3] = [
+    let times: [(&str, Times); 4] = [
         ("time to connect", |port| Some(&port.times.connect)),
         ("time of the TLS handshake", |port| Some(&port.tls.as_ref()?.handshake)),
         ("time to the first byte", |port| Some(&port.times.first_byte)),
+        ("round trip of a segment", |port| Some(&port.times.round_trip)),
     ];
     for (what, histogram) in times {
         if ports.iter().any(|port| histogram(port).is_some_and(|it| it.count > 0)) {

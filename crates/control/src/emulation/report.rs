@@ -271,6 +271,9 @@ pub struct TimesReport {
     pub first_byte: HistogramReport,
     /// Until they were forgotten, TIME-WAIT included.
     pub whole: HistogramReport,
+    /// Not of connections, but of segments: until they were acknowledged, each time that TCP measured
+    /// it.
+    pub round_trip: HistogramReport,
 }
 
 /// TLS of a port.
@@ -407,6 +410,7 @@ impl TimesReport {
             connect: HistogramReport::new(&times.connect),
             first_byte: HistogramReport::new(&times.first_byte),
             whole: HistogramReport::new(&times.whole),
+            round_trip: HistogramReport::new(&times.round_trip),
         }
     }
 }

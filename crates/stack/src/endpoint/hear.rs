@@ -92,7 +92,11 @@ impl Endpoint {
             return Arrival::default();
         };
         let (_, settings, tally) = self.templates[usize::from(flow.template)].tcp(&flow.key);
+        let round_trips = tally.tcp.rttupdated;
         let arrival = flow.connection.arrive(segment, settings, now, &mut tally.tcp);
+        if tally.tcp.rttupdated != round_trips {
+            tally.times.round_trip.record(flow.connection.timed_for(now));
+        }
         if arrival.is_established {
             tally.times.connect.record(age(flow.began_at, now));
         }
@@ -134,6 +138,9 @@ impl Endpoint {
         let (_, settings, tally) = self.templates[usize::from(flow.template)].tcp(&flow.key);
         let expected = flow.connection.expected();
         let arrival = flow.connection.arrive(segment, settings, now, &mut counted);
+        if counted.rttupdated > 0 {
+            tally.times.round_trip.record(flow.connection.timed_for(now));
+        }
         if arrival.is_established {
             tally.times.connect.record(age(flow.began_at, now));
         }

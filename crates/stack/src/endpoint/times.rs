@@ -15,11 +15,15 @@ pub struct Times {
     pub first_byte: Histogram,
     /// Until it was forgotten, TIME-WAIT included.
     pub whole: Histogram,
+    /// Not of flows, but of their segments: from when one was sent to when it was acknowledged, each
+    /// time that TCP measures it (RFC 6298); what delays the acknowledgement is part of it.
+    pub round_trip: Histogram,
 }
 
 impl Times {
     pub(super) fn new() -> Self {
-        Self { connect: Histogram::new(), first_byte: Histogram::new(), whole: Histogram::new() }
+        let new = Histogram::new;
+        Self { connect: new(), first_byte: new(), whole: new(), round_trip: new() }
     }
 
     /// Adds another one's.
@@ -27,6 +31,7 @@ impl Times {
         self.connect.merge(&other.connect);
         self.first_byte.merge(&other.first_byte);
         self.whole.merge(&other.whole);
+        self.round_trip.merge(&other.round_trip);
     }
 }
 

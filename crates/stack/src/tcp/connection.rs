@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use wirestorm_base::time::Instant;
+use wirestorm_base::time::{Duration, Instant};
 
 use super::congestion::Congestion;
 use super::counters::TcpCounters;
@@ -457,6 +457,12 @@ impl Connection {
         );
         self.finish(End::Aborted, counters);
         self.marks.put(Marks::RESET_DUE, is_known_to_peer);
+    }
+
+    /// How long ago the segment was sent that was timed last.
+    #[inline]
+    pub(crate) fn timed_for(&self, now: Now) -> Duration {
+        Duration::from_micros((now.micros as u32).wrapping_sub(self.timed_at).into())
     }
 
     /// Whether all that the peer sends has arrived, its FIN included.

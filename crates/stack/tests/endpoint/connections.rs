@@ -67,6 +67,10 @@ fn so_many_flows_are_held() {
     assert!((97..=100).contains(&connect), "{connect}");
     let first_byte = median(&times.first_byte);
     assert!((49_000..52_000).contains(&first_byte), "{first_byte}");
+    // Of each connection SYN, and the request.
+    assert_eq!(times.round_trip.count(), world.client.tcp().rttupdated);
+    let of_syn = times.round_trip.quantile(0.1).unwrap().as_nanos() / 1_000;
+    assert!((97..=100).contains(&of_syn), "{of_syn}");
     let whole = median(&times.whole);
     assert!((58_000..63_000).contains(&whole), "{whole}");
     let made = world.client.tcp().connattempt;

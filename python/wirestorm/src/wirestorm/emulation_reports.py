@@ -386,6 +386,9 @@ class TimesReport:
     """Until the first byte of data had arrived."""
     whole: HistogramReport
     """Until they were forgotten, TIME-WAIT included."""
+    round_trip: HistogramReport
+    """Not of connections, but of segments: until they were acknowledged, each time that TCP
+    measured it."""
 
 
 @dataclass(frozen=True)

@@ -81,6 +81,7 @@ fn both_ends_of_every_connection_are_counted() {
             assert_eq!(number("flows/closed"), 300, "{outcome}");
             assert_eq!(number("flows/failed") + number("flows/active"), 0, "{outcome}");
             assert_eq!(number("times/connect/count"), 300);
+            assert_eq!(number("times/round_trip/count"), number("tcp/rttupdated"), "{outcome}");
             let received = if port == 0 { 300 * 2 * PAGE } else { 300 * 2 * 100 };
             assert_eq!(number("tcp/rcvbyte"), received, "{outcome}");
             assert_eq!(number("missed") + number("failed"), 0, "{outcome}");

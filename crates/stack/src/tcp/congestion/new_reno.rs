@@ -23,11 +23,15 @@ impl NewReno {
         }
         // RFC 3465 section 2.1: "When bytes_acked becomes greater than or equal to the value of
         // the congestion window, bytes_acked is reduced by the value of cwnd. Next, cwnd is
-        // incremented by a full-sized segment (SMSS)."
+        // incremented by a full-sized segment (SMSS)." Of a window of 5.5 segments only 5 are in
+        // flight, and acknowledged in a round trip, in which it is to grow by one (RFC 5681
+        // section 3.1): what is left over of it does not count.
         self.acknowledged = self.acknowledged.saturating_add(acked_bytes);
-        if self.acknowledged >= self.window.bytes {
-            self.acknowledged -= self.window.bytes;
-            self.window.grow(u32::from(self.window.mss));
+        let mss = u32::from(self.window.mss);
+        let whole = self.window.bytes - self.window.bytes % mss.max(1);
+        if self.acknowledged >= whole {
+            self.acknowledged -= whole;
+            self.window.grow(mss);
         }
     }
 
@@ -102,6 +106,17 @@ mod tests {
     }
 
     #[test]
+    fn only_whole_segments_of_a_window_have_to_be_acknowledged() {
+        let mut congestion = new_reno();
+        acknowledge(&mut congestion, 2_000);
+        congestion.on_loss(11_000);
+        for (bytes, window) in [(4_999, 5_500), (1, 6_500), (5_999, 6_500), (1, 7_500)] {
+            acknowledge(&mut congestion, bytes);
+            assert_eq!(congestion.window(), window, "{bytes}");
+        }
+    }
+
+    #[test]
     fn what_was_acknowledged_before_a_reduction_does_not_count_after_it() {
         let events: [fn(&mut Congestion); 3] = [
             |congestion| congestion.on_loss(10_000),
@@ -117,7 +132,8 @@ mod tests {
                 acknowledge(&mut congestion, 1_000);
             }
             let window = congestion.window();
-            acknowledge(&mut congestion, window - 1);
+            let whole = window / 1_000 * 1_000;
+            acknowledge(&mut congestion, whole - 1);
             assert_eq!(congestion.window(), window);
             acknowledge(&mut congestion, 1);
             assert_eq!(congestion.window(), window + 1_000);
