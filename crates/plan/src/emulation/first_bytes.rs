@@ -1,5 +1,6 @@
 //! What a flow begins with.
 
+use super::{Server, Template};
 use crate::document::error::PlanError;
 use crate::document::place::Place;
 
@@ -33,4 +34,14 @@ fn read_byte(place: &Place<'_>) -> Result<(u8, u8, u8), PlanError> {
     let value = fields.need("value", "what it is")?.integer(0, 255)?;
     let mask = fields.get("mask").map_or(Ok(255), |it| it.integer(0, 255))?;
     Ok((offset as u8, mask as u8, (value & mask) as u8))
+}
+
+/// The port at which a server listens, where any server there is told by what flows begin with.
+pub(super) fn decide_at(server: &Server, all: &[Template]) -> Option<u16> {
+    let is_looked_at = |other: &Server| {
+        (other.transmit, other.listen) == (server.transmit, server.listen)
+            && other.first_bytes.is_some()
+    };
+    let mut servers = all.iter().filter_map(|it| it.server.as_ref());
+    server.listen.filter(|_| servers.any(is_looked_at))
 }

@@ -1,6 +1,6 @@
 //! HTTP/2 between programs and their connections, as it is written.
 
-use super::{Server, Template, Tls, Transport};
+use super::{Template, Tls, Transport, first_bytes};
 use crate::document::error::PlanError;
 use crate::document::place::{Fields, Place};
 
@@ -90,14 +90,7 @@ pub(super) fn agree(tls: &mut Tls, path: &str) -> Result<(), PlanError> {
 /// What comes first is HTTP/2's own, whatever is said over it.
 pub(super) fn check(template: &Template, all: &[Template]) -> Result<(), PlanError> {
     let (Some(_), Some(server)) = (&template.http2, &template.server) else { return Ok(()) };
-    let Some(listen) = server.listen else { return Ok(()) };
-    let is_looked_at = |other: &Server| {
-        (other.transmit, other.listen) == (server.transmit, server.listen)
-            && other.first_bytes.is_some()
-    };
-    if !all.iter().filter_map(|it| it.server.as_ref()).any(is_looked_at) {
-        return Ok(());
-    }
+    let Some(listen) = first_bytes::decide_at(server, all) else { return Ok(()) };
     let message = format!(
         "found HTTP/2 at port {}, where servers are told apart by first_bytes, which are the same \
          for all that speak it: give it a port of its own",

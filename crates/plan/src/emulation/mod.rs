@@ -70,7 +70,7 @@ const TEMPLATE: [&str; 17] = [
 const SERVER: [&str; 7] = ["tx", "port", "addresses", "first_bytes", "program", "tcp", "ip"];
 
 /// A plan of clients and servers, understood.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct EmulationPlan {
     /// Where they live.
     pub ports: Vec<Port>,

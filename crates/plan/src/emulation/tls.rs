@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Server, Template, Transport};
+use super::{Template, Transport, first_bytes};
 use crate::document::error::PlanError;
 use crate::document::place::Place;
 
@@ -83,14 +83,7 @@ impl Default for Tls {
 /// first within it.
 pub(super) fn check(template: &Template, all: &[Template]) -> Result<(), PlanError> {
     let (Some(_), Some(server)) = (&template.tls, &template.server) else { return Ok(()) };
-    let Some(listen) = server.listen else { return Ok(()) };
-    let is_looked_at = |other: &Server| {
-        (other.transmit, other.listen) == (server.transmit, server.listen)
-            && other.first_bytes.is_some()
-    };
-    if !all.iter().filter_map(|it| it.server.as_ref()).any(is_looked_at) {
-        return Ok(());
-    }
+    let Some(listen) = first_bytes::decide_at(server, all) else { return Ok(()) };
     let message = format!(
         "found tls at port {}, where servers are told apart by first_bytes, which TLS hides: give \
          it a port of its own",

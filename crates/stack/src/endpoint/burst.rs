@@ -78,15 +78,16 @@ pub(super) fn segments_in_one(
     (room / connection.segment_size_max()).clamp(1, BURST_MAX)
 }
 
-/// As [`send_burst`], for a port that cuts: all of it is in the last of `frames`.
+/// As [`send_burst`], for a port that cuts: all of it is in the last of `frames`. Returns how many
+/// segments are too long for it.
 pub(super) fn send_long(
     headers: &Headers<'_>,
     outgoing: &Outgoing,
     frames: &mut Vec<FrameId>,
     transmit: &mut impl Transmit,
     fill: impl Fn(SequenceNumber, &mut [u8]) -> u16,
-) {
-    let Some(frame) = frames.pop() else { return };
+) -> u64 {
+    let Some(frame) = frames.pop() else { return 0 };
     let whole = Outgoing {
         length: outgoing.length * (u32::from(outgoing.more) + 1) + outgoing.tail,
         flags: outgoing.flags | outgoing.last_flags,
@@ -97,12 +98,12 @@ pub(super) fn send_long(
     let bytes = transmit.frame_mut(&frame);
     let fill = |data: &mut [u8]| fill(whole.sequence, data);
     let written = write_long_segment(bytes, headers, &whole, outgoing.length, fill);
-    match written {
-        Some((length, segments)) => {
-            transmit.send_segments(frame, length, &segments, Instant::ZERO);
-        }
-        None => frames.push(frame),
-    }
+    let Some((length, segments)) = written else {
+        frames.push(frame);
+        return outgoing.segments().into();
+    };
+    transmit.send_segments(frame, length, &segments, Instant::ZERO);
+    0
 }
 
 /// So many bytes are copied at once, which headers seldom exceed.
@@ -387,7 +388,7 @@ mod tests {
             let mut transmit = Cutting(transmit, Vec::new());
             let mut frames = Vec::new();
             fill_up(&mut frames, 1, &mut transmit);
-            send_long(&headers, &long, &mut frames, &mut transmit, fill);
+            assert_eq!(send_long(&headers, &long, &mut frames, &mut transmit, fill), 0);
             assert_eq!((frames.len(), transmit.1.len()), (0, 1));
             let (frame, segments) = transmit.1.pop().unwrap();
             let cut = cut(&frame, segments);
@@ -426,5 +427,9 @@ mod tests {
         fill_up(&mut frames, 3, &mut transmit);
         assert_eq!(send_burst(&headers, &burst, &[], &mut frames, &mut transmit, fill), 3);
         assert_eq!((frames.len(), transmit.in_flight()), (3, 0));
+        let mut cutting = Cutting(transmit, Vec::new());
+        let long = Outgoing { tail: 100, ..burst };
+        assert_eq!(send_long(&headers, &long, &mut frames, &mut cutting, fill), 4);
+        assert_eq!((frames.len(), cutting.1.len()), (3, 0));
     }
 }

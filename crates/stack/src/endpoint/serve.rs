@@ -241,12 +241,11 @@ impl Endpoint {
                 let (run, buffers) = (&flow.run, &self.buffers);
                 let headers = Headers { link, key: &flow.key, ip: &template.ip };
                 let fill = |from, data: &mut [u8]| run.copy(from, data, buffers);
-                if is_cut && outgoing.more > 0 {
-                    send_long(&headers, &outgoing, &mut self.spare, transmit, fill);
-                    continue;
-                }
-                tally.flows.too_long +=
-                    send_burst(&headers, &outgoing, &sack, &mut self.spare, transmit, fill);
+                let frames = &mut self.spare;
+                tally.flows.too_long += match is_cut && outgoing.more > 0 {
+                    true => send_long(&headers, &outgoing, frames, transmit, fill),
+                    false => send_burst(&headers, &outgoing, &sack, frames, transmit, fill),
+                };
             };
             if !all_left && !flow.is_pending {
                 flow.is_pending = true;

@@ -6,7 +6,7 @@ use wirestorm_e2e::{Outcome, can_run, run_command, start_command};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::Lab;
 
-use super::tls::certificate;
+use super::tls::{certificate, start_nginx};
 use super::{Ended, PAGE, emulate, host, plan};
 
 /// Servers of pages at port 443, without TLS at 80, and at 444 one that answers with what it was
@@ -126,17 +126,7 @@ fn nginx(lab: &Lab, scratch: &Scratch) -> Ended {
         server("443 ssl http2"),
         server("444 ssl"),
     );
-    let file = scratch.file("nginx.conf");
-    fs::write(&file, configuration).unwrap();
-    let nginx = Ended(lab.b.command("nginx").arg("-c").arg(&file).spawn().unwrap());
-    // It listens once somebody gets a page.
-    let mut command = lab.b.command("curl");
-    command.args(["--insecure", "--silent", "--show-error", "--max-time", "5"]);
-    command.args(["--retry", "5", "--retry-delay", "1", "--retry-all-errors"]);
-    let output = command.arg("https://198.51.100.2/").output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    fs::write(scratch.file("log"), "").unwrap();
-    nginx
+    start_nginx(lab, scratch, &configuration)
 }
 
 /// Clients of nginx, ten at once and `limit` in all, with fields of their template.

@@ -130,6 +130,11 @@ fn nginx(lab: &Lab, scratch: &Scratch, protocols: &str) -> Ended {
          server {{ listen 443 ssl; root {folder}; ssl_certificate {folder}/pages.pem; \
          ssl_certificate_key {folder}/pages.key; ssl_protocols {protocols}; }} }}"
     );
+    start_nginx(lab, scratch, &configuration)
+}
+
+/// Starts nginx at the other end; it serves TLS when this returns, and its log is empty.
+pub(super) fn start_nginx(lab: &Lab, scratch: &Scratch, configuration: &str) -> Ended {
     let file = scratch.file("nginx.conf");
     fs::write(&file, configuration).unwrap();
     let nginx = Ended(lab.b.command("nginx").arg("-c").arg(&file).spawn().unwrap());

@@ -113,13 +113,7 @@ pub fn read(
     let duration = problems.take(fields.get("duration").map(|it| read_seconds(&it)).transpose());
     let list = problems.take(fields.need("cap_info", "a list of captures"));
     let entries = list.and_then(|it| problems.take(it.items("captures")));
-    let mut plan = EmulationPlan {
-        ports: Vec::new(),
-        templates: Vec::new(),
-        guests: Vec::new(),
-        latency: Vec::new(),
-        notes: Vec::new(),
-    };
+    let mut plan = EmulationPlan::default();
     let (Some(pools), Some(gaps), Some(prefixes), Some(vlans), Some(duration), Some(entries)) =
         (pools, gaps, prefixes, vlans, duration, entries)
     else {

@@ -70,13 +70,7 @@ pub fn read(json: &str, options: &StatefulOptions) -> Result<EmulationPlan, Plan
     let tables = tables::read(&fields, &mut problems, &mut notes);
     let list = problems.take(fields.need("templates", "a list of templates"));
     let items = list.and_then(|it| problems.take(it.items("templates"))).unwrap_or_default();
-    let mut plan = EmulationPlan {
-        ports: Vec::new(),
-        templates: Vec::new(),
-        guests: Vec::new(),
-        latency: Vec::new(),
-        notes: Vec::new(),
-    };
+    let mut plan = EmulationPlan::default();
     for pair in 0..options.pairs.clamp(1, PAIRS_MAX) {
         for side in ["clients", "servers"] {
             plan.ports.push(Port::named(match pair {
