@@ -47,7 +47,7 @@ pub fn wire(options: WireOptions) -> (MemoryTransmit, MemoryReceive) {
         capabilities,
         medium: Rc::clone(&medium),
         table: table(),
-        queued: VecDeque::with_capacity(options.frames),
+        queued: Vec::with_capacity(options.frames),
         queued_bytes: 0,
         store: Vec::new(),
         counters: TransmitCounters::default(),
@@ -193,6 +193,7 @@ struct OnTheWire {
 #[derive(Debug)]
 struct Medium {
     on_the_wire: VecDeque<OnTheWire>,
+    /// The last given back is the next taken, so that it is still in the cache.
     spare: Vec<Buffer>,
 }
 
@@ -203,7 +204,9 @@ struct Table(Vec<Box<[u8]>>);
 impl Table {
     #[inline]
     fn insert(&mut self, buffer: Buffer) -> FrameId {
-        self.0[buffer.place as usize] = buffer.bytes;
+        let empty = core::mem::replace(&mut self.0[buffer.place as usize], buffer.bytes);
+        // Nothing is in it, so there is nothing to be freed: that need not be looked at.
+        core::mem::forget(empty);
         FrameId::from_index(buffer.place)
     }
 
@@ -220,7 +223,7 @@ pub struct MemoryTransmit {
     capabilities: Capabilities,
     medium: Rc<RefCell<Medium>>,
     table: Table,
-    queued: VecDeque<OnTheWire>,
+    queued: Vec<OnTheWire>,
     queued_bytes: u64,
     store: Vec<Box<[u8]>>,
     counters: TransmitCounters,
@@ -233,7 +236,7 @@ impl MemoryTransmit {
     #[inline]
     fn queue(&mut self, buffer: Buffer, length: usize, departure: Instant) {
         self.queued_bytes += length as u64;
-        self.queued.push_back(OnTheWire { buffer, length, departure });
+        self.queued.push(OnTheWire { buffer, length, departure });
     }
 }
 
@@ -300,9 +303,11 @@ impl Transmit for MemoryTransmit {
         }
         let mut medium = self.medium.borrow_mut();
         if medium.on_the_wire.is_empty() {
-            core::mem::swap(&mut medium.on_the_wire, &mut self.queued);
+            // Neither copies anything: the two change places.
+            let emptied = core::mem::take(&mut medium.on_the_wire);
+            medium.on_the_wire = core::mem::replace(&mut self.queued, emptied.into()).into();
         } else {
-            medium.on_the_wire.append(&mut self.queued);
+            medium.on_the_wire.extend(self.queued.drain(..));
         }
         Ok(())
     }

@@ -217,6 +217,9 @@ impl Endpoint {
             progress = flow.run.advance(&template.program, &mut flow.connection, &mut outside);
             let all_left = loop {
                 let connection = &mut flow.connection;
+                if !connection.may_depart() {
+                    break true;
+                }
                 let wanted = connection.burst_max().min(BURST_MAX);
                 // Where the port cuts, what is as many frames on the wire is one here.
                 let link = self.links.get(flow.link);

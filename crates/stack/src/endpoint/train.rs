@@ -45,15 +45,15 @@ fn words(bytes: &[u8; HEADERS_MAX]) -> Words {
     core::array::from_fn(|place| u64::from_ne_bytes(words[place]))
 }
 
-/// As much of a frame as headers may take; zeros behind it where it is shorter.
+/// As much of a frame as headers may take; where it is shorter, a copy in `room`, zeros behind it.
 #[inline]
-fn start(frame: &[u8]) -> [u8; HEADERS_MAX] {
+fn start<'a>(frame: &'a [u8], room: &'a mut [u8; HEADERS_MAX]) -> &'a [u8; HEADERS_MAX] {
     match frame.first_chunk() {
-        Some(start) => *start,
+        Some(start) => start,
         None => {
-            let mut start = [0; HEADERS_MAX];
-            start[..frame.len()].copy_from_slice(frame);
-            start
+            *room = [0; HEADERS_MAX];
+            room[..frame.len()].copy_from_slice(frame);
+            room
         }
     }
 }
@@ -81,8 +81,8 @@ pub(super) struct Train {
 }
 
 impl Train {
-    /// A row that begins with a segment of a flow, where others may follow: it has data, and
-    /// nothing to say beside it.
+    /// A row that begins with a segment of a flow, where others are likely to follow: it has data,
+    /// and nothing to say beside it.
     #[inline]
     pub(super) fn begin(
         frame: &[u8],
@@ -90,8 +90,8 @@ impl Train {
         packet: &Packet<'_>,
         segment: &Segment<'_>,
     ) -> Option<Self> {
-        let flags = Flags(segment.flags.0 & !Flags::PSH.0);
-        let is_plain = flags == Flags::ACK
+        // Who pushes has nothing behind it.
+        let is_plain = segment.flags == Flags::ACK
             && segment.length > 0
             && segment.sack.is_empty()
             && !segment.met_congestion;
@@ -114,7 +114,7 @@ impl Train {
         }
         let is_ipv4 = network.first()? >> 4 == 4;
         let mask = words(&mask(is_ipv4, ip, tcp, data));
-        let mut headers = words(&start(frame));
+        let mut headers = words(start(frame, &mut [0; HEADERS_MAX]));
         headers.iter_mut().zip(mask).for_each(|(word, mask)| *word &= mask);
         let segment = Segment { sack: &[], ..*segment };
         Some(Self { place, segment, headers, mask, is_ipv4, ip, tcp, data })
@@ -123,8 +123,9 @@ impl Train {
     /// Takes a frame that holds the next segment of the row; returns whether it does.
     #[inline]
     pub(super) fn takes(&mut self, frame: &[u8], offloads: Offloads) -> bool {
-        let start = start(frame);
-        let compared = words(&start).into_iter().zip(&self.mask).zip(&self.headers);
+        let mut room = [0; HEADERS_MAX];
+        let start = start(frame, &mut room);
+        let compared = words(start).into_iter().zip(&self.mask).zip(&self.headers);
         let differs =
             compared.fold(0, |differs, ((word, mask), known)| differs | (word & mask) ^ known);
         // All of these are in headers, which are not longer than what is compared.
@@ -267,6 +268,7 @@ mod tests {
         let flags = Flags::ACK | Flags::FIN;
         for other in [
             outgoing(FIRST, 0),
+            Outgoing { flags: Flags::ACK | Flags::PSH, ..outgoing(FIRST, 9) },
             Outgoing { flags, ..outgoing(FIRST, 9) },
             Outgoing { flags: Flags::ACK | Flags::CWR, ..outgoing(FIRST, 9) },
         ] {

@@ -128,6 +128,10 @@ impl Marks {
     pub(super) const ANY_ACK: Self =
         Self(Self::ACK_DUE.0 | Self::CHALLENGE_DUE.0 | Self::KEEPALIVE_DUE.0);
 
+    /// All that makes anything due but new data.
+    pub(super) const ANY_DUE: Self =
+        Self(Self::ANY_REPAIR.0 | Self::ANY_ACK.0 | Self::SYN_DUE.0 | Self::RESET_DUE.0);
+
     #[inline]
     pub(super) const fn has(self, mark: Self) -> bool {
         self.0 & mark.0 != 0

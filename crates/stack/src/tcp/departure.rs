@@ -56,6 +56,13 @@ impl Connection {
         Some(outgoing)
     }
 
+    /// Whether anything might be sent now: where this says no, [`Self::depart`] has nothing, and costs
+    /// more.
+    #[inline]
+    pub(crate) fn may_depart(&self) -> bool {
+        self.next != self.send_end() || self.marks.has(Marks::ANY_DUE)
+    }
+
     #[cold]
     fn depart_reset(&mut self, now: Now, counters: &mut TcpCounters) -> Option<Outgoing> {
         if !self.marks.has(Marks::RESET_DUE) {
