@@ -8,7 +8,7 @@ use wirestorm_base::port::{Offloads, Receive, Received, Segmentation, Transmit};
 use wirestorm_base::port_contract;
 use wirestorm_base::time::Instant;
 use wirestorm_io::af_packet::{
-    AfPacketOptions, AfPacketReceive, AfPacketTransmit, OffloadReceive, OffloadTransmit,
+    AfPacketOptions, AfPacketReceive, AfPacketTransmit, Fetched, OffloadReceive, OffloadTransmit,
 };
 use wirestorm_io::clock;
 use wirestorm_io::link::Link;
@@ -16,31 +16,41 @@ use wirestorm_wire::checksum;
 use wirestorm_wire::packet::{ipv4, protocol, tcp};
 
 fn open(pair: &VethPair) -> (OffloadTransmit, OffloadReceive) {
+    open_with(pair, Fetched::Whole)
+}
+
+fn open_with(pair: &VethPair, fetched: Fetched) -> (OffloadTransmit, OffloadReceive) {
     let options = |interface| AfPacketOptions {
         queueing_bypass: false,
         ..AfPacketOptions::new(Clone::clone(interface))
     };
     let transmit = OffloadTransmit::open(&options(&pair.left)).unwrap();
-    (transmit, OffloadReceive::open(&options(&pair.right)).unwrap())
+    (transmit, OffloadReceive::open(&options(&pair.right), fetched).unwrap())
 }
 
-fn connect_with(mtu: u32) -> Option<Connected<OffloadTransmit, OffloadReceive>> {
+fn connect_with(mtu: u32, fetched: Fetched) -> Option<Connected<OffloadTransmit, OffloadReceive>> {
     let pair = VethPair::with(&[], mtu)?;
-    let (transmit, receive) = open(&pair);
+    let (transmit, receive) = open_with(&pair, fetched);
     Some(Connected { transmit, receive, now: clock::now, window: 128, wire: Box::new(pair) })
 }
 
 fn connect() -> Option<Connected<OffloadTransmit, OffloadReceive>> {
-    connect_with(1500)
+    connect_with(1500, Fetched::Whole)
 }
 
 port_contract!(contract, connect);
 
 fn connect_jumbo() -> Option<Connected<OffloadTransmit, OffloadReceive>> {
-    connect_with(9000)
+    connect_with(9000, Fetched::Whole)
 }
 
 port_contract!(contract_with_jumbo_frames, connect_jumbo);
+
+fn connect_beginning() -> Option<Connected<OffloadTransmit, OffloadReceive>> {
+    connect_with(1500, Fetched::Beginning)
+}
+
+port_contract!(contract_where_beginnings_are_fetched, connect_beginning);
 
 const HEADERS: usize = 14 + 20 + 20;
 const SEGMENT: u16 = 1_000;
@@ -104,6 +114,21 @@ fn a_long_frame_crosses_a_virtual_cable_in_one_piece() {
     let counters = transmit.transmitted();
     assert_eq!((counters.sent, counters.failed), (3, 0));
     assert_eq!(counters.sent_bytes, 3 * HEADERS as u64 + 107_001);
+}
+
+#[test]
+fn of_a_long_frame_the_beginning_is_fetched_and_its_length_told() {
+    let Some(pair) = VethPair::new() else { return };
+    let (mut transmit, mut receiver) = open_with(&pair, Fetched::Beginning);
+    let fetched = Link::open(&pair.right).unwrap().frame_length_max();
+    for data in [40_000, 65_000, 1_400] {
+        let sent = send_long(&mut transmit, data);
+        let [(frame, offloads)] = receive(&mut receiver, 1).try_into().unwrap();
+        assert_eq!((frame.len(), offloads.is_verified), (sent.len(), true));
+        let beginning = sent.len().min(fetched);
+        assert_eq!(frame[..beginning], sent[..beginning]);
+    }
+    assert_eq!(receiver.received().received_bytes, 3 * HEADERS as u64 + 106_400);
 }
 
 #[test]

@@ -7,13 +7,14 @@ use std::sync::{Arc, Mutex};
 use wirestorm_base::port::{PortError, Receive, Transmit};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::impairment::Impaired;
+use wirestorm_io::af_packet::Fetched;
 use wirestorm_io::clock;
 use wirestorm_io::link::{Link, LinkKind};
 use wirestorm_plan::backend::Backend;
 use wirestorm_plan::emulation::{EmulationPlan, Template, Transport};
 use wirestorm_plan::traffic::Port;
 use wirestorm_stack::Host;
-use wirestorm_stack::endpoint::{Endpoint, EndpointOptions};
+use wirestorm_stack::endpoint::{self as stack, Endpoint, EndpointOptions};
 use wirestorm_wire::impairment::{Impairment, Share};
 use wirestorm_wire::packet::MacAddress;
 
@@ -122,6 +123,14 @@ struct Lane<'a> {
 }
 
 impl Lane<'_> {
+    /// What is to be fetched of long frames: all, where somebody looks at data.
+    fn fetched(&self) -> Fetched {
+        match self.corrupts || self.duties.templates.iter().any(stack::Template::looks_at_data) {
+            true => Fetched::Whole,
+            false => Fetched::Beginning,
+        }
+    }
+
     fn report(&self, counted: &Counted<'_>, detail: Detail) -> PortReport {
         counted.report(self.name, &self.interface, &self.duties.owners, detail)
     }
@@ -162,7 +171,8 @@ pub fn run(
         let Port { name, impairment, .. } = &plan.ports[port];
         lanes.push(Lane { port, name, interface, duties, impairment: *impairment, corrupts });
     }
-    let usage = Usage::Endpoint { has_long_frames: has_long_frames(plan, &lanes) };
+    let has_long_frames = has_long_frames(plan, &lanes);
+    let usage = |lane: &Lane<'_>| Usage::Endpoint { has_long_frames, fetched: lane.fetched() };
     let connecting = lanes.iter().filter(|lane| lane.duties.connects).count();
     let clients = Clients { ports: connecting, busy: AtomicUsize::new(connecting) };
     let snapshots: Vec<Mutex<PortProgress>> = lanes
@@ -179,7 +189,7 @@ pub fn run(
     let (start, ended) = std::thread::scope(|scope| {
         let openers = lanes.iter().enumerate().map(|(index, lane)| {
             let (interfaces, snapshot) = (&interfaces, &snapshots[index]);
-            let clients = &clients;
+            let (clients, usage) = (&clients, usage(lane));
             let duty = Duty {
                 options,
                 control,

@@ -1,7 +1,7 @@
 //! Ports that send and receive, for those who answer what they hear.
 
 use wirestorm_io::af_packet::{
-    AfPacketOptions, AfPacketReceive, AfPacketTransmit, OffloadReceive, OffloadTransmit,
+    AfPacketOptions, AfPacketReceive, AfPacketTransmit, Fetched, OffloadReceive, OffloadTransmit,
 };
 use wirestorm_io::af_xdp::{AfXdp, AfXdpOptions, Direction};
 use wirestorm_io::link::{Link, LinkKind};
@@ -28,6 +28,8 @@ pub(crate) enum Usage {
     Endpoint {
         /// Whether there is much that many segments are said with at once.
         has_long_frames: bool,
+        /// What they want of long frames.
+        fetched: Fetched,
     },
 }
 
@@ -43,17 +45,23 @@ impl BothWays {
         link: &Link,
         usage: Usage,
     ) -> Result<Self, String> {
-        let is_cut = link.segmentation_offload == Some(true)
-            && usage == Usage::Endpoint { has_long_frames: true };
-        let af_packet = |why: String| match is_cut {
-            true => Self::af_packet_long(interface, why),
-            false => Self::af_packet(interface, why),
+        let long = match usage {
+            Usage::Endpoint { has_long_frames: true, fetched }
+                if link.segmentation_offload == Some(true) =>
+            {
+                Some(fetched)
+            }
+            _ => None,
+        };
+        let af_packet = |why: String| match long {
+            Some(fetched) => Self::af_packet_long(interface, fetched, why),
+            None => Self::af_packet(interface, why),
         };
         let af_xdp = |why: &str| Self::af_xdp(interface, usage, why.into());
         match backend {
             Backend::AfPacket => af_packet("asked for".into()),
             Backend::AfXdp => af_xdp("asked for"),
-            Backend::Auto if is_cut && link.kind == LinkKind::Veth => {
+            Backend::Auto if long.is_some() && link.kind == LinkKind::Veth => {
                 af_packet(format!("long frames, until: ethtool -K {} tso off", interface.name()))
             }
             Backend::Auto if link.queues.receive > 1 => {
@@ -71,11 +79,15 @@ impl BothWays {
         }
     }
 
-    fn af_packet_long(interface: &InterfaceName, why: String) -> Result<Self, String> {
+    fn af_packet_long(
+        interface: &InterfaceName,
+        fetched: Fetched,
+        why: String,
+    ) -> Result<Self, String> {
         let mut options = AfPacketOptions::new(interface.clone());
         // What the interface cannot cut, the kernel does on the usual way.
         options.queueing_bypass = false;
-        let receive = OffloadReceive::open(&options).map_err(|error| error.to_string())?;
+        let receive = OffloadReceive::open(&options, fetched).map_err(|error| error.to_string())?;
         let transmit = OffloadTransmit::open(&options).map_err(|error| error.to_string())?;
         Ok(Self {
             transmit: TransmitPort::Offload(Box::new(transmit)),

@@ -33,7 +33,7 @@ use crate::link::{Link, UnfitLink};
 use crate::namespace::{InterfaceName, NamespaceError};
 use crate::system::socket::{Plain, Socket};
 
-pub use offload::{OffloadReceive, OffloadTransmit};
+pub use offload::{Fetched, OffloadReceive, OffloadTransmit};
 pub use receive::AfPacketReceive;
 pub use transmit::AfPacketTransmit;
 

@@ -79,6 +79,18 @@ pub enum Transport {
     Udp,
 }
 
+impl Template {
+    /// Whether it matters which bytes arrive, and not only how many: sessions read them, programs
+    /// may, and the first ones may decide whose a flow is.
+    pub fn looks_at_data(&self) -> bool {
+        let is_listed = match &self.role {
+            Role::Server { listen } => !listen.first_bytes.is_empty(),
+            Role::Client { .. } | Role::Accepted => false,
+        };
+        is_listed || self.sessions.is_some() || self.program.contents().is_some()
+    }
+}
+
 /// A template, and how far an endpoint is with it.
 #[derive(Debug)]
 pub(super) struct TemplateState {

@@ -12,7 +12,7 @@ mod messages;
 mod receive;
 mod transmit;
 
-pub use receive::OffloadReceive;
+pub use receive::{Fetched, OffloadReceive};
 pub use transmit::OffloadTransmit;
 
 use wirestorm_base::port::{Offloads, Segmentation};

@@ -58,6 +58,16 @@ fn tag(told: &libc::tpacket_auxdata) -> Option<[u8; VLAN_TAG_BYTES]> {
     Some([a, b, c, d])
 }
 
+/// What is fetched of a frame that was put together of several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fetched {
+    /// All of it.
+    Whole,
+    /// As much as the interface's own frames may be long: enough for those who count data and do
+    /// not look at it. What is behind that is as long as it was, and some earlier frame's.
+    Beginning,
+}
+
 /// Receives on a packet socket, what the kernel has put together in one piece.
 ///
 /// The arrival time is that at which frames are fetched. VLAN tags that the kernel took out are back
@@ -69,6 +79,8 @@ pub struct OffloadReceive {
     /// Those in use, each at its index.
     in_use: Box<[Option<Buffer>]>,
     messages: Messages,
+    /// Bytes that are fetched of a frame at most.
+    fetched_max: usize,
     queue: u32,
     capabilities: Capabilities,
     taken: u64,
@@ -82,7 +94,7 @@ impl OffloadReceive {
     /// # Errors
     /// Where there is no such interface, it is down or not Ethernet, or the process lacks
     /// `CAP_NET_RAW`.
-    pub fn open(options: &AfPacketOptions) -> Result<Self, AfPacketError> {
+    pub fn open(options: &AfPacketOptions, fetched: Fetched) -> Result<Self, AfPacketError> {
         let (socket, link) = options.socket()?;
         for (name, what) in [
             (libc::PACKET_VNET_HDR, "setting PACKET_VNET_HDR"),
@@ -100,6 +112,10 @@ impl OffloadReceive {
             free: (0..FRAMES as u32).rev().map(Buffer::new).collect(),
             in_use: (0..FRAMES).map(|_| None).collect(),
             messages: Messages::new(true),
+            fetched_max: match fetched {
+                Fetched::Whole => BUFFER_BYTES - HEADROOM,
+                Fetched::Beginning => link.frame_length_max(),
+            },
             queue: options.queue,
             capabilities: link.socket_capabilities(
                 link.frame_length_max(),
@@ -130,10 +146,8 @@ impl Receive for OffloadReceive {
             return Ok(0);
         }
         let first = self.free.len() - wanted;
-        let rooms = self.free[first..]
-            .iter_mut()
-            .rev()
-            .map(|it| &mut it.bytes[HEADROOM - VIRTIO_HEADER_BYTES..]);
+        let room = HEADROOM - VIRTIO_HEADER_BYTES..HEADROOM + self.fetched_max;
+        let rooms = self.free[first..].iter_mut().rev().map(|it| &mut it.bytes[room.clone()]);
         let count = match self.messages.receive(&self.hearing.socket, rooms) {
             Ok(count) => count,
             Err(reason) => {
