@@ -10,8 +10,8 @@ use pyo3::types::PyDict;
 use wirestorm_control::base::rate::Decimal;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::emulation::{
-    self, Detail, EmulationError, EmulationOptions, EmulationResult, FlowChoice, LoadFactor,
-    Progress, Steering, WatchOptions, read_plan,
+    self, COALESCE, Detail, EmulationError, EmulationOptions, EmulationResult, FlowChoice,
+    LoadFactor, Progress, Steering, WatchOptions, read_plan,
 };
 use wirestorm_control::plan::Multiplier;
 use wirestorm_control::plan::emulation::{Client, Devices, EmulationPlan};
@@ -88,6 +88,7 @@ impl EmulationHow {
                 .linger
                 .as_deref()
                 .map_or(Ok(Duration::MAX), |it| read_duration(Some(it)))?,
+            coalesce: COALESCE,
             watch: WatchOptions { interval, flows },
             flows_max: flows_max as usize,
             seed: self.seed,

@@ -12,6 +12,7 @@ mod error;
 mod found;
 mod latency;
 mod lower;
+mod moderation;
 mod neighbours;
 mod next_hops;
 mod own;
@@ -29,6 +30,7 @@ pub use details::{FlowChoice, FlowReport, FlowSample};
 pub use error::EmulationError;
 pub use found::{FailureReport, TransactionReport};
 pub use latency::LatencyReport;
+pub use moderation::COALESCE;
 pub use report::{
     EmulationResult, FlowsReport, Http2Report, ImpairmentReport, PortReport, SCHEMA,
     TemplateReport, TimesReport, TlsReport,

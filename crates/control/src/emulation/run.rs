@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration as StdDuration;
 
 use wirestorm_base::port::{PortError, Receive, Transmit};
 use wirestorm_base::time::{Duration, Instant};
@@ -22,6 +23,7 @@ use super::details::FlowReport;
 use super::error::EmulationError;
 use super::latency::{LatencyReport, Probe};
 use super::lower::{Duties, duties};
+use super::moderation::Moderation;
 use super::neighbours::Neighbours;
 use super::report::{Counted, EmulationResult, Ended, PortReport, SCHEMA};
 use super::steer::{Detail, Follower, Steering};
@@ -52,6 +54,9 @@ pub struct EmulationOptions {
     pub linger: Duration,
     /// What is looked at meanwhile.
     pub watch: WatchOptions,
+    /// How long what arrives may wait until it is looked at, where many frames of many flows do;
+    /// times that are measured are as coarse then. None: a worker is woken by each frame.
+    pub coalesce: Duration,
     /// The most connections at once on each port.
     pub flows_max: usize,
     /// Where numbers and delays that are drawn come from.
@@ -382,6 +387,7 @@ impl Duty<'_> {
     ) -> Result<(), PortError> {
         let mut watch = self.interfaces.watch().into_iter().nth(self.index);
         let mut publish_at = start;
+        let mut moderation = Moderation::new(self.options.coalesce, start);
         // Until when connections that are still there may end.
         let mut until = None;
         loop {
@@ -394,6 +400,7 @@ impl Duty<'_> {
             watched.look(now, endpoint);
             let [receive] = &mut open.receive;
             let arrived = endpoint.breathe(now, &mut open.transmit, receive)?;
+            moderation.note(arrived, now);
             follower.answer(|detail| self.lane.report(&open.counted(endpoint, watched), detail));
             if now >= publish_at {
                 publish_at = now.saturating_add(PUBLISH_INTERVAL);
@@ -428,8 +435,12 @@ impl Duty<'_> {
                 let next = next.min(open.transmit.next().unwrap_or(Instant::MAX));
                 let next = next.min(now.saturating_add(WAIT_MAX));
                 let patience = next.saturating_since(clock::now());
-                if patience > Duration::ZERO {
-                    ReceivePort::wait(&mut open.receive, patience);
+                match moderation.pause(endpoint.flows_now()) {
+                    _ if patience == Duration::ZERO => {}
+                    Some(pause) => {
+                        std::thread::sleep(StdDuration::from_nanos(pause.min(patience).as_nanos()))
+                    }
+                    None => ReceivePort::wait(&mut open.receive, patience),
                 }
             }
         }

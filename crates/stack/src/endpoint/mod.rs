@@ -337,6 +337,11 @@ impl Endpoint {
         }
     }
 
+    /// How many flows there are, those in TIME-WAIT included.
+    pub fn flows_now(&self) -> usize {
+        self.flows.len() + self.datagrams.len()
+    }
+
     /// Whether no more connections are to be made, but by [`Self::connect`], and there are none.
     pub fn is_done(&self) -> bool {
         self.flows.is_empty()

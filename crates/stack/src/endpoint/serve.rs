@@ -94,13 +94,13 @@ impl Endpoint {
 
     /// Whether there are as many flows as there may be.
     pub(super) fn is_full(&self) -> bool {
-        self.flows.len() + self.datagrams.len() >= self.flows_max
+        self.flows_now() >= self.flows_max
     }
 
     /// A flow of a template was added.
     pub(super) fn note_begin(&mut self, template: u16) {
         self.templates[usize::from(template)].tally.flows.note_begin();
-        let active = (self.flows.len() + self.datagrams.len()) as u64;
+        let active = self.flows_now() as u64;
         self.active_max = self.active_max.max(active);
     }
 
