@@ -12,9 +12,9 @@ use wirestorm_stack::content::MessageCounters;
 
 use crate::Http2Settings;
 use crate::cause::Cause;
+use crate::head;
 use crate::heard::Heard;
 use crate::pipe::{Pipe, Woken};
-use crate::said::{self, Length};
 use crate::session::End;
 use crate::speaker::{Speaker, Step};
 
@@ -29,8 +29,8 @@ pub(crate) struct Client {
     scheme: Scheme,
     streams_max: usize,
     speaker: Speaker,
-    /// A request that waits until there are fewer streams.
-    waiting: Option<(Request<()>, Length)>,
+    /// A request that waits until there are fewer streams, and whether it has a body.
+    waiting: Option<(Request<()>, bool)>,
     /// The answers, in the order in which they were asked for.
     answers: VecDeque<Heard>,
     counters: MessageCounters,
@@ -48,16 +48,16 @@ impl Client {
             Poll::Ready(Err(_)) => return Err(Cause::GOING_AWAY),
             Poll::Ready(Ok(())) => {}
         }
-        let Some((request, length)) = self.waiting.take() else { return Ok(()) };
+        let Some((request, has_body)) = self.waiting.take() else { return Ok(()) };
         let is_head = request.method() == Method::HEAD;
-        let sent = requests.send_request(request, length == Length::Nothing);
+        let sent = requests.send_request(request, !has_body);
         let (answer, stream) = sent.map_err(|error| match error.is_remote() {
             true => Cause::GOING_AWAY,
             false => Cause::NO_REQUEST,
         })?;
         self.counters.requests += 1;
         self.answers.push_back(Heard::answer(answer, is_head));
-        self.speaker.begin_body(Some(stream), length);
+        self.speaker.begin_body(has_body.then_some(stream));
         // Only then the library knows whether there may be another one.
         self.advance()
     }
@@ -146,9 +146,10 @@ impl End for Client {
             match self.speaker.step(&bytes[done..], &mut self.woken.context())? {
                 Step::Took(length) => done += length,
                 Step::Blocked => break,
-                Step::Head(length, head) => {
+                Step::Head { length, head, has_body } => {
                     done += length;
-                    self.waiting = Some(said::request(&head, self.scheme.clone())?);
+                    let request = head::request(&head, self.scheme.clone())?;
+                    self.waiting = Some((request, has_body));
                     self.open()?;
                 }
             }

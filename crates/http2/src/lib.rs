@@ -18,9 +18,9 @@
 
 mod cause;
 mod client;
+mod head;
 mod heard;
 mod pipe;
-mod said;
 mod server;
 mod session;
 mod speaker;

@@ -14,9 +14,9 @@ use wirestorm_stack::content::MessageCounters;
 
 use crate::Http2Settings;
 use crate::cause::Cause;
+use crate::head;
 use crate::heard::Heard;
 use crate::pipe::{Pipe, Woken};
-use crate::said::{self, Length};
 use crate::session::End;
 use crate::speaker::{Speaker, Step};
 
@@ -115,21 +115,26 @@ impl Server {
     }
 
     /// Answers the oldest request with a head that the program said.
-    fn answer(&mut self, head: &[u8]) -> Result<(), Cause> {
+    fn answer(&mut self, head: &[u8], has_body: bool) -> Result<(), Cause> {
         let Some(oldest) = self.unanswered.front_mut() else { return Err(Cause::NOT_ASKED) };
-        let (response, length) = said::response(head, oldest.is_of_head)?;
-        if response.status().is_informational() {
+        let response = head::response(head)?;
+        let status = response.status();
+        if status.is_informational() {
             // What a peer does not want any more it does not get; the answer follows.
             let _ = oldest.respond.send_informational(response);
-            self.speaker.begin_body(None, Length::Nothing);
+            self.speaker.begin_body(None);
             return Ok(());
         }
-        let status = response.status().as_u16();
-        let sent = oldest.respond.send_response(response, length == Length::Nothing);
+        let has_content = has_body && !oldest.is_of_head;
+        let sent = oldest.respond.send_response(response, !has_content);
         if sent.is_ok() {
-            self.counters.count_response(status);
+            self.counters.count_response(status.as_u16());
         }
-        self.speaker.begin_body(sent.ok(), length);
+        if has_body && oldest.is_of_head {
+            self.speaker.pass_over_body();
+        } else {
+            self.speaker.begin_body(sent.ok().filter(|_| has_content));
+        }
         self.unanswered.pop_front();
         Ok(())
     }
@@ -176,9 +181,9 @@ impl End for Server {
             match self.speaker.step(&bytes[done..], &mut self.woken.context())? {
                 Step::Took(length) => done += length,
                 Step::Blocked => break,
-                Step::Head(length, head) => {
+                Step::Head { length, head, has_body } => {
                     done += length;
-                    self.answer(&head)?;
+                    self.answer(&head, has_body)?;
                 }
             }
         }

@@ -117,6 +117,8 @@ fn bodies_end_as_http_1_can_tell_it() {
         ),
         // Of HEAD a program does not know that there is no body.
         ("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", "content-length: 0\r\n\r\n"),
+        // Nor does every program that answers look at it.
+        ("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\na\nb\n", "content-length: 0\r\n\r\n"),
         (
             "GET",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;x=y\r\nab\r\n3\r\ncde\r\n0\r\nT: 1\r\n\r\n",
@@ -137,6 +139,8 @@ fn bodies_end_as_http_1_can_tell_it() {
         // The next one is not disturbed.
         pair.say(CLIENT, &request("GET"));
         assert_eq!(pair.take(SERVER), get);
+        pair.say(SERVER, "HTTP/1.1 204 No Content\r\n\r\n");
+        assert_eq!(pair.take(CLIENT), "HTTP/1.1 204 No Content\r\n\r\n", "behind {said}");
         pair.assert_open();
     }
     // Without any word, behind what the program says.
@@ -237,6 +241,14 @@ fn what_is_no_message_fails_by_name() {
             "PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n".to_owned(),
             message,
         ),
+        (
+            client(),
+            "GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n".to_owned(),
+            message,
+        ),
+        (client(), "GET / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n".to_owned(), message),
+        (client(), format!("GET / HTTP/1.1\r\n{}", "a: b\r\n".repeat(12_000)), message),
+        (client(), "HTTP/1.1 200 OK\r\n\r\n".to_owned(), request),
         (
             server(),
             "HTTP/1.1 200 OK\r\n\r\n".to_owned(),

@@ -13,6 +13,7 @@ pub mod endpoint;
 mod frame;
 mod heard;
 mod host;
+pub mod http1;
 mod icmp_error;
 mod neighbour;
 pub mod program;

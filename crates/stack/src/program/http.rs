@@ -1,216 +1,54 @@
-//! Where a message of HTTP/1 ends (RFC 9112).
-
-use alloc::vec::Vec;
+//! What a program takes of a message of HTTP/1.
 
 use super::rule::{Reading, Taken};
+use crate::http1::{Follows, MessageReader, Piece};
 
 /// A message that is being taken.
-#[derive(Clone, Debug)]
-pub(super) struct Message {
-    part: Part,
-    /// A line that has not ended yet, without its end.
-    line: Vec<u8>,
-    start: Start,
-    length: Option<u64>,
-    /// Whether it has a Transfer-Encoding, and whether chunked is the last of its codings.
-    encoding: Option<bool>,
-}
-
-/// What comes next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
-    StartLine,
-    Header,
-    /// So many bytes of the body.
-    Body(u64),
-    BodyUntilClose,
-    ChunkSize,
-    Chunk(u64),
-    ChunkEnd,
-    Trailer,
-}
-
-/// What its first line says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Start {
-    Request,
-    /// With this status.
-    Response(u16),
-}
-
-/// Bytes of a line, at most.
-const LINE_MAX: usize = 64 << 10;
-
-impl Default for Message {
-    fn default() -> Self {
-        Self {
-            part: Part::StartLine,
-            line: Vec::new(),
-            start: Start::Request,
-            length: None,
-            encoding: None,
-        }
-    }
-}
+#[derive(Clone, Debug, Default)]
+pub(super) struct Message(MessageReader);
 
 impl Message {
     /// Whether it has no other end than that of the connection.
     pub(super) fn ends_with_peer(&self) -> bool {
-        self.part == Part::BodyUntilClose
+        self.0.ends_with_connection()
     }
 
     /// Takes of bytes what belongs to it; returns how many those are, and how far it is.
     pub(super) fn read(&mut self, bytes: &[u8], taken: &mut Taken) -> (usize, Reading) {
-        let mut rest = bytes;
-        let mut reading = Reading::Unfinished;
-        while !rest.is_empty() && reading == Reading::Unfinished {
-            let length = match self.part {
-                Part::Body(left) | Part::Chunk(left) => {
-                    let length = rest.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-                    taken.add(&rest[..length]);
-                    let left = left - length as u64;
-                    match self.part {
-                        Part::Chunk(_) if left == 0 => self.part = Part::ChunkEnd,
-                        Part::Chunk(_) => self.part = Part::Chunk(left),
-                        _ if left == 0 => reading = Reading::Done,
-                        _ => self.part = Part::Body(left),
-                    }
-                    length
+        let mut done = 0;
+        while done < bytes.len() {
+            let (length, piece) = self.0.next(&bytes[done..]);
+            done += length;
+            match piece {
+                Piece::Nothing => {}
+                Piece::Head(head) | Piece::HeadEnd(head, Follows::Body) => taken.add(head),
+                Piece::HeadEnd(_, Follows::Response) => taken.clear(),
+                Piece::HeadEnd(head, Follows::Message) => {
+                    taken.add(head);
+                    return (done, Reading::Done);
                 }
-                Part::BodyUntilClose => {
-                    taken.add(rest);
-                    rest.len()
-                }
-                Part::StartLine
-                | Part::Header
-                | Part::ChunkSize
-                | Part::ChunkEnd
-                | Part::Trailer => {
-                    let end = rest.iter().position(|byte| *byte == b'\n');
-                    let length = end.map_or(rest.len(), |end| end + 1);
-                    if matches!(self.part, Part::StartLine | Part::Header) {
-                        taken.add(&rest[..length]);
+                Piece::Body(body) => {
+                    taken.add(body);
+                    done += body.len();
+                    if self.0.advance(body.len()) {
+                        return (done, Reading::Done);
                     }
-                    self.line.extend_from_slice(&rest[..end.unwrap_or(length)]);
-                    if self.line.len() > LINE_MAX {
-                        reading = Reading::Wrong;
-                    } else if end.is_some() {
-                        let mut line = core::mem::take(&mut self.line);
-                        // Section 2.2: a single LF may end a line.
-                        line.pop_if(|last| *last == b'\r');
-                        reading = self.understand(&line, taken);
-                    }
-                    length
                 }
-            };
-            rest = &rest[length..];
-        }
-        (bytes.len() - rest.len(), reading)
-    }
-
-    /// A line is there.
-    fn understand(&mut self, line: &[u8], taken: &mut Taken) -> Reading {
-        match self.part {
-            // Section 2.2: empty lines before a message are passed over.
-            Part::StartLine if line.is_empty() => taken.clear(),
-            Part::StartLine => match start(line) {
-                Some(start) => (self.start, self.part) = (start, Part::Header),
-                None => return Reading::Wrong,
-            },
-            Part::Header if line.is_empty() => return self.begin_body(taken),
-            Part::Header => {
-                if self.note(line).is_none() {
-                    return Reading::Wrong;
+                Piece::End => return (done, Reading::Done),
+                Piece::Wrong(head) => {
+                    taken.add(head);
+                    return (done, Reading::Wrong);
                 }
             }
-            Part::ChunkSize => match chunk_size(line) {
-                Some(0) => self.part = Part::Trailer,
-                Some(size) => self.part = Part::Chunk(size),
-                None => return Reading::Wrong,
-            },
-            Part::ChunkEnd if line.is_empty() => self.part = Part::ChunkSize,
-            Part::ChunkEnd => return Reading::Wrong,
-            Part::Trailer if line.is_empty() => return Reading::Done,
-            // Others are no lines.
-            Part::Trailer | Part::Body(_) | Part::BodyUntilClose | Part::Chunk(_) => {}
         }
-        Reading::Unfinished
+        (done, Reading::Unfinished)
     }
-
-    /// A field of the header, where it says how long the body is; `None` where it makes no sense.
-    fn note(&mut self, line: &[u8]) -> Option<()> {
-        let colon = line.iter().position(|byte| *byte == b':')?;
-        let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
-        if name.eq_ignore_ascii_case(b"content-length") {
-            let length = number(value, 10)?;
-            // Section 6.3: several that differ are an error that nothing mends.
-            if self.length.is_some_and(|other| other != length) {
-                return None;
-            }
-            self.length = Some(length);
-        } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
-            let last = value.rsplit(|byte| *byte == b',').next().unwrap_or_default();
-            self.encoding = Some(last.trim_ascii().eq_ignore_ascii_case(b"chunked"));
-        }
-        Some(())
-    }
-
-    /// The header is over (section 6.3).
-    fn begin_body(&mut self, taken: &mut Taken) -> Reading {
-        let is_request = self.start == Start::Request;
-        match self.start {
-            // RFC 9110 section 15.2: a final response follows an interim one.
-            Start::Response(status) if (100..200).contains(&status) && status != 101 => {
-                taken.clear();
-                *self = Self::default();
-                return Reading::Unfinished;
-            }
-            Start::Response(101 | 204 | 304) => return Reading::Done,
-            _ => {}
-        }
-        self.part = match (self.encoding, self.length) {
-            (Some(true), _) => Part::ChunkSize,
-            (Some(false), _) if is_request => return Reading::Wrong,
-            (Some(false), _) => Part::BodyUntilClose,
-            (None, Some(0)) => return Reading::Done,
-            (None, Some(length)) => Part::Body(length),
-            (None, None) if is_request => return Reading::Done,
-            (None, None) => Part::BodyUntilClose,
-        };
-        Reading::Unfinished
-    }
-}
-
-/// What a first line says (sections 3 and 4).
-fn start(line: &[u8]) -> Option<Start> {
-    if let Some(status) = line.strip_prefix(b"HTTP/1.").and_then(|rest| rest.get(1..)) {
-        let status = status.strip_prefix(b" ")?.get(..3)?;
-        return Some(Start::Response(number(status, 10)? as u16));
-    }
-    let version = line.rsplit(|byte| *byte == b' ').next()?;
-    version.starts_with(b"HTTP/1.").then_some(Start::Request)
-}
-
-/// The size of a chunk, without what is said beside it (section 7.1).
-fn chunk_size(line: &[u8]) -> Option<u64> {
-    let size = line.split(|byte| *byte == b';').next()?;
-    number(size.trim_ascii(), 16)
-}
-
-/// Digits and nothing else.
-fn number(digits: &[u8], radix: u32) -> Option<u64> {
-    if digits.is_empty() {
-        return None;
-    }
-    digits.iter().try_fold(0_u64, |number, digit| {
-        let digit = char::from(*digit).to_digit(radix)?;
-        number.checked_mul(radix.into())?.checked_add(digit.into())
-    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::rule::{Reader, Reading, Rule, Taken};
+    use crate::http1::LINE_MAX;
     use alloc::vec::Vec;
     use proptest::prelude::*;
 
@@ -289,7 +127,7 @@ mod tests {
         ] {
             assert_eq!(read(message.as_bytes(), 5).0, Reading::Wrong, "{message}");
         }
-        let endless = alloc::vec![b'x'; super::LINE_MAX + 10];
+        let endless = alloc::vec![b'x'; LINE_MAX + 10];
         assert_eq!(read(&endless, 1_000).0, Reading::Wrong);
     }
 
