@@ -1,0 +1,66 @@
+//! What a program has sent, as it may have to be sent again.
+
+use wirestorm_wire::checksum;
+
+use super::{Run, Wait};
+use crate::program::{BufferId, Buffers};
+use crate::tcp::connection::Connection;
+use crate::tcp::sequence::SequenceNumber;
+
+/// A buffer on its way, and the number of its first byte.
+pub(super) type Sending = (BufferId, SequenceNumber);
+
+impl Run {
+    /// Copies what was sent from a number on, and returns its sum.
+    #[inline]
+    pub(crate) fn copy(&self, number: SequenceNumber, to: &mut [u8], buffers: &Buffers) -> u16 {
+        let (buffer, start) = self.sending;
+        if number.is_before(start) {
+            return self.copy_across(number, to, buffers);
+        }
+        buffers.get(buffer).copy(number.0.wrapping_sub(start.0), to)
+    }
+
+    #[cold]
+    fn copy_across(&self, number: SequenceNumber, to: &mut [u8], buffers: &Buffers) -> u16 {
+        if let Some(exchange) = self.exchange() {
+            return exchange.copy(number, to);
+        }
+        let all = || self.extra.iter().flat_map(|it| &it.before).chain([&self.sending]);
+        let ends = all().skip(1).map(|(_, start)| Some(*start)).chain([None]);
+        for (&(buffer, start), end) in all().zip(ends) {
+            let from = number.0.wrapping_sub(start.0);
+            let bytes = end.map_or(u32::MAX, |end| end.0.wrapping_sub(start.0));
+            if number.is_before(start) || from >= bytes {
+                continue;
+            }
+            let length = to.len().min((bytes - from) as usize);
+            let (mine, others) = to.split_at_mut(length);
+            buffers.get(buffer).copy(from, mine);
+            if !others.is_empty() {
+                self.copy(number + length as u32, others, buffers);
+            }
+            break;
+        }
+        checksum::sum(to)
+    }
+
+    /// Remembers that a buffer is sent from a number on.
+    pub(super) fn send(&mut self, buffer: BufferId, connection: &Connection) {
+        if connection.backlog() > 0 {
+            let before = &mut self.extra.get_or_insert_default().before;
+            let unacknowledged = connection.unacknowledged();
+            // Of two that follow one another, the first is needed up to where the second begins.
+            before.push(self.sending);
+            let needed = before.iter().rposition(|(_, start)| !unacknowledged.is_before(*start));
+            before.drain(..needed.unwrap_or(0));
+        } else if let Some(extra) = &mut self.extra {
+            extra.before.clear();
+        }
+        self.sending = (buffer, connection.queued());
+    }
+
+    pub(super) const fn wait_of_sending(&self) -> Wait {
+        if self.waits_for_acknowledgements { Wait::Acknowledgement } else { Wait::Departure }
+    }
+}
