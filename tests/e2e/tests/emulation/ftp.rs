@@ -4,13 +4,13 @@ use std::fs;
 use std::process::Output;
 
 use serde_json::Value;
-use wirestorm_e2e::{Outcome, can_run, run_command, start_command};
+use wirestorm_e2e::{Outcome, can_run, run_command};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::{End, Lab};
 use wirestorm_testkit::tshark;
 
 use super::speech::captured;
-use super::{Ended, emulate, host, plan};
+use super::{Ended, emulate, host, plan, serve, stop};
 
 /// What became of a template's flows at a port: closed, failed by their program, and bytes
 /// received.
@@ -202,9 +202,7 @@ templates:
     server: {tx: servers}
     tcp: {time_wait: 1ms}
 "#;
-    let plan = plan(&scratch, text);
-    let port = format!("servers={}", lab.a.port());
-    let server = start_command(emulate(&plan).args(["--port", &port]));
+    let server = serve(&lab, &scratch, text);
     let url = |name: &str| format!("ftp://198.51.100.77/{name}");
     let expected: Vec<u8> = (0..300_000).map(|byte| byte as u8).collect();
     // Two files over one control connection; in the second form by PASV.
@@ -238,8 +236,7 @@ templates:
     let output = store("new.bin", 39_999);
     assert!(!output.status.success(), "{output:?}");
 
-    server.signal(rustix::process::Signal::INT);
-    let outcome = server.wait().expect(0);
+    let outcome = stop(server);
     assert_eq!(template(&outcome, 0, "t.stor.new.bin"), (1, 1, 79_999), "{outcome}");
     assert_eq!(template(&outcome, 0, "t.stor"), (2, 0, 1_000_000), "{outcome}");
     assert_eq!(template(&outcome, 0, "t.retr.report.bin").0, 2, "{outcome}");
@@ -259,17 +256,14 @@ fn who_never_comes_to_the_port_is_told_by_name() {
 ports: [{name: servers, addresses: 198.51.100.77/24}]
 templates: [{name: t, ftp: {}, server: {tx: servers}}]
 "#;
-    let plan = plan(&scratch, text);
-    let port = format!("servers={}", lab.a.port());
-    let server = start_command(emulate(&plan).args(["--port", &port]));
+    let server = serve(&lab, &scratch, text);
     assert!(curl(&lab.b, &["ftp://198.51.100.77/"]).status.success());
     // It takes the answer to RETR for that of a command, asks for another port, and gives up.
     let line = "-sS -m 2 -Q EPSV -Q RETR_readme.txt ftp://198.51.100.77/readme.txt -o /dev/null";
     let words = line.split(' ').map(|word| word.replace('_', " "));
     let output = lab.b.command("curl").args(words).output().unwrap();
     assert!(!output.status.success(), "{output:?}");
-    server.signal(rustix::process::Signal::INT);
-    let outcome = server.wait().expect(0);
+    let outcome = stop(server);
     let (step, cause, _) = failure(&outcome, "t");
     assert!(step.starts_with("program["), "{step}");
     assert_eq!(cause, "closed before all had come", "{outcome}");

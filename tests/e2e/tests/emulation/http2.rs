@@ -2,12 +2,12 @@
 
 use std::fs;
 
-use wirestorm_e2e::{Outcome, can_run, run_command, start_command};
+use wirestorm_e2e::{Outcome, can_run, run_command};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::Lab;
 
 use super::tls::{certificate, start_nginx};
-use super::{Ended, PAGE, emulate, host, plan};
+use super::{Ended, PAGE, emulate, host, plan, serve, stop};
 
 /// Servers of pages at port 443, without TLS at 80, and at 444 one that answers with what it was
 /// told.
@@ -49,9 +49,7 @@ fn curl_nghttp_and_h2load_speak_with_an_emulated_server() {
     }
     let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
     host(&lab.b);
-    let plan = plan(&scratch, SERVERS);
-    let port = format!("servers={}", lab.a.port());
-    let emulated = start_command(emulate(&plan).args(["--port", &port]));
+    let emulated = serve(&lab, &scratch, SERVERS);
     let run = |tool: &str, arguments: &[&str]| {
         let output = lab.b.command("timeout").args(["30", tool]).args(arguments).output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -91,8 +89,7 @@ fn curl_nghttp_and_h2load_speak_with_an_emulated_server() {
     let expected = "400 total, 400 started, 400 done, 400 succeeded, 0 failed, 0 errored";
     assert!(load.contains(expected) && load.contains("Application protocol: h2"), "{load}");
 
-    emulated.signal(rustix::process::Signal::INT);
-    let outcome = emulated.wait().expect(0);
+    let outcome = stop(emulated);
     assert_eq!(number(&outcome, "http2/requests"), 3 + 8 + 1 + 1 + 1 + 400, "{outcome}");
     assert_eq!(number(&outcome, "http2/responses/2xx"), 3 + 8 + 1 + 400, "{outcome}");
     assert_eq!(number(&outcome, "http2/responses/4xx"), 2, "{outcome}");

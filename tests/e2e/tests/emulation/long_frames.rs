@@ -1,10 +1,10 @@
 //! Long frames: what an interface cuts, and what the kernel has put together.
 
-use wirestorm_e2e::{Outcome, can_run, start_command};
+use wirestorm_e2e::{Outcome, can_run};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::{Lab, LabOptions};
 
-use super::{both_ports, emulate, plan};
+use super::{both_ports, emulate, plan, serve, stop};
 
 /// Bytes of a page with its header: more than one long frame holds.
 const PAGE: usize = 300_000;
@@ -108,14 +108,11 @@ templates:
       program: [{{receive: 1}}, {{send: {{text: "{HEADER}", size: {PAGE}, fill: "wire"}}}}]
 "#
         );
-        let port = format!("servers={}", lab.a.port());
-        let plan = plan(&scratch, &text);
-        let server = start_command(emulate(&plan).args(["--port", &port]));
+        let server = serve(&lab, &scratch, &text);
         let page = super::curl(&lab.b, host, 1);
         let expected: Vec<u8> = b"wire".iter().copied().cycle().take(299_957).collect();
         assert!(page == expected, "{} bytes, of 299,957", page.len());
-        server.signal(rustix::process::Signal::INT);
-        let outcome = server.wait().expect(0);
+        let outcome = stop(server);
         let (frames, segments) = sent(&outcome, 0);
         assert!(frames * 4 < segments, "{frames} frames of {segments} segments: {outcome}");
         assert_eq!(outcome.number("/ports/0/tcp/sndrexmitpack"), 0, "{outcome}");

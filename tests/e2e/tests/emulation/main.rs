@@ -15,7 +15,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use wirestorm_e2e::{Outcome, can_run, run_command, start_command, wirestorm};
+use wirestorm_e2e::{Outcome, Running, can_run, run_command, start_command, wirestorm};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::{End, Lab};
 
@@ -33,6 +33,19 @@ fn plan(scratch: &Scratch, text: &str) -> std::path::PathBuf {
     let path = scratch.file("plan.yaml");
     fs::write(&path, text).unwrap();
     path
+}
+
+/// Starts the servers of a plan, whose port `servers` is the cable's first end.
+fn serve(lab: &Lab, scratch: &Scratch, text: &str) -> Running {
+    let port = format!("servers={}", lab.a.port());
+    start_command(emulate(&plan(scratch, text)).args(["--port", &port]))
+}
+
+/// Ends servers, which have counted this.
+#[track_caller]
+fn stop(servers: Running) -> Outcome {
+    servers.signal(rustix::process::Signal::INT);
+    servers.wait().expect(0)
 }
 
 const BOTH: &str = r#"
@@ -318,14 +331,11 @@ templates:
               - receive: 1
               - send: {text: "HTTP/1.1 200 OK\r\nContent-Length: 19958\r\n\r\n", size: 20000, fill: "wire"}
 "#;
-    let plan = plan(&scratch, text);
-    let port = format!("servers={}", lab.a.port());
-    let server = start_command(emulate(&plan).args(["--port", &port]));
+    let server = serve(&lab, &scratch, text);
     let pages = curl(&lab.b, "198.51.100.77", 3);
     assert_eq!(pages.len(), 3 * 19_958);
     assert!(pages.starts_with(b"wirewire"), "{}", String::from_utf8_lossy(&pages[..20]));
-    server.signal(rustix::process::Signal::INT);
-    let outcome = server.wait().expect(0);
+    let outcome = stop(server);
     assert_eq!(outcome.number("/ports/0/flows/closed"), 1, "{outcome}");
     assert_eq!(outcome.number("/ports/0/tcp/accepts"), 1, "{outcome}");
 }

@@ -4,11 +4,11 @@
 use std::fs;
 use std::path::Path;
 
-use wirestorm_e2e::{can_run, run_command, start_command};
+use wirestorm_e2e::{can_run, run_command};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::Lab;
 
-use super::{Ended, both_ports, curl, emulate, host, plan};
+use super::{Ended, both_ports, curl, emulate, host, plan, serve, stop};
 
 fn example() -> String {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/login.yaml");
@@ -131,9 +131,7 @@ templates:
               - set: {answer: {text: "hello ${name}, ${client}\n"}}
               - send: "HTTP/1.1 200 OK\r\nContent-Length: ${answer.length}\r\n\r\n${answer}"
 "#;
-    let plan = plan(&scratch, text);
-    let port = format!("servers={}", lab.a.port());
-    let server = start_command(emulate(&plan).args(["--port", &port]));
+    let server = serve(&lab, &scratch, text);
     for name in ["alice", "bob"] {
         let mut command = lab.b.command("curl");
         command.args(["--silent", "--show-error", "--max-time", "5"]);
@@ -142,7 +140,6 @@ templates:
         let expected = format!("hello {name}, 198.51.100.2\n");
         assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
     }
-    server.signal(rustix::process::Signal::INT);
-    let outcome = server.wait().expect(0);
+    let outcome = stop(server);
     assert_eq!(outcome.number("/ports/0/flows/closed"), 2, "{outcome}");
 }

@@ -1,12 +1,13 @@
 //! Emulated servers under wrk and a browser, and both sides through a load balancer.
 
-use std::process::Output;
+use std::process::{Command, Output};
 
-use wirestorm_e2e::{Outcome, can_run, run_command, start_command};
+use wirestorm_e2e::{Outcome, can_run, run_command};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::{End, Lab, LabOptions, RouterLab};
 
-use super::{curl, emulate, host, plan};
+use super::tls::certificate;
+use super::{curl, emulate, host, plan, serve, stop};
 
 /// Runs a tool at an end, and ends it after so many seconds.
 fn tool(end: &End, seconds: u32, line: &str) -> Output {
@@ -16,17 +17,15 @@ fn tool(end: &End, seconds: u32, line: &str) -> Output {
 }
 
 /// Serves a template at 198.51.100.77 while `ask` asks from the other end of a cable.
-fn served(template: &str, ask: impl FnOnce(&Lab, &Scratch)) -> Outcome {
-    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+fn served(scratch: &Scratch, template: &str, ask: impl FnOnce(&Lab)) -> Outcome {
+    let lab = Lab::new().unwrap();
     host(&lab.b);
     let text = format!(
         "ports: [{{name: servers, addresses: 198.51.100.77/24}}]\ntemplates:\n  - name: t\n{template}"
     );
-    let port = format!("servers={}", lab.a.port());
-    let server = start_command(emulate(&plan(&scratch, &text)).args(["--port", &port]));
-    ask(&lab, &scratch);
-    server.signal(rustix::process::Signal::INT);
-    server.wait().expect(0)
+    let server = serve(&lab, scratch, &text);
+    ask(&lab);
+    stop(server)
 }
 
 #[test]
@@ -36,7 +35,7 @@ fn wrk_is_served_over_connections_that_are_kept() {
     }
     let template = "    http: {requests: 2, response: {body: 32000}}\n    server: {tx: servers}\n";
     let mut requests = 0;
-    let outcome = served(template, |lab, _| {
+    let outcome = served(&Scratch::new().unwrap(), template, |lab| {
         assert_eq!(curl(&lab.b, "198.51.100.77", 1).len(), 32_000);
         let output = tool(&lab.b, 20, "wrk -t1 -c20 -d2s http://198.51.100.77/page");
         let said = String::from_utf8(output.stdout).unwrap();
@@ -56,16 +55,9 @@ fn wrk_is_served_over_connections_that_are_kept() {
     assert!(number("tcp/sndbyte_ok") > requests * 32_000, "{requests}: {outcome}");
 }
 
-#[test]
-fn a_browser_shows_a_page_with_its_images() {
-    if !can_run(&["chromium-headless-shell", "curl"]) {
-        return;
-    }
-    // The page writes into itself how large its images are, once all is there.
-    let template = r#"    server:
-      tx: servers
-      port: 80
-      program:
+/// What a server says of a page with two images. The page writes into itself, once all is there, how
+/// large its images are, and by which protocol each part of it came.
+const PAGE_WITH_IMAGES: &str = r#"      program:
         - label: next
         - receive: {message: http}
         - jump: {to: wide, received: {pattern: "^GET /wide.svg "}}
@@ -74,7 +66,7 @@ fn a_browser_shows_a_page_with_its_images() {
         - send: "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
         - jump: next
         - label: page
-        - set: {page: {text: "<!doctype html><body><img src=wide.svg><img src=high.svg><script>onload=()=>document.body.append('sizes '+[...document.images].map(it=>it.naturalWidth+'x'+it.naturalHeight))</script>"}}
+        - set: {page: {text: "<!doctype html><body><img src=wide.svg><img src=high.svg><script>onload=()=>document.body.append('sizes '+[...document.images].map(it=>it.naturalWidth+'x'+it.naturalHeight),' by '+performance.getEntries().map(it=>it.nextHopProtocol).filter(it=>it))</script>"}}
         - send: "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: ${page.length}\r\n\r\n${page}"
         - jump: next
         - label: wide
@@ -86,18 +78,72 @@ fn a_browser_shows_a_page_with_its_images() {
         - send: "HTTP/1.1 200 OK\r\nContent-Type: image/svg+xml\r\nContent-Length: ${image.length}\r\n\r\n${image}"
         - jump: next
 "#;
-    let outcome = served(template, |lab, scratch| {
+
+/// What a browser shows of a page once it has loaded, with more flags.
+fn browse(end: &End, scratch: &Scratch, flags: &str, url: &str) -> String {
+    let line = format!(
+        "chromium-headless-shell --no-sandbox --disable-gpu --user-data-dir={} {flags}--dump-dom \
+         {url}",
+        scratch.file("profile").display()
+    );
+    let output = tool(end, 40, &line);
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn a_browser_shows_a_page_with_its_images() {
+    if !can_run(&["chromium-headless-shell", "curl"]) {
+        return;
+    }
+    let scratch = Scratch::new().unwrap();
+    let template = format!("    server:\n      tx: servers\n      port: 80\n{PAGE_WITH_IMAGES}");
+    let outcome = served(&scratch, &template, |lab| {
         assert!(curl(&lab.b, "198.51.100.77", 1).starts_with(b"<!doctype html>"));
-        let line = format!(
-            "chromium-headless-shell --no-sandbox --disable-gpu --user-data-dir={} --dump-dom \
-             http://198.51.100.77/",
-            scratch.file("profile").display()
-        );
-        let output = tool(&lab.b, 40, &line);
-        let page = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(page.contains("sizes 70x5,6x80"), "{page}\n{output:?}");
+        let page = browse(&lab.b, &scratch, "", "http://198.51.100.77/");
+        assert!(page.contains("sizes 70x5,6x80 by http/1.1,http/1.1,http/1.1"), "{page}");
     });
     assert_eq!(outcome.number("/ports/0/flows/program_failed"), 0, "{outcome}");
+}
+
+/// The key of a certificate as browsers name it: SHA-256 of its DER, in base 64.
+fn key_hash(scratch: &Scratch, name: &str) -> String {
+    let line = "openssl x509 -in $0 -pubkey -noout | openssl pkey -pubin -outform der | \
+                openssl dgst -sha256 -binary | openssl enc -base64";
+    let mut command = Command::new("sh");
+    let output = command.args(["-c", line]).arg(scratch.file(name)).output().unwrap();
+    assert!(output.status.success() && output.stdout.len() > 40, "{output:?}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+#[test]
+fn a_browser_shows_a_page_over_one_connection_of_http_2() {
+    if !can_run(&["chromium-headless-shell", "curl", "openssl"]) {
+        return;
+    }
+    let scratch = Scratch::new().unwrap();
+    certificate(&scratch, "pages");
+    let template = format!(
+        "    http2: true\n    tls: {{certificate: pages.pem, key: pages.key}}\n    \
+         server:\n      tx: servers\n      port: 443\n{PAGE_WITH_IMAGES}"
+    );
+    let outcome = served(&scratch, &template, |lab| {
+        // Whoever comes first finds nobody yet; curl tries again.
+        let line = "curl --insecure --silent --show-error --max-time 5 --retry 5 --retry-delay 1 \
+                    --retry-all-errors https://198.51.100.77/";
+        let output = tool(&lab.b, 30, line);
+        assert!(output.stdout.starts_with(b"<!doctype html>"), "{output:?}");
+        // It takes this certificate, and no other that nobody has signed.
+        let hash = key_hash(&scratch, "pages.pem");
+        let flags = format!("--ignore-certificate-errors-spki-list={hash} ");
+        let page = browse(&lab.b, &scratch, &flags, "https://198.51.100.77/");
+        assert!(page.contains("sizes 70x5,6x80 by h2,h2,h2"), "{page}");
+    });
+    let number = |name: &str| outcome.number(&format!("/ports/0/{name}"));
+    // One is of curl.
+    assert_eq!((number("http2/requests"), number("http2/responses/2xx")), (4, 4), "{outcome}");
+    assert_eq!((number("tcp/accepts"), number("tls/full")), (2, 2), "{outcome}");
+    assert_eq!(number("flows/program_failed") + number("flows/session_failed"), 0, "{outcome}");
 }
 
 /// How many flows a load balancer has sent to each of its servers, by nftables' own counters.

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use wirestorm_e2e::{Outcome, can_run, start_command};
+use wirestorm_e2e::{Outcome, can_run};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::{CaptureOptions, Lab};
 use wirestorm_testkit::pcap::{Resolution, Writer};
 use wirestorm_testkit::tshark;
 
-use super::{both_ports, curl, emulate, host, plan};
+use super::{both_ports, curl, emulate, host, plan, serve, stop};
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
 
@@ -295,9 +295,7 @@ templates:
     smtp: {}
     server: {tx: servers}
 "#;
-    let plan = plan(&scratch, text);
-    let port = format!("servers={}", lab.a.port());
-    let server = start_command(emulate(&plan).args(["--port", &port]));
+    let server = serve(&lab, &scratch, text);
     assert_eq!(curl(&lab.b, "198.51.100.77", 3), b"wire".repeat(3 * 5_000));
     assert_eq!(curl(&lab.b, "198.51.100.77:8080", 1), b"storm".repeat(1_000));
     let message = scratch.file("message");
@@ -307,8 +305,7 @@ templates:
     command.args(["--mail-from", "a@example.net", "--mail-rcpt", "b@example.net", "--upload-file"]);
     let output = command.arg(&message).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    server.signal(rustix::process::Signal::INT);
-    let outcome = server.wait().expect(0);
+    let outcome = stop(server);
     assert_eq!(outcome.number("/ports/0/tcp/accepts"), 3, "{outcome}");
     assert_eq!(outcome.number("/ports/0/flows/failed"), 0, "{outcome}");
 }

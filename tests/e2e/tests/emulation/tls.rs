@@ -4,11 +4,11 @@ use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use wirestorm_e2e::{can_run, run_command, start_command};
+use wirestorm_e2e::{can_run, run_command};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::{End, Lab};
 
-use super::{Ended, PAGE, emulate, host, plan};
+use super::{Ended, PAGE, emulate, host, plan, serve, stop};
 
 /// A certificate for `NAME.test` that is signed by its own key: `NAME.pem` and `NAME.key`.
 pub(super) fn certificate(scratch: &Scratch, name: &str) {
@@ -73,9 +73,7 @@ fn openssl_and_curl_speak_with_an_emulated_server() {
     host(&lab.b);
     certificate(&scratch, "pages");
     // Files are found from where the plan is.
-    let plan = plan(&scratch, &server("certificate: pages.pem, key: pages.key"));
-    let port = format!("servers={}", lab.a.port());
-    let emulated = start_command(emulate(&plan).args(["--port", &port]));
+    let emulated = serve(&lab, &scratch, &server("certificate: pages.pem, key: pages.key"));
     let authority = scratch.file("pages.pem");
     let authority = authority.to_str().unwrap();
     let mut pages = 0;
@@ -104,8 +102,7 @@ fn openssl_and_curl_speak_with_an_emulated_server() {
         assert!(again.contains("Reused, "), "{again}");
         pages += 2;
     }
-    emulated.signal(rustix::process::Signal::INT);
-    let outcome = emulated.wait().expect(0);
+    let outcome = stop(emulated);
     let tls = |name: &str| outcome.number(&format!("/ports/0/tls/{name}"));
     // Each curl fetches all of its pages over one connection.
     assert_eq!(tls("full") + tls("resumed"), 6, "{outcome}");
@@ -232,9 +229,7 @@ fn servers_that_ask_learn_who_clients_are() {
     // The other way round. Whoever comes first finds nobody yet.
     let text =
         server("client_ca: own.pem").replace("    tls:", "    tcp: {time_wait: 60s}\n    tls:");
-    let plan = plan(&scratch, &text);
-    let port = format!("servers={}", lab.a.port());
-    let emulated = start_command(emulate(&plan).args(["--port", &port]));
+    let emulated = serve(&lab, &scratch, &text);
     let curl = |own: &[&str]| {
         let mut command = lab.b.command("curl");
         command.args(["--insecure", "--silent", "--show-error", "--max-time", "5"]);
@@ -249,11 +244,50 @@ fn servers_that_ask_learn_who_clients_are() {
     assert!(!succeeded && said.contains("certificate required"), "{said}");
     let (succeeded, said) = curl(&["--cert", "other.pem", "--key", "other.key"]);
     assert!(!succeeded && said.contains("unknown ca"), "{said}");
-    emulated.signal(rustix::process::Signal::INT);
-    let outcome = emulated.wait().expect(0);
+    let outcome = stop(emulated);
     for cause in ["peer has no certificate", "certificate of an unknown issuer"] {
         assert_eq!(outcome.number(&format!("/ports/0/tls/failures/{cause}")), 1, "{outcome}");
     }
+}
+
+#[test]
+fn openssl_shows_who_it_is_to_an_emulated_server() {
+    if !can_run(&["openssl", "curl"]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    host(&lab.b);
+    for name in ["own", "other"] {
+        certificate(&scratch, name);
+    }
+    let emulated = serve(&lab, &scratch, &server("client_ca: own.pem"));
+    let show = |version: &str, name: &str| {
+        let files = [".pem", ".key"].map(|end| scratch.file(&format!("{name}{end}")));
+        let [certificate, key] = files.each_ref().map(|file| file.to_str().unwrap());
+        let own = ["-cert", certificate, "-key", key];
+        s_client(&lab.b, &[&[version][..], if name.is_empty() { &[] } else { &own }].concat())
+    };
+    // Whoever comes first finds nobody yet.
+    let mut command = lab.b.command("curl");
+    command.args(["--insecure", "--silent", "--max-time", "5", "--retry", "5", "--retry-delay"]);
+    command.args(["1", "--retry-connrefused", "https://198.51.100.77/"]);
+    command.args(["--cert", "own.pem", "--key", "own.key"]).current_dir(scratch.path());
+    assert!(command.output().unwrap().status.success());
+    for version in ["-tls1_2", "-tls1_3"] {
+        let said = show(version, "own");
+        assert!(said.contains("ALPN protocol: http/1.1") && said.contains("closed"), "{said}");
+        assert!(!said.contains("alert"), "{said}");
+        let said = show(version, "");
+        assert!(said.contains("alert certificate required"), "{version}: {said}");
+        let said = show(version, "other");
+        assert!(said.contains("alert unknown ca"), "{version}: {said}");
+    }
+    let outcome = stop(emulated);
+    let number = |name: &str| outcome.number(&format!("/ports/0/{name}"));
+    // Who was refused, and for what; of the others one is curl.
+    assert_eq!(number("tls/failures/peer has no certificate"), 2, "{outcome}");
+    assert_eq!(number("tls/failures/certificate of an unknown issuer"), 2, "{outcome}");
+    assert_eq!(number("tls/full"), 3, "{outcome}");
 }
 
 #[test]
