@@ -138,28 +138,61 @@ fn without_an_agreement_on_h2_flows_fail_by_name() {
     assert_eq!([cause(&world.client), cause(&world.server)], expected);
 }
 
-#[test]
-fn what_a_program_says_that_is_no_message_fails_at_once() {
-    let mut buffers = Buffers::default();
-    let mut say = |text: &str| {
-        let buffer = buffers.push(Buffer::new(text.as_bytes(), text.len() as u32, &[]));
-        Instruction::Send { buffer }
-    };
+fn say(buffers: &mut Buffers, text: &str) -> Instruction {
+    let buffer = buffers.push(Buffer::new(text.as_bytes(), text.len() as u32, &[]));
+    Instruction::Send { buffer }
+}
+
+/// Programs that look at nothing over HTTP/2 without TLS.
+fn plain([asks, answers]: [Vec<Instruction>; 2], buffers: &Buffers) -> World {
     let http = || Contents { rules: vec![Rule::Http], ..Contents::default() };
-    let take = Instruction::Take { rule: 0, is_awaited: false };
-    // By then nothing is under way that could wake the flow.
-    let pause = Instruction::Delay { micros: 1_000_000 };
-    let asks = say("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-    let says = vec![asks, take, pause, say("hello\r\n\r\n"), Instruction::WaitForPeerClose];
-    let answers = say("HTTP/1.1 204 No Content\r\n\r\n");
-    let answers = vec![take, answers, Instruction::WaitForPeerClose];
     let settings = Http2Settings::default();
     let clients: Arc<dyn Sessions> = Arc::new(Http2Clients::new(None, settings));
     let servers: Arc<dyn Sessions> = Arc::new(Http2Servers::new(None, settings));
     let side = |program, sessions| Side { program, contents: http(), sessions: Some(sessions) };
-    let sides = [side(says, clients), side(answers, servers)];
-    let mut world = World::new(sides, &buffers, [FLOWS, 2], Disturbance::NONE, 1);
+    let sides = [side(asks, clients), side(answers, servers)];
+    let mut world = World::new(sides, buffers, [FLOWS, FLOWS], Disturbance::NONE, 1);
     world.run(MINUTE);
+    world
+}
+
+const TAKE: Instruction = Instruction::Take { rule: 0, is_awaited: false };
+
+#[test]
+fn requests_at_once_are_answered_at_once_where_that_is_counted_from_when_they_came() {
+    const COUNT: usize = 5;
+    const MICROS: u32 = 100_000;
+    let took = |delay| {
+        let mut buffers = Buffers::default();
+        let requests = "GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(COUNT);
+        let requests = say(&mut buffers, &requests);
+        let asks = [&[requests][..], &[TAKE; COUNT], &[requests], &[TAKE; COUNT]].concat();
+        let response = say(&mut buffers, "HTTP/1.1 204 No Content\r\n\r\n");
+        let at_once = Instruction::SendBlocking { waits: false };
+        let answers = vec![at_once, TAKE, delay, response, Instruction::Jump { to: 1 }];
+        let world = plain([asks, answers], &buffers);
+        let responses = FLOWS * 2 * COUNT as u64;
+        assert_eq!(world.client.sessions().messages.responses, [0, responses, 0, 0, 0]);
+        world.now.as_nanos() / 1_000_000
+    };
+    let since = took(Instruction::DelaySinceTaken { min: MICROS, max: MICROS });
+    // Short segments wait for acknowledgements, which are delayed.
+    assert!((198..600).contains(&since), "{since} ms");
+    let one_by_one = took(Instruction::Delay { micros: MICROS });
+    assert!(one_by_one >= 990, "{one_by_one} ms");
+}
+
+#[test]
+fn what_a_program_says_that_is_no_message_fails_at_once() {
+    let mut buffers = Buffers::default();
+    let mut say = |text| say(&mut buffers, text);
+    // By then nothing is under way that could wake the flow.
+    let pause = Instruction::Delay { micros: 1_000_000 };
+    let asks = say("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    let says = vec![asks, TAKE, pause, say("hello\r\n\r\n"), Instruction::WaitForPeerClose];
+    let answers = say("HTTP/1.1 204 No Content\r\n\r\n");
+    let answers = vec![TAKE, answers, Instruction::WaitForPeerClose];
+    let world = plain([says, answers], &buffers);
     let expected = "http2: what the program sends is no message of HTTP/1";
     assert_eq!(cause(&world.client), expected);
     assert_eq!(world.server.counters().failed(), 0);

@@ -32,6 +32,10 @@ fn shown(steps: &[Step]) -> String {
         Step::Delay { min, max } => {
             format!("waits {} to {} us\n", min.as_nanos() / 1_000, max.as_nanos() / 1_000)
         }
+        Step::DelaySinceReceived { min, max } => {
+            format!("waits from then {} to {} us\n", min.as_nanos() / 1_000, max.as_nanos() / 1_000)
+        }
+        Step::Blocking(false) => "at once\n".to_owned(),
         Step::Repeat { times: Some(times), steps } => {
             format!("{times} times:\n{}.\n", shown(steps))
         }
@@ -62,7 +66,7 @@ fn a_page_is_one_request_and_the_server_closes() {
 fn over_http_2_messages_tell_where_they_end() {
     let get = format!("{GET}\\r\\n\"\n");
     let ok = r#">"HTTP/1.1 200 OK\r\nServer: wirestorm\r\nContent-Type: application/octet-stream\r\nContent-Length: 9\r\n\r\n" and 9 more"#;
-    let always = |steps: &str| format!("always:\n{steps}.\n");
+    let always = |steps: &str| format!("at once\nalways:\n{steps}.\n");
 
     let (client, server) = programs("http: {version: 2, response: {body: 9}}", "cs").unwrap();
     assert_eq!(shown(&client), format!("{get}<message\n"));
@@ -73,7 +77,7 @@ fn over_http_2_messages_tell_where_they_end() {
     let round = format!("{get}<message\n");
     let expected = format!("2 times:\n{round}waits 1000 to 1000 us\n.\n{round}");
     assert_eq!(shown(&client), expected);
-    let answer = format!("<message\nwaits 5000 to 5000 us\n{ok}\n");
+    let answer = format!("<message\nwaits from then 5000 to 5000 us\n{ok}\n");
     assert_eq!(shown(&server), always(&answer));
     // One side alone says the same.
     assert_eq!(shown(&programs(said, "c").unwrap().0), expected);
@@ -85,7 +89,7 @@ fn over_http_2_messages_tell_where_they_end() {
     let [Step::Send { text, .. }, messages] = &steps[..] else { panic!("{steps:?}") };
     assert_eq!(String::from_utf8_lossy(text).matches("GET / HTTP/1.1\r\n").count(), 3);
     assert_eq!(shown(std::slice::from_ref(messages)), "3 times:\n<message\n.\n");
-    let Step::Repeat { times: None, steps } = &server[0] else { panic!("{server:?}") };
+    let Step::Repeat { times: None, steps } = &server[1] else { panic!("{server:?}") };
     assert_eq!(shown(&steps[..1]), "3 times:\n<message\n.\n");
 
     let more = "http: {version: 2, requests: 101, pipeline: 101}\n    http2: {streams: 101}";

@@ -189,6 +189,9 @@ fn plain(step: &Step) -> Option<Instruction> {
         Step::Delay { min, max } => {
             Instruction::DelayUniform { min: micros(min), max: micros(max) }
         }
+        Step::DelaySinceReceived { min, max } => {
+            Instruction::DelaySinceTaken { min: micros(min), max: micros(max) }
+        }
         Step::DelayAbout { mean, deviation: None } => {
             Instruction::DelayExponential { mean: micros(mean) }
         }

@@ -116,6 +116,13 @@ pub enum Step {
         /// The greatest; each between them is equally likely.
         max: Duration,
     },
+    /// The same, counted from when the last byte arrived of the message that was received last.
+    DelaySinceReceived {
+        /// The least.
+        min: Duration,
+        /// The greatest; each between them is equally likely.
+        max: Duration,
+    },
     /// Waits for a time that is drawn, in whole microseconds.
     DelayAbout {
         /// On average.

@@ -12,7 +12,7 @@ use crate::random::Random;
 pub(super) fn delay(instruction: Instruction, random: &mut Random) -> Option<u32> {
     match instruction {
         Instruction::Delay { micros } => Some(micros),
-        Instruction::DelayUniform { min, max } => {
+        Instruction::DelayUniform { min, max } | Instruction::DelaySinceTaken { min, max } => {
             Some(min + random.below(max.saturating_sub(min).saturating_add(1)))
         }
         Instruction::DelayExponential { mean } => {

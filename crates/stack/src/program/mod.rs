@@ -11,6 +11,7 @@
 //! bytes that arrived -> Rule takes some -> Check expects, Extraction remembers a part
 //! ```
 
+mod arrivals;
 mod buffer;
 mod check;
 mod composition;
@@ -99,6 +100,15 @@ pub enum Instruction {
     },
     /// Waits for a time that is drawn, equally likely from `min` to `max`.
     DelayUniform {
+        /// The least, in microseconds.
+        min: u32,
+        /// The greatest, in microseconds.
+        max: u32,
+    },
+    /// The same, counted from when the last byte arrived of what was taken last: what was not taken
+    /// at once, as the program was waiting for another one, is not waited for again. Of UDP it is
+    /// counted from now.
+    DelaySinceTaken {
         /// The least, in microseconds.
         min: u32,
         /// The greatest, in microseconds.

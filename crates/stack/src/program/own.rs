@@ -4,6 +4,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::Instruction;
+use super::arrivals::Arrivals;
 use super::check::Check;
 use super::composition::{Composition, Ends, Values};
 use super::contents::{Contents, Number};
@@ -21,6 +22,7 @@ pub(crate) struct Own {
     texts: [Vec<u8>; TextVariable::COUNT],
     /// What has arrived and was not taken: of a connection.
     stream: Vec<u8>,
+    arrivals: Arrivals,
     /// The same of a flow of datagrams, and their bytes in all.
     datagrams: VecDeque<Vec<u8>>,
     datagrams_length: usize,
@@ -64,6 +66,7 @@ impl Own {
             number,
             texts: Default::default(),
             stream: Vec::new(),
+            arrivals: Arrivals::default(),
             datagrams: VecDeque::new(),
             datagrams_length: 0,
             reader: None,
@@ -89,9 +92,15 @@ impl Own {
         self.stream.len() as u64
     }
 
+    /// When the last byte arrived of what was taken last, in ms.
+    pub(super) const fn taken_at(&self) -> u32 {
+        self.arrivals.taken()
+    }
+
     /// Bytes of a connection have arrived.
-    pub(crate) fn hear(&mut self, bytes: &[u8]) {
+    pub(crate) fn hear(&mut self, bytes: &[u8], millis: u32) {
         if self.listens {
+            self.arrivals.add(bytes.len(), millis);
             self.stream.extend_from_slice(bytes);
         }
     }
@@ -108,6 +117,7 @@ impl Own {
     pub(super) fn stop_listening(&mut self) {
         self.listens = false;
         self.stream = Vec::new();
+        self.arrivals.clear();
         self.datagrams = VecDeque::new();
         self.datagrams_length = 0;
     }
@@ -131,6 +141,7 @@ impl Own {
         let Some(reader) = &mut self.reader else { return self.has_room(place, outside) };
         let (length, reading) = reader.read(rule, &self.stream, &mut self.taken);
         self.stream.drain(..length);
+        self.arrivals.take(length);
         match reading {
             Reading::Unfinished => true,
             Reading::Done => {

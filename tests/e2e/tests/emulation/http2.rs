@@ -1,6 +1,7 @@
 //! HTTP/2 of emulated clients and servers: with curl, nghttp and h2load, with nginx.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use wirestorm_e2e::{Outcome, can_run, run_command};
 use wirestorm_testkit::Scratch;
@@ -9,8 +10,8 @@ use wirestorm_testkit::net::Lab;
 use super::tls::{certificate, start_nginx};
 use super::{Ended, PAGE, emulate, host, plan, serve, stop};
 
-/// Servers of pages at port 443, without TLS at 80, and at 444 one that answers with what it was
-/// told.
+/// Servers of pages at port 443, without TLS at 80, at 444 one that answers with what it was told,
+/// and at 81 one that takes its time.
 const SERVERS: &str = r#"
 ports: [{name: servers, addresses: 198.51.100.77/24}]
 templates:
@@ -21,6 +22,9 @@ templates:
   - name: plain
     http: {version: 2, requests: 1000, response: {status: 404, body: 20000}}
     server: {tx: servers, port: 80}
+  - name: slow
+    http: {version: 2, requests: 1000, response: {body: 100, delay: 200ms}}
+    server: {tx: servers, port: 81}
   - name: echo
     http2: true
     tls: true
@@ -88,10 +92,16 @@ fn curl_nghttp_and_h2load_speak_with_an_emulated_server() {
     let load = run("h2load", &["-n", "400", "-c", "4", "-m", "10", "https://198.51.100.77/"]);
     let expected = "400 total, 400 started, 400 done, 400 succeeded, 0 failed, 0 errored";
     assert!(load.contains(expected) && load.contains("Application protocol: h2"), "{load}");
+    // Requests at once do not wait for each other: one after the other they would take 8 s.
+    let began = Instant::now();
+    let load = run("h2load", &["-n", "40", "-c", "1", "-m", "20", "http://198.51.100.77:81/"]);
+    assert!(load.contains("40 succeeded, 0 failed"), "{load}");
+    let took = began.elapsed();
+    assert!((Duration::from_millis(390)..Duration::from_secs(4)).contains(&took), "{load}");
 
     let outcome = stop(emulated);
-    assert_eq!(number(&outcome, "http2/requests"), 3 + 8 + 1 + 1 + 1 + 400, "{outcome}");
-    assert_eq!(number(&outcome, "http2/responses/2xx"), 3 + 8 + 1 + 400, "{outcome}");
+    assert_eq!(number(&outcome, "http2/requests"), 3 + 8 + 1 + 1 + 1 + 400 + 40, "{outcome}");
+    assert_eq!(number(&outcome, "http2/responses/2xx"), 3 + 8 + 1 + 400 + 40, "{outcome}");
     assert_eq!(number(&outcome, "http2/responses/4xx"), 2, "{outcome}");
     assert_eq!(number(&outcome, "flows/failed"), 0, "{outcome}");
 }

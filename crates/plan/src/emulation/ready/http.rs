@@ -84,8 +84,8 @@ pub(super) fn read_version_2(
     {
         return Err(pipeline.wrong(format!("at most {streams}, the streams of http2")));
     }
-    let delay = |line| match line {
-        Some(Line::Waits { min, max, .. }) => Some(Step::Delay { min, max }),
+    let waits = |line| match line {
+        Some(Line::Waits { min, max, .. }) => Some((min, max)),
         _ => None,
     };
     let send = |content| -> Result<Step, PlanError> {
@@ -101,13 +101,16 @@ pub(super) fn read_version_2(
     let rounds = exchange.requests / count;
     if rounds > 1 {
         let mut steps = client.clone();
-        steps.extend(delay(think));
+        steps.extend(waits(think).map(|(min, max)| Step::Delay { min, max }));
         client.insert(0, Step::Repeat { times: Some(rounds - 1), steps });
     }
     let mut answers = vec![messages];
-    answers.extend(delay(response.wait));
+    // Requests that come at once are answered at once, each so long after it came.
+    let wait = waits(response.wait);
+    answers.extend(wait.map(|(min, max)| Step::DelaySinceReceived { min, max }));
     answers.push(send(response.content)?);
-    Ok([client, vec![Step::Repeat { times: None, steps: answers }]])
+    // Nor does a response wait until the one before is acknowledged.
+    Ok([client, vec![Step::Blocking(false), Step::Repeat { times: None, steps: answers }]])
 }
 
 /// What both sides say.

@@ -49,7 +49,7 @@ impl Run {
         let Extra { exchange: Some(exchange), own, .. } = &mut **extra else { return 0 };
         exchange.hear(segment, data, arrival, connection, now, |plaintext| {
             if let Some(own) = own {
-                own.hear(plaintext);
+                own.hear(plaintext, now.millis);
             }
         })
     }

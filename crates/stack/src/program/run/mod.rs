@@ -370,7 +370,11 @@ impl Run {
             Instruction::Jump { to } => self.place = to,
             instruction => match delay(instruction, random) {
                 Some(micros) => {
-                    self.until = now.millis.wrapping_add(micros.div_ceil(1_000));
+                    let since = match (instruction, self.own()) {
+                        (Instruction::DelaySinceTaken { .. }, Some(own)) => own.taken_at(),
+                        _ => now.millis,
+                    };
+                    self.until = since.wrapping_add(micros.div_ceil(1_000));
                     self.wait = Wait::Delay;
                 }
                 None => self.compute(instruction, program, connection, outside),
