@@ -19,7 +19,9 @@ mod neighbour;
 pub mod program;
 mod random;
 pub mod tcp;
+mod udp_echo;
 
 pub use echo::EchoRequest;
 pub use heard::{EchoReply, Heard};
 pub use host::{Host, Route};
+pub use udp_echo::Datagram;

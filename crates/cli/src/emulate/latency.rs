@@ -33,13 +33,11 @@ pub(super) fn table(f: &mut Formatter<'_>, probes: &[LatencyReport]) -> fmt::Res
         rest.iter().try_for_each(|cell| write!(f, " {cell:>9}"))?;
         writeln!(f)
     };
-    writeln!(f, "\nlatency (ICMP, round trip)")?;
+    writeln!(f, "\nlatency (round trip)")?;
     let heads = ["sent", "lost", "min", "mean", "median", "99 %", "max", "jitter"];
     row(f, heads.map(str::to_owned))?;
     for probe in probes {
-        let rate = scaled(probe.rate_pps);
-        let line = format!("  {} to {}, {}/s", probe.port, probe.target, rate.trim_end());
-        writeln!(f, "{}", shortened(&line, 80))?;
+        writeln!(f, "{}", shortened(&described(probe), 80))?;
         let trips = &probe.round_trip;
         let time = |value: Option<i64>| value.map_or("-".to_owned(), signed_nanoseconds);
         row(
@@ -57,4 +55,16 @@ pub(super) fn table(f: &mut Formatter<'_>, probes: &[LatencyReport]) -> fmt::Res
         )?;
     }
     Ok(())
+}
+
+/// Who asks whom, and how.
+fn described(probe: &LatencyReport) -> String {
+    let by = probe.target_port.map_or("ICMP".to_owned(), |port| format!("UDP port {port}"));
+    let rate = scaled(probe.rate_pps);
+    let mut text = format!("  {} to {}, {by}, {}/s", probe.port, probe.target, rate.trim_end());
+    if probe.reordered > 0 {
+        // Writing to a string does not fail.
+        let _ = write!(text, ", {} out of order", grouped(probe.reordered));
+    }
+    text
 }

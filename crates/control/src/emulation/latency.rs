@@ -1,16 +1,14 @@
 //! What probes beside the load found out.
 
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use wirestorm_base::rate::Rate;
 
-use crate::host::ProbeRecord;
+use crate::host::{Asks, ProbeRecord};
 use crate::traffic::DistributionReport;
 
-/// Echo requests of a port to one host: round-trip delays (RFC 2681).
+/// Questions of a port to one host: round-trip delays (RFC 2681).
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct LatencyReport {
@@ -18,19 +16,25 @@ pub struct LatencyReport {
     pub port: String,
     /// Who was asked.
     pub target: String,
+    /// By what: `icmp`, echo requests, or `udp`, datagrams that are sent back.
+    pub protocol: &'static str,
+    /// At which port, by UDP.
+    pub target_port: Option<u16>,
     /// How often a second it was to be.
     pub rate_pps: f64,
-    /// Requests sent.
+    /// Questions sent.
     pub sent: u64,
-    /// Requests that were answered.
+    /// Questions that were answered.
     pub received: u64,
-    /// Requests that were not answered, within a second at the end.
+    /// Questions that were not answered, within a second at the end.
     pub lost: u64,
-    /// Answers beyond the first to a request.
+    /// Answers beyond the first to a question.
     pub duplicated: u64,
-    /// Requests left out, as they could not be sent when they were due or not long after.
+    /// Answers that came after one to a later question (RFC 4737).
+    pub reordered: u64,
+    /// Questions left out, as they could not be sent when they were due or not long after.
     pub unsent: u64,
-    /// From a request to its answer.
+    /// From a question to its answer.
     pub round_trip: DistributionReport,
     /// Interarrival jitter of round trips in nanoseconds (RFC 3550 section 6.4.1).
     pub jitter_ns: u64,
@@ -39,8 +43,7 @@ pub struct LatencyReport {
 /// Who asks whom, and where what is found out can be looked at.
 pub(super) struct Probe {
     pub(super) port: String,
-    pub(super) target: IpAddr,
-    pub(super) rate: Rate,
+    pub(super) asks: Asks,
     pub(super) record: Arc<Mutex<ProbeRecord>>,
 }
 
@@ -50,12 +53,15 @@ impl Probe {
         let record = self.record.lock().ok()?;
         Some(LatencyReport {
             port: self.port.clone(),
-            target: self.target.to_string(),
-            rate_pps: self.rate.per_second(),
+            target: self.asks.target.to_string(),
+            protocol: if self.asks.port.is_some() { "udp" } else { "icmp" },
+            target_port: self.asks.port,
+            rate_pps: self.asks.rate.per_second(),
             sent: record.sent,
             received: record.received,
             lost: record.sent - record.received,
             duplicated: record.duplicated,
+            reordered: record.reordered,
             unsent: record.unsent,
             round_trip: (&record.delays).into(),
             jitter_ns: record.jitter.nanoseconds(),

@@ -16,6 +16,7 @@ mod moderation;
 mod neighbours;
 mod next_hops;
 mod own;
+mod probes;
 mod program;
 mod report;
 mod run;

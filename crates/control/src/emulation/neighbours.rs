@@ -1,11 +1,11 @@
 //! Whom clients' frames go to, and who answers for the addresses of a port.
 
 use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use wirestorm_plan::emulation::{AddressRange, EmulationPlan};
+use wirestorm_plan::emulation::{AddressRange, EmulationPlan, ProbeProtocol};
 use wirestorm_plan::traffic::Port;
 use wirestorm_wire::packet::MacAddress;
 use wirestorm_wire::prefix::Prefix;
@@ -14,7 +14,8 @@ use super::error::EmulationError;
 use super::latency::Probe;
 use super::lower::Reached;
 use super::next_hops::NextHops;
-use crate::host::{Guests, HostError, ProbeTimes, Prober, Silence, Station, TRIES};
+use super::probes::Echoes;
+use crate::host::{Asks, Guests, HostError, ProbeTimes, Prober, Silence, Station, TRIES};
 
 /// Addresses of one template that a port answers for, at most: those beyond are reached by a
 /// router, or not at all.
@@ -30,6 +31,8 @@ pub(super) struct Neighbours {
     /// What is asked beside the load, and when.
     pub(super) probes: Vec<Probe>,
     pub(super) probe_times: Arc<ProbeTimes>,
+    /// For each port of the plan what arrives there of probes by UDP.
+    pub(super) echoes: Vec<Echoes>,
     _guests: Guests,
 }
 
@@ -102,15 +105,26 @@ impl Neighbours {
         }
         let probe_times = Arc::new(ProbeTimes::default());
         let mut probes = Vec::new();
+        let mut echoes: Vec<Echoes> = stations.iter().map(|_| Echoes::default()).collect();
         let mut probers: Vec<Vec<Prober>> = stations.iter().map(|_| Vec::new()).collect();
         for asked in &plan.latency {
             // Plans ask from ports that have addresses and are used.
             let Some(station) = &mut stations[asked.from] else { continue };
             let route = station.resolve_patiently(asked.to, &mut goes_on)?;
-            let prober = Prober::new(station, route, asked.to, asked.rate, &probe_times);
-            let port = plan.ports[asked.from].name.clone();
-            let record = prober.record();
-            probes.push(Probe { port, target: asked.to, rate: asked.rate, record });
+            let port = match asked.protocol {
+                ProbeProtocol::Icmp => None,
+                ProbeProtocol::Udp { port } => Some(port),
+            };
+            let asks = Asks { target: asked.to, port, rate: asked.rate };
+            let prober = Prober::new(station, route, &asks, &probe_times);
+            let name = plan.ports[asked.from].name.clone();
+            probes.push(Probe { port: name, asks, record: prober.record() });
+            if let (Some(ear), Some(port)) = (prober.ear(), port) {
+                echoes[asked.from].listen_for(ear);
+                for place in plan.answering(asked) {
+                    echoes[place].answer_at(SocketAddr::new(asked.to, port));
+                }
+            }
             probers[asked.from].push(prober);
         }
         let stations = stations.into_iter().zip(probers);
@@ -118,7 +132,7 @@ impl Neighbours {
         let others = next_hops.into_stations(plan).into_iter().map(|it| (it, Vec::new()));
         let guests = Guests::host_and_probe(stations.chain(others).collect())
             .map_err(EmulationError::Thread)?;
-        Ok(Self { clients, probes, probe_times, _guests: guests })
+        Ok(Self { clients, probes, probe_times, echoes, _guests: guests })
     }
 }
 

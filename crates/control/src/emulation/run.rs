@@ -25,15 +25,14 @@ use super::latency::{LatencyReport, Probe};
 use super::lower::{Duties, duties};
 use super::moderation::Moderation;
 use super::neighbours::Neighbours;
+use super::probes::{Echoes, ProbedPort};
 use super::report::{Counted, EmulationResult, Ended, PortReport, SCHEMA};
 use super::steer::{Detail, Follower, Steering};
 use super::timeline;
 use super::tls::sessions;
 use super::watch::{FlowWatch, WatchOptions};
 use crate::host::ProbeTimes;
-use crate::port::{
-    BothWays, Choice, Interfaces, OpenError, ReceivePort, TransmitPort, Usage, Watch,
-};
+use crate::port::{BothWays, Choice, Interfaces, OpenError, TransmitPort, Usage, Watch};
 use crate::replay::Control;
 use crate::traffic::SharedPorts;
 use crate::work::settled;
@@ -116,6 +115,9 @@ const PUBLISH_INTERVAL: Duration = Duration::from_millis(50);
 /// A wait is cut to this, so that requests to stop are noticed.
 const WAIT_MAX: Duration = Duration::from_millis(20);
 
+/// The same while the last answers to probes are waited for.
+const PROBE_WAIT_MAX: Duration = Duration::from_millis(1);
+
 /// A plan's port that is used, on its interface.
 struct Lane<'a> {
     port: usize,
@@ -164,7 +166,7 @@ pub fn run(
         let mac = link.mac.ok_or_else(|| EmulationError::NoMac(interface.to_string()))?;
         known[port] = Some((interface.to_string(), MacAddress(mac)));
     }
-    let neighbours = Neighbours::find(plan, &known, &control.stop, |text| {
+    let mut neighbours = Neighbours::find(plan, &known, &control.stop, |text| {
         observe(&Progress { waits_for: Some(text), ..Progress::default() });
     })?;
     let mut impairments = plan.ports.iter().filter_map(|port| port.impairment);
@@ -188,11 +190,14 @@ pub fn run(
     let sides: usize = lanes.iter().map(|lane| lane.duties.owners.len()).sum();
     let intervals_max = timeline::intervals_max(sides);
 
+    let echoes: Vec<Echoes> =
+        lanes.iter().map(|lane| std::mem::take(&mut neighbours.echoes[lane.port])).collect();
+    let neighbours = &neighbours;
     let latency = || neighbours.probes.iter().filter_map(Probe::report).collect();
 
     let begun = steering.begin(lanes.len());
     let (start, ended) = std::thread::scope(|scope| {
-        let openers = lanes.iter().enumerate().map(|(index, lane)| {
+        let openers = lanes.iter().zip(echoes).enumerate().map(|(index, (lane, echoes))| {
             let (interfaces, snapshot) = (&interfaces, &snapshots[index]);
             let (clients, usage) = (&clients, usage(lane));
             let duty = Duty {
@@ -214,7 +219,7 @@ pub fn run(
                     interface: interface.to_string(),
                     reason,
                 })?;
-                Ok(move |start| duty.work(port, link, start))
+                Ok(move |start| duty.work(port, echoes, link, start))
             }
         });
         let workers =
@@ -287,21 +292,20 @@ struct Clients {
 /// An interface that is open, both ways.
 struct OpenPort {
     transmit: Impaired<TransmitPort>,
-    receive: [ReceivePort; 1],
+    receive: ProbedPort,
     choice: Choice,
 }
 
 impl OpenPort {
     /// What it and its endpoint have counted by now, on the calling thread.
     fn counted<'a>(&'a self, endpoint: &'a Endpoint, watch: &'a FlowWatch) -> Counted<'a> {
-        let [receive] = &self.receive;
         Counted {
             endpoint,
             watch,
             choice: &self.choice,
             impairment: self.transmit.counters(),
             transmitted: self.transmit.transmitted(),
-            received: receive.received(),
+            received: self.receive.received(),
             cpu: clock::thread_time(),
         }
     }
@@ -322,12 +326,15 @@ struct Duty<'a> {
 }
 
 impl Duty<'_> {
-    fn work(&self, port: BothWays, link: &Link, start: Instant) -> Ended {
+    fn work(&self, port: BothWays, echoes: Echoes, link: &Link, start: Instant) -> Ended {
         let BothWays { transmit, receive, choice } = port;
         // Ports draw numbers of their own.
         let seed = self.options.seed.wrapping_add(self.lane.port as u64);
         let transmit = Impaired::new(transmit, self.lane.impairment, seed);
-        let mut open = OpenPort { transmit, receive: [receive], choice };
+        // What comes over a virtual cable from a kernel often has no checksum yet.
+        let verifies = link.kind == LinkKind::Physical || self.lane.corrupts;
+        let receive = ProbedPort::new(receive, echoes, verifies);
+        let mut open = OpenPort { transmit, receive, choice };
         let mut endpoint = Endpoint::new(
             EndpointOptions {
                 templates: self.lane.duties.templates.clone(),
@@ -337,8 +344,7 @@ impl Duty<'_> {
                 flows_max: self.options.flows_max,
                 host: Host::default(),
                 seed,
-                // What comes over a virtual cable from a kernel often has no checksum yet.
-                verifies_checksums: link.kind == LinkKind::Physical || self.lane.corrupts,
+                verifies_checksums: verifies,
             },
             start,
         );
@@ -352,8 +358,7 @@ impl Duty<'_> {
         let (watched, follows) = (&mut watch, &mut follower);
         let outcome = self.serve(&mut endpoint, &mut open, start, &mut is_busy, watched, follows);
         watch.finish(clock::now(), &endpoint);
-        // Answers cross the port as long as it is open.
-        self.probe_times.end();
+        self.end_probes(&mut open);
         if is_busy {
             self.clients.busy.fetch_sub(1, Ordering::Relaxed);
         }
@@ -374,6 +379,19 @@ impl Duty<'_> {
         ended
     }
 
+    /// Ends all probes, whose answers cross the port as long as it is open.
+    fn end_probes(&self, open: &mut OpenPort) {
+        self.probe_times.stop();
+        let until = clock::now().saturating_add(ProbeTimes::END_PATIENCE);
+        while open.receive.has_probes() && self.probe_times.are_busy() && clock::now() < until {
+            if open.receive.serve_probes(open.transmit.port_mut()).is_err() {
+                break;
+            }
+            open.receive.wait(PROBE_WAIT_MAX);
+        }
+        self.probe_times.end();
+    }
+
     /// Works until there is nothing more to do, or no more time. `is_busy`: whether its clients
     /// are. `watched` is shown the endpoint before each breath.
     fn serve(
@@ -387,7 +405,12 @@ impl Duty<'_> {
     ) -> Result<(), PortError> {
         let mut watch = self.interfaces.watch().into_iter().nth(self.index);
         let mut publish_at = start;
-        let mut moderation = Moderation::new(self.options.coalesce, start);
+        // Probes time what the port takes to answer, and so do those who ask here.
+        let coalesce = match open.receive.has_probes() {
+            true => Duration::ZERO,
+            false => self.options.coalesce,
+        };
+        let mut moderation = Moderation::new(coalesce, start);
         // Until when connections that are still there may end.
         let mut until = None;
         loop {
@@ -398,9 +421,9 @@ impl Duty<'_> {
             }
             open.transmit.advance(now);
             watched.look(now, endpoint);
-            let [receive] = &mut open.receive;
-            let arrived = endpoint.breathe(now, &mut open.transmit, receive)?;
+            let arrived = endpoint.breathe(now, &mut open.transmit, &mut open.receive)?;
             moderation.note(arrived, now);
+            open.receive.answer(open.transmit.port_mut())?;
             follower.answer(|detail| self.lane.report(&open.counted(endpoint, watched), detail));
             if now >= publish_at {
                 publish_at = now.saturating_add(PUBLISH_INTERVAL);
@@ -440,7 +463,7 @@ impl Duty<'_> {
                     Some(pause) => {
                         std::thread::sleep(StdDuration::from_nanos(pause.min(patience).as_nanos()))
                     }
-                    None => ReceivePort::wait(&mut open.receive, patience),
+                    None => open.receive.wait(patience),
                 }
             }
         }

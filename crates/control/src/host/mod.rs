@@ -8,6 +8,6 @@ mod station;
 
 pub(crate) use guests::Guests;
 pub use ping::{PingOptions, PingReply, PingReport, ping};
-pub(crate) use prober::{ProbeRecord, ProbeTimes, Prober};
+pub(crate) use prober::{Asks, ProbeEar, ProbeRecord, ProbeTimes, Prober};
 pub use station::{HostError, Station};
 pub(crate) use station::{Silence, TRIES};

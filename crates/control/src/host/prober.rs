@@ -1,16 +1,17 @@
-//! Echo requests at a steady rate beside other traffic, and how long their answers take.
+//! Questions at a steady rate beside other traffic, and how long their answers take: echo requests
+//! of ICMP, or datagrams of UDP that are sent back.
 
 use std::collections::VecDeque;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU16, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use wirestorm_base::port::PortError;
 use wirestorm_base::rate::{Rate, Ticker};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::measure::{Distribution, Jitter};
 use wirestorm_io::clock;
-use wirestorm_stack::{EchoRequest, Heard};
+use wirestorm_stack::{Datagram, EchoRequest, Heard};
 use wirestorm_wire::packet::MacAddress;
 
 use super::station::Station;
@@ -44,12 +45,25 @@ impl ProbeTimes {
 
     /// None asks any more; returns when there is nothing more to wait for.
     pub(crate) fn end(&self) {
-        // Who ends them first does.
-        let _ = self.stop.set(());
-        let patience = std::time::Duration::from_nanos(2 * PATIENCE.as_nanos());
+        self.stop();
+        let patience = std::time::Duration::from_nanos(Self::END_PATIENCE.as_nanos());
         let busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
         // Where they take longer than they may, what they found so far is what there is.
         let _ = self.is_over.wait_timeout_while(busy, patience, |busy| *busy > 0);
+    }
+
+    /// How long the end is waited for.
+    pub(crate) const END_PATIENCE: Duration = Duration::from_secs(2);
+
+    /// None asks any more; returns at once.
+    pub(crate) fn stop(&self) {
+        // Who ends them first does.
+        let _ = self.stop.set(());
+    }
+
+    /// Whether any still asks, or waits for answers.
+    pub(crate) fn are_busy(&self) -> bool {
+        *self.busy.lock().unwrap_or_else(PoisonError::into_inner) > 0
     }
 
     fn enter(&self) {
@@ -62,84 +76,212 @@ impl ProbeTimes {
     }
 }
 
-/// What was found out by probes: round-trip delays (RFC 2681) of requests of ICMP.
-#[derive(Clone, Debug)]
+/// What was found out by probes: round-trip delays (RFC 2681).
+#[derive(Debug)]
 pub(crate) struct ProbeRecord {
-    /// Requests sent.
+    /// Questions sent.
     pub(crate) sent: u64,
     /// Those that were answered.
     pub(crate) received: u64,
-    /// Answers beyond the first to a request.
+    /// Answers beyond the first to a question.
     pub(crate) duplicated: u64,
-    /// Requests that could not be sent when they were due, or not soon after, and were left out.
+    /// Answers that came after one to a later question: RFC 4737 section 3.3.
+    pub(crate) reordered: u64,
+    /// Questions that could not be sent when they were due, or not soon after, and were left out.
     pub(crate) unsent: u64,
     pub(crate) delays: Distribution,
     pub(crate) jitter: Jitter,
+    /// Questions that may be answered yet, the first one's number, and when they left.
+    waiting: VecDeque<Asked>,
+    first: u64,
+    /// The number behind the greatest one that was answered.
+    next_expected: u64,
+}
+
+#[derive(Debug)]
+struct Asked {
+    at: Instant,
+    is_answered: bool,
+}
+
+impl ProbeRecord {
+    fn new() -> Self {
+        Self {
+            sent: 0,
+            received: 0,
+            duplicated: 0,
+            reordered: 0,
+            unsent: 0,
+            delays: Distribution::new(),
+            jitter: Jitter::default(),
+            waiting: VecDeque::new(),
+            first: 0,
+            next_expected: 0,
+        }
+    }
+
+    /// The number of the next question.
+    fn next_number(&self) -> u64 {
+        self.first + self.waiting.len() as u64
+    }
+
+    /// The next question leaves now.
+    fn ask(&mut self) {
+        if self.waiting.len() == WAITING_MAX {
+            self.waiting.pop_front();
+            self.first += 1;
+        }
+        self.waiting.push_back(Asked { at: clock::now(), is_answered: false });
+        self.sent += 1;
+    }
+
+    /// An answer to the question so many behind the first that waits.
+    fn hear(&mut self, place: usize, arrival: Instant) {
+        let Some(asked) = self.waiting.get_mut(place) else { return };
+        if std::mem::replace(&mut asked.is_answered, true) {
+            self.duplicated += 1;
+            return;
+        }
+        let delay = arrival.saturating_since(asked.at).as_nanos() as i64;
+        self.received += 1;
+        self.delays.record(delay);
+        self.jitter.note(delay);
+        // RFC 4737 section 3.3: reordered is what has a smaller number than the one expected next,
+        // which is one more than the greatest that came.
+        let number = self.first + place as u64;
+        if number < self.next_expected {
+            self.reordered += 1;
+        } else {
+            self.next_expected = number + 1;
+        }
+    }
+
+    /// Whether all is answered, or nobody waits any more.
+    fn is_over(&self) -> bool {
+        let now = clock::now();
+        let mut waiting = self.waiting.iter();
+        waiting.all(|it| it.is_answered || now.saturating_since(it.at) >= PATIENCE)
+    }
+}
+
+/// Whom a prober asks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asks {
+    /// Who.
+    pub(crate) target: IpAddr,
+    /// At which port, by UDP; `None`: by ICMP.
+    pub(crate) port: Option<u16>,
+    /// How often.
+    pub(crate) rate: Rate,
 }
 
 /// Asks one host again and again.
 pub(crate) struct Prober {
-    request: EchoRequest,
+    question: Question,
     ticker: Ticker,
-    /// When the next request is due, from the start on.
+    /// When the next question is due, from the start on.
     due: Duration,
-    /// Requests that may be answered yet, the first one's number, and when they left.
-    waiting: VecDeque<Asked>,
-    first: u64,
     is_counted: bool,
     times: Arc<ProbeTimes>,
     record: Arc<Mutex<ProbeRecord>>,
 }
 
-struct Asked {
-    at: Instant,
-    is_answered: bool,
+/// What is asked.
+enum Question {
+    Echo(EchoRequest),
+    Datagram {
+        macs: (MacAddress, MacAddress),
+        source: SocketAddr,
+        target: SocketAddr,
+        token: Token,
+    },
+}
+
+/// What a probe's datagrams begin with: that they are this one's.
+type Token = [u8; 8];
+
+/// Bytes of what is asked, as `ping` has them.
+const PAYLOAD_LENGTH: usize = 56;
+
+/// Source ports of probes by UDP: dynamic ones (RFC 6335 section 6).
+const SOURCE_PORTS: std::ops::RangeInclusive<u16> = 49_152..=65_535;
+
+impl Question {
+    fn new(station: &Station, (source, next_hop): (IpAddr, MacAddress), asks: &Asks) -> Self {
+        // Several runs of this process may ask on one interface.
+        static PROBERS: AtomicU16 = AtomicU16::new(0);
+        let number = PROBERS.fetch_add(1, Ordering::Relaxed);
+        let identifier = (std::process::id() as u16).wrapping_add(number);
+        let macs = (station.host().mac, next_hop);
+        match asks.port {
+            None => Self::Echo(EchoRequest {
+                macs,
+                source,
+                destination: asks.target,
+                identifier,
+                sequence: 0,
+                payload: (0..PAYLOAD_LENGTH).map(|byte| byte as u8).collect(),
+            }),
+            Some(port) => {
+                let ports = SOURCE_PORTS.end() - SOURCE_PORTS.start() + 1;
+                Self::Datagram {
+                    macs,
+                    source: SocketAddr::new(source, SOURCE_PORTS.start() + identifier % ports),
+                    target: SocketAddr::new(asks.target, port),
+                    token: (clock::now().as_nanos() ^ u64::from(identifier) << 48).to_be_bytes(),
+                }
+            }
+        }
+    }
+
+    /// The frame of the question with a number; `None` where the families differ, which are those
+    /// of a route.
+    fn frame(&mut self, number: u64) -> Option<Vec<u8>> {
+        match self {
+            Self::Echo(request) => {
+                request.sequence = number as u16;
+                request.frame()
+            }
+            Self::Datagram { macs, source, target, token } => {
+                let mut payload = [0; PAYLOAD_LENGTH];
+                payload[..token.len()].copy_from_slice(token);
+                payload[token.len()..][..8].copy_from_slice(&number.to_be_bytes());
+                let (macs, source, destination) = (*macs, *source, *target);
+                Datagram { macs, source, destination, payload: &payload }.frame()
+            }
+        }
+    }
 }
 
 impl Prober {
     /// Asks a host that a station reaches by this address of its own and by this next hop.
     pub(crate) fn new(
         station: &Station,
-        (source, next_hop): (IpAddr, MacAddress),
-        target: IpAddr,
-        rate: Rate,
+        route: (IpAddr, MacAddress),
+        asks: &Asks,
         times: &Arc<ProbeTimes>,
     ) -> Self {
         times.enter();
-        // Several runs of this process may ask on one interface.
-        static PROBERS: AtomicU16 = AtomicU16::new(0);
-        let number = PROBERS.fetch_add(1, Ordering::Relaxed);
-        let identifier = (std::process::id() as u16).wrapping_add(number);
-        let record = ProbeRecord {
-            sent: 0,
-            received: 0,
-            duplicated: 0,
-            unsent: 0,
-            delays: Distribution::new(),
-            jitter: Jitter::default(),
-        };
         Self {
-            request: EchoRequest {
-                macs: (station.host().mac, next_hop),
-                source,
-                destination: target,
-                identifier,
-                sequence: 0,
-                payload: (0..56).collect(),
-            },
-            ticker: Ticker::new(rate),
+            question: Question::new(station, route, asks),
+            ticker: Ticker::new(asks.rate),
             due: Duration::ZERO,
-            waiting: VecDeque::new(),
-            first: 0,
             is_counted: true,
             times: Arc::clone(times),
-            record: Arc::new(Mutex::new(record)),
+            record: Arc::new(Mutex::new(ProbeRecord::new())),
         }
     }
 
     /// Where what it finds out can be looked at.
     pub(crate) fn record(&self) -> Arc<Mutex<ProbeRecord>> {
         Arc::clone(&self.record)
+    }
+
+    /// What knows its answers by UDP, which do not come to its station; `None` of one by ICMP.
+    pub(crate) fn ear(&self) -> Option<ProbeEar> {
+        let Question::Datagram { source, target, token, .. } = &self.question else { return None };
+        let (source, target, token) = (*source, *target, *token);
+        Some(ProbeEar { source, target, token, record: self.record() })
     }
 
     /// Sends what is due. Returns when there is something to do next.
@@ -157,59 +299,64 @@ impl Prober {
             }
             self.due = self.due.saturating_add(self.ticker.step(1));
             if left == 0 {
-                self.note(|record| record.unsent += 1);
+                self.lock().unsent += 1;
                 continue;
             }
             left -= 1;
-            if self.waiting.len() == WAITING_MAX {
-                self.waiting.pop_front();
-                self.first += 1;
-            }
-            let number = self.first + self.waiting.len() as u64;
-            self.request.sequence = number as u16;
-            // The families are those of a route, and the payload is short.
-            let Some(frame) = self.request.frame() else { return Ok(Instant::MAX) };
-            self.waiting.push_back(Asked { at: clock::now(), is_answered: false });
+            let number = self.lock().next_number();
+            let Some(frame) = self.question.frame(number) else { return Ok(Instant::MAX) };
+            self.lock().ask();
             station.send(&frame)?;
-            self.note(|record| record.sent += 1);
         }
     }
 
-    /// Where all is answered, or nobody waits any more, it is over.
     fn finish(&mut self) {
-        let is_over = |asked: &Asked| {
-            asked.is_answered || clock::now().saturating_since(asked.at) >= PATIENCE
-        };
-        if self.is_counted && self.waiting.iter().all(is_over) {
+        if self.is_counted && self.lock().is_over() {
             self.is_counted = false;
             self.times.leave();
         }
     }
 
-    /// Takes an answer, if it is one to it.
+    /// Takes an answer by ICMP, if it is one to it.
     pub(super) fn hear(&mut self, heard: &Heard, arrival: Instant) {
-        let Heard::Echo(reply) = heard else { return };
-        let is_ours = reply.identifier == self.request.identifier
-            && reply.source == self.request.destination
-            && reply.payload == self.request.payload;
-        let place = usize::from(reply.sequence.wrapping_sub(self.first as u16));
-        let Some(asked) = self.waiting.get_mut(place).filter(|_| is_ours) else { return };
-        if std::mem::replace(&mut asked.is_answered, true) {
-            return self.note(|record| record.duplicated += 1);
+        let (Heard::Echo(reply), Question::Echo(request)) = (heard, &self.question) else { return };
+        let is_ours = reply.identifier == request.identifier
+            && reply.source == request.destination
+            && reply.payload == request.payload;
+        if is_ours {
+            let mut record = self.lock();
+            let place = reply.sequence.wrapping_sub(record.first as u16);
+            record.hear(place.into(), arrival);
         }
-        let delay = arrival.saturating_since(asked.at).as_nanos() as i64;
-        self.note(|record| {
-            record.received += 1;
-            record.delays.record(delay);
-            record.jitter.note(delay);
-        });
     }
 
-    fn note(&self, note: impl FnOnce(&mut ProbeRecord)) {
-        // Who reads it does not panic.
-        if let Ok(mut record) = self.record.lock() {
-            note(&mut record);
+    fn lock(&self) -> MutexGuard<'_, ProbeRecord> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Knows the answers to a prober's datagrams.
+pub(crate) struct ProbeEar {
+    source: SocketAddr,
+    target: SocketAddr,
+    token: Token,
+    record: Arc<Mutex<ProbeRecord>>,
+}
+
+impl ProbeEar {
+    /// Takes an answer, if it is one to it; returns whether it is.
+    pub(crate) fn hear(&self, datagram: &Datagram<'_>, arrival: Instant) -> bool {
+        if datagram.source != self.target || datagram.destination != self.source {
+            return false;
         }
+        let Some(rest) = datagram.payload.strip_prefix(&self.token) else { return false };
+        let Some(number) = rest.first_chunk() else { return false };
+        let mut record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = u64::from_be_bytes(*number).checked_sub(record.first);
+        if let Some(place) = place.and_then(|it| usize::try_from(it).ok()) {
+            record.hear(place, arrival);
+        }
+        true
     }
 }
 
@@ -218,5 +365,62 @@ impl Drop for Prober {
         if self.is_counted {
             self.times.leave();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_counted_by_what_came_of_each_question() {
+        let mut record = ProbeRecord::new();
+        for number in 0..6 {
+            assert_eq!(record.next_number(), number);
+            record.ask();
+        }
+        let now = clock::now();
+        // Number 3 does not come, 2 behind 4, 4 twice; nobody asked for number 9.
+        for place in [0, 1, 4, 2, 4, 5, 9] {
+            record.hear(place, now);
+        }
+        let counted = (record.sent, record.received, record.duplicated, record.reordered);
+        assert_eq!(counted, (6, 5, 1, 1));
+        assert!(!record.is_over(), "number 3 may still come");
+        record.hear(3, now);
+        assert_eq!((record.received, record.reordered), (6, 2));
+        assert!(record.is_over());
+    }
+
+    #[test]
+    fn the_oldest_questions_are_forgotten() {
+        let mut record = ProbeRecord::new();
+        for _ in 0..WAITING_MAX + 10 {
+            record.ask();
+        }
+        assert_eq!((record.first, record.waiting.len()), (10, WAITING_MAX));
+        record.hear(0, clock::now());
+        assert_eq!(record.next_expected, 11);
+    }
+
+    #[test]
+    fn an_answer_is_known_by_both_ends_and_by_what_it_carries() {
+        let (source, target) = ("10.0.0.1:50000".parse().unwrap(), "10.0.0.2:7".parse().unwrap());
+        let record = Arc::new(Mutex::new(ProbeRecord::new()));
+        record.lock().unwrap().ask();
+        let ear = ProbeEar { source, target, token: [5; 8], record: Arc::clone(&record) };
+        let answer = |source, destination, payload: &[u8]| {
+            let macs = (MacAddress([0; 6]), MacAddress([0; 6]));
+            ear.hear(&Datagram { macs, source, destination, payload }, clock::now())
+        };
+        let carried = [[5; 8], [0; 8]].concat();
+        assert!(!answer(source, target, &carried), "the question itself");
+        assert!(!answer(target, "10.0.0.1:50001".parse().unwrap(), &carried));
+        assert!(!answer(target, source, &[6; 16]) && !answer(target, source, &carried[..15]));
+        assert_eq!(record.lock().unwrap().received, 0);
+        assert!(answer(target, source, &carried));
+        // One of a number that was never asked is its own too, and counts nothing.
+        assert!(answer(target, source, &[5; 16]));
+        assert_eq!(record.lock().unwrap().received, 1);
     }
 }

@@ -4,30 +4,46 @@ use std::net::IpAddr;
 
 use wirestorm_base::rate::Rate;
 
-use super::EmulationPlan;
 use super::read_port;
+use super::{AddressRange, EmulationPlan, Template, Transport};
 use crate::document::error::{PlanError, Problems};
-use crate::document::place::Place;
+use crate::document::place::{Fields, Place};
 use crate::document::port::Port;
 
-/// Echo requests (ICMP, ICMPv6) from a port, beside what its clients and servers do: how long
-/// answers take.
+/// Questions from a port, beside what its clients and servers do: how long answers take.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LatencyProbe {
     /// The port whose own address asks, by its place in the plan.
     pub from: usize,
     /// Who is asked.
     pub to: IpAddr,
+    /// By what.
+    pub protocol: ProbeProtocol,
     /// How often.
     pub rate: Rate,
     /// Where it stands in the plan.
     pub path: String,
 }
 
+/// What a probe asks by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProbeProtocol {
+    /// Echo requests of ICMP or ICMPv6, which every host answers.
+    Icmp,
+    /// Datagrams to a port, sent back by another port of the plan, or by a host's echo service.
+    Udp {
+        /// The port, 7 where nothing is said (RFC 862).
+        port: u16,
+    },
+}
+
 /// Probes a second, at most.
 pub(super) const RATE_MAX: u32 = 10_000;
 
-pub(super) const LATENCY: [&str; 3] = ["from", "to", "rate"];
+pub(super) const LATENCY: [&str; 5] = ["from", "to", "protocol", "port", "rate"];
+
+/// RFC 862: "A server listens for UDP datagrams on UDP port 7."
+const ECHO_PORT: u16 = 7;
 
 pub(super) fn read(
     place: &Place<'_>,
@@ -49,11 +65,32 @@ fn read_probe(place: &Place<'_>, ports: &[Port]) -> Result<LatencyProbe, PlanErr
         );
     };
     let to = read_target(&fields.need("to", TARGET)?, ports, own.address)?;
+    let protocol = read_protocol(&fields)?;
     let rate = fields.get("rate").map_or(Ok(None), |it| read_rate(&it).map(Some))?;
     // A hundred a second, where nothing is said.
     let usual = Rate::new(100, wirestorm_base::time::Duration::from_secs(1));
     let rate = rate.map_or(usual, Ok).map_err(|error| place.says(error.to_string()))?;
-    Ok(LatencyProbe { from, to, rate, path: place.path() })
+    Ok(LatencyProbe { from, to, protocol, rate, path: place.path() })
+}
+
+fn read_protocol(fields: &Fields<'_>) -> Result<ProbeProtocol, PlanError> {
+    const PROTOCOLS: &str = "icmp or udp";
+    let is_udp = match fields.get("protocol") {
+        None => false,
+        Some(place) => match place.text(PROTOCOLS)? {
+            "icmp" => false,
+            "udp" => true,
+            _ => return Err(place.wrong(PROTOCOLS)),
+        },
+    };
+    match fields.get("port") {
+        Some(place) if !is_udp => Err(place.error("a port", "one with protocol: udp alone")),
+        None if !is_udp => Ok(ProbeProtocol::Icmp),
+        port => {
+            let port = port.map_or(Ok(ECHO_PORT.into()), |it| it.integer(1, u16::MAX.into()))?;
+            Ok(ProbeProtocol::Udp { port: port as u16 })
+        }
+    }
 }
 
 const TARGET: &str = "an address, or the name of a port that has one";
@@ -79,15 +116,60 @@ fn read_rate(place: &Place<'_>) -> Result<Rate, PlanError> {
     if rate.per_second() > f64::from(RATE_MAX) { Err(expected()) } else { Ok(rate) }
 }
 
-/// Whether somebody lives on the ports that ask: others are not opened.
+impl EmulationPlan {
+    /// The ports of the plan that send back what a probe sends: those with its target's address.
+    pub fn answering(&self, probe: &LatencyProbe) -> impl Iterator<Item = usize> {
+        let is_udp = matches!(probe.protocol, ProbeProtocol::Udp { .. });
+        let to = probe.to;
+        let owns = move |port: &Port| is_udp && port.addresses.iter().any(|own| own.address == to);
+        self.ports.iter().enumerate().filter(move |it| owns(it.1)).map(|it| it.0)
+    }
+}
+
+/// Whether somebody lives on the ports that ask, and on those that send datagrams back: others are
+/// not opened. Nobody else may wait for these.
 pub(super) fn check(plan: &EmulationPlan, problems: &mut Problems) {
-    for probe in plan.latency.iter().filter(|probe| !plan.uses(probe.from)) {
-        problems.take::<()>(Err(PlanError {
-            path: format!("{}.from", probe.path),
+    for probe in &plan.latency {
+        let idle = |field: &str, port: usize| PlanError {
+            path: format!("{}.{field}", probe.path),
             message: format!(
                 "found port {:?}, expected one that clients or servers live on",
-                plan.ports[probe.from].name
+                plan.ports[port].name
             ),
-        }));
+        };
+        if !plan.uses(probe.from) {
+            problems.take::<()>(Err(idle("from", probe.from)));
+        }
+        for port in plan.answering(probe) {
+            if !plan.uses(port) {
+                problems.take::<()>(Err(idle("to", port)));
+            }
+            if let Some(template) = waits_for(plan, port, probe) {
+                let message = format!(
+                    "template {:?} has a server there, expected a port of UDP that nobody waits at",
+                    template.name
+                );
+                let path = format!("{}.port", probe.path);
+                problems.take::<()>(Err(PlanError { path, message }));
+            }
+        }
     }
+}
+
+/// A template whose servers on a port wait for the datagrams of a probe.
+fn waits_for<'a>(
+    plan: &'a EmulationPlan,
+    port: usize,
+    probe: &LatencyProbe,
+) -> Option<&'a Template> {
+    let ProbeProtocol::Udp { port: number } = probe.protocol else { return None };
+    plan.templates.iter().find(|template| {
+        template.transport == Transport::Udp
+            && template.server.as_ref().is_some_and(|server| {
+                let is_at = |it: AddressRange| it.place_of(probe.to).is_some();
+                server.transmit == port
+                    && server.listen == Some(number)
+                    && server.addresses.is_none_or(is_at)
+            })
+    })
 }

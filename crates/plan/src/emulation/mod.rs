@@ -33,7 +33,7 @@ pub use devices::{Devices, Guest, NextHop};
 pub use first_bytes::FirstBytes;
 pub use http2::{Http2, STREAMS_MAX as HTTP2_STREAMS_MAX, WINDOW_MAX as HTTP2_WINDOW_MAX};
 pub use ip::Ip;
-pub use latency::LatencyProbe;
+pub use latency::{LatencyProbe, ProbeProtocol};
 pub use looked_at::{Expected, Part, Received};
 pub use names::{Label, TEXTS_MAX, TIMES_MAX, TRANSACTIONS_MAX, VARIABLES_MAX};
 pub use program::{Comparison, Counted, Name, Step, When};

@@ -36,7 +36,7 @@ pub fn schema() -> Value {
             templates["minItems"] = 1.into();
             described("What they do.", templates)
         }
-        "latency" => described("Echo requests beside the load.", list(latency())),
+        "latency" => described("Probes beside the load.", list(latency())),
         _ => unknown(),
     });
     schema["$defs"] = json!({"steps": steps(), "content": content(), "sending": sending()});
@@ -100,6 +100,8 @@ fn latency() -> Value {
     object(&LATENCY, &LATENCY[..2], |name| match name {
         "from" => described("The port that asks.", text()),
         "to" => described("Who is asked: an address, or a port's name.", text()),
+        "protocol" => described("What it asks by; icmp.", json!({"enum": ["icmp", "udp"]})),
+        "port" => described("Of UDP, where it asks; 7.", port_number()),
         "rate" => described("How often a second; 100.", number()),
         _ => unknown(),
     })

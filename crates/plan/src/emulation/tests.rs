@@ -713,11 +713,18 @@ fn latency_is_asked_from_a_port_with_an_address() {
     let probe = |to: &str, rate| LatencyProbe {
         from: 0,
         to: to.parse().unwrap(),
+        protocol: ProbeProtocol::Icmp,
         rate: Rate::new(rate, Duration::from_secs(1)).unwrap(),
         path: "latency[0]".into(),
     };
     assert_eq!(with("{from: c, to: s}").unwrap(), [probe("10.0.0.9", 100)]);
     assert_eq!(with("{from: c, to: 192.0.2.1, rate: 1k}").unwrap(), [probe("192.0.2.1", 1_000)]);
+    assert_eq!(with("{from: c, to: s, protocol: icmp}").unwrap(), [probe("10.0.0.9", 100)]);
+    for (words, port) in [("protocol: udp", 7), ("protocol: udp, port: 5001", 5_001)] {
+        let by_udp =
+            LatencyProbe { protocol: ProbeProtocol::Udp { port }, ..probe("10.0.0.9", 100) };
+        assert_eq!(with(&format!("{{from: c, to: s, {words}}}")).unwrap(), [by_udp]);
+    }
     for (wrong, expected) in [
         ("{from: x, to: s}", "latency[0].from: found \"x\", expected one of the plan's ports"),
         ("{from: e, to: s}", "latency[0].from: found port \"e\", which has none, expected a port"),
@@ -726,6 +733,9 @@ fn latency_is_asked_from_a_port_with_an_address() {
         ("{from: c, to: e}", "latency[0].to: found port \"e\", which has no address of the family"),
         ("{from: c, to: s, rate: 1M}", "latency[0].rate: found \"1M\", expected probes a second"),
         ("{from: c, to: s, every: 1s}", "latency[0].every: found an unknown field"),
+        ("{from: c, to: s, protocol: tcp}", "latency[0].protocol: found \"tcp\", expected icmp or"),
+        ("{from: c, to: s, port: 7}", "latency[0].port: found a port, expected one with protocol"),
+        ("{from: c, to: s, protocol: udp, port: 0}", "latency[0].port: found 0, expected"),
     ] {
         let error = with(wrong).unwrap_err();
         assert!(error.contains(expected), "{wrong}: {error}");
@@ -735,6 +745,29 @@ fn latency_is_asked_from_a_port_with_an_address() {
     let error = idle.unwrap_err().to_string();
     let expected = "latency[0].from: found port \"idle\", expected one that clients or servers";
     assert!(error.contains(expected), "{error}");
+}
+
+#[test]
+fn datagrams_are_sent_back_where_nobody_else_waits_for_them() {
+    let with = |server: &str, probe: &str| {
+        let text = format!(
+            "ports: [{{name: c, addresses: 10.0.0.1/24}}, {{name: s, addresses: 10.0.0.9/24}}, \
+             {{name: idle, addresses: 10.0.0.77/24}}]\n\
+             latency: [{{from: c, protocol: udp, {probe}}}]\n\
+             templates:\n  - name: names\n    transport: udp\n\
+             \x20   client: {{tx: c, servers: 10.0.0.9, load: {{hold: 1}}, program: [{{send_datagram: a}}]}}\n\
+             \x20   server: {{tx: s, {server}, program: [{{receive_datagrams: 1}}]}}\n"
+        );
+        EmulationPlan::parse(&text).map(|_| ()).map_err(|errors| errors.to_string())
+    };
+    let at_53 = "port: 53, addresses: 10.0.0.9";
+    assert_eq!(with(at_53, "to: s, port: 54"), Ok(()));
+    assert_eq!(with("port: 53, addresses: 10.0.0.8", "to: s, port: 53"), Ok(()));
+    let error = with(at_53, "to: s, port: 53").unwrap_err();
+    let expected = "latency[0].port: template \"names\" has a server there, expected a port of UDP";
+    assert!(error.contains(expected), "{error}");
+    let error = with(at_53, "to: idle").unwrap_err();
+    assert!(error.contains("latency[0].to: found port \"idle\", expected one that"), "{error}");
 }
 
 /// A control connection whose flows make those of another template, and accept them.

@@ -147,7 +147,10 @@ fn all_words() -> Value {
     let sip = json!({"from": "a@b", "to": "c@d", "ring": "1ms", "talk": "1ms", "delay": "1ms"});
     let dns = json!({"name": "a.b", "type": "AAAA", "answers": 2, "queries": 3, "delay": "1ms"});
     json!({
-        "latency": [{"from": "c", "to": "192.0.2.1", "rate": "1k"}],
+        "latency": [
+            {"from": "c", "to": "192.0.2.1", "rate": "1k"},
+            {"from": "c", "to": "192.0.2.1", "protocol": "udp", "port": 7},
+        ],
         "ports": [
             {"name": "c", "addresses": "10.0.0.1/16", "impair": {
                 "loss": "1%", "duplicate": "1%", "corrupt": "1%", "rate": "1M-l2", "queue": 10,

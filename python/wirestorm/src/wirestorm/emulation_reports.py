@@ -270,26 +270,32 @@ class ImpairmentReport:
 
 @dataclass(frozen=True)
 class LatencyReport:
-    """Echo requests of a port to one host: round-trip delays (RFC 2681)."""
+    """Questions of a port to one host: round-trip delays (RFC 2681)."""
 
     port: str
     """The port that asked."""
     target: str
     """Who was asked."""
+    protocol: str
+    """By what: `icmp`, echo requests, or `udp`, datagrams that are sent back."""
+    target_port: Optional[int]
+    """At which port, by UDP."""
     rate_pps: float
     """How often a second it was to be."""
     sent: int
-    """Requests sent."""
+    """Questions sent."""
     received: int
-    """Requests that were answered."""
+    """Questions that were answered."""
     lost: int
-    """Requests that were not answered, within a second at the end."""
+    """Questions that were not answered, within a second at the end."""
     duplicated: int
-    """Answers beyond the first to a request."""
+    """Answers beyond the first to a question."""
+    reordered: int
+    """Answers that came after one to a later question (RFC 4737)."""
     unsent: int
-    """Requests left out, as they could not be sent when they were due or not long after."""
+    """Questions left out, as they could not be sent when they were due or not long after."""
     round_trip: DistributionReport
-    """From a request to its answer."""
+    """From a question to its answer."""
     jitter_ns: int
     """Interarrival jitter of round trips in nanoseconds (RFC 3550 section 6.4.1)."""
 

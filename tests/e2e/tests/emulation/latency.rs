@@ -1,10 +1,15 @@
 //! Probes beside the load: between two ports, and to a Linux host.
 
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use serde_json::Value;
 use wirestorm_e2e::{Outcome, can_run, run_command};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::Lab;
 
-use super::{BOTH, both_ports, emulate, host, plan};
+use super::{BOTH, Ended, both_ports, emulate, host, plan};
 
 /// The numbers of a probe that have to fit together.
 fn assert_fit(outcome: &Outcome, probe: usize) {
@@ -85,4 +90,100 @@ templates:
     assert_fit(&outcome, 0);
     let (sent, lost) = (outcome.number("/latency/0/sent"), outcome.number("/latency/0/lost"));
     assert!((sent * 30 / 100..=sent * 36 / 100).contains(&lost), "{lost} of {sent}, {outcome}");
+}
+
+#[test]
+fn datagrams_come_back_from_the_other_port_beside_the_load() {
+    if !can_run(&[]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    let probes = "latency:\n  - {from: clients, to: servers, protocol: udp, rate: 200}\n  \
+                  - {from: servers, to: clients, protocol: udp, port: 5001, rate: 50}\n  \
+                  - {from: clients, to: servers, rate: 50}\n";
+    let text = BOTH.replace("limit: 300", "limit: 1000") + probes;
+    let plan = plan(&scratch, &text);
+    for backend in ["af_xdp", "af_packet"] {
+        let outcome = both_ports(emulate(&plan).args(["--backend", backend]), &lab).expect(0);
+        let by = [("udp", Some(7)), ("udp", Some(5_001)), ("icmp", None)];
+        for (probe, ((protocol, port), expected)) in by.into_iter().zip([200, 50, 50]).enumerate() {
+            assert_eq!(outcome.text(&format!("/latency/{probe}/protocol")), protocol);
+            let target_port = outcome.result().pointer(&format!("/latency/{probe}/target_port"));
+            assert_eq!(target_port.and_then(Value::as_u64), port, "{outcome}");
+            assert_fit(&outcome, probe);
+            let number = |name: &str| outcome.number(&format!("/latency/{probe}/{name}"));
+            assert!(number("sent") + number("unsent") >= expected, "{outcome}");
+            for name in ["lost", "duplicated", "reordered"] {
+                assert_eq!(number(name), 0, "{name}, {outcome}");
+            }
+        }
+        // The load does not see them, and nobody says that they came to no one.
+        assert_eq!(outcome.number("/ports/0/tcp/connects"), 1_000, "{outcome}");
+        for port in 0..2 {
+            for name in ["failed", "no_template", "unreachable", "unreachable_sent"] {
+                let found = outcome.number(&format!("/ports/{port}/flows/{name}"));
+                assert_eq!(found, 0, "{name} of {port}, {outcome}");
+            }
+        }
+    }
+}
+
+/// Sends datagrams back: of ten one is thrown away, one comes after the next one, one twice.
+const ECHO: &str = r#"
+import socket
+
+server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+server.bind(("198.51.100.2", 5007))
+print("ready", flush=True)
+held = None
+while True:
+    data, asker = server.recvfrom(2048)
+    place = int.from_bytes(data[8:16], "big") % 10
+    if place == 3:
+        held = data
+        continue
+    if place != 7:
+        server.sendto(data, asker)
+    if place == 5:
+        server.sendto(data, asker)
+    if held:
+        server.sendto(held, asker)
+        held = None
+"#;
+
+#[test]
+fn a_linux_host_sends_datagrams_back_some_of_them_late_or_twice() {
+    if !can_run(&["python3"]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    host(&lab.b);
+    let text = r#"
+ports: [{name: clients, addresses: 198.51.100.77/24}]
+latency: [{from: clients, to: 198.51.100.2, protocol: udp, port: 5007, rate: 500}]
+templates:
+  - name: page
+    server: {tx: clients, port: 80, program: [{receive: 1}]}
+"#;
+    let plan = plan(&scratch, text);
+    let port = format!("clients={}", lab.a.port());
+    let run = || run_command(emulate(&plan).args(["--port", &port, "--duration", "1s"])).expect(0);
+    // Nobody sends them back yet, and the host says so.
+    let outcome = run();
+    assert_eq!(outcome.number("/latency/0/received"), 0, "{outcome}");
+    assert!(outcome.number("/latency/0/lost") >= 400, "{outcome}");
+    let script = scratch.file("echo.py");
+    fs::write(&script, ECHO).unwrap();
+    let mut echo = lab.b.command("python3");
+    let mut echo = Ended(echo.arg(&script).stdout(Stdio::piped()).spawn().unwrap());
+    let mut ready = String::new();
+    BufReader::new(echo.0.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+    let outcome = run();
+    assert_fit(&outcome, 0);
+    let number = |name: &str| outcome.number(&format!("/latency/0/{name}"));
+    let sent = number("sent");
+    assert!((400..=520).contains(&sent), "{outcome}");
+    for name in ["lost", "duplicated", "reordered"] {
+        assert!((sent / 10 - 1..=sent / 10 + 2).contains(&number(name)), "{name}, {outcome}");
+    }
 }

@@ -1,0 +1,199 @@
+//! Probes by UDP among what arrives at a port: answers to its own, and questions that it sends back.
+//!
+//! The port's worker gets all its frames, whatever carries them, and takes these out before the
+//! endpoint sees them, which would say that nobody waits for them.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use wirestorm_base::port::{Capabilities, PortError, Receive, ReceiveCounters, Received, Transmit};
+use wirestorm_base::time::{Duration, Instant};
+use wirestorm_stack::Datagram;
+
+use crate::host::ProbeEar;
+use crate::port::ReceivePort;
+
+/// Answers that wait for a free frame, at most; what is asked beyond is not answered.
+const ANSWERS_MAX: usize = 1_024;
+
+/// What a port knows of probes by UDP.
+#[derive(Default)]
+pub(super) struct Echoes {
+    ears: Vec<ProbeEar>,
+    answers_at: Vec<SocketAddr>,
+    /// Frames to be sent.
+    answers: VecDeque<Vec<u8>>,
+}
+
+impl Echoes {
+    /// Takes the answers to a prober.
+    pub(super) fn listen_for(&mut self, ear: ProbeEar) {
+        self.ears.push(ear);
+    }
+
+    /// Sends back what is sent to an address and port.
+    pub(super) fn answer_at(&mut self, address: SocketAddr) {
+        if !self.answers_at.contains(&address) {
+            self.answers_at.push(address);
+        }
+    }
+
+    /// Whether there are no probes.
+    pub(super) fn is_empty(&self) -> bool {
+        self.ears.is_empty() && self.answers_at.is_empty()
+    }
+
+    /// Takes a frame, if it is one of a probe's; returns whether it is.
+    fn take(&mut self, frame: &[u8], verifies: bool, arrival: Instant) -> bool {
+        let Some(datagram) = Datagram::read(frame, verifies) else { return false };
+        if self.ears.iter().any(|ear| ear.hear(&datagram, arrival)) {
+            return true;
+        }
+        // What comes from such a port itself would go round for ever.
+        let is_asked = self.answers_at.contains(&datagram.destination)
+            && datagram.source.port() != datagram.destination.port();
+        if is_asked && self.answers.len() < ANSWERS_MAX {
+            self.answers.extend(datagram.answer().frame());
+        }
+        is_asked
+    }
+}
+
+/// A receiving port without the probes.
+pub(super) struct ProbedPort {
+    port: ReceivePort,
+    echoes: Echoes,
+    /// Whether checksums are looked at, where nobody did before.
+    verifies: bool,
+}
+
+impl ProbedPort {
+    pub(super) fn new(port: ReceivePort, echoes: Echoes, verifies: bool) -> Self {
+        Self { port, echoes, verifies }
+    }
+
+    /// Waits until a frame has arrived, for so long at most.
+    pub(super) fn wait(&mut self, patience: Duration) {
+        ReceivePort::wait(std::slice::from_mut(&mut self.port), patience);
+    }
+
+    /// Whether there may be probes.
+    pub(super) fn has_probes(&self) -> bool {
+        !self.echoes.is_empty()
+    }
+
+    /// Sends the answers to what was asked.
+    pub(super) fn answer(&mut self, transmit: &mut impl Transmit) -> Result<(), PortError> {
+        if self.echoes.answers.is_empty() {
+            return Ok(());
+        }
+        let longest = transmit.capabilities().untagged_length_max;
+        while let Some(answer) = self.echoes.answers.pop_front() {
+            // The kernel may have put several datagrams together.
+            if answer.len() > longest {
+                continue;
+            }
+            let Some(free) = transmit.take() else {
+                // There is one again when these have left.
+                self.echoes.answers.push_front(answer);
+                break;
+            };
+            transmit.frame_mut(&free)[..answer.len()].copy_from_slice(&answer);
+            transmit.send(free, answer.len(), Instant::ZERO);
+        }
+        transmit.flush()
+    }
+
+    /// Throws away what is no probe, and answers what is one.
+    pub(super) fn serve_probes(&mut self, transmit: &mut impl Transmit) -> Result<(), PortError> {
+        const ROOM: usize = 64;
+        let mut batch = Vec::with_capacity(ROOM);
+        self.receive(ROOM, &mut batch)?;
+        batch.into_iter().for_each(|received| self.release(received));
+        self.answer(transmit)
+    }
+}
+
+impl Receive for ProbedPort {
+    fn capabilities(&self) -> &Capabilities {
+        self.port.capabilities()
+    }
+
+    #[inline]
+    fn receive(&mut self, room: usize, batch: &mut Vec<Received>) -> Result<usize, PortError> {
+        let before = batch.len();
+        let fetched = self.port.receive(room, batch)?;
+        if self.echoes.is_empty() {
+            return Ok(fetched);
+        }
+        let mut place = before;
+        while let Some(received) = batch.get(place) {
+            let verifies = self.verifies && !received.offloads.is_verified;
+            let frame = self.port.frame(received);
+            if self.echoes.take(frame, verifies, received.arrival) {
+                let received = batch.remove(place);
+                self.port.release(received);
+            } else {
+                place += 1;
+            }
+        }
+        Ok(batch.len() - before)
+    }
+
+    #[inline]
+    fn frame(&self, received: &Received) -> &[u8] {
+        self.port.frame(received)
+    }
+
+    #[inline]
+    fn release(&mut self, received: Received) {
+        self.port.release(received);
+    }
+
+    fn received(&self) -> ReceiveCounters {
+        self.port.received()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wirestorm_wire::packet::MacAddress;
+
+    fn frame(source: &str, destination: &str) -> Vec<u8> {
+        let macs = (MacAddress([2, 0, 0, 0, 0, 1]), MacAddress([2, 0, 0, 0, 0, 2]));
+        let (source, destination) = (source.parse().unwrap(), destination.parse().unwrap());
+        Datagram { macs, source, destination, payload: b"echo" }.frame().unwrap()
+    }
+
+    #[test]
+    fn what_comes_to_an_answering_port_goes_back_and_the_rest_goes_on() {
+        let mut echoes = Echoes::default();
+        assert!(echoes.is_empty());
+        echoes.answer_at("10.0.0.2:7".parse().unwrap());
+        let mut take = |frame: &[u8]| echoes.take(frame, true, Instant::ZERO);
+        assert!(take(&frame("10.0.0.1:50000", "10.0.0.2:7")));
+        for other in ["10.0.0.2:8", "10.0.0.3:7"] {
+            assert!(!take(&frame("10.0.0.1:50000", other)), "{other}");
+        }
+        assert!(!take(&frame("10.0.0.1:7", "10.0.0.2:7")), "both would answer each other for ever");
+        let mut damaged = frame("10.0.0.1:50000", "10.0.0.2:7");
+        *damaged.last_mut().unwrap() ^= 1;
+        assert!(!take(&damaged));
+        let answers: Vec<_> = echoes.answers.iter().map(|it| Datagram::read(it, true)).collect();
+        let [Some(answer)] = answers[..] else { panic!("{answers:?}") };
+        assert_eq!(answer.source, "10.0.0.2:7".parse().unwrap());
+        assert_eq!(answer.destination, "10.0.0.1:50000".parse().unwrap());
+        assert_eq!(answer.payload, b"echo");
+    }
+
+    #[test]
+    fn no_more_answers_wait_than_there_is_room_for() {
+        let mut echoes = Echoes::default();
+        echoes.answer_at("10.0.0.2:7".parse().unwrap());
+        for _ in 0..ANSWERS_MAX + 5 {
+            assert!(echoes.take(&frame("10.0.0.1:50000", "10.0.0.2:7"), true, Instant::ZERO));
+        }
+        assert_eq!(echoes.answers.len(), ANSWERS_MAX);
+    }
+}
