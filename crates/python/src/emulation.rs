@@ -1,6 +1,7 @@
 //! Clients and servers that are emulated in a thread of their own.
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +15,7 @@ use wirestorm_control::emulation::{
     LoadFactor, Progress, Steering, WatchOptions, read_plan,
 };
 use wirestorm_control::plan::Multiplier;
-use wirestorm_control::plan::emulation::{Client, Devices, EmulationPlan};
+use wirestorm_control::plan::emulation::{AddressRange, Client, Devices, EmulationPlan};
 use wirestorm_control::plan::traffic::PlanErrors;
 use wirestorm_control::plan::trex::stateful::{self, StatefulOptions};
 use wirestorm_control::replay::Control;
@@ -56,6 +57,7 @@ pub(crate) struct EmulationHow {
     seed: u64,
     force_interface: bool,
     beside_others: bool,
+    is_visible: bool,
 }
 
 /// Flows at once on each port, as on the command line.
@@ -94,6 +96,7 @@ impl EmulationHow {
             seed: self.seed,
             force_interface: self.force_interface,
             shared: self.beside_others.then(|| Arc::clone(&SHARED_PORTS)),
+            is_visible: self.is_visible,
         })
     }
 }
@@ -221,18 +224,31 @@ impl Drop for Emulation {
     }
 }
 
-/// A port of TRex's: its interface, and of clients where their frames go, and in which VLAN.
+/// A port of TRex's: its interface, and of clients where their frames go, and in which VLAN, but for
+/// those that gateways are told of.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct TrexPort {
     interface: String,
     destination: Option<String>,
     vlan: Option<u16>,
+    gateways: Vec<TrexGateway>,
+}
+
+/// Clients, by their addresses of IPv4, and what is below IP in their frames.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct TrexGateway {
+    first: String,
+    last: String,
+    vlan: Option<u16>,
+    source: Option<String>,
+    destination: String,
 }
 
 /// Starts a stateful profile of TRex's on its ports, which are 0, 1 and so on, None where there is
-/// none: clients on the even ones, of those pairs that have their bit in `client_mask`, and servers
-/// on the odd ones.
+/// none: clients on those even ones that have their bit in `client_mask`, and servers on the odd
+/// ones.
 #[pyfunction]
 pub(crate) fn trex_emulate(
     py: Python<'_>,
@@ -250,8 +266,9 @@ pub(crate) fn trex_emulate(
     }
     let port = |place: usize| ports.get(place).and_then(Option::as_ref);
     for template in &mut plan.templates {
-        let pair = |it: &Client| client_mask.checked_shr(it.transmit as u32 / 2).unwrap_or(0);
-        template.client.take_if(|it| port(it.transmit).is_none() || pair(it) & 1 == 0);
+        // Flows that servers begin are those of the same pair.
+        let mask = |it: &Client| client_mask.checked_shr(it.transmit as u32 & !1).unwrap_or(0);
+        template.client.take_if(|it| port(it.transmit).is_none() || mask(it) & 1 == 0);
         template.server.take_if(|it| port(it.transmit).is_none());
         if let Some(client) = &mut template.client
             && let Some(port) = port(client.transmit)
@@ -263,19 +280,53 @@ pub(crate) fn trex_emulate(
     Emulation::start(py, plan, PathBuf::new(), &how)
 }
 
-/// Lets clients' frames go where their port says.
+/// Lets clients' frames go where their port and its gateways say.
 fn reach(client: &mut Client, port: &TrexPort) -> PyResult<()> {
-    let mac = |text: &String| {
-        text.parse::<MacAddress>().map_err(|_| value_error(format!("{text:?}: no MAC address")))
-    };
-    client.destination = port.destination.as_ref().map(mac).transpose()?;
-    if let (Some(_), Some(clients)) = (port.vlan, client.addresses) {
+    client.destination = port.destination.as_deref().map(read_mac).transpose()?;
+    let Some(clients) = client.addresses else { return Ok(()) };
+    for gateway in &port.gateways {
+        client.devices.push(behind(gateway, clients.first)?);
+    }
+    if port.vlan.is_some() {
         let (vlan, destination, source) = (port.vlan, None, None);
         let next_hop = None;
         let devices = Devices { clients, every: 1, count: 1, vlan, destination, source, next_hop };
         client.devices.push(devices);
     }
     Ok(())
+}
+
+/// The clients behind a gateway, of the family of a client: over IPv6 the last 32 bits of their
+/// addresses are those of IPv4.
+fn behind(gateway: &TrexGateway, client: IpAddr) -> PyResult<Devices> {
+    let TrexGateway { vlan, source, destination, .. } = gateway;
+    let address = |text: &str| {
+        text.parse::<Ipv4Addr>().map_err(|_| value_error(format!("{text:?}: no IPv4 address")))
+    };
+    let (first, last) = (address(&gateway.first)?, address(&gateway.last)?);
+    let more = last.to_bits().checked_sub(first.to_bits());
+    let more =
+        more.ok_or_else(|| value_error(format!("gateway: {first} to {last} is no range")))?;
+    let first = match client {
+        IpAddr::V4(_) => first.into(),
+        IpAddr::V6(client) => {
+            let network = client.to_bits() & !u128::from(u32::MAX);
+            Ipv6Addr::from_bits(network | u128::from(first.to_bits())).into()
+        }
+    };
+    Ok(Devices {
+        clients: AddressRange { first, count: more.saturating_add(1) },
+        every: 1,
+        count: 1,
+        vlan: *vlan,
+        destination: Some(read_mac(destination)?),
+        source: source.as_deref().map(read_mac).transpose()?,
+        next_hop: None,
+    })
+}
+
+fn read_mac(text: &str) -> PyResult<MacAddress> {
+    text.parse().map_err(|_| value_error(format!("{text:?}: no MAC address")))
 }
 
 fn read_factor(text: &str) -> PyResult<Decimal> {

@@ -10,7 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
+from scapy.layers.inet import IP, TCP
+from scapy.layers.l2 import Dot1Q, Ether
 from sending import LIMIT_S, burst, continuous, until
+from wirestorm_lab import ip
 
 from trex.astf.api import (
     ASTFAssociationRule,
@@ -24,10 +27,15 @@ from trex.astf.api import (
     ASTFTCPClientTemplate,
     ASTFTCPServerTemplate,
     ASTFTemplate,
+    ASTFTopology,
+    TopoGW,
     TRexError,
     TRexTimeoutError,
 )
+from trex.client.hosts import tags_of
 from trex.client.packet_socket import PacketSocket
+from trex.services.arp import ServiceARP
+from trex.services.context import run_services
 
 REQUEST, ANSWER = b"GET /", b"here it is"
 POOL = ASTFIPGen(
@@ -155,6 +163,19 @@ def test_what_is_open_in_the_end_is_waited_for_or_dropped(client):
     assert dropped["m_active_flows"] == 0
 
 
+def test_the_end_of_flows_is_bounded(client):
+    client.load_profile(profile(template(cps=100, delay_us=60_000_000)))
+    began = time.monotonic()
+    client.start(duration=0.3, t_duration=0.3)
+    client.wait_on_traffic(timeout=LIMIT_S)
+    assert client.get_traffic_stats()["client"]["tcps_testdrops"] > 10
+    # Without a duration it is how long all of it takes.
+    client.start(t_duration=0.5)
+    client.wait_on_traffic(timeout=LIMIT_S)
+    assert 20 < client.get_traffic_stats()["client"]["tcps_testdrops"] < 150
+    assert time.monotonic() - began < 30
+
+
 def test_counters_are_cleared(client):
     client.load_profile(profile(template(limit=20, cps=200)))
     client.start()
@@ -163,6 +184,12 @@ def test_counters_are_cleared(client):
     stats = client.get_stats()
     assert "tcps_connects" not in stats["traffic"]["client"]
     assert stats["total"]["opackets"] == 0
+    assert "tcps_connects" not in client.get_traffic_stats(is_sum=True)["server"]
+    # What a profile counts begins anew with it, in the sum of all as well.
+    client.start()
+    client.wait_on_traffic(timeout=LIMIT_S)
+    assert client.get_traffic_stats(is_sum=True)["server"]["tcps_connects"] == 20
+    client.clear_profile()
     assert "tcps_connects" not in client.get_traffic_stats(is_sum=True)["server"]
 
 
@@ -222,12 +249,18 @@ def test_over_ipv6_and_in_a_vlan(client, vlan, is_ipv6, below_ip):
     client.load_profile(profile(template(limit=5, cps=100)))
     client.set_vlan([0, 1], vlan)
     client.set_service_mode()
-    capture = client.start_capture(rx_ports=[0, 1])
+    capture = client.start_capture(tx_ports=0, rx_ports=[0, 1])
     client.start(ipv6=is_ipv6)
     client.wait_on_traffic(timeout=LIMIT_S)
     packets: list = []
     client.stop_capture(capture["id"], packets)
-    assert {packet["port"] for packet in packets} == {0, 1}
+    # What leaves port 0 is what arrives at port 1.
+    seen = {
+        (port, origin): sorted(it["binary"] for it in packets if (it["port"], it["origin"]) == key)
+        for key in ((0, "TX"), (0, "RX"), (1, "RX"))
+        for port, origin in [key]
+    }
+    assert seen[0, "RX"] and seen[0, "TX"] == seen[1, "RX"]
     assert {packet["binary"][12 : 12 + len(below_ip)] for packet in packets} == {below_ip}
     assert client.get_traffic_stats()["server"]["tcps_accepts"] == 5
     client.set_vlan([0, 1], [7, 8])
@@ -298,8 +331,8 @@ def test_clients_alone_and_nobody_who_answers(lab, tmp_path, monkeypatch):
     monkeypatch.setenv("WIRESTORM_TREX_CFG", str(file))
     with ASTFClient() as client:
         client.load_profile(profile(template(cps=20)))
-        # Until SYNs have been sent again.
-        client.start(e_duration=1.5, nc=True)
+        # Until SYNs have been sent again; there is nothing to wait for then, with `nc` or without.
+        client.start(e_duration=1.5)
         client.wait_on_traffic(timeout=LIMIT_S)
         stats = client.get_stats()
         clients = stats["traffic"]["client"]
@@ -310,7 +343,197 @@ def test_clients_alone_and_nobody_who_answers(lab, tmp_path, monkeypatch):
         assert is_wrong and not what["server"]
         assert set(what["client"]) == {"tcps_rexmttimeo", "tcps_rexmttimeo_syn"}
         assert stats[0]["opackets"] >= 5
-        client.start(client_mask=2, duration=0.2)
+        with pytest.raises(TRexError, match="a pair of ports"):
+            client.start(latency_pps=10)
+        assert client.get_profiles_state() == {"_": "STATE_ASTF_LOADED"}
+        # Datagrams need no answer.
+        client.load_profile(profile(template(53, is_tcp=False, cps=50)))
+        client.start(e_duration=0.3, duration=1, nc=True)
+        client.wait_on_traffic(timeout=LIMIT_S)
+        assert client.get_traffic_stats()["client"]["udps_connects"] >= 40
+
+
+@pytest.mark.parametrize(("mask", "is_there"), [(4, True), (2, False), (3, False)])
+def test_ports_of_clients_are_chosen_by_their_numbers(lab, tmp_path, monkeypatch, mask, is_there):
+    file = tmp_path / "trex_cfg.yaml"
+    file.write_text(f'- interfaces: ["dummy", "dummy", "{lab.a}", "{lab.b}"]\n')
+    monkeypatch.delenv("WIRESTORM_TREX_PORTS")
+    monkeypatch.setenv("WIRESTORM_TREX_CFG", str(file))
+    with ASTFClient() as client:
+        client.load_profile(profile(template(cps=100)))
+        client.start(client_mask=mask, duration=0.3)
+        client.wait_on_traffic(timeout=LIMIT_S)
+        assert ("tcps_connects" in client.get_traffic_stats()["client"]) == is_there
+
+
+def test_others_on_the_same_ports_are_left_alone(client):
+    ips, macs = ["16.0.0.77", "17.0.0.1"], ["24:8a:07:a2:f3:80"]
+    client.set_ignored_macs_ips(mac_list=macs, ip_list=ips)
+    assert client.get_ignored_macs_ips() == {"ips": ips, "macs": macs}
+    numbers = client.get_ignored_macs_ips(to_str=False)
+    client.set_ignored_macs_ips(numbers["macs"], numbers["ips"], is_str=False)
+    assert client.get_ignored_macs_ips() == {"ips": ips, "macs": macs}
+    client.load_profile(profile(template(cps=20)))
+    syn = Ether(src=client.ports[0].source, dst=client.ports[1].source)
+    syn = bytes(syn / IP(src=ips[0], dst="48.0.0.1") / TCP(sport=1000, dport=81, flags="S"))
+
+    def resets() -> int:
+        client.start()
+        until(lambda: client.get_traffic_stats()["server"].get("tcps_accepts", 0) > 1)
+        before = client.get_traffic_stats()["server"]["tcps_accepts"]
+        with PacketSocket(client.ports[0].interface) as socket:
+            socket.send(syn)
+        until(lambda: client.get_traffic_stats()["server"]["tcps_accepts"] > before + 3)
+        with pytest.raises(TRexError, match="profile _ is running"):
+            client.set_ignored_macs_ips()
+        client.stop()
+        return client.get_traffic_stats()["server"].get("tcps_rst_sent", 0)
+
+    assert resets() == 0
+    client.set_ignored_macs_ips(ip_list=[], mac_list=[])
+    assert client.get_ignored_macs_ips() == {"ips": [], "macs": []}
+    assert resets() == 1
+
+
+def test_a_topology_says_where_frames_of_clients_go(lab, tmp_path, monkeypatch):
+    file = tmp_path / "trex_cfg.yaml"
+    file.write_text(
+        f"""
+- interfaces: ["{lab.a}", "{lab.b}"]
+  port_info:
+    - {{ip: 1.1.1.1, default_gw: 1.1.1.2}}
+    - {{ip: 1.1.1.2, default_gw: 1.1.1.1}}
+"""
+    )
+    monkeypatch.delenv("WIRESTORM_TREX_PORTS")
+    monkeypatch.setenv("WIRESTORM_TREX_CFG", str(file))
+    own, gateway, other = "02:11:00:00:00:01", "02:22:00:00:00:07", "02:33:00:00:00:03"
+    with ASTFClient() as client:
+        first, second = client.ports[0], client.ports[1]
+        second.hosts.put(gateway, tags_of([7]), ["1.1.1.7"])
+        topology = ASTFTopology()
+        topology.add_vif("0.1", own, src_ipv4="1.1.1.9", vlan=7)
+        topology.add_gw("0.1", "16.0.0.1", "16.0.0.2", "1.1.1.7")
+        topology.add_gw("0", "16.0.0.3", "16.0.0.3", "1.1.1.2")
+        topology.add_gw("0", "16.0.0.4", "16.0.0.5", other)
+        client.topo_load(topology)
+        with pytest.raises(TRexError, match="a topology is loaded already"):
+            client.topo_load(topology)
+
+        def asked() -> str:
+            context = client.create_service_ctx(1)
+            question = ServiceARP(context, "1.1.1.9", "1.1.1.7", [7], gateway, timeout_sec=0.5)
+            run_services(second, question)
+            return question.get_record().dst_mac
+
+        def went() -> dict[str, tuple[str, str, int]]:
+            """Of each client where its frames came from, where they went, in which VLAN."""
+            client.set_service_mode()
+            capture = client.start_capture(rx_ports=[1])
+            client.load_profile(profile(template(cps=200, limit=18)))
+            client.start()
+            client.wait_on_traffic(timeout=LIMIT_S)
+            assert client.get_traffic_stats()["server"]["tcps_connects"] == 18
+            assert client.get_traffic_stats()["client"]["tcps_closed"] == 18
+            packets: list = []
+            client.stop_capture(capture["id"], packets)
+            found = {}
+            for packet in (Ether(one["binary"]) for one in packets):
+                if TCP in packet and packet[TCP].dport == 80:
+                    vlan = packet[Dot1Q].vlan if Dot1Q in packet else 0
+                    found[packet[IP].src] = (packet.src, packet.dst, vlan)
+            return found
+
+        usual = (first.source, second.source, 0)
+        clients = [f"16.0.0.{number}" for number in range(1, 10)]
+        # Nothing goes by it before it is resolved.
+        assert went() == dict.fromkeys(clients, usual) and asked() is None
+        client.topo_resolve()
+        assert asked() == own
+        expected = dict.fromkeys(clients, usual)
+        expected.update(dict.fromkeys(clients[:2], (own, gateway, 7)))
+        expected.update(dict.fromkeys(clients[3:5], (first.source, other, 0)))
+        assert went() == expected
+        client.topo_clear()
+        assert went() == dict.fromkeys(clients, usual) and asked() is None
+        for wrong, message in (
+            (TopoGW("0", "16.0.0.1", "16.0.0.2", "1.1.1.99"), "do not answer: 1.1.1.99"),
+            (TopoGW("0", "16.0.0.1", "16.0.0.2", "::1"), "no IPv6 address to ask from"),
+            (TopoGW("2", "16.0.0.1", "16.0.0.2", other), "there is no such port"),
+        ):
+            with pytest.raises(TRexError, match=message):
+                client.topo_load(ASTFTopology(gws=[wrong]))
+                client.topo_resolve()
+            client.topo_clear()
+
+
+def test_lines_of_the_console_do_what_their_methods_do(client, profiles, capsys, tmp_path):
+    path = profiles / "stateful_pages.py"
+    assert client.start_line(f"-f {path} -m 2 -d 5m --nc -t --pages 1 --page-size 700")
+    client.wait_for_profile_state("_", client.STATE_TX, timeout=LIMIT_S)
+    assert client.state == client.wait_for_steady() == client.STATE_TX
+    until(lambda: client.get_traffic_stats()["client"].get("tcps_rcvbyte", 0) >= 700)
+    client.update_line("-m 200 --pid _")
+    # Within the limit that would be a few hundred.
+    until(lambda: client.get_traffic_stats()["client"].get("udps_connects", 0) > 300)
+    client.latency_line("start -m 100 --src 16.0.0.1 --dst 48.0.0.1")
+    until(lambda: client.get_latency_stats()[0]["stats"]["m_pkt_ok"] > 5)
+    for line in ("show", "hist", "counters", "update -m 10", "stop"):
+        assert client.latency_line(line)
+    capsys.readouterr()
+    client.show_stats_line("-a")
+    assert "tcps_rcvbyte" in capsys.readouterr().out
+    for line in ("", "-g", "-p --port 0", "--ps", "--za --pid _", "-l", "--lh", "--lc", "-c", "-x"):
+        client.show_stats_line(line)
+        assert capsys.readouterr().out, line
+    client.profiles_line("")
+    assert "STATE_TX" in capsys.readouterr().out
+    client.template_group_line("names")
+    assert "pages" in capsys.readouterr().out
+    client.template_group_line("stats --name pages")
+    assert "tcps_connects" in capsys.readouterr().out
+    client.stop_line("--pid _")
+    client.wait_for_profile_state("_", client.STATE_ASTF_LOADED, timeout=LIMIT_S)
+    client.clear_stats_line("-a")
+    assert "tcps_connects" not in client.get_traffic_stats()["client"]
+    client.start_line(f"-f {path} --servers-only --pid others -d 1 -t pages=1")
+    client.stop_line("--pid others --remove")
+    assert client.get_profiles() == ["_"]
+    client.black_list_line("set --ipv4 1.1.1.1 2.2.2.2 --upload")
+    client.black_list_line("remove --ipv4 1.1.1.1")
+    assert client.get_ignored_macs_ips()["ips"] == ["2.2.2.2"]
+    client.black_list_line("clear --upload")
+    client.service_line("")
+    assert client.get_service_enabled_ports() == [0, 1]
+    client.service_line("--off")
+    saved = tmp_path / "topology.yaml"
+    client.topo_load(ASTFTopology(gws=[TopoGW("0", "1.0.0.1", "1.0.0.9", "02:00:00:00:00:09")]))
+    client.topo_line(f"save -f {saved}")
+    for line in ("clear", f"load -f {saved}", "resolve", "show", "clear"):
+        client.topo_line(line)
+    for line, message in (
+        (lambda: client.start_line("-m 2"), "required: -f"),
+        (lambda: client.start_line(f"-f {path} --clients 1"), "--clients 1: there is no such port"),
+        (lambda: client.start_line(f"-f {path} -d 10s"), "'10s' is no time"),
+        (lambda: client.start_line("-f 'x"), "No closing quotation"),
+        (lambda: client.latency_line("start --src 1.1.1"), "'1.1.1' is no IPv4 address"),
+        (lambda: client.stop_line("--pid nobody"), "there is no profile nobody"),
+        (lambda: client.black_list_line("remove --ipv4 9.9.9.9"), "9.9.9.9 is not in the list"),
+        (lambda: client.tunnels_topo_line("load -f x"), "GTP-U"),
+        (lambda: client.activate_tunnel_line(""), "GTP-U"),
+    ):
+        with pytest.raises(TRexError, match=message):
+            line()
+
+
+def test_lines_of_the_console_about_streams(client, profiles, capsys):
+    client.start_stl_line(f"-f {profiles / 'udp_sizes.py'} -p 0 -m 100pps")
+    assert client.get_active_ports() == [0]
+    client.update_stl_line("-p 0 -m 200pps")
+    client.stats_stl_line("-p 0")
+    assert "opackets" in capsys.readouterr().out
+    client.stop_stl_line("-p 0")
+    assert client.get_active_ports() == []
 
 
 def test_single_flows_are_told(client):
@@ -341,7 +564,11 @@ def test_latency_traffic_goes_with_a_profile_or_alone(client):
     until(lambda: client.get_latency_stats()[1]["stats"]["m_pkt_ok"] > 50)
     with pytest.raises(TRexError, match="latency traffic is sent already"):
         client.start_latency()
-    client.wait_on_traffic(timeout=LIMIT_S)
+    client.load_profile(profile(template(81, cps=1)), pid_input="beside")
+    with pytest.raises(TRexError, match="latency traffic is sent already"):
+        client.start(pid_input="beside", latency_pps=1)
+    assert client.get_profiles_state()["beside"] == "STATE_ASTF_LOADED"
+    client.wait_on_traffic(timeout=LIMIT_S, profile_id="_")
     until(lambda: not client._latency.is_active)
     stats = client.get_stats()
     assert stats[0]["opackets"] == stats[1]["ipackets"]
@@ -381,6 +608,16 @@ def test_latency_traffic_goes_with_a_profile_or_alone(client):
             client.start_latency(**wrong)
 
 
+def test_latency_traffic_that_an_interface_ends_is_told_of(client):
+    client.start_latency(mult=50)
+    until(lambda: client.get_latency_stats()[1]["stats"]["m_pkt_ok"] > 3)
+    namespace, _, interface = client.ports[1].interface.removeprefix("netns/").partition(":")
+    ip("-n", namespace, "link", "set", interface, "down")
+    until(lambda: "latency traffic has ended" in str([it.msg for it in client.get_warnings()]))
+    until(lambda: not client._latency.is_active)
+    assert client.get_latency_stats()[1]["stats"]["m_pkt_ok"] > 3
+
+
 def test_what_goes_wrong_is_said(client):
     document = profile(template()).to_json()
     document["templates"][0]["client_template"]["port"] = 70_000
@@ -400,7 +637,8 @@ def test_what_goes_wrong_is_said(client):
         lambda: client.topo_load("topology.py"),
         lambda: client.activate_tunnel(1, True),
         lambda: client.set_client_enable([1], False),
-        lambda: client.set_ignored_macs_ips(ip_list=["1.1.1.1"]),
+        lambda: client.set_ignored_macs_ips(ip_list=["1.1.1"]),
+        lambda: client.set_ignored_macs_ips(mac_list=[-1], is_str=False),
     ):
         with pytest.raises(TRexError, match=" "):
             command()
@@ -424,8 +662,17 @@ def test_streams_and_profiles_take_turns(client):
     with pytest.raises(TRexError, match="port 1 is sending streams"):
         client.start()
     client.stop_stl(ports=1)
+    client.start_stl(ports=1)
+    with pytest.raises(TRexError, match="streams are sent there, and counted"):
+        client.start_capture(rx_ports=0)
+    client.stop_stl(ports=1)
+    # What is started after a capture is seen, in no service mode too.
+    capture = client.start_capture(rx_ports=0)
+    client.start_stl(ports=1)
+    until(lambda: client.get_capture_status()[capture["id"]]["matched"] > 10)
+    client.stop_stl(ports=1)
+    client.stop_capture(capture["id"])
     client.start()
-    client.set_service_mode(1)
     with pytest.raises(TRexError, match="past the kernel's taps"):
         client.start_capture(rx_ports=1)
     with pytest.raises(TRexError, match="port 0 is sending"):

@@ -163,6 +163,7 @@ fn prepare(flags: &EmulateFlags) -> Result<(EmulationPlan, EmulationOptions), St
         seed: flags.seed,
         force_interface: flags.force_interface,
         shared: None,
+        is_visible: false,
     };
     Ok((plan, options))
 }

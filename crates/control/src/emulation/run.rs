@@ -66,6 +66,8 @@ pub struct EmulationOptions {
     /// what belongs to none of its flows and servers to the others. They hear the same frames by
     /// packet sockets alone.
     pub shared: Option<Arc<SharedPorts>>,
+    /// Whether packet sockets on this host see what leaves by packet sockets, which costs some speed.
+    pub is_visible: bool,
 }
 
 impl EmulationOptions {
@@ -179,7 +181,11 @@ pub fn run(
         lanes.push(Lane { port, name, interface, duties, impairment: *impairment, corrupts });
     }
     let has_long_frames = has_long_frames(plan, &lanes);
-    let usage = |lane: &Lane<'_>| Usage::Endpoint { has_long_frames, fetched: lane.fetched() };
+    let is_visible = options.is_visible;
+    let usage = |lane: &Lane<'_>| {
+        let fetched = lane.fetched();
+        Usage::Endpoint { has_long_frames, fetched, is_visible }
+    };
     let connecting = lanes.iter().filter(|lane| lane.duties.connects).count();
     let clients = Clients { ports: connecting, busy: AtomicUsize::new(connecting) };
     let snapshots: Vec<Mutex<PortProgress>> = lanes

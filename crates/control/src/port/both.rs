@@ -30,6 +30,8 @@ pub(crate) enum Usage {
         has_long_frames: bool,
         /// What they want of long frames.
         fetched: Fetched,
+        /// Whether packet sockets on this host see what they send by a packet socket.
+        is_visible: bool,
     },
 }
 
@@ -45,17 +47,16 @@ impl BothWays {
         link: &Link,
         usage: Usage,
     ) -> Result<Self, String> {
-        let long = match usage {
-            Usage::Endpoint { has_long_frames: true, fetched }
-                if link.segmentation_offload == Some(true) =>
-            {
-                Some(fetched)
+        let (long, is_visible) = match usage {
+            Usage::Bridge => (None, false),
+            Usage::Endpoint { has_long_frames, fetched, is_visible } => {
+                let is_cut = has_long_frames && link.segmentation_offload == Some(true);
+                (is_cut.then_some(fetched), is_visible)
             }
-            _ => None,
         };
         let af_packet = |why: String| match long {
             Some(fetched) => Self::af_packet_long(interface, fetched, why),
-            None => Self::af_packet(interface, why),
+            None => Self::af_packet(interface, is_visible, why),
         };
         let af_xdp = |why: &str| Self::af_xdp(interface, usage, why.into());
         match backend {
@@ -96,8 +97,9 @@ impl BothWays {
         })
     }
 
-    fn af_packet(interface: &InterfaceName, why: String) -> Result<Self, String> {
+    fn af_packet(interface: &InterfaceName, is_visible: bool, why: String) -> Result<Self, String> {
         let mut options = AfPacketOptions::new(interface.clone());
+        options.queueing_bypass = !is_visible;
         // Windows of many connections at once are more than a stream's frames in hand.
         options.frames = 1_024;
         let receive = AfPacketReceive::open(&options).map_err(|error| error.to_string())?;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import unittest
 
 from trex.astf.api import ASTFClient
@@ -12,12 +13,16 @@ class CTRexScenario:
 
     astf_trex = ASTFClient()
     setup_name = "trex17"
+    ports_map = {"bi": [(0, 1)]}
+    scripts_path = os.path.join(os.environ.get("TREX_CORE", "."), "scripts")
 
 
 class CASTFGeneral_Test(unittest.TestCase):
     """What they ask of the setup."""
 
     astf_trex = CTRexScenario.astf_trex
+    is_dummy_ports = is_vdev = is_vf_nics = is_virt_nics = False
+    is_loopback = True
 
     def setUp(self) -> None:
         """Each begins with nothing."""

@@ -121,6 +121,7 @@ class EmulationHow(TypedDict):
     seed: int
     force_interface: bool
     beside_others: bool
+    is_visible: bool
 
 class Emulation:
     """A run of clients and servers.
@@ -159,20 +160,30 @@ class Emulation:
     def result(self) -> str:
         """The result as a document of the form wirestorm.emulation/1."""
 
+class TrexGateway(TypedDict):
+    """Clients, by their addresses of IPv4, and what is below IP in their frames."""
+
+    first: str
+    last: str
+    vlan: int | None
+    source: str | None
+    destination: str
+
 class TrexPort(TypedDict):
-    """A port of TRex's: its interface, and of clients where their frames go, and in which VLAN."""
+    """A port of TRex's: its interface, and of clients where their frames go, and in which VLAN, but
+    for those that gateways are told of."""
 
     interface: str
     destination: str | None
     vlan: int | None
+    gateways: list[TrexGateway]
 
 def trex_emulate(
     profile: str, ports: list[TrexPort | None], ipv6: bool, client_mask: int, how: EmulationHow
 ) -> Emulation:
     """Starts a stateful profile of TRex's on its ports, which are 0, 1 and so on.
 
-    Clients on the even ones, of those pairs that have their bit in `client_mask`, and servers on
-    the odd ones.
+    Clients on those even ones that have their bit in `client_mask`, and servers on the odd ones.
     """
 
 class Terms(TypedDict):

@@ -257,6 +257,7 @@ def start_emulation(
         "seed": seed,
         "force_interface": force_interface,
         "beside_others": False,
+        "is_visible": False,
     }
     native = _native.Emulation(*text_of(plan), dict(ports or {}), how)
     native.wait_started()

@@ -80,6 +80,7 @@ from trex.astf.templates import (
     ASTFTCPServerTemplate,
     ASTFTemplate,
 )
+from trex.astf.topo import *
 from trex.errors import *
 from trex.utilities import *
 

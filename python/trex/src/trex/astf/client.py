@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterable
 from typing import Any, Union
 
-from trex.addresses import int2ip, ip2int, is_valid_ipv4
+from trex.addresses import int2ip, int2mac, ip2int, is_valid_ipv4
 from trex.arguments import listify, validate_type
-from trex.astf.counters import SECTIONS, Counts, counts_of, errors_of, section_of
+from trex.astf.console import Console
+from trex.astf.counters import SECTIONS, errors_of, section_of
 from trex.astf.errors import ASTFErrorBadTG
 from trex.astf.flow_info import flows_of
+from trex.astf.ignored import ignored
 from trex.astf.latency import RATE_MAX, LatencyPort, LatencyTraffic
+from trex.astf.loaded import STATE_NAMES, Profile, sum_of
 from trex.astf.profile import ASTFProfile, ASTFProfileLight
-from trex.astf.running import StatefulRun, port_name
+from trex.astf.running import StatefulRun, end_unestablished, port_name, times
+from trex.astf.topologies import ASTFTopologyManager
 from trex.astf.unavailable import Unavailable
 from trex.client.client import TRexClient
 from trex.client.counters import Rates
@@ -27,96 +30,17 @@ from trex.stl.client import STLClient
 
 DEFAULT_PROFILE_ID = "_"
 ALL_PROFILE_ID = "*"
-_STATE_NAMES = (
-    "STATE_IDLE",
-    "STATE_ASTF_LOADED",
-    "STATE_ASTF_PARSE",
-    "STATE_ASTF_BUILD",
-    "STATE_TX",
-    "STATE_ASTF_CLEANUP",
-    "STATE_ASTF_DELETE",
-)
 _PORTS_MAX = 32
 _IPV4_MASK = 0xFFFFFFFF
 # How often the flow of each side is looked at that is followed.
 _INTERVAL_S = 1.0
-# How often it is looked whether a flow was established.
+# How often a state that is waited for is looked at.
 _LOOK_S = 0.02
 
 Pids = Union[str, list[str]]
 
 
-class Profile:
-    """A profile by its identifier: what is loaded, its last run, and where its counters began."""
-
-    def __init__(self, pid: str) -> None:
-        self.pid = pid
-        self.document: str | None = None
-        self.groups: list[str] = []
-        self.run: StatefulRun | None = None
-        self.base: dict[str, Counts] = {}
-        self.rates = Rates()
-
-    @property
-    def is_running(self) -> bool:
-        """Whether it is on its way."""
-        return self.run is not None and not self.run.is_done()
-
-    @property
-    def state(self) -> int:
-        """What it is doing, as a number of TRex's."""
-        if self.is_running:
-            return _STATE_NAMES.index("STATE_TX")
-        return _STATE_NAMES.index("STATE_IDLE" if self.document is None else "STATE_ASTF_LOADED")
-
-    def servers(self) -> set[tuple[str, int]]:
-        """Where its servers wait: `TCP` or `UDP`, and a port."""
-        document = json.loads(self.document or "{}")
-        found = set()
-        for template in document.get("templates", []):
-            server = template["server_template"]
-            program = document["program_list"][server["program_index"]]
-            kind = "TCP" if program.get("stream", True) else "UDP"
-            found.add((kind, int(server["assoc"][0]["port"])))
-        return found
-
-    def first_addresses(self) -> tuple[tuple[str, str], tuple[str, str]]:
-        """The first client and server, and what is added to each for a further pair of ports."""
-        document = json.loads(self.document or "{}")
-        ip_gen = document["templates"][0]["client_template"]["ip_gen"]
-        pools = [
-            document["ip_gen_dist_list"][ip_gen[side]["index"]]
-            for side in ("dist_client", "dist_server")
-        ]
-        client, server = ((it["ip_start"], it.get("ip_offset", "1.0.0.0")) for it in pools)
-        return (client[0], server[0]), (client[1], server[1])
-
-    def counts(self) -> dict[str, Counts]:
-        """What each section has counted since the start."""
-        ports = {} if self.run is None else self.run.ports()
-        return {
-            side: counts_of(
-                (port for name, port in ports.items() if name.startswith(f"{side}s")),
-                not self.is_running,
-            )
-            for side in SECTIONS
-        }
-
-    def group_counts(self) -> dict[tuple[str, str], Counts]:
-        """The same of each group's templates, by the group and the section."""
-        ports = {} if self.run is None else self.run.ports(with_templates=True)
-        templates: dict[tuple[str, str], list[Any]] = {}
-        for template in (it for port in ports.values() for it in port["templates"]):
-            templates.setdefault((template["group"], template["side"]), []).append(template)
-        is_over = not self.is_running
-        return {
-            (group, side): counts_of(templates.get((group, side), []), is_over)
-            for group in self.groups
-            for side in SECTIONS
-        }
-
-
-class ASTFClient(Unavailable, STLClient):
+class ASTFClient(Console, Unavailable, STLClient):
     """TRex's advanced stateful client, with the engine in this process.
 
     Ports are `STLClient`'s: the environment names their interfaces. Clients are on the even ports,
@@ -129,9 +53,10 @@ class ASTFClient(Unavailable, STLClient):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._profiles_by_id = {DEFAULT_PROFILE_ID: Profile(DEFAULT_PROFILE_ID)}
-        self._base_of_sum: dict[str, Counts] = {}
         self._rates_of_sum = Rates()
         self._latency: LatencyTraffic | None = None
+        self.topo_mngr = ASTFTopologyManager(self)
+        self._ignored: dict[str, list[int]] = {"macs": [], "ips": []}
 
     def get_mode(self) -> str:
         """The mode."""
@@ -144,6 +69,8 @@ class ASTFClient(Unavailable, STLClient):
         if self._is_connected and stop_traffic:
             self.stop(pid_input=ALL_PROFILE_ID)
             self.stop_latency()
+        if self._is_connected:
+            self.topo_mngr.clear()
         super().disconnect(stop_traffic, release_ports)
 
     def reset(self, restart: bool = False) -> None:  # type: ignore[override]
@@ -184,14 +111,25 @@ class ASTFClient(Unavailable, STLClient):
     def start_capture(
         self, tx_ports: Any = None, rx_ports: Any = None, *options: Any, **named: Any
     ) -> dict[str, Any]:
-        """As `STLClient` has it; profiles that were started before service mode are not seen."""
+        """As `STLClient` has it, in service mode or out of it.
+
+        Raises for what is on its way already where it cannot be seen.
+        """
         self._need_session()
-        for number in self._owned([*listify(tx_ports or []), *listify(rx_ports or [])]):
+        rx, tx = ([] if it is None else listify(it) for it in (rx_ports, tx_ports))
+        for number in self._owned(rx):
+            port = self.ports[number]
+            if self._is_sent_to(port) and not port.is_service:
+                raise TRexError(
+                    f"port {number}: streams are sent there, and counted before they can be seen: "
+                    "stop_stl() first, and start them after this"
+                )
+        for number in self._owned(list(dict.fromkeys([*tx, *rx]))):
             for pid, run in self.ports[number].stateful.items():
                 if not run.is_done() and not run.is_visible:
                     raise TRexError(
                         f"port {number}: profile {pid} is running past the kernel's taps: stop it, "
-                        "and start it in service mode"
+                        "and start it after this"
                     )
         return super().start_capture(tx_ports, rx_ports, *options, **named)
 
@@ -270,13 +208,88 @@ class ASTFClient(Unavailable, STLClient):
 
     def get_profiles_state(self) -> dict[str, str]:
         """What each profile is doing: `STATE_IDLE`, `STATE_ASTF_LOADED` or `STATE_TX`."""
-        return {pid: _STATE_NAMES[profile.state] for pid, profile in self._profiles_by_id.items()}
+        return {pid: STATE_NAMES[profile.state] for pid, profile in self._profiles_by_id.items()}
+
+    @property
+    def state(self) -> int:
+        """What the profiles are doing together: transmitting where one is."""
+        return max((profile.state for profile in self._profiles_by_id.values()), default=0)
+
+    def wait_for_profile_state(
+        self, profile_id: str, wait_state: int, timeout: float | None = None
+    ) -> None:
+        """Waits until a profile is in a state, `STATE_TX` or another. Raises `TRexTimeoutError`
+        after `timeout` seconds."""
+        self._need_session()
+        (profile,) = self._chosen(profile_id)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while profile.state != wait_state:
+            if timeout is not None and deadline is not None and time.monotonic() > deadline:
+                raise TRexTimeoutError(timeout)
+            time.sleep(_LOOK_S)
+
+    def wait_for_steady(self, profile_id: str | None = None) -> int:
+        """The state of a profile, or of all: none is ever on its way from one to another."""
+        return self.state if profile_id is None else self._chosen(profile_id)[0].state
 
     def validate_profile_id_input(
         self, pid_input: Pids = DEFAULT_PROFILE_ID, start: bool = False
     ) -> list[str]:
         """The identifiers that are named, in a list or a text; `*` is all of them."""
         return [profile.pid for profile in self._chosen(pid_input, start)]
+
+    # Gateways, and who is left alone.
+
+    def topo_load(self, topology: Any, tunables: Any = None) -> None:
+        """Loads a topology: an `ASTFTopology`, or a file in Python, JSON or YAML.
+
+        `tunables` are arguments of `get_topo()` of a file in Python, by their names.
+        """
+        self._need_session()
+        self.topo_mngr.load(topology, **(tunables or {}))
+
+    def topo_clear(self) -> None:
+        """Forgets the topology: what is started then goes where the ports say."""
+        self._need_session()
+        self.topo_mngr.clear()
+
+    def topo_resolve(self, ports: Any = None) -> None:
+        """Asks the topology's gateways, of ports or of all, for their Ethernet addresses. What is
+        started once all are known goes by them. Raises where one does not answer."""
+        self._need_session()
+        self.topo_mngr.resolve(ports)
+
+    def topo_show(self, ports: Any = None) -> None:
+        """Prints the topology."""
+        self._need_session()
+        self.topo_mngr.show(ports)
+
+    def topo_save(self, filename: str) -> None:
+        """Writes the topology into a new file: `.py`, `.json` or `.yaml`."""
+        self._need_session()
+        self.topo_mngr.save(filename)
+
+    def get_ignored_macs_ips(self, to_str: bool = True) -> dict[str, list[Any]]:
+        """The addresses to which no resets are sent: `ips` and `macs`, as text or as numbers."""
+        self._need_session()
+        macs, ips = self._ignored["macs"], self._ignored["ips"]
+        if to_str:
+            return {"ips": [int2ip(ip) for ip in ips], "macs": [int2mac(mac) for mac in macs]}
+        return {"ips": list(ips), "macs": list(macs)}
+
+    def set_ignored_macs_ips(
+        self, mac_list: Any = None, ip_list: Any = None, is_str: bool = True
+    ) -> None:
+        """Sends no resets to these addresses; there may be others than this on the ports.
+
+        What belongs to no flow of a profile that is started then is answered to nobody, whoever
+        sends it, as long as the lists are not empty.
+        """
+        self._need_session()
+        going = [it.pid for it in self._profiles_by_id.values() if it.is_running]
+        if going:
+            raise TRexError(f"profile {going[0]} is running: stop it first")
+        self._ignored = ignored(mac_list, ip_list, is_str)
 
     # Running.
 
@@ -303,9 +316,10 @@ class ASTFClient(Unavailable, STLClient):
         :param latency_pps: as `start_latency`, between the first addresses of the profile's pools,
             as long as it runs
         :param ipv6: over IPv6
-        :param client_mask: pairs of ports whose clients make flows, a bit for each
-        :param e_duration: no flow is made any more if none was established within so many seconds
-        :param t_duration: wait for the end of flows for so many seconds at most
+        :param client_mask: ports whose clients make flows, a bit for each: 1 is port 0, 4 is port 2
+        :param e_duration: all ends if no flow was established within so many seconds
+        :param t_duration: wait for the end of flows for so many seconds at most; without a
+            `duration` all ends after so many
         :param dump_interval: seconds from look to look at the flow of each side that
             `get_flow_info` tells of; 1 where nothing is said
         """
@@ -318,6 +332,7 @@ class ASTFClient(Unavailable, STLClient):
         ports = self._stateful_ports()
         if latency_pps:
             _latency_rate(latency_pps)
+            self._check_latency(0xFFFFFFFF)
         for profile in profiles:
             if profile.document is None:
                 raise TRexError(f"profile {profile.pid} is not loaded: load_profile() first")
@@ -327,7 +342,7 @@ class ASTFClient(Unavailable, STLClient):
         self._counters.begin([])
         for profile in profiles:
             self._check_beside(profile)
-            linger = 0.0 if nc else float(t_duration) if t_duration > 0 else None
+            limit, linger = times(duration, nc, t_duration)
             before = {number: port.look()["counters"] for number, port in self.ports.items()}
             try:
                 run = StatefulRun(
@@ -336,23 +351,21 @@ class ASTFClient(Unavailable, STLClient):
                     mult,
                     ipv6,
                     client_mask,
-                    None if duration < 0 else float(duration),
+                    limit,
                     linger,
                     self._is_heard(),
-                    profile.pid != DEFAULT_PROFILE_ID,
+                    profile.pid != DEFAULT_PROFILE_ID or any(self._ignored.values()),
                     dump_interval or _INTERVAL_S,
                 )
             except TRexError as error:
                 raise TRexError(f"cannot start profile {profile.pid}: {error}") from error
-            profile.run, profile.base, profile.rates = run, {}, Rates()
+            profile.begin(run)
             for number, port in self.ports.items():
                 if port_name(number) in run.ports():
                     port.begin_stateful(profile.pid, run, before[number])
             if e_duration > 0:
-                watcher = threading.Thread(
-                    target=_end_unanswered, args=(run, e_duration, nc), daemon=True
-                )
-                watcher.start()
+                arguments = (run, e_duration)
+                threading.Thread(target=end_unestablished, args=arguments, daemon=True).start()
             self._note(f"profile {profile.pid} has started")
             self._note("Moved to state: Transmitting")
             if latency_pps > 0 and profile is profiles[0]:
@@ -456,11 +469,11 @@ class ASTFClient(Unavailable, STLClient):
         self._reap()
         if is_sum:
             profiles = list(self._profiles_by_id.values())
-            base, rates = self._base_of_sum, self._rates_of_sum
+            base, rates = sum_of(it.base_of_sum for it in profiles), self._rates_of_sum
         else:
             profiles = self._chosen(pid_input)[:1]
             base, rates = profiles[0].base, profiles[0].rates
-        counts = _sum(profile.counts() for profile in profiles)
+        counts = sum_of(profile.counts() for profile in profiles)
         runs = [profile.run for profile in profiles if profile.run is not None]
         going = [profile.run for profile in profiles if profile.is_running and profile.run]
         since = min((run.started for run in going), default=0.0)
@@ -487,7 +500,8 @@ class ASTFClient(Unavailable, STLClient):
         """Counts from now on."""
         self._need_session()
         if is_sum:
-            self._base_of_sum = _sum(it.counts() for it in self._profiles_by_id.values())
+            for profile in self._profiles_by_id.values():
+                profile.base_of_sum = profile.counts()
             return
         for profile in self._chosen(pid_input):
             profile.base = profile.counts()
@@ -681,13 +695,8 @@ class ASTFClient(Unavailable, STLClient):
         for name, address in named:
             if not is_valid_ipv4(address):
                 raise TRexArgumentError(name, address, "an address of IPv4")
-        if self._latency is not None and self._latency.is_active:
-            raise TRexError("latency traffic is sent already: stop_latency() first")
-        both = [it for it in self.ports if it ^ 1 in self.ports and mask >> it & 1]
-        if not both:
-            raise TRexError("latency traffic needs a pair of ports: 0 and 1, or 2 and 3, and so on")
-        ends = []
-        for number in self._owned(both):
+        ends: list[LatencyPort] = []
+        for number in self._owned(self._check_latency(mask)):
             port = self.ports[number]
             own, other = (
                 socket.inet_aton(
@@ -702,6 +711,15 @@ class ASTFClient(Unavailable, STLClient):
             self.ports[end.number].begin_latency(end)
         self._latency = LatencyTraffic(ends, rate, is_over)
 
+    def _check_latency(self, mask: int) -> list[int]:
+        """The ports that send latency traffic. Raises where it is sent already, or none can."""
+        if self._latency is not None and self._latency.is_active:
+            raise TRexError("latency traffic is sent already: stop_latency() first")
+        both = [it for it in self.ports if it ^ 1 in self.ports and mask >> it & 1]
+        if not both:
+            raise TRexError("latency traffic needs a pair of ports: 0 and 1, or 2 and 3, and so on")
+        return both
+
     def _stateful_ports(self) -> list[dict[str, Any] | None]:
         """The ports by number, as the engine takes them."""
         found: list[dict[str, Any] | None] = []
@@ -709,8 +727,28 @@ class ASTFClient(Unavailable, STLClient):
             port = self.ports.get(number)
             if port is not None and not port.is_acquired:
                 raise TRexError(f"port {number} is not acquired: acquire() or reset() takes it")
-            found.append(None if port is None else _as_stateful(port))
+            found.append(None if port is None else self._as_stateful(port))
         return found
+
+    def _as_stateful(self, port: Port) -> dict[str, Any]:
+        if port.source != port.facts["mac"]:
+            raise TRexError(
+                f"port {port.number}: stateful profiles send from the interface's own address: ip "
+                f"link set {port.interface} address {port.source}"
+            )
+        if port.layer.mode != "ethernet" and port.layer.resolved is None:
+            raise TRexError(f"port {port.number} has no resolved next hop: resolve() asks for it")
+        if len(port.vlan) > 1:
+            raise TRexError(f"port {port.number}: stateful profiles have one VLAN, not two")
+        return {
+            "interface": port.interface,
+            "destination": port.destination,
+            "vlan": port.vlan[0] if port.vlan else None,
+            "gateways": self.topo_mngr.gateways_of(port),
+        }
+
+    def _is_service_req(self) -> bool:
+        return False
 
     def _is_heard(self) -> bool:
         """Whether others are to hear what is sent and what arrives."""
@@ -740,6 +778,9 @@ class ASTFClient(Unavailable, STLClient):
 
     def _reap(self) -> None:
         super()._reap()
+        if self._latency is not None and self._latency.failure is not None:
+            self._note(f"latency traffic has ended: {self._latency.failure}", "warning")
+            self._latency.failure = None
         for profile in list(self._profiles_by_id.values()):
             run = profile.run
             result = None if run is None or run.is_told else run.result()
@@ -759,23 +800,6 @@ class ASTFClient(Unavailable, STLClient):
                 self._note("Moved to state: Loaded")
 
 
-def _as_stateful(port: Port) -> dict[str, Any]:
-    if port.source != port.facts["mac"]:
-        raise TRexError(
-            f"port {port.number}: stateful profiles send from the interface's own address: ip link "
-            f"set {port.interface} address {port.source}"
-        )
-    if port.layer.mode != "ethernet" and port.layer.resolved is None:
-        raise TRexError(f"port {port.number} has no resolved next hop: resolve() asks for it")
-    if len(port.vlan) > 1:
-        raise TRexError(f"port {port.number}: stateful profiles have one VLAN, not two")
-    return {
-        "interface": port.interface,
-        "destination": port.destination,
-        "vlan": port.vlan[0] if port.vlan else None,
-    }
-
-
 def _latency_rate(pps: float) -> float:
     validate_type("mult", pps, (int, float))
     if not 0 < pps <= RATE_MAX:
@@ -791,25 +815,3 @@ def _warnings(result: dict[str, Any]) -> Iterable[str]:
             yield f"{port['interface']} refused {port['failed']:,} frames"
         if port["missed"]:
             yield f"{port['interface']}: {port['missed']:,} frames were missed"
-
-
-def _sum(counts: Iterable[dict[str, Counts]]) -> dict[str, Counts]:
-    sums: dict[str, Counts] = {side: counts_of([], False) for side in SECTIONS}
-    for sections in counts:
-        for side, values in sections.items():
-            for name, value in values.items():
-                sums[side][name] = sums[side].get(name, 0) + value
-    return sums
-
-
-def _end_unanswered(run: StatefulRun, seconds: float, nc: bool) -> None:
-    """Ends a run's load, or all of it, where no flow was established for so long."""
-    deadline = run.started + seconds
-    while time.monotonic() < deadline:
-        if run.is_done() or run.connects():
-            return
-        time.sleep(_LOOK_S)
-    if nc:
-        run.stop()
-    else:
-        run.end_load()

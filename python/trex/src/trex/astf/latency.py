@@ -27,8 +27,10 @@ _HEADERS_LENGTH = _ETHERNET_LENGTH + _IPV4.size + _ECHO.size
 RATE_MAX = 5_000
 # What could not be sent for so long is left out.
 _LATE_MAX_NS = 100_000_000
-# How often it is looked whether it is to end, and how long the last packets have to arrive.
+# How often it is looked whether it is to end, and how long the last packets have to arrive: so
+# long after the last one that did, but not for ever where others' do not end.
 _LOOK_S = 0.05
+_LAST_S_MAX = 1.0
 _WINDOW_NS = 500_000_000
 _ERRORS = (
     *("m_tx_pkt_err", "m_unsup_prot", "m_no_magic", "m_no_id", "m_seq_error", "m_l3_cs_err"),
@@ -158,6 +160,8 @@ class LatencyTraffic:
         self._ports = {port.number: port for port in ports}
         self._session = time.monotonic_ns() & 0xFFFFFFFF
         self._is_over = is_over or (lambda: False)
+        #: Why it ended before it was to, if it did.
+        self.failure: str | None = None
         self._ended = threading.Event()
         self._lock = threading.Lock()
         self.set_rate(pps)
@@ -197,9 +201,9 @@ class LatencyTraffic:
                         due += self._interval_ns
                 self._take(min((due - time.monotonic_ns()) / 1e9, _LOOK_S))
             self._take(_LOOK_S, is_last=True)
-        except TRexError:
-            # An interface has gone: what was measured before stands.
-            pass
+        except TRexError as error:
+            # What was measured before stands.
+            self.failure = str(error)
         finally:
             for port in self._ports.values():
                 port.socket.close()
@@ -207,15 +211,15 @@ class LatencyTraffic:
     def _take(self, patience_s: float, is_last: bool = False) -> None:
         """Takes what arrives within a time, or in the end as long as something does."""
         sockets = {port.socket.fileno(): port for port in self._ports.values()}
-        deadline = time.monotonic() + max(patience_s, 0.0)
+        deadline = time.monotonic() + (_LAST_S_MAX if is_last else max(patience_s, 0.0))
         while True:
             left = max(deadline - time.monotonic(), 0.0)
-            ready, _, _ = select.select(list(sockets), [], [], left)
+            ready, _, _ = select.select(list(sockets), [], [], min(left, _LOOK_S))
             with self._lock:
                 for found in ready:
                     port = sockets[found]
                     port.take(self._session, port.number ^ 1)
-            if not ready or (not is_last and time.monotonic() >= deadline):
+            if (is_last and not ready) or time.monotonic() >= deadline:
                 return
 
 

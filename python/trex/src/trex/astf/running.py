@@ -13,6 +13,8 @@ from trex.client.transmission import asked, native
 _LOOK_S = 0.05
 # What was told is told again for so long.
 _FRESH_S = 0.02
+# How often it is looked whether a flow was established.
+_ESTABLISHED_S = 0.02
 
 
 def port_name(number: int) -> str:
@@ -59,6 +61,7 @@ class StatefulRun:
             # Whoever makes an interface a port has decided that.
             "force_interface": True,
             "beside_others": beside_others,
+            "is_visible": self.is_visible,
         }
         self._run = asked(native().trex_emulate, document, ports, ipv6, client_mask, how)
         self._run.wait_started()
@@ -97,10 +100,10 @@ class StatefulRun:
             return float(result["elapsed_s"])
         return time.monotonic() - self.started
 
-    def connects(self) -> int:
-        """Connections of clients that were established."""
-        ports = (self._run.progress() or {"ports": {}})["ports"]
-        return sum(it["connects"] for name, it in ports.items() if name.startswith("clients"))
+    def is_established(self) -> bool:
+        """Whether a connection of clients was established; flows of UDP are from their start."""
+        ports = [port for name, port in self.ports().items() if name.startswith("clients")]
+        return any(port[kind]["connects"] for port in ports for kind in ("tcp", "udp"))
 
     def result(self) -> dict[str, Any] | None:
         """The engine's report, once it is over."""
@@ -121,9 +124,11 @@ class StatefulRun:
         if now - told_at > _FRESH_S or with_templates > had_templates:
             told = self._run.reports("templates" if with_templates else "port")
             if told is None:
-                # It has ended meanwhile: what came of it is there in a moment.
-                self._run.wait(_LOOK_S)
-                return self.ports(with_templates) if self.is_done() else ports
+                # It has ended meanwhile: what came of it is there in a moment, and what was told
+                # before is older than that.
+                while not self.wait():
+                    pass
+                return self.ports(with_templates)
             ports = {port["name"]: port for port in json.loads(told)}
             self._told = (time.monotonic(), with_templates, ports)
         return ports
@@ -141,3 +146,22 @@ class StatefulRun:
 
 def _time(seconds: float | None) -> str | None:
     return None if seconds is None else f"{round(seconds * 1e9)}ns"
+
+
+def times(duration: float, nc: bool, t_duration: float) -> tuple[float | None, float | None]:
+    """How long flows are made, and how long they may take to end then; None: without end."""
+    if duration < 0 and t_duration > 0:
+        # As TRex has it, whatever it says of the end of flows.
+        return float(t_duration), 0.0
+    limit = None if duration < 0 else float(duration)
+    return limit, 0.0 if nc else float(t_duration) if t_duration > 0 else None
+
+
+def end_unestablished(run: StatefulRun, seconds: float) -> None:
+    """Ends a run where no flow was established for so long: there is none to be waited for."""
+    deadline = run.started + seconds
+    while time.monotonic() < deadline:
+        if run.is_done() or run.is_established():
+            return
+        time.sleep(_ESTABLISHED_S)
+    run.stop()

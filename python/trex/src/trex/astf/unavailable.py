@@ -6,11 +6,6 @@ from typing import Any
 
 from trex.errors import TRexError
 
-_TOPOLOGY = (
-    "topologies are not loaded here: clients behind gateways and in VLANs are told by a client "
-    "configuration file (wirestorm emulate --cc FILE), or by `devices` of a plan (wirestorm."
-    "emulate)"
-)
 _TUNNELS = "frames are not put into tunnels (GTP-U): stateful profiles are sent as they are"
 _CLIENTS = (
     "single clients are not switched off while a profile runs: start profiles with their own "
@@ -31,25 +26,6 @@ class Tunnel:
 
 class Unavailable:
     """Commands that are refused, or have nothing to do."""
-
-    def topo_load(self, topology: Any, tunables: Any = None) -> None:
-        """Refused."""
-        raise TRexError(f"topo_load: {_TOPOLOGY}")
-
-    def topo_resolve(self, ports: Any = None) -> None:
-        """Refused."""
-        raise TRexError(f"topo_resolve: {_TOPOLOGY}")
-
-    def topo_save(self, filename: str) -> None:
-        """Refused."""
-        raise TRexError(f"topo_save: there is no topology; {_TOPOLOGY}")
-
-    def topo_clear(self) -> None:
-        """Nothing: no topology is loaded."""
-
-    def topo_show(self, ports: Any = None) -> None:
-        """Prints that there is none."""
-        print("there is no topology")
 
     def tunnels_topo_load(self, topology: Any, tunables: Any = None) -> None:
         """Refused."""
@@ -96,17 +72,3 @@ class Unavailable:
         raise TRexError(
             "get_clients_info_range: nothing is kept of single clients: ask get_flow_info"
         )
-
-    def get_ignored_macs_ips(self, to_str: bool = True) -> dict[str, list[Any]]:
-        """The addresses that no resets are sent to: none."""
-        return {"ips": [], "macs": []}
-
-    def set_ignored_macs_ips(
-        self, mac_list: Any = None, ip_list: Any = None, is_str: bool = True
-    ) -> None:
-        """Refused, unless the lists are empty, which they are."""
-        if mac_list or ip_list:
-            raise TRexError(
-                "set_ignored_macs_ips: segments of no connection are answered by a reset, whoever "
-                "sends them: keep others' frames from the ports, by nftables say"
-            )

@@ -38,7 +38,7 @@ class Capture:
         self.since = time.time()
         #: The ports where it takes what leaves.
         self.tx_ports = list(tx_interfaces)
-        self._rx_ports = list(rx_interfaces)
+        self.rx_ports = list(rx_interfaces)
         self._limit = limit
         self._mode = mode
         self._filter = bpf_filter
@@ -75,7 +75,7 @@ class Capture:
                 "matched": self._matched,
                 "filter": {
                     "tx": sum(1 << port for port in self.tx_ports),
-                    "rx": sum(1 << port for port in self._rx_ports),
+                    "rx": sum(1 << port for port in self.rx_ports),
                     "bpf": self._filter,
                 },
             }

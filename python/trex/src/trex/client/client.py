@@ -408,7 +408,7 @@ class TRexClient(Addressing, Namespaces, Sockets):
         if not rx and not tx:
             raise TRexError("start_capture: expected at least one port in tx_ports or rx_ports")
         for number in {*rx, *tx}:
-            if not self.ports[number].is_service:
+            if self._is_service_req() and not self.ports[number].is_service:
                 raise TRexError(f"port {number} is not in service mode: set_service_mode() first")
         for number in tx:
             hidden = [it for it in self.ports[number].active if not it.is_visible]
@@ -453,9 +453,17 @@ class TRexClient(Addressing, Namespaces, Sockets):
         for number in list(self._captures):
             self._captures.pop(number).stop()
 
+    def _is_service_req(self) -> bool:
+        """Whether captures and services need service mode."""
+        return True
+
     def _is_captured(self, port: int) -> bool:
         """Whether a capture takes what leaves a port."""
         return any(port in capture.tx_ports for capture in self._captures.values())
+
+    def _is_listened_at(self, port: int) -> bool:
+        """Whether a capture takes what arrives at a port."""
+        return any(port in capture.rx_ports for capture in self._captures.values())
 
     def _capture(self, number: int) -> Capture:
         self._need_session()

@@ -62,7 +62,7 @@ class ServiceCtx:
         port, name = self.port_obj, f"port {self.port}"
         if not port.is_acquired:
             raise TRexError(f"{name} is not acquired: acquire() or reset() takes it")
-        if not port.is_service:
+        if self.client._is_service_req() and not port.is_service:
             raise TRexError(f"{name} is not in service mode: set_service_mode() first")
         if not port.look()["has_carrier"]:
             raise TRexError(f"{name} ({port.interface}) has no carrier: connect it")

@@ -543,8 +543,9 @@ class STLClient(TaggedGroupCommands, TRexClient):
         others = [number for number in self.get_acquired_ports() if number != port.number]
         number = others[0] if len(others) == 1 else port.number ^ 1
         other = self.ports.get(number)
-        # What arrives in service mode is the kernel's.
-        return None if other is None or other.is_service else other
+        # What arrives in service mode, or is captured, is the kernel's.
+        is_heard = other is not None and (other.is_service or self._is_listened_at(number))
+        return None if is_heard else other
 
     def _is_sent_to(self, receiver: Port) -> bool:
         """Whether something is on its way to a port, or what arrived was not noted yet."""

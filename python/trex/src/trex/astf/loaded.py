@@ -1,0 +1,111 @@
+"""A profile by its identifier: what is loaded, what its run has counted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from trex.astf.counters import SECTIONS, Counts, counts_of
+from trex.astf.running import StatefulRun
+from trex.client.counters import Rates
+
+STATE_NAMES = (
+    "STATE_IDLE",
+    "STATE_ASTF_LOADED",
+    "STATE_ASTF_PARSE",
+    "STATE_ASTF_BUILD",
+    "STATE_TX",
+    "STATE_ASTF_CLEANUP",
+    "STATE_ASTF_DELETE",
+)
+
+
+class Profile:
+    """A profile by its identifier: what is loaded, its last run, and where its counters began."""
+
+    def __init__(self, pid: str) -> None:
+        self.pid = pid
+        self.document: str | None = None
+        self.groups: list[str] = []
+        self.run: StatefulRun | None = None
+        self.base: dict[str, Counts] = {}
+        #: The same of the sum of all profiles, which is cleared by itself.
+        self.base_of_sum: dict[str, Counts] = {}
+        self.rates = Rates()
+
+    def begin(self, run: StatefulRun) -> None:
+        """Notes that it is on its way, and counts from now on."""
+        self.run, self.base, self.base_of_sum, self.rates = run, {}, {}, Rates()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it is on its way."""
+        return self.run is not None and not self.run.is_done()
+
+    @property
+    def state(self) -> int:
+        """What it is doing, as a number of TRex's."""
+        if self.is_running:
+            return STATE_NAMES.index("STATE_TX")
+        return STATE_NAMES.index("STATE_IDLE" if self.document is None else "STATE_ASTF_LOADED")
+
+    def servers(self) -> set[tuple[str, int]]:
+        """Where its servers wait: `TCP` or `UDP`, and a port."""
+        document = json.loads(self.document or "{}")
+        found = set()
+        try:
+            for template in document["templates"]:
+                server = template["server_template"]
+                program = document["program_list"][server["program_index"]]
+                kind = "TCP" if program.get("stream", True) else "UDP"
+                found.add((kind, int(server["assoc"][0]["port"])))
+        except (LookupError, TypeError, ValueError, AttributeError):
+            # A document that was written by hand: the engine says what is wrong with it.
+            pass
+        return found
+
+    def first_addresses(self) -> tuple[tuple[str, str], tuple[str, str]]:
+        """The first client and server, and what is added to each for a further pair of ports."""
+        document = json.loads(self.document or "{}")
+        ip_gen = document["templates"][0]["client_template"]["ip_gen"]
+        pools = [
+            document["ip_gen_dist_list"][ip_gen[side]["index"]]
+            for side in ("dist_client", "dist_server")
+        ]
+        client, server = ((it["ip_start"], it.get("ip_offset", "1.0.0.0")) for it in pools)
+        return (client[0], server[0]), (client[1], server[1])
+
+    def counts(self) -> dict[str, Counts]:
+        """What each section has counted since the start."""
+        ports = {} if self.run is None else self.run.ports()
+        return {
+            side: counts_of(
+                (port for name, port in ports.items() if name.startswith(f"{side}s")),
+                not self.is_running,
+            )
+            for side in SECTIONS
+        }
+
+    def group_counts(self) -> dict[tuple[str, str], Counts]:
+        """The same of each group's templates, by the group and the section."""
+        ports = {} if self.run is None else self.run.ports(with_templates=True)
+        templates: dict[tuple[str, str], list[Any]] = {}
+        for template in (it for port in ports.values() for it in port["templates"]):
+            templates.setdefault((template["group"], template["side"]), []).append(template)
+        is_over = not self.is_running
+        return {
+            (group, side): counts_of(templates.get((group, side), []), is_over)
+            for group in self.groups
+            for side in SECTIONS
+        }
+
+
+def sum_of(counts: Iterable[dict[str, Counts]]) -> dict[str, Counts]:
+    """What several have counted together, by section."""
+    sums: dict[str, Counts] = {side: counts_of([], False) for side in SECTIONS}
+    for sections in counts:
+        for side, values in sections.items():
+            for name, value in values.items():
+                sums[side][name] = sums[side].get(name, 0) + value
+    return sums

@@ -1,0 +1,217 @@
+"""The topology of a client: loaded, resolved, shown, and told to the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from trex.addresses import is_valid_ipv4, is_valid_ipv6, is_valid_mac
+from trex.arguments import listify
+from trex.astf import topo
+from trex.astf.topo import ASTFTopology, TopoGW, TopoVIF
+from trex.client.hosts import tags_of
+from trex.client.port import Port
+from trex.errors import TRexError
+from trex.services.arp import ServiceARP
+from trex.services.context import ServiceCtx, run_services
+
+_ANSWER_S = 1
+
+
+class ASTFTopologyManager:
+    """What is started after `resolve` goes by the gateways of the topology; its virtual interfaces
+    answer ARP and pings from then on."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._topology = ASTFTopology()
+        #: Whether what is started goes by it.
+        self._is_resolved = False
+
+    from_data = staticmethod(topo.from_data)
+
+    def is_empty(self) -> bool:
+        """Whether there is no topology."""
+        return self._topology.is_empty()
+
+    def load(self, topology: Any, **tunables: Any) -> None:
+        """Loads a topology: an `ASTFTopology`, or a file in Python, JSON or YAML.
+
+        `tunables` are the arguments of `get_topo()` of a file in Python.
+        """
+        if not self.is_empty():
+            raise TRexError("a topology is loaded already: topo_clear() first")
+        loaded = topo.load(topology, tunables)
+        loaded.check()
+        parts: list[TopoVIF | TopoGW] = [*loaded.vifs, *loaded.gws]
+        for part in parts:
+            if part.trex_port not in self._client.ports:
+                raise TRexError(f"the topology's port {part.port_id}: there is no such port")
+        for gw, vif in loaded.by_gateway():
+            self._check_asker(gw, vif)
+        if loaded.is_empty():
+            raise TRexError("the topology is empty")
+        self._topology, self._is_resolved = loaded, False
+
+    def clear(self) -> None:
+        """Forgets it: what is started then goes where the ports say."""
+        if self._is_resolved:
+            self._answer(False)
+        self._topology, self._is_resolved = ASTFTopology(), False
+
+    def resolve(self, ports: Any = None) -> None:
+        """Asks the gateways of some ports, or of all, for their Ethernet addresses. What is started
+        goes by the topology once all are known. Raises where one does not answer."""
+        silent: list[str] = []
+        for number in self._numbers(ports):
+            silent += self._ask(number)
+        if silent:
+            raise TRexError(f"gateways do not answer: {', '.join(silent[:5])}")
+        self._is_resolved = all(gw.dst_mac for gw in self._topology.gws)
+        if self._is_resolved:
+            self._answer(True)
+
+    def show(self, ports: Any = None) -> None:
+        """Prints it."""
+        if self.is_empty():
+            self.info("there is no topology")
+            return
+        chosen = self._numbers(ports)
+        self.info(f"{'interface':<12}{'MAC':<19}{'VLAN':<6}{'IPv4':<17}IPv6")
+        for vif in sorted(self._topology.vifs, key=lambda it: (it.trex_port, it.sub_if)):
+            if vif.trex_port in chosen:
+                addresses = f"{vif.src_ipv4 or '-':<17}{vif.src_ipv6 or '-'}"
+                self.info(f"{vif.port_id:<12}{vif.src_mac:<19}{vif.vlan or '-':<6}{addresses}")
+        self.info(f"{'interface':<12}{'clients':<33}{'gateway':<19}MAC")
+        for gw in self._topology.gws:
+            if gw.trex_port in chosen:
+                clients = f"{gw.src_start} - {gw.src_end}"
+                self.info(f"{gw.port_id:<12}{clients:<33}{gw.dst:<19}{gw.dst_mac or '-'}")
+
+    def save(self, filename: str) -> None:
+        """Writes it into a file, which is Python, JSON or YAML by its suffix, and is new."""
+        forms = {".py": self.to_code, ".json": lambda: self.to_json(False), ".yaml": self.to_yaml}
+        form = next((make for suffix, make in forms.items() if filename.endswith(suffix)), None)
+        if form is None:
+            raise TRexError(f"topo_save: '{filename}' ends in none of {', '.join(forms)}")
+        try:
+            with open(filename, "x") as file:
+                file.write(form())
+        except FileExistsError:
+            raise TRexError(f"topo_save: '{filename}' is there already: remove it first") from None
+        except OSError as error:
+            raise TRexError(f"topo_save: {error}") from error
+
+    def get_merged_data(self, to_server: bool = True) -> dict[str, Any]:
+        """It as a document."""
+        return self._topology.get_data(to_server)
+
+    def to_json(self, to_server: bool = True) -> str:
+        """It as JSON."""
+        return self._topology.to_json(to_server)
+
+    def to_yaml(self) -> str:
+        """It as YAML."""
+        return self._topology.to_yaml()
+
+    def to_code(self) -> str:
+        """It as Python."""
+        return self._topology.to_code()
+
+    def info(self, msg: str) -> None:
+        """Prints."""
+        print(msg)
+
+    def warn(self, msg: str) -> None:
+        """Prints a warning."""
+        print(f"warning: {msg}")
+
+    def gateways_of(self, port: Port) -> list[dict[str, Any]]:
+        """The gateways of a port, as the engine takes them."""
+        if not self._is_resolved:
+            return []
+        found = []
+        for gw, vif in self._of(port.number):
+            vlans = port.vlan if vif is None else [vif.vlan] if vif.vlan else []
+            found.append(
+                {
+                    "first": gw.src_start,
+                    "last": gw.src_end,
+                    "vlan": vlans[0] if vlans else None,
+                    "source": None if vif is None else vif.src_mac,
+                    "destination": gw.dst_mac,
+                }
+            )
+        return found
+
+    def _numbers(self, ports: Any) -> list[int]:
+        chosen = sorted(self._client.ports) if ports is None else listify(ports)
+        for number in chosen:
+            if number not in self._client.ports:
+                raise TRexError(f"there is no port {number}")
+        return chosen
+
+    def _of(self, number: int) -> Iterable[tuple[TopoGW, TopoVIF | None]]:
+        return (it for it in self._topology.by_gateway() if it[0].trex_port == number)
+
+    def _check_asker(self, gw: TopoGW, vif: TopoVIF | None) -> None:
+        """Raises where nobody has an address to ask for a gateway from."""
+        port = self._client.ports[gw.trex_port]
+        if is_valid_mac(gw.dst):
+            return
+        if is_valid_ipv4(gw.dst):
+            family, has_address = "IPv4", bool(_asker(vif, port))
+        else:
+            family, has_address = "IPv6", port.has_own_ipv6 if vif is None else bool(vif.src_ipv6)
+        if not has_address:
+            who = f"port {port.number}" if vif is None else f"virtual interface {vif.port_id}"
+            raise TRexError(f"gateway {gw.dst}: {who} has no {family} address to ask from")
+
+    def _ask(self, number: int) -> list[str]:
+        """Asks the gateways of a port; those that do not answer."""
+        port = self._client.ports[number]
+        asked: dict[tuple[str, int], tuple[ServiceARP, list[TopoGW]]] = {}
+        for gw, vif in self._of(number):
+            if gw.dst_mac:
+                continue
+            if is_valid_ipv6(gw.dst):
+                raise TRexError(
+                    f"gateway {gw.dst}: gateways are asked by ARP: give an IPv4 address"
+                )
+            key = (gw.dst, gw.sub_if)
+            if key not in asked:
+                asked[key] = (self._question(port, gw, vif), [])
+            asked[key][1].append(gw)
+        if asked:
+            run_services(port, [service for service, _ in asked.values()])
+        for service, gateways in asked.values():
+            record = service.get_record()
+            for gw in gateways:
+                gw.dst_mac = record.dst_mac if record else None
+        return [dst for (dst, _), (service, _) in asked.items() if not service.get_record()]
+
+    def _question(self, port: Port, gw: TopoGW, vif: TopoVIF | None) -> ServiceARP:
+        mac = port.source if vif is None else vif.src_mac
+        vlans = port.vlan if vif is None else [vif.vlan] if vif.vlan else []
+        context = ServiceCtx(self._client, port.number)
+        return ServiceARP(context, gw.dst, _asker(vif, port), vlans, mac, timeout_sec=_ANSWER_S)
+
+    def _answer(self, is_there: bool) -> None:
+        """Lets virtual interfaces answer for their addresses, or not any more."""
+        for vif in self._topology.vifs:
+            port, tags = self._client.ports.get(vif.trex_port), tags_of([vif.vlan] * bool(vif.vlan))
+            # A port itself may be that host.
+            is_port = port is not None and (vif.src_mac, tags) == (port.source, tags_of(port.vlan))
+            if port is None or not vif.src_ipv4 or is_port:
+                continue
+            if is_there:
+                port.hosts.put(vif.src_mac, tags, [vif.src_ipv4])
+            else:
+                port.hosts.remove(vif.src_mac, tags)
+
+
+def _asker(vif: TopoVIF | None, port: Port) -> str:
+    """The IPv4 address that gateways are asked from; empty where there is none."""
+    if vif is not None:
+        return vif.src_ipv4
+    return port.layer.source if port.layer.mode == "ipv4" else ""
