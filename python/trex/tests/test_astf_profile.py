@@ -132,7 +132,7 @@ def test_a_profile_becomes_the_document_that_a_server_reads(profiles):
                     "cluster": {},
                     "port": 80,
                     "cps": 2.5,
-                    "limit": 1000,
+                    "limit": 10,
                     "cont": True,
                 },
                 "server_template": {"program_index": 1, "assoc": [{"port": 80}]},

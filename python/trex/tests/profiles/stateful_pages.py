@@ -39,7 +39,7 @@ class Pages:
         server.send("", size=arguments.page_size, fill="*")
         server.jmp_nz("left", "next")
         return ASTFTemplate(
-            ASTFTCPClientTemplate(addresses, program=client, cps=2.5, limit=1000, cont=True),
+            ASTFTCPClientTemplate(addresses, program=client, cps=2.5, limit=10, cont=True),
             ASTFTCPServerTemplate(program=server),
             tg_name="pages",
         )

@@ -126,6 +126,9 @@ impl Reading<'_> {
         let prefix = |it: Option<[u8; 16]>| is_ipv6.then(|| it.unwrap_or_default());
         let port = fields.need("port", "the number of a port")?.integer(0, u16::MAX.into())?;
         let usual = asked.or(Tunables::usual(is_ipv6));
+        let load = self.load(fields, notes)?;
+        // How many are held is no limit of how many there are in all.
+        let is_held = matches!(load, Load::Hold(_));
         Ok(Client {
             transmit: self.pair as usize * 2,
             addresses: Some(clients.range(self.pair, prefix(asked.ipv6.source))),
@@ -139,9 +142,9 @@ impl Reading<'_> {
             server_port: port as u16,
             destination: None,
             devices: Vec::new(),
-            load: self.load(fields, notes)?,
+            load,
             ramp: Duration::from_secs(self.tables.clients.ramp_s.unwrap_or(0).into()),
-            limit: self.limit(fields)?,
+            limit: if is_held { None } else { self.limit(fields)? },
             program: says.steps.clone(),
             tcp: usual.tcp,
             ip: usual.ip,
@@ -153,7 +156,10 @@ impl Reading<'_> {
         if let Some(cont) = fields.get("cont").filter(|it| it.value().as_bool() == Some(true))
             && let Some(limit) = self.limit(fields)?
         {
-            notes.push(format!("{}: so many flows are held, made at once", cont.path()));
+            notes.push(format!(
+                "{}: so many flows are held, made at once, whatever cps says",
+                cont.path()
+            ));
             return Ok(Load::Hold(limit));
         }
         let Some(place) = fields.get("cps") else { return Ok(Load::OnDemand) };

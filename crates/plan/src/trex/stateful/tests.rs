@@ -55,6 +55,20 @@ fn a_template_is_two_sides_with_tunables_of_their_own() {
 }
 
 #[test]
+fn how_many_flows_are_held_is_no_limit_of_all() {
+    let text = PAGE.replace("\"limit\": 7", "\"limit\": 7, \"cont\": true");
+    let mut plan = read(&text, &options(1)).unwrap();
+    assert!(plan.notes.iter().any(|note| note.contains("cont: so many flows are held")));
+    plan.multiply(wirestorm_base::rate::Decimal::parse("10").unwrap()).unwrap();
+    let client = plan.templates[0].client.as_ref().unwrap();
+    // The multiplier is that of rates, as in TRex.
+    assert_eq!((client.load, client.limit), (Load::Hold(7), None));
+    let text = text.replace("\"cont\": true", "\"cont\": false");
+    let plan = read(&text, &options(1)).unwrap();
+    assert_eq!(plan.templates[0].client.as_ref().unwrap().limit, Some(7));
+}
+
+#[test]
 fn commands_are_steps_and_offsets_are_labels() {
     let plan = read(PAGE, &options(1)).unwrap();
     let template = &plan.templates[0];
