@@ -439,7 +439,8 @@ impl Connection {
         counters.sndbyte += u64::from(bytes);
     }
 
-    /// Sends no more than what was handed over (CLOSE, RFC 9293 section 3.10.4).
+    /// Sends no more than what was handed over (CLOSE, RFC 9293 section 3.10.4). In SYN-SENT, too, it
+    /// waits until the connection is open, which the RFC would have forgotten.
     pub fn close(&mut self) {
         if self.marks.has(Marks::CLOSED) {
             return;

@@ -318,3 +318,27 @@ fn segments_in_fragments_are_segments() {
         world.assert_over(1);
     }
 }
+
+/// RFC 9293 section 3.10.5 in SYN-SENT; a program that only ends is another matter
+/// (docs/design/stack.md).
+#[test]
+fn who_resets_before_the_connection_is_open_forgets_it_and_resets_a_late_answer() {
+    let wait = Instruction::Delay { micros: 5_000 };
+    let patient = [wait];
+    let impatient = [wait, Instruction::Reset];
+    for (asks, forgotten) in [(&patient[..], 0), (&impatient[..], 1)] {
+        let role = client("16.0.0.1", 80, Load::Hold { flows: 1 }, Some(1));
+        let mut world = World::with(vec![role], &Buffers::default(), asks, &[]);
+        world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+        world.now += Duration::from_millis(10);
+        world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+        assert_eq!(world.client.counters().active, 1 - forgotten);
+        // The SYN was on its way for that long.
+        world.run(SECOND, |_, _| {});
+        let (ours, theirs) = (world.client.counters(), world.server.counters());
+        assert_eq!((ours.aborted, ours.closed), (forgotten, 1 - forgotten));
+        assert_eq!((theirs.refused, theirs.closed), (forgotten, 1 - forgotten));
+        assert_eq!(world.client.strays().no_flow, forgotten);
+        assert_eq!((ours.failed(), ours.active + theirs.active), (0, 0));
+    }
+}
