@@ -6,10 +6,10 @@ use wirestorm_base::port::Segmentation;
 use wirestorm_wire::checksum;
 use wirestorm_wire::flow::FlowKey;
 use wirestorm_wire::packet::{
-    ethernet, ethertype, icmpv4, icmpv6, ipv4, ipv6, mpls, protocol, tcp, udp, vlan,
+    ethernet, ethertype, icmpv4, ipv4, ipv6, mpls, protocol, tcp, udp, vlan,
 };
 
-use crate::icmp_error::{PORT_UNREACHABLE, PORT_UNREACHABLE_IPV6};
+use crate::icmp_error::Message;
 use crate::tcp::ranges::SequenceRange;
 use crate::tcp::segment::Outgoing;
 
@@ -355,21 +355,21 @@ pub(crate) fn is_to_one(frame: &[u8], key: &FlowKey) -> bool {
     !is_to_group && is_one(key.source()) && is_one(key.destination())
 }
 
-/// Writes the message that nobody waits at the port of a datagram, in answer to what came with a
-/// key; `original` is its packet, as much of which is sent back as may be. Returns the frame's
-/// length, or nothing where it does not fit.
-pub(crate) fn write_port_unreachable(
+/// Writes a message of ICMP in answer to what came with a key; `original` is its packet, as much of
+/// which is sent back as may be. Returns the frame's length, or nothing where it does not fit.
+pub(crate) fn write_icmp_error(
     frame: &mut [u8],
     headers: &Headers<'_>,
+    message: Message,
     original: &[u8],
 ) -> Option<usize> {
     let is_ipv4 = headers.key.version() == 4;
+    let (kind, code) = message.type_and_code(is_ipv4);
     // RFC 1812 section 4.3.2.3: packets of 576 bytes at most; RFC 4443 section 3.1: those that
     // every path takes, of 1,280.
-    let (kind, code, protocol, room) = if is_ipv4 {
-        (icmpv4::DESTINATION_UNREACHABLE, PORT_UNREACHABLE, protocol::ICMP, 576 - 20)
-    } else {
-        (icmpv6::DESTINATION_UNREACHABLE, PORT_UNREACHABLE_IPV6, protocol::ICMPV6, 1_280 - 40)
+    let (protocol, room) = match is_ipv4 {
+        true => (protocol::ICMP, 576 - ipv4::HEADER_LENGTH_MIN),
+        false => (protocol::ICMPV6, 1_280 - ipv6::HEADER_LENGTH),
     };
     // Without padding of the link layer.
     let packet_length = match is_ipv4 {

@@ -46,11 +46,64 @@ const PLATEAUS: [u16; 10] = [32_000, 17_914, 8_166, 4_352, 2_002, 1_492, 1_006, 
 
 /// Codes of RFC 792 for what cannot be reached: who waits for the protocol, or at the port.
 const PROTOCOL_UNREACHABLE: u8 = 2;
-pub(crate) const PORT_UNREACHABLE: u8 = 3;
+const PORT_UNREACHABLE: u8 = 3;
 /// A packet must not be fragmented, and has to be.
 const FRAGMENTATION_NEEDED: u8 = 4;
 /// The code of RFC 4443 section 3.1 for a port where nobody waits.
-pub(crate) const PORT_UNREACHABLE_IPV6: u8 = 4;
+const PORT_UNREACHABLE_IPV6: u8 = 4;
+/// "Fragment reassembly time exceeded" of RFC 792 and of RFC 4443 section 3.3.
+const REASSEMBLY_TIME_EXCEEDED: u8 = 1;
+
+/// What is said to others of their packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Message {
+    /// Nobody waits at the port.
+    PortUnreachable,
+    /// Not all fragments came in time.
+    ReassemblyTimeExceeded,
+}
+
+impl Message {
+    pub(crate) const fn type_and_code(self, is_ipv4: bool) -> (u8, u8) {
+        match (self, is_ipv4) {
+            (Self::PortUnreachable, true) => (icmpv4::DESTINATION_UNREACHABLE, PORT_UNREACHABLE),
+            (Self::PortUnreachable, false) => {
+                (icmpv6::DESTINATION_UNREACHABLE, PORT_UNREACHABLE_IPV6)
+            }
+            (Self::ReassemblyTimeExceeded, true) => {
+                (icmpv4::TIME_EXCEEDED, REASSEMBLY_TIME_EXCEEDED)
+            }
+            (Self::ReassemblyTimeExceeded, false) => {
+                (icmpv6::TIME_EXCEEDED, REASSEMBLY_TIME_EXCEEDED)
+            }
+        }
+    }
+}
+
+/// From whom to whom a packet is, from its IP header on, and what it carries; `None` where nothing
+/// may be said of it.
+///
+/// RFC 1122 section 3.2.2 and RFC 4443 section 2.4: no error is answered with an error. Of ICMP
+/// only questions are answered here, so that no type is forgotten.
+pub(crate) fn may_be_told_of(packet: &[u8]) -> Option<FlowKey> {
+    let (key, kind) = if packet.first()? >> 4 == 4 {
+        let view = ipv4::Packet::new(packet).ok()?;
+        let (source, destination) = (view.source().octets(), view.destination().octets());
+        (FlowKey::ipv4(source, destination, view.protocol()), view.payload().first().copied())
+    } else {
+        let view = ipv6::Packet::new(packet).ok()?;
+        let (source, destination) = (view.source().octets(), view.destination().octets());
+        let extensions = view.extensions()?;
+        let key = FlowKey::ipv6(source, destination, extensions.protocol);
+        (key, view.transport(&extensions).first().copied())
+    };
+    let may_be = match key.protocol() {
+        protocol::ICMP => kind == Some(icmpv4::ECHO_REQUEST),
+        protocol::ICMPV6 => kind == Some(icmpv6::ECHO_REQUEST),
+        _ => true,
+    };
+    may_be.then_some(key)
+}
 
 impl IcmpError {
     /// What a frame says of a packet of TCP or UDP; `None` where it says nothing of the kind, or is

@@ -235,7 +235,8 @@ fn what_is_missing_for_a_minute_is_given_up() {
     // What is there of it, without a hole.
     let mut beginning = packet(4, 160);
     beginning = expected(&beginning, 5);
-    assert_eq!(lost, [GivenUp { cause: Cause::Time, tag: 9, beginning: Some(beginning) }]);
+    let [lost] = lost.try_into().unwrap();
+    assert_eq!((lost.cause, lost.tag, &lost.beginning), (Cause::Time, 9, &Some(beginning)));
     assert!(reassembler.is_empty());
     assert_eq!(take(&mut reassembler, &last), Taken::Waits);
     reassembler.finish(|it| assert_eq!((it.tag, it.beginning), (0, None)));
@@ -341,4 +342,35 @@ fn some_packets_are_not_cut() {
     let mut with_extension = packet(6, 100);
     with_extension[6] = protocol::HOP_BY_HOP;
     assert!(Fragments::of(&with_extension, 100, 0).is_none());
+}
+
+#[test]
+fn what_is_given_up_is_known_again_as_a_first_fragment() {
+    for version in [4, 6] {
+        let [first, second, last] = three(version);
+        for (arrived, expected) in [
+            (vec![&first], Some(&first)),
+            (vec![&last, &first], Some(&first)),
+            (vec![&second, &last], None),
+        ] {
+            let mut reassembler = Reassembler::default();
+            for fragment in arrived {
+                take(&mut reassembler, fragment);
+            }
+            let mut told = Vec::new();
+            let due = reassembler.next().unwrap();
+            assert_eq!(due, NOW + Duration::from_secs(60));
+            reassembler.expire(due, |it| told.push(it.first_fragment()));
+            assert_eq!(told, [expected.cloned()], "version {version}");
+            assert_eq!(reassembler.next(), None);
+        }
+    }
+    // Behind a header of options, which names the fragment's.
+    let [first, ..] = three(6);
+    let options = [protocol::FRAGMENT, 0, 1, 4, 0, 0, 0, 0];
+    let mut first = [&first[..40], &options, &first[40..]].concat();
+    (first[5], first[6]) = (first[5] + 8, protocol::HOP_BY_HOP);
+    let mut reassembler = Reassembler::default();
+    take(&mut reassembler, &first);
+    reassembler.finish(|it| assert_eq!(it.first_fragment().as_ref(), Some(&first)));
 }

@@ -157,7 +157,7 @@ fn port_table(f: &mut Formatter<'_>, ports: &[PortReport], elapsed: f64) -> fmt:
     fn impaired(port: &PortReport, count: fn(&ImpairmentReport) -> u64) -> u64 {
         port.impairment.as_ref().map_or(0, count)
     }
-    let unusual: [Shown<PortReport, u64>; 22] = [
+    let unusual: [Shown<PortReport, u64>; 23] = [
         ("  with first bytes that no server waits for", |port| port.flows.no_match),
         ("  not made: too many at once (--flows-max)", |port| port.flows.overflow),
         ("  not made: addresses and ports in use", |port| port.flows.tuple_in_use),
@@ -170,6 +170,7 @@ fn port_table(f: &mut Formatter<'_>, ports: &[PortReport], elapsed: f64) -> fmt:
         ("  packets in fragments given up: no room", |port| port.flows.fragments_no_room),
         ("  packets too long for a link, as was said", |port| port.flows.too_big),
         ("  peers told that nobody listens (ICMP)", |port| port.flows.unreachable_sent),
+        ("  peers told of missing fragments (ICMP)", |port| port.flows.time_exceeded_sent),
         ("  packets damaged or cut short", |port| port.flows.damaged),
         ("  packets of other protocols", |port| port.flows.other_protocol),
         ("  frames lost (impair)", |port| impaired(port, |it| it.lost)),

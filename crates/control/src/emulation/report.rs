@@ -210,6 +210,8 @@ pub struct FlowsReport {
     pub unreachable_heard: u64,
     /// Messages to peers that nobody waits at a port of ours, of which 1,000 a second are sent.
     pub unreachable_sent: u64,
+    /// Messages to peers that not all fragments of a packet came in time.
+    pub time_exceeded_sent: u64,
     /// Packets that were damaged or cut short.
     pub damaged: u64,
     /// Packets of other protocols.
@@ -367,6 +369,7 @@ impl FlowsReport {
             too_big: strays.too_big,
             unreachable_heard: strays.unreachable,
             unreachable_sent: strays.unreachable_sent,
+            time_exceeded_sent: strays.time_exceeded_sent,
             damaged: strays.damaged,
             other_protocol: strays.other_protocol,
         }

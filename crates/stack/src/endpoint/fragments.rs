@@ -4,19 +4,25 @@ use alloc::vec::Vec;
 
 use wirestorm_base::port::{FrameId, Offloads, Transmit};
 use wirestorm_base::time::Instant;
-use wirestorm_wire::fragment::{Cause, Fragments, Reassembler, Taken};
+use wirestorm_wire::fragment::{Cause, Fragments, GivenUp, Reassembler, Taken};
 use wirestorm_wire::packet::{ipv4, ipv6, udp};
 
 use super::Endpoint;
 use super::burst::{fill_up, room};
 use super::counters::StrayCounters;
-use crate::frame::{Headers, network_header, write_datagram};
+use crate::frame::{Headers, LinkHeader, is_to_one, network_header, write_datagram};
+use crate::icmp_error::{Message, may_be_told_of};
 use crate::tcp::connection::Now;
+
+/// Where the sender of a packet is; `None` where its frame was not to us alone.
+type Sender = Option<LinkHeader>;
 
 /// What has arrived of packets in fragments, and what it takes to send datagrams so.
 #[derive(Debug)]
 pub(super) struct Pieces {
-    arrived: Reassembler,
+    arrived: Reassembler<Sender>,
+    /// Packets of which fragments were missing for too long, and nobody was told yet.
+    late: Vec<GivenUp<Sender>>,
     /// Where a datagram is written as a whole before it is cut.
     packet: Vec<u8>,
     /// Of the next one.
@@ -37,7 +43,8 @@ pub(super) enum Cut {
 impl Pieces {
     /// None yet; the first datagram in fragments has this identification.
     pub(super) fn new(identification: u32) -> Self {
-        Self { arrived: Reassembler::default(), packet: Vec::new(), identification }
+        let (arrived, late) = (Reassembler::default(), Vec::new());
+        Self { arrived, late, packet: Vec::new(), identification }
     }
 
     /// Packets that have not all of their fragments.
@@ -45,12 +52,21 @@ impl Pieces {
         self.arrived.waiting() as u64
     }
 
-    /// Gives up packets of which fragments are missing for too long.
+    /// Gives up packets of which fragments are missing for too long; returns whether there are any
+    /// of which [`Endpoint::tell_of_late`] is to tell.
     #[inline]
-    pub(super) fn expire(&mut self, now: Instant, strays: &mut StrayCounters) {
+    pub(super) fn expire(&mut self, now: Instant, strays: &mut StrayCounters) -> bool {
         if !self.arrived.is_empty() {
-            self.arrived.expire(now, |it| strays.give_up(it.cause));
+            let late = &mut self.late;
+            self.arrived.expire(now, |it| strays.give_up(it, late));
         }
+        !self.late.is_empty()
+    }
+
+    /// When a packet is given up next.
+    #[inline]
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.arrived.next()
     }
 
     /// Sends a datagram with so many bytes of data in packets of at most `mtu` bytes; `fill` writes
@@ -102,9 +118,14 @@ impl Pieces {
 }
 
 impl StrayCounters {
-    fn give_up(&mut self, cause: Cause) {
-        match cause {
-            Cause::Time => self.fragments_incomplete += 1,
+    fn give_up(&mut self, packet: GivenUp<Sender>, late: &mut Vec<GivenUp<Sender>>) {
+        match packet.cause {
+            Cause::Time => {
+                self.fragments_incomplete += 1;
+                if packet.tag.is_some() && packet.beginning.is_some() {
+                    late.push(packet);
+                }
+            }
             Cause::Room => self.fragments_no_room += 1,
             Cause::Overlap => self.fragments_overlapping += 1,
         }
@@ -123,8 +144,10 @@ impl Endpoint {
             return self.strays.damaged += 1;
         }
         let time = Instant::from_nanos(now.micros * 1_000);
-        let strays = &mut self.strays;
-        match self.pieces.arrived.take(network, 0, time, |it| strays.give_up(it.cause)) {
+        let is_to_us = frame.first().is_some_and(|first| first & 1 == 0);
+        let sender = if is_to_us { LinkHeader::answering(link) } else { None };
+        let (strays, Pieces { arrived, late, .. }) = (&mut self.strays, &mut self.pieces);
+        match arrived.take(network, sender, time, |it| strays.give_up(it, late)) {
             Taken::Waits => strays.fragments += 1,
             Taken::Damaged => strays.damaged += 1,
             Taken::Whole(packet) => {
@@ -133,6 +156,24 @@ impl Endpoint {
                 let is_verified = !self.verifies_checksums;
                 let offloads = Offloads { is_verified, ..Offloads::default() };
                 self.hear(&[link, &packet].concat(), offloads, now, transmit);
+            }
+        }
+    }
+
+    /// Tells the senders of packets that not all of their fragments came in time.
+    ///
+    /// RFC 1122 section 3.3.2: "If this timeout expires, the partially-reassembled datagram MUST be
+    /// discarded and an ICMP Time Exceeded message sent to the source host (if fragment zero has
+    /// been received)." RFC 8200 section 4.5 says the same of IPv6.
+    #[cold]
+    pub(super) fn tell_of_late(&mut self, now: Now, transmit: &mut impl Transmit) {
+        for packet in core::mem::take(&mut self.pieces.late) {
+            let Some((link, original)) = packet.tag.zip(packet.first_fragment()) else { continue };
+            let key = packet.beginning.as_deref().and_then(may_be_told_of);
+            let Some(key) = key.filter(|key| is_to_one(link.as_slice(), key)) else { continue };
+            let message = Message::ReassemblyTimeExceeded;
+            if !self.leaves_strays && self.tell(message, &link, &key, &original, now, transmit) {
+                self.strays.time_exceeded_sent += 1;
             }
         }
     }

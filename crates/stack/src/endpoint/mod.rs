@@ -280,7 +280,9 @@ impl Endpoint {
             due.drain(..).for_each(|place| self.call_datagrams(place));
         }
         self.due = due;
-        self.pieces.expire(now, &mut self.strays);
+        if self.pieces.expire(now, &mut self.strays) {
+            self.tell_of_late(time, transmit);
+        }
         self.serve_pending(time, transmit);
         if !self.executions.asked.is_empty() {
             self.execute(time, transmit);
@@ -363,7 +365,7 @@ impl Endpoint {
         let timer =
             timer.map(|tick| Instant::from_nanos(tick.saturating_mul(NANOSECONDS_PER_TICK)));
         let next = |it: &TemplateState| it.arrivals.next(it.tally.flows.held());
-        self.templates.iter().filter_map(next).chain(timer).min()
+        self.templates.iter().filter_map(next).chain(timer).chain(self.pieces.next()).min()
     }
 
     /// Multiplies all loads from now on by `numerator / denominator`: rates, numbers of flows held,

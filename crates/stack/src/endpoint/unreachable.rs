@@ -1,14 +1,17 @@
 //! Who cannot be reached: what others say of it, and what is said to them.
 
+use core::net::IpAddr;
+
 use wirestorm_base::port::Transmit;
 use wirestorm_base::time::Instant;
+use wirestorm_wire::flow::FlowKey;
 use wirestorm_wire::packet::protocol;
 
 use super::Endpoint;
 use super::burst::room;
 use super::template::Role;
-use crate::frame::{Headers, IpSettings, LinkHeader, Packet, is_to_one, write_port_unreachable};
-use crate::icmp_error::{Cause, IcmpError};
+use crate::frame::{Headers, IpSettings, LinkHeader, Packet, is_to_one, write_icmp_error};
+use crate::icmp_error::{Cause, IcmpError, Message};
 use crate::tcp::connection::Now;
 
 /// How often it may be said that nobody waits at a port. RFC 4443 section 2.4: "an IPv6 node MUST
@@ -90,28 +93,48 @@ impl Endpoint {
         now: Now,
         transmit: &mut impl Transmit,
     ) {
-        let is_mine = self.is_address_of_ours(packet);
-        if !is_mine || !is_to_one(frame, &packet.key) || !self.allowance.take(now) {
+        if !is_to_one(frame, &packet.key) {
             return;
         }
         let Some(link) = LinkHeader::answering(packet.link) else { return };
-        let Some(answer) = self.spare.pop().or_else(|| transmit.take()) else { return };
-        let ip = IpSettings::default();
-        let headers = Headers { link: &link, key: &packet.key, ip: &ip };
         let original = &frame[packet.link.len()..];
-        match write_port_unreachable(room(transmit, &answer), &headers, original) {
-            Some(length) => {
-                transmit.send(answer, length, Instant::ZERO);
-                self.strays.unreachable_sent += 1;
-            }
-            None => transmit.release(answer),
+        let message = Message::PortUnreachable;
+        if self.tell(message, &link, &packet.key, original, now, transmit) {
+            self.strays.unreachable_sent += 1;
         }
     }
 
-    /// Whether a packet is for any of the clients and servers here: what others on the same link
-    /// are sent may be seen as well.
-    fn is_address_of_ours(&self, packet: &Packet<'_>) -> bool {
-        let address = packet.key.destination();
+    /// Sends a message of ICMP to where a packet came from that was sent to one of ours, and `link`
+    /// leads; returns whether it left.
+    pub(super) fn tell(
+        &mut self,
+        message: Message,
+        link: &LinkHeader,
+        key: &FlowKey,
+        original: &[u8],
+        now: Now,
+        transmit: &mut impl Transmit,
+    ) -> bool {
+        if !self.is_address_of_ours(key.destination()) || !self.allowance.take(now) {
+            return false;
+        }
+        let Some(answer) = self.spare.pop().or_else(|| transmit.take()) else { return false };
+        let headers = Headers { link, key, ip: &IpSettings::default() };
+        match write_icmp_error(room(transmit, &answer), &headers, message, original) {
+            Some(length) => {
+                transmit.send(answer, length, Instant::ZERO);
+                true
+            }
+            None => {
+                transmit.release(answer);
+                false
+            }
+        }
+    }
+
+    /// Whether an address is that of any of the clients and servers here: what others on the same
+    /// link are sent may be seen as well.
+    fn is_address_of_ours(&self, address: IpAddr) -> bool {
         self.templates[..self.templates_known].iter().any(|it| match &it.template.role {
             Role::Client { tuples, .. } => tuples.clients.contains(address),
             Role::Server { listen } => listen.addresses.is_none_or(|it| it.contains(address)),

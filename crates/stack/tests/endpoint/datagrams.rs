@@ -378,6 +378,101 @@ fn a_fragment_that_is_damaged_or_missing_is_told() {
     assert_eq!((strays.fragments, strays.fragments_overlapping, strays.reassembled), (3, 1, 0));
 }
 
+/// A client's datagram in two fragments, of which some arrive, changed; returns the packets that
+/// the server sends back within a minute, and the first fragment.
+fn answers_to_parts(
+    first: &str,
+    arriving: &[usize],
+    change: impl Fn(&mut [u8]),
+) -> (Vec<Vec<u8>>, Vec<u8>, World) {
+    const LINK: usize = 14;
+    let mut buffers = Buffers::default();
+    let buffer = buffers.push(Buffer::new(b"long", 2_000, &[]));
+    let client = datagrams(vec![send(buffer)], client(first, 53, once(), Some(1)));
+    let server = datagrams(vec![receive(1)], server(53));
+    let mut world = World::of(vec![client], vec![server], &buffers);
+    world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+    let mut sent = frames(&mut world.up.1);
+    assert_eq!(sent.len(), 2);
+    for frame in &mut sent {
+        change(frame);
+    }
+    arriving.iter().for_each(|which| put(&mut world.up.0, &sent[*which]));
+    let mut answered = Vec::new();
+    let mut due = Instant::ZERO;
+    for _ in 0..2 {
+        world.server.breathe(due, &mut world.down.0, &mut world.up.1).unwrap();
+        answered.extend(frames(&mut world.down.1));
+        // Nothing is said before a minute is over, when it asks to be called.
+        if due == Instant::ZERO {
+            assert_eq!(answered.len(), 0);
+            due = world.server.next().unwrap_or(Instant::ZERO + Duration::from_secs(60));
+            assert_eq!(due, Instant::ZERO + Duration::from_secs(60));
+        }
+    }
+    let cut = |frame: &[u8]| frame[LINK..].to_vec();
+    (answered.iter().map(|frame| cut(frame)).collect(), cut(&sent[0]), world)
+}
+
+#[test]
+fn who_sent_fragments_is_told_that_the_others_did_not_come_in_time() {
+    // The header of IP, 8 bytes of ICMP, and what of the fragment fits packets of 576 or 1,280.
+    for (first, ip, longest, kind) in [("16.0.0.1", 20, 576, 11), ("2001:db8:1::1", 40, 1_280, 3)] {
+        let (answered, fragment, world) = answers_to_parts(first, &[0], |_| {});
+        let [answer] = &answered[..] else { panic!("{first}: {answered:?}") };
+        assert_eq!(answer.len(), longest, "{first}");
+        let (header, message) = answer.split_at(ip);
+        assert_eq!(message[..2], [kind, 1], "{first}");
+        assert_eq!(message[4..8], [0; 4], "{first}");
+        assert_eq!(message[8..], fragment[..longest - ip - 8], "{first}");
+        let sum = match first.contains(':') {
+            false => 0,
+            true => checksum::pseudo_header_ipv6(
+                header[8..24].try_into().unwrap(),
+                header[24..40].try_into().unwrap(),
+                58,
+                message.len() as u32,
+            ),
+        };
+        assert_eq!(checksum::combine(sum, checksum::sum(message)), 0xffff, "{first}");
+        let (from, to) = if ip == 20 { (12..16, 16..20) } else { (8..24, 24..40) };
+        assert_eq!(header[from.clone()], fragment[to.clone()]);
+        assert_eq!(header[to], fragment[from]);
+        let strays = world.server.strays();
+        assert_eq!((strays.time_exceeded_sent, strays.fragments_incomplete), (1, 1), "{first}");
+    }
+}
+
+#[test]
+fn nobody_is_told_of_fragments_without_the_first_or_that_are_for_others() {
+    fn mend(frame: &mut [u8]) {
+        frame[24..26].fill(0);
+        let sum = checksum::checksum(&frame[14..34]);
+        frame[24..26].copy_from_slice(&sum.to_be_bytes());
+    }
+    type Change = fn(&mut [u8]);
+    let changes: [(&[usize], Change); 4] = [
+        (&[1], |_| {}),
+        // To a group of Ethernet, and to one of IP.
+        (&[0], |frame| frame[0] |= 1),
+        (&[0], |frame| {
+            frame[30..34].copy_from_slice(&[239, 1, 2, 3]);
+            mend(frame);
+        }),
+        // An error of ICMP.
+        (&[0], |frame| {
+            (frame[23], frame[34]) = (1, 3);
+            mend(frame);
+        }),
+    ];
+    for (case, (arriving, change)) in changes.into_iter().enumerate() {
+        let (answered, _, world) = answers_to_parts("16.0.0.1", arriving, change);
+        let strays = world.server.strays();
+        assert_eq!((answered.len(), strays.fragments_incomplete), (0, 1), "case {case}");
+        assert_eq!((strays.time_exceeded_sent, strays.damaged), (0, 0), "case {case}");
+    }
+}
+
 #[test]
 fn no_part_of_a_datagram_leaves_where_frames_are_not_enough_for_all() {
     // 32 frames at once; each datagram needs 14 of them.

@@ -7,7 +7,7 @@ use core::ops::Range;
 use wirestorm_base::time::{Duration, Instant};
 
 use super::{CONGESTION, Fragment, Key};
-use crate::packet::{ipv4, ipv6};
+use crate::packet::{ipv4, ipv6, protocol};
 
 /// How much is kept of packets of which fragments are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,39 +57,74 @@ pub enum Cause {
 
 /// A packet that was given up.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GivenUp {
+pub struct GivenUp<T = u64> {
     /// Why.
     pub cause: Cause,
     /// What was said of its fragment that arrived first.
-    pub tag: u64,
+    pub tag: T,
     /// What is there from its IP header on, up to the first byte that is missing; `None` where the
     /// first fragment is.
     pub beginning: Option<Vec<u8>>,
+    identification: u32,
+    fragment_header: FragmentHeader,
 }
+
+/// Where that of IPv6 stands in the first fragment, and where before it is said that it follows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct FragmentHeader {
+    named_at: usize,
+    at: usize,
+}
+
+impl<T> GivenUp<T> {
+    /// What is there as one first fragment, so that whoever sent it knows it again; `None` where
+    /// the first one is missing, or one would be too long.
+    pub fn first_fragment(&self) -> Option<Vec<u8>> {
+        let mut packet = self.beginning.clone()?;
+        if packet.first()? >> 4 == 4 {
+            let mut view = ipv4::Packet::new(packet.as_mut_slice()).ok()?;
+            view.set_fragment(MORE_FRAGMENTS);
+            view.fill_checksum();
+            return Some(packet);
+        }
+        let FragmentHeader { named_at, at } = self.fragment_header;
+        let next_header = core::mem::replace(packet.get_mut(named_at)?, protocol::FRAGMENT);
+        let [a, b, c, d] = self.identification.to_be_bytes();
+        let place = packet.get(at..)?.len();
+        packet.extend([next_header, 0, 0, 1, a, b, c, d]);
+        packet[at..].rotate_left(place);
+        let length = u16::try_from(packet.len().checked_sub(ipv6::HEADER_LENGTH)?).ok()?;
+        ipv6::Packet::new(packet.as_mut_slice()).ok()?.set_payload_length(length);
+        Some(packet)
+    }
+}
+
+/// RFC 791 section 3.1: others follow this one.
+const MORE_FRAGMENTS: u16 = 1 << 13;
 
 /// Puts fragments together.
 ///
 /// As long as no fragment arrives, it has no memory. Where fragments of a packet overlap, the
 /// packet is given up with all that still comes of it (RFC 5722 section 4), unless bytes are only
-/// repeated.
+/// repeated. `T` is what is said of a packet's first fragment to arrive, and told when it is given up.
 #[derive(Clone, Debug)]
-pub struct Reassembler {
+pub struct Reassembler<T = u64> {
     bounds: Bounds,
     /// By age: numbers grow.
-    packets: BTreeMap<u64, Partial>,
+    packets: BTreeMap<u64, Partial<T>>,
     numbers: BTreeMap<Key, u64>,
     next: u64,
     /// What all of them keep.
     bytes: usize,
 }
 
-impl Default for Reassembler {
+impl<T: Copy> Default for Reassembler<T> {
     fn default() -> Self {
         Self::new(Bounds::default())
     }
 }
 
-impl Reassembler {
+impl<T: Copy> Reassembler<T> {
     /// Of fragments of which no more than this is kept.
     pub const fn new(bounds: Bounds) -> Self {
         Self { bounds, packets: BTreeMap::new(), numbers: BTreeMap::new(), next: 0, bytes: 0 }
@@ -115,9 +150,9 @@ impl Reassembler {
     pub fn take(
         &mut self,
         packet: &[u8],
-        tag: u64,
+        tag: T,
         now: Instant,
-        mut given_up: impl FnMut(GivenUp),
+        mut given_up: impl FnMut(GivenUp<T>),
     ) -> Taken {
         self.expire(now, &mut given_up);
         let Some(fragment) = Fragment::read(packet).filter(Fragment::is_possible) else {
@@ -145,23 +180,28 @@ impl Reassembler {
         Taken::Waits
     }
 
+    /// When [`Self::expire`] has something to do; `None` where nothing waits.
+    pub fn next(&self) -> Option<Instant> {
+        self.packets.first_key_value().map(|(_, oldest)| oldest.since + self.bounds.time)
+    }
+
     /// Gives up what has waited for too long.
-    pub fn expire(&mut self, now: Instant, mut given_up: impl FnMut(GivenUp)) {
+    pub fn expire(&mut self, now: Instant, mut given_up: impl FnMut(GivenUp<T>)) {
         let time = self.bounds.time;
-        let is_over = |it: &Partial| now.saturating_since(it.since) >= time;
+        let is_over = |it: &Partial<T>| now.saturating_since(it.since) >= time;
         while self.packets.first_key_value().is_some_and(|(_, oldest)| is_over(oldest)) {
             self.forget_oldest(Cause::Time, &mut given_up);
         }
     }
 
     /// Gives up everything.
-    pub fn finish(mut self, mut given_up: impl FnMut(GivenUp)) {
+    pub fn finish(mut self, mut given_up: impl FnMut(GivenUp<T>)) {
         while !self.is_empty() {
             self.forget_oldest(Cause::Time, &mut given_up);
         }
     }
 
-    fn forget_oldest(&mut self, cause: Cause, given_up: &mut impl FnMut(GivenUp)) {
+    fn forget_oldest(&mut self, cause: Cause, given_up: &mut impl FnMut(GivenUp<T>)) {
         let Some((&number, _)) = self.packets.first_key_value() else { return };
         // Of what was given up before, it was told then.
         if let Some(mut partial) = self.forget(number)
@@ -171,7 +211,7 @@ impl Reassembler {
         }
     }
 
-    fn forget(&mut self, number: u64) -> Option<Partial> {
+    fn forget(&mut self, number: u64) -> Option<Partial<T>> {
         let partial = self.packets.remove(&number)?;
         self.numbers.remove(&partial.key);
         self.bytes -= partial.kept();
@@ -181,14 +221,15 @@ impl Reassembler {
 
 /// A packet of which fragments are missing.
 #[derive(Clone, Debug)]
-struct Partial {
+struct Partial<T> {
     key: Key,
-    tag: u64,
+    tag: T,
     /// When its first fragment arrived.
     since: Instant,
     /// That of its first fragment, as in the whole packet but for its length; empty while that is
     /// missing.
     header: Vec<u8>,
+    fragment_header: FragmentHeader,
     /// Up to the last byte that has arrived; zeros in its holes.
     data: Vec<u8>,
     /// What of it has arrived: in order, with holes between them.
@@ -200,13 +241,14 @@ struct Partial {
     is_given_up: bool,
 }
 
-impl Partial {
-    const fn new(key: Key, tag: u64, since: Instant) -> Self {
+impl<T: Copy> Partial<T> {
+    const fn new(key: Key, tag: T, since: Instant) -> Self {
         Self {
             key,
             tag,
             since,
             header: Vec::new(),
+            fragment_header: FragmentHeader { named_at: 0, at: 0 },
             data: Vec::new(),
             arrived: Vec::new(),
             length: None,
@@ -246,6 +288,8 @@ impl Partial {
         }
         if start == 0 {
             fragment.clone_header_into(&mut self.header);
+            let (named_at, at) = (fragment.next_header.0, fragment.header.len());
+            self.fragment_header = FragmentHeader { named_at, at };
         }
         self.met_congestion |= fragment.met_congestion;
         if self.data.len() < end {
@@ -272,11 +316,13 @@ impl Partial {
         is_whole.then(|| self.put_together()).flatten()
     }
 
-    fn give_up(&mut self, cause: Cause) -> GivenUp {
+    fn give_up(&mut self, cause: Cause) -> GivenUp<T> {
         let beginning = self.put_together();
         self.is_given_up = true;
         (self.header, self.data, self.arrived) = Default::default();
-        GivenUp { cause, tag: self.tag, beginning }
+        let (tag, identification) = (self.tag, self.key.identification);
+        let fragment_header = self.fragment_header;
+        GivenUp { cause, tag, beginning, identification, fragment_header }
     }
 
     /// How much of the data is there from its first byte on.

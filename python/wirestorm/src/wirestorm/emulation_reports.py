@@ -203,6 +203,8 @@ class FlowsReport:
     """Messages that a peer, or who waits at a port of it, cannot be reached."""
     unreachable_sent: int
     """Messages to peers that nobody waits at a port of ours, of which 1,000 a second are sent."""
+    time_exceeded_sent: int
+    """Messages to peers that not all fragments of a packet came in time."""
     damaged: int
     """Packets that were damaged or cut short."""
     other_protocol: int
