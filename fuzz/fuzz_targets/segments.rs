@@ -38,7 +38,11 @@ fuzz_target!(|input: &[u8]| {
         sack: is_on(4),
         rack: whom & 4 == 0,
         ecn: is_on(5),
-        congestion: if is_on(6) { Algorithm::Cubic } else { Algorithm::NewReno },
+        congestion: match (is_on(6), whom & 8 == 0) {
+            (true, true) => Algorithm::Cubic,
+            (true, false) => Algorithm::Bbr,
+            (false, _) => Algorithm::NewReno,
+        },
         keepalive_ms: if is_on(7) { 1_000 } else { 0 },
         ..Settings::default()
     };

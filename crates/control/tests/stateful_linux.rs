@@ -19,6 +19,7 @@ use wirestorm_stack::endpoint::{
     Role, Template, Transport, Tuples,
 };
 use wirestorm_stack::program::{Buffer, Buffers, Instruction, Program};
+use wirestorm_stack::tcp::congestion::Algorithm;
 use wirestorm_stack::tcp::settings::Settings;
 use wirestorm_testkit::net::{LabOptions, RouterLab};
 use wirestorm_testkit::require::require_root;
@@ -198,6 +199,7 @@ fn dialects() -> Vec<Settings> {
         Settings { maximum_segment_size: 88, ..plain },
         Settings { receive_buffer: 4 << 20, ..plain },
         Settings { delayed_ack_ms: 0, no_delay: true, push_all: true, ..plain },
+        Settings { congestion: Algorithm::Bbr, ..plain },
     ]
 }
 
@@ -221,10 +223,12 @@ fn linux_fetches_pages_from_us() {
 fn linux_fetches_pages_from_us_though_packets_are_lost() {
     let Some(wire) = Wire::new() else { return };
     wire.lose();
-    for sack in [true, false] {
-        let (template, buffers) = server(1_000_000, Settings { sack, ..Settings::default() });
+    let controls = [Algorithm::Cubic, Algorithm::Bbr];
+    for (sack, congestion) in [true, false].into_iter().flat_map(|it| controls.map(|by| (it, by))) {
+        let settings = Settings { sack, congestion, ..Settings::default() };
+        let (template, buffers) = server(1_000_000, settings);
         let running = wire.start(template, buffers, 0);
-        assert!(fetch(&wire) == content(1_000_000), "SACK: {sack}");
+        assert!(fetch(&wire) == content(1_000_000), "SACK: {sack}, {congestion:?}");
         let endpoint = running.stop();
         assert!(endpoint.tcp().sndrexmitpack > 10, "{:?}", endpoint.tcp());
         assert_eq!(endpoint.tcp().rcvackbyte, 1_000_000);

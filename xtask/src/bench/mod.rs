@@ -98,7 +98,7 @@ const BENCHMARKS: [Benchmark; 24] = [
     },
     Benchmark {
         name: "stateful-loss",
-        what: "one flow, 10 ms, 1 % loss, beside Linux's TCP",
+        what: "one flow, 10 ms, 1 % loss, beside Linux's TCP: CUBIC, NewReno, BBR",
         run: stateful_loss::run,
     },
     Benchmark {

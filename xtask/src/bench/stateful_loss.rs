@@ -16,7 +16,10 @@ use super::figures::{Figures, Row, Target};
 use crate::Fallible;
 
 /// What is lost and how long it takes, each way: a round trip of 10 ms.
-const LOSS: [&str; 4] = ["--delay", "5ms", "--loss", "1%"];
+const LOSS: &str = "--delay 5ms --loss 1%";
+
+/// The same over a link as fast as this, which BBR fills though frames are lost.
+const LOSS_AND_RATE: &str = "--delay 5ms --loss 1% --rate 100M-l2 --queue 250kB";
 
 /// A run is so many times as long as others: of a flow with ten segments in flight, one of a
 /// hundred of which is lost, a few seconds say little.
@@ -75,14 +78,16 @@ except OSError:
     pass
 ";
 
-/// The goodput of both under CUBIC, and under NewReno.
+/// The goodput of both under CUBIC, under NewReno, and under BBR.
 pub(super) fn run(settings: &Settings) -> Fallible<Vec<Row>> {
     let (hosts, scratch) = (Hosts::new()?, Scratch::new()?);
     let seconds = settings.seconds * LONGER;
     let mut rows = Vec::new();
-    for (name, ours, linux) in
-        [("loss cubic", "cubic", "cubic"), ("loss new_reno", "new_reno", "reno")]
-    {
+    for (name, ours, linux, link) in [
+        ("loss cubic", "cubic", "cubic", LOSS),
+        ("loss new_reno", "new_reno", "reno", LOSS),
+        ("loss bbr", "bbr", "bbr", LOSS_AND_RATE),
+    ] {
         let plan = scratch.file("bulk.yaml");
         std::fs::write(&plan, PLAN.replace("CONGESTION", ours))?;
         let mut peer = Figures::default();
@@ -92,11 +97,13 @@ pub(super) fn run(settings: &Settings) -> Fallible<Vec<Row>> {
             wirestorm: Figures::default(),
             peer: None,
             target: Target::NearPeer(0.1),
-            notes: vec!["peer: Linux's TCP, over the same link with the same seeds".into()],
+            notes: vec![format!(
+                "peer: Linux's TCP, over the same link with the same seeds: {link}"
+            )],
         };
         for seed in 1..=settings.rounds {
             let seed = seed.to_string();
-            let arguments = [&LOSS[..], &["--seed", &seed]].concat();
+            let arguments: Vec<_> = link.split(' ').chain(["--seed", &seed]).collect();
             let link = hosts.join(settings, &arguments)?;
             peer.push(hosts.linux(linux, seconds)?);
             drop(link);

@@ -214,6 +214,7 @@ fn settings(asked: &emulation::Tcp) -> Settings {
         congestion: match asked.congestion {
             Some(emulation::Congestion::NewReno) => Algorithm::NewReno,
             Some(emulation::Congestion::Cubic) => Algorithm::Cubic,
+            Some(emulation::Congestion::Bbr) => Algorithm::Bbr,
             None => usual.congestion,
         },
         delayed_ack_ms: asked.delayed_ack_ms.unwrap_or(usual.delayed_ack_ms),

@@ -277,7 +277,7 @@ fn tcp() -> Value {
         "ecn" => described("Whether ECN is asked for.", boolean()),
         "no_delay" => described("Whether short segments leave at once.", boolean()),
         "congestion" => {
-            described("Which congestion control.", json!({"enum": ["cubic", "new_reno"]}))
+            described("Which congestion control.", json!({"enum": ["cubic", "new_reno", "bbr"]}))
         }
         "delayed_ack" => described("How long an acknowledgement may wait.", time()),
         "time_wait" => described("How long it is remembered when closed.", time()),

@@ -72,6 +72,8 @@ pub enum Congestion {
     NewReno,
     /// RFC 9438.
     Cubic,
+    /// BBR, version 1.
+    Bbr,
 }
 
 pub(super) const TCP: [&str; 15] = [
@@ -119,10 +121,11 @@ pub(super) fn read(place: &Place<'_>) -> Result<Tcp, PlanError> {
 }
 
 fn read_congestion(place: &Place<'_>) -> Result<Congestion, PlanError> {
-    const EXPECTED: &str = "cubic or new_reno";
+    const EXPECTED: &str = "cubic, new_reno or bbr";
     match place.text(EXPECTED)? {
         "cubic" => Ok(Congestion::Cubic),
         "new_reno" => Ok(Congestion::NewReno),
+        "bbr" => Ok(Congestion::Bbr),
         _ => Err(place.wrong(EXPECTED)),
     }
 }

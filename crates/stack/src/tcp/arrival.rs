@@ -313,6 +313,7 @@ impl Connection {
             return None;
         }
         let window = u32::from(segment.window) << self.send_scale;
+        let measured = self.marks.has(Marks::PACED).then(|| self.begin_measuring(segment));
         let is_watched =
             self.marks.has(Marks::RACK) && (self.disorder.is_some() || !segment.sack.is_empty());
         if is_watched {
@@ -343,6 +344,9 @@ impl Connection {
             self.note_window(window, settings, now);
             self.window_sequence = segment.sequence;
             self.window_acknowledgement = number;
+        }
+        if let Some(measured) = measured {
+            self.end_measuring(measured, now);
         }
         Some(acknowledged)
     }

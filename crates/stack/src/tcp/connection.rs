@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 
 use wirestorm_base::time::{Duration, Instant};
 
-use super::congestion::Congestion;
+use super::congestion::{Algorithm, Congestion};
 use super::counters::TcpCounters;
 use super::disorder::Disorder;
 use super::ranges::SequenceRange;
@@ -122,6 +122,10 @@ impl Marks {
     pub(super) const LIMITED: Self = Self(1 << 27);
     /// Data arrived beyond a hole at some time.
     pub(super) const DISTURBED: Self = Self(1 << 28);
+    /// What is sent is paced, and deliveries are measured: BBR.
+    pub(super) const PACED: Self = Self(1 << 29);
+    /// The timer runs until the next segment may leave.
+    pub(super) const PACE: Self = Self(1 << 30);
     /// What is sent again is due, or may be.
     pub(super) const ANY_REPAIR: Self = Self(Self::RECOVERY.0 | Self::TAIL_DUE.0);
     /// All that makes a segment without data due.
@@ -385,6 +389,7 @@ impl Connection {
             self.data_size(),
             u32::from(settings.initial_window),
         );
+        self.marks.put(Marks::PACED, settings.congestion == Algorithm::Bbr);
     }
 
     /// Its state.

@@ -46,6 +46,9 @@ impl Connection {
         let outgoing = match self.state {
             State::Closed => self.depart_reset(now, counters)?,
             State::SynSent | State::SynReceived => self.depart_syn(settings, now, counters)?,
+            _ if self.marks.has(Marks::PACED) => {
+                self.depart_paced(room, settings, now, counters)?
+            }
             _ => self
                 .depart_again(settings, now, counters)
                 .or_else(|| self.depart_data(room, settings, now, counters))
@@ -150,7 +153,7 @@ impl Connection {
 
     /// What is sent once more to repair a loss.
     #[inline]
-    fn depart_again(
+    pub(super) fn depart_again(
         &mut self,
         settings: &Settings,
         now: Now,
@@ -206,7 +209,7 @@ impl Connection {
 
     /// New data, or after a timeout what was sent before; and FIN behind the last of it.
     #[inline]
-    fn depart_data(
+    pub(super) fn depart_data(
         &mut self,
         most: Room,
         settings: &Settings,
@@ -375,7 +378,7 @@ impl Connection {
 
     /// A segment without data, where one is due.
     #[inline]
-    fn depart_acknowledgement(
+    pub(super) fn depart_acknowledgement(
         &mut self,
         settings: &Settings,
         now: Now,

@@ -5,7 +5,7 @@
 //!                       > Connection <
 //! time    ->  timers   /  | | | |    \ what the program is told
 //!                         | | | disorder, ranges: what arrived beyond holes, here and there
-//!                         | | congestion: how much may be on its way
+//!                         | | congestion: how much may be on its way; paced: and how fast, with BBR
 //!                         | round_trip: how long to wait for an answer
 //!                         recovery, rack: what to send again
 //! ```
@@ -17,6 +17,7 @@ pub mod counters;
 pub(crate) mod departure;
 pub mod details;
 mod disorder;
+mod paced;
 mod path;
 mod rack;
 pub mod ranges;

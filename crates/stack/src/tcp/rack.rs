@@ -65,6 +65,8 @@ pub(super) struct Rack {
     reorder_at: u32,
     /// When the window was last reduced for a loss, in microseconds.
     reduced_at: u32,
+    /// Bytes that were found to be lost, for who asks ([`Self::take_lost`]).
+    lost: u32,
     probe: Option<Probe>,
 }
 
@@ -84,6 +86,11 @@ impl Rack {
     pub(super) fn is_over(&self) -> bool {
         // A probe that was sent again is judged by what is acknowledged after it.
         self.probe.is_none() && !self.is_reordered && self.widened == 0
+    }
+
+    /// How many bytes were found to be lost since this was asked last.
+    pub(super) const fn take_lost(&mut self) -> u32 {
+        core::mem::replace(&mut self.lost, 0)
     }
 
     /// Forgets what is acknowledged.
@@ -206,7 +213,7 @@ impl Rack {
 }
 
 /// What of a range is not there.
-fn holes(there: &Ranges, range: SequenceRange) -> impl Iterator<Item = SequenceRange> {
+pub(super) fn holes(there: &Ranges, range: SequenceRange) -> impl Iterator<Item = SequenceRange> {
     let mut from = range.start;
     core::iter::from_fn(move || {
         let hole = there.next_hole(from, range.end)?;
@@ -406,6 +413,8 @@ impl Connection {
                 continue;
             }
             sent.is_lost = true;
+            let bytes = holes(sacked, range).map(SequenceRange::len).sum();
+            rack.lost = rack.lost.saturating_add(bytes);
             if sent.is_again {
                 counters.sack_lostrexmt += 1;
                 let since = sent.at.wrapping_sub(rack.reduced_at).cast_signed();

@@ -15,7 +15,12 @@ impl Connection {
             (Marks::KEEPALIVE, self.keepalive_at),
         ];
         let running = timers.into_iter().filter(|(mark, _)| self.marks.has(*mark));
-        running.map(|(_, at)| at).min_by_key(|at| at.wrapping_sub(now.millis).cast_signed())
+        let first = |at: &u32| at.wrapping_sub(now.millis).cast_signed();
+        let at = running.map(|(_, at)| at).min_by_key(first);
+        match self.marks.has(Marks::PACE) {
+            true => at.into_iter().chain([self.pace_at()]).min_by_key(first),
+            false => at,
+        }
     }
 
     /// The first of the timers by which losses are found.
@@ -39,6 +44,9 @@ impl Connection {
             self.marks.clear(Marks::ACK_WAITS);
             self.marks.set(Marks::ACK_DUE);
             counters.delack += 1;
+        }
+        if self.marks.has(Marks::PACE) && is_due(self.pace_at()) {
+            self.marks.clear(Marks::PACE);
         }
         if self.marks.has(Marks::REORDER) && is_due(self.reorder_at()) {
             self.find_losses(now, counters);
@@ -131,6 +139,7 @@ impl Connection {
         self.marks.clear(Marks::PERSIST);
         self.marks.clear(Marks::TAIL);
         self.marks.clear(Marks::REORDER);
+        self.marks.clear(Marks::PACE);
         self.marks.set(Marks::RETRANSMIT);
         self.retransmit_at = now.millis.wrapping_add(settings.time_wait_ms);
     }

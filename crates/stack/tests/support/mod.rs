@@ -130,6 +130,8 @@ pub(crate) struct World {
     order: u64,
     /// When each direction is free again.
     free: [u64; 2],
+    /// How long segments of each waited for that in all, in microseconds, and how many did.
+    pub(crate) waited: [(u64, u64); 2],
     pub(crate) trace: Vec<String>,
     pub(crate) segments: u64,
     /// Loses these segments, counted from 0 by direction, beside what is drawn.
@@ -149,6 +151,7 @@ impl World {
             wire: BinaryHeap::new(),
             order: 0,
             free: [0; 2],
+            waited: [(0, 0); 2],
             trace: Vec::new(),
             segments: 0,
             loses: Box::new(|_, _, _| false),
@@ -281,6 +284,8 @@ impl World {
                     return;
                 }
                 self.free[place] = self.now + waits + took;
+                self.waited[place].0 += waits;
+                self.waited[place].1 += 1;
                 leaves = self.free[place];
             }
             let jitter = self.draw(self.network.jitter + 1);

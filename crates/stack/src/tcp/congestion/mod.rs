@@ -10,10 +10,16 @@
 //!   once for each window of data; neither within a recovery that has begun.
 //! - [`Congestion::on_timeout`] each time the retransmission timer expires.
 //! - [`Congestion::after_idle`] before data is sent after nothing was for a timeout.
+//!
+//! BBR is told more, of what is sent and of what arrives, and paces: `tcp::paced`.
 
+pub(in crate::tcp) mod bbr;
 mod cubic;
 mod new_reno;
 
+use alloc::boxed::Box;
+
+pub use bbr::Bbr;
 pub use cubic::Cubic;
 pub use new_reno::NewReno;
 
@@ -31,6 +37,9 @@ pub enum Algorithm {
     /// RFC 9438: the default, as in Linux, Windows, macOS and FreeBSD.
     #[default]
     Cubic,
+    /// BBR, version 1, as in Linux: it goes by the bandwidth and the round trip that it measures,
+    /// and paces what it sends.
+    Bbr,
 }
 
 /// The congestion window of one connection.
@@ -40,6 +49,8 @@ pub enum Congestion {
     NewReno(NewReno),
     /// Grows by the time since the last loss, however long a round trip takes.
     Cubic(Cubic),
+    /// Is about what the path holds, whatever is lost.
+    Bbr(Box<Bbr>),
 }
 
 const _: () = assert!(size_of::<Congestion>() <= 24);
@@ -54,6 +65,7 @@ impl Congestion {
         match algorithm {
             Algorithm::NewReno => Self::NewReno(NewReno::new(window)),
             Algorithm::Cubic => Self::Cubic(Cubic::new(window)),
+            Algorithm::Bbr => Self::Bbr(Box::new(Bbr::new(window))),
         }
     }
 
@@ -93,6 +105,7 @@ impl Congestion {
                 window.on_acknowledged(acked_bytes, now_us, smoothed_rtt_us);
             }
             Self::Cubic(window) => window.pass_unused(now_us),
+            Self::Bbr(_) => {}
         }
     }
 
@@ -103,6 +116,7 @@ impl Congestion {
         match self {
             Self::NewReno(window) => window.on_loss(flight),
             Self::Cubic(window) => window.on_loss(flight),
+            Self::Bbr(window) => window.on_loss(),
         }
     }
 
@@ -112,18 +126,20 @@ impl Congestion {
         match self {
             Self::NewReno(window) => window.on_timeout(flight),
             Self::Cubic(window) => window.on_timeout(flight),
+            Self::Bbr(window) => window.on_timeout(),
         }
     }
 
     /// The peer echoes that the network marked a packet. "The TCP source [...] halves the
     /// congestion window 'cwnd' and reduces the slow start threshold 'ssthresh'" as for a loss,
     /// and "should not react to congestion indications more than once every window of data"
-    /// (RFC 3168 section 6.1.2), which the caller sees to.
+    /// (RFC 3168 section 6.1.2), which the caller sees to. BBR does not ask for less.
     pub fn on_ecn_echo(&mut self, bytes_in_flight: u32) {
         let flight = self.flight(bytes_in_flight);
         match self {
             Self::NewReno(window) => window.on_loss(flight),
             Self::Cubic(window) => window.on_ecn_echo(flight),
+            Self::Bbr(_) => {}
         }
     }
 
@@ -138,10 +154,12 @@ impl Congestion {
     /// transmission if the TCP has not sent data in an interval exceeding the retransmission
     /// timeout", where "RW = min(IW,cwnd)". RFC 2861 section 3 keeps what was known of the path:
     /// ssthresh is three quarters of the window or more, so slow start leads back to about there.
+    /// BBR paces what it sends, and needs no restart.
     pub fn after_idle(&mut self, initial_window_segments: u32) {
         match self {
             Self::NewReno(window) => window.after_idle(initial_window_segments),
             Self::Cubic(window) => window.after_idle(initial_window_segments),
+            Self::Bbr(_) => {}
         }
     }
 
@@ -151,22 +169,40 @@ impl Congestion {
         bytes_in_flight.min(self.window())
     }
 
-    const fn shared(&self) -> &Window {
+    /// That of BBR, where it is one.
+    pub(in crate::tcp) fn bbr_mut(&mut self) -> Option<&mut Bbr> {
         match self {
-            Self::NewReno(window) => &window.window,
-            Self::Cubic(window) => &window.window,
+            Self::Bbr(bbr) => Some(bbr),
+            Self::NewReno(_) | Self::Cubic(_) => None,
         }
     }
 
-    const fn shared_mut(&mut self) -> &mut Window {
+    /// The same.
+    pub(in crate::tcp) fn bbr(&self) -> Option<&Bbr> {
+        match self {
+            Self::Bbr(bbr) => Some(bbr),
+            Self::NewReno(_) | Self::Cubic(_) => None,
+        }
+    }
+
+    fn shared(&self) -> &Window {
+        match self {
+            Self::NewReno(window) => &window.window,
+            Self::Cubic(window) => &window.window,
+            Self::Bbr(bbr) => &bbr.window,
+        }
+    }
+
+    fn shared_mut(&mut self) -> &mut Window {
         match self {
             Self::NewReno(window) => &mut window.window,
             Self::Cubic(window) => &mut window.window,
+            Self::Bbr(bbr) => &mut bbr.window,
         }
     }
 }
 
-/// What both algorithms have: the window, and slow start.
+/// What all of them have: the window; and what two have: slow start.
 #[derive(Clone, Debug)]
 struct Window {
     bytes: u32,

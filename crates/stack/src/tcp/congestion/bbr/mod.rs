@@ -1,0 +1,709 @@
+//! BBR, version 1 (draft-cardwell-iccrg-bbr-congestion-control-00), as Linux has it.
+//!
+//! ```text
+//! what is delivered -> delivery -> rate    -> windowed_max -> bandwidth \          / pacing rate
+//!                                                                       > mode <
+//!                              \-> round trip -> the least of 10 s      /          \ window
+//! ```
+//!
+//! Beside the draft the window has room for what comes of acknowledgements in batches, as in Linux
+//! since 5.1 ([`Aggregation`]). Not there is what Linux does about policers ("long-term bandwidth"),
+//! which the draft has not.
+
+mod delivery;
+mod pacing;
+mod windowed_max;
+
+pub(in crate::tcp) use self::delivery::{Delivered, Delivery, Flight};
+pub(in crate::tcp) use self::pacing::Pacing;
+use self::windowed_max::WindowedMax;
+use super::{WINDOW_MAX, Window};
+
+/// Gains are 256ths.
+const UNIT: u64 = 256;
+/// BBRHighGain: 2/ln(2), "the minimum gain value that will allow the sending rate to double each
+/// round".
+const HIGH_GAIN: u64 = 739;
+/// Its reciprocal, which drains in a round what that has queued.
+const DRAIN_GAIN: u64 = 88;
+/// The pacing gains of PROBE_BW: a round trip that asks for more, one that gives it back, and six.
+const CYCLE: [u64; 8] = [320, 192, UNIT, UNIT, UNIT, UNIT, UNIT, UNIT];
+/// The window is so many times what fits the path, as acknowledgements come late and together.
+const WINDOW_GAIN: u64 = 512;
+
+/// BtlBwFilterLen, in round trips.
+const BANDWIDTH_ROUNDS: u32 = 10;
+/// RTpropFilterLen and ProbeRTTInterval, in microseconds.
+const ROUND_TRIP_SPAN: u64 = 10_000_000;
+/// ProbeRTTDuration, in microseconds.
+const PROBE_ROUND_TRIP_SPAN: u64 = 200_000;
+/// BBRMinPipeCwnd, in segments: enough for peers that acknowledge every second one.
+const SEGMENTS_MIN: u32 = 4;
+/// The pipe is full once the bandwidth has not grown by a quarter in so many round trips.
+const FULL_ROUNDS: u8 = 3;
+
+/// Microseconds of a second.
+const SECOND: u64 = 1_000_000;
+
+/// A window and a rate that follow from a model of the path.
+#[derive(Clone, Debug)]
+pub struct Bbr {
+    pub(super) window: Window,
+    pub(in crate::tcp) delivery: Delivery,
+    pub(in crate::tcp) pacing: Pacing,
+    mode: Mode,
+    /// BtlBw, in bytes a second.
+    bandwidth: WindowedMax,
+    /// round_count.
+    rounds: u32,
+    /// next_round_delivered: the round is over when what is sent from then on is delivered.
+    round_ends: u64,
+    is_round_start: bool,
+    /// RTprop, in microseconds, and when it was measured.
+    least_round_trip: Option<u32>,
+    least_at: u64,
+    /// full_bw, and for how many rounds the bandwidth has not exceeded it by much.
+    full_bandwidth: u64,
+    full_rounds: u8,
+    /// filled_pipe.
+    is_full: bool,
+    /// prior_cwnd: what the window was before a repair or PROBE_RTT.
+    prior_window: u32,
+    repair: Repair,
+    /// packet_conservation: as much leaves as arrives.
+    conserves: bool,
+    /// idle_restart.
+    restarts: bool,
+    initial_window: u32,
+    aggregation: Aggregation,
+}
+
+/// Its states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// Doubles its rate in each round until the pipe is full.
+    Startup,
+    /// Empties the queue that this has made.
+    Drain,
+    /// Mostly as fast as the path.
+    ProbeBandwidth { phase: u8, since: u64 },
+    /// Next to nothing is in flight, to see the round trip without a queue: until a time, once
+    /// there is that little, and longer than a round.
+    ProbeRoundTrip { until: Option<u64>, has_round: bool },
+}
+
+/// Whether a loss is being repaired.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::tcp) enum Repair {
+    #[default]
+    None,
+    /// Without the timer.
+    Recovery,
+    /// The retransmission timer expired, and what was sent before is not all acknowledged.
+    Timeout,
+}
+
+/// What an acknowledgement says, in bytes and microseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::tcp) struct Acknowledgement {
+    pub(in crate::tcp) now: u64,
+    pub(in crate::tcp) delivered: Delivered,
+    /// What was found to be lost.
+    pub(in crate::tcp) lost: u32,
+    pub(in crate::tcp) in_flight_before: u32,
+    pub(in crate::tcp) in_flight: u32,
+    pub(in crate::tcp) repair: Repair,
+}
+
+/// How much more than the bandwidth says arrives at a time, where acknowledgements come together.
+#[derive(Clone, Copy, Debug, Default)]
+struct Aggregation {
+    /// What was acknowledged since a time.
+    acknowledged: u64,
+    since: u64,
+    /// The most beyond what was to be expected, in the present window of rounds and in the last.
+    most: [u64; 2],
+    rounds: u8,
+}
+
+impl Aggregation {
+    /// Each of two windows has so many rounds.
+    const ROUNDS: u8 = 5;
+    /// The bandwidth times so many microseconds bounds it.
+    const SPAN_MAX: u64 = 100_000;
+
+    fn note(&mut self, heard: &Acknowledgement, is_round_start: bool, bandwidth: u64, window: u32) {
+        if is_round_start {
+            self.rounds += 1;
+            if self.rounds >= Self::ROUNDS {
+                self.rounds = 0;
+                self.most = [0, self.most[0]];
+            }
+        }
+        let mut expected = bytes_in(bandwidth, heard.now.saturating_sub(self.since));
+        if self.acknowledged <= expected {
+            (self.acknowledged, self.since, expected) = (0, heard.now, 0);
+        }
+        self.acknowledged += u64::from(heard.delivered.bytes);
+        let extra = self.acknowledged.saturating_sub(expected).min(u64::from(window));
+        self.most[0] = self.most[0].max(extra);
+    }
+
+    fn most(&self, bandwidth: u64) -> u64 {
+        self.most[0].max(self.most[1]).min(bytes_in(bandwidth, Self::SPAN_MAX))
+    }
+}
+
+/// What a rate of bytes a second is in so many microseconds.
+fn bytes_in(rate: u64, micros: u64) -> u64 {
+    let bytes = u128::from(rate) * u128::from(micros) / u128::from(SECOND);
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+impl Bbr {
+    pub(super) fn new(window: Window) -> Self {
+        Self {
+            initial_window: window.bytes,
+            window,
+            delivery: Delivery::default(),
+            pacing: Pacing::default(),
+            mode: Mode::Startup,
+            bandwidth: WindowedMax::new(BANDWIDTH_ROUNDS),
+            rounds: 0,
+            round_ends: 0,
+            is_round_start: false,
+            least_round_trip: None,
+            least_at: 0,
+            full_bandwidth: 0,
+            full_rounds: 0,
+            is_full: false,
+            prior_window: 0,
+            repair: Repair::None,
+            conserves: false,
+            restarts: false,
+            aggregation: Aggregation::default(),
+        }
+    }
+
+    fn segment(&self) -> u32 {
+        u32::from(self.window.mss)
+    }
+
+    /// What is in flight at most, at least, in bytes.
+    fn window_min(&self) -> u32 {
+        SEGMENTS_MIN * self.segment()
+    }
+
+    /// A loss was found without the timer.
+    pub(super) fn on_loss(&mut self) {
+        self.save_window();
+    }
+
+    /// The retransmission timer expired: what the path was is to be found out anew.
+    pub(super) fn on_timeout(&mut self) {
+        self.save_window();
+        self.window.bytes = self.segment();
+        self.repair = Repair::Timeout;
+        self.conserves = false;
+        self.full_bandwidth = 0;
+        self.is_round_start = true;
+    }
+
+    /// BBRSaveCwnd.
+    fn save_window(&mut self) {
+        let is_usual =
+            self.repair == Repair::None && !matches!(self.mode, Mode::ProbeRoundTrip { .. });
+        let before = if is_usual { 0 } else { self.prior_window };
+        self.prior_window = self.window.bytes.max(before);
+    }
+
+    /// The first data leaves: BBRInitPacingRate, by the round trip of SYN.
+    pub(in crate::tcp) fn begin(&mut self, round_trip: Option<u32>) {
+        if self.pacing.rate() == 0 {
+            let micros = u64::from(round_trip.unwrap_or(1_000).max(1));
+            let bandwidth = u64::from(self.window.bytes) * SECOND / micros;
+            self.pacing.set_rate(bandwidth * HIGH_GAIN / UNIT);
+        }
+    }
+
+    /// Data leaves after the program had none: BBRHandleRestartFromIdle.
+    pub(in crate::tcp) fn begin_again(&mut self, now: u64) {
+        self.restarts = true;
+        self.aggregation.acknowledged = 0;
+        self.aggregation.since = now;
+        match self.mode {
+            Mode::ProbeBandwidth { .. } => self.set_pacing_rate(UNIT),
+            Mode::ProbeRoundTrip { .. } => self.end_probe(now),
+            Mode::Startup | Mode::Drain => {}
+        }
+    }
+
+    /// Takes what an acknowledgement says: BBRUpdateModelAndState and BBRUpdateControlParameters.
+    pub(in crate::tcp) fn on_acknowledged(&mut self, heard: &Acknowledgement) {
+        self.note_bandwidth(heard);
+        if heard.delivered.bytes > 0 && heard.delivered.sample.is_some() {
+            let (bandwidth, window) = (self.bandwidth.get(), self.window.bytes);
+            self.aggregation.note(heard, self.is_round_start, bandwidth, window);
+        }
+        self.turn_cycle(heard);
+        self.find_full(heard);
+        self.drain(heard);
+        self.note_round_trip(heard);
+        let (pacing_gain, window_gain) = self.gains();
+        self.set_pacing_rate(pacing_gain);
+        self.set_window(heard, window_gain);
+    }
+
+    /// BBRUpdateRound and BBRUpdateBtlBw.
+    fn note_bandwidth(&mut self, heard: &Acknowledgement) {
+        self.is_round_start = false;
+        let Some(sample) = heard.delivered.sample else { return };
+        if sample.prior_delivered >= self.round_ends {
+            self.round_ends = self.delivery.total;
+            self.rounds = self.rounds.wrapping_add(1);
+            self.is_round_start = true;
+            self.conserves = false;
+        }
+        let rate = sample.bytes.saturating_mul(SECOND) / sample.interval;
+        // What the program did not send says nothing against the path.
+        if !sample.is_app_limited || rate >= self.bandwidth.get() {
+            self.bandwidth.note(self.rounds, rate);
+        }
+    }
+
+    /// BBRCheckCyclePhase and BBRIsNextCyclePhase.
+    fn turn_cycle(&mut self, heard: &Acknowledgement) {
+        let Mode::ProbeBandwidth { phase, since } = self.mode else { return };
+        let passed = self.delivery.at.saturating_sub(since);
+        let is_whole = passed > u64::from(self.least_round_trip.unwrap_or(0));
+        let gain = CYCLE[usize::from(phase) % CYCLE.len()];
+        let is_over = match gain {
+            UNIT => is_whole,
+            // Until more is in flight by so much, or that was too much.
+            320 => is_whole && (heard.lost > 0 || heard.in_flight_before >= self.inflight(gain)),
+            // Until no more is in flight than fits the path.
+            _ => is_whole || heard.in_flight_before <= self.inflight(UNIT),
+        };
+        if is_over {
+            self.begin_phase(phase + 1, heard.now);
+        }
+    }
+
+    fn begin_phase(&mut self, phase: u8, now: u64) {
+        let phase = phase % CYCLE.len() as u8;
+        self.mode = Mode::ProbeBandwidth { phase, since: now };
+    }
+
+    /// BBREnterProbeBW: at any phase but that which gives back, so that flows do not keep step.
+    fn begin_cycle(&mut self, now: u64) {
+        // Microseconds are as good as drawn.
+        let drawn = (now.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % (CYCLE.len() as u64 - 1);
+        let phase = if drawn == 0 { 0 } else { drawn as u8 + 1 };
+        self.begin_phase(phase, now);
+    }
+
+    /// BBRCheckFullPipe.
+    fn find_full(&mut self, heard: &Acknowledgement) {
+        let is_limited = heard.delivered.sample.is_none_or(|it| it.is_app_limited);
+        if self.is_full || !self.is_round_start || is_limited {
+            return;
+        }
+        let bandwidth = self.bandwidth.get();
+        if bandwidth >= self.full_bandwidth.saturating_mul(5) / 4 {
+            (self.full_bandwidth, self.full_rounds) = (bandwidth, 0);
+            return;
+        }
+        self.full_rounds += 1;
+        self.is_full = self.full_rounds >= FULL_ROUNDS;
+    }
+
+    /// BBRCheckDrain.
+    fn drain(&mut self, heard: &Acknowledgement) {
+        if self.mode == Mode::Startup && self.is_full {
+            self.mode = Mode::Drain;
+        }
+        if self.mode == Mode::Drain && heard.in_flight <= self.inflight(UNIT) {
+            self.begin_cycle(heard.now);
+        }
+    }
+
+    /// BBRUpdateRTprop and BBRCheckProbeRTT.
+    fn note_round_trip(&mut self, heard: &Acknowledgement) {
+        let now = heard.now;
+        let is_old =
+            self.least_round_trip.is_some() && now.saturating_sub(self.least_at) > ROUND_TRIP_SPAN;
+        if let Some(sample) = heard.delivered.round_trip
+            && (is_old || self.least_round_trip.is_none_or(|least| sample <= least))
+        {
+            (self.least_round_trip, self.least_at) = (Some(sample), now);
+        }
+        let is_probing = matches!(self.mode, Mode::ProbeRoundTrip { .. });
+        if is_old && !self.restarts && !is_probing {
+            self.save_window();
+            self.mode = Mode::ProbeRoundTrip { until: None, has_round: false };
+        }
+        self.probe_round_trip(heard);
+        if heard.delivered.bytes > 0 {
+            self.restarts = false;
+        }
+    }
+
+    /// BBRHandleProbeRTT.
+    fn probe_round_trip(&mut self, heard: &Acknowledgement) {
+        let Mode::ProbeRoundTrip { until, has_round } = self.mode else { return };
+        // It is not the path that limits the rate now.
+        self.delivery.limit_by_program(heard.in_flight);
+        match until {
+            None if heard.in_flight <= self.window_min() => {
+                let until = Some(heard.now + PROBE_ROUND_TRIP_SPAN);
+                self.mode = Mode::ProbeRoundTrip { until, has_round: false };
+                self.round_ends = self.delivery.total;
+            }
+            None => {}
+            Some(_) => {
+                let has_round = has_round || self.is_round_start;
+                self.mode = Mode::ProbeRoundTrip { until, has_round };
+                if has_round {
+                    self.end_probe(heard.now);
+                }
+            }
+        }
+    }
+
+    /// BBRExitProbeRTT, where it is time.
+    fn end_probe(&mut self, now: u64) {
+        let Mode::ProbeRoundTrip { until: Some(until), .. } = self.mode else { return };
+        if now <= until {
+            return;
+        }
+        self.least_at = now;
+        self.window.bytes = self.window.bytes.max(self.prior_window);
+        match self.is_full {
+            true => self.begin_cycle(now),
+            false => self.mode = Mode::Startup,
+        }
+    }
+
+    /// Those of the rate and of the window.
+    fn gains(&self) -> (u64, u64) {
+        match self.mode {
+            Mode::Startup => (HIGH_GAIN, HIGH_GAIN),
+            Mode::Drain => (DRAIN_GAIN, HIGH_GAIN),
+            Mode::ProbeBandwidth { phase, .. } => {
+                (CYCLE[usize::from(phase) % CYCLE.len()], WINDOW_GAIN)
+            }
+            Mode::ProbeRoundTrip { .. } => (UNIT, UNIT),
+        }
+    }
+
+    /// BBRSetPacingRate. A hundredth below the bandwidth, as in Linux, so that no queue is left.
+    fn set_pacing_rate(&mut self, gain: u64) {
+        let rate =
+            u128::from(self.bandwidth.get()) * u128::from(gain * 99) / u128::from(UNIT * 100);
+        let rate = u64::try_from(rate).unwrap_or(u64::MAX);
+        if rate > 0 && (self.is_full || rate > self.pacing.rate()) {
+            self.pacing.set_rate(rate);
+        }
+    }
+
+    /// BBRInflight: what fits the path times a gain, and what is on its way to be sent and heard.
+    fn inflight(&self, gain: u64) -> u32 {
+        let Some(round_trip) = self.least_round_trip else { return self.initial_window };
+        let product = bytes_in(self.bandwidth.get(), round_trip.into());
+        let target = u128::from(product) * u128::from(gain) / u128::from(UNIT);
+        let target = u64::try_from(target).unwrap_or(u64::MAX);
+        let is_asking = matches!(self.mode, Mode::ProbeBandwidth { phase: 0, .. });
+        let room = 3 * u64::from(self.pacing.quantum(self.segment()))
+            + if is_asking { 2 * u64::from(self.segment()) } else { 0 };
+        u32::try_from(target.saturating_add(room)).unwrap_or(WINDOW_MAX).min(WINDOW_MAX)
+    }
+
+    /// BBRSetCwnd.
+    fn set_window(&mut self, heard: &Acknowledgement, gain: u64) {
+        let newly = heard.delivered.bytes;
+        if newly > 0 && !self.follow_repair(heard) {
+            let extra = if self.is_full { self.aggregation.most(self.bandwidth.get()) } else { 0 };
+            let extra = u32::try_from(extra).unwrap_or(WINDOW_MAX);
+            let target = self.inflight(gain).saturating_add(extra).min(WINDOW_MAX);
+            let grown = self.window.bytes.saturating_add(newly).min(WINDOW_MAX);
+            let is_beginning = self.delivery.total < u64::from(self.initial_window);
+            if self.is_full {
+                self.window.bytes = grown.min(target);
+            } else if self.window.bytes < target || is_beginning {
+                self.window.bytes = grown;
+            }
+            self.window.bytes = self.window.bytes.max(self.window_min());
+        }
+        if matches!(self.mode, Mode::ProbeRoundTrip { .. }) {
+            self.window.bytes = self.window.bytes.min(self.window_min());
+        }
+    }
+
+    /// BBRModulateCwndForRecovery; returns whether the window is what a repair makes it.
+    fn follow_repair(&mut self, heard: &Acknowledgement) -> bool {
+        let before = self.repair;
+        // What else is recovered from, such as a mark of the network, is none to BBR.
+        self.repair = match heard.repair {
+            Repair::Timeout if before == Repair::None => Repair::None,
+            repair => repair,
+        };
+        let conserved = heard.in_flight.saturating_add(heard.delivered.bytes).min(WINDOW_MAX);
+        let segment = self.segment();
+        self.window.bytes = self.window.bytes.saturating_sub(heard.lost).max(segment);
+        match self.repair {
+            Repair::Recovery if before != Repair::Recovery => {
+                self.conserves = true;
+                self.round_ends = self.delivery.total;
+                self.window.bytes = conserved.max(segment);
+            }
+            Repair::None if before != Repair::None => {
+                self.conserves = false;
+                self.window.bytes = self.window.bytes.max(self.prior_window);
+            }
+            _ => {}
+        }
+        if self.conserves {
+            self.window.bytes = self.window.bytes.max(conserved);
+        }
+        self.conserves
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::delivery::RateSample;
+    use super::*;
+    use alloc::vec::Vec;
+
+    const SEGMENT: u16 = 1_000;
+    /// 10 MB/s over 20 ms are 200 segments.
+    const RATE: u64 = 10_000_000;
+    const ROUND_TRIP: u32 = 20_000;
+    const FITS: u32 = 200_000;
+
+    fn bbr() -> Bbr {
+        let mut bbr = Bbr::new(Window::new(SEGMENT, 10));
+        bbr.begin(Some(ROUND_TRIP));
+        bbr
+    }
+
+    /// One acknowledgement for a round, over a path of a rate; returns when that was.
+    fn round(bbr: &mut Bbr, now: u64, rate: u64, in_flight: u32) -> u64 {
+        let now = now + u64::from(ROUND_TRIP) + 1;
+        let bytes = bytes_in(rate, ROUND_TRIP.into());
+        hear(bbr, now, bytes, in_flight, |_| {});
+        now
+    }
+
+    fn hear(
+        bbr: &mut Bbr,
+        now: u64,
+        bytes: u64,
+        in_flight: u32,
+        change: impl Fn(&mut Acknowledgement),
+    ) {
+        let prior_delivered = bbr.delivery.total;
+        (bbr.delivery.total, bbr.delivery.at) = (prior_delivered + bytes, now);
+        let interval = ROUND_TRIP.into();
+        let sample = RateSample { bytes, interval, prior_delivered, is_app_limited: false };
+        let round_trip = Some(ROUND_TRIP);
+        let delivered = Delivered { bytes: bytes as u32, sample: Some(sample), round_trip };
+        let in_flight_before = in_flight + bytes as u32;
+        let mut heard = Acknowledgement {
+            now,
+            delivered,
+            in_flight_before,
+            in_flight,
+            ..Acknowledgement::default()
+        };
+        change(&mut heard);
+        bbr.on_acknowledged(&heard);
+    }
+
+    /// The program, or a probe, was the limit.
+    fn limited(heard: &mut Acknowledgement) {
+        if let Some(sample) = &mut heard.delivered.sample {
+            sample.is_app_limited = true;
+        }
+    }
+
+    /// One that knows its path, at the beginning of a phase that asks for neither more nor less.
+    fn steady() -> (Bbr, u64) {
+        let (mut bbr, mut now) = (bbr(), 1_000_000);
+        for _ in 0..6 {
+            now = round(&mut bbr, now, RATE, FITS);
+        }
+        while !matches!(bbr.mode, Mode::ProbeBandwidth { phase: 2, .. }) {
+            now = round(&mut bbr, now, RATE, 0);
+        }
+        (bbr, now)
+    }
+
+    #[test]
+    fn it_begins_as_fast_as_the_first_window_in_a_round_trip_allows() {
+        // 10 segments in 20 ms, times 2.89.
+        assert!((1_443_000..1_444_000).contains(&bbr().pacing.rate()), "{:?}", bbr().pacing);
+    }
+
+    #[test]
+    fn it_starts_until_the_bandwidth_has_not_grown_for_three_rounds_and_drains() {
+        let (mut bbr, mut now) = (bbr(), 1_000_000);
+        for doubled in [RATE / 8, RATE / 4, RATE / 2, RATE] {
+            now = round(&mut bbr, now, doubled, FITS);
+            assert_eq!(bbr.mode, Mode::Startup);
+            assert_eq!(bbr.pacing.rate(), doubled * HIGH_GAIN * 99 / (UNIT * 100));
+        }
+        for _ in 0..2 {
+            now = round(&mut bbr, now, RATE * 6 / 5, 2 * FITS);
+            assert_eq!(bbr.mode, Mode::Startup);
+        }
+        now = round(&mut bbr, now, RATE, 2 * FITS);
+        assert_eq!(bbr.mode, Mode::Drain);
+        assert!(bbr.pacing.rate() < RATE * 6 / 5 * 35 / 100);
+        now = round(&mut bbr, now, RATE, 2 * FITS);
+        assert_eq!(bbr.mode, Mode::Drain);
+        round(&mut bbr, now, RATE, FITS);
+        assert!(matches!(bbr.mode, Mode::ProbeBandwidth { phase: 0 | 2.., .. }));
+    }
+
+    #[test]
+    fn a_program_that_sends_little_does_not_end_the_start() {
+        let (mut bbr, mut now) = (bbr(), 1_000_000);
+        now = round(&mut bbr, now, RATE, 0);
+        for _ in 0..20 {
+            now += u64::from(ROUND_TRIP) + 1;
+            hear(&mut bbr, now, 5_000, 0, limited);
+        }
+        assert_eq!((bbr.mode, bbr.bandwidth.get()), (Mode::Startup, RATE));
+        // More than was known of the path counts whoever limits it.
+        hear(&mut bbr, now, 400_000, 0, limited);
+        assert_eq!(bbr.bandwidth.get(), 2 * RATE);
+    }
+
+    #[test]
+    fn a_cycle_asks_for_more_gives_it_back_and_stays_for_six_round_trips() {
+        let (mut bbr, mut now) = steady();
+        let mut rates = Vec::new();
+        for _ in 0..16 {
+            rates.push(bbr.pacing.rate() * 100 / RATE);
+            // What it asks for is in flight, and what is given back is not.
+            let in_flight = if bbr.gains().0 > UNIT { FITS * 5 / 4 } else { 0 };
+            now = round(&mut bbr, now, RATE, in_flight);
+        }
+        let cycle = [99, 99, 99, 99, 99, 99, 123, 74];
+        assert_eq!(rates, [cycle, cycle].concat());
+        // What fits the path twice, and what is about to be sent and heard.
+        let window = bbr.window.bytes;
+        assert!((2 * FITS..2 * FITS + 250_000).contains(&window), "{window}");
+    }
+
+    #[test]
+    fn more_is_asked_for_until_it_is_in_flight_or_lost() {
+        let at_more = || {
+            let (mut bbr, mut now) = steady();
+            while bbr.gains().0 != 320 {
+                now = round(&mut bbr, now, RATE, 0);
+            }
+            (bbr, now)
+        };
+        let (mut bbr, mut now) = at_more();
+        for _ in 0..3 {
+            now += u64::from(ROUND_TRIP) + 1;
+            hear(&mut bbr, now, 10_000, 0, |_| {});
+            assert_eq!(bbr.gains().0, 320);
+        }
+        hear(&mut bbr, now + 1, 10_000, 0, |heard| heard.lost = 1_000);
+        assert_eq!(bbr.gains().0, 192);
+        let (mut bbr, now) = at_more();
+        hear(&mut bbr, now + u64::from(ROUND_TRIP) + 1, 10_000, 2 * FITS, |_| {});
+        assert_eq!(bbr.gains().0, 192);
+    }
+
+    #[test]
+    fn what_the_path_was_ten_rounds_ago_is_forgotten() {
+        let (mut bbr, mut now) = steady();
+        let known = bbr.rounds;
+        for _ in 0..9 {
+            now = round(&mut bbr, now, RATE / 2, 0);
+        }
+        assert_eq!((bbr.rounds - known, bbr.bandwidth.get()), (9, RATE));
+        now = round(&mut bbr, now, RATE / 2, 0);
+        assert_eq!(bbr.bandwidth.get(), RATE / 2);
+        round(&mut bbr, now, RATE / 2, 0);
+        assert!(bbr.pacing.rate() <= RATE * 5 / 8);
+    }
+
+    #[test]
+    fn after_ten_seconds_next_to_nothing_is_in_flight_for_200_ms_and_a_round() {
+        let (mut bbr, mut now) = steady();
+        let before = bbr.window.bytes;
+        let longer = |heard: &mut Acknowledgement| {
+            heard.delivered.round_trip = Some(ROUND_TRIP + 5_000);
+        };
+        let since = bbr.least_at;
+        while now - since <= ROUND_TRIP_SPAN {
+            now += u64::from(ROUND_TRIP);
+            hear(&mut bbr, now, 200_000, 0, longer);
+        }
+        assert_eq!(bbr.least_round_trip, Some(ROUND_TRIP + 5_000));
+        assert!(matches!(bbr.mode, Mode::ProbeRoundTrip { .. }));
+        assert_eq!(bbr.window.bytes, 4_000);
+        let begin = now;
+        while matches!(bbr.mode, Mode::ProbeRoundTrip { .. }) {
+            now += 1_000;
+            hear(&mut bbr, now, 4_000, 4_000, limited);
+        }
+        assert!((200..205).contains(&((now - begin) / 1_000)), "{}", now - begin);
+        assert_eq!(bbr.least_round_trip, Some(ROUND_TRIP));
+        assert!(bbr.window.bytes >= before.min(2 * FITS), "{} of {before}", bbr.window.bytes);
+        assert_eq!(bbr.least_at, now);
+    }
+
+    #[test]
+    fn what_is_lost_is_made_up_for_by_what_arrives_for_a_round_and_then_forgotten() {
+        let (mut bbr, now) = steady();
+        let before = bbr.window.bytes;
+        bbr.on_loss();
+        let repairs = |heard: &mut Acknowledgement| heard.repair = Repair::Recovery;
+        hear(&mut bbr, now + 10, 1_000, 150_000, repairs);
+        assert_eq!(bbr.window.bytes, 151_000);
+        // Within the round nothing more is in flight than was.
+        let within = |heard: &mut Acknowledgement| {
+            heard.repair = Repair::Recovery;
+            heard.delivered.sample = None;
+        };
+        hear(&mut bbr, now + 20, 1_000, 150_000, within);
+        assert_eq!(bbr.window.bytes, 151_000);
+        // Behind it the window is what the path holds, and the rate was at no time less.
+        hear(&mut bbr, now + 30, 1_000, 150_000, repairs);
+        assert_eq!(bbr.window.bytes, 152_000);
+        assert!(bbr.pacing.rate() > RATE * 98 / 100);
+        hear(&mut bbr, now + 40, 1_000, 150_000, |_| {});
+        assert!(bbr.window.bytes >= before, "{} of {before}", bbr.window.bytes);
+    }
+
+    #[test]
+    fn after_a_timeout_the_window_grows_from_one_segment_to_what_it_was() {
+        let (mut bbr, now) = steady();
+        let before = bbr.window.bytes;
+        bbr.on_timeout();
+        assert_eq!(bbr.window.bytes, 1_000);
+        let repairs = |heard: &mut Acknowledgement| heard.repair = Repair::Timeout;
+        hear(&mut bbr, now + 10, 1_000, 0, repairs);
+        assert_eq!(bbr.window.bytes, 4_000);
+        hear(&mut bbr, now + 20, 4_000, 0, repairs);
+        assert_eq!(bbr.window.bytes, 8_000);
+        hear(&mut bbr, now + 30, 1_000, 0, |_| {});
+        assert!(bbr.window.bytes >= before, "{} of {before}", bbr.window.bytes);
+    }
+
+    #[test]
+    fn a_mark_of_the_network_is_no_timeout() {
+        let (mut bbr, now) = steady();
+        bbr.prior_window = 900_000;
+        let marked = |heard: &mut Acknowledgement| heard.repair = Repair::Timeout;
+        hear(&mut bbr, now + 10, 1_000, 0, marked);
+        hear(&mut bbr, now + 20, 1_000, 0, |_| {});
+        assert!(bbr.window.bytes < 900_000);
+    }
+}

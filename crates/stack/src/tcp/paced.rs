@@ -1,0 +1,212 @@
+//! What is paced, and of which deliveries are measured: connections with BBR.
+
+use wirestorm_wire::packet::tcp::Flags;
+
+use super::congestion::bbr::{Acknowledgement, Flight, Repair};
+use super::connection::{Connection, Marks, Now};
+use super::counters::TcpCounters;
+use super::departure::Room;
+use super::rack::holes;
+use super::ranges::SequenceRange;
+use super::segment::{Outgoing, Segment, sack_blocks};
+use super::settings::Settings;
+
+impl Connection {
+    /// When the next segment may leave, in ms, where the marks say that it waits.
+    #[cold]
+    pub(super) fn pace_at(&self) -> u32 {
+        self.congestion.bbr().map_or(0, |bbr| bbr.pacing.due_at())
+    }
+
+    /// As others, where it is time for it; acknowledgements alone do not wait.
+    #[cold]
+    pub(super) fn depart_paced(
+        &mut self,
+        room: Room,
+        settings: &Settings,
+        now: Now,
+        counters: &mut TcpCounters,
+    ) -> Option<Outgoing> {
+        let (in_flight, round_trip) = (self.pipe(), self.round_trip.smoothed());
+        let segment = self.segment_size_max();
+        let has_data = self.next != self.send_end();
+        let bbr = self.congestion.bbr_mut()?;
+        bbr.begin(round_trip);
+        if has_data {
+            bbr.delivery.note_ready(in_flight, now.micros);
+        }
+        if !bbr.pacing.is_due(now) {
+            let has_more = has_data || self.to_resend().is_some();
+            self.marks.put(Marks::PACE, has_more);
+            return self.depart_acknowledgement(settings, now, counters);
+        }
+        self.marks.clear(Marks::PACE);
+        let segments = (bbr.pacing.quantum(segment) / segment).clamp(1, room.segments.max(1));
+        let highest = self.highest;
+        let outgoing = self
+            .depart_again(settings, now, counters)
+            .or_else(|| self.depart_data(Room { segments, ..room }, settings, now, counters));
+        let Some(outgoing) = outgoing else {
+            return self.depart_acknowledgement(settings, now, counters);
+        };
+        let is_again = outgoing.sequence.is_before(highest);
+        self.note_paced(&outgoing, is_again, in_flight, now);
+        self.note_dry(now);
+        Some(outgoing)
+    }
+
+    /// Notes that nothing is to be sent, where there is room for it.
+    fn note_dry(&mut self, now: Now) {
+        let has_room = self.next == self.send_end() && self.pipe() < self.congestion.window();
+        if let Some(bbr) = self.congestion.bbr_mut().filter(|_| has_room) {
+            bbr.delivery.note_dry(now.micros);
+        }
+    }
+
+    /// A segment with those behind it leaves.
+    fn note_paced(&mut self, outgoing: &Outgoing, is_again: bool, in_flight: u32, now: Now) {
+        let bytes = outgoing.length * (u32::from(outgoing.more) + 1) + outgoing.tail;
+        let has_fin = (outgoing.flags | outgoing.last_flags).contains(Flags::FIN);
+        let end = outgoing.sequence + bytes + u32::from(has_fin);
+        let range = SequenceRange { start: outgoing.sequence, end };
+        let unacknowledged = self.unacknowledged;
+        let Some(bbr) = self.congestion.bbr_mut() else { return };
+        bbr.pacing.note_sent(bytes, now);
+        if bbr.delivery.note_sent(range, is_again, unacknowledged, in_flight, now.micros) {
+            bbr.begin_again(now.micros);
+        }
+    }
+
+    /// What an acknowledgement is about to deliver, and how much is in flight before it.
+    #[cold]
+    pub(super) fn begin_measuring(&self, segment: &Segment<'_>) -> (Option<Flight>, u32) {
+        (self.newest_delivered(segment), self.pipe())
+    }
+
+    /// It was taken as others are.
+    #[cold]
+    pub(super) fn end_measuring(&mut self, measured: (Option<Flight>, u32), now: Now) {
+        let (newest, in_flight_before) = measured;
+        self.note_delivered(newest, in_flight_before, now);
+        self.note_dry(now);
+    }
+
+    /// Of what a segment tells to have arrived and that was not known, the part sent last.
+    fn newest_delivered(&self, segment: &Segment<'_>) -> Option<Flight> {
+        let (unacknowledged, highest) = (self.unacknowledged, self.highest);
+        let delivery = &self.congestion.bbr()?.delivery;
+        let acknowledged = SequenceRange { start: unacknowledged, end: segment.acknowledgement };
+        let told = sack_blocks(segment.sack).filter(|_| self.marks.has(Marks::SACK));
+        let is_sent = |block: &SequenceRange| {
+            !block.start.is_before(unacknowledged) && !highest.is_before(block.end)
+        };
+        let told = told.chain([acknowledged]).filter(is_sent);
+        let new = told.flat_map(|block| holes(self.sacked(), block));
+        new.filter_map(|range| delivery.newest(range, unacknowledged)).max_by_key(Flight::order)
+    }
+
+    fn note_delivered(&mut self, newest: Option<Flight>, in_flight_before: u32, now: Now) {
+        let lost = self.disorder.as_mut().map_or(0, |it| it.rack.take_lost());
+        let repair = match (self.marks.has(Marks::RECOVERY), self.is_recovering()) {
+            (true, _) => Repair::Recovery,
+            // Only if it was for a timeout.
+            (false, true) => Repair::Timeout,
+            (false, false) => Repair::None,
+        };
+        let (in_flight, beyond) = (self.pipe(), self.sacked().bytes());
+        let least = self.round_trip.least().unwrap_or(0);
+        let (unacknowledged, now) = (self.unacknowledged, now.micros);
+        let Some(bbr) = self.congestion.bbr_mut() else { return };
+        let delivered = bbr.delivery.note_delivered(unacknowledged, beyond, newest, least, now);
+        bbr.on_acknowledged(&Acknowledgement {
+            now,
+            delivered,
+            lost,
+            in_flight_before,
+            in_flight,
+            repair,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::congestion::Algorithm;
+    use crate::tcp::disorder::tests::segment;
+    use crate::tcp::sequence::SequenceNumber;
+
+    /// As an endpoint does; returns how many bytes left.
+    fn serve(connection: &mut Connection, settings: &Settings, now: Now) -> u32 {
+        let counters = &mut TcpCounters::default();
+        let mut bytes = 0;
+        while connection.may_depart() {
+            let Some(outgoing) = connection.depart(settings, now, counters) else { break };
+            bytes += outgoing.length;
+        }
+        bytes
+    }
+
+    fn at(millis: u64) -> Now {
+        Now::from_micros(millis * 1_000)
+    }
+
+    /// One that was opened within 10 ms.
+    fn opened(settings: &Settings) -> Connection {
+        let counters = &mut TcpCounters::default();
+        let mut connection =
+            Connection::connect(settings, SequenceNumber(0), Now::default(), counters);
+        connection.depart(settings, Now::default(), counters).unwrap();
+        let answer = Segment { flags: Flags::SYN | Flags::ACK, ..segment(0, 1) };
+        connection.arrive(&answer, settings, at(10), counters);
+        serve(&mut connection, settings, at(10));
+        connection
+    }
+
+    #[test]
+    fn a_window_leaves_over_a_round_trip_and_not_at_once() {
+        let settings = Settings { congestion: Algorithm::Bbr, ..Settings::default() };
+        let mut connection = opened(&settings);
+        connection.queue(100_000, &mut TcpCounters::default());
+        let first = serve(&mut connection, &settings, at(10));
+        // Two milliseconds of it are made up for as if a timer had been late.
+        assert!((1_072..=3_216).contains(&first), "{first}");
+        let due = connection.deadline(&settings, at(10)).unwrap();
+        assert!((11..13).contains(&due), "{due}");
+        let mut all = first;
+        for now in 11..20 {
+            connection.expire(&settings, at(now), &mut TcpCounters::default());
+            all += serve(&mut connection, &settings, at(now));
+        }
+        // The whole of the first window, which is 10 segments of 536 bytes.
+        assert_eq!(all, 5_360);
+        // Now it is the window that keeps the rest back, and an acknowledgement lets it go.
+        let counters = &mut TcpCounters::default();
+        connection.arrive(&segment(1, 1 + 1_072), &settings, at(21), counters);
+        assert!(serve(&mut connection, &settings, at(21)) > 0);
+    }
+
+    #[test]
+    fn a_program_that_comes_late_is_told_from_one_that_is_kept_waiting() {
+        let settings = Settings { congestion: Algorithm::Bbr, ..Settings::default() };
+        let counters = &mut TcpCounters::default();
+        let is_limited = |it: &Connection| {
+            it.congestion.bbr().is_some_and(|bbr| bbr.delivery.is_limited_by_program())
+        };
+        let mut connection = opened(&settings);
+        for _ in 0..4 {
+            // All leaves, the next is there at once, and waits for its time.
+            connection.queue(536, counters);
+            serve(&mut connection, &settings, at(10));
+        }
+        serve(&mut connection, &settings, at(12));
+        assert!(!is_limited(&connection));
+        connection.arrive(&segment(1, 1 + 4 * 536), &settings, at(22), counters);
+        assert!(!is_limited(&connection));
+        connection.queue(536, counters);
+        serve(&mut connection, &settings, at(50));
+        assert!(is_limited(&connection));
+        connection.arrive(&segment(1, 1 + 5 * 536), &settings, at(60), counters);
+        assert!(!is_limited(&connection));
+    }
+}
