@@ -11,8 +11,8 @@ use pyo3::types::PyDict;
 use wirestorm_control::base::rate::Decimal;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::emulation::{
-    self, COALESCE, Detail, EmulationError, EmulationOptions, EmulationResult, FlowChoice,
-    LoadFactor, Progress, Steering, WatchOptions, read_plan,
+    self, Detail, EmulationError, EmulationOptions, EmulationResult, FlowChoice, LoadFactor,
+    Progress, Steering, WatchOptions, read_plan,
 };
 use wirestorm_control::plan::Multiplier;
 use wirestorm_control::plan::emulation::{AddressRange, Client, Devices, EmulationPlan};
@@ -49,6 +49,7 @@ struct Steers {
 pub(crate) struct EmulationHow {
     duration: Option<String>,
     linger: Option<String>,
+    coalesce: String,
     interval: String,
     follow: usize,
     backend: String,
@@ -90,7 +91,7 @@ impl EmulationHow {
                 .linger
                 .as_deref()
                 .map_or(Ok(Duration::MAX), |it| read_duration(Some(it)))?,
-            coalesce: COALESCE,
+            coalesce: read_duration(Some(&self.coalesce))?,
             watch: WatchOptions { interval, flows },
             flows_max: flows_max as usize,
             seed: self.seed,

@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn damage_is_seen_where_it_is_looked_for_and_none_confuses_it() {
         for ends in [IPV4_ENDS, IPV6_ENDS] {
-            let mut frame = datagram(ends, &vec![7; 56]).frame().unwrap();
+            let mut frame = datagram(ends, &[7; 56]).frame().unwrap();
             let last = frame.len() - 1;
             frame[last] ^= 1;
             assert_eq!(Datagram::read(&frame, true), None);

@@ -31,7 +31,6 @@ pub use details::{FlowChoice, FlowReport, FlowSample};
 pub use error::EmulationError;
 pub use found::{FailureReport, TransactionReport};
 pub use latency::LatencyReport;
-pub use moderation::COALESCE;
 pub use report::{
     EmulationResult, FlowsReport, Http2Report, ImpairmentReport, PortReport, SCHEMA,
     TemplateReport, TimesReport, TlsReport,

@@ -3,9 +3,6 @@
 
 use wirestorm_base::time::{Duration, Instant};
 
-/// Where nothing is said, what arrives waits for so long at most.
-pub const COALESCE: Duration = Duration::from_micros(100);
-
 /// So many frames in a window are many: 20,000 a second.
 const FRAMES: u128 = 200;
 const WINDOW: Duration = Duration::from_millis(10);
@@ -51,6 +48,8 @@ impl Moderation {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const COALESCE: Duration = Duration::from_micros(100);
 
     /// A second in which so many frames arrive, with so many flows.
     fn pause(frames_per_second: u64, flows: usize, coalesce: Duration) -> Option<Duration> {

@@ -113,6 +113,7 @@ class EmulationHow(TypedDict):
 
     duration: str | None
     linger: str | None
+    coalesce: str
     interval: str
     follow: int
     backend: str
