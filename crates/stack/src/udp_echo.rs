@@ -114,7 +114,6 @@ impl<'a> Datagram<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::vec;
 
     fn datagram<'a>(ends: [&str; 2], payload: &'a [u8]) -> Datagram<'a> {
         Datagram {
