@@ -296,6 +296,7 @@ impl Run {
         }
     }
 
+    #[inline]
     fn end(&mut self, connection: &mut Connection, outside: &mut Outside<'_>) -> Progress {
         if let Some(own) = self.own_mut() {
             own.forget();

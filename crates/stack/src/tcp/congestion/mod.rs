@@ -60,16 +60,23 @@ impl Congestion {
     ///
     /// `initial_window_segments` is 10 by RFC 6928, and 1 where the SYN or its answer was lost
     /// (RFC 5681 section 3.1); 0 counts as 1.
+    #[inline]
     pub fn new(algorithm: Algorithm, mss: u16, initial_window_segments: u32) -> Self {
         let window = Window::new(mss, initial_window_segments);
         match algorithm {
             Algorithm::NewReno => Self::NewReno(NewReno::new(window)),
             Algorithm::Cubic => Self::Cubic(Cubic::new(window)),
-            Algorithm::Bbr => Self::Bbr(Box::new(Bbr::new(window))),
+            Algorithm::Bbr => Self::with_bbr(window),
         }
     }
 
+    #[cold]
+    fn with_bbr(window: Window) -> Self {
+        Self::Bbr(Box::new(Bbr::new(window)))
+    }
+
     /// cwnd: how many bytes may be in flight; one segment or more, [`WINDOW_MAX`] or less.
+    #[inline]
     pub fn window(&self) -> u32 {
         self.shared().bytes
     }
@@ -90,6 +97,7 @@ impl Congestion {
     ///
     /// A window that was not used up (`is_window_limited`) does not grow: nothing is known of
     /// how the network would have carried more (RFC 9438 section 5.8, RFC 7661).
+    #[inline]
     pub fn on_acknowledged(
         &mut self,
         acked_bytes: u32,
@@ -185,6 +193,7 @@ impl Congestion {
         }
     }
 
+    #[inline]
     fn shared(&self) -> &Window {
         match self {
             Self::NewReno(window) => &window.window,
@@ -193,6 +202,7 @@ impl Congestion {
         }
     }
 
+    #[inline]
     fn shared_mut(&mut self) -> &mut Window {
         match self {
             Self::NewReno(window) => &mut window.window,
