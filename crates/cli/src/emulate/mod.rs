@@ -66,10 +66,10 @@ pub(crate) struct EmulateFlags {
     #[arg(long, value_enum, default_value_t = BackendFlag::Auto)]
     backend: BackendFlag,
 
-    /// How long what arrives may wait until it is looked at, where 20,000 frames a second and more
-    /// are of 32 flows and more: measured times are as coarse then, and take less of a CPU; 0s:
-    /// not at all.
-    #[arg(long, value_name = "TIME", default_value = "100us")]
+    /// How long what arrives may wait until it is looked at, where 32 flows and more have 20,000
+    /// frames a second and more: the longer, the less CPU time it takes, and the coarser measured
+    /// times are; 0s: not at all.
+    #[arg(long, value_name = "TIME", default_value = "50us")]
     coalesce: String,
 
     /// The most connections at once on each port.

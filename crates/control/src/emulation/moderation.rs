@@ -49,7 +49,7 @@ impl Moderation {
 mod tests {
     use super::*;
 
-    const COALESCE: Duration = Duration::from_micros(100);
+    const COALESCE: Duration = Duration::from_micros(50);
 
     /// A second in which so many frames arrive, with so many flows.
     fn pause(frames_per_second: u64, flows: usize, coalesce: Duration) -> Option<Duration> {

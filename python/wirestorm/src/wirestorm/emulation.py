@@ -232,7 +232,7 @@ def start_emulation(
     *,
     duration: Time | None = None,
     linger: Time = "2s",
-    coalesce: Time = "100us",
+    coalesce: Time = "50us",
     interval: Time = "1s",
     follow: int = 0,
     backend: str = "auto",
@@ -275,7 +275,7 @@ def emulate(
     *,
     duration: Time | None = None,
     linger: Time = "2s",
-    coalesce: Time = "100us",
+    coalesce: Time = "50us",
     interval: Time = "1s",
     follow: int = 0,
     backend: str = "auto",
@@ -293,8 +293,8 @@ def emulate(
     :param duration: no connection is made later; without it, not before the plan's limits are
         reached, or Ctrl-C
     :param linger: how long connections may take to end after that
-    :param coalesce: how long what arrives may wait until it is looked at, where 20,000 frames a
-        second and more are of 32 flows and more; measured times are as coarse then
+    :param coalesce: how long what arrives may wait until it is looked at, where 32 flows and more
+        have 20,000 frames a second and more; measured times are as coarse then
     :param interval: how long the intervals are in which `series` tells flows over time
     :param follow: so many flows of each port at a time are followed, and told at the end of each
         interval: `followed`

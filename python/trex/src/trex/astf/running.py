@@ -52,7 +52,7 @@ class StatefulRun:
         how = {
             "duration": _time(duration),
             "linger": _time(linger),
-            "coalesce": "100us",
+            "coalesce": "50us",
             "interval": _time(interval),
             "follow": 1,
             "backend": "af_packet" if self.is_visible else "auto",
