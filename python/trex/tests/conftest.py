@@ -39,6 +39,23 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
 
 
 @pytest.fixture
+def hosts(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    """The same as hosts with addresses, each the other's gateway, by a trex_cfg.yaml."""
+    file = tmp_path / "trex_cfg.yaml"
+    file.write_text(
+        f"""
+- interfaces: ["{lab.a}", "{lab.b}"]
+  port_info:
+    - {{ip: 1.1.1.1, default_gw: 1.1.1.2}}
+    - {{ip: 1.1.1.2, default_gw: 1.1.1.1}}
+"""
+    )
+    monkeypatch.delenv("WIRESTORM_TREX_PORTS")
+    monkeypatch.setenv("WIRESTORM_TREX_CFG", str(file))
+    return lab
+
+
+@pytest.fixture
 def client(lab: Lab) -> Iterator[STLClient]:
     """A client that has both ports."""
     found = STLClient()

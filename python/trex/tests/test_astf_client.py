@@ -395,18 +395,7 @@ def test_others_on_the_same_ports_are_left_alone(client):
     assert resets() == 1
 
 
-def test_a_topology_says_where_frames_of_clients_go(lab, tmp_path, monkeypatch):
-    file = tmp_path / "trex_cfg.yaml"
-    file.write_text(
-        f"""
-- interfaces: ["{lab.a}", "{lab.b}"]
-  port_info:
-    - {{ip: 1.1.1.1, default_gw: 1.1.1.2}}
-    - {{ip: 1.1.1.2, default_gw: 1.1.1.1}}
-"""
-    )
-    monkeypatch.delenv("WIRESTORM_TREX_PORTS")
-    monkeypatch.setenv("WIRESTORM_TREX_CFG", str(file))
+def test_a_topology_says_where_frames_of_clients_go(hosts):
     own, gateway, other = "02:11:00:00:00:01", "02:22:00:00:00:07", "02:33:00:00:00:03"
     with ASTFClient() as client:
         first, second = client.ports[0], client.ports[1]

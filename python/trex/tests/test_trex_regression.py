@@ -35,21 +35,10 @@ GROUPS_TESTED = ("general", "load", "edge_cases", "edge_cases_dynamic_profile", 
         ("astf", [f"{TOPOLOGY}_{name}" for name in TOPOLOGY_TESTED]),
     ],
 )
-def test_regression_tests_of_trex_pass(lab, monkeypatch, tmp_path, kind, names):
+def test_regression_tests_of_trex_pass(hosts, monkeypatch, kind, names):
     tests = TESTS / f"{kind}_tests"
     if not tests.is_dir():
         pytest.skip("TREX_CORE names no tree of TRex with its regression tests")
-    file = tmp_path / "trex_cfg.yaml"
-    file.write_text(
-        f"""
-- interfaces: ["{lab.a}", "{lab.b}"]
-  port_info:
-    - {{ip: 1.1.1.1, default_gw: 1.1.1.2}}
-    - {{ip: 1.1.1.2, default_gw: 1.1.1.1}}
-"""
-    )
-    monkeypatch.delenv("WIRESTORM_TREX_PORTS")
-    monkeypatch.setenv("WIRESTORM_TREX_CFG", str(file))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([*sys.path, str(tests)]))
     # Python looks in the working directory first: this setup comes before TRex's own.
     done = subprocess.run(

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
 use std::process::Stdio;
 
 use serde_json::Value;
@@ -60,6 +61,27 @@ fn ports_ask_each_other_beside_their_load() {
     }
 }
 
+/// A plan of a port that asks a Linux host 500 times a second, for a second.
+struct Probe(PathBuf);
+
+impl Probe {
+    /// `how`: words of the probe, with a comma behind each.
+    fn new(scratch: &Scratch, how: &str) -> Self {
+        let text = format!(
+            "ports: [{{name: clients, addresses: 198.51.100.77/24}}]\n\
+             latency: [{{from: clients, to: 198.51.100.2, {how}rate: 500}}]\n\
+             templates:\n  - name: page\n    \
+             server: {{tx: clients, port: 80, program: [{{receive: 1}}]}}\n"
+        );
+        Self(plan(scratch, &text))
+    }
+
+    fn run(&self, lab: &Lab) -> Outcome {
+        let port = format!("clients={}", lab.a.port());
+        run_command(emulate(&self.0).args(["--port", &port, "--duration", "1s"])).expect(0)
+    }
+}
+
 #[test]
 fn a_linux_host_answers_until_it_does_not() {
     if !can_run(&["nft"]) {
@@ -67,16 +89,8 @@ fn a_linux_host_answers_until_it_does_not() {
     }
     let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
     host(&lab.b);
-    let text = r#"
-ports: [{name: clients, addresses: 198.51.100.77/24}]
-latency: [{from: clients, to: 198.51.100.2, rate: 500}]
-templates:
-  - name: page
-    server: {tx: clients, port: 80, program: [{receive: 1}]}
-"#;
-    let plan = plan(&scratch, text);
-    let port = format!("clients={}", lab.a.port());
-    let run = || run_command(emulate(&plan).args(["--port", &port, "--duration", "1s"])).expect(0);
+    let probe = Probe::new(&scratch, "");
+    let run = || probe.run(&lab);
     let outcome = run();
     assert_fit(&outcome, 0);
     let sent = outcome.number("/latency/0/sent");
@@ -158,16 +172,8 @@ fn a_linux_host_sends_datagrams_back_some_of_them_late_or_twice() {
     }
     let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
     host(&lab.b);
-    let text = r#"
-ports: [{name: clients, addresses: 198.51.100.77/24}]
-latency: [{from: clients, to: 198.51.100.2, protocol: udp, port: 5007, rate: 500}]
-templates:
-  - name: page
-    server: {tx: clients, port: 80, program: [{receive: 1}]}
-"#;
-    let plan = plan(&scratch, text);
-    let port = format!("clients={}", lab.a.port());
-    let run = || run_command(emulate(&plan).args(["--port", &port, "--duration", "1s"])).expect(0);
+    let probe = Probe::new(&scratch, "protocol: udp, port: 5007, ");
+    let run = || probe.run(&lab);
     // Nobody sends them back yet, and the host says so.
     let outcome = run();
     assert_eq!(outcome.number("/latency/0/received"), 0, "{outcome}");
