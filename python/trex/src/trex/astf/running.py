@@ -162,7 +162,7 @@ def end_unestablished(run: StatefulRun, seconds: float) -> None:
     """Ends a run where no flow was established for so long: there is none to be waited for."""
     deadline = run.started + seconds
     while time.monotonic() < deadline:
-        if run.is_done() or run.is_established():
+        # The engine tells of its end, and of no first flow.
+        if run.is_established() or run.wait(_ESTABLISHED_S):
             return
-        time.sleep(_ESTABLISHED_S)
     run.stop()

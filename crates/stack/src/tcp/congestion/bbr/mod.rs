@@ -534,6 +534,7 @@ mod tests {
             now = round(&mut bbr, now, RATE, FITS);
         }
         while !matches!(bbr.mode, Mode::ProbeBandwidth { phase: 2, .. }) {
+            assert!(now < 9_000_000, "{:?}", bbr.mode);
             now = round(&mut bbr, now, RATE, 0);
         }
         (bbr, now)
@@ -602,6 +603,7 @@ mod tests {
         let at_more = || {
             let (mut bbr, mut now) = steady();
             while bbr.gains().0 != 320 {
+                assert!(now < 9_000_000, "{:?}", bbr.mode);
                 now = round(&mut bbr, now, RATE, 0);
             }
             (bbr, now)
@@ -651,6 +653,7 @@ mod tests {
         let begin = now;
         while matches!(bbr.mode, Mode::ProbeRoundTrip { .. }) {
             now += 1_000;
+            assert!(now - begin < 1_000_000, "{:?}", bbr.mode);
             hear(&mut bbr, now, 4_000, 4_000, limited);
         }
         assert!((200..205).contains(&((now - begin) / 1_000)), "{}", now - begin);
