@@ -226,7 +226,11 @@ class ASTFClient(Console, Unavailable, STLClient):
         while profile.state != wait_state:
             if timeout is not None and deadline is not None and time.monotonic() > deadline:
                 raise TRexTimeoutError(timeout)
-            time.sleep(_LOOK_S)
+            if profile.run is not None and profile.is_running:
+                profile.run.wait(_LOOK_S)
+            else:
+                # Only another thread can start it.
+                time.sleep(_LOOK_S)
 
     def wait_for_steady(self, profile_id: str | None = None) -> int:
         """The state of a profile, or of all: none is ever on its way from one to another."""
