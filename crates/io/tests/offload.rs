@@ -28,29 +28,50 @@ fn open_with(pair: &VethPair, fetched: Fetched) -> (OffloadTransmit, OffloadRece
     (transmit, OffloadReceive::open(&options(&pair.right), fetched).unwrap())
 }
 
-fn connect_with(mtu: u32, fetched: Fetched) -> Option<Connected<OffloadTransmit, OffloadReceive>> {
+fn open_ring(pair: &VethPair) -> (OffloadTransmit, OffloadReceive) {
+    let (transmit, _) = open(pair);
+    let receive = OffloadReceive::open_ring(&AfPacketOptions::new(pair.right.clone())).unwrap();
+    (transmit, receive)
+}
+
+fn connect_with(
+    mtu: u32,
+    open: impl FnOnce(&VethPair) -> (OffloadTransmit, OffloadReceive),
+) -> Option<Connected<OffloadTransmit, OffloadReceive>> {
     let pair = VethPair::with(&[], mtu)?;
-    let (transmit, receive) = open_with(&pair, fetched);
+    let (transmit, receive) = open(&pair);
     Some(Connected { transmit, receive, now: clock::now, window: 128, wire: Box::new(pair) })
 }
 
 fn connect() -> Option<Connected<OffloadTransmit, OffloadReceive>> {
-    connect_with(1500, Fetched::Whole)
+    connect_with(1500, open)
 }
 
 port_contract!(contract, connect);
 
 fn connect_jumbo() -> Option<Connected<OffloadTransmit, OffloadReceive>> {
-    connect_with(9000, Fetched::Whole)
+    connect_with(9000, open)
 }
 
 port_contract!(contract_with_jumbo_frames, connect_jumbo);
 
 fn connect_beginning() -> Option<Connected<OffloadTransmit, OffloadReceive>> {
-    connect_with(1500, Fetched::Beginning)
+    connect_with(1500, |pair| open_with(pair, Fetched::Beginning))
 }
 
 port_contract!(contract_where_beginnings_are_fetched, connect_beginning);
+
+fn connect_ring() -> Option<Connected<OffloadTransmit, OffloadReceive>> {
+    connect_with(1500, open_ring)
+}
+
+port_contract!(contract_of_a_ring, connect_ring);
+
+fn connect_jumbo_ring() -> Option<Connected<OffloadTransmit, OffloadReceive>> {
+    connect_with(9000, open_ring)
+}
+
+port_contract!(contract_of_a_ring_with_jumbo_frames, connect_jumbo_ring);
 
 const HEADERS: usize = 14 + 20 + 20;
 const SEGMENT: u16 = 1_000;
@@ -116,19 +137,106 @@ fn a_long_frame_crosses_a_virtual_cable_in_one_piece() {
     assert_eq!(counters.sent_bytes, 3 * HEADERS as u64 + 107_001);
 }
 
-#[test]
-fn of_a_long_frame_the_beginning_is_fetched_and_its_length_told() {
-    let Some(pair) = VethPair::new() else { return };
-    let (mut transmit, mut receiver) = open_with(&pair, Fetched::Beginning);
-    let fetched = Link::open(&pair.right).unwrap().frame_length_max();
+/// What arrives of frames that are longer than the interface's own, and of one that is not.
+fn beginnings_arrive(
+    (mut transmit, mut receiver): (OffloadTransmit, OffloadReceive),
+    length_max: usize,
+) {
     for data in [40_000, 65_000, 1_400] {
         let sent = send_long(&mut transmit, data);
         let [(frame, offloads)] = receive(&mut receiver, 1).try_into().unwrap();
         assert_eq!((frame.len(), offloads.is_verified), (sent.len(), true));
-        let beginning = sent.len().min(fetched);
+        assert_eq!(offloads.segments(data as u32), data.div_ceil(1_000) as u16);
+        let beginning = if sent.len() <= length_max { sent.len() } else { HEADERS };
         assert_eq!(frame[..beginning], sent[..beginning]);
     }
     assert_eq!(receiver.received().received_bytes, 3 * HEADERS as u64 + 106_400);
+}
+
+#[test]
+fn of_a_long_frame_the_beginning_is_fetched_and_its_length_told() {
+    let Some(pair) = VethPair::new() else { return };
+    let length_max = Link::open(&pair.right).unwrap().frame_length_max();
+    beginnings_arrive(open_with(&pair, Fetched::Beginning), length_max);
+    beginnings_arrive(open_ring(&pair), length_max);
+}
+
+/// Packets that the kernel of a namespace was handed (`InReceives` of RFC 4293).
+fn packets_for_the_host(pair: &VethPair) -> u64 {
+    let printed = run(&pair.right.namespace, "cat", &["/proc/net/snmp"]);
+    let value = printed.lines().filter(|line| line.starts_with("Ip:")).nth(1);
+    value.and_then(|line| line.split_whitespace().nth(3)?.parse().ok()).unwrap()
+}
+
+/// Sends a frame as it is, without help of the interface's, and waits until it arrives.
+fn send_plain(pair: &VethPair, frame: &[u8], receiver: &mut OffloadReceive) -> (Vec<u8>, Offloads) {
+    let mut transmit = AfPacketTransmit::open(&AfPacketOptions::new(pair.left.clone())).unwrap();
+    let buffer = transmit.take().unwrap();
+    transmit.frame_mut(&buffer)[..frame.len()].copy_from_slice(frame);
+    transmit.send(buffer, frame.len(), Instant::ZERO);
+    transmit.flush().unwrap();
+    let [arrived] = receive(receiver, 1).try_into().unwrap();
+    arrived
+}
+
+#[test]
+fn what_a_ring_has_taken_in_the_host_gets_where_it_has_an_address() {
+    let Some(pair) = VethPair::new() else { return };
+    let mut segment = long_frame(100).0;
+    segment[..6].copy_from_slice(&Link::open(&pair.right).unwrap().mac.unwrap());
+    let mut ping = segment.clone();
+    ping[14 + 9] = protocol::ICMP;
+    ping[14 + 10..14 + 12].fill(0);
+    let sum = checksum::checksum(&ping[14..34]);
+    ping[14 + 10..14 + 12].copy_from_slice(&sum.to_be_bytes());
+    {
+        let (_, mut receiver) = open_ring(&pair);
+        send_plain(&pair, &segment, &mut receiver);
+        assert_eq!(packets_for_the_host(&pair), 0);
+        send_plain(&pair, &ping, &mut receiver);
+        assert_eq!(packets_for_the_host(&pair), 1);
+    }
+    run(&pair.right.namespace, "ip", &["addr", "add", "10.9.8.2/24", "dev", "right"]);
+    let (_, mut receiver) = open_ring(&pair);
+    send_plain(&pair, &segment, &mut receiver);
+    assert_eq!(packets_for_the_host(&pair), 2);
+}
+
+#[test]
+fn a_ring_knows_whose_checksum_nobody_has_looked_at() {
+    let Some(pair) = VethPair::new() else { return };
+    let (_, mut receiver) = open_ring(&pair);
+    let frame = long_frame(100).0;
+    let offloads = Offloads { is_verified: false, segment_data: 0 };
+    assert_eq!(send_plain(&pair, &frame, &mut receiver), (frame, offloads));
+}
+
+#[test]
+fn what_finds_no_room_in_a_ring_is_counted() {
+    const FRAMES: u64 = 50_000;
+    let Some(pair) = VethPair::new() else { return };
+    let (_, mut receiver) = open_ring(&pair);
+    let mut transmit = AfPacketTransmit::open(&AfPacketOptions::new(pair.left.clone())).unwrap();
+    let frame = long_frame(10).0;
+    for _ in 0..FRAMES {
+        let buffer = eventually("a free buffer", || {
+            transmit.take().or_else(|| {
+                transmit.flush().unwrap();
+                None
+            })
+        });
+        transmit.frame_mut(&buffer)[..frame.len()].copy_from_slice(&frame);
+        transmit.send(buffer, frame.len(), Instant::ZERO);
+    }
+    eventually("all to have left", || {
+        transmit.flush().unwrap();
+        (transmit.transmitted().sent == FRAMES).then_some(())
+    });
+    let missed = receiver.received().missed;
+    assert!((1..FRAMES).contains(&missed), "{missed}");
+    receive(&mut receiver, (FRAMES - missed) as usize);
+    let counters = receiver.received();
+    assert_eq!((counters.received, counters.missed), (FRAMES, missed));
 }
 
 #[test]
@@ -155,6 +263,7 @@ fn where_the_interface_cuts_nothing_the_kernel_does() {
 fn vlan_tags_arrive_as_they_were_on_the_wire() {
     let Some(pair) = VethPair::new() else { return };
     let (_, mut receiver) = open(&pair);
+    let (_, mut ring) = open_ring(&pair);
     let mut transmit = AfPacketTransmit::open(&AfPacketOptions::new(pair.left.clone())).unwrap();
     let tags: [&[u8]; 3] = [
         &[0x81, 0x00, 0xe0, 0x64, 0x08, 0x00],
@@ -171,8 +280,10 @@ fn vlan_tags_arrive_as_they_were_on_the_wire() {
         frame
     });
     transmit.flush().unwrap();
-    let received: Vec<_> = receive(&mut receiver, 3).into_iter().map(|(frame, _)| frame).collect();
-    assert_eq!(received, frames);
+    for receiver in [&mut receiver, &mut ring] {
+        let received: Vec<_> = receive(receiver, 3).into_iter().map(|(frame, _)| frame).collect();
+        assert_eq!(received, frames);
+    }
 }
 
 #[test]
@@ -187,19 +298,24 @@ fn a_ring_knows_what_needs_no_checksum_too() {
 
 #[test]
 fn an_interface_that_goes_down_stops_both_halves_until_it_is_up_again() {
-    let Some(pair) = VethPair::new() else { return };
-    let (mut transmit, mut receiver) = open(&pair);
-    let frame = holds_while_down(&pair, (&mut transmit, &mut receiver), |transmit| {
-        drop(push_long(transmit, 3_000))
-    });
-    assert_eq!(frame, long_frame(3_000).0);
+    for open in [open, open_ring] {
+        let Some(pair) = VethPair::new() else { return };
+        let (mut transmit, mut receiver) = open(&pair);
+        let frame = holds_while_down(&pair, (&mut transmit, &mut receiver), |transmit| {
+            drop(push_long(transmit, 3_000))
+        });
+        let sent = long_frame(3_000).0;
+        assert_eq!((frame.len(), &frame[..HEADERS]), (sent.len(), &sent[..HEADERS]));
+    }
 }
 
 #[test]
 fn an_interface_that_vanishes_is_reported_as_gone() {
-    let Some(pair) = VethPair::new() else { return };
-    let (mut transmit, mut receiver) = open(&pair);
-    tells_that_it_is_gone(&pair, (&mut transmit, &mut receiver), |transmit| {
-        drop(push_long(transmit, 3_000))
-    });
+    for open in [open, open_ring] {
+        let Some(pair) = VethPair::new() else { return };
+        let (mut transmit, mut receiver) = open(&pair);
+        tells_that_it_is_gone(&pair, (&mut transmit, &mut receiver), |transmit| {
+            drop(push_long(transmit, 3_000))
+        });
+    }
 }

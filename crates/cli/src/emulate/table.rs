@@ -214,6 +214,10 @@ fn port_table(f: &mut Formatter<'_>, ports: &[PortReport], elapsed: f64) -> fmt:
     line(f, "  frames received", ports, count(|port| port.received))?;
     line(f, "  data received, b/s", ports, |port| rate(tcp(port, "rcvbyte") * 8))?;
     line(f, "  CPU time of the worker, s", ports, |port| seconds(port.cpu_s))?;
+    if ports.iter().any(|port| port.ingress_cpu_s.is_some()) {
+        let shown = |port: &PortReport| port.ingress_cpu_s.map_or_else(|| "-".to_owned(), seconds);
+        line(f, "  CPU time of the program at the ingress, s", ports, shown)?;
+    }
     line(f, "TCP", ports, |_| "")?;
     for (name, what, _) in TcpCounters::default().iter() {
         if ports.iter().any(|port| tcp(port, name) > 0) {

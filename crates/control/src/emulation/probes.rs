@@ -77,6 +77,11 @@ impl ProbedPort {
         ReceivePort::wait(std::slice::from_mut(&mut self.port), patience);
     }
 
+    /// As the port's.
+    pub(super) fn ingress_time(&self) -> Option<Duration> {
+        self.port.ingress_time()
+    }
+
     /// Whether there may be probes.
     pub(super) fn has_probes(&self) -> bool {
         !self.echoes.is_empty()

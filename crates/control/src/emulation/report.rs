@@ -99,6 +99,11 @@ pub struct PortReport {
     pub missed: u64,
     /// CPU time that its worker took, in seconds.
     pub cpu_s: f64,
+    /// CPU time that taking frames in cost beside that, on the CPUs of whoever delivered them, in
+    /// seconds: that of a program at the interface's ingress. Known where the kernel measures it
+    /// (`sysctl kernel.bpf_stats_enabled=1`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ingress_cpu_s: Option<f64>,
 }
 
 /// What became of what a port was to send.
@@ -426,7 +431,7 @@ pub(super) struct Ended {
     pub(super) impairment: Option<ImpairmentCounters>,
     pub(super) transmitted: TransmitCounters,
     pub(super) received: ReceiveCounters,
-    pub(super) cpu: Duration,
+    pub(super) cpu: CpuTime,
     pub(super) error: Option<String>,
 }
 
@@ -445,6 +450,14 @@ impl Ended {
     }
 }
 
+/// CPU time that a port took.
+#[derive(Clone, Copy, Default)]
+pub(super) struct CpuTime {
+    pub(super) worker: Duration,
+    /// Of a program that takes frames in.
+    pub(super) ingress: Option<Duration>,
+}
+
 /// What a port's worker has counted.
 pub(super) struct Counted<'a> {
     pub(super) endpoint: &'a Endpoint,
@@ -453,7 +466,7 @@ pub(super) struct Counted<'a> {
     pub(super) impairment: Option<ImpairmentCounters>,
     pub(super) transmitted: TransmitCounters,
     pub(super) received: ReceiveCounters,
-    pub(super) cpu: Duration,
+    pub(super) cpu: CpuTime,
 }
 
 impl Counted<'_> {
@@ -501,7 +514,8 @@ impl Counted<'_> {
             received: self.received.received,
             received_bytes: self.received.received_bytes,
             missed: self.received.missed,
-            cpu_s: self.cpu.as_secs_f64(),
+            cpu_s: self.cpu.worker.as_secs_f64(),
+            ingress_cpu_s: self.cpu.ingress.map(|it| it.as_secs_f64()),
         }
     }
 }

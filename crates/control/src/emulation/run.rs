@@ -26,7 +26,7 @@ use super::lower::{Duties, duties};
 use super::moderation::Moderation;
 use super::neighbours::Neighbours;
 use super::probes::{Echoes, ProbedPort};
-use super::report::{Counted, EmulationResult, Ended, PortReport, SCHEMA};
+use super::report::{Counted, CpuTime, EmulationResult, Ended, PortReport, SCHEMA};
 use super::steer::{Detail, Follower, Steering};
 use super::timeline;
 use super::tls::sessions;
@@ -312,7 +312,7 @@ impl OpenPort {
             impairment: self.transmit.counters(),
             transmitted: self.transmit.transmitted(),
             received: self.receive.received(),
-            cpu: clock::thread_time(),
+            cpu: CpuTime { worker: clock::thread_time(), ingress: self.receive.ingress_time() },
         }
     }
 }

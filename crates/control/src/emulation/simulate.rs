@@ -13,7 +13,7 @@ use wirestorm_wire::packet::MacAddress;
 
 use super::error::EmulationError;
 use super::lower::{Reached, duties};
-use super::report::{EmulationResult, Ended, SCHEMA};
+use super::report::{CpuTime, EmulationResult, Ended, SCHEMA};
 use super::steer::Detail;
 use super::timeline;
 use super::tls::sessions;
@@ -124,7 +124,7 @@ pub fn simulate(
             choice: Choice { backend: "memory", why: "simulated".into() },
             transmitted: ended.transmitted,
             received: ended.received,
-            cpu: Duration::ZERO,
+            cpu: CpuTime::default(),
             impairment: None,
             error: None,
         };

@@ -88,7 +88,14 @@ impl BothWays {
         let mut options = AfPacketOptions::new(interface.clone());
         // What the interface cannot cut, the kernel does on the usual way.
         options.queueing_bypass = false;
-        let receive = OffloadReceive::open(&options, fetched).map_err(|error| error.to_string())?;
+        let socket = || OffloadReceive::open(&options, fetched).map_err(|error| error.to_string());
+        let (receive, why) = match fetched {
+            Fetched::Whole => (socket()?, why),
+            Fetched::Beginning => match OffloadReceive::open_ring(&options) {
+                Ok(ring) => (ring, format!("{why}; received by a program at the ingress")),
+                Err(error) => (socket()?, format!("{why}; received by a socket: {error}")),
+            },
+        };
         let transmit = OffloadTransmit::open(&options).map_err(|error| error.to_string())?;
         Ok(Self {
             transmit: TransmitPort::Offload(Box::new(transmit)),

@@ -31,6 +31,16 @@ impl ReceivePort {
     }
 }
 
+impl ReceivePort {
+    /// CPU time that receiving took elsewhere than in the calling thread, where that is known.
+    pub(crate) fn ingress_time(&self) -> Option<Duration> {
+        match self {
+            Self::Offload(port) => port.ingress_time(),
+            Self::AfPacket(_) | Self::AfXdp(_) => None,
+        }
+    }
+}
+
 impl Receive for ReceivePort {
     fn capabilities(&self) -> &Capabilities {
         match self {

@@ -19,7 +19,8 @@ pub(super) struct Hearing {
 }
 
 impl Hearing {
-    /// Lets a socket hear what arrives; what the interface sends itself is left out.
+    /// Lets a socket hear what arrives of a type of Ethernet's (`ETH_P_ALL`: everything); what the
+    /// interface sends itself is left out.
     ///
     /// # Errors
     /// What the system said.
@@ -27,12 +28,13 @@ impl Hearing {
         options: &AfPacketOptions,
         socket: Socket,
         link: &Link,
+        ether_type: u16,
     ) -> Result<Self, AfPacketError> {
         socket
             .set_option(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1_i32)
             .map_err(options.system("setting PACKET_IGNORE_OUTGOING (Linux 4.20)"))?;
         socket
-            .bind(&address(link.index, libc::ETH_P_ALL as u16), ADDRESS_BYTES)
+            .bind(&address(link.index, ether_type), ADDRESS_BYTES)
             .map_err(options.system("binding a packet socket"))?;
         if options.promiscuous {
             let mut membership = libc::packet_mreq::zeroed();

@@ -62,7 +62,7 @@ impl AfPacketReceive {
             .map_err(options.system("attaching the filter (is it a valid program?)"))?;
         let ring = ReceiveRing::open(&socket, ring_bytes)
             .map_err(options.system("setting up a receive ring"))?;
-        let hearing = Hearing::begin(options, socket, &link)?;
+        let hearing = Hearing::begin(options, socket, &link, libc::ETH_P_ALL as u16)?;
         if let Some(fanout) = options.fanout {
             let by = match fanout.by {
                 FanoutBy::Flow => libc::PACKET_FANOUT_HASH,

@@ -1,5 +1,6 @@
 //! The few system calls that the ports share, wrapped so that their callers need no `unsafe`.
 
+pub(crate) mod bpf;
 pub(crate) mod memory_map;
 pub(crate) mod socket;
 

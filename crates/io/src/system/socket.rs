@@ -160,7 +160,14 @@ impl Socket {
     /// Waits until there is something to be received, or an error to be read, for so long at most;
     /// returns early on a signal.
     pub(crate) fn wait_readable(&self, patience: Duration) {
-        poll(&mut [self.readable()], patience);
+        self.wait_readable_or(None, patience);
+    }
+
+    /// As [`Self::wait_readable`], for this socket or another descriptor.
+    pub(crate) fn wait_readable_or(&self, other: Option<RawFd>, patience: Duration) {
+        // A negative one is passed over.
+        let other = libc::pollfd { fd: other.unwrap_or(-1), events: libc::POLLIN, revents: 0 };
+        poll(&mut [self.readable(), other], patience);
     }
 
     fn readable(&self) -> libc::pollfd {

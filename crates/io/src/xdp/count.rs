@@ -9,7 +9,7 @@ use aya::{Ebpf, EbpfLoader};
 use wirestorm_base::histogram::{self, Histogram};
 use wirestorm_base::time::{Duration, Instant};
 
-use super::programs::{failure, program};
+use crate::system::bpf::{failure, program};
 
 /// A counting receiver on an interface. Dropping it detaches the program; so does the kernel
 /// when the process ends in whatever way.

@@ -17,7 +17,6 @@
 mod count;
 mod layout;
 mod memory;
-mod programs;
 mod sender;
 mod transmit;
 

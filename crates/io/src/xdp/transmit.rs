@@ -18,8 +18,8 @@ use wirestorm_base::time::{Duration, Instant};
 
 use super::layout::{Descriptor, FRAME_BYTES_MAX, SLAB_BYTES, SLABS_MAX, STAMPED, buffer_distance};
 use super::memory::{RingMemory, StoreMemory, raise_locked_memory_limit};
-use super::programs::{failure, program};
 use super::sender::Sender;
+use crate::system::bpf::{failure, program};
 
 /// How the sending port is opened.
 #[derive(Clone, Debug)]

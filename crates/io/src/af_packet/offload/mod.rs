@@ -8,6 +8,7 @@
 //! kernel says that they have left while the other end has not read them; and a receive ring hands
 //! over what is a millisecond old, which is long for who waits for an answer.
 
+mod ingress;
 mod messages;
 mod receive;
 mod transmit;

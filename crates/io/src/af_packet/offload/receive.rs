@@ -1,10 +1,13 @@
 //! The receiving half.
 
+use std::io;
+
 use wirestorm_base::port::{
     Capabilities, FrameId, Offloads, PortError, Receive, ReceiveCounters, Received, StampPoint,
 };
-use wirestorm_base::time::Duration;
+use wirestorm_base::time::{Duration, Instant};
 
+use super::ingress::Ingress;
 use super::messages::{MESSAGES_MAX, Messages};
 use super::{LONG_FRAME_MAX, VIRTIO_HEADER_BYTES, offloads};
 use crate::af_packet::hearing::Hearing;
@@ -12,12 +15,17 @@ use crate::af_packet::{
     AfPacketError, AfPacketOptions, MAC_ADDRESSES_BYTES, VLAN_ETHER_TYPE, VLAN_TAG_BYTES,
 };
 use crate::clock;
+use crate::link::Link;
+use crate::system::socket::Socket;
 
 /// Frames that may be in use at once.
 const FRAMES: usize = 256;
 /// Free bytes before each frame, for the virtio header, and then for the VLAN tag that is put back.
 const HEADROOM: usize = 64;
 const BUFFER_BYTES: usize = HEADROOM + LONG_FRAME_MAX.next_multiple_of(64);
+
+/// IEEE 802's reserved type: a socket that is bound to it hears of its interface, and no frame.
+const RESERVED_ETHER_TYPE: u16 = 0xFFFF;
 
 /// Room for a frame.
 struct Buffer {
@@ -63,26 +71,39 @@ fn tag(told: &libc::tpacket_auxdata) -> Option<[u8; VLAN_TAG_BYTES]> {
 pub enum Fetched {
     /// All of it.
     Whole,
-    /// As much as the interface's own frames may be long: enough for those who count data and do
-    /// not look at it. What is behind that is as long as it was, and some earlier frame's.
+    /// Its headers at least, and all of a frame that is no longer than the interface's own: enough
+    /// for those who count data and do not look at it. What is behind that is as long as it was, and
+    /// some earlier frame's.
     Beginning,
 }
 
-/// Receives on a packet socket, what the kernel has put together in one piece.
+/// Where frames come from.
+enum Source {
+    /// The packet socket, with so many bytes of a frame at most.
+    Socket { messages: Messages, bytes_max: usize },
+    /// A ring, and the packet socket tells of the interface alone.
+    Ring(Box<Ingress>),
+}
+
+/// Receives what the kernel has put together in one piece: on a packet socket, or, where beginnings
+/// are all that is wanted and the kernel can (Linux 6.6), from a ring that a program fills.
 ///
 /// The arrival time is that at which frames are fetched. VLAN tags that the kernel took out are back
 /// in the frame.
 pub struct OffloadReceive {
     hearing: Hearing,
+    source: Source,
+    frames: Frames,
+    capabilities: Capabilities,
+}
+
+/// Room for frames, and how many were handed out.
+struct Frames {
     /// The last given back is the next filled, so that it is still in the cache.
     free: Vec<Buffer>,
     /// Those in use, each at its index.
     in_use: Box<[Option<Buffer>]>,
-    messages: Messages,
-    /// Bytes that are fetched of a frame at most.
-    fetched_max: usize,
     queue: u32,
-    capabilities: Capabilities,
     taken: u64,
     taken_bytes: u64,
 }
@@ -96,6 +117,10 @@ impl OffloadReceive {
     /// `CAP_NET_RAW`.
     pub fn open(options: &AfPacketOptions, fetched: Fetched) -> Result<Self, AfPacketError> {
         let (socket, link) = options.socket()?;
+        let bytes_max = match fetched {
+            Fetched::Whole => BUFFER_BYTES - HEADROOM,
+            Fetched::Beginning => link.frame_length_max(),
+        };
         for (name, what) in [
             (libc::PACKET_VNET_HDR, "setting PACKET_VNET_HDR"),
             (libc::PACKET_AUXDATA, "setting PACKET_AUXDATA"),
@@ -107,31 +132,132 @@ impl OffloadReceive {
             .set_option(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &room)
             .or_else(|_| socket.set_option(libc::SOL_SOCKET, libc::SO_RCVBUF, &room))
             .map_err(options.system("asking for memory that frames wait in"))?;
-        Ok(Self {
-            hearing: Hearing::begin(options, socket, &link)?,
-            free: (0..FRAMES as u32).rev().map(Buffer::new).collect(),
-            in_use: (0..FRAMES).map(|_| None).collect(),
-            messages: Messages::new(true),
-            fetched_max: match fetched {
-                Fetched::Whole => BUFFER_BYTES - HEADROOM,
-                Fetched::Beginning => link.frame_length_max(),
+        let hearing = Hearing::begin(options, socket, &link, libc::ETH_P_ALL as u16)?;
+        let messages = Messages::new(true);
+        Ok(Self::new(options, &link, hearing, Source::Socket { messages, bytes_max }))
+    }
+
+    /// Lets a program take in what arrives on the interface, of long frames the beginning
+    /// ([`Fetched::Beginning`]). Segments and datagrams end there, unless the host has an address on
+    /// the interface: to its own network stack nobody else could have sent them. All else goes on to
+    /// it. Of the options, the size of the ring is not looked at either.
+    ///
+    /// # Errors
+    /// As [`Self::open`], and where the kernel cannot (before Linux 6.6), or the process lacks
+    /// `CAP_BPF`, `CAP_PERFMON` or `CAP_NET_ADMIN`.
+    pub fn open_ring(options: &AfPacketOptions) -> Result<Self, AfPacketError> {
+        let (socket, link) = options.socket()?;
+        let hearing = Hearing::begin(options, socket, &link, RESERVED_ETHER_TYPE)?;
+        let ingress = Ingress::attach(&options.interface, &link)
+            .map_err(options.system("attaching a program to its ingress"))?;
+        Ok(Self::new(options, &link, hearing, Source::Ring(Box::new(ingress))))
+    }
+
+    fn new(options: &AfPacketOptions, link: &Link, hearing: Hearing, source: Source) -> Self {
+        let frame_length_max = link.frame_length_max();
+        Self {
+            hearing,
+            source,
+            frames: Frames {
+                free: (0..FRAMES as u32).rev().map(Buffer::new).collect(),
+                in_use: (0..FRAMES).map(|_| None).collect(),
+                queue: options.queue,
+                taken: 0,
+                taken_bytes: 0,
             },
-            queue: options.queue,
             capabilities: link.socket_capabilities(
-                link.frame_length_max(),
+                frame_length_max,
                 FRAMES,
                 MESSAGES_MAX,
                 StampPoint::Process,
             ),
-            taken: 0,
-            taken_bytes: 0,
-        })
+        }
     }
 
     /// Waits until frames have arrived, for so long at most; returns early on a signal, and where
     /// the interface failed, which [`Receive::receive`] tells.
     pub fn wait(&self, patience: Duration) {
-        self.hearing.socket.wait_readable(patience);
+        let ring = match &self.source {
+            Source::Socket { .. } => None,
+            Source::Ring(ingress) => Some(ingress.fd()),
+        };
+        self.hearing.socket.wait_readable_or(ring, patience);
+    }
+
+    /// CPU time of the program that fills the ring, on whichever CPUs frames were delivered; `None`
+    /// without one, and where the kernel does not measure it (`sysctl kernel.bpf_stats_enabled=1`).
+    pub fn ingress_time(&self) -> Option<Duration> {
+        match &self.source {
+            Source::Socket { .. } => None,
+            Source::Ring(ingress) => ingress.cpu_time(),
+        }
+    }
+}
+
+impl Frames {
+    /// Fetches messages, so many at most.
+    fn fill_from_socket(
+        &mut self,
+        socket: &Socket,
+        (messages, bytes_max): (&mut Messages, usize),
+        wanted: usize,
+        batch: &mut Vec<Received>,
+    ) -> io::Result<usize> {
+        let first = self.free.len() - wanted;
+        let room = HEADROOM - VIRTIO_HEADER_BYTES..HEADROOM + bytes_max;
+        let rooms = self.free[first..].iter_mut().rev().map(|it| &mut it.bytes[room.clone()]);
+        let count = messages.receive(socket, rooms)?;
+        let arrival = clock::now();
+        for place in 0..count {
+            let Some(buffer) = self.free.pop() else { break };
+            let (length, offloads) = (messages.length(place), buffer.offloads());
+            let tag = messages.told(place).and_then(tag);
+            batch.push(self.hand_out(buffer, length, tag, (offloads, arrival)));
+        }
+        Ok(count)
+    }
+
+    /// Reads the ring, so many frames at most.
+    fn fill_from_ring(
+        &mut self,
+        ingress: &mut Ingress,
+        wanted: usize,
+        batch: &mut Vec<Received>,
+    ) -> usize {
+        let arrival = clock::now();
+        for count in 0..wanted {
+            let Some(arrived) = ingress.next() else { return count };
+            let Some(mut buffer) = self.free.pop() else { return count };
+            let present = arrived.bytes();
+            buffer.bytes[HEADROOM..][..present.len()].copy_from_slice(present);
+            let told = (arrived.offloads(), arrival);
+            batch.push(self.hand_out(buffer, arrived.length(), arrived.tag(), told));
+        }
+        wanted
+    }
+
+    /// A frame of so many bytes in a buffer, with the tag that the kernel took out of it.
+    fn hand_out(
+        &mut self,
+        mut buffer: Buffer,
+        length_on_wire: usize,
+        tag: Option<[u8; VLAN_TAG_BYTES]>,
+        (offloads, arrival): (Offloads, Instant),
+    ) -> Received {
+        let mut original_length = length_on_wire;
+        let mut length = original_length.min(BUFFER_BYTES - HEADROOM);
+        buffer.start = HEADROOM;
+        if let Some(tag) = tag {
+            buffer.put_tag_back(tag);
+            length += VLAN_TAG_BYTES;
+            original_length += VLAN_TAG_BYTES;
+        }
+        self.taken += 1;
+        self.taken_bytes += original_length as u64;
+        let frame = FrameId::from_index(buffer.index);
+        let index = buffer.index as usize;
+        self.in_use[index] = Some(buffer);
+        Received { frame, length, original_length, arrival, queue: self.queue, offloads }
     }
 }
 
@@ -141,58 +267,46 @@ impl Receive for OffloadReceive {
     }
 
     fn receive(&mut self, room: usize, batch: &mut Vec<Received>) -> Result<usize, PortError> {
-        let wanted = room.min(self.free.len()).min(MESSAGES_MAX);
+        let Self { hearing, source, frames, .. } = self;
+        let wanted = room.min(frames.free.len()).min(MESSAGES_MAX);
         if wanted == 0 {
             return Ok(0);
         }
-        let first = self.free.len() - wanted;
-        let room = HEADROOM - VIRTIO_HEADER_BYTES..HEADROOM + self.fetched_max;
-        let rooms = self.free[first..].iter_mut().rev().map(|it| &mut it.bytes[room.clone()]);
-        let count = match self.messages.receive(&self.hearing.socket, rooms) {
-            Ok(count) => count,
-            Err(reason) => {
-                return match reason.raw_os_error() {
-                    None | Some(libc::EAGAIN | libc::EINTR) => Ok(0),
-                    Some(error) => Err(self.hearing.failed(error)),
-                };
+        let count = match source {
+            Source::Socket { messages, bytes_max } => {
+                let messages = (messages, *bytes_max);
+                frames.fill_from_socket(&hearing.socket, messages, wanted, batch)
             }
+            Source::Ring(ingress) => match frames.fill_from_ring(ingress, wanted, batch) {
+                // An interface that is down or gone brings no frame.
+                0 => return hearing.check().map(|()| 0),
+                count => Ok(count),
+            },
         };
-        let arrival = clock::now();
-        for place in 0..count {
-            let Some(mut buffer) = self.free.pop() else { break };
-            let mut original_length = self.messages.length(place);
-            let mut length = original_length.min(BUFFER_BYTES - HEADROOM);
-            buffer.start = HEADROOM;
-            let offloads = buffer.offloads();
-            if let Some(tag) = self.messages.told(place).and_then(tag) {
-                buffer.put_tag_back(tag);
-                length += VLAN_TAG_BYTES;
-                original_length += VLAN_TAG_BYTES;
-            }
-            self.taken += 1;
-            self.taken_bytes += original_length as u64;
-            let (frame, queue) = (FrameId::from_index(buffer.index), self.queue);
-            batch.push(Received { frame, length, original_length, arrival, queue, offloads });
-            let index = buffer.index as usize;
-            self.in_use[index] = Some(buffer);
-        }
-        Ok(count)
+        count.or_else(|reason| match reason.raw_os_error() {
+            None | Some(libc::EAGAIN | libc::EINTR) => Ok(0),
+            Some(error) => Err(hearing.failed(error)),
+        })
     }
 
     fn frame(&self, received: &Received) -> &[u8] {
-        match &self.in_use[received.frame.index() as usize] {
+        match &self.frames.in_use[received.frame.index() as usize] {
             Some(buffer) => &buffer.bytes[buffer.start..buffer.start + received.length],
             None => unreachable!("a frame's handle is its right to the buffer"),
         }
     }
 
     fn release(&mut self, received: Received) {
-        self.free.extend(self.in_use[received.frame.index() as usize].take());
+        self.frames.free.extend(self.frames.in_use[received.frame.index() as usize].take());
     }
 
     /// One system call: not for every batch.
     fn received(&self) -> ReceiveCounters {
-        let missed = self.hearing.missed();
-        ReceiveCounters { received: self.taken + missed, received_bytes: self.taken_bytes, missed }
+        let missed = match &self.source {
+            Source::Socket { .. } => self.hearing.missed(),
+            Source::Ring(ingress) => ingress.missed(),
+        };
+        let Frames { taken, taken_bytes, .. } = self.frames;
+        ReceiveCounters { received: taken + missed, received_bytes: taken_bytes, missed }
     }
 }

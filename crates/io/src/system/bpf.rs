@@ -11,7 +11,7 @@ use crate::system::system_error;
 /// An error with all its reasons in one line: the loader's own lines name only the outermost. Of
 /// the verifier's log, which walks through the program, only the end is kept: what it objected to.
 /// Where the system refuses, the error says what the process lacks.
-pub(super) fn failure(error: impl std::error::Error + 'static) -> io::Error {
+pub(crate) fn failure(error: impl std::error::Error + 'static) -> io::Error {
     if system_error(&error) == Some(libc::EPERM) {
         let refused = privilege::refused(privilege::XDP);
         let text = format!("no privilege for BPF programs ({error}): {refused}");
@@ -40,7 +40,7 @@ fn without_verifier_log(text: &str) -> String {
 }
 
 /// The program of that name.
-pub(super) fn program<'a, P>(programs: &'a mut Ebpf, name: &str) -> io::Result<&'a mut P>
+pub(crate) fn program<'a, P>(programs: &'a mut Ebpf, name: &str) -> io::Result<&'a mut P>
 where
     &'a mut P: TryFrom<&'a mut Program, Error = ProgramError>,
 {
