@@ -18,7 +18,7 @@ use crate::system::socket::Socket;
 
 /// Sends on a packet socket, long frames too, which the interface cuts.
 ///
-/// Frames leave with the flush, in order. A frame counts as sent when the kernel has taken it, a
+/// Frames leave with the flush, in order, or before it where many bytes wait. A frame counts as sent when the kernel has taken it, a
 /// long one as one.
 pub struct OffloadTransmit {
     interface: InterfaceName,
@@ -26,6 +26,8 @@ pub struct OffloadTransmit {
     buffers: Box<[u8]>,
     free: Vec<u32>,
     queue: VecDeque<Queued>,
+    /// Bytes in it.
+    queued: usize,
     messages: Messages,
     refusals: Refusals,
     capabilities: Capabilities,
@@ -37,6 +39,10 @@ struct Queued {
     frame: FrameId,
     length: usize,
 }
+
+/// So many bytes do not wait for the flush: the kernel copies them while they are in this CPU's cache,
+/// and the buffers they leave are written again while those are.
+const QUEUED_MAX: usize = 128 << 10;
 
 /// Where frames begin in their buffers, for the virtio header before them.
 const HEADROOM: usize = 16;
@@ -75,6 +81,7 @@ impl OffloadTransmit {
             buffers: vec![0; BUFFER_BYTES * frames].into_boxed_slice(),
             free: (0..frames as u32).rev().collect(),
             queue: VecDeque::with_capacity(frames),
+            queued: 0,
             messages: Messages::new(false),
             refusals: Refusals::default(),
             capabilities,
@@ -86,6 +93,11 @@ impl OffloadTransmit {
         let start = frame.index() as usize * BUFFER_BYTES + HEADROOM - VIRTIO_HEADER_BYTES;
         self.buffers[start..start + VIRTIO_HEADER_BYTES].copy_from_slice(&header);
         self.queue.push_back(Queued { frame, length });
+        self.queued += length;
+        if self.queued >= QUEUED_MAX {
+            // What the system objects to it says again, to the flush.
+            let _ = self.flush();
+        }
     }
 
     /// The oldest frames have left, or never will.
@@ -95,6 +107,7 @@ impl OffloadTransmit {
             bytes += queued.length;
             self.free.push(queued.frame.index());
         }
+        self.queued -= bytes;
         bytes
     }
 }
