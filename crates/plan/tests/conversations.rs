@@ -158,7 +158,14 @@ fn the_flows_of_a_capture_share_the_load() {
     let clients = plan.templates.iter().map(|template| template.client.as_ref().unwrap());
     let asked: Vec<_> = clients.map(|it| (it.load, it.limit, it.server_port)).collect();
     let expected = [(3, 110), (3, 25), (2, 143)];
-    assert_eq!(asked, expected.map(|(limit, port)| (Load::Rate(third), Some(limit), port)));
+    assert_eq!(
+        asked,
+        expected.map(|(limit, port)| (
+            Load::Rate { rate: third, at_most: None },
+            Some(limit),
+            port
+        ))
+    );
     let note = "templates[0]: flow 3 of the capture has no SYN: 192.0.2.1:5000, who speaks \
                 first, is the client";
     assert_eq!(plan.notes, [note]);

@@ -114,8 +114,8 @@ pub(super) fn duties(
             let devices = behind.iter().filter_map(by).collect();
             let link = ClientLinks { usual, devices };
             let load = match asked.load {
-                emulation::Load::Rate(rate) => Load::Constant { rate },
-                emulation::Load::Poisson(rate) => Load::Poisson { rate },
+                emulation::Load::Rate { rate, at_most } => Load::Constant { rate, at_most },
+                emulation::Load::Poisson { rate, at_most } => Load::Poisson { rate, at_most },
                 emulation::Load::Hold(flows) => Load::Hold { flows },
                 emulation::Load::Throughput(bits_per_second) => {
                     Load::Throughput { bits_per_second }

@@ -187,6 +187,8 @@ pub struct FlowsReport {
     pub overflow: u64,
     /// Flows that could not be made, for their addresses and ports were in use.
     pub tuple_in_use: u64,
+    /// Flows that were due and not made, for as many were there as there may be at once (`at_most`).
+    pub skipped: u64,
     /// Segments and datagrams of no flow.
     pub no_flow: u64,
     /// Connections asked for at ports where nobody listens.
@@ -360,6 +362,7 @@ impl FlowsReport {
             reset_meant: flows.reset_meant,
             overflow: flows.overflow,
             tuple_in_use: flows.tuple_in_use,
+            skipped: flows.skipped,
             no_flow: strays.no_flow,
             no_template: strays.no_template,
             no_match: strays.no_match,

@@ -40,6 +40,8 @@ pub(super) const CLIENT: [&str; 17] = [
 ];
 pub(super) const ETHERNET: [&str; 1] = ["dst"];
 pub(super) const USERS: [&str; 2] = ["users", "think"];
+pub(super) const RATE: [&str; 2] = ["rate", "at_most"];
+pub(super) const POISSON: [&str; 2] = ["poisson", "at_most"];
 pub(super) const LOADS: [&str; 5] = ["rate", "poisson", "hold", "throughput", "users"];
 
 const RANGE: &str = "an address, or two such as 16.0.0.1-16.0.0.255";
@@ -119,9 +121,20 @@ pub struct AddressRange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
     /// So many a second, at equal intervals.
-    Rate(Rate),
+    Rate {
+        /// How many.
+        rate: Rate,
+        /// How many at once at most: what is due while so many are there is skipped. `None`: as
+        /// many as there are.
+        at_most: Option<u64>,
+    },
     /// So many a second on average, as independent users come.
-    Poisson(Rate),
+    Poisson {
+        /// How many.
+        rate: Rate,
+        /// How many at once at most, as above.
+        at_most: Option<u64>,
+    },
     /// As soon as there are fewer than so many.
     Hold(u64),
     /// As soon as there are fewer than it takes to receive so many bits of data a second.
@@ -197,7 +210,7 @@ pub(super) fn read(
     )?;
     let ramp = match fields.get("ramp") {
         None => Duration::ZERO,
-        Some(ramp) if !matches!(load, Load::Rate(_) | Load::Poisson(_) | Load::Users { .. }) => {
+        Some(ramp) if !grows(&load) => {
             return Err(ramp.error("a ramp", "none: only rate, poisson and users grow"));
         }
         Some(ramp) => read_time(&ramp)?,
@@ -222,6 +235,11 @@ pub(super) fn read(
         tcp: fields.get("tcp").map_or(Ok(Tcp::default()), |it| tcp::read(&it))?,
         ip: fields.get("ip").map_or(Ok(Ip::default()), |it| ip::read(&it))?,
     })
+}
+
+/// Whether a load may begin with nothing.
+const fn grows(load: &Load) -> bool {
+    matches!(load, Load::Rate { .. } | Load::Poisson { .. } | Load::Users { .. })
 }
 
 fn read_order(place: &Place<'_>) -> Result<Order, PlanError> {
@@ -286,7 +304,6 @@ pub(super) fn read_ports(place: &Place<'_>) -> Result<RangeInclusive<u16>, PlanE
 }
 
 fn read_load(place: &Place<'_>) -> Result<Load, PlanError> {
-    const EXPECTED: &str = "connections a second, such as 1000 or 10k";
     const BITS: &str = "bits of data a second, such as 100M";
     if place.value() == "on_demand" {
         return Ok(Load::OnDemand);
@@ -294,14 +311,11 @@ fn read_load(place: &Place<'_>) -> Result<Load, PlanError> {
     if let Some(load) = read_users(place)? {
         return Ok(load);
     }
+    if let Some(load) = read_rate(place)? {
+        return Ok(load);
+    }
     let (form, value) = place.choice(&LOADS)?;
-    let rate = || {
-        let text = value.number_text().ok_or_else(|| value.wrong(EXPECTED))?;
-        Rate::parse_per_second(&text, 1).map_err(|_| value.wrong(EXPECTED))
-    };
     match form {
-        "rate" => rate().map(Load::Rate),
-        "poisson" => rate().map(Load::Poisson),
         "throughput" => {
             let text = value.number_text().ok_or_else(|| value.wrong(BITS))?;
             let rate = Rate::parse_per_second(&text, 1).map_err(|_| value.wrong(BITS))?;
@@ -309,6 +323,29 @@ fn read_load(place: &Place<'_>) -> Result<Load, PlanError> {
         }
         _ => value.integer(1, u32::MAX.into()).map(Load::Hold),
     }
+}
+
+/// A rate, which may have a word beside it. Several loads are an error elsewhere.
+fn read_rate(place: &Place<'_>) -> Result<Option<Load>, PlanError> {
+    const EXPECTED: &str = "connections a second, such as 1000 or 10k";
+    let has = |name: &str| place.value().get(name).is_some();
+    if LOADS.iter().filter(|it| has(it)).count() != 1 {
+        return Ok(None);
+    }
+    let names = match (has(RATE[0]), has(POISSON[0])) {
+        (true, _) => RATE,
+        (_, true) => POISSON,
+        _ => return Ok(None),
+    };
+    let fields = place.fields(&names)?;
+    let rate = fields.need(names[0], EXPECTED)?;
+    let text = rate.number_text().ok_or_else(|| rate.wrong(EXPECTED))?;
+    let rate = Rate::parse_per_second(&text, 1).map_err(|_| rate.wrong(EXPECTED))?;
+    let at_most = fields.get(names[1]).map(|it| it.integer(1, u32::MAX.into())).transpose()?;
+    Ok(Some(match names {
+        RATE => Load::Rate { rate, at_most },
+        _ => Load::Poisson { rate, at_most },
+    }))
 }
 
 /// Users, who may have a word beside their number.

@@ -160,14 +160,14 @@ impl EmulationPlan {
         groups
     }
 
-    /// Multiplies how many flows are made a second; how many are held stays.
+    /// Multiplies how many flows are made a second; how many are held, or there are at most, stays.
     ///
     /// # Errors
     /// A rate that is too great or too small then.
     pub fn multiply(&mut self, factor: Decimal) -> Result<(), PlanError> {
         for template in &mut self.templates {
             let Some(client) = &mut template.client else { continue };
-            if let Load::Rate(rate) | Load::Poisson(rate) = &mut client.load {
+            if let Load::Rate { rate, .. } | Load::Poisson { rate, .. } = &mut client.load {
                 let scaled = rate.scaled(factor.digits, factor.denominator);
                 *rate = scaled.map_err(|error| PlanError {
                     path: format!("{}.client.load", template.path),

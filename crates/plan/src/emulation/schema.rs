@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 use wirestorm_wire::impairment::Queue;
 
-use super::client::{CLIENT, ETHERNET, LOADS, USERS};
+use super::client::{CLIENT, ETHERNET, LOADS, POISSON, RATE, USERS};
 use super::composition::{COUNTER, Composition, FIELD, RANDOM, RANDOM_MAX, SENDING, SET};
 use super::control::{COMPARISONS, COUNT_DOWN, COUNTERS, JUMP, LISTEN, SINCE, START_NEXT};
 use super::conversation::CONVERSATION;
@@ -220,9 +220,18 @@ fn http2() -> Value {
 }
 
 fn load() -> Value {
-    let forms = choice(&LOADS[..LOADS.len() - 1], |name| match name {
-        "rate" => described("So many a second, at equal intervals.", number()),
-        "poisson" => described("So many a second on average.", number()),
+    let rate = |names: &[&str]| {
+        object(names, &names[..1], |name| match name {
+            "rate" => described("So many a second, at equal intervals.", number()),
+            "poisson" => described("So many a second on average.", number()),
+            "at_most" => described(
+                "How many at once; what is due while so many are there is skipped.",
+                integer(1, u32::MAX.into()),
+            ),
+            _ => unknown(),
+        })
+    };
+    let forms = choice(&LOADS[2..4], |name| match name {
         "hold" => described("As soon as there are fewer.", integer(1, u32::MAX.into())),
         "throughput" => described("As many as receive so many bits of data a second.", number()),
         _ => unknown(),
@@ -233,7 +242,7 @@ fn load() -> Value {
         "think" => described("How long each thinks between two; not at all.", delay()),
         _ => unknown(),
     });
-    any_of([demand, forms, users])
+    any_of([demand, rate(&RATE), rate(&POISSON), forms, users])
 }
 
 fn server() -> Value {

@@ -3,6 +3,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use wirestorm_base::rate::Rate;
+
 use super::{AddressRange, Load, Template};
 use crate::document::error::PlanError;
 use crate::document::place::Place;
@@ -70,12 +72,17 @@ pub(super) fn share(place: &Place<'_>, templates: &mut [Template]) -> Result<(),
         let wrong = |what: &str| {
             place.says(format!("{what} is too small for the {count} conversations that share it"))
         };
+        let rate_part = |rate: Rate| rate.scaled(1, count).map_err(|_| wrong("client.load"));
+        let most_part = |most: Option<u64>| match most {
+            Some(most) if most < count => Err(wrong("client.load.at_most")),
+            most => Ok(most.map(|most| part(most, index))),
+        };
         client.load = match client.load {
-            Load::Rate(rate) => {
-                Load::Rate(rate.scaled(1, count).map_err(|_| wrong("client.load"))?)
+            Load::Rate { rate, at_most } => {
+                Load::Rate { rate: rate_part(rate)?, at_most: most_part(at_most)? }
             }
-            Load::Poisson(rate) => {
-                Load::Poisson(rate.scaled(1, count).map_err(|_| wrong("client.load"))?)
+            Load::Poisson { rate, at_most } => {
+                Load::Poisson { rate: rate_part(rate)?, at_most: most_part(at_most)? }
             }
             Load::Hold(flows) if flows >= count => Load::Hold(part(flows, index)),
             Load::Hold(_) => return Err(wrong("client.load.hold")),

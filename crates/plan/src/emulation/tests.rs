@@ -43,7 +43,10 @@ fn a_template_has_two_ends() {
         (client.server_port, client.ports.clone(), client.limit),
         (80, 1_024..=65_535, Some(100))
     );
-    assert_eq!(client.load, Load::Rate(Rate::parse_per_second("5000", 1).unwrap()));
+    assert_eq!(
+        client.load,
+        Load::Rate { rate: Rate::parse_per_second("5000", 1).unwrap(), at_most: None }
+    );
     assert_eq!(client.program[1..], [Step::Receive(32_000), Step::WaitForClose]);
     let delay = Step::Delay { min: Duration::from_millis(1), max: Duration::from_millis(2) };
     let text = b"HTTP/1.1 200 OK\r\n\r\n".to_vec();
@@ -491,6 +494,31 @@ fn a_rate_may_grow_and_a_throughput_is_a_load() {
     assert_eq!(client("load: {throughput: 1.5M}").unwrap().load, Load::Throughput(1_500_000));
     let error = client("load: {hold: 5}\n      ramp: 3s").unwrap_err();
     assert!(error.contains("client.ramp: found a ramp, expected none"), "{error}");
+}
+
+#[test]
+fn a_rate_may_have_so_many_at_once_at_most() {
+    let load = |load: &str| {
+        let plan = EmulationPlan::parse(&PAGE.replace("load: {rate: 5k}", load));
+        plan.map(|plan| plan.templates[0].client.clone().unwrap().load)
+            .map_err(|errors| errors.to_string())
+    };
+    let (rate, at_most) = (Rate::parse_per_second("5000", 1).unwrap(), Some(64));
+    assert_eq!(load("load: {rate: 5k, at_most: 64}").unwrap(), Load::Rate { rate, at_most });
+    assert_eq!(load("load: {at_most: 64, poisson: 5k}").unwrap(), Load::Poisson { rate, at_most });
+    let ramping = load("load: {poisson: 5k, at_most: 64}\n      ramp: 3s");
+    assert_eq!(ramping.unwrap(), Load::Poisson { rate, at_most });
+    for (wrong, expected) in [
+        ("{rate: 5k, at_most: 0}", "client.load.at_most: found 0, expected a whole number from 1"),
+        ("{rate: x}", "client.load.rate: found \"x\", expected connections a second"),
+        ("{hold: 5, at_most: 6}", "client.load.at_most: found an unknown field, expected one of"),
+        ("{at_most: 6}", "client.load.at_most: found an unknown field, expected one of"),
+        ("{rate: 5k, poisson: 6}", "client.load: found both"),
+        ("{rate: 5k, hold: 6}", "client.load: found both"),
+    ] {
+        let error = load(&format!("load: {wrong}")).unwrap_err();
+        assert!(error.contains(expected), "{wrong}: {error}");
+    }
 }
 
 #[test]

@@ -20,12 +20,17 @@ pub enum Load {
     Constant {
         /// How many a second.
         rate: Rate,
+        /// How many at once at most, those in TIME-WAIT not counted; `None`: as many as there are.
+        /// What is due while so many are there is skipped, and counted.
+        at_most: Option<u64>,
     },
     /// So many a second on average, at intervals that are exponentially distributed: as many
     /// independent users come.
     Poisson {
         /// How many a second.
         rate: Rate,
+        /// How many at once at most, as above.
+        at_most: Option<u64>,
     },
     /// As soon as there are fewer than so many (a closed loop); those in TIME-WAIT do not count.
     Hold {
@@ -58,6 +63,17 @@ pub(super) fn scaled(number: u64, (numerator, denominator): Scale) -> u64 {
     u64::try_from((product + denominator / 2) / denominator).unwrap_or(u64::MAX)
 }
 
+/// Whether a flow is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    /// None is.
+    Not,
+    /// One is, and counts as made.
+    Now,
+    /// One was, while as many were there as may be: it is skipped.
+    Skipped,
+}
+
 /// How far a template's load is.
 #[derive(Clone, Debug)]
 pub(super) struct Arrivals {
@@ -73,8 +89,8 @@ pub(super) struct Arrivals {
 enum Pace {
     /// Nothing.
     OnDemand,
-    /// The clock.
-    Open(Schedule),
+    /// The clock, and how many there may be.
+    Open(Schedule, Option<u64>),
     /// How many there are.
     Hold(u64),
     /// How many there are, and what they receive.
@@ -95,8 +111,12 @@ impl Arrivals {
     ) -> Self {
         let pace = match load {
             Load::OnDemand => Pace::OnDemand,
-            Load::Constant { rate } => Pace::Open(Schedule::constant(rate, start, ramp)),
-            Load::Poisson { rate } => Pace::Open(Schedule::poisson(rate, start, ramp, &mut random)),
+            Load::Constant { rate, at_most } => {
+                Pace::Open(Schedule::constant(rate, start, ramp), at_most)
+            }
+            Load::Poisson { rate, at_most } => {
+                Pace::Open(Schedule::poisson(rate, start, ramp, &mut random), at_most)
+            }
             Load::Hold { flows } => Pace::Hold(flows),
             Load::Throughput { bits_per_second } => {
                 Pace::Throughput(Throughput::new(bits_per_second, start))
@@ -114,7 +134,7 @@ impl Arrivals {
         }
         match &self.pace {
             Pace::OnDemand => None,
-            Pace::Open(schedule) => Some(schedule.due()),
+            Pace::Open(schedule, _) => Some(schedule.due()),
             Pace::Hold(flows) => (active < *flows).then_some(Instant::ZERO),
             Pace::Throughput(throughput) => match active < throughput.flows() {
                 true => Some(Instant::ZERO),
@@ -129,28 +149,33 @@ impl Arrivals {
         self.left == 0 || self.load == Load::OnDemand
     }
 
-    /// Whether one is due now, where there are so many that have received so many bytes; it counts
-    /// as made.
+    /// Whether one is due now, where there are so many, so many were made since it was asked first,
+    /// and all have received so many bytes.
     #[inline]
-    pub(super) fn take(&mut self, now: Instant, active: u64, received: u64) -> bool {
+    pub(super) fn take(&mut self, now: Instant, active: u64, made: u64, received: u64) -> Due {
+        // Flows that are over at once count as well: so no more are made at a time than are held.
+        let held = active.max(made);
         let is_due = match &mut self.pace {
             Pace::OnDemand => false,
-            Pace::Open(schedule) => schedule.due() <= now,
-            Pace::Hold(flows) => active < *flows,
+            Pace::Open(schedule, _) => schedule.due() <= now,
+            Pace::Hold(flows) => held < *flows,
             Pace::Throughput(throughput) => {
                 throughput.look(now, received);
-                active < throughput.flows()
+                held < throughput.flows()
             }
             Pace::Users(users) => users.take(now),
         };
         if !is_due || self.left == 0 {
-            return false;
+            return Due::Not;
+        }
+        if let Pace::Open(schedule, at_most) = &mut self.pace {
+            schedule.advance(&mut self.random);
+            if at_most.is_some_and(|most| active >= most) {
+                return Due::Skipped;
+            }
         }
         self.left -= 1;
-        if let Pace::Open(schedule) = &mut self.pace {
-            schedule.advance(&mut self.random);
-        }
-        true
+        Due::Now
     }
 
     /// What was taken could not be made. Returns whether it is due again when there is room.
@@ -181,7 +206,7 @@ impl Arrivals {
     pub(super) fn scaled(&self, scale: Scale, now: Instant) -> Result<Self, RateError> {
         let mut it = self.clone();
         match (&mut it.pace, self.load) {
-            (Pace::Open(schedule), _) => schedule.set_scale(scale, now)?,
+            (Pace::Open(schedule, _), _) => schedule.set_scale(scale, now)?,
             (Pace::Hold(held), Load::Hold { flows }) => *held = scaled(flows, scale),
             (Pace::Throughput(throughput), Load::Throughput { bits_per_second }) => {
                 throughput.set(scaled(bits_per_second, scale));

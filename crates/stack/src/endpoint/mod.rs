@@ -51,6 +51,7 @@ use self::links::Links;
 pub use self::links::{ClientLinks, Devices};
 use self::listen::Servers;
 pub use self::listen::{Listen, MatchByte};
+use self::load::Due;
 pub use self::load::Load;
 use self::paths::Paths;
 use self::table::Flows;
@@ -319,15 +320,19 @@ impl Endpoint {
 
     /// Makes the flows of a template that are due.
     fn make(&mut self, template: usize, now: Instant, transmit: &mut impl Transmit) {
-        // Flows that are over at once count as well: so a breath makes no more than are to be held.
         for made in 0.. {
             let state = &mut self.templates[template];
             let tally = &state.tally;
             let received = tally.tcp.rcvbyte + tally.udp.rcvbyte;
-            if !state.arrivals.take(now, tally.flows.held().max(made), received) {
+            let due = state.arrivals.take(now, tally.flows.held(), made, received);
+            if due == Due::Not {
                 break;
             }
             state.tally.flows.offered += 1;
+            if due == Due::Skipped {
+                state.tally.flows.skipped += 1;
+                continue;
+            }
             if !self.connect(template, now, transmit) {
                 // An open loop asks for the next one all the same, a closed one later again.
                 let state = &mut self.templates[template];
@@ -369,7 +374,8 @@ impl Endpoint {
     }
 
     /// Multiplies all loads from now on by `numerator / denominator`: rates, numbers of flows held,
-    /// throughputs. It is what was asked for at first that is multiplied.
+    /// throughputs; how many a rate has at once at most stays. It is what was asked for at first
+    /// that is multiplied.
     ///
     /// # Errors
     /// Where a rate becomes too small or too great to be told; then all stays as it is.

@@ -16,9 +16,19 @@ use crate::world::{SECOND, STEP, World, client, endpoint, pass_by, rate, server,
 #[test]
 fn each_template_has_its_own_exact_rate() {
     let roles = vec![
-        client("16.0.0.1", 80, Load::Constant { rate: rate(1_000, SECOND) }, None),
-        client("17.0.0.1", 81, Load::Constant { rate: rate(7, Duration::from_secs(3)) }, None),
-        client("2001:db8:1::1", 82, Load::Constant { rate: rate(100, SECOND) }, Some(50)),
+        client("16.0.0.1", 80, Load::Constant { rate: rate(1_000, SECOND), at_most: None }, None),
+        client(
+            "17.0.0.1",
+            81,
+            Load::Constant { rate: rate(7, Duration::from_secs(3)), at_most: None },
+            None,
+        ),
+        client(
+            "2001:db8:1::1",
+            82,
+            Load::Constant { rate: rate(100, SECOND), at_most: None },
+            Some(50),
+        ),
     ];
     let mut world = World::new(roles, 0);
     world.run(Duration::from_secs(3), |now, client| {
@@ -32,7 +42,7 @@ fn each_template_has_its_own_exact_rate() {
 
 #[test]
 fn independent_users_come_as_often_as_was_said_and_at_any_distance() {
-    let load = Load::Poisson { rate: rate(1_000, SECOND) };
+    let load = Load::Poisson { rate: rate(1_000, SECOND), at_most: None };
     let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 0);
     let (mut before, mut in_step) = (0, [0_u64; 5]);
     world.run(Duration::from_secs(20), |_, client| {
@@ -86,7 +96,7 @@ fn so_many_flows_are_held() {
 #[test]
 fn a_peer_that_says_nothing_is_sent_the_default_of_its_version_of_ip() {
     for (first, transport, longest) in [("16.0.0.1", 34, 590), ("2001:db8:1::1", 54, 1_294)] {
-        let load = Load::Constant { rate: rate(100, SECOND) };
+        let load = Load::Constant { rate: rate(100, SECOND), at_most: None };
         let mut world = World::new(vec![client(first, 80, load, Some(5))], 0);
         let mut found = 0;
         for _ in 0..3_000 {
@@ -120,7 +130,7 @@ fn a_peer_that_says_nothing_is_sent_the_default_of_its_version_of_ip() {
 #[test]
 fn segments_are_no_longer_than_fits_a_frame() {
     let roles = || {
-        let load = Load::Constant { rate: rate(100, SECOND) };
+        let load = Load::Constant { rate: rate(100, SECOND), at_most: None };
         let port = |first, port| client(first, port, load, Some(5));
         vec![port("16.0.0.1", 80), port("2001:db8:1::1", 81)]
     };
@@ -173,7 +183,7 @@ fn a_tuple_is_used_again_though_the_server_remembers_it() {
 
 #[test]
 fn the_next_thing_to_do_is_known() {
-    let load = Load::Constant { rate: rate(10, SECOND) };
+    let load = Load::Constant { rate: rate(10, SECOND), at_most: None };
     let mut world = World::new(vec![client("16.0.0.1", 80, load, Some(3))], 0);
     assert_eq!(world.client.next(), Some(Instant::ZERO));
     assert_eq!(world.server.next(), None);

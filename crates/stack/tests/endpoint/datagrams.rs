@@ -38,7 +38,7 @@ fn questions_are_answered_over_either_version_of_ip() {
     let (buffers, [question, answer]) = buffers();
     let asks = || vec![send(question), receive(1), send(question), receive(2)];
     let answers = || vec![receive(1), send(answer), receive(1), send(answer), send(answer)];
-    let load = Load::Constant { rate: rate(100, SECOND) };
+    let load = Load::Constant { rate: rate(100, SECOND), at_most: None };
     let clients = vec![
         datagrams(asks(), client("16.0.0.1", 53, load, Some(50))),
         datagrams(asks(), client("2001:db8:1::1", 53, load, Some(50))),
@@ -95,7 +95,7 @@ fn the_sum_of_a_datagram_is_never_left_out() {
 #[test]
 fn one_port_serves_both_transports() {
     let (buffers, [question, answer]) = buffers();
-    let load = Load::Constant { rate: rate(100, SECOND) };
+    let load = Load::Constant { rate: rate(100, SECOND), at_most: None };
     let stream = |bytes| Instruction::Receive { bytes, clear: true };
     let write = |buffer| Instruction::Send { buffer };
     let clients = vec![

@@ -28,7 +28,7 @@ fn made(endpoint: &Endpoint) -> u64 {
 
 #[test]
 fn a_rate_grows_in_a_straight_line() {
-    let load = Load::Constant { rate: rate(1_000, SECOND) };
+    let load = Load::Constant { rate: rate(1_000, SECOND), at_most: None };
     let mut world = World::new(vec![ramping(load, Duration::from_secs(2))], 0);
     world.run(Duration::from_secs(3), |now, client| {
         let millis = u128::from(now.as_nanos()) / 100_000;
@@ -45,7 +45,7 @@ fn a_rate_grows_in_a_straight_line() {
 
 #[test]
 fn drawn_intervals_grow_shorter_alike() {
-    let load = Load::Poisson { rate: rate(2_000, SECOND) };
+    let load = Load::Poisson { rate: rate(2_000, SECOND), at_most: None };
     let mut world = World::new(vec![ramping(load, Duration::from_secs(4))], 0);
     world.run(Duration::from_secs(2), |_, _| {});
     // A quarter of 4,000, with a standard deviation of 32.
@@ -56,7 +56,7 @@ fn drawn_intervals_grow_shorter_alike() {
 
 #[test]
 fn a_rate_is_changed_from_the_moment_on() {
-    let load = Load::Constant { rate: rate(1, SECOND) };
+    let load = Load::Constant { rate: rate(1, SECOND), at_most: None };
     let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 0);
     let mut times = Vec::new();
     let mut run = |world: &mut World, millis| {
@@ -84,7 +84,7 @@ fn a_rate_is_changed_from_the_moment_on() {
 
 #[test]
 fn a_rate_that_grows_is_changed_as_well() {
-    let load = Load::Constant { rate: rate(1_000, SECOND) };
+    let load = Load::Constant { rate: rate(1_000, SECOND), at_most: None };
     let mut world = World::new(vec![ramping(load, Duration::from_secs(2))], 0);
     world.run(SECOND, |_, _| {});
     assert_eq!(made(&world.client), 250);
@@ -111,7 +111,7 @@ fn a_scale_is_one_of_what_was_asked_for() {
         client(
             "17.0.0.1",
             81,
-            Load::Constant { rate: rate(1_000_000_000_000_000_000, SECOND) },
+            Load::Constant { rate: rate(1_000_000_000_000_000_000, SECOND), at_most: None },
             Some(1),
         ),
     ];
@@ -238,7 +238,7 @@ fn flows_that_are_over_at_once_do_not_keep_others_from_their_turn() {
 
 #[test]
 fn what_a_load_asks_for_in_vain_is_told() {
-    let load = Load::Constant { rate: rate(1_000, SECOND) };
+    let load = Load::Constant { rate: rate(1_000, SECOND), at_most: None };
     let stay = template(vec![Instruction::WaitForPeerClose], client("16.0.0.1", 80, load, None));
     let serve = template(vec![Instruction::WaitForPeerClose], server(80));
     let mut world = World::of(vec![], vec![serve], &Buffers::default());
@@ -248,4 +248,54 @@ fn what_a_load_asks_for_in_vain_is_told() {
     let flows = world.client.tally(0).unwrap().flows;
     assert_eq!((flows.offered, flows.made, flows.overflow), (1_000, 100, 900));
     assert_eq!(flows.active_max, 100);
+}
+
+#[test]
+fn a_rate_skips_what_is_due_while_as_many_are_there_as_may_be() {
+    let (rate, at_most) = (rate(1_000, SECOND), Some(64));
+    for load in [Load::Constant { rate, at_most }, Load::Poisson { rate, at_most }] {
+        // A flow lasts a little more than 100 ms, so there would be more than 100 of them.
+        let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 100_000);
+        let mut most = 0;
+        world.run(SECOND, |_, client| {
+            let flows = client.counters();
+            most = most.max(flows.active - flows.waiting);
+        });
+        assert_eq!(most, 64, "{load:?}");
+        let flows = world.client.tally(0).unwrap().flows;
+        assert_eq!(flows.offered, flows.made + flows.skipped, "{load:?}: the shortfall is told");
+        // The rate stays what it is: what was skipped is not made up for.
+        assert!((900..=1_100).contains(&flows.offered), "{load:?}: {flows:?}");
+        assert!((550..=640).contains(&flows.made), "{load:?}: {flows:?}");
+        world.assert_over(flows.made);
+    }
+}
+
+#[test]
+fn what_is_skipped_is_not_of_those_that_a_limit_counts() {
+    let load = Load::Constant { rate: rate(1_000, SECOND), at_most: Some(1) };
+    let mut world = World::new(vec![client("16.0.0.1", 80, load, Some(3))], 100_000);
+    world.run(SECOND, |_, _| {});
+    let flows = world.client.tally(0).unwrap().flows;
+    assert_eq!(flows.made, 3);
+    assert!((200..=210).contains(&flows.skipped), "{flows:?}");
+    assert!(world.client.is_done());
+    world.assert_over(3);
+}
+
+#[test]
+fn a_rate_is_changed_and_how_many_there_are_at_most_is_not() {
+    let load = Load::Constant { rate: rate(100, SECOND), at_most: Some(20) };
+    let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 100_000);
+    world.run(SECOND, |_, _| {});
+    // About 10 at once.
+    assert_eq!(world.client.tally(0).unwrap().flows.skipped, 0);
+    set_scale(&mut world.client, (10, 1), world.now);
+    world.run(SECOND, |_, client| {
+        let flows = client.counters();
+        assert!(flows.active - flows.waiting <= 20);
+    });
+    let flows = world.client.tally(0).unwrap().flows;
+    assert!((100 + 180..=100 + 220).contains(&flows.made), "{flows:?}");
+    assert_eq!(flows.offered, flows.made + flows.skipped);
 }

@@ -223,7 +223,7 @@ impl Common {
                 server_port: flow.said.port,
                 destination: None,
                 devices: self.vlans.map_or_else(Vec::new, |vlans| by_parity(from, vlans)),
-                load: Load::Rate(entry.rate),
+                load: Load::Rate { rate: entry.rate, at_most: None },
                 ramp: Duration::ZERO,
                 limit: None,
                 program: flow.said.client.clone(),

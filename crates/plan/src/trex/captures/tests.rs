@@ -102,7 +102,10 @@ fn an_entry_is_a_capture_between_pools() {
     let [template] = plan.templates.as_slice() else { panic!("{plan:?}") };
     assert_eq!((template.name.as_str(), template.transport), ("get", Transport::Tcp));
     let (client, server) = (template.client.as_ref().unwrap(), template.server.as_ref().unwrap());
-    assert_eq!(client.load, Load::Rate(Rate::parse_per_second("2776", 1).unwrap()));
+    assert_eq!(
+        client.load,
+        Load::Rate { rate: Rate::parse_per_second("2776", 1).unwrap(), at_most: None }
+    );
     assert_eq!((client.turn, client.again_after, client.limit), (1, Some(200), None));
     let clients = client.addresses.unwrap();
     assert_eq!((clients.first, clients.count), (address("16.0.0.1"), 255));
@@ -205,7 +208,7 @@ fn flows_of_one_capture_are_templates_in_their_directions() {
     assert_eq!(client.addresses.unwrap().first, address("48.0.0.1"));
     assert_eq!(server.addresses.unwrap().first, address("16.0.0.1"));
     // Both as often as the capture is played.
-    let rate = Load::Rate(Rate::parse_per_second("3", 1).unwrap());
+    let rate = Load::Rate { rate: Rate::parse_per_second("3", 1).unwrap(), at_most: None };
     assert_eq!((control.client.as_ref().unwrap().load, client.load), (rate, rate));
     let notes = plan.notes.join("\n");
     for part in [
@@ -278,7 +281,10 @@ fn pairs_of_ports_share_the_flows() {
     assert_eq!(ports, ["clients", "servers", "clients1", "servers1", "clients2", "servers2"]);
     let clients: Vec<_> = plan.templates.iter().flat_map(|it| &it.client).collect();
     assert_eq!(clients.iter().map(|it| it.again_after.unwrap()).collect::<Vec<_>>(), [3, 2, 2]);
-    assert_eq!(clients[2].load, Load::Rate(Rate::parse_per_second("0.2", 1).unwrap()));
+    assert_eq!(
+        clients[2].load,
+        Load::Rate { rate: Rate::parse_per_second("0.2", 1).unwrap(), at_most: None }
+    );
     let of_third = [clients[2].addresses.unwrap().first, clients[2].servers.first];
     assert_eq!(of_third, ["18.0.0.1", "50.0.0.1"].map(address));
 }

@@ -71,7 +71,7 @@ impl Reading<'_> {
             },
             group,
             transport: says.transport,
-            client: Some(self.client(&client_fields, pools, says, asked, notes)?),
+            client: Some(self.client(&client_fields, pools, says, asked)?),
             server: Some(self.server(&server_fields, pools, says, answers, asked, notes)?),
             tls: None,
             path: place.path(),
@@ -120,15 +120,16 @@ impl Reading<'_> {
         [clients, servers]: [Pool; 2],
         says: &Conversation,
         asked: Tunables,
-        notes: &mut Vec<String>,
     ) -> Result<Client, PlanError> {
         let is_ipv6 = self.is_ipv6(&asked);
         let prefix = |it: Option<[u8; 16]>| is_ipv6.then(|| it.unwrap_or_default());
         let port = fields.need("port", "the number of a port")?.integer(0, u16::MAX.into())?;
         let usual = asked.or(Tunables::usual(is_ipv6));
-        let load = self.load(fields, notes)?;
-        // How many are held is no limit of how many there are in all.
-        let is_held = matches!(load, Load::Hold(_));
+        // With `cont` it is how many there are at once, else how many in all.
+        let is_at_once = fields.get("cont").is_some_and(|it| it.value().as_bool() == Some(true));
+        let limit = self.limit(fields)?;
+        let (at_most, limit) = if is_at_once { (limit, None) } else { (None, limit) };
+        let load = self.load(fields, at_most)?;
         Ok(Client {
             transmit: self.pair as usize * 2,
             addresses: Some(clients.range(self.pair, prefix(asked.ipv6.source))),
@@ -144,24 +145,15 @@ impl Reading<'_> {
             devices: Vec::new(),
             load,
             ramp: Duration::from_secs(self.tables.clients.ramp_s.unwrap_or(0).into()),
-            limit: if is_held { None } else { self.limit(fields)? },
+            limit,
             program: says.steps.clone(),
             tcp: usual.tcp,
             ip: usual.ip,
         })
     }
 
-    fn load(&self, fields: &Fields<'_>, notes: &mut Vec<String>) -> Result<Load, PlanError> {
+    fn load(&self, fields: &Fields<'_>, at_most: Option<u64>) -> Result<Load, PlanError> {
         const EXPECTED: &str = "flows a second";
-        if let Some(cont) = fields.get("cont").filter(|it| it.value().as_bool() == Some(true))
-            && let Some(limit) = self.limit(fields)?
-        {
-            notes.push(format!(
-                "{}: so many flows are held, made at once, whatever cps says",
-                cont.path()
-            ));
-            return Ok(Load::Hold(limit));
-        }
         let Some(place) = fields.get("cps") else { return Ok(Load::OnDemand) };
         let cps = place.value().as_f64().filter(|cps| *cps >= 0.0);
         let cps = cps.ok_or_else(|| place.wrong(EXPECTED))?;
@@ -171,7 +163,7 @@ impl Reading<'_> {
         let pairs = u64::from(self.options.pairs.max(1));
         Rate::parse_per_second(&format!("{cps:.9}"), 1)
             .and_then(|rate| rate.scaled(1, pairs))
-            .map(Load::Rate)
+            .map(|rate| Load::Rate { rate, at_most })
             .map_err(|error| place.says(format!("found {cps}: {error}")))
     }
 

@@ -38,7 +38,7 @@ fn a_template_is_two_sides_with_tunables_of_their_own() {
     assert_eq!((template.transport, template.path.as_str()), (Transport::Tcp, "templates[0]"));
     let (client, server) = (template.client.as_ref().unwrap(), template.server.as_ref().unwrap());
     let rate = wirestorm_base::rate::Rate::parse_per_second("27.76", 1).unwrap();
-    assert_eq!((client.load, client.limit), (Load::Rate(rate), Some(7)));
+    assert_eq!((client.load, client.limit), (Load::Rate { rate, at_most: None }, Some(7)));
     assert_eq!(client.ramp, wirestorm_base::time::Duration::from_secs(5));
     let addresses = client.addresses.unwrap();
     assert_eq!((addresses.first, addresses.count), ("16.0.0.1".parse().unwrap(), 255));
@@ -55,14 +55,20 @@ fn a_template_is_two_sides_with_tunables_of_their_own() {
 }
 
 #[test]
-fn how_many_flows_are_held_is_no_limit_of_all() {
+fn how_many_flows_there_may_be_at_once_is_no_limit_of_all() {
     let text = PAGE.replace("\"limit\": 7", "\"limit\": 7, \"cont\": true");
     let mut plan = read(&text, &options(1)).unwrap();
-    assert!(plan.notes.iter().any(|note| note.contains("cont: so many flows are held")));
     plan.multiply(wirestorm_base::rate::Decimal::parse("10").unwrap()).unwrap();
     let client = plan.templates[0].client.as_ref().unwrap();
     // The multiplier is that of rates, as in TRex.
-    assert_eq!((client.load, client.limit), (Load::Hold(7), None));
+    let rate = wirestorm_base::rate::Rate::parse_per_second("27.76", 1).unwrap();
+    assert_eq!((client.load, client.limit), (Load::Rate { rate, at_most: Some(7) }, None));
+    let pairs = read(&text, &options(3)).unwrap();
+    let at_most = |it: &Template| match it.client.as_ref().unwrap().load {
+        Load::Rate { at_most, .. } => at_most.unwrap(),
+        ref other => panic!("{other:?}"),
+    };
+    assert_eq!(pairs.templates.iter().map(at_most).collect::<Vec<_>>(), [3, 2, 2]);
     let text = text.replace("\"cont\": true", "\"cont\": false");
     let plan = read(&text, &options(1)).unwrap();
     assert_eq!(plan.templates[0].client.as_ref().unwrap().limit, Some(7));
@@ -109,7 +115,7 @@ fn pairs_of_ports_share_the_flows_and_have_addresses_of_their_own() {
     let of_third: [IpAddr; 2] = ["18.0.0.1".parse().unwrap(), "52.0.0.1".parse().unwrap()];
     assert_eq!([clients[2].addresses.unwrap().first, clients[2].servers.first], of_third);
     assert_eq!((clients[2].transmit, plan.templates[2].server.as_ref().unwrap().transmit), (4, 5));
-    let Load::Rate(rate) = clients[0].load else { panic!("a rate") };
+    let Load::Rate { rate, .. } = clients[0].load else { panic!("a rate") };
     assert!((rate.per_second() * 3.0 - 2.776).abs() < 1e-9);
 }
 
