@@ -32,6 +32,9 @@ use crate::run::{SHARED_PORTS, bind, read_backend};
 pub(crate) struct Emulation {
     plan: Arc<EmulationPlan>,
     steers: Arc<Steers>,
+    /// Whether clients are known by addresses of IPv4 over IPv6 too, where these are their last 32
+    /// bits: those of TRex's profiles are.
+    knows_last_bits: bool,
     shared: Arc<Shared<Progress, EmulationResult, EmulationError>>,
 }
 
@@ -117,7 +120,7 @@ impl Emulation {
         let plan = py.detach(|| read_plan(plan, &folder));
         let mut plan = plan.map_err(|errors| plan_error(py, &errors))?;
         bind(&mut plan.ports, interfaces)?;
-        Self::start(py, plan, folder, &how)
+        Self::start(py, plan, folder, &how, false)
     }
 
     /// Waits until its clients and servers work, or nothing will.
@@ -149,6 +152,41 @@ impl Emulation {
         let known = LoadFactor::new(decimal).ok_or_else(|| no_factor(factor))?;
         self.steers.steering.set_load(known);
         Ok(())
+    }
+
+    /// Switches clients off, or on again, by ranges of a first and a last address: one that is off
+    /// makes no connections, and those that it has go on.
+    fn switch_clients(&self, ranges: Vec<(String, String)>, on: bool) -> PyResult<()> {
+        let mut all = Vec::with_capacity(ranges.len());
+        for (first, last) in &ranges {
+            let (first, last) = (read_address(first)?, read_address(last)?);
+            if first.is_ipv4() != last.is_ipv4() || first > last {
+                return Err(value_error(format!("clients {first} to {last}: that is no range")));
+            }
+            all.push((first, last));
+            all.extend(self.networks().map(|it| (within(it, first), within(it, last))));
+        }
+        match self.steers.steering.switch_clients(&all, on) {
+            true => Ok(()),
+            false => Err(value_error(format!(
+                "clients that are off would be more than {} ranges: switch whole ranges",
+                Steering::RANGES_MAX
+            ))),
+        }
+    }
+
+    /// Of each address whether it is that of a client that is switched on; None where it is no
+    /// client's.
+    fn clients(&self, addresses: Vec<String>) -> PyResult<Vec<Option<bool>>> {
+        let off = self.steers.steering.clients_off();
+        let is_on = |text: &String| {
+            let address = read_address(text)?;
+            let mut known = std::iter::once(address)
+                .chain(self.networks().map(|network| within(network, address)));
+            let client = known.find(|it| self.ranges().any(|range| holds(&range, *it)));
+            Ok(client.map(|it| !off.contains(it)))
+        };
+        addresses.iter().map(is_on).collect()
     }
 
     /// How far it is, None before it has begun: elapsed_s, and ports by name with what they have
@@ -202,6 +240,7 @@ impl Emulation {
         mut plan: EmulationPlan,
         folder: PathBuf,
         how: &EmulationHow,
+        knows_last_bits: bool,
     ) -> PyResult<Self> {
         let options = how.options(plan.ports.len(), folder)?;
         let factor = read_factor(&how.multiplier)?;
@@ -215,7 +254,30 @@ impl Emulation {
                 shared.tell(|told| *told = Some(progress.clone()));
             })
         })?;
-        Ok(Self { plan, steers, shared })
+        Ok(Self { plan, steers, knows_last_bits, shared })
+    }
+
+    /// The addresses of its clients.
+    fn ranges(&self) -> impl Iterator<Item = AddressRange> {
+        let clients = self.plan.templates.iter().filter_map(|it| it.client.as_ref());
+        clients.filter_map(|client| {
+            let own = || self.plan.ports[client.transmit].addresses.first();
+            let own = || own().map(|it| AddressRange { first: it.address, count: 1 });
+            client.addresses.or_else(own)
+        })
+    }
+
+    /// The networks of clients over IPv6 that are known by their last 32 bits.
+    fn networks(&self) -> impl Iterator<Item = Ipv6Addr> {
+        let mut found = Vec::new();
+        for range in self.ranges().filter(|_| self.knows_last_bits) {
+            let IpAddr::V6(first) = range.first else { continue };
+            let network = Ipv6Addr::from_bits(first.to_bits() & !u128::from(u32::MAX));
+            if !found.contains(&network) {
+                found.push(network);
+            }
+        }
+        found.into_iter()
     }
 }
 
@@ -278,7 +340,7 @@ pub(crate) fn trex_emulate(
         }
     }
     plan.templates.retain(|it| it.client.is_some() || it.server.is_some());
-    Emulation::start(py, plan, PathBuf::new(), &how)
+    Emulation::start(py, plan, PathBuf::new(), &how, true)
 }
 
 /// Lets clients' frames go where their port and its gateways say.
@@ -310,10 +372,7 @@ fn behind(gateway: &TrexGateway, client: IpAddr) -> PyResult<Devices> {
         more.ok_or_else(|| value_error(format!("gateway: {first} to {last} is no range")))?;
     let first = match client {
         IpAddr::V4(_) => first.into(),
-        IpAddr::V6(client) => {
-            let network = client.to_bits() & !u128::from(u32::MAX);
-            Ipv6Addr::from_bits(network | u128::from(first.to_bits())).into()
-        }
+        IpAddr::V6(client) => within(client, first.into()),
     };
     Ok(Devices {
         clients: AddressRange { first, count: more.saturating_add(1) },
@@ -324,6 +383,29 @@ fn behind(gateway: &TrexGateway, client: IpAddr) -> PyResult<Devices> {
         source: source.as_deref().map(read_mac).transpose()?,
         next_hop: None,
     })
+}
+
+/// The address of a network of IPv6 whose last 32 bits are one of IPv4; one of IPv6 is itself.
+fn within(network: Ipv6Addr, address: IpAddr) -> IpAddr {
+    let IpAddr::V4(address) = address else { return address };
+    let network = network.to_bits() & !u128::from(u32::MAX);
+    Ipv6Addr::from_bits(network | u128::from(address.to_bits())).into()
+}
+
+/// Whether an address is one of a range.
+fn holds(range: &AddressRange, address: IpAddr) -> bool {
+    let offset = match (range.first, address) {
+        (IpAddr::V4(first), IpAddr::V4(it)) => {
+            it.to_bits().checked_sub(first.to_bits()).map(u128::from)
+        }
+        (IpAddr::V6(first), IpAddr::V6(it)) => it.to_bits().checked_sub(first.to_bits()),
+        _ => None,
+    };
+    offset.is_some_and(|offset| offset < range.count.into())
+}
+
+fn read_address(text: &str) -> PyResult<IpAddr> {
+    text.parse().map_err(|_| value_error(format!("{text:?}: no IP address")))
 }
 
 fn read_mac(text: &str) -> PyResult<MacAddress> {

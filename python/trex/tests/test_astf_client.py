@@ -15,6 +15,7 @@ from scapy.layers.l2 import Dot1Q, Ether
 from sending import LIMIT_S, burst, continuous, until
 from wirestorm_lab import ip
 
+from trex.addresses import ip2int
 from trex.astf.api import (
     ASTFAssociationRule,
     ASTFClient,
@@ -534,9 +535,12 @@ def test_single_flows_are_told(client):
     ends, info = by_side["client"]
     assert ends.startswith("16.0.0.1:") and ends.endswith("-48.0.0.1:80")
     # Established, with nothing under way.
-    assert info["state"] == 4 and info["snd_nxt"] == len(REQUEST) and info["rcv_nxt"] == 0
+    assert info["state"] == 4 and info["snd_nxt"] == len(REQUEST) + 1 and info["rcv_nxt"] == 1
+    assert info["options"] == "/timestamps/sack/wscale" and info["snd_wscale"] >= 0
+    assert info["rcv_space"] >= 32_768 >> 1 and info["rcv_mss"] == info["snd_mss"]
+    assert info["last_data_recv"] >= 0 and info["snd_zerowin"] == 0 and info["rcv_wscale"] >= 0
     assert info["duration"] > 0 and info["rtt"] >= 0 and info["snd_cwnd"] >= info["snd_mss"] > 500
-    assert by_side["server"][1]["rcv_nxt"] == len(REQUEST)
+    assert by_side["server"][1]["rcv_nxt"] == len(REQUEST) + 1
     looks = client.get_flow_info(duration=0.5)[ends]
     assert 2 <= len(looks) <= 10
     assert [it["duration"] for it in looks] == sorted(it["duration"] for it in looks)
@@ -545,6 +549,61 @@ def test_single_flows_are_told(client):
     assert len(told[ends]) >= 3 and 1 <= len(later[ends]) <= 8
     assert later[ends][0]["duration"] > told[ends][-1]["duration"]
     client.stop()
+
+
+def test_a_limit_that_goes_on_is_how_many_there_are_at_once(client):
+    # 200 a second for 200 ms each would be 40 at once.
+    client.load_profile(profile(template(cps=200, limit=5, cont=True, delay_us=200_000)))
+    client.start(duration=2)
+    active = []
+    while client.is_traffic_active():
+        active.append(client.get_traffic_stats()["client"]["m_active_flows"])
+    client.wait_on_traffic(timeout=LIMIT_S)
+    stats = client.get_traffic_stats()["client"]
+    # 25 a second, and those that remember that they are over.
+    assert max(active) >= 5 and 20 < stats["tcps_connects"] <= 55, stats
+    assert stats["flows_skipped"] + stats["tcps_connects"] == pytest.approx(400, abs=60)
+    assert client.is_traffic_stats_error(client.get_traffic_stats())[0] is False
+
+
+def test_single_clients_are_switched_off_and_on(client):
+    client.load_profile(profile(template(cps=300), template(53, False, cps=300)))
+    assert client.set_client_enable(["16.0.0.1"], False)
+    assert "there are no clients to switch" in str([it.msg for it in client.get_warnings()])
+    client.set_service_mode()
+    client.start()
+    first = ip2int("16.0.0.1")
+
+    def states(*numbers: int) -> list[str]:
+        told = client.get_clients_info(list(numbers)).data()
+        return [told[str(number)].get("state", "none") for number in numbers]
+
+    assert states(first, first + 8, first + 9) == ["Active", "Active", "none"]
+    # All but two.
+    assert client.set_client_enable_range(first, first + 6, False)
+    assert states(first, first + 6, first + 7) == ["Inactive", "Inactive", "Active"]
+    # Workers look every 20 ms, and what is on its way is over soon.
+    until(lambda: sources_in(client, 0.2) == {"16.0.0.8", "16.0.0.9"})
+    assert client.set_client_enable([first + 7, "16.0.0.9"], False)
+    until(lambda: client.get_traffic_stats()["client"].get("flows_skipped", 0) > 10)
+    until(lambda: client.get_traffic_stats()["client"]["m_active_flows"] == 0)
+    made = client.get_traffic_stats()["client"]["tcps_connattempt"]
+    assert client.set_client_enable_range("16.0.0.1", "16.0.0.255", True)
+    told = client.get_clients_info_range("16.0.0.0", "16.0.0.1").data()
+    assert told == {str(first - 1): {"Found": 0}, str(first): {"Found": 1, "state": "Active"}}
+    until(lambda: client.get_traffic_stats()["client"]["tcps_connattempt"] > made + 50)
+    client.stop()
+    assert states(first) == ["none"]
+
+
+def sources_in(client: ASTFClient, seconds: float) -> set[str]:
+    """Who makes connections for so long."""
+    capture = client.start_capture(tx_ports=0)
+    time.sleep(seconds)
+    packets: list = []
+    client.stop_capture(capture["id"], packets)
+    asked = (Ether(it["binary"]) for it in packets)
+    return {it[IP].src for it in asked if TCP in it and it[TCP].flags == "S"}
 
 
 def test_latency_traffic_goes_with_a_profile_or_alone(client):
@@ -625,7 +684,9 @@ def test_what_goes_wrong_is_said(client):
     for command in (
         lambda: client.topo_load("topology.py"),
         lambda: client.activate_tunnel(1, True),
-        lambda: client.set_client_enable([1], False),
+        lambda: client.set_client_enable([-1], False),
+        lambda: client.set_client_enable_range("16.0.0.9", "16.0.0.1", True),
+        lambda: client.get_clients_info(["clients"]),
         lambda: client.set_ignored_macs_ips(ip_list=["1.1.1"]),
         lambda: client.set_ignored_macs_ips(mac_list=[-1], is_str=False),
     ):

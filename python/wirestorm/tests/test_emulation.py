@@ -114,6 +114,28 @@ def test_what_is_counted_is_told_meanwhile_and_loads_are_changed(lab):
         running.ports()
 
 
+def test_clients_are_switched_off_and_on(lab):
+    plan = plan_of(load={"rate": 200})
+    plan["templates"][0]["client"]["addresses"] = "10.0.0.1-10.0.0.2"
+    with ws.start_emulation(plan, lab.ports) as running:
+        until(lambda: running.progress.ports["a"].connects >= 4)
+        running.switch_clients("10.0.0.1-10.0.0.2", on=False)
+        until(lambda: running.ports()[0].flows.switched_off > 0)
+        made = running.ports()[0].tcp["connattempt"]
+        until(lambda: running.ports()[0].flows.switched_off > 20)
+        assert running.ports()[0].tcp["connattempt"] == made
+        running.switch_clients("10.0.0.2", on=True)
+        until(lambda: running.ports()[0].tcp["connattempt"] > made + 10)
+        with pytest.raises(ValueError, match="that is no range"):
+            running.switch_clients("10.0.0.9-10.0.0.1", on=False)
+        with pytest.raises(ValueError, match="no IP address"):
+            running.switch_clients("pages", on=False)
+        running.end_load()
+        result = running.wait()
+    a = result.port("a")
+    assert a.flows.failed == 0 and result.shortfalls() == []
+
+
 def test_single_flows_are_followed(lab):
     plan = plan_of(load={"hold": 3})
     plan["templates"][0]["client"]["program"].append({"delay": "10min"})
@@ -128,6 +150,8 @@ def test_single_flows_are_followed(lab):
     # The server has nothing more to say.
     assert (last.state, last.received_bytes, last.retransmitted) == ("CLOSE-WAIT", 5_000, 0)
     assert last.rtt_us and last.cwnd >= last.mss > 500
+    assert last.timestamps and last.sack and not last.ecn and last.receive_window > 60_000
+    assert last.send_scale is not None and last.receive_scale is not None
     with pytest.raises(ValueError, match="follow 1001"):
         ws.start_emulation(plan, lab.ports, follow=1001)
 

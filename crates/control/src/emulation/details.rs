@@ -75,6 +75,20 @@ pub struct FlowSample {
     pub ssthresh: Option<u32>,
     /// What the peer has room for, in bytes.
     pub send_window: u32,
+    /// What we have room for, in bytes.
+    pub receive_window: u32,
+    /// By how many bits the peer's windows are shifted; none where windows are not scaled.
+    pub send_scale: Option<u8>,
+    /// By how many bits ours are.
+    pub receive_scale: Option<u8>,
+    /// Whether timestamps were agreed upon.
+    pub timestamps: bool,
+    /// Whether losses are told by SACK.
+    pub sack: bool,
+    /// Whether ECN was agreed upon.
+    pub ecn: bool,
+    /// How long ago the peer was heard, in milliseconds; none where keepalive is off.
+    pub silent_ms: Option<u32>,
     /// Bytes that the program has handed over and that are not acknowledged.
     pub backlog: u32,
     /// Those of them that were never sent.
@@ -231,6 +245,13 @@ impl FollowedFlow {
             cwnd: now.congestion_window,
             ssthresh: Some(now.slow_start_threshold).filter(|it| *it != u32::MAX),
             send_window: now.send_window,
+            receive_window: now.receive_window,
+            send_scale: now.window_scales.map(|it| it.0),
+            receive_scale: now.window_scales.map(|it| it.1),
+            timestamps: now.timestamps,
+            sack: now.sack,
+            ecn: now.ecn,
+            silent_ms: now.silent_ms,
             backlog: now.backlog,
             unsent: now.unsent,
             rtt_us: now.round_trip_us,

@@ -425,6 +425,9 @@ impl Duty<'_> {
                 // What cannot be told stays as it is.
                 let _ = endpoint.set_load_scale(numerator, denominator, now);
             }
+            if let Some(off) = follower.clients_off() {
+                endpoint.switch_off(&off);
+            }
             open.transmit.advance(now);
             watched.look(now, endpoint);
             let arrived = endpoint.breathe(now, &mut open.transmit, &mut open.receive)?;

@@ -1,11 +1,13 @@
 //! What a run is told, and asked, while it goes on.
 
+use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration as StdDuration;
 
 use wirestorm_base::rate::Decimal;
+use wirestorm_stack::endpoint::AddressSet;
 
 use super::report::PortReport;
 
@@ -15,6 +17,9 @@ pub struct Steering {
     has_ended: AtomicBool,
     /// What loads are multiplied by, the numerator above the denominator; 0: nothing was said.
     scale: AtomicU64,
+    /// Clients that are switched off, and how often that was changed.
+    off: Mutex<Arc<AddressSet>>,
+    switched: AtomicU64,
     /// How often reports were asked for, and in the lowest two bits in how much detail.
     asked: AtomicU64,
     /// One asks at a time.
@@ -87,6 +92,33 @@ impl Steering {
         self.scale.store(factor.pack(), Ordering::Relaxed);
     }
 
+    /// The most ranges of clients that are switched off.
+    pub const RANGES_MAX: usize = 1 << 20;
+
+    /// Switches clients off, or on again, by their first and last addresses: one that is off makes
+    /// no connections, and those that it has go on. Workers follow within 20 ms. Returns whether it
+    /// was possible: beyond [`Self::RANGES_MAX`] all stays as it is.
+    #[must_use]
+    pub fn switch_clients(&self, ranges: &[(IpAddr, IpAddr)], on: bool) -> bool {
+        let mut off = self.off.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut changed = AddressSet::clone(&off);
+        match on {
+            true => changed.remove(ranges.iter().copied()),
+            false => changed.add(ranges.iter().copied()),
+        }
+        if changed.ranges() > Self::RANGES_MAX {
+            return false;
+        }
+        *off = Arc::new(changed);
+        self.switched.fetch_add(1, Ordering::Release);
+        true
+    }
+
+    /// Clients that are switched off.
+    pub fn clients_off(&self) -> Arc<AddressSet> {
+        Arc::clone(&self.off.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// What each port has counted by now; `None` of a run that has not begun, or is over: then it is
     /// in the run's result.
     pub fn reports(&self, detail: Detail) -> Option<Vec<PortReport>> {
@@ -134,13 +166,14 @@ pub(super) struct Follower<'a> {
     steering: &'a Steering,
     port: usize,
     scale: u64,
+    switched: u64,
     answered: u64,
 }
 
 impl<'a> Follower<'a> {
     /// `port`: its place among those of the run.
     pub(super) fn new(steering: &'a Steering, port: usize) -> Self {
-        Self { steering, port, scale: 0, answered: 0 }
+        Self { steering, port, scale: 0, switched: 0, answered: 0 }
     }
 
     /// Whether no more connections are to be made.
@@ -156,6 +189,16 @@ impl<'a> Follower<'a> {
         }
         self.scale = packed;
         LoadFactor::unpack(packed).map(|it| (it.numerator, it.denominator))
+    }
+
+    /// Clients that are to be off, where that was said anew.
+    pub(super) fn clients_off(&mut self) -> Option<Arc<AddressSet>> {
+        let switched = self.steering.switched.load(Ordering::Acquire);
+        if switched == self.switched {
+            return None;
+        }
+        self.switched = switched;
+        Some(self.steering.clients_off())
     }
 
     /// Answers, where something was asked.
@@ -215,6 +258,21 @@ mod tests {
         let said = (NonZeroU32::new(25).unwrap(), NonZeroU32::new(10).unwrap());
         assert_eq!(first.scale(), Some(said));
         assert_eq!((first.scale(), second.scale()), (None, Some(said)));
+    }
+
+    #[test]
+    fn clients_are_switched_for_each_worker() {
+        let steering = Steering::default();
+        let (mut first, mut second) = (Follower::new(&steering, 0), Follower::new(&steering, 1));
+        assert!(first.clients_off().is_none());
+        let address = |last: u8| IpAddr::from([16, 0, 0, last]);
+        assert!(steering.switch_clients(&[(address(1), address(9))], false));
+        assert!(steering.switch_clients(&[(address(4), address(4))], true));
+        for follower in [&mut first, &mut second] {
+            let off = follower.clients_off().unwrap();
+            assert!(off.contains(address(3)) && !off.contains(address(4)));
+            assert!(follower.clients_off().is_none());
+        }
     }
 
     #[test]

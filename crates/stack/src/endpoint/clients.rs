@@ -5,6 +5,7 @@ use core::ops::RangeInclusive;
 
 use wirestorm_wire::flow::FlowKey;
 
+use super::switched::Off;
 use crate::frame::octets;
 use crate::random::Random;
 
@@ -102,8 +103,39 @@ pub struct Tuples {
 const PORTS_MAX: u32 = 64;
 
 impl Tuples {
+    /// The first flow from a number on whose client is not off: its number. `None` where there is
+    /// none.
+    pub(super) fn on_from(&self, number: u64, off: &Off) -> Option<u64> {
+        if off.on() == 0 {
+            return None;
+        }
+        if self.order == Order::Random {
+            return Some(number);
+        }
+        let each = u64::from(self.turn.max(1));
+        let clients = self.clients.count.max(1);
+        let mut number = number;
+        // To the end of what comes again, and all of that once.
+        for _ in 0..2 {
+            let again = self.again_after.map(|flows| flows.max(1));
+            let within = again.map_or(number, |flows| number % flows);
+            let turn = within / each;
+            let ahead = off.ahead((turn % u64::from(clients)) as u32, clients);
+            if ahead == 0 {
+                return Some(number);
+            }
+            let next = (turn + u64::from(ahead)) * each;
+            match again.filter(|flows| next >= *flows) {
+                None => return Some(number - within + next),
+                Some(flows) => number = number - within + flows,
+            }
+        }
+        None
+    }
+
     /// Tuples for the flow `number`, as its answers have them, the first to be tried first; from a
-    /// client, and to a server and a port of it, where that is said.
+    /// client, and to a server and a port of it, where that is said. Clients that are off are not
+    /// drawn.
     ///
     /// In turn it is every client's turn, then the next server for each of them, then the next
     /// port, or as many ports as a turn has flows.
@@ -114,6 +146,7 @@ impl Tuples {
         client: Option<IpAddr>,
         server: Option<(IpAddr, u16)>,
         protocol: u8,
+        off: Option<&Off>,
         random: &mut Random,
     ) -> impl Iterator<Item = FlowKey> {
         let clients = u64::from(self.clients.count.max(1));
@@ -125,7 +158,10 @@ impl Tuples {
         let client_place = match (client, self.order) {
             (Some(client), _) => self.clients.place_of(client).unwrap_or(0),
             (None, Order::InTurn) => number % clients,
-            (None, Order::Random) => random.below(self.clients.count).into(),
+            (None, Order::Random) => match off {
+                None => random.below(self.clients.count).into(),
+                Some(off) => off.nth(random.below(off.on())).into(),
+            },
         };
         let turn = if is_in_turn { number / clients } else { number };
         let (server_place, port_turn) = match self.pairing {
@@ -158,6 +194,7 @@ impl Tuples {
 
 #[cfg(test)]
 mod tests {
+    use super::super::switched::AddressSet;
     use super::*;
     use alloc::collections::BTreeSet;
     use alloc::vec::Vec;
@@ -182,7 +219,7 @@ mod tests {
 
     fn first(tuples: &Tuples, number: u64) -> FlowKey {
         let random = &mut Random::new(number);
-        tuples.answers_to(number, None, None, protocol::TCP, random).next().unwrap()
+        tuples.answers_to(number, None, None, protocol::TCP, None, random).next().unwrap()
     }
 
     #[test]
@@ -256,8 +293,10 @@ mod tests {
         let mut random = Random::new(1);
         let mut counts = alloc::collections::BTreeMap::new();
         for number in 0..72_000 {
-            let key =
-                tuples.answers_to(number, None, None, protocol::UDP, &mut random).next().unwrap();
+            let key = tuples
+                .answers_to(number, None, None, protocol::UDP, None, &mut random)
+                .next()
+                .unwrap();
             *counts.entry(key).or_insert(0) += 1;
         }
         // Each of 72 is expected 1,000 times, with a standard deviation of 31.
@@ -270,8 +309,9 @@ mod tests {
         let tuples = tuples(FAMILIES[0].0, FAMILIES[0].1);
         // The fifth port of the first client.
         let number = 4 * 3 * 4;
-        let tried: Vec<_> =
-            tuples.answers_to(number, None, None, protocol::TCP, &mut Random::new(0)).collect();
+        let tried: Vec<_> = tuples
+            .answers_to(number, None, None, protocol::TCP, None, &mut Random::new(0))
+            .collect();
         let ports: Vec<_> = tried.iter().map(FlowKey::destination_port).collect();
         assert_eq!(ports, [65_534, 65_535, 65_530, 65_531, 65_532, 65_533]);
         let pairs: BTreeSet<_> = tried.iter().map(|it| (it.source(), it.destination())).collect();
@@ -286,7 +326,7 @@ mod tests {
         let mut servers = BTreeSet::new();
         for number in 0..4 {
             let key = tuples
-                .answers_to(number, Some(client), None, protocol::TCP, &mut random)
+                .answers_to(number, Some(client), None, protocol::TCP, None, &mut random)
                 .next()
                 .unwrap();
             assert_eq!(key.destination(), client);
@@ -294,13 +334,75 @@ mod tests {
         }
         assert_eq!(servers.len(), 4);
         let other: IpAddr = "2001:db8::1".parse().unwrap();
-        let none = tuples.answers_to(0, Some(other), None, protocol::TCP, &mut random).next();
+        let none = tuples.answers_to(0, Some(other), None, protocol::TCP, None, &mut random).next();
         assert_eq!(none, None, "of another family");
         let server = ("48.0.0.99".parse().unwrap(), 50_000);
         let key = tuples
-            .answers_to(0, Some(client), Some(server), protocol::TCP, &mut random)
+            .answers_to(0, Some(client), Some(server), protocol::TCP, None, &mut random)
             .next()
             .unwrap();
         assert_eq!((key.source(), key.source_port()), server, "a server that is said");
+    }
+
+    fn off(tuples: &Tuples, places: &[u64]) -> Option<Off> {
+        let mut set = AddressSet::default();
+        set.add(places.iter().map(|it| (tuples.clients.at(*it), tuples.clients.at(*it))));
+        Off::of(&tuples.clients, &set)
+    }
+
+    #[test]
+    fn the_turns_of_clients_that_are_off_are_passed_over() {
+        for (clients, servers) in FAMILIES {
+            for turn in [1, 2] {
+                let tuples = Tuples { turn, ..tuples(clients, servers) };
+                let all = 3 * 4 * 6;
+                for places in [&[1][..], &[0, 2], &[2]] {
+                    let off = off(&tuples, places).unwrap();
+                    let mut next = 0;
+                    let mut found = Vec::new();
+                    while let Some(number) = tuples.on_from(next, &off).filter(|it| *it < all) {
+                        found.push(number);
+                        next = number + 1;
+                    }
+                    let is_on = |number: &u64| {
+                        let client = first(&tuples, *number).destination();
+                        places.iter().all(|it| tuples.clients.at(*it) != client)
+                    };
+                    // Those that remain are the same as where nobody is off, in the same order.
+                    let expected: Vec<u64> = (0..all).filter(is_on).collect();
+                    assert_eq!(found, expected, "{places:?} off");
+                }
+                assert_eq!(tuples.on_from(0, &off(&tuples, &[0, 1, 2]).unwrap()), None);
+                assert!(off(&tuples, &[]).is_none());
+            }
+        }
+    }
+
+    #[test]
+    fn flows_that_come_again_pass_over_clients_as_well() {
+        let tuples = Tuples { again_after: Some(2), ..tuples(FAMILIES[0].0, FAMILIES[0].1) };
+        // The third client's turn never comes.
+        assert_eq!(tuples.on_from(6, &off(&tuples, &[0, 1]).unwrap()), None);
+        let off = off(&tuples, &[0]).unwrap();
+        let numbers: Vec<_> = (6..10).map(|it| tuples.on_from(it, &off)).collect();
+        assert_eq!(numbers, [7, 7, 9, 9].map(Some));
+    }
+
+    #[test]
+    fn clients_that_are_on_are_drawn_equally_often() {
+        let tuples = Tuples { order: Order::Random, ..tuples(FAMILIES[1].0, FAMILIES[1].1) };
+        let off = off(&tuples, &[1]).unwrap();
+        let mut random = Random::new(1);
+        let mut counts = alloc::collections::BTreeMap::new();
+        for number in 0..2_000 {
+            assert_eq!(tuples.on_from(number, &off), Some(number));
+            let mut keys =
+                tuples.answers_to(number, None, None, protocol::TCP, Some(&off), &mut random);
+            *counts.entry(keys.next().unwrap().destination()).or_insert(0) += 1;
+        }
+        let expected = [0, 2].map(|it| tuples.clients.at(it));
+        assert!(counts.keys().eq(&expected), "{counts:?}");
+        // A standard deviation of 22.
+        assert!(counts.values().all(|count| (880..1_120).contains(count)), "{counts:?}");
     }
 }

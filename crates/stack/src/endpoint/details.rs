@@ -55,7 +55,7 @@ impl Endpoint {
         let began = Now::from_micros(now.micros - details.age.as_nanos() / 1_000);
         let initial = self.initial(&flow.key, began);
         let settings = self.templates[usize::from(flow.template)].settings(&flow.key);
-        FlowDetails { tcp: Some(flow.connection.details(settings, initial)), ..details }
+        FlowDetails { tcp: Some(flow.connection.details(settings, initial, now)), ..details }
     }
 }
 

@@ -72,6 +72,8 @@ pub(super) enum Due {
     Now,
     /// One was, while as many were there as may be: it is skipped.
     Skipped,
+    /// One was, while no client was on: it is skipped as well.
+    NoClient,
 }
 
 /// How far a template's load is.
@@ -81,6 +83,8 @@ pub(super) struct Arrivals {
     pace: Pace,
     /// Flows that may still be made.
     left: u64,
+    /// Whether no client is on.
+    is_off: bool,
     random: Random,
 }
 
@@ -123,7 +127,7 @@ impl Arrivals {
             }
             Load::Users { users, think } => Pace::Users(Users::new(users, think, start, ramp)),
         };
-        Self { load, pace, left: limit.unwrap_or(u64::MAX), random }
+        Self { load, pace, left: limit.unwrap_or(u64::MAX), is_off: false, random }
     }
 
     /// When the next flow is due where there are so many; `None` where that does not depend on the
@@ -135,6 +139,8 @@ impl Arrivals {
         match &self.pace {
             Pace::OnDemand => None,
             Pace::Open(schedule, _) => Some(schedule.due()),
+            // Nothing is asked for in vain.
+            _ if self.is_off => None,
             Pace::Hold(flows) => (active < *flows).then_some(Instant::ZERO),
             Pace::Throughput(throughput) => match active < throughput.flows() {
                 true => Some(Instant::ZERO),
@@ -158,6 +164,7 @@ impl Arrivals {
         let is_due = match &mut self.pace {
             Pace::OnDemand => false,
             Pace::Open(schedule, _) => schedule.due() <= now,
+            _ if self.is_off => false,
             Pace::Hold(flows) => held < *flows,
             Pace::Throughput(throughput) => {
                 throughput.look(now, received);
@@ -170,6 +177,9 @@ impl Arrivals {
         }
         if let Pace::Open(schedule, at_most) = &mut self.pace {
             schedule.advance(&mut self.random);
+            if self.is_off {
+                return Due::NoClient;
+            }
             if at_most.is_some_and(|most| active >= most) {
                 return Due::Skipped;
             }
@@ -195,6 +205,11 @@ impl Arrivals {
         if let Pace::Users(users) = &mut self.pace {
             users.note_end(now, &mut self.random);
         }
+    }
+
+    /// Whether no client is on from now on.
+    pub(super) const fn set_off(&mut self, is_off: bool) {
+        self.is_off = is_off;
     }
 
     /// No more are made.

@@ -22,6 +22,7 @@ mod load;
 mod paths;
 mod schedule;
 mod serve;
+mod switched;
 mod table;
 mod template;
 mod throughput;
@@ -54,6 +55,7 @@ pub use self::listen::{Listen, MatchByte};
 use self::load::Due;
 pub use self::load::Load;
 use self::paths::Paths;
+pub use self::switched::AddressSet;
 use self::table::Flows;
 use self::template::TemplateState;
 pub use self::template::{Role, Template, Transport};
@@ -328,9 +330,11 @@ impl Endpoint {
             if due == Due::Not {
                 break;
             }
-            state.tally.flows.offered += 1;
-            if due == Due::Skipped {
-                state.tally.flows.skipped += 1;
+            let flows = &mut state.tally.flows;
+            flows.offered += 1;
+            if due != Due::Now {
+                flows.skipped += u64::from(due == Due::Skipped);
+                flows.switched_off += u64::from(due == Due::NoClient);
                 continue;
             }
             if !self.connect(template, now, transmit) {
@@ -392,6 +396,13 @@ impl Endpoint {
             template.arrivals = arrivals;
         }
         Ok(())
+    }
+
+    /// The clients in a set make no flows from now on, and all others do: the next client's turn
+    /// comes sooner. What is due while all are off is skipped, where a rate asks for it, and counted.
+    /// Flows that are there go on, and so do those that their programs ask for.
+    pub fn switch_off(&mut self, clients: &AddressSet) {
+        self.templates.iter_mut().for_each(|it| it.switch_off(clients));
     }
 
     /// Makes no more connections but those that [`Self::connect`] asks for; those that are there

@@ -54,16 +54,25 @@ impl Endpoint {
             return None;
         }
         let transport = &state.template.transport;
-        let (number, protocol) = (state.used, transport.protocol());
-        state.used += 1;
+        // Who asks for a flow has its own client, on or off.
+        let number = match state.off.as_ref().filter(|_| origin.is_none()) {
+            None => Some(state.used),
+            Some(off) => tuples.on_from(state.used, off),
+        };
+        let Some(number) = number else {
+            state.tally.flows.switched_off += 1;
+            return None;
+        };
+        let protocol = transport.protocol();
+        state.used = number + 1;
         let is_free = |key: &FlowKey| match transport {
             Transport::Tcp(_) => !self.flows.contains(key),
             Transport::Udp => !self.datagrams.contains(key),
         };
         let client = origin.map(|it| it.client);
         let server = origin.and_then(|it| it.server);
-        let random = &mut self.random;
-        let key = tuples.answers_to(number, client, server, protocol, random).find(is_free);
+        let (off, random) = (state.off.as_ref(), &mut self.random);
+        let key = tuples.answers_to(number, client, server, protocol, off, random).find(is_free);
         let Some(key) = key else {
             state.tally.flows.tuple_in_use += 1;
             return None;

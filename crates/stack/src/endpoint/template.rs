@@ -13,6 +13,7 @@ use super::counters::Tally;
 use super::links::ClientLinks;
 use super::listen::Listen;
 use super::load::{Arrivals, Load};
+use super::switched::{AddressSet, Off};
 use crate::content::Sessions;
 use crate::frame::IpSettings;
 use crate::program::{Ends, Own, Program};
@@ -100,6 +101,8 @@ pub(super) struct TemplateState {
     pub(super) arrivals: Arrivals,
     /// How many tuples were used.
     pub(super) used: u64,
+    /// Clients that make no flows now; `None`: all do.
+    pub(super) off: Option<Off>,
     pub(super) tally: Tally,
 }
 
@@ -123,8 +126,17 @@ impl TemplateState {
             template,
             arrivals: Arrivals::new(load, ramp, limit, now, random),
             used: 0,
+            off: None,
             tally: Tally::new(),
         }
+    }
+
+    /// From now on the clients in a set make no flows, and all others do.
+    pub(super) fn switch_off(&mut self, set: &AddressSet) {
+        let Role::Client { tuples, .. } = &self.template.role else { return };
+        self.off = Off::of(&tuples.clients, set);
+        let is_on = |off| tuples.on_from(self.used, off).is_some();
+        self.arrivals.set_off(!self.off.as_ref().is_none_or(is_on));
     }
 
     /// What a new flow has of its own, where its program asks for that.

@@ -1,6 +1,6 @@
 //! What can be told of one connection.
 
-use super::connection::{Connection, State};
+use super::connection::{Connection, Marks, Now, State};
 use super::sequence::SequenceNumber;
 use super::settings::Settings;
 
@@ -17,6 +17,20 @@ pub struct Details {
     pub slow_start_threshold: u32,
     /// What the peer has room for.
     pub send_window: u32,
+    /// What the peer may send.
+    pub receive_window: u32,
+    /// By how many bits the peer's windows are shifted, and ours; `None` where both are as they are
+    /// told.
+    pub window_scales: Option<(u8, u8)>,
+    /// Whether timestamps were agreed upon (RFC 7323).
+    pub timestamps: bool,
+    /// Whether losses are told by SACK (RFC 2018).
+    pub sack: bool,
+    /// Whether ECN was agreed upon (RFC 3168).
+    pub ecn: bool,
+    /// How long ago the peer was heard, in milliseconds; `None` where keepalive probes, of which
+    /// that is known, are off.
+    pub silent_ms: Option<u32>,
     /// What was handed over and is not acknowledged.
     pub backlog: u32,
     /// What of that was never sent.
@@ -41,13 +55,26 @@ pub struct Details {
 
 impl Connection {
     /// What it is at this moment; `initial`: its first number.
-    pub(crate) fn details(&self, settings: &Settings, initial: SequenceNumber) -> Details {
+    pub(crate) fn details(
+        &self,
+        settings: &Settings,
+        initial: SequenceNumber,
+        now: Now,
+    ) -> Details {
+        // What a SYN of ours offers is not agreed upon yet.
+        let has = |mark| self.state != State::SynSent && self.marks.has(mark);
         Details {
             state: self.state,
             segment_size: self.data_size(),
             congestion_window: self.congestion.window(),
             slow_start_threshold: self.congestion.slow_start_threshold(),
             send_window: self.send_window,
+            receive_window: self.receive_window(),
+            window_scales: has(Marks::SCALED).then_some((self.send_scale, self.receive_scale)),
+            timestamps: has(Marks::TIMESTAMPS),
+            sack: has(Marks::SACK),
+            ecn: has(Marks::ECN),
+            silent_ms: self.silent_ms(settings, now),
             backlog: self.backlog(),
             unsent: self.unsent(),
             acknowledged: self.bytes_acknowledged(initial),
@@ -66,6 +93,24 @@ impl Connection {
         let is_all = self.queued.is_before(self.unacknowledged);
         let end = if is_all { self.queued } else { self.unacknowledged };
         if end == initial { 0 } else { end.0.wrapping_sub(initial.0).wrapping_sub(1) }
+    }
+
+    fn receive_window(&self) -> u32 {
+        if self.state == State::SynSent {
+            return 0;
+        }
+        self.offered.0.wrapping_sub(self.expected.0)
+    }
+
+    /// The keepalive timer was started then, and again with each probe.
+    fn silent_ms(&self, settings: &Settings, now: Now) -> Option<u32> {
+        if !self.marks.has(Marks::KEEPALIVE) {
+            return None;
+        }
+        let probes = settings.keepalive_interval_ms.wrapping_mul(self.probes.into());
+        let whole = settings.keepalive_ms.wrapping_add(probes);
+        let left = self.keepalive_at.wrapping_sub(now.millis).cast_signed();
+        Some(whole.saturating_sub_signed(left))
     }
 
     fn bytes_received(&self) -> u32 {

@@ -6,6 +6,7 @@ use wirestorm_base::time::Duration;
 use wirestorm_stack::endpoint::{Load, Template, Transport};
 use wirestorm_stack::program::{Buffer, Buffers, Instruction};
 use wirestorm_stack::tcp::connection::State;
+use wirestorm_stack::tcp::settings::Settings;
 
 use crate::world::{World, client, server, template};
 
@@ -24,6 +25,10 @@ fn flows_tell_what_they_are_and_between_whom() {
     world.run(Duration::from_micros(100), |_, _| {});
     let states: Vec<_> = world.client.flows(0, world.now).map(|it| it.tcp.unwrap().state).collect();
     assert_eq!(states, [State::SynSent; 2]);
+    let offered = world.client.flows(0, world.now).next().unwrap().tcp.unwrap();
+    // What is offered is not agreed upon.
+    assert_eq!((offered.timestamps, offered.sack, offered.window_scales), (false, false, None));
+    assert_eq!(offered.receive_window, 0);
     world.run(Duration::from_millis(300), |_, _| {});
 
     let flows: Vec<_> = world.client.flows(0, world.now).collect();
@@ -46,6 +51,9 @@ fn flows_tell_what_they_are_and_between_whom() {
         assert_eq!((tcp.acknowledged, tcp.received), (100_000, 0));
         // RFC 6298: the least of it is 200 ms here, and the round trip is added.
         assert!((200_090..300_000).contains(&tcp.timeout_us), "{tcp:?}");
+        assert!(tcp.timestamps && tcp.sack && !tcp.ecn, "{tcp:?}");
+        assert_eq!((tcp.window_scales, tcp.receive_window), (Some((0, 0)), 32 << 10));
+        assert_eq!(tcp.silent_ms, None, "keepalive is off");
         assert_eq!(world.client.flow(&flow.key, world.now), Some(*flow));
         assert_eq!(world.server.flow(&flow.key, world.now), None);
     }
@@ -75,4 +83,40 @@ fn flows_tell_what_they_are_and_between_whom() {
     assert_eq!((details[0].state, details[0].expiries), (State::SynSent, 2));
     assert_eq!((details[0].acknowledged, details[0].received), (0, 0));
     assert_eq!(details[0].timeout_us, 4_000_000, "twice as long, twice");
+}
+
+#[test]
+fn how_long_a_peer_was_silent_is_told_by_keepalive() {
+    let tcp = Settings {
+        keepalive_ms: 500,
+        keepalive_interval_ms: 300,
+        receive_buffer: 1 << 20,
+        sack: false,
+        timestamps: false,
+        ..Settings::default()
+    };
+    let with = |role| Template {
+        transport: Transport::Tcp(tcp),
+        ..template(vec![Instruction::WaitForPeerClose], role)
+    };
+    let clients = vec![with(client("16.0.0.1", 80, Load::Hold { flows: 1 }, None))];
+    let mut world = World::of(clients, vec![with(server(80))], &Buffers::default());
+    let silent = |world: &World| {
+        let flow = world.client.flows(0, world.now).next().unwrap();
+        flow.tcp.unwrap().silent_ms.unwrap()
+    };
+    world.run(Duration::from_millis(400), |_, _| {});
+    assert!((398..=400).contains(&silent(&world)), "{}", silent(&world));
+    let flow = world.client.flows(0, world.now).next().unwrap().tcp.unwrap();
+    assert_eq!((flow.window_scales, flow.receive_window), (Some((5, 5)), 1 << 20));
+    assert!(!flow.timestamps && !flow.sack);
+    // Both ends probe at once, so that each hears of the other.
+    world.run(Duration::from_millis(150), |_, _| {});
+    assert!(silent(&world) < 60, "{}", silent(&world));
+    // Nobody answers probes any more.
+    for _ in 0..9_000 {
+        world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+        world.now += crate::world::STEP;
+    }
+    assert!((900..960).contains(&silent(&world)), "{}", silent(&world));
 }

@@ -6,5 +6,6 @@ mod details;
 mod executions;
 mod loads;
 mod servers;
+mod switched;
 mod tuples;
 mod world;

@@ -148,6 +148,15 @@ class Emulation:
     def set_load(self, factor: str) -> None:
         """Multiplies the loads that it began with: rates, flows that are held, throughputs."""
 
+    def switch_clients(self, ranges: list[tuple[str, str]], on: bool) -> None:
+        """Switches clients off, or on again, by ranges of a first and a last address.
+
+        One that is off makes no connections, and those that it has go on.
+        """
+
+    def clients(self, addresses: list[str]) -> list[bool | None]:
+        """Of each address whether it is that of a client that is on; None where it is none."""
+
     def progress(self) -> dict[str, Any] | None:
         """How far it is, None before it has begun."""
 

@@ -194,6 +194,16 @@ class Emulating:
         """
         self._native.set_load(f"{factor:.9f}")
 
+    def switch_clients(self, *clients: str, on: bool) -> None:
+        """Switches clients off, or on again: addresses, or ranges such as `10.0.0.1-10.0.0.9`.
+
+        One that is off makes no connections; those that it has go on. Its turn is the next
+        client's.
+        """
+        ends = (it.partition("-") for it in clients)
+        ranges = [(first.strip(), last.strip() or first.strip()) for first, _, last in ends]
+        self._native.switch_clients(ranges, on)
+
     def end_load(self) -> None:
         """No connection is made from now on; those that are open have the linger to end."""
         self._native.end_load()

@@ -19,6 +19,7 @@ from trex.astf.latency import RATE_MAX, LatencyPort, LatencyTraffic
 from trex.astf.loaded import STATE_NAMES, Profile, sum_of
 from trex.astf.profile import ASTFProfile, ASTFProfileLight
 from trex.astf.running import StatefulRun, end_unestablished, port_name, times
+from trex.astf.switching import Switching
 from trex.astf.topologies import ASTFTopologyManager
 from trex.astf.unavailable import Unavailable
 from trex.client.client import TRexClient
@@ -40,7 +41,7 @@ _LOOK_S = 0.02
 Pids = Union[str, list[str]]
 
 
-class ASTFClient(Console, Unavailable, STLClient):
+class ASTFClient(Console, Unavailable, Switching, STLClient):
     """TRex's advanced stateful client, with the engine in this process.
 
     Ports are `STLClient`'s: the environment names their interfaces. Clients are on the even ports,
@@ -572,8 +573,9 @@ class ASTFClient(Console, Unavailable, STLClient):
     ) -> dict[str, Any]:
         """What connections were seen to be: of each side of a pair of ports one at a time.
 
-        By their ends (`16.0.0.1:1024-48.0.0.1:80`) lists of `origin`, `state`, `rtt`, `rttvar`,
-        `rto`, `snd_cwnd`, `snd_ssthresh` and so on: the last look of each, or all that are made
+        By their ends (`16.0.0.1:1024-48.0.0.1:80`) lists of `origin`, `state`, `options`, `rtt`,
+        `rto`, `snd_cwnd`, `snd_ssthresh` and so on, as TRex has them, but for `rcv_ooopack`, which
+        is not kept of single flows: the last look of each, or all that are made
         within `duration` seconds. `index`: all from the look of this number on, and as `next_index`
         the number that comes then.
         """

@@ -41,8 +41,8 @@ _FLOW_TABLE = (
 _APPLICATION = (
     *("user_counter_A", "user_counter_B", "user_counter_C", "user_counter_D"),
     *("flows_total", "flows_other"),
-    # Flows that were due while as many were there as may be (`limit` with `cont`), which TRex does
-    # not count.
+    # Flows that were due while as many were there as may be (`limit` with `cont`), or all clients
+    # were off, which TRex does not count.
     "flows_skipped",
 )
 # What is shown though it is 0, and does not begin anew when counters are cleared.
@@ -169,7 +169,7 @@ def _of_flows(report: Mapping[str, Any]) -> dict[str, int]:
         "m_active_flows": flows["active"],
         "flows_total": flows["flows_total"],
         "flows_other": flows["flows_other"],
-        "flows_skipped": flows["skipped"],
+        "flows_skipped": flows["skipped"] + flows["switched_off"],
         "err_flow_overflow": flows["overflow"],
         "err_c_tuple_err": flows["tuple_in_use"],
         "err_cwf" if side == "client" else "err_no_syn": flows.get("no_flow", 0),

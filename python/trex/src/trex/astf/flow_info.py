@@ -18,6 +18,8 @@ _STATES = {
 # TRex tells round trips and how they vary as BSD's stack keeps them: shifted.
 _ROUND_TRIP_SHIFT, _VARIATION_SHIFT = 5, 4
 _NO_THRESHOLD = 0xFFFFFFFF
+# What both ends have agreed upon, as TRex writes it.
+_OPTIONS = {"timestamps": "/timestamps", "sack": "/sack", "ecn": "/ecn"}
 
 
 def flows_of(
@@ -34,6 +36,8 @@ def flows_of(
 def _info(flow: Mapping[str, Any], sample: Mapping[str, Any]) -> dict[str, Any]:
     """Times in milliseconds, lengths in bytes."""
     threshold = sample["ssthresh"]
+    is_open = sample["state"] != "SYN-SENT"
+    sent = sample["acknowledged_bytes"] + sample["backlog"] - sample["unsent"]
     return {
         "origin": flow["side"],
         "duration": round((sample["at_s"] - flow["began_s"]) * 1e3),
@@ -44,8 +48,27 @@ def _info(flow: Mapping[str, Any], sample: Mapping[str, Any]) -> dict[str, Any]:
         "snd_ssthresh": _NO_THRESHOLD if threshold is None else threshold,
         "snd_cwnd": sample["cwnd"],
         "snd_wnd": sample["send_window"],
-        "snd_nxt": sample["acknowledged_bytes"] + sample["backlog"] - sample["unsent"],
-        "rcv_nxt": sample["received_bytes"],
+        # How far numbers are from the first one, which is that of SYN.
+        "snd_nxt": 1 + sent,
+        "rcv_nxt": 1 + sample["received_bytes"] if is_open else 0,
         "snd_mss": sample["mss"],
+        "rcv_mss": sample["mss"],
+        "rcv_space": sample["receive_window"],
         "snd_rexmitpack": sample["retransmitted"],
+        # What arrives is read at once, so that there is always room.
+        "snd_zerowin": 0,
+        **_agreed(sample),
     }
+
+
+def _agreed(sample: Mapping[str, Any]) -> dict[str, Any]:
+    """Options, scales of windows where both ends have them, and how long the peer is silent, where
+    that is known."""
+    found: dict[str, Any] = {}
+    options = "".join(text for name, text in _OPTIONS.items() if sample[name])
+    if sample["send_scale"] is not None:
+        options += "/wscale"
+        found.update(snd_wscale=sample["send_scale"], rcv_wscale=sample["receive_scale"])
+    if sample["silent_ms"] is not None:
+        found["last_data_recv"] = sample["silent_ms"]
+    return {"options": options, **found}

@@ -94,6 +94,15 @@ class StatefulRun:
         """Makes so many times the profile's flows a second."""
         asked(self._run.set_load, f"{mult / self.mult:.9f}")
 
+    def switch_clients(self, ranges: list[tuple[str, str]], is_on: bool) -> None:
+        """Lets clients, by their first and last addresses, make flows or no more."""
+        asked(self._run.switch_clients, ranges, is_on)
+
+    def clients(self, addresses: list[str]) -> list[bool | None]:
+        """Of each address whether it is a client that is on; None of one that is none."""
+        found: list[bool | None] = asked(self._run.clients, addresses)
+        return found
+
     def elapsed(self) -> float:
         """Seconds since the start, or until the end."""
         result = self.result()

@@ -7,10 +7,6 @@ from typing import Any
 from trex.errors import TRexError
 
 _TUNNELS = "frames are not put into tunnels (GTP-U): stateful profiles are sent as they are"
-_CLIENTS = (
-    "single clients are not switched off while a profile runs: start profiles with their own "
-    "address pools, each with its pid_input, and stop these"
-)
 
 
 class Tunnel:
@@ -52,23 +48,3 @@ class Unavailable:
         """Refused, unless tunnels are to be off, which they are."""
         if activate:
             raise TRexError(f"activate_tunnel: {_TUNNELS}")
-
-    def set_client_enable(self, client_list: Any, is_enable: bool) -> None:
-        """Refused."""
-        raise TRexError(f"set_client_enable: {_CLIENTS}")
-
-    def set_client_enable_range(self, client_start: Any, client_end: Any, is_enable: bool) -> None:
-        """Refused."""
-        raise TRexError(f"set_client_enable_range: {_CLIENTS}")
-
-    def get_clients_info(self, client_list: Any, timeout: float = 10) -> None:
-        """Refused."""
-        raise TRexError("get_clients_info: nothing is kept of single clients: ask get_flow_info")
-
-    def get_clients_info_range(
-        self, client_start: Any, client_end: Any, timeout: float = 10
-    ) -> None:
-        """Refused."""
-        raise TRexError(
-            "get_clients_info_range: nothing is kept of single clients: ask get_flow_info"
-        )
