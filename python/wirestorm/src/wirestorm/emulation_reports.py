@@ -93,6 +93,20 @@ class FlowSample:
     """Where slow start ends, in bytes; none before the first loss."""
     send_window: int
     """What the peer has room for, in bytes."""
+    receive_window: int
+    """What we have room for, in bytes."""
+    send_scale: Optional[int]
+    """By how many bits the peer's windows are shifted; none where windows are not scaled."""
+    receive_scale: Optional[int]
+    """By how many bits ours are."""
+    timestamps: bool
+    """Whether timestamps were agreed upon."""
+    sack: bool
+    """Whether losses are told by SACK."""
+    ecn: bool
+    """Whether ECN was agreed upon."""
+    silent_ms: Optional[int]
+    """How long ago the peer was heard, in milliseconds; none where keepalive is off."""
     backlog: int
     """Bytes that the program has handed over and that are not acknowledged."""
     unsent: int
@@ -175,6 +189,11 @@ class FlowsReport:
     """Flows that could not be made or taken, for there were too many."""
     tuple_in_use: int
     """Flows that could not be made, for their addresses and ports were in use."""
+    skipped: int
+    """Flows that were due and not made, for as many were there as there may be at once
+    (`at_most`)."""
+    switched_off: int
+    """Flows that were due and not made, for all clients were switched off."""
     no_flow: int
     """Segments and datagrams of no flow."""
     no_template: int

@@ -62,8 +62,7 @@ def _info(flow: Mapping[str, Any], sample: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _agreed(sample: Mapping[str, Any]) -> dict[str, Any]:
-    """Options, scales of windows where both ends have them, and how long the peer is silent, where
-    that is known."""
+    """What both ends have agreed upon, and how long the peer is silent, where that is known."""
     found: dict[str, Any] = {}
     options = "".join(text for name, text in _OPTIONS.items() if sample[name])
     if sample["send_scale"] is not None:

@@ -71,7 +71,7 @@ class Switching(Session):
     def _told(self, numbers: list[int]) -> RC:
         self._need_session()
         addresses = [int2ip(number) for number in numbers]
-        found = {str(number): {"Found": 0} for number in numbers}
+        found: dict[str, dict[str, Any]] = {str(it): {"Found": 0} for it in numbers}
         for run in self._going():
             for number, is_on in zip(numbers, run.clients(addresses)):
                 if is_on is not None:
