@@ -157,6 +157,7 @@ impl Emulation {
     /// Switches clients off, or on again, by ranges of a first and a last address: one that is off
     /// makes no connections, and those that it has go on.
     fn switch_clients(&self, ranges: Vec<(String, String)>, on: bool) -> PyResult<()> {
+        let networks = self.networks();
         let mut all = Vec::with_capacity(ranges.len());
         for (first, last) in &ranges {
             let (first, last) = (read_address(first)?, read_address(last)?);
@@ -164,7 +165,7 @@ impl Emulation {
                 return Err(value_error(format!("clients {first} to {last}: that is no range")));
             }
             all.push((first, last));
-            all.extend(self.networks().map(|it| (within(it, first), within(it, last))));
+            all.extend(networks.iter().map(|it| (within(*it, first), within(*it, last))));
         }
         match self.steers.steering.switch_clients(&all, on) {
             true => Ok(()),
@@ -179,11 +180,12 @@ impl Emulation {
     /// client's.
     fn clients(&self, addresses: Vec<String>) -> PyResult<Vec<Option<bool>>> {
         let off = self.steers.steering.clients_off();
+        let (ranges, networks) = (self.ranges(), self.networks());
         let is_on = |text: &String| {
             let address = read_address(text)?;
-            let mut known = std::iter::once(address)
-                .chain(self.networks().map(|network| within(network, address)));
-            let client = known.find(|it| self.ranges().any(|range| holds(&range, *it)));
+            let others = networks.iter().map(|network| within(*network, address));
+            let mut known = std::iter::once(address).chain(others);
+            let client = known.find(|it| ranges.iter().any(|range| holds(range, *it)));
             Ok(client.map(|it| !off.contains(it)))
         };
         addresses.iter().map(is_on).collect()
@@ -257,27 +259,28 @@ impl Emulation {
         Ok(Self { plan, steers, knows_last_bits, shared })
     }
 
-    /// The addresses of its clients.
-    fn ranges(&self) -> impl Iterator<Item = AddressRange> {
-        let clients = self.plan.templates.iter().filter_map(|it| it.client.as_ref());
-        clients.filter_map(|client| {
-            let own = || self.plan.ports[client.transmit].addresses.first();
-            let own = || own().map(|it| AddressRange { first: it.address, count: 1 });
-            client.addresses.or_else(own)
-        })
+    /// The addresses of its clients, each once.
+    fn ranges(&self) -> Vec<AddressRange> {
+        let mut found = Vec::new();
+        for client in self.plan.templates.iter().filter_map(|it| it.client.as_ref()) {
+            let own = self.plan.ports[client.transmit].addresses.first();
+            let own = own.map(|it| AddressRange { first: it.address, count: 1 });
+            found.extend(client.addresses.or(own).filter(|it| !found.contains(it)));
+        }
+        found
     }
 
     /// The networks of clients over IPv6 that are known by their last 32 bits.
-    fn networks(&self) -> impl Iterator<Item = Ipv6Addr> {
+    fn networks(&self) -> Vec<Ipv6Addr> {
         let mut found = Vec::new();
-        for range in self.ranges().filter(|_| self.knows_last_bits) {
+        for range in self.ranges() {
             let IpAddr::V6(first) = range.first else { continue };
             let network = Ipv6Addr::from_bits(first.to_bits() & !u128::from(u32::MAX));
-            if !found.contains(&network) {
+            if self.knows_last_bits && !found.contains(&network) {
                 found.push(network);
             }
         }
-        found.into_iter()
+        found
     }
 }
 

@@ -596,6 +596,17 @@ def test_single_clients_are_switched_off_and_on(client):
     assert states(first) == ["none"]
 
 
+def test_clients_over_ipv6_are_told_by_the_last_32_bits(client):
+    client.load_profile(profile(template(cps=300)))
+    client.start(ipv6=True)
+    until(lambda: client.get_traffic_stats()["client"].get("tcps_connects", 0) > 5)
+    client.set_client_enable_range("16.0.0.1", "16.0.0.9", False)
+    until(lambda: client.get_traffic_stats()["client"].get("flows_skipped", 0) > 10)
+    number = str(ip2int("16.0.0.5"))
+    assert client.get_clients_info(["16.0.0.5"]).data()[number]["state"] == "Inactive"
+    client.stop()
+
+
 def sources_in(client: ASTFClient, seconds: float) -> set[str]:
     """Who makes connections for so long."""
     capture = client.start_capture(tx_ports=0)

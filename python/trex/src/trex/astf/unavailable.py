@@ -6,7 +6,10 @@ from typing import Any
 
 from trex.errors import TRexError
 
-_TUNNELS = "frames are not put into tunnels (GTP-U): stateful profiles are sent as they are"
+_TUNNELS = (
+    "frames of stateful profiles are not put into tunnels (GTP-U): let a device before the port do "
+    "it, or send streams whose packets have the tunnel's headers"
+)
 
 
 class Tunnel:
