@@ -173,6 +173,25 @@ fn flows_are_told_over_time() {
 }
 
 #[test]
+fn a_rate_with_so_many_at_once_at_most_tells_what_it_skipped() {
+    // Each takes 100 ms and a little more: 20 a second would be two at once.
+    for load in ["{rate: 20, at_most: 1}", "{poisson: 20, at_most: 1}"] {
+        let text = PLAN
+            .replace("load: {rate: 20}", &format!("load: {load}"))
+            .replace("- send: bye", "- delay: 100ms\n        - send: bye");
+        let (result, _) = run(&EmulationPlan::parse(&text).unwrap(), Part::Full);
+        let [left, _] = result.ports.as_slice() else { panic!("{result:?}") };
+        let flows = &left.templates[0].flows;
+        let [offered, made, most] = ["offered", "made", "active_max"].map(|name| flows[name]);
+        assert_eq!(offered, made + flows["skipped"], "{load}: {flows:?}");
+        assert_eq!(left.flows.skipped, flows["skipped"]);
+        assert!((5..=10).contains(&made) && (10..=30).contains(&offered), "{load}: {flows:?}");
+        // One may be in TIME-WAIT beside it.
+        assert!(most <= 10 && flows["closed"] == made, "{load}: {flows:?}");
+    }
+}
+
+#[test]
 fn flows_are_followed_while_they_are_there() {
     let text = PLAN
         .replace("load: {rate: 20}", "load: {hold: 3}")

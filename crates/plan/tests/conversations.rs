@@ -173,6 +173,13 @@ fn the_flows_of_a_capture_share_the_load() {
     let plan = read("{file: mail.pcap, flow: [4, 1]}", "{hold: 3}", &flows).unwrap();
     let loads: Vec<_> = plan.templates.iter().map(|it| it.client.as_ref().unwrap().load).collect();
     assert_eq!(loads, [Load::Hold(2), Load::Hold(1)]);
+    let flow = [Ok(mail(110)), Ok(mail(111))];
+    let plan = read("mail.pcap", "{poisson: 10, at_most: 3}", &flow).unwrap();
+    let loads: Vec<_> = plan.templates.iter().map(|it| it.client.as_ref().unwrap().load).collect();
+    let rate = Rate::new(5, Duration::from_secs(1)).unwrap();
+    assert_eq!(loads, [Some(2), Some(1)].map(|at_most| Load::Poisson { rate, at_most }));
+    let error = read("mail.pcap", "{rate: 10, at_most: 1}", &flow).unwrap_err().to_string();
+    assert!(error.contains("client.load.at_most is too small for the 2 conversations"), "{error}");
 }
 
 #[test]
