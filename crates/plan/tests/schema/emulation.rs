@@ -195,7 +195,7 @@ fn all_words() -> Value {
                     "first_bytes": [{"offset": 1, "mask": 15, "value": 7}],
                 },
             },
-            {"name": "captured", "conversation": "a.pcap", "client": client(json!({"load": {"poisson": 5}})), "server": {"tx": "s"}},
+            {"name": "captured", "conversation": "a.pcap", "client": client(json!({"load": {"poisson": 5, "at_most": 3}})), "server": {"tx": "s"}},
             {"name": "users", "client": client(json!({
                 "load": {"users": 5, "think": {"mean": "1s"}}, "ramp": "5s", "program": [],
             }))},
@@ -287,6 +287,8 @@ fn what_the_schema_can_see_is_wrong_is_wrong_to_both() {
         ("/templates/0/client/server_port", json!(0)),
         ("/templates/0/client/load", json!("often")),
         ("/templates/0/client/load", json!({"rate": 1, "hold": 1})),
+        ("/templates/0/client/load", json!({"rate": 1, "at_most": 0})),
+        ("/templates/0/client/load", json!({"hold": 1, "at_most": 1})),
         ("/templates/0/client/load", json!({"hold": 0})),
         ("/templates/0/client/program", json!("a")),
         ("/templates/0/client/program/0", json!("close")),
