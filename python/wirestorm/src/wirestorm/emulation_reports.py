@@ -367,6 +367,10 @@ class PortReport:
     """What became of HTTP/2, where any of them have it."""
     impairment: Optional[ImpairmentReport] = None
     """What became of what it sent, where the plan impairs that."""
+    ingress_cpu_s: Optional[float] = None
+    """CPU time that taking frames in cost beside that, on the CPUs of whoever delivered them, in
+    seconds: that of a program at the interface's ingress. Known where the kernel measures it
+    (`sysctl kernel.bpf_stats_enabled=1`)."""
     tls: Optional[TlsReport] = None
     """What became of TLS, where any of them have it."""
 
