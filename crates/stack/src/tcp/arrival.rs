@@ -313,7 +313,10 @@ impl Connection {
             return None;
         }
         let window = u32::from(segment.window) << self.send_scale;
-        let measured = self.marks.has(Marks::PACED).then(|| self.begin_measuring(segment));
+        let is_paced = self.marks.has(Marks::PACED);
+        if is_paced {
+            self.begin_measuring(segment);
+        }
         let is_watched =
             self.marks.has(Marks::RACK) && (self.disorder.is_some() || !segment.sack.is_empty());
         if is_watched {
@@ -345,8 +348,8 @@ impl Connection {
             self.window_sequence = segment.sequence;
             self.window_acknowledgement = number;
         }
-        if let Some(measured) = measured {
-            self.end_measuring(measured, now);
+        if is_paced {
+            self.end_measuring(now);
         }
         Some(acknowledged)
     }

@@ -21,6 +21,32 @@ impl Room {
     const ONE: Self = Self { segments: 1, has_tail: false };
 }
 
+/// What of an established connection leaves at a time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub(super) start: SequenceNumber,
+    /// Bytes of data.
+    pub(super) length: u32,
+    /// Whether FIN is behind them.
+    pub(super) has_fin: bool,
+    /// Whether any of it was sent before.
+    pub(super) is_again: bool,
+    /// In how many segments of one length, and bytes of a shorter one behind them.
+    segments: u32,
+    tail: u32,
+}
+
+impl Part {
+    const NOTHING: Self = Self {
+        start: SequenceNumber(0),
+        length: 0,
+        has_fin: false,
+        is_again: false,
+        segments: 1,
+        tail: 0,
+    };
+}
+
 impl Connection {
     /// The next segment that is to be sent now, if there is any; it counts as sent. To be called
     /// until there is none.
@@ -43,16 +69,12 @@ impl Connection {
         now: Now,
         counters: &mut TcpCounters,
     ) -> Option<Outgoing> {
-        let outgoing = match self.state {
-            State::Closed => self.depart_reset(now, counters)?,
-            State::SynSent | State::SynReceived => self.depart_syn(settings, now, counters)?,
-            _ if self.marks.has(Marks::PACED) => {
-                self.depart_paced(room, settings, now, counters)?
+        let outgoing = match self.is_established() {
+            true => {
+                let part = self.part_due(room, settings, now, counters)?;
+                self.segment(&part, settings, now)
             }
-            _ => self
-                .depart_again(settings, now, counters)
-                .or_else(|| self.depart_data(room, settings, now, counters))
-                .or_else(|| self.depart_acknowledgement(settings, now, counters))?,
+            false => self.depart_unestablished(settings, now, counters)?,
         };
         counters.sndtotal += u64::from(outgoing.segments());
         counters.sack_send_blocks += u64::from(outgoing.sack_blocks > 0);
@@ -66,7 +88,41 @@ impl Connection {
         self.next != self.send_end() || self.marks.has(Marks::ANY_DUE)
     }
 
+    /// What of an established connection is to be sent now.
+    #[inline]
+    fn part_due(
+        &mut self,
+        room: Room,
+        settings: &Settings,
+        now: Now,
+        counters: &mut TcpCounters,
+    ) -> Option<Part> {
+        if self.marks.has(Marks::PACED) {
+            return self.part_due_paced(room, settings, now, counters);
+        }
+        self.repair_due(settings, now, counters)
+            .or_else(|| self.data_due(room, settings, now, counters))
+            .or_else(|| self.acknowledgement_due(counters))
+    }
+
     #[cold]
+    fn depart_unestablished(
+        &mut self,
+        settings: &Settings,
+        now: Now,
+        counters: &mut TcpCounters,
+    ) -> Option<Outgoing> {
+        match self.state {
+            State::Closed => self.depart_reset(now, counters),
+            _ if self.marks.has(Marks::SYN_DUE) => Some(self.depart_syn(settings, now, counters)),
+            State::SynReceived => {
+                let part = self.acknowledgement_due(counters)?;
+                Some(self.segment(&part, settings, now))
+            }
+            _ => None,
+        }
+    }
+
     fn depart_reset(&mut self, now: Now, counters: &mut TcpCounters) -> Option<Outgoing> {
         if !self.marks.has(Marks::RESET_DUE) {
             return None;
@@ -101,11 +157,7 @@ impl Connection {
         settings: &Settings,
         now: Now,
         counters: &mut TcpCounters,
-    ) -> Option<Outgoing> {
-        if !self.marks.has(Marks::SYN_DUE) {
-            let is_received = self.state == State::SynReceived;
-            return is_received.then(|| self.depart_acknowledgement(settings, now, counters))?;
-        }
+    ) -> Outgoing {
         self.marks.clear(Marks::SYN_DUE);
         counters.sndctrl += 1;
         let is_first = self.highest == self.unacknowledged;
@@ -131,7 +183,7 @@ impl Connection {
         if is_answer {
             self.note_acknowledging();
         }
-        Some(Outgoing {
+        Outgoing {
             sequence: self.unacknowledged,
             acknowledgement: if is_answer { self.expected } else { SequenceNumber(0) },
             flags,
@@ -148,30 +200,30 @@ impl Connection {
             tail: 0,
             last_flags: Flags(0),
             is_ecn_capable: false,
-        })
+        }
     }
 
     /// What is sent once more to repair a loss.
     #[inline]
-    pub(super) fn depart_again(
+    pub(super) fn repair_due(
         &mut self,
         settings: &Settings,
         now: Now,
         counters: &mut TcpCounters,
-    ) -> Option<Outgoing> {
+    ) -> Option<Part> {
         if !self.marks.has(Marks::ANY_REPAIR) {
             return None;
         }
-        self.depart_repair(settings, now, counters)
+        self.repair(settings, now, counters)
     }
 
     #[cold]
-    fn depart_repair(
+    fn repair(
         &mut self,
         settings: &Settings,
         now: Now,
         counters: &mut TcpCounters,
-    ) -> Option<Outgoing> {
+    ) -> Option<Part> {
         let (start, length_max) = self.to_resend()?;
         let is_probe = self.marks.has(Marks::TAIL_DUE);
         self.marks.clear(Marks::RESEND);
@@ -204,18 +256,18 @@ impl Connection {
         self.repeats = self.repeats.wrapping_add(u8::from(length > 0));
         counters.sndrexmitbyte += u64::from(length);
         self.restart_retransmission(settings, now);
-        Some(self.segment(start, length, has_fin, settings, now))
+        Some(Part { start, length, has_fin, is_again: true, ..Part::NOTHING })
     }
 
     /// New data, or after a timeout what was sent before; and FIN behind the last of it.
     #[inline]
-    pub(super) fn depart_data(
+    pub(super) fn data_due(
         &mut self,
         most: Room,
         settings: &Settings,
         now: Now,
         counters: &mut TcpCounters,
-    ) -> Option<Outgoing> {
+    ) -> Option<Part> {
         let end = self.send_end();
         if self.next == end {
             self.marks.clear(Marks::LIMITED);
@@ -305,19 +357,7 @@ impl Connection {
             true => self.note_probe(is_again, counters),
             false => self.watch_tail(),
         }
-        let mut outgoing = self.segment(start, length, has_fin, settings, now);
-        if self.marks.has(Marks::ECN) && !is_again && length > 0 {
-            // RFC 3168 section 6.1.5: what is sent again is not marked.
-            outgoing.is_ecn_capable = true;
-            if self.marks.has(Marks::CWR_DUE) {
-                self.marks.clear(Marks::CWR_DUE);
-                outgoing.flags |= Flags::CWR;
-            }
-        }
-        if segments > 1 {
-            outgoing.split(segments, tail);
-        }
-        Some(outgoing)
+        Some(Part { start, length, has_fin, is_again, segments, tail })
     }
 
     /// How many segments [`Self::depart_burst`] might have at a time, at least 1: so many frames
@@ -378,26 +418,20 @@ impl Connection {
 
     /// A segment without data, where one is due.
     #[inline]
-    pub(super) fn depart_acknowledgement(
-        &mut self,
-        settings: &Settings,
-        now: Now,
-        counters: &mut TcpCounters,
-    ) -> Option<Outgoing> {
+    pub(super) fn acknowledgement_due(&mut self, counters: &mut TcpCounters) -> Option<Part> {
         if !self.marks.has(Marks::ANY_ACK) {
             return None;
         }
-        let mut sequence = self.highest;
+        let mut start = self.highest;
         if self.marks.has(Marks::KEEPALIVE_DUE) {
             // RFC 9293 section 3.8.4: a number that was acknowledged makes the peer answer.
             self.marks.clear(Marks::KEEPALIVE_DUE);
             counters.keepprobe += 1;
-            sequence = self.unacknowledged - 1;
+            start = self.unacknowledged - 1;
         }
         counters.challenge_ack += u64::from(self.marks.has(Marks::CHALLENGE_DUE));
         counters.sndacks += 1;
-        let outgoing = self.segment(sequence, 0, false, settings, now);
-        Some(outgoing)
+        Some(Part { start, ..Part::NOTHING })
     }
 
     /// How many blocks there are to tell of, and room for, in an option.
@@ -422,46 +456,48 @@ impl Connection {
 
     /// A segment of an established connection, which acknowledges all that has arrived.
     #[inline]
-    fn segment(
-        &mut self,
-        sequence: SequenceNumber,
-        length: u32,
-        has_fin: bool,
-        settings: &Settings,
-        now: Now,
-    ) -> Outgoing {
+    fn segment(&mut self, part: &Part, settings: &Settings, now: Now) -> Outgoing {
+        let Part { start, length, has_fin, is_again, segments, tail } = *part;
         self.note_acknowledging();
         let mut flags = Flags::ACK;
         if has_fin {
             flags |= Flags::FIN;
         }
         // RFC 9293 section 3.9.1: the last of what the program sends.
-        if length > 0 && (settings.push_all || sequence + length == self.queued) {
+        if length > 0 && (settings.push_all || start + length == self.queued) {
             flags |= Flags::PSH;
         }
         if self.marks.has(Marks::ECHO) {
             flags |= Flags::ECE;
+        }
+        // RFC 3168 section 6.1.5: what is sent again is not marked.
+        let is_ecn_capable = self.marks.has(Marks::ECN) && !is_again && length > 0;
+        if is_ecn_capable && self.marks.has(Marks::CWR_DUE) {
+            self.marks.clear(Marks::CWR_DUE);
+            flags |= Flags::CWR;
         }
         let window = (settings.receive_buffer >> self.receive_scale).min(u32::from(u16::MAX));
         let edge = self.expected + (window << self.receive_scale);
         if self.offered.is_before(edge) {
             self.offered = edge;
         }
-        let options = self.timestamps(now);
-        let sack_blocks = self.sack_blocks_due();
-        Outgoing {
-            sequence,
+        let mut outgoing = Outgoing {
+            sequence: start,
             acknowledgement: self.expected,
             flags,
             window: window as u16,
-            options,
-            sack_blocks,
+            options: self.timestamps(now),
+            sack_blocks: self.sack_blocks_due(),
             length,
             more: 0,
             tail: 0,
             last_flags: Flags(0),
-            is_ecn_capable: false,
+            is_ecn_capable,
+        };
+        if segments > 1 {
+            outgoing.split(segments, tail);
         }
+        outgoing
     }
 
     #[inline]

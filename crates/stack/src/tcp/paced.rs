@@ -1,14 +1,12 @@
 //! What is paced, and of which deliveries are measured: connections with BBR.
 
-use wirestorm_wire::packet::tcp::Flags;
-
-use super::congestion::bbr::{Acknowledgement, Flight, Repair};
+use super::congestion::bbr::{Acknowledgement, Before, Flight, Repair};
 use super::connection::{Connection, Marks, Now};
 use super::counters::TcpCounters;
-use super::departure::Room;
+use super::departure::{Part, Room};
 use super::rack::holes;
 use super::ranges::SequenceRange;
-use super::segment::{Outgoing, Segment, sack_blocks};
+use super::segment::{Segment, sack_blocks};
 use super::settings::Settings;
 
 impl Connection {
@@ -18,15 +16,15 @@ impl Connection {
         self.congestion.bbr().map_or(0, |bbr| bbr.pacing.due_at())
     }
 
-    /// As others, where it is time for it; acknowledgements alone do not wait.
+    /// As of others, where it is time for it; acknowledgements alone do not wait.
     #[cold]
-    pub(super) fn depart_paced(
+    pub(super) fn part_due_paced(
         &mut self,
         room: Room,
         settings: &Settings,
         now: Now,
         counters: &mut TcpCounters,
-    ) -> Option<Outgoing> {
+    ) -> Option<Part> {
         let (in_flight, round_trip) = (self.pipe(), self.round_trip.smoothed());
         let segment = self.segment_size_max();
         let has_data = self.next != self.send_end();
@@ -38,21 +36,17 @@ impl Connection {
         if !bbr.pacing.is_due(now) {
             let has_more = has_data || self.to_resend().is_some();
             self.marks.put(Marks::PACE, has_more);
-            return self.depart_acknowledgement(settings, now, counters);
+            return self.acknowledgement_due(counters);
         }
         self.marks.clear(Marks::PACE);
         let segments = (bbr.pacing.quantum(segment) / segment).clamp(1, room.segments.max(1));
-        let highest = self.highest;
-        let outgoing = self
-            .depart_again(settings, now, counters)
-            .or_else(|| self.depart_data(Room { segments, ..room }, settings, now, counters));
-        let Some(outgoing) = outgoing else {
-            return self.depart_acknowledgement(settings, now, counters);
-        };
-        let is_again = outgoing.sequence.is_before(highest);
-        self.note_paced(&outgoing, is_again, in_flight, now);
+        let part = self
+            .repair_due(settings, now, counters)
+            .or_else(|| self.data_due(Room { segments, ..room }, settings, now, counters));
+        let Some(part) = part else { return self.acknowledgement_due(counters) };
+        self.note_paced(&part, in_flight, now);
         self.note_dry(now);
-        Some(outgoing)
+        Some(part)
     }
 
     /// Notes that nothing is to be sent, where there is room for it.
@@ -63,31 +57,32 @@ impl Connection {
         }
     }
 
-    /// A segment with those behind it leaves.
-    fn note_paced(&mut self, outgoing: &Outgoing, is_again: bool, in_flight: u32, now: Now) {
-        let bytes = outgoing.length * (u32::from(outgoing.more) + 1) + outgoing.tail;
-        let has_fin = (outgoing.flags | outgoing.last_flags).contains(Flags::FIN);
-        let end = outgoing.sequence + bytes + u32::from(has_fin);
-        let range = SequenceRange { start: outgoing.sequence, end };
-        let unacknowledged = self.unacknowledged;
+    /// Data or FIN leaves.
+    fn note_paced(&mut self, part: &Part, in_flight: u32, now: Now) {
+        let end = part.start + part.length + u32::from(part.has_fin);
+        let range = SequenceRange { start: part.start, end };
+        let (unacknowledged, is_again) = (self.unacknowledged, part.is_again);
         let Some(bbr) = self.congestion.bbr_mut() else { return };
-        bbr.pacing.note_sent(bytes, now);
+        bbr.pacing.note_sent(part.length, now);
         if bbr.delivery.note_sent(range, is_again, unacknowledged, in_flight, now.micros) {
             bbr.begin_again(now.micros);
         }
     }
 
-    /// What an acknowledgement is about to deliver, and how much is in flight before it.
+    /// Notes what an acknowledgement is about to deliver, and how much is in flight before it.
     #[cold]
-    pub(super) fn begin_measuring(&self, segment: &Segment<'_>) -> (Option<Flight>, u32) {
-        (self.newest_delivered(segment), self.pipe())
+    pub(super) fn begin_measuring(&mut self, segment: &Segment<'_>) {
+        let newest = self.newest_delivered(segment);
+        let before = Before { in_flight: self.pipe(), newest };
+        if let Some(bbr) = self.congestion.bbr_mut() {
+            bbr.before = before;
+        }
     }
 
     /// It was taken as others are.
     #[cold]
-    pub(super) fn end_measuring(&mut self, measured: (Option<Flight>, u32), now: Now) {
-        let (newest, in_flight_before) = measured;
-        self.note_delivered(newest, in_flight_before, now);
+    pub(super) fn end_measuring(&mut self, now: Now) {
+        self.note_delivered(now);
         self.note_dry(now);
     }
 
@@ -105,7 +100,7 @@ impl Connection {
         new.filter_map(|range| delivery.newest(range, unacknowledged)).max_by_key(Flight::order)
     }
 
-    fn note_delivered(&mut self, newest: Option<Flight>, in_flight_before: u32, now: Now) {
+    fn note_delivered(&mut self, now: Now) {
         let lost = self.disorder.as_mut().map_or(0, |it| it.rack.take_lost());
         let repair = match (self.marks.has(Marks::RECOVERY), self.is_recovering()) {
             (true, _) => Repair::Recovery,
@@ -117,6 +112,7 @@ impl Connection {
         let least = self.round_trip.least().unwrap_or(0);
         let (unacknowledged, now) = (self.unacknowledged, now.micros);
         let Some(bbr) = self.congestion.bbr_mut() else { return };
+        let Before { newest, in_flight: in_flight_before } = bbr.before;
         let delivered = bbr.delivery.note_delivered(unacknowledged, beyond, newest, least, now);
         bbr.on_acknowledged(&Acknowledgement {
             now,
@@ -132,6 +128,8 @@ impl Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wirestorm_wire::packet::tcp::Flags;
+
     use crate::tcp::congestion::Algorithm;
     use crate::tcp::disorder::tests::segment;
     use crate::tcp::sequence::SequenceNumber;

@@ -137,18 +137,18 @@ impl RoundTrip {
     pub fn retransmission_timeout(&self, bounds: &RtoBounds) -> u32 {
         let timeout = if self.has_sample() {
             // Sections 2.2 and 2.3: "RTO <- SRTT + max (G, K*RTTVAR) where K = 4".
-            let spread = (u64::from(self.variation) * 4) >> FRACTION_BITS;
-            let margin = spread.max(u64::from(GRANULARITY)).max(u64::from(bounds.min));
-            u64::from(self.smoothed >> FRACTION_BITS) + margin
+            let spread = self.variation >> (FRACTION_BITS - 2);
+            let margin = spread.max(GRANULARITY).max(bounds.min);
+            (self.smoothed >> FRACTION_BITS).saturating_add(margin)
         } else if self.known == Known::SynTimedOut {
-            u64::from(bounds.initial.max(INITIAL_AFTER_SYN_TIMEOUT))
+            bounds.initial.max(INITIAL_AFTER_SYN_TIMEOUT)
         } else {
-            u64::from(bounds.initial)
+            bounds.initial
         };
         // Section 5.5: "The host MUST set RTO <- RTO * 2 ('back off the timer'). The maximum value
         // discussed in (2.5) above may be used to provide an upper bound".
-        let backed_off = timeout.saturating_mul(1 << self.back_offs);
-        u32::try_from(backed_off).unwrap_or(u32::MAX).min(bounds.max)
+        let backed_off = u64::from(timeout) << self.back_offs;
+        backed_off.min(u64::from(bounds.max)) as u32
     }
 
     /// The timer expired: the timeout is twice as long from now on (section 5.5).

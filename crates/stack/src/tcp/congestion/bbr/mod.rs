@@ -51,6 +51,7 @@ pub struct Bbr {
     pub(super) window: Window,
     pub(in crate::tcp) delivery: Delivery,
     pub(in crate::tcp) pacing: Pacing,
+    pub(in crate::tcp) before: Before,
     mode: Mode,
     /// BtlBw, in bytes a second.
     bandwidth: WindowedMax,
@@ -76,6 +77,15 @@ pub struct Bbr {
     restarts: bool,
     initial_window: u32,
     aggregation: Aggregation,
+}
+
+/// What was before the acknowledgement that is being taken.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::tcp) struct Before {
+    /// Bytes in flight.
+    pub(in crate::tcp) in_flight: u32,
+    /// Of what it delivers, the part that was sent last.
+    pub(in crate::tcp) newest: Option<Flight>,
 }
 
 /// Its states.
@@ -167,6 +177,7 @@ impl Bbr {
             window,
             delivery: Delivery::default(),
             pacing: Pacing::default(),
+            before: Before::default(),
             mode: Mode::Startup,
             bandwidth: WindowedMax::new(BANDWIDTH_ROUNDS),
             rounds: 0,
