@@ -267,11 +267,12 @@ pub(crate) fn write_long_segment(
     frame: &mut [u8],
     headers: &Headers<'_>,
     outgoing: &Outgoing,
+    sack: &[SequenceRange],
     each: u32,
     fill: impl FnOnce(&mut [u8]) -> u16,
 ) -> Option<(usize, Segmentation)> {
     let WrittenHeaders { frame_length, head, data, pseudo_header, .. } =
-        write_headers(frame, headers, outgoing, &[])?;
+        write_headers(frame, headers, outgoing, sack)?;
     head[tcp::field::CHECKSUM].copy_from_slice(&pseudo_header.to_be_bytes());
     fill(data);
     let behind = frame_length - data.len();

@@ -83,6 +83,7 @@ pub(super) fn segments_in_one(
 pub(super) fn send_long(
     headers: &Headers<'_>,
     outgoing: &Outgoing,
+    sack: &[SequenceRange],
     frames: &mut Vec<FrameId>,
     transmit: &mut impl Transmit,
     fill: impl Fn(SequenceNumber, &mut [u8]) -> u16,
@@ -97,7 +98,7 @@ pub(super) fn send_long(
     };
     let bytes = transmit.frame_mut(&frame);
     let fill = |data: &mut [u8]| fill(whole.sequence, data);
-    let written = write_long_segment(bytes, headers, &whole, outgoing.length, fill);
+    let written = write_long_segment(bytes, headers, &whole, sack, outgoing.length, fill);
     let Some((length, segments)) = written else {
         frames.push(frame);
         return outgoing.segments().into();
@@ -195,7 +196,7 @@ mod tests {
     use crate::frame::IpSettings;
     use crate::tcp::connection::Now;
     use crate::tcp::counters::TcpCounters;
-    use crate::tcp::segment::{Options, Timestamps};
+    use crate::tcp::segment::{Options, Segment, Timestamps};
     use crate::tcp::settings::Settings;
     use alloc::vec;
     use wirestorm_base::port::{Capabilities, PortError, Receive, Segmentation, TransmitCounters};
@@ -388,7 +389,7 @@ mod tests {
             let mut transmit = Cutting(transmit, Vec::new());
             let mut frames = Vec::new();
             fill_up(&mut frames, 1, &mut transmit);
-            assert_eq!(send_long(&headers, &long, &mut frames, &mut transmit, fill), 0);
+            assert_eq!(send_long(&headers, &long, &[], &mut frames, &mut transmit, fill), 0);
             assert_eq!((frames.len(), transmit.1.len()), (0, 1));
             let (frame, segments) = transmit.1.pop().unwrap();
             let cut = cut(&frame, segments);
@@ -398,6 +399,26 @@ mod tests {
                 let expected = segment(FIRST + number * 1_447, Flags::ACK | flags, length);
                 assert_eq!(cut, &frame_of(&headers, &expected), "segment {number}");
             }
+        }
+    }
+
+    #[test]
+    fn what_arrived_beyond_a_hole_is_told_in_each_piece_of_a_long_frame() {
+        let (link, [key, _]) = (link(), keys());
+        let headers = Headers { link: &link, key: &key, ip: &IpSettings::default() };
+        let sack = [SequenceRange { start: SequenceNumber(100), end: SequenceNumber(200) }; 3];
+        let first = Outgoing { sack_blocks: 3, ..segment(FIRST, Flags::ACK, 1_400) };
+        let long = Outgoing { more: 1, tail: 7, ..first };
+        let (transmit, _receive) = wire(WireOptions { frames: 8, frame_length_max: 20_000 });
+        let mut transmit = Cutting(transmit, Vec::new());
+        let mut frames = Vec::new();
+        fill_up(&mut frames, 1, &mut transmit);
+        assert_eq!(send_long(&headers, &long, &sack, &mut frames, &mut transmit, fill), 0);
+        let (frame, segments) = transmit.1.pop().unwrap();
+        for (cut, data) in cut(&frame, segments).iter().zip([1_400, 1_400, 7]) {
+            let (segment, _) = Segment::parse(&cut[34..], false).unwrap();
+            assert_eq!((segment.length, segment.sack.len()), (data, 24));
+            assert_eq!(segment.sack[..8], [0, 0, 0, 100, 0, 0, 0, 200]);
         }
     }
 
@@ -429,7 +450,7 @@ mod tests {
         assert_eq!((frames.len(), transmit.in_flight()), (3, 0));
         let mut cutting = Cutting(transmit, Vec::new());
         let long = Outgoing { tail: 100, ..burst };
-        assert_eq!(send_long(&headers, &long, &mut frames, &mut cutting, fill), 4);
+        assert_eq!(send_long(&headers, &long, &[], &mut frames, &mut cutting, fill), 4);
         assert_eq!((frames.len(), cutting.1.len()), (3, 0));
     }
 }

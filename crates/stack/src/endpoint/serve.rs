@@ -255,7 +255,7 @@ impl Endpoint {
                 let fill = |from, data: &mut [u8]| run.copy(from, data, buffers);
                 let frames = &mut self.spare;
                 tally.flows.too_long += match is_cut && outgoing.more > 0 {
-                    true => send_long(&headers, &outgoing, frames, transmit, fill),
+                    true => send_long(&headers, &outgoing, &sack, frames, transmit, fill),
                     false => send_burst(&headers, &outgoing, &sack, frames, transmit, fill),
                 };
             };

@@ -258,6 +258,8 @@ impl Connection {
         if from_expected.saturating_add(span) <= 0 {
             counters.rcvduppack += segment.with_data();
             counters.rcvdupbyte += u64::from(segment.length);
+            let start = segment.data_start();
+            self.note_twice(SequenceRange { start, end: start + segment.length });
         } else {
             counters.rcvpackafterwin += segment.with_data();
             counters.rcvbyteafterwin += u64::from(segment.length);
@@ -481,6 +483,7 @@ impl Connection {
             let before = (before as u32).min(segment.length);
             counters.rcvpartduppack += u64::from(before > 0);
             counters.rcvpartdupbyte += u64::from(before);
+            self.note_twice(SequenceRange { start, end: start + before });
             start = self.expected;
             self.marks.set(Marks::ACK_DUE);
         }
@@ -556,6 +559,9 @@ impl Connection {
         self.marks.set(Marks::ACK_DUE);
         self.marks.set(Marks::DISTURBED);
         let range = SequenceRange { start, end };
+        if let Some(twice) = self.arrived().first_within(range) {
+            self.note_twice(twice);
+        }
         let disorder = self.disorder_mut();
         match disorder.arrived.insert(range, RANGES_MAX) {
             Ok(_) if has_fin => disorder.fin = Some(end),

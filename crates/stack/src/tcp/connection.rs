@@ -7,7 +7,6 @@ use wirestorm_base::time::{Duration, Instant};
 use super::congestion::{Algorithm, Congestion};
 use super::counters::TcpCounters;
 use super::disorder::Disorder;
-use super::ranges::SequenceRange;
 use super::round_trip::RoundTrip;
 use super::segment::{Options, SACK_BLOCKS_MAX, Segment};
 use super::sequence::SequenceNumber;
@@ -546,13 +545,6 @@ impl Connection {
     #[inline]
     pub(super) fn send_end(&self) -> SequenceNumber {
         self.queued + u32::from(self.marks.has(Marks::CLOSED))
-    }
-
-    /// Writes what arrived beyond holes, as many as [`Outgoing::sack_blocks`] says.
-    ///
-    /// [`Outgoing::sack_blocks`]: super::segment::Outgoing::sack_blocks
-    pub fn sack_blocks(&self, blocks: &mut [SequenceRange; SACK_BLOCKS_MAX]) {
-        self.arrived().most_recent(blocks);
     }
 }
 

@@ -444,7 +444,7 @@ impl Connection {
             true => SACK_BLOCKS_WITH_TIMESTAMPS,
             false => SACK_BLOCKS_MAX,
         };
-        self.arrived().len().min(room) as u8
+        self.blocks_due().min(room) as u8
     }
 
     /// The longest data of a segment as of now: SACK blocks take of it (RFC 9293 section 3.7.1).
@@ -481,13 +481,17 @@ impl Connection {
         if self.offered.is_before(edge) {
             self.offered = edge;
         }
+        let sack_blocks = self.sack_blocks_due();
+        if self.disorder.is_some() {
+            self.tell_blocks();
+        }
         let mut outgoing = Outgoing {
             sequence: start,
             acknowledgement: self.expected,
             flags,
             window: window as u16,
             options: self.timestamps(now),
-            sack_blocks: self.sack_blocks_due(),
+            sack_blocks,
             length,
             more: 0,
             tail: 0,

@@ -3,7 +3,8 @@
 use super::connection::{Connection, Marks, Now};
 use super::counters::TcpCounters;
 use super::rack::Rack;
-use super::ranges::Ranges;
+use super::ranges::{Ranges, SequenceRange};
+use super::segment::SACK_BLOCKS_MAX;
 use super::sequence::SequenceNumber;
 
 /// What an undisturbed connection does not need, so that it takes no room there: it is made when
@@ -21,6 +22,10 @@ pub(super) struct Disorder {
     pub(super) resent_to: Option<SequenceNumber>,
     /// The number of the peer's FIN, where it arrived beyond a hole.
     pub(super) fin: Option<SequenceNumber>,
+    /// Data that came twice, of which the next segment tells the peer (RFC 2883), and of which the
+    /// last one told.
+    twice: Option<SequenceRange>,
+    told_twice: Option<SequenceRange>,
     pub(super) duplicate_acks: u16,
     /// Challenges since a time in ms.
     challenges: u8,
@@ -66,6 +71,46 @@ impl Connection {
         recover.is_some_and(|recover| self.unacknowledged.is_before(recover))
     }
 
+    /// Notes that data came a second time.
+    #[cold]
+    pub(super) fn note_twice(&mut self, range: SequenceRange) {
+        if self.marks.has(Marks::SACK) && !range.is_empty() {
+            self.disorder_mut().twice = Some(range);
+        }
+    }
+
+    /// How many SACK blocks there are to tell of.
+    #[cold]
+    pub(super) fn blocks_due(&self) -> usize {
+        let disorder = self.disorder.as_ref();
+        disorder.map_or(0, |it| usize::from(it.twice.is_some()) + it.arrived.len())
+    }
+
+    /// A segment tells of them. RFC 2883 section 4, (2): "Each duplicate contiguous sequence of data
+    /// received is reported in at most one D-SACK block."
+    #[cold]
+    pub(super) fn tell_blocks(&mut self) {
+        if let Some(disorder) = &mut self.disorder {
+            disorder.told_twice = disorder.twice.take();
+        }
+    }
+
+    /// Writes the blocks of the segment that left last, as many as [`Outgoing::sack_blocks`] says.
+    ///
+    /// RFC 2883 section 4: "the first block of the SACK option should be a D-SACK block specifying
+    /// the sequence numbers for the duplicate segment that triggers the acknowledgement. If the
+    /// duplicate segment is part of a larger block of non-contiguous data in the receiver's data
+    /// queue, then the following SACK block should be used to specify this larger block." That is
+    /// the block that was added to last.
+    ///
+    /// [`Outgoing::sack_blocks`]: super::segment::Outgoing::sack_blocks
+    pub fn sack_blocks(&self, blocks: &mut [SequenceRange; SACK_BLOCKS_MAX]) {
+        let twice = self.disorder.as_ref().and_then(|it| it.told_twice);
+        let (first, behind) = blocks.split_at_mut(usize::from(twice.is_some()));
+        first.iter_mut().zip(twice).for_each(|(block, twice)| *block = twice);
+        self.arrived().most_recent(behind);
+    }
+
     /// Answers what may be forged with an acknowledgement, which the true peer answers if it has
     /// lost the connection; unless that was done often of late.
     #[cold]
@@ -96,7 +141,11 @@ impl Connection {
 impl Disorder {
     /// Whether nothing of it is needed any more, where all that was sent is acknowledged.
     fn is_over(&self) -> bool {
-        self.arrived.is_empty() && self.fin.is_none() && self.challenges == 0 && self.rack.is_over()
+        self.arrived.is_empty()
+            && self.twice.is_none()
+            && self.fin.is_none()
+            && self.challenges == 0
+            && self.rack.is_over()
     }
 }
 

@@ -178,6 +178,15 @@ impl Ranges {
         (!hole.is_empty()).then_some(hole)
     }
 
+    /// The first octets of a range that are there.
+    pub fn first_within(&self, range: SequenceRange) -> Option<SequenceRange> {
+        let first = self.beyond(range.start).first()?.range;
+        let start = if first.start.is_before(range.start) { range.start } else { first.start };
+        let end = if range.end.is_before(first.end) { range.end } else { first.end };
+        let within = SequenceRange { start, end };
+        (!within.is_empty()).then_some(within)
+    }
+
     /// IsLost of RFC 6675 section 4, for all octets at once: those before this number that are not
     /// there are lost, and no others; `None` where none is. With segments of `mss` bytes.
     ///
