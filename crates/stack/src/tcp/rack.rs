@@ -496,8 +496,8 @@ impl Connection {
         }
     }
 
-    /// Whether a probe may be new data: "If an unsent segment exists AND the receive window allows
-    /// new data to be sent" (section 7.3).
+    /// Whether a probe may be new data: "the sender SHOULD transmit a previously unsent data
+    /// segment, if one exists and the receive window allows" (section 7.3).
     pub(super) fn can_probe_with_new(&self) -> bool {
         let offered = self.unacknowledged + self.send_window;
         self.next == self.highest

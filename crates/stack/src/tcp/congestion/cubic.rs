@@ -79,13 +79,12 @@ impl Cubic {
             shared.bytes = reno.max(window);
             return;
         }
-        // Section 4.2: "CUBIC computes the target congestion window size after the next RTT [...]
-        // as: target = cwnd if W_cubic(t + RTT) < cwnd; 1.5 * cwnd if W_cubic(t + RTT) > 1.5 *
-        // cwnd; W_cubic(t + RTT) otherwise".
+        // Section 4.2: "CUBIC computes the _target_ congestion window size after the next _RTT_", which
+        // is W_cubic(t + RTT), but no less than cwnd and no more than 1.5 * cwnd.
         let target = stage.cubic(shared.mss, elapsed + u64::from(rtt_us));
         let target = target.clamp(window, window + window / 2);
-        // Sections 4.4 and 4.5: "cwnd MUST be incremented by (target - cwnd) / cwnd for each
-        // received new ACK", by segments acknowledged, so that it is the target after a window.
+        // Sections 4.4 and 4.5: cwnd is incremented by (target - cwnd) / cwnd "for each received new
+        // ACK": here by segments acknowledged, so that it is the target after a window.
         let growth = u64::from(target - window) * acked / u64::from(window);
         shared.grow(growth as u32);
     }
@@ -103,18 +102,18 @@ impl Cubic {
         self.window.reduce(beta(flight));
     }
 
-    /// Section 4.6: as for a loss, but "cwnd = max(ssthresh, 1)": the window may become one
-    /// segment, as that of RFC 3168 may.
+    /// Section 4.6 of RFC 9438: as for a loss, but with "max(ssthresh, 1)" segments: the window may
+    /// become one segment, as that of RFC 3168 may.
     pub(super) fn on_ecn_echo(&mut self, flight: u32) {
         self.on_loss(flight);
         let bytes = beta(flight).max(u32::from(self.window.mss));
         self.window.bytes = self.window.bytes.min(bytes);
     }
 
-    /// Section 4.8: "In case of a timeout, CUBIC follows Reno to reduce cwnd, but sets ssthresh
-    /// using beta_cubic [...]. During the first congestion avoidance stage after a timeout, [...]
-    /// K is set to 0, and W_max is set to the congestion window size at the beginning of the
-    /// current congestion avoidance stage."
+    /// Section 4.8: "In the case of a timeout, CUBIC follows Reno to reduce _cwnd_", with a ssthresh
+    /// of beta_cubic. "During the first congestion avoidance stage after a timeout, [...] _K_ is set
+    /// to 0, and _W_max_ is set to the congestion window size at the beginning of the current
+    /// congestion avoidance stage."
     pub(super) fn on_timeout(&mut self, flight: u32) {
         self.stage.get_or_insert_default().max = 0;
         self.window.time_out(beta(flight));
@@ -126,9 +125,9 @@ impl Cubic {
 }
 
 impl Stage {
-    /// Sections 4.6 and 4.7: the window before a reduction is W_max. With fast
-    /// convergence, "W_max = cwnd * (1 + beta_cubic) / 2, if cwnd < W_max": a flow whose share
-    /// shrinks leaves room to others.
+    /// Sections 4.6 and 4.7: the window before a reduction is W_max. With fast convergence it is
+    /// cwnd * (1 + beta_cubic) / 2 where cwnd was less than W_max: a flow whose share shrinks leaves
+    /// room to others.
     fn remember(&mut self, window: u32) {
         self.max = if window < self.max { (u64::from(window) * 17 / 20) as u32 } else { window };
     }
@@ -142,15 +141,15 @@ impl Stage {
         // Section 4.3: W_est "is set equal to cwnd_epoch at the start of the congestion avoidance
         // stage".
         self.reno = u64::from(window) << FRACTION_BITS;
-        // Section 4.2: "K = cubic root of (W_max - cwnd_epoch) / C", in segments and seconds. A
-        // window that is greater than W_max already begins from itself, as sections 4.8 and 4.10
+        // Section 4.2, figure 2: K is the cubic root of (W_max - cwnd_epoch) / C, in segments and
+        // seconds. A window that is greater than W_max already begins from itself, as sections 4.8 and 4.10
         // have it.
         self.max = self.max.max(window);
         let segments_per_c = u128::from(self.max - window) * (10_u128.pow(19) / 4);
         self.k_us = cubic_root(segments_per_c / u128::from(shared.mss));
     }
 
-    /// W_cubic, in bytes, at a time of the stage. Section 4.2: "W_cubic(t) = C*(t - K)^3 + W_max".
+    /// W_cubic, in bytes, at a time of the stage. Section 4.2, figure 1: C * (t - K)^3 + W_max.
     fn cubic(&self, mss: u16, time_us: u64) -> u32 {
         let distance = u128::from(time_us.abs_diff(u64::from(self.k_us)));
         // Both times are below 2^33, so the cube is below 2^99, and the product below 2^118.
@@ -166,10 +165,10 @@ impl Stage {
 
     /// Grows W_est for what was acknowledged, at most a window, and returns it in bytes.
     ///
-    /// Section 4.3: "W_est = W_est + alpha_cubic * segments_acked / cwnd", where alpha_cubic is
-    /// 3 * (1 - beta_cubic) / (1 + beta_cubic), 9/17. "The sender SHOULD set alpha_cubic to 1" once
-    /// W_est is the window before the last reduction: Linux does not, and its flows are what these
-    /// are to be like. With 1 a flow that loses one frame of a hundred is a fifth faster than
+    /// Section 4.3, figure 4: it grows by alpha_cubic * segments_acked / cwnd, where alpha_cubic is
+    /// 3 * (1 - beta_cubic) / (1 + beta_cubic), 9/17. The sender SHOULD set that to 1 once W_est is
+    /// the window before the last reduction: Linux does not, and its flows are what these are to be
+    /// like. With 1 a flow that loses one frame of a hundred is a fifth faster than
     /// Linux's, and without it as fast.
     fn grow_reno(&mut self, shared: &Window, acked: u64) -> u32 {
         let bytes = acked * u64::from(shared.mss) * 9;
