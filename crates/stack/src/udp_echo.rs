@@ -25,15 +25,17 @@ pub struct Datagram<'a> {
 }
 
 impl<'a> Datagram<'a> {
-    /// The datagram in a frame; `None` where there is none, or not all of it. Its checksum is
-    /// looked at where `verifies` says so.
+    /// The datagram in a frame; `None` where there is none, or not all of it, as in a fragment. Its
+    /// checksum is looked at where `verifies` says so.
     pub fn read(frame: &'a [u8], verifies: bool) -> Option<Self> {
         let outer = ethernet::Frame::new(frame).ok()?;
         let packet = frame.get(ethernet::HEADER_LENGTH..)?;
         let (source, destination, transport, addresses) = match outer.ethertype() {
             ethertype::IPV4 => {
                 let ip = ipv4::Packet::new(packet).ok()?;
-                let is_whole = ip.is_whole() && ip.protocol() == protocol::UDP;
+                // Ports are in the first fragment alone, and the sum is over all of them.
+                let is_whole =
+                    ip.is_whole() && !ip.is_fragment() && ip.protocol() == protocol::UDP;
                 let start = ip.header_length();
                 let transport = packet.get(start..usize::from(ip.total_length()))?;
                 let addresses = ip.pseudo_header_sum(transport.len() as u16);
@@ -144,6 +146,16 @@ mod tests {
             }
         }
         assert_eq!(datagram([IPV4_ENDS[0], IPV6_ENDS[1]], &[]).frame(), None);
+    }
+
+    #[test]
+    fn a_fragment_is_no_datagram_though_it_looks_like_one() {
+        // "More fragments", and an offset of 8 bytes.
+        for field in [[0x20, 0], [0, 1]] {
+            let mut frame = datagram(IPV4_ENDS, b"short").frame().unwrap();
+            frame[20..22].copy_from_slice(&field);
+            assert_eq!(Datagram::read(&frame, true), None, "{field:?}");
+        }
     }
 
     #[test]
