@@ -38,7 +38,7 @@ const fn package(
     Package { name, proof, purpose, reason }
 }
 
-const PACKAGES: [Package; 25] = [
+const PACKAGES: [Package; 26] = [
     package("gcc", "cc", Purpose::Build, "links the programs"),
     package("libc6-dev", "/usr/include/stdio.h", Purpose::Build, "links the programs"),
     package("clang", "clang", Purpose::Build, "compiles the BPF programs"),
@@ -62,6 +62,7 @@ const PACKAGES: [Package; 25] = [
     package("nghttp2-client", "nghttp", Purpose::Test, "asks emulated servers over HTTP/2"),
     package("openssl", "openssl", Purpose::Test, "makes certificates, and asks over TLS"),
     package("vsftpd", "vsftpd", Purpose::Test, "serves files to emulated clients"),
+    package("python3-aiosmtpd", "aiosmtpd", Purpose::Test, "takes mail of emulated clients"),
     package("zstd", "zstd", Purpose::Test, "makes compressed captures"),
     package("gzip", "gzip", Purpose::Test, "makes compressed captures"),
     package("python3-venv", "/usr/share/python-wheels", Purpose::Test, "runs the Python package"),

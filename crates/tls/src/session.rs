@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{BufRead, Write};
 
-use rustls::{Connection, HandshakeKind};
+use rustls::{Connection, HandshakeKind, ProtocolVersion};
 use wirestorm_stack::content::{Handshake, Session, SessionState};
 
 use crate::cause;
@@ -13,6 +13,8 @@ use crate::cause;
 pub(crate) struct TlsSession {
     connection: Connection,
     state: SessionState,
+    /// Whether the program has said anything, or that it says no more.
+    has_said: bool,
 }
 
 /// The cause of what rustls says of no peer.
@@ -20,7 +22,7 @@ const INTERNAL: &str = "internal error";
 
 impl TlsSession {
     pub(crate) fn new(connection: Connection) -> Self {
-        Self { connection, state: SessionState::Handshaking }
+        Self { connection, state: SessionState::Handshaking, has_said: false }
     }
 
     fn fail(&mut self, cause: &'static str) {
@@ -29,6 +31,17 @@ impl TlsSession {
 
     fn has_failed(&self) -> bool {
         matches!(self.state, SessionState::Failed(_))
+    }
+
+    /// Whether what there is to be sent are tickets, which wait for what the program says. A client
+    /// of FTP that stores a file sends it behind its handshake and closes; Linux answers what comes
+    /// then with a reset, and forgets what of the file it has not sent.
+    fn has_time(&self) -> bool {
+        // In TLS 1.3 a server has said all of a handshake before the client has (RFC 8446 section 2).
+        let is_server = matches!(self.connection, Connection::Server(_));
+        let is_tls13 = self.connection.protocol_version() == Some(ProtocolVersion::TLSv1_3);
+        let is_open = matches!(self.state, SessionState::Open | SessionState::PeerClosed);
+        is_server && is_tls13 && is_open && !self.has_said
     }
 
     /// Understands what was read so far.
@@ -66,6 +79,7 @@ impl Session for TlsSession {
     }
 
     fn say(&mut self, plaintext: &[u8]) -> usize {
+        self.has_said = true;
         match self.connection.writer().write(plaintext) {
             Ok(taken @ 1..) => taken,
             _ => {
@@ -78,10 +92,14 @@ impl Session for TlsSession {
     }
 
     fn close(&mut self) {
+        self.has_said = true;
         self.connection.send_close_notify();
     }
 
     fn depart(&mut self, to: &mut VecDeque<u8>) {
+        if self.has_time() {
+            return;
+        }
         while self.connection.wants_write() {
             // A queue in memory takes all.
             if !matches!(self.connection.write_tls(to), Ok(1..)) {

@@ -3,14 +3,16 @@
 #[path = "../../stack/tests/disturbed/mod.rs"]
 mod disturbed;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use disturbed::{Disturbance, Side, World};
 use wirestorm_base::time::Duration;
+use wirestorm_stack::content::{Session, SessionState, Sessions};
 use wirestorm_stack::endpoint::Endpoint;
-use wirestorm_stack::program::{Buffer, Buffers, Contents, Instruction};
+use wirestorm_stack::program::{Buffer, Buffers, Check, Contents, Delimiter, Instruction, Rule};
 use wirestorm_tls::{Identity, TlsClients, TlsServers, TlsSettings, Version};
+use wirestorm_wire::pattern::Pattern;
 
 const UP: u64 = 40_000;
 const DOWN: u64 = 150_000;
@@ -226,4 +228,114 @@ fn a_peer_without_tls_is_told_by_name() {
     assert_eq!(cause(&world.server), "peer's message is not TLS");
     // It hears an alert, which is no TLS to it, and the connection is closed.
     assert_eq!(world.client.counters().closed, FLOWS);
+}
+
+/// What both say before and after TLS begins: `asked` and behind it `more` from the client at once,
+/// `granted` from the server and behind it `unasked`; then each side a line within TLS.
+struct Starting {
+    more: &'static str,
+    unasked: &'static str,
+    settings: TlsSettings,
+    disturbance: Disturbance,
+    seed: u64,
+}
+
+impl Starting {
+    fn run(&self) -> World {
+        let mut buffers = Buffers::default();
+        let mut say = |text: &str| {
+            let buffer = buffers.push(Buffer::new(text.as_bytes(), text.len() as u32, &[]));
+            Instruction::Send { buffer }
+        };
+        let take = |check| {
+            [Instruction::Take { rule: 0, is_awaited: true }, Instruction::Expect { check }]
+        };
+        let contents = |lines: [&str; 2]| Contents {
+            rules: vec![Rule::Until(Delimiter::new(b"\n").unwrap())],
+            checks: lines.map(|it| Check::Matches(Pattern::new(it).unwrap())).into(),
+            ..Contents::default()
+        };
+        let (start, done) = (Instruction::StartSession, Instruction::WaitForPeerClose);
+        let asks = say(&format!("STARTTLS\n{}", self.more));
+        let grants = say(&format!("go ahead\n{}", self.unasked));
+        let (question, answer) = (say("question\n"), say("answer\n"));
+        let at_once = Instruction::SendBlocking { waits: false };
+        let client = [&[at_once, asks][..], &take(0), &[start, question], &take(1)].concat();
+        let server = [&take(0)[..], &[grants, start], &take(1), &[answer, done]].concat();
+        let clients = Arc::new(TlsClients::new(&self.settings).unwrap());
+        let servers = Arc::new(TlsServers::new(&self.settings).unwrap());
+        let sides = [
+            Side {
+                program: client,
+                contents: contents(["^go ahead\n$", "^answer\n$"]),
+                sessions: Some(clients),
+            },
+            Side {
+                program: server,
+                contents: contents(["^STARTTLS\n$", "^question\n$"]),
+                sessions: Some(servers),
+            },
+        ];
+        let mut world = World::new(sides, &buffers, [FLOWS, 2], self.disturbance, self.seed);
+        world.run(MINUTE);
+        world
+    }
+}
+
+fn starting(version: Version) -> Starting {
+    let settings = of_version(version);
+    Starting { more: "", unasked: "", settings, disturbance: Disturbance::NONE, seed: 1 }
+}
+
+#[test]
+fn tls_begins_in_the_middle_of_a_connection_whatever_the_network_does() {
+    for version in BOTH {
+        for seed in 1..=8 {
+            let world =
+                Starting { disturbance: Disturbance::ROUGH, seed, ..starting(version) }.run();
+            for side in [&world.client, &world.server] {
+                let sessions = side.sessions();
+                assert_eq!(sessions.failures, BTreeMap::new(), "{version:?} seed {seed}");
+                assert_eq!(sessions.full + sessions.resumed, FLOWS);
+                assert!(sessions.resumed > 0, "{version:?} seed {seed}");
+                assert_eq!(sessions.handshake.count(), FLOWS);
+                assert_eq!((side.counters().closed, side.counters().failed()), (FLOWS, 0));
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_said_before_tls_is_not_taken_for_what_is_said_within_it() {
+    for version in BOTH {
+        // As in CVE-2011-0411: behind the command stands another one, which nobody has protected.
+        let world = Starting { more: "question\n", ..starting(version) }.run();
+        assert_eq!(cause(&world.server), "peer's message is not TLS");
+        let world = Starting { unasked: "answer\n", ..starting(version) }.run();
+        assert_eq!(cause(&world.client), "peer's message is not TLS");
+    }
+}
+
+/// A client that closes behind what it says is not answered before: what is under way to it then
+/// would be answered with a reset.
+#[test]
+fn tickets_wait_until_the_server_says_something() {
+    let settings = of_version(Version::Tls13);
+    let mut client = TlsClients::new(&settings).unwrap().begin([10, 0, 0, 1].into());
+    let mut server = TlsServers::new(&settings).unwrap().begin([10, 0, 0, 2].into());
+    let carry = |from: &mut dyn Session, to: &mut dyn Session| {
+        let mut bytes = VecDeque::new();
+        from.depart(&mut bytes);
+        to.hear(bytes.make_contiguous(), &mut |_| {});
+        bytes.len()
+    };
+    carry(&mut *client, &mut *server);
+    carry(&mut *server, &mut *client);
+    client.say(b"file");
+    client.close();
+    carry(&mut *client, &mut *server);
+    assert_eq!(server.state(), SessionState::PeerClosed);
+    assert_eq!(carry(&mut *server, &mut *client), 0);
+    server.close();
+    assert!(carry(&mut *server, &mut *client) > 200);
 }

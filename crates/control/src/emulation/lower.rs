@@ -65,7 +65,9 @@ pub(super) fn duties(
             let awaits = side == "client";
             let (program, told) = program(steps, &groups, awaits, &mut duties.buffers, path)?;
             let transport = match template.transport {
-                emulation::Transport::Tcp => Transport::Tcp(settings(tcp)),
+                emulation::Transport::Tcp => {
+                    Transport::Tcp(settings(tcp, template.http2.is_some()))
+                }
                 emulation::Transport::Udp => Transport::Udp,
             };
             let ip = ip_settings(ip);
@@ -199,8 +201,12 @@ fn range(range: &emulation::AddressRange) -> AddressRange {
     AddressRange { first: range.first, count: range.count }
 }
 
-fn settings(asked: &emulation::Tcp) -> Settings {
-    let usual = Settings::default();
+fn settings(asked: &emulation::Tcp, is_http2: bool) -> Settings {
+    // Answers, windows and acknowledgements of settings are short, and follow one another unasked:
+    // with Nagle's algorithm each would wait for what acknowledges the one before, which peers
+    // delay. What belongs together is in one write as it is, so nothing is gained by waiting; nginx,
+    // Go and curl turn it off as well.
+    let usual = Settings { no_delay: is_http2, ..Settings::default() };
     Settings {
         maximum_segment_size: asked.mss.unwrap_or(usual.maximum_segment_size),
         initial_window: asked.initial_window.unwrap_or(usual.initial_window),

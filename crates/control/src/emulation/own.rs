@@ -130,6 +130,8 @@ fn look(steps: &[Step]) -> bool {
     steps.iter().any(|step| match step {
         Step::Repeat { steps, .. } => look(steps),
         Step::ReceiveWhole(_) | Step::Expect(_) | Step::Extract { .. } => true,
+        // What arrives before TLS is told from what belongs to it by being taken.
+        Step::StartTls => true,
         Step::Jump { when: When::Received(_), .. } => true,
         _ => false,
     })

@@ -198,6 +198,7 @@ fn plain(step: &Step) -> Option<Instruction> {
         Step::DelayAbout { mean, deviation: Some(deviation) } => {
             Instruction::DelayNormal { mean: micros(mean), deviation: micros(deviation) }
         }
+        Step::StartTls => Instruction::StartSession,
         Step::WaitForClose => Instruction::WaitForPeerClose,
         Step::Reset => Instruction::Reset,
         Step::Blocking(waits) => Instruction::SendBlocking { waits },

@@ -299,7 +299,7 @@ pub struct TlsReport {
     pub truncated: u64,
     /// Connections on which TLS failed, by cause.
     pub failures: BTreeMap<&'static str, u64>,
-    /// From when TCP was established until the handshake was over.
+    /// From when TCP was established, or a program began TLS, until the handshake was over.
     pub handshake: HistogramReport,
 }
 

@@ -24,7 +24,25 @@ pub(super) fn sessions(
     plan: &EmulationPlan,
     folder: &Path,
 ) -> Result<Vec<TemplateSessions>, EmulationError> {
-    plan.templates.iter().map(|template| of(template, folder)).collect()
+    let mut all: Vec<TemplateSessions> = Vec::new();
+    for (place, template) in plan.templates.iter().enumerate() {
+        let before = place.checked_sub(1).map(|it| &plan.templates[it]);
+        let sessions = match (before, all.last()) {
+            // Of one item of the plan: connections that belong together are of the same servers,
+            // and what those remember holds for all of them. Servers of FTP ask data connections to
+            // resume the session of the control connection.
+            (Some(before), Some(same)) if is_same(before, template) => same.clone(),
+            _ => of(template, folder)?,
+        };
+        all.push(sessions);
+    }
+    Ok(all)
+}
+
+/// Whether two templates have one kind of sessions.
+fn is_same(one: &Template, other: &Template) -> bool {
+    let asked = |it: &Template| (it.client.is_some(), it.server.is_some(), it.http2);
+    one.path == other.path && one.tls == other.tls && asked(one) == asked(other)
 }
 
 fn of(template: &Template, folder: &Path) -> Result<TemplateSessions, EmulationError> {

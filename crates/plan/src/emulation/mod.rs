@@ -363,9 +363,6 @@ fn read_template(
     }
     let mut tls = fields.get("tls").map_or(Ok(None), |it| tls::read(&it, transport))?;
     let http2 = http2::read(&fields, speech.map(|it| it.is_http2), transport)?;
-    if let (Some(_), true, Some(place)) = (&tls, on_demand.is_some(), fields.get("tls")) {
-        return Err(place.says("files of FTP are transferred without TLS: leave it out"));
-    }
     let path = place.path();
     if let (Some(tls), Some(_)) = (&mut tls, http2) {
         http2::agree(tls, &path)?;

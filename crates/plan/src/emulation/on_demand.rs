@@ -56,15 +56,13 @@ fn check_accepted(template: &Template, server: &Server) -> Result<(), PlanError>
     if template.transport == Transport::Udp {
         return error("server.port", "found on_demand, which connections alone have");
     }
-    if template.tls.is_some() {
-        return error("tls", "found tls, which a server on demand does not have");
-    }
     if template.http2.is_some() {
         return error("http2", "found HTTP/2, which a server on demand does not have");
     }
     if have_own_bytes(&server.program) {
-        let message = "found steps that write values or look at what arrives, which a server on \
-                       demand does not have: who accepts its flows does that on its own connection";
+        let message = "found steps that write values, look at what arrives or begin TLS, which a \
+                       server on demand does not have: who accepts its flows does that on its own \
+                       connection";
         return error("server.program", message);
     }
     Ok(())

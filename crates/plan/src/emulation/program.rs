@@ -130,6 +130,8 @@ pub enum Step {
         /// The standard deviation of a normal distribution; `None`: an exponential one.
         deviation: Option<Duration>,
     },
+    /// Begins TLS, and waits until it is there; without such a step it is there from the beginning.
+    StartTls,
     /// Waits until the other end closes.
     WaitForClose,
     /// Resets the connection; a last step.
@@ -278,9 +280,9 @@ pub(super) const STEPS: [&str; 23] = [
     "start_next",
 ];
 pub(super) const TRANSACTION: [&str; 2] = ["start", "end"];
-pub(super) const LONE_STEPS: [&str; 6] =
-    ["connect", "wait_for_close", "reset", "run_next", "end_next", "accept_next"];
-const WORDS: &str = "connect, wait_for_close, reset, run_next, end_next or accept_next";
+pub(super) const LONE_STEPS: [&str; 7] =
+    ["connect", "wait_for_close", "reset", "run_next", "end_next", "accept_next", "start_tls"];
+const WORDS: &str = "connect, wait_for_close, reset, run_next, end_next, accept_next or start_tls";
 pub(super) const RECEIVE_DATAGRAMS: [&str; 2] = ["count", "clear"];
 pub(super) const IDLE: [&str; 2] = ["time", "receive_only"];
 pub(super) const SEND: [&str; 3] = ["text", "size", "fill"];
@@ -307,6 +309,7 @@ impl Step {
             | Self::Listen { .. }
             | Self::AcceptNext
             | Self::Connect
+            | Self::StartTls
             | Self::WaitForClose
             | Self::Reset
             | Self::Blocking(_) => Some(Transport::Tcp),
@@ -329,9 +332,18 @@ pub(super) fn have_own_bytes(steps: &[Step]) -> bool {
         | Step::Expect(_)
         | Step::Extract { .. }
         | Step::StartNext(_)
+        | Step::StartTls
         | Step::Jump { when: When::Received(_), .. }
         | Step::SetText { .. } => true,
         _ => false,
+    })
+}
+
+/// Whether any of these steps is so, those of loops included.
+pub(super) fn any(steps: &[Step], is_so: fn(&Step) -> bool) -> bool {
+    steps.iter().any(|step| match step {
+        Step::Repeat { steps, .. } => any(steps, is_so),
+        step => is_so(step),
     })
 }
 
@@ -374,6 +386,7 @@ fn read_step(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Step,
             "run_next" => Ok(Step::RunNext),
             "end_next" => Ok(Step::EndNext),
             "accept_next" => Ok(Step::AcceptNext),
+            "start_tls" => Ok(Step::StartTls),
             _ => Err(place.wrong(format!("{WORDS}, or a field: {}", STEPS.join(", ")))),
         };
     }

@@ -611,6 +611,7 @@ fn smtp() -> Value {
         "to" => described("The recipient.", word()),
         "message" => described("A message: so many bytes of text, or as send has it.", body()),
         "messages" => described("Messages of a connection; 1.", integer(1, 1 << 30)),
+        "start_tls" => described("Whether TLS begins by STARTTLS.", boolean()),
         "delay" => answers_after(),
         _ => unknown(),
     })

@@ -37,6 +37,22 @@ pub(crate) struct Speech {
     pub(crate) notes: Vec<String>,
 }
 
+impl Speech {
+    /// One without anything said.
+    pub(crate) const fn of(transport: Transport, port: u16) -> Self {
+        Self {
+            part: None,
+            on_demand: None,
+            client: Vec::new(),
+            server: Vec::new(),
+            transport,
+            port,
+            is_http2: false,
+            notes: Vec::new(),
+        }
+    }
+}
+
 /// Reads what both sides of a template say; nothing where each has its steps.
 pub(super) fn read(fields: &Fields<'_>, load: &mut Load<'_>) -> Result<Vec<Speech>, PlanError> {
     let mut given = SPEECHES.iter().filter_map(|name| fields.get(name));

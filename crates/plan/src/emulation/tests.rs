@@ -904,13 +904,13 @@ fn what_is_wrong_with_accepting_has_its_path() {
         ),
         (
             "    group: data\n",
-            "    group: data\n    tls: true\n",
-            "templates[1].tls: found tls, which a server on demand does not have",
+            "    group: data\n    http2: true\n",
+            "templates[1].http2: found HTTP/2, which a server on demand does not have",
         ),
         (
             "[{send: {size: 7}}]",
             "[{send: \"${flow}\"}]",
-            "templates[1].server.program: found steps that write values",
+            "templates[1].server.program: found steps that write values,",
         ),
         ("{bytes: 7}", "{bytes: 0}", "templates[1].client.program[0].receive.bytes: found 0"),
     ] {
@@ -925,4 +925,36 @@ fn what_is_wrong_with_accepting_has_its_path() {
     let said = EmulationPlan::parse(&udp).unwrap_err().to_string();
     let expected = "templates[1].server.port: found on_demand, which connections alone have";
     assert!(said.starts_with(expected), "{said}");
+}
+
+/// A client and a server that begin TLS when both have agreed to.
+const STARTING_TLS: &str = r#"
+ports: [{name: c, addresses: 10.0.0.1/24}, {name: s}]
+templates:
+  - name: t
+    tls: true
+    client: {tx: c, servers: 10.0.1.1, load: {hold: 1}, program: [{send: s}, {receive: 1}, start_tls, {send: a}]}
+    server: {tx: s, port: 25, program: [{receive: 1}, {send: g}, start_tls, {receive: 1}]}
+"#;
+
+#[test]
+fn tls_begins_by_a_step_where_that_makes_sense() {
+    let plan = EmulationPlan::parse(STARTING_TLS).unwrap();
+    let template = &plan.templates[0];
+    assert_eq!(template.client.as_ref().unwrap().program[2], Step::StartTls);
+    let path = "templates[0].client.program: start_tls: ";
+    for (part, other, expected) in [
+        ("    tls: true\n", "", "found no `tls` of the template, expected it, such as"),
+        ("    tls: true\n", "    tls: true\n    http2: true\n", "found HTTP/2, which is there"),
+        ("{receive: 1}, start_tls, {send: a}", "{receive_in_all: 1}, start_tls", "found a step `r"),
+        ("{send: g}, start_tls", "{send: g}", "found none on the other side, where TLS is there"),
+    ] {
+        assert!(STARTING_TLS.contains(part), "{part}");
+        let said = EmulationPlan::parse(&STARTING_TLS.replace(part, other)).unwrap_err();
+        let said = said.to_string();
+        assert!(said.starts_with(&format!("{path}{expected}")), "{said}\nexpected {expected}");
+    }
+    let udp = STARTING_TLS.replace("    tls: true\n", "    transport: udp\n");
+    let said = EmulationPlan::parse(&udp).unwrap_err().to_string();
+    assert!(said.contains("found steps of connections, where the template's"), "{said}");
 }

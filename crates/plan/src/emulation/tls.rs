@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::program::{self, Step};
 use super::{Template, Transport, first_bytes};
 use crate::document::error::PlanError;
 use crate::document::place::Place;
@@ -79,9 +80,45 @@ impl Default for Tls {
     }
 }
 
+/// Whether steps that begin TLS can do so, and whether servers can be told apart around it.
+pub(super) fn check(template: &Template, all: &[Template]) -> Result<(), PlanError> {
+    check_start(template)?;
+    check_first_bytes(template, all)
+}
+
+/// TLS begins by a step on both sides or on none.
+fn check_start(template: &Template) -> Result<(), PlanError> {
+    let client = template.client.as_ref().map(|it| ("client", it.program.as_slice()));
+    let server = template.server.as_ref().map(|it| ("server", it.program.as_slice()));
+    let sides: Vec<_> = client.into_iter().chain(server).collect();
+    let starts = |steps: &[Step]| program::any(steps, |it| *it == Step::StartTls);
+    let counts = |steps: &[Step]| program::any(steps, |it| matches!(it, Step::ReceiveInAll(_)));
+    for (side, steps) in &sides {
+        if !starts(steps) {
+            continue;
+        }
+        let wrong = if template.tls.is_none() {
+            "found no `tls` of the template, expected it, such as `tls: true`: it says what TLS is"
+        } else if template.http2.is_some() {
+            "found HTTP/2, which is there from the beginning: leave one out"
+        } else if counts(steps) {
+            "found a step `receive_in_all` beside it, expected `receive`, which takes what it waits \
+             for: what is not taken is for TLS"
+        } else if !sides.iter().all(|(_, steps)| starts(steps)) {
+            "found none on the other side, where TLS is there from the beginning, expected one on \
+             both"
+        } else {
+            continue;
+        };
+        let path = format!("{}.{side}.program", template.path);
+        return Err(PlanError { path, message: format!("start_tls: {wrong}") });
+    }
+    Ok(())
+}
+
 /// What becomes of a template's servers is decided before TLS begins, so it cannot be by what comes
 /// first within it.
-pub(super) fn check(template: &Template, all: &[Template]) -> Result<(), PlanError> {
+fn check_first_bytes(template: &Template, all: &[Template]) -> Result<(), PlanError> {
     let (Some(_), Some(server)) = (&template.tls, &template.server) else { return Ok(()) };
     let Some(listen) = first_bytes::decide_at(server, all) else { return Ok(()) };
     let message = format!(

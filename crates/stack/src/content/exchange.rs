@@ -39,6 +39,8 @@ pub(crate) struct Exchange {
     sent: SendQueue,
     arrived: Reassembly,
     unsaid: Option<Unsaid>,
+    /// Behind the last byte of what the program said last, once all of it was handed over.
+    said_to: Option<SequenceNumber>,
     /// Whether the session takes nothing until the peer has said something.
     is_blocked: bool,
     /// When the connection was established, in microseconds.
@@ -46,8 +48,8 @@ pub(crate) struct Exchange {
     is_counted: bool,
     is_truncated: bool,
     has_failed: bool,
-    /// Whether both sides have said in it that nothing more comes.
-    has_ended: bool,
+    /// Whether the peer had said in it that nothing more comes, now that it is over.
+    peer_has_ended: bool,
     /// Whether nothing more is to be sent.
     is_closed: bool,
 }
@@ -70,12 +72,13 @@ impl Exchange {
             sent: SendQueue::default(),
             arrived: Reassembly::default(),
             unsaid: None,
+            said_to: None,
             is_blocked: false,
             opened_at: None,
             is_counted: false,
             is_truncated: false,
             has_failed: false,
-            has_ended: false,
+            peer_has_ended: false,
             is_closed: false,
         }
     }
@@ -83,6 +86,25 @@ impl Exchange {
     /// One without a session: bytes leave and arrive as they are.
     pub(crate) fn plain() -> Self {
         Self::new(Box::new(Plain::default()))
+    }
+
+    /// Goes on with another session, now that all was handed over that was said so far. It hears
+    /// first what had come and nobody has taken. Returns how many bytes of that are for the program.
+    pub(crate) fn start(
+        &mut self,
+        mut session: Box<dyn Session>,
+        came: &[u8],
+        now: Now,
+        mut plaintext: impl FnMut(&[u8]),
+    ) -> u32 {
+        self.opened_at = Some(now.micros);
+        let mut said = 0;
+        session.hear(came, &mut |plain| {
+            said += plain.len();
+            plaintext(plain);
+        });
+        self.session = Some(session);
+        said as u32
     }
 
     fn state(&self) -> Option<SessionState> {
@@ -96,7 +118,7 @@ impl Exchange {
 
     /// Whether the peer has said that nothing more comes.
     pub(crate) fn is_peer_done(&self) -> bool {
-        self.state() == Some(SessionState::PeerClosed)
+        self.peer_has_ended || self.state() == Some(SessionState::PeerClosed)
     }
 
     /// Whether its session failed.
@@ -106,13 +128,20 @@ impl Exchange {
 
     /// Whether both sides have ended it. Whatever becomes of the connection then, all was said: a
     /// peer that closes with our end unread resets it.
-    pub(crate) const fn has_ended(&self) -> bool {
-        self.has_ended
+    pub(crate) fn has_ended(&self) -> bool {
+        self.is_closed && self.is_peer_done()
     }
 
     /// Whether not all of a buffer was handed over to the connection.
     pub(crate) const fn has_unsaid(&self) -> bool {
         self.unsaid.is_some()
+    }
+
+    /// Whether not all was acknowledged that the program said. What a session adds by itself, as
+    /// HTTP/2 acknowledges settings, is not waited for: nobody answers it, so it is acknowledged late.
+    pub(crate) fn is_unheard(&self, connection: &Connection) -> bool {
+        let is_before = |end| connection.unacknowledged().is_before(end);
+        self.has_unsaid() || self.said_to.is_none_or(is_before)
     }
 
     /// Whether it has more for the connection, which has room.
@@ -175,6 +204,7 @@ impl Exchange {
     /// Takes what the program says, to be said as there is room.
     pub(crate) fn say(&mut self, saying: Saying) {
         self.unsaid = Some(Unsaid { saying, offset: 0 });
+        self.said_to = None;
     }
 
     /// Moves between session and connection what there is to be moved, and counts what happened.
@@ -195,20 +225,24 @@ impl Exchange {
             while self.is_due(connection) && self.say_a_piece(buffers) {
                 self.fetch(connection, counters);
             }
+            if !self.has_unsaid() {
+                self.said_to.get_or_insert(connection.queued());
+            }
             // A session may fail for what the program says.
             self.note(connection, sessions, now);
-        } else if connection.state() == State::Closed
-            && self.opened_at.is_some()
-            && self.is_handshaking()
-        {
-            self.fail(ENDED_EARLY, sessions);
+        } else if connection.state() == State::Closed && self.opened_at.is_some() {
+            // A reset may come with what opened the session.
+            self.note_handshake(sessions, now);
+            if self.is_handshaking() {
+                self.fail(ENDED_EARLY, sessions);
+            }
         }
         if let Some(session) = &mut self.session {
             sessions.messages.merge(&session.take_messages());
         }
         // A session takes far more memory than what is left of its connection.
         if matches!(connection.state(), State::TimeWait | State::Closed) {
-            self.has_ended |= self.is_closed && self.is_peer_done();
+            self.peer_has_ended = self.is_peer_done();
             self.session = None;
             self.sent.clear();
             self.arrived.clear();
@@ -231,18 +265,8 @@ impl Exchange {
 
     /// Counts what has become of the session.
     fn note(&mut self, connection: &Connection, sessions: &mut SessionCounters, now: Now) {
+        self.note_handshake(sessions, now);
         let Some(session) = self.session.as_ref().filter(|_| !self.has_failed) else { return };
-        if !self.is_counted
-            && let Some(handshake) = session.handshake()
-        {
-            self.is_counted = true;
-            match handshake {
-                Handshake::Full => sessions.full += 1,
-                Handshake::Resumed => sessions.resumed += 1,
-            }
-            let took = now.micros.saturating_sub(self.opened_at.unwrap_or(now.micros));
-            sessions.handshake.record(wirestorm_base::time::Duration::from_micros(took));
-        }
         match session.state() {
             // What the peer says once we have said all is nobody's concern.
             _ if self.is_closed => {}
@@ -259,6 +283,19 @@ impl Exchange {
             }
             _ => {}
         }
+    }
+
+    /// Counts how the session was opened, once it is.
+    fn note_handshake(&mut self, sessions: &mut SessionCounters, now: Now) {
+        let session = self.session.as_ref().filter(|_| !self.is_counted && !self.has_failed);
+        let Some(handshake) = session.and_then(|it| it.handshake()) else { return };
+        self.is_counted = true;
+        match handshake {
+            Handshake::Full => sessions.full += 1,
+            Handshake::Resumed => sessions.resumed += 1,
+        }
+        let took = now.micros.saturating_sub(self.opened_at.unwrap_or(now.micros));
+        sessions.handshake.record(wirestorm_base::time::Duration::from_micros(took));
     }
 
     fn fail(&mut self, cause: &'static str, sessions: &mut SessionCounters) {

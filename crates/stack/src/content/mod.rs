@@ -6,6 +6,11 @@
 //! program's buffers -> Session::say  -> Session::depart -> SendQueue  -> segments
 //! program's count   <------------------ Session::hear   <- Reassembly <- segments
 //! ```
+//!
+//! A session begins with its connection, or where the program says so
+//! ([`Instruction::StartSession`](crate::program::Instruction::StartSession)). What had come by then
+//! and nobody had taken is the first that it hears: none of it is lost, and none is handed to the
+//! program as if it had come within the session.
 
 mod exchange;
 mod plain;
@@ -95,7 +100,8 @@ pub struct SessionCounters {
     pub truncated: u64,
     /// Sessions that failed, by cause.
     pub failures: BTreeMap<&'static str, u64>,
-    /// From when the connection was established until the session was open.
+    /// From when the connection was established, or the program began its session, until that was
+    /// open.
     pub handshake: Histogram,
     /// Messages, where sessions know of them.
     pub messages: MessageCounters,

@@ -227,8 +227,22 @@ impl Endpoint {
                     }
                 }
                 Wish::Port { first, last } => self.listen(&asked, first, last),
-                Wish::Arrival { group } => self.take(&asked, group),
+                Wish::Arrival { group } => self.take(&asked, group, now),
+                Wish::Session => self.start_session(&asked, now),
             }
+        }
+    }
+
+    /// Begins the session of a flow whose program has come to where it does.
+    fn start_session(&mut self, asked: &Asked, now: Now) {
+        let Place::Tcp(place) = asked.parent else { return };
+        let Some((flow, pending)) = self.flows.get_with_queue(place) else { return };
+        let sessions = &self.templates[usize::from(flow.template)].template.sessions;
+        let session = sessions.as_ref().map(|it| it.begin(flow.key.source()));
+        flow.run.start_session(session, now);
+        if !flow.is_pending {
+            flow.is_pending = true;
+            pending.push_back(place);
         }
     }
 
@@ -311,13 +325,10 @@ impl Endpoint {
 
     /// Makes the connection that a program listens for one of a template of a group, now or when
     /// it comes.
-    fn take(&mut self, asked: &Asked, group: Option<u16>) {
+    fn take(&mut self, asked: &Asked, group: Option<u16>, now: Now) {
         let parent = asked.parent;
-        let is_simple = |it: &Template| {
-            matches!(it.role, Role::Accepted)
-                && it.sessions.is_none()
-                && it.program.contents().is_none()
-        };
+        let is_simple =
+            |it: &Template| matches!(it.role, Role::Accepted) && it.program.contents().is_none();
         let template = group.and_then(|group| self.draw(group, is_simple));
         let expected = self.executions.expected.get_mut(&parent);
         let (Some(template), Some(expected)) = (template, expected) else {
@@ -329,7 +340,7 @@ impl Endpoint {
             Expectation::Came(child) => {
                 let held = self.executions.held.remove(&child);
                 self.executions.expected.remove(&parent);
-                self.move_to(child, template, held.map(|it| it.counted).unwrap_or_default());
+                self.move_to(child, template, held.map(|it| it.counted).unwrap_or_default(), now);
                 self.begin_taken(asked.template, parent, child);
             }
             Expectation::Gone => {
@@ -355,14 +366,15 @@ impl Endpoint {
 
     /// A connection that is held becomes one of a template, and what was counted of what has
     /// arrived goes with it. What was counted of what it has sent stays where it was.
-    fn move_to(&mut self, place: u32, template: u16, mut counted: TcpCounters) {
+    fn move_to(&mut self, place: u32, template: u16, mut counted: TcpCounters, now: Now) {
         let Some((flow, pending)) = self.flows.get_with_queue(place) else { return };
         counted.accepts += 1;
         let tally = &mut self.templates[usize::from(flow.template)].tally;
         tally.flows.active -= 1;
         tally.tcp.take_off(&counted);
         flow.template = template;
-        flow.run.begin_anew();
+        let session = self.templates[usize::from(template)].session(&flow.key);
+        flow.run.begin_accepted(session, now);
         let tally = &mut self.templates[usize::from(template)].tally;
         tally.flows.note_begin();
         tally.tcp.merge(&counted);
@@ -405,8 +417,16 @@ impl Endpoint {
             self.executions.expected.insert(parent, expected);
             let held = Held { listener: parent, counted: TcpCounters::default() };
             self.executions.held.insert(place, held);
+            // Whether it will have a session is not known yet; what comes first would be its.
+            let has_sessions =
+                |it: &Template| matches!(it.role, Role::Accepted) && it.sessions.is_some();
+            let gathers = self.templates.iter().any(|it| has_sessions(&it.template));
+            let gathering = gathers.then(|| self.templates[usize::from(owner)].gathering(key));
             if let Some(flow) = self.flows.get_mut(place) {
-                flow.run.hold();
+                match gathering {
+                    Some(gathering) => flow.run.gather(gathering),
+                    None => flow.run.hold(),
+                }
             }
         }
         self.serve(place, now, transmit);

@@ -19,6 +19,10 @@ use crate::tcp::counters::TcpCounters;
 use crate::tcp::segment::{Options, Outgoing, Segment};
 use crate::tcp::sequence::SequenceNumber;
 
+/// Bytes of a connection that are kept for a session while nobody has accepted it: no peer says so
+/// much in a handshake without being answered. Who says more has none, or one that fails.
+const GATHERED_MAX: u64 = 64 << 10;
+
 impl Endpoint {
     /// A frame has arrived.
     // Inlined where frames come from though packets out of fragments are heard as well.
@@ -215,6 +219,11 @@ impl Endpoint {
         since.take_off(&before);
         if let Some(counted) = self.executions.counted(place) {
             counted.merge(&since);
+        }
+        if let Some(flow) = self.flows.get_mut(place)
+            && flow.run.gathered() > GATHERED_MAX
+        {
+            flow.run.stop_gathering();
         }
         arrival
     }

@@ -132,8 +132,8 @@ impl Endpoint {
         now: Now,
     ) -> u32 {
         let mut run = Run::new(self.buffers.nothing());
-        if let Some(sessions) = &self.templates[usize::from(template)].template.sessions {
-            run.exchange_by(Exchange::new(sessions.begin(key.source())));
+        if let Some(session) = self.templates[usize::from(template)].session(&key) {
+            run.exchange_by(Exchange::new(session));
         }
         if let Some(own) = self.templates[usize::from(template)].own(&key) {
             run.own_by(own);

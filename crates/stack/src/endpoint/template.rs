@@ -1,5 +1,6 @@
 //! What flows of one kind do.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -14,7 +15,7 @@ use super::links::ClientLinks;
 use super::listen::Listen;
 use super::load::{Arrivals, Load};
 use super::switched::{AddressSet, Off};
-use crate::content::Sessions;
+use crate::content::{Session, Sessions};
 use crate::frame::IpSettings;
 use crate::program::{Ends, Own, Program};
 use crate::random::Random;
@@ -30,8 +31,9 @@ pub struct Template {
     /// What their IP headers say.
     pub ip: IpSettings,
     /// What stands between programs and connections, such as TLS; `None`: nothing does. Programs
-    /// begin once their session is open. Connections of TCP have them, but those that a template is
-    /// chosen for by their first bytes.
+    /// begin once their session is open, but for those that say where it begins, by
+    /// [`Instruction::StartSession`](crate::program::Instruction::StartSession). Connections of TCP
+    /// have them, but those that a template is chosen for by their first bytes.
     pub sessions: Option<Arc<dyn Sessions>>,
     /// Whether peers' programs reset connections, so that a reset is no failure.
     pub meets_resets: bool,
@@ -62,8 +64,8 @@ pub enum Role {
         listen: Listen,
     },
     /// They come to where programs listen, by [`Instruction::Listen`], which take them, by
-    /// [`Instruction::AcceptTemplate`]; where they have no sessions, and their program nothing that
-    /// is about bytes of single flows.
+    /// [`Instruction::AcceptTemplate`]; where their program has nothing that is about bytes of
+    /// single flows.
     ///
     /// [`Instruction::Listen`]: crate::program::Instruction::Listen
     /// [`Instruction::AcceptTemplate`]: crate::program::Instruction::AcceptTemplate
@@ -142,15 +144,32 @@ impl TemplateState {
     /// What a new flow has of its own, where its program asks for that.
     #[inline]
     pub(super) fn own(&mut self, key: &FlowKey) -> Option<Own> {
-        let contents = self.template.program.contents()?;
+        self.template.program.contents()?;
+        let listens = self.template.program.keeps();
+        Some(Own::new(self.ends(key), self.tally.findings.next_flow(), listens))
+    }
+
+    /// What keeps the bytes of a flow of which nobody knows yet whose they are.
+    #[cold]
+    pub(super) fn gathering(&self, key: &FlowKey) -> Own {
+        Own::new(self.ends(key), 0, true)
+    }
+
+    fn ends(&self, key: &FlowKey) -> Ends {
         // A key is from the peer to us.
         let peer = (key.source(), key.source_port());
         let us = (key.destination(), key.destination_port());
-        let ends = match self.template.role {
+        match self.template.role {
             Role::Client { .. } => Ends { client: us, server: peer },
             Role::Server { .. } | Role::Accepted => Ends { client: peer, server: us },
-        };
-        Some(Own::new(ends, self.tally.findings.next_flow(), contents))
+        }
+    }
+
+    /// What stands between a new flow's program and its connection from the beginning.
+    #[inline]
+    pub(super) fn session(&self, key: &FlowKey) -> Option<Box<dyn Session>> {
+        let sessions = self.template.sessions.as_ref()?;
+        (!self.template.program.starts_session()).then(|| sessions.begin(key.source()))
     }
 
     /// How TCP behaves in a flow.

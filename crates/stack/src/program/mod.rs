@@ -299,6 +299,11 @@ pub enum Instruction {
         /// The number's place in [`Contents`].
         number: u16,
     },
+    /// Begins the session that stands between program and connection from here on
+    /// ([`Template::sessions`](crate::endpoint::Template::sessions)), and waits until it is open;
+    /// where there is none, it goes on at once. What has come and was not taken is the session's:
+    /// nothing that was said before it is taken by a step behind it.
+    StartSession,
 }
 
 impl Instruction {
@@ -320,6 +325,7 @@ impl Instruction {
 pub struct Program {
     instructions: Box<[Instruction]>,
     contents: Option<Arc<Contents>>,
+    starts_session: bool,
 }
 
 impl Program {
@@ -332,7 +338,9 @@ impl Program {
         Self::with_contents(instructions, Contents::default())
     }
 
-    /// The same with contents; `None` as well where an instruction refers to what they have not.
+    /// The same with contents; `None` as well where an instruction refers to what they have not,
+    /// or counts what arrives in a program with [`Instruction::StartSession`]: what was counted is
+    /// not taken, and would be the session's.
     pub fn with_contents(
         instructions: impl Into<Box<[Instruction]>>,
         contents: Contents,
@@ -344,18 +352,34 @@ impl Program {
         let is_good = length <= Self::LENGTH_MAX
             && !instructions.iter().any(leads_beyond)
             && instructions.iter().all(|it| contents.has(it));
-        let contents = (contents != Contents::default()).then(|| Arc::new(contents));
-        is_good.then_some(Self { instructions, contents })
+        let has = |wanted: fn(&Instruction) -> bool| instructions.iter().any(wanted);
+        let starts_session = has(|it| matches!(it, Instruction::StartSession));
+        let counts = has(|it| matches!(it, Instruction::Receive { .. } | Instruction::Need { .. }));
+        let is_good = is_good && !(starts_session && counts);
+        let has_own = starts_session || contents != Contents::default();
+        let contents = has_own.then(|| Arc::new(contents));
+        is_good.then_some(Self { instructions, contents, starts_session })
     }
 
     /// Says nothing until the peer closes.
     pub(crate) fn waiting() -> Self {
-        Self { instructions: Box::new([Instruction::WaitForPeerClose]), contents: None }
+        let instructions = Box::new([Instruction::WaitForPeerClose]);
+        Self { instructions, contents: None, starts_session: false }
     }
 
     /// Whether it listens for other flows.
     pub(crate) fn listens(&self) -> bool {
         self.instructions.iter().any(|it| matches!(it, Instruction::Listen { .. }))
+    }
+
+    /// Whether it says itself where its session begins.
+    pub(crate) const fn starts_session(&self) -> bool {
+        self.starts_session
+    }
+
+    /// Whether what arrives is looked at, or kept for a session.
+    pub(crate) fn keeps(&self) -> bool {
+        self.starts_session || self.contents().is_some_and(Contents::looks)
     }
 
     /// What is said of bytes of single flows, where anything is.

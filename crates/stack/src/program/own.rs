@@ -60,7 +60,8 @@ const DATAGRAMS_MAX: usize = 1_024;
 const TEXT_MAX: usize = 16 << 10;
 
 impl Own {
-    pub(crate) fn new(ends: Ends, number: u64, contents: &Contents) -> Self {
+    /// Of the flow with this number. `listens`: whether what arrives is kept.
+    pub(crate) fn new(ends: Ends, number: u64, listens: bool) -> Self {
         Self {
             ends,
             number,
@@ -72,7 +73,7 @@ impl Own {
             reader: None,
             is_done: false,
             taken: Taken::default(),
-            listens: contents.looks(),
+            listens,
             has_failed: false,
         }
     }
@@ -85,6 +86,14 @@ impl Own {
     /// Whether what was to be taken is there.
     pub(super) const fn has_taken(&self) -> bool {
         self.is_done
+    }
+
+    /// A session begins: it is given what has come and was not taken, and of what was taken nothing
+    /// is looked at any more.
+    pub(super) fn begin_session(&mut self) -> Vec<u8> {
+        self.taken.clear();
+        self.arrivals.clear();
+        core::mem::take(&mut self.stream)
     }
 
     /// Bytes that wait to be taken.

@@ -435,7 +435,7 @@ class TlsReport:
     failures: dict[str, int]
     """Connections on which TLS failed, by cause."""
     handshake: HistogramReport
-    """From when TCP was established until the handshake was over."""
+    """From when TCP was established, or a program began TLS, until the handshake was over."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ mod own_bytes;
 mod paths;
 mod peers;
 mod speech;
+mod start_tls;
 mod tls;
 
 use std::fs;

@@ -7,13 +7,14 @@
 
 use serde_json::{Value, json};
 
+use super::commands::{Commands, hear, in_text, say, steps};
 use super::dialogue::Who;
 use super::words::word;
 use crate::document::error::PlanError;
 use crate::document::place::{Fields, Place};
 use crate::emulation::Transport;
 use crate::emulation::client::read_ports;
-use crate::emulation::program::{self, SIZE_MAX, Step, read_delay};
+use crate::emulation::program::{self, SIZE_MAX, read_delay};
 use crate::emulation::speech::Speech;
 
 pub(in crate::emulation) const FTP: [&str; 9] =
@@ -49,6 +50,8 @@ struct Asked<'a> {
     data_ports: String,
     /// Before each of the server's replies.
     delay: Option<&'a Value>,
+    /// Whether both protect what they say (RFC 4217).
+    has_tls: bool,
 }
 
 /// What is transferred by a command.
@@ -62,22 +65,19 @@ struct Transfer {
 }
 
 /// The programs of the control connection, and those of each kind of data connections. `name`:
-/// of the template.
-pub(super) fn read(place: &Place<'_>, name: &str, who: Who) -> Result<Vec<Speech>, PlanError> {
-    let asked = read_asked(place)?;
+/// of the template; `has_tls`: whether it has TLS.
+pub(super) fn read(
+    place: &Place<'_>,
+    name: &str,
+    who: Who,
+    has_tls: bool,
+) -> Result<Vec<Speech>, PlanError> {
+    let asked = read_asked(place, has_tls)?;
     let transfers = transfers(&asked, who);
     let group = |transfer: &Transfer| format!("{name}.{}", transfer.part);
     let speech = |client: Vec<Value>, server: Vec<Value>| {
-        Ok(Speech {
-            part: None,
-            on_demand: None,
-            client: steps(client, place)?,
-            server: steps(server, place)?,
-            transport: Transport::Tcp,
-            port: 21,
-            is_http2: false,
-            notes: Vec::new(),
-        })
+        let (client, server) = (steps(client, place)?, steps(server, place)?);
+        Ok(Speech { client, server, ..Speech::of(Transport::Tcp, 21) })
     };
     let control = speech(client(&asked, &transfers, group), server(&asked, &transfers, group))?;
     let mut speeches = vec![control];
@@ -89,12 +89,7 @@ pub(super) fn read(place: &Place<'_>, name: &str, who: Who) -> Result<Vec<Speech
     Ok(speeches)
 }
 
-/// Steps as plans have them.
-fn steps(steps: Vec<Value>, place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
-    program::read(&place.below("program", &Value::Array(steps)))
-}
-
-fn read_asked<'a>(place: &Place<'a>) -> Result<Asked<'a>, PlanError> {
+fn read_asked<'a>(place: &Place<'a>, has_tls: bool) -> Result<Asked<'a>, PlanError> {
     let fields = place.fields(&FTP)?;
     let files = match fields.get("files") {
         None => vec![File { name: "readme.txt".to_owned(), size: None }],
@@ -125,6 +120,7 @@ fn read_asked<'a>(place: &Place<'a>) -> Result<Asked<'a>, PlanError> {
         rounds: read_rounds(&fields)?,
         data_ports: format!("{}-{}", ports.start(), ports.end()),
         delay: delay.map(|it| it.value()),
+        has_tls,
     })
 }
 
@@ -227,6 +223,11 @@ fn client(
 ) -> Vec<Value> {
     let mut steps = vec![json!({"blocking": false})];
     hear(&mut steps, "^220");
+    if asked.has_tls {
+        say(&mut steps, "AUTH TLS");
+        hear(&mut steps, "^234");
+        steps.push(json!("start_tls"));
+    }
     say(&mut steps, &format!("USER {}", asked.user));
     steps.extend([
         json!({"receive": {"message": "reply"}}),
@@ -236,6 +237,14 @@ fn client(
     say(&mut steps, &format!("PASS {}", asked.password));
     hear(&mut steps, "^2");
     steps.push(json!({"label": "in"}));
+    if asked.has_tls {
+        // RFC 2228 section 3: the size of protected blocks is said before how data are protected.
+        // TLS, which needs no such size, is given 0.
+        for command in ["PBSZ 0", "PROT P"] {
+            say(&mut steps, command);
+            hear(&mut steps, "^200");
+        }
+    }
     say(&mut steps, "TYPE I");
     hear(&mut steps, "^200");
     let mut round = Vec::new();
@@ -280,22 +289,14 @@ fn client(
     steps
 }
 
-fn say(steps: &mut Vec<Value>, line: &str) {
-    steps.push(json!({"send": format!("{line}\r\n")}));
-}
-
-fn hear(steps: &mut Vec<Value>, pattern: &str) {
-    steps.push(json!({"receive": {"message": "reply"}}));
-    steps.push(json!({"expect": {"pattern": pattern}}));
-}
-
 /// What a server says on a control connection: it does one command after the other.
 fn server(
     asked: &Asked<'_>,
     transfers: &[Transfer],
     group: impl Fn(&Transfer) -> String,
 ) -> Vec<Value> {
-    let mut server = Server { table: Vec::new(), answers: Vec::new(), count: 0 };
+    let mut commands = Commands::at("next");
+    let unprotected = json!({"jump": {"to": "unprotected", "variable": "protected", "equal": 0}});
     for transfer in transfers {
         let pattern = match transfer.command.split_once(' ') {
             Some((command, name)) => format!(r"^{command} (?:.*/)?{}\r", literal(name)),
@@ -303,23 +304,30 @@ fn server(
             // With options, and names of folders.
             None => format!("^{}", transfer.command),
         };
-        let no_port = json!({"jump": {"to": "no port", "variable": "port", "equal": 0}});
-        let next = json!({"next_group": group(transfer)});
-        server.does(&pattern, vec![no_port, next, json!({"jump": "transfer"})]);
+        let mut steps: Vec<_> = asked.has_tls.then(|| unprotected.clone()).into_iter().collect();
+        steps.extend([
+            json!({"jump": {"to": "no port", "variable": "port", "equal": 0}}),
+            json!({"next_group": group(transfer)}),
+            json!({"jump": "transfer"}),
+        ]);
+        commands.does(&pattern, steps);
     }
     let listen = json!({"listen": {"variable": "port", "ports": asked.data_ports}});
-    server.answers(
+    commands.answers(
         r"^EPSV(?: [12])?\r",
         vec![listen.clone()],
         "229 Entering extended passive mode (|||${port}|)",
     );
     let passive = "227 Entering passive mode (${server:octets},${port:octets})";
-    server.answers(r"^PASV\r", vec![listen], passive);
+    commands.answers(r"^PASV\r", vec![listen], passive);
     for file in &asked.files {
         let name = literal(&file.name);
         let size = format!("213 {}", file.length());
-        server.answers(&format!(r"^SIZE (?:.*/)?{name}\r"), vec![], &size);
-        server.answers(&format!(r"^MDTM (?:.*/)?{name}\r"), vec![], "213 20240101120000");
+        commands.answers(&format!(r"^SIZE (?:.*/)?{name}\r"), vec![], &size);
+        commands.answers(&format!(r"^MDTM (?:.*/)?{name}\r"), vec![], "213 20240101120000");
+    }
+    if asked.has_tls {
+        protect(&mut commands);
     }
     for (pattern, reply) in [
         ("^USER ", "331 Password, please"),
@@ -328,26 +336,27 @@ fn server(
         (r"^(?:CWD|CDUP)\b", "250 Directory changed"),
         (r"^(?:TYPE|MODE|STRU|ALLO|OPTS|NOOP|EPSV)\b", "200 OK"),
         ("^SYST", "215 UNIX Type: L8"),
-        ("^FEAT", "211-Features:\r\n EPSV\r\n MDTM\r\n PASV\r\n SIZE\r\n211 End"),
+        ("^FEAT", features(asked.has_tls)),
         ("^(?:RETR|SIZE|MDTM) ", "550 No such file"),
     ] {
-        server.answers(pattern, vec![], reply);
+        commands.answers(pattern, vec![], reply);
     }
-    server.does(r"^QUIT\r", vec![json!({"send": "221 Goodbye\r\n"}), json!({"jump": "end"})]);
+    commands.does(r"^QUIT\r", vec![json!({"jump": "quit"})]);
 
     let wait = asked.delay.map(|delay| json!({"delay": delay}));
     // A reply is not acknowledged by itself where its transfer follows.
     let mut steps = vec![json!({"blocking": false})];
     steps.extend(wait.clone());
-    steps.extend([
-        json!({"send": format!("220 {} ready\r\n", asked.host)}),
-        json!({"label": "next"}),
-        json!({"receive": {"until": "\n"}}),
-    ]);
-    steps.extend(wait);
-    steps.append(&mut server.table);
-    steps.extend([json!({"send": "502 Not known here\r\n"}), json!({"jump": "next"})]);
-    steps.append(&mut server.answers);
+    say(&mut steps, &format!("220 {} ready", asked.host));
+    if asked.has_tls {
+        steps.append(&mut before_tls(wait.clone()));
+    }
+    steps.append(&mut commands.finish(wait, "502 Not known here"));
+    if asked.has_tls {
+        steps.push(json!({"label": "unprotected"}));
+        say(&mut steps, "521 Data connections are opened after PROT P");
+        steps.push(json!({"jump": "next"}));
+    }
     steps.extend([
         json!({"label": "no port"}),
         json!({"send": "425 First EPSV or PASV\r\n"}),
@@ -358,39 +367,45 @@ fn server(
         json!({"set": {"port": 0}}),
         json!({"send": "226 All of it is through\r\n"}),
         json!({"jump": "next"}),
-        json!({"label": "end"}),
+        json!({"label": "quit"}),
+        json!({"send": "221 Goodbye\r\n"}),
     ]);
     steps
 }
 
-/// What a server does for each command, one table entry and some steps each.
-struct Server {
-    table: Vec<Value>,
-    answers: Vec<Value>,
-    count: usize,
-}
-
-impl Server {
-    /// Does some steps, which lead on.
-    fn does(&mut self, pattern: &str, mut steps: Vec<Value>) {
-        let label = format!("command {}", self.count);
-        self.count += 1;
-        let pattern = format!("(?i){pattern}");
-        self.table.push(json!({"jump": {"to": label, "received": {"pattern": pattern}}}));
-        self.answers.push(json!({"label": label}));
-        self.answers.append(&mut steps);
-    }
-
-    /// Does some steps, answers, and waits for the next command.
-    fn answers(&mut self, pattern: &str, mut steps: Vec<Value>, reply: &str) {
-        steps.extend([json!({"send": format!("{reply}\r\n")}), json!({"jump": "next"})]);
-        self.does(pattern, steps);
+/// What a server can do beside the rest (RFC 2389).
+const fn features(has_tls: bool) -> &'static str {
+    match has_tls {
+        false => "211-Features:\r\n EPSV\r\n MDTM\r\n PASV\r\n SIZE\r\n211 End",
+        true => {
+            "211-Features:\r\n AUTH TLS\r\n EPSV\r\n MDTM\r\n PASV\r\n PBSZ\r\n PROT\r\n SIZE\r\n\
+             211 End"
+        }
     }
 }
 
-/// A text in which nothing stands for a value.
-fn in_text(text: String) -> String {
-    text.replace("${", "$${")
+/// What a server does before TLS: it logs nobody in, so that no password comes in clear.
+fn before_tls(wait: Option<Value>) -> Vec<Value> {
+    let mut commands = Commands::at("clear");
+    let begin = [json!({"send": "234 TLS may begin\r\n"}), json!("start_tls")];
+    // Some clients say SSL, and mean the same.
+    commands.does(r"^AUTH (?:TLS|TLS-C|SSL)\r", [&begin[..], &[json!({"jump": "next"})]].concat());
+    commands.answers("^AUTH ", vec![], "504 TLS alone is known");
+    commands.answers("^FEAT", vec![], features(true));
+    commands.answers("^NOOP", vec![], "200 OK");
+    commands.does(r"^QUIT\r", vec![json!({"jump": "quit"})]);
+    commands.finish(wait, "530 First AUTH TLS")
+}
+
+/// How data are protected (RFC 2228 section 3, RFC 4217): by TLS, or they are not transferred.
+fn protect(commands: &mut Commands) {
+    let protected = json!({"set": {"protected": 1}});
+    commands.answers("^PBSZ ", vec![], "200 PBSZ=0");
+    commands.answers(r"^PROT P\r", vec![protected], "200 Data connections have TLS");
+    commands.answers(r"^PROT C\r", vec![], "534 Data connections have TLS, or there are none");
+    commands.answers("^PROT ", vec![], "536 TLS has the level P alone");
+    commands.answers("^CCC", vec![], "533 Commands stay protected");
+    commands.answers("^AUTH ", vec![], "503 TLS has begun");
 }
 
 /// A pattern that matches this text alone.

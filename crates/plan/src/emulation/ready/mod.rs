@@ -1,6 +1,7 @@
 //! Ready-made programs: protocols that both sides of a template speak. Each becomes steps that
 //! anybody could have written.
 
+mod commands;
 mod dialogue;
 mod dns;
 mod ftp;
@@ -32,12 +33,17 @@ const PROTOCOLS: [&str; 7] = ["http", "smtp", "ftp", "rtsp", "sip", "rtp", "dns"
 /// Reads what a template says of a protocol, if it does: what is said on its connections, then on
 /// those that their programs ask for. `who`: whose programs are needed.
 pub(super) fn read(fields: &Fields<'_>, who: Who) -> Result<Vec<Speech>, PlanError> {
+    let has_tls = fields.get("tls").is_some_and(|it| it.value() != false);
     for protocol in PROTOCOLS {
         let Some(place) = fields.get(protocol) else { continue };
         let is_http2 = protocol == "http" && http::is_version_2(&place)?;
         if protocol == "ftp" {
             let name = fields.need("name", "a name")?;
-            return ftp::read(&place, name.text("a name")?, who);
+            return ftp::read(&place, name.text("a name")?, who, has_tls);
+        }
+        if protocol == "smtp" && smtp::starts_tls(&place, has_tls)? {
+            let [client, server] = smtp::read_with_tls(&place)?;
+            return Ok(vec![Speech { client, server, ..Speech::of(Transport::Tcp, 25) }]);
         }
         let (transport, port, lines) = match protocol {
             "http" if is_http2 => (Transport::Tcp, 80, Vec::new()),
@@ -52,17 +58,7 @@ pub(super) fn read(fields: &Fields<'_>, who: Who) -> Result<Vec<Speech>, PlanErr
             true => http::read_version_2(&place, who, http2::streams(fields)?)?,
             false => dialogue::programs(&lines, who, transport),
         };
-        let (part, on_demand, notes) = (None, None, Vec::new());
-        return Ok(vec![Speech {
-            part,
-            on_demand,
-            client,
-            server,
-            transport,
-            port,
-            is_http2,
-            notes,
-        }]);
+        return Ok(vec![Speech { client, server, is_http2, ..Speech::of(transport, port) }]);
     }
     Ok(Vec::new())
 }

@@ -1,23 +1,35 @@
 //! SMTP: RFC 5321, a client that submits messages.
 
+use serde_json::{Value, json};
 use wirestorm_wire::conversation::Side;
 
+use super::commands::{Commands, hear, in_text, say, steps};
 use super::dialogue::Line;
 use super::words::{Content, wait, word};
 use crate::document::error::PlanError;
 use crate::document::place::Place;
+use crate::emulation::program::{Step, read_delay};
 
-pub(in crate::emulation) const SMTP: [&str; 7] =
-    ["host", "client_host", "from", "to", "message", "messages", "delay"];
+pub(in crate::emulation) const SMTP: [&str; 8] =
+    ["host", "client_host", "from", "to", "message", "messages", "delay", "start_tls"];
 
-pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
+/// What is asked for.
+struct Asked<'a> {
+    host: String,
+    client_host: String,
+    from: String,
+    to: String,
+    /// As it is on the wire, its end included.
+    message: Vec<u8>,
+    messages: u64,
+    /// Before each of the server's replies.
+    delay: Option<Place<'a>>,
+}
+
+fn read_asked<'a>(place: &Place<'a>) -> Result<Asked<'a>, PlanError> {
     let fields = place.fields(&SMTP)?;
-    let host = word(fields.get("host"), "mail.example.net")?;
-    let client_host = word(fields.get("client_host"), "client.example.net")?;
     let from = word(fields.get("from"), "sender@example.net")?;
     let to = word(fields.get("to"), "reader@example.net")?;
-    let messages = fields.get("messages").map_or(Ok(1), |it| it.integer(1, 1 << 30))?;
-    let wait = wait(fields.get("delay"), Side::Server)?;
     let message = match fields.get("message") {
         None => letter(&from, &to, &text_of(500)),
         // So many bytes of text.
@@ -26,6 +38,33 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
         }
         Some(message) => Content::read(&message)?.written(&message)?,
     };
+    Ok(Asked {
+        host: word(fields.get("host"), "mail.example.net")?,
+        client_host: word(fields.get("client_host"), "client.example.net")?,
+        from,
+        to,
+        message: transparent(&message),
+        messages: fields.get("messages").map_or(Ok(1), |it| it.integer(1, 1 << 30))?,
+        delay: fields.get("delay"),
+    })
+}
+
+/// Whether TLS begins by STARTTLS. `has_tls`: whether the template has any.
+pub(super) fn starts_tls(place: &Place<'_>, has_tls: bool) -> Result<bool, PlanError> {
+    let Some(start) = place.fields(&SMTP)?.get("start_tls") else { return Ok(false) };
+    match start.boolean()? {
+        true if !has_tls => Err(start.error(
+            "no `tls` of the template",
+            "it as well, such as `tls: true`: it says what TLS is",
+        )),
+        starts => Ok(starts),
+    }
+}
+
+pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
+    let asked = read_asked(place)?;
+    let Asked { host, client_host, from, to, .. } = &asked;
+    let wait = wait(asked.delay.clone(), Side::Server)?;
     let answer = |text: String| wait.clone().into_iter().chain([Line::server(text)]);
 
     let mut lines: Vec<Line> = answer(format!("220 {host} ESMTP ready\r\n")).collect();
@@ -37,16 +76,118 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
     submitted.extend(answer("250 OK\r\n".to_owned()));
     submitted.push(Line::client("DATA\r\n"));
     submitted.extend(answer("354 End with a line that is a dot\r\n".to_owned()));
-    submitted.push(Line::client(transparent(&message)));
+    submitted.push(Line::client(asked.message.as_slice()));
     submitted.extend(answer("250 OK, queued\r\n".to_owned()));
-    match messages {
+    match asked.messages {
         1 => lines.extend(submitted),
-        _ => lines.push(Line::Repeat { times: Some(messages), lines: submitted }),
+        messages => lines.push(Line::Repeat { times: Some(messages), lines: submitted }),
     }
     lines.push(Line::client("QUIT\r\n"));
     lines.extend(answer(format!("221 {host} closes\r\n")));
     lines.push(Line::Closes(Side::Server));
     Ok(lines)
+}
+
+/// The programs of client and server that begin TLS by STARTTLS: RFC 3207. What the other side says
+/// is looked at, whoever it is: replies may be of any length, and what is left of one would be TLS's.
+pub(super) fn read_with_tls(place: &Place<'_>) -> Result<[Vec<Step>; 2], PlanError> {
+    let asked = read_asked(place)?;
+    if let Some(delay) = &asked.delay {
+        read_delay(delay)?;
+    }
+    let wait = asked.delay.as_ref().map(|delay| json!({"delay": delay.value()}));
+    let server = steps(server(&asked.host, wait), place)?;
+    Ok([client(asked, place)?, server])
+}
+
+fn client(asked: Asked<'_>, place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
+    let hello = format!("EHLO {}", in_text(asked.client_host));
+    let mut greeting = vec![json!({"blocking": false})];
+    hear(&mut greeting, "^220");
+    say(&mut greeting, &hello);
+    hear(&mut greeting, r"(?im)^250[ -]STARTTLS\r?$");
+    say(&mut greeting, "STARTTLS");
+    hear(&mut greeting, "^220");
+    greeting.push(json!("start_tls"));
+    // Section 4.2: nothing that was said before counts any more.
+    say(&mut greeting, &hello);
+    hear(&mut greeting, "^250");
+
+    let mut envelope = Vec::new();
+    say(&mut envelope, &format!("MAIL FROM:<{}>", in_text(asked.from)));
+    hear(&mut envelope, "^250");
+    say(&mut envelope, &format!("RCPT TO:<{}>", in_text(asked.to)));
+    hear(&mut envelope, "^25[01]");
+    say(&mut envelope, "DATA");
+    hear(&mut envelope, "^354");
+    let mut submitted = steps(envelope, place)?;
+    let (text, fill) = (asked.message, Vec::new());
+    submitted.push(Step::Send { size: text.len() as u32, text, fill });
+    submitted.append(&mut steps_that_hear("^250", place)?);
+
+    let mut all = steps(greeting, place)?;
+    match asked.messages {
+        1 => all.append(&mut submitted),
+        messages => all.push(Step::Repeat { times: Some(messages), steps: submitted }),
+    }
+    let mut end = Vec::new();
+    say(&mut end, "QUIT");
+    hear(&mut end, "^221");
+    end.push(json!("wait_for_close"));
+    all.append(&mut steps(end, place)?);
+    Ok(all)
+}
+
+fn steps_that_hear(pattern: &str, place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
+    let mut heard = Vec::new();
+    hear(&mut heard, pattern);
+    steps(heard, place)
+}
+
+/// A server that takes messages within TLS alone.
+fn server(host: &str, wait: Option<Value>) -> Vec<Value> {
+    let host = in_text(host.to_owned());
+    let quit = || vec![json!({"jump": "quit"})];
+    let greets = |more: &str| format!("250-{host} greets you\r\n250{more}");
+    let mut clear = Commands::at("clear");
+    let start = json!({"send": "220 Ready to start TLS\r\n"});
+    clear.does(r"^STARTTLS *\r", vec![start, json!("start_tls"), json!({"jump": "next"})]);
+    clear.answers("^STARTTLS", vec![], "501 STARTTLS stands alone");
+    clear.answers("^EHLO ", vec![], &greets("-8BITMIME\r\n250 STARTTLS"));
+    clear.answers("^HELO ", vec![], &format!("250 {host} greets you"));
+    clear.answers(r"^(?:NOOP|RSET)\b", vec![], "250 OK");
+    clear.does(r"^QUIT\r", quit());
+
+    let mut commands = Commands::at("next");
+    // Within TLS it is not offered again (RFC 3207 section 4.2).
+    commands.answers("^EHLO ", vec![], &greets(" 8BITMIME"));
+    commands.answers("^HELO ", vec![], &format!("250 {host} greets you"));
+    commands.answers(r"^(?:MAIL FROM|RCPT TO): ?<", vec![], "250 OK");
+    commands.answers(r"^(?:NOOP|RSET)\b", vec![], "250 OK");
+    commands.answers("^STARTTLS", vec![], "503 TLS has begun");
+    commands.does(r"^DATA\r", vec![json!({"jump": "data"})]);
+    commands.does(r"^QUIT\r", quit());
+
+    let mut steps = vec![json!({"blocking": false})];
+    steps.extend(wait.clone());
+    say(&mut steps, &format!("220 {host} ESMTP ready"));
+    // A server may insist on TLS: 530 answers all but these commands then (RFC 3207 section 4).
+    steps.append(&mut clear.finish(wait.clone(), "530 Must issue a STARTTLS command first"));
+    steps.append(&mut commands.finish(wait.clone(), "502 Not known here"));
+    steps.push(json!({"label": "data"}));
+    say(&mut steps, "354 End with a line that is a dot");
+    steps.extend([
+        json!({"label": "line"}),
+        json!({"receive": {"until": "\n"}}),
+        json!({"jump": {"to": "queued", "received": {"pattern": r"^\.\r\n$"}}}),
+        json!({"jump": "line"}),
+        json!({"label": "queued"}),
+    ]);
+    steps.extend(wait);
+    say(&mut steps, "250 OK, queued");
+    steps.extend([json!({"jump": "next"}), json!({"label": "quit"})]);
+    say(&mut steps, &format!("221 {host} closes"));
+    steps
 }
 
 /// A message of RFC 5322 with this text.

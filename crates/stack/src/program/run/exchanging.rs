@@ -4,7 +4,7 @@
 use alloc::boxed::Box;
 
 use super::{Extra, Outside, Run, Wait};
-use crate::content::{Exchange, Saying};
+use crate::content::{Exchange, Saying, Session};
 use crate::program::compute::compute;
 use crate::program::own::{Demand, Own};
 use crate::program::{Instruction, Program};
@@ -24,6 +24,64 @@ impl Run {
         let extra = self.extra.get_or_insert_default();
         extra.own = Some(Box::new(own));
         extra.exchange.get_or_insert_with(|| Box::new(Exchange::plain()));
+    }
+
+    /// Keeps what arrives, and waits for [`Self::begin_accepted`].
+    #[cold]
+    pub(crate) fn gather(&mut self, own: Own) {
+        self.own_by(own);
+        self.hold();
+    }
+
+    /// Bytes that were gathered.
+    #[cold]
+    pub(crate) fn gathered(&self) -> u64 {
+        self.own().map_or(0, Own::waiting)
+    }
+
+    /// Keeps none of them, and none that come.
+    #[cold]
+    pub(crate) fn stop_gathering(&mut self) {
+        if let Some(own) = self.own_mut() {
+            own.stop_listening();
+        }
+    }
+
+    /// Begins its program with a session, for which all is that was gathered. Without one that was
+    /// said to the program.
+    #[cold]
+    pub(crate) fn begin_accepted(&mut self, session: Option<Box<dyn Session>>, now: Now) {
+        if let Some(session) = session {
+            self.begin_session(session, now);
+        } else if let Some(extra) = &mut self.extra {
+            extra.exchange = None;
+        }
+        // Programs of flows that are accepted have nothing of their own.
+        if let Some(extra) = &mut self.extra {
+            extra.own = None;
+        }
+        self.begin_anew();
+    }
+
+    /// The session begins for which the program waits, if there is any.
+    #[cold]
+    pub(crate) fn start_session(&mut self, session: Option<Box<dyn Session>>, now: Now) {
+        if self.wait == Wait::Session {
+            self.wait = Wait::Handshake;
+            if let Some(session) = session {
+                self.begin_session(session, now);
+            }
+        }
+    }
+
+    /// Puts a session where bytes were as they are, and hands it what was not taken of them.
+    #[cold]
+    fn begin_session(&mut self, session: Box<dyn Session>, now: Now) {
+        let Some(extra) = &mut self.extra else { return };
+        let Extra { exchange: Some(exchange), own: Some(own), .. } = &mut **extra else { return };
+        let came = own.begin_session();
+        let said = exchange.start(session, &came, now, |plaintext| own.hear(plaintext, now.millis));
+        self.received = said.into();
     }
 
     pub(super) fn own(&self) -> Option<&Own> {
@@ -181,7 +239,7 @@ impl Run {
                 if let Some(exchange) = exchange {
                     exchange.say(Saying::Own(bytes));
                 }
-                self.wait = self.wait_of_sending();
+                self.wait = self.wait_of_saying();
             }
             Some(Demand::Fails) => {
                 self.end(connection, outside);

@@ -17,6 +17,8 @@ pub(crate) enum Wish {
     /// The connection that comes there, as one of a template of a group; [`Run::note_arrival`] says
     /// that it has come, [`Run::go_on`] that it is over.
     Arrival { group: Option<u16> },
+    /// The session of its template; [`Run::start_session`] begins it.
+    Session,
 }
 
 impl Run {
@@ -75,6 +77,7 @@ impl Run {
                 Progress::Wishes(Wish::Port { first, last })
             }
             (Wait::Arrival, _) => Progress::Wishes(Wish::Arrival { group: self.group() }),
+            (Wait::Session, _) => Progress::Wishes(Wish::Session),
             (Wait::Template, instruction) => {
                 let port = match instruction {
                     Some(Instruction::AwaitTemplate) => return Progress::Wishes(Wish::End),

@@ -30,6 +30,8 @@ enum Wait {
     Establishment,
     /// That all is acknowledged that was sent.
     Acknowledgement,
+    /// The same of what was said to what is between the program and its connection.
+    Hearing,
     /// That all has left once.
     Departure,
     /// That so many bytes have arrived.
@@ -46,6 +48,10 @@ enum Wait {
     Needed,
     /// That the connection comes for which it listens.
     Arrival,
+    /// That its session begins.
+    Session,
+    /// That its session is open.
+    Handshake,
     /// Nothing: what it waited for failed.
     Failed,
     /// That the peer closes.
@@ -187,7 +193,8 @@ impl Run {
         match self.wait {
             Wait::Nothing => false,
             Wait::Establishment => !connection.is_established(),
-            Wait::Acknowledgement => connection.backlog() > 0 || self.has_unsaid(),
+            Wait::Acknowledgement => connection.backlog() > 0,
+            Wait::Hearing => self.exchange().is_some_and(|it| it.is_unheard(connection)),
             Wait::Departure => connection.unsent() > 0 || self.has_unsaid(),
             Wait::Data => match program.instruction(self.place) {
                 Some(Instruction::Receive { bytes, .. }) => {
@@ -201,7 +208,8 @@ impl Run {
             }
             Wait::Delay => now.millis.wrapping_sub(self.until).cast_signed() < 0,
             Wait::PeerClose | Wait::Arrival => !self.is_peer_done(connection),
-            Wait::Template | Wait::Port | Wait::Over => true,
+            Wait::Template | Wait::Port | Wait::Session | Wait::Over => true,
+            Wait::Handshake => self.exchange().is_some_and(Exchange::is_handshaking),
             Wait::Failed => false,
         }
     }
@@ -263,7 +271,9 @@ impl Run {
             self.begin(instruction, program, connection, outside);
             if self.is_waiting(program, connection, now) {
                 return match self.wait {
-                    Wait::Template | Wait::Port | Wait::Arrival => self.wish(program),
+                    Wait::Template | Wait::Port | Wait::Arrival | Wait::Session => {
+                        self.wish(program)
+                    }
                     _ => self.progress(),
                 };
             }
@@ -328,7 +338,10 @@ impl Run {
             Instruction::Connect => self.wait = Wait::Establishment,
             Instruction::Send { buffer } => {
                 match self.exchange_mut() {
-                    Some(exchange) => exchange.say(Saying::Buffer(buffer)),
+                    Some(exchange) => {
+                        exchange.say(Saying::Buffer(buffer));
+                        self.wait = self.wait_of_saying();
+                    }
                     None => {
                         self.send(buffer, connection);
                         connection.queue(buffers.get(buffer).size(), counters);
@@ -338,9 +351,9 @@ impl Run {
                         {
                             connection.close();
                         }
+                        self.wait = self.wait_of_sending();
                     }
                 }
-                self.wait = self.wait_of_sending();
             }
             Instruction::SendBlocking { waits } => {
                 self.waits_for_acknowledgements = waits;
@@ -358,6 +371,7 @@ impl Run {
             }
             Instruction::Listen { .. } => self.wait = Wait::Port,
             Instruction::AcceptTemplate => self.wait = Wait::Arrival,
+            Instruction::StartSession => self.wait = Wait::Session,
             Instruction::WaitForPeerClose => {
                 self.wait = Wait::PeerClose;
                 if let Some(own) = self.own_mut() {

@@ -63,4 +63,9 @@ impl Run {
     pub(super) const fn wait_of_sending(&self) -> Wait {
         if self.waits_for_acknowledgements { Wait::Acknowledgement } else { Wait::Departure }
     }
+
+    /// The same where something is between the program and its connection.
+    pub(super) const fn wait_of_saying(&self) -> Wait {
+        if self.waits_for_acknowledgements { Wait::Hearing } else { Wait::Departure }
+    }
 }

@@ -1,0 +1,175 @@
+//! TLS that begins within a connection, and HTTP/2, in virtual time.
+
+use std::path::PathBuf;
+
+use wirestorm_base::time::Duration;
+use wirestorm_control::emulation::{
+    EmulationResult, Part, SimulationOptions, TemplateReport, WatchOptions, simulate,
+};
+use wirestorm_plan::emulation::EmulationPlan;
+use wirestorm_testkit::Scratch;
+
+/// The result, and what the clients' capture holds.
+fn run(text: &str) -> (EmulationResult, Vec<u8>) {
+    let plan = EmulationPlan::parse(text).unwrap_or_else(|errors| panic!("{errors}"));
+    let scratch = Scratch::new().unwrap();
+    let options = SimulationOptions {
+        output: Some(scratch.file("out.pcap")),
+        part: Part::Full,
+        duration: Duration::from_secs(1),
+        watch: WatchOptions::default(),
+        linger: Duration::from_secs(2),
+        round_trip: Duration::from_millis(2),
+        flows_max: 1_000,
+        seed: 1,
+        folder: PathBuf::new(),
+    };
+    let (result, files) = simulate(&plan, &options).unwrap();
+    (result, std::fs::read(&files[0]).unwrap())
+}
+
+/// A template's clients and servers.
+#[track_caller]
+fn of<'a>(result: &'a EmulationResult, name: &str) -> [&'a TemplateReport; 2] {
+    [0, 1].map(|port| {
+        let mut templates = result.ports[port].templates.iter();
+        templates.find(|it| it.name == name).unwrap_or_else(|| panic!("no {name}"))
+    })
+}
+
+/// All flows of a template closed, and all of them had TLS; returns how many resumed a session.
+#[track_caller]
+fn assert_protected(result: &EmulationResult, name: &str, flows: u64) -> [u64; 2] {
+    of(result, name).map(|report| {
+        let side = report.side;
+        assert_eq!(report.flows["closed"], flows, "{name} {side}: {:?}", report.flows);
+        assert!(report.failures.is_empty(), "{name} {side}: {:?}", report.failures.first());
+        let tls = report.tls.as_ref().unwrap();
+        assert!(tls.failures.is_empty(), "{name} {side}: {:?}", tls.failures);
+        assert_eq!((tls.full + tls.resumed, tls.truncated), (flows, 0), "{name} {side}");
+        tls.resumed
+    })
+}
+
+fn has(bytes: &[u8], text: &str) -> bool {
+    bytes.windows(text.len()).any(|window| window == text.as_bytes())
+}
+
+const MAIL: &str = r#"
+ports: [{name: c}, {name: s}]
+templates:
+  - name: mail
+    smtp: {start_tls: true, messages: 2, message: "secret\r\n.\r\n\r\n", delay: 1ms}
+    tls: {versions: [1.3], sni: mail.test}
+    client: {tx: c, addresses: 10.0.0.1, servers: 10.0.1.1, load: {hold: 1}, limit: 4}
+    server: {tx: s}
+"#;
+
+#[test]
+fn mail_is_submitted_within_tls_that_begins_by_starttls() {
+    for version in ["1.2", "1.3"] {
+        let (result, capture) = run(&MAIL.replace("1.3", version));
+        assert_eq!(assert_protected(&result, "mail", 4), [3, 3], "{version}");
+        for (text, is_there) in [
+            ("EHLO client.example.net\r\n", true),
+            ("250 STARTTLS\r\n", true),
+            ("220 Ready to start TLS\r\n", true),
+            ("MAIL FROM", false),
+            ("secret", false),
+        ] {
+            assert_eq!(has(&capture, text), is_there, "{version} {text}");
+        }
+    }
+}
+
+const FILES: &str = r#"
+ports: [{name: c}, {name: s}]
+templates:
+  - name: files
+    ftp: {files: [{name: a, size: 70000}], upload: [{name: b, size: 50000}, {name: e, size: 0}], list: [NLST], rounds: 2}
+    tls: {versions: [1.3]}
+    client: {tx: c, addresses: 10.0.0.1, servers: 10.0.1.1, load: {hold: 1}, limit: 3}
+    server: {tx: s}
+"#;
+
+#[test]
+fn files_are_transferred_within_tls_whose_sessions_the_control_connection_began() {
+    for version in ["1.2", "1.3"] {
+        let (result, capture) = run(&FILES.replace("1.3", version));
+        // But for the first connection of all, each resumes a session.
+        assert_eq!(assert_protected(&result, "files", 3), [2, 2], "{version}");
+        for name in ["files.nlst", "files.retr.a", "files.stor.b", "files.stor.e"] {
+            assert_eq!(assert_protected(&result, name, 6), [6, 6], "{version} {name}");
+        }
+        assert!(has(&capture, "AUTH TLS\r\n234 ") || has(&capture, "AUTH TLS\r\n"));
+        for text in ["USER", "RETR", "PROT"] {
+            assert!(!has(&capture, text), "{version} {text}");
+        }
+    }
+}
+
+#[test]
+fn files_without_tls_arrive_beside_those_with_it_however_late_they_are_accepted() {
+    let clear = "
+  - name: clear
+    ftp: {files: [], upload: [{name: b, size: 300000}], delay: 30ms}
+    client: {tx: c, addresses: 10.0.0.2, servers: 10.0.1.1, server_port: 2121, load: {hold: 1}, limit: 2}
+    server: {tx: s, port: 2121}
+";
+    let (result, _) = run(&format!("{FILES}{}", clear.trim_start_matches('\n')));
+    assert_protected(&result, "files.stor.b", 6);
+    for report in of(&result, "clear.stor.b") {
+        assert_eq!(report.flows["closed"], 2, "{}: {:?}", report.side, report.flows);
+    }
+    assert_eq!(of(&result, "clear.stor.b")[1].tcp["rcvbyte"], 2 * 300_000);
+}
+
+/// Requests that are said at once, each with an answer of its own.
+const PIPELINED: &str = r#"
+ports: [{name: c}, {name: s}]
+templates:
+  - name: t
+    http2: true
+    client:
+      tx: c
+      addresses: 10.0.0.1
+      servers: 10.0.1.1
+      server_port: 80
+      load: {hold: 1}
+      limit: 1
+      program:
+        - transaction: {start: all}
+        - repeat:
+            times: 10
+            steps:
+              - send: "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n"
+              - receive: {message: http}
+              - receive: {message: http}
+        - transaction: {end: all}
+    server:
+      tx: s
+      port: 80
+      program:
+        - blocking: false
+        - repeat:
+            steps: [{receive: {message: http}}, {send: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"}]
+"#;
+
+#[test]
+fn short_answers_of_http_2_do_not_wait_for_acknowledgements_that_are_delayed() {
+    let took = |text: &str| {
+        let (result, _) = run(text);
+        let [client, _] = of(&result, "t");
+        assert_eq!(client.flows["closed"], 1, "{:?}", client.flows);
+        assert_eq!(client.http2.as_ref().unwrap().responses["2xx"], 20);
+
+        client.transactions[0].mean_ns / 1_000_000
+    };
+    // Ten round trips of 2 ms. The settings of the first one's are acknowledged late, and by nobody
+    // waited for.
+    let at_once = took(PIPELINED);
+    assert!((20..40).contains(&at_once), "{at_once} ms");
+    // Where a plan asks for Nagle's algorithm, the second answer waits each time.
+    let nagle = took(&PIPELINED.replace("http2: true", "http2: true\n    tcp: {no_delay: false}"));
+    assert!(nagle > 300, "{nagle} ms");
+}
