@@ -34,8 +34,7 @@ impl<'a> Datagram<'a> {
             ethertype::IPV4 => {
                 let ip = ipv4::Packet::new(packet).ok()?;
                 // Ports are in the first fragment alone, and the sum is over all of them.
-                let is_whole =
-                    ip.is_whole() && !ip.is_fragment() && ip.protocol() == protocol::UDP;
+                let is_whole = ip.is_whole() && !ip.is_fragment() && ip.protocol() == protocol::UDP;
                 let start = ip.header_length();
                 let transport = packet.get(start..usize::from(ip.total_length()))?;
                 let addresses = ip.pseudo_header_sum(transport.len() as u16);
