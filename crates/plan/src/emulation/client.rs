@@ -304,7 +304,7 @@ pub(super) fn read_ports(place: &Place<'_>) -> Result<RangeInclusive<u16>, PlanE
 }
 
 fn read_load(place: &Place<'_>) -> Result<Load, PlanError> {
-    const BITS: &str = "bits of data a second, such as 100M";
+    const BITS: &str = "bits of data a second, such as 100M, more than 0 and at most 10^18";
     if place.value() == "on_demand" {
         return Ok(Load::OnDemand);
     }
@@ -327,7 +327,8 @@ fn read_load(place: &Place<'_>) -> Result<Load, PlanError> {
 
 /// A rate, which may have a word beside it. Several loads are an error elsewhere.
 fn read_rate(place: &Place<'_>) -> Result<Option<Load>, PlanError> {
-    const EXPECTED: &str = "connections a second, such as 1000 or 10k";
+    const EXPECTED: &str =
+        "connections a second, such as 1000 or 10k, more than 0 and at most 10^18";
     let has = |name: &str| place.value().get(name).is_some();
     if LOADS.iter().filter(|it| has(it)).count() != 1 {
         return Ok(None);

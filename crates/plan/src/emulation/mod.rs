@@ -185,13 +185,13 @@ impl EmulationPlan {
             let client = template.client.iter().map(|it| ("client", &it.program));
             let server = template.server.iter().map(|it| ("server", &it.program));
             for (side, steps) in client.chain(server) {
-                let Some(name) = program::unknown_group(steps, &groups) else { continue };
-                let path = format!("{}.{side}.program", template.path);
+                let Some((place, name)) = program::unknown_group(steps, &groups) else { continue };
+                let path = format!("{}.{side}.program{place}", template.path);
                 let expected = match groups.as_slice() {
                     [] => "the group of a template, of which none has one".to_owned(),
                     groups => format!("one of {}", groups.join(", ")),
                 };
-                let message = format!("next_group: found {name:?}, expected {expected}");
+                let message = format!("found {name:?}, expected {expected}");
                 return Err(PlanError { path, message });
             }
         }
@@ -352,13 +352,15 @@ fn read_template(
     };
     let programs = [client.as_ref().map(|it| &it.program), server.as_ref().map(|it| &it.program)];
     for (program, side) in programs.into_iter().zip(["client", "server"]) {
-        if program.is_some_and(|steps| !program::are_of(steps, transport)) {
+        if let Some(step) = program.and_then(|steps| program::of_other(steps, transport)) {
             let (of, other) = match transport {
                 Transport::Tcp => ("tcp", "datagrams"),
                 Transport::Udp => ("udp", "connections"),
             };
-            let message = format!("found steps of {other}, where the template's transport is {of}");
-            return Err(PlanError { path: format!("{}.{side}.program", place.path()), message });
+            let message =
+                format!("found a step of {other}, where the template's transport is {of}");
+            let path = format!("{}.{side}.program{step}", place.path());
+            return Err(PlanError { path, message });
         }
     }
     let mut tls = fields.get("tls").map_or(Ok(None), |it| tls::read(&it, transport))?;

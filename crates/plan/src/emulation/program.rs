@@ -316,7 +316,6 @@ impl Step {
             Self::SendDatagram { .. }
             | Self::SendOwnDatagram(_)
             | Self::ReceiveDatagrams { .. } => Some(Transport::Udp),
-            Self::Repeat { steps, .. } => steps.iter().find_map(Self::transport),
             _ => None,
         }
     }
@@ -347,18 +346,29 @@ pub(super) fn any(steps: &[Step], is_so: fn(&Step) -> bool) -> bool {
     })
 }
 
-/// A group that steps name and that is none of these.
-pub(super) fn unknown_group<'a>(steps: &'a [Step], groups: &[&str]) -> Option<&'a str> {
-    steps.iter().find_map(|step| match step {
-        Step::NextGroup(name) if !groups.contains(&name.as_str()) => Some(name.as_str()),
-        Step::Repeat { steps, .. } => unknown_group(steps, groups),
+/// A group that steps name and that is none of these, with the place of the step behind that of
+/// the steps.
+pub(super) fn unknown_group<'a>(steps: &'a [Step], groups: &[&str]) -> Option<(String, &'a str)> {
+    steps.iter().enumerate().find_map(|(index, step)| match step {
+        Step::NextGroup(name) if !groups.contains(&name.as_str()) => {
+            Some((format!("[{index}].next_group"), name.as_str()))
+        }
+        Step::Repeat { steps, .. } => {
+            let (place, name) = unknown_group(steps, groups)?;
+            Some((format!("[{index}].repeat.steps{place}"), name))
+        }
         _ => None,
     })
 }
 
-/// Whether steps are of a transport, or of none.
-pub(super) fn are_of(steps: &[Step], transport: Transport) -> bool {
-    steps.iter().filter_map(Step::transport).all(|of| of == transport)
+/// Where the first step is that is of the other transport, behind the place of the steps.
+pub(super) fn of_other(steps: &[Step], transport: Transport) -> Option<String> {
+    steps.iter().enumerate().find_map(|(index, step)| match step {
+        Step::Repeat { steps, .. } => {
+            of_other(steps, transport).map(|place| format!("[{index}].repeat.steps{place}"))
+        }
+        step => step.transport().filter(|of| *of != transport).map(|_| format!("[{index}]")),
+    })
 }
 
 fn read_steps(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Vec<Step>, PlanError> {
@@ -393,7 +403,11 @@ fn read_step(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Step,
     if !place.value().is_object() {
         return Err(place.wrong(format!("a field: {}; or {WORDS}", STEPS.join(", "))));
     }
-    let (name, value) = place.choice(&STEPS)?;
+    let (name, value) = place.choice(&STEPS).map_err(|mut error| {
+        error.message.push_str("; or a word by itself: ");
+        error.message.push_str(WORDS);
+        error
+    })?;
     match name {
         "send" => read_sending(&value, names).map(|sending| match sending {
             Sending::Same(text, size, fill) => Step::Send { text, size, fill },

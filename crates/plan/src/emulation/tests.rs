@@ -340,7 +340,7 @@ templates:
         (
             "{send_datagram: who}",
             "{send: who}",
-            "templates[0].client.program: found steps of connections, where the template's",
+            "templates[0].client.program[0]: found a step of connections, where the template's",
         ),
         (
             "first_bytes: wh",
@@ -350,7 +350,7 @@ templates:
         (
             "next_group: dns",
             "next_group: web",
-            "server.program: next_group: found \"web\", expected one of dns",
+            "server.program[2].next_group: found \"web\", expected one of dns",
         ),
         ("transport: udp", "transport: sctp", "transport: found \"sctp\", expected tcp or udp"),
     ] {
@@ -727,7 +727,7 @@ fn steps_of_single_flows_are_of_their_transport() {
     ] {
         assert!(plan(of, step).is_ok(), "{step}");
         let found = plan(other, step).unwrap_err().to_string();
-        assert!(found.starts_with("templates[0].server.program: found steps of"), "{found}");
+        assert!(found.starts_with("templates[0].server.program[0]: found a step of"), "{found}");
     }
 }
 
