@@ -10,8 +10,11 @@ use wirestorm_wire::layout::icmp::ICMP;
 use wirestorm_wire::layout::icmpv6::ICMPV6;
 use wirestorm_wire::layout::ipv4::IPV4;
 use wirestorm_wire::layout::ipv6::IPV6;
-use wirestorm_wire::packet::{MacAddress, ethernet, icmpv4, icmpv6, ipv4, ipv6, protocol};
+use wirestorm_wire::packet::{
+    MacAddress, ethernet, ethertype, icmpv4, icmpv6, ipv4, ipv6, protocol,
+};
 
+use crate::frame::network_header;
 use crate::heard::{EchoReply, Heard};
 
 /// An echo request.
@@ -113,6 +116,24 @@ pub(crate) fn hear_ipv6(mac: MacAddress, own: Ipv6Addr, frame: &[u8]) -> Option<
         icmpv6::ECHO_REPLY if own == packet.destination() => echo.reply(),
         icmpv6::ECHO_REQUEST => echo.answer(),
         _ => None,
+    }
+}
+
+/// Whether a frame is an echo request or the answer to one, whomever it is for.
+pub(crate) fn is_echo(frame: &[u8]) -> bool {
+    let Some((start, kind)) = network_header(frame) else { return false };
+    let Some(network) = frame.get(start..) else { return false };
+    let type_of = |payload: &[u8]| payload.first().copied();
+    match kind {
+        ethertype::IPV4 => ipv4::Packet::new(network).is_ok_and(|packet| {
+            let echoes = [icmpv4::ECHO_REQUEST, icmpv4::ECHO_REPLY].map(Some);
+            packet.protocol() == protocol::ICMP && echoes.contains(&type_of(packet.payload()))
+        }),
+        ethertype::IPV6 => ipv6::Packet::new(network).is_ok_and(|packet| {
+            let echoes = [icmpv6::ECHO_REQUEST, icmpv6::ECHO_REPLY].map(Some);
+            packet.next_header() == protocol::ICMPV6 && echoes.contains(&type_of(packet.payload()))
+        }),
+        _ => false,
     }
 }
 

@@ -15,6 +15,8 @@ pub struct LinkAddress {
     pub index: u32,
     /// The address; of a point-to-point interface that of the other end.
     pub address: IpAddr,
+    /// How many of its bits are the network's.
+    pub length: u8,
     /// Whether it is for this link only (`RT_SCOPE_LINK`).
     pub is_link_local: bool,
     /// Whether nobody has found out yet that it is no other's too (RFC 4862 section 5.4).
@@ -44,7 +46,7 @@ fn parse(message: Message<'_>) -> Option<LinkAddress> {
         return None;
     }
     let header = message.payload;
-    let (flags, scope) = (*header.get(2)?, *header.get(3)?);
+    let (length, flags, scope) = (*header.get(1)?, *header.get(2)?, *header.get(3)?);
     let (_, value) = attributes(header.get(ADDRESS_HEADER_BYTES..)?)
         .find(|(kind, _)| *kind == libc::IFA_ADDRESS)?;
     let address = match *value {
@@ -54,6 +56,7 @@ fn parse(message: Message<'_>) -> Option<LinkAddress> {
     Some(LinkAddress {
         index: u32_at(header, 4)?,
         address,
+        length,
         is_link_local: scope == libc::RT_SCOPE_LINK,
         is_tentative: u32::from(flags) & libc::IFA_F_TENTATIVE != 0,
     })

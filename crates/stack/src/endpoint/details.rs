@@ -1,5 +1,7 @@
 //! What can be told of single flows.
 
+use alloc::vec;
+use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use wirestorm_base::time::{Duration, Instant};
@@ -10,7 +12,7 @@ use super::Endpoint;
 use super::flow::Flow;
 use super::table::Keyed;
 use super::times::age;
-use crate::tcp::connection::Now;
+use crate::tcp::connection::{Now, State};
 use crate::tcp::details::Details;
 
 /// A flow as it is at a moment.
@@ -28,7 +30,45 @@ pub struct FlowDetails {
     pub tcp: Option<Details>,
 }
 
+/// What flows that are there wait for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Remaining {
+    /// Connections whose SYN nobody has answered.
+    pub syn_sent: u64,
+    /// Connections in TIME-WAIT.
+    pub time_wait: u64,
+    /// All others: open connections, and flows of UDP whose program goes on.
+    pub unfinished: u64,
+}
+
 impl Endpoint {
+    /// The flows of each template that are there, by what they wait for. It looks at every flow.
+    pub fn remaining(&self) -> Vec<Remaining> {
+        let mut remaining = vec![Remaining::default(); self.templates.len()];
+        for flow in self.flows.iter() {
+            let of = &mut remaining[usize::from(flow.template)];
+            *match flow.connection.state() {
+                State::SynSent => &mut of.syn_sent,
+                _ if flow.is_waiting => &mut of.time_wait,
+                _ => &mut of.unfinished,
+            } += 1;
+        }
+        for flow in self.datagrams.iter() {
+            remaining[usize::from(flow.template)].unfinished += 1;
+        }
+        remaining
+    }
+
+    /// How many flows have begun here: those that were made, and those that peers began.
+    pub fn flows_begun(&self) -> u64 {
+        self.tallies().map(|it| it.flows.made + it.tcp.accepts + it.udp.accepts).sum()
+    }
+
+    /// Whether any load is to make flows yet, by itself.
+    pub fn makes_flows(&self) -> bool {
+        self.templates.iter().any(|it| !it.arrivals.is_done())
+    }
+
     /// The flows of a template at a moment, in no order that means anything.
     pub fn flows(&self, template: usize, now: Instant) -> impl Iterator<Item = FlowDetails> {
         let now = Now::from_micros(now.as_nanos() / 1_000);

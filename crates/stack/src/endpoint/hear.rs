@@ -11,6 +11,7 @@ use super::first_data::FirstData;
 use super::listen::Decision;
 use super::times::age;
 use super::train::Train;
+use crate::echo::is_echo;
 use crate::frame::{Headers, IpSettings, LinkHeader, Other, Packet, dissect, write_segment};
 use crate::heard::Heard;
 use crate::tcp::arrival::Arrival;
@@ -235,7 +236,8 @@ impl Endpoint {
             return;
         }
         let Heard::Question(answer) = self.host.hear(frame) else {
-            self.strays.other_protocol += 1;
+            // Pings are answered, and asked, by the port as a host, beside its flows.
+            self.strays.other_protocol += u64::from(!is_echo(frame));
             return;
         };
         let Some(frame) = self.spare.pop().or_else(|| transmit.take()) else { return };

@@ -43,7 +43,7 @@ use self::burst::fill_up;
 pub use self::clients::{AddressRange, Order, Pairing, Tuples};
 pub use self::counters::{FlowCounters, StrayCounters, Tally, UdpCounters};
 use self::datagrams::DatagramFlow;
-pub use self::details::FlowDetails;
+pub use self::details::{FlowDetails, Remaining};
 use self::executions::Executions;
 use self::first_data::FirstData;
 use self::flow::Flow;

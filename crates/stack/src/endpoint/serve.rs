@@ -167,7 +167,9 @@ impl Endpoint {
         let makes_flows = matches!(template.role, Role::Client { .. });
         tally.flows.active -= 1;
         tally.flows.waiting -= u64::from(flow.is_waiting);
-        tally.times.whole.record(age(flow.began_at, now));
+        if !flow.is_waiting {
+            tally.times.whole.record(age(flow.began_at, now));
+        }
         let is_awaited = !self.executions.is_empty();
         let failed_before = if is_awaited { tally.flows.failed() } else { 0 };
         if let Some(end) = flow.connection.end() {
@@ -279,6 +281,7 @@ impl Endpoint {
         if is_over {
             flow.is_waiting = true;
             tally.flows.waiting += 1;
+            tally.times.whole.record(age(flow.began_at, now));
         }
         let mut at = flow.connection.deadline(settings, now);
         if is_over {

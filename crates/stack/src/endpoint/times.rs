@@ -13,7 +13,7 @@ pub struct Times {
     pub connect: Histogram,
     /// Until the first byte of data had arrived in sequence.
     pub first_byte: Histogram,
-    /// Until it was forgotten, TIME-WAIT included.
+    /// Until both sides had closed it, or it ended otherwise; TIME-WAIT is not part of it.
     pub whole: Histogram,
     /// Not of flows, but of their segments: from when one was sent to when it was acknowledged, each
     /// time that TCP measures it (RFC 6298); what delays the acknowledgement is part of it.

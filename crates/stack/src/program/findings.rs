@@ -60,11 +60,15 @@ pub struct Failure {
     pub expected: Option<Vec<u8>>,
     /// What came there.
     pub found: Vec<u8>,
+    /// Whether that was kept; else nothing is known of it.
+    pub is_seen: bool,
 }
 
 /// What was expected.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Wanted<'a> {
+    /// Nothing that could be shown, and nor could what came: the flow keeps no bytes.
+    Unseen,
     /// Nothing that could be shown.
     Nothing,
     /// These bytes.
@@ -81,7 +85,7 @@ impl Failure {
         /// What is shown before the first difference.
         const BEFORE: usize = 40;
         let (offset, expected) = match wanted {
-            Wanted::Nothing => (None, None),
+            Wanted::Unseen | Wanted::Nothing => (None, None),
             Wanted::Part(bytes) => (None, Some(bytes)),
             Wanted::Whole(bytes) => {
                 let same = bytes.iter().zip(&taken.bytes).take_while(|(a, b)| a == b).count();
@@ -98,6 +102,7 @@ impl Failure {
             offset: offset.map(|offset| offset as u64),
             expected: expected.map(shown),
             found: shown(&taken.bytes),
+            is_seen: !matches!(wanted, Wanted::Unseen),
         }
     }
 }

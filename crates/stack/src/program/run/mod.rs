@@ -174,7 +174,7 @@ impl Run {
             return own.fail_waiting(place, cause, outside);
         }
         self.extra.get_or_insert_default().has_failed = true;
-        outside.findings.note(place, cause, &Taken::default(), Wanted::Nothing);
+        outside.findings.note(place, cause, &Taken::default(), Wanted::Unseen);
     }
 
     /// Whether it goes on at once, because what it waited for has left.
