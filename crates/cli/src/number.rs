@@ -28,6 +28,35 @@ pub(crate) fn scaled(value: f64) -> String {
     format!("{value:.0} ")
 }
 
+/// The same of how often something happens a second, with decimals where that is seldom: `0.33`.
+pub(crate) fn rate(value: f64) -> String {
+    let is_whole = (value - value.round()).abs() < 0.005;
+    match value {
+        0.0..10.0 if !is_whole => format!("{value:.2} "),
+        _ => scaled(value),
+    }
+}
+
+/// With a unit prefix and three significant digits at most, in six columns: `12.3 k`.
+pub(crate) fn brief(value: f64) -> String {
+    let mut value = value;
+    let mut prefixes = ["", " k", " M", " G"].into_iter();
+    let mut prefix = prefixes.next().unwrap_or_default();
+    // What would be rounded to four digits has the next prefix.
+    while value >= 999.5
+        && let Some(next) = prefixes.next()
+    {
+        (value, prefix) = (value / 1e3, next);
+    }
+    let decimals = match value {
+        _ if prefix.is_empty() => 0,
+        0.0..9.995 => 2,
+        9.995..99.95 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$}{prefix}")
+}
+
 /// A time in the largest unit that leaves a whole part.
 pub(crate) fn nanoseconds(value: u64) -> String {
     match value {
@@ -52,6 +81,19 @@ pub(crate) fn seconds(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_seldom_has_decimals() {
+        let shown = [0.0, 1.0 / 3.0, 1.0, 2.5, 9.999, 10.4, 1_234.0].map(rate);
+        assert_eq!(shown, ["0 ", "0.33 ", "1 ", "2.50 ", "10 ", "10 ", "1.23 k"]);
+    }
+
+    #[test]
+    fn brief_numbers_have_three_digits() {
+        let shown = [0.0, 7.4, 999.0, 999.6, 1_234.0, 12_345.0, 99_960.0, 999_600.0, 4.2e12];
+        let expected = ["0", "7", "999", "1.00 k", "1.23 k", "12.3 k", "100 k", "1.00 M", "4200 G"];
+        assert_eq!(shown.map(brief), expected);
+    }
 
     #[test]
     fn digits_come_in_groups_of_three() {

@@ -7,12 +7,17 @@ pub(crate) const COLUMNS: usize = 80;
 ///
 /// A word longer than a line stays whole: a command must be there to copy.
 pub(crate) fn wrapped(head: &str, text: &str) -> String {
+    wrapped_to(COLUMNS, head, text)
+}
+
+/// The same on lines of at most so many columns.
+pub(crate) fn wrapped_to(columns: usize, head: &str, text: &str) -> String {
     let indent = head.chars().count();
     let mut lines = head.to_owned();
     let mut column = indent;
     for word in text.split_whitespace() {
         let length = word.chars().count();
-        if column > indent && column + 1 + length > COLUMNS {
+        if column > indent && column + 1 + length > columns {
             lines.push('\n');
             lines.extend(std::iter::repeat_n(' ', indent));
             column = indent;

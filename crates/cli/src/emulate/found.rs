@@ -51,14 +51,17 @@ fn transactions<'a>(
 
 /// A failure, with what was expected and what came the first time.
 fn show(f: &mut Formatter<'_>, template: &TemplateReport, failure: &FailureReport) -> fmt::Result {
-    let FailureReport { step, cause, flows, offset, expected, found } = failure;
+    let FailureReport { step, cause, flows, offset, expected, found, found_is_known } = failure;
     let flows = if *flows == 1 { "1 flow".into() } else { format!("{} flows", grouped(*flows)) };
     writeln!(f, "  {}: {}, {step}", template.name, template.side)?;
     writeln!(f, "    {cause}: {flows}")?;
     if let Some(expected) = expected {
         excerpt(f, "    expected  ", expected)?;
     }
-    excerpt(f, "    came      ", found)?;
+    // Bytes that no step looks at are counted alone: what came is not known then.
+    if *found_is_known {
+        excerpt(f, "    came      ", found)?;
+    }
     if let Some(offset) = offset {
         writeln!(f, "    which differ from byte {} on", grouped(*offset))?;
     }

@@ -38,19 +38,21 @@ impl Live {
         }
         let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / since;
         let mut text = format!(
-            "\n{:<16} {:>10} {:>10} {:>10} {:>12} {:>12}",
-            "port", "active", "new /s", "b/s", "retransmits", "failed"
+            "\n{:<14} {:>10} {:>9} {:>9} {:>9} {:>11} {:>9}",
+            "port", "active", "new /s", "b/s out", "b/s in", "retransmits", "failed"
         );
         for (index, port) in progress.ports.iter().enumerate() {
             let before = self.before.ports.get(index).cloned().unwrap_or_default();
+            let out = rate(port.sent_bytes, before.sent_bytes) * 8.0;
             let bits = rate(port.received_bytes, before.received_bytes) * 8.0;
             // Writing to a string does not fail.
             let _ = write!(
                 text,
-                "\n{:<16} {:>10} {:>10} {:>10} {:>12} {:>12}",
-                shortened(&port.name, 16),
+                "\n{:<14} {:>10} {:>9} {:>9} {:>9} {:>11} {:>9}",
+                shortened(&port.name, 14),
                 grouped(port.active),
                 scaled(rate(port.connects, before.connects)).trim_end(),
+                scaled(out).trim_end(),
                 scaled(bits).trim_end(),
                 grouped(port.retransmitted),
                 grouped(port.failed)

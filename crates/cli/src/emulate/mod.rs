@@ -8,22 +8,24 @@ mod over_time;
 pub(crate) mod sim;
 mod table;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::emulation::{
-    self, EmulationOptions, EmulationResult, Steering, WatchOptions,
+    self, EmulationError, EmulationOptions, EmulationResult, Steering, TemplateReport, WatchOptions,
 };
 use wirestorm_control::plan::Multiplier;
+use wirestorm_control::plan::backend::Backend;
 use wirestorm_control::plan::emulation::EmulationPlan;
 use wirestorm_control::plan::trex::captures::Captures;
 use wirestorm_control::plan::trex::stateful::{self, StatefulOptions};
 
-use crate::replay::flags::BackendFlag;
-use crate::traffic::{bind, listed, read_text, read_time, trex, usage};
-use crate::{interrupt, report, status};
+use crate::report::Output;
+use crate::traffic::{bind, is_of_flows, listed, read_text, read_time, trex, usage};
+use crate::{interrupt, status};
 use live::Live;
 use table::Table;
 
@@ -62,9 +64,9 @@ pub(crate) struct EmulateFlags {
     #[arg(long, value_name = "TIME", default_value = "2s")]
     linger: String,
 
-    /// What carries the frames: auto, af_packet or af_xdp.
-    #[arg(long, value_enum, default_value_t = BackendFlag::Auto)]
-    backend: BackendFlag,
+    /// What carries the frames.
+    #[arg(long, value_enum, default_value_t = HostBackend::Auto)]
+    backend: HostBackend,
 
     /// How long what arrives may wait until it is looked at, where 32 flows and more have 20,000
     /// frames a second and more: the longer, the less CPU time it takes, and the coarser measured
@@ -112,7 +114,7 @@ pub(crate) struct EmulateFlags {
     #[arg(short, long, num_args = 1.., allow_hyphen_values = true, value_name = "ARG")]
     tunables: Vec<String>,
 
-    /// Whether a profile of TRex's is over IPv6.
+    /// A profile of TRex's is over IPv6.
     #[arg(long)]
     ipv6: bool,
 
@@ -121,10 +123,37 @@ pub(crate) struct EmulateFlags {
     cc: Option<PathBuf>,
 }
 
+/// What carries the frames of those who send and hear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum HostBackend {
+    /// The best that works on the interface.
+    Auto,
+    /// AF_PACKET sockets.
+    #[value(name = "af_packet", alias = "af-packet")]
+    AfPacket,
+    /// AF_XDP sockets.
+    #[value(name = "af_xdp", alias = "af-xdp")]
+    AfXdp,
+}
+
+impl From<HostBackend> for Backend {
+    fn from(flag: HostBackend) -> Self {
+        match flag {
+            HostBackend::Auto => Self::Auto,
+            HostBackend::AfPacket => Self::AfPacket,
+            HostBackend::AfXdp => Self::AfXdp,
+        }
+    }
+}
+
 /// Runs the command.
 pub(crate) fn run(flags: &EmulateFlags) -> ExitCode {
     let (plan, options) = match prepare(flags) {
         Ok(prepared) => prepared,
+        Err(message) => return usage(message),
+    };
+    let mut output = match Output::open(flags.json.as_deref()) {
+        Ok(output) => output,
         Err(message) => return usage(message),
     };
     let control = interrupt::catch();
@@ -135,9 +164,9 @@ pub(crate) fn run(flags: &EmulateFlags) -> ExitCode {
     live.finish();
     let result = match outcome {
         Ok(result) => result,
-        Err(error) => return usage(error),
+        Err(error) => return usage(located(&flags.plan, &error)),
     };
-    if let Err(message) = report::print(&result, Table(&result), flags.json.as_deref()) {
+    if let Err(message) = output.print(&result, Table(&result)) {
         eprintln!("wirestorm: {message}");
         return ExitCode::from(status::FAILED);
     }
@@ -198,9 +227,17 @@ fn read(flags: &EmulateFlags) -> Result<(EmulationPlan, Option<Duration>), Strin
     let asked = trex::Asked { tunables: &flags.tunables, direction: 0, port_id: 0 };
     match trex::profile(&flags.plan, &asked).transpose()? {
         None => {
+            refuse(flags)?;
             // What the plan names is found from where it is itself.
             let folder = flags.plan.parent().unwrap_or(Path::new(""));
-            let plan = emulation::read_plan(&read_text(&flags.plan)?, folder);
+            let text = read_text(&flags.plan)?;
+            if is_of_flows(&text) {
+                let name = flags.plan.display();
+                return Err(format!(
+                    "{name}: a plan of flows of frames, which `wirestorm run {name}` runs"
+                ));
+            }
+            let plan = emulation::read_plan(&text, folder);
             Ok((plan.map_err(|errors| listed(&flags.plan, &errors))?, None))
         }
         Some(trex::Profile::Stateful(json)) => {
@@ -218,6 +255,24 @@ fn read(flags: &EmulateFlags) -> Result<(EmulationPlan, Option<Duration>), Strin
             Err(format!("{name}: a profile of streams, which `wirestorm run {name}` runs"))
         }
     }
+}
+
+/// What is wrong, with the plan's file where it is about a place there.
+pub(crate) fn located(plan: &Path, error: &EmulationError) -> String {
+    match error.is_of_plan() {
+        true => format!("{}: {error}", plan.display()),
+        false => error.to_string(),
+    }
+}
+
+/// Refuses what a plan of ours has no use for.
+fn refuse(flags: &EmulateFlags) -> Result<(), String> {
+    let unused = trex::Unused {
+        tunables: !flags.tunables.is_empty(),
+        ipv6: flags.ipv6,
+        configuration: flags.cc.is_some(),
+    };
+    unused.refuse(&flags.plan)
 }
 
 /// The plan of a stateful profile of TRex's, with a configuration of its clients.
@@ -275,16 +330,24 @@ pub(crate) fn multiply(plan: &mut EmulationPlan, option: &str, text: &str) -> Re
     }
 }
 
+/// Whether a template's clients asked, and not one of their connections was established.
+fn asks_in_vain(template: &TemplateReport) -> bool {
+    let count = |counters: &BTreeMap<_, u64>, name| counters.get(name).copied().unwrap_or(0);
+    let is_asking = count(&template.flows, "syn_sent") > 0;
+    template.side == "client" && is_asking && count(&template.tcp, "connects") == 0
+}
+
 fn exit_status(result: &EmulationResult) -> u8 {
     let is_short = result.ports.iter().any(|port| {
+        let none_established = port.templates.iter().any(asks_in_vain);
         let flows = &port.flows;
         let no_room = port.impairment.map_or(0, |it| it.no_room);
         let unmade = flows.overflow + flows.tuple_in_use + flows.no_match;
-        no_room + port.failed + port.missed + flows.failed + unmade > 0
+        none_established || no_room + port.failed + port.missed + flows.failed + unmade > 0
     });
     if !result.errors.is_empty() {
         status::FAILED
-    } else if !result.interrupted && is_short {
+    } else if is_short {
         status::SHORT
     } else {
         0

@@ -4,7 +4,7 @@ use std::fmt::{self, Formatter};
 
 use wirestorm_control::emulation::{FlowSeries, PortReport};
 
-use crate::number::{grouped, scaled};
+use crate::number::brief;
 use crate::traffic::shortened;
 
 /// Lines of a table, at most.
@@ -24,7 +24,7 @@ pub(super) fn table(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result 
     }
     write!(f, "\n{:<8}", "")?;
     for _ in ports {
-        write!(f, " {:>8} {:>9} {:>7} {:>8}", "new /s", "held", "failed", "b/s")?;
+        row(f, ["new /s", "held", "failed", "b/s out", "b/s in"].map(str::to_owned))?;
     }
     writeln!(f)?;
     for first in (0..intervals).step_by(together) {
@@ -36,6 +36,12 @@ pub(super) fn table(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result 
         writeln!(f)?;
     }
     Ok(())
+}
+
+/// What is told of a port.
+fn row(f: &mut Formatter<'_>, cells: [String; 5]) -> fmt::Result {
+    let [opened, held, failed, out, into] = cells;
+    write!(f, " {opened:>6} {held:>6} {failed:>6} {out:>7} {into:>6}")
 }
 
 /// When an interval begins, with as many decimals as intervals have, three at most.
@@ -52,20 +58,21 @@ fn cells(f: &mut Formatter<'_>, series: &FlowSeries, first: usize, count: usize)
     let end = (first + count).min(series.opened.len());
     // A port may have ended before the other.
     if first >= end {
-        return write!(f, " {:>8} {:>9} {:>7} {:>8}", "-", "-", "-", "-");
+        return row(f, ["-"; 5].map(str::to_owned));
     }
     let sum = |values: &[u64]| values[first..end].iter().sum::<u64>() as f64;
     let whole = (end - first) as f64 * series.interval_s;
     let shorter = if end == series.opened.len() { series.interval_s - series.last_s } else { 0.0 };
     let seconds = (whole - shorter).max(1e-9);
-    let cell = |value| scaled(value).trim_end().to_owned();
-    write!(
+    row(
         f,
-        " {:>8} {:>9} {:>7} {:>8}",
-        cell(sum(&series.opened) / seconds),
-        grouped(series.held[end - 1]),
-        cell(sum(&series.failed)),
-        cell(sum(&series.received_bytes) * 8.0 / seconds)
+        [
+            brief(sum(&series.opened) / seconds),
+            brief(series.held[end - 1] as f64),
+            brief(sum(&series.failed)),
+            brief(sum(&series.sent_bytes) * 8.0 / seconds),
+            brief(sum(&series.received_bytes) * 8.0 / seconds),
+        ],
     )
 }
 

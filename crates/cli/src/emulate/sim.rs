@@ -6,20 +6,27 @@ use std::process::ExitCode;
 use wirestorm_control::emulation::{SimulationOptions, simulate};
 use wirestorm_control::plan::emulation::EmulationPlan;
 
-use super::exit_status;
 use super::table::Table;
-use crate::report;
+use super::{exit_status, located};
+use crate::report::Output;
+use crate::status;
 
-/// Simulates a plan, and tells what both sides counted.
+/// Simulates the plan of a file, and tells what both sides counted.
 pub(crate) fn run(
+    file: &Path,
     plan: &EmulationPlan,
     options: &SimulationOptions,
     json: Option<&Path>,
 ) -> Result<ExitCode, String> {
-    let (result, files) = simulate(plan, options).map_err(|error| error.to_string())?;
-    report::print(&result, Table(&result), json)?;
+    let mut output = Output::open(json)?;
+    let (result, files) = simulate(plan, options).map_err(|error| located(file, &error))?;
+    let printed = output.print(&result, Table(&result));
     for file in files {
         eprintln!("{}", file.display());
+    }
+    if let Err(message) = printed {
+        eprintln!("wirestorm: {message}");
+        return Ok(ExitCode::from(status::FAILED));
     }
     Ok(ExitCode::from(exit_status(&result)))
 }

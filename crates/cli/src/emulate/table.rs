@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
 
 use wirestorm_control::emulation::{
-    EmulationResult, Http2Report, ImpairmentReport, PortReport, TlsReport,
+    EmulationResult, GroupReport, Http2Report, ImpairmentReport, PortReport, TlsReport,
 };
 use wirestorm_control::result::HistogramReport;
 use wirestorm_control::stack::endpoint::UdpCounters;
@@ -12,9 +12,9 @@ use wirestorm_control::stack::tcp::counters::TcpCounters;
 
 use super::found::found;
 use super::{followed, latency, over_time};
-use crate::number::{grouped, nanoseconds, scaled, seconds};
+use crate::number::{grouped, nanoseconds, rate, scaled, seconds};
 use crate::traffic::shortened;
-use crate::wrap::wrapped;
+use crate::wrap::{wrapped, wrapped_to};
 
 /// Shows a result.
 pub(super) struct Table<'a>(pub(super) &'a EmulationResult);
@@ -41,11 +41,15 @@ const PORTS_A_TABLE: usize = 2;
 impl Display for Table<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let result = self.0;
-        let ended = if result.interrupted { "interrupted after" } else { "done in" };
+        let ended = match result.interrupted {
+            _ if !result.errors.is_empty() => "stopped after",
+            true => "interrupted after",
+            false => "done in",
+        };
         writeln!(f, "{ended} {} s", seconds(result.elapsed_s))?;
         for ports in result.ports.chunks(PORTS_A_TABLE) {
             writeln!(f)?;
-            port_table(f, ports, result.elapsed_s)?;
+            port_table(f, ports, result)?;
         }
         for ports in result.ports.chunks(PORTS_A_TABLE) {
             over_time::table(f, ports)?;
@@ -59,6 +63,10 @@ impl Display for Table<'_> {
         if templates > result.ports.len() {
             writeln!(f)?;
             template_table(f, &result.ports)?;
+        }
+        if !result.groups.is_empty() {
+            writeln!(f)?;
+            group_table(f, &result.groups)?;
         }
         found(f, &result.ports)?;
         for port in &result.ports {
@@ -76,55 +84,86 @@ impl Display for Table<'_> {
     }
 }
 
+/// The columns of what a line is about.
+const CAPTION: usize = 50;
+
 fn line<T: Display>(
     f: &mut Formatter<'_>,
     what: &str,
     ports: &[PortReport],
     value: impl Fn(&PortReport) -> T,
 ) -> fmt::Result {
-    write!(f, "{what:<50}")?;
+    write!(f, "{what:<CAPTION$}")?;
     for port in ports {
         write!(f, " {:>14}", value(port).to_string())?;
     }
     writeln!(f)
 }
 
+/// A line of the tables of templates and of their groups.
+fn row(f: &mut Formatter<'_>, name: &str, cells: [String; 5]) -> fmt::Result {
+    let [made, closed, failed, sent, received] = cells;
+    let name = shortened(name, 23);
+    writeln!(f, "{name:<23} {made:>10} {closed:>10} {failed:>8} {sent:>12} {received:>12}")
+}
+
+fn heads(f: &mut Formatter<'_>, what: &str) -> fmt::Result {
+    row(f, what, ["flows", "closed", "failed", "bytes sent", "received"].map(str::to_owned))
+}
+
+/// Counters by their names.
+type Counters = BTreeMap<&'static str, u64>;
+
+/// What such a line tells of the flows of a side.
+fn cells(flows: &Counters, tcp: &Counters, udp: &Counters) -> [String; 5] {
+    let count = |counters: &Counters, name: &str| counters.get(name).copied().unwrap_or(0);
+    let both = |name: &str| count(tcp, name) + count(udp, name);
+    let failed = FAILURES.iter().map(|name| count(flows, name)).sum();
+    let made = both("accepts").max(count(flows, "made"));
+    [made, count(flows, "closed"), failed, both("sndbyte"), both("rcvbyte")].map(grouped)
+}
+
+/// A line for each side of each group of templates.
+fn group_table(f: &mut Formatter<'_>, groups: &[GroupReport]) -> fmt::Result {
+    heads(f, "groups")?;
+    for GroupReport { name, side, flows, tcp, udp, .. } in groups {
+        row(f, &format!("  {name}: {side}"), cells(flows, tcp, udp))?;
+    }
+    Ok(())
+}
+
 /// A line for each side of each template.
 fn template_table(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
-    let row = |f: &mut Formatter<'_>, name: &str, cells: [String; 5]| {
-        let [made, closed, failed, sent, received] = cells;
-        let name = shortened(name, 23);
-        writeln!(f, "{name:<23} {made:>10} {closed:>10} {failed:>8} {sent:>12} {received:>12}")
-    };
-    let heads = ["flows", "closed", "failed", "bytes sent", "received"];
-    row(f, "templates", heads.map(str::to_owned))?;
+    heads(f, "templates")?;
     for template in ports.iter().flat_map(|port| &port.templates) {
         // A group of one has its name.
         let name = match template.group.as_ref().filter(|group| **group != template.name) {
             Some(group) => format!("  {} of {}: {}", template.name, group, template.side),
             None => format!("  {}: {}", template.name, template.side),
         };
-        let flow = |name: &str| template.flows.get(name).copied().unwrap_or(0);
-        let both = |name: &str| {
-            let of = |counters: &BTreeMap<&str, u64>| counters.get(name).copied().unwrap_or(0);
-            of(&template.tcp) + of(&template.udp)
-        };
-        let failed = FAILURES.iter().map(|name| flow(name)).sum();
-        let counts = [both("accepts").max(flow("made")), flow("closed"), failed];
-        let [made, closed, failed] = counts.map(grouped);
-        let [sent, received] = ["sndbyte", "rcvbyte"].map(|name| grouped(both(name)));
-        row(f, &name, [made, closed, failed, sent, received])?;
+        row(f, &name, cells(&template.flows, &template.tcp, &template.udp))?;
     }
     Ok(())
 }
 
-fn port_table(f: &mut Formatter<'_>, ports: &[PortReport], elapsed: f64) -> fmt::Result {
+fn port_table(
+    f: &mut Formatter<'_>,
+    ports: &[PortReport],
+    result: &EmulationResult,
+) -> fmt::Result {
+    /// Where all were made at once, there is no rate.
+    const LOAD_MIN_S: f64 = 0.01;
     let count = |value: fn(&PortReport) -> u64| move |port: &PortReport| grouped(value(port));
-    let rate = |value: u64| scaled(value as f64 / elapsed.max(1e-9)).trim_end().to_owned();
+    let bits = |bytes: u64| scaled(bytes as f64 * 8.0 / result.elapsed_s.max(1e-9));
+    let bits = |bytes: u64| bits(bytes).trim_end().to_owned();
+    let established = |value: u64| match result.load_s {
+        load if load >= LOAD_MIN_S => rate(value as f64 / load).trim_end().to_owned(),
+        _ => "-".to_owned(),
+    };
     let tcp = |port: &PortReport, name: &str| port.tcp.get(name).copied().unwrap_or(0);
     line(f, "connections", ports, |port| shortened(&port.name, 14))?;
     line(f, "  established", ports, |port| grouped(tcp(port, "connects")))?;
-    line(f, "  established a second", ports, |port| rate(tcp(port, "connects")))?;
+    line(f, "  established a second", ports, |port| established(tcp(port, "connects")))?;
     line(f, "  closed by both sides", ports, count(|port| port.flows.closed))?;
     let resets: [Shown<PortReport, u64>; 2] = [
         ("  reset by the program", |port| port.flows.aborted),
@@ -152,8 +191,19 @@ fn port_table(f: &mut Formatter<'_>, ports: &[PortReport], elapsed: f64) -> fmt:
             line(f, what, ports, count(value))?;
         }
     }
-    line(f, "  at once, at most", ports, count(|port| port.flows.active_max))?;
+    let at_once = "  at once, at most (TIME-WAIT included)";
+    line(f, at_once, ports, count(|port| port.flows.active_max))?;
     line(f, "  still there in the end", ports, count(|port| port.flows.active))?;
+    let left: [Shown<PortReport, u64>; 3] = [
+        ("    without any answer to their SYN", |port| port.flows.syn_sent),
+        ("    unfinished", |port| port.flows.unfinished),
+        ("    in TIME-WAIT", |port| port.flows.time_wait),
+    ];
+    for (what, value) in left {
+        if ports.iter().any(|port| value(port) > 0) {
+            line(f, what, ports, count(value))?;
+        }
+    }
     fn impaired(port: &PortReport, count: fn(&ImpairmentReport) -> u64) -> u64 {
         port.impairment.as_ref().map_or(0, count)
     }
@@ -214,7 +264,14 @@ fn port_table(f: &mut Formatter<'_>, ports: &[PortReport], elapsed: f64) -> fmt:
     line(f, "traffic", ports, |_| "")?;
     line(f, "  frames sent", ports, count(|port| port.sent))?;
     line(f, "  frames received", ports, count(|port| port.received))?;
-    line(f, "  data received, b/s", ports, |port| rate(tcp(port, "rcvbyte") * 8))?;
+    let directions = [
+        ("  data sent, b/s", "sndbyte_ok"),
+        ("  data acknowledged by peers, b/s", "rcvackbyte"),
+        ("  data received, b/s", "rcvbyte"),
+    ];
+    for (what, name) in directions {
+        line(f, what, ports, |port| bits(tcp(port, name)))?;
+    }
     line(f, "  CPU time of the worker, s", ports, |port| seconds(port.cpu_s))?;
     if ports.iter().any(|port| port.ingress_cpu_s.is_some()) {
         let shown = |port: &PortReport| port.ingress_cpu_s.map_or_else(|| "-".to_owned(), seconds);
@@ -224,7 +281,7 @@ fn port_table(f: &mut Formatter<'_>, ports: &[PortReport], elapsed: f64) -> fmt:
     for (name, what, _) in TcpCounters::default().iter() {
         if ports.iter().any(|port| tcp(port, name) > 0) {
             let what = format!("  {name} {what}");
-            line(f, &shortened(&what, 50), ports, |port| grouped(tcp(port, name)))?;
+            line(f, &shortened(&what, CAPTION), ports, |port| grouped(tcp(port, name)))?;
         }
     }
     let udp = |port: &PortReport, name: &str| port.udp.get(name).copied().unwrap_or(0);
@@ -233,7 +290,7 @@ fn port_table(f: &mut Formatter<'_>, ports: &[PortReport], elapsed: f64) -> fmt:
         for (name, what, _) in UdpCounters::default().iter() {
             if ports.iter().any(|port| udp(port, name) > 0) {
                 let what = format!("  {name} {what}");
-                line(f, &shortened(&what, 50), ports, |port| grouped(udp(port, name)))?;
+                line(f, &shortened(&what, CAPTION), ports, |port| grouped(udp(port, name)))?;
             }
         }
     }
@@ -293,12 +350,19 @@ fn failure_lines(
 ) -> fmt::Result {
     let causes: BTreeSet<_> = ports.iter().filter_map(&failures).flat_map(|it| it.keys()).collect();
     for cause in causes {
-        let what = format!("  failed: {cause}");
         let times = |port: &PortReport| {
             let times = failures(port).and_then(|it| it.get(cause));
             grouped(times.copied().unwrap_or(0))
         };
-        line(f, &shortened(&what, 50), ports, times)?;
+        // A cause is told in full: what was cut might be what matters.
+        let lines = wrapped_to(CAPTION, "  failed: ", cause);
+        let mut lines = lines.lines().peekable();
+        while let Some(text) = lines.next() {
+            match lines.peek() {
+                Some(_) => writeln!(f, "{text}")?,
+                None => line(f, text, ports, times)?,
+            }
+        }
     }
     Ok(())
 }

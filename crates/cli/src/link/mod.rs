@@ -12,8 +12,9 @@ use wirestorm_control::bridge::{self, BridgeOptions, LinkResult};
 use wirestorm_control::plan::impairment::AskedImpairment;
 
 use crate::replay::flags::BackendFlag;
+use crate::report::Output;
 use crate::traffic::{read_time, usage};
-use crate::{interrupt, report, status};
+use crate::{interrupt, status};
 use live::Live;
 use table::Table;
 
@@ -134,6 +135,10 @@ pub(crate) fn run(flags: &LinkFlags) -> ExitCode {
         Ok(options) => options,
         Err(message) => return usage(message),
     };
+    let mut output = match Output::open(flags.json.as_deref()) {
+        Ok(output) => output,
+        Err(message) => return usage(message),
+    };
     let control = interrupt::catch();
     let mut live = Live::new(flags.quiet, options.duration);
     let outcome = bridge::run(&options, &control, |progress| live.update(progress));
@@ -142,7 +147,7 @@ pub(crate) fn run(flags: &LinkFlags) -> ExitCode {
         Ok(result) => result,
         Err(error) => return usage(error),
     };
-    if let Err(message) = report::print(&result, Table(&result), flags.json.as_deref()) {
+    if let Err(message) = output.print(&result, Table(&result)) {
         eprintln!("wirestorm: {message}");
         return ExitCode::from(status::FAILED);
     }

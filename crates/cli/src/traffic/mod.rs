@@ -44,10 +44,25 @@ fn read_any_plan(path: &Path) -> Result<AnyPlan, String> {
     let text = read_text(path)?;
     let failed = |errors: PlanErrors| listed(path, &errors);
     let folder = path.parent().unwrap_or(Path::new(""));
-    if read_document(&text).is_ok_and(|document| EmulationPlan::is_meant(&document)) {
+    let document = read_document(&text);
+    if document.as_ref().is_ok_and(EmulationPlan::is_meant) {
         return emulation::read_plan(&text, folder).map(AnyPlan::Emulation).map_err(failed);
     }
+    if document.is_ok_and(|document| document.is_null()) {
+        return Err(format!(
+            "{}: found nothing, expected a plan: fields `ports` and `flows` of frames to be sent, \
+             or `ports` and `templates` of clients and servers",
+            path.display()
+        ));
+    }
     traffic::read_plan(&text, folder).map(AnyPlan::Traffic).map_err(failed)
+}
+
+/// Whether a text is, or means to be, a plan of flows of frames.
+pub(crate) fn is_of_flows(text: &str) -> bool {
+    read_document(text).is_ok_and(|document| {
+        document.get("flows").is_some() && !EmulationPlan::is_meant(&document)
+    })
 }
 
 /// Reads a plan of flows of frames.

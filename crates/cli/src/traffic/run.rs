@@ -17,7 +17,8 @@ use super::live::Live;
 use super::table::Table;
 use super::{bind, orders, read_multiplier, read_plan, read_time, trex, usage};
 use crate::replay::flags::BackendFlag;
-use crate::{interrupt, report, status};
+use crate::report::Output;
+use crate::{interrupt, status};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -111,7 +112,9 @@ pub(crate) fn run(flags: &RunFlags) -> ExitCode {
             Err(message) => usage(message),
         };
     }
-    let prepared = read_plan(&flags.plan).and_then(|plan| {
+    let unused = trex::Unused { tunables: !flags.tunables.is_empty(), ..Default::default() };
+    let prepared = unused.refuse(&flags.plan).and_then(|()| read_plan(&flags.plan));
+    let prepared = prepared.and_then(|plan| {
         let interfaces = bind(&plan.ports, &flags.port)?;
         Ok((plan, interfaces, read_multiplier("--mult", &flags.how.mult)?))
     });
@@ -165,6 +168,10 @@ pub(super) fn conduct(
         Ok(options) => options,
         Err(message) => return usage(message),
     };
+    let mut output = match Output::open(how.json.as_deref()) {
+        Ok(output) => output,
+        Err(message) => return usage(message),
+    };
     let control = interrupt::catch();
     let steering = Arc::new(Steering::default());
     if let Some(path) = &how.control
@@ -180,7 +187,7 @@ pub(super) fn conduct(
         Ok(result) => result,
         Err(error) => return usage(error),
     };
-    if let Err(message) = report::print(&result, Table(&result), how.json.as_deref()) {
+    if let Err(message) = output.print(&result, Table(&result)) {
         eprintln!("wirestorm: {message}");
         return ExitCode::from(status::FAILED);
     }

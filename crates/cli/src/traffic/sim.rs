@@ -188,13 +188,23 @@ pub(crate) fn run(flags: &SimFlags) -> ExitCode {
             )
         }
         Some(Err(message)) => Err(message),
-        None => match read_any_plan(&flags.plan) {
+        None => match refuse(&flags.trex, &flags.plan).and_then(|()| read_any_plan(&flags.plan)) {
             Ok(AnyPlan::Traffic(plan)) => run_plan(flags, &plan),
             Ok(AnyPlan::Emulation(plan)) => run_emulation(flags, plan, EMULATION_DURATION),
             Err(message) => Err(message),
         },
     };
     outcome.unwrap_or_else(usage)
+}
+
+/// Refuses what a plan of ours has no use for.
+fn refuse(flags: &TrexFlags, plan: &Path) -> Result<(), String> {
+    let unused = trex::Unused {
+        tunables: !flags.tunables.is_empty(),
+        ipv6: flags.ipv6,
+        configuration: flags.cc.is_some(),
+    };
+    unused.refuse(plan)
 }
 
 fn run_streams(flags: &SimFlags, json: &str) -> Result<ExitCode, String> {
@@ -242,7 +252,7 @@ fn run_emulation(
         flows_max: EMULATION_FLOWS_MAX,
         seed: flags.emulation.seed,
     };
-    emulate::sim::run(&plan, &options, flags.emulation.json.as_deref())
+    emulate::sim::run(&flags.plan, &plan, &options, flags.emulation.json.as_deref())
 }
 
 /// Says what was written.

@@ -16,6 +16,45 @@ pub(crate) struct Asked<'a> {
     pub(crate) port_id: u32,
 }
 
+/// What was given that only profiles of TRex's take.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Unused {
+    /// Arguments for the profile itself, which only Python takes.
+    pub(crate) tunables: bool,
+    /// That it is to be over IPv6.
+    pub(crate) ipv6: bool,
+    /// A configuration of its clients.
+    pub(crate) configuration: bool,
+}
+
+impl Unused {
+    /// Refuses it beside a plan of ours, or tunables beside any file but Python: what would be
+    /// ignored is no harmless mistake.
+    pub(crate) fn refuse(self, path: &Path) -> Result<(), String> {
+        const PROFILE: &str = "a profile of TRex's";
+        let (option, with, instead) = match self {
+            Self { tunables: true, .. } => {
+                ("--tunables", "a profile of TRex's in Python", "write the values into the file")
+            }
+            Self { ipv6: true, .. } => {
+                ("--ipv6", PROFILE, "give its ports, clients and servers addresses of IPv6")
+            }
+            Self { configuration: true, .. } => {
+                ("--cc", PROFILE, "tell the `devices` of its clients in the plan")
+            }
+            Self { .. } => return Ok(()),
+        };
+        let path = path.display();
+        Err(format!("{option}: found with {path}, expected with {with} alone; {instead}"))
+    }
+}
+
+/// Refuses arguments for a profile that is no program: nobody reads them.
+fn refuse_tunables(path: &Path, asked: &Asked<'_>) -> Result<(), String> {
+    let unused = Unused { tunables: !asked.tunables.is_empty(), ..Unused::default() };
+    unused.refuse(path)
+}
+
 /// What a profile is.
 pub(crate) enum Profile {
     /// A stateless one: the JSON of its streams.
@@ -29,7 +68,8 @@ pub(crate) enum Profile {
 /// What a profile is; `None` for a file that is no profile of TRex's.
 pub(crate) fn profile(path: &Path, asked: &Asked<'_>) -> Option<Result<Profile, String>> {
     if !is_python(path) {
-        return written(path);
+        let written = written(path)?;
+        return Some(written.and_then(|it| refuse_tunables(path, asked).map(|()| it)));
     }
     Some(dump(path, asked).map(|text| match text.trim_start().starts_with('{') {
         true => Profile::Stateful(text),

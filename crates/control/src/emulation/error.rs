@@ -98,3 +98,18 @@ pub enum EmulationError {
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
 }
+
+impl EmulationError {
+    /// Whether it is about a place in the plan, and begins with that.
+    pub const fn is_of_plan(&self) -> bool {
+        matches!(
+            self,
+            Self::NoDestination { .. }
+                | Self::NoAsker { .. }
+                | Self::TooLong { .. }
+                | Self::OneSided { .. }
+                | Self::File { .. }
+                | Self::Tls { .. }
+        )
+    }
+}

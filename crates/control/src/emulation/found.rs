@@ -41,6 +41,8 @@ pub struct FailureReport {
     pub expected: Option<String>,
     /// What came.
     pub found: String,
+    /// Whether that is known: a program that looks at no bytes keeps none.
+    pub found_is_known: bool,
 }
 
 /// What of a program is needed to tell what it found.
@@ -82,6 +84,7 @@ impl Told {
                 offset: failure.offset,
                 expected: expected.or(step.pattern),
                 found: shown(&failure.found),
+                found_is_known: failure.is_seen,
             }
         });
         all.collect()

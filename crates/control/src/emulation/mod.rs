@@ -10,6 +10,8 @@ mod captured;
 mod details;
 mod error;
 mod found;
+mod groups;
+mod kernel;
 mod latency;
 mod lower;
 mod moderation;
@@ -18,6 +20,7 @@ mod next_hops;
 mod own;
 mod probes;
 mod program;
+mod remainders;
 mod report;
 mod run;
 mod simulate;
@@ -30,6 +33,7 @@ pub use captured::{read_captures, read_plan};
 pub use details::{FlowChoice, FlowReport, FlowSample};
 pub use error::EmulationError;
 pub use found::{FailureReport, TransactionReport};
+pub use groups::GroupReport;
 pub use latency::LatencyReport;
 pub use report::{
     EmulationResult, FlowsReport, Http2Report, ImpairmentReport, PortReport, SCHEMA,

@@ -10,11 +10,12 @@ use wirestorm_base::port::{ReceiveCounters, TransmitCounters};
 use wirestorm_base::time::Duration;
 use wirestorm_engine::impairment::ImpairmentCounters;
 use wirestorm_stack::content::{MessageCounters, SessionCounters};
-use wirestorm_stack::endpoint::{Endpoint, Tally, Times};
+use wirestorm_stack::endpoint::{Endpoint, Remaining, Tally, Times};
 use wirestorm_stack::program::{Statistic, Statistics};
 
 use super::details::FlowReport;
 use super::found::{FailureReport, Told, TransactionReport};
+use super::groups::GroupReport;
 use super::latency::LatencyReport;
 use super::steer::Detail;
 use super::timeline::FlowSeries;
@@ -36,8 +37,13 @@ pub struct EmulationResult {
     pub version: &'static str,
     /// From the start to the end of the last port's work, in seconds.
     pub elapsed_s: f64,
+    /// From the start until no more connections were to be made: limits were reached, or the
+    /// duration was over. Without clients, until the last one came. In seconds.
+    pub load_s: f64,
     /// Each port of the plan that has clients or servers.
     pub ports: Vec<PortReport>,
+    /// Sums of the templates of each group that the plan names, over all ports.
+    pub groups: Vec<GroupReport>,
     /// How long answers to the plan's probes took.
     pub latency: Vec<LatencyReport>,
     /// Whether it was ended by a signal.
@@ -153,9 +159,16 @@ impl ImpairmentReport {
 #[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct FlowsReport {
-    /// Flows that were still there in the end.
+    /// Flows that were still there in the end; the sum of the three that follow, which are told
+    /// then.
     pub active: u64,
-    /// The most at once.
+    /// Connections whose SYN nobody had answered by then, and that were not given up yet.
+    pub syn_sent: u64,
+    /// Connections in TIME-WAIT: both sides had closed them.
+    pub time_wait: u64,
+    /// Flows that had begun and were not over.
+    pub unfinished: u64,
+    /// The most at once, those in TIME-WAIT included.
     pub active_max: u64,
     /// Connections that both sides closed, and flows of UDP whose program ended.
     pub closed: u64,
@@ -223,7 +236,7 @@ pub struct FlowsReport {
     pub time_exceeded_sent: u64,
     /// Packets that were damaged or cut short.
     pub damaged: u64,
-    /// Packets of other protocols.
+    /// Packets of other protocols; pings are none of them.
     pub other_protocol: u64,
 }
 
@@ -237,7 +250,8 @@ pub struct TemplateReport {
     pub group: Option<String>,
     /// `client` or `server`.
     pub side: &'static str,
-    /// What became of its flows, by name.
+    /// What became of its flows, by name. `syn_sent`, `waiting` (those in TIME-WAIT) and
+    /// `unfinished` are those that were still there in the end.
     pub flows: BTreeMap<&'static str, u64>,
     /// What became of them over time.
     pub series: FlowSeries,
@@ -280,7 +294,7 @@ pub struct TimesReport {
     pub connect: HistogramReport,
     /// Until the first byte of data had arrived.
     pub first_byte: HistogramReport,
-    /// Until they were forgotten, TIME-WAIT included.
+    /// Until both sides had closed them, or they ended otherwise; TIME-WAIT is not part of it.
     pub whole: HistogramReport,
     /// Not of connections, but of segments: until they were acknowledged, each time that TCP measured
     /// it.
@@ -344,10 +358,13 @@ impl TlsReport {
 }
 
 impl FlowsReport {
-    fn of(endpoint: &Endpoint) -> Self {
+    fn of(endpoint: &Endpoint, remaining: &[Remaining]) -> Self {
         let (flows, strays) = (endpoint.counters(), endpoint.strays());
         Self {
             active: flows.active,
+            syn_sent: remaining.iter().map(|it| it.syn_sent).sum(),
+            time_wait: remaining.iter().map(|it| it.time_wait).sum(),
+            unfinished: remaining.iter().map(|it| it.unfinished).sum(),
             active_max: flows.active_max,
             closed: flows.closed,
             failed: flows.failed(),
@@ -394,15 +411,22 @@ fn counters(statistics: &Statistics) -> BTreeMap<&'static str, u64> {
 }
 
 impl TemplateReport {
-    /// `series` are of those who are told of all.
-    fn of(owner: &Owner, tally: &Tally, series: Option<FlowSeries>) -> Self {
-        let is_all = series.is_some();
+    /// `all`: what is told of those who are told of all.
+    fn of(owner: &Owner, tally: &Tally, all: Option<(FlowSeries, Remaining)>) -> Self {
+        let is_all = all.is_some();
+        let (series, remaining) = all.unwrap_or_default();
+        let mut flows: BTreeMap<_, _> =
+            tally.flows.iter().map(|(name, _, value)| (name, value)).collect();
+        if is_all {
+            flows.insert("syn_sent", remaining.syn_sent);
+            flows.insert("unfinished", remaining.unfinished);
+        }
         Self {
             name: owner.name.clone(),
             group: owner.group.clone(),
             side: owner.side,
-            flows: tally.flows.iter().map(|(name, _, value)| (name, value)).collect(),
-            series: series.unwrap_or_default(),
+            flows,
+            series,
             tcp: tally.tcp.iter().map(|(name, _, value)| (name, value)).collect(),
             udp: tally.udp.iter().map(|(name, _, value)| (name, value)).collect(),
             counters: counters(&tally.statistics),
@@ -486,9 +510,12 @@ impl Counted<'_> {
     ) -> PortReport {
         let is_all = detail == Detail::All;
         let told = if detail == Detail::Port { &[] } else { owners };
+        // It takes a look at every flow.
+        let remaining = if is_all { self.endpoint.remaining() } else { Vec::new() };
         let templates = told.iter().enumerate().filter_map(|(place, owner)| {
-            let series = is_all.then(|| self.watch.timeline.of_template(place));
-            Some(TemplateReport::of(owner, self.endpoint.tally(place)?, series))
+            let remaining = remaining.get(place).copied().unwrap_or_default();
+            let all = is_all.then(|| (self.watch.timeline.of_template(place), remaining));
+            Some(TemplateReport::of(owner, self.endpoint.tally(place)?, all))
         });
         let has_tls = is_all && owners.iter().any(|owner| owner.has_tls);
         let has_http2 = is_all && owners.iter().any(|owner| owner.has_http2);
@@ -497,7 +524,7 @@ impl Counted<'_> {
             interface: interface.to_owned(),
             backend: self.choice.backend,
             why: self.choice.why.clone(),
-            flows: FlowsReport::of(self.endpoint),
+            flows: FlowsReport::of(self.endpoint, &remaining),
             series: if is_all { self.watch.timeline.of_all() } else { FlowSeries::default() },
             templates: templates.collect(),
             followed: match detail {

@@ -21,11 +21,14 @@ use wirestorm_wire::packet::MacAddress;
 
 use super::details::FlowReport;
 use super::error::EmulationError;
+use super::groups::GroupReport;
+use super::kernel;
 use super::latency::{LatencyReport, Probe};
 use super::lower::{Duties, duties};
 use super::moderation::Moderation;
 use super::neighbours::Neighbours;
 use super::probes::{Echoes, ProbedPort};
+use super::remainders;
 use super::report::{Counted, CpuTime, EmulationResult, Ended, PortReport, SCHEMA};
 use super::steer::{Detail, Follower, Steering};
 use super::timeline;
@@ -82,7 +85,8 @@ impl EmulationOptions {
 /// How far a run has come.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
-    /// Before the start: which neighbour does not answer yet; told once of each.
+    /// Before the start: which neighbour does not answer yet, and what else will be in the way; told
+    /// once of each.
     pub waits_for: Option<String>,
     /// Since the start.
     pub elapsed: Duration,
@@ -103,6 +107,8 @@ pub struct PortProgress {
     pub active: u64,
     /// Connections that ended otherwise than by both sides closing them.
     pub failed: u64,
+    /// Bytes of data that were sent, repeats not included.
+    pub sent_bytes: u64,
     /// Bytes of data that arrived in sequence.
     pub received_bytes: u64,
     /// Segments with data sent again.
@@ -167,6 +173,10 @@ pub fn run(
     for (&port, (interface, link)) in used.iter().zip(&interfaces.links) {
         let mac = link.mac.ok_or_else(|| EmulationError::NoMac(interface.to_string()))?;
         known[port] = Some((interface.to_string(), MacAddress(mac)));
+    }
+    let shared = shared_with_kernel(plan, options.backend(), &used, &interfaces);
+    for (_, text) in &shared {
+        observe(&Progress { waits_for: Some(text.clone()), ..Progress::default() });
     }
     let mut neighbours = Neighbours::find(plan, &known, &control.stop, |text| {
         observe(&Progress { waits_for: Some(text), ..Progress::default() });
@@ -247,16 +257,62 @@ pub fn run(
     let coarser =
         timeline::note(options.watch.interval, ended.iter().map(|ended| &ended.watch.timeline));
     let reports = lanes.iter().zip(&ended);
+    let ports: Vec<_> =
+        reports.map(|(lane, ended)| lane.report(&ended.counted(), Detail::All)).collect();
+    let interrupted = control.stop.load(Ordering::Relaxed);
+    let carried = |port: usize| {
+        let lanes = lanes.iter().zip(&ended).find(|(lane, _)| lane.port == port);
+        lanes.is_some_and(|(_, ended)| ended.choice.backend != "af_xdp")
+    };
+    let shared = shared.into_iter().filter(|(port, _)| carried(*port)).map(|(_, text)| text);
+    let left = remainders::notes(&ports, options.linger, interrupted);
     Ok(EmulationResult {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
         elapsed_s: elapsed.as_secs_f64(),
-        ports: reports.map(|(lane, ended)| lane.report(&ended.counted(), Detail::All)).collect(),
+        load_s: load_end(&lanes, &ended).saturating_since(start).as_secs_f64(),
+        groups: GroupReport::of(&ports),
+        ports,
         latency: latency(),
-        interrupted: control.stop.load(Ordering::Relaxed),
+        interrupted,
         errors: ended.iter().filter_map(|ended| ended.error.clone()).collect(),
-        notes: plan.notes.iter().cloned().chain(interfaces.notes()).chain(coarser).collect(),
+        notes: plan
+            .notes
+            .iter()
+            .cloned()
+            .chain(interfaces.notes())
+            .chain(shared)
+            .chain(coarser)
+            .chain(left)
+            .collect(),
     })
+}
+
+/// For each port that has addresses which the kernel has too, what is to be said of that.
+fn shared_with_kernel(
+    plan: &EmulationPlan,
+    backend: Backend,
+    used: &[usize],
+    interfaces: &Interfaces,
+) -> Vec<(usize, String)> {
+    if backend == Backend::AfXdp {
+        return Vec::new();
+    }
+    let all = used.iter().zip(&interfaces.links);
+    let warnings = all.filter_map(|(&port, (interface, link))| {
+        Some((port, kernel::warning(plan, port, interface, link)?))
+    });
+    warnings.collect()
+}
+
+/// Until when connections were made: on the ports with clients, or where there are none, taken.
+fn load_end(lanes: &[Lane<'_>], ended: &[Ended]) -> Instant {
+    let all = || lanes.iter().zip(ended);
+    let last = |connects: bool| {
+        let of = all().filter(|(lane, _)| lane.duties.connects || !connects);
+        of.map(|(_, ended)| ended.watch.load_end()).max()
+    };
+    last(true).or(last(false)).unwrap_or(Instant::ZERO)
 }
 
 /// Whether long frames are worth it: where anybody sends so much at once, or talks to others, of
@@ -484,6 +540,7 @@ impl Duty<'_> {
         snapshot.connects = tcp.connects;
         snapshot.active = flows.active;
         snapshot.failed = flows.failed();
+        snapshot.sent_bytes = tcp.sndbyte_ok;
         snapshot.received_bytes = tcp.rcvbyte;
         snapshot.retransmitted = tcp.sndrexmitpack;
         snapshot.followed = watched.flows_now(&self.lane.duties.owners);

@@ -12,7 +12,9 @@ use wirestorm_stack::endpoint::EndpointOptions;
 use wirestorm_wire::packet::MacAddress;
 
 use super::error::EmulationError;
+use super::groups::GroupReport;
 use super::lower::{Reached, duties};
+use super::remainders;
 use super::report::{CpuTime, EmulationResult, Ended, SCHEMA};
 use super::steer::Detail;
 use super::timeline;
@@ -114,6 +116,7 @@ pub fn simulate(
     for (watch, ended) in watches.iter_mut().zip(&ended) {
         watch.finish(end, &ended.endpoint);
     }
+    let load_end = watches.iter().map(FlowWatch::load_end).max().unwrap_or(end);
     let coarser =
         timeline::note(options.watch.interval, watches.iter().map(|watch| &watch.timeline));
     let ended = ended.into_iter().zip(watches);
@@ -140,11 +143,15 @@ pub fn simulate(
     let unresolved = devices.any(|it| it.next_hop.is_some()).then(|| {
         "nobody is there to be asked for next hops: frames go straight to the other side".to_owned()
     });
+    let ports: Vec<_> = reports.collect();
+    let left = remainders::notes(&ports, options.linger, false);
     let result = EmulationResult {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
         elapsed_s: elapsed.as_secs_f64(),
-        ports: reports.collect(),
+        load_s: load_end.saturating_since(Instant::ZERO).as_secs_f64(),
+        groups: GroupReport::of(&ports),
+        ports,
         latency: Vec::new(),
         interrupted: false,
         errors: Vec::new(),
@@ -156,6 +163,7 @@ pub fn simulate(
             .chain(unasked)
             .chain(unresolved)
             .chain(coarser)
+            .chain(left)
             .collect(),
     };
     Ok((result, files.into_iter().map(|(path, _)| path).collect()))

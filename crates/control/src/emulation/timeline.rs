@@ -24,9 +24,13 @@ pub struct FlowSeries {
     pub failed: Vec<u64>,
     /// Bytes of data sent in each, repeats not included.
     pub sent_bytes: Vec<u64>,
+    /// Bytes of data that the peers acknowledged in each, over TCP.
+    pub acknowledged_bytes: Vec<u64>,
+    /// The same in bits a second: goodput of what was sent.
+    pub sent_goodput_bps: Vec<f64>,
     /// Bytes of data received in sequence in each.
     pub received_bytes: Vec<u64>,
-    /// The same in bits a second: goodput.
+    /// The same in bits a second: goodput of what was received.
     pub goodput_bps: Vec<f64>,
 }
 
@@ -49,6 +53,7 @@ struct Totals {
     closed: u64,
     failed: u64,
     sent: u64,
+    acknowledged: u64,
     received: u64,
 }
 
@@ -61,6 +66,7 @@ impl Totals {
             closed: flows.closed + flows.aborted + flows.reset_meant,
             failed: flows.failed(),
             sent: tcp.sndbyte_ok + udp.sndbyte,
+            acknowledged: tcp.rcvackbyte,
             received: tcp.rcvbyte + udp.rcvbyte,
         }
     }
@@ -72,6 +78,7 @@ impl Totals {
             closed: self.closed + other.closed,
             failed: self.failed + other.failed,
             sent: self.sent + other.sent,
+            acknowledged: self.acknowledged + other.acknowledged,
             received: self.received + other.received,
         }
     }
@@ -184,7 +191,7 @@ impl Timeline {
             let now = of(end);
             // Nothing that was counted is taken back, but for what moves to another template.
             let since = |total: fn(&Totals) -> u64| total(&now).saturating_sub(total(&before));
-            let received = since(|it| it.received);
+            let (acknowledged, received) = (since(|it| it.acknowledged), since(|it| it.received));
             let is_last = place + 1 == self.ends.len();
             let seconds = if is_last { series.last_s } else { series.interval_s };
             series.opened.push(since(|it| it.opened));
@@ -192,8 +199,11 @@ impl Timeline {
             series.closed.push(since(|it| it.closed));
             series.failed.push(since(|it| it.failed));
             series.sent_bytes.push(since(|it| it.sent));
+            let rate = |bytes: u64| bytes as f64 * 8.0 / seconds.max(1e-9);
+            series.acknowledged_bytes.push(acknowledged);
+            series.sent_goodput_bps.push(rate(acknowledged));
             series.received_bytes.push(received);
-            series.goodput_bps.push(received as f64 * 8.0 / seconds.max(1e-9));
+            series.goodput_bps.push(rate(received));
             before = now;
         }
         series

@@ -27,6 +27,7 @@ impl Default for WatchOptions {
 #[derive(Clone, Debug)]
 pub(super) struct FlowWatch {
     pub(super) timeline: Timeline,
+    load: LoadWatch,
     followed: Followed,
 }
 
@@ -40,6 +41,7 @@ impl FlowWatch {
     ) -> Self {
         Self {
             timeline: Timeline::new(start, options.interval, intervals_max, owners.len()),
+            load: LoadWatch { begun: 0, end: start, due: start },
             followed: Followed::new(&options.flows, owners, start, intervals_max),
         }
     }
@@ -50,12 +52,20 @@ impl FlowWatch {
         if self.timeline.look(now, endpoint) {
             self.followed.look(now, endpoint);
         }
+        self.load.look(now, endpoint);
     }
 
     /// The last look, behind all that was done.
     pub(super) fn finish(&mut self, now: Instant, endpoint: &Endpoint) {
+        self.load.due = now;
+        self.load.look(now, endpoint);
         self.timeline.finish(now, endpoint);
         self.followed.look(now, endpoint);
+    }
+
+    /// Until when flows were made: by a load, by programs, or by peers.
+    pub(super) fn load_end(&self) -> Instant {
+        self.load.end
     }
 
     /// What was found out of flows that are followed.
@@ -66,5 +76,32 @@ impl FlowWatch {
     /// The same, each with its last sample alone.
     pub(super) fn flows_now(&self, owners: &[Owner]) -> Vec<FlowReport> {
         self.followed.reports_now(owners)
+    }
+}
+
+/// Until when flows are made.
+#[derive(Clone, Copy, Debug)]
+struct LoadWatch {
+    /// How many had begun when it looked last.
+    begun: u64,
+    end: Instant,
+    /// When it looks again: all templates are to be asked.
+    due: Instant,
+}
+
+impl LoadWatch {
+    const INTERVAL: Duration = Duration::from_millis(1);
+
+    #[inline]
+    fn look(&mut self, now: Instant, endpoint: &Endpoint) {
+        if now < self.due {
+            return;
+        }
+        self.due = now.saturating_add(Self::INTERVAL);
+        let begun = endpoint.flows_begun();
+        if begun != self.begun || endpoint.makes_flows() {
+            self.begun = begun;
+            self.end = now;
+        }
     }
 }

@@ -53,6 +53,8 @@ class FailureReport:
     printable ASCII are escaped."""
     found: str
     """What came."""
+    found_is_known: bool
+    """Whether that is known: a program that looks at no bytes keeps none."""
 
 
 @dataclass(frozen=True)
@@ -145,10 +147,14 @@ class FlowSeries:
     """Flows that ended otherwise."""
     sent_bytes: list[int]
     """Bytes of data sent in each, repeats not included."""
+    acknowledged_bytes: list[int]
+    """Bytes of data that the peers acknowledged in each, over TCP."""
+    sent_goodput_bps: list[float]
+    """The same in bits a second: goodput of what was sent."""
     received_bytes: list[int]
     """Bytes of data received in sequence in each."""
     goodput_bps: list[float]
-    """The same in bits a second: goodput."""
+    """The same in bits a second: goodput of what was received."""
 
 
 @dataclass(frozen=True)
@@ -156,9 +162,16 @@ class FlowsReport:
     """Connections of a port, and flows of UDP."""
 
     active: int
-    """Flows that were still there in the end."""
+    """Flows that were still there in the end; the sum of the three that follow, which are told
+    then."""
+    syn_sent: int
+    """Connections whose SYN nobody had answered by then, and that were not given up yet."""
+    time_wait: int
+    """Connections in TIME-WAIT: both sides had closed them."""
+    unfinished: int
+    """Flows that had begun and were not over."""
     active_max: int
-    """The most at once."""
+    """The most at once, those in TIME-WAIT included."""
     closed: int
     """Connections that both sides closed, and flows of UDP whose program ended."""
     failed: int
@@ -227,7 +240,28 @@ class FlowsReport:
     damaged: int
     """Packets that were damaged or cut short."""
     other_protocol: int
-    """Packets of other protocols."""
+    """Packets of other protocols; pings are none of them."""
+
+
+@dataclass(frozen=True)
+class GroupReport:
+    """The clients or the servers of all templates of a group."""
+
+    name: str
+    """Its name in the plan."""
+    side: str
+    """`client` or `server`."""
+    templates: int
+    """How many templates are in it."""
+    flows: dict[str, int]
+    """What became of their flows, by the names that templates have for it, but for the most at
+    once, of which there is no sum."""
+    tcp: dict[str, int]
+    """What TCP counted."""
+    udp: dict[str, int]
+    """What UDP counted."""
+    counters: dict[str, int]
+    """What their programs counted."""
 
 
 @dataclass(frozen=True)
@@ -386,7 +420,8 @@ class TemplateReport:
     side: str
     """`client` or `server`."""
     flows: dict[str, int]
-    """What became of its flows, by name."""
+    """What became of its flows, by name. `syn_sent`, `waiting` (those in TIME-WAIT) and
+    `unfinished` are those that were still there in the end."""
     series: FlowSeries
     """What became of them over time."""
     tcp: dict[str, int]
@@ -416,7 +451,7 @@ class TimesReport:
     first_byte: HistogramReport
     """Until the first byte of data had arrived."""
     whole: HistogramReport
-    """Until they were forgotten, TIME-WAIT included."""
+    """Until both sides had closed them, or they ended otherwise; TIME-WAIT is not part of it."""
     round_trip: HistogramReport
     """Not of connections, but of segments: until they were acknowledged, each time that TCP
     measured it."""
@@ -464,8 +499,13 @@ class EmulationReport:
     """The program's version."""
     elapsed_s: float
     """From the start to the end of the last port's work, in seconds."""
+    load_s: float
+    """From the start until no more connections were to be made: limits were reached, or the
+    duration was over. Without clients that is the whole run. In seconds."""
     ports: list[PortReport]
     """Each port of the plan that has clients or servers."""
+    groups: list[GroupReport]
+    """Sums of the templates of each group that the plan names, over all ports."""
     latency: list[LatencyReport]
     """How long answers to the plan's probes took."""
     interrupted: bool

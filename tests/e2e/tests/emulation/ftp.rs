@@ -10,7 +10,7 @@ use wirestorm_testkit::net::{End, Lab};
 use wirestorm_testkit::tshark;
 
 use super::speech::captured;
-use super::{Ended, emulate, host, plan, serve, stop};
+use super::{Ended, emulate, host, plan, serve, stop_short};
 
 /// What became of a template's flows at a port: closed, failed by their program, and bytes
 /// received.
@@ -236,7 +236,7 @@ templates:
     let output = store("new.bin", 39_999);
     assert!(!output.status.success(), "{output:?}");
 
-    let outcome = stop(server);
+    let outcome = stop_short(server);
     assert_eq!(template(&outcome, 0, "t.stor.new.bin"), (1, 1, 79_999), "{outcome}");
     assert_eq!(template(&outcome, 0, "t.stor"), (2, 0, 1_000_000), "{outcome}");
     assert_eq!(template(&outcome, 0, "t.retr.report.bin").0, 2, "{outcome}");
@@ -263,7 +263,7 @@ templates: [{name: t, ftp: {}, server: {tx: servers}}]
     let words = line.split(' ').map(|word| word.replace('_', " "));
     let output = lab.b.command("curl").args(words).output().unwrap();
     assert!(!output.status.success(), "{output:?}");
-    let outcome = stop(server);
+    let outcome = stop_short(server);
     let (step, cause, _) = failure(&outcome, "t");
     assert!(step.starts_with("program["), "{step}");
     assert_eq!(cause, "closed before all had come", "{outcome}");

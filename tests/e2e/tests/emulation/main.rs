@@ -11,6 +11,7 @@ mod peers;
 mod speech;
 mod start_tls;
 mod tls;
+mod told;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -42,11 +43,18 @@ fn serve(lab: &Lab, scratch: &Scratch, text: &str) -> Running {
     start_command(emulate(&plan(scratch, text)).args(["--port", &port]))
 }
 
-/// Ends servers, which have counted this.
+/// Ends servers, which have counted this, and of which nothing failed.
 #[track_caller]
 fn stop(servers: Running) -> Outcome {
     servers.signal(rustix::process::Signal::INT);
     servers.wait().expect(0)
+}
+
+/// The same of servers of whose connections some have failed.
+#[track_caller]
+fn stop_short(servers: Running) -> Outcome {
+    servers.signal(rustix::process::Signal::INT);
+    servers.wait().expect(3)
 }
 
 const BOTH: &str = r#"

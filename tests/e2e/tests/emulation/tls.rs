@@ -8,7 +8,7 @@ use wirestorm_e2e::{can_run, run_command};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::{End, Lab};
 
-use super::{Ended, PAGE, emulate, host, plan, serve, stop};
+use super::{Ended, PAGE, emulate, host, plan, serve, stop, stop_short};
 
 /// A certificate for `NAME.test` that is signed by its own key: `NAME.pem` and `NAME.key`.
 pub(super) fn certificate(scratch: &Scratch, name: &str) {
@@ -244,7 +244,7 @@ fn servers_that_ask_learn_who_clients_are() {
     assert!(!succeeded && said.contains("certificate required"), "{said}");
     let (succeeded, said) = curl(&["--cert", "other.pem", "--key", "other.key"]);
     assert!(!succeeded && said.contains("unknown ca"), "{said}");
-    let outcome = stop(emulated);
+    let outcome = stop_short(emulated);
     for cause in ["peer has no certificate", "certificate of an unknown issuer"] {
         assert_eq!(outcome.number(&format!("/ports/0/tls/failures/{cause}")), 1, "{outcome}");
     }
@@ -282,7 +282,7 @@ fn openssl_shows_who_it_is_to_an_emulated_server() {
         let said = show(version, "other");
         assert!(said.contains("alert unknown ca"), "{version}: {said}");
     }
-    let outcome = stop(emulated);
+    let outcome = stop_short(emulated);
     let number = |name: &str| outcome.number(&format!("/ports/0/{name}"));
     // Who was refused, and for what; of the others one is curl.
     assert_eq!(number("tls/failures/peer has no certificate"), 2, "{outcome}");

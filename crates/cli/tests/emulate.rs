@@ -1,0 +1,302 @@
+//! What `wirestorm emulate` and `sim` tell of clients and servers, and refuse to be told.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use wirestorm_testkit::Scratch;
+use wirestorm_testkit::require::require_tool;
+
+/// Two templates of one group, each of which fetches pages.
+const PAGES: &str = "
+ports: [{name: c, addresses: 10.0.0.1/16}, {name: s, addresses: 10.0.1.1/16}]
+templates:
+  - name: small
+    group: pages
+    client: {tx: c, servers: 10.0.1.1, server_port: 81, load: {rate: 100}, limit: 50,
+      program: [{send: {size: 100}}, {receive: 1000}]}
+    server: {tx: s, port: 81, program: [{receive: 100}, {send: {size: 1000}}]}
+  - name: large
+    group: pages
+    client: {tx: c, servers: 10.0.1.1, server_port: 82, load: {rate: 20}, limit: 10,
+      program: [{send: {size: 200}}, {receive: 50000}]}
+    server: {tx: s, port: 82, program: [{receive: 200}, {send: {size: 50000}}]}
+";
+
+/// Each waits for the other.
+const HANGS: &str = "
+ports: [{name: c, addresses: 10.0.0.1/16}, {name: s, addresses: 10.0.1.1/16}]
+templates:
+  - name: page
+    client: {tx: c, servers: 10.0.1.1, load: {rate: 1}, limit: 3, program: [{receive: 5}]}
+    server: {tx: s, port: 80, program: [{receive: 1}]}
+";
+
+fn wirestorm(arguments: &[&str]) -> Output {
+    let program = env!("CARGO_BIN_EXE_wirestorm");
+    Command::new(program).args(arguments).output().expect("the program runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().expect("a path in UTF-8")
+}
+
+/// A plan in a file of its own.
+fn plan(scratch: &Scratch, text: &str) -> PathBuf {
+    let path = scratch.file("plan.yaml");
+    fs::write(&path, text).expect("a file");
+    path
+}
+
+/// The result of a simulation of all connections.
+fn simulated(text_of_plan: &str) -> Value {
+    let scratch = Scratch::new().expect("a folder");
+    let plan = plan(&scratch, text_of_plan);
+    let output = wirestorm(&["sim", path(&plan), "--full", "--json", "-"]);
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}{}", text(&output.stdout), text(&output.stderr)))
+}
+
+/// The table of one.
+fn table(text_of_plan: &str, more: &[&str]) -> String {
+    let scratch = Scratch::new().expect("a folder");
+    let plan = plan(&scratch, text_of_plan);
+    let output = wirestorm(&[&["sim", path(&plan), "--full"], more].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+/// The cells of a table's line, behind what it is about.
+#[track_caller]
+fn cells(table: &str, line: &str) -> Vec<String> {
+    let found = table.lines().find_map(|it| it.trim_start().strip_prefix(line));
+    let found = found.unwrap_or_else(|| panic!("no line {line:?} in\n{table}"));
+    found.split("  ").map(str::trim).filter(|it| !it.is_empty()).map(str::to_owned).collect()
+}
+
+/// What a command says that is refused before anything runs.
+#[track_caller]
+fn refused(arguments: &[&str]) -> String {
+    let output = wirestorm(arguments);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+    assert!(!said.contains("panicked") && output.stdout.is_empty(), "{arguments:?}: {said}");
+    said
+}
+
+#[test]
+fn rates_are_of_the_time_in_which_connections_were_made() {
+    let result = simulated(PAGES);
+    // 50 at 100 a second, and 10 at 20, begin within half a second; TIME-WAIT takes as long again.
+    let [load, elapsed] = ["load_s", "elapsed_s"].map(|name| result[name].as_f64().unwrap());
+    assert!((0.44..0.52).contains(&load) && elapsed > load + 0.3, "{load} of {elapsed} s");
+    let established = cells(&table(PAGES, &[]), "established a second");
+    let rate: f64 = established[0].parse().expect("a number");
+    assert!((110.0..=140.0).contains(&rate), "{rate}");
+    let seldom = HANGS.replace("rate: 1}, limit: 3", "rate: 0.5}");
+    let seldom = cells(&table(&seldom, &["--duration", "6s"]), "established a second");
+    assert!(seldom[0].starts_with("0."), "{seldom:?}");
+}
+
+#[test]
+fn a_connection_takes_until_both_sides_have_closed() {
+    let result = simulated(PAGES);
+    for port in [0, 1] {
+        let times = &result["ports"][port]["times"]["whole"];
+        assert_eq!(times["count"], 60, "{times}");
+        // TIME-WAIT would be half a second of it.
+        assert!(times["max_ns"].as_u64() < Some(100_000_000), "{times}");
+    }
+}
+
+#[test]
+fn what_flows_wait_for_in_the_end_is_told() {
+    let result = simulated(HANGS);
+    for port in [0, 1] {
+        let flows = &result["ports"][port]["flows"];
+        let [active, unfinished, syn_sent, time_wait] =
+            ["active", "unfinished", "syn_sent", "time_wait"].map(|name| flows[name].as_u64());
+        assert_eq!((active, unfinished), (Some(3), Some(3)), "{flows}");
+        assert_eq!((syn_sent, time_wait), (Some(0), Some(0)), "{flows}");
+        assert_eq!(result["ports"][port]["templates"][0]["flows"]["unfinished"], 3);
+    }
+    let notes = result["notes"].to_string();
+    assert!(notes.contains("page: of 3 flows that were made, 3 were unfinished"), "{notes}");
+    assert!(notes.contains("--linger"), "{notes}");
+    assert_eq!(cells(&table(HANGS, &[]), "unfinished"), ["3", "3"]);
+    let whole = table(PAGES, &[]);
+    assert!(!whole.contains("unfinished"), "{whole}");
+}
+
+#[test]
+fn both_directions_have_their_goodput() {
+    let result = simulated(PAGES);
+    let sum = |port: usize, name: &str| {
+        let series = result["ports"][port]["series"][name].as_array().unwrap();
+        series.iter().filter_map(Value::as_f64).sum::<f64>()
+    };
+    let (asked, answered) = (50.0 * 100.0 + 10.0 * 200.0, 50.0 * 1_000.0 + 10.0 * 50_000.0);
+    assert_eq!(sum(0, "received_bytes"), answered);
+    assert_eq!(sum(1, "sent_bytes"), answered);
+    assert_eq!(sum(1, "acknowledged_bytes"), answered);
+    assert_eq!(sum(1, "received_bytes"), asked);
+    assert!(sum(1, "sent_goodput_bps") > sum(1, "goodput_bps"));
+    let table = table(PAGES, &["--interval", "100ms"]);
+    assert!(cells(&table, "data sent, b/s")[1].ends_with('M'), "{table}");
+    assert!(cells(&table, "data acknowledged by peers, b/s")[1].ends_with('M'), "{table}");
+    assert!(table.contains("b/s out") && table.contains("b/s in"), "{table}");
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+}
+
+#[test]
+fn groups_are_the_sums_of_their_templates() {
+    let result = simulated(PAGES);
+    let groups = result["groups"].as_array().unwrap();
+    assert_eq!(groups.len(), 2, "{groups:?}");
+    for (group, side, port) in [(&groups[0], "client", 0), (&groups[1], "server", 1)] {
+        assert_eq!((&group["name"], &group["side"]), (&"pages".into(), &side.into()));
+        assert_eq!(group["templates"], 2);
+        let of_port = &result["ports"][port];
+        for name in ["rcvbyte", "connects", "sndbyte"] {
+            assert_eq!(group["tcp"][name], of_port["tcp"][name], "{name}");
+        }
+        assert_eq!(group["flows"]["closed"], 60);
+    }
+    let table = table(PAGES, &[]);
+    let line = table.lines().find(|line| line.starts_with("  pages: client")).expect("a group");
+    let cells: Vec<_> = line.split_whitespace().skip(2).collect();
+    assert_eq!(cells, ["60", "60", "0", "7,000", "550,000"]);
+    // Templates without a group have no sum.
+    assert!(simulated(HANGS)["groups"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn bytes_that_were_not_kept_are_not_said_to_be_missing() {
+    let short = HANGS
+        .replace("{receive: 5}", "{send: 'hi'}, {receive: {bytes: 100}}")
+        .replace("{receive: 1}", "{receive: 2}, {send: 'abc'}");
+    let scratch = Scratch::new().expect("a folder");
+    let plan = plan(&scratch, &short);
+    let output = wirestorm(&["sim", path(&plan), "--full"]);
+    let table = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(3), "{table}");
+    assert!(table.contains("closed before all had come: 3 flows"), "{table}");
+    assert!(!table.contains("came      nothing"), "{table}");
+}
+
+#[test]
+fn a_result_that_cannot_be_written_is_found_out_first_or_shown_all_the_same() {
+    let scratch = Scratch::new().expect("a folder");
+    let plan = plan(&scratch, PAGES);
+    for command in ["sim", "emulate"] {
+        let said = refused(&[command, path(&plan), "--json", "/nonexistent/x.json"]);
+        assert!(said.contains("--json /nonexistent/x.json: No such file"), "{said}");
+    }
+    let output = wirestorm(&["sim", path(&plan), "--full", "--json", "/dev/full"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("/dev/full") && said.contains("No space left"), "{said}");
+    assert!(text(&output.stdout).contains("closed by both sides"), "{}", text(&output.stdout));
+}
+
+#[test]
+fn a_file_for_a_result_changes_only_once_there_is_one() {
+    let scratch = Scratch::new().expect("a folder");
+    let alone = HANGS.lines().filter(|line| !line.contains("server: {tx")).collect::<Vec<_>>();
+    let wrong = plan(&scratch, &alone.join("\n"));
+    let (old, new) = (scratch.file("old.json"), scratch.file("new.json"));
+    fs::write(&old, "old".repeat(10_000)).expect("a file");
+    for file in [&old, &new] {
+        refused(&["sim", path(&wrong), "--json", path(file)]);
+    }
+    assert_eq!(fs::read_to_string(&old).expect("a file").len(), 30_000);
+    assert!(!new.exists());
+    let plan = plan(&scratch, PAGES);
+    for file in [&old, &new] {
+        let output = wirestorm(&["sim", path(&plan), "--json", path(file)]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let written = fs::read(file).expect("a file");
+        let written: Value = serde_json::from_slice(&written).expect("a document alone");
+        assert_eq!(written["schema"], "wirestorm.emulation/1");
+    }
+}
+
+#[test]
+fn what_only_trexs_profiles_take_is_refused_beside_plans() {
+    let scratch = Scratch::new().expect("a folder");
+    let plan = plan(&scratch, PAGES);
+    for (flags, words) in [
+        (&["--cc", "clients.yaml"][..], ["--cc: found with ", "`devices`"]),
+        (&["--ipv6"], ["--ipv6: found with ", "addresses of IPv6"]),
+        (&["-t", "--size", "5"], ["--tunables: found with ", "write the values into the file"]),
+    ] {
+        for command in ["emulate", "sim"] {
+            let said = refused(&[&[command, path(&plan)], flags].concat());
+            for word in words.iter().chain(&["plan.yaml", "profile of TRex's"]) {
+                assert!(said.contains(word), "{word:?} is not in {said}");
+            }
+        }
+    }
+}
+
+#[test]
+fn errors_name_the_file_the_step_and_what_to_do() {
+    let scratch = Scratch::new().expect("a folder");
+    let step = "{receive: 5}";
+    for (found, other, expected) in [
+        (step, "{send: 'x'}, {next_group: g}", "client.program[1].next_group: found \"g\""),
+        (step, "{repeat: {steps: [{idle: 1s}, {send_datagram: x}]}}", "program[0].repeat.steps[1]"),
+        (step, "{sned: x}", "or a word by itself: connect, wait_for_close, reset"),
+        ("rate: 1}", "rate: 1e30}", "more than 0 and at most 10^18"),
+        ("rate: 1}", "rate: -1}", "more than 0 and at most 10^18"),
+        ("- name: page", "- name: page\n    tls: {ciphers: [TLS_FOO]}", "found the cipher suite"),
+    ] {
+        let plan = plan(&scratch, &HANGS.replace(found, other));
+        let said = refused(&["sim", path(&plan)]);
+        assert!(said.contains(expected), "{said}");
+        assert!(said.contains("plan.yaml: templates[0]"), "{said}");
+    }
+    let empty = plan(&scratch, "");
+    let said = refused(&["sim", path(&empty)]);
+    assert!(said.contains("`flows`") && said.contains("`templates`"), "{said}");
+    let frames = "ports: [{name: a}]\nflows: [{name: f, tx: a, size: 64, rate: {pps: 1}}]\n";
+    let frames = plan(&scratch, frames);
+    let said = refused(&["emulate", path(&frames)]);
+    assert!(said.contains("which `wirestorm run "), "{said}");
+}
+
+#[test]
+fn causes_are_told_in_full() {
+    if !require_tool("openssl") {
+        return;
+    }
+    let scratch = Scratch::new().expect("a folder");
+    let make = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=pages.test \
+                -addext subjectAltName=DNS:pages.test -keyout own.key -out own.pem";
+    let mut openssl = Command::new("openssl");
+    let made = openssl.args(make.split_whitespace()).current_dir(scratch.path()).output();
+    assert!(made.expect("openssl runs").status.success());
+    let tls = "{sni: pages.test, certificate: own.pem, key: own.key, ca: own.pem}";
+    let plan = plan(&scratch, &HANGS.replace("name: page", &format!("name: page\n    tls: {tls}")));
+    let output = wirestorm(&["sim", path(&plan)]);
+    let table = text(&output.stdout);
+    let lines: Vec<_> = table.lines().map(str::trim_end).collect();
+    let place = lines.iter().position(|line| line.contains("failed: certificate of an authority"));
+    let place = place.unwrap_or_else(|| panic!("no such cause in\n{table}"));
+    assert!(lines[place].ends_with("used by a"), "{table}");
+    assert_eq!(lines[place + 1].split_whitespace().collect::<Vec<_>>(), ["server", "1", "0"]);
+}
+
+#[test]
+fn only_backends_that_can_hear_are_offered() {
+    let help = text(&wirestorm(&["emulate", "--help"]).stdout);
+    let backends = help.split("--backend").nth(1).expect("the option");
+    let backends = backends.split("\n  -").next().unwrap_or_default();
+    assert!(backends.contains("af_packet") && backends.contains("af_xdp"), "{backends}");
+    assert!(!backends.contains("memory") && !backends.contains("in-kernel"), "{backends}");
+}

@@ -1,0 +1,72 @@
+//! Addresses of ports that the kernel has as well.
+
+use std::net::IpAddr;
+
+use wirestorm_io::link::{self, Link, LinkAddress};
+use wirestorm_io::namespace::InterfaceName;
+use wirestorm_plan::emulation::{AddressRange, EmulationPlan};
+
+/// What is to be said of addresses of a port, its clients and its servers that the kernel has on
+/// its interface. Where packet sockets carry the frames, it hears them as well, and resets
+/// connections of which it knows nothing.
+pub(super) fn warning(
+    plan: &EmulationPlan,
+    port: usize,
+    interface: &InterfaceName,
+    link: &Link,
+) -> Option<String> {
+    // Where the kernel does not tell, there is nothing to be said.
+    let addresses = link::addresses(&interface.namespace).unwrap_or_default();
+    let on_it = addresses.iter().filter(|it| it.index == link.index);
+    let shared: Vec<&LinkAddress> = on_it.filter(|it| lives_at(plan, port, it.address)).collect();
+    let first = shared.first()?;
+    let command =
+        format!("ip addr del {}/{} dev {}", first.address, first.length, interface.name());
+    let more = match shared.len() {
+        1 => String::new(),
+        count => format!(", and {} more", count - 1),
+    };
+    Some(format!(
+        "{interface}: {}{more} is of port {:?} and of the kernel as well, which resets connections \
+         that it does not know, unless AF_XDP carries the frames; take it from the kernel: {}",
+        first.address,
+        plan.ports[port].name,
+        interface.namespace.command(&command)
+    ))
+}
+
+/// Whether a port, its clients or its servers have an address.
+fn lives_at(plan: &EmulationPlan, port: usize, address: IpAddr) -> bool {
+    let clients = plan.templates.iter().filter_map(|it| it.client.as_ref());
+    let clients = clients.filter(|it| it.transmit == port).filter_map(|it| it.addresses);
+    let servers = plan.templates.iter().filter_map(|it| it.server.as_ref());
+    let servers = servers.filter(|it| it.transmit == port).filter_map(|it| it.addresses);
+    plan.ports[port].addresses.iter().any(|own| own.address == address)
+        || clients.chain(servers).any(|range| has(&range, address))
+}
+
+fn has(range: &AddressRange, address: IpAddr) -> bool {
+    let place = match (range.first, address) {
+        (IpAddr::V4(first), IpAddr::V4(address)) => {
+            address.to_bits().checked_sub(first.to_bits()).map(u128::from)
+        }
+        (IpAddr::V6(first), IpAddr::V6(address)) => address.to_bits().checked_sub(first.to_bits()),
+        _ => None,
+    };
+    place.is_some_and(|place| place < range.count.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_has_its_addresses_and_no_others() {
+        let range = |first: &str| AddressRange { first: first.parse().unwrap(), count: 3 };
+        let is_in = |first, address: &str| has(&range(first), address.parse().unwrap());
+        assert!(is_in("10.0.0.1", "10.0.0.1") && is_in("10.0.0.1", "10.0.0.3"));
+        assert!(!is_in("10.0.0.1", "10.0.0.0") && !is_in("10.0.0.1", "10.0.0.4"));
+        assert!(is_in("fd00::1", "fd00::3") && !is_in("fd00::1", "fd00::4"));
+        assert!(!is_in("10.0.0.1", "fd00::1"));
+    }
+}

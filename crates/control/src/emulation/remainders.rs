@@ -1,0 +1,53 @@
+//! What is to be said of flows that were still there in the end.
+
+use wirestorm_base::time::Duration;
+
+use super::report::{PortReport, TemplateReport};
+
+/// Templates that are named, at most.
+const NAMED_MAX: usize = 5;
+
+/// A note for each template whose clients' connections nobody answered, and for each of which some
+/// are unfinished, unless somebody `interrupted` them.
+pub(super) fn notes(ports: &[PortReport], linger: Duration, interrupted: bool) -> Vec<String> {
+    let clients = ports.iter().flat_map(|port| &port.templates).filter(|it| it.side == "client");
+    let notes = clients.flat_map(|it| {
+        let unfinished = if interrupted { None } else { unfinished(it, linger) };
+        unanswered(it).into_iter().chain(unfinished)
+    });
+    let mut notes: Vec<String> = notes.collect();
+    let more = notes.len().saturating_sub(NAMED_MAX);
+    notes.truncate(NAMED_MAX);
+    if more > 0 {
+        notes.push(format!("the same is so {more} times more: `templates` of --json tell of each"));
+    }
+    notes
+}
+
+fn count(template: &TemplateReport, name: &str) -> u64 {
+    template.flows.get(name).copied().unwrap_or(0)
+}
+
+fn unanswered(template: &TemplateReport) -> Option<String> {
+    let (asking, made) = (count(template, "syn_sent"), count(template, "made"));
+    (asking > 0).then(|| {
+        format!(
+            "{}: of {made} connections that were made, {asking} were asking in the end and had no \
+             answer to their SYN, neither SYN-ACK nor RST: somebody on the way drops one or the \
+             other, or nobody has the servers' address",
+            template.name
+        )
+    })
+}
+
+fn unfinished(template: &TemplateReport, linger: Duration) -> Option<String> {
+    let (unfinished, made) = (count(template, "unfinished"), count(template, "made"));
+    (unfinished > 0).then(|| {
+        format!(
+            "{}: of {made} flows that were made, {unfinished} were unfinished in the end, {} s \
+             after the last one could be made: --linger says how long they are waited for",
+            template.name,
+            linger.as_secs_f64()
+        )
+    })
+}

@@ -1,0 +1,157 @@
+//! What is told where something is in the way, and how the run ends then.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use wirestorm_e2e::{Outcome, can_run, run_command, start_command};
+use wirestorm_testkit::Scratch;
+use wirestorm_testkit::net::{End, Lab};
+
+use crate::{BOTH, both_ports, curl, emulate, host, plan, serve, stop_short};
+
+/// Waits until more frames than this have arrived.
+fn wait_for_frames(end: &End, more_than: u64) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while end.counters().unwrap().rx_packets <= more_than {
+        assert!(Instant::now() < deadline, "no frame arrives");
+        std::thread::yield_now();
+    }
+}
+
+/// Clients whose frames go to nobody.
+const BLACK_HOLE: &str = r#"
+ports: [{name: clients}]
+templates:
+  - name: page
+    client:
+      tx: clients
+      addresses: 10.0.0.1-10.0.0.20
+      servers: 10.0.1.1
+      ethernet: {dst: "02:00:00:00:00:77"}
+      load: {rate: 200}
+      program: [{send: "x"}, {receive: 1}]
+"#;
+
+/// The clients of a plan, on the cable's first end, for a moment.
+fn clients(lab: &Lab, scratch: &Scratch, text: &str) -> Outcome {
+    let mut command = emulate(&plan(scratch, text));
+    command.args(["--port", &format!("clients={}", lab.a.port())]);
+    run_command(command.args(["--duration", "300ms", "--linger", "100ms"]))
+}
+
+#[test]
+fn clients_whom_nobody_answers_are_a_shortfall() {
+    if !can_run(&[]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    let outcome = clients(&lab, &scratch, BLACK_HOLE).expect(3);
+    let number = |name: &str| outcome.number(&format!("/ports/0/flows/{name}"));
+    assert!(number("syn_sent") >= 50, "{outcome}");
+    assert_eq!(number("syn_sent"), number("active"), "{outcome}");
+    assert_eq!(number("failed") + number("unfinished"), 0, "{outcome}");
+    let notes = outcome.lines("/notes");
+    assert!(notes.contains("page: of ") && notes.contains("no answer to their SYN"), "{notes}");
+}
+
+#[test]
+fn those_who_are_established_and_hang_are_told_as_unfinished() {
+    if !can_run(&[]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    // Servers wait for one byte more than clients send, and so do both.
+    let text = BOTH.replace("limit: 300", "limit: 5").replace("{receive: 100}", "{receive: 101}");
+    let plan = plan(&scratch, &text);
+    let outcome = both_ports(emulate(&plan).args(["--linger", "200ms"]), &lab).expect(0);
+    for port in [0, 1] {
+        assert_eq!(outcome.number(&format!("/ports/{port}/flows/unfinished")), 5, "{outcome}");
+        assert_eq!(outcome.number(&format!("/ports/{port}/flows/syn_sent")), 0, "{outcome}");
+    }
+    let notes = outcome.lines("/notes");
+    assert!(notes.contains("5 were unfinished in the end, 0.2 s after"), "{notes}");
+}
+
+#[test]
+fn failures_count_although_the_run_was_interrupted() {
+    if !can_run(&["curl"]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    host(&lab.b);
+    let servers = serve(
+        &lab,
+        &scratch,
+        r#"
+ports: [{name: servers, addresses: 198.51.100.1/24}]
+templates:
+  - name: strict
+    server: {tx: servers, port: 80, program: [{receive: {until: "\n"}}, {expect: "EHLO\n"}]}
+  - name: page
+    http: {path: /, response: {body: 100}}
+    server: {tx: servers, port: 81}
+"#,
+    );
+    assert_eq!(curl(&lab.b, "198.51.100.1:81", 1).len(), 100);
+    let mut command = lab.b.command("curl");
+    command.args(["--silent", "--max-time", "5", "http://198.51.100.1/"]);
+    assert!(!command.output().unwrap().status.success());
+    let outcome = stop_short(servers);
+    assert_eq!(outcome.result()["interrupted"], true);
+    assert_eq!(outcome.number("/ports/0/flows/failed"), 1, "{outcome}");
+}
+
+#[test]
+fn addresses_that_the_kernel_has_too_are_warned_of_before_the_run() {
+    if !can_run(&[]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    lab.a.namespace().ip(&["addr add 10.0.0.3/16 dev veth0"]).unwrap();
+    let said = format!("ip -n {} addr del 10.0.0.3/16 dev veth0", lab.a.namespace().name());
+    for (text, backend, is_told) in [
+        (BLACK_HOLE.to_owned(), "af_packet", [true, true]),
+        (BLACK_HOLE.to_owned(), "af_xdp", [false, false]),
+        (BLACK_HOLE.replace("10.0.0.1-10.0.0.20", "10.0.0.10"), "af_packet", [false, false]),
+    ] {
+        let mut command = emulate(&plan(&scratch, &text));
+        command.args(["--port", &format!("clients={}", lab.a.port()), "--backend", backend]);
+        let outcome = run_command(command.args(["--duration", "20ms", "--linger", "0s"]));
+        let notes = outcome.lines("/notes");
+        let told = [outcome.messages.contains(&said), notes.contains(&said)];
+        assert_eq!(told, is_told, "{backend}: {outcome}");
+    }
+}
+
+#[test]
+fn a_run_that_an_interface_ends_was_stopped() {
+    if !can_run(&[]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    let plan = plan(&scratch, BLACK_HOLE);
+    let document = scratch.file("result.json");
+    let mut command = std::process::Command::new(wirestorm_e2e::wirestorm());
+    command.arg("emulate").arg(&plan).arg("--json").arg(&document);
+    let running = start_command(command.args(["--port", &format!("clients={}", lab.a.port())]));
+    wait_for_frames(&lab.b, 10);
+    lab.a.set_up(false).unwrap();
+    let outcome = running.wait().expect(1);
+    assert!(outcome.output.starts_with("stopped after "), "{outcome}");
+    assert!(outcome.output.contains("went down; bring it up with"), "{outcome}");
+    assert!(fs::read_to_string(&document).unwrap().contains("went down"), "{outcome}");
+}
+
+#[test]
+fn pings_are_no_other_protocol() {
+    if !can_run(&[]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    let text = format!("{BOTH}latency: [{{from: clients, to: servers, rate: 200}}]\n");
+    let outcome = both_ports(&mut emulate(&plan(&scratch, &text)), &lab).expect(0);
+    assert!(outcome.number("/latency/0/received") > 10, "{outcome}");
+    for port in [0, 1] {
+        assert_eq!(outcome.number(&format!("/ports/{port}/flows/other_protocol")), 0, "{outcome}");
+    }
+}
