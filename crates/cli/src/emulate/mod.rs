@@ -343,7 +343,8 @@ fn exit_status(result: &EmulationResult) -> u8 {
         let flows = &port.flows;
         let no_room = port.impairment.map_or(0, |it| it.no_room);
         let unmade = flows.overflow + flows.tuple_in_use + flows.no_match;
-        none_established || no_room + port.failed + port.missed + flows.failed + unmade > 0
+        let failed = flows.failed + flows.time_wait_failed;
+        none_established || no_room + port.failed + port.missed + failed + unmade > 0
     });
     if !result.errors.is_empty() {
         status::FAILED

@@ -194,10 +194,11 @@ fn port_table(
     let at_once = "  at once, at most (TIME-WAIT included)";
     line(f, at_once, ports, count(|port| port.flows.active_max))?;
     line(f, "  still there in the end", ports, count(|port| port.flows.active))?;
-    let left: [Shown<PortReport, u64>; 3] = [
+    let left: [Shown<PortReport, u64>; 4] = [
         ("    without any answer to their SYN", |port| port.flows.syn_sent),
         ("    unfinished", |port| port.flows.unfinished),
         ("    in TIME-WAIT", |port| port.flows.time_wait),
+        ("      after their program or TLS had failed", |port| port.flows.time_wait_failed),
     ];
     for (what, value) in left {
         if ports.iter().any(|port| value(port) > 0) {

@@ -159,13 +159,16 @@ impl ImpairmentReport {
 #[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct FlowsReport {
-    /// Flows that were still there in the end; the sum of the three that follow, which are told
-    /// then.
+    /// Flows that were still there in the end; the sum of `syn_sent`, `time_wait` and `unfinished`,
+    /// which are told then.
     pub active: u64,
     /// Connections whose SYN nobody had answered by then, and that were not given up yet.
     pub syn_sent: u64,
     /// Connections in TIME-WAIT: both sides had closed them.
     pub time_wait: u64,
+    /// Those of them whose program or TLS has failed: they would be among those that failed when
+    /// TIME-WAIT is over.
+    pub time_wait_failed: u64,
     /// Flows that had begun and were not over.
     pub unfinished: u64,
     /// The most at once, those in TIME-WAIT included.
@@ -364,6 +367,7 @@ impl FlowsReport {
             active: flows.active,
             syn_sent: remaining.iter().map(|it| it.syn_sent).sum(),
             time_wait: remaining.iter().map(|it| it.time_wait).sum(),
+            time_wait_failed: remaining.iter().map(|it| it.time_wait_failed).sum(),
             unfinished: remaining.iter().map(|it| it.unfinished).sum(),
             active_max: flows.active_max,
             closed: flows.closed,

@@ -340,7 +340,7 @@ templates:
         (
             "{send_datagram: who}",
             "{send: who}",
-            "templates[0].client.program[0]: found a step of connections, where the template's",
+            "templates[0].client.program[1]: found a step of connections, where the template's",
         ),
         (
             "first_bytes: wh",

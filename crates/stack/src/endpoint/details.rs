@@ -37,6 +37,8 @@ pub struct Remaining {
     pub syn_sent: u64,
     /// Connections in TIME-WAIT.
     pub time_wait: u64,
+    /// Those of them whose program or session has failed, which is counted once TIME-WAIT is over.
+    pub time_wait_failed: u64,
     /// All others: open connections, and flows of UDP whose program goes on.
     pub unfinished: u64,
 }
@@ -47,6 +49,8 @@ impl Endpoint {
         let mut remaining = vec![Remaining::default(); self.templates.len()];
         for flow in self.flows.iter() {
             let of = &mut remaining[usize::from(flow.template)];
+            let has_failed = flow.run.has_program_failed() || flow.run.has_failed();
+            of.time_wait_failed += u64::from(flow.is_waiting && has_failed);
             *match flow.connection.state() {
                 State::SynSent => &mut of.syn_sent,
                 _ if flow.is_waiting => &mut of.time_wait,

@@ -2,12 +2,12 @@
 
 use std::process::{Command, Output};
 
-use wirestorm_e2e::{Outcome, can_run, run_command};
+use wirestorm_e2e::{Outcome, Running, can_run, run_command};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::{End, Lab, LabOptions, RouterLab};
 
 use super::tls::certificate;
-use super::{curl, emulate, host, plan, serve, stop};
+use super::{curl, emulate, host, plan, serve, stop, stop_short};
 
 /// Runs a tool at an end, and ends it after so many seconds.
 fn tool(end: &End, seconds: u32, line: &str) -> Output {
@@ -16,8 +16,14 @@ fn tool(end: &End, seconds: u32, line: &str) -> Output {
     command.output().unwrap()
 }
 
-/// Serves a template at 198.51.100.77 while `ask` asks from the other end of a cable.
-fn served(scratch: &Scratch, template: &str, ask: impl FnOnce(&Lab)) -> Outcome {
+/// Serves a template at 198.51.100.77 while `ask` asks from the other end of a cable, until it is
+/// told to `stop`.
+fn served(
+    scratch: &Scratch,
+    template: &str,
+    stop: fn(Running) -> Outcome,
+    ask: impl FnOnce(&Lab),
+) -> Outcome {
     let lab = Lab::new().unwrap();
     host(&lab.b);
     let text = format!(
@@ -35,7 +41,8 @@ fn wrk_is_served_over_connections_that_are_kept() {
     }
     let template = "    http: {requests: 2, response: {body: 32000}}\n    server: {tx: servers}\n";
     let mut requests = 0;
-    let outcome = served(&Scratch::new().unwrap(), template, |lab| {
+    // When its time is over wrk resets its connections.
+    let outcome = served(&Scratch::new().unwrap(), template, stop_short, |lab| {
         assert_eq!(curl(&lab.b, "198.51.100.77", 1).len(), 32_000);
         let output = tool(&lab.b, 20, "wrk -t1 -c20 -d2s http://198.51.100.77/page");
         let said = String::from_utf8(output.stdout).unwrap();
@@ -98,7 +105,7 @@ fn a_browser_shows_a_page_with_its_images() {
     }
     let scratch = Scratch::new().unwrap();
     let template = format!("    server:\n      tx: servers\n      port: 80\n{PAGE_WITH_IMAGES}");
-    let outcome = served(&scratch, &template, |lab| {
+    let outcome = served(&scratch, &template, stop, |lab| {
         assert!(curl(&lab.b, "198.51.100.77", 1).starts_with(b"<!doctype html>"));
         let page = browse(&lab.b, &scratch, "", "http://198.51.100.77/");
         assert!(page.contains("sizes 70x5,6x80 by http/1.1,http/1.1,http/1.1"), "{page}");
@@ -127,7 +134,7 @@ fn a_browser_shows_a_page_over_one_connection_of_http_2() {
         "    http2: true\n    tls: {{certificate: pages.pem, key: pages.key}}\n    \
          server:\n      tx: servers\n      port: 443\n{PAGE_WITH_IMAGES}"
     );
-    let outcome = served(&scratch, &template, |lab| {
+    let outcome = served(&scratch, &template, stop, |lab| {
         // Whoever comes first finds nobody yet; curl tries again.
         let line = "curl --insecure --silent --show-error --max-time 5 --retry 5 --retry-delay 1 \
                     --retry-all-errors https://198.51.100.77/";
