@@ -294,9 +294,11 @@ fn causes_are_told_in_full() {
 
 #[test]
 fn only_backends_that_can_hear_are_offered() {
-    let help = text(&wirestorm(&["emulate", "--help"]).stdout);
-    let backends = help.split("--backend").nth(1).expect("the option");
-    let backends = backends.split("\n  -").next().unwrap_or_default();
-    assert!(backends.contains("af_packet") && backends.contains("af_xdp"), "{backends}");
-    assert!(!backends.contains("memory") && !backends.contains("in-kernel"), "{backends}");
+    for command in ["emulate", "link"] {
+        let help = text(&wirestorm(&[command, "--help"]).stdout);
+        let backends = help.split("--backend").nth(1).expect("the option");
+        let backends = backends.split("\n  -").next().unwrap_or_default();
+        assert!(backends.contains("af_packet") && backends.contains("af_xdp"), "{backends}");
+        assert!(!backends.contains("memory") && !backends.contains("in-kernel"), "{backends}");
+    }
 }

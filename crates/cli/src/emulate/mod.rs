@@ -12,17 +12,17 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::emulation::{
     self, EmulationError, EmulationOptions, EmulationResult, Steering, TemplateReport, WatchOptions,
 };
 use wirestorm_control::plan::Multiplier;
-use wirestorm_control::plan::backend::Backend;
 use wirestorm_control::plan::emulation::EmulationPlan;
 use wirestorm_control::plan::trex::captures::Captures;
 use wirestorm_control::plan::trex::stateful::{self, StatefulOptions};
 
+use crate::replay::flags::BothWaysBackend;
 use crate::report::Output;
 use crate::traffic::{bind, is_of_flows, listed, read_text, read_time, trex, usage};
 use crate::{interrupt, status};
@@ -65,8 +65,8 @@ pub(crate) struct EmulateFlags {
     linger: String,
 
     /// What carries the frames.
-    #[arg(long, value_enum, default_value_t = HostBackend::Auto)]
-    backend: HostBackend,
+    #[arg(long, value_enum, default_value_t = BothWaysBackend::Auto)]
+    backend: BothWaysBackend,
 
     /// How long what arrives may wait until it is looked at, where 32 flows and more have 20,000
     /// frames a second and more: the longer, the less CPU time it takes, and the coarser measured
@@ -121,29 +121,6 @@ pub(crate) struct EmulateFlags {
     /// A file of TRex's in YAML that says by which devices its clients go.
     #[arg(long, aliases = ["client-cfg", "client_cfg"], value_name = "FILE")]
     cc: Option<PathBuf>,
-}
-
-/// What carries the frames of those who send and hear.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum HostBackend {
-    /// The best that works on the interface.
-    Auto,
-    /// AF_PACKET sockets.
-    #[value(name = "af_packet", alias = "af-packet")]
-    AfPacket,
-    /// AF_XDP sockets.
-    #[value(name = "af_xdp", alias = "af-xdp")]
-    AfXdp,
-}
-
-impl From<HostBackend> for Backend {
-    fn from(flag: HostBackend) -> Self {
-        match flag {
-            HostBackend::Auto => Self::Auto,
-            HostBackend::AfPacket => Self::AfPacket,
-            HostBackend::AfXdp => Self::AfXdp,
-        }
-    }
 }
 
 /// Runs the command.

@@ -11,7 +11,7 @@ use wirestorm_control::base::time::Duration;
 use wirestorm_control::bridge::{self, BridgeOptions, LinkResult};
 use wirestorm_control::plan::impairment::AskedImpairment;
 
-use crate::replay::flags::BackendFlag;
+use crate::replay::flags::BothWaysBackend;
 use crate::report::Output;
 use crate::traffic::{read_time, usage};
 use crate::{interrupt, status};
@@ -112,9 +112,9 @@ pub(crate) struct LinkFlags {
         value_parser = clap::value_parser!(u32).range(1..=16_000_000))]
     held_max: u32,
 
-    /// What carries the frames: auto, af_packet or af_xdp.
-    #[arg(long, value_enum, default_value_t = BackendFlag::Auto)]
-    backend: BackendFlag,
+    /// What carries the frames.
+    #[arg(long, value_enum, default_value_t = BothWaysBackend::Auto)]
+    backend: BothWaysBackend,
 
     /// Join even the interface that carries the default route.
     #[arg(long)]

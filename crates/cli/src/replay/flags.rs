@@ -344,3 +344,26 @@ impl From<BackendFlag> for Backend {
         }
     }
 }
+
+/// What carries the frames of those who send and hear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BothWaysBackend {
+    /// The best that works on the interface.
+    Auto,
+    /// AF_PACKET sockets.
+    #[value(name = "af_packet", alias = "af-packet")]
+    AfPacket,
+    /// AF_XDP sockets.
+    #[value(name = "af_xdp", alias = "af-xdp")]
+    AfXdp,
+}
+
+impl From<BothWaysBackend> for Backend {
+    fn from(flag: BothWaysBackend) -> Self {
+        match flag {
+            BothWaysBackend::Auto => Self::Auto,
+            BothWaysBackend::AfPacket => Self::AfPacket,
+            BothWaysBackend::AfXdp => Self::AfXdp,
+        }
+    }
+}
