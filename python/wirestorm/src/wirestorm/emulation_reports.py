@@ -162,12 +162,15 @@ class FlowsReport:
     """Connections of a port, and flows of UDP."""
 
     active: int
-    """Flows that were still there in the end; the sum of the three that follow, which are told
-    then."""
+    """Flows that were still there in the end; the sum of `syn_sent`, `time_wait` and `unfinished`,
+    which are told then."""
     syn_sent: int
     """Connections whose SYN nobody had answered by then, and that were not given up yet."""
     time_wait: int
     """Connections in TIME-WAIT: both sides had closed them."""
+    time_wait_failed: int
+    """Those of them whose program or TLS has failed: they would be among those that failed when
+    TIME-WAIT is over."""
     unfinished: int
     """Flows that had begun and were not over."""
     active_max: int
@@ -501,7 +504,7 @@ class EmulationReport:
     """From the start to the end of the last port's work, in seconds."""
     load_s: float
     """From the start until no more connections were to be made: limits were reached, or the
-    duration was over. Without clients that is the whole run. In seconds."""
+    duration was over. Without clients, until the last one came. In seconds."""
     ports: list[PortReport]
     """Each port of the plan that has clients or servers."""
     groups: list[GroupReport]
