@@ -81,8 +81,9 @@ fn so_many_flows_are_held() {
     assert_eq!(times.round_trip.count(), world.client.tcp().rttupdated);
     let of_syn = times.round_trip.quantile(0.1).unwrap().as_nanos() / 1_000;
     assert!((97..=100).contains(&of_syn), "{of_syn}");
+    // TIME-WAIT, of 10 ms, is no part of it.
     let whole = median(&times.whole);
-    assert!((58_000..63_000).contains(&whole), "{whole}");
+    assert!((49_000..53_000).contains(&whole), "{whole}");
     let made = world.client.tcp().connattempt;
     // 50 ms each; the 10 ms of TIME-WAIT hold no other one up.
     assert!((390..=400).contains(&made), "{made}");
