@@ -102,7 +102,7 @@ impl Statistics {
 }
 
 /// The variables of one flow.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Variables {
     variables: [u64; Variable::COUNT],
     /// In ms, modulo 2^32.

@@ -88,6 +88,15 @@ struct Extra {
     own: Option<Box<Own>>,
 }
 
+impl Extra {
+    /// Whether none would do as well.
+    fn is_unused(&self) -> bool {
+        let Self { before, variables, port, has_failed, exchange, own } = self;
+        let is_empty = before.is_empty() && *variables == Variables::default();
+        is_empty && port.is_none() && !has_failed && exchange.is_none() && own.is_none()
+    }
+}
+
 /// What programs have in common.
 pub(crate) struct Outside<'a> {
     pub(crate) buffers: &'a Buffers,
@@ -228,8 +237,11 @@ impl Run {
             return Progress::Waits;
         }
         let progress = self.follow(program, connection, outside);
-        if self.exchange().is_some() {
-            self.move_bytes(connection, outside);
+        if self.extra.is_some() {
+            if self.exchange().is_some() {
+                self.move_bytes(connection, outside);
+            }
+            self.forget_what_arrived(connection);
         }
         progress
     }
@@ -343,7 +355,7 @@ impl Run {
                         self.wait = self.wait_of_saying();
                     }
                     None => {
-                        self.send(buffer, connection);
+                        self.send(buffer, connection, buffers);
                         connection.queue(buffers.get(buffer).size(), counters);
                         // Nothing is waited for behind it, so that FIN can be in its last segment.
                         if !self.waits_for_acknowledgements

@@ -1,5 +1,7 @@
 //! What a program has sent, as it may have to be sent again.
 
+use alloc::vec::Vec;
+
 use wirestorm_wire::checksum;
 
 use super::{Run, Wait};
@@ -46,8 +48,10 @@ impl Run {
     }
 
     /// Remembers that a buffer is sent from a number on.
-    pub(super) fn send(&mut self, buffer: BufferId, connection: &Connection) {
-        if connection.backlog() > 0 {
+    pub(super) fn send(&mut self, buffer: BufferId, connection: &Connection, buffers: &Buffers) {
+        // SYN may be all that waits, before anything was sent.
+        let is_first = self.sending.0 == buffers.nothing();
+        if connection.backlog() > 0 && !is_first {
             let before = &mut self.extra.get_or_insert_default().before;
             let unacknowledged = connection.unacknowledged();
             // Of two that follow one another, the first is needed up to where the second begins.
@@ -58,6 +62,20 @@ impl Run {
             extra.before.clear();
         }
         self.sending = (buffer, connection.queued());
+    }
+
+    /// Gives up the memory of what was sent before, once all is acknowledged: a flow that idles is to
+    /// be small.
+    #[cold]
+    pub(super) fn forget_what_arrived(&mut self, connection: &Connection) {
+        let Some(extra) = &mut self.extra else { return };
+        if extra.before.capacity() == 0 || connection.backlog() > 0 {
+            return;
+        }
+        extra.before = Vec::new();
+        if extra.is_unused() {
+            self.extra = None;
+        }
     }
 
     pub(super) const fn wait_of_sending(&self) -> Wait {
