@@ -18,7 +18,7 @@ use wirestorm_stack::tcp::congestion::Algorithm;
 use wirestorm_stack::tcp::connection::{Connection, Now, State};
 use wirestorm_stack::tcp::counters::TcpCounters;
 use wirestorm_stack::tcp::ranges::SequenceRange;
-use wirestorm_stack::tcp::segment::{SACK_BLOCKS_MAX, Segment};
+use wirestorm_stack::tcp::segment::{Ecn, SACK_BLOCKS_MAX, Segment};
 use wirestorm_stack::tcp::sequence::SequenceNumber;
 use wirestorm_stack::tcp::settings::Settings;
 
@@ -76,7 +76,7 @@ fn talk(settings: Settings, is_active: bool, mut rest: &[u8]) {
     } else {
         let length = rest.first().copied().unwrap_or(0);
         let header = take(&mut rest, usize::from(length));
-        let Ok((syn, _)) = Segment::parse(header, false) else { return };
+        let Ok((syn, _)) = Segment::parse(header, Ecn::NOT_CAPABLE) else { return };
         Connection::accept(&settings, &syn, ours, now, &mut counters)
     };
     let mut talk = Talk {
@@ -123,7 +123,7 @@ fn talk(settings: Settings, is_active: bool, mut rest: &[u8]) {
                     bytes[4..8].copy_from_slice(&sequence.0.to_be_bytes());
                     bytes[8..12].copy_from_slice(&acknowledgement.0.to_be_bytes());
                 }
-                theirs = talk.arrive(&bytes, kind & 32 != 0).unwrap_or(theirs);
+                theirs = talk.arrive(&bytes, kind >> 5).unwrap_or(theirs);
             }
         }
         talk.depart();
@@ -143,8 +143,8 @@ impl Talk {
     }
 
     /// Returns what the connection may wait for next.
-    fn arrive(&mut self, bytes: &[u8], met_congestion: bool) -> Option<SequenceNumber> {
-        let (segment, _) = Segment::parse(bytes, met_congestion).ok()?;
+    fn arrive(&mut self, bytes: &[u8], traffic_class: u8) -> Option<SequenceNumber> {
+        let (segment, _) = Segment::parse(bytes, Ecn::of(traffic_class)).ok()?;
         let now = self.now();
         let unacknowledged = self.connection.unacknowledged();
         let was_over = self.connection.is_over();

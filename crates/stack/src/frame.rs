@@ -6,12 +6,12 @@ use wirestorm_base::port::Segmentation;
 use wirestorm_wire::checksum;
 use wirestorm_wire::flow::FlowKey;
 use wirestorm_wire::packet::{
-    ethernet, ethertype, icmpv4, ipv4, ipv6, mpls, protocol, tcp, udp, vlan,
+    PacketError, ethernet, ethertype, icmpv4, ipv4, ipv6, mpls, protocol, tcp, udp, vlan,
 };
 
 use crate::icmp_error::Message;
 use crate::tcp::ranges::SequenceRange;
-use crate::tcp::segment::Outgoing;
+use crate::tcp::segment::{Ecn, Outgoing};
 
 /// Where its addresses end.
 const ADDRESSES: usize = 12;
@@ -70,8 +70,8 @@ pub(crate) struct Packet<'a> {
     pub(crate) key: FlowKey,
     /// The transport's header and what follows, without padding of the link layer.
     pub(crate) transport: &'a [u8],
-    /// Whether it met congestion (RFC 3168 section 5).
-    pub(crate) met_congestion: bool,
+    /// What it says of ECN.
+    pub(crate) ecn: Ecn,
 }
 
 /// Why a frame is not for the transports.
@@ -81,8 +81,35 @@ pub(crate) enum Other {
     Fragment,
     /// Cut short, or a checksum is wrong.
     Damaged,
+    /// A segment of TCP whose checksum is wrong.
+    BadSum,
+    /// A segment of TCP whose header has a length that none can have.
+    BadOffset,
+    /// A segment of TCP that ends before its header does.
+    Short,
     /// Another protocol.
     Protocol,
+}
+
+impl Other {
+    /// What is wrong with a packet, where that of TCP is told apart.
+    const fn damaged(protocol: u8, of_tcp: Self) -> Self {
+        if protocol == protocol::TCP { of_tcp } else { Self::Damaged }
+    }
+}
+
+impl From<PacketError> for Other {
+    /// What is wrong with a segment of TCP.
+    fn from(error: PacketError) -> Self {
+        match error {
+            PacketError::BadHeaderLength { .. } => Self::BadOffset,
+            // It says that it is longer than the shortest, and than what is there.
+            PacketError::Truncated { expected, .. } if expected > tcp::HEADER_LENGTH_MIN => {
+                Self::BadOffset
+            }
+            _ => Self::Short,
+        }
+    }
 }
 
 /// What a frame is to the transports. Checksums are looked at where `verifies` says so.
@@ -151,14 +178,15 @@ fn dissect_ipv4<'a>(
         FlowKey::ipv4(packet.source().octets(), packet.destination().octets(), packet.protocol());
     if verifies {
         let length = transport.len() as u16;
-        let is_good = checksum::sum(&network[..start]) == 0xffff
-            && is_sum_good(packet.pseudo_header_sum(length), packet.protocol(), transport);
-        if !is_good {
+        if checksum::sum(&network[..start]) != 0xffff {
             return Err(Other::Damaged);
         }
+        if !is_sum_good(packet.pseudo_header_sum(length), packet.protocol(), transport) {
+            return Err(Other::damaged(packet.protocol(), Other::BadSum));
+        }
     }
-    let met_congestion = is_marked(packet.type_of_service());
-    with_ports(Packet { link, key, transport, met_congestion })
+    let ecn = Ecn::of(packet.type_of_service());
+    with_ports(Packet { link, key, transport, ecn })
 }
 
 #[inline]
@@ -185,16 +213,11 @@ fn dissect_ipv6<'a>(
     if verifies {
         let sum = packet.pseudo_header_sum(extensions.protocol, transport.len() as u32);
         if !is_sum_good(sum, extensions.protocol, transport) {
-            return Err(Other::Damaged);
+            return Err(Other::damaged(extensions.protocol, Other::BadSum));
         }
     }
-    let met_congestion = is_marked(packet.traffic_class());
-    with_ports(Packet { link, key, transport, met_congestion })
-}
-
-/// RFC 3168 section 5: both bits.
-const fn is_marked(traffic_class: u8) -> bool {
-    traffic_class & 3 == 3
+    let ecn = Ecn::of(packet.traffic_class());
+    with_ports(Packet { link, key, transport, ecn })
 }
 
 fn is_sum_good(pseudo_header: u16, protocol: u8, transport: &[u8]) -> bool {
@@ -206,7 +229,8 @@ fn is_sum_good(pseudo_header: u16, protocol: u8, transport: &[u8]) -> bool {
 #[inline(always)]
 fn with_ports(packet: Packet<'_>) -> Result<Packet<'_>, Other> {
     // Both have their ports at the same place.
-    let ports = packet.transport.first_chunk::<4>().ok_or(Other::Damaged)?;
+    let ports = packet.transport.first_chunk::<4>();
+    let ports = ports.ok_or_else(|| Other::damaged(packet.key.protocol(), Other::Short))?;
     let [a, b, c, d] = *ports;
     let key = packet.key.with_ports(u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
     Ok(Packet { key, ..packet })

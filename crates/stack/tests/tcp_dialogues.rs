@@ -12,7 +12,7 @@ use wirestorm_stack::tcp::connection::{Connection, End, Now, State};
 use wirestorm_stack::tcp::counters::TcpCounters;
 use wirestorm_stack::tcp::ranges::SequenceRange;
 use wirestorm_stack::tcp::round_trip::RtoBounds;
-use wirestorm_stack::tcp::segment::{Options, Outgoing, SACK_BLOCKS_MAX, Segment, Timestamps};
+use wirestorm_stack::tcp::segment::{Ecn, Options, Outgoing, SACK_BLOCKS_MAX, Segment, Timestamps};
 use wirestorm_stack::tcp::sequence::SequenceNumber;
 use wirestorm_stack::tcp::settings::Settings;
 use wirestorm_wire::packet::tcp::Flags;
@@ -63,16 +63,19 @@ struct Said {
     /// The packet says that ECN is understood (`ect`), or that congestion was met (`ce`).
     is_ecn_capable: bool,
     met_congestion: bool,
+    /// Or that ECN is understood by the other word for it (`ect1`), which is not said here.
+    is_capable_otherwise: bool,
 }
 
 /// Letters of the flags, in the order in which they are written.
-const FLAGS: [(char, Flags); 7] = [
+const FLAGS: [(char, Flags); 8] = [
     ('S', Flags::SYN),
     ('F', Flags::FIN),
     ('R', Flags::RST),
     ('P', Flags::PSH),
     ('E', Flags::ECE),
     ('W', Flags::CWR),
+    ('U', Flags::URG),
     ('.', Flags::ACK),
 ];
 
@@ -149,6 +152,7 @@ impl Said {
             sack: Vec::new(),
             is_ecn_capable: false,
             met_congestion: false,
+            is_capable_otherwise: false,
         };
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or(format!("notation: {word} of what?"));
@@ -157,6 +161,7 @@ impl Said {
                 "win" => said.window = Some(parse(value()?, word)?),
                 "ect" => said.is_ecn_capable = true,
                 "ce" => said.met_congestion = true,
+                "ect1" => said.is_capable_otherwise = true,
                 _ => return Err(format!("notation: {word:?} in a segment")),
             }
         }
@@ -201,6 +206,7 @@ impl Said {
             sack: blocks.iter().map(|block| (theirs(block.start), theirs(block.end))).collect(),
             is_ecn_capable: outgoing.is_ecn_capable,
             met_congestion: false,
+            is_capable_otherwise: false,
         }
     }
 
@@ -228,7 +234,12 @@ impl Said {
             },
             sack: &sack,
             length: self.length,
-            met_congestion: self.met_congestion,
+            ecn: match (self.met_congestion, self.is_ecn_capable, self.is_capable_otherwise) {
+                (true, ..) => Ecn::MET_CONGESTION,
+                (_, true, _) => Ecn::CAPABLE_0,
+                (.., true) => Ecn::CAPABLE_1,
+                _ => Ecn::NOT_CAPABLE,
+            },
             segments: 1,
         })
     }
@@ -611,7 +622,7 @@ macro_rules! subjects {
 }
 
 subjects! {
-    opening closing resets acknowledgements windows congestion losses sack rack timers timestamps ecn keepalive
+    opening closing resets acknowledgements windows congestion losses sack rack timers timestamps ecn keepalive urgent
 }
 
 #[test]

@@ -45,37 +45,65 @@ fn settings() -> impl Strategy<Value = Settings> {
 
 fn network() -> impl Strategy<Value = Network> {
     let delays = (0_u64..50_000, prop_oneof![Just(0), 0_u64..20_000]);
-    (delays, prop_oneof![Just(0), 0_u32..150], prop_oneof![Just(0), 0_u32..100]).prop_map(
-        |((delay, jitter), lost, doubled)| Network {
+    let up_to = |most: u32| prop_oneof![Just(0), 0..most];
+    (delays, up_to(150), up_to(100), up_to(50)).prop_map(
+        |((delay, jitter), lost, doubled, damaged)| Network {
             delay,
             jitter,
             lost,
             doubled,
+            damaged,
             ..Network::PERFECT
         },
     )
 }
 
+/// What a side sends: most often little, so that there is time for many cases.
+fn bytes(most: u32) -> impl Strategy<Value = u32> {
+    prop_oneof![9 => 0..20_000_u32, 1 => 0..most]
+}
+
+/// `PROPTEST_CASES` may ask for more.
+fn many() -> ProptestConfig {
+    let usual = ProptestConfig::default();
+    ProptestConfig { cases: usual.cases.max(2_500), ..usual }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
+    #![proptest_config(many())]
 
     #[test]
     fn every_byte_arrives_once_and_in_order(
         settings in [settings(), settings()],
-        sends in [0..200_000_u32, 0..100_000_u32],
+        sends in (bytes(200_000), bytes(100_000)),
         initial in [any::<u32>(), any::<u32>()],
         network in network(),
         seed in any::<u64>(),
     ) {
         let [client, server] = settings;
         let peers = [
-            Peer::new(client, sends[0], initial[0]),
-            Peer::new(server, sends[1], initial[1]),
+            Peer::new(client, sends.0, initial[0]),
+            Peer::new(server, sends.1, initial[1]),
         ];
         let mut world = World::new(peers, network, seed);
         world.run(LIMIT);
         world.assert_done();
     }
+}
+
+#[test]
+fn what_is_damaged_is_as_good_as_lost() {
+    let network = Network { damaged: 30, ..Network::PERFECT };
+    let peers = [
+        Peer::new(Settings::default(), 300_000, 1),
+        Peer::new(Settings::default(), 300_000, u32::MAX - 10),
+    ];
+    let mut world = World::new(peers, network, 1);
+    world.run(LIMIT);
+    world.assert_done();
+    assert!(world.damaged >= 5, "{} of {}", world.damaged, world.segments);
+    let again: u64 = world.peers.iter().map(|it| it.counters.sndrexmitpack).sum();
+    assert!(again > 0);
 }
 
 #[test]

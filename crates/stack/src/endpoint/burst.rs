@@ -196,7 +196,7 @@ mod tests {
     use crate::frame::IpSettings;
     use crate::tcp::connection::Now;
     use crate::tcp::counters::TcpCounters;
-    use crate::tcp::segment::{Options, Segment, Timestamps};
+    use crate::tcp::segment::{Ecn, Options, Segment, Timestamps};
     use crate::tcp::settings::Settings;
     use alloc::vec;
     use wirestorm_base::port::{Capabilities, PortError, Receive, Segmentation, TransmitCounters};
@@ -416,7 +416,7 @@ mod tests {
         assert_eq!(send_long(&headers, &long, &sack, &mut frames, &mut transmit, fill), 0);
         let (frame, segments) = transmit.1.pop().unwrap();
         for (cut, data) in cut(&frame, segments).iter().zip([1_400, 1_400, 7]) {
-            let (segment, _) = Segment::parse(&cut[34..], false).unwrap();
+            let (segment, _) = Segment::parse(&cut[34..], Ecn::NOT_CAPABLE).unwrap();
             assert_eq!((segment.length, segment.sack.len()), (data, 24));
             assert_eq!(segment.sack[..8], [0, 0, 0, 100, 0, 0, 0, 200]);
         }

@@ -38,16 +38,15 @@ impl Endpoint {
         let packet = match dissect(frame, !offloads.is_verified) {
             Ok(packet) => packet,
             Err(Other::Fragment) => return self.hear_fragment(frame, now, transmit),
-            Err(Other::Damaged) => return self.strays.damaged += 1,
             Err(Other::Protocol) => return self.hear_other(frame, now, transmit),
+            Err(other) => return self.note_damage(other),
         };
         if packet.key.protocol() != protocol::TCP {
             return self.hear_datagram(frame, &packet, now, transmit);
         }
-        let Ok((mut segment, header)) = Segment::parse(packet.transport, packet.met_congestion)
-        else {
-            self.strays.damaged += 1;
-            return;
+        let (mut segment, header) = match Segment::parse(packet.transport, packet.ecn) {
+            Ok(parsed) => parsed,
+            Err(error) => return self.note_damage(error.into()),
         };
         segment.segments = offloads.segments(segment.length);
         let Some(place) = self.flows.find(&packet.key) else {
@@ -79,6 +78,18 @@ impl Endpoint {
         }
         if arrival.reset.is_some() {
             self.refuse(&packet, &segment, transmit);
+        }
+    }
+
+    /// A packet can belong to no flow, as something is wrong with it.
+    #[cold]
+    fn note_damage(&mut self, other: Other) {
+        self.strays.damaged += 1;
+        match other {
+            Other::BadSum => self.refusals.rcvbadsum += 1,
+            Other::BadOffset => self.refusals.rcvbadoff += 1,
+            Other::Short => self.refusals.rcvshort += 1,
+            Other::Damaged | Other::Fragment | Other::Protocol => {}
         }
     }
 
@@ -309,7 +320,10 @@ impl Endpoint {
             return;
         }
         let Some(link) = LinkHeader::answering(packet.link) else { return };
-        let Some(frame) = self.spare.pop().or_else(|| transmit.take()) else { return };
+        let Some(frame) = self.spare.pop().or_else(|| transmit.take()) else {
+            self.refusals.nombuf += 1;
+            return;
+        };
         let acknowledges = segment.flags.contains(Flags::ACK);
         let outgoing = Outgoing {
             sequence: if acknowledges { segment.acknowledgement } else { SequenceNumber(0) },

@@ -10,7 +10,7 @@ use wirestorm_wire::packet::tcp::Flags;
 use wirestorm_wire::packet::{ipv4, ipv6, protocol, tcp};
 
 use crate::frame::{Packet, dissect};
-use crate::tcp::segment::Segment;
+use crate::tcp::segment::{Ecn, Segment};
 
 /// The longest headers of a row in bytes, those of the link included; few are longer, such as those
 /// of IPv6 with SACK.
@@ -94,7 +94,7 @@ impl Train {
         let is_plain = segment.flags == Flags::ACK
             && segment.length > 0
             && segment.sack.is_empty()
-            && !segment.met_congestion;
+            && segment.ecn != Ecn::MET_CONGESTION;
         if !is_plain {
             return None;
         }
@@ -205,7 +205,7 @@ mod tests {
 
     fn begin(frame: &[u8]) -> Option<Train> {
         let packet = dissect(frame, true).unwrap();
-        let (segment, _) = Segment::parse(packet.transport, packet.met_congestion).unwrap();
+        let (segment, _) = Segment::parse(packet.transport, packet.ecn).unwrap();
         Train::begin(frame, 3, &packet, &segment)
     }
 

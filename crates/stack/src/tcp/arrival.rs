@@ -7,7 +7,7 @@ use super::congestion::Congestion;
 use super::connection::{Connection, End, Marks, Now, RANGES_MAX, State};
 use super::counters::TcpCounters;
 use super::ranges::SequenceRange;
-use super::segment::Segment;
+use super::segment::{Ecn, Segment};
 use super::sequence::SequenceNumber;
 use super::settings::Settings;
 
@@ -431,6 +431,7 @@ impl Connection {
         self.marks.clear(Marks::TAIL_DUE);
         self.watch_tail();
         if self.is_fin_acknowledged() {
+            counters.rcvackbyte_of += u64::from(of_fin);
             match self.state {
                 State::FinWait1 => self.state = State::FinWait2,
                 State::Closing => self.wait_for_stragglers(settings, now),
@@ -450,14 +451,27 @@ impl Connection {
         if segment.flags.contains(Flags::CWR) {
             self.marks.clear(Marks::ECHO);
         }
-        if segment.met_congestion {
-            counters.ecn_ce += 1;
-            self.marks.set(Marks::ECHO);
-            self.marks.set(Marks::ACK_DUE);
+        let segments = u64::from(segment.segments);
+        match segment.ecn {
+            Ecn::MET_CONGESTION => {
+                counters.ecn_ce += segments;
+                self.marks.set(Marks::ECHO);
+                self.marks.set(Marks::ACK_DUE);
+            }
+            Ecn::CAPABLE_0 => counters.ecn_ect0 += segments,
+            Ecn::CAPABLE_1 => counters.ecn_ect1 += segments,
+            _ => {}
         }
     }
 
     /// Seventh and eighth: data and FIN.
+    ///
+    /// Urgent data, the sixth, is data like any other. "TCP implementations MUST still include
+    /// support for the urgent mechanism" (RFC 9293 section 3.8.5), which there means to tell the
+    /// application that the pointer has moved; programs here have nothing to do with that word, so
+    /// neither URG nor the pointer is looked at. What stands before the pointer stays in the
+    /// stream, where RFC 6093 section 6 wants it: it is counted, compared and acknowledged in its
+    /// place. None is sent ("new applications SHOULD NOT employ the TCP urgent mechanism").
     #[inline]
     fn arrive_data(
         &mut self,
@@ -503,10 +517,11 @@ impl Connection {
         self.expected = end;
         if length > 0 {
             counters.rcvpack += u64::from(segment.segments);
+            counters.rcvoffloads += u64::from(segment.segments.saturating_sub(1));
         }
         let mut fin = has_fin.then_some(end);
         if self.disorder.is_some() {
-            fin = fin.or(self.join_what_arrived(end));
+            fin = fin.or(self.join_what_arrived(end, counters));
         }
         arrival.data = self.expected.distance_from(start).max(0) as u32;
         counters.rcvbyte += u64::from(arrival.data);
@@ -533,12 +548,19 @@ impl Connection {
     /// Data arrived in sequence up to a number: goes on behind what had arrived beyond that.
     /// Returns the number of the peer's FIN, where it had arrived.
     #[cold]
-    fn join_what_arrived(&mut self, end: SequenceNumber) -> Option<SequenceNumber> {
+    fn join_what_arrived(
+        &mut self,
+        end: SequenceNumber,
+        counters: &mut TcpCounters,
+    ) -> Option<SequenceNumber> {
         let disorder = self.disorder.as_mut()?;
         if !disorder.arrived.is_empty() {
             // RFC 5681 section 4.2: what fills a hole is acknowledged at once.
             self.marks.set(Marks::ACK_DUE);
             self.expected = disorder.arrived.join(end);
+            if disorder.arrived.is_empty() {
+                disorder.end_reassembly(counters);
+            }
         }
         let fin = disorder.fin;
         disorder.fin = fin.filter(|fin| *fin != self.expected);
@@ -572,6 +594,7 @@ impl Connection {
                 return 0;
             }
         }
+        disorder.note_reassembly(counters);
         counters.rcvoopack += u64::from(!range.is_empty());
         counters.rcvoobyte += u64::from(range.len());
         range.len()

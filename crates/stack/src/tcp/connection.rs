@@ -521,7 +521,9 @@ impl Connection {
         self.state = State::Closed;
         self.end = Some(end);
         self.marks = Marks::default();
-        self.disorder = None;
+        if let Some(mut disorder) = self.disorder.take() {
+            disorder.end_reassembly(counters);
+        }
     }
 
     /// The longest data of a segment: what both take, less the options that each one has.

@@ -13,6 +13,8 @@ use super::sequence::SequenceNumber;
 pub(super) struct Disorder {
     /// What arrived beyond holes.
     pub(super) arrived: Ranges,
+    /// The most pieces of it there were at a time, since there was none.
+    pieces_max: u16,
     /// What the peer says arrived beyond holes (RFC 6675's scoreboard).
     pub(super) sacked: Ranges,
     /// Behind the highest number sent when a loss was found (RFC 6582's `recover`), as long as not
@@ -139,6 +141,31 @@ impl Connection {
 }
 
 impl Disorder {
+    /// Something was kept beyond a hole.
+    #[cold]
+    pub(super) fn note_reassembly(&mut self, counters: &mut TcpCounters) {
+        let pieces = u16::try_from(self.arrived.len()).unwrap_or(u16::MAX);
+        counters.reasalloc += u64::from(self.pieces_max == 0 && pieces > 0);
+        self.pieces_max = self.pieces_max.max(pieces);
+    }
+
+    /// Nothing is kept beyond a hole any more, if anything was.
+    #[cold]
+    pub(super) fn end_reassembly(&mut self, counters: &mut TcpCounters) {
+        if self.pieces_max == 0 {
+            return;
+        }
+        counters.reasfree += 1;
+        let counter = match self.pieces_max {
+            ..=4 => &mut counters.reas_hist_4,
+            ..=16 => &mut counters.reas_hist_16,
+            ..=100 => &mut counters.reas_hist_100,
+            _ => &mut counters.reas_hist_other,
+        };
+        *counter += 1;
+        self.pieces_max = 0;
+    }
+
     /// Whether nothing of it is needed any more, where all that was sent is acknowledged.
     fn is_over(&self) -> bool {
         self.arrived.is_empty()
@@ -155,7 +182,7 @@ pub(super) mod tests {
 
     use crate::tcp::connection::{Connection, Now};
     use crate::tcp::counters::TcpCounters;
-    use crate::tcp::segment::{Options, Segment};
+    use crate::tcp::segment::{Ecn, Options, Segment};
     use crate::tcp::sequence::SequenceNumber;
     use crate::tcp::settings::Settings;
 
@@ -169,7 +196,7 @@ pub(super) mod tests {
             options: Options { sack_permitted: true, ..Options::default() },
             sack: &[],
             length: 0,
-            met_congestion: false,
+            ecn: Ecn::NOT_CAPABLE,
             segments: 1,
         }
     }

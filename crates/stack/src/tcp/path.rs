@@ -84,7 +84,7 @@ impl Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::segment::{Options, Segment};
+    use crate::tcp::segment::{Ecn, Options, Segment};
     use wirestorm_wire::packet::tcp::Flags;
 
     const NOW: Now = Now { micros: 5_000, millis: 5 };
@@ -102,7 +102,7 @@ mod tests {
             options: Options { maximum_segment_size: Some(1_460), ..Options::default() },
             sack: &[],
             length: 0,
-            met_congestion: false,
+            ecn: Ecn::NOT_CAPABLE,
             segments: 1,
         };
         connection.arrive(&answer, settings, NOW, counters);

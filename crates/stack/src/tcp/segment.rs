@@ -180,6 +180,28 @@ impl Timestamps {
     }
 }
 
+/// What the packet of a segment says of ECN: the lower bits of its traffic class (RFC 3168
+/// section 5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ecn(u8);
+
+impl Ecn {
+    /// Its sender does not understand ECN.
+    pub const NOT_CAPABLE: Self = Self(0b00);
+    /// It does, and says so with ECT(1).
+    pub const CAPABLE_1: Self = Self(0b01);
+    /// It does, and says so with ECT(0), as most do.
+    pub const CAPABLE_0: Self = Self(0b10);
+    /// The packet met congestion (CE).
+    pub const MET_CONGESTION: Self = Self(0b11);
+
+    /// That of a packet with this traffic class, or type of service.
+    #[inline]
+    pub const fn of(traffic_class: u8) -> Self {
+        Self(traffic_class & 0b11)
+    }
+}
+
 /// A segment that arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment<'a> {
@@ -197,8 +219,8 @@ pub struct Segment<'a> {
     pub sack: &'a [u8],
     /// Bytes of data.
     pub length: u32,
-    /// Whether the packet that it came in was marked as having met congestion (RFC 3168).
-    pub met_congestion: bool,
+    /// What the packet that it came in says of ECN.
+    pub ecn: Ecn,
     /// How many segments it was on its way, one behind the other and alike but for numbers and
     /// data; at least 1.
     pub segments: u16,
@@ -210,7 +232,7 @@ impl<'a> Segment<'a> {
     /// # Errors
     /// Where a header is cut short or says that it is shorter than one can be.
     #[inline(always)]
-    pub fn parse(bytes: &'a [u8], met_congestion: bool) -> Result<(Self, usize), PacketError> {
+    pub fn parse(bytes: &'a [u8], ecn: Ecn) -> Result<(Self, usize), PacketError> {
         let packet = tcp::Packet::new(bytes)?;
         let header = packet.header_length();
         // The view has made sure that the header is there.
@@ -224,7 +246,7 @@ impl<'a> Segment<'a> {
             options,
             sack,
             length: (bytes.len() - header) as u32,
-            met_congestion,
+            ecn,
             segments: 1,
         };
         Ok((segment, header))
@@ -455,7 +477,7 @@ mod tests {
             let mut bytes = vec![0; outgoing.header_length() + 5];
             let sum = outgoing.write_header(1024, 80, &blocks, &mut bytes);
             assert_eq!(sum, checksum::sum(&bytes[..header]));
-            let (segment, data) = Segment::parse(&bytes, false).unwrap();
+            let (segment, data) = Segment::parse(&bytes, Ecn::NOT_CAPABLE).unwrap();
             assert_eq!((data, segment.length, segment.end()), (header, 5, number(12)));
             assert_eq!(segment.options, outgoing.options);
             assert!(

@@ -96,7 +96,8 @@ impl Connection {
         // RFC 9293 section 3.8.6.1: a window may stay closed for ever, as long as the peer answers,
         // and each answer starts the count anew.
         if self.expiries >= retries {
-            counters.timeoutdrop += u64::from(!is_syn);
+            counters.timeoutdrop += u64::from(!is_syn && !is_probe);
+            counters.persistdrop += u64::from(is_probe);
             let end = if is_syn { End::Unanswered } else { End::TimedOut };
             self.finish(end, counters);
             return;

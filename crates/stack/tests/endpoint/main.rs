@@ -7,5 +7,6 @@ mod executions;
 mod loads;
 mod servers;
 mod switched;
+mod tampered;
 mod tuples;
 mod world;

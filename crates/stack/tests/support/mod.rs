@@ -1,5 +1,5 @@
-//! Two connections and a network between them that loses, delays, reorders and repeats, all drawn
-//! from a seed. Time is virtual.
+//! Two connections and a network between them that loses, delays, reorders, repeats and damages,
+//! all drawn from a seed. Time is virtual.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,10 +7,11 @@ use std::collections::BinaryHeap;
 use wirestorm_stack::tcp::connection::{Connection, End, Now, State};
 use wirestorm_stack::tcp::counters::TcpCounters;
 use wirestorm_stack::tcp::ranges::SequenceRange;
-use wirestorm_stack::tcp::segment::{Options, Outgoing, SACK_BLOCKS_MAX, Segment};
+use wirestorm_stack::tcp::segment::{Ecn, Options, Outgoing, SACK_BLOCKS_MAX, Segment};
 use wirestorm_stack::tcp::sequence::SequenceNumber;
 use wirestorm_stack::tcp::settings::Settings;
-use wirestorm_wire::packet::tcp::Flags;
+use wirestorm_wire::checksum;
+use wirestorm_wire::packet::tcp::{self, Flags};
 
 /// What the network does to a segment.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +24,8 @@ pub(crate) struct Network {
     pub(crate) lost: u32,
     /// The same of those that arrive twice.
     pub(crate) doubled: u32,
+    /// The same of those in which some bits are others when they arrive.
+    pub(crate) damaged: u32,
     /// Bytes a second, with a queue of `queue` segments; 0: without limit.
     pub(crate) rate: u64,
     pub(crate) queue: usize,
@@ -30,7 +33,7 @@ pub(crate) struct Network {
 
 impl Network {
     pub(crate) const PERFECT: Self =
-        Self { delay: 1_000, jitter: 0, lost: 0, doubled: 0, rate: 0, queue: 0 };
+        Self { delay: 1_000, jitter: 0, lost: 0, doubled: 0, damaged: 0, rate: 0, queue: 0 };
 }
 
 /// One end.
@@ -134,6 +137,8 @@ pub(crate) struct World {
     pub(crate) waited: [(u64, u64); 2],
     pub(crate) trace: Vec<String>,
     pub(crate) segments: u64,
+    /// Those that arrived with other bits.
+    pub(crate) damaged: u64,
     /// Loses these segments, counted from 0 by direction, beside what is drawn.
     pub(crate) loses: Box<Loses>,
     count: [u64; 2],
@@ -154,6 +159,7 @@ impl World {
             waited: [(0, 0); 2],
             trace: Vec::new(),
             segments: 0,
+            damaged: 0,
             loses: Box::new(|_, _, _| false),
             count: [0; 2],
             batches: [false; 2],
@@ -248,7 +254,9 @@ impl World {
         for (byte, offset) in bytes[header..].iter_mut().zip(from..) {
             *byte = content(offset);
         }
-        let (segment, _) = Segment::parse(&bytes, false).expect("it was written here");
+        let sum = checksum::sum(&bytes);
+        bytes[tcp::field::CHECKSUM].copy_from_slice(&(!sum).to_be_bytes());
+        let (segment, _) = Segment::parse(&bytes, Ecn::NOT_CAPABLE).expect("it was written here");
         // The other end's offer holds for what is new.
         let other = &self.peers[1 - place];
         let edge = other.offered;
@@ -291,8 +299,20 @@ impl World {
             let jitter = self.draw(self.network.jitter + 1);
             let at = leaves + self.network.delay + jitter;
             self.order += 1;
-            self.wire.push(Reverse((at, self.order, 1 - place, bytes.clone())));
+            let mut bytes = bytes.clone();
+            self.damage(&mut bytes);
+            self.wire.push(Reverse((at, self.order, 1 - place, bytes)));
         }
+    }
+
+    /// Changes some bits, if it comes to that: so few next to each other that the checksum shows it.
+    fn damage(&mut self, bytes: &mut [u8]) {
+        // Where nothing is damaged, nothing is drawn: the same seeds do the same as ever.
+        if self.network.damaged == 0 || self.draw(1_000) >= u64::from(self.network.damaged) {
+            return;
+        }
+        let place = self.draw(bytes.len() as u64) as usize;
+        bytes[place] ^= 1 + self.draw(255) as u8;
     }
 
     fn note_offer(&mut self, place: usize, segment: &Segment<'_>) {
@@ -314,7 +334,12 @@ impl World {
 
     fn arrive(&mut self, place: usize, bytes: &[u8]) {
         let now = self.time();
-        let (segment, data) = Segment::parse(bytes, false).expect("it was written here");
+        let parsed = Segment::parse(bytes, Ecn::NOT_CAPABLE);
+        if checksum::sum(bytes) != 0xffff {
+            self.damaged += 1;
+            return;
+        }
+        let (segment, data) = parsed.expect("it was written here");
         let peer = &mut self.peers[place];
         if peer.connection.is_none() {
             if segment.flags.contains(Flags::ACK) || !segment.flags.contains(Flags::SYN) {
