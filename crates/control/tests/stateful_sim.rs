@@ -430,3 +430,20 @@ fn clients_are_behind_devices() {
     ];
     assert_eq!(links.into_iter().collect::<Vec<_>>(), expected);
 }
+
+#[test]
+fn a_page_does_not_wait_for_delayed_acknowledgements() {
+    let plan = "
+ports: [{name: left}, {name: right}]
+templates:
+  - name: page
+    http: {response: {body: 1000}}
+    client: {tx: left, addresses: 10.0.0.1, servers: 10.0.1.1, load: {rate: 20}}
+    server: {tx: right}
+";
+    let (result, flows) = run(&EmulationPlan::parse(plan).unwrap(), Part::Full);
+    assert_eq!((flows.len(), result.ports[0].flows.failed), (20, 0));
+    // Round trips of 2 ms: for the handshake, for the page with the server's FIN, for the client's.
+    let whole = &result.ports[0].times.whole;
+    assert!(whole.max_ns < 8_000_000, "{whole:?}");
+}

@@ -58,7 +58,7 @@ fn a_page_is_one_request_and_the_server_closes() {
     let expected = format!("{GET}Connection: close\\r\\n\\r\\n\"\n<{length}\nuntil it closes\n");
     assert_eq!(shown(&client), expected);
     let request = GET.replace(r"\r\n", "..").len() - 2 + "Connection: close....".len();
-    let expected = format!("<{request}\n>\"{response}\" and 1000 more\n");
+    let expected = format!("<{request}\nat once\n>\"{response}\" and 1000 more\n");
     assert_eq!(shown(&server), expected);
 }
 

@@ -95,8 +95,10 @@ impl Own {
                     self.steps.push(Step::Receive(*bytes));
                 }
                 Line::Waits { .. } | Line::Hears { .. } => {}
-                // Behind its last step a program closes.
-                Line::Closes(side) if *side == self.side => self.listen(),
+                Line::Closes(side) if *side == self.side => {
+                    self.listen();
+                    self.close();
+                }
                 Line::Closes(_) => {
                     self.listen();
                     self.steps.push(Step::WaitForClose);
@@ -110,6 +112,16 @@ impl Own {
                     self.steps.push(Step::Repeat { times: *times, steps: inner.steps });
                 }
             }
+        }
+    }
+
+    /// Behind its last step a program closes. Where it says something before that, it does not wait
+    /// until all of it is acknowledged, which the other side may delay: FIN is in the last segment.
+    fn close(&mut self) {
+        if let Some(last @ Step::Send { .. }) =
+            self.steps.pop_if(|it| matches!(it, Step::Send { .. }))
+        {
+            self.steps.extend([Step::Blocking(false), last]);
         }
     }
 
