@@ -5,10 +5,10 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use wirestorm_io::af_packet::{AfPacketOptions, AfPacketReceive, AfPacketTransmit};
 use wirestorm_io::clock;
@@ -102,6 +102,8 @@ impl Wire {
         let name = InterfaceName::new(namespace(&self.lab.a), self.lab.a.interface()).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let stops = Arc::clone(&stop);
+        let probes = Arc::new(AtomicU64::new(0));
+        let probed = Arc::clone(&probes);
         let (over, done) = sync_channel(1);
         let (ready, is_ready) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
@@ -115,6 +117,7 @@ impl Wire {
             }
             while !stops.load(Ordering::Relaxed) {
                 let heard = endpoint.breathe(clock::now(), &mut transmit, &mut receive).unwrap();
+                probed.store(endpoint.tcp().sndprobe, Ordering::Relaxed);
                 if endpoint.is_done() {
                     // Once is enough.
                     let _ = over.try_send(());
@@ -127,7 +130,7 @@ impl Wire {
             endpoint
         });
         is_ready.recv().unwrap();
-        Running { thread, stop, done }
+        Running { thread, stop, done, probes }
     }
 }
 
@@ -136,6 +139,8 @@ struct Running {
     stop: Arc<AtomicBool>,
     /// Says when all connections are over.
     done: Receiver<()>,
+    /// How often it has probed a closed window.
+    probes: Arc<AtomicU64>,
 }
 
 impl Running {
@@ -509,4 +514,62 @@ fn a_firewall_that_rejects_ends_a_connection_at_once() {
         let flows = settle(wire.start(template, buffers, 1)).counters();
         assert_eq!([flows.refused, flows.unreachable], expected, "{with}");
     }
+}
+
+/// More than Linux takes before anybody reads.
+const MUCH: usize = 8_000_000;
+
+/// Waits until a closed window was probed so often.
+fn await_probes(probes: &AtomicU64, least: u64) {
+    let began = Instant::now();
+    while probes.load(Ordering::Relaxed) < least {
+        assert!(began.elapsed() < Duration::from_secs(60), "the window is not probed");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// All that there is to read, once a closed window was probed three times.
+fn read_late(mut stream: TcpStream, probes: &AtomicU64) -> Vec<u8> {
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    await_probes(probes, 3);
+    let mut all = Vec::new();
+    stream.read_to_end(&mut all).unwrap();
+    all
+}
+
+#[track_caller]
+fn assert_probed(endpoint: &Endpoint) {
+    let tcp = endpoint.tcp();
+    assert!(tcp.persisttimeo >= 3 && tcp.sndprobe >= 3, "{tcp:?}");
+    assert_eq!((tcp.rcvackbyte, tcp.rexmttimeo, tcp.persistdrop), (MUCH as u64, 0, 0), "{tcp:?}");
+    assert_eq!(endpoint.counters().failed(), 0);
+}
+
+/// RFC 9293 section 3.8.6.1. The other way round there is nothing to see: what arrives here is taken
+/// at once, so our window never closes.
+#[test]
+fn a_window_of_linux_that_is_closed_for_long_is_probed_whoever_asked_for_the_connection() {
+    let Some(wire) = Wire::new() else { return };
+    let (template, buffers) = server(MUCH, Settings::default());
+    let running = wire.start(template, buffers, 0);
+    let probes = Arc::clone(&running.probes);
+    let page = wire.in_linux(|| {
+        let mut stream = TcpStream::connect((wire.ours(), PORT)).unwrap();
+        stream.write_all(b"page").unwrap();
+        read_late(stream, &probes)
+    });
+    assert!(page == content(MUCH));
+    assert_probed(&running.stop());
+
+    let mut buffers = Buffers::default();
+    let much = buffers.push(Buffer::new(&content(MUCH), 0, &[]));
+    let program = Program::new(vec![Instruction::Connect, Instruction::Send { buffer: much }]);
+    let ends = (wire.ours().into(), wire.linux().into());
+    let role = between(&wire, ends, 3_000..=3_000);
+    let listener =
+        wire.in_linux(|| TcpListener::bind(SocketAddr::from((wire.linux(), PORT))).unwrap());
+    let running = wire.start(template(program.unwrap(), Settings::default(), role), buffers, 1);
+    let (stream, _) = listener.accept().unwrap();
+    assert!(read_late(stream, &running.probes) == content(MUCH));
+    assert_probed(&settle(running));
 }
