@@ -137,7 +137,7 @@ pub enum Load {
     },
     /// As soon as there are fewer than so many.
     Hold(u64),
-    /// As soon as there are fewer than it takes to receive so many bits of data a second.
+    /// At such a rate that they receive so many bits of data a second.
     Throughput(u64),
     /// By so many users: each makes one, thinks when that is over, and makes the next one.
     Users {
@@ -211,7 +211,7 @@ pub(super) fn read(
     let ramp = match fields.get("ramp") {
         None => Duration::ZERO,
         Some(ramp) if !grows(&load) => {
-            return Err(ramp.error("a ramp", "none: only rate, poisson and users grow"));
+            return Err(ramp.error("a ramp", "none: only rate, poisson, hold and users grow"));
         }
         Some(ramp) => read_time(&ramp)?,
     };
@@ -239,7 +239,7 @@ pub(super) fn read(
 
 /// Whether a load may begin with nothing.
 const fn grows(load: &Load) -> bool {
-    matches!(load, Load::Rate { .. } | Load::Poisson { .. } | Load::Users { .. })
+    !matches!(load, Load::Throughput(_) | Load::OnDemand)
 }
 
 fn read_order(place: &Place<'_>) -> Result<Order, PlanError> {

@@ -492,7 +492,9 @@ fn a_rate_may_grow_and_a_throughput_is_a_load() {
     let grows = client("load: {rate: 5k}\n      ramp: 3s").unwrap();
     assert_eq!(grows.ramp, Duration::from_secs(3));
     assert_eq!(client("load: {throughput: 1.5M}").unwrap().load, Load::Throughput(1_500_000));
-    let error = client("load: {hold: 5}\n      ramp: 3s").unwrap_err();
+    let grows = client("load: {hold: 5}\n      ramp: 3s").unwrap();
+    assert_eq!(grows.ramp, Duration::from_secs(3));
+    let error = client("load: {throughput: 5M}\n      ramp: 3s").unwrap_err();
     assert!(error.contains("client.ramp: found a ramp, expected none"), "{error}");
 }
 

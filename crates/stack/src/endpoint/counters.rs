@@ -29,6 +29,7 @@ counters! {
         overflow: "flows that could not be made or taken for there were too many",
         tuple_in_use: "flows that could not be made for no free port was found",
         skipped: "flows that were due while as many were there as may be at once",
+        late: "flows that were due and not made, for there was no time for them within a second, or the end came",
         switched_off: "flows that were due while all clients were switched off",
         flows_total: "flows that programs of these have asked for, and that were made",
         flows_other: "those of them that are of another template",

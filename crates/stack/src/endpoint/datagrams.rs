@@ -186,7 +186,8 @@ impl Endpoint {
             if flow.run.idle_at(flow.received_at, flow.sent_at).is_some_and(has_passed) {
                 tally.udp.keepdrops += 1;
                 tally.flows.idle += 1;
-                return self.remove_datagrams(place, true, now);
+                // That took its time: the next one may be made at once.
+                return self.remove_datagrams(place, true, false, now);
             }
             let mut outside = Outside {
                 buffers: &self.buffers,
@@ -222,7 +223,7 @@ impl Endpoint {
                         true => tally.flows.program_failed += 1,
                         false => tally.flows.closed += 1,
                     }
-                    return self.remove_datagrams(place, has_failed, now);
+                    return self.remove_datagrams(place, has_failed, has_failed, now);
                 }
             };
             fill_up(&mut self.spare, 1, transmit);
@@ -312,13 +313,14 @@ impl Endpoint {
             // A datagram is lost, and those that follow are shorter.
             Cause::TooBig { .. } => return,
         }
-        self.remove_datagrams(place, true, now);
+        self.remove_datagrams(place, true, true, now);
     }
 
-    fn remove_datagrams(&mut self, place: u32, has_failed: bool, now: Now) {
+    /// A flow is over, and may have failed; `backs_off`: so that its load is to wait.
+    fn remove_datagrams(&mut self, place: u32, has_failed: bool, backs_off: bool, now: Now) {
         let Some(flow) = self.datagrams.get_mut(place) else { return };
         let TemplateState { tally, arrivals, .. } = &mut self.templates[usize::from(flow.template)];
-        arrivals.note_end(now.instant());
+        arrivals.note_end(now.instant(), Some(age(flow.began_at, now)), backs_off);
         tally.flows.active -= 1;
         tally.udp.closed += 1;
         tally.times.whole.record(age(flow.began_at, now));

@@ -9,6 +9,7 @@ use super::Endpoint;
 use super::burst::room;
 use super::first_data::FirstData;
 use super::listen::Decision;
+use super::template::Role;
 use super::times::age;
 use super::train::Train;
 use crate::echo::is_echo;
@@ -107,14 +108,18 @@ impl Endpoint {
         let Some((flow, pending)) = self.flows.get_with_queue(place) else {
             return Arrival::default();
         };
-        let (_, settings, tally) = self.templates[usize::from(flow.template)].tcp(&flow.key);
+        let (template, settings, tally) = self.templates[usize::from(flow.template)].tcp(&flow.key);
         let round_trips = tally.tcp.rttupdated;
         let arrival = flow.connection.arrive(segment, settings, now, &mut tally.tcp);
         if tally.tcp.rttupdated != round_trips {
             tally.times.round_trip.record(flow.connection.timed_for(now));
         }
         if arrival.is_established {
-            tally.times.connect.record(age(flow.began_at, now));
+            let after = age(flow.began_at, now);
+            tally.times.connect.record(after);
+            if matches!(template.role, Role::Client { .. }) {
+                self.starts.note_answer(after);
+            }
         }
         let mut received = arrival.data;
         if flow.run.exchange().is_some() {

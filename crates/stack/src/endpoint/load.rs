@@ -5,6 +5,7 @@ use core::num::NonZero;
 use wirestorm_base::rate::{Rate, RateError};
 use wirestorm_base::time::{Duration, Instant};
 
+use super::back_off::BackOff;
 use super::schedule::Schedule;
 use super::throughput::Throughput;
 use super::users::{Think, Users};
@@ -17,6 +18,7 @@ pub enum Load {
     OnDemand,
     /// So many a second at equal intervals, whatever becomes of them (an open loop). The k-th one
     /// is due exactly k intervals behind the start, so a late one is followed by others at once.
+    /// One that there was no time for within a second is not made any more, and counted.
     Constant {
         /// How many a second.
         rate: Rate,
@@ -32,19 +34,23 @@ pub enum Load {
         /// How many at once at most, as above.
         at_most: Option<u64>,
     },
-    /// As soon as there are fewer than so many (a closed loop); those in TIME-WAIT do not count.
+    /// As soon as there are fewer than so many (a closed loop); those in TIME-WAIT do not count. The
+    /// place of one that failed, or could not be made, stays empty for 100 ms, and where that goes
+    /// on for twice as long each time, up to a second.
     Hold {
         /// How many at once.
         flows: u64,
     },
-    /// As soon as there are fewer than it takes to receive so many bits of data a second, which is
-    /// found out ten times a second. So one flow there is at least, however much it receives.
+    /// At such a rate that they receive so many bits of data a second: what they receive is
+    /// measured. Where a flow takes longer than a second, as many at once as it takes; then there is
+    /// one at least, however much it receives. There are no more at once than were found to bring
+    /// more. Those that fail are made up for as above.
     Throughput {
         /// How many.
         bits_per_second: u64,
     },
     /// By so many users: each makes a flow, thinks when that is over, or in TIME-WAIT, and makes
-    /// the next one.
+    /// the next one. Where it failed, users think at least as long as a place above stays empty.
     Users {
         /// How many.
         users: u64,
@@ -70,11 +76,16 @@ pub(super) enum Due {
     Not,
     /// One is, and counts as made.
     Now,
-    /// One was, while as many were there as may be: it is skipped.
-    Skipped,
-    /// One was, while no client was on: it is skipped as well.
-    NoClient,
+    /// So many were, while as many were there as may be: they are skipped.
+    Skipped(u64),
+    /// So many were, while no client was on: they are skipped as well.
+    NoClient(u64),
+    /// So many were, longer ago than they are made up for.
+    Late(u64),
 }
+
+/// What is due is made so long; what is later is not.
+const LATE_MAX: Duration = Duration::from_secs(1);
 
 /// How far a template's load is.
 #[derive(Clone, Debug)]
@@ -83,6 +94,8 @@ pub(super) struct Arrivals {
     pace: Pace,
     /// Flows that may still be made.
     left: u64,
+    /// No flow is due behind this.
+    until: Instant,
     /// Whether no client is on.
     is_off: bool,
     random: Random,
@@ -96,16 +109,50 @@ enum Pace {
     /// The clock, and how many there may be.
     Open(Schedule, Option<u64>),
     /// How many there are.
-    Hold(u64),
+    Hold(Held, BackOff),
     /// How many there are, and what they receive.
-    Throughput(Throughput),
+    Throughput(Throughput, BackOff),
     /// Those who make them.
-    Users(Users),
+    Users(Users, BackOff),
+}
+
+/// How many flows there are to be.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    flows: u64,
+    start: Instant,
+    /// They come at equal intervals within this.
+    ramp: Duration,
+}
+
+impl Held {
+    /// How many by now.
+    #[inline]
+    fn now(&self, now: Instant) -> u64 {
+        let passed = now.saturating_since(self.start);
+        if passed >= self.ramp {
+            return self.flows;
+        }
+        let product = u128::from(self.flows) * u128::from(passed.as_nanos());
+        // Less than all of them, as the ramp is not over.
+        let due = (product / u128::from(self.ramp.as_nanos())) as u64;
+        due.saturating_add(1).min(self.flows)
+    }
+
+    /// When there may be one more than so many; `None`: never.
+    fn next(&self, active: u64) -> Option<Instant> {
+        if active >= self.flows {
+            return None;
+        }
+        let product = u128::from(self.ramp.as_nanos()) * u128::from(active);
+        let passed = product.div_ceil(u128::from(self.flows)) as u64;
+        Some(self.start.saturating_add(Duration::from_nanos(passed)))
+    }
 }
 
 impl Arrivals {
     /// A load that begins at a time, and ends after so many flows. A rate grows over `ramp` from 0
-    /// to what it is, and so does the number of users.
+    /// to what it is, and so does the number of users, and of flows that are held.
     pub(super) fn new(
         load: Load,
         ramp: Duration,
@@ -121,13 +168,16 @@ impl Arrivals {
             Load::Poisson { rate, at_most } => {
                 Pace::Open(Schedule::poisson(rate, start, ramp, &mut random), at_most)
             }
-            Load::Hold { flows } => Pace::Hold(flows),
+            Load::Hold { flows } => Pace::Hold(Held { flows, start, ramp }, BackOff::new()),
             Load::Throughput { bits_per_second } => {
-                Pace::Throughput(Throughput::new(bits_per_second, start))
+                Pace::Throughput(Throughput::new(bits_per_second, start), BackOff::new())
             }
-            Load::Users { users, think } => Pace::Users(Users::new(users, think, start, ramp)),
+            Load::Users { users, think } => {
+                Pace::Users(Users::new(users, think, start, ramp), BackOff::new())
+            }
         };
-        Self { load, pace, left: limit.unwrap_or(u64::MAX), is_off: false, random }
+        let (left, until) = (limit.unwrap_or(u64::MAX), Instant::MAX);
+        Self { load, pace, left, until, is_off: false, random }
     }
 
     /// When the next flow is due where there are so many; `None` where that does not depend on the
@@ -141,12 +191,29 @@ impl Arrivals {
             Pace::Open(schedule, _) => Some(schedule.due()),
             // Nothing is asked for in vain.
             _ if self.is_off => None,
-            Pace::Hold(flows) => (active < *flows).then_some(Instant::ZERO),
-            Pace::Throughput(throughput) => match active < throughput.flows() {
-                true => Some(Instant::ZERO),
-                false => Some(throughput.next()),
-            },
-            Pace::Users(users) => users.next(),
+            Pace::Hold(held, back_off) => {
+                let again = (back_off.len() > 0).then(|| back_off.next()).flatten();
+                held.next(active + back_off.len()).into_iter().chain(again).min()
+            }
+            Pace::Throughput(throughput, back_off) => {
+                let next = throughput.next(active + back_off.len());
+                Some(back_off.next().map_or(next, |again| next.min(again)))
+            }
+            Pace::Users(users, _) => users.next(),
+        }
+    }
+
+    /// Whether it waits for flows to end, and not for the clock.
+    pub(super) const fn is_closed_loop(&self) -> bool {
+        matches!(self.pace, Pace::Hold(..) | Pace::Throughput(..) | Pace::Users(..))
+    }
+
+    /// At how many flows at once more have brought no more, where less is received than was asked
+    /// for.
+    pub(super) fn in_vain(&self) -> Option<u64> {
+        match &self.pace {
+            Pace::Throughput(throughput, _) => throughput.in_vain(),
+            _ => None,
         }
     }
 
@@ -159,51 +226,84 @@ impl Arrivals {
     /// and all have received so many bytes.
     #[inline]
     pub(super) fn take(&mut self, now: Instant, active: u64, made: u64, received: u64) -> Due {
+        if self.left == 0 {
+            return Due::Not;
+        }
+        if let Pace::Open(..) = self.pace {
+            return self.take_open(now.min(self.until), active);
+        }
         // Flows that are over at once count as well: so no more are made at a time than are held.
         let held = active.max(made);
         let is_due = match &mut self.pace {
-            Pace::OnDemand => false,
-            Pace::Open(schedule, _) => schedule.due() <= now,
-            _ if self.is_off => false,
-            Pace::Hold(flows) => held < *flows,
-            Pace::Throughput(throughput) => {
-                throughput.look(now, received);
-                held < throughput.flows()
+            Pace::OnDemand | Pace::Open(..) => false,
+            _ if self.is_off || now > self.until => false,
+            Pace::Hold(to_be, back_off) => held + back_off.places(now) < to_be.now(now),
+            Pace::Throughput(throughput, back_off) => {
+                throughput.take(now, held, back_off.places(now), received)
             }
-            Pace::Users(users) => users.take(now),
+            Pace::Users(users, _) => users.take(now),
         };
-        if !is_due || self.left == 0 {
+        if !is_due {
             return Due::Not;
         }
-        if let Pace::Open(schedule, at_most) = &mut self.pace {
-            schedule.advance(&mut self.random);
-            if self.is_off {
-                return Due::NoClient;
-            }
-            if at_most.is_some_and(|most| active >= most) {
-                return Due::Skipped;
-            }
+        self.left -= 1;
+        Due::Now
+    }
+
+    /// The same of a load that asks the clock.
+    #[inline]
+    fn take_open(&mut self, now: Instant, active: u64) -> Due {
+        let Pace::Open(schedule, at_most) = &mut self.pace else { return Due::Not };
+        if schedule.due() > now {
+            return Due::Not;
         }
+        if self.is_off {
+            return Due::NoClient(schedule.pass(now, &mut self.random));
+        }
+        if at_most.is_some_and(|most| active >= most) {
+            return Due::Skipped(schedule.pass(now, &mut self.random));
+        }
+        if schedule.due().saturating_add(LATE_MAX) < now {
+            let late = Instant::from_nanos(now.as_nanos() - LATE_MAX.as_nanos());
+            return Due::Late(schedule.pass(late, &mut self.random));
+        }
+        schedule.advance(&mut self.random);
         self.left -= 1;
         Due::Now
     }
 
     /// What was taken could not be made. Returns whether it is due again when there is room.
     pub(super) fn give_back(&mut self, now: Instant) -> bool {
-        let is_closed_loop =
-            matches!(self.pace, Pace::Hold(_) | Pace::Throughput(_) | Pace::Users(_));
-        self.note_end(now);
+        let is_closed_loop = self.is_closed_loop();
+        self.note_end(now, None, true);
         if is_closed_loop {
             self.left = self.left.saturating_add(1);
         }
         is_closed_loop
     }
 
-    /// A flow is over for its program.
+    /// A flow is over for its program: it took so long, where there was one, and may have failed.
     #[inline]
-    pub(super) fn note_end(&mut self, now: Instant) {
-        if let Pace::Users(users) = &mut self.pace {
-            users.note_end(now, &mut self.random);
+    pub(super) fn note_end(&mut self, now: Instant, took: Option<Duration>, has_failed: bool) {
+        let back_off = match &mut self.pace {
+            Pace::OnDemand | Pace::Open(..) => return,
+            Pace::Hold(.., back_off)
+            | Pace::Throughput(.., back_off)
+            | Pace::Users(.., back_off) => back_off,
+        };
+        let mut least = Duration::ZERO;
+        match (&self.load, has_failed) {
+            (_, false) => back_off.reset(),
+            (Load::Users { .. }, true) => least = back_off.lengthen(now),
+            (Load::Hold { flows }, true) => back_off.empty(now, *flows),
+            (_, true) => back_off.empty(now, u64::MAX),
+        }
+        match (&mut self.pace, took) {
+            (Pace::Users(users, _), _) => users.note_end(now, least, &mut self.random),
+            (Pace::Throughput(throughput, _), Some(took)) if !has_failed => {
+                throughput.note_end(took);
+            }
+            _ => {}
         }
     }
 
@@ -212,9 +312,26 @@ impl Arrivals {
         self.is_off = is_off;
     }
 
-    /// No more are made.
-    pub(super) fn stop(&mut self) {
-        self.left = 0;
+    /// Whether one is due by now that the clock asked for.
+    pub(super) fn is_behind(&self, now: Instant) -> bool {
+        match &self.pace {
+            Pace::Open(schedule, _) => self.left > 0 && schedule.due() <= now.min(self.until),
+            _ => false,
+        }
+    }
+
+    /// No flow is due behind a time.
+    pub(super) const fn set_until(&mut self, until: Instant) {
+        self.until = until;
+    }
+
+    /// No more are made. Returns how many were due by now.
+    pub(super) fn stop(&mut self, now: Instant) -> u64 {
+        let due = match &mut self.pace {
+            Pace::Open(schedule, _) => schedule.pass(now.min(self.until), &mut self.random),
+            _ => 0,
+        };
+        due.min(core::mem::take(&mut self.left))
     }
 
     /// The same with its load multiplied from now on.
@@ -222,11 +339,11 @@ impl Arrivals {
         let mut it = self.clone();
         match (&mut it.pace, self.load) {
             (Pace::Open(schedule, _), _) => schedule.set_scale(scale, now)?,
-            (Pace::Hold(held), Load::Hold { flows }) => *held = scaled(flows, scale),
-            (Pace::Throughput(throughput), Load::Throughput { bits_per_second }) => {
-                throughput.set(scaled(bits_per_second, scale));
+            (Pace::Hold(held, _), Load::Hold { flows }) => held.flows = scaled(flows, scale),
+            (Pace::Throughput(throughput, _), Load::Throughput { bits_per_second }) => {
+                throughput.set(scaled(bits_per_second, scale), now);
             }
-            (Pace::Users(them), Load::Users { users, .. }) => them.set(scaled(users, scale)),
+            (Pace::Users(them, _), Load::Users { users, .. }) => them.set(scaled(users, scale)),
             _ => {}
         }
         Ok(it)

@@ -6,6 +6,7 @@
 //!            load ->   new flow -----------------------------^
 //! ```
 
+mod back_off;
 mod burst;
 mod clients;
 mod counters;
@@ -22,6 +23,7 @@ mod load;
 mod paths;
 mod schedule;
 mod serve;
+mod starts;
 mod switched;
 mod table;
 mod template;
@@ -55,6 +57,7 @@ pub use self::listen::{Listen, MatchByte};
 use self::load::Due;
 pub use self::load::Load;
 use self::paths::Paths;
+use self::starts::Starts;
 pub use self::switched::AddressSet;
 use self::table::Flows;
 use self::template::TemplateState;
@@ -109,6 +112,11 @@ pub struct Endpoint {
     executions: Executions,
     /// For templates whose programs listen: those of connections that came and are held.
     holders: BTreeMap<u16, u16>,
+    starts: Starts,
+    /// The template that flows are made of first, in the next breath.
+    first: usize,
+    /// Of the last breath.
+    now: Instant,
     flows: Flows<Flow>,
     datagrams: Flows<DatagramFlow>,
     flows_max: usize,
@@ -162,6 +170,9 @@ impl Endpoint {
             groups: options.groups,
             executions: Executions::new(),
             holders,
+            starts: Starts::new(),
+            first: 0,
+            now,
             flows: Flows::new(millis),
             datagrams: Flows::new(millis),
             flows_max: options.flows_max,
@@ -262,6 +273,7 @@ impl Endpoint {
         let time = Now::from_micros(now.as_nanos() / 1_000);
         let mut batch = core::mem::take(&mut self.batch);
         let outcome = receive.receive(BATCH, &mut batch);
+        self.now = now;
         for received in batch.drain(..) {
             let frame = receive.frame(&received);
             let mut offloads = received.offloads;
@@ -290,9 +302,8 @@ impl Endpoint {
         if !self.executions.asked.is_empty() {
             self.execute(time, transmit);
         }
-        for template in 0..self.templates.len() {
-            self.make(template, now, transmit);
-        }
+        self.starts.begin_breath(now, matches!(outcome, Ok(BATCH)));
+        self.make_due(now, transmit);
         for frame in self.spare.drain(..) {
             transmit.release(frame);
         }
@@ -320,23 +331,45 @@ impl Endpoint {
         }
     }
 
+    /// Makes flows that are due, as many as there is time for: that of which template they are
+    /// comes round.
+    fn make_due(&mut self, now: Instant, transmit: &mut impl Transmit) {
+        let count = self.templates.len();
+        let first = core::mem::take(&mut self.first);
+        for template in (first..count).chain(0..first) {
+            self.make(template, now, transmit);
+            if !self.starts.has_room() {
+                self.first = if template + 1 < count { template + 1 } else { 0 };
+                break;
+            }
+        }
+    }
+
     /// Makes the flows of a template that are due.
     fn make(&mut self, template: usize, now: Instant, transmit: &mut impl Transmit) {
         for made in 0.. {
             let state = &mut self.templates[template];
             let tally = &state.tally;
+            if !self.starts.has_room() || state.waits_for_answers() {
+                break;
+            }
             let received = tally.tcp.rcvbyte + tally.udp.rcvbyte;
             let due = state.arrivals.take(now, tally.flows.held(), made, received);
             if due == Due::Not {
                 break;
             }
             let flows = &mut state.tally.flows;
-            flows.offered += 1;
-            if due != Due::Now {
-                flows.skipped += u64::from(due == Due::Skipped);
-                flows.switched_off += u64::from(due == Due::NoClient);
+            if let Due::Skipped(count) | Due::NoClient(count) | Due::Late(count) = due {
+                flows.offered += count;
+                match due {
+                    Due::Skipped(_) => flows.skipped += count,
+                    Due::NoClient(_) => flows.switched_off += count,
+                    _ => flows.late += count,
+                }
                 continue;
             }
+            flows.offered += 1;
+            self.starts.note();
             if !self.connect(template, now, transmit) {
                 // An open loop asks for the next one all the same, a closed one later again.
                 let state = &mut self.templates[template];
@@ -373,7 +406,11 @@ impl Endpoint {
         let timer = ticks.into_iter().flatten().min();
         let timer =
             timer.map(|tick| Instant::from_nanos(tick.saturating_mul(NANOSECONDS_PER_TICK)));
-        let next = |it: &TemplateState| it.arrivals.next(it.tally.flows.held());
+        let begins = self.starts.next();
+        let next = |it: &TemplateState| match it.waits_for_answers() {
+            true => None,
+            false => it.arrivals.next(it.tally.flows.held()).map(|at| at.max(begins)),
+        };
         self.templates.iter().filter_map(next).chain(timer).chain(self.pieces.next()).min()
     }
 
@@ -405,9 +442,30 @@ impl Endpoint {
         self.templates.iter_mut().for_each(|it| it.switch_off(clients));
     }
 
+    /// No flow is due at a time or later, but those that [`Self::connect`] asks for.
+    pub fn end_at(&mut self, end: Instant) {
+        let last = Instant::from_nanos(end.as_nanos().saturating_sub(1));
+        self.templates.iter_mut().for_each(|it| it.arrivals.set_until(last));
+    }
+
+    /// Whether flows were due by the last breath that there was no time for yet.
+    pub fn is_behind(&self) -> bool {
+        self.templates.iter().any(|it| it.arrivals.is_behind(self.now))
+    }
+
     /// Makes no more connections but those that [`Self::connect`] asks for; those that are there
-    /// go on.
+    /// go on. What was due by the last breath, and there was no time for, is counted.
     pub fn stop(&mut self) {
-        self.templates.iter_mut().for_each(|it| it.arrivals.stop());
+        for template in &mut self.templates {
+            let late = template.arrivals.stop(self.now);
+            template.tally.flows.offered += late;
+            template.tally.flows.late += late;
+        }
+    }
+
+    /// Of a template that is to receive so much, and receives less: at how many flows at once more
+    /// have brought no more.
+    pub fn in_vain(&self, template: usize) -> Option<u64> {
+        self.templates.get(template)?.arrivals.in_vain()
     }
 }

@@ -12,6 +12,13 @@ use wirestorm_base::time::{Duration, Instant, NANOSECONDS_PER_SECOND};
 use super::load::Scale;
 use crate::random::Random;
 
+/// So many are passed over at once: if they are drawn, their number is distributed as well as
+/// normally.
+const MANY: f64 = 1_000.0;
+
+/// No more are passed over one by one.
+const PASSED_SINGLY: u32 = 100_000;
+
 /// The times of flows, one after the other.
 #[derive(Clone, Debug)]
 pub(super) struct Schedule {
@@ -67,6 +74,49 @@ impl Schedule {
         };
         self.own = self.own.saturating_add(interval);
         self.due = self.start.saturating_add(self.on_the_clock(self.own));
+    }
+
+    /// Passes over all that are due by a time; returns how many.
+    #[cold]
+    pub(super) fn pass(&mut self, by: Instant, random: &mut Random) -> u64 {
+        let mut passed = self.pass_many(by, random);
+        // Intervals that are drawn may be shorter than a nanosecond.
+        for _ in 0..PASSED_SINGLY {
+            if self.due > by {
+                return passed;
+            }
+            self.advance(random);
+            passed += 1;
+        }
+        self.due = self.due.max(by.saturating_add(Duration::from_nanos(1)));
+        passed
+    }
+
+    /// Passes over nearly all that are due by a time, where they are many. Those that are drawn are
+    /// drawn at once.
+    fn pass_many(&mut self, by: Instant, random: &mut Random) -> u64 {
+        let end = self.in_own_time(by.saturating_since(self.start));
+        let expected = end.saturating_sub(self.own).as_nanos() as f64 / self.mean_now();
+        if self.due > by || expected < MANY {
+            return 0;
+        }
+        let passed = match self.mean {
+            // What is rounded may be too great by a little.
+            None => (expected * (1.0 - 1e-12)) as u64 - 1,
+            Some(_) => (expected + libm::sqrt(expected) * random.normal()) as u64,
+        };
+        self.own = match self.mean {
+            None => self.own.saturating_add(self.ticker.step(passed)),
+            Some(_) => end,
+        };
+        self.due = self.start.saturating_add(self.on_the_clock(self.own));
+        passed
+    }
+
+    /// The average interval of now, in nanoseconds.
+    fn mean_now(&self) -> f64 {
+        let (more, fewer) = (f64::from(self.scale.0.get()), f64::from(self.scale.1.get()));
+        mean(self.rate) * fewer / more
     }
 
     /// From now on the rate is that which was asked for, multiplied: what is left of the present

@@ -161,17 +161,13 @@ impl Endpoint {
         let is_known = usize::from(flow.template) < self.templates_known;
         let TemplateState { template, tally, arrivals, .. } =
             &mut self.templates[usize::from(flow.template)];
-        if !flow.is_waiting {
-            arrivals.note_end(now.instant());
-        }
         let makes_flows = matches!(template.role, Role::Client { .. });
         tally.flows.active -= 1;
         tally.flows.waiting -= u64::from(flow.is_waiting);
         if !flow.is_waiting {
             tally.times.whole.record(age(flow.began_at, now));
         }
-        let is_awaited = !self.executions.is_empty();
-        let failed_before = if is_awaited { tally.flows.failed() } else { 0 };
+        let failed_before = tally.flows.failed();
         if let Some(end) = flow.connection.end() {
             let counter = match end {
                 _ if flow.run.has_program_failed() => &mut tally.flows.program_failed,
@@ -187,12 +183,15 @@ impl Endpoint {
             // One that was nobody's is counted as that.
             *counter += u64::from(is_known || end != End::Aborted);
         }
-        let has_failed = is_awaited && tally.flows.failed() > failed_before;
+        let has_failed = tally.flows.failed() > failed_before;
+        if !flow.is_waiting {
+            arrivals.note_end(now.instant(), Some(age(flow.began_at, now)), has_failed);
+        }
         if !self.first_data.is_empty() {
             self.first_data.remove(&place);
         }
         self.flows.remove(place);
-        if is_awaited {
+        if !self.executions.is_empty() {
             self.end_execution(Place::Tcp(place), has_failed);
         }
     }
@@ -285,7 +284,10 @@ impl Endpoint {
         }
         let mut at = flow.connection.deadline(settings, now);
         if is_over {
-            self.templates[usize::from(flow.template)].arrivals.note_end(now.instant());
+            let has_failed = flow.run.has_failed() || flow.run.has_program_failed();
+            let took = Some(age(flow.began_at, now));
+            let arrivals = &mut self.templates[usize::from(flow.template)].arrivals;
+            arrivals.note_end(now.instant(), took, has_failed);
         }
         if let Progress::WaitsUntil(until) = progress {
             let is_sooner = |at: u32| until.wrapping_sub(at).cast_signed() < 0;

@@ -52,8 +52,8 @@ pub enum Role {
         link: ClientLinks,
         /// When they are made.
         load: Load,
-        /// Over how long a rate, or a number of users, grows from 0 to what it is; other loads
-        /// have it all at once.
+        /// Over how long a rate, a number of users or of flows that are held grows from 0 to what
+        /// it is; other loads have it all at once.
         ramp: Duration,
         /// How many in all; `None`: without end.
         limit: Option<u64>,
@@ -131,6 +131,17 @@ impl TemplateState {
             off: None,
             tally: Tally::new(),
         }
+    }
+
+    /// Whether so many SYNs are not answered yet that a load which holds flows waits: as with slow
+    /// start, each answer is followed by two more.
+    #[inline]
+    pub(super) fn waits_for_answers(&self) -> bool {
+        const FIRST: u64 = 512;
+        let tcp = &self.tally.tcp;
+        let decided = tcp.connects + tcp.conndrops;
+        self.arrivals.is_closed_loop()
+            && tcp.connattempt.saturating_sub(decided) >= FIRST + tcp.connects
     }
 
     /// From now on the clients in a set make no flows, and all others do.

@@ -116,12 +116,12 @@ impl Users {
         comes
     }
 
-    /// A flow is over, or could not be made: its user thinks.
-    pub(super) fn note_end(&mut self, now: Instant, random: &mut Random) {
+    /// A flow is over, or could not be made: its user thinks, for so long at least.
+    pub(super) fn note_end(&mut self, now: Instant, least: Duration, random: &mut Random) {
         // Flows of the template that programs have asked for are nobody's.
         if self.busy > 0 {
             self.busy -= 1;
-            let until = now.saturating_add(self.think.draw(random).max(LEAST));
+            let until = now.saturating_add(self.think.draw(random).max(LEAST).max(least));
             self.thinking.push(Reverse(until));
         }
     }

@@ -5,6 +5,7 @@ mod datagrams;
 mod details;
 mod executions;
 mod loads;
+mod overload;
 mod servers;
 mod switched;
 mod tampered;
