@@ -319,7 +319,7 @@ fn exit_status(result: &EmulationResult) -> u8 {
         let none_established = port.templates.iter().any(asks_in_vain);
         let flows = &port.flows;
         let no_room = port.impairment.map_or(0, |it| it.no_room);
-        let unmade = flows.overflow + flows.tuple_in_use + flows.no_match;
+        let unmade = flows.overflow + flows.tuple_in_use + flows.late + flows.no_match;
         let failed = flows.failed + flows.time_wait_failed;
         none_established || no_room + port.failed + port.missed + failed + unmade > 0
     });

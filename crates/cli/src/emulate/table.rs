@@ -208,10 +208,11 @@ fn port_table(
     fn impaired(port: &PortReport, count: fn(&ImpairmentReport) -> u64) -> u64 {
         port.impairment.as_ref().map_or(0, count)
     }
-    let unusual: [Shown<PortReport, u64>; 25] = [
+    let unusual: [Shown<PortReport, u64>; 26] = [
         ("  with first bytes that no server waits for", |port| port.flows.no_match),
         ("  not made: too many at once (--flows-max)", |port| port.flows.overflow),
         ("  not made: addresses and ports in use", |port| port.flows.tuple_in_use),
+        ("  not made: no time for so many a second", |port| port.flows.late),
         ("  skipped: as many at once as may be (at_most)", |port| port.flows.skipped),
         ("  skipped: all clients are switched off", |port| port.flows.switched_off),
         ("  asked for where nobody listens", |port| port.flows.no_template),

@@ -13,6 +13,7 @@ mod found;
 mod groups;
 mod kernel;
 mod latency;
+mod load_notes;
 mod lower;
 mod moderation;
 mod neighbours;

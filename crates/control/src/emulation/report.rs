@@ -205,6 +205,8 @@ pub struct FlowsReport {
     pub tuple_in_use: u64,
     /// Flows that were due and not made, for as many were there as there may be at once (`at_most`).
     pub skipped: u64,
+    /// Flows that were due and not made, for there was no time for them.
+    pub late: u64,
     /// Flows that were due and not made, for all clients were switched off.
     pub switched_off: u64,
     /// Segments and datagrams of no flow.
@@ -386,6 +388,7 @@ impl FlowsReport {
             overflow: flows.overflow,
             tuple_in_use: flows.tuple_in_use,
             skipped: flows.skipped,
+            late: flows.late,
             switched_off: flows.switched_off,
             no_flow: strays.no_flow,
             no_template: strays.no_template,

@@ -24,6 +24,7 @@ use super::error::EmulationError;
 use super::groups::GroupReport;
 use super::kernel;
 use super::latency::{LatencyReport, Probe};
+use super::load_notes::load_notes;
 use super::lower::{Duties, duties};
 use super::moderation::Moderation;
 use super::neighbours::Neighbours;
@@ -122,6 +123,9 @@ const PUBLISH_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A wait is cut to this, so that requests to stop are noticed.
 const WAIT_MAX: Duration = Duration::from_millis(20);
+
+/// What was due before the end is made so much later at most.
+const LATE_MAX: Duration = Duration::from_millis(100);
 
 /// The same while the last answers to probes are waited for.
 const PROBE_WAIT_MAX: Duration = Duration::from_millis(1);
@@ -256,6 +260,9 @@ pub fn run(
     let elapsed = clock::now().saturating_since(start);
     let coarser =
         timeline::note(options.watch.interval, ended.iter().map(|ended| &ended.watch.timeline));
+    let loads = lanes.iter().zip(&ended);
+    let loads = loads.flat_map(|(lane, ended)| load_notes(&lane.duties.owners, &ended.endpoint));
+    let loads: Vec<String> = loads.collect();
     let reports = lanes.iter().zip(&ended);
     let ports: Vec<_> =
         reports.map(|(lane, ended)| lane.report(&ended.counted(), Detail::All)).collect();
@@ -283,6 +290,7 @@ pub fn run(
             .chain(interfaces.notes())
             .chain(shared)
             .chain(coarser)
+            .chain(loads)
             .chain(left)
             .collect(),
     })
@@ -410,6 +418,7 @@ impl Duty<'_> {
             },
             start,
         );
+        endpoint.end_at(start.saturating_add(self.options.duration));
         if self.options.shared.is_some() {
             endpoint.leave_strays();
         }
@@ -496,7 +505,9 @@ impl Duty<'_> {
                 watch.as_mut().map_or(Ok(()), Watch::check)?;
             }
             let is_interrupted = self.control.stop.load(Ordering::Relaxed);
-            let is_over = now.saturating_since(start) >= self.options.duration;
+            let late = now.saturating_since(start).saturating_sub(self.options.duration);
+            let is_over = now.saturating_since(start) >= self.options.duration
+                && (!endpoint.is_behind() || late >= LATE_MAX);
             if (is_interrupted || is_over || follower.has_ended()) && until.is_none() {
                 endpoint.stop();
                 until = Some(now.saturating_add(self.options.linger));

@@ -13,6 +13,7 @@ use wirestorm_wire::packet::MacAddress;
 
 use super::error::EmulationError;
 use super::groups::GroupReport;
+use super::load_notes::load_notes;
 use super::lower::{Reached, duties};
 use super::remainders;
 use super::report::{CpuTime, EmulationResult, Ended, SCHEMA};
@@ -119,6 +120,8 @@ pub fn simulate(
     let load_end = watches.iter().map(FlowWatch::load_end).max().unwrap_or(end);
     let coarser =
         timeline::note(options.watch.interval, watches.iter().map(|watch| &watch.timeline));
+    let loads = ended.iter().zip(&owners).flat_map(|(it, owners)| load_notes(owners, &it.endpoint));
+    let loads: Vec<String> = loads.collect();
     let ended = ended.into_iter().zip(watches);
     let reports = used.iter().zip(ended).zip(&owners).map(|((&port, (ended, watch)), owners)| {
         let ended = Ended {
@@ -164,6 +167,7 @@ pub fn simulate(
             .chain(unresolved)
             .chain(coarser)
             .chain(left)
+            .chain(loads)
             .collect(),
     };
     Ok((result, files.into_iter().map(|(path, _)| path).collect()))

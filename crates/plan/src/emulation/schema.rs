@@ -154,7 +154,10 @@ fn client() -> Value {
             _ => unknown(),
         }),
         "load" => described("When connections are made.", load()),
-        "ramp" => described("How long a rate or users grow from nothing to what they are.", time()),
+        "ramp" => described(
+            "How long a rate, flows that are held, or users grow from nothing to what they are.",
+            time(),
+        ),
         "limit" => described("How many in all.", integer(1, u64::MAX)),
         "program" => described("What they do, step by step.", defined("steps")),
         "tcp" => described("How their TCP behaves.", tcp()),

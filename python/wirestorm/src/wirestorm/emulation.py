@@ -76,6 +76,7 @@ class EmulationResult(EmulationReport):
                 (flows.failed, "connections failed"),
                 (flows.overflow, "connections were not made or taken, for there were too many"),
                 (flows.tuple_in_use, "connections were not made: no free addresses and ports"),
+                (flows.late, "connections were not made: no time for so many a second"),
                 (port.failed, "frames were refused"),
                 (port.missed, "frames were missed"),
                 (no_room, "frames were dropped, for too many were held"),

@@ -208,6 +208,8 @@ class FlowsReport:
     skipped: int
     """Flows that were due and not made, for as many were there as there may be at once
     (`at_most`)."""
+    late: int
+    """Flows that were due and not made, for there was no time for them."""
     switched_off: int
     """Flows that were due and not made, for all clients were switched off."""
     no_flow: int

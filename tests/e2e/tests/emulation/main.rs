@@ -5,6 +5,7 @@ mod http2;
 mod latency;
 mod long_frames;
 mod next_hops;
+mod overload;
 mod own_bytes;
 mod paths;
 mod peers;
