@@ -550,8 +550,8 @@ fn assert_probed(endpoint: &Endpoint) {
 #[test]
 fn a_window_of_linux_that_is_closed_for_long_is_probed_whoever_asked_for_the_connection() {
     let Some(wire) = Wire::new() else { return };
-    let (template, buffers) = server(MUCH, Settings::default());
-    let running = wire.start(template, buffers, 0);
+    let (serving, buffers) = server(MUCH, Settings::default());
+    let running = wire.start(serving, buffers, 0);
     let probes = Arc::clone(&running.probes);
     let page = wire.in_linux(|| {
         let mut stream = TcpStream::connect((wire.ours(), PORT)).unwrap();

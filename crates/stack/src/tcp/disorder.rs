@@ -158,8 +158,8 @@ impl Disorder {
         counters.reasfree += 1;
         let counter = match self.pieces_max {
             ..=4 => &mut counters.reas_hist_4,
-            ..=16 => &mut counters.reas_hist_16,
-            ..=100 => &mut counters.reas_hist_100,
+            5..=16 => &mut counters.reas_hist_16,
+            17..=100 => &mut counters.reas_hist_100,
             _ => &mut counters.reas_hist_other,
         };
         *counter += 1;

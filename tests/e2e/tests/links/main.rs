@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use wirestorm_e2e::{Outcome, Running, can_run, run_command, start_command, wirestorm};
+use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::{End, Lab, LabOptions};
 
 const BACKENDS: [&str; 2] = ["af_xdp", "af_packet"];
@@ -270,4 +271,66 @@ fn what_is_wrong_is_said() {
     link(&["--queue", "10"]).refused(2, &["a queue without a rate"]);
     link(&["--duration", "5"]).refused(2, &["--duration", "30s"]);
     link(&[]).refused(2, &["lo"]);
+}
+
+/// What a host has counted of TCP, by the kernel's name.
+fn counted(end: &End, name: &str) -> u64 {
+    let output = end.command("cat").arg("/proc/net/netstat").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("TcpExt: "));
+    let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
+    let mut pairs = names.split(' ').zip(values.split(' '));
+    pairs.find(|(known, _)| *known == name).unwrap().1.parse().unwrap()
+}
+
+/// A server that takes a request with a body, and answers with 100,000 bytes.
+const TAKES_AND_GIVES: &str = r#"
+ports: [{name: servers, addresses: 198.51.100.77/24}]
+templates:
+  - name: t
+    server:
+      tx: servers
+      port: 80
+      program:
+        - receive: {message: http}
+        - send: "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n"
+        - send: {size: 100000}
+"#;
+
+#[test]
+fn a_host_and_an_emulated_server_tell_each_other_what_came_twice() {
+    if !can_run(&["curl"]) {
+        return;
+    }
+    const CONNECTIONS: u64 = 5;
+    let (hosts, scratch) = (Hosts::new(), Scratch::new().unwrap());
+    let (plan, body) = (scratch.file("plan.yaml"), scratch.file("body"));
+    std::fs::write(&plan, TAKES_AND_GIVES).unwrap();
+    std::fs::write(&body, [7; 100_000]).unwrap();
+    let link = hosts.join(&["--delay", "1ms", "--duplicate", "30%"]);
+    let mut server = Command::new(wirestorm());
+    let port = format!("servers={}", hosts.b.a.port());
+    let server =
+        start_command(server.arg("emulate").arg(plan).args(["--json", "-", "--port", &port]));
+    let host = &hosts.a.a;
+    for _ in 0..CONNECTIONS {
+        let mut curl = host.command("curl");
+        curl.args(["-sS", "--retry-connrefused", "--retry", "20", "--retry-delay", "1"]);
+        curl.args(["--max-time", "20", "-H", "Expect:", "http://198.51.100.77/"]);
+        let output =
+            curl.arg("--data-binary").arg(format!("@{}", body.display())).output().unwrap();
+        assert!(output.status.success() && output.stdout.len() == 100_000, "{output:?}");
+    }
+    server.signal(Signal::INT);
+    let served = server.wait().expect(0);
+    let duplicated = ended(link, 0);
+    let number = |name: &str| served.number(&format!("/ports/0/{name}"));
+    // What the host heard of ours, and what it said.
+    let (heard, said) = (counted(host, "TCPDSACKRecv"), counted(host, "TCPDSACKOldSent"));
+    assert!(heard >= CONNECTIONS && said >= CONNECTIONS, "{heard} {said} {served} {duplicated}");
+    assert!(heard <= number("tcp/sack_send_blocks"), "{heard} {served}");
+    assert_eq!((number("flows/failed"), number("tcp/accepts")), (0, CONNECTIONS), "{served}");
+    assert_eq!(number("tcp/rcvbyte") / 100_000, CONNECTIONS, "{served}");
+    // Nothing was lost, so next to nothing is sent again.
+    assert!(number("tcp/sndrexmitpack") <= 5, "{served}");
 }
