@@ -296,7 +296,6 @@ fn what_is_wrong_with_files_has_its_path() {
         ("list: [DIR]", "ftp.list[0]: found \"DIR\", expected LIST or NLST"),
         ("data_ports: 70000", "ftp.data_ports: found 70000, expected ports such as"),
         ("delay: soon", "ftp.delay: found \"soon\", expected a time"),
-        ("}\n    tls: {", "tls: files of FTP are transferred without TLS"),
     ] {
         let error = ftp(fields, "cs").unwrap_err();
         assert!(error.starts_with(&format!("templates[0].{expected}")), "{fields}: {error}");

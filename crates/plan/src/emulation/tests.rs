@@ -958,5 +958,5 @@ fn tls_begins_by_a_step_where_that_makes_sense() {
     }
     let udp = STARTING_TLS.replace("    tls: true\n", "    transport: udp\n");
     let said = EmulationPlan::parse(&udp).unwrap_err().to_string();
-    assert!(said.contains("found steps of connections, where the template's"), "{said}");
+    assert!(said.contains("found a step of connections, where the template's"), "{said}");
 }
