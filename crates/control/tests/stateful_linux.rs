@@ -4,11 +4,11 @@
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::ops::RangeInclusive;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use wirestorm_io::af_packet::{AfPacketOptions, AfPacketReceive, AfPacketTransmit};
 use wirestorm_io::clock;
@@ -102,7 +102,7 @@ impl Wire {
         let name = InterfaceName::new(namespace(&self.lab.a), self.lab.a.interface()).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let stops = Arc::clone(&stop);
-        let probes = Arc::new(AtomicU64::new(0));
+        let probes = Arc::new(Probes::default());
         let probed = Arc::clone(&probes);
         let (over, done) = sync_channel(1);
         let (ready, is_ready) = std::sync::mpsc::channel();
@@ -117,7 +117,7 @@ impl Wire {
             }
             while !stops.load(Ordering::Relaxed) {
                 let heard = endpoint.breathe(clock::now(), &mut transmit, &mut receive).unwrap();
-                probed.store(endpoint.tcp().sndprobe, Ordering::Relaxed);
+                probed.note(endpoint.tcp().sndprobe);
                 if endpoint.is_done() {
                     // Once is enough.
                     let _ = over.try_send(());
@@ -140,7 +140,31 @@ struct Running {
     /// Says when all connections are over.
     done: Receiver<()>,
     /// How often it has probed a closed window.
-    probes: Arc<AtomicU64>,
+    probes: Arc<Probes>,
+}
+
+/// How often a closed window was probed, which may be waited for.
+#[derive(Default)]
+struct Probes {
+    count: Mutex<u64>,
+    more: Condvar,
+}
+
+impl Probes {
+    fn note(&self, count: u64) {
+        let mut known = self.count.lock().unwrap();
+        if *known != count {
+            *known = count;
+            self.more.notify_all();
+        }
+    }
+
+    fn wait_for(&self, least: u64) {
+        let patience = Duration::from_secs(60);
+        let known = self.count.lock().unwrap();
+        let known = self.more.wait_timeout_while(known, patience, |count| *count < least);
+        assert!(!known.unwrap().1.timed_out(), "the window is not probed");
+    }
 }
 
 impl Running {
@@ -519,19 +543,10 @@ fn a_firewall_that_rejects_ends_a_connection_at_once() {
 /// More than Linux takes before anybody reads.
 const MUCH: usize = 8_000_000;
 
-/// Waits until a closed window was probed so often.
-fn await_probes(probes: &AtomicU64, least: u64) {
-    let began = Instant::now();
-    while probes.load(Ordering::Relaxed) < least {
-        assert!(began.elapsed() < Duration::from_secs(60), "the window is not probed");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
-
 /// All that there is to read, once a closed window was probed three times.
-fn read_late(mut stream: TcpStream, probes: &AtomicU64) -> Vec<u8> {
+fn read_late(mut stream: TcpStream, probes: &Probes) -> Vec<u8> {
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    await_probes(probes, 3);
+    probes.wait_for(3);
     let mut all = Vec::new();
     stream.read_to_end(&mut all).unwrap();
     all
