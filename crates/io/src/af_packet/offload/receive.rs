@@ -138,9 +138,10 @@ impl OffloadReceive {
     }
 
     /// Lets a program take in what arrives on the interface, of long frames the beginning
-    /// ([`Fetched::Beginning`]). Segments and datagrams end there, unless the host has an address on
-    /// the interface: to its own network stack nobody else could have sent them. All else goes on to
-    /// it. Of the options, the size of the ring is not looked at either.
+    /// ([`Fetched::Beginning`]). TCP and UDP end there, unless the host has an address on the
+    /// interface: without one its network stack would only drop them. All else goes on to it. At
+    /// most 8 MiB of frames wait to be read; more are counted as missed. Of the options, the size of
+    /// the ring is not looked at either.
     ///
     /// # Errors
     /// As [`Self::open`], and where the kernel cannot (before Linux 6.6), or the process lacks
