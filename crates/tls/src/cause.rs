@@ -2,6 +2,8 @@
 
 use rustls::{AlertDescription, CertificateError, Error, PeerIncompatible};
 
+use crate::trusted;
+
 /// The name of a cause. There are so many and no more, whatever peers send.
 pub(crate) fn of(error: &Error) -> &'static str {
     match error {
@@ -68,10 +70,7 @@ fn certificate(error: &CertificateError) -> &'static str {
         Certificate::NotValidForName | Certificate::NotValidForNameContext { .. } => {
             "certificate of another name"
         }
-        // As `openssl req -x509` makes them. The type of this error is not in rustls's interface.
-        Certificate::Other(error) if format!("{error:?}").contains("CaUsedAsEndEntity") => {
-            "certificate of an authority used by a server"
-        }
+        error if trusted::is_of_an_authority(error) => "unknown certificate of an authority",
         _ => "certificate not accepted",
     }
 }

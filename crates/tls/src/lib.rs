@@ -10,12 +10,14 @@ mod error;
 mod identity;
 mod session;
 mod settings;
+mod trusted;
 mod unverified;
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use rustls::client::Resumption;
+use rustls::client::danger::ServerCertVerifier;
 use rustls::pki_types::ServerName;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{ClientConfig, ClientConnection, Connection, ServerConfig, ServerConnection};
@@ -23,9 +25,11 @@ use wirestorm_stack::content::{Session, Sessions};
 
 pub use error::TlsError;
 pub use identity::Identity;
+use identity::certificates;
 use session::{Stillborn, TlsSession};
-use settings::authorities;
 pub use settings::{TlsSettings, Version};
+use trusted::Trusted;
+use unverified::Anybody;
 
 /// The sessions of clients.
 #[derive(Debug)]
@@ -48,12 +52,11 @@ impl TlsClients {
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&settings.versions())
             .map_err(TlsError::Settings)?;
-        let builder = match &settings.authorities {
-            Some(pem) => builder.with_root_certificates(authorities(pem)?),
-            None => builder
-                .dangerous()
-                .with_custom_certificate_verifier(Arc::new(unverified::Anybody(provider))),
+        let verifier: Arc<dyn ServerCertVerifier> = match &settings.authorities {
+            Some(pem) => Arc::new(Trusted::new(pem, provider)?),
+            None => Arc::new(Anybody(provider)),
         };
+        let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
         let mut config = match &settings.client_identity {
             Some(own) => builder
                 .with_client_auth_cert(own.chain.clone(), own.key.clone_key())
@@ -112,7 +115,8 @@ impl TlsServers {
             .map_err(TlsError::Settings)?;
         let builder = match &settings.client_authorities {
             Some(pem) => {
-                let roots = Arc::new(authorities(pem)?);
+                let own = certificates(pem).map_err(TlsError::Authorities)?;
+                let roots = Arc::new(trusted::roots(&own)?);
                 let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
                 let verifier =
                     verifier.map_err(|error| TlsError::Authorities(error.to_string()))?;

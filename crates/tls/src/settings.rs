@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::ring;
-use rustls::{RootCertStore, SupportedCipherSuite, SupportedProtocolVersion};
+use rustls::{SupportedCipherSuite, SupportedProtocolVersion};
 
 use crate::TlsError;
-use crate::identity::{Identity, certificates};
+use crate::identity::Identity;
 
 /// A version of TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,11 +34,11 @@ pub struct TlsSettings {
     /// Who servers are; `None`: one is made.
     pub identity: Option<Identity>,
     /// The certificates of authorities, in PEM, one of which has to have signed what servers show
-    /// to clients; `None`: clients take any certificate.
+    /// to clients, or to be it; `None`: clients take any certificate.
     pub authorities: Option<Vec<u8>>,
     /// Who clients are, where servers ask; `None`: nobody.
     pub client_identity: Option<Identity>,
-    /// The same as `authorities` of what clients show to servers; `None`: servers do not ask.
+    /// Of those who signed what clients show to servers; `None`: servers do not ask.
     pub client_authorities: Option<Vec<u8>>,
 }
 
@@ -89,14 +89,4 @@ impl TlsSettings {
 /// IANA's name of a cipher suite: rustls has `TLS13_` before those of TLS 1.3.
 fn name(suite: &SupportedCipherSuite) -> String {
     format!("{:?}", suite.suite()).replacen("TLS13_", "TLS_", 1)
-}
-
-/// Authorities in PEM, whose certificates are trusted.
-pub(crate) fn authorities(pem: &[u8]) -> Result<RootCertStore, TlsError> {
-    let mut roots = RootCertStore::empty();
-    for certificate in certificates(pem).map_err(TlsError::Authorities)? {
-        let added = roots.add(certificate);
-        added.map_err(|error| TlsError::Authorities(error.to_string()))?;
-    }
-    Ok(roots)
 }

@@ -195,18 +195,43 @@ fn servers_may_ask_who_clients_are() {
     }
 }
 
-#[test]
-fn a_certificate_that_is_an_authoritys_is_told_by_name() {
-    let mut parameters = rcgen::CertificateParams::new(["pages.test".to_owned()]).unwrap();
+/// A certificate for a name that is an authority's too, as `openssl req -x509` makes them, valid
+/// until the end of a year, and its key, in PEM.
+fn made_by_an_authority_for_itself(name: &str, valid_until: i32) -> [Vec<u8>; 2] {
+    let mut parameters = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
     parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    parameters.not_after = rcgen::date_time_ymd(valid_until, 12, 31);
     let key = rcgen::KeyPair::generate().unwrap();
-    let chain = parameters.self_signed(&key).unwrap().pem().into_bytes();
-    let key = key.serialize_pem().into_bytes();
-    let identity = Some(Identity::from_pem(&chain, &key).unwrap());
-    let server = TlsSettings { identity, ..of_version(Version::Tls13) };
-    let client = TlsSettings { authorities: Some(chain), ..of_version(Version::Tls13) };
-    let world = world([&client, &server], Disturbance::NONE, 1);
-    assert_eq!(cause(&world.client), "certificate of an authority used by a server");
+    let chain = parameters.self_signed(&key).unwrap().pem();
+    [chain, key.serialize_pem()].map(String::into_bytes)
+}
+
+#[test]
+fn an_authoritys_own_certificate_is_trusted_where_it_is_this_one() {
+    let [chain, key] = made_by_an_authority_for_itself("pages.test", 4_000);
+    let [old_chain, old_key] = made_by_an_authority_for_itself("pages.test", 2_000);
+    let [another, _] = made_by_an_authority_for_itself("pages.test", 4_000);
+    for version in BOTH {
+        let usual = || of_version(version);
+        let server = |chain, key| TlsSettings {
+            identity: Some(Identity::from_pem(chain, key).unwrap()),
+            ..usual()
+        };
+        let trusting =
+            |chain: &Vec<u8>| TlsSettings { authorities: Some(chain.clone()), ..usual() };
+        let good = world([&trusting(&chain), &server(&chain, &key)], Disturbance::ROUGH, 1);
+        assert_eq!((good.client.counters().closed, good.client.counters().failed()), (FLOWS, 0));
+
+        let renamed = TlsSettings { name: Some("other.test".to_owned()), ..trusting(&chain) };
+        for (client, server, expected) in [
+            (renamed, server(&chain, &key), "certificate of another name"),
+            (trusting(&old_chain), server(&old_chain, &old_key), "certificate has expired"),
+            (trusting(&another), server(&chain, &key), "unknown certificate of an authority"),
+        ] {
+            let world = world([&client, &server], Disturbance::NONE, 1);
+            assert_eq!(cause(&world.client), expected, "{version:?}");
+        }
+    }
 }
 
 #[test]
