@@ -28,10 +28,11 @@ pub struct Arrival {
     pub reset: Option<SequenceNumber>,
 }
 
-/// RFC 7323 section 5.5: a timestamp that was heard longer ago says nothing any more.
+/// RFC 7323 section 5.5: "a mechanism to 'invalidate' the TS.Recent value when a connection is idle
+/// for more than 24 days".
 const TIMESTAMP_AGE_MAX: u32 = 24 * 24 * 3_600 * 1_000;
 
-/// RFC 5681 section 3.2.
+/// RFC 5681 section 3.2: "the arrival of 3 duplicate ACKs" tells of a loss.
 pub(super) const DUPLICATE_ACKS: u16 = 3;
 
 impl Connection {
@@ -110,7 +111,8 @@ impl Connection {
         if self.marks.has(Marks::CLOSED) {
             self.state = State::FinWait1;
         }
-        // RFC 6298 section 5.7: where SYN had to be sent again, the timeout of data is 3 s.
+        // RFC 6298 section 5.7: where SYN had to be sent again, "the RTO MUST be re-initialized to
+        // 3 seconds when data transmission begins".
         if self.expiries > 0 {
             self.round_trip.begin_after_syn_timeout();
         }
@@ -153,7 +155,8 @@ impl Connection {
                 // Fourth: "return this connection to the LISTEN state", for which nothing is kept.
                 self.finish(End::Refused, counters);
             } else {
-                // RFC 5961 section 4.2.
+                // RFC 5961 section 4.2: "If the SYN bit is set, irrespective of the sequence
+                // number, TCP MUST send an ACK".
                 self.challenge(now, counters);
             }
             return Arrival::default();
@@ -201,7 +204,9 @@ impl Connection {
         Segment { flags, sequence: segment.sequence + 1, ..*segment }
     }
 
-    /// Protection against wrapped sequence numbers (RFC 7323 section 5.3, R1).
+    /// Protection against wrapped sequence numbers. RFC 7323 section 5.3, R1: where "SEG.TSval <
+    /// TS.Recent, TS.Recent is valid [...], and if the RST bit is not set, then treat the arriving
+    /// segment as not acceptable".
     #[inline]
     fn is_timestamp_good(
         &mut self,
@@ -212,7 +217,8 @@ impl Connection {
         if !self.marks.has(Marks::TIMESTAMPS) || segment.flags.contains(Flags::RST) {
             return true;
         }
-        // RFC 7323 section 3.2: where they were agreed upon, a segment without is dropped.
+        // RFC 7323 section 3.2: "If a non-<RST> segment is received without a TSopt, a TCP SHOULD
+        // silently drop the segment."
         let Some(timestamps) = segment.options.timestamps else { return false };
         let is_older = (timestamps.value.wrapping_sub(self.timestamp) as i32) < 0;
         if is_older && now.millis.wrapping_sub(self.timestamp_at) < TIMESTAMP_AGE_MAX {
@@ -223,7 +229,8 @@ impl Connection {
         true
     }
 
-    /// RFC 7323 section 4.3: the timestamp of a segment that holds what is acknowledged next.
+    /// RFC 7323 section 4.3: "If: SEG.TSval >= TS.Recent and SEG.SEQ <= Last.ACK.sent then
+    /// SEG.TSval is copied to TS.Recent; otherwise, it is ignored."
     #[inline]
     fn note_timestamp(&mut self, segment: &Segment<'_>, now: Now) {
         if let Some(timestamps) = segment.options.timestamps
@@ -272,7 +279,8 @@ impl Connection {
         false
     }
 
-    /// RFC 5961 section 3.2: only the very next number resets; any other one may be forged.
+    /// RFC 5961 section 3.2: only the very next number resets. Where it "does not exactly match the
+    /// next expected sequence value, yet is within the current receive window", it may be forged.
     fn arrive_reset(
         &mut self,
         segment: &Segment<'_>,
@@ -309,7 +317,8 @@ impl Connection {
             self.marks.set(Marks::ACK_DUE);
             return None;
         }
-        // RFC 5961 section 5.2.
+        // RFC 5961 section 5.2: "The ACK value is considered acceptable only if it is in the range
+        // of ((SND.UNA - MAX.SND.WND) <= SEG.ACK <= SND.NXT)."
         if advance < 0 && advance.unsigned_abs() > self.send_window_max {
             self.challenge(now, counters);
             return None;
@@ -467,11 +476,12 @@ impl Connection {
     /// Seventh and eighth: data and FIN.
     ///
     /// Urgent data, the sixth, is data like any other. "TCP implementations MUST still include
-    /// support for the urgent mechanism" (RFC 9293 section 3.8.5), which there means to tell the
-    /// application that the pointer has moved; programs here have nothing to do with that word, so
-    /// neither URG nor the pointer is looked at. What stands before the pointer stays in the
-    /// stream, where RFC 6093 section 6 wants it: it is counted, compared and acknowledged in its
-    /// place. None is sent ("new applications SHOULD NOT employ the TCP urgent mechanism").
+    /// support for the urgent mechanism" (RFC 9293 section 3.8.5), which there means to "signal the
+    /// user that the remote side has urgent data" (section 3.10.7.4); programs here have nothing to
+    /// do with that word, so neither URG nor the pointer is looked at. What stands before the
+    /// pointer stays in the stream and is counted, compared and acknowledged in its place: RFC 6093
+    /// section 6 has it "delivered in line, as intended by the IETF specifications". None is sent
+    /// ("new applications SHOULD NOT employ the TCP urgent mechanism").
     #[inline]
     fn arrive_data(
         &mut self,
@@ -555,7 +565,8 @@ impl Connection {
     ) -> Option<SequenceNumber> {
         let disorder = self.disorder.as_mut()?;
         if !disorder.arrived.is_empty() {
-            // RFC 5681 section 4.2: what fills a hole is acknowledged at once.
+            // RFC 5681 section 4.2: "the receiver SHOULD send an immediate ACK when it receives a
+            // data segment that fills in all or part of a gap".
             self.marks.set(Marks::ACK_DUE);
             self.expected = disorder.arrived.join(end);
             if disorder.arrived.is_empty() {
@@ -577,7 +588,8 @@ impl Connection {
         has_fin: bool,
         counters: &mut TcpCounters,
     ) -> u32 {
-        // RFC 5681 section 4.2: at once, so that the sender notices.
+        // RFC 5681 section 4.2: "the receiver SHOULD send an immediate duplicate ACK when it
+        // receives a data segment above a gap in the sequence space."
         self.marks.set(Marks::ACK_DUE);
         self.marks.set(Marks::DISTURBED);
         let range = SequenceRange { start, end };

@@ -33,7 +33,9 @@ impl Now {
     }
 }
 
-/// The states of RFC 9293 section 3.3.2. LISTEN is none: nothing is remembered of who may come.
+/// The states of RFC 9293 section 3.3.2: "A connection progresses through a series of states during
+/// its lifetime." LISTEN is none here, for it "represents waiting for a connection request from any
+/// remote TCP peer and port": nothing is remembered of who may come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// A SYN was sent, or is to be.
@@ -77,7 +79,8 @@ impl Marks {
     pub(super) const ACK_WAITS: Self = Self(1 << 5);
     /// The retransmission timer runs, or that of TIME-WAIT.
     pub(super) const RETRANSMIT: Self = Self(1 << 6);
-    /// It runs to probe a closed window (RFC 9293 section 3.8.6.1).
+    /// It runs to probe a closed window: "The sending TCP peer must regularly transmit at least one
+    /// octet of new data [...] even if the send window is zero" (RFC 9293 section 3.8.6.1).
     pub(super) const PERSIST: Self = Self(1 << 7);
     /// A probe is due: a byte leaves whatever the window is.
     pub(super) const PROBE_DUE: Self = Self(1 << 8);
@@ -85,13 +88,17 @@ impl Marks {
     pub(super) const CLOSED: Self = Self(1 << 9);
     /// A segment is being timed.
     pub(super) const TIMED: Self = Self(1 << 10);
-    /// A loss is being repaired (RFC 6582, RFC 6675).
+    /// A loss is being repaired, until an acknowledgement "acknowledges all of the data up to and
+    /// including the data that was outstanding when the fast recovery procedure began" (RFC 6582
+    /// section 3.1; RFC 6675 likewise).
     pub(super) const RECOVERY: Self = Self(1 << 11);
     /// The oldest segment is sent again at once, whatever the window is.
     pub(super) const RESEND: Self = Self(1 << 12);
-    /// The next new segment says that the window was reduced (RFC 3168 section 6.1.2).
+    /// The window was reduced: CWR is set in "the first new data packet sent after the window
+    /// reduction" (RFC 3168 section 6.1.2).
     pub(super) const CWR_DUE: Self = Self(1 << 13);
-    /// Acknowledgements say that congestion was met (RFC 3168 section 6.1.3).
+    /// A CE packet came: ECE is set "in all the ACK packets it sends [...] until it receives a CWR
+    /// packet" (RFC 3168 section 6.1.3).
     pub(super) const ECHO: Self = Self(1 << 14);
     /// The keepalive timer runs.
     pub(super) const KEEPALIVE: Self = Self(1 << 15);
@@ -101,13 +108,16 @@ impl Marks {
     pub(super) const RESET_DUE: Self = Self(1 << 17);
     /// It came from a SYN of the peer.
     pub(super) const PASSIVE: Self = Self(1 << 18);
-    /// A challenge is due: an acknowledgement in answer to what may be forged (RFC 5961).
+    /// A challenge is due, in answer to what may be forged: "TCP MUST send an ACK (also referred to
+    /// as challenge ACK)" (RFC 5961 section 4.2; section 3.2 likewise).
     pub(super) const CHALLENGE_DUE: Self = Self(1 << 19);
     /// Our SYN is not acknowledged.
     pub(super) const SYN_OPEN: Self = Self(1 << 20);
-    /// Both ends scale their windows (RFC 7323 section 2.2).
+    /// Both ends scale their windows: "both sides MUST send Window Scale options in their <SYN>
+    /// segments to enable window scaling in either direction" (RFC 7323 section 2.2).
     pub(super) const SCALED: Self = Self(1 << 21);
-    /// RACK and tail loss probes are used (RFC 8985).
+    /// RACK and tail loss probes are used: "The connection MUST use selective acknowledgment (SACK)
+    /// options" (RFC 8985 section 4).
     pub(super) const RACK: Self = Self(1 << 22);
     /// The timer of tail loss probes runs, beside that of retransmissions.
     pub(super) const TAIL: Self = Self(1 << 23);
@@ -201,7 +211,8 @@ pub struct Connection {
     pub(super) expected: SequenceNumber,
     /// Behind what we offered room for.
     pub(super) offered: SequenceNumber,
-    /// What we acknowledged last (`Last.ACK.sent` of RFC 7323).
+    /// What we acknowledged last: "Last.ACK.sent holds the ACK field from the last segment sent"
+    /// (RFC 7323 section 4.3).
     pub(super) acknowledged: SequenceNumber,
     /// The number of the peer's SYN (`IRS`), to know it again.
     pub(super) peer_initial: SequenceNumber,
@@ -245,7 +256,9 @@ pub struct Connection {
 const _: () = assert!(size_of::<Connection>() <= 144);
 
 impl Connection {
-    /// A connection that asks for another end (active OPEN, RFC 9293 section 3.10.1).
+    /// A connection that asks for another end. RFC 9293 section 3.10.1: "if active and the remote
+    /// socket is specified, issue a SYN segment. An initial send sequence number (ISS) is
+    /// selected."
     pub fn connect(
         settings: &Settings,
         initial: SequenceNumber,
@@ -263,7 +276,8 @@ impl Connection {
         connection
     }
 
-    /// The answer to a SYN without ACK that found somebody listening (RFC 9293 section 3.10.7.2).
+    /// The answer to a SYN without ACK that found somebody listening. RFC 9293 section 3.10.7.2,
+    /// third: "Set RCV.NXT to SEG.SEQ+1, IRS is set to SEG.SEQ", and SYN with ACK is sent.
     pub fn accept(
         settings: &Settings,
         syn: &Segment<'_>,
@@ -345,12 +359,12 @@ impl Connection {
         self.peer_initial = syn.sequence;
         self.expected = syn.sequence + 1;
         self.acknowledged = syn.sequence;
-        // Less than 64 bytes would be all headers (RFC 6691 tells nothing below): refused as Linux
-        // does.
+        // Less than 64 bytes would be all headers. RFC 9293 section 3.7.1 names no least size; 64
+        // is what Linux takes instead of less.
         const LEAST: u16 = 64;
         let offered = maximum_segment_size.unwrap_or(settings.default_segment_size).max(LEAST);
         self.segment_size = self.segment_size.min(offered);
-        // RFC 7323 section 2.2: windows are scaled where both say so.
+        // RFC 7323 section 2.2: "This option is an offer, not a promise".
         match window_scale.filter(|_| settings.window_scaling) {
             Some(shift) => {
                 self.send_scale = shift;
@@ -369,7 +383,9 @@ impl Connection {
             }
             _ => self.marks.clear(Marks::TIMESTAMPS),
         }
-        // RFC 3168 section 6.1.1: a SYN asks with both bits, SYN and ACK answers with one.
+        // RFC 3168 section 6.1.1: "We call a SYN packet with the ECE and CWR flags set an
+        // 'ECN-setup SYN packet'", and "a SYN-ACK packet with only the ECE flag set but the CWR
+        // flag not set an 'ECN-setup SYN-ACK packet'".
         let asks = syn.flags.contains(Flags::ECE);
         let asks = asks && syn.flags.contains(Flags::CWR) != syn.flags.contains(Flags::ACK);
         if self.marks.has(Marks::ECN) && asks {
@@ -378,7 +394,8 @@ impl Connection {
             self.marks.clear(Marks::ECN);
         }
         self.offered = self.expected + settings.receive_buffer.min(u32::from(u16::MAX));
-        // The window of a SYN is never scaled (RFC 7323 section 2.2).
+        // RFC 7323 section 2.2: "The window field in a segment where the SYN bit is set (i.e., a
+        // <SYN> or <SYN,ACK>) MUST NOT be scaled."
         self.send_window = u32::from(syn.window);
         self.send_window_max = self.send_window;
         self.window_sequence = syn.sequence;
@@ -443,8 +460,9 @@ impl Connection {
         counters.sndbyte += u64::from(bytes);
     }
 
-    /// Sends no more than what was handed over (CLOSE, RFC 9293 section 3.10.4). In SYN-SENT, too, it
-    /// waits until the connection is open, which the RFC would have forgotten.
+    /// Sends no more than what was handed over (CLOSE). RFC 9293 section 3.10.4: "Queue this until
+    /// all preceding SENDs have been segmentized, then form a FIN segment and send it." In
+    /// SYN-SENT, too, it waits until the connection is open, where the RFC would "Delete the TCB".
     pub fn close(&mut self) {
         if self.marks.has(Marks::CLOSED) {
             return;
@@ -458,7 +476,8 @@ impl Connection {
         }
     }
 
-    /// Ends it at once, with a reset (ABORT, RFC 9293 section 3.10.5).
+    /// Ends it at once (ABORT). RFC 9293 section 3.10.5: "Send a reset segment:
+    /// <SEQ=SND.NXT><CTL=RST>" from SYN-RECEIVED to CLOSE-WAIT, none from the other states.
     pub fn abort(&mut self, counters: &mut TcpCounters) {
         let is_known_to_peer = !matches!(
             self.state,
@@ -493,9 +512,10 @@ impl Connection {
         !matches!(self.state, State::SynSent | State::SynReceived | State::Closed)
     }
 
-    /// Whether segments have been lost on their way here, or overtaken. Every second one is answered
-    /// from then on (RFC 5681 section 4.2), also of those that arrive at one time: the loss of one
-    /// answer for all would stop a peer with a small window.
+    /// Whether segments have been lost on their way here, or overtaken. From then on "an ACK SHOULD
+    /// be generated for at least every second full-sized segment" (RFC 5681 section 4.2), also of
+    /// those that arrive at one time: the loss of one answer for all would stop a peer with a small
+    /// window.
     #[inline]
     pub fn is_disturbed(&self) -> bool {
         self.marks.has(Marks::DISTURBED)

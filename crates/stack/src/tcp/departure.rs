@@ -135,7 +135,7 @@ impl Connection {
             acknowledgement: self.expected,
             flags: Flags::RST | Flags::ACK,
             window: 0,
-            // RFC 7323 section 3.2: a reset may have them; Linux's has none without a socket.
+            // RFC 7323 section 3.2: TSopt "SHOULD be sent in an <RST> segment".
             options: self.timestamps(now),
             sack_blocks: 0,
             length: 0,
@@ -175,7 +175,8 @@ impl Connection {
             flags |= Flags::ACK;
         }
         if self.marks.has(Marks::ECN) {
-            // RFC 3168 section 6.1.1.
+            // RFC 3168 section 6.1.1: the "ECN-setup SYN packet" and the "ECN-setup SYN-ACK
+            // packet".
             flags |= if is_answer { Flags::ECE } else { Flags::ECE | Flags::CWR };
         }
         let scales = settings.window_scaling && (!is_answer || self.marks.has(Marks::SCALED));
@@ -242,7 +243,8 @@ impl Connection {
             self.disorder_mut().resent_to = Some(behind);
         }
         if !self.timed.is_before(start) && self.timed.is_before(behind) {
-            // Karn: what is sent again can not be timed (RFC 6298 section 3).
+            // RFC 6298 section 3: "RTT samples MUST NOT be made using segments that were
+            // retransmitted".
             self.marks.clear(Marks::TIMED);
         }
         self.note_departure(start, behind, now);
@@ -282,7 +284,8 @@ impl Connection {
         let left = self.queued.distance_from(self.next).max(0) as u32;
         let size = u32::from(self.data_size_now());
         let pipe = self.pipe();
-        // RFC 8985 section 7.3: the window of congestion does not hold a probe back.
+        // RFC 8985 section 7.3: "the FlightSize could be one packet greater than the congestion
+        // window temporarily".
         let is_tail_probe = self.marks.has(Marks::TAIL_DUE);
         let window = match is_tail_probe {
             true => u32::MAX,
@@ -312,12 +315,14 @@ impl Connection {
         }
         let has_fin = length == left && self.marks.has(Marks::CLOSED);
         if is_probe && length == 0 && left > 0 {
-            // RFC 9293 section 3.8.6.1.
+            // RFC 9293 section 3.8.6.1: "transmit at least one octet of new data (if available)".
             length = 1;
             counters.sndprobe += 1;
         } else if length < size && !has_fin && !is_again && !is_tail_probe {
-            // The sender's part against silly windows, and Nagle: RFC 9293 sections 3.8.6.2.1
-            // and 3.7.4.
+            // RFC 9293 section 3.8.6.2.1, against silly windows: "if at least a fraction Fs of the
+            // maximum window can be sent", with Fs = 1/2. Section 3.7.4, Nagle: the sender "buffers
+            // all user data [...] until the outstanding data has been acknowledged or until the TCP
+            // endpoint can send a full-sized segment".
             let is_idle = pipe == 0;
             let is_worth_it = if length < left {
                 is_idle || length >= self.send_window_max / 2
@@ -375,8 +380,9 @@ impl Connection {
         u32::from(self.segment_size).max(1)
     }
 
-    /// RFC 5681 section 4.1: where no data was sent for longer than the retransmission timeout, it
-    /// begins anew with the restart window.
+    /// RFC 5681 section 4.1: "a TCP SHOULD set cwnd to no more than RW before beginning
+    /// transmission if the TCP has not sent data in an interval exceeding the retransmission
+    /// timeout."
     #[inline]
     fn note_idle(&mut self, settings: &Settings, now: Now) {
         if now.millis.wrapping_sub(self.sent_at) > self.timeout_ms(settings) {
@@ -384,9 +390,11 @@ impl Connection {
         }
     }
 
-    /// The congestion window, and a segment for each duplicate acknowledgement: those tell that one
-    /// has left the network (RFC 5681 section 3.2; the first two of them by RFC 3042). With SACK
-    /// the pipe tells that, once anything is in it.
+    /// The congestion window, and a segment for each duplicate acknowledgement. RFC 5681 section
+    /// 3.2: "On the first and second duplicate ACKs received at a sender, a TCP SHOULD send a
+    /// segment of previously unsent data per [RFC3042]", and "For each additional duplicate ACK
+    /// received (after the third), cwnd MUST be incremented by SMSS." With SACK the pipe tells what
+    /// has left the network, once anything is in it.
     #[inline]
     fn congestion_window(&self, size: u32) -> u32 {
         let window = self.congestion.window();
@@ -424,7 +432,8 @@ impl Connection {
         }
         let mut start = self.highest;
         if self.marks.has(Marks::KEEPALIVE_DUE) {
-            // RFC 9293 section 3.8.4: a number that was acknowledged makes the peer answer.
+            // RFC 9293 section 3.8.4: "Such a segment generally contains SEG.SEQ = SND.NXT-1",
+            // which was acknowledged and makes the peer answer.
             self.marks.clear(Marks::KEEPALIVE_DUE);
             counters.keepprobe += 1;
             start = self.unacknowledged - 1;
@@ -447,7 +456,8 @@ impl Connection {
         self.blocks_due().min(room) as u8
     }
 
-    /// The longest data of a segment as of now: SACK blocks take of it (RFC 9293 section 3.7.1).
+    /// The longest data of a segment as of now, of which SACK blocks take. RFC 9293 section 3.7.1:
+    /// "for each segment sent, the sender should adjust the data length accordingly".
     #[inline]
     fn data_size_now(&self) -> u16 {
         let blocks = sack_length(self.sack_blocks_due().into()) as u16;
@@ -463,14 +473,16 @@ impl Connection {
         if has_fin {
             flags |= Flags::FIN;
         }
-        // RFC 9293 section 3.9.1: the last of what the program sends.
+        // RFC 9293 section 3.9.1.2: the sender "MUST set the PSH bit in the last buffered segment
+        // (i.e., when there is no more queued data to be sent)".
         if length > 0 && (settings.push_all || start + length == self.queued) {
             flags |= Flags::PSH;
         }
         if self.marks.has(Marks::ECHO) {
             flags |= Flags::ECE;
         }
-        // RFC 3168 section 6.1.5: what is sent again is not marked.
+        // RFC 3168 section 6.1.5: senders "MUST NOT set either ECT codepoint (ECT(0) or ECT(1)) in
+        // the IP header for retransmitted data packets".
         let is_ecn_capable = self.marks.has(Marks::ECN) && !is_again && length > 0;
         if is_ecn_capable && self.marks.has(Marks::CWR_DUE) {
             self.marks.clear(Marks::CWR_DUE);

@@ -1,4 +1,6 @@
-//! A path that carries only shorter packets: RFC 1191, RFC 8201.
+//! A path that carries only shorter packets. RFC 1191 section 6.4: "The TCP layer must track the
+//! PMTU for the destination of a connection; it should not send datagrams that would be larger than
+//! this." RFC 8201 says the same of IPv6.
 
 use super::congestion::Congestion;
 use super::connection::{Connection, End, Marks, Now, State};
@@ -22,9 +24,11 @@ impl Connection {
     /// It is said that the segment of a number did not reach the peer: that nobody waits there, or
     /// that no way leads to it. Returns whether that ends the connection.
     ///
-    /// RFC 1122 section 4.2.3.9 would have a connection aborted where nobody waits; RFC 5927
-    /// section 5.2: not one that is established, for what is said may be forged. One that is not
-    /// is ended by either, as Linux does (`tcp_v4_err`): who asked wants to know.
+    /// RFC 1122 section 4.2.3.9 would have a connection aborted where nobody waits: "These are hard
+    /// error conditions, so TCP SHOULD abort the connection." RFC 5927 section 5.2 tells of those
+    /// who treat them as "soft errors" where a connection is established, as is done here: what is
+    /// said may be forged. One that is not is ended by either, as Linux does (`tcp_v4_err`): who
+    /// asked wants to know.
     pub fn hear_unreachable(
         &mut self,
         number: SequenceNumber,
@@ -42,8 +46,9 @@ impl Connection {
     /// A router says that the segment of a number was too long, and that those up to a size,
     /// options included, are not. Returns whether that is news, and may be believed.
     ///
-    /// RFC 5927 section 4.1: what is said of a segment that is not in flight is forged. RFC 8201
-    /// section 4: a path never is longer than it was thought to be.
+    /// RFC 5927 section 4.1: the number has to be "within the range SND.UNA =< SEG.SEQ < SND.NXT".
+    /// RFC 8201 section 4: "A node must not increase its estimate of the Path MTU in response to
+    /// the contents of a Packet Too Big message."
     pub fn shorten_segments(
         &mut self,
         size: u16,
@@ -60,15 +65,17 @@ impl Connection {
         self.segment_size = size;
         self.congestion.set_segment_size(self.data_size());
         counters.mturesent += 1;
-        // RFC 1191 section 6.4: what was in flight is sent again at once, without any change of
-        // the congestion window: no congestion was met. It is a waste to find out which segments
-        // were short enough.
+        // What was in flight is sent again at once. RFC 1191 section 6.4: "a retransmission caused
+        // by a Datagram Too Big message should not change the congestion window." The slow start
+        // that it would have as well is left out, as Linux does (`tcp_simple_retransmit`): no
+        // congestion was met. It is a waste to find out which segments were short enough.
         self.next = self.unacknowledged;
         self.marks.clear(Marks::RECOVERY);
         self.marks.clear(Marks::RESEND);
         self.marks.clear(Marks::REORDER);
         self.marks.clear(Marks::TAIL_DUE);
-        // Karn: what is sent again can not be timed (RFC 6298 section 3).
+        // RFC 6298 section 3: "RTT samples MUST NOT be made using segments that were
+        // retransmitted".
         self.marks.clear(Marks::TIMED);
         let highest = self.highest;
         let disorder = self.disorder_mut();

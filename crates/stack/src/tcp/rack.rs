@@ -363,7 +363,7 @@ impl Connection {
 
     /// "RACK.reo_wnd", in microseconds.
     fn reordering_window(&self, rack: &Rack) -> u32 {
-        // "If RACK.reordering_seen is FALSE: If in Fast or RTO recovery: Return 0; Else if
+        // "If RACK.reordering_seen is FALSE: If in Fast or RTO recovery: Return 0 Else if
         // RACK.segs_sacked >= DupThresh: Return 0".
         let has_enough = || self.lost_before().is_some();
         if !rack.is_reordered && (self.is_recovering() || has_enough()) {

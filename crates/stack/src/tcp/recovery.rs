@@ -15,9 +15,10 @@ impl Connection {
         self.highest.distance_from(self.unacknowledged).max(0) as u32
     }
 
-    /// FlightSize of RFC 5681 section 3.1. Where the window was full when something was sent last,
-    /// it is the window: a part of what was in flight then may be acknowledged by what tells of
-    /// the loss, and by what came in one batch with it.
+    /// FlightSize of RFC 5681 section 2: "The amount of data that has been sent but not yet
+    /// cumulatively acknowledged." Where the window was full when something was sent last, it is
+    /// the window: a part of what was in flight then may be acknowledged by what tells of the loss,
+    /// and by what came in one batch with it.
     #[cold]
     pub(super) fn flight_size(&self) -> u32 {
         match self.marks.has(Marks::LIMITED) {
@@ -26,8 +27,9 @@ impl Connection {
         }
     }
 
-    /// Bytes that are thought to be on their way: RFC 6675's `pipe`. Where all is sent again after
-    /// a timeout, what was sent before is taken for lost.
+    /// Bytes that are thought to be on their way. RFC 6675 section 2: "'Pipe' is a sender's
+    /// estimate of the number of bytes outstanding in the network." Where all is sent again after a
+    /// timeout, what was sent before is taken for lost.
     #[inline]
     pub(super) fn pipe(&self) -> u32 {
         let is_repairing = self.marks.has(Marks::RECOVERY) && self.marks.has(Marks::RACK);
@@ -40,7 +42,8 @@ impl Connection {
         self.sacked().pipe(self.unacknowledged, self.next, self.resent(), self.data_size())
     }
 
-    /// The same by RFC 8985: what is neither told of nor lost.
+    /// The same by RFC 8985, whose section 6.2 marks segments as lost: what is neither told of nor
+    /// that.
     #[cold]
     fn pipe_by_time(&self) -> u32 {
         let sent = self.next.distance_from(self.unacknowledged).max(0) as u32;
@@ -71,7 +74,8 @@ impl Connection {
         let mut tells_news = false;
         counters.sack_rcv_blocks += 1;
         for block in sack_blocks(segment.sack) {
-            // A block may tell of what came twice (RFC 2883), or make no sense.
+            // A block may be "a D-SACK block specifying the sequence numbers for the duplicate
+            // segment" (RFC 2883 section 4), or make no sense.
             let is_sensible = !block.is_empty()
                 && segment.acknowledgement.is_before(block.start)
                 && !block.start.is_before(self.unacknowledged)
@@ -94,14 +98,17 @@ impl Connection {
     pub(super) fn note_duplicate(&mut self, now: Now, counters: &mut TcpCounters) {
         let duplicate_acks = self.duplicate_acks().saturating_add(1);
         self.disorder_mut().duplicate_acks = duplicate_acks;
-        // RFC 6582 section 3.2: not again for what was sent before the last repair began.
+        // RFC 6582 section 3.2, step 2: where the acknowledgement does not cover `recover`, "the
+        // TCP does not enter fast retransmit and does not reset ssthresh."
         if self.marks.has(Marks::RECOVERY) || self.is_recovering() {
             return;
         }
         if self.marks.has(Marks::RACK) {
             return;
         }
-        // RFC 6675 section 5.
+        // RFC 6675 section 5: "(1) If DupAcks >= DupThresh, go to step (4)", and "(2) If DupAcks <
+        // DupThresh but IsLost (HighACK + 1) returns true". Without SACK, RFC 5681 section 3.2:
+        // "When the third duplicate ACK is received".
         if duplicate_acks >= DUPLICATE_ACKS || self.lost_before().is_some() {
             self.begin_recovery(now, counters);
         }
@@ -121,7 +128,8 @@ impl Connection {
         disorder.resent_to = None;
         self.marks.set(Marks::RECOVERY);
         self.marks.set(Marks::RESEND);
-        // Karn: what is sent again can not be timed (RFC 6298 section 3).
+        // RFC 6298 section 3: "RTT samples MUST NOT be made using segments that were
+        // retransmitted".
         self.marks.clear(Marks::TIMED);
     }
 
@@ -156,7 +164,8 @@ impl Connection {
             let segments = u16::try_from(bytes / size).unwrap_or(u16::MAX);
             let others = segments.saturating_sub(1);
             disorder.duplicate_acks = disorder.duplicate_acks.saturating_sub(others);
-            // RFC 6582 section 3.2, step 3: the next hole is lost as well.
+            // RFC 6582 section 3.2, step 3: "this is a partial ACK. In this case, retransmit the
+            // first unacknowledged segment."
             if !self.marks.has(Marks::SACK) {
                 self.marks.set(Marks::RESEND);
             }
@@ -180,8 +189,8 @@ impl Connection {
         self.marks.has(Marks::ECN) && segment.flags.contains(Flags::ECE)
     }
 
-    /// RFC 3168 section 6.1.2: once for each window of data; it looks at what was in flight before
-    /// the segment.
+    /// RFC 3168 section 6.1.2: "TCP should not react to congestion indications more than once every
+    /// window of data". It looks at what was in flight before the segment.
     #[inline]
     pub(super) fn note_echo(&mut self, segment: &Segment<'_>, counters: &mut TcpCounters) {
         if !self.is_echo(segment) || self.is_recovering() {
@@ -210,7 +219,8 @@ impl Connection {
         if !self.marks.has(Marks::RECOVERY) || !self.marks.has(Marks::SACK) {
             return None;
         }
-        // RFC 6675 section 5, step (C).
+        // RFC 6675 section 5, step (C): "If cwnd - pipe >= 1 SMSS, the sender SHOULD transmit one
+        // or more segments".
         if self.congestion.window() < self.pipe() + size {
             return None;
         }
@@ -219,7 +229,8 @@ impl Connection {
     }
 
     /// The same by RFC 8985: the first that is lost, and of those that follow as many as there is
-    /// room for in the window.
+    /// room for in the window. Section 9.3: "A segment marked as lost by RACK-TLP MUST NOT be
+    /// retransmitted until congestion control deems this appropriate."
     fn to_resend_by_time(&self, size: u32) -> Option<(SequenceNumber, u32)> {
         let disorder = self.disorder.as_ref()?;
         let hole = disorder.rack.first_lost(self.unacknowledged, &disorder.sacked)?;

@@ -100,7 +100,7 @@ impl RoundTrip {
             self.variation = approach(self.variation, deviation, 4 * expected);
             self.smoothed = approach(self.smoothed, sample, 8 * expected);
         } else {
-            // Section 2.2: "SRTT <- R, RTTVAR <- R/2".
+            // Section 2.2: "SRTT <- R RTTVAR <- R/2".
             self.smoothed = sample;
             self.variation = sample / 2;
             self.known = Known::Samples;

@@ -7,7 +7,8 @@ use wirestorm_wire::packet::tcp::{self, Flags};
 use super::ranges::SequenceRange;
 use super::sequence::SequenceNumber;
 
-/// The most SACK blocks in one segment (RFC 2018 section 3).
+/// The most SACK blocks in one segment: "the 40 bytes available for TCP options can specify a
+/// maximum of 4 blocks" (RFC 2018 section 3).
 pub const SACK_BLOCKS_MAX: usize = 4;
 
 /// Kinds of options, as IANA numbers them.
@@ -21,16 +22,17 @@ mod kind {
     pub(super) const TIMESTAMPS: u8 = 8;
 }
 
-/// The timestamps option (RFC 7323 section 3.2).
+/// The timestamps option, which "carries two four-byte timestamp fields" (RFC 7323 section 3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timestamps {
     /// The sender's clock.
     pub value: u32,
-    /// What the sender heard last of ours; counts where the segment acknowledges.
+    /// What the sender heard last of ours: "The TSecr field is valid if the ACK bit is set".
     pub echo: u32,
 }
 
-/// The blocks that a SACK option holds (RFC 2018 section 3), most recent first.
+/// The blocks that a SACK option holds, of eight bytes each: "A SACK option that specifies n blocks
+/// will have a length of 8*n+2 bytes" (RFC 2018 section 3). The most recent is first.
 pub(super) fn sack_blocks(option: &[u8]) -> impl Iterator<Item = SequenceRange> + Clone {
     option.as_chunks::<8>().0.iter().map(|&[a, b, c, d, e, f, g, h]| {
         let number = |bytes| SequenceNumber(u32::from_be_bytes(bytes));
@@ -41,26 +43,31 @@ pub(super) fn sack_blocks(option: &[u8]) -> impl Iterator<Item = SequenceRange> 
 /// The options that this TCP knows, but for SACK blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The longest segment that the sender takes, in bytes of data (RFC 9293 section 3.7.1).
+    /// The longest segment that the sender takes, in bytes of data. RFC 9293 section 3.7.1: "If an
+    /// MSS Option is not received at connection setup, TCP implementations MUST assume a default
+    /// send MSS of 536 (576 - 40) for IPv4 or 1220 (1280 - 60) for IPv6".
     pub maximum_segment_size: Option<u16>,
-    /// By how many bits the sender's windows are to be shifted, at most 14 (RFC 7323 section 2.3).
+    /// By how many bits the sender's windows are to be shifted, at most [`WINDOW_SCALE_MAX`].
     pub window_scale: Option<u8>,
-    /// Whether the sender understands SACK (RFC 2018 section 2).
+    /// Whether the sender understands SACK: the option "may be sent in a SYN by a TCP that has been
+    /// extended to receive (and presumably process) the SACK option" (RFC 2018 section 2).
     pub sack_permitted: bool,
     /// Timestamps.
     pub timestamps: Option<Timestamps>,
 }
 
-/// The greatest shift of a window (RFC 7323 section 2.3).
+/// The greatest shift of a window: "The maximum scale exponent is limited to 14" (RFC 7323 section
+/// 2.2). A greater one counts as it (section 2.3).
 pub const WINDOW_SCALE_MAX: u8 = 14;
 
 impl Options {
-    /// Reads the bytes behind a header, and says which of them are SACK blocks. What makes no sense
-    /// is passed over, as RFC 9293 section 3.1 wants; behind an option whose length makes none,
-    /// nothing is read any more.
+    /// Reads the bytes behind a header, and says which of them are SACK blocks. RFC 9293 section
+    /// 3.1: "ignore without error any TCP Option it does not implement", and "be prepared to handle
+    /// an illegal option length (e.g., zero)": behind such a one nothing is read any more.
     #[inline]
     pub fn parse(bytes: &[u8]) -> (Self, &[u8]) {
-        // As nearly all segments have them (RFC 7323 appendix A).
+        // As nearly all segments have them: RFC 7323 appendix A, "The following layout is
+        // recommended for sending options on non-<SYN> segments".
         if let [1, 1, kind::TIMESTAMPS, 10, timestamps @ ..] = bytes
             && let Ok(timestamps) = <[u8; 8]>::try_from(timestamps)
         {
@@ -180,8 +187,8 @@ impl Timestamps {
     }
 }
 
-/// What the packet of a segment says of ECN: the lower bits of its traffic class (RFC 3168
-/// section 5).
+/// What the packet of a segment says of ECN, in the lower bits of its traffic class: "two bits,
+/// making four ECN codepoints, '00' to '11'" (RFC 3168 section 5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ecn(u8);
 
@@ -252,8 +259,8 @@ impl<'a> Segment<'a> {
         Ok((segment, header))
     }
 
-    /// What it takes of the sequence space: its data, and one each for SYN and FIN
-    /// (`SEG.LEN` of RFC 9293 section 3.4).
+    /// What it takes of the sequence space. RFC 9293 section 3.4: "SEG.LEN = the number of octets
+    /// occupied by the data in the segment (counting SYN and FIN)".
     #[inline]
     pub fn span(&self) -> u32 {
         let is_set = |flag| u32::from(self.flags.contains(flag));
@@ -303,8 +310,8 @@ pub struct Outgoing {
     pub tail: u32,
     /// What the last of them all has beside `flags`.
     pub last_flags: Flags,
-    /// Whether its packet says that the connection understands ECN (RFC 3168 section 6.1): only
-    /// new data does.
+    /// Whether its packet has an ECT codepoint, "to indicate that the end-points of the transport
+    /// protocol are ECN-capable" (RFC 3168 section 5): only new data does.
     pub is_ecn_capable: bool,
 }
 
@@ -380,7 +387,8 @@ impl Outgoing {
     }
 }
 
-/// The timestamps option with its padding, and how it begins (RFC 7323 appendix A).
+/// The timestamps option with its padding, and how it begins: in RFC 7323 appendix A, "NOP | NOP |
+/// TSopt | 10".
 const TIMESTAMPS_LENGTH: usize = 12;
 const PADDED_TIMESTAMPS: u32 = 0x0101_080a;
 

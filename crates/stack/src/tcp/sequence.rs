@@ -5,8 +5,8 @@ use core::ops::{Add, AddAssign, Sub, SubAssign};
 /// The number of one octet of a stream, or the acknowledgment of all octets before it.
 ///
 /// "The actual sequence number space is finite, though large. This space ranges from 0 to
-/// 2**32 - 1. Since the space is finite, all arithmetic dealing with sequence numbers must be
-/// performed modulo 2**32" (RFC 9293 section 3.4). Which of two numbers is first can be told only
+/// 2^32 - 1. Since the space is finite, all arithmetic dealing with sequence numbers must be
+/// performed modulo 2^32" (RFC 9293 section 3.4). Which of two numbers is first can be told only
 /// of those less than 2^31 apart, so there is no total order, and the type has no `Ord`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SequenceNumber(pub u32);

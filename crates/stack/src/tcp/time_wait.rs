@@ -8,8 +8,9 @@ use super::segment::Segment;
 
 impl Connection {
     /// Whether a segment asks for a new connection that cannot be mistaken for what is left of this
-    /// one, which is in TIME-WAIT: its timestamp is later than all that came, or without
-    /// timestamps its number is beyond them (RFC 6191 section 2).
+    /// one, which is in TIME-WAIT: its timestamp is later than all that came, or else "the Sequence
+    /// Number of the incoming SYN segment is greater than the last sequence number seen on the
+    /// previous incarnation of the connection" (RFC 6191 section 2).
     pub fn gives_way_to(&self, segment: &Segment<'_>) -> bool {
         let asks = segment.flags.contains(Flags::SYN)
             && !segment.flags.contains(Flags::ACK)

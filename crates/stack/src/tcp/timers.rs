@@ -61,7 +61,8 @@ impl Connection {
         }
     }
 
-    /// RFC 6298 section 5.1: starts the timer where it does not run.
+    /// RFC 6298 section 5.1: "if the timer is not running, start it running so that it will expire
+    /// after RTO seconds".
     #[inline]
     pub(super) fn start_retransmission(&mut self, settings: &Settings, now: Now) {
         if !self.marks.has(Marks::RETRANSMIT) {
@@ -70,7 +71,9 @@ impl Connection {
         }
     }
 
-    /// RFC 6298 sections 5.2 and 5.3: anew where something is in flight, else not at all.
+    /// RFC 6298 section 5.2: "When all outstanding data has been acknowledged, turn off the
+    /// retransmission timer." Section 5.3: "When an ACK is received that acknowledges new data,
+    /// restart the retransmission timer".
     #[inline]
     pub(super) fn restart_retransmission(&mut self, settings: &Settings, now: Now) {
         self.marks.clear(Marks::RETRANSMIT);
@@ -122,13 +125,14 @@ impl Connection {
             let disorder = self.disorder_mut();
             disorder.recover = Some(highest);
             disorder.duplicate_acks = 0;
-            // RFC 2018 section 8: the peer may have thrown away what it told of.
+            // RFC 2018 section 5: "the timeout might indicate that the data receiver has reneged."
             disorder.sacked = Ranges::new();
             disorder.rack.time_out();
             self.marks.clear(Marks::REORDER);
             self.marks.clear(Marks::TAIL_DUE);
         }
-        // Karn: what is sent again can not be timed (RFC 6298 section 3).
+        // RFC 6298 section 3: "RTT samples MUST NOT be made using segments that were
+        // retransmitted".
         self.marks.clear(Marks::TIMED);
         self.start_retransmission(settings, now);
     }

@@ -238,8 +238,8 @@ fn client(
     hear(&mut steps, "^2");
     steps.push(json!({"label": "in"}));
     if asked.has_tls {
-        // RFC 2228 section 3: the size of protected blocks is said before how data are protected.
-        // TLS, which needs no such size, is given 0.
+        // RFC 4217 section 9: "the PROT command MUST be preceded by a PBSZ command". TLS, which
+        // needs no size of protected blocks, is given 0.
         for command in ["PBSZ 0", "PROT P"] {
             say(&mut steps, command);
             hear(&mut steps, "^200");
@@ -353,6 +353,8 @@ fn server(
     }
     steps.append(&mut commands.finish(wait, "502 Not known here"));
     if asked.has_tls {
+        // RFC 4217 section 10.2: "The reply to indicate that the PROT setting is incorrect is '521
+        // data connection cannot be opened with this PROT setting'".
         steps.push(json!({"label": "unprotected"}));
         say(&mut steps, "521 Data connections are opened after PROT P");
         steps.push(json!({"jump": "next"}));
@@ -384,7 +386,8 @@ const fn features(has_tls: bool) -> &'static str {
     }
 }
 
-/// What a server does before TLS: it logs nobody in, so that no password comes in clear.
+/// What a server does before TLS: it logs nobody in, so that no password comes in clear. RFC 4217
+/// section 4.2: "'234' is the server response to an 'AUTH TLS' command that it will honour."
 fn before_tls(wait: Option<Value>) -> Vec<Value> {
     let mut commands = Commands::at("clear");
     let begin = [json!({"send": "234 TLS may begin\r\n"}), json!("start_tls")];
@@ -397,7 +400,10 @@ fn before_tls(wait: Option<Value>) -> Vec<Value> {
     commands.finish(wait, "530 First AUTH TLS")
 }
 
-/// How data are protected (RFC 2228 section 3, RFC 4217): by TLS, or they are not transferred.
+/// How data are protected: by TLS, or they are not transferred. RFC 4217 section 10.2 has this
+/// server "Insist on data protection (in which case the PROT command must be issued prior to the
+/// first attempted data transfer)". RFC 2228 section 5.1: "534 Request denied for policy reasons",
+/// "536 Requested PROT level not supported by mechanism".
 fn protect(commands: &mut Commands) {
     let protected = json!({"set": {"protected": 1}});
     commands.answers("^PBSZ ", vec![], "200 PBSZ=0");

@@ -109,7 +109,8 @@ fn client(asked: Asked<'_>, place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
     say(&mut greeting, "STARTTLS");
     hear(&mut greeting, "^220");
     greeting.push(json!("start_tls"));
-    // Section 4.2: nothing that was said before counts any more.
+    // RFC 3207 section 4.2: "The client MUST discard any knowledge obtained from the server", and
+    // "SHOULD send an EHLO command as the first command after a successful TLS negotiation."
     say(&mut greeting, &hello);
     hear(&mut greeting, "^250");
 
@@ -159,7 +160,8 @@ fn server(host: &str, wait: Option<Value>) -> Vec<Value> {
     clear.does(r"^QUIT\r", quit());
 
     let mut commands = Commands::at("next");
-    // Within TLS it is not offered again (RFC 3207 section 4.2).
+    // RFC 3207 section 4.2: "A server MUST NOT return the STARTTLS extension in response to an EHLO
+    // command received after a TLS handshake has completed."
     commands.answers("^EHLO ", vec![], &greets(" 8BITMIME"));
     commands.answers("^HELO ", vec![], &format!("250 {host} greets you"));
     commands.answers(r"^(?:MAIL FROM|RCPT TO): ?<", vec![], "250 OK");
@@ -171,7 +173,9 @@ fn server(host: &str, wait: Option<Value>) -> Vec<Value> {
     let mut steps = vec![json!({"blocking": false})];
     steps.extend(wait.clone());
     say(&mut steps, &format!("220 {host} ESMTP ready"));
-    // A server may insist on TLS: 530 answers all but these commands then (RFC 3207 section 4).
+    // A server may insist on TLS. RFC 3207 section 4: "530 Must issue a STARTTLS command first"
+    // then answers "every command other than NOOP, EHLO, STARTTLS, or QUIT"; HELO and RSET are
+    // answered, too.
     steps.append(&mut clear.finish(wait.clone(), "530 Must issue a STARTTLS command first"));
     steps.append(&mut commands.finish(wait.clone(), "502 Not known here"));
     steps.push(json!({"label": "data"}));

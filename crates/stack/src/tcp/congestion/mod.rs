@@ -138,7 +138,7 @@ impl Congestion {
         }
     }
 
-    /// The peer echoes that the network marked a packet. "The TCP source [...] halves the
+    /// The peer echoes that the network marked a packet. "the TCP source halves the
     /// congestion window 'cwnd' and reduces the slow start threshold 'ssthresh'" as for a loss,
     /// and "should not react to congestion indications more than once every window of data"
     /// (RFC 3168 section 6.1.2), which the caller sees to. BBR does not ask for less.
