@@ -108,8 +108,10 @@ impl Lowering<'_> {
                     self.instructions.extend(control(step));
                 }
                 Step::Send { text, size, fill } => {
-                    let buffer = self.buffers.push(Buffer::new(text, *size, fill));
-                    self.instructions.push(Instruction::Send { buffer });
+                    for piece in Buffer::in_pieces(text, *size, fill) {
+                        let buffer = self.buffers.push(piece);
+                        self.instructions.push(Instruction::Send { buffer });
+                    }
                 }
                 Step::SendDatagram { text, size, fill } => {
                     let buffer = self.buffers.push(Buffer::new(text, *size, fill));
@@ -334,5 +336,22 @@ mod tests {
                 Instruction::CountDown { variable: named, to: 1 },
             ]
         );
+    }
+
+    /// More than half of the sequence numbers can not be on their way at once.
+    #[test]
+    fn what_is_too_long_for_a_connection_is_sent_in_pieces() {
+        let mut buffers = Buffers::default();
+        let step = |size| [Step::Send { text: b"own".to_vec(), size, fill: Vec::new() }];
+        for size in [3, Buffer::SIZE_MAX, Buffer::SIZE_MAX + 1, u32::MAX] {
+            let sent = |it: &Instruction| match it {
+                Instruction::Send { buffer } => *buffer,
+                other => panic!("{other:?}"),
+            };
+            let lowered = lower(&step(size), &[], true, &mut buffers).instructions;
+            let sizes = lowered.iter().map(|it| buffers.get(sent(it)).size());
+            assert!(sizes.clone().all(|size| size <= Buffer::SIZE_MAX));
+            assert_eq!(sizes.map(u64::from).sum::<u64>(), u64::from(size));
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! What programs send that differs from flow to flow, and values that they remember.
 
 use super::names::Names;
-use super::program::{Name, SIZE_MAX, Step, read_filling};
+use super::program::{Name, SENT_MAX, Step, read_filling};
 use crate::document::error::PlanError;
 use crate::document::place::Place;
 
@@ -187,7 +187,7 @@ pub(super) fn read_sending(place: &Place<'_>, names: &Names) -> Result<Sending, 
     let written = items.iter().map(|it| read_field(it, names)).collect::<Result<_, _>>()?;
     let composition = Composition { pieces, fields: written, ..Composition::default() };
     if let Some(bytes) = composition.same() {
-        let (size, fill) = read_filling(place, &fields, bytes.len(), SIZE_MAX)?;
+        let (size, fill) = read_filling(place, &fields, bytes.len(), SENT_MAX)?;
         return Ok(Sending::Same(bytes, size, fill));
     }
     let least = composition.least();

@@ -251,8 +251,10 @@ pub enum Counted {
 pub(super) const DYNAMIC_PORTS: RangeInclusive<u16> = 49_152..=65_535;
 /// Loops within each other, at most.
 pub(super) const DEPTH_MAX: usize = 8;
-/// Bytes that are sent at once, at most.
+/// Bytes of a message that is put together or made for a protocol, at most.
 pub(super) const SIZE_MAX: u64 = 1 << 30;
+/// Bytes that one step sends, at most.
+pub(super) const SENT_MAX: u64 = u32::MAX as u64;
 
 pub(super) const STEPS: [&str; 23] = [
     "send",

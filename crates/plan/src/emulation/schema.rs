@@ -16,7 +16,8 @@ use super::ip::IP;
 use super::latency::LATENCY;
 use super::looked_at::{EXPECT, LOOKED_AT_MAX, MESSAGES, PART, RECEIVE, TEXT_MAX};
 use super::program::{
-    DELAY, IDLE, LONE_STEPS, RECEIVE_DATAGRAMS, REPEAT, SEND, SIZE_MAX, STEPS, TRANSACTION,
+    DELAY, IDLE, LONE_STEPS, RECEIVE_DATAGRAMS, REPEAT, SEND, SENT_MAX, SIZE_MAX, STEPS,
+    TRANSACTION,
 };
 use super::ready::{DNS, FILE, FTP, HTTP, LISTINGS, RESPONSE, RTP, RTSP, SIP, SMTP};
 use super::tcp::TCP;
@@ -330,7 +331,7 @@ fn sending() -> Value {
     let fields = object(&SENDING, &[], |name| match name {
         "text" => described("Its own bytes; ${name} is a value, $${ is ${ itself.", text()),
         "hex" => described("The same in hexadecimal.", hex()),
-        "size" => described("How many bytes in all.", integer(0, SIZE_MAX)),
+        "size" => described("How many bytes in all.", integer(0, SENT_MAX)),
         "fill" => described("What repeats behind its own; 0 to 255.", text()),
         "fields" => described("Values written over it.", list(field.clone())),
         _ => unknown(),

@@ -138,7 +138,7 @@ fn every_error_has_its_path() {
         (
             "size: 32000",
             "size: 3",
-            "templates[0].server.program[2].send.size: found 3, expected a whole number from 19 to 1073741824",
+            "templates[0].server.program[2].send.size: found 3, expected a whole number from 19 to 4294967295",
         ),
         (
             "max: 2ms",

@@ -1,6 +1,7 @@
 //! What programs send.
 
 use alloc::boxed::Box;
+use alloc::vec;
 use alloc::vec::Vec;
 
 use wirestorm_wire::checksum;
@@ -28,8 +29,12 @@ impl Buffer {
     /// As long as nothing is repeated, up to so many bytes are kept in one piece.
     const WHOLE_MAX: u32 = 1 << 20;
 
+    /// What of one buffer can be on its way: sequence numbers of two of its bytes, and of what was
+    /// sent before, have to be comparable (RFC 9293 section 3.4).
+    pub const SIZE_MAX: u32 = 1 << 30;
+
     /// `bytes`, and behind them `fill` again and again until there are `size` bytes. Where there
-    /// is no fill, it counts from 0 to 255.
+    /// is no fill, it counts from 0 to 255. A connection takes no more than [`Self::SIZE_MAX`].
     pub fn new(bytes: &[u8], size: u32, fill: &[u8]) -> Self {
         let counted: Vec<u8> = (0..=u8::MAX).collect();
         let fill = if fill.is_empty() { &counted } else { fill };
@@ -46,6 +51,24 @@ impl Buffer {
         };
         let sums = bytes.as_chunks().0.iter().map(add).collect();
         Self { bytes: bytes.into(), fill: fill.into(), size, sums }
+    }
+
+    /// The same as several buffers of up to [`Self::SIZE_MAX`] bytes that follow one another.
+    pub fn in_pieces(bytes: &[u8], size: u32, fill: &[u8]) -> Vec<Self> {
+        let counted: Vec<u8> = (0..=u8::MAX).collect();
+        let fill = if fill.is_empty() { &counted } else { fill };
+        let mut pieces = vec![Self::new(bytes, size.min(Self::SIZE_MAX), fill)];
+        let mut done = pieces[0].size;
+        while done < size {
+            let filled = done as usize - bytes.len();
+            let mut fill = fill.to_vec();
+            let turn = filled % fill.len();
+            fill.rotate_left(turn);
+            let piece = Self::new(&[], (size - done).min(Self::SIZE_MAX), &fill);
+            done += piece.size;
+            pieces.push(piece);
+        }
+        pieces
     }
 
     /// How many bytes it has.
@@ -135,7 +158,6 @@ impl Buffers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::vec;
 
     #[test]
     fn every_part_has_its_bytes_and_their_sum() {
@@ -157,5 +179,26 @@ mod tests {
                 }
             }
         }
+    }
+    #[test]
+    fn pieces_are_what_they_are_pieces_of() {
+        let own: Vec<u8> = (0..50).map(|byte: u8| byte.wrapping_mul(37)).collect();
+        for fill in [&[][..], &[1, 2, 3, 4, 5, 6, 7]] {
+            let size = u32::MAX;
+            let pieces = Buffer::in_pieces(&own, size, fill);
+            let sizes: Vec<u32> = pieces.iter().map(Buffer::size).collect();
+            assert_eq!(sizes, [1 << 30, 1 << 30, 1 << 30, (1 << 30) - 1]);
+            let whole = Buffer::new(&own, size, fill);
+            let [mut expected, mut copied] = [[0; 100]; 2];
+            for (piece, buffer) in pieces.iter().enumerate() {
+                for start in [0, buffer.size() - 100] {
+                    whole.copy(piece as u32 * Buffer::SIZE_MAX + start, &mut expected);
+                    buffer.copy(start, &mut copied);
+                    assert_eq!(copied, expected, "{start} of {piece}");
+                }
+            }
+        }
+        let one = Buffer::in_pieces(&own, 60, &[]);
+        assert_eq!(one, [Buffer::new(&own, 60, &[])]);
     }
 }
