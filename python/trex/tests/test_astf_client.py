@@ -539,6 +539,7 @@ def test_single_flows_are_told(client):
     assert info["options"] == "/timestamps/sack/wscale" and info["snd_wscale"] >= 0
     assert info["rcv_space"] >= 32_768 >> 1 and info["rcv_mss"] == info["snd_mss"]
     assert info["last_data_recv"] >= 0 and info["snd_zerowin"] == 0 and info["rcv_wscale"] >= 0
+    assert info["rcv_ooopack"] == 0
     assert info["duration"] > 0 and info["rtt"] >= 0 and info["snd_cwnd"] >= info["snd_mss"] > 500
     assert by_side["server"][1]["rcv_nxt"] == len(REQUEST) + 1
     looks = client.get_flow_info(duration=0.5)[ends]

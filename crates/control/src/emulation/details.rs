@@ -87,7 +87,8 @@ pub struct FlowSample {
     pub sack: bool,
     /// Whether ECN was agreed upon.
     pub ecn: bool,
-    /// How long ago the peer was heard, in milliseconds; none where keepalive is off.
+    /// How long ago the peer was heard, in milliseconds; none where keepalive is off and there are
+    /// no timestamps.
     pub silent_ms: Option<u32>,
     /// Bytes that the program has handed over and that are not acknowledged.
     pub backlog: u32,
@@ -103,6 +104,9 @@ pub struct FlowSample {
     pub rto_us: u32,
     /// Segments with data sent again. Of those between two looks 255 are told at most.
     pub retransmitted: u64,
+    /// Segments with data that arrived beyond a hole. Of those between two looks 255 are told at
+    /// most.
+    pub out_of_order: u64,
     /// Bytes that were acknowledged.
     pub acknowledged_bytes: u64,
     /// Bytes that were received in sequence.
@@ -236,6 +240,7 @@ impl FollowedFlow {
         let since =
             |now: u32, before: Option<u32>| u64::from(now.wrapping_sub(before.unwrap_or(0)));
         let repeats = now.repeats.wrapping_sub(self.last.map_or(0, |it| it.repeats));
+        let out_of_order = now.out_of_order.wrapping_sub(self.last.map_or(0, |it| it.out_of_order));
         let acknowledged = since(now.acknowledged, self.last.map(|it| it.acknowledged));
         let received = since(now.received, self.last.map(|it| it.received));
         self.samples.push(FlowSample {
@@ -259,6 +264,7 @@ impl FollowedFlow {
             rtt_min_us: now.least_us,
             rto_us: now.timeout_us,
             retransmitted: before.map_or(0, |it| it.retransmitted) + u64::from(repeats),
+            out_of_order: before.map_or(0, |it| it.out_of_order) + u64::from(out_of_order),
             acknowledged_bytes: before.map_or(0, |it| it.acknowledged_bytes) + acknowledged,
             received_bytes: before.map_or(0, |it| it.received_bytes) + received,
         });

@@ -170,7 +170,7 @@ impl Connection {
                 arrival.reset = Some(segment.acknowledgement);
                 return arrival;
             }
-            self.send_window = u32::from(segment.window) << self.send_scale;
+            self.send_window = u32::from(segment.window) << self.scales.send();
             self.window_sequence = segment.sequence;
             self.window_acknowledgement = segment.acknowledgement;
             self.establish(settings, now, counters);
@@ -323,7 +323,7 @@ impl Connection {
             self.challenge(now, counters);
             return None;
         }
-        let window = u32::from(segment.window) << self.send_scale;
+        let window = u32::from(segment.window) << self.scales.send();
         let is_paced = self.marks.has(Marks::PACED);
         if is_paced {
             self.begin_measuring(segment);
@@ -520,7 +520,8 @@ impl Connection {
             self.marks.set(Marks::ACK_DUE);
         }
         if start != self.expected {
-            arrival.beyond = self.keep_beyond_hole(start, end, has_fin, counters);
+            let range = SequenceRange { start, end };
+            arrival.beyond = self.keep_beyond_hole(range, segment.segments, has_fin, counters);
             return;
         }
         let length = end.distance_from(start).max(0) as u32;
@@ -579,12 +580,12 @@ impl Connection {
         fin
     }
 
-    /// Returns how many bytes were kept.
+    /// Keeps what so many segments brought; returns how many bytes were kept.
     #[cold]
     fn keep_beyond_hole(
         &mut self,
-        start: SequenceNumber,
-        end: SequenceNumber,
+        range: SequenceRange,
+        segments: u16,
         has_fin: bool,
         counters: &mut TcpCounters,
     ) -> u32 {
@@ -592,22 +593,24 @@ impl Connection {
         // receives a data segment above a gap in the sequence space."
         self.marks.set(Marks::ACK_DUE);
         self.marks.set(Marks::DISTURBED);
-        let range = SequenceRange { start, end };
+        let segments = if range.is_empty() { 0 } else { segments };
         if let Some(twice) = self.arrived().first_within(range) {
             self.note_twice(twice);
         }
         let disorder = self.disorder_mut();
         match disorder.arrived.insert(range, RANGES_MAX) {
-            Ok(_) if has_fin => disorder.fin = Some(end),
+            Ok(_) if has_fin => disorder.fin = Some(range.end),
             Ok(_) => {}
             Err(_) => {
-                counters.rcvoopackdrop += 1;
+                counters.rcvoopackdrop += u64::from(segments);
                 counters.rcvoobytesdrop += u64::from(range.len());
                 return 0;
             }
         }
         disorder.note_reassembly(counters);
-        counters.rcvoopack += u64::from(!range.is_empty());
+        counters.rcvoopack += u64::from(segments);
+        // Modulo 256.
+        self.out_of_order = self.out_of_order.wrapping_add(segments as u8);
         counters.rcvoobyte += u64::from(range.len());
         range.len()
     }

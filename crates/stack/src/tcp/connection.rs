@@ -165,6 +165,27 @@ impl Marks {
     }
 }
 
+/// By how many bits the peer's windows are shifted, and ours: at most 14 each (RFC 7323 section 2.3),
+/// four bits of a byte.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Scales(u8);
+
+impl Scales {
+    const fn new(send: u8, receive: u8) -> Self {
+        Self(receive << 4 | send & 0xf)
+    }
+
+    #[inline]
+    pub(super) const fn send(self) -> u8 {
+        self.0 & 0xf
+    }
+
+    #[inline]
+    pub(super) const fn receive(self) -> u8 {
+        self.0 >> 4
+    }
+}
+
 /// Why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
@@ -242,8 +263,7 @@ pub struct Connection {
     pub(super) state: State,
     pub(super) end: Option<End>,
     /// By how many bits the peer's windows are shifted, and ours.
-    pub(super) send_scale: u8,
-    pub(super) receive_scale: u8,
+    pub(super) scales: Scales,
     /// Segments with data since the last acknowledgement.
     pub(super) unanswered: u8,
     /// How often the timer expired since anything was acknowledged.
@@ -251,6 +271,8 @@ pub struct Connection {
     pub(super) probes: u8,
     /// Segments with data sent again, modulo 256.
     pub(super) repeats: u8,
+    /// Segments with data that arrived beyond a hole, modulo 256.
+    pub(super) out_of_order: u8,
 }
 
 const _: () = assert!(size_of::<Connection>() <= 144);
@@ -271,7 +293,7 @@ impl Connection {
         connection.marks.put(Marks::TIMESTAMPS, settings.timestamps);
         connection.marks.put(Marks::SACK, settings.sack);
         connection.marks.put(Marks::ECN, settings.ecn);
-        connection.receive_scale = settings.window_scale();
+        connection.scales = Scales::new(0, settings.window_scale());
         connection.start_keepalive(settings, now);
         connection
     }
@@ -291,7 +313,7 @@ impl Connection {
         connection.marks.put(Marks::TIMESTAMPS, settings.timestamps);
         connection.marks.put(Marks::SACK, settings.sack);
         connection.marks.put(Marks::ECN, settings.ecn);
-        connection.receive_scale = settings.window_scale();
+        connection.scales = Scales::new(0, settings.window_scale());
         connection.agree(settings, syn, now, counters);
         connection.start_keepalive(settings, now);
         connection
@@ -336,12 +358,12 @@ impl Connection {
             segment_size: settings.maximum_segment_size,
             state,
             end: None,
-            send_scale: 0,
-            receive_scale: 0,
+            scales: Scales::default(),
             unanswered: 0,
             expiries: 0,
             probes: 0,
             repeats: 0,
+            out_of_order: 0,
         }
     }
 
@@ -367,10 +389,10 @@ impl Connection {
         // RFC 7323 section 2.2: "This option is an offer, not a promise".
         match window_scale.filter(|_| settings.window_scaling) {
             Some(shift) => {
-                self.send_scale = shift;
+                self.scales = Scales::new(shift, self.scales.receive());
                 self.marks.set(Marks::SCALED);
             }
-            None => (self.send_scale, self.receive_scale) = (0, 0),
+            None => self.scales = Scales::default(),
         }
         if !sack_permitted {
             self.marks.clear(Marks::SACK);

@@ -488,8 +488,8 @@ impl Connection {
             self.marks.clear(Marks::CWR_DUE);
             flags |= Flags::CWR;
         }
-        let window = (settings.receive_buffer >> self.receive_scale).min(u32::from(u16::MAX));
-        let edge = self.expected + (window << self.receive_scale);
+        let window = (settings.receive_buffer >> self.scales.receive()).min(u32::from(u16::MAX));
+        let edge = self.expected + (window << self.scales.receive());
         if self.offered.is_before(edge) {
             self.offered = edge;
         }

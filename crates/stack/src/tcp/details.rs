@@ -28,8 +28,8 @@ pub struct Details {
     pub sack: bool,
     /// Whether ECN was agreed upon (RFC 3168).
     pub ecn: bool,
-    /// How long ago the peer was heard, in milliseconds; `None` where keepalive probes, of which
-    /// that is known, are off.
+    /// How long ago the peer was heard, in milliseconds; `None` where there are neither keepalive
+    /// probes nor timestamps, of which that is known.
     pub silent_ms: Option<u32>,
     /// What was handed over and is not acknowledged.
     pub backlog: u32,
@@ -51,6 +51,8 @@ pub struct Details {
     pub expiries: u8,
     /// Segments with data sent again, modulo 256: who follows a connection adds up.
     pub repeats: u8,
+    /// Segments with data that arrived beyond a hole, modulo 256.
+    pub out_of_order: u8,
 }
 
 impl Connection {
@@ -70,7 +72,8 @@ impl Connection {
             slow_start_threshold: self.congestion.slow_start_threshold(),
             send_window: self.send_window,
             receive_window: self.receive_window(),
-            window_scales: has(Marks::SCALED).then_some((self.send_scale, self.receive_scale)),
+            window_scales: has(Marks::SCALED)
+                .then_some((self.scales.send(), self.scales.receive())),
             timestamps: has(Marks::TIMESTAMPS),
             sack: has(Marks::SACK),
             ecn: has(Marks::ECN),
@@ -85,6 +88,7 @@ impl Connection {
             timeout_us: self.round_trip.retransmission_timeout(&settings.retransmission),
             expiries: self.expiries,
             repeats: self.repeats,
+            out_of_order: self.out_of_order,
         }
     }
 
@@ -102,10 +106,12 @@ impl Connection {
         self.offered.0.wrapping_sub(self.expected.0)
     }
 
-    /// The keepalive timer was started then, and again with each probe.
+    /// The keepalive timer was started then, and again with each probe; timestamps are noted of
+    /// all that arrives in sequence.
     fn silent_ms(&self, settings: &Settings, now: Now) -> Option<u32> {
         if !self.marks.has(Marks::KEEPALIVE) {
-            return None;
+            let is_noted = self.state != State::SynSent && self.marks.has(Marks::TIMESTAMPS);
+            return is_noted.then(|| now.millis.wrapping_sub(self.timestamp_at));
         }
         let probes = settings.keepalive_interval_ms.wrapping_mul(self.probes.into());
         let whole = settings.keepalive_ms.wrapping_add(probes);

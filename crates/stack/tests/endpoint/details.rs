@@ -2,13 +2,13 @@
 
 use std::net::IpAddr;
 
-use wirestorm_base::time::Duration;
+use wirestorm_base::time::{Duration, Instant};
 use wirestorm_stack::endpoint::{Load, Template, Transport};
 use wirestorm_stack::program::{Buffer, Buffers, Instruction};
 use wirestorm_stack::tcp::connection::State;
 use wirestorm_stack::tcp::settings::Settings;
 
-use crate::world::{World, client, server, template};
+use crate::world::{STEP, World, client, pass_by, server, template};
 
 #[test]
 fn flows_tell_what_they_are_and_between_whom() {
@@ -28,7 +28,7 @@ fn flows_tell_what_they_are_and_between_whom() {
     let offered = world.client.flows(0, world.now).next().unwrap().tcp.unwrap();
     // What is offered is not agreed upon.
     assert_eq!((offered.timestamps, offered.sack, offered.window_scales), (false, false, None));
-    assert_eq!(offered.receive_window, 0);
+    assert_eq!((offered.receive_window, offered.silent_ms), (0, None));
     world.run(Duration::from_millis(300), |_, _| {});
 
     let flows: Vec<_> = world.client.flows(0, world.now).collect();
@@ -53,7 +53,9 @@ fn flows_tell_what_they_are_and_between_whom() {
         assert!((200_090..300_000).contains(&tcp.timeout_us), "{tcp:?}");
         assert!(tcp.timestamps && tcp.sack && !tcp.ecn, "{tcp:?}");
         assert_eq!((tcp.window_scales, tcp.receive_window), (Some((0, 0)), 32 << 10));
-        assert_eq!(tcp.silent_ms, None, "keepalive is off");
+        // Keepalive is off: the peer's last timestamp tells.
+        assert!((250..=300).contains(&tcp.silent_ms.unwrap()), "{tcp:?}");
+        assert_eq!(tcp.out_of_order, 0);
         assert_eq!(world.client.flow(&flow.key, world.now), Some(*flow));
         assert_eq!(world.server.flow(&flow.key, world.now), None);
     }
@@ -119,4 +121,40 @@ fn how_long_a_peer_was_silent_is_told_by_keepalive() {
         world.now += crate::world::STEP;
     }
     assert!((900..960).contains(&silent(&world)), "{}", silent(&world));
+}
+
+#[test]
+fn what_arrives_beyond_a_hole_is_told_of_its_flow() {
+    let mut buffers = Buffers::default();
+    let buffer = buffers.push(Buffer::new(b"", 100_000, &[]));
+    let wait = Instruction::WaitForPeerClose;
+    let clients = vec![template(
+        vec![Instruction::Send { buffer }, wait],
+        client("16.0.0.1", 80, Load::Hold { flows: 2 }, None),
+    )];
+    let mut world = World::of(clients, vec![template(vec![wait], server(80))], &buffers);
+    let mut frames = 0;
+    while world.now < Instant::ZERO + Duration::from_millis(500) {
+        world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+        pass_by(&mut world.up, |frame| {
+            // One with data, of one of both: what its checksum says is not true any more.
+            let is_of_first = frame[29] == 1 && frame.len() > 1_000;
+            frames += usize::from(is_of_first);
+            if is_of_first && frames == 3 {
+                frame[1_000] ^= 1;
+            }
+        });
+        world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
+        world.now += STEP;
+    }
+    assert_eq!(world.server.strays().damaged, 1);
+    let counted = world.server.tcp().rcvoopack;
+    assert!((2..200).contains(&counted), "{counted}");
+    let flows: Vec<_> = world.server.flows(0, world.now).collect();
+    let told = |own: &str| {
+        let flow = flows.iter().find(|it| it.peer.0 == own.parse::<IpAddr>().unwrap()).unwrap();
+        flow.tcp.map(|tcp| (tcp.received, u64::from(tcp.out_of_order)))
+    };
+    assert_eq!(told("16.0.0.1"), Some((100_000, counted)));
+    assert_eq!(told("16.0.0.2"), Some((100_000, 0)));
 }

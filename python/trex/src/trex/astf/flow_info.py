@@ -55,6 +55,7 @@ def _info(flow: Mapping[str, Any], sample: Mapping[str, Any]) -> dict[str, Any]:
         "rcv_mss": sample["mss"],
         "rcv_space": sample["receive_window"],
         "snd_rexmitpack": sample["retransmitted"],
+        "rcv_ooopack": sample["out_of_order"],
         # What arrives is read at once, so that there is always room.
         "snd_zerowin": 0,
         **_agreed(sample),
