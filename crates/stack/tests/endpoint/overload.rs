@@ -5,7 +5,7 @@ use wirestorm_base::time::{Duration, Instant};
 use wirestorm_stack::endpoint::{Endpoint, FlowCounters, Load, Role, Think};
 use wirestorm_stack::program::{Buffer, Buffers, Instruction};
 
-use crate::world::{SECOND, World, client, rate};
+use crate::world::{SECOND, STEP, World, client, pass_by, rate, server, template};
 
 const fn millis(count: u64) -> Duration {
     Duration::from_millis(count)
@@ -262,4 +262,34 @@ fn more_flows_are_not_added_where_they_bring_no_more() {
     let later = received(&mut world, SECOND);
     assert!(later > 0.8 * bits, "{later} after {bits}");
     assert!(world.client.in_vain(0).is_some());
+}
+
+#[test]
+fn connections_that_are_to_close_at_once_do_so_one_after_the_other() {
+    const CONNECTIONS: u64 = 6_000;
+    let closes = vec![Instruction::Connect, Instruction::Delay { micros: 500_000 }];
+    let load = client("16.0.0.1", 80, constant(50_000), Some(CONNECTIONS));
+    let servers = vec![template(vec![Instruction::WaitForPeerClose], server(80))];
+    let mut world = World::of(vec![template(closes, load)], servers, &Buffers::default());
+    world.run(millis(300), |_, _| {});
+    assert_eq!(flows(&world.client).active, CONNECTIONS);
+    // The machine is taken away for a second.
+    world.now += SECOND;
+    let (mut closed, mut before) = (0, 0);
+    for step in 1..=5_000 {
+        world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+        // At most 64, which would be 640 in 1 ms.
+        pass_by(&mut world.up, |frame| closed += u64::from(frame[47] & 1));
+        world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
+        world.now += STEP;
+        // A step is a tenth of a tick.
+        if step % 10 == 0 {
+            assert!(closed - before <= 300, "{} in 1 ms", closed - before);
+            before = closed;
+        }
+    }
+    let (client, server) = (&world.client, &world.server);
+    assert_eq!(closed, CONNECTIONS);
+    assert_eq!((client.counters().closed, server.counters().closed), (closed, closed));
+    assert_eq!(client.tcp().rexmttimeo + server.tcp().rexmttimeo, 0);
 }
