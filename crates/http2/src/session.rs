@@ -116,6 +116,10 @@ impl<E: End> Http2Session<E> {
 }
 
 impl<E: End> Session for Http2Session<E> {
+    fn gathers(&self) -> bool {
+        true
+    }
+
     fn hear(&mut self, bytes: &[u8], plaintext: &mut dyn FnMut(&[u8])) {
         match &mut self.below {
             Some(below) => below.hear(bytes, &mut |bytes| self.pipe.hear(bytes)),

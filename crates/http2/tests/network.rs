@@ -183,6 +183,24 @@ fn requests_at_once_are_answered_at_once_where_that_is_counted_from_when_they_ca
 }
 
 #[test]
+fn short_answers_to_requests_that_came_together_share_a_segment() {
+    const COUNT: usize = 5;
+    let mut buffers = Buffers::default();
+    let requests = "GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(COUNT);
+    let requests = say(&mut buffers, &requests);
+    let asks = [&[requests][..], &[TAKE; COUNT], &[requests], &[TAKE; COUNT]].concat();
+    let response = say(&mut buffers, "HTTP/1.1 204 No Content\r\n\r\n");
+    let at_once = Instruction::SendBlocking { waits: false };
+    let answers = vec![at_once, TAKE, response, Instruction::Jump { to: 1 }];
+    let world = plain([asks, answers], &buffers);
+    let responses = FLOWS * 2 * COUNT as u64;
+    assert_eq!(world.client.sessions().messages.responses, [0, responses, 0, 0, 0]);
+    // Both sides' settings, their acknowledgements, and one segment for each five answers.
+    let segments = world.server.tcp().sndpack;
+    assert!(segments <= FLOWS * 4, "{segments} of {FLOWS} flows");
+}
+
+#[test]
 fn what_a_program_says_that_is_no_message_fails_at_once() {
     let mut buffers = Buffers::default();
     let mut say = |text| say(&mut buffers, text);

@@ -153,6 +153,12 @@ impl Exchange {
             && connection.unsent() < UNSENT_MAX
     }
 
+    /// Whether the program may say more before what it said last leaves.
+    pub(crate) fn takes_more(&self, connection: &Connection) -> bool {
+        let gathers = self.session.as_ref().is_some_and(|session| session.gathers());
+        gathers && !self.has_unsaid() && connection.unsent() < UNSENT_MAX
+    }
+
     /// Whether it takes plaintext: a peer that says no more may still listen.
     fn is_open(&self) -> bool {
         matches!(self.state(), Some(SessionState::Open | SessionState::PeerClosed))

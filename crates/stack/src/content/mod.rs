@@ -56,6 +56,12 @@ pub trait Session: Debug + Send {
     /// How it was opened, once it was.
     fn handshake(&self) -> Option<Handshake>;
 
+    /// Whether what a program says in several steps may leave together: where it is messages, which
+    /// tell where they end, and the program waits for nothing between them.
+    fn gathers(&self) -> bool {
+        false
+    }
+
     /// What both agreed to speak within it (RFC 7301), where they did.
     fn protocol(&self) -> Option<&[u8]> {
         None

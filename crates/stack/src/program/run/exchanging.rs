@@ -3,7 +3,7 @@
 
 use alloc::boxed::Box;
 
-use super::{Extra, Outside, Run, Wait};
+use super::{Extra, Outside, Progress, Run, STEPS_MAX, Wait};
 use crate::content::{Exchange, Saying, Session};
 use crate::program::compute::compute;
 use crate::program::own::{Demand, Own};
@@ -199,6 +199,29 @@ impl Run {
         }
         // So that all that is sent is before it, and copied from the exchange.
         self.sending.1 = connection.queued();
+    }
+
+    /// Goes on before what was said has left, as long as more may leave with it: so the answers to
+    /// requests that came together share segments.
+    #[cold]
+    pub(super) fn say_more(
+        &mut self,
+        mut progress: Progress,
+        program: &Program,
+        connection: &mut Connection,
+        outside: &mut Outside<'_>,
+    ) -> Progress {
+        for _ in 0..STEPS_MAX {
+            let takes_more = self.exchange().is_some_and(|it| it.takes_more(connection));
+            if self.wait != Wait::Departure || !takes_more {
+                break;
+            }
+            self.wait = Wait::Nothing;
+            self.place += 1;
+            progress = self.follow(program, connection, outside);
+            self.move_bytes(connection, outside);
+        }
+        progress
     }
 
     /// Whether all is there that was to be taken, now that it is or nothing more comes.

@@ -236,10 +236,13 @@ impl Run {
         {
             return Progress::Waits;
         }
-        let progress = self.follow(program, connection, outside);
+        let mut progress = self.follow(program, connection, outside);
         if self.extra.is_some() {
             if self.exchange().is_some() {
                 self.move_bytes(connection, outside);
+                if self.wait == Wait::Departure {
+                    progress = self.say_more(progress, program, connection, outside);
+                }
             }
             self.forget_what_arrived(connection);
         }
