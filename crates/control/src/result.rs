@@ -7,8 +7,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use wirestorm_base::departure::DepartureRecord;
-use wirestorm_base::histogram::Histogram;
+use wirestorm_base::histogram::{Histogram, bucket_of};
 use wirestorm_base::rate::Layer;
+use wirestorm_base::time::Duration;
 
 /// The name and version of the document's form.
 pub const SCHEMA: &str = "wirestorm.result/1";
@@ -359,6 +360,21 @@ impl HistogramReport {
             max_ns: histogram.max().as_nanos(),
             buckets: histogram.buckets().map(|(start, count)| (start.as_nanos(), count)).collect(),
         }
+    }
+
+    /// Adds what another one counted.
+    pub(crate) fn add(&mut self, other: &Self) {
+        if other.count == 0 {
+            return;
+        }
+        let mut both = Histogram::new();
+        for report in [&*self, other] {
+            for &(start, count) in &report.buckets {
+                both.add_bucket(bucket_of(start), count);
+            }
+            both.note_max(Duration::from_nanos(report.max_ns));
+        }
+        *self = Self::new(&both);
     }
 }
 

@@ -3,8 +3,13 @@
 use wirestorm_base::time::Duration;
 use wirestorm_plan::emulation::{EmulationPlan, Load, Received, Step, Template};
 
-/// The programs of a template with these fields, of client and server.
+/// The programs of a template with these fields, of client and server, without what is timed.
 fn programs(fields: &str, sides: &str) -> Result<(Vec<Step>, Vec<Step>), String> {
+    timed_programs(&format!("{fields}\n    transactions: false"), sides)
+}
+
+/// The programs of a template with these fields, of client and server.
+fn timed_programs(fields: &str, sides: &str) -> Result<(Vec<Step>, Vec<Step>), String> {
     let client = "    client: {tx: c, servers: 10.0.1.1, load: {hold: 1}}\n";
     let text = format!(
         "ports: [{{name: c, addresses: 10.0.0.1/24}}, {{name: s}}]\n\
@@ -42,6 +47,8 @@ fn shown(steps: &[Step]) -> String {
         Step::Repeat { times: None, steps } => format!("always:\n{}.\n", shown(steps)),
         Step::WaitForClose => "until it closes\n".to_owned(),
         Step::ReceiveWhole(Received::Http) => "<message\n".to_owned(),
+        Step::StartTransaction(name) => format!("{name} starts\n"),
+        Step::EndTransaction(name) => format!("{name} ends\n"),
         other => format!("{other:?}\n"),
     };
     steps.iter().map(line).collect()
@@ -167,13 +174,89 @@ fn of_others_only_the_end_or_the_beginning_is_waited_for() {
         shown(&client),
         format!("{GET}Connection: close\\r\\n\\r\\n\"\n<1\nuntil it closes\n")
     );
-    let (client, _) = programs("http: {requests: 2, response_bytes: 900}", "c").unwrap();
-    let round = format!("{GET}\\r\\n\"\n<900\n");
-    assert_eq!(shown(&client), format!("1 times:\n{round}.\n{round}"));
+    for (length, waits) in [("response_bytes: 900", "<900"), ("think: 0s", "<message")] {
+        let said = format!("http: {{requests: 2, {length}}}");
+        let (client, _) = programs(&said, "c").unwrap();
+        let shown = shown(&client).replace("waits 0 to 0 us\n", "");
+        let round = format!("{GET}\\r\\n\"\n{waits}\n");
+        assert_eq!(shown, format!("1 times:\n{round}.\n{round}"));
+    }
     let (_, server) = programs("http: {requests: 2, response: {body: 1}}", "s").unwrap();
     assert!(shown(&server).starts_with("always:\n<1\n>\"HTTP/1.1 200 OK"), "{}", shown(&server));
     let (_, server) = programs("smtp: {}", "s").unwrap();
     assert!(shown(&server).starts_with(">\"220 mail.example.net ESMTP ready\\r\\n\"\n<1\n"));
+}
+
+/// What is timed of a program, with `...` for all else.
+fn timed(steps: &[Step]) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for line in shown(steps).lines() {
+        let is_mark = line.ends_with(" starts") || line.ends_with(" ends");
+        match is_mark {
+            true => lines.push(line.to_owned()),
+            false if lines.last().is_some_and(|last| last == "...") => {}
+            false => lines.push("...".to_owned()),
+        }
+    }
+    lines.join(" ")
+}
+
+#[test]
+fn clients_time_what_they_ask_until_all_of_it_is_answered() {
+    for (said, sides, expected) in [
+        ("http: {}", "cs", "... http starts ... http ends ..."),
+        ("http: {response_bytes: 9}", "c", "... http starts ... http ends ..."),
+        // The peer's close tells where the response ends.
+        ("http: {}", "c", "... http starts ... http ends"),
+        (
+            "http: {requests: 2}",
+            "cs",
+            "... http starts ... http ends ... http starts ... http ends",
+        ),
+        ("http: {requests: 2}", "c", "... http starts ... http ends ... http starts ... http ends"),
+        ("http: {version: 2}\n    tls: true", "cs", "... http starts ... http ends"),
+        ("smtp: {}", "cs", "... smtp starts ... smtp ends ..."),
+        ("smtp: {messages: 3}", "c", "... smtp starts ... smtp ends ..."),
+        ("smtp: {start_tls: true}\n    tls: true", "cs", "... smtp starts ... smtp ends ..."),
+        (
+            "ftp: {list: [LIST], files: [a], upload: [b]}",
+            "c",
+            "... ftp.list starts ... ftp.list ends ... ftp.retr starts ... ftp.retr ends \
+             ftp.stor starts ... ftp.stor ends ...",
+        ),
+        (
+            "sip: {talk: 1s}",
+            "cs",
+            "sip.invite starts ... sip.invite ends ... sip.bye starts ... sip.bye ends",
+        ),
+        ("dns: {queries: 2}", "cs", "dns starts ... dns ends dns starts ... dns ends"),
+        ("rtp: {}", "cs", "..."),
+    ] {
+        let (client, server) = timed_programs(said, sides).unwrap();
+        assert_eq!(timed(&client), expected, "{said} of {sides}");
+        assert!(!timed(&server).contains("starts"), "{said} of {sides}");
+        let (client, _) = programs(said, sides).unwrap();
+        assert!(!timed(&client).contains("starts"), "{said} of {sides}");
+    }
+    // How long a connection takes is no part of it.
+    let (client, _) = timed_programs("http: {}", "cs").unwrap();
+    assert_eq!(client[0], Step::Connect);
+    let (client, _) = timed_programs("http: {requests: 2}", "cs").unwrap();
+    assert!(matches!(&client[..2], [Step::Connect, Step::Repeat { .. }]), "{client:?}");
+    let error = programs("transport: tcp", "cs").unwrap_err();
+    assert!(error.contains("transactions: is for ready-made protocols"), "{error}");
+}
+
+#[test]
+fn what_a_server_of_others_says_behind_an_answer_is_not_waited_for_again() {
+    let (client, _) = timed_programs("rtsp: {packets: 2}", "c").unwrap();
+    let shown = shown(&client);
+    let play = shown.split("PLAY ").nth(1).unwrap();
+    assert!(play.contains("\"\n<1\nrtsp ends\nrtsp starts\n>\"TEARDOWN "), "{play}");
+    let (client, _) = timed_programs("rtsp: {packets: 2}", "cs").unwrap();
+    let both = self::shown(&client);
+    let play = both.split("PLAY ").nth(1).unwrap();
+    assert!(play.contains("rtsp ends\n<352\nrtsp starts\n>\"TEARDOWN "), "{play}");
 }
 
 #[test]
@@ -408,7 +491,11 @@ fn what_is_wrong_has_its_path() {
             "cs",
             "http.pipeline: found 3, expected a number that divides the 4 requests",
         ),
-        ("http: {requests: 2}", "c", "http.requests: how much others answer is not known"),
+        (
+            "http: {requests: 2, method: HEAD}",
+            "c",
+            "http.requests: how much others answer to HEAD is not known",
+        ),
         (
             "http: {response_bytes: 2}",
             "cs",

@@ -2,17 +2,28 @@
 
 use std::fmt::{self, Formatter};
 
-use wirestorm_control::emulation::{FailureReport, PortReport, TemplateReport, TransactionReport};
+use wirestorm_control::emulation::{
+    FailureReport, GroupReport, PortReport, TemplateReport, TransactionReport,
+};
 
 use crate::number::{grouped, nanoseconds};
 use crate::traffic::shortened;
 
 /// How long transactions took, and why programs failed, where anything is known of that.
-pub(super) fn found(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
+pub(super) fn found(
+    f: &mut Formatter<'_>,
+    ports: &[PortReport],
+    groups: &[GroupReport],
+) -> fmt::Result {
     let templates = || ports.iter().flat_map(|port| &port.templates);
     if templates().any(|it| !it.transactions.is_empty()) {
         writeln!(f)?;
-        transactions(f, templates())?;
+        let of_templates = templates().map(|it| (it.name.clone(), it.side, &it.transactions));
+        // A group of one template says the same again.
+        let of_several = groups.iter().filter(|it| it.templates > 1);
+        let of_groups =
+            of_several.map(|it| (format!("all {}", it.name), it.side, &it.transactions));
+        transactions(f, of_templates.chain(of_groups))?;
     }
     if templates().any(|it| !it.failures.is_empty()) {
         writeln!(f)?;
@@ -28,7 +39,7 @@ pub(super) fn found(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result 
 
 fn transactions<'a>(
     f: &mut Formatter<'_>,
-    templates: impl Iterator<Item = &'a TemplateReport>,
+    owners: impl Iterator<Item = (String, &'static str, &'a Vec<TransactionReport>)>,
 ) -> fmt::Result {
     let row = |f: &mut Formatter<'_>, name: &str, cells: [String; 4]| {
         let [ended, median, most, longest] = cells;
@@ -36,13 +47,13 @@ fn transactions<'a>(
         writeln!(f, "{name:<36} {ended:>10} {median:>10} {most:>10} {longest:>10}")
     };
     row(f, "transactions", ["ended", "median", "99 %", "longest"].map(str::to_owned))?;
-    for template in templates {
-        for transaction in &template.transactions {
+    for (owner, side, transactions) in owners {
+        for transaction in transactions {
             let time = &transaction.time;
             let shown = |value| if time.count > 0 { nanoseconds(value) } else { "-".into() };
             let [median, most, longest] = [time.p50_ns, time.p99_ns, time.max_ns].map(shown);
             let TransactionReport { name, .. } = transaction;
-            let name = format!("  {}: {}, {name}", template.name, template.side);
+            let name = format!("  {owner}: {side}, {name}");
             row(f, &name, [grouped(time.count), median, most, longest])?;
         }
     }

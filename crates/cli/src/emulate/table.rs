@@ -68,7 +68,7 @@ impl Display for Table<'_> {
             writeln!(f)?;
             group_table(f, &result.groups)?;
         }
-        found(f, &result.ports)?;
+        found(f, &result.ports, &result.groups)?;
         for port in &result.ports {
             writeln!(f)?;
             writeln!(f, "port {} on {}", port.name, port.interface)?;

@@ -102,4 +102,20 @@ impl TransactionReport {
             time: HistogramReport::new(&times.times),
         }
     }
+
+    /// Adds others of this name.
+    pub(super) fn add(&mut self, other: &Self) {
+        let (mine, theirs) = (self.time.count, other.time.count);
+        let sum = |(mean, count): (u64, u64)| u128::from(mean) * u128::from(count);
+        let all = sum((self.mean_ns, mine)) + sum((other.mean_ns, theirs));
+        let mean = all.checked_div((mine + theirs).into()).unwrap_or(0);
+        self.mean_ns = u64::try_from(mean).unwrap_or(u64::MAX);
+        self.min_ns = match (mine, theirs) {
+            (0, _) => other.min_ns,
+            (_, 0) => self.min_ns,
+            _ => self.min_ns.min(other.min_ns),
+        };
+        self.started += other.started;
+        self.time.add(&other.time);
+    }
 }

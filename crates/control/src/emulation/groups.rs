@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::report::{PortReport, TemplateReport};
+use super::found::TransactionReport;
+use super::report::{PortReport, TemplateReport, TimesReport};
 
 /// The clients or the servers of all templates of a group.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct GroupReport {
     /// Its name in the plan.
@@ -26,6 +27,10 @@ pub struct GroupReport {
     pub udp: BTreeMap<&'static str, u64>,
     /// What their programs counted.
     pub counters: BTreeMap<&'static str, u64>,
+    /// How long their connections took.
+    pub times: TimesReport,
+    /// Transactions that their programs time, those of one name together.
+    pub transactions: Vec<TransactionReport>,
 }
 
 /// A template's counter that is no sum.
@@ -55,6 +60,13 @@ impl GroupReport {
         add(&mut self.tcp, &template.tcp);
         add(&mut self.udp, &template.udp);
         add(&mut self.counters, &template.counters);
+        self.times.add(&template.times);
+        for transaction in &template.transactions {
+            match self.transactions.iter_mut().find(|it| it.name == transaction.name) {
+                Some(sum) => sum.add(transaction),
+                None => self.transactions.push(transaction.clone()),
+            }
+        }
     }
 }
 

@@ -458,6 +458,15 @@ impl TimesReport {
             round_trip: HistogramReport::new(&times.round_trip),
         }
     }
+
+    /// Adds what others took.
+    pub(super) fn add(&mut self, other: &Self) {
+        let Self { connect, first_byte, whole, round_trip } = self;
+        connect.add(&other.connect);
+        first_byte.add(&other.first_byte);
+        whole.add(&other.whole);
+        round_trip.add(&other.round_trip);
+    }
 }
 
 /// What a port's worker came back with.

@@ -48,7 +48,7 @@ use crate::document::place::Place;
 use crate::document::port::{HOSTS_PORT, Port, read_ports};
 
 const PLAN: [&str; 3] = ["ports", "templates", "latency"];
-const TEMPLATE: [&str; 17] = [
+const TEMPLATE: [&str; 18] = [
     "name",
     "group",
     "transport",
@@ -66,6 +66,7 @@ const TEMPLATE: [&str; 17] = [
     "sip",
     "rtp",
     "dns",
+    "transactions",
 ];
 const SERVER: [&str; 7] = ["tx", "port", "addresses", "first_bytes", "program", "tcp", "ip"];
 

@@ -91,6 +91,7 @@ fn template() -> Value {
         "sip" => described("Both speak SIP over UDP.", sip()),
         "rtp" => described("The client sends RTP over UDP.", rtp()),
         "dns" => described("Both speak DNS over UDP.", dns()),
+        "transactions" => described("Whether those of such a protocol are timed; true.", boolean()),
         _ => unknown(),
     });
     template["anyOf"] = json!([{"required": ["client"]}, {"required": ["server"]}]);

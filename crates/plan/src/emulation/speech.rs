@@ -56,10 +56,20 @@ impl Speech {
 /// Reads what both sides of a template say; nothing where each has its steps.
 pub(super) fn read(fields: &Fields<'_>, load: &mut Load<'_>) -> Result<Vec<Speech>, PlanError> {
     let mut given = SPEECHES.iter().filter_map(|name| fields.get(name));
-    if let (Some(_), Some(second)) = (given.next(), given.next()) {
+    let first = given.next();
+    if let (Some(_), Some(second)) = (&first, given.next()) {
         return Err(second.says("what both sides say is said already: leave one out"));
     }
-    if let Some(place) = fields.get("conversation") {
+    let is_timed = fields.get("transactions").map(|it| Ok((it.boolean()?, it))).transpose()?;
+    let conversation = fields.get("conversation");
+    if let Some((_, place)) = &is_timed
+        && (first.is_none() || conversation.is_some())
+    {
+        return Err(
+            place.says("is for ready-made protocols: programs of your own say what is timed")
+        );
+    }
+    if let Some(place) = conversation {
         return conversation::read(&place, load);
     }
     let who = match (fields.get("client"), fields.get("server")) {
@@ -67,7 +77,37 @@ pub(super) fn read(fields: &Fields<'_>, load: &mut Load<'_>) -> Result<Vec<Speec
         (None, Some(_)) => Who::Server,
         _ => Who::Both,
     };
-    ready::read(fields, who)
+    let mut speeches = ready::read(fields, who)?;
+    let is_timed = is_timed.is_none_or(|(is_timed, _)| is_timed);
+    for Speech { client, server, transport, .. } in &mut speeches {
+        if !is_timed {
+            untimed(client);
+            untimed(server);
+        } else if *transport == Transport::Tcp && begins_timed(client) {
+            // What is asked is timed, not how long the connection takes, which is told by itself.
+            client.insert(0, Step::Connect);
+        }
+    }
+    Ok(speeches)
+}
+
+/// Whether what is timed is what comes first.
+fn begins_timed(steps: &[Step]) -> bool {
+    match steps.first() {
+        Some(Step::Repeat { steps, .. }) => begins_timed(steps),
+        first => matches!(first, Some(Step::StartTransaction(_))),
+    }
+}
+
+/// Leaves out what times transactions.
+fn untimed(steps: &mut Vec<Step>) {
+    steps.retain_mut(|step| match step {
+        Step::Repeat { steps, .. } => {
+            untimed(steps);
+            true
+        }
+        step => !matches!(step, Step::StartTransaction(_) | Step::EndTransaction(_)),
+    });
 }
 
 /// The steps of a side, whose fields these are.

@@ -17,11 +17,20 @@ pub(super) enum Line {
     Waits { side: Side, min: Duration, max: Duration },
     /// Closes a connection; the other side waits for that.
     Closes(Side),
+    /// A transaction of the client's begins.
+    Begins(&'static str),
+    /// It ends, with all that the server has said by then.
+    Ends(&'static str),
     /// Both do so again and again; `None`: until the client closes.
     Repeat { times: Option<u64>, lines: Vec<Self> },
 }
 
 impl Line {
+    /// Lines that are a transaction of this name.
+    pub(super) fn timed(name: &'static str, lines: impl IntoIterator<Item = Self>) -> Vec<Self> {
+        [Self::Begins(name)].into_iter().chain(lines).chain([Self::Ends(name)]).collect()
+    }
+
     /// A text of the client's.
     pub(super) fn client(text: impl Into<Vec<u8>>) -> Self {
         Self::says(Side::Client, text)
@@ -53,7 +62,7 @@ pub(in crate::emulation) enum Who {
 /// The programs of client and server.
 pub(super) fn programs(lines: &[Line], who: Who, transport: Transport) -> [Vec<Step>; 2] {
     [Side::Client, Side::Server].map(|side| {
-        let mut own = Own { side, who, transport, steps: Vec::new(), awaited: 0 };
+        let mut own = Own::new(side, who, transport);
         own.follow(lines);
         own.listen();
         own.steps
@@ -68,20 +77,29 @@ struct Own {
     steps: Vec<Step>,
     /// Bytes or datagrams of the other side that were not waited for yet.
     awaited: u64,
+    /// Whether a transaction has ended with what the other side said, and nothing was said since.
+    has_ended: bool,
 }
 
 impl Own {
+    const fn new(side: Side, who: Who, transport: Transport) -> Self {
+        Self { side, who, transport, steps: Vec::new(), awaited: 0, has_ended: false }
+    }
+
     fn follow(&mut self, lines: &[Line]) {
         for line in lines {
             match line {
                 Line::Says { side, text, size, fill } if *side == self.side => {
                     self.listen();
+                    self.has_ended = false;
                     let (text, size, fill) = (text.clone(), *size, fill.clone());
                     self.steps.push(match self.transport {
                         Transport::Tcp => Step::Send { text, size, fill },
                         Transport::Udp => Step::SendDatagram { text, size, fill },
                     });
                 }
+                // The beginning of what it says was waited for already.
+                Line::Says { .. } if self.has_ended && self.hears_beginnings() => {}
                 Line::Says { size, .. } if self.transport == Transport::Tcp => {
                     self.awaited += u64::from(*size);
                 }
@@ -95,6 +113,16 @@ impl Own {
                     self.steps.push(Step::Receive(*bytes));
                 }
                 Line::Waits { .. } | Line::Hears { .. } => {}
+                Line::Begins(name) if self.side == Side::Client => {
+                    self.listen();
+                    self.steps.push(Step::StartTransaction((*name).to_owned()));
+                }
+                Line::Ends(name) if self.side == Side::Client => {
+                    self.listen();
+                    self.has_ended = true;
+                    self.steps.push(Step::EndTransaction((*name).to_owned()));
+                }
+                Line::Begins(_) | Line::Ends(_) => {}
                 Line::Closes(side) if *side == self.side => {
                     self.listen();
                     self.close();
@@ -105,8 +133,7 @@ impl Own {
                 }
                 Line::Repeat { times, lines } => {
                     self.listen();
-                    let (side, who, transport) = (self.side, self.who, self.transport);
-                    let mut inner = Self { side, who, transport, steps: Vec::new(), awaited: 0 };
+                    let mut inner = Self::new(self.side, self.who, self.transport);
                     inner.follow(lines);
                     inner.listen();
                     self.steps.push(Step::Repeat { times: *times, steps: inner.steps });
@@ -131,10 +158,15 @@ impl Own {
         if self.awaited > 0 {
             self.steps.push(match (self.transport, self.who) {
                 (Transport::Udp, _) => Step::ReceiveDatagrams { count: self.awaited, clear: true },
-                (Transport::Tcp, Who::Both) => Step::Receive(self.awaited),
-                (Transport::Tcp, _) => Step::Receive(1),
+                (Transport::Tcp, _) if self.hears_beginnings() => Step::Receive(1),
+                (Transport::Tcp, _) => Step::Receive(self.awaited),
             });
             self.awaited = 0;
         }
+    }
+
+    /// Whether it is not known how much the other side says.
+    fn hears_beginnings(&self) -> bool {
+        self.transport == Transport::Tcp && self.who != Who::Both
     }
 }

@@ -35,9 +35,8 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
     let mut lines = Vec::new();
     for number in 1..=queries as u16 {
         let question = Question { number, labels: &labels, is_ipv6 };
-        lines.push(Line::client(question.query()));
-        lines.extend(wait.clone());
-        lines.push(Line::server(question.answer(answers)));
+        let asks = [Line::client(question.query())].into_iter().chain(wait.clone());
+        lines.extend(Line::timed("dns", asks.chain([Line::server(question.answer(answers))])));
     }
     Ok(lines)
 }

@@ -257,6 +257,9 @@ fn client(
             }
         }
         let (extended, open) = (format!("extended {number}"), format!("open {number}"));
+        let kind = transfer.command.split(' ').next().unwrap_or_default().to_lowercase();
+        let transaction = format!("ftp.{kind}");
+        round.push(json!({"transaction": {"start": transaction}}));
         say(&mut round, "EPSV");
         round.extend([
             json!({"receive": {"message": "reply"}}),
@@ -277,6 +280,7 @@ fn client(
         hear(&mut round, "^1[25]");
         round.push(json!("end_next"));
         hear(&mut round, "^2[25]");
+        round.push(json!({"transaction": {"end": transaction}}));
     }
     match asked.rounds {
         _ if round.is_empty() => {}

@@ -26,6 +26,9 @@ pub(in crate::emulation) const HTTP: [&str; 11] = [
 pub(in crate::emulation) const RESPONSE: [&str; 5] =
     ["status", "headers", "body", "chunk", "delay"];
 
+/// From when requests are sent until their responses are there.
+const TRANSACTION: &str = "http";
+
 /// What follows from the words of the plan, on either side.
 const MADE: [&str; 3] = ["Content-Length", "Transfer-Encoding", "Connection"];
 
@@ -37,6 +40,15 @@ pub(super) fn is_version_2(place: &Place<'_>) -> Result<bool, PlanError> {
         Some("2") => Ok(true),
         _ => Err(version.wrong("1.1 or 2")),
     }
+}
+
+/// Whether steps follow messages, where they end: others' responses of HTTP/1.1 have to be told
+/// from each other, and those of HTTP/2 are.
+pub(super) fn follows_messages(place: &Place<'_>, who: Who) -> Result<bool, PlanError> {
+    let fields = place.fields(&HTTP)?;
+    let are_several = fields.get("requests").is_some_and(|it| it.value() != 1);
+    let is_told = fields.get("response_bytes").is_some();
+    Ok(is_version_2(place)? || who == Who::Client && are_several && !is_told)
 }
 
 /// Both sides of HTTP/1.1.
@@ -52,9 +64,14 @@ pub(super) fn read(place: &Place<'_>, who: Who) -> Result<Vec<Line>, PlanError> 
         }
     }
     if exchange.closes() {
-        lines.push(Line::Closes(Side::Server));
-        return Ok(lines);
+        let close = Line::Closes(Side::Server);
+        // Where others' responses end, their close tells.
+        return Ok(match who == Who::Client && exchange.response_bytes.is_none() {
+            true => Line::timed(TRANSACTION, lines.into_iter().chain([close])),
+            false => Line::timed(TRANSACTION, lines).into_iter().chain([close]).collect(),
+        });
     }
+    let mut lines = Line::timed(TRANSACTION, lines);
     if who == Who::Server {
         return Ok(vec![Line::Repeat { times: None, lines }]);
     }
@@ -68,18 +85,19 @@ pub(super) fn read(place: &Place<'_>, who: Who) -> Result<Vec<Line>, PlanError> 
     Ok(lines)
 }
 
-/// The programs of client and server for HTTP/2: they say and hear messages of HTTP/1, and where
-/// those end the messages themselves tell. Servers answer until the client closes. `streams`: how
-/// many there are at once, at most.
-pub(super) fn read_version_2(
+/// The programs of client and server that say and hear messages of HTTP/1: where those end the
+/// messages themselves tell. Servers answer until the client closes. `streams`: how many there are
+/// at once, at most, of HTTP/2; `None` of HTTP/1.1.
+pub(super) fn read_messages(
     place: &Place<'_>,
     who: Who,
-    streams: u32,
+    streams: Option<u32>,
 ) -> Result<[Vec<Step>; 2], PlanError> {
-    let Said { exchange, request, response, think } = read_said(place, who, true)?;
+    let Said { exchange, request, response, think } = read_said(place, who, streams.is_some())?;
     let count = exchange.pipeline;
     // Responses would pile up before a program that has not said all of its requests.
-    if count > streams.into()
+    if let Some(streams) = streams
+        && count > streams.into()
         && let Some(pipeline) = place.fields(&HTTP)?.get("pipeline")
     {
         return Err(pipeline.wrong(format!("at most {streams}, the streams of http2")));
@@ -97,7 +115,12 @@ pub(super) fn read_version_2(
         1 => message,
         count => Step::Repeat { times: Some(count), steps: vec![message] },
     };
-    let mut client = vec![send(request)?, messages.clone()];
+    let mut client = vec![
+        Step::StartTransaction(TRANSACTION.to_owned()),
+        send(request)?,
+        messages.clone(),
+        Step::EndTransaction(TRANSACTION.to_owned()),
+    ];
     let rounds = exchange.requests / count;
     if rounds > 1 {
         let mut steps = client.clone();
@@ -127,7 +150,7 @@ fn read_said(place: &Place<'_>, who: Who, is_version_2: bool) -> Result<Said, Pl
     if !is_token(&method) {
         return Err(fields.need("method", "a method")?.wrong("a method such as GET"));
     }
-    let exchange = read_exchange(&fields, who, is_version_2)?;
+    let exchange = read_exchange(&fields, who, &method, is_version_2)?;
     Ok(Said {
         request: read_request(&fields, &method, &exchange)?,
         response: read_response(fields.get("response"), &method, &exchange)?,
@@ -153,7 +176,12 @@ impl Exchange {
     }
 }
 
-fn read_exchange(fields: &Fields<'_>, who: Who, is_version_2: bool) -> Result<Exchange, PlanError> {
+fn read_exchange(
+    fields: &Fields<'_>,
+    who: Who,
+    method: &str,
+    is_version_2: bool,
+) -> Result<Exchange, PlanError> {
     /// Of requests, and of bytes of a response.
     const MOST: u64 = 1 << 30;
     let number = |name: &str, most: u64| {
@@ -177,11 +205,13 @@ fn read_exchange(fields: &Fields<'_>, who: Who, is_version_2: bool) -> Result<Ex
         && who == Who::Client
         && count > 1
         && response_bytes.is_none()
+        && method == "HEAD"
         && !is_version_2
     {
+        // RFC 9110 section 9.3.2: lengths are those that GET would have.
         return Err(place.says(
-            "how much others answer is not known: say response_bytes, with the header, or have a \
-             connection for each request",
+            "how much others answer to HEAD is not known, as its responses tell the length of \
+             what is left out: say response_bytes, or have a connection for each request",
         ));
     }
     if let Some((place, pipeline)) = &pipeline {

@@ -37,6 +37,7 @@ pub(super) fn read(fields: &Fields<'_>, who: Who) -> Result<Vec<Speech>, PlanErr
     for protocol in PROTOCOLS {
         let Some(place) = fields.get(protocol) else { continue };
         let is_http2 = protocol == "http" && http::is_version_2(&place)?;
+        let follows_messages = protocol == "http" && http::follows_messages(&place, who)?;
         if protocol == "ftp" {
             let name = fields.need("name", "a name")?;
             return ftp::read(&place, name.text("a name")?, who, has_tls);
@@ -46,7 +47,7 @@ pub(super) fn read(fields: &Fields<'_>, who: Who) -> Result<Vec<Speech>, PlanErr
             return Ok(vec![Speech { client, server, ..Speech::of(Transport::Tcp, 25) }]);
         }
         let (transport, port, lines) = match protocol {
-            "http" if is_http2 => (Transport::Tcp, 80, Vec::new()),
+            "http" if follows_messages => (Transport::Tcp, 80, Vec::new()),
             "http" => (Transport::Tcp, 80, http::read(&place, who)?),
             "smtp" => (Transport::Tcp, 25, smtp::read(&place)?),
             "rtsp" => (Transport::Tcp, 554, rtsp::read(&place)?),
@@ -54,8 +55,9 @@ pub(super) fn read(fields: &Fields<'_>, who: Who) -> Result<Vec<Speech>, PlanErr
             "rtp" => (Transport::Udp, 5004, rtp::read(&place)?),
             _ => (Transport::Udp, 53, dns::read(&place)?),
         };
-        let [client, server] = match is_http2 {
-            true => http::read_version_2(&place, who, http2::streams(fields)?)?,
+        let streams = is_http2.then(|| http2::streams(fields)).transpose()?;
+        let [client, server] = match follows_messages {
+            true => http::read_messages(&place, who, streams)?,
             false => dialogue::programs(&lines, who, transport),
         };
         return Ok(vec![Speech { client, server, is_http2, ..Speech::of(transport, port) }]);

@@ -29,7 +29,8 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
             "{method} {at} RTSP/1.0\r\nCSeq: {number}\r\nUser-Agent: wirestorm\r\n{asked}\r\n"
         );
         let reply = format!("RTSP/1.0 200 OK\r\nCSeq: {number}\r\n{answered}\r\n{content}");
-        [Line::client(request)].into_iter().chain(wait.clone()).chain([Line::server(reply)])
+        let asks = [Line::client(request)].into_iter().chain(wait.clone());
+        Line::timed("rtsp", asks.chain([Line::server(reply)]))
     };
     let session = "Session: 12345678\r\n";
     let transport = "Transport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n";
@@ -40,7 +41,7 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
         DESCRIPTION.len()
     );
     let played = format!("{session}RTP-Info: url={track};seq=0;rtptime=0\r\n");
-    let mut lines: Vec<Line> = exchange("OPTIONS", &url, "", methods, "").collect();
+    let mut lines = exchange("OPTIONS", &url, "", methods, "");
     let accepts = "Accept: application/sdp\r\n";
     lines.extend(exchange("DESCRIBE", &url, accepts, &described, DESCRIPTION));
     lines.extend(exchange("SETUP", &track, transport, &format!("{session}{transport}"), ""));

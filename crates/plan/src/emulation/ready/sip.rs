@@ -39,19 +39,21 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
     };
     let (first, tagged) = (dialog("1", "", "1 INVITE"), dialog("1", ";tag=2", "1 INVITE"));
     let hops = "Max-Forwards: 70\r\n";
-    let mut lines =
+    let mut invited =
         vec![Line::client(format!("INVITE sip:{to} SIP/2.0\r\n{first}{hops}{}", described(&from)))];
-    lines.extend(wait.clone());
-    lines.push(Line::server(format!("SIP/2.0 100 Trying\r\n{first}{bare}")));
-    lines.push(Line::server(format!("SIP/2.0 180 Ringing\r\n{tagged}{bare}")));
-    lines.extend(ring);
-    lines.push(Line::server(format!("SIP/2.0 200 OK\r\n{tagged}{}", described(&to))));
+    invited.extend(wait.clone());
+    invited.push(Line::server(format!("SIP/2.0 100 Trying\r\n{first}{bare}")));
+    invited.push(Line::server(format!("SIP/2.0 180 Ringing\r\n{tagged}{bare}")));
+    invited.extend(ring);
+    invited.push(Line::server(format!("SIP/2.0 200 OK\r\n{tagged}{}", described(&to))));
+    let mut lines = Line::timed("sip.invite", invited);
     let acknowledged = dialog("2", ";tag=2", "1 ACK");
     lines.push(Line::client(format!("ACK sip:{to} SIP/2.0\r\n{acknowledged}{hops}{bare}")));
     lines.extend(talk);
     let ended = dialog("3", ";tag=2", "2 BYE");
-    lines.push(Line::client(format!("BYE sip:{to} SIP/2.0\r\n{ended}{hops}{bare}")));
-    lines.extend(wait);
-    lines.push(Line::server(format!("SIP/2.0 200 OK\r\n{ended}{bare}")));
+    let mut bye = vec![Line::client(format!("BYE sip:{to} SIP/2.0\r\n{ended}{hops}{bare}"))];
+    bye.extend(wait);
+    bye.push(Line::server(format!("SIP/2.0 200 OK\r\n{ended}{bare}")));
+    lines.append(&mut Line::timed("sip.bye", bye));
     Ok(lines)
 }

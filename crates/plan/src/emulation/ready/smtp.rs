@@ -13,6 +13,9 @@ use crate::emulation::program::{Step, read_delay};
 pub(in crate::emulation) const SMTP: [&str; 8] =
     ["host", "client_host", "from", "to", "message", "messages", "delay", "start_tls"];
 
+/// A message, from MAIL until the server has it.
+const TRANSACTION: &str = "smtp";
+
 /// What is asked for.
 struct Asked<'a> {
     host: String,
@@ -78,6 +81,7 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
     submitted.extend(answer("354 End with a line that is a dot\r\n".to_owned()));
     submitted.push(Line::client(asked.message.as_slice()));
     submitted.extend(answer("250 OK, queued\r\n".to_owned()));
+    let submitted = Line::timed(TRANSACTION, submitted);
     match asked.messages {
         1 => lines.extend(submitted),
         messages => lines.push(Line::Repeat { times: Some(messages), lines: submitted }),
@@ -121,10 +125,12 @@ fn client(asked: Asked<'_>, place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
     hear(&mut envelope, "^25[01]");
     say(&mut envelope, "DATA");
     hear(&mut envelope, "^354");
-    let mut submitted = steps(envelope, place)?;
+    let mut submitted = vec![Step::StartTransaction(TRANSACTION.to_owned())];
+    submitted.append(&mut steps(envelope, place)?);
     let (text, fill) = (asked.message, Vec::new());
     submitted.push(Step::Send { size: text.len() as u32, text, fill });
     submitted.append(&mut steps_that_hear("^250", place)?);
+    submitted.push(Step::EndTransaction(TRANSACTION.to_owned()));
 
     let mut all = steps(greeting, place)?;
     match asked.messages {
