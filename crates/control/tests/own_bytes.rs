@@ -19,6 +19,7 @@ fn run(text: &str, seed: u64) -> (EmulationResult, Vec<Conversation>) {
     let options = SimulationOptions {
         output: Some(scratch.file("out.pcap")),
         part: Part::Full,
+        limit: None,
         duration: Duration::from_secs(1),
         watch: WatchOptions::default(),
         linger: Duration::from_secs(2),

@@ -16,6 +16,7 @@ fn run(text: &str) -> (EmulationResult, Vec<u8>) {
     let options = SimulationOptions {
         output: Some(scratch.file("out.pcap")),
         part: Part::Full,
+        limit: None,
         duration: Duration::from_secs(1),
         watch: WatchOptions::default(),
         linger: Duration::from_secs(2),

@@ -141,6 +141,7 @@ fn simulation(profile: &Path, configuration: Option<&str>, scratch: &Scratch) ->
     let options = SimulationOptions {
         output: Some(scratch.file("out.pcap")),
         part: Part::Full,
+        limit: None,
         duration: DURATION,
         linger: Duration::from_secs(2),
         watch: WatchOptions::default(),

@@ -16,6 +16,7 @@ fn options(output: &Path) -> SimulationOptions {
     SimulationOptions {
         output: Some(output.to_owned()),
         part: Part::Full,
+        limit: None,
         duration: Duration::from_secs(1),
         linger: Duration::from_secs(2),
         watch: WatchOptions::default(),
@@ -293,6 +294,64 @@ fn a_seed_gives_the_same_frames_and_another_one_others() {
 }
 
 #[test]
+fn ports_impair_what_they_send() {
+    let plan = "
+ports:
+  - {name: left, impair: {loss: 5%, delay: 5ms}}
+  - {name: right, impair: {loss: 5%, corrupt: 1%, delay: 10ms}}
+templates:
+  - name: page
+    http: {response: {body: 30000}}
+    client: {tx: left, addresses: 10.0.0.1, servers: 10.0.1.1, load: {rate: 20}, limit: 20}
+    server: {tx: right}
+";
+    let plan = EmulationPlan::parse(plan).unwrap();
+    let scratch = Scratch::new().unwrap();
+    let simulated = |name: &str, seed| {
+        let linger = Duration::from_secs(60);
+        let options = SimulationOptions { seed, linger, ..options(&scratch.file(name)) };
+        let (result, files) = simulate(&plan, &options).unwrap();
+        (result, files.iter().map(|file| std::fs::read(file).unwrap()).collect::<Vec<_>>())
+    };
+    let (result, frames) = simulated("a.pcap", 1);
+    assert_eq!(result.notes, [""; 0]);
+    let [clients, servers] = &result.ports[..] else { panic!("{result:?}") };
+    assert_eq!((clients.flows.closed, clients.flows.failed), (20, 0), "{:?}", clients.flows);
+    for (port, other, round_trip_ms) in [(clients, servers, 15), (servers, clients, 15)] {
+        let impairment = port.impairment.unwrap();
+        assert!(impairment.lost > 0 && impairment.held == 0, "{impairment:?}");
+        assert_eq!(impairment.entered, impairment.lost + impairment.delivered);
+        assert_eq!((port.sent, other.received), (impairment.delivered, impairment.delivered));
+        assert!(port.times.round_trip.p50_ns >= round_trip_ms * 1_000_000, "{:?}", port.times);
+    }
+    // A whole page takes more than one window of 10 segments, and some of it is lost.
+    assert!(servers.tcp["sndrexmitpack"] > 0);
+    assert_eq!(clients.flows.damaged, servers.impairment.unwrap().corrupted);
+    // By chance, but by the same chance each time.
+    let (again, same) = simulated("b.pcap", 1);
+    assert!(frames == same && again.ports[1].tcp == servers.tcp);
+    assert!(frames != simulated("c.pcap", 2).1);
+}
+
+#[test]
+fn a_limit_is_how_many_flows_of_each_template_there_are() {
+    let plan = EmulationPlan::parse(PLAN).unwrap();
+    let made = |limit, flows_max| {
+        let scratch = Scratch::new().unwrap();
+        let options = SimulationOptions { limit, flows_max, ..options(&scratch.file("out.pcap")) };
+        let (result, _) = simulate(&plan, &options).unwrap();
+        let clients = &result.ports[0];
+        let made = clients.templates.iter().map(|it| it.tcp["connects"]).collect::<Vec<_>>();
+        (made, clients.flows.overflow)
+    };
+    let (all, overflow) = made(None, 1_000);
+    assert_eq!(overflow, 0);
+    assert_eq!(made(Some(7), 1_000), (all.iter().map(|made| 7.min(*made)).collect(), 0));
+    let (fewer, overflow) = made(None, 1);
+    assert!(overflow > 0 && fewer.iter().sum::<u64>() < all.iter().sum(), "{fewer:?} of {all:?}");
+}
+
+#[test]
 fn a_simulation_needs_both_sides() {
     let mut plan = EmulationPlan::parse(PLAN).unwrap();
     plan.templates[1].server = None;
@@ -446,4 +505,42 @@ templates:
     // Round trips of 2 ms: for the handshake, for the page with the server's FIN, for the client's.
     let whole = &result.ports[0].times.whole;
     assert!(whole.max_ns < 8_000_000, "{whole:?}");
+}
+
+#[test]
+fn groups_sum_how_long_their_templates_took() {
+    let template = |name: &str, delay: &str, rate: u32| {
+        format!(
+            "  - name: {name}\n    group: pages\n    http: {{response: {{body: 1000, delay: {delay}}}}}\n    \
+             client: {{tx: left, addresses: 10.0.0.1, servers: 10.0.1.1, server_port: {rate}, load: {{rate: {rate}}}}}\n    \
+             server: {{tx: right, port: {rate}}}\n"
+        )
+    };
+    let head = "ports: [{name: left}, {name: right}]\ntemplates:\n";
+    let plan = [head, &template("fast", "10ms", 30), &template("slow", "50ms", 10)].concat();
+    let (result, _) = run(&EmulationPlan::parse(&plan).unwrap(), Part::Full);
+    let [fast, slow] = &result.ports[0].templates[..] else { panic!("{:?}", result.ports[0]) };
+    let [group, servers] = &result.groups[..] else { panic!("{:?}", result.groups) };
+    assert_eq!((group.name.as_str(), group.side, group.templates), ("pages", "client", 2));
+
+    // A page is timed from its request to its last byte: a round trip of 2 ms and the delay, which is
+    // exact to 1 ms.
+    let [of_fast, of_slow, of_all] =
+        [&fast.transactions, &slow.transactions, &group.transactions].map(|it| &it[0]);
+    assert_eq!((of_fast.name.as_str(), of_fast.started, of_fast.time.count), ("http", 30, 30));
+    assert!((11_000_000..13_000_000).contains(&of_fast.min_ns), "{of_fast:?}");
+    assert!((51_000_000..53_000_000).contains(&of_slow.time.max_ns), "{of_slow:?}");
+    assert_eq!((of_all.name.as_str(), of_all.started, of_all.time.count), ("http", 40, 40));
+    assert_eq!((of_all.min_ns, of_all.time.max_ns), (of_fast.min_ns, of_slow.time.max_ns));
+    assert_eq!(of_all.mean_ns, (30 * of_fast.mean_ns + 10 * of_slow.mean_ns) / 40);
+    assert_eq!(of_all.time.p50_ns, of_fast.time.p50_ns);
+    assert!(of_all.time.p90_ns >= 50_000_000, "{of_all:?}");
+    let buckets = [&of_fast.time, &of_slow.time].map(|it| it.buckets.clone()).concat();
+    assert_eq!(of_all.time.buckets, buckets);
+
+    assert_eq!(group.times.connect.count, 40);
+    assert_eq!(group.times.whole.max_ns, slow.times.whole.max_ns);
+    assert_eq!(group.times.first_byte.p50_ns, fast.times.first_byte.p50_ns);
+    assert!(servers.transactions.is_empty(), "{servers:?}");
+    assert_eq!(servers.times.connect.count, 40);
 }

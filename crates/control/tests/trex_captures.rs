@@ -42,6 +42,7 @@ fn run(captures: &Captures, part: Part, output: Option<PathBuf>) -> EmulationRes
     let options = SimulationOptions {
         output,
         part,
+        limit: None,
         duration: if part == Part::One {
             Duration::from_secs(3_600)
         } else {

@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 
 use wirestorm_base::port::{PortError, Receive, ReceiveCounters, Transmit, TransmitCounters};
 use wirestorm_base::time::{Duration, Instant};
+use wirestorm_engine::impairment::{Impaired, ImpairmentCounters};
 use wirestorm_stack::endpoint::{Endpoint, EndpointOptions};
+use wirestorm_wire::impairment::Impairment;
 use wirestorm_wire::packet::MacAddress;
 
 use crate::memory::{MemoryReceive, MemoryTransmit, WireOptions, wire};
@@ -20,6 +22,8 @@ pub struct NodeOptions {
     pub mac: MacAddress,
     /// What it does.
     pub endpoint: EndpointOptions,
+    /// What is done to frames that it sends, drawn from the endpoint's seed; `None`: nothing.
+    pub impairment: Option<Impairment>,
 }
 
 /// How long things take.
@@ -49,6 +53,8 @@ pub struct Seen<'a> {
 pub struct Ended {
     /// It, with what it counted.
     pub endpoint: Endpoint,
+    /// What became of frames that it was to send, where they are impaired.
+    pub impairment: Option<ImpairmentCounters>,
     /// What left it.
     pub transmitted: TransmitCounters,
     /// What arrived.
@@ -94,7 +100,7 @@ pub fn run(
             }
         }
         let next = nodes.iter().filter_map(Node::next).min();
-        let is_done = nodes.iter().all(|node| node.endpoint.is_done() && node.coming.is_empty());
+        let is_done = nodes.iter().all(Node::is_done);
         let Some(next) = next.filter(|_| !is_done) else { break };
         if until.is_some_and(|until| next >= until) {
             break;
@@ -108,6 +114,7 @@ pub fn run(
     }
     let ended = nodes.into_iter().map(|node| Ended {
         endpoint: node.endpoint,
+        impairment: node.transmit.counters(),
         transmitted: node.transmit.transmitted(),
         received: node.receive.received(),
     });
@@ -126,7 +133,7 @@ fn receivers(frame: &[u8], from: usize, macs: &[MacAddress]) -> Vec<usize> {
 struct Node {
     endpoint: Endpoint,
     /// Its end of the wire out, and the other one.
-    transmit: MemoryTransmit,
+    transmit: Impaired<MemoryTransmit>,
     out: MemoryReceive,
     /// The far end of the wire in, and its own.
     into: MemoryTransmit,
@@ -142,9 +149,10 @@ impl Node {
         let wire_options = WireOptions { frames: FRAMES, frame_length_max: FRAME_LENGTH_MAX };
         let (transmit, out) = wire(wire_options);
         let (into, receive) = wire(wire_options);
+        let seed = options.endpoint.seed;
         Self {
             endpoint: Endpoint::new(options.endpoint, Instant::ZERO),
-            transmit,
+            transmit: Impaired::new(transmit, options.impairment, seed),
             out,
             into,
             receive,
@@ -156,7 +164,13 @@ impl Node {
     /// When there is something to do.
     fn next(&self) -> Option<Instant> {
         let arrival = self.coming.front().map(|(at, _)| *at);
-        self.endpoint.next().into_iter().chain(arrival).min()
+        self.endpoint.next().into_iter().chain(arrival).chain(self.transmit.next()).min()
+    }
+
+    /// Whether nothing more happens to it that it does not hear of first.
+    fn is_done(&self) -> bool {
+        let is_silent = self.coming.is_empty() && self.transmit.next().is_none();
+        is_silent && self.endpoint.is_done()
     }
 
     /// Takes what has arrived, does what is due and sends what is to be sent, until there is
@@ -167,6 +181,7 @@ impl Node {
         now: Instant,
         see: &mut impl FnMut(Seen<'_>) -> Result<(), PortError>,
     ) -> Result<(), PortError> {
+        self.transmit.advance(now);
         loop {
             while self.coming.front().is_some_and(|(at, _)| *at <= now) {
                 let Some(frame) = self.into.take() else { break };

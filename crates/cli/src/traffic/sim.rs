@@ -43,8 +43,6 @@ const PROFILE_DURATION: Duration = Duration::from_secs(5);
 const CAPTURES_DURATION_MAX: Duration = Duration::from_secs(3_600);
 /// How long they may take to end after that.
 const EMULATION_LINGER: Duration = Duration::from_secs(2);
-/// The most connections at once on each port.
-const EMULATION_FLOWS_MAX: usize = 1_000_000;
 
 /// Writes what a plan would send, with the times at which it would leave, to capture files.
 ///
@@ -101,6 +99,17 @@ struct EmulationFlags {
     /// what a list of captures says); without it, one of each template.
     #[arg(long)]
     full: bool,
+
+    /// So many connections of each template at most, at their rates; what the plan itself limits
+    /// to fewer stays.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
+
+    /// The most connections at once on each port; those that are due beyond are counted as
+    /// overflow.
+    #[arg(long, value_name = "N", default_value_t = 1_000_000,
+        value_parser = clap::value_parser!(u32).range(1..=16_000_000))]
+    flows_max: u32,
 
     /// How long a frame takes to the other side and its answer back.
     #[arg(long, value_name = "TIME", default_value = "20us")]
@@ -236,11 +245,13 @@ fn run_emulation(
 ) -> Result<ExitCode, String> {
     emulate::multiply(&mut plan, "--multiplier", &flags.multiplier)?;
     let duration = seconds_or_time(flags)?;
-    let is_full = flags.emulation.full || duration.is_some();
+    let EmulationFlags { full, limit, .. } = flags.emulation;
+    let is_full = full || duration.is_some() || limit.is_some();
     let options = SimulationOptions {
         folder: flags.plan.parent().unwrap_or(Path::new("")).to_owned(),
         output: flags.output(),
         part: if is_full { Part::Full } else { Part::One },
+        limit,
         duration: duration.unwrap_or(usual_duration),
         linger: EMULATION_LINGER,
         watch: emulate::read_watch(
@@ -249,7 +260,7 @@ fn run_emulation(
             &plan,
         )?,
         round_trip: read_time("--rtt", &flags.emulation.rtt)?,
-        flows_max: EMULATION_FLOWS_MAX,
+        flows_max: flags.emulation.flows_max as usize,
         seed: flags.emulation.seed,
     };
     emulate::sim::run(&flags.plan, &plan, &options, flags.emulation.json.as_deref())

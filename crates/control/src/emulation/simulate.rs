@@ -34,6 +34,8 @@ pub struct SimulationOptions {
     pub output: Option<PathBuf>,
     /// What of the plan.
     pub part: Part,
+    /// The most flows of each template, where the plan says no fewer.
+    pub limit: Option<u64>,
     /// No flow is made later.
     pub duration: Duration,
     /// How long flows that are there then may take to end.
@@ -66,7 +68,7 @@ pub fn simulate(
     plan: &EmulationPlan,
     options: &SimulationOptions,
 ) -> Result<(EmulationResult, Vec<PathBuf>), EmulationError> {
-    let plan = &part(plan, options.part);
+    let plan = &part(plan, options);
     let used: Vec<usize> = (0..plan.ports.len()).filter(|port| plan.uses(*port)).collect();
     let clients = clients(plan)?;
     let sessions = sessions(plan, &options.folder)?;
@@ -85,7 +87,8 @@ pub fn simulate(
             seed: options.seed.wrapping_add(port as u64),
             verifies_checksums: true,
         };
-        nodes.push(NodeOptions { mac, endpoint });
+        let impairment = plan.ports[port].impairment;
+        nodes.push(NodeOptions { mac, endpoint, impairment });
     }
     let mut files = Vec::new();
     for &port in options.output.iter().flat_map(|_| &used) {
@@ -136,9 +139,6 @@ pub fn simulate(
         };
         ended.counted().report(&plan.ports[port].name, "a wire in memory", owners, Detail::All)
     });
-    let is_impaired = used.iter().any(|port| plan.ports[*port].impairment.is_some());
-    let note = is_impaired
-        .then(|| "what ports `impair` was left out: only `wirestorm emulate` does that".to_owned());
     let unasked = (!plan.latency.is_empty())
         .then(|| "`latency` was left out: only `wirestorm emulate` asks".to_owned());
     let mut devices =
@@ -162,7 +162,6 @@ pub fn simulate(
             .notes
             .iter()
             .cloned()
-            .chain(note)
             .chain(unasked)
             .chain(unresolved)
             .chain(coarser)
@@ -174,12 +173,13 @@ pub fn simulate(
 }
 
 /// What is simulated of a plan.
-fn part(plan: &EmulationPlan, part: Part) -> EmulationPlan {
+fn part(plan: &EmulationPlan, options: &SimulationOptions) -> EmulationPlan {
     let mut plan = plan.clone();
-    if part == Part::One {
-        for client in plan.templates.iter_mut().filter_map(|it| it.client.as_mut()) {
-            client.limit = Some(1);
-        }
+    for client in plan.templates.iter_mut().filter_map(|it| it.client.as_mut()) {
+        client.limit = match options.part {
+            Part::One => Some(1),
+            Part::Full => client.limit.into_iter().chain(options.limit).min(),
+        };
     }
     plan
 }
