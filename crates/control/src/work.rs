@@ -71,7 +71,7 @@ fn leave_to_sender(now: Instant) {
 
 /// What a port did in the end: what it still holds never left. Where its interface failed, it is
 /// told to give that up first.
-pub(crate) fn settled(port: &mut TransmitPort, has_failed: bool) -> TransmitCounters {
+pub(crate) fn settled(port: &mut impl Transmit, has_failed: bool) -> TransmitCounters {
     if has_failed {
         port.abort();
     }

@@ -94,6 +94,7 @@ impl EmulationHow {
                 .linger
                 .as_deref()
                 .map_or(Ok(Duration::MAX), |it| read_duration(Some(it)))?,
+            down_max: EmulationOptions::DOWN_MAX,
             coalesce: read_duration(Some(&self.coalesce))?,
             watch: WatchOptions { interval, flows },
             flows_max: flows_max as usize,

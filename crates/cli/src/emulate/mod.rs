@@ -64,6 +64,11 @@ pub(crate) struct EmulateFlags {
     #[arg(long, value_name = "TIME", default_value = "2s")]
     linger: String,
 
+    /// How long an interface may be down until that ends the run; what cannot be sent meanwhile is
+    /// counted.
+    #[arg(long, value_name = "TIME", default_value = "30s")]
+    down_max: String,
+
     /// What carries the frames.
     #[arg(long, value_enum, default_value_t = BothWaysBackend::Auto)]
     backend: BothWaysBackend,
@@ -163,6 +168,7 @@ fn prepare(flags: &EmulateFlags) -> Result<(EmulationPlan, EmulationOptions), St
         backend: flags.backend.into(),
         duration,
         linger: read_time("--linger", &flags.linger)?,
+        down_max: read_time("--down-max", &flags.down_max)?,
         coalesce: read_time("--coalesce", &flags.coalesce)?,
         watch: read_watch(&flags.interval, flags.flows.as_deref(), &plan)?,
         flows_max: flags.flows_max as usize,
@@ -321,7 +327,8 @@ fn exit_status(result: &EmulationResult) -> u8 {
         let no_room = port.impairment.map_or(0, |it| it.no_room);
         let unmade = flows.overflow + flows.tuple_in_use + flows.late + flows.no_match;
         let failed = flows.failed + flows.time_wait_failed;
-        none_established || no_room + port.failed + port.missed + failed + unmade > 0
+        let was_down = port.down_s > 0.0;
+        none_established || was_down || no_room + port.failed + port.missed + failed + unmade > 0
     });
     if !result.errors.is_empty() {
         status::FAILED

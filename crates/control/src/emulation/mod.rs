@@ -18,6 +18,7 @@ mod lower;
 mod moderation;
 mod neighbours;
 mod next_hops;
+mod outage;
 mod own;
 mod probes;
 mod program;

@@ -11,7 +11,7 @@ use wirestorm_base::time::{Duration, Instant};
 use wirestorm_stack::Datagram;
 
 use crate::host::ProbeEar;
-use crate::port::ReceivePort;
+use crate::port::{Lasting, ReceivePort};
 
 /// Answers that wait for a free frame, at most; what is asked beyond is not answered.
 const ANSWERS_MAX: usize = 1_024;
@@ -61,7 +61,7 @@ impl Echoes {
 
 /// A receiving port without the probes.
 pub(super) struct ProbedPort {
-    port: ReceivePort,
+    port: Lasting<ReceivePort>,
     echoes: Echoes,
     /// Whether checksums are looked at, where nobody did before.
     verifies: bool,
@@ -69,17 +69,22 @@ pub(super) struct ProbedPort {
 
 impl ProbedPort {
     pub(super) fn new(port: ReceivePort, echoes: Echoes, verifies: bool) -> Self {
-        Self { port, echoes, verifies }
+        Self { port: Lasting::new(port), echoes, verifies }
+    }
+
+    /// The port itself.
+    pub(super) fn port_mut(&mut self) -> &mut Lasting<ReceivePort> {
+        &mut self.port
     }
 
     /// Waits until a frame has arrived, for so long at most.
     pub(super) fn wait(&mut self, patience: Duration) {
-        ReceivePort::wait(std::slice::from_mut(&mut self.port), patience);
+        ReceivePort::wait(std::slice::from_mut(self.port.port_mut()), patience);
     }
 
     /// As the port's.
     pub(super) fn ingress_time(&self) -> Option<Duration> {
-        self.port.ingress_time()
+        self.port.port().ingress_time()
     }
 
     /// Whether there may be probes.

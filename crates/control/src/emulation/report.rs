@@ -97,6 +97,10 @@ pub struct PortReport {
     pub sent_bytes: u64,
     /// Frames that the interface refused.
     pub failed: u64,
+    /// Frames that were not sent, as the interface was down or the run over.
+    pub unsent: u64,
+    /// How long the interface was down, in seconds; 0 where the run went on all the time.
+    pub down_s: f64,
     /// Frames that arrived.
     pub received: u64,
     /// Their bytes without FCS.
@@ -477,6 +481,8 @@ pub(super) struct Ended {
     pub(super) impairment: Option<ImpairmentCounters>,
     pub(super) transmitted: TransmitCounters,
     pub(super) received: ReceiveCounters,
+    /// How long its interface was down.
+    pub(super) down: Duration,
     pub(super) cpu: CpuTime,
     pub(super) error: Option<String>,
 }
@@ -491,6 +497,7 @@ impl Ended {
             impairment: self.impairment,
             transmitted: self.transmitted,
             received: self.received,
+            down: self.down,
             cpu: self.cpu,
         }
     }
@@ -512,6 +519,7 @@ pub(super) struct Counted<'a> {
     pub(super) impairment: Option<ImpairmentCounters>,
     pub(super) transmitted: TransmitCounters,
     pub(super) received: ReceiveCounters,
+    pub(super) down: Duration,
     pub(super) cpu: CpuTime,
 }
 
@@ -560,6 +568,8 @@ impl Counted<'_> {
             sent: self.transmitted.sent,
             sent_bytes: self.transmitted.sent_bytes,
             failed: self.transmitted.failed,
+            unsent: self.transmitted.unsent,
+            down_s: self.down.as_secs_f64(),
             received: self.received.received,
             received_bytes: self.received.received_bytes,
             missed: self.received.missed,

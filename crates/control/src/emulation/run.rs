@@ -28,6 +28,7 @@ use super::load_notes::load_notes;
 use super::lower::{Duties, duties};
 use super::moderation::Moderation;
 use super::neighbours::Neighbours;
+use super::outage::{self, Outage};
 use super::probes::{Echoes, ProbedPort};
 use super::remainders;
 use super::report::{Counted, CpuTime, EmulationResult, Ended, PortReport, SCHEMA};
@@ -36,7 +37,7 @@ use super::timeline;
 use super::tls::sessions;
 use super::watch::{FlowWatch, WatchOptions};
 use crate::host::ProbeTimes;
-use crate::port::{BothWays, Choice, Interfaces, OpenError, TransmitPort, Usage, Watch};
+use crate::port::{BothWays, Choice, Interfaces, Lasting, OpenError, TransmitPort, Usage};
 use crate::replay::Control;
 use crate::traffic::SharedPorts;
 use crate::work::settled;
@@ -55,6 +56,8 @@ pub struct EmulationOptions {
     pub duration: Duration,
     /// How long connections that are there then may take to end.
     pub linger: Duration,
+    /// How long an interface may be down until that ends the run. Usual: [`Self::DOWN_MAX`].
+    pub down_max: Duration,
     /// What is looked at meanwhile.
     pub watch: WatchOptions,
     /// How long what arrives may wait until it is looked at, where many frames of many flows do;
@@ -75,6 +78,10 @@ pub struct EmulationOptions {
 }
 
 impl EmulationOptions {
+    /// How long an interface may usually be down: longer than a device takes to fail over or a
+    /// machine to restart its network, and less than connections live without an answer.
+    pub const DOWN_MAX: Duration = Duration::from_secs(30);
+
     fn backend(&self) -> Backend {
         match self.shared {
             Some(_) => Backend::AfPacket,
@@ -126,6 +133,9 @@ const WAIT_MAX: Duration = Duration::from_millis(20);
 
 /// What was due before the end is made so much later at most.
 const LATE_MAX: Duration = Duration::from_millis(100);
+
+/// How long a worker whose interface is down does nothing.
+const DOWN_PAUSE: StdDuration = StdDuration::from_millis(5);
 
 /// The same while the last answers to probes are waited for.
 const PROBE_WAIT_MAX: Duration = Duration::from_millis(1);
@@ -273,6 +283,7 @@ pub fn run(
     };
     let shared = shared.into_iter().filter(|(port, _)| carried(*port)).map(|(_, text)| text);
     let left = remainders::notes(&ports, options.linger, interrupted);
+    let outages: Vec<String> = outage::notes(&ports).collect();
     Ok(EmulationResult {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
@@ -292,6 +303,7 @@ pub fn run(
             .chain(coarser)
             .chain(loads)
             .chain(left)
+            .chain(outages)
             .collect(),
     })
 }
@@ -361,12 +373,35 @@ struct Clients {
 
 /// An interface that is open, both ways.
 struct OpenPort {
-    transmit: Impaired<TransmitPort>,
+    transmit: Impaired<Lasting<TransmitPort>>,
     receive: ProbedPort,
     choice: Choice,
+    outage: Outage,
 }
 
 impl OpenPort {
+    /// Whether its interface is, as far as that is known.
+    fn is_down(&mut self) -> bool {
+        self.transmit.port_mut().is_down() || self.receive.port_mut().is_down()
+    }
+
+    /// Looks after the interface.
+    ///
+    /// # Errors
+    /// Where it is gone, or was down for too long.
+    fn look_after(&mut self, now: Instant) -> Result<(), PortError> {
+        let is_down = self.is_down();
+        let (transmit, receive) = (self.transmit.port_mut(), self.receive.port_mut());
+        if self.outage.look(now, is_down)? {
+            transmit.stop_sending();
+            receive.stop_hearing();
+        } else {
+            transmit.come_up();
+            receive.come_up();
+        }
+        Ok(())
+    }
+
     /// What it and its endpoint have counted by now, on the calling thread.
     fn counted<'a>(&'a self, endpoint: &'a Endpoint, watch: &'a FlowWatch) -> Counted<'a> {
         Counted {
@@ -376,6 +411,7 @@ impl OpenPort {
             impairment: self.transmit.counters(),
             transmitted: self.transmit.transmitted(),
             received: self.receive.received(),
+            down: self.outage.time(clock::now()),
             cpu: CpuTime { worker: clock::thread_time(), ingress: self.receive.ingress_time() },
         }
     }
@@ -400,11 +436,13 @@ impl Duty<'_> {
         let BothWays { transmit, receive, choice } = port;
         // Ports draw numbers of their own.
         let seed = self.options.seed.wrapping_add(self.lane.port as u64);
-        let transmit = Impaired::new(transmit, self.lane.impairment, seed);
+        let transmit = Impaired::new(Lasting::new(transmit), self.lane.impairment, seed);
         // What comes over a virtual cable from a kernel often has no checksum yet.
         let verifies = link.kind == LinkKind::Physical || self.lane.corrupts;
         let receive = ProbedPort::new(receive, echoes, verifies);
-        let mut open = OpenPort { transmit, receive, choice };
+        let watch = self.interfaces.watch().into_iter().nth(self.index);
+        let outage = Outage::new(watch, self.options.down_max);
+        let mut open = OpenPort { transmit, receive, choice, outage };
         let mut endpoint = Endpoint::new(
             EndpointOptions {
                 templates: self.lane.duties.templates.clone(),
@@ -435,7 +473,9 @@ impl Duty<'_> {
         }
         self.publish(&endpoint, &watch);
         let transmitted = settled(open.transmit.port_mut(), outcome.is_err());
-        let Counted { impairment, received, cpu, .. } = open.counted(&endpoint, &watch);
+        let Counted { impairment, received, down, cpu, .. } = open.counted(&endpoint, &watch);
+        let error = outcome.err().map(|error| self.interfaces.settle(error));
+        let error = error.map(|error| open.outage.explain(&error));
         let ended = Ended {
             endpoint,
             watch,
@@ -443,8 +483,9 @@ impl Duty<'_> {
             impairment,
             transmitted,
             received,
+            down,
             cpu,
-            error: outcome.err().map(|error| self.interfaces.settle(error).to_string()),
+            error,
         };
         follower.leave(self.lane.report(&ended.counted(), Detail::All));
         ended
@@ -474,7 +515,6 @@ impl Duty<'_> {
         watched: &mut FlowWatch,
         follower: &mut Follower<'_>,
     ) -> Result<(), PortError> {
-        let mut watch = self.interfaces.watch().into_iter().nth(self.index);
         let mut publish_at = start;
         // Probes time what the port takes to answer, and so do those who ask here.
         let coalesce = match open.receive.has_probes() {
@@ -499,10 +539,13 @@ impl Duty<'_> {
             moderation.note(arrived, now);
             open.receive.answer(open.transmit.port_mut())?;
             follower.answer(|detail| self.lane.report(&open.counted(endpoint, watched), detail));
+            let is_down = open.is_down();
+            if now >= publish_at || is_down {
+                open.look_after(now)?;
+            }
             if now >= publish_at {
                 publish_at = now.saturating_add(PUBLISH_INTERVAL);
                 self.publish(endpoint, watched);
-                watch.as_mut().map_or(Ok(()), Watch::check)?;
             }
             let is_interrupted = self.control.stop.load(Ordering::Relaxed);
             let late = now.saturating_since(start).saturating_sub(self.options.duration);
@@ -536,6 +579,10 @@ impl Duty<'_> {
                 let patience = next.saturating_since(clock::now());
                 match moderation.pause(endpoint.flows_now()) {
                     _ if patience == Duration::ZERO => {}
+                    // A socket of it may say all the time that there is something to read.
+                    _ if is_down => std::thread::sleep(
+                        DOWN_PAUSE.min(StdDuration::from_nanos(patience.as_nanos())),
+                    ),
                     Some(pause) => {
                         std::thread::sleep(StdDuration::from_nanos(pause.min(patience).as_nanos()))
                     }

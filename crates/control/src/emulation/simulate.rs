@@ -133,8 +133,9 @@ pub fn simulate(
             choice: Choice { backend: "memory", why: "simulated".into() },
             transmitted: ended.transmitted,
             received: ended.received,
+            down: Duration::ZERO,
             cpu: CpuTime::default(),
-            impairment: None,
+            impairment: ended.impairment,
             error: None,
         };
         ended.counted().report(&plan.ports[port].name, "a wire in memory", owners, Detail::All)

@@ -4,7 +4,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration as StdDuration;
 
+use wirestorm_base::port::PortError;
 use wirestorm_base::time::Duration;
 use wirestorm_io::clock;
 
@@ -19,6 +21,8 @@ pub(crate) struct Guests {
 
 /// How often it is looked whether all is to end.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+/// How long it is left alone where its interface is down.
+const DOWN_PAUSE: StdDuration = StdDuration::from_millis(20);
 /// The same where there are probes, which begin and end then.
 const PROBE_INTERVAL: Duration = Duration::from_millis(1);
 
@@ -41,20 +45,23 @@ impl Guests {
             let stop = Arc::clone(&guests.stop);
             // Probes begin without a call.
             let interval = if probers.is_empty() { LOOK_INTERVAL } else { PROBE_INTERVAL };
+            let mut was_down = false;
+            let mut turn = move || {
+                if std::mem::take(&mut was_down) {
+                    // Neighbours may have forgotten it.
+                    station.announce().inspect_err(|_| was_down = true)?;
+                }
+                let outcome = answer(&mut station, &mut probers, interval);
+                was_down = outcome.is_err();
+                outcome
+            };
             let answer = move || {
                 while !stop.load(Ordering::Relaxed) {
-                    let mut until = clock::now().saturating_add(interval);
-                    for prober in &mut probers {
-                        // The run itself says what became of the interface.
-                        let Ok(next) = prober.ask(&mut station) else { return };
-                        until = until.min(next);
-                    }
-                    let heard = station.listen(until, |heard, arrival| {
-                        probers.iter_mut().for_each(|prober| prober.hear(&heard, arrival));
-                        ControlFlow::<()>::Continue(())
-                    });
-                    if heard.is_err() {
-                        return;
+                    match turn() {
+                        Ok(()) => {}
+                        // It may come up again; the run itself says so if it does not.
+                        Err(PortError::Down { .. }) => std::thread::sleep(DOWN_PAUSE),
+                        Err(_) => return,
                     }
                 }
             };
@@ -62,6 +69,23 @@ impl Guests {
         }
         Ok(guests)
     }
+}
+
+/// Asks and answers for a while.
+fn answer(
+    station: &mut Station,
+    probers: &mut [Prober],
+    interval: Duration,
+) -> Result<(), PortError> {
+    let mut until = clock::now().saturating_add(interval);
+    for prober in &mut *probers {
+        until = until.min(prober.ask(station)?);
+    }
+    station.listen(until, |heard, arrival| {
+        probers.iter_mut().for_each(|prober| prober.hear(&heard, arrival));
+        ControlFlow::<()>::Continue(())
+    })?;
+    Ok(())
 }
 
 impl Drop for Guests {

@@ -179,7 +179,8 @@ impl Station {
         let Some(free) = self.transmit.take() else { return self.transmit.flush() };
         self.transmit.frame_mut(&free)[..frame.len()].copy_from_slice(frame);
         self.transmit.send(free, frame.len(), Instant::ZERO);
-        self.transmit.flush()
+        // What did not leave would be too late.
+        self.transmit.flush().inspect_err(|_| self.transmit.abort())
     }
 
     /// Answers what it is asked until an instant, and shows what else it hears, with the time of

@@ -137,6 +137,16 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
+    /// Whether the kernel tells what becomes of the interface.
+    pub(crate) fn knows(&self) -> bool {
+        self.watch.is_some()
+    }
+
+    /// It went down.
+    pub(crate) fn went_down(&self) -> PortError {
+        self.interface.went_down()
+    }
+
     /// # Errors
     /// Where the interface went down or vanished.
     pub(crate) fn check(&mut self) -> Result<(), PortError> {

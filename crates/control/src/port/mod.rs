@@ -5,6 +5,7 @@ pub mod choice;
 pub mod cpu;
 mod error;
 mod interfaces;
+mod lasting;
 mod receive;
 
 use std::ops::Range;
@@ -29,6 +30,7 @@ use choice::{Candidate, Conditions, KernelVersion, candidates, name};
 pub(crate) use both::{BothWays, Usage};
 pub use error::OpenError;
 pub(crate) use interfaces::{Interfaces, SharedLocks, Watch};
+pub(crate) use lasting::Lasting;
 pub(crate) use receive::ReceivePort;
 
 /// A port that sends, whatever carries it.

@@ -19,8 +19,9 @@ const FILTER_INSTRUCTIONS_MAX: usize = 4096;
 const RING_FRAME_OVERHEAD: usize = 112;
 /// Frames worth asking for at once.
 const BURST: usize = 64;
-/// After so many looks in a row that found nothing, the socket is asked for errors: an
-/// interface that is down or gone shows in no other way.
+/// After so many looks that found nothing, the socket is asked for errors: an interface that is down
+/// or gone shows in no other way. Frames that arrive in between say nothing: until it is asked, a
+/// socket whose interface was down and is up again does not wait.
 const EMPTY_LOOKS_PER_CHECK: u32 = 4096;
 
 /// Receives on a packet socket.
@@ -121,7 +122,6 @@ impl Receive for AfPacketReceive {
             count += 1;
         }
         if count > 0 || room == 0 {
-            self.empty_looks = 0;
             return Ok(count);
         }
         self.empty_looks += 1;

@@ -108,7 +108,8 @@ class FlowSample:
     ecn: bool
     """Whether ECN was agreed upon."""
     silent_ms: Optional[int]
-    """How long ago the peer was heard, in milliseconds; none where keepalive is off."""
+    """How long ago the peer was heard, in milliseconds; none where keepalive is off and there are
+    no timestamps."""
     backlog: int
     """Bytes that the program has handed over and that are not acknowledged."""
     unsent: int
@@ -123,6 +124,9 @@ class FlowSample:
     """The retransmission timeout in microseconds."""
     retransmitted: int
     """Segments with data sent again. Of those between two looks 255 are told at most."""
+    out_of_order: int
+    """Segments with data that arrived beyond a hole. Of those between two looks 255 are told at
+    most."""
     acknowledged_bytes: int
     """Bytes that were acknowledged."""
     received_bytes: int
@@ -267,6 +271,10 @@ class GroupReport:
     """What UDP counted."""
     counters: dict[str, int]
     """What their programs counted."""
+    times: TimesReport
+    """How long their connections took."""
+    transactions: list[TransactionReport]
+    """Transactions that their programs time, those of one name together."""
 
 
 @dataclass(frozen=True)
@@ -394,6 +402,10 @@ class PortReport:
     """Their bytes without FCS."""
     failed: int
     """Frames that the interface refused."""
+    unsent: int
+    """Frames that were not sent, as the interface was down or the run over."""
+    down_s: float
+    """How long the interface was down, in seconds; 0 where the run went on all the time."""
     received: int
     """Frames that arrived."""
     received_bytes: int

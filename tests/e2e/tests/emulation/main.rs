@@ -5,6 +5,7 @@ mod http2;
 mod latency;
 mod long_frames;
 mod next_hops;
+mod outages;
 mod overload;
 mod own_bytes;
 mod paths;
@@ -286,6 +287,28 @@ templates:
         let received = outcome.number("/ports/0/tcp/rcvbyte");
         assert!((100 * (PAGE + 100)..100 * (PAGE + 600)).contains(&received), "{outcome}");
         assert_eq!(received % 100, 0, "all pages are alike");
+    }
+
+    // Of several responses on a connection each tells where it ends; of one its close does.
+    let text = r#"
+ports: [{name: clients, addresses: 198.51.100.77/24}]
+templates:
+  - name: kept
+    http: {host: page, requests: 6, pipeline: 2}
+    client: {tx: clients, servers: 198.51.100.2, load: {hold: 5}, limit: 20}
+  - name: lone
+    http: {host: page}
+    client: {tx: clients, servers: 198.51.100.2, load: {hold: 5}, limit: 20}
+"#;
+    let plan = self::plan(&scratch, text);
+    let outcome = run_command(emulate(&plan).args(["--port", &port])).expect(0);
+    for (template, transactions, pages) in [(0, 20 * 3, 6), (1, 20, 1)] {
+        let at = |name: &str| format!("/ports/0/templates/{template}/{name}");
+        assert_eq!(outcome.text(&at("transactions/0/name")), "http");
+        assert_eq!(outcome.number(&at("transactions/0/started")), transactions, "{outcome}");
+        assert_eq!(outcome.number(&at("transactions/0/time/count")), transactions, "{outcome}");
+        let received = outcome.number(&at("tcp/rcvbyte")) / 20;
+        assert!((pages * (PAGE + 100)..pages * (PAGE + 600)).contains(&received), "{outcome}");
     }
 }
 

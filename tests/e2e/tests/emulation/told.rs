@@ -10,7 +10,7 @@ use wirestorm_testkit::net::{End, Lab};
 use crate::{BOTH, both_ports, curl, emulate, host, plan, serve, stop_short};
 
 /// Waits until more frames than this have arrived.
-fn wait_for_frames(end: &End, more_than: u64) {
+pub(crate) fn wait_for_frames(end: &End, more_than: u64) {
     let deadline = Instant::now() + Duration::from_secs(10);
     while end.counters().unwrap().rx_packets <= more_than {
         assert!(Instant::now() < deadline, "no frame arrives");
@@ -139,7 +139,8 @@ fn a_run_that_an_interface_ends_was_stopped() {
     let document = scratch.file("result.json");
     let mut command = std::process::Command::new(wirestorm_e2e::wirestorm());
     command.arg("emulate").arg(&plan).arg("--json").arg(&document);
-    let running = start_command(command.args(["--port", &format!("clients={}", lab.a.port())]));
+    command.args(["--port", &format!("clients={}", lab.a.port())]);
+    let running = start_command(command.args(["--down-max", "0s"]));
     wait_for_frames(&lab.b, 10);
     lab.a.set_up(false).unwrap();
     let outcome = running.wait().expect(1);

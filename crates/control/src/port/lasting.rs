@@ -1,0 +1,211 @@
+//! A port that outlasts its interface's being down.
+
+use wirestorm_base::departure::DepartureRecord;
+use wirestorm_base::port::{
+    Capabilities, FrameId, PortError, Receive, ReceiveCounters, Received, Segmentation, Transmit,
+    TransmitCounters,
+};
+use wirestorm_base::time::Instant;
+
+/// One half of a port whose interface may go down and come up again. Meanwhile nothing arrives, and
+/// what is to be sent is thrown away and counted as unsent. Whoever looks after the interface says
+/// when it is up again.
+#[derive(Debug)]
+pub(crate) struct Lasting<Port> {
+    port: Port,
+    is_down: bool,
+    /// Frames that were thrown away here.
+    unsent: u64,
+}
+
+impl<Port> Lasting<Port> {
+    pub(crate) const fn new(port: Port) -> Self {
+        Self { port, is_down: false, unsent: 0 }
+    }
+
+    pub(crate) const fn port(&self) -> &Port {
+        &self.port
+    }
+
+    pub(crate) const fn port_mut(&mut self) -> &mut Port {
+        &mut self.port
+    }
+
+    pub(crate) const fn is_down(&self) -> bool {
+        self.is_down
+    }
+
+    /// The interface works again.
+    pub(crate) const fn come_up(&mut self) {
+        self.is_down = false;
+    }
+}
+
+impl<Port: Receive> Lasting<Port> {
+    /// The interface went down: nothing is asked for before it is up again.
+    pub(crate) const fn stop_hearing(&mut self) {
+        self.is_down = true;
+    }
+}
+
+impl<Port: Transmit> Lasting<Port> {
+    /// The interface went down: what waits would be too late when it is up again.
+    pub(crate) fn stop_sending(&mut self) {
+        if !self.is_down {
+            self.is_down = true;
+            self.port.abort();
+        }
+    }
+
+    fn throw_away(&mut self, frame: FrameId) {
+        self.port.release(frame);
+        self.unsent += 1;
+    }
+}
+
+impl<Port: Transmit> Transmit for Lasting<Port> {
+    #[inline]
+    fn capabilities(&self) -> &Capabilities {
+        self.port.capabilities()
+    }
+
+    #[inline]
+    fn take(&mut self) -> Option<FrameId> {
+        self.port.take()
+    }
+
+    #[inline]
+    fn frame_mut(&mut self, frame: &FrameId) -> &mut [u8] {
+        self.port.frame_mut(frame)
+    }
+
+    #[inline]
+    fn send(&mut self, frame: FrameId, length: usize, departure: Instant) {
+        if self.is_down {
+            return self.throw_away(frame);
+        }
+        self.port.send(frame, length, departure);
+    }
+
+    #[inline]
+    fn segmented_length_max(&self) -> Option<usize> {
+        self.port.segmented_length_max()
+    }
+
+    #[inline]
+    fn send_segments(
+        &mut self,
+        frame: FrameId,
+        length: usize,
+        segments: &Segmentation,
+        departure: Instant,
+    ) {
+        if self.is_down {
+            return self.throw_away(frame);
+        }
+        self.port.send_segments(frame, length, segments, departure);
+    }
+
+    #[inline]
+    fn release(&mut self, frame: FrameId) {
+        self.port.release(frame);
+    }
+
+    fn flush(&mut self) -> Result<(), PortError> {
+        if self.is_down {
+            return Ok(());
+        }
+        match self.port.flush() {
+            Err(PortError::Down { .. }) => {
+                self.stop_sending();
+                Ok(())
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn in_flight(&self) -> usize {
+        self.port.in_flight()
+    }
+
+    fn transmitted(&self) -> TransmitCounters {
+        let mut counters = self.port.transmitted();
+        counters.unsent += self.unsent;
+        counters
+    }
+
+    fn departures(&self) -> Option<DepartureRecord> {
+        self.port.departures()
+    }
+
+    fn abort(&mut self) {
+        self.port.abort();
+    }
+}
+
+impl<Port: Receive> Receive for Lasting<Port> {
+    #[inline]
+    fn capabilities(&self) -> &Capabilities {
+        self.port.capabilities()
+    }
+
+    #[inline]
+    fn receive(&mut self, room: usize, batch: &mut Vec<Received>) -> Result<usize, PortError> {
+        if self.is_down {
+            return Ok(0);
+        }
+        match self.port.receive(room, batch) {
+            Err(PortError::Down { .. }) => {
+                self.stop_hearing();
+                Ok(0)
+            }
+            outcome => outcome,
+        }
+    }
+
+    #[inline]
+    fn frame(&self, received: &Received) -> &[u8] {
+        self.port.frame(received)
+    }
+
+    #[inline]
+    fn release(&mut self, received: Received) {
+        self.port.release(received);
+    }
+
+    fn received(&self) -> ReceiveCounters {
+        self.port.received()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wirestorm_sim::memory::{WireOptions, wire};
+
+    #[test]
+    fn what_is_sent_while_the_interface_is_down_is_counted_and_the_rest_arrives() {
+        let (transmit, mut receive) = wire(WireOptions { frames: 16, frame_length_max: 100 });
+        let mut port = Lasting::new(transmit);
+        let mut send = |port: &mut Lasting<_>, count: usize| {
+            for _ in 0..count {
+                let frame = port.take().unwrap();
+                port.send(frame, 60, Instant::ZERO);
+            }
+            port.flush().unwrap();
+            let mut batch = Vec::new();
+            let arrived = receive.receive(64, &mut batch).unwrap();
+            batch.drain(..).for_each(|received| receive.release(received));
+            arrived
+        };
+        assert_eq!(send(&mut port, 3), 3);
+        port.stop_sending();
+        // More than there are buffers: all come back.
+        assert_eq!(send(&mut port, 40), 0);
+        assert!(port.is_down());
+        port.come_up();
+        assert_eq!(send(&mut port, 5), 5);
+        let TransmitCounters { sent, unsent, failed, .. } = port.transmitted();
+        assert_eq!((sent, unsent, failed, port.in_flight()), (8, 40, 0, 0));
+    }
+}
