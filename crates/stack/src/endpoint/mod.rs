@@ -139,7 +139,8 @@ pub struct Endpoint {
     /// Flows whose time has come, of which so many were called.
     due: Vec<u32>,
     called: usize,
-    /// How many more of them are called in a tick.
+    /// How many of them are called in a tick, and are still to be in the last one.
+    calls_tick_max: usize,
     calls_tick: u64,
     calls_left: usize,
     /// The same of UDP, within a breath.
@@ -161,7 +162,9 @@ const CALLS_MAX: usize = 64;
 const CALLS_BUSY_MAX: usize = 8;
 /// The same in one tick, where the time of more than [`CALLS_MANY`] came together: where 100,000 are
 /// to close at once, as after a pause of the machine, they do so in 0.4 s, and the port at the other
-/// end, which has room for 8,000 frames, may be away for 10 ms meanwhile.
+/// end, which has room for 8,000 frames, may be away for 10 ms meanwhile. Where as many have come
+/// together again by then, it is twice as many, and so on: a load that brings more in a tick is kept
+/// up with.
 const CALLS_TICK_MAX: usize = 256;
 /// More than a load brings in a tick, paced connections included.
 const CALLS_MANY: usize = 4_096;
@@ -209,6 +212,7 @@ impl Endpoint {
             train: None,
             due: Vec::new(),
             called: 0,
+            calls_tick_max: usize::MAX,
             calls_tick: 0,
             calls_left: usize::MAX,
             due_datagrams: Vec::new(),
@@ -341,13 +345,18 @@ impl Endpoint {
             self.called = 0;
             self.due.clear();
             self.flows.wheel.expire(tick, &mut self.due);
-        }
-        if self.due.is_empty() {
-            return;
+            if self.due.is_empty() {
+                return;
+            }
+            self.calls_tick_max = match (self.due.len() > CALLS_MANY, self.calls_tick_max) {
+                (false, _) => usize::MAX,
+                (true, usize::MAX) => CALLS_TICK_MAX,
+                (true, earlier) => earlier.saturating_mul(2),
+            };
+            self.calls_left = self.calls_tick_max;
         }
         if tick != self.calls_tick {
-            let most = if self.due.len() > CALLS_MANY { CALLS_TICK_MAX } else { usize::MAX };
-            (self.calls_tick, self.calls_left) = (tick, most);
+            (self.calls_tick, self.calls_left) = (tick, self.calls_tick_max);
         }
         let most = if is_busy { CALLS_BUSY_MAX } else { CALLS_MAX }.min(self.calls_left);
         let end = self.due.len().min(self.called + most);

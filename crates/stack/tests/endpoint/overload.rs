@@ -3,9 +3,9 @@
 use wirestorm_base::port::Receive;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_stack::endpoint::{Endpoint, FlowCounters, Load, Role, Think};
-use wirestorm_stack::program::{Buffer, Buffers, Instruction};
+use wirestorm_stack::program::{Buffer, Buffers, Instruction, Statistic};
 
-use crate::world::{SECOND, STEP, World, client, pass_by, rate, server, template};
+use crate::world::{SECOND, STEP, World, client, rate, server, template};
 
 const fn millis(count: u64) -> Duration {
     Duration::from_millis(count)
@@ -278,9 +278,9 @@ fn connections_that_are_to_close_at_once_do_so_one_after_the_other() {
     let (mut closed, mut before) = (0, 0);
     for step in 1..=5_000 {
         world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
-        // At most 64, which would be 640 in 1 ms.
-        pass_by(&mut world.up, |frame| closed += u64::from(frame[47] & 1));
         world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
+        // Each has sent a SYN, and then a FIN.
+        closed = world.client.tcp().sndctrl - CONNECTIONS;
         world.now += STEP;
         // A step is a tenth of a tick.
         if step % 10 == 0 {
@@ -292,4 +292,39 @@ fn connections_that_are_to_close_at_once_do_so_one_after_the_other() {
     assert_eq!(closed, CONNECTIONS);
     assert_eq!((client.counters().closed, server.counters().closed), (closed, closed));
     assert_eq!(client.tcp().rexmttimeo + server.tcp().rexmttimeo, 0);
+}
+
+#[test]
+fn flows_whose_times_are_many_are_kept_up_with_after_a_pause() {
+    const CONNECTIONS: u64 = 20_000;
+    let statistic = Statistic::new(0).unwrap();
+    let ticks = vec![
+        Instruction::Connect,
+        Instruction::Delay { micros: 10_000 },
+        Instruction::Count { statistic, value: 1 },
+        Instruction::Jump { to: 1 },
+    ];
+    let load = client("16.0.0.1", 80, constant(200_000), Some(CONNECTIONS));
+    let servers = vec![template(vec![Instruction::WaitForPeerClose], server(80))];
+    let mut world = World::of(vec![template(ticks, load)], servers, &Buffers::default());
+    let count = |world: &mut World, span: Duration| {
+        let before = world.client.statistics().get(statistic);
+        let end = world.now + span;
+        while world.now < end {
+            // Programs have time for what they do.
+            for _ in 0..4 {
+                world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+                world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
+            }
+            world.now += STEP;
+        }
+        world.client.statistics().get(statistic) - before
+    };
+    count(&mut world, millis(200));
+    let usual = count(&mut world, millis(300));
+    assert!(usual > 250_000, "{usual}");
+    world.now += millis(100);
+    count(&mut world, millis(100));
+    let later = count(&mut world, millis(300));
+    assert!(later * 10 > usual * 9, "{later} after {usual}");
 }
