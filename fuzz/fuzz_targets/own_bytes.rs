@@ -9,7 +9,8 @@ use wirestorm_base::time::{Duration, Instant};
 use wirestorm_sim::memory::{WireOptions, wire};
 use wirestorm_stack::Host;
 use wirestorm_stack::endpoint::{
-    AddressRange, Endpoint, EndpointOptions, IpSettings, LinkHeader, Listen, Load, Order, Pairing,
+    AddressRange, Blackhole, Endpoint, EndpointOptions, IpSettings, LinkHeader, Listen, Load,
+    Order, Pairing,
     Role, Template, Transport, Tuples,
 };
 use wirestorm_stack::program::{
@@ -68,6 +69,7 @@ fn outcome(steps: [u8; 4], said: &[u8], mss: u16) -> Vec<(u16, &'static str, Fai
             flows_max: 4,
             host: Host::default(),
             seed,
+            blackhole: Blackhole::Nothing,
             verifies_checksums: false,
         };
         Endpoint::new(options, Instant::ZERO)

@@ -10,7 +10,8 @@ use wirestorm_base::time::{Duration, Instant};
 use wirestorm_sim::memory::{WireOptions, wire};
 use wirestorm_stack::Host;
 use wirestorm_stack::endpoint::{
-    AddressRange, Endpoint, EndpointOptions, IpSettings, LinkHeader, Listen, Load, MatchByte, Order, Pairing, Role,
+    AddressRange, Blackhole, Endpoint, EndpointOptions, IpSettings, LinkHeader, Listen, Load,
+    MatchByte, Order, Pairing, Role,
     Template, Transport, Tuples,
 };
 use wirestorm_stack::program::{Buffer, Buffers, Instruction, Program};
@@ -20,7 +21,7 @@ use wirestorm_stack::tcp::counters::TcpCounters;
 use wirestorm_stack::tcp::ranges::SequenceRange;
 use wirestorm_stack::tcp::segment::{Ecn, SACK_BLOCKS_MAX, Segment};
 use wirestorm_stack::tcp::sequence::SequenceNumber;
-use wirestorm_stack::tcp::settings::Settings;
+use wirestorm_stack::tcp::settings::{EcnUse, Settings};
 
 /// Departures at one time; more is a loop without end.
 const DEPARTURES_MAX: usize = 1 << 16;
@@ -31,13 +32,23 @@ fuzz_target!(|input: &[u8]| {
     let [whom, choice, rest @ ..] = input else { return };
     let is_on = |bit: u8| choice & 1 << bit != 0;
     let settings = Settings {
-        maximum_segment_size: if is_on(0) { 1_460 } else { 64 },
+        maximum_segment_size: if is_on(0) { 1_460 } else { 10 },
         receive_buffer: if is_on(1) { 1 << 20 } else { 4_000 },
         window_scaling: is_on(2),
         timestamps: is_on(3),
         sack: is_on(4),
         rack: whom & 4 == 0,
-        ecn: is_on(5),
+        ecn: match (is_on(5), whom & 16 == 0) {
+            (true, true) => EcnUse::Ask,
+            (true, false) => EcnUse::Answer,
+            (false, _) => EcnUse::Never,
+        },
+        reassembly_max: if whom & 16 == 0 { 256 } else { 2 },
+        send_buffer: if whom & 32 == 0 { u32::MAX } else { 2_000 },
+        acknowledge_after: if whom & 32 == 0 { 0 } else { 3_000 },
+        duplicate_threshold: if whom & 64 == 0 { 3 } else { 1 },
+        open_timeout_ms: if whom & 64 == 0 { 0 } else { 2_500 },
+        window_shift: (whom & 128 != 0).then_some(11),
         congestion: match (is_on(6), whom & 8 == 0) {
             (true, true) => Algorithm::Cubic,
             (true, false) => Algorithm::Bbr,
@@ -244,6 +255,7 @@ fn serve(tcp: Settings, mut rest: &[u8]) {
         flows_max: 4,
         host: Host::default(),
         seed: 1,
+        blackhole: Blackhole::Nothing,
         verifies_checksums: false,
     };
     let memory = WireOptions { frames: 64, frame_length_max: FRAME_LENGTH_MAX };

@@ -15,12 +15,12 @@ use wirestorm_io::clock;
 use wirestorm_io::namespace::{InterfaceName, Namespace};
 use wirestorm_stack::Host;
 use wirestorm_stack::endpoint::{
-    AddressRange, Endpoint, EndpointOptions, IpSettings, LinkHeader, Listen, Load, Order, Pairing,
-    Role, Template, Transport, Tuples,
+    AddressRange, Blackhole, Endpoint, EndpointOptions, IpSettings, LinkHeader, Listen, Load,
+    Order, Pairing, Role, Template, Transport, Tuples,
 };
 use wirestorm_stack::program::{Buffer, Buffers, Instruction, Program};
 use wirestorm_stack::tcp::congestion::Algorithm;
-use wirestorm_stack::tcp::settings::Settings;
+use wirestorm_stack::tcp::settings::{EcnUse, Settings};
 use wirestorm_testkit::net::{LabOptions, RouterLab};
 use wirestorm_testkit::require::require_root;
 use wirestorm_wire::packet::MacAddress;
@@ -97,6 +97,7 @@ impl Wire {
                 gateways: Vec::new(),
             },
             seed: 7,
+            blackhole: Blackhole::Nothing,
             verifies_checksums: true,
         };
         let name = InterfaceName::new(namespace(&self.lab.a), self.lab.a.interface()).unwrap();
@@ -224,8 +225,10 @@ fn dialects() -> Vec<Settings> {
         Settings { timestamps: false, ..plain },
         Settings { sack: false, ..plain },
         Settings { window_scaling: false, timestamps: false, sack: false, ..plain },
-        Settings { ecn: true, ..plain },
+        Settings { ecn: EcnUse::Ask, ..plain },
         Settings { maximum_segment_size: 88, ..plain },
+        Settings { ecn: EcnUse::Answer, window_shift: Some(9), ..plain },
+        Settings { send_buffer: 6_000, acknowledge_after: 5_000, ..plain },
         Settings { receive_buffer: 4 << 20, ..plain },
         Settings { delayed_ack_ms: 0, no_delay: true, push_all: true, ..plain },
         Settings { congestion: Algorithm::Bbr, ..plain },

@@ -14,8 +14,8 @@ use wirestorm_base::time::{Duration, Instant};
 use wirestorm_sim::memory::{WireOptions, wire};
 use wirestorm_stack::Host;
 use wirestorm_stack::endpoint::{
-    AddressRange, Endpoint, EndpointOptions, IpSettings, LinkHeader, Listen, Load, Order, Pairing,
-    Role, Tally, Template, Transport, Tuples,
+    AddressRange, Blackhole, Endpoint, EndpointOptions, IpSettings, LinkHeader, Listen, Load,
+    Order, Pairing, Role, Tally, Template, Transport, Tuples,
 };
 use wirestorm_stack::program::{Buffer, Buffers, Instruction, Program};
 use wirestorm_stack::tcp::settings::Settings;
@@ -133,6 +133,7 @@ fn endpoints(connections: u64, requests: u64, page: u32) -> [Endpoint; 2] {
             flows_max: 4_000_000,
             host: Host::default(),
             seed,
+            blackhole: Blackhole::Nothing,
             verifies_checksums: false,
         };
         Endpoint::new(options, START)

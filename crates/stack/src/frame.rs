@@ -10,6 +10,7 @@ use wirestorm_wire::packet::{
 };
 
 use crate::icmp_error::Message;
+use crate::ip_settings::IpSettings;
 use crate::tcp::ranges::SequenceRange;
 use crate::tcp::segment::{Ecn, Outgoing};
 
@@ -236,21 +237,6 @@ fn with_ports(packet: Packet<'_>) -> Result<Packet<'_>, Other> {
     Ok(Packet { key, ..packet })
 }
 
-/// What IP headers say beside addresses and lengths.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct IpSettings {
-    /// Time to live, or hop limit. Default 64.
-    pub hop_limit: u8,
-    /// Differentiated services, in the upper six bits. Default 0.
-    pub traffic_class: u8,
-}
-
-impl Default for IpSettings {
-    fn default() -> Self {
-        Self { hop_limit: 64, traffic_class: 0 }
-    }
-}
-
 /// What a segment or datagram has before its own header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Headers<'a> {
@@ -258,6 +244,8 @@ pub(crate) struct Headers<'a> {
     /// From the peer to us.
     pub(crate) key: &'a FlowKey,
     pub(crate) ip: &'a IpSettings,
+    /// Of the packet, over IPv4.
+    pub(crate) identification: u16,
 }
 
 /// The most bytes before a segment's data.
@@ -426,7 +414,7 @@ fn write_below<'a>(
     ecn: u8,
     length: usize,
 ) -> Option<(usize, &'a mut [u8], u16)> {
-    let Headers { link, key, ip } = headers;
+    let Headers { link, key, ip, identification } = headers;
     let link = link.as_slice();
     let ip_header = match key.version() {
         4 => ipv4::HEADER_LENGTH_MIN,
@@ -440,14 +428,17 @@ fn write_below<'a>(
     let pseudo_header = match (key.destination(), key.source()) {
         (IpAddr::V4(from), IpAddr::V4(to)) => {
             let (from, to) = (from.octets(), to.octets());
-            let bytes = ipv4_header(from, to, protocol, length, ip.hop_limit, traffic_class);
+            let fragment = u32::from(*identification) << 16 | do_not_fragment(ip);
+            let bytes =
+                ipv4_header([from, to], protocol, length, fragment, ip.hop_limit, traffic_class);
             header.copy_from_slice(&bytes);
             checksum::pseudo_header_ipv4(from, to, protocol, length as u16)
         }
         (from, to) => {
             let (from, to) = (octets(from), octets(to));
             let class = u32::from(traffic_class) << 20;
-            header[..4].copy_from_slice(&(6 << 28 | class).to_be_bytes());
+            let label = ip.flow_label.of(key);
+            header[..4].copy_from_slice(&(6 << 28 | class | label).to_be_bytes());
             header[4..6].copy_from_slice(&(length as u16).to_be_bytes());
             header[6..8].copy_from_slice(&[protocol, ip.hop_limit]);
             header[8..24].copy_from_slice(&from);
@@ -466,22 +457,27 @@ pub(crate) fn octets(address: IpAddr) -> [u8; 16] {
     }
 }
 
+/// The bit of RFC 791 section 3.1, where a header has it.
+#[inline]
+fn do_not_fragment(ip: &IpSettings) -> u32 {
+    u32::from(ip.dont_fragment) << 14
+}
+
+/// `fragment`: its second word.
 #[inline]
 fn ipv4_header(
-    from: [u8; 4],
-    to: [u8; 4],
+    [from, to]: [[u8; 4]; 2],
     protocol: u8,
     length: usize,
+    fragment: u32,
     hop_limit: u8,
     traffic_class: u8,
 ) -> [u8; ipv4::HEADER_LENGTH_MIN] {
     const VERSION_AND_LENGTH: u32 = 0x45;
-    const DO_NOT_FRAGMENT: u32 = 0x4000;
     let length = (ipv4::HEADER_LENGTH_MIN + length) as u32 & 0xffff;
     let mut words = [
         VERSION_AND_LENGTH << 24 | u32::from(traffic_class) << 16 | length,
-        // RFC 6864: what is never fragmented needs no identification.
-        DO_NOT_FRAGMENT,
+        fragment,
         u32::from(hop_limit) << 24 | u32::from(protocol) << 16,
         u32::from_be_bytes(from),
         u32::from_be_bytes(to),

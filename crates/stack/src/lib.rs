@@ -15,6 +15,7 @@ mod heard;
 mod host;
 pub mod http1;
 mod icmp_error;
+mod ip_settings;
 mod neighbour;
 pub mod program;
 mod random;

@@ -14,7 +14,7 @@ use wirestorm_stack::tcp::ranges::SequenceRange;
 use wirestorm_stack::tcp::round_trip::RtoBounds;
 use wirestorm_stack::tcp::segment::{Ecn, Options, Outgoing, SACK_BLOCKS_MAX, Segment, Timestamps};
 use wirestorm_stack::tcp::sequence::SequenceNumber;
-use wirestorm_stack::tcp::settings::Settings;
+use wirestorm_stack::tcp::settings::{EcnUse, Settings};
 use wirestorm_wire::packet::tcp::Flags;
 
 /// How far from its time a segment may be sent, in microseconds: a tick of the timers.
@@ -272,11 +272,18 @@ fn set(settings: &mut Settings, text: &str) -> Fallible<()> {
             "mss" => settings.maximum_segment_size = parse(value, key)?,
             "initial_window" => settings.initial_window = parse(value, key)?,
             "buffer" => settings.receive_buffer = parse(value, key)?,
+            "send_buffer" => settings.send_buffer = parse(value, key)?,
+            "window_shift" => settings.window_shift = Some(parse(value, key)?),
+            "reassembly_max" => settings.reassembly_max = parse(value, key)?,
+            "duplicate_threshold" => settings.duplicate_threshold = parse(value, key)?,
+            "acknowledge_after" => settings.acknowledge_after = parse(value, key)?,
+            "open_timeout" => settings.open_timeout_ms = millis()?,
             "scaling" => settings.window_scaling = is_on,
             "timestamps" => settings.timestamps = is_on,
             "sack" => settings.sack = is_on,
             "rack" => (settings.sack, settings.rack) = (is_on, is_on),
-            "ecn" => settings.ecn = is_on,
+            "ecn" if value == "answer" => settings.ecn = EcnUse::Answer,
+            "ecn" => settings.ecn = if is_on { EcnUse::Ask } else { EcnUse::Never },
             "cubic" => settings.congestion = Algorithm::Cubic,
             "rto" => *rto = RtoBounds { initial: millis()? * 1_000, ..*rto },
             "rto_min" => *rto = RtoBounds { min: millis()? * 1_000, ..*rto },

@@ -15,8 +15,8 @@ use wirestorm_base::time::{Duration, Instant};
 use wirestorm_sim::memory::{WireOptions, wire};
 use wirestorm_stack::Host;
 use wirestorm_stack::endpoint::{
-    AddressRange, Endpoint, EndpointOptions, IpSettings, LinkHeader, Listen, Load, Order, Pairing,
-    Role, Template, Transport, Tuples,
+    AddressRange, Blackhole, Endpoint, EndpointOptions, IpSettings, LinkHeader, Listen, Load,
+    Order, Pairing, Role, Template, Transport, Tuples,
 };
 use wirestorm_stack::program::{Buffers, Instruction, Program};
 use wirestorm_stack::tcp::settings::Settings;
@@ -125,6 +125,7 @@ fn over_the_stack(clients: Arc<TlsClients>, servers: Arc<TlsServers>, count: u64
             flows_max: 4_000_000,
             host: Host::default(),
             seed,
+            blackhole: Blackhole::Nothing,
             verifies_checksums: false,
         };
         Endpoint::new(options, START)

@@ -2,12 +2,13 @@
 
 use wirestorm_plan::emulation::{self, EmulationPlan, Step};
 use wirestorm_stack::endpoint::{
-    AddressRange, ClientLinks, Devices, IpSettings, LinkHeader, Listen, Load, MatchByte, Order,
-    Pairing, Role, Template, Think, Transport, Tuples,
+    AddressRange, Blackhole, ClientLinks, Devices, FlowLabel, Identification, IpSettings,
+    LinkHeader, Listen, Load, MatchByte, Order, Pairing, Role, Template, Think, Transport, Tuples,
 };
 use wirestorm_stack::program::{Buffers, Program};
 use wirestorm_stack::tcp::congestion::Algorithm;
-use wirestorm_stack::tcp::settings::Settings;
+use wirestorm_stack::tcp::round_trip::RtoBounds;
+use wirestorm_stack::tcp::settings::{EcnUse, Settings};
 use wirestorm_wire::packet::{MacAddress, ethertype};
 
 use super::error::EmulationError;
@@ -26,6 +27,8 @@ pub(super) struct Duties {
     pub(super) buffers: Buffers,
     /// Whether it makes connections.
     pub(super) connects: bool,
+    /// What it does not answer.
+    pub(super) blackhole: Blackhole,
 }
 
 /// The clients of a template, and where their frames go.
@@ -51,6 +54,11 @@ pub(super) fn duties(
         groups: Vec::new(),
         buffers: Buffers::default(),
         connects: false,
+        blackhole: match plan.ports[port].blackhole {
+            emulation::Blackhole::Nothing => Blackhole::Nothing,
+            emulation::Blackhole::Syn => Blackhole::Syn,
+            emulation::Blackhole::All => Blackhole::All,
+        },
     };
     let groups = plan.groups();
     for ((template, client), sessions) in plan.templates.iter().zip(clients).zip(sessions) {
@@ -211,11 +219,20 @@ fn settings(asked: &emulation::Tcp, is_http2: bool) -> Settings {
         maximum_segment_size: asked.mss.unwrap_or(usual.maximum_segment_size),
         initial_window: asked.initial_window.unwrap_or(usual.initial_window),
         receive_buffer: asked.receive_buffer.unwrap_or(usual.receive_buffer),
+        send_buffer: asked.send_buffer.unwrap_or(usual.send_buffer),
+        window_shift: asked.window_scale,
         window_scaling: asked.window_scaling.unwrap_or(usual.window_scaling),
         timestamps: asked.timestamps.unwrap_or(usual.timestamps),
         sack: asked.sack.unwrap_or(usual.sack),
         rack: asked.rack.unwrap_or(usual.rack),
-        ecn: asked.ecn.unwrap_or(usual.ecn),
+        duplicate_threshold: asked.duplicate_threshold.unwrap_or(usual.duplicate_threshold),
+        reassembly_max: asked.reassembly_max.unwrap_or(usual.reassembly_max),
+        ecn: match asked.ecn {
+            Some(emulation::Ecn::Never) => EcnUse::Never,
+            Some(emulation::Ecn::Permit) => EcnUse::Answer,
+            Some(emulation::Ecn::Ask) => EcnUse::Ask,
+            None => usual.ecn,
+        },
         no_delay: asked.no_delay.unwrap_or(usual.no_delay),
         congestion: match asked.congestion {
             Some(emulation::Congestion::NewReno) => Algorithm::NewReno,
@@ -223,20 +240,51 @@ fn settings(asked: &emulation::Tcp, is_http2: bool) -> Settings {
             Some(emulation::Congestion::Bbr) => Algorithm::Bbr,
             None => usual.congestion,
         },
+        retransmission: timeouts(asked, usual.retransmission),
+        retries: asked.retries.unwrap_or(usual.retries),
+        syn_retries: asked.syn_retries.unwrap_or(usual.syn_retries),
+        open_timeout_ms: asked.open_timeout_ms.unwrap_or(usual.open_timeout_ms),
         delayed_ack_ms: asked.delayed_ack_ms.unwrap_or(usual.delayed_ack_ms),
+        acknowledge_after: asked.acknowledge_after.unwrap_or(usual.acknowledge_after),
         time_wait_ms: asked.time_wait_ms.unwrap_or(usual.time_wait_ms),
         keepalive_ms: asked.keepalive_ms.unwrap_or(usual.keepalive_ms),
         keepalive_interval_ms: asked.keepalive_interval_ms.unwrap_or(usual.keepalive_interval_ms),
+        keepalive_probes: asked.keepalive_probes.unwrap_or(usual.keepalive_probes),
         push_all: asked.push_all.unwrap_or(usual.push_all),
         ..usual
     }
 }
 
+fn timeouts(asked: &emulation::Tcp, usual: RtoBounds) -> RtoBounds {
+    // A plan has an hour at most.
+    let micros = |ms: Option<u32>, usual: u32| ms.map_or(usual, |ms| ms.saturating_mul(1_000));
+    RtoBounds {
+        initial: micros(asked.rto_initial_ms, usual.initial),
+        min: micros(asked.rto_min_ms, usual.min),
+        max: micros(asked.rto_max_ms, usual.max),
+    }
+}
+
 fn ip_settings(asked: emulation::Ip) -> IpSettings {
     let usual = IpSettings::default();
+    let dont_fragment = asked.dont_fragment.unwrap_or(usual.dont_fragment);
     IpSettings {
         hop_limit: asked.ttl.unwrap_or(usual.hop_limit),
         traffic_class: asked.tos.unwrap_or(usual.traffic_class),
+        dont_fragment,
+        identification: match asked.identification {
+            Some(emulation::Identification::Zero) => Identification::Zero,
+            Some(emulation::Identification::Counting) => Identification::Counting,
+            Some(emulation::Identification::Random) => Identification::Random,
+            // Fragments of several packets can be told apart only by that (RFC 6864 section 4.3).
+            None if !dont_fragment => Identification::Counting,
+            None => usual.identification,
+        },
+        flow_label: match asked.flow_label {
+            Some(emulation::FlowLabel::OfFlow) => FlowLabel::OfFlow,
+            Some(emulation::FlowLabel::Value(label)) => FlowLabel::Value(label),
+            None => usual.flow_label,
+        },
     }
 }
 

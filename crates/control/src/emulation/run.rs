@@ -452,6 +452,7 @@ impl Duty<'_> {
                 flows_max: self.options.flows_max,
                 host: Host::default(),
                 seed,
+                blackhole: self.lane.duties.blackhole,
                 verifies_checksums: verifies,
             },
             start,

@@ -85,6 +85,7 @@ pub fn simulate(
             flows_max: options.flows_max,
             host: Host::default(),
             seed: options.seed.wrapping_add(port as u64),
+            blackhole: duties.blackhole,
             verifies_checksums: true,
         };
         let impairment = plan.ports[port].impairment;

@@ -26,6 +26,20 @@ pub struct Port {
     pub gateways: Vec<IpAddr>,
     /// What is done to frames that it sends, where clients and servers live on it.
     pub impairment: Option<Impairment>,
+    /// What it does not answer, where clients and servers live on it.
+    pub blackhole: Blackhole,
+}
+
+/// What a port does not answer of what belongs to none of its clients and servers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Blackhole {
+    /// All is answered: segments with RST, datagrams by ICMP.
+    #[default]
+    Nothing,
+    /// SYNs are not.
+    Syn,
+    /// Nothing is.
+    All,
 }
 
 impl Port {
@@ -44,6 +58,7 @@ impl Port {
             addresses: Vec::new(),
             gateways: Vec::new(),
             impairment: None,
+            blackhole: Blackhole::Nothing,
         }
     }
 }
@@ -51,8 +66,8 @@ impl Port {
 pub(crate) const PORT: [&str; 5] = ["name", "location", "speed", "addresses", "gateway"];
 
 /// The fields of a port of clients and servers.
-pub(crate) const HOSTS_PORT: [&str; 6] =
-    ["name", "location", "speed", "addresses", "gateway", "impair"];
+pub(crate) const HOSTS_PORT: [&str; 7] =
+    ["name", "location", "speed", "addresses", "gateway", "impair", "blackhole"];
 
 /// Reads ports with these fields.
 pub(crate) fn read_ports(place: &Place<'_>, known: &[&str], problems: &mut Problems) -> Vec<Port> {
@@ -88,7 +103,19 @@ fn read_port(place: &Place<'_>, known: &[&str]) -> Result<Port, PlanError> {
     let addresses = fields.get("addresses").map_or(Ok(Vec::new()), |it| read_addresses(&it))?;
     let gateways = fields.get("gateway").map_or(Ok(Vec::new()), |it| read_gateways(&it))?;
     let impairment = fields.get("impair").map(|it| impairment::read(&it)).transpose()?;
-    Ok(Port { name, location, speed, addresses, gateways, impairment })
+    let blackhole =
+        fields.get("blackhole").map_or(Ok(Blackhole::Nothing), |it| read_blackhole(&it))?;
+    Ok(Port { name, location, speed, addresses, gateways, impairment, blackhole })
+}
+
+fn read_blackhole(place: &Place<'_>) -> Result<Blackhole, PlanError> {
+    const EXPECTED: &str = "none, syn or all";
+    match place.text(EXPECTED)? {
+        "none" => Ok(Blackhole::Nothing),
+        "syn" => Ok(Blackhole::Syn),
+        "all" => Ok(Blackhole::All),
+        _ => Err(place.wrong(EXPECTED)),
+    }
 }
 
 fn read_speed(place: &Place<'_>) -> Result<Rate, PlanError> {

@@ -10,21 +10,84 @@ pub struct Ip {
     pub ttl: Option<u8>,
     /// Type of service, or traffic class; its lower two bits are ECN's.
     pub tos: Option<u8>,
+    /// Whether routers must not fragment packets of IPv4.
+    pub dont_fragment: Option<bool>,
+    /// The identification of packets of IPv4.
+    pub identification: Option<Identification>,
+    /// The flow label of packets of IPv6.
+    pub flow_label: Option<FlowLabel>,
+}
+
+/// Identifications of packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Identification {
+    /// 0.
+    Zero,
+    /// One more with each packet.
+    Counting,
+    /// Drawn for each packet.
+    Random,
+}
+
+/// Flow labels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlowLabel {
+    /// Each flow has its own.
+    OfFlow,
+    /// This one, of 20 bits.
+    Value(u32),
 }
 
 impl Ip {
     /// This, and what is not asked for here as it is there.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
-        Self { ttl: self.ttl.or(other.ttl), tos: self.tos.or(other.tos) }
+        Self {
+            ttl: self.ttl.or(other.ttl),
+            tos: self.tos.or(other.tos),
+            dont_fragment: self.dont_fragment.or(other.dont_fragment),
+            identification: self.identification.or(other.identification),
+            flow_label: self.flow_label.or(other.flow_label),
+        }
     }
 }
 
-pub(super) const IP: [&str; 2] = ["ttl", "tos"];
+pub(super) const IP: [&str; 5] = ["ttl", "tos", "dont_fragment", "identification", "flow_label"];
+
+/// The greatest flow label.
+pub(super) const FLOW_LABEL_MAX: u64 = (1 << 20) - 1;
 
 pub(super) fn read(place: &Place<'_>) -> Result<Ip, PlanError> {
-    let fields = place.fields(&IP)?;
-    let ttl = fields.get("ttl").map(|it| it.integer(1, 255)).transpose()?;
-    let tos = fields.get("tos").map(|it| it.integer(0, 255)).transpose()?;
-    Ok(Ip { ttl: ttl.map(|it| it as u8), tos: tos.map(|it| it as u8) })
+    let mut ip = Ip::default();
+    for (name, value) in place.fields(&IP)?.all() {
+        match name {
+            "ttl" => ip.ttl = Some(value.integer(1, 255)? as u8),
+            "tos" => ip.tos = Some(value.integer(0, 255)? as u8),
+            "dont_fragment" => ip.dont_fragment = Some(value.boolean()?),
+            "identification" => ip.identification = Some(read_identification(&value)?),
+            _ => ip.flow_label = Some(read_flow_label(&value)?),
+        }
+    }
+    Ok(ip)
+}
+
+fn read_identification(place: &Place<'_>) -> Result<Identification, PlanError> {
+    const EXPECTED: &str = "zero, counting or random";
+    match place.text(EXPECTED)? {
+        "zero" => Ok(Identification::Zero),
+        "counting" => Ok(Identification::Counting),
+        "random" => Ok(Identification::Random),
+        _ => Err(place.wrong(EXPECTED)),
+    }
+}
+
+fn read_flow_label(place: &Place<'_>) -> Result<FlowLabel, PlanError> {
+    match place.value().as_str() {
+        Some("flow") => Ok(FlowLabel::OfFlow),
+        _ => {
+            let expected = || format!("flow, or a whole number from 0 to {FLOW_LABEL_MAX}");
+            let label = place.integer(0, FLOW_LABEL_MAX).map_err(|_| place.wrong(expected()))?;
+            Ok(FlowLabel::Value(label as u32))
+        }
+    }
 }

@@ -32,7 +32,7 @@ pub(crate) use devices::read_mac;
 pub use devices::{Devices, Guest, NextHop};
 pub use first_bytes::FirstBytes;
 pub use http2::{Http2, STREAMS_MAX as HTTP2_STREAMS_MAX, WINDOW_MAX as HTTP2_WINDOW_MAX};
-pub use ip::Ip;
+pub use ip::{FlowLabel, Identification, Ip};
 pub use latency::{LatencyProbe, ProbeProtocol};
 pub use looked_at::{Expected, Part, Received};
 pub use names::{Label, TEXTS_MAX, TIMES_MAX, TRANSACTIONS_MAX, VARIABLES_MAX};
@@ -40,11 +40,12 @@ pub use program::{Comparison, Counted, Name, Step, When};
 pub use schema::schema;
 pub(crate) use share::part_of;
 pub(crate) use speech::Speech;
-pub use tcp::{Congestion, Tcp};
+pub use tcp::{Congestion, Ecn, Tcp};
 pub use tls::{Tls, TlsFiles, TlsVersion};
 
 use crate::document::error::{PlanError, PlanErrors, Problems};
 use crate::document::place::Place;
+pub use crate::document::port::Blackhole;
 use crate::document::port::{HOSTS_PORT, Port, read_ports};
 
 const PLAN: [&str; 3] = ["ports", "templates", "latency"];

@@ -12,7 +12,7 @@ use super::conversation::CONVERSATION;
 use super::devices::DEVICES;
 use super::first_bytes::BYTE;
 use super::http2::{HTTP2, STREAMS_MAX, WINDOW_MAX};
-use super::ip::IP;
+use super::ip::{FLOW_LABEL_MAX, IP};
 use super::latency::LATENCY;
 use super::looked_at::{EXPECT, LOOKED_AT_MAX, MESSAGES, PART, RECEIVE, TEXT_MAX};
 use super::program::{
@@ -44,7 +44,7 @@ pub fn schema() -> Value {
     schema
 }
 
-/// A port that may impair what it sends.
+/// A port that may impair what it sends, and swallow what arrives.
 fn hosts_port() -> Value {
     let mut port = port();
     port["properties"]["impair"] = described(
@@ -64,6 +64,10 @@ fn hosts_port() -> Value {
             "reorder" => described("The share that is late, and how late: 1%/2ms.", text()),
             _ => unknown(),
         }),
+    );
+    port["properties"]["blackhole"] = described(
+        "What of that which belongs to nobody on it is not answered: SYNs, or all; none.",
+        json!({"enum": ["none", "syn", "all"]}),
     );
     port
 }
@@ -281,22 +285,44 @@ fn first_bytes() -> Value {
 
 fn tcp() -> Value {
     object(&TCP, &[], |name| match name {
-        "mss" => described("The longest segment, in bytes of data.", integer(88, 65_495)),
+        "mss" => described("The longest segment, in bytes of data.", integer(10, 65_495)),
         "initial_window" => described("The first window, in segments.", integer(1, 20)),
         "receive_buffer" => described("Room for what arrives.", integer(2_048, 1 << 30)),
+        "send_buffer" => described("Bytes that may be unacknowledged.", integer(1_024, 1 << 30)),
         "window_scaling" => described("Whether windows are scaled.", boolean()),
+        "window_scale" => described("By how many bits; as few as will do.", integer(0, 14)),
         "timestamps" => described("Whether segments carry timestamps.", boolean()),
         "sack" => described("Whether losses are told by SACK.", boolean()),
         "rack" => described("Whether losses are found by time.", boolean()),
-        "ecn" => described("Whether ECN is asked for.", boolean()),
+        "duplicate_threshold" => {
+            described("How many duplicates tell of a loss; 3.", integer(1, 255))
+        }
+        "reassembly_max" => {
+            described("How many pieces beyond holes are kept; 256.", integer(0, 1_000))
+        }
+        "ecn" => described(
+            "Whether ECN is asked for; permit: agreed to where a peer asks.",
+            any_of([boolean(), json!({"const": "permit"})]),
+        ),
         "no_delay" => described("Whether short segments leave at once.", boolean()),
         "congestion" => {
             described("Which congestion control.", json!({"enum": ["cubic", "new_reno", "bbr"]}))
         }
+        "rto_initial" => described("The timeout before a round trip is known; 1s.", time()),
+        "rto_min" => described("How much longer than a round trip it is; 200ms.", time()),
+        "rto_max" => described("How long it is at most; 120s.", time()),
+        "retries" => described("How often a segment is sent again; 8.", integer(0, 255)),
+        "syn_retries" => described("How often SYN is sent again; 5.", integer(0, 255)),
+        "open_timeout" => described("How long a connection may take to open.", time()),
         "delayed_ack" => described("How long an acknowledgement may wait.", time()),
+        "acknowledge_after" => {
+            let bytes = integer(0, 1 << 30);
+            described("After how many bytes it does not; 0: the second segment.", bytes)
+        }
         "time_wait" => described("How long it is remembered when closed.", time()),
         "keepalive" => described("How long it may be idle before the peer is asked.", time()),
         "keepalive_interval" => described("How long between such questions.", time()),
+        "keepalive_probes" => described("How many may stay unanswered; 8.", integer(1, 255)),
         "push_all" => described("Whether all segments with data have PSH.", boolean()),
         _ => unknown(),
     })
@@ -306,6 +332,15 @@ fn ip() -> Value {
     object(&IP, &[], |name| match name {
         "ttl" => described("Time to live, or hop limit.", integer(1, 255)),
         "tos" => described("Type of service, or traffic class.", integer(0, 255)),
+        "dont_fragment" => described("Whether routers must not fragment; true.", boolean()),
+        "identification" => described(
+            "Of packets of IPv4; zero, without dont_fragment counting.",
+            json!({"enum": ["zero", "counting", "random"]}),
+        ),
+        "flow_label" => described(
+            "Of packets of IPv6: a number, or each flow's own; 0.",
+            any_of([integer(0, FLOW_LABEL_MAX), json!({"const": "flow"})]),
+        ),
         _ => unknown(),
     })
 }

@@ -9,34 +9,58 @@ use crate::document::time::read_time;
 /// What is asked of TCP; `None`: as it comes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tcp {
-    /// The longest segment, in bytes of data.
+    /// The longest segment, in bytes of data, 10 or more.
     pub mss: Option<u16>,
     /// The first congestion window in segments, 1 to 20.
     pub initial_window: Option<u8>,
     /// Room for what arrives, in bytes.
     pub receive_buffer: Option<u32>,
+    /// The most bytes that are sent and not acknowledged.
+    pub send_buffer: Option<u32>,
     /// Whether windows are scaled.
     pub window_scaling: Option<bool>,
+    /// By how many bits, at most 14.
+    pub window_scale: Option<u8>,
     /// Whether segments carry timestamps.
     pub timestamps: Option<bool>,
     /// Whether losses are told by SACK.
     pub sack: Option<bool>,
     /// Whether losses are found by time, where there is SACK.
     pub rack: Option<bool>,
-    /// Whether ECN is asked for.
-    pub ecn: Option<bool>,
+    /// How many duplicate acknowledgements tell of a loss, at least 1.
+    pub duplicate_threshold: Option<u8>,
+    /// How many pieces of what arrived beyond holes are kept, at most 1000.
+    pub reassembly_max: Option<u16>,
+    /// What is done about ECN.
+    pub ecn: Option<Ecn>,
     /// Whether short segments leave at once.
     pub no_delay: Option<bool>,
     /// Which congestion control.
     pub congestion: Option<Congestion>,
+    /// The retransmission timeout before a round trip was measured, in ms.
+    pub rto_initial_ms: Option<u32>,
+    /// How much longer than a round trip it is at least, in ms.
+    pub rto_min_ms: Option<u32>,
+    /// How long it is at most, in ms.
+    pub rto_max_ms: Option<u32>,
+    /// How often a segment is sent again before the connection is given up.
+    pub retries: Option<u8>,
+    /// The same of SYN.
+    pub syn_retries: Option<u8>,
+    /// How long a connection may take to open, in ms; 0: as long as its SYNs take.
+    pub open_timeout_ms: Option<u32>,
     /// How long an acknowledgement may wait, in ms, at most 500.
     pub delayed_ack_ms: Option<u16>,
+    /// After how many bytes it does not wait; 0: after the second segment.
+    pub acknowledge_after: Option<u32>,
     /// How long a connection is remembered after it was closed, in ms.
     pub time_wait_ms: Option<u32>,
     /// How long a connection may be idle before the peer is asked, in ms.
     pub keepalive_ms: Option<u32>,
     /// How long between such questions, in ms.
     pub keepalive_interval_ms: Option<u32>,
+    /// How many of them may stay unanswered, at least 1.
+    pub keepalive_probes: Option<u8>,
     /// Whether every segment with data has PSH.
     pub push_all: Option<bool>,
 }
@@ -49,20 +73,43 @@ impl Tcp {
             mss: self.mss.or(other.mss),
             initial_window: self.initial_window.or(other.initial_window),
             receive_buffer: self.receive_buffer.or(other.receive_buffer),
+            send_buffer: self.send_buffer.or(other.send_buffer),
             window_scaling: self.window_scaling.or(other.window_scaling),
+            window_scale: self.window_scale.or(other.window_scale),
             timestamps: self.timestamps.or(other.timestamps),
             sack: self.sack.or(other.sack),
             rack: self.rack.or(other.rack),
+            duplicate_threshold: self.duplicate_threshold.or(other.duplicate_threshold),
+            reassembly_max: self.reassembly_max.or(other.reassembly_max),
             ecn: self.ecn.or(other.ecn),
             no_delay: self.no_delay.or(other.no_delay),
             congestion: self.congestion.or(other.congestion),
+            rto_initial_ms: self.rto_initial_ms.or(other.rto_initial_ms),
+            rto_min_ms: self.rto_min_ms.or(other.rto_min_ms),
+            rto_max_ms: self.rto_max_ms.or(other.rto_max_ms),
+            retries: self.retries.or(other.retries),
+            syn_retries: self.syn_retries.or(other.syn_retries),
+            open_timeout_ms: self.open_timeout_ms.or(other.open_timeout_ms),
             delayed_ack_ms: self.delayed_ack_ms.or(other.delayed_ack_ms),
+            acknowledge_after: self.acknowledge_after.or(other.acknowledge_after),
             time_wait_ms: self.time_wait_ms.or(other.time_wait_ms),
             keepalive_ms: self.keepalive_ms.or(other.keepalive_ms),
             keepalive_interval_ms: self.keepalive_interval_ms.or(other.keepalive_interval_ms),
+            keepalive_probes: self.keepalive_probes.or(other.keepalive_probes),
             push_all: self.push_all.or(other.push_all),
         }
     }
+}
+
+/// What is done about ECN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ecn {
+    /// It is neither asked for nor agreed to.
+    Never,
+    /// It is agreed to where a peer asks for it.
+    Permit,
+    /// It is asked for as well.
+    Ask,
 }
 
 /// Congestion controls.
@@ -76,48 +123,109 @@ pub enum Congestion {
     Bbr,
 }
 
-pub(super) const TCP: [&str; 15] = [
+pub(super) const TCP: [&str; 27] = [
     "mss",
     "initial_window",
     "receive_buffer",
+    "send_buffer",
     "window_scaling",
+    "window_scale",
     "timestamps",
     "sack",
     "rack",
+    "duplicate_threshold",
+    "reassembly_max",
     "ecn",
     "no_delay",
     "congestion",
+    "rto_initial",
+    "rto_min",
+    "rto_max",
+    "retries",
+    "syn_retries",
+    "open_timeout",
     "delayed_ack",
+    "acknowledge_after",
     "time_wait",
     "keepalive",
     "keepalive_interval",
+    "keepalive_probes",
     "push_all",
 ];
 
+/// The longest of times, in ms: a day.
+const TIME_MS_MAX: u64 = 86_400_000;
+
+/// The longest retransmission timeout, in ms: an hour.
+const RTO_MS_MAX: u64 = 3_600_000;
+
 pub(super) fn read(place: &Place<'_>) -> Result<Tcp, PlanError> {
     let mut tcp = Tcp::default();
-    for (name, value) in place.fields(&TCP)?.all() {
+    let fields = place.fields(&TCP)?;
+    for (name, value) in fields.all() {
         match name {
-            "mss" => tcp.mss = Some(value.integer(88, 65_495)? as u16),
+            "mss" => tcp.mss = Some(value.integer(10, 65_495)? as u16),
             "initial_window" => tcp.initial_window = Some(value.integer(1, 20)? as u8),
             "receive_buffer" => tcp.receive_buffer = Some(value.integer(2_048, 1 << 30)? as u32),
+            "send_buffer" => tcp.send_buffer = Some(value.integer(1_024, 1 << 30)? as u32),
             "window_scaling" => tcp.window_scaling = Some(value.boolean()?),
+            "window_scale" => tcp.window_scale = Some(value.integer(0, 14)? as u8),
             "timestamps" => tcp.timestamps = Some(value.boolean()?),
             "sack" => tcp.sack = Some(value.boolean()?),
             "rack" => tcp.rack = Some(value.boolean()?),
-            "ecn" => tcp.ecn = Some(value.boolean()?),
+            "duplicate_threshold" => {
+                tcp.duplicate_threshold = Some(value.integer(1, 255)? as u8);
+            }
+            "reassembly_max" => tcp.reassembly_max = Some(value.integer(0, 1_000)? as u16),
+            "ecn" => tcp.ecn = Some(read_ecn(&value)?),
             "no_delay" => tcp.no_delay = Some(value.boolean()?),
             "congestion" => tcp.congestion = Some(read_congestion(&value)?),
+            "rto_initial" => tcp.rto_initial_ms = Some(read_rto(&value)?),
+            "rto_min" => tcp.rto_min_ms = Some(read_ms(&value, RTO_MS_MAX)?),
+            "rto_max" => tcp.rto_max_ms = Some(read_rto(&value)?),
+            "retries" => tcp.retries = Some(value.integer(0, 255)? as u8),
+            "syn_retries" => tcp.syn_retries = Some(value.integer(0, 255)? as u8),
+            "open_timeout" => tcp.open_timeout_ms = Some(read_ms(&value, TIME_MS_MAX)?),
             "delayed_ack" => tcp.delayed_ack_ms = Some(read_ms(&value, 500)? as u16),
-            "time_wait" => tcp.time_wait_ms = Some(read_ms(&value, 240_000)?),
-            "keepalive" => tcp.keepalive_ms = Some(read_ms(&value, 86_400_000)?),
-            "keepalive_interval" => {
-                tcp.keepalive_interval_ms = Some(read_ms(&value, 86_400_000)?);
+            "acknowledge_after" => {
+                tcp.acknowledge_after = Some(value.integer(0, 1 << 30)? as u32);
             }
+            "time_wait" => tcp.time_wait_ms = Some(read_ms(&value, 240_000)?),
+            "keepalive" => tcp.keepalive_ms = Some(read_ms(&value, TIME_MS_MAX)?),
+            "keepalive_interval" => {
+                tcp.keepalive_interval_ms = Some(read_ms(&value, TIME_MS_MAX)?);
+            }
+            "keepalive_probes" => tcp.keepalive_probes = Some(value.integer(1, 255)? as u8),
             _ => tcp.push_all = Some(value.boolean()?),
         }
     }
+    if let (Some(min), Some(max)) = (tcp.rto_min_ms, tcp.rto_max_ms)
+        && min > max
+        && let Some(place) = fields.get("rto_min")
+    {
+        return Err(place.wrong(format!("at most rto_max, which is {max}ms")));
+    }
+    if let (Some(false), Some(scale)) = (tcp.window_scaling, fields.get("window_scale")) {
+        return Err(scale.says("windows are not scaled (window_scaling: false): leave it out"));
+    }
     Ok(tcp)
+}
+
+fn read_ecn(place: &Place<'_>) -> Result<Ecn, PlanError> {
+    match (place.value().as_bool(), place.value().as_str()) {
+        (Some(true), _) => Ok(Ecn::Ask),
+        (Some(false), _) => Ok(Ecn::Never),
+        (None, Some("permit")) => Ok(Ecn::Permit),
+        (None, _) => Err(place.wrong("true, false, or permit")),
+    }
+}
+
+/// A retransmission timeout.
+fn read_rto(place: &Place<'_>) -> Result<u32, PlanError> {
+    match read_ms(place, RTO_MS_MAX)? {
+        0 => Err(place.wrong("at least 1ms")),
+        ms => Ok(ms),
+    }
 }
 
 fn read_congestion(place: &Place<'_>) -> Result<Congestion, PlanError> {

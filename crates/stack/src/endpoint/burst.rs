@@ -193,7 +193,7 @@ pub(super) fn room<'a>(transmit: &'a mut impl Transmit, frame: &FrameId) -> &'a 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::IpSettings;
+    use crate::ip_settings::IpSettings;
     use crate::tcp::connection::Now;
     use crate::tcp::counters::TcpCounters;
     use crate::tcp::segment::{Ecn, Options, Segment, Timestamps};
@@ -256,7 +256,8 @@ mod tests {
         let (link, keys) = (link(), keys());
         for (key, timestamps) in [(&keys[0], TIMESTAMPS), (&keys[1], TIMESTAMPS), (&keys[0], None)]
         {
-            let headers = Headers { link: &link, key, ip: &IpSettings::default() };
+            let headers =
+                Headers { link: &link, key, ip: &IpSettings::default(), identification: 0 };
             // Lengths that are odd.
             let single = |sequence, flags| Outgoing {
                 options: Options { timestamps, ..Options::default() },
@@ -381,7 +382,8 @@ mod tests {
     fn a_long_frame_is_cut_into_the_segments_that_would_leave_one_by_one() {
         let link = link();
         for key in keys() {
-            let headers = Headers { link: &link, key: &key, ip: &IpSettings::default() };
+            let headers =
+                Headers { link: &link, key: &key, ip: &IpSettings::default(), identification: 0 };
             let end = Flags::PSH | Flags::FIN;
             let first = segment(FIRST, Flags::ACK, 1_447);
             let long = Outgoing { more: 2, tail: 101, last_flags: end, ..first };
@@ -405,7 +407,8 @@ mod tests {
     #[test]
     fn what_arrived_beyond_a_hole_is_told_in_each_piece_of_a_long_frame() {
         let (link, [key, _]) = (link(), keys());
-        let headers = Headers { link: &link, key: &key, ip: &IpSettings::default() };
+        let headers =
+            Headers { link: &link, key: &key, ip: &IpSettings::default(), identification: 0 };
         let sack = [SequenceRange { start: SequenceNumber(100), end: SequenceNumber(200) }; 3];
         let first = Outgoing { sack_blocks: 3, ..segment(FIRST, Flags::ACK, 1_400) };
         let long = Outgoing { more: 1, tail: 7, ..first };
@@ -440,7 +443,8 @@ mod tests {
     #[test]
     fn segments_that_do_not_fit_are_all_told_of() {
         let (link, [key, _]) = (link(), keys());
-        let headers = Headers { link: &link, key: &key, ip: &IpSettings::default() };
+        let headers =
+            Headers { link: &link, key: &key, ip: &IpSettings::default(), identification: 0 };
         let first = segment(FIRST, Flags::ACK, 1_600);
         let burst = Outgoing { more: 2, last_flags: Flags::PSH, ..first };
         let (mut transmit, _receive) = wire(WireOptions { frames: 8, frame_length_max: 1_600 });

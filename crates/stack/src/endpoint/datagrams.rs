@@ -242,7 +242,9 @@ impl Endpoint {
             let mtu = frame_max.saturating_sub(link.as_slice().len());
             let mtu = self.paths.mtu(flow.key.source()).map_or(mtu, |path| mtu.min(path.into()));
             let bytes = &mut bytes[..frame_max.min(link.as_slice().len() + mtu)];
-            let headers = Headers { link, key: &flow.key, ip: &template.ip };
+            let how = template.ip.identification;
+            let identification = self.pieces.identify(how, 1, &mut self.random);
+            let headers = Headers { link, key: &flow.key, ip: &template.ip, identification };
             let (run, buffers) = (&flow.run, &self.buffers);
             let size = match sent {
                 Sent::Buffer(buffer) => buffers.get(buffer).size(),

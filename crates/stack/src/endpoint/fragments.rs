@@ -12,6 +12,8 @@ use super::burst::{fill_up, room};
 use super::counters::StrayCounters;
 use crate::frame::{Headers, LinkHeader, is_to_one, network_header, write_datagram};
 use crate::icmp_error::{Message, may_be_told_of};
+use crate::ip_settings::Identification;
+use crate::random::Random;
 use crate::tcp::connection::Now;
 
 /// Where the sender of a packet is; `None` where its frame was not to us alone.
@@ -25,7 +27,7 @@ pub(super) struct Pieces {
     late: Vec<GivenUp<Sender>>,
     /// Where a datagram is written as a whole before it is cut.
     packet: Vec<u8>,
-    /// Of the next one.
+    /// Of the next one, or of the next packet where those count.
     identification: u32,
 }
 
@@ -61,6 +63,25 @@ impl Pieces {
             self.arrived.expire(now, |it| strays.give_up(it, late));
         }
         !self.late.is_empty()
+    }
+
+    /// The identification of the next packet, which so many follow.
+    #[inline]
+    pub(super) fn identify(
+        &mut self,
+        how: Identification,
+        packets: u32,
+        random: &mut Random,
+    ) -> u16 {
+        match how {
+            Identification::Zero => 0,
+            Identification::Counting => {
+                let first = self.identification;
+                self.identification = first.wrapping_add(packets);
+                first as u16
+            }
+            Identification::Random => random.next() as u16,
+        }
     }
 
     /// When a packet is given up next.

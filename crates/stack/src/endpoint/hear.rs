@@ -5,16 +5,17 @@ use wirestorm_base::time::Instant;
 use wirestorm_wire::packet::protocol;
 use wirestorm_wire::packet::tcp::Flags;
 
-use super::Endpoint;
 use super::burst::room;
 use super::first_data::FirstData;
 use super::listen::Decision;
 use super::template::Role;
 use super::times::age;
 use super::train::Train;
+use super::{Blackhole, Endpoint};
 use crate::echo::is_echo;
-use crate::frame::{Headers, IpSettings, LinkHeader, Other, Packet, dissect, write_segment};
+use crate::frame::{Headers, LinkHeader, Other, Packet, dissect, write_segment};
 use crate::heard::Heard;
+use crate::ip_settings::IpSettings;
 use crate::tcp::arrival::Arrival;
 use crate::tcp::connection::{Connection, Now};
 use crate::tcp::counters::TcpCounters;
@@ -291,7 +292,11 @@ impl Endpoint {
                 false => &mut self.strays.no_flow,
             };
             *count += 1;
-            return self.refuse(packet, segment, transmit);
+            match self.blackhole {
+                Blackhole::All => return,
+                Blackhole::Syn if asks => return,
+                _ => return self.refuse(packet, segment, transmit),
+            }
         };
         if let Some(place) = self.accept(packet, segment, template, now) {
             self.serve(place, now, transmit);
@@ -348,7 +353,7 @@ impl Endpoint {
         self.refusals.sndtotal += 1;
         let bytes = room(transmit, &frame);
         let ip = IpSettings::default();
-        let headers = Headers { link: &link, key: &packet.key, ip: &ip };
+        let headers = Headers { link: &link, key: &packet.key, ip: &ip, identification: 0 };
         match write_segment(bytes, &headers, &outgoing, &[], |_| 0) {
             Some(length) => transmit.send(frame, length, Instant::ZERO),
             None => transmit.release(frame),

@@ -67,8 +67,9 @@ use self::train::Train;
 use self::unreachable::Allowance;
 pub use self::users::Think;
 use crate::content::SessionCounters;
-pub use crate::frame::{IpSettings, LinkHeader};
+pub use crate::frame::LinkHeader;
 use crate::host::Host;
+pub use crate::ip_settings::{FlowLabel, Identification, IpSettings};
 use crate::program::{Buffers, Statistics};
 use crate::random::Random;
 use crate::tcp::connection::Now;
@@ -91,10 +92,28 @@ pub struct EndpointOptions {
     /// Who it is to its neighbours: for these addresses it answers ARP, neighbour discovery and
     /// pings. Without addresses it answers nobody.
     pub host: Host,
+    /// What it does not answer of what belongs to nobody here.
+    pub blackhole: Blackhole,
     /// Where initial sequence numbers and delays come from.
     pub seed: u64,
     /// Whether checksums of what arrives are looked at; not needed where the port does.
     pub verifies_checksums: bool,
+}
+
+/// What an endpoint does not answer, as BSD's systems can be told (`blackhole(4)`): what it then
+/// looks like is a host that is not there, or a firewall in front of it.
+///
+/// RFC 9293 section 3.10.7.1 wants an answer: "An incoming segment not containing a RST causes a
+/// RST to be sent in response."
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Blackhole {
+    /// All is answered: segments of no connection with RST, datagrams of no flow by ICMP.
+    #[default]
+    Nothing,
+    /// SYNs to where nobody listens are not, other segments and datagrams are.
+    Syn,
+    /// Nothing is.
+    All,
 }
 
 /// One side of a test.
@@ -147,6 +166,7 @@ pub struct Endpoint {
     due_datagrams: Vec<u32>,
     verifies_checksums: bool,
     leaves_strays: bool,
+    blackhole: Blackhole,
     host: Host,
 }
 
@@ -218,6 +238,7 @@ impl Endpoint {
             due_datagrams: Vec::new(),
             verifies_checksums: options.verifies_checksums,
             leaves_strays: false,
+            blackhole: options.blackhole,
             host: options.host,
         }
     }

@@ -14,6 +14,7 @@ use super::template::{Role, TemplateState, Transport};
 use super::times::age;
 use crate::content::Exchange;
 use crate::frame::Headers;
+use crate::ip_settings::Identification;
 use crate::program::{Outside, Progress, Run};
 use crate::tcp::connection::{Connection, End, Now, State};
 use crate::tcp::departure::Room;
@@ -241,8 +242,13 @@ impl Endpoint {
                     break false;
                 }
                 let is_cut = in_one > 1;
-                let room =
-                    Room { segments: if is_cut { in_one } else { frames }, has_tail: is_cut };
+                let segments = match template.ip.identification {
+                    _ if is_cut => in_one,
+                    Identification::Zero => frames,
+                    // Segments that are written as one pattern have one identification.
+                    _ => 1,
+                };
+                let room = Room { segments, has_tail: is_cut };
                 let Some(outgoing) = connection.depart_burst(room, settings, now, &mut tally.tcp)
                 else {
                     break true;
@@ -252,7 +258,10 @@ impl Endpoint {
                     connection.sack_blocks(&mut sack);
                 }
                 let (run, buffers) = (&flow.run, &self.buffers);
-                let headers = Headers { link, key: &flow.key, ip: &template.ip };
+                let how = template.ip.identification;
+                let identification =
+                    self.pieces.identify(how, outgoing.segments(), &mut self.random);
+                let headers = Headers { link, key: &flow.key, ip: &template.ip, identification };
                 let fill = |from, data: &mut [u8]| run.copy(from, data, buffers);
                 let frames = &mut self.spare;
                 tally.flows.too_long += match is_cut && outgoing.more > 0 {

@@ -16,7 +16,7 @@ use super::listen::Listen;
 use super::load::{Arrivals, Load};
 use super::switched::{AddressSet, Off};
 use crate::content::{Session, Sessions};
-use crate::frame::IpSettings;
+use crate::ip_settings::IpSettings;
 use crate::program::{Ends, Own, Program};
 use crate::random::Random;
 use crate::tcp::settings::Settings;

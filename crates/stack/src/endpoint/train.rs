@@ -151,7 +151,8 @@ impl Train {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::{Headers, IpSettings, LinkHeader, write_segment};
+    use crate::frame::{Headers, LinkHeader, write_segment};
+    use crate::ip_settings::IpSettings;
     use crate::tcp::segment::{Options, Outgoing, Timestamps};
     use crate::tcp::sequence::SequenceNumber;
     use alloc::vec;
@@ -192,7 +193,8 @@ mod tests {
         let kind = if version == 4 { [8, 0] } else { [0x86, 0xdd] };
         let link = LinkHeader::new(&[[2; 12].as_slice(), &kind].concat()).unwrap();
         let key = key(version);
-        let headers = Headers { link: &link, key: &key, ip: &IpSettings::default() };
+        let headers =
+            Headers { link: &link, key: &key, ip: &IpSettings::default(), identification: 0 };
         let mut bytes = vec![0; 2_000];
         let fill = |data: &mut [u8]| {
             data.fill(5);

@@ -7,11 +7,12 @@ use wirestorm_base::time::Instant;
 use wirestorm_wire::flow::FlowKey;
 use wirestorm_wire::packet::protocol;
 
-use super::Endpoint;
 use super::burst::room;
 use super::template::Role;
-use crate::frame::{Headers, IpSettings, LinkHeader, Packet, is_to_one, write_icmp_error};
+use super::{Blackhole, Endpoint};
+use crate::frame::{Headers, LinkHeader, Packet, is_to_one, write_icmp_error};
 use crate::icmp_error::{Cause, IcmpError, Message};
+use crate::ip_settings::IpSettings;
 use crate::tcp::connection::Now;
 
 /// How often it may be said that nobody waits at a port. RFC 4443 section 2.4: "an IPv6 node MUST
@@ -93,7 +94,7 @@ impl Endpoint {
         now: Now,
         transmit: &mut impl Transmit,
     ) {
-        if !is_to_one(frame, &packet.key) {
+        if self.blackhole == Blackhole::All || !is_to_one(frame, &packet.key) {
             return;
         }
         let Some(link) = LinkHeader::answering(packet.link) else { return };
@@ -119,7 +120,7 @@ impl Endpoint {
             return false;
         }
         let Some(answer) = self.spare.pop().or_else(|| transmit.take()) else { return false };
-        let headers = Headers { link, key, ip: &IpSettings::default() };
+        let headers = Headers { link, key, ip: &IpSettings::default(), identification: 0 };
         match write_icmp_error(room(transmit, &answer), &headers, message, original) {
             Some(length) => {
                 transmit.send(answer, length, Instant::ZERO);

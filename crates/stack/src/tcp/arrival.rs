@@ -4,7 +4,7 @@
 use wirestorm_wire::packet::tcp::Flags;
 
 use super::congestion::Congestion;
-use super::connection::{Connection, End, Marks, Now, RANGES_MAX, State};
+use super::connection::{Connection, End, Marks, Now, State};
 use super::counters::TcpCounters;
 use super::ranges::SequenceRange;
 use super::segment::{Ecn, Segment};
@@ -31,9 +31,6 @@ pub struct Arrival {
 /// RFC 7323 section 5.5: "a mechanism to 'invalidate' the TS.Recent value when a connection is idle
 /// for more than 24 days".
 const TIMESTAMP_AGE_MAX: u32 = 24 * 24 * 3_600 * 1_000;
-
-/// RFC 5681 section 3.2: "the arrival of 3 duplicate ACKs" tells of a loss.
-pub(super) const DUPLICATE_ACKS: u16 = 3;
 
 impl Connection {
     /// Takes a segment that arrived.
@@ -121,7 +118,8 @@ impl Connection {
         if self.expiries > 1 {
             self.congestion = Congestion::new(settings.congestion, self.data_size(), 1);
         }
-        self.probes = 0;
+        self.marks.clear(Marks::KEEPALIVE);
+        self.start_keepalive(settings, now);
         self.timestamp_at = now.millis;
     }
 
@@ -170,7 +168,7 @@ impl Connection {
                 arrival.reset = Some(segment.acknowledgement);
                 return arrival;
             }
-            self.send_window = u32::from(segment.window) << self.scales.send();
+            self.send_window = self.window_of(segment, settings);
             self.window_sequence = segment.sequence;
             self.window_acknowledgement = segment.acknowledgement;
             self.establish(settings, now, counters);
@@ -323,7 +321,7 @@ impl Connection {
             self.challenge(now, counters);
             return None;
         }
-        let window = u32::from(segment.window) << self.scales.send();
+        let window = self.window_of(segment, settings);
         let is_paced = self.marks.has(Marks::PACED);
         if is_paced {
             self.begin_measuring(segment);
@@ -335,7 +333,7 @@ impl Connection {
             self.note_twice_arrived(segment);
             self.note_probe_answered(segment, now, counters);
         }
-        let tells_news = self.note_sack(segment, counters);
+        let tells_news = self.note_sack(segment, settings, counters);
         self.note_echo(segment, counters);
         let mut acknowledged = 0;
         if advance > 0 {
@@ -343,7 +341,7 @@ impl Connection {
             acknowledged = self.acknowledge(number, may_grow, settings, now, counters);
         } else if advance == 0 && self.is_duplicate(segment, window, tells_news) {
             counters.rcvdupack += 1;
-            self.note_duplicate(now, counters);
+            self.note_duplicate(settings, now, counters);
         }
         if is_watched {
             self.find_losses(now, counters);
@@ -377,6 +375,12 @@ impl Connection {
         }
         let is_in_flight = self.unacknowledged != self.highest;
         is_in_flight && segment.span() == 0 && window == self.send_window
+    }
+
+    /// What a segment says there is room for at the peer, as far as ours goes.
+    #[inline]
+    fn window_of(&self, segment: &Segment<'_>, settings: &Settings) -> u32 {
+        (u32::from(segment.window) << self.scales.send()).min(settings.send_buffer)
     }
 
     #[inline]
@@ -521,7 +525,8 @@ impl Connection {
         }
         if start != self.expected {
             let range = SequenceRange { start, end };
-            arrival.beyond = self.keep_beyond_hole(range, segment.segments, has_fin, counters);
+            arrival.beyond =
+                self.keep_beyond_hole(range, segment.segments, has_fin, settings, counters);
             return;
         }
         let length = end.distance_from(start).max(0) as u32;
@@ -548,7 +553,11 @@ impl Connection {
     #[inline]
     fn answer_data(&mut self, segments: u8, settings: &Settings, now: Now) {
         self.unanswered = self.unanswered.saturating_add(segments);
-        if self.unanswered >= 2 || settings.delayed_ack_ms == 0 {
+        let is_enough = match settings.acknowledge_after {
+            0 => self.unanswered >= 2,
+            bytes => self.expected.distance_from(self.acknowledged) as u32 >= bytes,
+        };
+        if is_enough || settings.delayed_ack_ms == 0 {
             self.marks.set(Marks::ACK_DUE);
         } else if !self.marks.has(Marks::ACK_WAITS) {
             self.marks.set(Marks::ACK_WAITS);
@@ -587,6 +596,7 @@ impl Connection {
         range: SequenceRange,
         segments: u16,
         has_fin: bool,
+        settings: &Settings,
         counters: &mut TcpCounters,
     ) -> u32 {
         // RFC 5681 section 4.2: "the receiver SHOULD send an immediate duplicate ACK when it
@@ -597,15 +607,16 @@ impl Connection {
         if let Some(twice) = self.arrived().first_within(range) {
             self.note_twice(twice);
         }
+        let pieces_max = usize::from(settings.reassembly_max);
         let disorder = self.disorder_mut();
-        match disorder.arrived.insert(range, RANGES_MAX) {
-            Ok(_) if has_fin => disorder.fin = Some(range.end),
-            Ok(_) => {}
-            Err(_) => {
-                counters.rcvoopackdrop += u64::from(segments);
-                counters.rcvoobytesdrop += u64::from(range.len());
-                return 0;
-            }
+        let has_room = range.is_empty() || pieces_max > 0;
+        if !has_room || disorder.arrived.insert(range, pieces_max).is_err() {
+            counters.rcvoopackdrop += u64::from(segments);
+            counters.rcvoobytesdrop += u64::from(range.len());
+            return 0;
+        }
+        if has_fin {
+            disorder.fin = Some(range.end);
         }
         disorder.note_reassembly(counters);
         counters.rcvoopack += u64::from(segments);

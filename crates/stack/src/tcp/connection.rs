@@ -10,7 +10,7 @@ use super::disorder::Disorder;
 use super::round_trip::RoundTrip;
 use super::segment::{Options, SACK_BLOCKS_MAX, Segment};
 use super::sequence::SequenceNumber;
-use super::settings::Settings;
+use super::settings::{EcnUse, SEGMENT_SIZE_MIN, Settings};
 
 /// The time, as connections tell it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -292,9 +292,9 @@ impl Connection {
         // What may be agreed upon is what we offer.
         connection.marks.put(Marks::TIMESTAMPS, settings.timestamps);
         connection.marks.put(Marks::SACK, settings.sack);
-        connection.marks.put(Marks::ECN, settings.ecn);
+        connection.marks.put(Marks::ECN, settings.ecn == EcnUse::Ask);
         connection.scales = Scales::new(0, settings.window_scale());
-        connection.start_keepalive(settings, now);
+        connection.limit_opening(settings, now);
         connection
     }
 
@@ -312,10 +312,10 @@ impl Connection {
         connection.marks.set(Marks::PASSIVE);
         connection.marks.put(Marks::TIMESTAMPS, settings.timestamps);
         connection.marks.put(Marks::SACK, settings.sack);
-        connection.marks.put(Marks::ECN, settings.ecn);
+        connection.marks.put(Marks::ECN, settings.ecn != EcnUse::Never);
         connection.scales = Scales::new(0, settings.window_scale());
         connection.agree(settings, syn, now, counters);
-        connection.start_keepalive(settings, now);
+        connection.limit_opening(settings, now);
         connection
     }
 
@@ -381,10 +381,8 @@ impl Connection {
         self.peer_initial = syn.sequence;
         self.expected = syn.sequence + 1;
         self.acknowledged = syn.sequence;
-        // Less than 64 bytes would be all headers. RFC 9293 section 3.7.1 names no least size; 64
-        // is what Linux takes instead of less.
-        const LEAST: u16 = 64;
-        let offered = maximum_segment_size.unwrap_or(settings.default_segment_size).max(LEAST);
+        // RFC 9293 section 3.7.1 names no least size that a peer may offer.
+        let offered = maximum_segment_size.unwrap_or(settings.default_segment_size);
         self.segment_size = self.segment_size.min(offered);
         // RFC 7323 section 2.2: "This option is an offer, not a promise".
         match window_scale.filter(|_| settings.window_scaling) {
@@ -405,6 +403,9 @@ impl Connection {
             }
             _ => self.marks.clear(Marks::TIMESTAMPS),
         }
+        // Options are taken off what a segment holds (RFC 9293 section 3.7.1), of which something
+        // is to be left.
+        self.segment_size = self.segment_size.max(self.options_length() + SEGMENT_SIZE_MIN);
         // RFC 3168 section 6.1.1: "We call a SYN packet with the ECE and CWR flags set an
         // 'ECN-setup SYN packet'", and "a SYN-ACK packet with only the ECE flag set but the CWR
         // flag not set an 'ECN-setup SYN-ACK packet'".
@@ -418,7 +419,7 @@ impl Connection {
         self.offered = self.expected + settings.receive_buffer.min(u32::from(u16::MAX));
         // RFC 7323 section 2.2: "The window field in a segment where the SYN bit is set (i.e., a
         // <SYN> or <SYN,ACK>) MUST NOT be scaled."
-        self.send_window = u32::from(syn.window);
+        self.send_window = u32::from(syn.window).min(settings.send_buffer);
         self.send_window_max = self.send_window;
         self.window_sequence = syn.sequence;
         self.window_acknowledgement = syn.acknowledgement;
@@ -571,8 +572,13 @@ impl Connection {
     /// The longest data of a segment: what both take, less the options that each one has.
     #[inline]
     pub(super) fn data_size(&self) -> u16 {
-        let options = if self.marks.has(Marks::TIMESTAMPS) { 12 } else { 0 };
-        self.segment_size - options
+        self.segment_size - self.options_length()
+    }
+
+    /// Bytes of the options that each segment has.
+    #[inline]
+    fn options_length(&self) -> u16 {
+        if self.marks.has(Marks::TIMESTAMPS) { 12 } else { 0 }
     }
 
     /// Whether our FIN is acknowledged.

@@ -109,7 +109,7 @@ impl Connection {
     /// The keepalive timer was started then, and again with each probe; timestamps are noted of
     /// all that arrives in sequence.
     fn silent_ms(&self, settings: &Settings, now: Now) -> Option<u32> {
-        if !self.marks.has(Marks::KEEPALIVE) {
+        if !self.marks.has(Marks::KEEPALIVE) || !self.is_established() {
             let is_noted = self.state != State::SynSent && self.marks.has(Marks::TIMESTAMPS);
             return is_noted.then(|| now.millis.wrapping_sub(self.timestamp_at));
         }

@@ -6,9 +6,6 @@ use alloc::vec::Vec;
 
 use super::sequence::SequenceNumber;
 
-/// DupThresh: "this threshold is defined to be 3 duplicate acknowledgments" (RFC 6675 section 2).
-const DUPLICATE_THRESHOLD: usize = 3;
-
 /// The octets from `start` up to but without `end`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SequenceRange {
@@ -188,18 +185,21 @@ impl Ranges {
     }
 
     /// IsLost of RFC 6675 section 4, for all octets at once: those before this number that are not
-    /// there are lost, and no others; `None` where none is. With segments of `mss` bytes.
+    /// there are lost, and no others; `None` where none is. With segments of `mss` bytes, and
+    /// `threshold` for DupThresh, of which section 2 says that it "is defined to be 3 duplicate
+    /// acknowledgments".
     ///
     /// "The routine returns true when either DupThresh discontiguous SACKed sequences have arrived
     /// above 'SeqNum' or more than (DupThresh - 1) * SMSS bytes with sequence numbers greater than
     /// 'SeqNum' have been SACKed."
-    pub fn lost_before(&self, mss: u16) -> Option<SequenceNumber> {
-        let enough = (DUPLICATE_THRESHOLD as u32 - 1) * u32::from(mss);
+    pub fn lost_before(&self, mss: u16, threshold: u8) -> Option<SequenceNumber> {
+        let threshold = u32::from(threshold.max(1));
+        let enough = (threshold - 1) * u32::from(mss);
         let mut bytes = 0_u32;
         let from_above = (1..).zip(self.held().iter().rev());
         for (sequences, held) in from_above {
             bytes = bytes.saturating_add(held.range.len());
-            if sequences >= DUPLICATE_THRESHOLD || bytes > enough {
+            if sequences >= threshold || bytes > enough {
                 return Some(held.range.start);
             }
         }
@@ -211,15 +211,15 @@ impl Ranges {
     ///
     /// Those that are not there count "if IsLost (S1) returns false", and (once more) "if S1 <=
     /// HighRxt": below `retransmitted_to`, the number after the last one that was sent again,
-    /// which is `unacknowledged` where none was.
+    /// which is `unacknowledged` where none was. `lost_before`: what [`Self::lost_before`] tells.
     pub fn pipe(
         &self,
         unacknowledged: SequenceNumber,
         next: SequenceNumber,
         retransmitted_to: SequenceNumber,
-        mss: u16,
+        lost_before: Option<SequenceNumber>,
     ) -> u32 {
-        let not_lost = match self.lost_before(mss) {
+        let not_lost = match lost_before {
             Some(number) if unacknowledged.is_before(number) => number,
             _ => unacknowledged,
         };
@@ -356,14 +356,18 @@ mod tests {
     fn three_sequences_or_two_segments_above_make_a_loss() {
         // Three sequences of a byte each.
         let mut board = ranges(&[(10, 11), (20, 21)]);
-        assert_eq!(board.lost_before(1_000), None);
+        assert_eq!(board.lost_before(1_000, 3), None);
         board.insert(range(30, 31), 100).unwrap();
-        assert_eq!(board.lost_before(1_000), Some(SequenceNumber(10)));
+        assert_eq!(board.lost_before(1_000, 3), Some(SequenceNumber(10)));
         board.insert(range(40, 41), 100).unwrap();
-        assert_eq!(board.lost_before(1_000), Some(SequenceNumber(20)));
+        assert_eq!(board.lost_before(1_000, 3), Some(SequenceNumber(20)));
+        // Or as many more or fewer as is asked for.
+        assert_eq!(board.lost_before(1_000, 4), Some(SequenceNumber(10)));
+        assert_eq!(board.lost_before(1_000, 5), None);
+        assert_eq!(board.lost_before(1_000, 1), Some(SequenceNumber(40)));
         // More than two segments in one sequence.
-        assert_eq!(ranges(&[(1_000, 3_000)]).lost_before(1_000), None);
-        assert_eq!(ranges(&[(1_000, 3_001)]).lost_before(1_000), Some(SequenceNumber(1_000)));
+        assert_eq!(ranges(&[(1_000, 3_000)]).lost_before(1_000, 3), None);
+        assert_eq!(ranges(&[(1_000, 3_001)]).lost_before(1_000, 3), Some(SequenceNumber(1_000)));
     }
 
     #[test]
@@ -376,10 +380,10 @@ mod tests {
                 SequenceNumber(0),
                 SequenceNumber(1_000),
                 SequenceNumber(retransmitted_to),
-                100,
+                board.lost_before(100, 3),
             )
         };
-        assert_eq!(board.lost_before(100), Some(SequenceNumber(300)));
+        assert_eq!(board.lost_before(100, 3), Some(SequenceNumber(300)));
         assert_eq!(pipe(0), 300);
         assert_eq!(pipe(100), 400);
         assert_eq!(pipe(300), 500);
@@ -392,7 +396,7 @@ mod tests {
         // Nothing is known of what arrived: all of it is in the network.
         let nothing = Ranges::new();
         let start = SequenceNumber(0);
-        assert_eq!(nothing.pipe(start, start + 1_000, start, 100), 1_000);
+        assert_eq!(nothing.pipe(start, start + 1_000, start, None), 1_000);
     }
 
     /// Octets by their distance from a base.
@@ -434,6 +438,7 @@ mod tests {
             steps in prop::collection::vec(step(), 1..60),
             probe in 0..SPAN,
             probe_end in 0..SPAN + 50,
+            threshold in 1_u8..6,
         ) {
             let at = |offset: u32| SequenceNumber(base) + offset;
             let mut ranges = Ranges::new();
@@ -495,7 +500,7 @@ mod tests {
 
                 // RFC 6675 section 4, octet by octet, with what is above each.
                 let next = SPAN + 40;
-                let lost_before = ranges.lost_before(MSS);
+                let lost_before = ranges.lost_before(MSS, threshold);
                 let (mut sequences, mut bytes, mut pipe) = (0, 0, 0);
                 for octet in (first..next).rev() {
                     if octets.contains(&octet) {
@@ -503,13 +508,15 @@ mod tests {
                         sequences += u32::from(octet == first || !octets.contains(&(octet - 1)));
                         continue;
                     }
-                    let is_lost = sequences >= 3 || bytes > 2 * u32::from(MSS);
+                    let enough = u32::from(threshold - 1) * u32::from(MSS);
+                    let is_lost = sequences >= u32::from(threshold) || bytes > enough;
                     let is_before = lost_before.is_some_and(|number| at(octet).is_before(number));
                     prop_assert_eq!(is_before, is_lost);
                     pipe += u32::from(!is_lost) + u32::from(octet < probe);
                 }
                 let retransmitted_to = at(probe.max(first));
-                prop_assert_eq!(ranges.pipe(at(first), at(next), retransmitted_to, MSS), pipe);
+                let told = ranges.pipe(at(first), at(next), retransmitted_to, lost_before);
+                prop_assert_eq!(told, pipe);
             }
         }
 
@@ -525,7 +532,7 @@ mod tests {
                 prop_assert!(ranges.len() <= 20);
             }
             let _ = (ranges.contains(a), ranges.bytes_above(a), ranges.next_hole(a, b));
-            let _ = (ranges.pipe(a, b, c, 1_460), ranges.bytes(), recent(&ranges, 4));
+            let _ = (ranges.pipe(a, b, c, Some(d)), ranges.bytes(), recent(&ranges, 4));
             ranges.join(d);
             ranges.advance(a);
         }

@@ -2,11 +2,11 @@
 
 use wirestorm_wire::packet::tcp::Flags;
 
-use super::arrival::DUPLICATE_ACKS;
 use super::connection::{Connection, Marks, Now, RANGES_MAX};
 use super::counters::TcpCounters;
 use super::segment::{Segment, sack_blocks};
 use super::sequence::SequenceNumber;
+use super::settings::Settings;
 
 impl Connection {
     /// Bytes sent and not acknowledged.
@@ -39,7 +39,8 @@ impl Connection {
         if self.marks.has(Marks::RACK) {
             return self.pipe_by_time();
         }
-        self.sacked().pipe(self.unacknowledged, self.next, self.resent(), self.data_size())
+        let lost_before = self.lost_before();
+        self.sacked().pipe(self.unacknowledged, self.next, self.resent(), lost_before)
     }
 
     /// The same by RFC 8985, whose section 6.2 marks segments as lost: what is neither told of nor
@@ -62,12 +63,18 @@ impl Connection {
 
     /// Behind what is lost, as far as SACK tells.
     pub(super) fn lost_before(&self) -> Option<SequenceNumber> {
-        self.sacked().lost_before(self.data_size())
+        let disorder = self.disorder.as_ref()?;
+        disorder.sacked.lost_before(self.data_size(), disorder.duplicate_threshold)
     }
 
     /// Notes what arrived beyond holes. Returns whether any of it was not known.
     #[inline]
-    pub(super) fn note_sack(&mut self, segment: &Segment<'_>, counters: &mut TcpCounters) -> bool {
+    pub(super) fn note_sack(
+        &mut self,
+        segment: &Segment<'_>,
+        settings: &Settings,
+        counters: &mut TcpCounters,
+    ) -> bool {
         if segment.sack.is_empty() || !self.marks.has(Marks::SACK) {
             return false;
         }
@@ -84,7 +91,9 @@ impl Connection {
             if !is_sensible {
                 continue;
             }
-            match self.disorder_mut().sacked.insert(block, RANGES_MAX) {
+            let disorder = self.disorder_mut();
+            disorder.duplicate_threshold = settings.duplicate_threshold;
+            match disorder.sacked.insert(block, RANGES_MAX) {
                 Ok(new) => tells_news |= new > 0,
                 // Where the board is full, the loss is found later, by a timeout.
                 Err(_) => counters.sack_sboverflow += 1,
@@ -95,7 +104,12 @@ impl Connection {
 
     /// A duplicate acknowledgement arrived.
     #[cold]
-    pub(super) fn note_duplicate(&mut self, now: Now, counters: &mut TcpCounters) {
+    pub(super) fn note_duplicate(
+        &mut self,
+        settings: &Settings,
+        now: Now,
+        counters: &mut TcpCounters,
+    ) {
         let duplicate_acks = self.duplicate_acks().saturating_add(1);
         self.disorder_mut().duplicate_acks = duplicate_acks;
         // RFC 6582 section 3.2, step 2: where the acknowledgement does not cover `recover`, "the
@@ -109,7 +123,8 @@ impl Connection {
         // RFC 6675 section 5: "(1) If DupAcks >= DupThresh, go to step (4)", and "(2) If DupAcks <
         // DupThresh but IsLost (HighACK + 1) returns true". Without SACK, RFC 5681 section 3.2:
         // "When the third duplicate ACK is received".
-        if duplicate_acks >= DUPLICATE_ACKS || self.lost_before().is_some() {
+        let threshold = u16::from(settings.duplicate_threshold);
+        if duplicate_acks >= threshold || self.lost_before().is_some() {
             self.begin_recovery(now, counters);
         }
     }

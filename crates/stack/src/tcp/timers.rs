@@ -149,10 +149,18 @@ impl Connection {
         self.retransmit_at = now.millis.wrapping_add(settings.time_wait_ms);
     }
 
+    /// The connection is to be open within a time, for which the timer of keepalive runs.
+    pub(super) fn limit_opening(&mut self, settings: &Settings, now: Now) {
+        if settings.open_timeout_ms > 0 {
+            self.marks.set(Marks::KEEPALIVE);
+            self.keepalive_at = now.millis.wrapping_add(settings.open_timeout_ms);
+        }
+    }
+
     /// The peer was heard, or may be waited for from now on.
     #[inline]
     pub(super) fn start_keepalive(&mut self, settings: &Settings, now: Now) {
-        if settings.keepalive_ms > 0 && self.state != State::TimeWait {
+        if settings.keepalive_ms > 0 && self.is_established() && self.state != State::TimeWait {
             self.probes = 0;
             self.marks.set(Marks::KEEPALIVE);
             self.keepalive_at = now.millis.wrapping_add(settings.keepalive_ms);
@@ -162,7 +170,13 @@ impl Connection {
     #[cold]
     fn expire_keepalive(&mut self, settings: &Settings, now: Now, counters: &mut TcpCounters) {
         self.marks.clear(Marks::KEEPALIVE);
-        if !self.is_established() || self.state == State::TimeWait {
+        if !self.is_established() {
+            counters.keeptimeo += 1;
+            counters.keepdrops += 1;
+            self.finish(End::Unanswered, counters);
+            return;
+        }
+        if self.state == State::TimeWait {
             return;
         }
         if self.unacknowledged != self.highest {

@@ -10,8 +10,8 @@ use wirestorm_sim::memory::{MemoryReceive, MemoryTransmit, WireOptions, wire};
 use wirestorm_stack::Host;
 use wirestorm_stack::content::Sessions;
 use wirestorm_stack::endpoint::{
-    AddressRange, Endpoint, EndpointOptions, IpSettings, LinkHeader, Listen, Load, Order, Pairing,
-    Role, Template, Transport, Tuples,
+    AddressRange, Blackhole, Endpoint, EndpointOptions, IpSettings, LinkHeader, Listen, Load,
+    Order, Pairing, Role, Template, Transport, Tuples,
 };
 use wirestorm_stack::program::{Buffers, Contents, Instruction, Program};
 use wirestorm_stack::tcp::settings::Settings;
@@ -115,6 +115,7 @@ impl World {
                 flows_max: 1_000,
                 host: Host::default(),
                 seed,
+                blackhole: Blackhole::Nothing,
                 verifies_checksums: true,
             };
             Endpoint::new(options, Instant::ZERO)

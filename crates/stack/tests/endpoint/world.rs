@@ -8,8 +8,8 @@ use wirestorm_base::time::{Duration, Instant};
 use wirestorm_sim::memory::{MemoryReceive, MemoryTransmit, WireOptions, wire};
 use wirestorm_stack::Host;
 use wirestorm_stack::endpoint::{
-    AddressRange, Endpoint, EndpointOptions, IpSettings, LinkHeader, Listen, Load, Order, Pairing,
-    Role, Template, Transport, Tuples,
+    AddressRange, Blackhole, Endpoint, EndpointOptions, IpSettings, LinkHeader, Listen, Load,
+    Order, Pairing, Role, Template, Transport, Tuples,
 };
 use wirestorm_stack::program::{Buffer, Buffers, Instruction, Program};
 use wirestorm_stack::tcp::settings::Settings;
@@ -29,6 +29,7 @@ pub(crate) fn options(templates: Vec<Template>, buffers: &Buffers, seed: u64) ->
         flows_max: 10_000,
         host: Host::default(),
         seed,
+        blackhole: Blackhole::Nothing,
         verifies_checksums: true,
     }
 }

@@ -72,11 +72,15 @@ pub fn read(json: &str, options: &StatefulOptions) -> Result<EmulationPlan, Plan
     let items = list.and_then(|it| problems.take(it.items("templates"))).unwrap_or_default();
     let mut plan = EmulationPlan::default();
     for pair in 0..options.pairs.clamp(1, PAIRS_MAX) {
-        for side in ["clients", "servers"] {
-            plan.ports.push(Port::named(match pair {
+        for (side, blackhole) in [
+            ("clients", tables.clients.blackhole_of_clients()),
+            ("servers", tables.servers.blackhole_of_servers()),
+        ] {
+            let name = match pair {
                 0 => side.to_owned(),
                 _ => format!("{side}{pair}"),
-            }));
+            };
+            plan.ports.push(Port { blackhole, ..Port::named(name) });
         }
         for (number, item) in items.iter().enumerate() {
             let reading = templates::Reading { tables: &tables, options, pair };

@@ -1,7 +1,9 @@
 use std::net::IpAddr;
 
 use super::*;
-use crate::emulation::{Comparison, Label, Load, NextHop, Step, Transport, When};
+use crate::emulation::{
+    Blackhole, Comparison, Ecn, Label, Load, NextHop, Step, Tcp, Transport, When,
+};
 
 const PAGE: &str = r#"{
   "buf_list": ["R0VU", {"base": "QUI=", "size": 5, "fill": "Qw=="}],
@@ -48,10 +50,53 @@ fn a_template_is_two_sides_with_tunables_of_their_own() {
     assert_eq!((client.tcp.keepalive_ms, server.tcp.keepalive_ms), (Some(3_000), Some(5_000)));
     assert_eq!((client.ip.ttl, server.ip.ttl, server.ip.tos), (Some(127), Some(127), Some(2)));
     assert_eq!(server.first_bytes.as_ref().unwrap().0, [(0, 255, b'G'), (2, 255, b'T')]);
-    assert_eq!(
-        plan.notes,
-        ["s_glob_info.tcp.blackhole: segments of no connection are answered with RST"]
-    );
+    assert_eq!(plan.notes, [""; 0]);
+}
+
+#[test]
+fn tunables_are_words_of_plans() {
+    let text = PAGE
+        .replace(
+            "\"mss\": 500",
+            "\"mss\": 10, \"txbufsize\": 65536, \"no_delay_counter\": 5000, \"rexmtthresh\": 7, \
+             \"reass_maxqlen\": 0, \"keepinit\": 9, \"do_ecn\": 2, \"blackhole\": 1",
+        )
+        .replace("{\"mss\": 700}", "{\"txbufsize\": 4096}");
+    let plan = read(&text, &options(1)).unwrap();
+    let template = &plan.templates[0];
+    let (client, server) = (template.client.as_ref().unwrap(), template.server.as_ref().unwrap());
+    let asked = Tcp {
+        mss: Some(10),
+        send_buffer: Some(4_096),
+        acknowledge_after: Some(5_000),
+        duplicate_threshold: Some(7),
+        reassembly_max: Some(0),
+        ecn: Some(Ecn::Permit),
+        open_timeout_ms: Some(9_000),
+        syn_retries: Some(12),
+        ..client.tcp
+    };
+    assert_eq!(client.tcp, asked);
+    // What TRex does unasked.
+    assert_eq!((server.tcp.open_timeout_ms, server.tcp.send_buffer), (Some(5_000), None));
+    assert_eq!((server.tcp.ecn, server.tcp.duplicate_threshold), (None, None));
+    assert_eq!(plan.notes, [""; 0]);
+}
+
+#[test]
+fn what_is_swallowed_is_as_in_the_code_of_trex() {
+    for (number, expected) in [
+        (0, [Blackhole::Nothing, Blackhole::Nothing]),
+        (1, [Blackhole::All, Blackhole::Syn]),
+        (2, [Blackhole::All, Blackhole::All]),
+    ] {
+        let text = PAGE
+            .replace("\"mss\": 500", &format!("\"blackhole\": {number}"))
+            .replace("\"blackhole\": 2", &format!("\"blackhole\": {number}"));
+        let plan = read(&text, &options(2)).unwrap();
+        let found: Vec<_> = plan.ports.iter().map(|port| port.blackhole).collect();
+        assert_eq!(found, [expected, expected].concat());
+    }
 }
 
 #[test]
@@ -160,9 +205,24 @@ fn every_error_has_its_path() {
         (
             "\"mss\": 500",
             "\"mss\": 1",
-            "c_glob_info.tcp.mss: found 1, expected a whole number from 88 to 9216",
+            "c_glob_info.tcp.mss: found 1, expected a whole number from 10 to 9216",
         ),
         ("\"mss\": 500", "\"mss_\": 1", "c_glob_info.tcp.mss_: found an unknown field"),
+        ("\"mss\": 500", "\"keepinit\": 1", "c_glob_info.tcp.keepinit: found 1, expected"),
+        ("\"mss\": 500", "\"txbufsize\": 9", "c_glob_info.tcp.txbufsize: found 9, expected"),
+        ("\"mss\": 500", "\"rexmtthresh\": 0", "c_glob_info.tcp.rexmtthresh: found 0, expected"),
+        (
+            "\"mss\": 500",
+            "\"reass_maxqlen\": 1001",
+            "c_glob_info.tcp.reass_maxqlen: found 1001, expected a whole number from 0 to 1000",
+        ),
+        ("\"mss\": 500", "\"do_ecn\": 3", "c_glob_info.tcp.do_ecn: found 3, expected"),
+        ("\"blackhole\": 2", "\"blackhole\": 3", "s_glob_info.tcp.blackhole: found 3, expected"),
+        (
+            "\"mss\": 700",
+            "\"no_delay_counter\": 70000",
+            "templates[0].client_template.glob_info.tcp.no_delay_counter: found 70000, expected",
+        ),
         (
             "\"mss\": 700",
             "\"do_sack\": 1",

@@ -2,7 +2,7 @@
 
 use crate::document::error::PlanError;
 use crate::document::place::Place;
-use crate::emulation::{Congestion, Ip, Tcp};
+use crate::emulation::{Blackhole, Congestion, Ecn, Ip, Tcp};
 
 /// What tunables of a side, or of a side of a template, ask for.
 #[derive(Clone, Copy, Debug, Default)]
@@ -12,6 +12,8 @@ pub(super) struct Tunables {
     pub(super) ipv6: Ipv6,
     /// Over how many seconds rates grow to what they are.
     pub(super) ramp_s: Option<u32>,
+    /// What of that which belongs to no flow is not answered: 0 nothing, 1 some, 2 all.
+    pub(super) blackhole: Option<u8>,
 }
 
 /// IPv6 instead of IPv4.
@@ -71,7 +73,8 @@ impl Tunables {
             keepalive_interval_ms: Some(7_000),
             ..Tcp::default()
         };
-        let ip = Ip { ttl: Some(if is_ipv6 { 64 } else { 127 }), tos: None };
+        let tcp = open_within(5, tcp);
+        let ip = Ip { ttl: Some(if is_ipv6 { 64 } else { 127 }), ..Ip::default() };
         Self { tcp, ip, ..Self::default() }
     }
 
@@ -86,8 +89,31 @@ impl Tunables {
                 destination: self.ipv6.destination.or(other.ipv6.destination),
             },
             ramp_s: self.ramp_s.or(other.ramp_s),
+            blackhole: self.blackhole.or(other.blackhole),
         }
     }
+
+    /// What a port with these clients does not answer. With 1 it is no segment at all, where BSD's
+    /// systems would answer those without SYN.
+    pub(super) fn blackhole_of_clients(&self) -> Blackhole {
+        if self.blackhole.unwrap_or(0) == 0 { Blackhole::Nothing } else { Blackhole::All }
+    }
+
+    /// What a port with these servers does not answer: with 1 SYNs, as the code of TRex has it, and
+    /// not all but SYNs, as its manual does.
+    pub(super) fn blackhole_of_servers(&self) -> Blackhole {
+        match self.blackhole {
+            None | Some(0) => Blackhole::Nothing,
+            Some(1) => Blackhole::Syn,
+            Some(_) => Blackhole::All,
+        }
+    }
+}
+
+/// A connection that is given up when it is not open after so many seconds, and not before: SYN is
+/// sent again up to twelve times, as BSD does.
+fn open_within(seconds: u32, tcp: Tcp) -> Tcp {
+    Tcp { open_timeout_ms: Some(seconds * 1_000), syn_retries: Some(12), ..tcp }
 }
 
 pub(super) fn read(
@@ -116,7 +142,10 @@ pub(super) fn read(
     if let Some(tcp) = fields.get("tcp") {
         let known = if scope == Scope::Side { &TCP[..] } else { &TCP_OF_TEMPLATE };
         for (name, value) in tcp.fields(known)?.all() {
-            read_tcp(name, &value, &mut tunables.tcp, notes)?;
+            match name {
+                "blackhole" => tunables.blackhole = Some(value.integer(0, 2)? as u8),
+                _ => read_tcp(name, &value, &mut tunables.tcp, notes)?,
+            }
         }
     }
     Ok(tunables)
@@ -170,34 +199,27 @@ fn read_tcp(
     let mut note = |what: &str| notes.push(format!("{}: {what}", value.path()));
     let seconds = || value.integer(2, 65_533).map(|it| it as u32 * 1_000);
     match name {
-        "mss" => tcp.mss = Some(value.integer(88, 9_216)? as u16),
+        "mss" => tcp.mss = Some(value.integer(10, 9_216)? as u16),
         "initwnd" => tcp.initial_window = Some(value.integer(1, 20)? as u8),
         "rxbufsize" => tcp.receive_buffer = Some(value.integer(1 << 10, 1 << 30)? as u32),
-        "txbufsize" => {
-            value.integer(1 << 10, 1 << 30)?;
-            note("what is sent is bounded by the peer's window and congestion alone");
-        }
+        "txbufsize" => tcp.send_buffer = Some(value.integer(1 << 10, 1 << 30)? as u32),
         "no_delay" => {
             let bits = value.integer(0, 3)?;
             tcp.no_delay = Some(bits & 1 != 0);
             tcp.push_all = Some(bits & 2 != 0);
         }
-        "no_delay_counter" => {
-            if value.integer(0, 65_533)? > 0 {
-                note("every second segment is acknowledged, however long they are");
-            }
-        }
+        "no_delay_counter" => tcp.acknowledge_after = Some(value.integer(0, 65_533)? as u32),
         "do_rfc1323" => {
             let is_on = value.integer(0, 1)? == 1;
             (tcp.timestamps, tcp.window_scaling) = (Some(is_on), Some(is_on));
         }
         "do_sack" => tcp.sack = Some(value.integer(0, 1)? == 1),
         "do_ecn" => {
-            let ecn = value.integer(0, 2)?;
-            if ecn == 2 {
-                note("ECN is asked for, not only granted");
-            }
-            tcp.ecn = Some(ecn > 0);
+            tcp.ecn = Some(match value.integer(0, 2)? {
+                0 => Ecn::Never,
+                1 => Ecn::Ask,
+                _ => Ecn::Permit,
+            });
         }
         "cc_algo" => {
             let is_cubic = value.integer(0, 1)? == 1;
@@ -205,10 +227,7 @@ fn read_tcp(
         }
         "keepidle" => tcp.keepalive_ms = Some(seconds()?),
         "keepintvl" => tcp.keepalive_interval_ms = Some(seconds()?),
-        "keepinit" => {
-            seconds()?;
-            note("a connection is given up after five repeats of its SYN");
-        }
+        "keepinit" => *tcp = open_within(value.integer(2, 65_533)? as u32, *tcp),
         "delay_ack_msec" => {
             let asked = value.integer(20, 50_000)?;
             if asked > DELAYED_ACK_MS_MAX {
@@ -216,19 +235,8 @@ fn read_tcp(
             }
             tcp.delayed_ack_ms = Some(asked.min(DELAYED_ACK_MS_MAX) as u16);
         }
-        "rexmtthresh" => {
-            value.integer(1, 10)?;
-            note("losses are found by time (RFC 8985), without SACK by three duplicates");
-        }
-        "reass_maxqlen" => {
-            value.integer(0, 1_000)?;
-            note("segments that arrive early are kept as far as the window reaches");
-        }
-        _ => {
-            if value.integer(0, 2)? > 0 {
-                note("segments of no connection are answered with RST");
-            }
-        }
+        "rexmtthresh" => tcp.duplicate_threshold = Some(value.integer(1, 10)? as u8),
+        _ => tcp.reassembly_max = Some(value.integer(0, 1_000)? as u16),
     }
     Ok(())
 }

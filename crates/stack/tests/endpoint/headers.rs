@@ -1,0 +1,153 @@
+//! What IP headers say, and who is answered at all.
+
+use wirestorm_base::port::{Receive, Transmit};
+use wirestorm_base::time::{Duration, Instant};
+use wirestorm_stack::endpoint::{Blackhole, Endpoint, FlowLabel, Identification, IpSettings, Load};
+use wirestorm_stack::program::{Buffer, Buffers, Instruction};
+
+use crate::world::{SECOND, STEP, World, client, options, pass_by, rate, server, template};
+
+/// Packets, from their IP header on, that servers say whose headers are so, and who answer two
+/// clients from this address on with 5,000 bytes each.
+fn said(ip: IpSettings, first: &str) -> Vec<Vec<u8>> {
+    let mut buffers = Buffers::default();
+    let answer = buffers.push(Buffer::new(b"", 5_000, &[]));
+    let answers = vec![Instruction::Send { buffer: answer }];
+    let asks = vec![Instruction::Receive { bytes: 5_000, clear: false }];
+    let load = Load::Constant { rate: rate(1, Duration::from_millis(10)), at_most: None };
+    let mut servers = template(answers, server(80));
+    servers.ip = ip;
+    let clients = template(asks, client(first, 80, load, Some(2)));
+    let mut world = World::of(vec![clients], vec![servers], &buffers);
+    let mut packets = Vec::new();
+    let end = world.now + SECOND;
+    while world.now < end {
+        world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+        world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
+        pass_by(&mut world.down, |frame| packets.push(frame[14..].to_vec()));
+        world.now += STEP;
+    }
+    world.assert_over(2);
+    packets
+}
+
+fn identification(packet: &[u8]) -> u16 {
+    u16::from_be_bytes([packet[4], packet[5]])
+}
+
+/// RFC 6864 section 4.1: what must not be fragmented may have any identification.
+#[test]
+fn packets_are_not_fragmented_and_have_no_identification() {
+    let packets = said(IpSettings::default(), "16.0.0.1");
+    assert!(packets.len() > 10);
+    assert!(packets.iter().all(|packet| packet[4..8] == [0, 0, 0x40, 0]));
+}
+
+#[test]
+fn identifications_count_over_all_flows() {
+    let ip = IpSettings {
+        identification: Identification::Counting,
+        dont_fragment: false,
+        ..IpSettings::default()
+    };
+    let packets = said(ip, "16.0.0.1");
+    assert!(packets.len() > 10);
+    for pair in packets.windows(2) {
+        assert_eq!(identification(&pair[1]), identification(&pair[0]).wrapping_add(1));
+        assert_eq!(pair[0][6..8], [0, 0]);
+    }
+}
+
+#[test]
+fn identifications_are_drawn() {
+    let ip = IpSettings { identification: Identification::Random, ..IpSettings::default() };
+    let packets = said(ip, "16.0.0.1");
+    let mut numbers: Vec<u16> = packets.iter().map(|packet| identification(packet)).collect();
+    assert_eq!(packets[0][6..8], [0x40, 0]);
+    let steps = numbers.windows(2).filter(|pair| pair[1].wrapping_sub(pair[0]) == 1).count();
+    assert!(steps <= 1, "{numbers:?}");
+    numbers.sort_unstable();
+    numbers.dedup();
+    assert!(numbers.len() + 1 >= packets.len(), "{numbers:?}");
+}
+
+#[test]
+fn a_flow_has_its_label_or_the_one_that_is_asked_for() {
+    let labels = |flow_label| {
+        let packets = said(IpSettings { flow_label, ..IpSettings::default() }, "2001:db8:1::1");
+        let label = |packet: &Vec<u8>| {
+            u32::from_be_bytes([packet[0], packet[1], packet[2], packet[3]]) & 0xf_ffff
+        };
+        let mut labels: Vec<u32> = packets.iter().map(label).collect();
+        labels.sort_unstable();
+        labels.dedup();
+        labels
+    };
+    assert_eq!(labels(FlowLabel::Zero), [0]);
+    assert_eq!(labels(FlowLabel::Value(0x1_2345)), [0x1_2345]);
+    let of_flows = labels(FlowLabel::OfFlow);
+    assert_eq!(of_flows.len(), 2);
+    assert!(!of_flows.contains(&0));
+}
+
+/// A server at port 80 that swallows so much, and a SYN to port 81.
+fn swallowing(blackhole: Blackhole) -> (World, Vec<u8>) {
+    let buffers = Buffers::default();
+    let load = Load::Hold { flows: 1 };
+    let asks = template(vec![], client("16.0.0.1", 81, load, Some(1)));
+    let mut world = World::of(vec![asks], vec![], &buffers);
+    let mut options = options(vec![template(vec![], server(80))], &buffers, 2);
+    options.verifies_checksums = false;
+    options.blackhole = blackhole;
+    world.server = Endpoint::new(options, Instant::ZERO);
+    let mut syn = Vec::new();
+    world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+    pass_by(&mut world.up, |frame| syn = frame.to_vec());
+    // It is forgotten: others are to be asked.
+    let mut batch = Vec::new();
+    world.up.1.receive(64, &mut batch).unwrap();
+    batch.into_iter().for_each(|received| world.up.1.release(received));
+    (world, syn)
+}
+
+/// How many frames answer one.
+fn answers(world: &mut World, bytes: &[u8]) -> usize {
+    let (transmit, _) = &mut world.up;
+    let frame = transmit.take().unwrap();
+    transmit.frame_mut(&frame)[..bytes.len()].copy_from_slice(bytes);
+    transmit.send(frame, bytes.len(), Instant::ZERO);
+    transmit.flush().unwrap();
+    world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
+    let mut batch = Vec::new();
+    world.down.1.receive(64, &mut batch).unwrap();
+    let count = batch.len();
+    batch.into_iter().for_each(|received| world.down.1.release(received));
+    count
+}
+
+/// RFC 9293 section 3.10.7.1, and what `blackhole(4)` of BSD leaves of it.
+#[test]
+fn a_port_may_swallow_what_belongs_to_nobody() {
+    for (blackhole, expected) in [
+        (Blackhole::Nothing, [1, 1, 1, 1]),
+        (Blackhole::Syn, [0, 1, 1, 1]),
+        (Blackhole::All, [0, 0, 0, 1]),
+    ] {
+        let (mut world, syn) = swallowing(blackhole);
+        let mut acknowledgement = syn.clone();
+        acknowledgement[47] = 0x10;
+        let mut datagram = syn.clone();
+        datagram[23] = 17;
+        datagram[38..42].copy_from_slice(&[0, 26, 0, 0]);
+        let mut to_server = syn.clone();
+        to_server[36..38].copy_from_slice(&80_u16.to_be_bytes());
+        let frames = [&syn, &acknowledgement, &datagram, &to_server];
+        let found = frames.map(|frame| answers(&mut world, frame));
+        assert_eq!(found, expected, "{blackhole:?}");
+        let strays = world.server.strays();
+        assert_eq!((strays.no_template, strays.no_flow), (1, 2), "all are counted");
+        let resets = expected[0] + expected[1];
+        assert_eq!(world.server.tcp().rst_sent, resets as u64);
+        assert_eq!(strays.unreachable_sent, expected[2] as u64);
+    }
+}
