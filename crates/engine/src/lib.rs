@@ -14,3 +14,4 @@ pub mod measure;
 pub mod replay;
 pub mod sides;
 pub mod stream;
+pub mod tunnel;

@@ -15,5 +15,6 @@ pub mod replay;
 pub mod sides;
 pub mod traffic;
 pub mod trex;
+mod tunnels;
 
 pub use multiplier::Multiplier;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,6 +21,7 @@ use wirestorm_control::plan::traffic::PlanErrors;
 use wirestorm_control::plan::trex::stateful::{self, StatefulOptions};
 use wirestorm_control::replay::Control;
 use wirestorm_control::wire::packet::MacAddress;
+use wirestorm_control::wire::tunnel::ClientTunnels;
 
 use crate::background::{Shared, written};
 use crate::errors::{emulation_error, plan_error, value_error};
@@ -177,6 +179,20 @@ impl Emulation {
         }
     }
 
+    /// Gives clients other tunnels than they have, on all ports that have any: the first and the last
+    /// client, the first one's identifier and what is added for each next one, both ends, and the port
+    /// of UDP, 0 for that of the packet within.
+    fn change_tunnels(&self, tunnels: Vec<Tunnels>) -> PyResult<()> {
+        let tunnels = read_tunnels(&tunnels, &self.networks())?;
+        match self.steers.steering.change_tunnels(&tunnels) {
+            true => Ok(()),
+            false => Err(value_error(format!(
+                "tunnels that were changed would be more than {} ranges: change whole ranges",
+                Steering::RANGES_MAX
+            ))),
+        }
+    }
+
     /// Of each address whether it is that of a client that is switched on; None where it is no
     /// client's.
     fn clients(&self, addresses: Vec<String>) -> PyResult<Vec<Option<bool>>> {
@@ -262,27 +278,35 @@ impl Emulation {
 
     /// The addresses of its clients, each once.
     fn ranges(&self) -> Vec<AddressRange> {
-        let mut found = Vec::new();
-        for client in self.plan.templates.iter().filter_map(|it| it.client.as_ref()) {
-            let own = self.plan.ports[client.transmit].addresses.first();
-            let own = own.map(|it| AddressRange { first: it.address, count: 1 });
-            found.extend(client.addresses.or(own).filter(|it| !found.contains(it)));
-        }
-        found
+        client_ranges(&self.plan)
     }
 
     /// The networks of clients over IPv6 that are known by their last 32 bits.
     fn networks(&self) -> Vec<Ipv6Addr> {
-        let mut found = Vec::new();
-        for range in self.ranges() {
-            let IpAddr::V6(first) = range.first else { continue };
-            let network = Ipv6Addr::from_bits(first.to_bits() & !u128::from(u32::MAX));
-            if self.knows_last_bits && !found.contains(&network) {
-                found.push(network);
-            }
-        }
-        found
+        if self.knows_last_bits { client_networks(&self.plan) } else { Vec::new() }
     }
+}
+
+fn client_ranges(plan: &EmulationPlan) -> Vec<AddressRange> {
+    let mut found = Vec::new();
+    for client in plan.templates.iter().filter_map(|it| it.client.as_ref()) {
+        let own = plan.ports[client.transmit].addresses.first();
+        let own = own.map(|it| AddressRange { first: it.address, count: 1 });
+        found.extend(client.addresses.or(own).filter(|it| !found.contains(it)));
+    }
+    found
+}
+
+fn client_networks(plan: &EmulationPlan) -> Vec<Ipv6Addr> {
+    let mut found = Vec::new();
+    for range in client_ranges(plan) {
+        let IpAddr::V6(first) = range.first else { continue };
+        let network = Ipv6Addr::from_bits(first.to_bits() & !u128::from(u32::MAX));
+        if !found.contains(&network) {
+            found.push(network);
+        }
+    }
+    found
 }
 
 impl Drop for Emulation {
@@ -300,7 +324,12 @@ pub(crate) struct TrexPort {
     destination: Option<String>,
     vlan: Option<u16>,
     gateways: Vec<TrexGateway>,
+    tunnels: Option<Vec<Tunnels>>,
 }
+
+/// Tunnels of clients: the first and the last one, the first one's identifier and what is added for
+/// each next one, both ends, the port of UDP.
+type Tunnels = (String, String, u32, u32, String, String, u16);
 
 /// Clients, by their addresses of IPv4, and what is below IP in their frames.
 #[derive(FromPyObject)]
@@ -344,6 +373,11 @@ pub(crate) fn trex_emulate(
         }
     }
     plan.templates.retain(|it| it.client.is_some() || it.server.is_some());
+    let networks = client_networks(&plan);
+    for (place, port) in plan.ports.iter_mut().zip(&ports) {
+        let tunnels = port.as_ref().and_then(|port| port.tunnels.as_ref());
+        place.tunnels = tunnels.map(|it| read_tunnels(it, &networks)).transpose()?;
+    }
     Emulation::start(py, plan, PathBuf::new(), &how, true)
 }
 
@@ -394,6 +428,30 @@ fn within(network: Ipv6Addr, address: IpAddr) -> IpAddr {
     let IpAddr::V4(address) = address else { return address };
     let network = network.to_bits() & !u128::from(u32::MAX);
     Ipv6Addr::from_bits(network | u128::from(address.to_bits())).into()
+}
+
+/// Tunnels of clients, who are known by the last 32 bits of their addresses in networks of IPv6 too.
+fn read_tunnels(tunnels: &[Tunnels], networks: &[Ipv6Addr]) -> PyResult<Vec<ClientTunnels>> {
+    let mut all = Vec::with_capacity(tunnels.len());
+    for (first, last, teid, teid_step, from, to, port) in tunnels {
+        let (first, last) = (read_address(first)?, read_address(last)?);
+        if first.is_ipv4() != last.is_ipv4() || first > last {
+            return Err(value_error(format!("clients {first} to {last}: that is no range")));
+        }
+        let (from, to) = (read_address(from)?, read_address(to)?);
+        if from.is_ipv4() != to.is_ipv4() {
+            return Err(value_error(format!("tunnel from {from} to {to}: expected one family")));
+        }
+        let (teid, teid_step, source_port) = (*teid, *teid_step, NonZeroU16::new(*port));
+        let one = ClientTunnels { first, last, teid, teid_step, from, to, source_port };
+        all.push(one);
+        all.extend(networks.iter().filter(|_| first.is_ipv4()).map(|network| ClientTunnels {
+            first: within(*network, first),
+            last: within(*network, last),
+            ..one
+        }));
+    }
+    Ok(all)
 }
 
 /// Whether an address is one of a range.

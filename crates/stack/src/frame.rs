@@ -5,8 +5,9 @@ use core::net::IpAddr;
 use wirestorm_base::port::Segmentation;
 use wirestorm_wire::checksum;
 use wirestorm_wire::flow::FlowKey;
+pub(crate) use wirestorm_wire::packet::network_header;
 use wirestorm_wire::packet::{
-    PacketError, ethernet, ethertype, icmpv4, ipv4, ipv6, mpls, protocol, tcp, udp, vlan,
+    LINK_LENGTH_MAX, PacketError, ethernet, ethertype, icmpv4, ipv4, ipv6, protocol, tcp, udp,
 };
 
 use crate::icmp_error::Message;
@@ -26,7 +27,7 @@ pub struct LinkHeader {
 
 impl LinkHeader {
     /// Room for two VLAN tags and four MPLS labels.
-    pub const LENGTH_MAX: usize = 38;
+    pub const LENGTH_MAX: usize = LINK_LENGTH_MAX;
 
     /// The header that these bytes are; `None` where they are too many, or too few for Ethernet.
     pub fn new(header: &[u8]) -> Option<Self> {
@@ -123,40 +124,6 @@ pub(crate) fn dissect(frame: &[u8], verifies: bool) -> Result<Packet<'_>, Other>
         ethertype::IPV6 => dissect_ipv6(link, network, verifies),
         _ => Err(Other::Protocol),
     }
-}
-
-/// Where the network layer begins, and its ethertype.
-#[inline(always)]
-pub(crate) fn network_header(frame: &[u8]) -> Option<(usize, u16)> {
-    let mut start = ethernet::HEADER_LENGTH;
-    let mut kind = u16::from_be_bytes(*frame.get(ADDRESSES..)?.first_chunk()?);
-    // Two tags at most, as the tables of links hold.
-    for _ in 0..2 {
-        if !matches!(kind, ethertype::VLAN | ethertype::SERVICE_VLAN) {
-            break;
-        }
-        let tag = vlan::Tag::new(frame.get(start..)?).ok()?;
-        kind = tag.ethertype();
-        start += vlan::TAG_LENGTH;
-    }
-    if kind == ethertype::MPLS {
-        loop {
-            let label = mpls::Entry::new(frame.get(start..)?).ok()?;
-            start += mpls::ENTRY_LENGTH;
-            if label.is_bottom() {
-                break;
-            }
-            if start > LinkHeader::LENGTH_MAX {
-                return None;
-            }
-        }
-        kind = match frame.get(start)? >> 4 {
-            4 => ethertype::IPV4,
-            6 => ethertype::IPV6,
-            _ => return None,
-        };
-    }
-    Some((start, kind))
 }
 
 #[inline(always)]

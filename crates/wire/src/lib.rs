@@ -23,3 +23,4 @@ pub mod prefix;
 pub mod print;
 pub mod sides;
 pub mod stream;
+pub mod tunnel;

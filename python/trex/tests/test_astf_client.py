@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from scapy.layers.inet import IP, TCP
+from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.l2 import Dot1Q, Ether
 from sending import LIMIT_S, burst, continuous, until
 from wirestorm_lab import ip
@@ -33,6 +33,8 @@ from trex.astf.api import (
     TRexError,
     TRexTimeoutError,
 )
+from trex.astf.trex_astf_client import Tunnel
+from trex.astf.tunnels_topo import TunnelsTopo
 from trex.client.hosts import tags_of
 from trex.client.packet_socket import PacketSocket
 from trex.services.arp import ServiceARP
@@ -267,6 +269,135 @@ def test_over_ipv6_and_in_a_vlan(client, vlan, is_ipv6, below_ip):
     client.set_vlan([0, 1], [7, 8])
     with pytest.raises(TRexError, match="one VLAN, not two"):
         client.start()
+
+
+def captured(client, run) -> list[bytes]:
+    """What arrived at both ports meanwhile."""
+    client.set_service_mode()
+    capture = client.start_capture(rx_ports=[0, 1])
+    run()
+    client.wait_on_traffic(timeout=LIMIT_S)
+    packets: list = []
+    client.stop_capture(capture["id"], packets)
+    return [bytes(packet["binary"]) for packet in packets]
+
+
+def tunnels_of(frames: list[bytes], at: int) -> set[tuple[str, str, int]]:
+    """The ends and the identifiers of tunnels over IPv4, of frames from and to a client, whose
+    address's last byte is this."""
+    found = set()
+    for frame in frames:
+        outer = IP(frame[14:])
+        assert outer[UDP].dport == 2152 and len(outer) == outer.len, outer
+        message = bytes(outer[UDP].payload)
+        assert message[:2] == b"\x30\xff"
+        inner = IP(message[8:])
+        if at in (int(inner.src.split(".")[-1]), int(inner.dst.split(".")[-1])):
+            found.add((outer.src, outer.dst, int.from_bytes(message[4:8], "big")))
+    return found
+
+
+@pytest.mark.parametrize("is_ipv6", [False, True])
+def test_clients_are_in_tunnels(client, is_ipv6):
+    topology = TunnelsTopo()
+    topology.add_tunnel_ctx(
+        "16.0.0.0", "16.0.0.255", 1, 1, 5000, 4, 1, "1.1.1.11", "12.2.2.2", True
+    )
+    client.activate_tunnel(tunnel_type=1, activate=True, loopback=True)
+    client.tunnels_topo_load(topology)
+    with pytest.raises(TRexError, match="already loaded"):
+        client.tunnels_topo_load(topology)
+    client.tunnels_topo_show()
+    client.load_profile(profile(template(limit=18, cps=100)))
+    frames = captured(client, lambda: client.start(ipv6=is_ipv6))
+    assert client.get_traffic_stats()["server"]["tcps_accepts"] == 18
+    if not is_ipv6:
+        there, back = ("1.1.1.11", "12.2.2.2"), ("12.2.2.2", "1.1.1.11")
+        assert tunnels_of(frames, 5) == {(*there, 6), (*back, 6)}
+    stats = client.get_dynamic_traffic_stats()
+    sent = stats["client"]["m_tunnel_encapsulated"]
+    assert sent > 18 and stats["server"]["m_tunnel_decapsulated"] == sent
+    assert not client.is_dynamic_traffic_stats_error(stats)[0]
+    assert "m_err_tunnel_dir" in client.get_dynamic_traffic_stats(skip_zero=False)["server"]
+    client.clear_dynamic_traffic_stats()
+    assert client.get_dynamic_traffic_stats() == {"client": {}, "server": {}}
+    client.reset()
+    client.tunnels_topo_clear()
+    client.activate_tunnel(1, False)
+    client.load_profile(profile(template(limit=1, cps=100)))
+    client.start()
+    client.wait_on_traffic(timeout=LIMIT_S)
+    assert client.get_dynamic_traffic_stats(skip_zero=False) == {"client": {}, "server": {}}
+
+
+def test_records_of_clients_are_told_while_they_work(client):
+    client.activate_tunnel(1, True, loopback=True)
+    client.load_profile(profile(template(cps=200)))
+
+    def told() -> None:
+        client.start(duration=3)
+        with pytest.raises(TRexError, match="is running: stop"):
+            client.activate_tunnel(1, False)
+        # Nobody has one yet.
+        drops = "m_err_tunnel_no_context"
+        until(lambda: client.get_dynamic_traffic_stats()["client"].get(drops, 0))
+        assert client.get_traffic_stats()["client"].get("tcps_connects", 0) == 0
+        assert client.is_dynamic_traffic_stats_error(client.get_dynamic_traffic_stats())[0]
+        first = ip2int("16.0.0.1")
+        ends = ("11.11.0.1", "1.1.1.11", 5000)
+        records = {first + place: Tunnel(*ends, 7 + place, 4) for place in range(9)}
+        client.update_tunnel_client_record(records, 1)
+        until(lambda: client.get_traffic_stats()["client"].get("tcps_connects", 0))
+        ends = "--src_ip 11.11.0.2 --dst_ip 1.1.1.11 --sport 0"
+        client.update_clients_tunnel(f"--c_start 16.0.0.5 --c_end 16.0.0.5 --teid 99 {ends}")
+        info = client.get_clients_info([first]).data()
+        assert info[str(first)]["tunnel_type"] == "GTP"
+        client.stop()
+
+    frames = captured(client, told)
+    assert tunnels_of(frames, 4) == {("11.11.0.1", "1.1.1.11", 10), ("1.1.1.11", "11.11.0.1", 10)}
+    assert ("11.11.0.1", "1.1.1.11", 11) in tunnels_of(frames, 5)
+
+
+def test_topologies_of_tunnels_come_from_files(client, tmp_path):
+    fields = {
+        **{"src_start": "16.0.0.0", "src_end": "16.0.0.9", "initial_teid": 0, "teid_jump": 1},
+        **{"sport": 0, "version": 6, "tunnel_type": 1, "src_ip": "fd00::1", "dst_ip": "fd00::2"},
+        "activate": False,
+    }
+    document = {"tunnels": [fields], "latency": []}
+    python = tmp_path / "tunnels.py"
+    python.write_text(
+        "from trex.astf.tunnels_topo import TunnelsTopo\n\n\ndef get_topo(last):\n"
+        f"    return TunnelsTopo.from_data({document!r} | {{'latency': []}})\n"
+    )
+    written = tmp_path / "tunnels.json"
+    written.write_text(json.dumps(document))
+    client.activate_tunnel(1, True)
+    for path, tunables in ((python, {"last": 1}), (written, {})):
+        client.tunnels_topo_load(str(path), tunables)
+        assert client.tunnels_topo.get_data() == document
+        client.tunnels_topo_clear()
+    client.tunnels_topo_load(str(written))
+    # Its clients are off until they are switched on.
+    client.load_profile(profile(template(cps=100)))
+    client.start(duration=0.3, nc=True)
+    client.wait_on_traffic(timeout=LIMIT_S)
+    stats = client.get_traffic_stats()["client"]
+    assert "tcps_connattempt" not in stats and stats["flows_skipped"] >= 1
+    client.tunnels_topo_clear()
+    for change, message in (
+        ({"version": 4}, "'fd00::1' is no IPv4 address"),
+        ({"tunnel_type": 2}, "Invalid Tunnel Type: 2"),
+        ({"src_end": "15.0.0.1"}, "src_start is above src_end"),
+        ({"initial_teid": -1}, "initial_teid -1 is not from 0"),
+    ):
+        written.write_text(json.dumps({"tunnels": [{**fields, **change}]}))
+        with pytest.raises(TRexError, match=message):
+            client.tunnels_topo_load(str(written))
+    twice = TunnelsTopo.from_data({"tunnels": [fields, {**fields, "src_start": "16.0.0.5"}]})
+    with pytest.raises(TRexError, match="clients have two tunnels"):
+        client.tunnels_topo_load(twice)
 
 
 def test_profiles_have_identifiers(client):
@@ -509,8 +640,9 @@ def test_lines_of_the_console_do_what_their_methods_do(client, profiles, capsys,
         (lambda: client.latency_line("start --src 1.1.1"), "'1.1.1' is no IPv4 address"),
         (lambda: client.stop_line("--pid nobody"), "there is no profile nobody"),
         (lambda: client.black_list_line("remove --ipv4 9.9.9.9"), "9.9.9.9 is not in the list"),
-        (lambda: client.tunnels_topo_line("load -f x"), "GTP-U"),
-        (lambda: client.activate_tunnel_line(""), "GTP-U"),
+        (lambda: client.tunnels_topo_line("load -f x.yaml"), "there is no file 'x.yaml'"),
+        (lambda: client.activate_tunnel_line("--type vxlan"), "'vxlan' is no type of tunnels"),
+        (lambda: client.update_clients_tunnel("--c_start 16.0.0.1"), "required: --c_end"),
     ):
         with pytest.raises(TRexError, match=message):
             line()
@@ -695,7 +827,8 @@ def test_what_goes_wrong_is_said(client):
         client.start()
     for command in (
         lambda: client.topo_load("topology.py"),
-        lambda: client.activate_tunnel(1, True),
+        lambda: client.activate_tunnel(2, True),
+        lambda: client.update_tunnel_client_record({1: Tunnel("1.1.1.1", "2.2.2.2", 0, 1, 4)}, 1),
         lambda: client.set_client_enable([-1], False),
         lambda: client.set_client_enable_range("16.0.0.9", "16.0.0.1", True),
         lambda: client.get_clients_info(["clients"]),
@@ -704,7 +837,8 @@ def test_what_goes_wrong_is_said(client):
     ):
         with pytest.raises(TRexError, match=" "):
             command()
-    assert not client.is_tunnel_supported()["is_tunnel_supported"]
+    assert client.is_tunnel_supported() == {"is_tunnel_supported": True, "error_msg": ""}
+    assert not client.is_tunnel_supported(2)["is_tunnel_supported"]
     distribution = client.get_traffic_distribution("16.0.0.0", "16.0.0.255", "1.0.0.0", False)
     assert distribution == {0: {0: {"start": "16.0.0.0", "end": "16.0.0.255"}}}
     client.disconnect()

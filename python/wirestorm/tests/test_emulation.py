@@ -114,6 +114,28 @@ def test_what_is_counted_is_told_meanwhile_and_loads_are_changed(lab):
         running.ports()
 
 
+def test_tunnels_are_changed_while_clients_work(lab):
+    plan = plan_of(load={"rate": 200})
+    # Nobody has one before it is told.
+    plan["ports"] = [{"name": name, "tunnels": []} for name in ("a", "b")]
+    with ws.start_emulation(plan, lab.ports) as running:
+        until(lambda: running.ports()[0].tunnels.no_tunnel > 0)
+        assert running.progress.ports["a"].connects == 0
+        ends = {"source": "fd00::1", "destination": "fd00::2"}
+        running.change_tunnels("10.0.0.1-10.0.0.9", teid=5, **ends)
+        until(lambda: running.progress.ports["a"].connects > 0)
+        running.change_tunnels("10.0.0.1", teid=9, source_port=2152, **ends)
+        with pytest.raises(ValueError, match="that is no range"):
+            running.change_tunnels("10.0.0.9-10.0.0.1", teid=5, **ends)
+        with pytest.raises(ValueError, match="expected one family"):
+            running.change_tunnels("10.0.0.1", teid=5, source="fd00::1", destination="1.1.1.1")
+        running.stop()
+        result = running.wait()
+    a, b = result.port("a").tunnels, result.port("b").tunnels
+    assert a.encapsulated > 0 and b.dropped == 0
+    assert a.dropped == a.no_tunnel and b.decapsulated > 0
+
+
 def test_clients_are_switched_off_and_on(lab):
     plan = plan_of(load={"rate": 200})
     plan["templates"][0]["client"]["addresses"] = "10.0.0.1-10.0.0.2"

@@ -5,6 +5,7 @@ use std::fmt::{self, Display, Formatter};
 
 use wirestorm_control::emulation::{
     EmulationResult, GroupReport, Http2Report, ImpairmentReport, PortReport, TlsReport,
+    TunnelsReport,
 };
 use wirestorm_control::result::HistogramReport;
 use wirestorm_control::stack::endpoint::UdpCounters;
@@ -208,7 +209,10 @@ fn port_table(
     fn impaired(port: &PortReport, count: fn(&ImpairmentReport) -> u64) -> u64 {
         port.impairment.as_ref().map_or(0, count)
     }
-    let unusual: [Shown<PortReport, u64>; 26] = [
+    fn tunnelled(port: &PortReport, count: fn(&TunnelsReport) -> u64) -> u64 {
+        port.tunnels.as_ref().map_or(0, count)
+    }
+    let unusual: [Shown<PortReport, u64>; 30] = [
         ("  with first bytes that no server waits for", |port| port.flows.no_match),
         ("  not made: too many at once (--flows-max)", |port| port.flows.overflow),
         ("  not made: addresses and ports in use", |port| port.flows.tuple_in_use),
@@ -233,6 +237,12 @@ fn port_table(
         ("  frames corrupted (impair)", |port| impaired(port, |it| it.corrupted)),
         ("  frames reordered (impair)", |port| impaired(port, |it| it.reordered)),
         ("  frames dropped: too many held (impair)", |port| impaired(port, |it| it.no_room)),
+        ("  frames put into tunnels", |port| tunnelled(port, |it| it.encapsulated)),
+        ("  frames taken out of tunnels", |port| tunnelled(port, |it| it.decapsulated)),
+        ("  frames not sent: without a tunnel", |port| tunnelled(port, |it| it.no_tunnel)),
+        ("  frames not taken out of a tunnel, or too long", |port| {
+            tunnelled(port, |it| it.dropped - it.no_tunnel)
+        }),
         ("  frames that the interface refused", |port| port.failed),
         ("  frames missed: no room for them", |port| port.missed),
     ];

@@ -29,6 +29,7 @@ mod simulate;
 mod steer;
 mod timeline;
 mod tls;
+mod tunnels;
 mod watch;
 
 pub use captured::{read_captures, read_plan};
@@ -45,4 +46,5 @@ pub use run::{EmulationOptions, PortProgress, Progress, run};
 pub use simulate::{Part, SimulationOptions, simulate};
 pub use steer::{Detail, LoadFactor, Steering};
 pub use timeline::FlowSeries;
+pub use tunnels::TunnelsReport;
 pub use watch::WatchOptions;

@@ -15,6 +15,7 @@ use super::latency::Probe;
 use super::lower::Reached;
 use super::next_hops::NextHops;
 use super::probes::Echoes;
+use super::tunnels;
 use crate::host::{Asks, Guests, HostError, ProbeTimes, Prober, Silence, Station, TRIES};
 
 /// Addresses of one template that a port answers for, at most: those beyond are reached by a
@@ -86,7 +87,8 @@ impl Neighbours {
             let destination = match (&mut stations[client.transmit], client.destination) {
                 (_, Some(destination)) => destination,
                 (Some(station), None) => {
-                    station.resolve_patiently(client.servers.first, &mut goes_on)?.1
+                    let target = tunnels::far_end(port).unwrap_or(client.servers.first);
+                    station.resolve_patiently(target, &mut goes_on)?.1
                 }
                 // The two ports of a template without a host between them face each other.
                 (None, None) => match facing.and_then(|port| interfaces[port].as_ref()) {
@@ -142,10 +144,21 @@ fn waits_for(silence: &Silence<'_>) -> String {
     format!("{interface}: {neighbour} does not answer {protocol}; asking for {left} s more")
 }
 
-/// The port's own addresses, and those of its clients and servers in its networks.
+/// The port's own addresses, and in its networks those of its clients and servers, and of the ends of
+/// their tunnels.
 fn answered(plan: &EmulationPlan, index: usize, port: &Port) -> Vec<Prefix> {
     let mut addresses = port.addresses.clone();
     let mut seen = BTreeSet::new();
+    let mut add = |address: IpAddr| {
+        let network = port.addresses.iter().find(|own| own.contains(address));
+        if let Some(network) = network
+            && network.address != address
+            && seen.insert(address)
+        {
+            addresses.push(Prefix { address, length: network.length });
+        }
+    };
+    tunnels::own_ends(plan, index, port).into_iter().for_each(&mut add);
     for template in &plan.templates {
         let (client, server) = (template.client.as_ref(), template.server.as_ref());
         let lives_here = client.filter(|it| it.transmit == index);
@@ -158,16 +171,7 @@ fn answered(plan: &EmulationPlan, index: usize, port: &Port) -> Vec<Prefix> {
             serves_here.and_then(|it| it.addresses),
         ];
         for range in ranges.into_iter().flatten() {
-            for place in 0..range.count.min(ANSWERED_MAX) {
-                let address = at(&range, place);
-                let network = port.addresses.iter().find(|own| own.contains(address));
-                if let Some(network) = network
-                    && network.address != address
-                    && seen.insert(address)
-                {
-                    addresses.push(Prefix { address, length: network.length });
-                }
-            }
+            (0..range.count.min(ANSWERED_MAX)).for_each(|place| add(at(&range, place)));
         }
     }
     addresses

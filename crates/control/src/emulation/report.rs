@@ -19,6 +19,7 @@ use super::groups::GroupReport;
 use super::latency::LatencyReport;
 use super::steer::Detail;
 use super::timeline::FlowSeries;
+use super::tunnels::TunnelsReport;
 use super::watch::FlowWatch;
 use crate::port::Choice;
 use crate::result::HistogramReport;
@@ -91,6 +92,9 @@ pub struct PortReport {
     /// What became of what it sent, where the plan impairs that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub impairment: Option<ImpairmentReport>,
+    /// What became of frames in tunnels, where the plan has any there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tunnels: Option<TunnelsReport>,
     /// Frames that left.
     pub sent: u64,
     /// Their bytes without FCS.
@@ -479,6 +483,7 @@ pub(super) struct Ended {
     pub(super) watch: FlowWatch,
     pub(super) choice: Choice,
     pub(super) impairment: Option<ImpairmentCounters>,
+    pub(super) tunnels: Option<TunnelsReport>,
     pub(super) transmitted: TransmitCounters,
     pub(super) received: ReceiveCounters,
     /// How long its interface was down.
@@ -495,6 +500,7 @@ impl Ended {
             watch: &self.watch,
             choice: &self.choice,
             impairment: self.impairment,
+            tunnels: self.tunnels,
             transmitted: self.transmitted,
             received: self.received,
             down: self.down,
@@ -517,6 +523,7 @@ pub(super) struct Counted<'a> {
     pub(super) watch: &'a FlowWatch,
     pub(super) choice: &'a Choice,
     pub(super) impairment: Option<ImpairmentCounters>,
+    pub(super) tunnels: Option<TunnelsReport>,
     pub(super) transmitted: TransmitCounters,
     pub(super) received: ReceiveCounters,
     pub(super) down: Duration,
@@ -565,6 +572,7 @@ impl Counted<'_> {
             tls: has_tls.then(|| TlsReport::of(self.endpoint.sessions())),
             http2: has_http2.then(|| Http2Report::of(&self.endpoint.sessions())),
             impairment: self.impairment.as_ref().map(ImpairmentReport::of),
+            tunnels: self.tunnels,
             sent: self.transmitted.sent,
             sent_bytes: self.transmitted.sent_bytes,
             failed: self.transmitted.failed,

@@ -8,6 +8,7 @@ use std::time::Duration as StdDuration;
 use wirestorm_base::port::{PortError, Receive, Transmit};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::impairment::Impaired;
+use wirestorm_engine::tunnel::{TunnelTable, Tunnelled, Untunnelled};
 use wirestorm_io::af_packet::Fetched;
 use wirestorm_io::clock;
 use wirestorm_io::link::{Link, LinkKind};
@@ -35,6 +36,7 @@ use super::report::{Counted, CpuTime, EmulationResult, Ended, PortReport, SCHEMA
 use super::steer::{Detail, Follower, Steering};
 use super::timeline;
 use super::tls::sessions;
+use super::tunnels::{self, TunnelsReport};
 use super::watch::{FlowWatch, WatchOptions};
 use crate::host::ProbeTimes;
 use crate::port::{BothWays, Choice, Interfaces, Lasting, OpenError, TransmitPort, Usage};
@@ -147,6 +149,7 @@ struct Lane<'a> {
     interface: String,
     duties: Duties,
     impairment: Option<Impairment>,
+    tunnels: Option<Arc<TunnelTable>>,
     /// Whether any port damages what it sends, which only checksums can tell.
     corrupts: bool,
 }
@@ -202,12 +205,15 @@ pub fn run(
         let Some((interface, mac)) = known[port].clone() else { continue };
         let duties = duties(plan, port, mac, &neighbours.clients, &sessions)?;
         let Port { name, impairment, .. } = &plan.ports[port];
-        lanes.push(Lane { port, name, interface, duties, impairment: *impairment, corrupts });
+        let (impairment, tunnels) = (*impairment, tunnels::table(&plan.ports[port]));
+        lanes.push(Lane { port, name, interface, duties, impairment, tunnels, corrupts });
     }
     let has_long_frames = has_long_frames(plan, &lanes);
     let is_visible = options.is_visible;
     let usage = |lane: &Lane<'_>| {
         let fetched = lane.fetched();
+        // What is in tunnels is neither cut nor put together.
+        let has_long_frames = has_long_frames && lane.tunnels.is_none();
         Usage::Endpoint { has_long_frames, fetched, is_visible }
     };
     let connecting = lanes.iter().filter(|lane| lane.duties.connects).count();
@@ -373,8 +379,8 @@ struct Clients {
 
 /// An interface that is open, both ways.
 struct OpenPort {
-    transmit: Impaired<Lasting<TransmitPort>>,
-    receive: ProbedPort,
+    transmit: Tunnelled<Impaired<Lasting<TransmitPort>>>,
+    receive: Untunnelled<ProbedPort>,
     choice: Choice,
     outage: Outage,
 }
@@ -382,7 +388,8 @@ struct OpenPort {
 impl OpenPort {
     /// Whether its interface is, as far as that is known.
     fn is_down(&mut self) -> bool {
-        self.transmit.port_mut().is_down() || self.receive.port_mut().is_down()
+        let (transmit, receive) = self.bare();
+        transmit.is_down() || receive.port_mut().is_down()
     }
 
     /// Looks after the interface.
@@ -391,8 +398,10 @@ impl OpenPort {
     /// Where it is gone, or was down for too long.
     fn look_after(&mut self, now: Instant) -> Result<(), PortError> {
         let is_down = self.is_down();
-        let (transmit, receive) = (self.transmit.port_mut(), self.receive.port_mut());
-        if self.outage.look(now, is_down)? {
+        let is_out = self.outage.look(now, is_down)?;
+        let (transmit, receive) = self.bare();
+        let receive = receive.port_mut();
+        if is_out {
             transmit.stop_sending();
             receive.stop_hearing();
         } else {
@@ -408,12 +417,25 @@ impl OpenPort {
             endpoint,
             watch,
             choice: &self.choice,
-            impairment: self.transmit.counters(),
+            impairment: self.link().counters(),
+            tunnels: TunnelsReport::of([self.transmit.counters(), self.receive.counters()]),
             transmitted: self.transmit.transmitted(),
             received: self.receive.received(),
             down: self.outage.time(clock::now()),
-            cpu: CpuTime { worker: clock::thread_time(), ingress: self.receive.ingress_time() },
+            cpu: CpuTime {
+                worker: clock::thread_time(),
+                ingress: self.receive.port().ingress_time(),
+            },
         }
+    }
+
+    fn link(&self) -> &Impaired<Lasting<TransmitPort>> {
+        self.transmit.port()
+    }
+
+    /// The port that sends, past tunnels and links, and the one that receives, before the tunnels.
+    fn bare(&mut self) -> (&mut Lasting<TransmitPort>, &mut ProbedPort) {
+        (self.transmit.port_mut().port_mut(), self.receive.port_mut())
     }
 }
 
@@ -437,9 +459,11 @@ impl Duty<'_> {
         // Ports draw numbers of their own.
         let seed = self.options.seed.wrapping_add(self.lane.port as u64);
         let transmit = Impaired::new(Lasting::new(transmit), self.lane.impairment, seed);
+        let transmit = Tunnelled::new(transmit, self.lane.tunnels.clone());
         // What comes over a virtual cable from a kernel often has no checksum yet.
         let verifies = link.kind == LinkKind::Physical || self.lane.corrupts;
         let receive = ProbedPort::new(receive, echoes, verifies);
+        let receive = Untunnelled::new(receive, self.lane.tunnels.is_some());
         let watch = self.interfaces.watch().into_iter().nth(self.index);
         let outage = Outage::new(watch, self.options.down_max);
         let mut open = OpenPort { transmit, receive, choice, outage };
@@ -473,8 +497,9 @@ impl Duty<'_> {
             self.clients.busy.fetch_sub(1, Ordering::Relaxed);
         }
         self.publish(&endpoint, &watch);
-        let transmitted = settled(open.transmit.port_mut(), outcome.is_err());
-        let Counted { impairment, received, down, cpu, .. } = open.counted(&endpoint, &watch);
+        let transmitted = settled(open.bare().0, outcome.is_err());
+        let Counted { impairment, tunnels, received, down, cpu, .. } =
+            open.counted(&endpoint, &watch);
         let error = outcome.err().map(|error| self.interfaces.settle(error));
         let error = error.map(|error| open.outage.explain(&error));
         let ended = Ended {
@@ -482,6 +507,7 @@ impl Duty<'_> {
             watch,
             choice: open.choice,
             impairment,
+            tunnels,
             transmitted,
             received,
             down,
@@ -496,11 +522,12 @@ impl Duty<'_> {
     fn end_probes(&self, open: &mut OpenPort) {
         self.probe_times.stop();
         let until = clock::now().saturating_add(ProbeTimes::END_PATIENCE);
-        while open.receive.has_probes() && self.probe_times.are_busy() && clock::now() < until {
-            if open.receive.serve_probes(open.transmit.port_mut()).is_err() {
+        let (transmit, receive) = open.bare();
+        while receive.has_probes() && self.probe_times.are_busy() && clock::now() < until {
+            if receive.serve_probes(transmit).is_err() {
                 break;
             }
-            open.receive.wait(PROBE_WAIT_MAX);
+            receive.wait(PROBE_WAIT_MAX);
         }
         self.probe_times.end();
     }
@@ -518,7 +545,7 @@ impl Duty<'_> {
     ) -> Result<(), PortError> {
         let mut publish_at = start;
         // Probes time what the port takes to answer, and so do those who ask here.
-        let coalesce = match open.receive.has_probes() {
+        let coalesce = match open.receive.port().has_probes() {
             true => Duration::ZERO,
             false => self.options.coalesce,
         };
@@ -534,11 +561,15 @@ impl Duty<'_> {
             if let Some(off) = follower.clients_off() {
                 endpoint.switch_off(&off);
             }
-            open.transmit.advance(now);
+            if let Some(tunnels) = follower.tunnels() {
+                open.transmit.change(tunnels);
+            }
+            open.transmit.port_mut().advance(now);
             watched.look(now, endpoint);
             let arrived = endpoint.breathe(now, &mut open.transmit, &mut open.receive)?;
             moderation.note(arrived, now);
-            open.receive.answer(open.transmit.port_mut())?;
+            let (transmit, receive) = open.bare();
+            receive.answer(transmit)?;
             follower.answer(|detail| self.lane.report(&open.counted(endpoint, watched), detail));
             let is_down = open.is_down();
             if now >= publish_at || is_down {
@@ -569,13 +600,13 @@ impl Duty<'_> {
             let has_time = !is_interrupted && until.is_none_or(|until| now < until);
             // Without flows of its own a server may still be asked, by a packet that is under way;
             // and the last acknowledgements may be.
-            let is_silent = is_done && are_clients_done && open.transmit.next().is_none();
+            let is_silent = is_done && are_clients_done && open.link().next().is_none();
             if !has_time || is_silent && until.is_some() {
                 return Ok(());
             }
             if arrived == 0 {
                 let next = endpoint.next().unwrap_or(Instant::MAX);
-                let next = next.min(open.transmit.next().unwrap_or(Instant::MAX));
+                let next = next.min(open.link().next().unwrap_or(Instant::MAX));
                 let next = next.min(now.saturating_add(WAIT_MAX));
                 let patience = next.saturating_since(clock::now());
                 match moderation.pause(endpoint.flows_now()) {
@@ -587,7 +618,7 @@ impl Duty<'_> {
                     Some(pause) => {
                         std::thread::sleep(StdDuration::from_nanos(pause.min(patience).as_nanos()))
                     }
-                    None => open.receive.wait(patience),
+                    None => open.receive.port_mut().wait(patience),
                 }
             }
         }

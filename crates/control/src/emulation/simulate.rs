@@ -137,10 +137,14 @@ pub fn simulate(
             down: Duration::ZERO,
             cpu: CpuTime::default(),
             impairment: ended.impairment,
+            tunnels: None,
             error: None,
         };
         ended.counted().report(&plan.ports[port].name, "a wire in memory", owners, Detail::All)
     });
+    let is_tunnelled = used.iter().any(|port| plan.ports[*port].tunnels.is_some());
+    let untunnelled = is_tunnelled
+        .then(|| "`tunnels` of ports were left out: only `wirestorm emulate` has them".to_owned());
     let unasked = (!plan.latency.is_empty())
         .then(|| "`latency` was left out: only `wirestorm emulate` asks".to_owned());
     let mut devices =
@@ -164,6 +168,7 @@ pub fn simulate(
             .notes
             .iter()
             .cloned()
+            .chain(untunnelled)
             .chain(unasked)
             .chain(unresolved)
             .chain(coarser)

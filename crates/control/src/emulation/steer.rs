@@ -7,7 +7,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration as StdDuration;
 
 use wirestorm_base::rate::Decimal;
+use wirestorm_engine::tunnel::TunnelTable;
 use wirestorm_stack::endpoint::AddressSet;
+use wirestorm_wire::tunnel::ClientTunnels;
 
 use super::report::PortReport;
 
@@ -20,6 +22,9 @@ pub struct Steering {
     /// Clients that are switched off, and how often that was changed.
     off: Mutex<Arc<AddressSet>>,
     switched: AtomicU64,
+    /// Tunnels that are others than the plan's, and how often that was changed.
+    tunnels: Mutex<Arc<TunnelTable>>,
+    tunnelled: AtomicU64,
     /// How often reports were asked for, and in the lowest two bits in how much detail.
     asked: AtomicU64,
     /// One asks at a time.
@@ -92,7 +97,7 @@ impl Steering {
         self.scale.store(factor.pack(), Ordering::Relaxed);
     }
 
-    /// The most ranges of clients that are switched off.
+    /// The most ranges of clients that are switched off, or have other tunnels.
     pub const RANGES_MAX: usize = 1 << 20;
 
     /// Switches clients off, or on again, by their first and last addresses: one that is off makes
@@ -117,6 +122,22 @@ impl Steering {
     /// Clients that are switched off.
     pub fn clients_off(&self) -> Arc<AddressSet> {
         Arc::clone(&self.off.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Gives clients other tunnels than they have, on all ports that have any; or one where they had
+    /// none. Workers follow within 20 ms. Returns whether it was possible: beyond [`Self::RANGES_MAX`]
+    /// ranges of tunnels that were changed all stays as it is.
+    #[must_use]
+    pub fn change_tunnels(&self, tunnels: &[ClientTunnels]) -> bool {
+        let mut known = self.tunnels.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut changed = TunnelTable::clone(&known);
+        tunnels.iter().for_each(|tunnels| changed.insert(tunnels));
+        if changed.ranges() > Self::RANGES_MAX {
+            return false;
+        }
+        *known = Arc::new(changed);
+        self.tunnelled.fetch_add(1, Ordering::Release);
+        true
     }
 
     /// What each port has counted by now; `None` of a run that has not begun, or is over: then it is
@@ -167,13 +188,14 @@ pub(super) struct Follower<'a> {
     port: usize,
     scale: u64,
     switched: u64,
+    tunnelled: u64,
     answered: u64,
 }
 
 impl<'a> Follower<'a> {
     /// `port`: its place among those of the run.
     pub(super) fn new(steering: &'a Steering, port: usize) -> Self {
-        Self { steering, port, scale: 0, switched: 0, answered: 0 }
+        Self { steering, port, scale: 0, switched: 0, tunnelled: 0, answered: 0 }
     }
 
     /// Whether no more connections are to be made.
@@ -199,6 +221,17 @@ impl<'a> Follower<'a> {
         }
         self.switched = switched;
         Some(self.steering.clients_off())
+    }
+
+    /// Tunnels that are others than the plan's, where that was said anew.
+    pub(super) fn tunnels(&mut self) -> Option<Arc<TunnelTable>> {
+        let tunnelled = self.steering.tunnelled.load(Ordering::Acquire);
+        if tunnelled == self.tunnelled {
+            return None;
+        }
+        self.tunnelled = tunnelled;
+        let tunnels = self.steering.tunnels.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(Arc::clone(&tunnels))
     }
 
     /// Answers, where something was asked.
@@ -272,6 +305,31 @@ mod tests {
             let off = follower.clients_off().unwrap();
             assert!(off.contains(address(3)) && !off.contains(address(4)));
             assert!(follower.clients_off().is_none());
+        }
+    }
+
+    #[test]
+    fn tunnels_are_changed_for_each_worker() {
+        let steering = Steering::default();
+        let (mut first, mut second) = (Follower::new(&steering, 0), Follower::new(&steering, 1));
+        assert!(first.tunnels().is_none());
+        let address = |last: u8| IpAddr::from([16, 0, 0, last]);
+        let tunnel = |last: u8, teid: u32| ClientTunnels {
+            first: address(last),
+            last: address(last),
+            teid,
+            teid_step: 0,
+            from: address(254),
+            to: address(255),
+            source_port: None,
+        };
+        assert!(steering.change_tunnels(&[tunnel(1, 5), tunnel(2, 9)]));
+        assert!(steering.change_tunnels(&[tunnel(2, 7)]));
+        for follower in [&mut first, &mut second] {
+            let tunnels = follower.tunnels().unwrap();
+            let teid = |last: u8| tunnels.of(address(last)).map(|it| it.teid);
+            assert_eq!([teid(1), teid(2), teid(3)], [Some(5), Some(7), None]);
+            assert!(follower.tunnels().is_none());
         }
     }
 

@@ -5,11 +5,12 @@ use std::net::IpAddr;
 use wirestorm_base::rate::Rate;
 use wirestorm_wire::impairment::Impairment;
 use wirestorm_wire::prefix::Prefix;
+use wirestorm_wire::tunnel::ClientTunnels;
 
 use super::address::{read_addresses, read_gateways};
 use super::error::{PlanError, Problems};
 use super::place::Place;
-use crate::impairment;
+use crate::{impairment, tunnels};
 
 /// A port: where frames leave or arrive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +29,9 @@ pub struct Port {
     pub impairment: Option<Impairment>,
     /// What it does not answer, where clients and servers live on it.
     pub blackhole: Blackhole,
+    /// In which tunnels packets leave and arrive, where clients and servers live on it; `None`: in
+    /// none.
+    pub tunnels: Option<Vec<ClientTunnels>>,
 }
 
 /// What a port does not answer of what belongs to none of its clients and servers.
@@ -59,6 +63,7 @@ impl Port {
             gateways: Vec::new(),
             impairment: None,
             blackhole: Blackhole::Nothing,
+            tunnels: None,
         }
     }
 }
@@ -66,8 +71,8 @@ impl Port {
 pub(crate) const PORT: [&str; 5] = ["name", "location", "speed", "addresses", "gateway"];
 
 /// The fields of a port of clients and servers.
-pub(crate) const HOSTS_PORT: [&str; 7] =
-    ["name", "location", "speed", "addresses", "gateway", "impair", "blackhole"];
+pub(crate) const HOSTS_PORT: [&str; 8] =
+    ["name", "location", "speed", "addresses", "gateway", "impair", "blackhole", "tunnels"];
 
 /// Reads ports with these fields.
 pub(crate) fn read_ports(place: &Place<'_>, known: &[&str], problems: &mut Problems) -> Vec<Port> {
@@ -105,7 +110,8 @@ fn read_port(place: &Place<'_>, known: &[&str]) -> Result<Port, PlanError> {
     let impairment = fields.get("impair").map(|it| impairment::read(&it)).transpose()?;
     let blackhole =
         fields.get("blackhole").map_or(Ok(Blackhole::Nothing), |it| read_blackhole(&it))?;
-    Ok(Port { name, location, speed, addresses, gateways, impairment, blackhole })
+    let tunnels = fields.get("tunnels").map(|it| tunnels::read(&it, &addresses)).transpose()?;
+    Ok(Port { name, location, speed, addresses, gateways, impairment, blackhole, tunnels })
 }
 
 fn read_blackhole(place: &Place<'_>) -> Result<Blackhole, PlanError> {

@@ -272,7 +272,7 @@ fn read_destination(place: &Place<'_>) -> Result<Option<MacAddress>, PlanError> 
 }
 
 /// `16.0.0.1`, or `16.0.0.1-16.0.0.255`.
-pub(super) fn read_range(place: &Place<'_>) -> Result<AddressRange, PlanError> {
+pub(crate) fn read_range(place: &Place<'_>) -> Result<AddressRange, PlanError> {
     let text = place.text(RANGE)?;
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let parse = |text: &str| text.trim().parse::<IpAddr>().ok();

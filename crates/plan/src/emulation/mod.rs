@@ -25,6 +25,7 @@ use serde_json::Value;
 use wirestorm_base::rate::Decimal;
 use wirestorm_wire::conversation::{Imported, Side};
 
+pub(crate) use client::read_range;
 pub use client::{AddressRange, Client, Load, Order, Pairing, Think};
 pub use composition::{Composition, Field, Form, Number, Piece, Value as FlowValue};
 pub(crate) use conversation::speech_of;

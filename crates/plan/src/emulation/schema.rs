@@ -27,6 +27,7 @@ use crate::document::schema::{
     any_of, choice, described, integer, list, number, object, pattern, port, text, time, unknown,
 };
 use crate::impairment::AskedImpairment;
+use crate::tunnels::TUNNEL;
 
 /// The schema, without name and address.
 pub fn schema() -> Value {
@@ -44,7 +45,7 @@ pub fn schema() -> Value {
     schema
 }
 
-/// A port that may impair what it sends, and swallow what arrives.
+/// A port that may impair what it sends, put it into tunnels, and swallow what arrives.
 fn hosts_port() -> Value {
     let mut port = port();
     port["properties"]["impair"] = described(
@@ -69,7 +70,22 @@ fn hosts_port() -> Value {
         "What of that which belongs to nobody on it is not answered: SYNs, or all; none.",
         json!({"enum": ["none", "syn", "all"]}),
     );
+    port["properties"]["tunnels"] =
+        described("In which tunnels of GTP-U packets leave and arrive.", list(tunnels()));
     port
+}
+
+fn tunnels() -> Value {
+    let number = || integer(0, u32::MAX.into());
+    object(&TUNNEL, &["clients", "teid"], |name| match name {
+        "clients" => described("Whose: one address, or first-last.", addresses()),
+        "teid" => described("The identifier of the first one's.", number()),
+        "teid_step" => described("By how much each next one's is greater; 1.", number()),
+        "from" => described("The end at the clients; the port.", text()),
+        "to" => described("The other end; the port.", text()),
+        "source_port" => described("Of UDP; that of what is within.", port_number()),
+        _ => unknown(),
+    })
 }
 
 fn defined(name: &str) -> Value {

@@ -1,7 +1,11 @@
+use std::net::IpAddr;
+use std::num::NonZeroU16;
+
 use super::*;
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::Duration;
 use wirestorm_wire::impairment::{Loss, Queue, Share};
+use wirestorm_wire::tunnel::ClientTunnels;
 
 const PAGE: &str = r#"
 ports:
@@ -208,6 +212,60 @@ fn a_port_may_impair_what_it_sends() {
     ] {
         let said = error("{name: s}", &format!("{{name: s, impair: {impair}}}"));
         assert!(said.starts_with(expected), "{said}");
+    }
+}
+
+#[test]
+fn a_port_may_have_tunnels() {
+    let own = "{name: s, addresses: [10.0.9.1/24, fd00::1/64], tunnels: [\
+               {clients: 16.0.0.0-16.0.0.255, teid: 5, to: 10.0.9.2}, \
+               {clients: 17.0.0.1, teid: 0, teid_step: 9, from: fd00::2, source_port: 2152}]}";
+    let plan = EmulationPlan::parse(&PAGE.replace("{name: s}", own)).unwrap();
+    assert_eq!(plan.ports[0].tunnels, None);
+    let address = |text: &str| text.parse::<IpAddr>().unwrap();
+    let first = ClientTunnels {
+        first: address("16.0.0.0"),
+        last: address("16.0.0.255"),
+        teid: 5,
+        teid_step: 1,
+        from: address("10.0.9.1"),
+        to: address("10.0.9.2"),
+        source_port: None,
+    };
+    let second = ClientTunnels {
+        first: address("17.0.0.1"),
+        last: address("17.0.0.1"),
+        teid: 0,
+        teid_step: 9,
+        from: address("fd00::2"),
+        to: address("fd00::1"),
+        source_port: NonZeroU16::new(2_152),
+    };
+    assert_eq!(plan.ports[1].tunnels, Some(vec![first, second]));
+    for (tunnels, expected) in [
+        ("{teid: 1, to: 1.1.1.1}", "[0].clients: "),
+        ("{clients: 1.1.1.1, to: 1.1.1.1}", "[0].teid: "),
+        ("{clients: 1.1.1.1, teid: 4294967296, to: 1.1.1.1}", "[0].teid: found 4294967296"),
+        ("{clients: 1.1.1.1, teid: 1}", "[0]: found no end of the tunnel, expected to, from"),
+        (
+            "{clients: 1.1.1.1, teid: 1, to: \"fd00::1\"}",
+            "[0]: found one end, fd00::1, expected the other, or an address of IPv6 of the port",
+        ),
+        (
+            "{clients: 1.1.1.1, teid: 1, from: 1.1.1.1, to: \"fd00::1\"}",
+            "[0].to: found \"fd00::1\", expected an address of the family of 1.1.1.1",
+        ),
+        ("{clients: 1.1.1.1, teid: 1, to: 1.1.1.1, source_port: 0}", "[0].source_port: found 0"),
+        ("{clients: 1.1.1.1, teid: 1, to: 1.1.1.1, type: 1}", "[0].type: found an unknown field"),
+        (
+            "{clients: 1.1.1.1-1.1.1.9, teid: 1, to: 1.1.1.1}, {clients: 1.1.1.0-1.1.1.3, teid: 1, to: \
+             1.1.1.1}",
+            "[1].clients: 1.1.1.1 has a tunnel already",
+        ),
+    ] {
+        let own = format!("{{name: s, addresses: 10.0.9.1/24, tunnels: [{tunnels}]}}");
+        let said = error("{name: s}", &own);
+        assert!(said.starts_with(&format!("ports[1].tunnels{expected}")), "{said}");
     }
 }
 

@@ -124,6 +124,11 @@ class EmulationHow(TypedDict):
     beside_others: bool
     is_visible: bool
 
+# Tunnels of clients: the first and the last of them, the first one's identifier and what is added for
+# each next one, the end at the clients and the other one, and the port of UDP, 0 for that of the
+# packet within.
+Tunnels = tuple[str, str, int, int, str, str, int]
+
 class Emulation:
     """A run of clients and servers.
 
@@ -153,6 +158,9 @@ class Emulation:
 
         One that is off makes no connections, and those that it has go on.
         """
+
+    def change_tunnels(self, tunnels: list[Tunnels]) -> None:
+        """Gives clients other tunnels than they have, on all ports that have any."""
 
     def clients(self, addresses: list[str]) -> list[bool | None]:
         """Of each address whether it is that of a client that is on; None where it is none."""
@@ -187,6 +195,7 @@ class TrexPort(TypedDict):
     destination: str | None
     vlan: int | None
     gateways: list[TrexGateway]
+    tunnels: list[Tunnels] | None
 
 def trex_emulate(
     profile: str, ports: list[TrexPort | None], ipv6: bool, client_mask: int, how: EmulationHow

@@ -205,6 +205,28 @@ class Emulating:
         ranges = [(first.strip(), last.strip() or first.strip()) for first, _, last in ends]
         self._native.switch_clients(ranges, on)
 
+    def change_tunnels(
+        self,
+        clients: str,
+        *,
+        teid: int,
+        source: str,
+        destination: str,
+        teid_step: int = 1,
+        source_port: int = 0,
+    ) -> None:
+        """Gives clients, an address or a range, other tunnels, on all ports that have any.
+
+        :param teid: the identifier of the first client's
+        :param source: the tunnels' end at the clients
+        :param destination: the other one
+        :param teid_step: what is added for each next client
+        :param source_port: of UDP; 0: that of what is within
+        """
+        first, _, last = (it.strip() for it in clients.partition("-"))
+        ends = (first, last or first, teid, teid_step, source, destination, source_port)
+        self._native.change_tunnels([ends])
+
     def end_load(self) -> None:
         """No connection is made from now on; those that are open have the linger to end."""
         self._native.end_load()

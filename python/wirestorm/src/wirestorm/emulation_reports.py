@@ -424,6 +424,8 @@ class PortReport:
     (`sysctl kernel.bpf_stats_enabled=1`)."""
     tls: Optional[TlsReport] = None
     """What became of TLS, where any of them have it."""
+    tunnels: Optional[TunnelsReport] = None
+    """What became of frames in tunnels, where the plan has any there."""
 
 
 @dataclass(frozen=True)
@@ -504,6 +506,38 @@ class TransactionReport:
     """On average."""
     time: HistogramReport
     """From start to end."""
+
+
+@dataclass(frozen=True)
+class TunnelsReport:
+    """What became of frames in tunnels of GTP-U, where a port has any."""
+
+    encapsulated: int
+    """Frames that were put into a tunnel."""
+    decapsulated: int
+    """Frames that were taken out of one."""
+    dropped: int
+    """Frames that were not sent or taken; the sum of the ten that follow."""
+    no_tunnel: int
+    """Frames that were not sent, for neither sender nor receiver has a tunnel."""
+    too_long: int
+    """Frames that were not sent, for they are too long with a tunnel's headers."""
+    bad_ip: int
+    """Frames that arrived with a damaged IP header."""
+    fragments: int
+    """Fragments of what is around a packet."""
+    not_udp: int
+    """Frames of TCP that arrived in no tunnel."""
+    other_port: int
+    """Datagrams that arrived in no tunnel: at another port than 2152."""
+    other_message: int
+    """Messages of GTP of other versions or types than users' packets."""
+    cut_short: int
+    """Frames that end before what is in them, as they say."""
+    bad_inner: int
+    """Tunnels with anything but a packet of IP in them."""
+    not_ecn_capable: int
+    """Packets that met congestion in a tunnel, and cannot be told so."""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ mod speech;
 mod start_tls;
 mod tls;
 mod told;
+mod tunnels;
 
 use std::fs;
 use std::io::{BufRead, BufReader};

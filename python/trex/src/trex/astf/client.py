@@ -21,7 +21,7 @@ from trex.astf.profile import ASTFProfile, ASTFProfileLight
 from trex.astf.running import StatefulRun, end_unestablished, port_name, times
 from trex.astf.switching import Switching
 from trex.astf.topologies import ASTFTopologyManager
-from trex.astf.unavailable import Unavailable
+from trex.astf.tunnelling import Tunnelling
 from trex.client.client import TRexClient
 from trex.client.counters import Rates
 from trex.client.events import Event
@@ -41,7 +41,7 @@ _LOOK_S = 0.02
 Pids = Union[str, list[str]]
 
 
-class ASTFClient(Console, Unavailable, Switching, STLClient):
+class ASTFClient(Console, Tunnelling, Switching, STLClient):
     """TRex's advanced stateful client, with the engine in this process.
 
     Ports are `STLClient`'s: the environment names their interfaces. Clients are on the even ports,
@@ -361,10 +361,12 @@ class ASTFClient(Console, Unavailable, Switching, STLClient):
                     self._is_heard(),
                     profile.pid != DEFAULT_PROFILE_ID or any(self._ignored.values()),
                     dump_interval or _INTERVAL_S,
+                    self._clients_off(),
                 )
             except TRexError as error:
                 raise TRexError(f"cannot start profile {profile.pid}: {error}") from error
             profile.begin(run)
+            self._begin_tunnels(profile.pid)
             for number, port in self.ports.items():
                 if port_name(number) in run.ports():
                     port.begin_stateful(profile.pid, run, before[number])
@@ -550,24 +552,6 @@ class ASTFClient(Console, Unavailable, Switching, STLClient):
             }
         return found
 
-    def get_dynamic_traffic_stats(
-        self, skip_zero: bool = True, pid_input: str = DEFAULT_PROFILE_ID, is_sum: bool = False
-    ) -> dict[str, dict[str, float]]:
-        """Counters that only tunnels have: none."""
-        self._need_session()
-        return {side: {} for side in SECTIONS}
-
-    def is_dynamic_traffic_stats_error(
-        self, stats: Any, pid_input: str = DEFAULT_PROFILE_ID, is_sum: bool = False
-    ) -> tuple[bool, dict[str, dict[str, str]]]:
-        """Whether tunnels tell of something wrong: there are none."""
-        return False, {side: {} for side in SECTIONS}
-
-    def clear_dynamic_traffic_stats(
-        self, pid_input: str | None = None, clear_all: bool = False
-    ) -> None:
-        """There is nothing to clear."""
-
     def get_flow_info(
         self, profile_id: str = DEFAULT_PROFILE_ID, duration: float = 0, index: int | None = None
     ) -> dict[str, Any]:
@@ -751,6 +735,7 @@ class ASTFClient(Console, Unavailable, Switching, STLClient):
             "destination": port.destination,
             "vlan": port.vlan[0] if port.vlan else None,
             "gateways": self.topo_mngr.gateways_of(port),
+            "tunnels": self._tunnels_of(port.number),
         }
 
     def _is_service_req(self) -> bool:

@@ -8,8 +8,10 @@ import shlex
 import sys
 from typing import Any, NoReturn
 
-from trex.addresses import is_valid_ipv4
+from trex.addresses import ip2int, is_valid_ipv4
 from trex.astf.counters import SECTIONS
+from trex.astf.tunnelling import Tunnel
+from trex.astf.tunnels_topo import GTPU
 from trex.errors import TRexError
 from trex.tunables import keywords_of
 
@@ -164,7 +166,7 @@ class Console:
         return given.command in ("resolve", "clear", "save")
 
     def tunnels_topo_line(self: Any, line: str) -> bool:
-        """Tunnels, which are not there: load, show, clear."""
+        """Tunnels: load, show, clear."""
         words = _Words("tunnels_topo", self.tunnels_topo_line)
         load, *_ = words.commands("load", "show", "clear")
         load.add_argument("-f", dest="file", required=True)
@@ -179,9 +181,9 @@ class Console:
         return True
 
     def activate_tunnel_line(self: Any, line: str) -> None:
-        """Tunnels on or off, which they are."""
+        """Tunnels on or off."""
         words = _Words("tunnel", self.activate_tunnel_line)
-        words.add_argument("--type", type=int, default=1)
+        words.add_argument("--type", type=_tunnel_type, default=GTPU)
         words.add_argument("--off", action="store_true")
         words.add_argument("--loopback", action="store_true")
         given = words.of(line)
@@ -189,8 +191,26 @@ class Console:
             self.activate_tunnel(given.type, not given.off, given.loopback)
 
     def update_clients_tunnel(self: Any, line: str) -> None:
-        """Refused, as tunnels are."""
-        self.update_tunnel_client_record({}, 1)
+        """Gives the clients of a range tunnels, whose identifiers count."""
+        words = _Words("update_tunnel", self.update_clients_tunnel)
+        for name in ("--c_start", "--c_end"):
+            words.add_argument(name, type=_ipv4, required=True)
+        words.add_argument("--teid", type=int, required=True)
+        words.add_argument("--sport", type=int, required=True)
+        words.add_argument("--src_ip", required=True)
+        words.add_argument("--dst_ip", required=True)
+        words.add_argument("--ipv6", action="store_true")
+        words.add_argument("--type", type=_tunnel_type, default=GTPU)
+        given = words.of(line)
+        if given is None:
+            return
+        first, last = ip2int(given.c_start), ip2int(given.c_end)
+        if first > last:
+            raise TRexError(f"--c_end {given.c_end}: expected {given.c_start} or an address behind")
+        ends, version = (given.src_ip, given.dst_ip, given.sport), 6 if given.ipv6 else 4
+        clients = range(first, last + 1)
+        records = {it: Tunnel(*ends, given.teid + it - first, version) for it in clients}
+        self.update_tunnel_client_record(records, given.type)
 
     def black_list_line(self: Any, line: str) -> bool:
         """Addresses that no resets are sent to: set, remove, show, clear, get, upload."""
@@ -429,6 +449,12 @@ def _ipv4(text: str) -> str:
     if not is_valid_ipv4(text):
         raise argparse.ArgumentTypeError(f"{text!r} is no IPv4 address")
     return text
+
+
+def _tunnel_type(text: str) -> int:
+    if text.lower() not in ("gtpu", str(GTPU)):
+        raise argparse.ArgumentTypeError(f"{text!r} is no type of tunnels: expected gtpu")
+    return GTPU
 
 
 def _print_values(title: str, values: dict[str, Any]) -> None:

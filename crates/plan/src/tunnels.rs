@@ -1,0 +1,97 @@
+//! Tunnels of clients, as they are written.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::num::NonZeroU16;
+
+use wirestorm_wire::prefix::Prefix;
+use wirestorm_wire::tunnel::ClientTunnels;
+
+use crate::document::error::PlanError;
+use crate::document::place::{Fields, Place};
+use crate::emulation::{AddressRange, read_range};
+
+pub(crate) const TUNNEL: [&str; 6] = ["clients", "teid", "teid_step", "from", "to", "source_port"];
+
+/// Reads the tunnels of a port with these addresses: where an end is not said, it is the port.
+pub(crate) fn read(place: &Place<'_>, own: &[Prefix]) -> Result<Vec<ClientTunnels>, PlanError> {
+    let mut all = Vec::new();
+    // Of the clients before, by the first of each range, the last.
+    let mut taken: BTreeMap<IpAddr, IpAddr> = BTreeMap::new();
+    for item in place.items("tunnels")? {
+        let fields = item.fields(&TUNNEL)?;
+        let tunnels = read_one(&item, &fields, own)?;
+        let before = taken.range(..=tunnels.last).next_back();
+        if let Some((first, _)) = before.filter(|(_, last)| **last >= tunnels.first) {
+            let clients = fields.need("clients", "addresses of clients")?;
+            let message = format!("{} has a tunnel already", (*first).max(tunnels.first));
+            return Err(clients.says(message));
+        }
+        taken.insert(tunnels.first, tunnels.last);
+        all.push(tunnels);
+    }
+    Ok(all)
+}
+
+fn read_one(
+    place: &Place<'_>,
+    fields: &Fields<'_>,
+    own: &[Prefix],
+) -> Result<ClientTunnels, PlanError> {
+    let clients = read_range(&fields.need("clients", "addresses of clients")?)?;
+    let number = |place: Place<'_>| Ok(place.integer(0, u32::MAX.into())? as u32);
+    let teid = number(fields.need("teid", "a tunnel endpoint identifier")?)?;
+    let teid_step = fields.get("teid_step").map_or(Ok(1), number)?;
+    let port = fields.get("source_port").map(|it| it.integer(1, u16::MAX.into())).transpose()?;
+    let (from, to) = ends(place, fields, own)?;
+    Ok(ClientTunnels {
+        first: clients.first,
+        last: last(&clients),
+        teid,
+        teid_step,
+        from,
+        to,
+        source_port: port.and_then(|port| NonZeroU16::new(port as u16)),
+    })
+}
+
+fn ends(
+    place: &Place<'_>,
+    fields: &Fields<'_>,
+    own: &[Prefix],
+) -> Result<(IpAddr, IpAddr), PlanError> {
+    const ADDRESS: &str = "an IP address";
+    let address = |name: &str| -> Result<_, PlanError> {
+        let Some(place) = fields.get(name) else { return Ok(None) };
+        let address = place.text(ADDRESS)?.parse::<IpAddr>().map_err(|_| place.wrong(ADDRESS))?;
+        Ok(Some((place, address)))
+    };
+    let own = |other: IpAddr| {
+        let mut alike = own.iter().filter(|own| own.address.is_ipv4() == other.is_ipv4());
+        let own = alike.next().map(|own| own.address);
+        own.ok_or_else(|| {
+            let family = if other.is_ipv4() { "IPv4" } else { "IPv6" };
+            let found = format!("one end, {other}");
+            place.error(found, format!("the other, or an address of {family} of the port"))
+        })
+    };
+    match (address("from")?, address("to")?) {
+        (Some((_, from)), Some((place, to))) if from.is_ipv4() != to.is_ipv4() => {
+            Err(place.wrong(format!("an address of the family of {from}")))
+        }
+        (Some((_, from)), Some((_, to))) => Ok((from, to)),
+        (None, Some((_, to))) => Ok((own(to)?, to)),
+        (Some((_, from)), None) => Ok((from, own(from)?)),
+        (None, None) => Err(place.error("no end of the tunnel", "to, from, or both")),
+    }
+}
+
+fn last(range: &AddressRange) -> IpAddr {
+    let more = range.count.saturating_sub(1);
+    match range.first {
+        IpAddr::V4(first) => IpAddr::from(first.to_bits().saturating_add(more).to_be_bytes()),
+        IpAddr::V6(first) => {
+            IpAddr::from(first.to_bits().saturating_add(more.into()).to_be_bytes())
+        }
+    }
+}

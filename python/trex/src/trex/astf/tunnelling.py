@@ -1,0 +1,288 @@
+"""Tunnels of GTP-U that clients' packets are carried in: switched on, told, counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from trex.addresses import int2ip, ip2int
+from trex.arguments import validate_type
+from trex.astf import tunnels_topo
+from trex.astf.counters import SECTIONS
+from trex.astf.loaded import Profile
+from trex.astf.tunnels_topo import TunnelsTopo, check_ends, check_type
+from trex.client.session import Session
+from trex.errors import TRexError
+
+# Records of single clients, at most, as many as the engine has ranges.
+_RECORDS_MAX = 1 << 20
+
+# TRex's names, of what the engine counts, and what they tell of. What the engine has no such cause
+# for stays 0.
+_COUNTERS: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "m_tunnel_encapsulated": (("encapsulated",), ""),
+    "m_tunnel_decapsulated": (("decapsulated",), ""),
+    "m_err_tunnel_drops": (("dropped",), "frames dropped"),
+    "m_err_tunnel_no_context": (("no_tunnel",), "frames of clients without a tunnel"),
+    "m_err_tunnel_dir": ((), "frames of the other side"),
+    "m_err_pkt_null": ((), "frames that are not there"),
+    "m_err_buf_addr_null": ((), "frames without memory"),
+    "m_err_l3_hdr": (("bad_ip", "fragments"), "frames with a wrong header of IP, or fragments"),
+    "m_err_headroom": (("too_long",), "frames too long with a tunnel's headers"),
+    "m_err_l4_hdr": (("not_udp",), "frames that are not of UDP"),
+    "m_err_buf_len": ((), "frames with too little memory"),
+    "m_err_dst_port": (("other_port",), "datagrams to another port than that of GTP-U"),
+    "m_err_gtpu_type": (("other_message",), "messages of GTP-U that are no packets"),
+    "m_err_data_len": (("cut_short",), "frames that were cut short"),
+    "m_encapsulated_hdr": (("bad_inner", "not_ecn_capable"), "packets within that are wrong"),
+}
+
+
+class Tunnel:
+    """A tunnel of a client, as `update_tunnel_client_record` takes it."""
+
+    def __init__(self, sip: str, dip: str, sport: int, teid: int, version: int) -> None:
+        """
+        :param sip: the end at the client
+        :param dip: the other one
+        :param sport: where datagrams come from; 0: as the packet within
+        :param teid: the tunnel endpoint identifier
+        :param version: of IP outside: 4 or 6
+        """
+        self.sip = sip
+        self.dip = dip
+        self.sport = sport
+        self.teid = teid
+        self.version = version
+
+
+class Tunnels(NamedTuple):
+    """Tunnels of consecutive clients, as the engine takes them."""
+
+    first: str
+    last: str
+    teid: int
+    step: int
+    source: str
+    destination: str
+    port: int
+
+
+class Tunnelling(Session):
+    """Commands about tunnels."""
+
+    _profiles_by_id: dict[str, Profile]
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.tunnels_topo = TunnelsTopo(self)
+        self._has_tunnels = self._is_loopback = False
+        # Of single clients, by their addresses as numbers.
+        self._records: dict[int, Tunnel] = {}
+        self._dynamic_base: dict[str, dict[str, dict[str, int]]] = {}
+
+    def tunnels_topo_load(self, topology: Any, tunables: Any = None) -> None:
+        """Loads tunnels: a `TunnelsTopo`, or a file in Python (its `get_topo()`), JSON or YAML.
+
+        What is started then has them, where `activate_tunnel` has switched tunnels on.
+        """
+        self._need_session()
+        if not self.tunnels_topo.is_empty():
+            raise TRexError("Tunnels topology is already loaded, clear it first")
+        loaded = tunnels_topo.load(topology, tunables or {})
+        loaded.check()
+        if loaded.is_empty():
+            raise TRexError("Loaded topology is empty!")
+        self.tunnels_topo = TunnelsTopo(self, loaded.tunnel_ctxs, loaded.tunnel_latency)
+
+    def tunnels_topo_clear(self) -> None:
+        """Forgets the loaded tunnels."""
+        self._need_session()
+        self.tunnels_topo = TunnelsTopo(self)
+
+    def tunnels_topo_show(self) -> None:
+        """Prints them."""
+        self._need_session()
+        if self.tunnels_topo.is_empty():
+            print("there are no tunnels")
+            return
+        print(f"{'clients':<33}{'TEID':<12}{'step':<6}{'port':<7}tunnel")
+        for it in self.tunnels_topo.tunnel_ctxs:
+            clients = f"{it.src_start} - {it.src_end}"
+            ends = f"{it.src_ip} - {it.dst_ip}{'' if it.activate else ' (clients off)'}"
+            print(f"{clients:<33}{it.initial_teid:<12}{it.teid_jump:<6}{it.sport:<7}{ends}")
+
+    def update_tunnel_client_record(
+        self, client_list: Mapping[int, Tunnel], tunnel_type: int
+    ) -> None:
+        """Gives clients, by their addresses as numbers, tunnels; also while they make flows."""
+        self._need_session()
+        check_type(tunnel_type)
+        if not self._has_tunnels:
+            raise TRexError("tunnels are off: activate_tunnel() first")
+        records = {_number(client): tunnel for client, tunnel in client_list.items()}
+        for client, tunnel in records.items():
+            _check(client, tunnel)
+        if len(self._records.keys() | records.keys()) > _RECORDS_MAX:
+            raise TRexError(f"more than {_RECORDS_MAX} clients with tunnels of their own")
+        changed = _ranges(records)
+        for run in self._running():
+            run.change_tunnels(changed)
+        self._records.update(records)
+
+    def is_tunnel_supported(self, tunnel_type: int = 1) -> dict[str, Any]:
+        """Whether there are tunnels of a type: those of GTP-U, 1."""
+        self._need_session()
+        try:
+            check_type(tunnel_type)
+        except TRexError as error:
+            return {"is_tunnel_supported": False, "error_msg": str(error)}
+        return {"is_tunnel_supported": True, "error_msg": ""}
+
+    def activate_tunnel(
+        self, tunnel_type: int = 1, activate: bool = True, loopback: bool = False
+    ) -> bool:
+        """Lets packets of clients that are started then leave and arrive in tunnels, or not.
+
+        `loopback`: those of their servers too, in the other direction, as where both ports are at
+        one cable. Without tunnels, those of single clients are forgotten.
+        """
+        self._need_session()
+        check_type(tunnel_type)
+        validate_type("activate", activate, bool)
+        validate_type("loopback", loopback, bool)
+        if self._running():
+            raise TRexError("a profile is running: stop() it first")
+        self._has_tunnels, self._is_loopback = activate, activate and loopback
+        if not activate:
+            self._records.clear()
+        return True
+
+    def get_dynamic_traffic_stats(
+        self, skip_zero: bool = True, pid_input: str = "_", is_sum: bool = False
+    ) -> dict[str, dict[str, int]]:
+        """What was counted of tunnels since the start of a profile, or since that was cleared."""
+        self._need_session()
+        found: dict[str, dict[str, int]] = {side: {} for side in SECTIONS}
+        for pid, counts in self._dynamic(pid_input, is_sum).items():
+            base = self._dynamic_base.get(pid, {})
+            for side, values in counts.items():
+                for name, value in values.items():
+                    value -= base.get(side, {}).get(name, 0)
+                    found[side][name] = found[side].get(name, 0) + value
+        if skip_zero:
+            for side, values in found.items():
+                found[side] = {name: value for name, value in values.items() if value}
+        return found
+
+    def is_dynamic_traffic_stats_error(
+        self, stats: Any, pid_input: str = "_", is_sum: bool = False
+    ) -> tuple[bool, dict[str, dict[str, str]]]:
+        """Whether `get_dynamic_traffic_stats` told of something wrong, and of what, by section."""
+        found = {
+            side: {
+                name: told
+                for name, (_, told) in _COUNTERS.items()
+                if told and stats.get(side, {}).get(name, 0)
+            }
+            for side in SECTIONS
+        }
+        return any(found.values()), found
+
+    def clear_dynamic_traffic_stats(
+        self, pid_input: str | None = None, clear_all: bool = False
+    ) -> None:
+        """Counts from now on, of a profile or of all."""
+        self._need_session()
+        counts = self._dynamic(pid_input or "_", clear_all or pid_input is None)
+        self._dynamic_base.update(counts)
+
+    # For the commands of others.
+
+    def _tunnels_of(self, number: int) -> list[Tunnels] | None:
+        """The tunnels of a port, as the engine takes them; None where it has none."""
+        if not self._has_tunnels or (number % 2 and not self._is_loopback):
+            return None
+        loaded = [
+            Tunnels(
+                *(it.src_start, it.src_end, it.initial_teid, it.teid_jump),
+                *(it.src_ip, it.dst_ip, it.sport),
+            )
+            for it in self.tunnels_topo.tunnel_ctxs
+        ]
+        return [*loaded, *_ranges(self._records)]
+
+    def _clients_off(self) -> list[tuple[str, str]]:
+        """Clients that make no flows from the start."""
+        if not self._has_tunnels:
+            return []
+        topology = self.tunnels_topo.tunnel_ctxs
+        return [(it.src_start, it.src_end) for it in topology if not it.activate]
+
+    def _begin_tunnels(self, pid: str) -> None:
+        """A profile has started, which counts from now on."""
+        self._dynamic_base.pop(pid, None)
+
+    def _has_tunnel(self, number: int) -> bool:
+        """Whether a client has a tunnel."""
+        if not self._has_tunnels:
+            return False
+        topology = self.tunnels_topo.tunnel_ctxs
+        is_loaded = any(ip2int(it.src_start) <= number <= ip2int(it.src_end) for it in topology)
+        return is_loaded or number in self._records
+
+    def _running(self) -> list[Any]:
+        profiles = self._profiles_by_id.values()
+        return [it.run for it in profiles if it.is_running and it.run is not None]
+
+    def _dynamic(self, pid_input: str, is_all: bool) -> dict[str, dict[str, dict[str, int]]]:
+        """What profiles have counted since their start, by section."""
+        known = self._profiles_by_id
+        if not is_all and pid_input not in known:
+            raise TRexError(f"there is no profile {pid_input}; there are: {', '.join(known)}")
+        return {pid: _counts(known[pid]) for pid in (known if is_all else [pid_input])}
+
+
+def _counts(profile: Profile) -> dict[str, dict[str, int]]:
+    ports = {} if profile.run is None else profile.run.ports()
+    found: dict[str, dict[str, int]] = {side: {} for side in SECTIONS}
+    for name, port in ports.items():
+        counted = port.get("tunnels")
+        side = found["server" if name.startswith("servers") else "client"]
+        for counter, (causes, _) in _COUNTERS.items() if counted else ():
+            side[counter] = side.get(counter, 0) + sum(counted[cause] for cause in causes)
+    return found
+
+
+def _number(client: Any) -> int:
+    if isinstance(client, int) and not isinstance(client, bool) and 0 <= client <= 0xFFFFFFFF:
+        return client
+    raise TRexError(f"client {client!r}: expected an address of IPv4 as a number")
+
+
+def _check(client: int, tunnel: Any) -> None:
+    where = f"the tunnel of {int2ip(client)}"
+    for name, most in (("teid", 0xFFFFFFFF), ("sport", 0xFFFF)):
+        value = getattr(tunnel, name, None)
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+            raise TRexError(f"{where}: {name} {value!r} is not a number from 0 to {most}")
+    check_ends(where, *(getattr(tunnel, name, None) for name in ("version", "sip", "dip")))
+
+
+def _ranges(records: Mapping[int, Tunnel]) -> list[Tunnels]:
+    """Records as few ranges, where addresses and identifiers count."""
+    found: list[tuple[int, int, Tunnel]] = []
+    for client in sorted(records):
+        tunnel = records[client]
+        if found:
+            first, last, one = found[-1]
+            ends = (tunnel.sip, tunnel.dip, tunnel.sport)
+            counts = tunnel.teid == one.teid + client - first
+            if client == last + 1 and counts and ends == (one.sip, one.dip, one.sport):
+                found[-1] = (first, client, one)
+                continue
+        found.append((client, client, tunnel))
+    return [
+        Tunnels(int2ip(first), int2ip(last), it.teid, 1, it.sip, it.dip, it.sport)
+        for first, last, it in found
+    ]

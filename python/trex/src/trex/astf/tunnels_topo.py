@@ -1,0 +1,228 @@
+"""Topologies of tunnels: which clients' packets are carried in which tunnels of GTP-U."""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import yaml
+
+from trex.addresses import ip2int, is_valid_ipv4, is_valid_ipv6
+from trex.arguments import validate_type
+from trex.errors import TRexError
+
+#: The type of tunnels that there are, in TRex's numbers.
+GTPU = 1
+
+_NUMBER_MAX = {"initial_teid": 0xFFFFFFFF, "teid_jump": 0xFFFFFFFF, "sport": 0xFFFF}
+
+
+class TopoTunnelCtx:
+    """Tunnels of clients with consecutive addresses."""
+
+    FIELDS = (
+        *("src_start", "src_end", "initial_teid", "teid_jump", "sport", "version", "tunnel_type"),
+        *("src_ip", "dst_ip", "activate"),
+    )
+
+    def __init__(
+        self,
+        src_start: str,
+        src_end: str,
+        initial_teid: int,
+        teid_jump: int,
+        sport: int,
+        version: int,
+        tunnel_type: int,
+        src_ip: str,
+        dst_ip: str,
+        activate: bool,
+    ) -> None:
+        """
+        :param src_start: the first client
+        :param src_end: the last one
+        :param initial_teid: the tunnel endpoint identifier of the first client
+        :param teid_jump: what is added to it for each next one
+        :param sport: where datagrams come from; 0: as the packet within
+        :param version: of IP outside: 4 or 6
+        :param tunnel_type: 1, which is GTP-U
+        :param src_ip: the end at the clients
+        :param dst_ip: the other one
+        :param activate: whether the clients make flows from the start
+        """
+        where = f"tunnels of {src_start} to {src_end}"
+        for name, address in (("src_start", src_start), ("src_end", src_end)):
+            if not is_valid_ipv4(address):
+                raise TRexError(f"{where}: {name} {address!r} is no IPv4 address")
+        if ip2int(src_start) > ip2int(src_end):
+            raise TRexError(f"{where}: src_start is above src_end")
+        numbers = {"initial_teid": initial_teid, "teid_jump": teid_jump, "sport": sport}
+        for name, value in numbers.items():
+            validate_type(name, value, int)
+            if not 0 <= value <= _NUMBER_MAX[name]:
+                raise TRexError(f"{where}: {name} {value} is not from 0 to {_NUMBER_MAX[name]}")
+        validate_type("activate", activate, bool)
+        check_type(tunnel_type)
+        check_ends(where, version, src_ip, dst_ip)
+        self.src_start, self.src_end = src_start, src_end
+        self.initial_teid, self.teid_jump, self.sport = initial_teid, teid_jump, sport
+        self.version, self.tunnel_type = version, tunnel_type
+        self.src_ip, self.dst_ip, self.activate = src_ip, dst_ip, activate
+
+    def get_data(self) -> dict[str, Any]:
+        """Its fields."""
+        return {name: getattr(self, name) for name in self.FIELDS}
+
+
+class TopoTunnelLatency:
+    """Whose tunnel the latency packets of a port are in: kept, and of no effect."""
+
+    FIELDS = ("client_port_id", "client_ip", "server_ip")
+
+    def __init__(self, client_port_id: int, client_ip: str, server_ip: str) -> None:
+        if client_port_id % 2:
+            raise TRexError(f"client_port_id {client_port_id}: clients are on even ports")
+        for name, address in (("client_ip", client_ip), ("server_ip", server_ip)):
+            if not is_valid_ipv4(address):
+                raise TRexError(f"{name} {address!r} is no IPv4 address")
+        self.client_port_id, self.client_ip, self.server_ip = client_port_id, client_ip, server_ip
+
+    def get_data(self) -> dict[str, Any]:
+        """Its fields."""
+        return {name: getattr(self, name) for name in self.FIELDS}
+
+
+class TunnelsTopo:
+    """Tunnels of clients."""
+
+    def __init__(
+        self,
+        client: Any = None,
+        tunnel_ctxs: Iterable[TopoTunnelCtx] | None = None,
+        tunnel_latency: Iterable[TopoTunnelLatency] | None = None,
+    ) -> None:
+        self.client = client
+        self.tunnel_ctxs = list(tunnel_ctxs or [])
+        self.tunnel_latency = list(tunnel_latency or [])
+
+    def add_tunnel_ctx_obj(self, tunnel_ctx: TopoTunnelCtx) -> None:
+        """Adds tunnels."""
+        validate_type("tunnel_ctx", tunnel_ctx, TopoTunnelCtx)
+        self.tunnel_ctxs.append(tunnel_ctx)
+
+    def add_tunnel_ctx(self, *a: Any, **k: Any) -> None:
+        """Adds `TopoTunnelCtx` of these arguments."""
+        self.tunnel_ctxs.append(TopoTunnelCtx(*a, **k))
+
+    def add_tunnel_latency_obj(self, tunnel_latency: TopoTunnelLatency) -> None:
+        """Adds a client of latency packets."""
+        validate_type("tunnel_latency", tunnel_latency, TopoTunnelLatency)
+        self.tunnel_latency.append(tunnel_latency)
+
+    def add_tunnel_latency(self, *a: Any, **k: Any) -> None:
+        """Adds `TopoTunnelLatency` of these arguments."""
+        self.tunnel_latency.append(TopoTunnelLatency(*a, **k))
+
+    def is_empty(self) -> bool:
+        """Whether there is nothing in it."""
+        return not self.tunnel_ctxs and not self.tunnel_latency
+
+    def get_data(self) -> dict[str, Any]:
+        """It as a document."""
+        return {
+            "tunnels": [it.get_data() for it in self.tunnel_ctxs],
+            "latency": [it.get_data() for it in self.tunnel_latency],
+        }
+
+    def to_json(self) -> str:
+        """It as JSON, as `tunnels_topo_load` takes it."""
+        return json.dumps(self.get_data(), sort_keys=True)
+
+    def check(self) -> None:
+        """Raises `TRexError` where clients have two tunnels, or one of latency packets has none."""
+        ordered = sorted(self.tunnel_ctxs, key=lambda it: ip2int(it.src_start))
+        for first, second in zip(ordered, ordered[1:]):
+            if ip2int(first.src_end) >= ip2int(second.src_start):
+                raise TRexError(
+                    f"clients have two tunnels: {first.src_start} to {first.src_end}, and "
+                    f"{second.src_start} to {second.src_end}"
+                )
+        for latency in self.tunnel_latency:
+            client = ip2int(latency.client_ip)
+            if not any(ip2int(it.src_start) <= client <= ip2int(it.src_end) for it in ordered):
+                raise TRexError(
+                    f"the client of latency packets, {latency.client_ip}, has no tunnel"
+                )
+
+    @staticmethod
+    def from_data(data: Any) -> TunnelsTopo:
+        """The topology of a document."""
+        validate_type("topology", data, dict)
+        found = TunnelsTopo()
+        for name, add in (
+            ("tunnels", found.add_tunnel_ctx),
+            ("latency", found.add_tunnel_latency),
+        ):
+            entries = data.get(name) or []
+            validate_type(name, entries, list)
+            for entry in entries:
+                validate_type(f"an entry of {name}", entry, dict)
+                add(**entry)
+        return found
+
+
+def check_type(tunnel_type: Any) -> None:
+    """Raises `TRexError` for tunnels other than those of GTP-U."""
+    if tunnel_type != GTPU:
+        raise TRexError(f"Invalid Tunnel Type: {tunnel_type!r}, expected {GTPU}, which is GTP-U")
+
+
+def check_ends(where: str, version: Any, *ends: Any) -> None:
+    """Raises `TRexError` where ends of a tunnel are no addresses of this version of IP."""
+    if version not in (4, 6):
+        raise TRexError(f"{where}: version {version!r} is neither 4 nor 6")
+    is_valid = is_valid_ipv4 if version == 4 else is_valid_ipv6
+    for end in ends:
+        if not isinstance(end, str) or not is_valid(end):
+            raise TRexError(f"{where}: {end!r} is no IPv{version} address")
+
+
+def load(topology: Any, tunables: Mapping[str, Any]) -> TunnelsTopo:
+    """A topology: as it is, or from a file in Python (its `get_topo()`), JSON or YAML."""
+    if isinstance(topology, TunnelsTopo):
+        return topology
+    validate_type("topology", topology, str)
+    suffix = os.path.splitext(topology)[1]
+    if suffix not in (".py", ".json", ".yaml"):
+        raise TRexError(f"'{topology}' is no topology: it ends in none of .py, .json, .yaml")
+    if not os.path.isfile(topology):
+        raise TRexError(f"there is no file '{topology}'")
+    try:
+        if suffix == ".py":
+            return _from_python(topology, tunables)
+        with open(topology) as file:
+            data = json.load(file) if suffix == ".json" else yaml.safe_load(file)
+        return TunnelsTopo.from_data(data)
+    except TRexError as error:
+        raise TRexError(f"'{topology}': {error}") from error
+    except Exception as error:
+        raise TRexError(f"'{topology}': {type(error).__name__}: {error}") from error
+
+
+def _from_python(path: str, tunables: Mapping[str, Any]) -> TunnelsTopo:
+    folder = os.path.dirname(os.path.abspath(path))
+    sys.path.insert(0, folder)
+    try:
+        found = runpy.run_path(path)
+        if "get_topo" not in found:
+            raise TRexError("there is no function get_topo(), which makes the topology")
+        made = found["get_topo"](**tunables)
+    finally:
+        sys.path.remove(folder)
+    if not isinstance(made, TunnelsTopo):
+        raise TRexError(f"get_topo() returned {type(made).__name__}, not a TunnelsTopo")
+    return made
