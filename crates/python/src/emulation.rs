@@ -16,7 +16,9 @@ use wirestorm_control::emulation::{
     Progress, Steering, WatchOptions, read_plan,
 };
 use wirestorm_control::plan::Multiplier;
-use wirestorm_control::plan::emulation::{AddressRange, Client, Devices, EmulationPlan};
+use wirestorm_control::plan::emulation::{
+    AddressRange, Client, Devices, EmulationPlan, MplsLabels, Vlans,
+};
 use wirestorm_control::plan::traffic::PlanErrors;
 use wirestorm_control::plan::trex::stateful::{self, StatefulOptions};
 use wirestorm_control::replay::Control;
@@ -322,7 +324,7 @@ impl Drop for Emulation {
 pub(crate) struct TrexPort {
     interface: String,
     destination: Option<String>,
-    vlan: Option<u16>,
+    vlan: Vec<u16>,
     gateways: Vec<TrexGateway>,
     tunnels: Option<Vec<Tunnels>>,
 }
@@ -337,7 +339,7 @@ type Tunnels = (String, String, u32, u32, String, String, u16);
 pub(crate) struct TrexGateway {
     first: String,
     last: String,
-    vlan: Option<u16>,
+    vlan: Vec<u16>,
     source: Option<String>,
     destination: String,
 }
@@ -388,13 +390,29 @@ fn reach(client: &mut Client, port: &TrexPort) -> PyResult<()> {
     for gateway in &port.gateways {
         client.devices.push(behind(gateway, clients.first)?);
     }
-    if port.vlan.is_some() {
-        let (vlan, destination, source) = (port.vlan, None, None);
-        let next_hop = None;
-        let devices = Devices { clients, every: 1, count: 1, vlan, destination, source, next_hop };
-        client.devices.push(devices);
+    if !port.vlan.is_empty() {
+        client.devices.push(Devices {
+            clients,
+            every: 1,
+            count: 1,
+            vlan: vlans(&port.vlan)?,
+            labels: MplsLabels::default(),
+            destination: None,
+            source: None,
+            next_hop: None,
+        });
     }
     Ok(())
+}
+
+/// No VLAN, one, or the outer and the inner one.
+fn vlans(vlans: &[u16]) -> PyResult<Option<Vlans>> {
+    match *vlans {
+        [] => Ok(None),
+        [one] => Ok(Some(one.into())),
+        [outer, inner] => Ok(Some(Vlans { outer: Some(outer), inner })),
+        _ => Err(value_error(format!("{} VLANs: expected two at most", vlans.len()))),
+    }
 }
 
 /// The clients behind a gateway, of the family of a client: over IPv6 the last 32 bits of their
@@ -416,7 +434,8 @@ fn behind(gateway: &TrexGateway, client: IpAddr) -> PyResult<Devices> {
         clients: AddressRange { first, count: more.saturating_add(1) },
         every: 1,
         count: 1,
-        vlan: *vlan,
+        vlan: vlans(vlan)?,
+        labels: MplsLabels::default(),
         destination: Some(read_mac(destination)?),
         source: source.as_deref().map(read_mac).transpose()?,
         next_hop: None,

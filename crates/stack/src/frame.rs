@@ -2,12 +2,12 @@
 
 use core::net::IpAddr;
 
-use wirestorm_base::port::Segmentation;
+use wirestorm_base::port::{Segmentation, has_vlan_tag};
 use wirestorm_wire::checksum;
 use wirestorm_wire::flow::FlowKey;
 pub(crate) use wirestorm_wire::packet::network_header;
 use wirestorm_wire::packet::{
-    LINK_LENGTH_MAX, PacketError, ethernet, ethertype, icmpv4, ipv4, ipv6, protocol, tcp, udp,
+    LINK_LENGTH_MAX, PacketError, ethernet, ethertype, icmpv4, ipv4, ipv6, protocol, tcp, udp, vlan,
 };
 
 use crate::icmp_error::Message;
@@ -55,6 +55,16 @@ impl LinkHeader {
             address.copy_from_slice(&moved.to_be_bytes()[2..]);
         }
         self
+    }
+
+    /// Bytes of its first VLAN tag, which come on top of what a port takes.
+    pub(crate) fn tag_length(&self) -> usize {
+        if has_vlan_tag(self.as_slice()) { vlan::TAG_LENGTH } else { 0 }
+    }
+
+    /// Bytes that leave so much less room for packets: second tags, and labels.
+    pub(crate) fn excess(&self) -> usize {
+        self.as_slice().len() - ethernet::HEADER_LENGTH - self.tag_length()
     }
 
     /// Its bytes.

@@ -169,11 +169,12 @@ fn devices(
 ) -> Option<Devices> {
     let mut header = asked.destination.unwrap_or(*destination).0.to_vec();
     header.extend(asked.source.unwrap_or(own).0);
-    if let Some(vlan) = asked.vlan {
-        header.extend(ethertype::VLAN.to_be_bytes());
-        header.extend(vlan.to_be_bytes());
-    }
+    header.extend(asked.vlan.map_or_else(Vec::new, |vlans| vlans.tags()));
+    // Labels say nothing of what they carry.
+    let labels = asked.labels.stack();
+    let kind = if labels.is_empty() { kind } else { ethertype::MPLS };
     header.extend(kind.to_be_bytes());
+    header.extend(labels);
     Some(Devices {
         clients: range(&asked.clients),
         every: asked.every,

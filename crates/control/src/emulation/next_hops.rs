@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use wirestorm_plan::emulation::{AddressRange, Client, Devices, EmulationPlan, NextHop};
+use wirestorm_plan::emulation::{AddressRange, Client, Devices, EmulationPlan, NextHop, Vlans};
 use wirestorm_wire::packet::MacAddress;
 use wirestorm_wire::prefix::Prefix;
 
@@ -13,9 +13,9 @@ use crate::host::{HostError, Silence, Station};
 
 /// Hosts beside those of the ports themselves, by port and VLAN.
 pub(super) struct NextHops {
-    stations: BTreeMap<(usize, Option<u16>), Station>,
+    stations: BTreeMap<(usize, Option<Vlans>), Station>,
     /// Routers that have answered.
-    known: BTreeMap<(usize, Option<u16>, IpAddr), MacAddress>,
+    known: BTreeMap<(usize, Option<Vlans>, IpAddr), MacAddress>,
 }
 
 impl NextHops {
@@ -25,7 +25,7 @@ impl NextHops {
         plan: &EmulationPlan,
         interfaces: &[Option<(String, MacAddress)>],
     ) -> Result<Self, EmulationError> {
-        let mut addresses: BTreeMap<(usize, Option<u16>), Vec<IpAddr>> = BTreeMap::new();
+        let mut addresses: BTreeMap<(usize, Option<Vlans>), Vec<IpAddr>> = BTreeMap::new();
         let mut add = |port, vlan, address| {
             let those: &mut Vec<_> = addresses.entry((port, vlan)).or_default();
             if !those.contains(&address) {
@@ -56,7 +56,7 @@ impl NextHops {
                 Prefix { address, length }
             };
             let addresses = addresses.into_iter().map(alone).collect();
-            let station = Station::open(interface, addresses, Vec::new())?.in_vlan(vlan);
+            let station = Station::open_in(interface, vlan, addresses, Vec::new())?;
             stations.insert((port, vlan), station);
         }
         // All hear the announcements, so that ports find each other, which do not answer yet.
@@ -165,6 +165,7 @@ fn has_any(devices: &Devices, clients: AddressRange) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wirestorm_plan::emulation::MplsLabels;
 
     fn range(first: &str, count: u32) -> AddressRange {
         AddressRange { first: first.parse().unwrap(), count }
@@ -176,7 +177,8 @@ mod tests {
             clients: range("16.0.0.1", 5),
             every: 1,
             count: 4,
-            vlan: Some(7),
+            vlan: Some(7.into()),
+            labels: MplsLabels::default(),
             destination: None,
             source: None,
             next_hop: Some(NextHop { first: "1.1.1.1".parse().unwrap(), from: None }),

@@ -12,9 +12,10 @@ use wirestorm_io::af_packet::{
 use wirestorm_io::clock;
 use wirestorm_io::link::{Link, LinkError};
 use wirestorm_io::namespace::{InterfaceName, InterfaceNameError};
+use wirestorm_plan::emulation::Vlans;
 use wirestorm_stack::{Heard, Host};
 use wirestorm_wire::fragment::{Fragments, Reassembler, Taken, is_fragment};
-use wirestorm_wire::packet::{MacAddress, ethernet, ethertype};
+use wirestorm_wire::packet::{MacAddress, ethernet};
 use wirestorm_wire::prefix::Prefix;
 
 /// Why a host does not live on an interface, or does not find another.
@@ -87,8 +88,8 @@ pub(crate) struct Silence<'a> {
 pub struct Station {
     interface: InterfaceName,
     host: Host,
-    /// The VLAN that it lives in; `None`: frames without tags.
-    vlan: Option<u16>,
+    /// The VLANs that it lives in; `None`: frames without tags.
+    vlan: Option<Vlans>,
     receive: AfPacketReceive,
     transmit: AfPacketTransmit,
     /// What neighbours have told, asked or not: who announces itself may not answer yet.
@@ -109,11 +110,24 @@ impl Station {
         addresses: Vec<Prefix>,
         gateways: Vec<IpAddr>,
     ) -> Result<Self, HostError> {
+        Self::open_in(interface, None, addresses, gateways)
+    }
+
+    /// The same in VLANs.
+    ///
+    /// # Errors
+    /// See [`HostError`].
+    pub(crate) fn open_in(
+        interface: &str,
+        vlan: Option<Vlans>,
+        addresses: Vec<Prefix>,
+        gateways: Vec<IpAddr>,
+    ) -> Result<Self, HostError> {
         let interface: InterfaceName = interface.parse()?;
         let link = Link::open(&interface)?;
         let mac = link.mac.ok_or_else(|| HostError::NoMac(interface.clone()))?;
         let mut options = AfPacketOptions::new(interface.clone());
-        options.filter = neighbours_and_pings();
+        options.filter = neighbours_and_pings(vlan.and_then(|it| it.outer).is_some());
         options.receive_ring_bytes = 1 << 20;
         options.promiscuous = false;
         let receive = AfPacketReceive::open(&options)?;
@@ -122,19 +136,13 @@ impl Station {
         Ok(Self {
             interface,
             host,
-            vlan: None,
+            vlan,
             receive,
             transmit,
             neighbours: BTreeMap::new(),
             fragments: Reassembler::default(),
             identification: 0,
         })
-    }
-
-    /// The same host in a VLAN.
-    #[must_use]
-    pub(crate) fn in_vlan(self, vlan: Option<u16>) -> Self {
-        Self { vlan, ..self }
     }
 
     /// Who it is.
@@ -301,25 +309,27 @@ impl Station {
     }
 }
 
-/// Where the tag of a VLAN stands: behind both Ethernet addresses.
+/// Where tags of VLANs stand: behind both Ethernet addresses.
 const TAG_OFFSET: usize = 12;
-const TAG_LENGTH: usize = 4;
 
-fn tag(frame: &[u8], vlan: u16) -> Vec<u8> {
+fn tag(frame: &[u8], vlan: Vlans) -> Vec<u8> {
     let (addresses, rest) = frame.split_at(TAG_OFFSET);
-    let [kind, vlan] = [ethertype::VLAN, vlan].map(u16::to_be_bytes);
-    [addresses, &kind, &vlan, rest].concat()
+    [addresses, &vlan.tags(), rest].concat()
 }
 
-/// The frame without its tag; `None` where it has none of this VLAN.
-fn untag(frame: &[u8], vlan: u16) -> Option<Vec<u8>> {
+/// The frame without its tags; `None` where they are not those of these VLANs.
+fn untag(frame: &[u8], vlan: Vlans) -> Option<Vec<u8>> {
     /// Beside priority and drop eligibility, IEEE 802.1Q section 9.6.
-    const IDENTIFIER: u16 = 0x0fff;
-    let (addresses, rest) = frame.split_at_checked(TAG_OFFSET)?;
-    let ([kind_high, kind_low, high, low], rest) = rest.split_first_chunk::<TAG_LENGTH>()?;
-    let is_tag = u16::from_be_bytes([*kind_high, *kind_low]) == ethertype::VLAN;
-    let is_this = u16::from_be_bytes([*high, *low]) & IDENTIFIER == vlan;
-    (is_tag && is_this).then(|| [addresses, rest].concat())
+    const IDENTIFIER: u8 = 0x0f;
+    let (addresses, mut rest) = frame.split_at_checked(TAG_OFFSET)?;
+    for [kind_high, kind_low, high, low] in vlan.tags().as_chunks::<4>().0 {
+        let (tag, behind) = rest.split_first_chunk::<4>()?;
+        if [tag[0], tag[1], tag[2] & IDENTIFIER, tag[3]] != [*kind_high, *kind_low, *high, *low] {
+            return None;
+        }
+        rest = behind;
+    }
+    Some([addresses, rest].concat())
 }
 
 /// What a frame is to a host, or the packet of which it has the last fragment that was missing.
@@ -340,8 +350,10 @@ fn addresses(host: &Host) -> String {
     if texts.is_empty() { "its own: it has none".into() } else { texts.join(", ") }
 }
 
-/// Takes ARP, ICMP and ICMPv6, so that other traffic costs nothing.
-fn neighbours_and_pings() -> Vec<FilterInstruction> {
+/// Takes ARP, ICMP and ICMPv6, so that other traffic costs nothing. The kernel takes the first tag of a
+/// frame away before it looks, and leaves the second.
+fn neighbours_and_pings(in_two_vlans: bool) -> Vec<FilterInstruction> {
+    let tag = if in_two_vlans { 4 } else { 0 };
     let instruction = |(code, jump_true, jump_false, operand)| FilterInstruction {
         code,
         jump_true,
@@ -349,16 +361,16 @@ fn neighbours_and_pings() -> Vec<FilterInstruction> {
         operand,
     };
     let program = [
-        (0x28, 0, 0, 12),          // ldh [12]            the Ethernet type
+        (0x28, 0, 0, tag + 12),    // ldh [12]            the Ethernet type
         (0x15, 9, 0, 0x0806),      // jeq ARP             take
         (0x15, 0, 2, 0x0800),      // jeq IPv4
-        (0x30, 0, 0, 23),          // ldb [23]            its protocol
+        (0x30, 0, 0, tag + 23),    // ldb [23]            its protocol
         (0x15, 6, 7, 1),           // jeq ICMP            take, else leave
         (0x15, 0, 6, 0x86dd),      // jeq IPv6            else leave
-        (0x30, 0, 0, 20),          // ldb [20]            its next header
+        (0x30, 0, 0, tag + 20),    // ldb [20]            its next header
         (0x15, 3, 0, 58),          // jeq ICMPv6          take
         (0x15, 0, 3, 44),          // jeq a fragment      else leave
-        (0x30, 0, 0, 54),          // ldb [54]            of what
+        (0x30, 0, 0, tag + 54),    // ldb [54]            of what
         (0x15, 0, 1, 58),          // jeq ICMPv6          else leave
         (0x06, 0, 0, 0x0004_0000), // ret 262,144         take
         (0x06, 0, 0, 0),           // ret 0               leave

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use wirestorm_wire::packet::MacAddress;
+use wirestorm_wire::packet::{MacAddress, ethertype};
 
 use super::client::{AddressRange, read_range};
 use crate::document::error::PlanError;
@@ -18,8 +18,10 @@ pub struct Devices {
     pub every: u32,
     /// How many devices; at least 1.
     pub count: u32,
-    /// The VLAN of the frames.
-    pub vlan: Option<u16>,
+    /// The VLANs of the frames.
+    pub vlan: Option<Vlans>,
+    /// The labels of MPLS behind these.
+    pub labels: MplsLabels,
     /// Where frames of the first device's clients go, those of the next one to the next address;
     /// `None`: as for other clients.
     pub destination: Option<MacAddress>,
@@ -27,6 +29,76 @@ pub struct Devices {
     pub source: Option<MacAddress>,
     /// Devices that are asked for their Ethernet addresses instead, each for its own.
     pub next_hop: Option<NextHop>,
+}
+
+/// One VLAN tag of a frame, or two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Vlans {
+    /// The service VLAN of the outer tag (IEEE 802.1ad), where there are two.
+    pub outer: Option<u16>,
+    /// The customer's VLAN (IEEE 802.1Q).
+    pub inner: u16,
+}
+
+impl From<u16> for Vlans {
+    fn from(inner: u16) -> Self {
+        Self { outer: None, inner }
+    }
+}
+
+impl Vlans {
+    /// The tags behind the Ethernet addresses, without the type of what follows.
+    pub fn tags(&self) -> Vec<u8> {
+        let outer = self.outer.map(|outer| [ethertype::SERVICE_VLAN, outer]);
+        let tags = outer.into_iter().chain([[ethertype::VLAN, self.inner]]);
+        tags.flatten().flat_map(u16::to_be_bytes).collect()
+    }
+}
+
+/// Labels of MPLS, the outermost first; four at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MplsLabels {
+    entries: [MplsLabel; Self::COUNT_MAX],
+    count: u8,
+}
+
+/// A label of MPLS (RFC 3032 section 2.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MplsLabel {
+    /// Its value, of 20 bits.
+    pub value: u32,
+    /// The traffic class (RFC 5462), 0 to 7.
+    pub traffic_class: u8,
+    /// The time to live.
+    pub time_to_live: u8,
+}
+
+impl MplsLabels {
+    /// Labels, at most: as many as a header below IP has room for behind two tags.
+    pub const COUNT_MAX: usize = 4;
+
+    /// Those of a list; `None` where they are too many.
+    pub fn new(labels: &[MplsLabel]) -> Option<Self> {
+        let mut entries = [MplsLabel::default(); Self::COUNT_MAX];
+        entries.get_mut(..labels.len())?.copy_from_slice(labels);
+        Some(Self { entries, count: labels.len() as u8 })
+    }
+
+    /// They, the outermost first.
+    pub fn as_slice(&self) -> &[MplsLabel] {
+        self.entries.get(..self.count.into()).unwrap_or_default()
+    }
+
+    /// Their entries of the stack, the last of which says so.
+    pub fn stack(&self) -> Vec<u8> {
+        let labels = self.as_slice();
+        let entry = |(place, label): (usize, &MplsLabel)| {
+            let is_bottom = u32::from(place + 1 == labels.len());
+            let class = u32::from(label.traffic_class) << 9;
+            label.value << 12 | class | is_bottom << 8 | u32::from(label.time_to_live)
+        };
+        labels.iter().enumerate().map(entry).flat_map(u32::to_be_bytes).collect()
+    }
 }
 
 /// Routers that are asked for their Ethernet addresses.
@@ -43,14 +115,16 @@ pub struct NextHop {
 pub struct Guest {
     /// The port, by its place in the plan.
     pub port: usize,
-    /// In which VLAN.
-    pub vlan: Option<u16>,
+    /// In which VLANs.
+    pub vlan: Option<Vlans>,
     /// The address.
     pub address: IpAddr,
 }
 
-pub(super) const DEVICES: [&str; 8] =
-    ["clients", "every", "count", "vlan", "dst", "src", "next_hop", "next_hop_from"];
+pub(super) const DEVICES: [&str; 9] =
+    ["clients", "every", "count", "vlan", "mpls", "dst", "src", "next_hop", "next_hop_from"];
+pub(super) const LABEL: [&str; 3] = ["label", "tc", "ttl"];
+pub(super) const LABEL_MAX: u64 = (1 << 20) - 1;
 const MAC: &str = "an Ethernet address such as 02:00:00:00:00:01";
 
 pub(super) fn read(place: &Place<'_>) -> Result<Vec<Devices>, PlanError> {
@@ -60,18 +134,59 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Devices>, PlanError> {
         let number =
             |name: &str| fields.get(name).map_or(Ok(1), |it| it.integer(1, u32::MAX.into()));
         let (every, count) = (number("every")?, number("count")?);
-        let vlan = fields.get("vlan").map(|it| it.integer(0, 4_095)).transpose()?;
+        let vlan = fields.get("vlan").map(|it| read_vlans(&it)).transpose()?;
+        let labels = fields.get("mpls").map_or(Ok(MplsLabels::default()), |it| read_labels(&it))?;
         Ok(Devices {
             clients: read_range(&fields.need("clients", "addresses of clients")?)?,
             every: every as u32,
             count: count as u32,
-            vlan: vlan.map(|it| it as u16),
+            vlan,
+            labels,
             destination: mac("dst")?,
             source: mac("src")?,
             next_hop: read_next_hop(&fields)?,
         })
     };
     place.items("devices")?.iter().map(device).collect()
+}
+
+/// One VLAN, or the outer and the inner one.
+fn read_vlans(place: &Place<'_>) -> Result<Vlans, PlanError> {
+    let number = |place: &Place<'_>| Ok(place.integer(0, 4_095)? as u16);
+    if !place.value().is_array() {
+        return Ok(number(place)?.into());
+    }
+    let both = place.items("a VLAN, or the outer and the inner one")?;
+    let [outer, inner] = both.as_slice() else {
+        return Err(place.error(format!("{} VLANs", both.len()), "two, the outer one first"));
+    };
+    Ok(Vlans { outer: Some(number(outer)?), inner: number(inner)? })
+}
+
+fn read_labels(place: &Place<'_>) -> Result<MplsLabels, PlanError> {
+    let label = |place: &Place<'_>| {
+        if !place.value().is_object() {
+            let value = place.integer(0, LABEL_MAX)? as u32;
+            return Ok(MplsLabel { value, traffic_class: 0, time_to_live: 64 });
+        }
+        let fields = place.fields(&LABEL)?;
+        let value = fields.need("label", "a label")?.integer(0, LABEL_MAX)?;
+        let or = |name: &str, usual: u64, max: u64| {
+            fields.get(name).map_or(Ok(usual), |it| it.integer(0, max))
+        };
+        Ok::<_, PlanError>(MplsLabel {
+            value: value as u32,
+            traffic_class: or("tc", 0, 7)? as u8,
+            time_to_live: or("ttl", 64, 255)? as u8,
+        })
+    };
+    let items = place.items("labels, the outermost first")?;
+    let labels: Vec<MplsLabel> = items.iter().map(label).collect::<Result<_, _>>()?;
+    let most = MplsLabels::COUNT_MAX;
+    match MplsLabels::new(&labels).filter(|_| !labels.is_empty()) {
+        Some(labels) => Ok(labels),
+        None => Err(place.error(format!("{} labels", labels.len()), format!("1 to {most}"))),
+    }
 }
 
 fn read_next_hop(fields: &Fields<'_>) -> Result<Option<NextHop>, PlanError> {

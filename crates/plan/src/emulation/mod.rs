@@ -30,7 +30,7 @@ pub use client::{AddressRange, Client, Load, Order, Pairing, Think};
 pub use composition::{Composition, Field, Form, Number, Piece, Value as FlowValue};
 pub(crate) use conversation::speech_of;
 pub(crate) use devices::read_mac;
-pub use devices::{Devices, Guest, NextHop};
+pub use devices::{Devices, Guest, MplsLabel, MplsLabels, NextHop, Vlans};
 pub use first_bytes::FirstBytes;
 pub use http2::{Http2, STREAMS_MAX as HTTP2_STREAMS_MAX, WINDOW_MAX as HTTP2_WINDOW_MAX};
 pub use ip::{FlowLabel, Identification, Ip};

@@ -9,7 +9,7 @@ use super::client::{CLIENT, ETHERNET, LOADS, POISSON, RATE, USERS};
 use super::composition::{COUNTER, Composition, FIELD, RANDOM, RANDOM_MAX, SENDING, SET};
 use super::control::{COMPARISONS, COUNT_DOWN, COUNTERS, JUMP, LISTEN, SINCE, START_NEXT};
 use super::conversation::CONVERSATION;
-use super::devices::DEVICES;
+use super::devices::{DEVICES, LABEL, LABEL_MAX, MplsLabels};
 use super::first_bytes::BYTE;
 use super::http2::{HTTP2, STREAMS_MAX, WINDOW_MAX};
 use super::ip::{FLOW_LABEL_MAX, IP};
@@ -195,13 +195,32 @@ fn devices() -> Value {
             described("Only every Nth of these, from the first; 1.", integer(1, u32::MAX.into()))
         }
         "count" => described("How many; 1.", integer(1, u32::MAX.into())),
-        "vlan" => described("The VLAN of their frames.", integer(0, 4_095)),
+        "vlan" => {
+            let mut both = list(integer(0, 4_095));
+            (both["minItems"], both["maxItems"]) = (2.into(), 2.into());
+            let vlan = any_of([integer(0, 4_095), both]);
+            described("The VLAN of their frames, or the outer and the inner one.", vlan)
+        }
+        "mpls" => described("MplsLabels of MPLS, the outermost first.", labels()),
         "dst" => described("Where frames of the first one's clients go.", text()),
         "src" => described("Where they come from.", text()),
         "next_hop" => described("The first one's IP address; dst is asked for.", text()),
         "next_hop_from" => described("Who asks; the port itself.", text()),
         _ => unknown(),
     })
+}
+
+fn labels() -> Value {
+    let label = object(&LABEL, &LABEL[..1], |name| match name {
+        "label" => described("Its value.", integer(0, LABEL_MAX)),
+        "tc" => described("The traffic class; 0.", integer(0, 7)),
+        "ttl" => described("The time to live; 64.", integer(0, 255)),
+        _ => unknown(),
+    });
+    let mut labels = list(any_of([integer(0, LABEL_MAX), label]));
+    labels["minItems"] = 1.into();
+    labels["maxItems"] = MplsLabels::COUNT_MAX.into();
+    labels
 }
 
 fn tls() -> Value {

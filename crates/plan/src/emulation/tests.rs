@@ -269,6 +269,36 @@ fn a_port_may_have_tunnels() {
     }
 }
 
+#[test]
+fn devices_may_have_two_tags_and_labels() {
+    let devices = |words: &str| {
+        let client = format!("tx: c\n      devices: [{{clients: 10.0.0.1, {words}}}]");
+        let plan = EmulationPlan::parse(&PAGE.replace("tx: c", &client));
+        plan.map(|plan| plan.templates[0].client.as_ref().unwrap().devices[0])
+    };
+    let both = devices("vlan: [5, 7], mpls: [16, {label: 1048575, tc: 3, ttl: 9}]").unwrap();
+    assert_eq!(both.vlan, Some(Vlans { outer: Some(5), inner: 7 }));
+    assert_eq!(both.vlan.unwrap().tags(), [0x88, 0xa8, 0, 5, 0x81, 0, 0, 7]);
+    assert_eq!(both.labels.stack(), [0, 1, 0, 64, 0xff, 0xff, 0xf7, 9]);
+    let one = devices("vlan: 7").unwrap();
+    assert_eq!((one.vlan.unwrap().tags(), one.labels.stack()), (vec![0x81, 0, 0, 7], vec![]));
+    for (words, expected) in [
+        ("vlan: [5]", ".vlan: found 1 VLANs, expected two, the outer one first"),
+        ("vlan: [5, 4096]", ".vlan[1]: found 4096, expected a whole number from 0 to 4095"),
+        ("mpls: 16", ".mpls: "),
+        ("mpls: []", ".mpls: found 0 labels, expected 1 to 4"),
+        ("mpls: [1, 2, 3, 4, 5]", ".mpls: found 5 labels, expected 1 to 4"),
+        ("mpls: [1048576]", ".mpls[0]: found 1048576, expected a whole number from 0 to 1048575"),
+        ("mpls: [{label: 1, tc: 8}]", ".mpls[0].tc: found 8"),
+        ("mpls: [{tc: 1}]", ".mpls[0].label: "),
+        ("mpls: [{label: 1, exp: 1}]", ".mpls[0].exp: found an unknown field"),
+    ] {
+        let said = devices(words).unwrap_err().to_string();
+        let expected = format!("templates[0].client.devices[0]{expected}");
+        assert!(said.starts_with(&expected), "{said}");
+    }
+}
+
 /// What is said where a part of the plan above is another one.
 fn error(part: &str, other: &str) -> String {
     assert!(PAGE.contains(part), "{part}");
@@ -493,7 +523,8 @@ templates:
         clients: AddressRange { first: "10.0.0.1".parse().unwrap(), count: 1 },
         every: 2,
         count: 3,
-        vlan: Some(100),
+        vlan: Some(100.into()),
+        labels: MplsLabels::default(),
         destination: Some("02:00:00:00:00:09".parse().unwrap()),
         source: None,
         next_hop: None,

@@ -48,6 +48,12 @@ fn all_words() -> Value {
             "server": {"tx": "s", "port": 2_000 + number},
         })
     };
+    let devices = json!([
+        {"clients": "10.0.0.5", "every": 2, "count": 1, "vlan": 5,
+            "mpls": [16, {"label": 17, "tc": 3, "ttl": 9}],
+            "dst": "02:00:00:00:00:02", "src": "02:00:00:00:00:03"},
+        {"clients": "10.0.0.5", "vlan": [5, 7], "next_hop": "10.0.9.1", "next_hop_from": "10.0.9.9"},
+    ]);
     let steps = json!([
         "connect",
         {"send": "text"},
@@ -174,11 +180,7 @@ fn all_words() -> Value {
                     "addresses": "10.0.0.5", "ports": "1024-2048", "server_port": 1,
                     "ethernet": {"dst": "02:00:00:00:00:01"}, "order": "random", "pairing": "fixed",
                     "turn": 4, "again_after": 20,
-                    "devices": [
-                        {"clients": "10.0.0.5", "every": 2, "count": 1, "vlan": 5,
-                            "dst": "02:00:00:00:00:02", "src": "02:00:00:00:00:03"},
-                        {"clients": "10.0.0.5", "next_hop": "10.0.9.1", "next_hop_from": "10.0.9.9"},
-                    ],
+                    "devices": devices,
                     "load": "on_demand", "limit": 5,
                     "program": steps, "tcp": {"mss": 536, "ecn": "permit"},
                     "ip": {"ttl": 8, "flow_label": "0x12345"},

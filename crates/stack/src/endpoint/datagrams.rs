@@ -4,7 +4,7 @@ use wirestorm_base::port::Transmit;
 use wirestorm_base::time::Instant;
 use wirestorm_wire::checksum;
 use wirestorm_wire::flow::FlowKey;
-use wirestorm_wire::packet::{ethernet, udp};
+use wirestorm_wire::packet::udp;
 
 use super::Endpoint;
 use super::burst::{fill_up, room};
@@ -235,10 +235,8 @@ impl Endpoint {
                 break;
             };
             let link = self.links.get(flow.link);
-            // Tags come on top of what a port takes.
-            let tags = link.as_slice().len() - ethernet::HEADER_LENGTH;
             let bytes = room(transmit, &frame);
-            let frame_max = bytes.len().min(self.frame_length_max + tags);
+            let frame_max = bytes.len().min(self.frame_length_max + link.tag_length());
             let mtu = frame_max.saturating_sub(link.as_slice().len());
             let mtu = self.paths.mtu(flow.key.source()).map_or(mtu, |path| mtu.min(path.into()));
             let bytes = &mut bytes[..frame_max.min(link.as_slice().len() + mtu)];

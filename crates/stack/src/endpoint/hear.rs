@@ -2,13 +2,13 @@
 
 use wirestorm_base::port::{Offloads, Transmit};
 use wirestorm_base::time::Instant;
-use wirestorm_wire::packet::protocol;
 use wirestorm_wire::packet::tcp::Flags;
+use wirestorm_wire::packet::{ipv4, ipv6, protocol};
 
 use super::burst::room;
 use super::first_data::FirstData;
 use super::listen::Decision;
-use super::template::Role;
+use super::template::{self, Role};
 use super::times::age;
 use super::train::Train;
 use super::{Blackhole, Endpoint};
@@ -315,11 +315,21 @@ impl Endpoint {
             self.templates[usize::from(template)].tally.flows.overflow += 1;
             return None;
         }
-        let link = self.links.place(LinkHeader::answering(packet.link)?)?;
+        let link = LinkHeader::answering(packet.link)?;
+        let excess = link.excess();
+        let link = self.links.place(link)?;
         let initial = self.initial(&packet.key, now);
         let (_, settings, tally) = self.templates[usize::from(template)].tcp(&packet.key);
         let mut connection = Connection::accept(settings, segment, initial, now, &mut tally.tcp);
         self.paths.limit(&packet.key, &mut connection, settings);
+        if excess > 0 {
+            let ip = match packet.key.version() {
+                4 => ipv4::HEADER_LENGTH_MIN,
+                _ => ipv6::HEADER_LENGTH,
+            };
+            let room = template::room(self.frame_length_max.saturating_sub(excess), ip);
+            connection.limit_segments(room, settings);
+        }
         Some(self.insert(packet.key, connection, template, link, now))
     }
 

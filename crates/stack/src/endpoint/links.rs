@@ -40,6 +40,12 @@ impl From<LinkHeader> for ClientLinks {
 }
 
 impl ClientLinks {
+    /// By how much less room the longest of them leave for packets.
+    pub(super) fn excess(&self) -> usize {
+        let devices = self.devices.iter().map(|it| it.link.excess());
+        devices.fold(self.usual.excess(), usize::max)
+    }
+
     /// Of a client.
     #[inline]
     pub(super) fn of(&self, client: IpAddr) -> LinkHeader {

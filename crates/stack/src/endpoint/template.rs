@@ -123,8 +123,12 @@ impl TemplateState {
             Transport::Tcp(settings) => *settings,
             Transport::Udp => Settings::default(),
         };
+        let excess = match &template.role {
+            Role::Client { link, .. } => link.excess(),
+            Role::Server { .. } | Role::Accepted => 0,
+        };
         Self {
-            settings: fitting(&tcp, frame_length_max),
+            settings: fitting(&tcp, frame_length_max.saturating_sub(excess)),
             template,
             arrivals: Arrivals::new(load, ramp, limit, now, random),
             used: 0,
@@ -211,13 +215,17 @@ pub(super) fn holders(templates: &mut Vec<Template>, count: usize) -> BTreeMap<u
     holders
 }
 
+/// Bytes of data of a segment, options included, for which a frame has room behind an IP header of so
+/// many bytes.
+pub(super) fn room(frame_length_max: usize, ip: usize) -> u16 {
+    let headers = ethernet::HEADER_LENGTH + ip + tcp::HEADER_LENGTH_MIN;
+    u16::try_from(frame_length_max.saturating_sub(headers)).unwrap_or(u16::MAX)
+}
+
 /// Settings with segments that fit a frame over IPv4, and over IPv6.
 fn fitting(settings: &Settings, frame_length_max: usize) -> [Settings; 2] {
     let fit = |ip: usize| {
-        let room =
-            frame_length_max.saturating_sub(ethernet::HEADER_LENGTH + ip + tcp::HEADER_LENGTH_MIN);
-        let room = u16::try_from(room).unwrap_or(u16::MAX);
-        let maximum_segment_size = settings.maximum_segment_size.min(room);
+        let maximum_segment_size = settings.maximum_segment_size.min(room(frame_length_max, ip));
         Settings { maximum_segment_size, ..*settings }
     };
     // RFC 9293 section 3.7.1: 1280 bytes, which every path over IPv6 carries, less the headers.

@@ -183,17 +183,17 @@ class TrexGateway(TypedDict):
 
     first: str
     last: str
-    vlan: int | None
+    vlan: list[int]
     source: str | None
     destination: str
 
 class TrexPort(TypedDict):
-    """A port of TRex's: its interface, and of clients where their frames go, and in which VLAN, but
-    for those that gateways are told of."""
+    """A port of TRex's: its interface, and of clients where their frames go, and in which VLANs
+    (the outer one first), but for those that gateways are told of."""
 
     interface: str
     destination: str | None
-    vlan: int | None
+    vlan: list[int]
     gateways: list[TrexGateway]
     tunnels: list[Tunnels] | None
 

@@ -12,6 +12,7 @@ mod paths;
 mod peers;
 mod speech;
 mod start_tls;
+mod tags;
 mod tls;
 mod told;
 mod tunnels;

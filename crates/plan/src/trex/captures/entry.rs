@@ -12,8 +12,8 @@ use super::read_flag;
 use crate::document::error::PlanError;
 use crate::document::place::{Fields, Place};
 use crate::emulation::{
-    AddressRange, Client, Devices, Ip, Load, Order, Pairing, Server, Speech, Tcp, Template,
-    Transport, speech_of,
+    AddressRange, Client, Devices, Ip, Load, MplsLabels, Order, Pairing, Server, Speech, Tcp,
+    Template, Transport, speech_of,
 };
 use crate::trex::stateful::pools::{Pool, read_address};
 
@@ -353,11 +353,12 @@ fn by_parity(clients: AddressRange, [even, odd]: [u16; 2]) -> Vec<Devices> {
         IpAddr::V6(address) => address.to_bits() & 1 == 1,
     };
     let [of_first, of_others] = if last_bit(clients.first) { [odd, even] } else { [even, odd] };
-    let device = |clients, every, vlan| Devices {
+    let device = |clients, every, vlan: u16| Devices {
         clients,
         every,
         count: 1,
-        vlan: Some(vlan),
+        vlan: Some(vlan.into()),
+        labels: MplsLabels::default(),
         destination: None,
         source: None,
         next_hop: None,

@@ -316,7 +316,7 @@ fn clients_are_in_two_vlans() {
     let devices = &with.templates[0].client.as_ref().unwrap().devices;
     let found: Vec<_> = devices.iter().map(|it| (it.every, it.vlan)).collect();
     // The first address is an odd one.
-    assert_eq!(found, [(2, Some(200)), (1, Some(100))]);
+    assert_eq!(found, [(2, Some(200.into())), (1, Some(100.into()))]);
     assert!(with.notes[0].starts_with("vlan: clients with odd addresses are in VLAN 200 on"));
     let without = plan(&fields.replace("enable : 1", "enable : 0"), &[&entry]);
     assert_eq!(without.templates[0].client.as_ref().unwrap().devices, []);

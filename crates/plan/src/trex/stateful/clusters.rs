@@ -7,7 +7,9 @@ use serde_json::Value;
 use super::pools::read_address;
 use crate::document::error::{PlanError, PlanErrors, Problems};
 use crate::document::place::{Fields, Place};
-use crate::emulation::{AddressRange, Devices, EmulationPlan, Guest, NextHop, read_mac};
+use crate::emulation::{
+    AddressRange, Devices, EmulationPlan, Guest, MplsLabels, NextHop, Vlans, read_mac,
+};
 
 const CONFIGURATION: [&str; 2] = ["vlan", "groups"];
 const GROUP: [&str; 5] = ["ip_start", "ip_end", "initiator", "responder", "count"];
@@ -77,7 +79,7 @@ pub fn configure(plan: &mut EmulationPlan, text: &str) -> Result<(), PlanErrors>
 struct Group {
     devices: Devices,
     /// Of the clients' port and of the servers': an address, and its VLAN.
-    answers: [Option<(Option<u16>, IpAddr)>; 2],
+    answers: [Option<(Option<Vlans>, IpAddr)>; 2],
 }
 
 fn read_group(place: &Place<'_>, has_vlans: bool) -> Result<Group, PlanError> {
@@ -110,7 +112,8 @@ fn read_group(place: &Place<'_>, has_vlans: bool) -> Result<Group, PlanError> {
         clients: AddressRange { first: first.into(), count: more.saturating_add(1) },
         every: 1,
         count: count as u32,
-        vlan: vlan.map(|it| it as u16),
+        vlan: vlan.map(|it| Vlans::from(it as u16)),
+        labels: MplsLabels::default(),
         destination: mac("dst_mac")?,
         source: mac("src_mac")?,
         next_hop,
@@ -119,7 +122,7 @@ fn read_group(place: &Place<'_>, has_vlans: bool) -> Result<Group, PlanError> {
     if let Some(responder) = fields.get("responder") {
         let responder = responder.fields(&SIDE)?;
         let vlan = responder.get("vlan").map(|it| it.integer(0, 4_095)).transpose()?;
-        answers[1] = address(&responder)?.map(|it| (vlan.map(|it| it as u16), it));
+        answers[1] = address(&responder)?.map(|it| (vlan.map(|it| Vlans::from(it as u16)), it));
     }
     Ok(Group { devices, answers })
 }

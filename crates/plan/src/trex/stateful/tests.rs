@@ -273,7 +273,10 @@ groups:
     assert_eq!((devices.count, devices.destination), (4, None));
     let guests: Vec<_> = plan.guests.iter().map(|it| (it.port, it.vlan, it.address)).collect();
     // Nobody is in the third group.
-    assert_eq!(guests, [(0, Some(9), from), (1, Some(10), "2.2.2.100".parse().unwrap())]);
+    assert_eq!(
+        guests,
+        [(0, Some(9.into()), from), (1, Some(10.into()), "2.2.2.100".parse().unwrap())]
+    );
 }
 
 #[test]
@@ -289,9 +292,12 @@ groups:
     let [first, second] = plan.templates[0].client.as_ref().unwrap().devices[..] else {
         panic!("two groups")
     };
-    assert_eq!((first.clients.count, first.count, first.vlan), (128, 3, Some(9)));
+    assert_eq!((first.clients.count, first.count, first.vlan), (128, 3, Some(9.into())));
     assert_eq!(first.destination, Some("02:00:00:00:00:01".parse().unwrap()));
-    assert_eq!((second.clients.count, second.vlan, second.destination), (129, Some(10), None));
+    assert_eq!(
+        (second.clients.count, second.vlan, second.destination),
+        (129, Some(10.into()), None)
+    );
     for (part, other, expected) in [
         ("16.0.1.0", "16.0.0.200", "no group of the clients' configuration has 16.0.0.201"),
         ("vlan: true", "vlan: false", "groups[0]: found another vlan, expected none"),

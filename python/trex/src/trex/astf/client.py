@@ -728,12 +728,10 @@ class ASTFClient(Console, Tunnelling, Switching, STLClient):
             )
         if port.layer.mode != "ethernet" and port.layer.resolved is None:
             raise TRexError(f"port {port.number} has no resolved next hop: resolve() asks for it")
-        if len(port.vlan) > 1:
-            raise TRexError(f"port {port.number}: stateful profiles have one VLAN, not two")
         return {
             "interface": port.interface,
             "destination": port.destination,
-            "vlan": port.vlan[0] if port.vlan else None,
+            "vlan": list(port.vlan),
             "gateways": self.topo_mngr.gateways_of(port),
             "tunnels": self._tunnels_of(port.number),
         }

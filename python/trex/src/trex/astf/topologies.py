@@ -137,7 +137,7 @@ class ASTFTopologyManager:
                 {
                     "first": gw.src_start,
                     "last": gw.src_end,
-                    "vlan": vlans[0] if vlans else None,
+                    "vlan": list(vlans),
                     "source": None if vif is None else vif.src_mac,
                     "destination": gw.dst_mac,
                 }

@@ -1,0 +1,153 @@
+//! Clients behind two VLAN tags and labels of MPLS.
+
+use std::path::PathBuf;
+
+use wirestorm_e2e::{can_run, run_command};
+use wirestorm_testkit::net::{CaptureOptions, Captured, Lab};
+use wirestorm_testkit::pcap::{Resolution, Writer};
+use wirestorm_testkit::{Scratch, tshark};
+
+use super::{both_ports, emulate, plan};
+
+/// Nine clients: three in two VLANs, three behind labels, three behind both.
+const PLAN: &str = r#"
+ports:
+  - {name: clients, addresses: 10.0.0.1/16}
+  - {name: servers, addresses: 10.0.1.1/16}
+templates:
+  - name: page
+    client:
+      tx: clients
+      addresses: 10.0.0.1-10.0.0.9
+      servers: 10.0.1.1
+      load: {rate: 200}
+      limit: 18
+      devices:
+        - {clients: 10.0.0.1-10.0.0.3, vlan: [5, 7]}
+        - {clients: 10.0.0.4-10.0.0.6, mpls: [16, {label: 1048575, tc: 3, ttl: 9}]}
+        - {clients: 10.0.0.7-10.0.0.9, vlan: [5, 7], mpls: [1, 2, 3, 4]}
+      program: [{send: {size: 9000}}, {receive: 20000}]
+    server: {tx: servers, port: 80, program: [{receive: 9000}, {send: {size: 20000}}]}
+  - name: datagram
+    transport: udp
+    client:
+      tx: clients
+      addresses: 10.0.0.1-10.0.0.9
+      servers: 10.0.1.1
+      server_port: 7
+      load: {rate: 200}
+      limit: 9
+      devices:
+        - {clients: 10.0.0.1-10.0.0.3, vlan: [5, 7]}
+        - {clients: 10.0.0.4-10.0.0.6, mpls: [16, {label: 1048575, tc: 3, ttl: 9}]}
+        - {clients: 10.0.0.7-10.0.0.9, vlan: [5, 7], mpls: [1, 2, 3, 4]}
+      program: [{send_datagram: {size: 3000}}, {receive_datagrams: 1}]
+    server: {tx: servers, port: 7, program: [{receive_datagrams: 1}, {send_datagram: {size: 3000}}]}
+"#;
+
+#[test]
+fn tags_and_labels_are_as_the_plan_has_them_and_servers_answer_with_the_same() {
+    if !can_run(&["tcpdump", "tshark"]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    let options = CaptureOptions { filter: String::new(), ..CaptureOptions::default() };
+    for backend in ["af_xdp", "af_packet"] {
+        let captures = [&lab.a, &lab.b].map(|end| end.capture_with(&options).unwrap());
+        let plan = plan(&scratch, PLAN);
+        let outcome = both_ports(emulate(&plan).args(["--backend", backend]), &lab).expect(0);
+        for port in [0, 1] {
+            let number = |name: &str| outcome.number(&format!("/ports/{port}/{name}"));
+            assert_eq!(number("flows/closed"), 27, "{outcome}");
+            for none in ["flows/failed", "flows/too_long", "failed", "udp/pkt_toobig"] {
+                assert_eq!(number(none), 0, "{none} {outcome}");
+            }
+        }
+        if backend == "af_xdp" {
+            continue;
+        }
+        for (capture, (port, side)) in captures.into_iter().zip([(1, "dst"), (0, "src")]) {
+            let captured = capture.finish(outcome.number(&format!("/ports/{port}/sent"))).unwrap();
+            let path = written(&scratch, &captured);
+            let client = format!("ip.{side}");
+            let fields = [
+                client.as_str(),
+                "ieee8021ad.id",
+                "vlan.id",
+                "mpls.label",
+                "mpls.exp",
+                "mpls.ttl",
+                "mpls.bottom",
+                "frame.len",
+            ];
+            let rows = tshark::fields(&path, "ip", &fields).unwrap();
+            let mut longest = [0; 3];
+            for row in &rows {
+                let last: usize = row[0].strip_prefix("10.0.0.").unwrap().parse().unwrap();
+                let kind = (last - 1) / 3;
+                let expected = [
+                    ["5", "7", "", "", "", ""],
+                    ["", "", "16,1048575", "0,3", "64,9", "0,1"],
+                    ["5", "7", "1,2,3,4", "0,0,0,0", "64,64,64,64", "0,0,0,1"],
+                ];
+                assert_eq!(row[1..7], expected[kind], "{row:?}");
+                longest[kind] = longest[kind].max(row[7].parse().unwrap());
+            }
+            // An MTU of 1,500 and a tag on top, within which are second tags and labels: full segments
+            // behind all of them. The template's are no longer behind fewer, where the longest are
+            // fragments.
+            assert_eq!(longest, [1_514, 1_514, 1_518]);
+        }
+    }
+}
+
+#[test]
+fn next_hops_are_asked_behind_two_tags() {
+    if !can_run(&["tcpdump", "tshark"]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    // Each port is the other one's next hop.
+    let both = [("a", "b", 1, 2), ("b", "a", 2, 1)].map(|(own, other, here, there)| {
+        format!(
+            r#"
+  - name: from {own}
+    client:
+      tx: {own}
+      addresses: 10.0.9.{here}
+      servers: 10.0.9.{there}
+      load: {{rate: 100}}
+      limit: 5
+      devices:
+        - {{clients: 10.0.9.{here}, vlan: [5, 7], next_hop: 10.0.9.{there}, next_hop_from: 10.0.9.{here}}}
+      program: [{{send: {{size: 10}}}}]
+    server: {{tx: {other}, port: 80, program: [{{receive: 10}}]}}"#
+        )
+    });
+    let text = format!("ports: [{{name: a}}, {{name: b}}]\ntemplates:{}\n", both.concat());
+    let options = CaptureOptions { filter: String::new(), ..CaptureOptions::default() };
+    let capture = lab.b.capture_with(&options).unwrap();
+    let mut command = emulate(&plan(&scratch, &text));
+    command.args(["--backend", "af_packet"]);
+    for (name, end) in [("a", &lab.a), ("b", &lab.b)] {
+        command.args(["--port", &format!("{name}={}", end.port())]);
+    }
+    let outcome = run_command(&mut command).expect(0);
+    assert_eq!(outcome.number("/ports/0/flows/closed"), 10, "{outcome}");
+    let captured = capture.finish(outcome.number("/ports/0/sent")).unwrap();
+    let path = written(&scratch, &captured);
+    let arp = tshark::fields(&path, "arp", &["arp.src.proto_ipv4", "ieee8021ad.id", "vlan.id"]);
+    assert!(arp.unwrap().iter().any(|row| row[..] == ["10.0.9.1", "5", "7"]));
+    let mac = lab.b.mac().map(|byte| format!("{byte:02x}")).join(":");
+    for row in tshark::fields(&path, "tcp", &["eth.dst", "ieee8021ad.id", "vlan.id"]).unwrap() {
+        assert_eq!(row[..], [mac.as_str(), "5", "7"]);
+    }
+}
+
+fn written(scratch: &Scratch, captured: &Captured) -> PathBuf {
+    let path = scratch.file("arrived.pcap");
+    let mut writer =
+        Writer::new(std::fs::File::create(&path).unwrap(), Resolution::Nanoseconds).unwrap();
+    captured.packets.iter().for_each(|packet| writer.write(packet.time, &packet.frame).unwrap());
+    path
+}
