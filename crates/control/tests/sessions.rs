@@ -109,6 +109,60 @@ fn files_are_transferred_within_tls_whose_sessions_the_control_connection_began(
     }
 }
 
+/// What a client of FTP within TLS says, and what it is answered. Its own server waits in vain.
+fn talk(lines: &[(&str, &str)]) -> String {
+    let step = |(command, reply): &(&str, &str)| {
+        format!(
+            "        - send: \"{command}\\r\\n\"\n        - receive: {{message: reply}}\n        \
+             - expect: {{pattern: \"^{reply}\"}}\n"
+        )
+    };
+    let begins = step(&("AUTH TLS", "234"));
+    let said: String = lines.iter().map(step).collect();
+    format!(
+        "{FILES}
+  - name: asking
+    tls: {{versions: [1.3]}}
+    client:
+      tx: c
+      addresses: 10.0.0.2
+      servers: 10.0.1.1
+      server_port: 21
+      load: {{hold: 1}}
+      limit: 1
+      program:
+        - receive: {{message: reply}}
+        - expect: {{pattern: \"^220\"}}
+{begins}        - start_tls
+{said}    server:
+      tx: s
+      port: 9999
+      program: [{{receive: {{until: \"\\n\"}}}}, start_tls, wait_for_close]
+"
+    )
+}
+
+#[test]
+fn what_protects_files_is_answered_as_its_rfcs_say() {
+    let (result, _) = run(&talk(&[
+        ("PROT P", "503"),
+        ("EPSV", "229"),
+        ("RETR a", "521"),
+        ("PBSZ 0", "200"),
+        ("PROT C", "534"),
+        ("PROT S", "536"),
+        ("prot e", "536"),
+        ("PROT X", "504"),
+        ("CCC", "534"),
+        ("RETR a", "521"),
+        ("PROT P", "200"),
+        ("AUTH TLS", "503"),
+        ("QUIT", "221"),
+    ]));
+    let asking = result.ports[0].templates.iter().find(|it| it.name == "asking").unwrap();
+    assert_eq!(asking.flows["closed"], 1, "{:?} {:?}", asking.flows, asking.failures.first());
+}
+
 #[test]
 fn files_without_tls_arrive_beside_those_with_it_however_late_they_are_accepted() {
     let clear = "

@@ -406,15 +406,23 @@ fn before_tls(wait: Option<Value>) -> Vec<Value> {
 
 /// How data are protected: by TLS, or they are not transferred. RFC 4217 section 10.2 has this
 /// server "Insist on data protection (in which case the PROT command must be issued prior to the
-/// first attempted data transfer)". RFC 2228 section 5.1: "534 Request denied for policy reasons",
-/// "536 Requested PROT level not supported by mechanism".
+/// first attempted data transfer)". RFC 2228 section 3: "The PROT command will be rejected and the
+/// server should reply 503 if no previous PBSZ command was issued." Section 5.1: "534 Request denied
+/// for policy reasons", "536 Requested PROT level not supported by mechanism". RFC 4217 section 5: a
+/// server that "does not wish to allow the control connection to be cleared" answers CCC with 534.
 fn protect(commands: &mut Commands) {
-    let protected = json!({"set": {"protected": 1}});
-    commands.answers("^PBSZ ", vec![], "200 PBSZ=0");
-    commands.answers(r"^PROT P\r", vec![protected], "200 Data connections have TLS");
+    commands.answers("^PBSZ ", vec![json!({"set": {"sized": 1}})], "200 PBSZ=0");
+    let mut accept = vec![
+        json!({"jump": {"to": "unsized", "variable": "sized", "equal": 0}}),
+        json!({"set": {"protected": 1}}),
+    ];
+    say(&mut accept, "200 Data connections have TLS");
+    accept.extend([json!({"jump": "next"}), json!({"label": "unsized"})]);
+    commands.answers(r"^PROT P\r", accept, "503 First PBSZ 0");
     commands.answers(r"^PROT C\r", vec![], "534 Data connections have TLS, or there are none");
-    commands.answers("^PROT ", vec![], "536 TLS has the level P alone");
-    commands.answers("^CCC", vec![], "533 Commands stay protected");
+    commands.answers(r"^PROT [SE]\r", vec![], "536 TLS has the level P alone");
+    commands.answers("^PROT ", vec![], "504 There is no such level");
+    commands.answers("^CCC", vec![], "534 Commands stay protected");
     commands.answers("^AUTH ", vec![], "503 TLS has begun");
 }
 
