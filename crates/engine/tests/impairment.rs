@@ -203,6 +203,16 @@ fn losses(impairment: Impairment, seed: u64, frames: u32) -> Vec<bool> {
 }
 
 #[test]
+fn each_seed_loses_other_frames() {
+    let impairment = Impairment { loss: Loss::Random(percent(10.0)), ..Impairment::default() };
+    let [first, other] = [1, 2].map(|seed| losses(impairment, seed, 1_000));
+    assert_ne!(first, other);
+    // A tenth of a tenth are lost by both.
+    let by_both = first.iter().zip(&other).filter(|(first, other)| **first && **other).count();
+    assert!((2..25).contains(&by_both), "{by_both}");
+}
+
+#[test]
 fn bursts_are_as_long_and_as_frequent_as_their_chances_say() {
     const FRAMES: u32 = 400_000;
     // Gilbert's channel where nothing gets through in the bad state: its bursts are the losses.

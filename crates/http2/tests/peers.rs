@@ -118,6 +118,21 @@ fn the_peers_settings_are_kept() {
 }
 
 #[test]
+fn windows_are_told_as_they_are_asked_for() {
+    const INITIAL_WINDOW_SIZE: [u8; 2] = [0, 4];
+    let settings = Http2Settings { window: 123_456, ..Http2Settings::default() };
+    let mut client = Http2Clients::new(None, settings).begin(PEER);
+    let mut server = Http2Servers::new(None, settings).begin(PEER);
+    heard(server.as_mut(), &[PREFACE, &frame(SETTINGS, 0, 0, &[])].concat());
+    let said = sent(client.as_mut());
+    for said in [frames(said.strip_prefix(PREFACE).unwrap()), frames(&sent(server.as_mut()))] {
+        let told = said.iter().find(|it| (it.kind, it.flags) == (SETTINGS, 0)).unwrap();
+        let expected = [&INITIAL_WINDOW_SIZE[..], &123_456_u32.to_be_bytes()].concat();
+        assert!(told.payload.chunks(6).any(|it| it == expected), "{told:?}");
+    }
+}
+
+#[test]
 fn a_ping_is_answered() {
     let mut client = client(&[], 0);
     heard(client.as_mut(), &frame(PING, 0, 0, b"12345678"));
@@ -142,6 +157,8 @@ fn clients_fail_by_the_name_of_what_their_server_did() {
         sent(client.as_mut());
         heard(client.as_mut(), &said);
         assert_eq!(client.state(), SessionState::Failed(expected), "{said:?}");
+        let resets = u64::from(expected.contains("RST_STREAM"));
+        assert_eq!(client.take_messages().resets, resets, "{expected}");
         // What it found is told, and nothing is taken any more.
         let told = frames(&sent(client.as_mut()));
         let is_end = |it: &Frame| matches!(it.kind, GOAWAY | RST_STREAM);
