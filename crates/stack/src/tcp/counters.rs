@@ -83,7 +83,7 @@ counters! {
         rcvoobytesdrop: "their bytes",
         rcvpackafterwin: "segments received with data beyond the window",
         rcvbyteafterwin: "their bytes beyond the window",
-        rcvafterclose: "segments with data received after the program had closed",
+        rcvafterclose: "segments with data received behind the peer's FIN",
         rcvdupack: "duplicate acknowledgements received",
         rcvacktoomuch: "acknowledgements received of what was never sent",
         rcvwinupd: "segments received that only change the window",

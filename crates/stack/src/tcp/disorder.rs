@@ -182,7 +182,7 @@ impl Disorder {
 pub(super) mod tests {
     use wirestorm_wire::packet::tcp::Flags;
 
-    use crate::tcp::connection::{Connection, Now};
+    use crate::tcp::connection::{Connection, Now, RANGES_MAX};
     use crate::tcp::counters::TcpCounters;
     use crate::tcp::segment::{Ecn, Options, Segment};
     use crate::tcp::sequence::SequenceNumber;
@@ -237,5 +237,75 @@ pub(super) mod tests {
         hear(&mut connection, &segment(201, 2_145), 40);
         assert!(connection.disorder.is_none());
         assert_eq!(counters.sndrexmitpack, 1);
+    }
+
+    /// A connection to which so many pieces came with a hole before each of them.
+    fn with_pieces(pieces: u32, counters: &mut TcpCounters) -> Connection {
+        let mut connection = established(counters);
+        for piece in 1..=pieces {
+            let beyond = Segment { length: 1, ..segment(1 + 2 * piece, 1) };
+            connection.arrive(&beyond, &Settings::default(), Now::from_micros(20_000), counters);
+        }
+        connection
+    }
+
+    #[test]
+    fn what_was_kept_is_counted_by_its_pieces_at_a_time() {
+        for (pieces, expected) in [
+            (1, [1, 0, 0, 0]),
+            (4, [1, 0, 0, 0]),
+            (5, [0, 1, 0, 0]),
+            (16, [0, 1, 0, 0]),
+            (17, [0, 0, 1, 0]),
+            (100, [0, 0, 1, 0]),
+            (101, [0, 0, 0, 1]),
+        ] {
+            let mut counters = TcpCounters::default();
+            let mut connection = with_pieces(pieces, &mut counters);
+            let rest = Segment { length: 2 * pieces + 1, ..segment(1, 1) };
+            let now = Now::from_micros(30_000);
+            connection.arrive(&rest, &Settings::default(), now, &mut counters);
+            let TcpCounters { reas_hist_4, reas_hist_16, reas_hist_100, reas_hist_other, .. } =
+                counters;
+            let found = [reas_hist_4, reas_hist_16, reas_hist_100, reas_hist_other];
+            assert_eq!(found, expected, "{pieces} pieces");
+            assert_eq!((counters.reasalloc, counters.reasfree), (1, 1));
+            assert_eq!(counters.rcvoopack, u64::from(pieces));
+        }
+    }
+
+    #[test]
+    fn pieces_for_which_there_is_no_room_are_counted() {
+        let mut counters = TcpCounters::default();
+        let pieces = RANGES_MAX as u32 + 3;
+        let mut connection = with_pieces(pieces, &mut counters);
+        assert_eq!(connection.arrived().len(), RANGES_MAX);
+        assert_eq!((counters.rcvoopackdrop, counters.rcvoobytesdrop), (3, 3));
+        assert_eq!(counters.rcvoopack, RANGES_MAX as u64);
+        // What the peer tells of has no more room.
+        let settings = Settings::default();
+        let now = Now::from_micros(30_000);
+        connection.queue(5_000, &mut counters);
+        while connection.depart(&settings, now, &mut counters).is_some() {}
+        for piece in 1..=pieces {
+            let start = 1_u32 + 2 * piece;
+            let told = [start.to_be_bytes(), (start + 1).to_be_bytes()].concat();
+            let tells = Segment { sack: &told, ..segment(1, 1) };
+            connection.arrive(&tells, &settings, now, &mut counters);
+        }
+        assert_eq!(counters.sack_sboverflow, 3);
+    }
+
+    #[test]
+    fn segments_that_were_put_together_are_counted_one_by_one_beyond_a_hole_too() {
+        let mut counters = TcpCounters::default();
+        let mut connection = established(&mut counters);
+        let train = Segment { length: 300, segments: 3, ..segment(101, 1) };
+        let now = Now::from_micros(20_000);
+        connection.arrive(&train, &Settings::default(), now, &mut counters);
+        assert_eq!((counters.rcvoopack, counters.rcvoobyte), (3, 300));
+        let train = Segment { length: 100, segments: 2, ..segment(1, 1) };
+        connection.arrive(&train, &Settings::default(), now, &mut counters);
+        assert_eq!((counters.rcvpack, counters.rcvoffloads, counters.rcvbyte), (2, 1, 400));
     }
 }

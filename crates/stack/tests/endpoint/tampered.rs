@@ -190,3 +190,20 @@ fn segments_that_are_no_segments_are_counted_by_what_is_wrong() {
     let counted = [world.server.tcp().rcvbadsum, world.server.strays().damaged];
     assert_eq!(counted, [2, 3]);
 }
+
+#[test]
+fn a_reset_for_which_there_is_no_frame_is_counted() {
+    const RESET: u8 = 0x14;
+    let (_, mut syn) = remembering(true);
+    // Nobody waits there.
+    syn[TCP + 3] += 1;
+    let mut world = world(true);
+    let held: Vec<_> = std::iter::from_fn(|| world.down.0.take()).collect();
+    put(&mut world.up, &syn);
+    assert_eq!(answers(&mut world), [0_u8; 0]);
+    assert_eq!((world.server.tcp().nombuf, world.server.tcp().rst_sent), (1, 0));
+    held.into_iter().for_each(|frame| world.down.0.release(frame));
+    put(&mut world.up, &syn);
+    assert_eq!(answers(&mut world), [RESET]);
+    assert_eq!((world.server.tcp().nombuf, world.server.tcp().rst_sent), (1, 1));
+}

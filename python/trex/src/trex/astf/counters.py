@@ -86,7 +86,7 @@ ERRORS = {
     "tcps_rcvoobyte": "bytes received beyond a hole",
     "tcps_rcvpackafterwin": "segments received with data beyond the window",
     "tcps_rcvbyteafterwin": "bytes received beyond the window",
-    "tcps_rcvafterclose": "segments received with data after the close",
+    "tcps_rcvafterclose": "segments received with data behind the peer's FIN",
     "tcps_rcvwinprobe": "probes of a closed window received",
     "tcps_rcvdupack": "duplicate acknowledgements received",
     "tcps_rcvacktoomuch": "acknowledgements received of what was never sent",
