@@ -331,6 +331,7 @@ impl Connection {
         if is_watched {
             self.note_delivery(segment, now);
             self.note_twice_arrived(segment);
+            self.note_needless(segment);
             self.note_probe_answered(segment, now, counters);
         }
         let tells_news = self.note_sack(segment, settings, counters);

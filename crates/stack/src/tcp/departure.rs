@@ -4,6 +4,7 @@ use wirestorm_wire::packet::tcp::Flags;
 
 use super::connection::{Connection, Marks, Now, SACK_BLOCKS_WITH_TIMESTAMPS, State};
 use super::counters::TcpCounters;
+use super::ranges::SequenceRange;
 use super::segment::{Options, Outgoing, SACK_BLOCKS_MAX, Timestamps, sack_length};
 use super::sequence::SequenceNumber;
 use super::settings::Settings;
@@ -248,8 +249,9 @@ impl Connection {
             self.marks.clear(Marks::TIMED);
         }
         self.note_departure(start, behind, now);
-        if is_probe {
-            self.note_probe(true, counters);
+        match is_probe {
+            true => self.note_probe(true, counters),
+            false => self.note_resent(SequenceRange { start, end }),
         }
         counters.sack_rexmits += u64::from(self.marks.has(Marks::SACK));
         counters.sack_rexmit_bytes +=

@@ -6,6 +6,7 @@ use super::rack::Rack;
 use super::ranges::{Ranges, SequenceRange};
 use super::segment::SACK_BLOCKS_MAX;
 use super::sequence::SequenceNumber;
+use super::undo::Undo;
 
 /// What an undisturbed connection does not need, so that it takes no room there: it is made when
 /// first needed, and given back once all is in order again.
@@ -36,6 +37,8 @@ pub(super) struct Disorder {
     challenged_at: u32,
     /// When what was sent.
     pub(super) rack: Rack,
+    /// The window before its last reduction, as long as that may have been needless.
+    pub(super) undo: Option<Undo>,
 }
 
 /// RFC 5961 section 7 bounds how many segments that may be forged are answered, as in its example:

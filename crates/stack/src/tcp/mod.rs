@@ -7,7 +7,7 @@
 //!                         | | | disorder, ranges: what arrived beyond holes, here and there
 //!                         | | congestion: how much may be on its way; paced: and how fast, with BBR
 //!                         | round_trip: how long to wait for an answer
-//!                         recovery, rack: what to send again
+//!                         recovery, rack: what to send again; undo: windows reduced for nothing
 //! ```
 
 pub mod arrival;
@@ -28,3 +28,4 @@ pub mod sequence;
 pub mod settings;
 mod time_wait;
 mod timers;
+mod undo;

@@ -81,6 +81,7 @@ impl Connection {
         let disorder = self.disorder_mut();
         disorder.recover = Some(highest);
         disorder.duplicate_acks = 0;
+        disorder.undo = None;
         disorder.sacked = Ranges::new();
         disorder.rack.time_out();
         self.restart_retransmission(settings, now);

@@ -434,6 +434,7 @@ impl Connection {
         } else if is_lost_again {
             // RFC 5681 section 4.3: "the loss of a retransmission, should be taken as two
             // indications of congestion".
+            self.forget_window();
             self.reduce(now);
         }
     }
@@ -555,7 +556,7 @@ impl Connection {
 
 /// What a segment says came twice: its first block, if it is of what was acknowledged, or within
 /// the second (RFC 2883 section 4).
-fn duplicate(segment: &Segment<'_>) -> Option<SequenceRange> {
+pub(super) fn duplicate(segment: &Segment<'_>) -> Option<SequenceRange> {
     let mut blocks = sack_blocks(segment.sack);
     let first = blocks.next().filter(|block| !block.is_empty())?;
     let is_within = |second: SequenceRange| {

@@ -135,6 +135,7 @@ impl Connection {
         counters.recovery_episode += 1;
         counters.sack_recovery_episode += u64::from(self.marks.has(Marks::SACK));
         if !self.is_recovering() {
+            self.remember_window();
             self.reduce(now);
         }
         let highest = self.highest;
@@ -212,6 +213,7 @@ impl Connection {
             return;
         }
         counters.ecn_rcwnd += 1;
+        self.forget_window();
         let in_flight = self.in_flight();
         self.congestion.on_ecn_echo(in_flight);
         self.disorder_mut().recover = Some(self.highest);

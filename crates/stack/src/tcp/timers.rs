@@ -125,6 +125,7 @@ impl Connection {
             let disorder = self.disorder_mut();
             disorder.recover = Some(highest);
             disorder.duplicate_acks = 0;
+            disorder.undo = None;
             // RFC 2018 section 5: "the timeout might indicate that the data receiver has reneged."
             disorder.sacked = Ranges::new();
             disorder.rack.time_out();
