@@ -407,6 +407,58 @@ fn a_profile_of_trexs_has_its_flows_its_turns_and_its_ends() {
     assert_eq!(result.ports[0].flows.closed, 3);
 }
 
+/// Of each frame of IPv4 and TCP: the last byte of its source, time to live, type of service, flags,
+/// window, options without what timestamps say, and bytes of data.
+type Shown = (u8, [u8; 2], u8, u16, Vec<u8>, usize);
+
+fn shown(frame: &[u8]) -> Shown {
+    let (ip, tcp) = (&frame[14..34], &frame[34..]);
+    let (header, total) =
+        (usize::from(tcp[12] >> 4) * 4, usize::from(ip[2]) << 8 | usize::from(ip[3]));
+    let mut options = tcp[20..header].to_vec();
+    if let Some(at) = options.windows(2).position(|it| it == [8, 10]) {
+        options[at + 2..at + 10].fill(0);
+    }
+    let window = u16::from_be_bytes([tcp[14], tcp[15]]);
+    (ip[12], [ip[8], ip[1]], tcp[13], window, options, total - 20 - header)
+}
+
+#[test]
+fn a_profile_of_trexs_has_its_tunables_in_its_frames() {
+    let mut profile = PROFILE.replace(
+        r#""c_glob_info": {"tcp": {"mss": 1000, "do_rfc1323": 0}}"#,
+        r#""c_glob_info": {"tcp": {"mss": 1000, "rxbufsize": 8192}, "ip": {"ttl": 33, "tos": 8}},
+           "s_glob_info": {"tcp": {"mss": 700, "do_rfc1323": 0, "initwnd": 2}, "ip": {"ttl": 99}}"#,
+    );
+    let second = profile.find(",\n    {\"client_template\": {\"program_index\": 2").unwrap();
+    let behind = profile.find("],\n  \"tg_names\"").unwrap();
+    profile.replace_range(second..behind, "");
+    let plan = stateful::read(&profile, &StatefulOptions::default()).unwrap();
+    let scratch = Scratch::new().unwrap();
+    let (_, files) = simulate(&plan, &options(&scratch.file("out.pcap"))).unwrap();
+    let capture = std::fs::read(&files[0]).unwrap();
+    let frames = Records::new(&capture).map(|it| shown(it.unwrap().1)).take(6);
+    let (client, server) = ([33, 8], [99, 0]);
+    let offered = [
+        &[2, 4, 3, 232, 4, 2, 8, 10][..],
+        &[0; 8],
+        // Windows are scaled, though by nothing.
+        &[1, 3, 3, 0],
+    ];
+    assert_eq!(
+        frames.collect::<Vec<_>>(),
+        [
+            (16, client, 2, 8_192, offered.concat(), 0),
+            (48, server, 18, 32_768, vec![2, 4, 2, 188, 1, 1, 4, 2], 0),
+            (16, client, 24, 8_192, vec![], 3),
+            // As long as the server takes itself, and no more at once than its first window.
+            (48, server, 16, 32_768, vec![], 700),
+            (48, server, 16, 32_768, vec![], 700),
+            (16, client, 16, 8_192, vec![], 0),
+        ]
+    );
+}
+
 #[test]
 fn programs_make_flows_of_groups_and_wait_for_them() {
     let plan = EmulationPlan::parse(
