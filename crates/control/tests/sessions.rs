@@ -224,7 +224,20 @@ fn short_answers_of_http_2_do_not_wait_for_acknowledgements_that_are_delayed() {
     // waited for.
     let at_once = took(PIPELINED);
     assert!((20..40).contains(&at_once), "{at_once} ms");
+    // Answers that are due one after the other do not leave together.
+    let both = "GET / HTTP/1.1\\r\\nHost: a\\r\\n\\r\\nGET / HTTP/1.1";
+    let apart = PIPELINED.replace(
+        both,
+        "GET / HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n\"\n              - delay: 1ms\n              - send: \"GET / HTTP/1.1",
+    );
+    let apart = apart.replace(
+        "program:\n        - transaction",
+        "program:\n        - blocking: false\n        - transaction",
+    );
+    let one_by_one = took(&apart);
+    assert!((30..60).contains(&one_by_one), "{one_by_one} ms");
     // Where a plan asks for Nagle's algorithm, the second answer waits each time.
-    let nagle = took(&PIPELINED.replace("http2: true", "http2: true\n    tcp: {no_delay: false}"));
+    let nagle = apart.replace("tx: s\n", "tx: s\n      tcp: {no_delay: false}\n");
+    let nagle = took(&nagle);
     assert!(nagle > 300, "{nagle} ms");
 }
