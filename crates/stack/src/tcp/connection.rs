@@ -113,7 +113,7 @@ impl Marks {
     pub(super) const CHALLENGE_DUE: Self = Self(1 << 19);
     /// Our SYN is not acknowledged.
     pub(super) const SYN_OPEN: Self = Self(1 << 20);
-    /// Both ends scale their windows: "both sides MUST send Window Scale options in their <SYN>
+    /// Both ends scale their windows: "both sides MUST send Window Scale options in their \<SYN\>
     /// segments to enable window scaling in either direction" (RFC 7323 section 2.2).
     pub(super) const SCALED: Self = Self(1 << 21);
     /// RACK and tail loss probes are used: "The connection MUST use selective acknowledgment (SACK)

@@ -394,7 +394,7 @@ impl Connection {
 
     /// The congestion window, and a segment for each duplicate acknowledgement. RFC 5681 section
     /// 3.2: "On the first and second duplicate ACKs received at a sender, a TCP SHOULD send a
-    /// segment of previously unsent data per [RFC3042]", and "For each additional duplicate ACK
+    /// segment of previously unsent data per \[RFC3042\]", and "For each additional duplicate ACK
     /// received (after the third), cwnd MUST be incremented by SMSS." With SACK the pipe tells what
     /// has left the network, once anything is in it.
     #[inline]
