@@ -176,7 +176,7 @@ impl Talk {
             let mut bytes = [0; 60];
             let mut sack = [SequenceRange::default(); SACK_BLOCKS_MAX];
             self.connection.sack_blocks(&mut sack);
-            outgoing.write_header(1, 2, &sack, &mut bytes);
+            outgoing.write_header(1, 2, &sack, &[], &mut bytes);
             assert!(outgoing.length <= u32::from(self.settings.maximum_segment_size));
             let end = outgoing.sequence + outgoing.length;
             assert!(end.distance_from(self.connection.queued()) <= 1, "more than was handed over");

@@ -223,6 +223,8 @@ pub(crate) struct Headers<'a> {
     pub(crate) ip: &'a IpSettings,
     /// Of the packet, over IPv4.
     pub(crate) identification: u16,
+    /// What the option of TCP Fast Open tells, where there is one.
+    pub(crate) cookie: &'a [u8],
 }
 
 /// The most bytes before a segment's data.
@@ -300,7 +302,7 @@ fn write_headers<'a>(
         write_below(frame, headers, protocol::TCP, ecn, length)?;
     let (head, data) = transport.split_at_mut(header);
     let (from, to) = (key.destination_port(), key.source_port());
-    let of_head = outgoing.write_header(from, to, sack, head);
+    let of_head = outgoing.write_header(from, to, sack, headers.cookie, head);
     Some(WrittenHeaders { frame_length, head, of_head, data, pseudo_header })
 }
 
@@ -391,7 +393,7 @@ fn write_below<'a>(
     ecn: u8,
     length: usize,
 ) -> Option<(usize, &'a mut [u8], u16)> {
-    let Headers { link, key, ip, identification } = headers;
+    let Headers { link, key, ip, identification, .. } = headers;
     let link = link.as_slice();
     let ip_header = match key.version() {
         4 => ipv4::HEADER_LENGTH_MIN,

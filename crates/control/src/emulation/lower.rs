@@ -246,6 +246,7 @@ fn settings(asked: &emulation::Tcp, is_http2: bool) -> Settings {
         syn_retries: asked.syn_retries.unwrap_or(usual.syn_retries),
         open_timeout_ms: asked.open_timeout_ms.unwrap_or(usual.open_timeout_ms),
         delayed_ack_ms: asked.delayed_ack_ms.unwrap_or(usual.delayed_ack_ms),
+        fast_open: asked.fast_open.unwrap_or(usual.fast_open),
         acknowledge_after: asked.acknowledge_after.unwrap_or(usual.acknowledge_after),
         time_wait_ms: asked.time_wait_ms.unwrap_or(usual.time_wait_ms),
         keepalive_ms: asked.keepalive_ms.unwrap_or(usual.keepalive_ms),

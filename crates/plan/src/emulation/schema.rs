@@ -350,6 +350,7 @@ fn tcp() -> Value {
         "syn_retries" => described("How often SYN is sent again; 5.", integer(0, 255)),
         "open_timeout" => described("How long a connection may take to open.", time()),
         "delayed_ack" => described("How long an acknowledgement may wait.", time()),
+        "fast_open" => described("Whether data goes with SYN: TCP Fast Open.", boolean()),
         "acknowledge_after" => {
             let bytes = integer(0, 1 << 30);
             described("After how many bytes it does not; 0: the second segment.", bytes)

@@ -1,5 +1,6 @@
 //! What both sides of a template say, where it is not written step by step.
 
+use serde_json::Value;
 use wirestorm_wire::conversation::{Imported, Side};
 
 use super::program::{self, Step};
@@ -83,12 +84,19 @@ pub(super) fn read(fields: &Fields<'_>, load: &mut Load<'_>) -> Result<Vec<Speec
         if !is_timed {
             untimed(client);
             untimed(server);
-        } else if *transport == Transport::Tcp && begins_timed(client) {
+        } else if *transport == Transport::Tcp && begins_timed(client) && !opens_fast(fields) {
             // What is asked is timed, not how long the connection takes, which is told by itself.
             client.insert(0, Step::Connect);
         }
     }
     Ok(speeches)
+}
+
+/// Whether what clients say leaves with SYN, before their connections are open.
+fn opens_fast(fields: &Fields<'_>) -> bool {
+    let asked = |tcp: &Value| tcp["fast_open"].as_bool();
+    let own = fields.get("client").and_then(|it| asked(&it.value()["tcp"]));
+    own.or_else(|| fields.get("tcp").and_then(|it| asked(it.value()))).unwrap_or(false)
 }
 
 /// Whether what is timed is what comes first.

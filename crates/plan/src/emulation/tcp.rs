@@ -53,6 +53,8 @@ pub struct Tcp {
     pub delayed_ack_ms: Option<u16>,
     /// After how many bytes it does not wait; 0: after the second segment.
     pub acknowledge_after: Option<u32>,
+    /// Whether data goes with SYN to those who gave a cookie, and is taken with it (RFC 7413).
+    pub fast_open: Option<bool>,
     /// How long a connection is remembered after it was closed, in ms.
     pub time_wait_ms: Option<u32>,
     /// How long a connection may be idle before the peer is asked, in ms.
@@ -91,6 +93,7 @@ impl Tcp {
             syn_retries: self.syn_retries.or(other.syn_retries),
             open_timeout_ms: self.open_timeout_ms.or(other.open_timeout_ms),
             delayed_ack_ms: self.delayed_ack_ms.or(other.delayed_ack_ms),
+            fast_open: self.fast_open.or(other.fast_open),
             acknowledge_after: self.acknowledge_after.or(other.acknowledge_after),
             time_wait_ms: self.time_wait_ms.or(other.time_wait_ms),
             keepalive_ms: self.keepalive_ms.or(other.keepalive_ms),
@@ -123,7 +126,7 @@ pub enum Congestion {
     Bbr,
 }
 
-pub(super) const TCP: [&str; 27] = [
+pub(super) const TCP: [&str; 28] = [
     "mss",
     "initial_window",
     "receive_buffer",
@@ -136,6 +139,7 @@ pub(super) const TCP: [&str; 27] = [
     "duplicate_threshold",
     "reassembly_max",
     "ecn",
+    "fast_open",
     "no_delay",
     "congestion",
     "rto_initial",
@@ -178,6 +182,7 @@ pub(super) fn read(place: &Place<'_>) -> Result<Tcp, PlanError> {
             }
             "reassembly_max" => tcp.reassembly_max = Some(value.integer(0, 1_000)? as u16),
             "ecn" => tcp.ecn = Some(read_ecn(&value)?),
+            "fast_open" => tcp.fast_open = Some(value.boolean()?),
             "no_delay" => tcp.no_delay = Some(value.boolean()?),
             "congestion" => tcp.congestion = Some(read_congestion(&value)?),
             "rto_initial" => tcp.rto_initial_ms = Some(read_rto(&value)?),

@@ -73,7 +73,7 @@ const TCP_WORDS: &str = "{mss: 10, initial_window: 4, receive_buffer: 65536, sen
     window_scaling: true, window_scale: 5, timestamps: true, sack: true, rack: false, \
     duplicate_threshold: 4, reassembly_max: 0, ecn: permit, no_delay: true, congestion: bbr, \
     rto_initial: 2s, rto_min: 1s, rto_max: 60s, retries: 3, syn_retries: 2, open_timeout: 9s, \
-    delayed_ack: 1ms, acknowledge_after: 3000, time_wait: 1s, keepalive: 2s, \
+    delayed_ack: 1ms, acknowledge_after: 3000, fast_open: true, time_wait: 1s, keepalive: 2s, \
     keepalive_interval: 3s, keepalive_probes: 4, push_all: true}";
 const IP_WORDS: &str =
     "{ttl: 9, tos: 4, dont_fragment: false, identification: random, flow_label: flow}";
@@ -109,6 +109,7 @@ fn all_of_tcp_and_ip_can_be_set_on_either_side() {
         open_timeout_ms: Some(9_000),
         delayed_ack_ms: Some(1),
         acknowledge_after: Some(3_000),
+        fast_open: Some(true),
         time_wait_ms: Some(1_000),
         keepalive_ms: Some(2_000),
         keepalive_interval_ms: Some(3_000),

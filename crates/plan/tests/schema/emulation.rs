@@ -124,7 +124,7 @@ fn all_words() -> Value {
         "keepalive_interval": "1s", "push_all": true, "send_buffer": 65536, "window_scale": 7,
         "duplicate_threshold": 4, "reassembly_max": 100, "rto_initial": "1s", "rto_min": "1s",
         "rto_max": "60s", "retries": 5, "syn_retries": 3, "open_timeout": "5s",
-        "acknowledge_after": 5000, "keepalive_probes": 3,
+        "acknowledge_after": 5000, "fast_open": true, "keepalive_probes": 3,
     });
     let tls = json!({"versions": [1.2, "1.3"], "sni": "a.test", "alpn": ["http/1.1"],
         "ciphers": ["TLS_AES_128_GCM_SHA256"], "certificate": "a.pem", "key": "b.pem",

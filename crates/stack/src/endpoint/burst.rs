@@ -34,7 +34,7 @@ pub(super) fn send_burst(
     let mut sum = 0;
     let fill_first = |data: &mut [u8]| {
         if !data.is_empty() {
-            sum = fill(outgoing.sequence, data);
+            sum = fill(outgoing.data_start(), data);
         }
         sum
     };
@@ -256,8 +256,13 @@ mod tests {
         let (link, keys) = (link(), keys());
         for (key, timestamps) in [(&keys[0], TIMESTAMPS), (&keys[1], TIMESTAMPS), (&keys[0], None)]
         {
-            let headers =
-                Headers { link: &link, key, ip: &IpSettings::default(), identification: 0 };
+            let headers = Headers {
+                link: &link,
+                key,
+                ip: &IpSettings::default(),
+                identification: 0,
+                cookie: &[],
+            };
             // Lengths that are odd.
             let single = |sequence, flags| Outgoing {
                 options: Options { timestamps, ..Options::default() },
@@ -382,8 +387,13 @@ mod tests {
     fn a_long_frame_is_cut_into_the_segments_that_would_leave_one_by_one() {
         let link = link();
         for key in keys() {
-            let headers =
-                Headers { link: &link, key: &key, ip: &IpSettings::default(), identification: 0 };
+            let headers = Headers {
+                link: &link,
+                key: &key,
+                ip: &IpSettings::default(),
+                identification: 0,
+                cookie: &[],
+            };
             let end = Flags::PSH | Flags::FIN;
             let first = segment(FIRST, Flags::ACK, 1_447);
             let long = Outgoing { more: 2, tail: 101, last_flags: end, ..first };
@@ -407,8 +417,13 @@ mod tests {
     #[test]
     fn what_arrived_beyond_a_hole_is_told_in_each_piece_of_a_long_frame() {
         let (link, [key, _]) = (link(), keys());
-        let headers =
-            Headers { link: &link, key: &key, ip: &IpSettings::default(), identification: 0 };
+        let headers = Headers {
+            link: &link,
+            key: &key,
+            ip: &IpSettings::default(),
+            identification: 0,
+            cookie: &[],
+        };
         let sack = [SequenceRange { start: SequenceNumber(100), end: SequenceNumber(200) }; 3];
         let first = Outgoing { sack_blocks: 3, ..segment(FIRST, Flags::ACK, 1_400) };
         let long = Outgoing { more: 1, tail: 7, ..first };
@@ -443,8 +458,13 @@ mod tests {
     #[test]
     fn segments_that_do_not_fit_are_all_told_of() {
         let (link, [key, _]) = (link(), keys());
-        let headers =
-            Headers { link: &link, key: &key, ip: &IpSettings::default(), identification: 0 };
+        let headers = Headers {
+            link: &link,
+            key: &key,
+            ip: &IpSettings::default(),
+            identification: 0,
+            cookie: &[],
+        };
         let first = segment(FIRST, Flags::ACK, 1_600);
         let burst = Outgoing { more: 2, last_flags: Flags::PSH, ..first };
         let (mut transmit, _receive) = wire(WireOptions { frames: 8, frame_length_max: 1_600 });

@@ -242,7 +242,8 @@ impl Endpoint {
             let bytes = &mut bytes[..frame_max.min(link.as_slice().len() + mtu)];
             let how = template.ip.identification;
             let identification = self.pieces.identify(how, 1, &mut self.random);
-            let headers = Headers { link, key: &flow.key, ip: &template.ip, identification };
+            let headers =
+                Headers { link, key: &flow.key, ip: &template.ip, identification, cookie: &[] };
             let (run, buffers) = (&flow.run, &self.buffers);
             let size = match sent {
                 Sent::Buffer(buffer) => buffers.get(buffer).size(),

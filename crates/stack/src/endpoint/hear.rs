@@ -61,6 +61,11 @@ impl Endpoint {
             self.remove(place, now);
             return self.hear_of_new(&packet, &segment, now, transmit);
         }
+        if segment.options.cookie_length.is_some() {
+            let template = flow.template;
+            self.learn_cookie(&packet.key, template, &segment);
+        }
+        let Some(flow) = self.flows.get_mut(place) else { return };
         let data = &packet.transport[header..];
         let arrival = if usize::from(flow.template) >= self.templates_known {
             self.arrive_undecided(place, &segment, data, now)
@@ -299,6 +304,10 @@ impl Endpoint {
             }
         };
         if let Some(place) = self.accept(packet, segment, template, now) {
+            if segment.options.cookie_length.is_some() {
+                let header = packet.transport.len() - segment.length as usize;
+                self.take_early(place, segment, &packet.transport[header..], now);
+            }
             self.serve(place, now, transmit);
         }
     }
@@ -363,7 +372,8 @@ impl Endpoint {
         self.refusals.sndtotal += 1;
         let bytes = room(transmit, &frame);
         let ip = IpSettings::default();
-        let headers = Headers { link: &link, key: &packet.key, ip: &ip, identification: 0 };
+        let headers =
+            Headers { link: &link, key: &packet.key, ip: &ip, identification: 0, cookie: &[] };
         match write_segment(bytes, &headers, &outgoing, &[], |_| 0) {
             Some(length) => transmit.send(frame, length, Instant::ZERO),
             None => transmit.release(frame),

@@ -13,6 +13,7 @@ mod counters;
 mod datagrams;
 mod details;
 mod executions;
+mod fast_open;
 mod first_data;
 mod flow;
 mod fragments;
@@ -47,6 +48,7 @@ pub use self::counters::{FlowCounters, StrayCounters, Tally, UdpCounters};
 use self::datagrams::DatagramFlow;
 pub use self::details::{FlowDetails, Remaining};
 use self::executions::Executions;
+use self::fast_open::FastOpen;
 use self::first_data::FirstData;
 use self::flow::Flow;
 use self::fragments::Pieces;
@@ -143,6 +145,7 @@ pub struct Endpoint {
     frame_length_max: usize,
     links: Links,
     paths: Paths,
+    fast_open: FastOpen,
     pieces: Pieces,
     allowance: Allowance,
     random: Random,
@@ -202,8 +205,10 @@ impl Endpoint {
             let random = Random::new(random.next());
             TemplateState::new(template, options.frame_length_max, now, random)
         });
+        let templates = templates.collect();
+        let secret = random.next();
         Self {
-            templates: templates.collect(),
+            templates,
             buffers: options.buffers,
             templates_known,
             servers,
@@ -221,9 +226,10 @@ impl Endpoint {
             frame_length_max: options.frame_length_max,
             links: Links::default(),
             paths: Paths::default(),
+            fast_open: FastOpen::new(secret),
             allowance: Allowance::new(),
             pieces: Pieces::new(options.seed as u32),
-            secret: random.next(),
+            secret,
             random,
             strays: StrayCounters::default(),
             refusals: TcpCounters::default(),

@@ -5,10 +5,12 @@ use core::net::IpAddr;
 use wirestorm_base::port::Transmit;
 use wirestorm_base::time::Instant;
 use wirestorm_wire::flow::FlowKey;
+use wirestorm_wire::packet::tcp::Flags;
 
 use super::Endpoint;
 use super::burst::{BURST_MAX, fill_up, segments_in_one, send_burst, send_long};
 use super::executions::{Asked, Place};
+use super::fast_open::Cookie;
 use super::flow::Flow;
 use super::template::{Role, TemplateState, Transport};
 use super::times::age;
@@ -86,6 +88,9 @@ impl Endpoint {
                 let (_, settings, tally) = self.templates[template].tcp(&key);
                 let mut connection = Connection::connect(settings, initial, now, &mut tally.tcp);
                 self.paths.limit(&key, &mut connection, settings);
+                if settings.fast_open {
+                    self.fast_open.begin(&key, &mut connection);
+                }
                 Some(Place::Tcp(self.insert(key, connection, template as u16, link, now)))
             }
             Transport::Udp => {
@@ -249,7 +254,8 @@ impl Endpoint {
                     _ => 1,
                 };
                 let room = Room { segments, has_tail: is_cut };
-                let Some(outgoing) = connection.depart_burst(room, settings, now, &mut tally.tcp)
+                let Some(mut outgoing) =
+                    connection.depart_burst(room, settings, now, &mut tally.tcp)
                 else {
                     break true;
                 };
@@ -257,11 +263,23 @@ impl Endpoint {
                 if outgoing.sack_blocks > 0 {
                     connection.sack_blocks(&mut sack);
                 }
+                let mut cookie = Cookie::default();
+                if outgoing.options.cookie_length.is_some() {
+                    let is_answer = outgoing.flags.contains(Flags::ACK);
+                    cookie = self.fast_open.cookie(&flow.key, is_answer);
+                    outgoing.options.cookie_length = Some(cookie.as_slice().len() as u8);
+                }
                 let (run, buffers) = (&flow.run, &self.buffers);
                 let how = template.ip.identification;
                 let identification =
                     self.pieces.identify(how, outgoing.segments(), &mut self.random);
-                let headers = Headers { link, key: &flow.key, ip: &template.ip, identification };
+                let headers = Headers {
+                    link,
+                    key: &flow.key,
+                    ip: &template.ip,
+                    identification,
+                    cookie: cookie.as_slice(),
+                };
                 let fill = |from, data: &mut [u8]| run.copy(from, data, buffers);
                 let frames = &mut self.spare;
                 tally.flows.too_long += match is_cut && outgoing.more > 0 {

@@ -116,7 +116,7 @@ impl Train {
         let mask = words(&mask(is_ipv4, ip, tcp, data));
         let mut headers = words(start(frame, &mut [0; HEADERS_MAX]));
         headers.iter_mut().zip(mask).for_each(|(word, mask)| *word &= mask);
-        let segment = Segment { sack: &[], ..*segment };
+        let segment = Segment { sack: &[], cookie: &[], ..*segment };
         Some(Self { place, segment, headers, mask, is_ipv4, ip, tcp, data })
     }
 
@@ -193,8 +193,13 @@ mod tests {
         let kind = if version == 4 { [8, 0] } else { [0x86, 0xdd] };
         let link = LinkHeader::new(&[[2; 12].as_slice(), &kind].concat()).unwrap();
         let key = key(version);
-        let headers =
-            Headers { link: &link, key: &key, ip: &IpSettings::default(), identification: 0 };
+        let headers = Headers {
+            link: &link,
+            key: &key,
+            ip: &IpSettings::default(),
+            identification: 0,
+            cookie: &[],
+        };
         let mut bytes = vec![0; 2_000];
         let fill = |data: &mut [u8]| {
             data.fill(5);

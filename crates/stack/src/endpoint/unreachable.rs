@@ -120,7 +120,8 @@ impl Endpoint {
             return false;
         }
         let Some(answer) = self.spare.pop().or_else(|| transmit.take()) else { return false };
-        let headers = Headers { link, key, ip: &IpSettings::default(), identification: 0 };
+        let headers =
+            Headers { link, key, ip: &IpSettings::default(), identification: 0, cookie: &[] };
         match write_icmp_error(room(transmit, &answer), &headers, message, original) {
             Some(length) => {
                 transmit.send(answer, length, Instant::ZERO);

@@ -60,7 +60,7 @@ impl Connection {
         counters: &mut TcpCounters,
     ) -> Arrival {
         let acknowledges = segment.flags.contains(Flags::ACK);
-        if acknowledges && segment.acknowledgement != self.highest {
+        if acknowledges && !self.is_of_syn(segment.acknowledgement) {
             // First: it answers a SYN of another life.
             let is_reset = segment.flags.contains(Flags::RST);
             let reset = (!is_reset).then_some(segment.acknowledgement);
@@ -92,6 +92,9 @@ impl Connection {
         let acknowledged =
             self.acknowledge(segment.acknowledgement, false, settings, now, counters);
         let mut arrival = Arrival { is_established: true, acknowledged, ..Arrival::default() };
+        counters.fast_open_acked += u64::from(acknowledged > 0);
+        // Data that was sent with SYN and not taken is sent again.
+        self.next = segment.acknowledgement;
         if segment.length > 0 || segment.flags.contains(Flags::FIN) {
             // "If there are other controls or text in the segment, then continue processing at the
             // sixth step".
@@ -164,7 +167,7 @@ impl Connection {
         }
         let mut arrival = Arrival::default();
         if self.state == State::SynReceived {
-            if segment.acknowledgement != self.highest {
+            if !self.is_of_syn(segment.acknowledgement) {
                 arrival.reset = Some(segment.acknowledgement);
                 return arrival;
             }

@@ -135,6 +135,8 @@ impl Marks {
     pub(super) const PACED: Self = Self(1 << 29);
     /// The timer runs until the next segment may leave.
     pub(super) const PACE: Self = Self(1 << 30);
+    /// SYN has, or had, the option of TCP Fast Open (RFC 7413).
+    pub(super) const FAST_OPEN: Self = Self(1 << 31);
     /// What is sent again is due, or may be.
     pub(super) const ANY_REPAIR: Self = Self(Self::RECOVERY.0 | Self::TAIL_DUE.0);
     /// All that makes a segment without data due.

@@ -75,7 +75,7 @@ impl Connection {
                 let part = self.part_due(room, settings, now, counters)?;
                 self.segment(&part, settings, now)
             }
-            false => self.depart_unestablished(settings, now, counters)?,
+            false => self.depart_unestablished(room, settings, now, counters)?,
         };
         counters.sndtotal += u64::from(outgoing.segments());
         counters.sack_send_blocks += u64::from(outgoing.sack_blocks > 0);
@@ -109,6 +109,7 @@ impl Connection {
     #[cold]
     fn depart_unestablished(
         &mut self,
+        room: Room,
         settings: &Settings,
         now: Now,
         counters: &mut TcpCounters,
@@ -117,7 +118,10 @@ impl Connection {
             State::Closed => self.depart_reset(now, counters),
             _ if self.marks.has(Marks::SYN_DUE) => Some(self.depart_syn(settings, now, counters)),
             State::SynReceived => {
-                let part = self.acknowledgement_due(counters)?;
+                let part = match self.may_answer_early() {
+                    true => self.part_due(room, settings, now, counters)?,
+                    false => self.acknowledgement_due(counters)?,
+                };
                 Some(self.segment(&part, settings, now))
             }
             _ => None,
@@ -167,10 +171,16 @@ impl Connection {
         } else {
             self.marks.clear(Marks::TIMED);
         }
-        self.next = self.unacknowledged + 1;
-        self.highest = self.next;
-        self.start_retransmission(settings, now);
         let is_answer = self.state == State::SynReceived;
+        let length = if is_answer { 0 } else { self.early_data() };
+        counters.fast_open_sent += u64::from(length > 0);
+        counters.sndpack += u64::from(length > 0);
+        counters.sndbyte_ok += u64::from(length);
+        self.next = self.unacknowledged + 1 + length;
+        if self.highest.is_before(self.next) {
+            self.highest = self.next;
+        }
+        self.start_retransmission(settings, now);
         let mut flags = Flags::SYN;
         if is_answer {
             flags |= Flags::ACK;
@@ -194,10 +204,12 @@ impl Connection {
                 maximum_segment_size: Some(settings.maximum_segment_size),
                 window_scale: scales.then(|| settings.window_scale()),
                 sack_permitted: self.marks.has(Marks::SACK),
+                // Who knows the cookie says how long it is.
+                cookie_length: self.marks.has(Marks::FAST_OPEN).then_some(0),
                 ..self.timestamps(now)
             },
             sack_blocks: 0,
-            length: 0,
+            length,
             more: 0,
             tail: 0,
             last_flags: Flags(0),

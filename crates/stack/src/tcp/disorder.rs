@@ -200,6 +200,7 @@ pub(super) mod tests {
             window: 30_000,
             options: Options { sack_permitted: true, ..Options::default() },
             sack: &[],
+            cookie: &[],
             length: 0,
             ecn: Ecn::NOT_CAPABLE,
             segments: 1,

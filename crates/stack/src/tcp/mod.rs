@@ -17,6 +17,7 @@ pub mod counters;
 pub(crate) mod departure;
 pub mod details;
 mod disorder;
+mod fast_open;
 mod paced;
 mod path;
 mod rack;

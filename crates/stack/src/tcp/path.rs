@@ -109,6 +109,7 @@ mod tests {
             window: u16::MAX,
             options: Options { maximum_segment_size: Some(1_460), ..Options::default() },
             sack: &[],
+            cookie: &[],
             length: 0,
             ecn: Ecn::NOT_CAPABLE,
             segments: 1,

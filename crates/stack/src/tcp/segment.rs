@@ -20,6 +20,7 @@ mod kind {
     pub(super) const SACK_PERMITTED: u8 = 4;
     pub(super) const SACK: u8 = 5;
     pub(super) const TIMESTAMPS: u8 = 8;
+    pub(super) const FAST_OPEN: u8 = 34;
 }
 
 /// The timestamps option, which "carries two four-byte timestamp fields" (RFC 7323 section 3.2).
@@ -54,31 +55,37 @@ pub struct Options {
     pub sack_permitted: bool,
     /// Timestamps.
     pub timestamps: Option<Timestamps>,
+    /// How long the cookie of TCP Fast Open is, which is told beside, in bytes: 4 to 16, and even
+    /// (RFC 7413 section 4.1.1); 0: it asks for one.
+    pub cookie_length: Option<u8>,
 }
+
+/// Bytes of the longest cookie of TCP Fast Open.
+pub(crate) const COOKIE_LENGTH_MAX: usize = 16;
 
 /// The greatest shift of a window: "The maximum scale exponent is limited to 14" (RFC 7323 section
 /// 2.2). A greater one counts as it (section 2.3).
 pub const WINDOW_SCALE_MAX: u8 = 14;
 
 impl Options {
-    /// Reads the bytes behind a header, and says which of them are SACK blocks. RFC 9293 section
+    /// Reads the bytes behind a header, and says which of them are SACK blocks, and a cookie. RFC 9293 section
     /// 3.1: "ignore without error any TCP Option it does not implement", and "be prepared to handle
     /// an illegal option length (e.g., zero)": behind such a one nothing is read any more.
     #[inline]
-    pub fn parse(bytes: &[u8]) -> (Self, &[u8]) {
+    pub fn parse(bytes: &[u8]) -> (Self, &[u8], &[u8]) {
         // As nearly all segments have them: RFC 7323 appendix A, "The following layout is
         // recommended for sending options on non-<SYN> segments".
         if let [1, 1, kind::TIMESTAMPS, 10, timestamps @ ..] = bytes
             && let Ok(timestamps) = <[u8; 8]>::try_from(timestamps)
         {
             let timestamps = Some(Timestamps::parse(timestamps));
-            return (Self { timestamps, ..Self::default() }, &[]);
+            return (Self { timestamps, ..Self::default() }, &[], &[]);
         }
         Self::parse_any(bytes)
     }
 
-    fn parse_any(mut bytes: &[u8]) -> (Self, &[u8]) {
-        let (mut options, mut sack): (_, &[u8]) = (Self::default(), &[]);
+    fn parse_any(mut bytes: &[u8]) -> (Self, &[u8], &[u8]) {
+        let (mut options, mut sack, mut cookie): (_, &[u8], &[u8]) = (Self::default(), &[], &[]);
         while let [kind, behind @ ..] = bytes {
             match *kind {
                 kind::END => break,
@@ -93,13 +100,17 @@ impl Options {
                     let [_, _, value @ ..] = option else { break };
                     match kind {
                         kind::SACK => sack = value,
+                        kind::FAST_OPEN if is_cookie(value) => {
+                            options.cookie_length = Some(value.len() as u8);
+                            cookie = value;
+                        }
                         kind => options.note(kind, value),
                     }
                     bytes = behind;
                 }
             }
         }
-        (options, sack)
+        (options, sack, cookie)
     }
 
     fn note(&mut self, kind: u8, value: &[u8]) {
@@ -125,6 +136,7 @@ impl Options {
             + 4 * usize::from(self.window_scale.is_some())
             + 4 * usize::from(self.sack_permitted && self.timestamps.is_none())
             + 12 * usize::from(self.timestamps.is_some())
+            + self.cookie_length.map_or(0, cookie_option_length)
     }
 
     /// Writes them to the first [`Self::length`] of `bytes`, in the order and with the padding of
@@ -133,7 +145,7 @@ impl Options {
     /// # Panics
     /// Where `bytes` is shorter.
     #[inline]
-    pub fn write(&self, bytes: &mut [u8]) {
+    pub fn write(&self, cookie: &[u8], bytes: &mut [u8]) {
         let mut rest = bytes;
         if let Some(size) = self.maximum_segment_size {
             let [high, low] = size.to_be_bytes();
@@ -156,7 +168,24 @@ impl Options {
         if let Some(shift) = self.window_scale {
             put(&mut rest, [kind::NO_OPERATION, kind::WINDOW_SCALE, 3, shift]);
         }
+        if let Some(length) = self.cookie_length {
+            let option = &mut rest[..cookie_option_length(length)];
+            option.fill(kind::NO_OPERATION);
+            option[..2].copy_from_slice(&[kind::FAST_OPEN, 2 + length]);
+            option[2..][..usize::from(length)].copy_from_slice(&cookie[..usize::from(length)]);
+        }
     }
+}
+
+/// What is neither a cookie nor asks for one is ignored (RFC 7413 section 4.1.1).
+fn is_cookie(value: &[u8]) -> bool {
+    value.is_empty()
+        || (4..=COOKIE_LENGTH_MAX).contains(&value.len()) && value.len().is_multiple_of(2)
+}
+
+/// Bytes of the option with a cookie of so many bytes, and its padding.
+const fn cookie_option_length(cookie: u8) -> usize {
+    (2 + cookie as usize).next_multiple_of(4)
 }
 
 /// Bytes of an option with so many SACK blocks, and its padding.
@@ -224,6 +253,8 @@ pub struct Segment<'a> {
     pub options: Options,
     /// What is in its SACK option: eight bytes for each block.
     pub sack: &'a [u8],
+    /// What a SYN tells of TCP Fast Open, where [`Options::cookie_length`] says that it does.
+    pub cookie: &'a [u8],
     /// Bytes of data.
     pub length: u32,
     /// What the packet that it came in says of ECN.
@@ -244,7 +275,7 @@ impl<'a> Segment<'a> {
         let header = packet.header_length();
         // The view has made sure that the header is there.
         let options = bytes.get(tcp::HEADER_LENGTH_MIN..header).unwrap_or_default();
-        let (options, sack) = Options::parse(options);
+        let (options, sack, cookie) = Options::parse(options);
         let segment = Self {
             sequence: SequenceNumber(packet.sequence()),
             acknowledgement: SequenceNumber(packet.acknowledgement()),
@@ -252,6 +283,7 @@ impl<'a> Segment<'a> {
             window: packet.window(),
             options,
             sack,
+            cookie,
             length: (bytes.len() - header) as u32,
             ecn,
             segments: 1,
@@ -316,6 +348,12 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
+    /// The number of its first byte of data.
+    #[inline]
+    pub fn data_start(&self) -> SequenceNumber {
+        self.sequence + u32::from(self.flags.contains(Flags::SYN))
+    }
+
     /// Bytes of its header with options.
     #[inline]
     pub fn header_length(&self) -> usize {
@@ -339,16 +377,17 @@ impl Outgoing {
     }
 
     /// Writes the header with a checksum of zero to the first [`Self::header_length`] of `bytes`;
-    /// of `sack` as many blocks as it has. Returns the header's sum.
+    /// of `sack` as many blocks as it has, and of a cookie as many bytes. Returns the header's sum.
     ///
     /// # Panics
-    /// Where `bytes` or `sack` is shorter.
+    /// Where `bytes`, `sack` or `cookie` is shorter.
     #[inline]
     pub fn write_header(
         &self,
         source_port: u16,
         destination_port: u16,
         sack: &[SequenceRange],
+        cookie: &[u8],
         bytes: &mut [u8],
     ) -> u16 {
         let length = self.header_length();
@@ -371,15 +410,15 @@ impl Outgoing {
         {
             sum += put_words(options, &[PADDED_TIMESTAMPS, value, echo]);
         } else if !options.is_empty() {
-            sum += u64::from(self.write_options(sack, options));
+            sum += u64::from(self.write_options(sack, cookie, options));
         }
         checksum::fold(sum)
     }
 
     #[cold]
-    fn write_options(&self, sack: &[SequenceRange], bytes: &mut [u8]) -> u16 {
+    fn write_options(&self, sack: &[SequenceRange], cookie: &[u8], bytes: &mut [u8]) -> u16 {
         let (options, sack_option) = bytes.split_at_mut(self.options.length());
-        self.options.write(options);
+        self.options.write(cookie, options);
         if self.sack_blocks > 0 {
             write_sack(&sack[..usize::from(self.sack_blocks)], sack_option);
         }
@@ -411,9 +450,11 @@ mod tests {
         SequenceNumber(value)
     }
 
+    const COOKIE: [u8; COOKIE_LENGTH_MAX] = [9; COOKIE_LENGTH_MAX];
+
     fn written(options: &Options) -> alloc::vec::Vec<u8> {
         let mut bytes = vec![0xee; options.length()];
-        options.write(&mut bytes);
+        options.write(&COOKIE, &mut bytes);
         bytes
     }
 
@@ -428,12 +469,17 @@ mod tests {
                 window_scale: Some(7),
                 sack_permitted: true,
                 timestamps,
+                cookie_length: None,
             },
             Options { sack_permitted: true, window_scale: Some(0), ..Options::default() },
+            Options { cookie_length: Some(0), timestamps, ..Options::default() },
+            Options { cookie_length: Some(4), ..Options::default() },
+            Options { cookie_length: Some(16), timestamps, ..Options::default() },
         ] {
             let bytes = written(&options);
             assert_eq!(bytes.len() % 4, 0);
-            assert_eq!(Options::parse(&bytes), (options, &[][..]));
+            let cookie = &COOKIE[..options.cookie_length.unwrap_or(0).into()];
+            assert_eq!(Options::parse(&bytes), (options, &[][..], cookie));
         }
     }
 
@@ -444,6 +490,7 @@ mod tests {
             window_scale: Some(7),
             sack_permitted: true,
             timestamps: Some(Timestamps { value: 1, echo: 0 }),
+            cookie_length: None,
         };
         assert_eq!(
             written(&options),
@@ -459,6 +506,11 @@ mod tests {
         }
         let unknown = [254, 4, 1, 2, 3, 3, 99, 0];
         assert_eq!(Options::parse(&unknown).0.window_scale, Some(WINDOW_SCALE_MAX));
+        // Cookies are of 4 to 16 bytes, and even.
+        for length in [2, 5, 18] {
+            let bytes = [&[34, 2 + length][..], &vec![1; length.into()]].concat();
+            assert_eq!(Options::parse(&bytes).0, Options::default(), "{length}");
+        }
         let end = [0, 3, 3, 7];
         assert_eq!(Options::parse(&end).0, Options::default());
     }
@@ -483,7 +535,7 @@ mod tests {
                 is_ecn_capable: false,
             };
             let mut bytes = vec![0; outgoing.header_length() + 5];
-            let sum = outgoing.write_header(1024, 80, &blocks, &mut bytes);
+            let sum = outgoing.write_header(1024, 80, &blocks, &[], &mut bytes);
             assert_eq!(sum, checksum::sum(&bytes[..header]));
             let (segment, data) = Segment::parse(&bytes, Ecn::NOT_CAPABLE).unwrap();
             assert_eq!((data, segment.length, segment.end()), (header, 5, number(12)));

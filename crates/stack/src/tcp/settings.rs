@@ -61,6 +61,9 @@ pub struct Settings {
     pub reassembly_max: u16,
     /// Whether ECN is asked for and answered (RFC 3168). Default never.
     pub ecn: EcnUse,
+    /// Whether data goes with SYN to servers that gave a cookie, and is taken from clients that
+    /// were given one (TCP Fast Open, RFC 7413). Default no.
+    pub fast_open: bool,
     /// Which congestion control. Default CUBIC.
     pub congestion: Algorithm,
     /// Bounds of the retransmission timeout.
@@ -115,6 +118,7 @@ impl Default for Settings {
             duplicate_threshold: 3,
             reassembly_max: RANGES_MAX as u16,
             ecn: EcnUse::Never,
+            fast_open: false,
             congestion: Algorithm::Cubic,
             retransmission: RtoBounds::default(),
             retries: 8,

@@ -114,6 +114,7 @@ impl Connection {
         } else if is_syn {
             counters.rexmttimeo += 1;
             counters.rexmttimeo_syn += 1;
+            self.forget_fast_open();
             self.marks.set(Marks::SYN_DUE);
         } else {
             counters.rexmttimeo += 1;

@@ -4,6 +4,7 @@ mod connections;
 mod datagrams;
 mod details;
 mod executions;
+mod fast_open;
 mod headers;
 mod loads;
 mod overload;

@@ -249,7 +249,7 @@ impl World {
         if let Some(connection) = &self.peers[place].connection {
             connection.sack_blocks(&mut sack);
         }
-        outgoing.write_header(1, 2, &sack, &mut bytes);
+        outgoing.write_header(1, 2, &sack, &[], &mut bytes);
         let from = outgoing.sequence.0.wrapping_sub(self.peers[place].initial.0).wrapping_sub(1);
         for (byte, offset) in bytes[header..].iter_mut().zip(from..) {
             *byte = content(offset);
