@@ -58,7 +58,7 @@ def test_a_file_in_python_has_tunables_and_a_folder(tmp_path):
         ("nowhere.py", None, "there is no file"),
         ("topology", "", "ends in none of .py, .json, .yaml"),
         ("no.py", "pass", "there is no function get_topo"),
-        ("other.py", "def get_topo(): return 7", "returned int, not an ASTFTopology"),
+        ("other.py", "def get_topo(): return 7", "returned int, which is no ASTFTopology"),
         ("broken.py", "def get_topo(): return 1 / 0", "ZeroDivisionError"),
         ("text.json", "7", "topology"),
         ("list.json", '{"gws": 1}', "gws"),

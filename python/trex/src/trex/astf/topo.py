@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import runpy
-import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -14,6 +11,7 @@ import yaml
 
 from trex.addresses import ip2int, is_valid_ipv4, is_valid_ipv6, is_valid_mac
 from trex.arguments import validate_type
+from trex.astf import topology_file
 from trex.errors import TRexError
 
 _SUB_INTERFACE_MAX = 100_000
@@ -200,23 +198,7 @@ class ASTFTopology:
 
 def load(topology: Any, tunables: Mapping[str, Any] | None = None) -> ASTFTopology:
     """A topology: as it is, or from a file in Python (its `get_topo()`), JSON or YAML."""
-    if isinstance(topology, ASTFTopology):
-        return topology
-    validate_type("topology", topology, str)
-    suffix = os.path.splitext(topology)[1]
-    if suffix not in (".py", ".json", ".yaml"):
-        raise TRexError(f"'{topology}' is no topology: it ends in none of .py, .json, .yaml")
-    if not os.path.isfile(topology):
-        raise TRexError(f"there is no file '{topology}'")
-    try:
-        if suffix == ".py":
-            return _from_python(topology, tunables or {})
-        with open(topology) as file:
-            return from_data(json.load(file) if suffix == ".json" else yaml.safe_load(file))
-    except TRexError as error:
-        raise TRexError(f"'{topology}': {error}") from error
-    except Exception as error:
-        raise TRexError(f"'{topology}': {type(error).__name__}: {error}") from error
+    return topology_file.load(topology, ASTFTopology, from_data, tunables or {})
 
 
 def from_data(data: Any) -> ASTFTopology:
@@ -230,21 +212,6 @@ def from_data(data: Any) -> ASTFTopology:
             validate_type(f"an entry of {name}", entry, dict)
             add(**entry)
     return topology
-
-
-def _from_python(path: str, tunables: Mapping[str, Any]) -> ASTFTopology:
-    folder = os.path.dirname(os.path.abspath(path))
-    sys.path.insert(0, folder)
-    try:
-        found = runpy.run_path(path)
-        if "get_topo" not in found:
-            raise TRexError("there is no function get_topo(), which makes the topology")
-        made = found["get_topo"](**tunables)
-    finally:
-        sys.path.remove(folder)
-    if not isinstance(made, ASTFTopology):
-        raise TRexError(f"get_topo() returned {type(made).__name__}, not an ASTFTopology")
-    return made
 
 
 def _numbers(port_id: Any) -> tuple[int, int]:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import runpy
-import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import yaml
-
 from trex.addresses import ip2int, is_valid_ipv4, is_valid_ipv6
 from trex.arguments import validate_type
+from trex.astf import topology_file
 from trex.errors import TRexError
 
 #: The type of tunnels that there are, in TRex's numbers.
@@ -193,36 +189,4 @@ def check_ends(where: str, version: Any, *ends: Any) -> None:
 
 def load(topology: Any, tunables: Mapping[str, Any]) -> TunnelsTopo:
     """A topology: as it is, or from a file in Python (its `get_topo()`), JSON or YAML."""
-    if isinstance(topology, TunnelsTopo):
-        return topology
-    validate_type("topology", topology, str)
-    suffix = os.path.splitext(topology)[1]
-    if suffix not in (".py", ".json", ".yaml"):
-        raise TRexError(f"'{topology}' is no topology: it ends in none of .py, .json, .yaml")
-    if not os.path.isfile(topology):
-        raise TRexError(f"there is no file '{topology}'")
-    try:
-        if suffix == ".py":
-            return _from_python(topology, tunables)
-        with open(topology) as file:
-            data = json.load(file) if suffix == ".json" else yaml.safe_load(file)
-        return TunnelsTopo.from_data(data)
-    except TRexError as error:
-        raise TRexError(f"'{topology}': {error}") from error
-    except Exception as error:
-        raise TRexError(f"'{topology}': {type(error).__name__}: {error}") from error
-
-
-def _from_python(path: str, tunables: Mapping[str, Any]) -> TunnelsTopo:
-    folder = os.path.dirname(os.path.abspath(path))
-    sys.path.insert(0, folder)
-    try:
-        found = runpy.run_path(path)
-        if "get_topo" not in found:
-            raise TRexError("there is no function get_topo(), which makes the topology")
-        made = found["get_topo"](**tunables)
-    finally:
-        sys.path.remove(folder)
-    if not isinstance(made, TunnelsTopo):
-        raise TRexError(f"get_topo() returned {type(made).__name__}, not a TunnelsTopo")
-    return made
+    return topology_file.load(topology, TunnelsTopo, TunnelsTopo.from_data, tunables)
