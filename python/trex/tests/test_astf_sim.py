@@ -1,7 +1,7 @@
 """`wirestorm sim` runs stateful profiles, and all their flows end as they should.
 
-`WIRESTORM_BINARY` names the command; where `TREX_CORE` names a tree of TRex, all of its profiles are
-run.
+`WIRESTORM_BINARY` names the command; where `TREX_CORE` names a tree of TRex, all of its profiles
+are run.
 """
 
 from __future__ import annotations

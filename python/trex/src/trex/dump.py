@@ -15,8 +15,8 @@ from trex.loader import registered
 
 def main(arguments: list[str] | None = None) -> int:
     """Prints the document; 0, or 1 after a message on standard error."""
-    # All that profiles import from here comes before the profile's own folder is on the module path:
-    # a `profile.py` there would be the standard library's `profile` to it.
+    # All that profiles import from here comes before the profile's own folder is on the module
+    # path: a `profile.py` there would be the standard library's `profile` to it.
     import trex.astf.api
     import trex.astf.dump
     import trex.stl.api

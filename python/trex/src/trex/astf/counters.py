@@ -68,7 +68,9 @@ ERRORS = {
     "tcps_persistdrop": "connections dropped because a window stayed closed",
     "tcps_keeptimeo": "times that a connection was idle for long, or not open in time",
     "tcps_keepprobe": "probes whether the peer is there",
-    "tcps_keepdrops": "connections dropped because the peer did not answer these, or not in time to open",
+    "tcps_keepdrops": (
+        "connections dropped because the peer did not answer these, or not in time to open"
+    ),
     "tcps_sndrexmitpack": "segments with data sent again",
     "tcps_sndrexmitbyte": "bytes of data sent again",
     "tcps_sndprobe": "probes of a closed window sent",
