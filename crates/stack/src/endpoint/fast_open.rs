@@ -98,13 +98,14 @@ fn ends(key: &FlowKey) -> (IpAddr, IpAddr) {
 }
 
 impl Endpoint {
-    /// A SYN, or the answer to one, has the option of TCP Fast Open.
+    /// A segment of a flow has the option of TCP Fast Open: what answers a SYN may tell a cookie.
     #[cold]
-    pub(super) fn learn_cookie(&mut self, key: &FlowKey, template: u16, segment: &Segment<'_>) {
+    pub(super) fn learn_cookie(&mut self, place: u32, segment: &Segment<'_>) {
+        let Some(flow) = self.flows.get(place) else { return };
         let is_answer = segment.flags.contains(Flags::SYN) && segment.flags.contains(Flags::ACK);
-        let (_, settings, _) = self.templates[usize::from(template)].tcp(key);
+        let (_, settings, _) = self.templates[usize::from(flow.template)].tcp(&flow.key);
         if is_answer && settings.fast_open {
-            self.fast_open.learn(key, segment, settings);
+            self.fast_open.learn(&flow.key, segment, settings);
         }
     }
 

@@ -54,6 +54,9 @@ impl Endpoint {
         let Some(place) = self.flows.find(&packet.key) else {
             return self.hear_of_new(&packet, &segment, now, transmit);
         };
+        if segment.options.cookie_length.is_some() {
+            self.learn_cookie(place, &segment);
+        }
         let Some(flow) = self.flows.get_mut(place) else { return };
         if flow.connection.gives_way_to(&segment) {
             let tally = &mut self.templates[usize::from(flow.template)].tally;
@@ -61,11 +64,6 @@ impl Endpoint {
             self.remove(place, now);
             return self.hear_of_new(&packet, &segment, now, transmit);
         }
-        if segment.options.cookie_length.is_some() {
-            let template = flow.template;
-            self.learn_cookie(&packet.key, template, &segment);
-        }
-        let Some(flow) = self.flows.get_mut(place) else { return };
         let data = &packet.transport[header..];
         let arrival = if usize::from(flow.template) >= self.templates_known {
             self.arrive_undecided(place, &segment, data, now)
