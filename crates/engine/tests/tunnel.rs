@@ -302,12 +302,26 @@ fn what_met_congestion_on_the_way_is_told_so() {
             last: address("fd01::ff"),
             ..tunnels("1.1.1.1", "2.2.2.2")
         };
-        let mut wire = Wire::new(Some([tunnels("1.1.1.1", "2.2.2.2"), six].iter().collect()));
-        let mut sent = wire.send(&frame(&[], &packet(client, server, 2, 100))).unwrap();
-        sent[15] |= 3;
-        ipv4::Packet::new(&mut sent[14..34]).unwrap().fill_checksum();
-        let arrived = wire.arrive(&sent).unwrap();
-        assert_eq!(arrived[14..], packet(client, server, 3, 100));
+        // Figure 4 of RFC 6040: what was sent, what the way made of it outside, and what arrives.
+        let (not, ect0, ect1, ce) = (0b00, 0b10, 0b01, 0b11);
+        let outers = [not, ect0, ect1, ce];
+        let rows = [
+            (not, vec![not, not, not]),
+            (ect0, vec![ect0, ect0, ect1, ce]),
+            (ect1, vec![ect1, ect1, ect1, ce]),
+            (ce, vec![ce, ce, ce, ce]),
+        ];
+        for (inner, row) in rows {
+            for (outer, becomes) in outers.into_iter().zip(row) {
+                let all = [tunnels("1.1.1.1", "2.2.2.2"), six];
+                let mut wire = Wire::new(Some(all.iter().collect()));
+                let mut sent = wire.send(&frame(&[], &packet(client, server, inner, 100))).unwrap();
+                sent[15] = sent[15] & !3 | outer;
+                ipv4::Packet::new(&mut sent[14..34]).unwrap().fill_checksum();
+                let arrived = wire.arrive(&sent).unwrap();
+                assert_eq!(arrived[14..], packet(client, server, becomes, 100), "{inner} {outer}");
+            }
+        }
     }
 }
 

@@ -14,9 +14,12 @@ const BEHIND_IP: usize = udp::HEADER_LENGTH + gtpu::HEADER_LENGTH_MIN;
 
 const HOP_LIMIT: u8 = 64;
 const DO_NOT_FRAGMENT: u16 = 0x4000;
-/// The bits of a traffic class that tell of congestion (RFC 3168 section 5), and what they say when
-/// there is any.
-const ECN: u8 = 3;
+/// The bits of a traffic class that tell of congestion, and what they say (RFC 3168 section 5): that
+/// nobody would understand it, one of two marks of who would, or that there was some.
+const ECN: u8 = 0b11;
+const NOT_CAPABLE: u8 = 0b00;
+const CAPABLE_1: u8 = 0b01;
+const CONGESTED: u8 = 0b11;
 
 /// A packet that leaves, as far as it decides on its tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,8 +188,8 @@ pub(super) struct Within<'a> {
     link: &'a [u8],
     packet: &'a [u8],
     is_ipv4: bool,
-    /// Whether it is to be told of congestion.
-    is_congested: bool,
+    /// What it is to say of congestion, where that is not what it says.
+    ecn: Option<u8>,
     /// Whether a checksum covers it.
     pub(super) is_covered: bool,
 }
@@ -233,6 +236,7 @@ impl<'a> Arrived<'a> {
 const CUT_SHORT: Refused = |counters| &mut counters.cut_short;
 const BAD_IP: Refused = |counters| &mut counters.bad_ip;
 const FRAGMENT: Refused = |counters| &mut counters.fragments;
+const NOT_ECN_CAPABLE: Refused = |counters| &mut counters.not_ecn_capable;
 
 /// What is behind a header of IPv4, and its traffic class; nothing of what is not for transports.
 fn behind_ipv4(network: &[u8]) -> Result<Option<(&[u8], u8)>, Refused> {
@@ -286,12 +290,10 @@ impl<'a> Within<'a> {
         if !is_whole {
             return Err(BAD);
         }
-        // RFC 6040 section 4.2: what met congestion is told so, or dropped where it cannot be.
-        let is_congested = class & ECN == ECN && own & ECN != ECN;
-        if is_congested && own & ECN == 0 {
-            return Err(|counters| &mut counters.not_ecn_capable);
-        }
-        Ok(Self { link, packet, is_ipv4, is_congested, is_covered })
+        let inner = own & ECN;
+        let ecn = ecn_behind(inner, class & ECN).ok_or::<Refused>(NOT_ECN_CAPABLE)?;
+        let ecn = Some(ecn).filter(|ecn| *ecn != inner);
+        Ok(Self { link, packet, is_ipv4, ecn, is_covered })
     }
 
     /// Writes its frame without the tunnel.
@@ -303,21 +305,36 @@ impl<'a> Within<'a> {
         let start = self.link.len();
         let kind = if self.is_ipv4 { ethertype::IPV4 } else { ethertype::IPV6 };
         set_ethertype(frame, start, kind);
-        if self.is_congested {
-            tell_of_congestion(&mut frame[start..]);
+        if let Some(ecn) = self.ecn {
+            set_ecn(&mut frame[start..], ecn);
         }
     }
 }
 
-fn tell_of_congestion(packet: &mut [u8]) {
+/// What a packet says of congestion behind a tunnel; nothing: it is dropped. RFC 6040 section 4.2:
+/// "If the inner ECN field is Not-ECT and the outer ECN field is CE, the decapsulator MUST drop the
+/// packet", and otherwise where the inner one supports ECN, it is "the more severe marking of the
+/// outer and inner ECN fields, where the ranking of severity from highest to lowest is CE, ECT(1),
+/// ECT(0), Not-ECT."
+const fn ecn_behind(inner: u8, outer: u8) -> Option<u8> {
+    match (inner, outer) {
+        (NOT_CAPABLE, CONGESTED) => None,
+        (NOT_CAPABLE, _) => Some(NOT_CAPABLE),
+        (CONGESTED, _) | (_, CONGESTED) => Some(CONGESTED),
+        (CAPABLE_1, _) | (_, CAPABLE_1) => Some(CAPABLE_1),
+        _ => Some(inner),
+    }
+}
+
+fn set_ecn(packet: &mut [u8], ecn: u8) {
     if let Ok(mut packet) = ipv4::Packet::new(&mut *packet) {
         // One that is wrong stays so.
         let is_right = packet.checksum() == packet.computed_checksum();
-        packet.set_type_of_service(packet.type_of_service() | ECN);
+        packet.set_type_of_service(packet.type_of_service() & !ECN | ecn);
         if is_right {
             packet.fill_checksum();
         }
     } else if let Ok(mut packet) = ipv6::Packet::new(packet) {
-        packet.set_traffic_class(packet.traffic_class() | ECN);
+        packet.set_traffic_class(packet.traffic_class() & !ECN | ecn);
     }
 }
