@@ -31,6 +31,14 @@ impl Default for IpSettings {
     }
 }
 
+impl IpSettings {
+    /// How the packets of a flow are identified: those of IPv6 are not.
+    #[inline]
+    pub(crate) fn identification_of(&self, key: &FlowKey) -> Identification {
+        if key.version() == 6 { Identification::Zero } else { self.identification }
+    }
+}
+
 /// Identifications of packets that nobody has fragmented yet.
 ///
 /// RFC 6864 section 4.1: "Originating sources MAY set the IPv4 ID field of atomic datagrams to any

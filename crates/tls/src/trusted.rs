@@ -60,7 +60,8 @@ impl ServerCertVerifier for Trusted {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         match self.usual.verify_server_cert(certificate, others, name, ocsp, now) {
-            // Whether it is valid at this time was looked at before.
+            // Whether it is valid at this time was looked at before. What it may be used for was not,
+            // and counts for nothing: it was named as one to trust.
             Err(Error::InvalidCertificate(error))
                 if is_of_an_authority(&error) && self.own.contains(certificate) =>
             {

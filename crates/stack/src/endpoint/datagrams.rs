@@ -240,7 +240,7 @@ impl Endpoint {
             let mtu = frame_max.saturating_sub(link.as_slice().len());
             let mtu = self.paths.mtu(flow.key.source()).map_or(mtu, |path| mtu.min(path.into()));
             let bytes = &mut bytes[..frame_max.min(link.as_slice().len() + mtu)];
-            let how = template.ip.identification;
+            let how = template.ip.identification_of(&flow.key);
             let identification = self.pieces.identify(how, 1, &mut self.random);
             let headers =
                 Headers { link, key: &flow.key, ip: &template.ip, identification, cookie: &[] };
@@ -263,6 +263,7 @@ impl Endpoint {
                 }
                 None => {
                     self.spare.push(frame);
+                    self.pieces.take_back(how);
                     match self.pieces.send(&headers, mtu, size, fill, &mut self.spare, transmit) {
                         Cut::Sent => {
                             tally.udp.fragmented += 1;

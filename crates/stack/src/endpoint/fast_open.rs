@@ -3,10 +3,12 @@
 use alloc::collections::BTreeMap;
 use core::net::IpAddr;
 
+use wirestorm_base::time::{Duration, Instant};
 use wirestorm_wire::flow::FlowKey;
 use wirestorm_wire::packet::tcp::Flags;
 
 use super::Endpoint;
+use super::times::age;
 use crate::tcp::arrival::Arrival;
 use crate::tcp::connection::{Connection, Now};
 use crate::tcp::segment::{COOKIE_LENGTH_MAX, Segment};
@@ -19,10 +21,20 @@ const KNOWN_MAX: usize = 65_536;
 /// Bytes of the cookies that are given here.
 const OWN_LENGTH: usize = 8;
 
+/// How many SYNs with the option in a row may stay without an answer, until others of the same
+/// client to the same service leave without it: one may have been lost as any other.
+const UNANSWERED_MAX: u32 = 2;
+
+/// For how long they leave without it.
+const WITHOUT: Duration = Duration::from_secs(60);
+
 /// Cookies of an endpoint, as a client and as a server.
 #[derive(Clone, Debug)]
 pub(super) struct FastOpen {
-    known: BTreeMap<(IpAddr, IpAddr), Known>,
+    known: BTreeMap<Ends, Known>,
+    /// Services that did not answer. RFC 7413 section 4.1.3.1: "the client's cache should include
+    /// remote port numbers, too."
+    unanswered: BTreeMap<(Ends, u16), Unanswered>,
     /// What own cookies are made with.
     secret: u64,
 }
@@ -30,10 +42,21 @@ pub(super) struct FastOpen {
 #[derive(Clone, Copy, Debug)]
 struct Known {
     cookie: Cookie,
-    /// The longest segment that the server took, remembered beside its cookie as in RFC 7413 section
-    /// 4.1.3: there is no other way to know how much data it takes with SYN.
+    /// The longest segment that the server took. RFC 7413 section 4.1.3: "we recommend that the
+    /// client also cache the Maximum Segment Size (MSS) advertised by the server."
     segment_size: u16,
 }
+
+/// SYNs with the option that were not answered in time, since one was.
+#[derive(Clone, Copy, Debug)]
+struct Unanswered {
+    count: u32,
+    last: Instant,
+}
+
+/// A client and a server. RFC 7413 section 4.1.3: "the client should cache at most one (most recently
+/// received) cookie per client and server IP address pair."
+type Ends = (IpAddr, IpAddr);
 
 /// A cookie; one without bytes asks for another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,13 +79,33 @@ impl Cookie {
 
 impl FastOpen {
     pub(super) const fn new(secret: u64) -> Self {
-        Self { known: BTreeMap::new(), secret }
+        Self { known: BTreeMap::new(), unanswered: BTreeMap::new(), secret }
     }
 
     /// What a SYN of ours tells; `key`: from the peer to us.
+    ///
+    /// RFC 7413 section 4.1.3.1: "For any negative responses, the client SHOULD disable Fast Open on
+    /// the specific path (the source and destination IP addresses and ports) at least temporarily."
     #[cold]
-    pub(super) fn begin(&self, key: &FlowKey, connection: &mut Connection) {
-        connection.open_fast(self.known.get(&ends(key)).map(|known| known.segment_size));
+    pub(super) fn begin(&self, key: &FlowKey, now: Now, connection: &mut Connection) {
+        let unanswered = self.unanswered.get(&service(key));
+        let is_in_vain = unanswered.is_some_and(|it| {
+            it.count >= UNANSWERED_MAX && now.instant() < it.last.saturating_add(WITHOUT)
+        });
+        if !is_in_vain {
+            connection.open_fast(self.known.get(&ends(key)).map(|known| known.segment_size));
+        }
+    }
+
+    /// A SYN with the option was not answered in time.
+    #[cold]
+    pub(super) fn note_unanswered(&mut self, key: &FlowKey, now: Now) {
+        let service = service(key);
+        if self.unanswered.len() < KNOWN_MAX || self.unanswered.contains_key(&service) {
+            let before = self.unanswered.get(&service).map_or(0, |it| it.count);
+            let unanswered = Unanswered { count: before.saturating_add(1), last: now.instant() };
+            self.unanswered.insert(service, unanswered);
+        }
     }
 
     /// The cookie of a SYN, or of its answer.
@@ -75,15 +118,20 @@ impl FastOpen {
     }
 
     /// The cookie that is given to whoever a SYN comes from: of both addresses and a secret, so that
-    /// nobody has to be remembered (RFC 7413 section 4.1.2).
+    /// nobody has to be remembered. RFC 7413 section 4.1.2: "the best validation process is to simply
+    /// regenerate a valid cookie and compare it against the incoming cookie."
     fn own(&self, key: &FlowKey) -> Cookie {
         let hash = key.with_ports(0, 0).without_vlan().hash64(self.secret);
         let bytes: [u8; OWN_LENGTH] = hash.to_be_bytes();
         Cookie::of(&bytes).unwrap_or_default()
     }
 
+    /// An answer to a SYN of ours has the option.
     fn learn(&mut self, key: &FlowKey, segment: &Segment<'_>, settings: &Settings) {
         let ends = ends(key);
+        if !self.unanswered.is_empty() {
+            self.unanswered.remove(&service(key));
+        }
         let Some(cookie) = Cookie::of(segment.cookie).filter(|it| it.length > 0) else { return };
         let offered = segment.options.maximum_segment_size;
         let segment_size = offered.unwrap_or(settings.default_segment_size);
@@ -93,24 +141,29 @@ impl FastOpen {
     }
 }
 
-fn ends(key: &FlowKey) -> (IpAddr, IpAddr) {
+fn ends(key: &FlowKey) -> Ends {
     (key.source(), key.destination())
 }
 
+fn service(key: &FlowKey) -> (Ends, u16) {
+    (ends(key), key.source_port())
+}
+
 impl Endpoint {
-    /// A segment of a flow has the option of TCP Fast Open: what answers a SYN may tell a cookie.
+    /// A flow is open by a segment with the option of TCP Fast Open: the answer to a SYN may tell a
+    /// cookie.
     #[cold]
     pub(super) fn learn_cookie(&mut self, place: u32, segment: &Segment<'_>) {
         let Some(flow) = self.flows.get(place) else { return };
-        let is_answer = segment.flags.contains(Flags::SYN) && segment.flags.contains(Flags::ACK);
         let (_, settings, _) = self.templates[usize::from(flow.template)].tcp(&flow.key);
-        if is_answer && settings.fast_open {
+        if segment.flags.contains(Flags::SYN) && settings.fast_open {
             self.fast_open.learn(&flow.key, segment, settings);
         }
     }
 
-    /// A SYN with the option begins a connection. Where its cookie is good, its data is taken; else
-    /// it is as if there were none, and the answer tells one that is (RFC 7413 section 4.2.2).
+    /// A SYN with the option begins a connection. RFC 7413 section 4.2.2: "If the FastOpened flag is
+    /// set, the packet acknowledges the SYN and data sequence. Otherwise, it acknowledges only the SYN
+    /// sequence." The answer tells the cookie that would have been good.
     #[cold]
     pub(super) fn take_early(&mut self, place: u32, segment: &Segment<'_>, data: &[u8], now: Now) {
         let Some(flow) = self.flows.get_mut(place) else { return };
@@ -135,6 +188,8 @@ impl Endpoint {
         }
         if received > 0 {
             flow.run.note_received(received);
+            flow.is_answered = true;
+            tally.times.first_byte.record(age(flow.began_at, now));
         }
     }
 }

@@ -84,6 +84,14 @@ impl Pieces {
         }
     }
 
+    /// The packet that was identified last has not left so.
+    #[cold]
+    pub(super) fn take_back(&mut self, how: Identification) {
+        if how == Identification::Counting {
+            self.identification = self.identification.wrapping_sub(1);
+        }
+    }
+
     /// When a packet is given up next.
     #[inline]
     pub(super) fn next(&self) -> Option<Instant> {

@@ -54,9 +54,6 @@ impl Endpoint {
         let Some(place) = self.flows.find(&packet.key) else {
             return self.hear_of_new(&packet, &segment, now, transmit);
         };
-        if segment.options.cookie_length.is_some() {
-            self.learn_cookie(place, &segment);
-        }
         let Some(flow) = self.flows.get_mut(place) else { return };
         if flow.connection.gives_way_to(&segment) {
             let tally = &mut self.templates[usize::from(flow.template)].tally;
@@ -78,6 +75,9 @@ impl Endpoint {
         } else {
             self.arrive(place, &segment, data, now)
         };
+        if arrival.is_established && segment.options.cookie_length.is_some() {
+            self.learn_cookie(place, &segment);
+        }
         if self.flows.get(place).is_some_and(|flow| flow.connection.is_answer_due()) {
             self.serve(place, now, transmit);
         }

@@ -89,7 +89,7 @@ impl Endpoint {
                 let mut connection = Connection::connect(settings, initial, now, &mut tally.tcp);
                 self.paths.limit(&key, &mut connection, settings);
                 if settings.fast_open {
-                    self.fast_open.begin(&key, &mut connection);
+                    self.fast_open.begin(&key, now, &mut connection);
                 }
                 Some(Place::Tcp(self.insert(key, connection, template as u16, link, now)))
             }
@@ -207,7 +207,11 @@ impl Endpoint {
         let Some((flow, pending)) = self.flows.get_with_queue(place) else { return };
         flow.is_called = false;
         let (_, settings, tally) = self.templates[usize::from(flow.template)].tcp(&flow.key);
+        let opened_fast = flow.connection.opens_fast();
         flow.connection.expire(settings, now, &mut tally.tcp);
+        if opened_fast && !flow.connection.opens_fast() {
+            self.fast_open.note_unanswered(&flow.key, now);
+        }
         if !flow.is_pending {
             flow.is_pending = true;
             pending.push_back(place);
@@ -247,7 +251,8 @@ impl Endpoint {
                     break false;
                 }
                 let is_cut = in_one > 1;
-                let segments = match template.ip.identification {
+                let how = template.ip.identification_of(&flow.key);
+                let segments = match how {
                     _ if is_cut => in_one,
                     Identification::Zero => frames,
                     // Segments that are written as one pattern have one identification.
@@ -270,7 +275,6 @@ impl Endpoint {
                     outgoing.options.cookie_length = Some(cookie.as_slice().len() as u8);
                 }
                 let (run, buffers) = (&flow.run, &self.buffers);
-                let how = template.ip.identification;
                 let identification =
                     self.pieces.identify(how, outgoing.segments(), &mut self.random);
                 let headers = Headers {

@@ -171,7 +171,7 @@ impl Connection {
                 arrival.reset = Some(segment.acknowledgement);
                 return arrival;
             }
-            self.send_window = self.window_of(segment, settings);
+            self.send_window = self.window_of(segment);
             self.window_sequence = segment.sequence;
             self.window_acknowledgement = segment.acknowledgement;
             self.establish(settings, now, counters);
@@ -202,7 +202,9 @@ impl Connection {
         } else {
             self.marks.set(Marks::ACK_DUE);
         }
-        Segment { flags, sequence: segment.sequence + 1, ..*segment }
+        // RFC 7323 section 2.2: it "MUST NOT be scaled", unlike those of all others.
+        let window = segment.window >> self.scales.send();
+        Segment { flags, sequence: segment.sequence + 1, window, ..*segment }
     }
 
     /// Protection against wrapped sequence numbers. RFC 7323 section 5.3, R1: where "SEG.TSval <
@@ -324,7 +326,7 @@ impl Connection {
             self.challenge(now, counters);
             return None;
         }
-        let window = self.window_of(segment, settings);
+        let window = self.window_of(segment);
         let is_paced = self.marks.has(Marks::PACED);
         if is_paced {
             self.begin_measuring(segment);
@@ -381,10 +383,10 @@ impl Connection {
         is_in_flight && segment.span() == 0 && window == self.send_window
     }
 
-    /// What a segment says there is room for at the peer, as far as ours goes.
+    /// What a segment says there is room for at the peer.
     #[inline]
-    fn window_of(&self, segment: &Segment<'_>, settings: &Settings) -> u32 {
-        (u32::from(segment.window) << self.scales.send()).min(settings.send_buffer)
+    fn window_of(&self, segment: &Segment<'_>) -> u32 {
+        u32::from(segment.window) << self.scales.send()
     }
 
     #[inline]

@@ -296,6 +296,7 @@ impl Connection {
         connection.marks.put(Marks::SACK, settings.sack);
         connection.marks.put(Marks::ECN, settings.ecn == EcnUse::Ask);
         connection.scales = Scales::new(0, settings.window_scale());
+        connection.leave_room_for_data();
         connection.limit_opening(settings, now);
         connection
     }
@@ -405,9 +406,7 @@ impl Connection {
             }
             _ => self.marks.clear(Marks::TIMESTAMPS),
         }
-        // Options are taken off what a segment holds (RFC 9293 section 3.7.1), of which something
-        // is to be left.
-        self.segment_size = self.segment_size.max(self.options_length() + SEGMENT_SIZE_MIN);
+        self.leave_room_for_data();
         // RFC 3168 section 6.1.1: "We call a SYN packet with the ECE and CWR flags set an
         // 'ECN-setup SYN packet'", and "a SYN-ACK packet with only the ECE flag set but the CWR
         // flag not set an 'ECN-setup SYN-ACK packet'".
@@ -421,7 +420,7 @@ impl Connection {
         self.offered = self.expected + settings.receive_buffer.min(u32::from(u16::MAX));
         // RFC 7323 section 2.2: "The window field in a segment where the SYN bit is set (i.e., a
         // <SYN> or <SYN,ACK>) MUST NOT be scaled."
-        self.send_window = u32::from(syn.window).min(settings.send_buffer);
+        self.send_window = u32::from(syn.window);
         self.send_window_max = self.send_window;
         self.window_sequence = syn.sequence;
         self.window_acknowledgement = syn.acknowledgement;
@@ -569,6 +568,18 @@ impl Connection {
         if let Some(mut disorder) = self.disorder.take() {
             disorder.end_reassembly(counters);
         }
+    }
+
+    /// Options are taken off what a segment holds (RFC 9293 section 3.7.1), of which something is to
+    /// be left.
+    fn leave_room_for_data(&mut self) {
+        self.segment_size = self.segment_size.max(self.options_length() + SEGMENT_SIZE_MIN);
+    }
+
+    /// Behind the last byte that may be sent now, by the peer's window and our own buffer.
+    #[inline]
+    pub(super) fn offered_end(&self, settings: &Settings) -> SequenceNumber {
+        self.unacknowledged + self.send_window.min(settings.send_buffer)
     }
 
     /// The longest data of a segment: what both take, less the options that each one has.

@@ -122,6 +122,8 @@ impl Connection {
                     true => self.part_due(room, settings, now, counters)?,
                     false => self.acknowledgement_due(counters)?,
                 };
+                // It is SYN that is sent again first, not what is behind it.
+                self.marks.clear(Marks::TAIL);
                 Some(self.segment(&part, settings, now))
             }
             _ => None,
@@ -238,7 +240,7 @@ impl Connection {
         now: Now,
         counters: &mut TcpCounters,
     ) -> Option<Part> {
-        let (start, length_max) = self.to_resend()?;
+        let (start, length_max) = self.to_resend(settings)?;
         let is_probe = self.marks.has(Marks::TAIL_DUE);
         self.marks.clear(Marks::RESEND);
         // What was never sent is new data, and subject to windows.
@@ -305,7 +307,7 @@ impl Connection {
             true => u32::MAX,
             false => self.congestion_window(size).saturating_sub(pipe),
         };
-        let offered = self.unacknowledged + self.send_window;
+        let offered = self.offered_end(settings);
         let room = offered.distance_from(self.next).max(0) as u32;
         let is_again = self.next.is_before(self.highest);
         let is_probe = self.marks.has(Marks::PROBE_DUE);
@@ -337,7 +339,8 @@ impl Connection {
             // maximum window can be sent", with Fs = 1/2. Section 3.7.4, Nagle: the sender "buffers
             // all user data [...] until the outstanding data has been acknowledged or until the TCP
             // endpoint can send a full-sized segment".
-            let is_idle = pipe == 0;
+            // Our own SYN is no data that others would wait for.
+            let is_idle = pipe == u32::from(self.marks.has(Marks::SYN_OPEN));
             let is_worth_it = if length < left {
                 is_idle || length >= self.send_window_max / 2
             } else {

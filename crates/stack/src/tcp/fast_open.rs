@@ -14,8 +14,8 @@ use super::sequence::SequenceNumber;
 const OPTIONS_MAX: u16 = (tcp::HEADER_LENGTH_MAX - tcp::HEADER_LENGTH_MIN) as u16;
 
 impl Connection {
-    /// SYN asks for a cookie, or tells one to a peer that takes segments of so many bytes, with as
-    /// much data as fits one.
+    /// SYN asks for a cookie, or tells one to a peer that takes segments of so many bytes. RFC 7413
+    /// section 4.2.2: "Include any data up to the cached server MSS or default 536 bytes."
     pub(crate) fn open_fast(&mut self, segment_size: Option<u16>) {
         self.marks.set(Marks::FAST_OPEN);
         let longest = segment_size.map_or(0, |size| size.min(self.segment_size));
@@ -49,12 +49,17 @@ impl Connection {
         queued.min(self.send_window)
     }
 
-    /// A SYN that was lost may have been so for what it had: it is sent again as it always was, as
-    /// RFC 7413 section 4.1.3.1 has it.
+    /// A SYN that was lost may have been so for what it had. RFC 7413 section 4.2.2: "when the SYN
+    /// timer fires, the client SHOULD retransmit a SYN packet without data and Fast Open options", and
+    /// "If the SYN-ACK timer fires, the server SHOULD retransmit a SYN-ACK segment with neither data
+    /// nor Fast Open options for compatibility reasons."
     pub(super) fn forget_fast_open(&mut self) {
-        if self.state == State::SynSent {
-            self.marks.clear(Marks::FAST_OPEN);
-        }
+        self.marks.clear(Marks::FAST_OPEN);
+    }
+
+    /// Whether a SYN with the option has left, or is to leave, and nothing has answered it.
+    pub(crate) fn opens_fast(&self) -> bool {
+        self.state == State::SynSent && self.marks.has(Marks::FAST_OPEN)
     }
 
     /// Whether data came with the peer's SYN, which may be answered before our own is acknowledged.

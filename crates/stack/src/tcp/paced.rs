@@ -34,7 +34,7 @@ impl Connection {
             bbr.delivery.note_ready(in_flight, now.micros);
         }
         if !bbr.pacing.is_due(now) {
-            let has_more = has_data || self.to_resend().is_some();
+            let has_more = has_data || self.to_resend(settings).is_some();
             self.marks.put(Marks::PACE, has_more);
             return self.acknowledgement_due(counters);
         }

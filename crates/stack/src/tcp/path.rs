@@ -10,13 +10,13 @@ use super::sequence::SequenceNumber;
 use super::settings::Settings;
 
 /// Less would be all headers and options.
-const SEGMENT_SIZE_MIN: u16 = 48;
+const PATH_SEGMENT_SIZE_MIN: u16 = 48;
 
 impl Connection {
     /// Segments of a connection that has not sent any data are to be no longer than this, options
     /// included: so much is known of the path.
     pub fn limit_segments(&mut self, size: u16, settings: &Settings) {
-        self.segment_size = self.segment_size.min(size.max(SEGMENT_SIZE_MIN));
+        self.segment_size = self.segment_size.min(size.max(PATH_SEGMENT_SIZE_MIN));
         let window = u32::from(settings.initial_window);
         self.congestion = Congestion::new(settings.congestion, self.data_size(), window);
     }
@@ -58,7 +58,7 @@ impl Connection {
         counters: &mut TcpCounters,
     ) -> bool {
         let is_in_flight = !number.is_before(self.unacknowledged) && number.is_before(self.highest);
-        let size = size.max(SEGMENT_SIZE_MIN);
+        let size = size.max(PATH_SEGMENT_SIZE_MIN);
         if !is_in_flight || size >= self.segment_size || !self.is_established() {
             return false;
         }

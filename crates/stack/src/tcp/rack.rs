@@ -499,8 +499,8 @@ impl Connection {
 
     /// Whether a probe may be new data: "the sender SHOULD transmit a previously unsent data
     /// segment, if one exists and the receive window allows" (section 7.3).
-    pub(super) fn can_probe_with_new(&self) -> bool {
-        let offered = self.unacknowledged + self.send_window;
+    pub(super) fn can_probe_with_new(&self, settings: &Settings) -> bool {
+        let offered = self.offered_end(settings);
         self.next == self.highest
             && self.highest.is_before(self.queued)
             && self.highest.is_before(offered)

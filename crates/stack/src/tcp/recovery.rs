@@ -222,10 +222,10 @@ impl Connection {
 
     /// What to send again now, and how many bytes of it at most; nothing where no loss is being
     /// repaired, or enough is on its way.
-    pub(super) fn to_resend(&self) -> Option<(SequenceNumber, u32)> {
+    pub(super) fn to_resend(&self, settings: &Settings) -> Option<(SequenceNumber, u32)> {
         let size = u32::from(self.data_size());
         if self.marks.has(Marks::TAIL_DUE) {
-            return (!self.can_probe_with_new()).then(|| (self.tail(), size));
+            return (!self.can_probe_with_new(settings)).then(|| (self.tail(), size));
         }
         if self.marks.has(Marks::RACK) {
             return self.to_resend_by_time(size);

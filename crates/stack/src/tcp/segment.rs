@@ -55,8 +55,8 @@ pub struct Options {
     pub sack_permitted: bool,
     /// Timestamps.
     pub timestamps: Option<Timestamps>,
-    /// How long the cookie of TCP Fast Open is, which is told beside, in bytes: 4 to 16, and even
-    /// (RFC 7413 section 4.1.1); 0: it asks for one.
+    /// How long the cookie of TCP Fast Open is, which is told beside, in bytes; 0: it asks for one.
+    /// RFC 7413 section 4.1.1: "Cookie          0, or 4 to 16 bytes (Length - 2)".
     pub cookie_length: Option<u8>,
 }
 
@@ -143,7 +143,7 @@ impl Options {
     /// RFC 7323 appendix A and RFC 2018 section 3.
     ///
     /// # Panics
-    /// Where `bytes` is shorter.
+    /// Where `bytes` or `cookie` is shorter.
     #[inline]
     pub fn write(&self, cookie: &[u8], bytes: &mut [u8]) {
         let mut rest = bytes;
@@ -177,7 +177,8 @@ impl Options {
     }
 }
 
-/// What is neither a cookie nor asks for one is ignored (RFC 7413 section 4.1.1).
+/// RFC 7413 section 4.1.1: "Options with invalid Length values or without the SYN flag set MUST be
+/// ignored."
 fn is_cookie(value: &[u8]) -> bool {
     value.is_empty()
         || (4..=COOKIE_LENGTH_MAX).contains(&value.len()) && value.len().is_multiple_of(2)

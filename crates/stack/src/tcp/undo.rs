@@ -18,13 +18,26 @@ pub(super) struct Undo {
     open: u32,
 }
 
+impl Undo {
+    /// Whether the peer may yet say that what was sent again came twice.
+    pub(super) const fn is_open(&self) -> bool {
+        self.open > 0
+    }
+
+    /// The window that would be restored.
+    pub(super) fn window(&self) -> u32 {
+        self.before.window()
+    }
+}
+
 impl Connection {
     /// Remembers the window, which is about to be reduced. RFC 9438 section 4.9.2: "a CUBIC
     /// implementation MAY save the current value of the following variables before the congestion
-    /// window is reduced." That of BBR follows from what it measures.
+    /// window is reduced." That of BBR follows from what it measures, and without RACK nobody looks
+    /// at what came twice.
     #[cold]
     pub(super) fn remember_window(&mut self) {
-        if self.marks.has(Marks::PACED) {
+        if self.marks.has(Marks::PACED) || !self.marks.has(Marks::RACK) {
             return;
         }
         let (before, from) = (self.congestion.clone(), self.unacknowledged);
@@ -57,14 +70,18 @@ impl Connection {
     /// than _cwnd_prior_" (RFC 9438 section 4.9.2).
     #[cold]
     pub(super) fn note_needless(&mut self, segment: &Segment<'_>) {
-        let Some(twice) = duplicate(segment) else { return };
         let unacknowledged = self.unacknowledged;
         let Some(disorder) = &mut self.disorder else { return };
         let Some(undo) = &mut disorder.undo else { return };
-        let is_of_it = !twice.start.is_before(undo.from) && !undo.until.is_before(twice.end);
-        // What is told more than a round trip later is another duplicate, one of the network's.
+        // What is told two windows of data later is another duplicate, one of the network's.
         let since = unacknowledged.distance_from(undo.until).max(0) as u32;
-        if !is_of_it || since / 2 > undo.before.window() {
+        if since / 2 > undo.window() {
+            disorder.undo = None;
+            return;
+        }
+        let Some(twice) = duplicate(segment) else { return };
+        let is_of_it = !twice.start.is_before(undo.from) && !undo.until.is_before(twice.end);
+        if !is_of_it {
             return;
         }
         let was_open = undo.open;

@@ -3,7 +3,9 @@
 use wirestorm_base::port::{Receive, Transmit};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_sim::memory::{WireOptions, wire};
-use wirestorm_stack::endpoint::{AddressRange, Endpoint, Listen, Load, Role, Template, Transport};
+use wirestorm_stack::endpoint::{
+    AddressRange, Endpoint, Identification, Listen, Load, Role, Template, Transport,
+};
 use wirestorm_stack::program::{Buffer, BufferId, Buffers, Instruction};
 use wirestorm_wire::checksum;
 
@@ -276,6 +278,22 @@ fn a_datagram_that_fits_no_packet_is_told() {
         assert_eq!((udp.sndpkt, udp.sndbyte, udp.pkt_toobig), (1, longest.into(), 2), "{first}");
         assert_eq!(udp.fragmented, 1);
     }
+}
+
+#[test]
+fn identifications_of_datagrams_leave_none_out() {
+    let mut buffers = Buffers::default();
+    // Of these one leaves in fragments, and one does not leave.
+    let sizes = [10, 3_000, 10, 70_000, 10];
+    let asks = sizes.map(|size| send(buffers.push(Buffer::new(b"", size, &[]))));
+    let mut client = datagrams(asks.to_vec(), client("16.0.0.1", 53, once(), Some(1)));
+    client.ip.identification = Identification::Counting;
+    let mut world = World::of(vec![client], vec![], &buffers);
+    world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+    let frames = frames(&mut world.up.1);
+    let numbers: Vec<_> = frames.iter().map(|it| u16::from_be_bytes([it[18], it[19]])).collect();
+    let first = numbers[0];
+    assert_eq!(numbers, [0, 1, 1, 1, 2, 3].map(|behind| first.wrapping_add(behind)));
 }
 
 /// The frames that are on a wire.

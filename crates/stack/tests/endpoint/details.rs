@@ -88,6 +88,17 @@ fn flows_tell_what_they_are_and_between_whom() {
 }
 
 #[test]
+fn segments_have_room_for_data_before_a_peer_has_answered() {
+    let settings = Settings { maximum_segment_size: 10, timestamps: true, ..Settings::default() };
+    let clients = template(vec![], client("16.0.0.1", 80, Load::Hold { flows: 1 }, None));
+    let clients = Template { transport: Transport::Tcp(settings), ..clients };
+    let mut world = World::of(vec![clients], vec![], &Buffers::default());
+    world.run(Duration::from_micros(100), |_, _| {});
+    let flow = world.client.flows(0, world.now).next().unwrap().tcp.unwrap();
+    assert_eq!((flow.state, flow.segment_size), (State::SynSent, 10));
+}
+
+#[test]
 fn how_long_a_peer_was_silent_is_told_by_keepalive() {
     let tcp = Settings {
         keepalive_ms: 500,

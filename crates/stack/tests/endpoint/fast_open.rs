@@ -1,5 +1,7 @@
 //! TCP Fast Open, RFC 7413.
 
+use std::ops::Range;
+
 use wirestorm_base::port::{Receive, Transmit};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_stack::endpoint::{Endpoint, Load, Role, Template, Transport};
@@ -17,6 +19,8 @@ struct Opened {
     world: World,
     servers: Vec<Template>,
     buffers: Buffers,
+    /// Bytes of an answer.
+    answered: u32,
     /// Of SYNs: bytes of their cookies, and of their data.
     syns: Vec<(Option<u8>, u32)>,
     /// How many steps each answer took.
@@ -31,11 +35,16 @@ fn fast(template: Template) -> Template {
 
 impl Opened {
     fn new(client_is_fast: bool, server_is_fast: bool) -> Self {
+        Self::with(client_is_fast, server_is_fast, ANSWERED)
+    }
+
+    /// With answers of so many bytes.
+    fn with(client_is_fast: bool, server_is_fast: bool, answered: u32) -> Self {
         let mut buffers = Buffers::default();
         let ask = buffers.push(Buffer::new(b"", ASKED, &[]));
-        let answer = buffers.push(Buffer::new(b"", ANSWERED, &[]));
+        let answer = buffers.push(Buffer::new(b"", answered, &[]));
         let receive = |bytes: u32| Instruction::Receive { bytes: bytes.into(), clear: false };
-        let asks = vec![Instruction::Send { buffer: ask }, receive(ANSWERED)];
+        let asks = vec![Instruction::Send { buffer: ask }, receive(answered)];
         let answers = vec![receive(ASKED), Instruction::Send { buffer: answer }];
         let mut role = client("16.0.0.1", 80, Load::Hold { flows: 0 }, None);
         if let Role::Client { tuples, .. } = &mut role {
@@ -45,11 +54,11 @@ impl Opened {
         let clients = vec![if_fast(client_is_fast, template(asks, role))];
         let servers = vec![if_fast(server_is_fast, template(answers, server(80)))];
         let world = World::of(clients, servers.clone(), &buffers);
-        Self { world, servers, buffers, syns: Vec::new(), steps: Vec::new() }
+        Self { world, servers, buffers, answered, syns: Vec::new(), steps: Vec::new() }
     }
 
-    /// Makes a connection; `lose` says which frame of the client's is lost.
-    fn connect(&mut self, lose: Option<usize>) {
+    /// Makes a connection; `lost` says which frames of the client's are.
+    fn connect(&mut self, lost: Range<usize>) {
         let world = &mut self.world;
         let before = world.client.counters().closed;
         assert!(world.client.connect(0, world.now, &mut world.up.0));
@@ -66,7 +75,7 @@ impl Opened {
                 if segment.flags.contains(Flags::SYN) {
                     self.syns.push((segment.options.cookie_length, segment.length));
                 }
-                if lose != Some(frames) {
+                if !lost.contains(&frames) {
                     let frame = world.up.0.take().unwrap();
                     world.up.0.frame_mut(&frame)[..bytes.len()].copy_from_slice(&bytes);
                     world.up.0.send(frame, bytes.len(), Instant::ZERO);
@@ -78,7 +87,7 @@ impl Opened {
             world.now += STEP;
             steps += 1;
             if answered.is_none()
-                && world.client.tcp().rcvbyte >= (before + 1) * u64::from(ANSWERED)
+                && world.client.tcp().rcvbyte >= (before + 1) * u64::from(self.answered)
             {
                 answered = Some(steps);
             }
@@ -92,7 +101,7 @@ impl Opened {
     fn assert_said(&self, connections: u64) {
         let [client, server] = [&self.world.client, &self.world.server].map(Endpoint::tcp);
         assert_eq!(self.world.client.counters().failed(), 0);
-        assert_eq!(client.rcvbyte, connections * u64::from(ANSWERED));
+        assert_eq!(client.rcvbyte, connections * u64::from(self.answered));
         assert_eq!(client.rcvackbyte, connections * u64::from(ASKED));
         assert_eq!(client.sndbyte_ok, connections * u64::from(ASKED));
         assert_eq!(server.sndrexmitpack, 0);
@@ -102,7 +111,7 @@ impl Opened {
 #[test]
 fn data_goes_with_syn_to_a_server_that_gave_a_cookie() {
     let mut opened = Opened::new(true, true);
-    (0..3).for_each(|_| opened.connect(None));
+    (0..3).for_each(|_| opened.connect(0..0));
     assert_eq!(opened.syns, [(Some(0), 0), (Some(8), ASKED), (Some(8), ASKED)]);
     // The answer comes a round trip sooner: with that to the SYN.
     assert_eq!(opened.steps, [4, 3, 3]);
@@ -114,10 +123,20 @@ fn data_goes_with_syn_to_a_server_that_gave_a_cookie() {
 }
 
 #[test]
+fn a_short_answer_comes_a_round_trip_sooner_too() {
+    let mut opened = Opened::with(true, true, 500);
+    (0..3).for_each(|_| opened.connect(0..0));
+    assert_eq!(opened.steps, [3, 2, 2]);
+    opened.assert_said(3);
+    // Each is answered: the first one by what came behind SYN, others by what came with it.
+    assert_eq!(opened.world.server.times().first_byte.count(), 3);
+}
+
+#[test]
 fn who_knows_nothing_of_it_is_spoken_to_as_always() {
     for (client, server, cookie) in [(true, false, Some(0)), (false, true, None)] {
         let mut opened = Opened::new(client, server);
-        (0..2).for_each(|_| opened.connect(None));
+        (0..2).for_each(|_| opened.connect(0..0));
         assert_eq!(opened.syns, [(cookie, 0), (cookie, 0)]);
         assert_eq!(opened.steps, [4, 4]);
         opened.assert_said(2);
@@ -127,10 +146,10 @@ fn who_knows_nothing_of_it_is_spoken_to_as_always() {
 #[test]
 fn data_with_the_cookie_of_another_server_is_not_taken_and_comes_again() {
     let mut opened = Opened::new(true, true);
-    opened.connect(None);
+    opened.connect(0..0);
     // Another one at the same address, with another secret.
     opened.world.server = endpoint(opened.servers.clone(), &opened.buffers, 77);
-    (0..2).for_each(|_| opened.connect(None));
+    (0..2).for_each(|_| opened.connect(0..0));
     assert_eq!(opened.syns, [(Some(0), 0), (Some(8), ASKED), (Some(8), ASKED)]);
     // It told its own with the answer.
     assert_eq!(opened.steps, [4, 4, 3]);
@@ -144,9 +163,36 @@ fn data_with_the_cookie_of_another_server_is_not_taken_and_comes_again() {
 #[test]
 fn a_syn_with_data_that_is_lost_is_sent_again_without() {
     let mut opened = Opened::new(true, true);
-    opened.connect(None);
-    opened.connect(Some(0));
+    opened.connect(0..0);
+    opened.connect(0..1);
     assert_eq!(opened.syns, [(Some(0), 0), (Some(8), ASKED), (None, 0)]);
     opened.assert_said(2);
     assert_eq!(opened.world.server.tcp().rcvbyte, 2 * u64::from(ASKED));
+}
+
+#[test]
+fn an_answer_that_left_before_its_connection_was_open_waits_for_syn_to_be_repeated() {
+    let mut opened = Opened::with(true, true, 500);
+    opened.connect(0..0);
+    // Nothing that the client says to the answers arrives before they are repeated.
+    opened.connect(1..6);
+    let server = opened.world.server.tcp();
+    assert_eq!((server.rexmttimeo_syn, server.tlpresends), (1, 0));
+    opened.assert_said(2);
+}
+
+#[test]
+fn a_service_that_answers_no_such_syn_is_spoken_to_as_always_for_a_minute() {
+    let (fast, again, plain) = ((Some(8), ASKED), (None, 0), (None, 0));
+    let mut opened = Opened::new(true, true);
+    opened.connect(0..0);
+    // One that is lost says nothing.
+    for lost in [1, 0, 1, 1, 0, 0] {
+        opened.connect(0..lost);
+    }
+    assert_eq!(opened.syns[1..], [fast, again, fast, fast, again, fast, again, plain, plain]);
+    opened.world.now += Duration::from_secs(60);
+    (0..2).for_each(|_| opened.connect(0..0));
+    assert_eq!(opened.syns[10..], [fast, fast]);
+    opened.assert_said(9);
 }
