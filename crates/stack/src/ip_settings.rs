@@ -35,7 +35,12 @@ impl IpSettings {
     /// How the packets of a flow are identified: those of IPv6 are not.
     #[inline]
     pub(crate) fn identification_of(&self, key: &FlowKey) -> Identification {
-        if key.version() == 6 { Identification::Zero } else { self.identification }
+        match self.identification {
+            Identification::Counting | Identification::Random if key.version() == 6 => {
+                Identification::Zero
+            }
+            identification => identification,
+        }
     }
 }
 
