@@ -169,11 +169,14 @@ fn methods_headers_bodies_and_chunks_are_as_the_plan_says() {
 
 #[test]
 fn of_others_only_the_end_or_the_beginning_is_waited_for() {
-    let (client, _) = programs("http: {}", "c").unwrap();
-    assert_eq!(
-        shown(&client),
-        format!("{GET}Connection: close\\r\\n\\r\\n\"\n<1\nuntil it closes\n")
-    );
+    for said in ["http: {}", "http: {requests: 1}", "http: {requests: \"0x1\"}"] {
+        let (client, _) = programs(said, "c").unwrap();
+        assert_eq!(
+            shown(&client),
+            format!("{GET}Connection: close\\r\\n\\r\\n\"\n<1\nuntil it closes\n"),
+            "{said}"
+        );
+    }
     for (length, waits) in [("response_bytes: 900", "<900"), ("think: 0s", "<message")] {
         let said = format!("http: {{requests: 2, {length}}}");
         let (client, _) = programs(&said, "c").unwrap();

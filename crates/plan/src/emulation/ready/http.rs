@@ -29,6 +29,9 @@ pub(in crate::emulation) const RESPONSE: [&str; 5] =
 /// From when requests are sent until their responses are there.
 const TRANSACTION: &str = "http";
 
+/// Requests of a connection, and bytes of a response, at most.
+const COUNT_MAX: u64 = 1 << 30;
+
 /// What follows from the words of the plan, on either side.
 const MADE: [&str; 3] = ["Content-Length", "Transfer-Encoding", "Connection"];
 
@@ -46,7 +49,8 @@ pub(super) fn is_version_2(place: &Place<'_>) -> Result<bool, PlanError> {
 /// from each other, and those of HTTP/2 are.
 pub(super) fn follows_messages(place: &Place<'_>, who: Who) -> Result<bool, PlanError> {
     let fields = place.fields(&HTTP)?;
-    let are_several = fields.get("requests").is_some_and(|it| it.value() != 1);
+    let requests = fields.get("requests").map(|it| it.integer(1, COUNT_MAX)).transpose()?;
+    let are_several = requests.is_some_and(|count| count > 1);
     let is_told = fields.get("response_bytes").is_some();
     Ok(is_version_2(place)? || who == Who::Client && are_several && !is_told)
 }
@@ -182,13 +186,11 @@ fn read_exchange(
     method: &str,
     is_version_2: bool,
 ) -> Result<Exchange, PlanError> {
-    /// Of requests, and of bytes of a response.
-    const MOST: u64 = 1 << 30;
     let number = |name: &str, most: u64| {
         fields.get(name).map(|it| it.integer(1, most).map(|number| (it, number))).transpose()
     };
-    let requests = number("requests", MOST)?;
-    let response_bytes = number("response_bytes", MOST)?;
+    let requests = number("requests", COUNT_MAX)?;
+    let response_bytes = number("response_bytes", COUNT_MAX)?;
     let count = requests.as_ref().map_or(1, |(_, count)| *count);
     let pipeline = number("pipeline", count)?;
     if let Some((place, _)) = &response_bytes
