@@ -135,6 +135,13 @@ impl ProbeRecord {
         self.sent += 1;
     }
 
+    /// The last question has not left.
+    fn take_back(&mut self) {
+        self.waiting.pop_back();
+        self.sent -= 1;
+        self.unsent += 1;
+    }
+
     /// An answer to the question so many behind the first that waits.
     fn hear(&mut self, place: usize, arrival: Instant) {
         let Some(asked) = self.waiting.get_mut(place) else { return };
@@ -305,8 +312,9 @@ impl Prober {
             left -= 1;
             let number = self.lock().next_number();
             let Some(frame) = self.question.frame(number) else { return Ok(Instant::MAX) };
+            // Its answer may be there before this thread goes on.
             self.lock().ask();
-            station.send(&frame)?;
+            station.send(&frame).inspect_err(|_| self.lock().take_back())?;
         }
     }
 
@@ -371,6 +379,9 @@ impl Drop for Prober {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wirestorm_testkit::net::Lab;
+    use wirestorm_testkit::require::require_root;
+    use wirestorm_wire::prefix::Prefix;
 
     #[test]
     fn answers_are_counted_by_what_came_of_each_question() {
@@ -390,6 +401,36 @@ mod tests {
         record.hear(3, now);
         assert_eq!((record.received, record.reordered), (6, 2));
         assert!(record.is_over());
+    }
+
+    #[test]
+    fn what_could_not_be_sent_is_not_lost() {
+        if !require_root() {
+            return;
+        }
+        let lab = Lab::new().unwrap();
+        let own = Prefix { address: "10.0.9.1".parse().unwrap(), length: 24 };
+        let mut station = Station::open(&lab.a.port(), vec![own], Vec::new()).unwrap();
+        let target = "10.0.9.2".parse().unwrap();
+        let asks =
+            Asks { target, port: None, rate: Rate::new(10, Duration::from_secs(1)).unwrap() };
+        let times = Arc::new(ProbeTimes::default());
+        let route = (own.address, MacAddress(lab.b.mac()));
+        let mut prober = Prober::new(&station, route, &asks, &times);
+        times.begin();
+        lab.a.set_up(false).unwrap();
+        assert!(matches!(prober.ask(&mut station), Err(PortError::Down { .. })));
+        let counted = |prober: &Prober| {
+            let record = prober.lock();
+            (record.sent, record.unsent, record.next_number(), record.is_over())
+        };
+        assert_eq!(counted(&prober), (0, 1, 0, true));
+        lab.a.set_up(true).unwrap();
+        while counted(&prober).0 == 0 {
+            prober.ask(&mut station).unwrap();
+        }
+        let (sent, unsent, next, _) = counted(&prober);
+        assert_eq!((unsent, next), (1, sent));
     }
 
     #[test]
