@@ -183,8 +183,14 @@ impl Station {
     fn send_one(&mut self, frame: &[u8]) -> Result<(), PortError> {
         let tagged = self.vlan.map(|vlan| tag(frame, vlan));
         let frame = tagged.as_deref().unwrap_or(frame);
-        // Frames are few, and each is flushed: there is always a free one.
-        let Some(free) = self.transmit.take() else { return self.transmit.flush() };
+        // Frames are few, and each is flushed: there is none where the ring is full of frames that
+        // were withdrawn while the interface was down, which the kernel skips now.
+        let free = match self.transmit.take() {
+            None => self.transmit.flush().map(|()| self.transmit.take())?,
+            free => free,
+        };
+        // The kernel lets go of none: whoever waits for the frame has to ask again.
+        let Some(free) = free else { return Ok(()) };
         self.transmit.frame_mut(&free)[..frame.len()].copy_from_slice(frame);
         self.transmit.send(free, frame.len(), Instant::ZERO);
         // What did not leave would be too late.
@@ -376,4 +382,34 @@ fn neighbours_and_pings(in_two_vlans: bool) -> Vec<FilterInstruction> {
         (0x06, 0, 0, 0),           // ret 0               leave
     ];
     program.into_iter().map(instruction).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wirestorm_testkit::net::{CaptureOptions, Lab};
+    use wirestorm_testkit::require::require_root;
+
+    #[test]
+    fn it_announces_itself_after_an_outage_however_long() {
+        if !require_root() {
+            return;
+        }
+        let lab = Lab::new().unwrap();
+        let own = Prefix { address: "10.0.9.1".parse().unwrap(), length: 24 };
+        let mut station = Station::open(&lab.a.port(), vec![own], Vec::new()).unwrap();
+        let frames = station.transmit.capabilities().frames;
+        lab.a.set_up(false).unwrap();
+        // More often than there are frames, each of which is withdrawn.
+        for _ in 0..frames + 10 {
+            assert!(matches!(station.announce(), Err(PortError::Down { .. })));
+        }
+        lab.a.set_up(true).unwrap();
+        let options = CaptureOptions { filter: "arp".into(), ..CaptureOptions::default() };
+        let capture = lab.b.capture_with(&options).unwrap();
+        station.announce().unwrap();
+        let captured = capture.finish(1).unwrap();
+        let announced = station.host.announcements();
+        assert_eq!(captured.frames().collect::<Vec<_>>(), announced);
+    }
 }
