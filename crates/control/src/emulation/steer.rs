@@ -19,12 +19,10 @@ pub struct Steering {
     has_ended: AtomicBool,
     /// What loads are multiplied by, the numerator above the denominator; 0: nothing was said.
     scale: AtomicU64,
-    /// Clients that are switched off, and how often that was changed.
-    off: Mutex<Arc<AddressSet>>,
-    switched: AtomicU64,
-    /// Tunnels that are others than the plan's, and how often that was changed.
-    tunnels: Mutex<Arc<TunnelTable>>,
-    tunnelled: AtomicU64,
+    /// Clients that are switched off.
+    off: Changing<AddressSet>,
+    /// Tunnels that are others than the plan's.
+    tunnels: Changing<TunnelTable>,
     /// How often reports were asked for, and in the lowest two bits in how much detail.
     asked: AtomicU64,
     /// One asks at a time.
@@ -105,23 +103,18 @@ impl Steering {
     /// was possible: beyond [`Self::RANGES_MAX`] all stays as it is.
     #[must_use]
     pub fn switch_clients(&self, ranges: &[(IpAddr, IpAddr)], on: bool) -> bool {
-        let mut off = self.off.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut changed = AddressSet::clone(&off);
-        match on {
-            true => changed.remove(ranges.iter().copied()),
-            false => changed.add(ranges.iter().copied()),
-        }
-        if changed.ranges() > Self::RANGES_MAX {
-            return false;
-        }
-        *off = Arc::new(changed);
-        self.switched.fetch_add(1, Ordering::Release);
-        true
+        self.off.change(|off| {
+            match on {
+                true => off.remove(ranges.iter().copied()),
+                false => off.add(ranges.iter().copied()),
+            }
+            off.ranges() <= Self::RANGES_MAX
+        })
     }
 
     /// Clients that are switched off.
     pub fn clients_off(&self) -> Arc<AddressSet> {
-        Arc::clone(&self.off.lock().unwrap_or_else(PoisonError::into_inner))
+        self.off.now()
     }
 
     /// Gives clients other tunnels than they have, on all ports that have any; or one where they had
@@ -129,15 +122,10 @@ impl Steering {
     /// ranges of tunnels that were changed all stays as it is.
     #[must_use]
     pub fn change_tunnels(&self, tunnels: &[ClientTunnels]) -> bool {
-        let mut known = self.tunnels.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut changed = TunnelTable::clone(&known);
-        tunnels.iter().for_each(|tunnels| changed.insert(tunnels));
-        if changed.ranges() > Self::RANGES_MAX {
-            return false;
-        }
-        *known = Arc::new(changed);
-        self.tunnelled.fetch_add(1, Ordering::Release);
-        true
+        self.tunnels.change(|known| {
+            tunnels.iter().for_each(|tunnels| known.insert(tunnels));
+            known.ranges() <= Self::RANGES_MAX
+        })
     }
 
     /// What each port has counted by now; `None` of a run that has not begun, or is over: then it is
@@ -169,6 +157,50 @@ impl Steering {
     fn lock(&self) -> MutexGuard<'_, Answers> {
         // An answer is put there in one step: a panic elsewhere leaves none half done.
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A table that is changed as a whole, and followed by workers, which neither wait for a change nor
+/// free a table.
+#[derive(Debug, Default)]
+struct Changing<Table> {
+    /// Held for no longer than it takes to refer to it.
+    now: Mutex<Arc<Table>>,
+    /// How often it was changed.
+    changes: AtomicU64,
+    /// What it was before, for as long as a worker may have it. Held as long as a change takes: one
+    /// changes at a time.
+    before: Mutex<Vec<Arc<Table>>>,
+}
+
+impl<Table: Clone> Changing<Table> {
+    fn now(&self) -> Arc<Table> {
+        Arc::clone(&self.now.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Changes it, where what `change` makes of it is allowed, as that says. Returns whether it was.
+    fn change(&self, change: impl FnOnce(&mut Table) -> bool) -> bool {
+        let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut changed = Table::clone(&self.now());
+        if !change(&mut changed) {
+            return false;
+        }
+        let changed = Arc::new(changed);
+        let old = {
+            let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *now, changed)
+        };
+        self.changes.fetch_add(1, Ordering::Release);
+        before.push(old);
+        // Nobody can refer anew to what is not the present one: one reference is this one.
+        before.retain(|old| Arc::strong_count(old) > 1);
+        true
+    }
+
+    /// What it is, where it was changed since as many changes as were seen.
+    fn since(&self, seen: &mut u64) -> Option<Arc<Table>> {
+        let changes = self.changes.load(Ordering::Acquire);
+        (std::mem::replace(seen, changes) != changes).then(|| self.now())
     }
 }
 
@@ -215,23 +247,12 @@ impl<'a> Follower<'a> {
 
     /// Clients that are to be off, where that was said anew.
     pub(super) fn clients_off(&mut self) -> Option<Arc<AddressSet>> {
-        let switched = self.steering.switched.load(Ordering::Acquire);
-        if switched == self.switched {
-            return None;
-        }
-        self.switched = switched;
-        Some(self.steering.clients_off())
+        self.steering.off.since(&mut self.switched)
     }
 
     /// Tunnels that are others than the plan's, where that was said anew.
     pub(super) fn tunnels(&mut self) -> Option<Arc<TunnelTable>> {
-        let tunnelled = self.steering.tunnelled.load(Ordering::Acquire);
-        if tunnelled == self.tunnelled {
-            return None;
-        }
-        self.tunnelled = tunnelled;
-        let tunnels = self.steering.tunnels.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(Arc::clone(&tunnels))
+        self.steering.tunnels.since(&mut self.tunnelled)
     }
 
     /// Answers, where something was asked.
@@ -331,6 +352,37 @@ mod tests {
             assert_eq!([teid(1), teid(2), teid(3)], [Some(5), Some(7), None]);
             assert!(follower.tunnels().is_none());
         }
+    }
+
+    #[test]
+    fn workers_neither_wait_for_a_change_nor_free_what_was_before() {
+        let table: Changing<Vec<u8>> = Changing::default();
+        let mut seen = 0;
+        assert!(table.since(&mut seen).is_none());
+        assert!(table.change(|it| {
+            it.push(1);
+            true
+        }));
+        let first = table.since(&mut seen).unwrap();
+        // Taken over meanwhile: this would wait for ever.
+        assert!(table.change(|it| {
+            assert_eq!(*table.now(), [1]);
+            it.push(2);
+            true
+        }));
+        assert!(!table.change(|it| {
+            it.push(3);
+            false
+        }));
+        let second = table.since(&mut seen).unwrap();
+        assert_eq!((first.as_slice(), second.as_slice()), (&[1][..], &[1, 2][..]));
+        assert!(table.since(&mut seen).is_none());
+        assert_eq!(Arc::strong_count(&first), 2, "a worker that drops it does not free it");
+        let old = Arc::downgrade(&first);
+        drop(first);
+        assert!(old.upgrade().is_some());
+        assert!(table.change(|_| true));
+        assert!(old.upgrade().is_none(), "the next change does");
     }
 
     #[test]
