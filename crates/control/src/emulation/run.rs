@@ -130,17 +130,17 @@ pub struct PortProgress {
 /// How often a worker publishes what it did, and looks after its interface.
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A wait is cut to this, so that requests to stop are noticed.
-const WAIT_MAX: Duration = Duration::from_millis(20);
-
 /// What was due before the end is made so much later at most.
 const LATE_MAX: Duration = Duration::from_millis(100);
 
-/// How long a worker whose interface is down does nothing.
-const DOWN_PAUSE: StdDuration = StdDuration::from_millis(5);
+/// A wait is cut to this, so that requests to stop are noticed.
+const WAIT_MAX: Duration = Duration::from_millis(20);
 
 /// The same while the last answers to probes are waited for.
 const PROBE_WAIT_MAX: Duration = Duration::from_millis(1);
+
+/// How long a worker whose interface is down does nothing.
+const DOWN_PAUSE: StdDuration = StdDuration::from_millis(5);
 
 /// A plan's port that is used, on its interface.
 struct Lane<'a> {

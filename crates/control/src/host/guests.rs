@@ -21,10 +21,10 @@ pub(crate) struct Guests {
 
 /// How often it is looked whether all is to end.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
-/// How long it is left alone where its interface is down.
-const DOWN_PAUSE: StdDuration = StdDuration::from_millis(20);
 /// The same where there are probes, which begin and end then.
 const PROBE_INTERVAL: Duration = Duration::from_millis(1);
+/// How long a host is left alone where its interface is down.
+const DOWN_PAUSE: StdDuration = StdDuration::from_millis(20);
 
 impl Guests {
     /// Lets stations answer from now on.

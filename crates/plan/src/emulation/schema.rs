@@ -201,7 +201,7 @@ fn devices() -> Value {
             let vlan = any_of([integer(0, 4_095), both]);
             described("The VLAN of their frames, or the outer and the inner one.", vlan)
         }
-        "mpls" => described("MplsLabels of MPLS, the outermost first.", labels()),
+        "mpls" => described("Labels of MPLS, the outermost first.", labels()),
         "dst" => described("Where frames of the first one's clients go.", text()),
         "src" => described("Where they come from.", text()),
         "next_hop" => described("The first one's IP address; dst is asked for.", text()),

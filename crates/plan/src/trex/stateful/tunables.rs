@@ -110,8 +110,8 @@ impl Tunables {
     }
 }
 
-/// A connection that is given up when it is not open after so many seconds, and not before: SYN is
-/// sent again up to twelve times, as BSD does.
+/// A connection that is given up when it is not open after so many seconds. SYN is sent again up to
+/// twelve times, as BSD does, which ends it before that where they are more than a quarter of an hour.
 fn open_within(seconds: u32, tcp: Tcp) -> Tcp {
     Tcp { open_timeout_ms: Some(seconds * 1_000), syn_retries: Some(12), ..tcp }
 }
