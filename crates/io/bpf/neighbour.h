@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
  * The frames by which hosts find each other and ask whether they are there: ARP, ICMPv6 neighbour
- * discovery, and pings. A receiver of test traffic leaves them to the kernel.
+ * discovery, and pings, in VLANs or not. A receiver of test traffic leaves them to the kernel.
  */
 #ifndef WIRESTORM_NEIGHBOUR_H
 #define WIRESTORM_NEIGHBOUR_H
@@ -12,7 +12,9 @@
 enum {
 	ETHERTYPE_IPV4 = 0x0800,
 	ETHERTYPE_ARP = 0x0806,
+	ETHERTYPE_VLAN = 0x8100,
 	ETHERTYPE_IPV6 = 0x86dd,
+	ETHERTYPE_SERVICE_VLAN = 0x88a8,
 	ICMP = 1,
 	ICMPV6 = 58,
 	ECHO_REPLY = 0,
@@ -21,52 +23,84 @@ enum {
 	ECHO_REPLY_V6 = 129,
 	ROUTER_SOLICITATION = 133,
 	REDIRECT = 137,
-	HOP_LIMIT_OFFSET = 14 + 7,
-	NEXT_HEADER_OFFSET = 14 + 6,
-	ICMPV6_TYPE_OFFSET = 14 + 40,
-	PROTOCOL_OFFSET = 14 + 9,
-	ICMP_TYPE_OFFSET = 14 + 20,
+	TAGS_MAX = 2,
+	/* Behind the beginning of the frame. */
+	TYPE_OFFSET = 12,
+	/* Behind the type that the last tag has, or the frame. */
+	TYPE_BYTES = 2,
+	TAG_BYTES = 4,
+	/* Behind that, in a packet. */
+	HOP_LIMIT_OFFSET = 7,
+	NEXT_HEADER_OFFSET = 6,
+	ICMPV6_TYPE_OFFSET = 40,
+	PROTOCOL_OFFSET = 9,
+	ICMP_TYPE_OFFSET = 20,
 	SIGNATURE_BYTES = 18,
 	SIGNATURE_MAGIC = 0x5753,
 };
 
+/*
+ * The type of what a frame carries and where that begins, behind its tags of VLANs, two at most; 0
+ * where the frame ends before. The first tag stands beside the frame where the interface has taken it
+ * out, or where the sender's kernel hands it over a virtual cable: then there is one less to skip.
+ */
+static __always_inline __u16 carried(struct xdp_md *context, __u8 **packet)
+{
+	__u8 *end = (__u8 *)(long)context->data_end;
+	__u8 *at = (__u8 *)(long)context->data + TYPE_OFFSET;
+
+#pragma unroll
+	for (int tags = 0; tags <= TAGS_MAX; tags++) {
+		if (at + TYPE_BYTES > end)
+			return 0;
+
+		__u16 type = (__u16)(at[0] << 8 | at[1]);
+
+		if (type != ETHERTYPE_VLAN && type != ETHERTYPE_SERVICE_VLAN) {
+			*packet = at + TYPE_BYTES;
+			return type;
+		}
+		at += TAG_BYTES;
+	}
+	return 0;
+}
+
 static __always_inline int is_for_neighbours(struct xdp_md *context)
 {
-	__u8 *data = (__u8 *)(long)context->data;
 	__u8 *end = (__u8 *)(long)context->data_end;
-
-	if (data + 14 > end)
-		return 0;
-
-	__u16 type = (__u16)(data[12] << 8 | data[13]);
+	__u8 *packet;
+	__u16 type = carried(context, &packet);
 
 	if (type == ETHERTYPE_ARP)
 		return 1;
-	if (type != ETHERTYPE_IPV6 || data + ICMPV6_TYPE_OFFSET + 1 > end)
+	if (type != ETHERTYPE_IPV6 || packet + ICMPV6_TYPE_OFFSET + 1 > end)
 		return 0;
 	/* RFC 4861 section 7.1: a hop limit of 255 says that no router has forwarded it. */
-	return data[NEXT_HEADER_OFFSET] == ICMPV6 && data[HOP_LIMIT_OFFSET] == 255 &&
-	       data[ICMPV6_TYPE_OFFSET] >= ROUTER_SOLICITATION &&
-	       data[ICMPV6_TYPE_OFFSET] <= REDIRECT;
+	return packet[NEXT_HEADER_OFFSET] == ICMPV6 && packet[HOP_LIMIT_OFFSET] == 255 &&
+	       packet[ICMPV6_TYPE_OFFSET] >= ROUTER_SOLICITATION &&
+	       packet[ICMPV6_TYPE_OFFSET] <= REDIRECT;
 }
 
 /* Echo requests and replies that carry no signature: those of others, or of this host. */
 static __always_inline int is_ping(struct xdp_md *context)
 {
-	__u8 *data = (__u8 *)(long)context->data;
 	__u8 *end = (__u8 *)(long)context->data_end;
+	__u8 *packet;
 	__u8 magic[2];
+	__u16 type = carried(context, &packet);
 
-	if (data + ICMPV6_TYPE_OFFSET + 1 > end)
+	if (type != ETHERTYPE_IPV4 && type != ETHERTYPE_IPV6)
+		return 0;
+	if (packet + ICMPV6_TYPE_OFFSET + 1 > end)
 		return 0;
 
-	__u16 type = (__u16)(data[12] << 8 | data[13]);
-	__u8 icmp = data[ICMP_TYPE_OFFSET];
-	__u8 icmpv6 = data[ICMPV6_TYPE_OFFSET];
+	__u8 icmp = packet[ICMP_TYPE_OFFSET];
+	__u8 icmpv6 = packet[ICMPV6_TYPE_OFFSET];
 	/* Without options, as pings are. */
-	int is_ipv4 = type == ETHERTYPE_IPV4 && data[14] == 0x45 && data[PROTOCOL_OFFSET] == ICMP &&
+	int is_ipv4 = type == ETHERTYPE_IPV4 && packet[0] == 0x45 &&
+		      packet[PROTOCOL_OFFSET] == ICMP &&
 		      (icmp == ECHO_REQUEST || icmp == ECHO_REPLY);
-	int is_ipv6 = type == ETHERTYPE_IPV6 && data[NEXT_HEADER_OFFSET] == ICMPV6 &&
+	int is_ipv6 = type == ETHERTYPE_IPV6 && packet[NEXT_HEADER_OFFSET] == ICMPV6 &&
 		      (icmpv6 == ECHO_REQUEST_V6 || icmpv6 == ECHO_REPLY_V6);
 
 	if (!is_ipv4 && !is_ipv6)

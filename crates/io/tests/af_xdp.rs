@@ -222,6 +222,24 @@ fn a_port_that_measures_leaves_pings_to_the_kernel_but_those_it_measures() {
 }
 
 #[test]
+fn a_port_that_measures_leaves_them_to_the_kernel_in_two_vlans_too() {
+    for is_beside in [true, false] {
+        let Some(pair) = VethPair::new() else { return };
+        pair.hand_tags_over_beside(is_beside);
+        pair.add_addresses();
+        pair.join_two_vlans();
+        let options = AfXdpOptions { passes_neighbours: true, ..receive_options(&pair.right) };
+        let mut port = AfXdp::open(&options).unwrap().receive.remove(0);
+        let at = format!("the first tag beside the frame: {is_beside}");
+        assert!(ping(&pair.left.namespace, &["10.9.8.2"]), "requests arrive at the port, {at}");
+        assert!(ping(&pair.right.namespace, &["10.9.8.1"]), "replies arrive at the port, {at}");
+        let signed = ["-p", "5753", "10.9.8.2"];
+        assert!(!ping(&pair.left.namespace, &signed), "test traffic is the port's, {at}");
+        assert_eq!(receive(&mut port, 1).len(), 1);
+    }
+}
+
+#[test]
 fn frames_that_find_no_room_are_missed_and_not_lost() {
     let Some(pair) = VethPair::new() else { return };
     let small = AfXdpOptions { receive_frames: 64, ..receive_options(&pair.right) };

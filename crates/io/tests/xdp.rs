@@ -120,6 +120,20 @@ fn neighbour_discovery_and_pings_reach_the_kernel_behind_the_counter() {
 }
 
 #[test]
+fn neighbour_discovery_and_pings_in_two_vlans_reach_the_kernel_behind_the_counter() {
+    for is_beside in [true, false] {
+        let Some(pair) = VethPair::new() else { return };
+        let counter = count(&pair);
+        pair.hand_tags_over_beside(is_beside);
+        pair.add_addresses();
+        pair.join_two_vlans();
+        assert!(ping(&pair.left.namespace, &["10.9.8.2"]), "beside the frame: {is_beside}");
+        let arrived = counter.read().unwrap();
+        assert!(arrived.iter().map(|cpu| cpu.neighbour_packets).sum::<u64>() >= 1);
+    }
+}
+
+#[test]
 fn a_strict_schedule_leaves_out_what_is_late() {
     let Some(pair) = VethPair::new() else { return };
     let _counter = count(&pair);

@@ -80,6 +80,36 @@ impl VethPair {
             run(&end.namespace, "ip", &["address", "add", address, "dev", end.name()]);
         }
     }
+
+    /// Puts what the kernels at both ends send into two VLANs, and takes what arrives out of them.
+    pub(crate) fn join_two_vlans(&self) {
+        const SOURCE: &str =
+            concat!(env!("CARGO_MANIFEST_DIR"), "/../testkit/src/net/two_vlans.bpf.c");
+        let folder = tempfile::tempdir().unwrap();
+        let object = folder.path().join("two_vlans.o").display().to_string();
+        let headers = format!("/usr/include/{}-linux-gnu", std::env::consts::ARCH);
+        for end in [&self.left, &self.right] {
+            let run = |line: &str| {
+                let mut words = line.split(' ');
+                let program = words.next().unwrap();
+                run(&end.namespace, program, &words.collect::<Vec<_>>());
+            };
+            run(&format!("clang -O2 -g -target bpf -idirafter {headers} -c {SOURCE} -o {object}"));
+            let add = format!("tc filter add dev {}", end.name());
+            run(&format!("tc qdisc add dev {} clsact", end.name()));
+            run(&format!("{add} egress bpf da obj {object} sec tc/push"));
+            run(&format!("{add} ingress bpf da obj {object} sec tc/pop"));
+        }
+    }
+
+    /// Whether the kernel hands the tag of a service VLAN over beside the frame, or in its bytes.
+    pub(crate) fn hand_tags_over_beside(&self, is_beside: bool) {
+        let how = if is_beside { "on" } else { "off" };
+        for end in [&self.left, &self.right] {
+            let arguments = ["-K", end.name(), "tx-vlan-stag-hw-insert", how];
+            run(&end.namespace, "ethtool", &arguments);
+        }
+    }
 }
 
 /// Whether the answer to a ping comes.

@@ -13,6 +13,7 @@
 mod capture;
 mod namespace;
 mod sink;
+mod two_vlans;
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -209,6 +210,24 @@ impl End {
     /// When clang, ip or ethtool fail.
     pub fn polling_sink(&self) -> Result<PollingSink, NetError> {
         PollingSink::attach(&self.namespace, &self.interface)
+    }
+
+    /// Puts what the kernel sends by the interface into VLAN 7 of the service VLAN 5, and takes what
+    /// arrives out of it, as devices of VLANs would, which some kernels lack.
+    ///
+    /// # Errors
+    /// When clang or tc fail.
+    pub fn join_two_vlans(&self) -> Result<(), NetError> {
+        two_vlans::join(&self.namespace, &self.interface)
+    }
+
+    /// Whether the kernel hands the tag of a service VLAN to the peer beside a frame, or in its bytes.
+    ///
+    /// # Errors
+    /// When the interface is gone.
+    pub fn hand_tags_over_beside(&self, is_beside: bool) -> Result<(), NetError> {
+        let feature = ("tx-vlan-stag-hw-insert", is_beside);
+        self.namespace.set_features(&self.interface, &[feature])
     }
 
     /// Brings the interface up or down.
