@@ -327,8 +327,10 @@ fn exit_status(result: &EmulationResult) -> u8 {
         let no_room = port.impairment.map_or(0, |it| it.no_room);
         let unmade = flows.overflow + flows.tuple_in_use + flows.late + flows.no_match;
         let failed = flows.failed + flows.time_wait_failed;
-        let was_down = port.down_s > 0.0;
-        none_established || was_down || no_room + port.failed + port.missed + failed + unmade > 0
+        let outside = port.tunnels.map_or(0, |it| it.no_tunnel + it.too_long);
+        let unsent = no_room + outside + port.failed;
+        let was_down = port.outages > 0;
+        none_established || was_down || unsent + port.missed + failed + unmade > 0
     });
     if !result.errors.is_empty() {
         status::FAILED

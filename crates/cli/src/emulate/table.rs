@@ -212,7 +212,7 @@ fn port_table(
     fn tunnelled(port: &PortReport, count: fn(&TunnelsReport) -> u64) -> u64 {
         port.tunnels.as_ref().map_or(0, count)
     }
-    let unusual: [Shown<PortReport, u64>; 30] = [
+    let unusual: [Shown<PortReport, u64>; 31] = [
         ("  with first bytes that no server waits for", |port| port.flows.no_match),
         ("  not made: too many at once (--flows-max)", |port| port.flows.overflow),
         ("  not made: addresses and ports in use", |port| port.flows.tuple_in_use),
@@ -243,6 +243,7 @@ fn port_table(
         ("  frames not taken out of a tunnel, or too long", |port| {
             tunnelled(port, |it| it.dropped - it.no_tunnel)
         }),
+        ("  frames not sent: interface down, or run over", |port| port.unsent),
         ("  frames that the interface refused", |port| port.failed),
         ("  frames missed: no room for them", |port| port.missed),
     ];

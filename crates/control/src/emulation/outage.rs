@@ -15,11 +15,19 @@ pub(super) struct Outage {
     since: Option<Instant>,
     /// How long earlier ones took.
     earlier: Duration,
+    /// How many there were, this one among them.
+    count: u64,
+    /// When it was found down last.
+    found: Option<Instant>,
 }
+
+/// Ports know of an outage before the kernel tells of it, or behind: what they find within this time
+/// of each other is one.
+const SAME_WITHIN: Duration = Duration::from_millis(100);
 
 impl Outage {
     pub(super) fn new(watch: Option<Watch>, patience: Duration) -> Self {
-        Self { watch, patience, since: None, earlier: Duration::ZERO }
+        Self { watch, patience, since: None, earlier: Duration::ZERO, count: 0, found: None }
     }
 
     /// Looks whether the interface is down. `is_told`: whether its port has found it so, which may
@@ -29,16 +37,22 @@ impl Outage {
     /// Where it is gone, or down for longer than is borne.
     pub(super) fn look(&mut self, now: Instant, is_told: bool) -> Result<bool, PortError> {
         let Some(watch) = &mut self.watch else { return Ok(false) };
-        match watch.check() {
-            Err(PortError::Down { .. }) => {}
-            Ok(()) if watch.knows() || !is_told => {
-                self.earlier = self.time(now);
-                self.since = None;
-                return Ok(false);
-            }
+        let is_down = match watch.check() {
+            Err(PortError::Down { .. }) => true,
+            Ok(()) if watch.knows() || !is_told => false,
             // Nobody would tell that it is up again.
             Ok(()) => return Err(watch.went_down()),
             Err(error) => return Err(error),
+        };
+        if is_down || is_told {
+            let found = self.found.replace(now);
+            let is_same = found.is_some_and(|it| now.saturating_since(it) < SAME_WITHIN);
+            self.count += u64::from(self.since.is_none() && !is_same);
+        }
+        if !is_down {
+            self.earlier = self.time(now);
+            self.since = None;
+            return Ok(false);
         }
         let since = *self.since.get_or_insert(now);
         match now.saturating_since(since) < self.patience {
@@ -51,6 +65,11 @@ impl Outage {
     pub(super) fn time(&self, now: Instant) -> Duration {
         let lasts = self.since.map_or(Duration::ZERO, |since| now.saturating_since(since));
         self.earlier.saturating_add(lasts)
+    }
+
+    /// How often the interface was down, for however short a time.
+    pub(super) fn count(&self) -> u64 {
+        self.count
     }
 
     /// What ended a run.
@@ -67,12 +86,53 @@ impl Outage {
 
 /// What is to be said of ports whose interfaces were down and came up again, or not.
 pub(super) fn notes(ports: &[PortReport]) -> impl Iterator<Item = String> {
-    let ports = ports.iter().filter(|port| port.down_s > 0.0);
+    /// What is shorter is told as a moment: of some it is known only that they were.
+    const MOMENT_S: f64 = 0.05;
+    let ports = ports.iter().filter(|port| port.outages > 0);
     ports.map(|port| {
-        let PortReport { name, interface, down_s, unsent, .. } = port;
+        let PortReport { name, interface, outages, down_s, unsent, .. } = port;
+        let often = if *outages > 1 { format!("{outages} times, ") } else { String::new() };
+        let long = match *down_s < MOMENT_S {
+            true => "for a moment".to_owned(),
+            false => format!("for {down_s:.1} s"),
+        };
         format!(
-            "{name}: {interface} was down for {down_s:.1} s; {unsent} frames were not sent, and \
-             times that were measured have the outage in them"
+            "{name}: {interface} was down {often}{long}; {unsent} frames were not sent, and times \
+             that were measured have the outage in them"
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::port::Interfaces;
+    use wirestorm_testkit::net::Lab;
+    use wirestorm_testkit::require::require_root;
+
+    #[test]
+    fn outages_are_counted_even_if_they_are_over_when_it_looks() {
+        if !require_root() {
+            return;
+        }
+        let lab = Lab::new().unwrap();
+        let interfaces = Interfaces::open(&[&lab.a.port()], false, None).unwrap();
+        let mut outage = Outage::new(interfaces.watch().pop(), Duration::from_secs(30));
+        let at = |ms| Instant::ZERO.saturating_add(Duration::from_millis(ms));
+        assert_eq!(outage.look(at(0), false), Ok(false));
+        assert_eq!(outage.count(), 0);
+        // The port has found it down, and it is up.
+        assert_eq!(outage.look(at(10), true), Ok(false));
+        assert_eq!((outage.count(), outage.time(at(10))), (1, Duration::ZERO));
+        assert_eq!(outage.look(at(30), true), Ok(false));
+        lab.a.set_up(false).unwrap();
+        assert_eq!(outage.look(at(50), false), Ok(true));
+        assert_eq!(outage.count(), 1, "it is the same one");
+        assert_eq!(outage.look(at(900), true), Ok(true));
+        lab.a.set_up(true).unwrap();
+        assert_eq!(outage.look(at(950), true), Ok(false));
+        assert_eq!((outage.count(), outage.time(at(960))), (1, Duration::from_millis(900)));
+        assert_eq!(outage.look(at(1_200), true), Ok(false));
+        assert_eq!((outage.count(), outage.time(at(1_200))), (2, Duration::from_millis(900)));
+    }
 }

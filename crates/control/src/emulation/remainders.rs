@@ -10,10 +10,12 @@ const NAMED_MAX: usize = 5;
 /// A note for each template whose clients' connections nobody answered, and for each of which some
 /// are unfinished, unless somebody `interrupted` them.
 pub(super) fn notes(ports: &[PortReport], linger: Duration, interrupted: bool) -> Vec<String> {
+    // Of both sides: an answer may be what has no tunnel.
+    let no_tunnel = ports.iter().filter_map(|port| port.tunnels).map(|it| it.no_tunnel).sum();
     let clients = ports.iter().flat_map(|port| &port.templates).filter(|it| it.side == "client");
     let notes = clients.flat_map(|it| {
         let unfinished = if interrupted { None } else { unfinished(it, linger) };
-        unanswered(it).into_iter().chain(unfinished)
+        unanswered(it, no_tunnel).into_iter().chain(unfinished)
     });
     let mut notes: Vec<String> = notes.collect();
     let more = notes.len().saturating_sub(NAMED_MAX);
@@ -28,13 +30,21 @@ fn count(template: &TemplateReport, name: &str) -> u64 {
     template.flows.get(name).copied().unwrap_or(0)
 }
 
-fn unanswered(template: &TemplateReport) -> Option<String> {
+fn unanswered(template: &TemplateReport, no_tunnel: u64) -> Option<String> {
     let (asking, made) = (count(template, "syn_sent"), count(template, "made"));
+    let why = match no_tunnel {
+        0 => {
+            "somebody on the way drops one or the other, or nobody has the servers' address".into()
+        }
+        frames => format!(
+            "{frames} frames of this run were not sent, for neither their sender nor their \
+             receiver has a tunnel: give each client one in the port's `tunnels`"
+        ),
+    };
     (asking > 0).then(|| {
         format!(
             "{}: of {made} connections that were made, {asking} were asking in the end and had no \
-             answer to their SYN, neither SYN-ACK nor RST: somebody on the way drops one or the \
-             other, or nobody has the servers' address",
+             answer to their SYN, neither SYN-ACK nor RST: {why}",
             template.name
         )
     })

@@ -103,7 +103,9 @@ pub struct PortReport {
     pub failed: u64,
     /// Frames that were not sent, as the interface was down or the run over.
     pub unsent: u64,
-    /// How long the interface was down, in seconds; 0 where the run went on all the time.
+    /// How often the interface was down.
+    pub outages: u64,
+    /// How long it was down, in seconds; 0 too where that was over before it was looked at.
     pub down_s: f64,
     /// Frames that arrived.
     pub received: u64,
@@ -486,7 +488,8 @@ pub(super) struct Ended {
     pub(super) tunnels: Option<TunnelsReport>,
     pub(super) transmitted: TransmitCounters,
     pub(super) received: ReceiveCounters,
-    /// How long its interface was down.
+    /// How often its interface was down, and how long.
+    pub(super) outages: u64,
     pub(super) down: Duration,
     pub(super) cpu: CpuTime,
     pub(super) error: Option<String>,
@@ -503,6 +506,7 @@ impl Ended {
             tunnels: self.tunnels,
             transmitted: self.transmitted,
             received: self.received,
+            outages: self.outages,
             down: self.down,
             cpu: self.cpu,
         }
@@ -526,6 +530,7 @@ pub(super) struct Counted<'a> {
     pub(super) tunnels: Option<TunnelsReport>,
     pub(super) transmitted: TransmitCounters,
     pub(super) received: ReceiveCounters,
+    pub(super) outages: u64,
     pub(super) down: Duration,
     pub(super) cpu: CpuTime,
 }
@@ -577,6 +582,7 @@ impl Counted<'_> {
             sent_bytes: self.transmitted.sent_bytes,
             failed: self.transmitted.failed,
             unsent: self.transmitted.unsent,
+            outages: self.outages,
             down_s: self.down.as_secs_f64(),
             received: self.received.received,
             received_bytes: self.received.received_bytes,

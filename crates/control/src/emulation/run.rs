@@ -421,6 +421,7 @@ impl OpenPort {
             tunnels: TunnelsReport::of([self.transmit.counters(), self.receive.counters()]),
             transmitted: self.transmit.transmitted(),
             received: self.receive.received(),
+            outages: self.outage.count(),
             down: self.outage.time(clock::now()),
             cpu: CpuTime {
                 worker: clock::thread_time(),
@@ -498,7 +499,7 @@ impl Duty<'_> {
         }
         self.publish(&endpoint, &watch);
         let transmitted = settled(open.bare().0, outcome.is_err());
-        let Counted { impairment, tunnels, received, down, cpu, .. } =
+        let Counted { impairment, tunnels, received, outages, down, cpu, .. } =
             open.counted(&endpoint, &watch);
         let error = outcome.err().map(|error| self.interfaces.settle(error));
         let error = error.map(|error| open.outage.explain(&error));
@@ -510,6 +511,7 @@ impl Duty<'_> {
             tunnels,
             transmitted,
             received,
+            outages,
             down,
             cpu,
             error,

@@ -134,6 +134,7 @@ pub fn simulate(
             choice: Choice { backend: "memory", why: "simulated".into() },
             transmitted: ended.transmitted,
             received: ended.received,
+            outages: 0,
             down: Duration::ZERO,
             cpu: CpuTime::default(),
             impairment: ended.impairment,

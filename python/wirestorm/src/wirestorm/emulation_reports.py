@@ -404,8 +404,10 @@ class PortReport:
     """Frames that the interface refused."""
     unsent: int
     """Frames that were not sent, as the interface was down or the run over."""
+    outages: int
+    """How often the interface was down."""
     down_s: float
-    """How long the interface was down, in seconds; 0 where the run went on all the time."""
+    """How long it was down, in seconds; 0 too where that was over before it was looked at."""
     received: int
     """Frames that arrived."""
     received_bytes: int

@@ -129,9 +129,13 @@ fn a_client_without_a_tunnel_is_not_sent_and_counted() {
     let text = text.replace("addresses: 16.0.0.1-16.0.0.101", "addresses: 16.0.0.101-16.0.0.102");
     let plan = plan(&scratch, &text.replace("limit: 202", "limit: 2"));
     let mut command = emulate(&plan);
-    let outcome = both_ports(command.args(["--duration", "500ms", "--linger", "100ms"]), &lab);
+    let outcome =
+        both_ports(command.args(["--duration", "500ms", "--linger", "100ms"]), &lab).expect(3);
     assert_eq!(outcome.number("/ports/0/flows/closed"), 1, "{outcome}");
     let dropped = outcome.number("/ports/0/tunnels/no_tunnel");
     assert!(dropped >= 1, "{outcome}");
     assert_eq!(outcome.number("/ports/0/tunnels/dropped"), dropped, "{outcome}");
+    let notes = outcome.lines("/notes");
+    assert!(notes.contains(&format!("{dropped} frames of this run were not sent")), "{notes}");
+    assert!(notes.contains("give each client one in the port's `tunnels`"), "{notes}");
 }
