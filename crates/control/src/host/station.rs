@@ -163,7 +163,9 @@ impl Station {
     /// # Errors
     /// Where the interface failed.
     pub(super) fn send(&mut self, frame: &[u8]) -> Result<(), PortError> {
-        let longest = self.transmit.capabilities().untagged_length_max;
+        // One tag comes on top of the MTU; a second one is within it.
+        let within = self.vlan.and_then(|it| it.outer).map_or(0, |_| TAG_LENGTH);
+        let longest = self.transmit.capabilities().untagged_length_max.saturating_sub(within);
         if frame.len() <= longest {
             return self.send_one(frame);
         }
@@ -317,6 +319,7 @@ impl Station {
 
 /// Where tags of VLANs stand: behind both Ethernet addresses.
 const TAG_OFFSET: usize = 12;
+const TAG_LENGTH: usize = 4;
 
 fn tag(frame: &[u8], vlan: Vlans) -> Vec<u8> {
     let (addresses, rest) = frame.split_at(TAG_OFFSET);

@@ -1,8 +1,7 @@
 //! Clients behind routers, which are asked where they are.
 
-use wirestorm_e2e::{Outcome, can_run, run_command};
+use wirestorm_e2e::{Outcome, can_run, run_command, write_capture};
 use wirestorm_testkit::net::{CaptureOptions, End, Lab, LabOptions, RouterLab};
-use wirestorm_testkit::pcap::{Resolution, Writer};
 use wirestorm_testkit::{Scratch, tshark};
 
 use super::emulate;
@@ -118,11 +117,7 @@ groups:
     let outcome = run(&scratch, [&lab.a, &lab.b], configuration).expect(0);
     all_are_said(&outcome);
     let captured = capture.finish(outcome.number("/ports/0/sent")).unwrap();
-    let path = scratch.file("arrived.pcap");
-    let mut writer =
-        Writer::new(std::fs::File::create(&path).unwrap(), Resolution::Nanoseconds).unwrap();
-    captured.packets.iter().for_each(|packet| writer.write(packet.time, &packet.frame).unwrap());
-    drop(writer);
+    let path = write_capture(&scratch, "arrived.pcap", &captured.packets);
     let mac = lab.b.mac().map(|byte| format!("{byte:02x}")).join(":");
     for row in tshark::fields(&path, "tcp", &["ip.src", "vlan.id", "eth.dst"]).unwrap() {
         let vlan = if ["16.0.0.1", "16.0.0.2"].contains(&row[0].as_str()) { "100" } else { "200" };

@@ -1,12 +1,10 @@
 //! Clients behind two VLAN tags and labels of MPLS.
 
-use std::path::PathBuf;
-
-use wirestorm_e2e::{can_run, run_command};
-use wirestorm_testkit::net::{CaptureOptions, Captured, Lab};
-use wirestorm_testkit::pcap::{Resolution, Writer};
+use wirestorm_e2e::{can_run, run_command, start_command, write_capture};
+use wirestorm_testkit::net::{CaptureOptions, End, Lab};
 use wirestorm_testkit::{Scratch, tshark};
 
+use super::told::wait_for_frames;
 use super::{both_ports, emulate, plan};
 
 /// Nine clients: three in two VLANs, three behind labels, three behind both.
@@ -68,7 +66,7 @@ fn tags_and_labels_are_as_the_plan_has_them_and_servers_answer_with_the_same() {
         }
         for (capture, (port, side)) in captures.into_iter().zip([(1, "dst"), (0, "src")]) {
             let captured = capture.finish(outcome.number(&format!("/ports/{port}/sent"))).unwrap();
-            let path = written(&scratch, &captured);
+            let path = write_capture(&scratch, "arrived.pcap", &captured.packets);
             let client = format!("ip.{side}");
             let fields = [
                 client.as_str(),
@@ -101,13 +99,8 @@ fn tags_and_labels_are_as_the_plan_has_them_and_servers_answer_with_the_same() {
     }
 }
 
-#[test]
-fn next_hops_are_asked_behind_two_tags() {
-    if !can_run(&["tcpdump", "tshark"]) {
-        return;
-    }
-    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
-    // Each port is the other one's next hop.
+/// A plan in which each of two ports is the other one's next hop, in two VLANs.
+fn next_hops_in_two_vlans(limit: u32) -> String {
     let both = [("a", "b", 1, 2), ("b", "a", 2, 1)].map(|(own, other, here, there)| {
         format!(
             r#"
@@ -117,37 +110,83 @@ fn next_hops_are_asked_behind_two_tags() {
       addresses: 10.0.9.{here}
       servers: 10.0.9.{there}
       load: {{rate: 100}}
-      limit: 5
+      limit: {limit}
       devices:
         - {{clients: 10.0.9.{here}, vlan: [5, 7], next_hop: 10.0.9.{there}, next_hop_from: 10.0.9.{here}}}
       program: [{{send: {{size: 10}}}}]
     server: {{tx: {other}, port: 80, program: [{{receive: 10}}]}}"#
         )
     });
-    let text = format!("ports: [{{name: a}}, {{name: b}}]\ntemplates:{}\n", both.concat());
-    let options = CaptureOptions { filter: String::new(), ..CaptureOptions::default() };
-    let capture = lab.b.capture_with(&options).unwrap();
-    let mut command = emulate(&plan(&scratch, &text));
-    command.args(["--backend", "af_packet"]);
-    for (name, end) in [("a", &lab.a), ("b", &lab.b)] {
-        command.args(["--port", &format!("{name}={}", end.port())]);
+    format!("ports: [{{name: a}}, {{name: b}}]\ntemplates:{}\n", both.concat())
+}
+
+#[test]
+fn next_hops_are_asked_behind_two_tags() {
+    if !can_run(&["tcpdump", "tshark"]) {
+        return;
     }
-    let outcome = run_command(&mut command).expect(0);
-    assert_eq!(outcome.number("/ports/0/flows/closed"), 10, "{outcome}");
-    let captured = capture.finish(outcome.number("/ports/0/sent")).unwrap();
-    let path = written(&scratch, &captured);
-    let arp = tshark::fields(&path, "arp", &["arp.src.proto_ipv4", "ieee8021ad.id", "vlan.id"]);
-    assert!(arp.unwrap().iter().any(|row| row[..] == ["10.0.9.1", "5", "7"]));
-    let mac = lab.b.mac().map(|byte| format!("{byte:02x}")).join(":");
-    for row in tshark::fields(&path, "tcp", &["eth.dst", "ieee8021ad.id", "vlan.id"]).unwrap() {
-        assert_eq!(row[..], [mac.as_str(), "5", "7"]);
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    let plan = plan(&scratch, &next_hops_in_two_vlans(5));
+    let options = CaptureOptions { filter: String::new(), ..CaptureOptions::default() };
+    for backend in ["af_xdp", "af_packet"] {
+        let capture = lab.b.capture_with(&options).unwrap();
+        let mut command = emulate(&plan);
+        command.args(["--backend", backend, "--port", &format!("a={}", lab.a.port())]);
+        command.args(["--port", &format!("b={}", lab.b.port())]);
+        let outcome = run_command(&mut command).expect(0);
+        assert_eq!(outcome.number("/ports/0/flows/closed"), 10, "{outcome}");
+        if backend == "af_xdp" {
+            continue;
+        }
+        let captured = capture.finish(outcome.number("/ports/0/sent")).unwrap();
+        let path = write_capture(&scratch, "arrived.pcap", &captured.packets);
+        let arp = tshark::fields(&path, "arp", &["arp.src.proto_ipv4", "ieee8021ad.id", "vlan.id"]);
+        assert!(arp.unwrap().iter().any(|row| row[..] == ["10.0.9.1", "5", "7"]));
+        let mac = lab.b.mac().map(|byte| format!("{byte:02x}")).join(":");
+        let rows = tshark::fields(&path, "tcp", &["eth.dst", "ieee8021ad.id", "vlan.id"]).unwrap();
+        // A connection has seven segments, of which either side sends three or more.
+        assert!(rows.len() >= 10 * 3, "{}", rows.len());
+        for row in rows {
+            assert_eq!(row[..], [mac.as_str(), "5", "7"]);
+        }
     }
 }
 
-fn written(scratch: &Scratch, captured: &Captured) -> PathBuf {
-    let path = scratch.file("arrived.pcap");
-    let mut writer =
-        Writer::new(std::fs::File::create(&path).unwrap(), Resolution::Nanoseconds).unwrap();
-    captured.packets.iter().for_each(|packet| writer.write(packet.time, &packet.frame).unwrap());
-    path
+/// Whether a host is there, which is not known before.
+fn answers(from: &End, arguments: &[&str]) -> bool {
+    from.namespace().ip(&["neigh flush dev veth1"]).unwrap();
+    let mut ping = from.command("ping");
+    ping.args(["-q", "-c", "2", "-i", "0.2", "-W", "2"]).args(arguments);
+    ping.output().unwrap().status.success()
+}
+
+#[test]
+fn hosts_in_two_vlans_answer_while_clients_work() {
+    if !can_run(&["ping", "tc", "clang"]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    let plan = plan(&scratch, &next_hops_in_two_vlans(1_000_000));
+    // A Linux host beside the second port.
+    lab.b.namespace().ip(&["addr add 10.0.9.77/24 dev veth1"]).unwrap();
+    lab.b.join_two_vlans().unwrap();
+    for (backend, is_beside) in [("af_packet", true), ("af_xdp", true), ("af_xdp", false)] {
+        lab.b.hand_tags_over_beside(is_beside).unwrap();
+        let mut command = emulate(&plan);
+        command.args(["--backend", backend, "--port", &format!("a={}", lab.a.port())]);
+        command.args(["--port", &format!("b={}", lab.b.port())]);
+        let before = lab.b.counters().unwrap().rx_packets;
+        let running = start_command(&mut command);
+        wait_for_frames(&lab.b, before + 500);
+        assert!(answers(&lab.b, &["10.0.9.1"]), "{backend}");
+        // The question is as long as a frame may be behind one tag, and 4 bytes longer behind two.
+        let is_answered = answers(&lab.b, &["-s", "1472", "10.0.9.1"]);
+        // Of an answer in fragments, the port of AF_XDP beside the host takes the second one.
+        assert!(is_answered || backend == "af_xdp");
+        assert!(answers(&lab.b, &["10.0.9.1"]), "{backend}: the host goes on answering");
+        running.signal(rustix::process::Signal::INT);
+        let outcome = running.wait();
+        outcome.assert_calm();
+        assert!(outcome.number("/ports/0/flows/closed") > 50, "{outcome}");
+    }
 }

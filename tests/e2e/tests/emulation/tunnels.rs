@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use wirestorm_e2e::{Outcome, can_run};
+use wirestorm_e2e::{Outcome, can_run, write_capture};
 use wirestorm_testkit::net::{Capture, CaptureOptions, Lab};
-use wirestorm_testkit::pcap::{Resolution, Writer};
 use wirestorm_testkit::{Scratch, tshark};
 
 use super::{both_ports, emulate, plan};
@@ -19,16 +18,11 @@ fn captures(lab: &Lab) -> [Capture; 2] {
 
 /// What was captured, as a file.
 fn written(scratch: &Scratch, captures: [Capture; 2], outcome: &Outcome) -> PathBuf {
-    let path = scratch.file("arrived.pcap");
-    let mut writer =
-        Writer::new(std::fs::File::create(&path).unwrap(), Resolution::Nanoseconds).unwrap();
-    for (capture, sent) in captures.into_iter().zip(["/ports/1/sent", "/ports/0/sent"]) {
-        let captured = capture.finish(outcome.number(sent)).unwrap();
-        for packet in &captured.packets {
-            writer.write(packet.time, &packet.frame).unwrap();
-        }
-    }
-    path
+    let captured = captures.into_iter().zip(["/ports/1/sent", "/ports/0/sent"]);
+    let packets: Vec<_> = captured
+        .flat_map(|(capture, sent)| capture.finish(outcome.number(sent)).unwrap().packets)
+        .collect();
+    write_capture(scratch, "arrived.pcap", &packets)
 }
 
 #[track_caller]
