@@ -244,6 +244,84 @@ fn what_only_trexs_profiles_take_is_refused_beside_plans() {
     }
 }
 
+/// So many flows of clients were made, of each template, and so many were too many at once.
+fn made(output: &Output) -> (Vec<u64>, u64) {
+    let result: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", text(&output.stderr)));
+    let templates = result["ports"][0]["templates"].as_array().expect("templates");
+    let made = templates.iter().map(|it| it["flows"]["made"].as_u64().expect("a number"));
+    (made.collect(), result["ports"][0]["flows"]["overflow"].as_u64().expect("a number"))
+}
+
+#[test]
+fn a_simulation_makes_no_more_connections_than_its_flags_allow() {
+    let scratch = Scratch::new().expect("a folder");
+    let plan = plan(&scratch, PAGES);
+    let run =
+        |flags: &[&str]| made(&wirestorm(&[&["sim", path(&plan), "--json", "-"], flags].concat()));
+    assert_eq!(run(&[]), (vec![1, 1], 0));
+    assert_eq!(run(&["--full"]), (vec![50, 10], 0));
+    assert_eq!(run(&["--limit", "20"]), (vec![20, 10], 0));
+    // A page takes several round trips, in which another one is due.
+    let (made, overflow) = run(&["--full", "--rtt", "30ms", "--flows-max", "1"]);
+    assert!(made.iter().sum::<u64>() < 60 && overflow > 0, "{made:?}, {overflow}");
+}
+
+#[test]
+fn a_list_of_captures_with_a_limit_lasts_as_long_as_it_says() {
+    let scratch = Scratch::new().expect("a folder");
+    let capture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/web-and-mail.pcap");
+    fs::copy(capture, scratch.file("both.pcap")).expect("a copy");
+    let list = "
+- duration : 2.0
+  generator :
+          distribution : 'seq'
+          clients_start : '16.0.0.1'
+          clients_end   : '16.0.0.3'
+          servers_start : '48.0.0.1'
+          servers_end   : '48.0.0.5'
+  cap_info :
+     - name: both.pcap
+       cps : 2.5
+       ipg : 4000
+       rtt : 20000
+       w   : 2
+       multi_flow_enabled : true
+       flows_dirs : [0, 0]
+";
+    let list = plan(&scratch, list);
+    let run = |flags: &[&str]| {
+        made(&wirestorm(&[&["sim", path(&list), "--json", "-"], flags].concat())).0
+    };
+    assert_eq!(run(&["--limit", "1000000"]), run(&["--full"]));
+    assert_eq!(run(&["--limit", "3"])[0], 3);
+}
+
+#[test]
+fn what_only_clients_and_servers_take_is_refused_beside_streams() {
+    let scratch = Scratch::new().expect("a folder");
+    let frames = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/imix.yaml");
+    let file = scratch.file("out.pcap");
+    let sim = ["sim", frames, "-o", path(&file), "--packets", "5"];
+    assert!(wirestorm(&sim).status.success());
+    for flags in [
+        &["--full"][..],
+        &["--limit", "5"],
+        &["--flows-max", "5"],
+        &["--rtt", "1ms"],
+        &["--interval", "1s"],
+        &["--flows", "5"],
+        &["--seed", "2"],
+        &["--json", "-"],
+    ] {
+        let said = refused(&[&sim[..], flags].concat());
+        let option = format!("{}: found with ", flags[0]);
+        for word in [option.as_str(), "imix.yaml", "clients and servers alone; leave it out"] {
+            assert!(said.contains(word), "{word:?} is not in {said}");
+        }
+    }
+}
+
 #[test]
 fn errors_name_the_file_the_step_and_what_to_do() {
     let scratch = Scratch::new().expect("a folder");

@@ -106,26 +106,25 @@ struct EmulationFlags {
     limit: Option<u64>,
 
     /// The most connections at once on each port; those that are due beyond are counted as
-    /// overflow.
-    #[arg(long, value_name = "N", default_value_t = 1_000_000,
-        value_parser = clap::value_parser!(u32).range(1..=16_000_000))]
-    flows_max: u32,
+    /// overflow [default: 1000000].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16_000_000))]
+    flows_max: Option<u32>,
 
-    /// How long a frame takes to the other side and its answer back.
-    #[arg(long, value_name = "TIME", default_value = "20us")]
-    rtt: String,
+    /// How long a frame takes to the other side and its answer back [default: 20us].
+    #[arg(long, value_name = "TIME")]
+    rtt: Option<String>,
 
-    /// How long the intervals are in which the result tells flows over time.
-    #[arg(long, value_name = "TIME", default_value = emulate::INTERVAL)]
-    interval: String,
+    /// How long the intervals are in which the result tells flows over time [default: 1s].
+    #[arg(long, value_name = "TIME")]
+    interval: Option<String>,
 
     /// Follow so many flows of each port, as `wirestorm emulate` does.
     #[arg(long, value_name = "N[,WHICH]")]
     flows: Option<String>,
 
-    /// Where sequence numbers and drawn delays come from.
-    #[arg(long, value_name = "SEED", default_value_t = 1)]
-    seed: u64,
+    /// Where sequence numbers and drawn delays come from [default: 1].
+    #[arg(long, value_name = "SEED")]
+    seed: Option<u64>,
 
     /// Write the result as JSON to a file; `-`: to standard output, instead of the table.
     #[arg(long, value_name = "FILE")]
@@ -167,6 +166,12 @@ impl SimFlags {
     fn output(&self) -> Option<PathBuf> {
         self.output.clone().or_else(|| self.pcap.clone().flatten())
     }
+
+    /// Whether connections are made at their rates, and not one of each template.
+    fn is_full(&self) -> bool {
+        let EmulationFlags { full, limit, .. } = self.emulation;
+        full || limit.is_some() || self.duration.is_some()
+    }
 }
 
 /// Runs the command.
@@ -189,7 +194,7 @@ pub(crate) fn run(flags: &SimFlags) -> ExitCode {
                 |captures| {
                     // One flow of each capture is over when the capture is.
                     let usual = match captures.duration {
-                        _ if !flags.emulation.full => CAPTURES_DURATION_MAX,
+                        _ if !flags.is_full() => CAPTURES_DURATION_MAX,
                         usual => usual.unwrap_or(EMULATION_DURATION),
                     };
                     run_emulation(flags, captures.plan, usual)
@@ -216,12 +221,38 @@ fn refuse(flags: &TrexFlags, plan: &Path) -> Result<(), String> {
     unused.refuse(plan)
 }
 
+/// Refuses what frames of streams have no use for.
+fn refuse_emulation(flags: &SimFlags) -> Result<(), String> {
+    let EmulationFlags { full, limit, flows_max, rtt, interval, flows, seed, json } =
+        &flags.emulation;
+    let options = [
+        ("--full", *full),
+        ("--limit", limit.is_some()),
+        ("--flows-max", flows_max.is_some()),
+        ("--rtt", rtt.is_some()),
+        ("--interval", interval.is_some()),
+        ("--flows", flows.is_some()),
+        ("--seed", seed.is_some()),
+        ("--json", json.is_some()),
+    ];
+    let Some((option, _)) = options.into_iter().find(|(_, is_given)| *is_given) else {
+        return Ok(());
+    };
+    Err(format!(
+        "{option}: found with {}, which is of frames of streams, expected with clients and servers \
+         alone; leave it out: --packets and --duration say where streams end",
+        flags.plan.display()
+    ))
+}
+
 fn run_streams(flags: &SimFlags, json: &str) -> Result<ExitCode, String> {
+    refuse_emulation(flags)?;
     let (options, lower) = (profile_options(flags)?, lower_options(flags)?);
     Ok(tell(simulate_trex(json, &lower, &options).map(|port| vec![port])))
 }
 
 fn run_plan(flags: &SimFlags, plan: &TrafficPlan) -> Result<ExitCode, String> {
+    refuse_emulation(flags)?;
     let duration = flags.duration.as_deref().map(|text| read_time("--duration", text));
     let options = options(flags, flags.packets, duration.transpose()?)?;
     let open = plan.flows.iter().filter(|flow| flow.found != FoundAddresses::default()).count();
@@ -244,26 +275,25 @@ fn run_emulation(
     usual_duration: Duration,
 ) -> Result<ExitCode, String> {
     emulate::multiply(&mut plan, "--multiplier", &flags.multiplier)?;
-    let duration = seconds_or_time(flags)?;
-    let EmulationFlags { full, limit, .. } = flags.emulation;
-    let is_full = full || duration.is_some() || limit.is_some();
+    /// How long a frame takes to the other side and back where nothing is said.
+    const ROUND_TRIP: &str = "20us";
+    const FLOWS_MAX: u32 = 1_000_000;
+    let EmulationFlags { limit, flows_max, rtt, interval, flows, seed, json, .. } =
+        &flags.emulation;
+    let interval = interval.as_deref().unwrap_or(emulate::INTERVAL);
     let options = SimulationOptions {
         folder: flags.plan.parent().unwrap_or(Path::new("")).to_owned(),
         output: flags.output(),
-        part: if is_full { Part::Full } else { Part::One },
-        limit,
-        duration: duration.unwrap_or(usual_duration),
+        part: if flags.is_full() { Part::Full } else { Part::One },
+        limit: *limit,
+        duration: seconds_or_time(flags)?.unwrap_or(usual_duration),
         linger: EMULATION_LINGER,
-        watch: emulate::read_watch(
-            &flags.emulation.interval,
-            flags.emulation.flows.as_deref(),
-            &plan,
-        )?,
-        round_trip: read_time("--rtt", &flags.emulation.rtt)?,
-        flows_max: flags.emulation.flows_max as usize,
-        seed: flags.emulation.seed,
+        watch: emulate::read_watch(interval, flows.as_deref(), &plan)?,
+        round_trip: read_time("--rtt", rtt.as_deref().unwrap_or(ROUND_TRIP))?,
+        flows_max: flows_max.unwrap_or(FLOWS_MAX) as usize,
+        seed: seed.unwrap_or(1),
     };
-    emulate::sim::run(&flags.plan, &plan, &options, flags.emulation.json.as_deref())
+    emulate::sim::run(&flags.plan, &plan, &options, json.as_deref())
 }
 
 /// Says what was written.
