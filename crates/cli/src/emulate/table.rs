@@ -147,6 +147,96 @@ fn template_table(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
     Ok(())
 }
 
+/// Connections that were reset as somebody's program says.
+const RESETS: [Shown<PortReport, u64>; 2] = [
+    ("  reset by the program", |port| port.flows.aborted),
+    ("  reset by the peer, as its program says", |port| port.flows.reset_meant),
+];
+
+/// Why connections failed.
+const CAUSES: [Shown<PortReport, u64>; 9] = [
+    ("    refused by the peer", |port| port.flows.refused),
+    ("    said to be unreachable", |port| port.flows.unreachable),
+    ("    reset by the peer", |port| port.flows.reset),
+    ("    never answered", |port| port.flows.unanswered),
+    ("    not acknowledged any more", |port| port.flows.timed_out),
+    ("    silent when asked (keepalive)", |port| port.flows.vanished),
+    ("    TLS or HTTP/2 failed", |port| port.flows.session_failed),
+    ("    not as their program expects", |port| port.flows.program_failed),
+    ("    of UDP, without traffic for too long", |port| port.flows.idle),
+];
+
+/// What connections that are still there in the end wait for.
+const LEFT: [Shown<PortReport, u64>; 4] = [
+    ("    without any answer to their SYN", |port| port.flows.syn_sent),
+    ("    unfinished", |port| port.flows.unfinished),
+    ("    in TIME-WAIT", |port| port.flows.time_wait),
+    ("      after their program or TLS had failed", |port| port.flows.time_wait_failed),
+];
+
+/// What is told only where it happened.
+const UNUSUAL: [Shown<PortReport, u64>; 31] = [
+    ("  with first bytes that no server waits for", |port| port.flows.no_match),
+    ("  not made: too many at once (--flows-max)", |port| port.flows.overflow),
+    ("  not made: addresses and ports in use", |port| port.flows.tuple_in_use),
+    ("  not made: no time for so many a second", |port| port.flows.late),
+    ("  skipped: as many at once as may be (at_most)", |port| port.flows.skipped),
+    ("  skipped: all clients are switched off", |port| port.flows.switched_off),
+    ("  asked for where nobody listens", |port| port.flows.no_template),
+    ("  segments of no connection", |port| port.flows.no_flow),
+    ("  segments too long for a frame", |port| port.flows.too_long),
+    ("  packets put together out of fragments", |port| port.flows.reassembled),
+    ("  packets without some of their fragments", |port| port.flows.fragments_incomplete),
+    ("  packets with overlapping fragments", |port| port.flows.fragments_overlapping),
+    ("  packets in fragments given up: no room", |port| port.flows.fragments_no_room),
+    ("  packets too long for a link, as was said", |port| port.flows.too_big),
+    ("  peers told that nobody listens (ICMP)", |port| port.flows.unreachable_sent),
+    ("  peers told of missing fragments (ICMP)", |port| port.flows.time_exceeded_sent),
+    ("  packets damaged or cut short", |port| port.flows.damaged),
+    ("  packets of other protocols", |port| port.flows.other_protocol),
+    ("  frames lost (impair)", |port| impaired(port, |it| it.lost)),
+    ("  frames dropped by a full queue (impair)", |port| impaired(port, |it| it.queue_dropped)),
+    ("  frames duplicated (impair)", |port| impaired(port, |it| it.duplicated)),
+    ("  frames corrupted (impair)", |port| impaired(port, |it| it.corrupted)),
+    ("  frames reordered (impair)", |port| impaired(port, |it| it.reordered)),
+    ("  frames dropped: too many held (impair)", |port| impaired(port, |it| it.no_room)),
+    ("  frames put into tunnels", |port| tunnelled(port, |it| it.encapsulated)),
+    ("  frames taken out of tunnels", |port| tunnelled(port, |it| it.decapsulated)),
+    ("  frames not sent: without a tunnel", |port| tunnelled(port, |it| it.no_tunnel)),
+    ("  frames not taken out of a tunnel, or too long", |port| {
+        tunnelled(port, |it| it.dropped - it.no_tunnel)
+    }),
+    ("  frames not sent: interface down, or run over", |port| port.unsent),
+    ("  frames that the interface refused", |port| port.failed),
+    ("  frames missed: no room for them", |port| port.missed),
+];
+
+fn impaired(port: &PortReport, count: fn(&ImpairmentReport) -> u64) -> u64 {
+    port.impairment.as_ref().map_or(0, count)
+}
+
+fn tunnelled(port: &PortReport, count: fn(&TunnelsReport) -> u64) -> u64 {
+    port.tunnels.as_ref().map_or(0, count)
+}
+
+fn tcp(port: &PortReport, name: &str) -> u64 {
+    port.tcp.get(name).copied().unwrap_or(0)
+}
+
+/// A line for each of these that any port has counted.
+fn counted(
+    f: &mut Formatter<'_>,
+    shown: &[Shown<PortReport, u64>],
+    ports: &[PortReport],
+) -> fmt::Result {
+    for (what, value) in shown {
+        if ports.iter().any(|port| value(port) > 0) {
+            line(f, what, ports, |port| grouped(value(port)))?;
+        }
+    }
+    Ok(())
+}
+
 fn port_table(
     f: &mut Formatter<'_>,
     ports: &[PortReport],
@@ -161,97 +251,50 @@ fn port_table(
         load if load >= LOAD_MIN_S => rate(value as f64 / load).trim_end().to_owned(),
         _ => "-".to_owned(),
     };
-    let tcp = |port: &PortReport, name: &str| port.tcp.get(name).copied().unwrap_or(0);
     line(f, "connections", ports, |port| shortened(&port.name, 14))?;
     line(f, "  established", ports, |port| grouped(tcp(port, "connects")))?;
     line(f, "  established a second", ports, |port| established(tcp(port, "connects")))?;
     line(f, "  closed by both sides", ports, count(|port| port.flows.closed))?;
-    let resets: [Shown<PortReport, u64>; 2] = [
-        ("  reset by the program", |port| port.flows.aborted),
-        ("  reset by the peer, as its program says", |port| port.flows.reset_meant),
-    ];
-    for (what, value) in resets {
-        if ports.iter().any(|port| value(port) > 0) {
-            line(f, what, ports, count(value))?;
-        }
-    }
+    counted(f, &RESETS, ports)?;
     line(f, "  failed", ports, count(|port| port.flows.failed))?;
-    let causes: [Shown<PortReport, u64>; 9] = [
-        ("    refused by the peer", |port| port.flows.refused),
-        ("    said to be unreachable", |port| port.flows.unreachable),
-        ("    reset by the peer", |port| port.flows.reset),
-        ("    never answered", |port| port.flows.unanswered),
-        ("    not acknowledged any more", |port| port.flows.timed_out),
-        ("    silent when asked (keepalive)", |port| port.flows.vanished),
-        ("    TLS or HTTP/2 failed", |port| port.flows.session_failed),
-        ("    not as their program expects", |port| port.flows.program_failed),
-        ("    of UDP, without traffic for too long", |port| port.flows.idle),
-    ];
-    for (what, value) in causes {
-        if ports.iter().any(|port| value(port) > 0) {
-            line(f, what, ports, count(value))?;
-        }
-    }
+    counted(f, &CAUSES, ports)?;
     let at_once = "  at once, at most (TIME-WAIT included)";
     line(f, at_once, ports, count(|port| port.flows.active_max))?;
     line(f, "  still there in the end", ports, count(|port| port.flows.active))?;
-    let left: [Shown<PortReport, u64>; 4] = [
-        ("    without any answer to their SYN", |port| port.flows.syn_sent),
-        ("    unfinished", |port| port.flows.unfinished),
-        ("    in TIME-WAIT", |port| port.flows.time_wait),
-        ("      after their program or TLS had failed", |port| port.flows.time_wait_failed),
+    counted(f, &LEFT, ports)?;
+    counted(f, &UNUSUAL, ports)?;
+    time_lines(f, ports)?;
+    tls_lines(f, ports)?;
+    http2_lines(f, ports)?;
+    line(f, "traffic", ports, |_| "")?;
+    line(f, "  frames sent", ports, count(|port| port.sent))?;
+    line(f, "  frames received", ports, count(|port| port.received))?;
+    let directions = [
+        ("  data sent, b/s", "sndbyte_ok"),
+        ("  data acknowledged by peers, b/s", "rcvackbyte"),
+        ("  data received, b/s", "rcvbyte"),
     ];
-    for (what, value) in left {
-        if ports.iter().any(|port| value(port) > 0) {
-            line(f, what, ports, count(value))?;
+    for (what, name) in directions {
+        line(f, what, ports, |port| bits(tcp(port, name)))?;
+    }
+    line(f, "  CPU time of the worker, s", ports, |port| seconds(port.cpu_s))?;
+    if ports.iter().any(|port| port.ingress_cpu_s.is_some()) {
+        let shown = |port: &PortReport| port.ingress_cpu_s.map_or_else(|| "-".to_owned(), seconds);
+        line(f, "  CPU time of the program at the ingress, s", ports, shown)?;
+    }
+    protocol_lines(f, ports)?;
+    let counter = |port: &PortReport, name: &str| port.counters.get(name).copied().unwrap_or(0);
+    for name in ["A", "B", "C", "D"] {
+        if ports.iter().any(|port| counter(port, name) > 0) {
+            let what = format!("programs' counter {name}");
+            line(f, &what, ports, |port| grouped(counter(port, name)))?;
         }
     }
-    fn impaired(port: &PortReport, count: fn(&ImpairmentReport) -> u64) -> u64 {
-        port.impairment.as_ref().map_or(0, count)
-    }
-    fn tunnelled(port: &PortReport, count: fn(&TunnelsReport) -> u64) -> u64 {
-        port.tunnels.as_ref().map_or(0, count)
-    }
-    let unusual: [Shown<PortReport, u64>; 31] = [
-        ("  with first bytes that no server waits for", |port| port.flows.no_match),
-        ("  not made: too many at once (--flows-max)", |port| port.flows.overflow),
-        ("  not made: addresses and ports in use", |port| port.flows.tuple_in_use),
-        ("  not made: no time for so many a second", |port| port.flows.late),
-        ("  skipped: as many at once as may be (at_most)", |port| port.flows.skipped),
-        ("  skipped: all clients are switched off", |port| port.flows.switched_off),
-        ("  asked for where nobody listens", |port| port.flows.no_template),
-        ("  segments of no connection", |port| port.flows.no_flow),
-        ("  segments too long for a frame", |port| port.flows.too_long),
-        ("  packets put together out of fragments", |port| port.flows.reassembled),
-        ("  packets without some of their fragments", |port| port.flows.fragments_incomplete),
-        ("  packets with overlapping fragments", |port| port.flows.fragments_overlapping),
-        ("  packets in fragments given up: no room", |port| port.flows.fragments_no_room),
-        ("  packets too long for a link, as was said", |port| port.flows.too_big),
-        ("  peers told that nobody listens (ICMP)", |port| port.flows.unreachable_sent),
-        ("  peers told of missing fragments (ICMP)", |port| port.flows.time_exceeded_sent),
-        ("  packets damaged or cut short", |port| port.flows.damaged),
-        ("  packets of other protocols", |port| port.flows.other_protocol),
-        ("  frames lost (impair)", |port| impaired(port, |it| it.lost)),
-        ("  frames dropped by a full queue (impair)", |port| impaired(port, |it| it.queue_dropped)),
-        ("  frames duplicated (impair)", |port| impaired(port, |it| it.duplicated)),
-        ("  frames corrupted (impair)", |port| impaired(port, |it| it.corrupted)),
-        ("  frames reordered (impair)", |port| impaired(port, |it| it.reordered)),
-        ("  frames dropped: too many held (impair)", |port| impaired(port, |it| it.no_room)),
-        ("  frames put into tunnels", |port| tunnelled(port, |it| it.encapsulated)),
-        ("  frames taken out of tunnels", |port| tunnelled(port, |it| it.decapsulated)),
-        ("  frames not sent: without a tunnel", |port| tunnelled(port, |it| it.no_tunnel)),
-        ("  frames not taken out of a tunnel, or too long", |port| {
-            tunnelled(port, |it| it.dropped - it.no_tunnel)
-        }),
-        ("  frames not sent: interface down, or run over", |port| port.unsent),
-        ("  frames that the interface refused", |port| port.failed),
-        ("  frames missed: no room for them", |port| port.missed),
-    ];
-    for (what, value) in unusual {
-        if ports.iter().any(|port| value(port) > 0) {
-            line(f, what, ports, count(value))?;
-        }
-    }
+    Ok(())
+}
+
+/// How long things took, where any of them happened.
+fn time_lines(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
     type Times = fn(&PortReport) -> Option<&HistogramReport>;
     let times: [(&str, Times); 4] = [
         ("time to connect", |port| Some(&port.times.connect)),
@@ -272,24 +315,11 @@ fn port_table(
             }
         }
     }
-    tls_lines(f, ports)?;
-    http2_lines(f, ports)?;
-    line(f, "traffic", ports, |_| "")?;
-    line(f, "  frames sent", ports, count(|port| port.sent))?;
-    line(f, "  frames received", ports, count(|port| port.received))?;
-    let directions = [
-        ("  data sent, b/s", "sndbyte_ok"),
-        ("  data acknowledged by peers, b/s", "rcvackbyte"),
-        ("  data received, b/s", "rcvbyte"),
-    ];
-    for (what, name) in directions {
-        line(f, what, ports, |port| bits(tcp(port, name)))?;
-    }
-    line(f, "  CPU time of the worker, s", ports, |port| seconds(port.cpu_s))?;
-    if ports.iter().any(|port| port.ingress_cpu_s.is_some()) {
-        let shown = |port: &PortReport| port.ingress_cpu_s.map_or_else(|| "-".to_owned(), seconds);
-        line(f, "  CPU time of the program at the ingress, s", ports, shown)?;
-    }
+    Ok(())
+}
+
+/// What TCP and UDP counted.
+fn protocol_lines(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
     line(f, "TCP", ports, |_| "")?;
     for (name, what, _) in TcpCounters::default().iter() {
         if ports.iter().any(|port| tcp(port, name) > 0) {
@@ -305,13 +335,6 @@ fn port_table(
                 let what = format!("  {name} {what}");
                 line(f, &shortened(&what, CAPTION), ports, |port| grouped(udp(port, name)))?;
             }
-        }
-    }
-    let counter = |port: &PortReport, name: &str| port.counters.get(name).copied().unwrap_or(0);
-    for name in ["A", "B", "C", "D"] {
-        if ports.iter().any(|port| counter(port, name) > 0) {
-            let what = format!("programs' counter {name}");
-            line(f, &what, ports, |port| grouped(counter(port, name)))?;
         }
     }
     Ok(())
