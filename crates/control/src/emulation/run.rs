@@ -140,7 +140,7 @@ const WAIT_MAX: Duration = Duration::from_millis(20);
 const PROBE_WAIT_MAX: Duration = Duration::from_millis(1);
 
 /// How long a worker whose interface is down does nothing.
-const DOWN_PAUSE: StdDuration = StdDuration::from_millis(5);
+const DOWN_PAUSE: Duration = Duration::from_millis(5);
 
 /// A plan's port that is used, on its interface.
 struct Lane<'a> {
@@ -430,6 +430,23 @@ impl OpenPort {
         }
     }
 
+    /// Waits until a time, or until its link has something to do: for a `pause` at most, whatever
+    /// arrives, or without one until something does.
+    fn wait(&mut self, until: Instant, pause: Option<Duration>, is_down: bool) {
+        let until = until.min(self.link().next().unwrap_or(Instant::MAX));
+        let patience = until.saturating_since(clock::now());
+        let sleep = |time: Duration| {
+            std::thread::sleep(StdDuration::from_nanos(time.min(patience).as_nanos()));
+        };
+        match pause {
+            _ if patience == Duration::ZERO => {}
+            // A socket of it may say all the time that there is something to read.
+            _ if is_down => sleep(DOWN_PAUSE),
+            Some(pause) => sleep(pause),
+            None => self.receive.port_mut().wait(patience),
+        }
+    }
+
     fn link(&self) -> &Impaired<Lasting<TransmitPort>> {
         self.transmit.port()
     }
@@ -608,20 +625,8 @@ impl Duty<'_> {
             }
             if arrived == 0 {
                 let next = endpoint.next().unwrap_or(Instant::MAX);
-                let next = next.min(open.link().next().unwrap_or(Instant::MAX));
-                let next = next.min(now.saturating_add(WAIT_MAX));
-                let patience = next.saturating_since(clock::now());
-                match moderation.pause(endpoint.flows_now()) {
-                    _ if patience == Duration::ZERO => {}
-                    // A socket of it may say all the time that there is something to read.
-                    _ if is_down => std::thread::sleep(
-                        DOWN_PAUSE.min(StdDuration::from_nanos(patience.as_nanos())),
-                    ),
-                    Some(pause) => {
-                        std::thread::sleep(StdDuration::from_nanos(pause.min(patience).as_nanos()))
-                    }
-                    None => open.receive.port_mut().wait(patience),
-                }
+                let until = next.min(now.saturating_add(WAIT_MAX));
+                open.wait(until, moderation.pause(endpoint.flows_now()), is_down);
             }
         }
     }
