@@ -186,13 +186,8 @@ impl Emulation {
     /// of UDP, 0 for that of the packet within.
     fn change_tunnels(&self, tunnels: Vec<Tunnels>) -> PyResult<()> {
         let tunnels = read_tunnels(&tunnels, &self.networks())?;
-        match self.steers.steering.change_tunnels(&tunnels) {
-            true => Ok(()),
-            false => Err(value_error(format!(
-                "tunnels that were changed would be more than {} ranges: change whole ranges",
-                Steering::RANGES_MAX
-            ))),
-        }
+        let changed = self.steers.steering.change_tunnels(&tunnels);
+        changed.map_err(|error| value_error(error.to_string()))
     }
 
     /// Of each address whether it is that of a client that is switched on; None where it is no

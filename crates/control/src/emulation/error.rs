@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use wirestorm_tls::TlsError;
 
+use super::steer::TunnelChangeError;
 use crate::host::HostError;
 use crate::port::OpenError;
 
@@ -94,6 +95,9 @@ pub enum EmulationError {
         /// Why not.
         reason: TlsError,
     },
+    /// Tunnels that nobody has were changed before it began.
+    #[error(transparent)]
+    Tunnels(#[from] TunnelChangeError),
     /// A thread does not start.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),

@@ -44,7 +44,7 @@ pub use report::{
 };
 pub use run::{EmulationOptions, PortProgress, Progress, run};
 pub use simulate::{Part, SimulationOptions, simulate};
-pub use steer::{Detail, LoadFactor, Steering};
+pub use steer::{Detail, LoadFactor, Steering, TunnelChangeError};
 pub use timeline::FlowSeries;
 pub use tunnels::TunnelsReport;
 pub use watch::WatchOptions;

@@ -185,6 +185,7 @@ pub fn run(
     let used: Vec<usize> = (0..names.len()).filter(|&port| names[port].is_some()).collect();
     let opened: Vec<&str> = names.iter().flatten().map(String::as_str).collect();
     let locks = options.shared.as_deref().map(|shared| &shared.locks);
+    steering.know_tunnels(plan.ports.iter().any(|port| port.tunnels.is_some()))?;
     let interfaces = Interfaces::open(&opened, options.force_interface, locks)?;
     let mut known = vec![None; plan.ports.len()];
     for (&port, (interface, link)) in used.iter().zip(&interfaces.links) {

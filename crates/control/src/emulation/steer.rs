@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration as StdDuration;
 
 use wirestorm_base::rate::Decimal;
@@ -23,12 +23,31 @@ pub struct Steering {
     off: Changing<AddressSet>,
     /// Tunnels that are others than the plan's.
     tunnels: Changing<TunnelTable>,
+    /// Whether any port has tunnels, once that is known.
+    has_tunnels: OnceLock<bool>,
     /// How often reports were asked for, and in the lowest two bits in how much detail.
     asked: AtomicU64,
     /// One asks at a time.
     asking: Mutex<()>,
     answers: Mutex<Answers>,
     answered: Condvar,
+}
+
+/// Why tunnels are not changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TunnelChangeError {
+    /// There are too many.
+    #[error(
+        "tunnels that were changed would be more than {most} ranges: change whole ranges",
+        most = Steering::RANGES_MAX
+    )]
+    TooMany,
+    /// Nobody would follow.
+    #[error(
+        "tunnels of clients are changed, but no port of the plan has any: give the ports that carry \
+         them `tunnels`, which may be an empty list"
+    )]
+    NoTunnels,
 }
 
 /// How much a report tells while a run goes on. It is made by the thread that works at the port.
@@ -118,14 +137,33 @@ impl Steering {
     }
 
     /// Gives clients other tunnels than they have, on all ports that have any; or one where they had
-    /// none. Workers follow within 20 ms. Returns whether it was possible: beyond [`Self::RANGES_MAX`]
-    /// ranges of tunnels that were changed all stays as it is.
-    #[must_use]
-    pub fn change_tunnels(&self, tunnels: &[ClientTunnels]) -> bool {
-        self.tunnels.change(|known| {
+    /// none. Workers follow within 20 ms. Neighbours are not told: ends of tunnels that no tunnel of
+    /// the plan has are not answered for.
+    ///
+    /// # Errors
+    /// Where ranges of tunnels that were changed would be more than [`Self::RANGES_MAX`], or no port
+    /// of a run that has begun has tunnels; then all stays as it is.
+    pub fn change_tunnels(&self, tunnels: &[ClientTunnels]) -> Result<(), TunnelChangeError> {
+        if self.has_tunnels.get() == Some(&false) {
+            return Err(TunnelChangeError::NoTunnels);
+        }
+        let is_changed = self.tunnels.change(|known| {
             tunnels.iter().for_each(|tunnels| known.insert(tunnels));
             known.ranges() <= Self::RANGES_MAX
-        })
+        });
+        if is_changed { Ok(()) } else { Err(TunnelChangeError::TooMany) }
+    }
+
+    /// The run has ports with tunnels, or none.
+    ///
+    /// # Errors
+    /// Where some are changed and there are none.
+    pub(super) fn know_tunnels(&self, has_tunnels: bool) -> Result<(), TunnelChangeError> {
+        let _ = self.has_tunnels.set(has_tunnels);
+        match has_tunnels || self.tunnels.now().ranges() == 0 {
+            true => Ok(()),
+            false => Err(TunnelChangeError::NoTunnels),
+        }
     }
 
     /// What each port has counted by now; `None` of a run that has not begun, or is over: then it is
@@ -344,14 +382,22 @@ mod tests {
             to: address(255),
             source_port: None,
         };
-        assert!(steering.change_tunnels(&[tunnel(1, 5), tunnel(2, 9)]));
-        assert!(steering.change_tunnels(&[tunnel(2, 7)]));
+        assert_eq!(steering.change_tunnels(&[tunnel(1, 5), tunnel(2, 9)]), Ok(()));
+        assert_eq!(steering.know_tunnels(true), Ok(()));
+        assert_eq!(steering.change_tunnels(&[tunnel(2, 7)]), Ok(()));
         for follower in [&mut first, &mut second] {
             let tunnels = follower.tunnels().unwrap();
             let teid = |last: u8| tunnels.of(address(last)).map(|it| it.teid);
             assert_eq!([teid(1), teid(2), teid(3)], [Some(5), Some(7), None]);
             assert!(follower.tunnels().is_none());
         }
+        // Of a run whose ports have none, some are changed before that is known, or later.
+        let steering = Steering::default();
+        assert_eq!(steering.change_tunnels(&[tunnel(1, 5)]), Ok(()));
+        assert_eq!(steering.know_tunnels(false), Err(TunnelChangeError::NoTunnels));
+        let steering = Steering::default();
+        assert_eq!(steering.know_tunnels(false), Ok(()));
+        assert_eq!(steering.change_tunnels(&[tunnel(1, 5)]), Err(TunnelChangeError::NoTunnels));
     }
 
     #[test]
