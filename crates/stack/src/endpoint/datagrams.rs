@@ -322,7 +322,7 @@ impl Endpoint {
     fn remove_datagrams(&mut self, place: u32, has_failed: bool, backs_off: bool, now: Now) {
         let Some(flow) = self.datagrams.get_mut(place) else { return };
         let TemplateState { tally, arrivals, .. } = &mut self.templates[usize::from(flow.template)];
-        arrivals.note_end(now.instant(), Some(age(flow.began_at, now)), backs_off);
+        arrivals.note_end(now.instant(), Some(age(flow.began_at, now)), None, backs_off);
         tally.flows.active -= 1;
         tally.udp.closed += 1;
         tally.times.whole.record(age(flow.began_at, now));

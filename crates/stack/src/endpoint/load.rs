@@ -275,16 +275,23 @@ impl Arrivals {
     /// What was taken could not be made. Returns whether it is due again when there is room.
     pub(super) fn give_back(&mut self, now: Instant) -> bool {
         let is_closed_loop = self.is_closed_loop();
-        self.note_end(now, None, true);
+        self.note_end(now, None, None, true);
         if is_closed_loop {
             self.left = self.left.saturating_add(1);
         }
         is_closed_loop
     }
 
-    /// A flow is over for its program: it took so long, where there was one, and may have failed.
+    /// A flow is over for its program: it took so long, where there was one, received so many bytes
+    /// where that is known, and may have failed.
     #[inline]
-    pub(super) fn note_end(&mut self, now: Instant, took: Option<Duration>, has_failed: bool) {
+    pub(super) fn note_end(
+        &mut self,
+        now: Instant,
+        took: Option<Duration>,
+        bytes: Option<u32>,
+        has_failed: bool,
+    ) {
         let back_off = match &mut self.pace {
             Pace::OnDemand | Pace::Open(..) => return,
             Pace::Hold(.., back_off)
@@ -301,7 +308,7 @@ impl Arrivals {
         match (&mut self.pace, took) {
             (Pace::Users(users, _), _) => users.note_end(now, least, &mut self.random),
             (Pace::Throughput(throughput, _), Some(took)) if !has_failed => {
-                throughput.note_end(took);
+                throughput.note_end(took, bytes);
             }
             _ => {}
         }

@@ -191,7 +191,8 @@ impl Endpoint {
         }
         let has_failed = tally.flows.failed() > failed_before;
         if !flow.is_waiting {
-            arrivals.note_end(now.instant(), Some(age(flow.began_at, now)), has_failed);
+            let bytes = Some(flow.connection.bytes_received());
+            arrivals.note_end(now.instant(), Some(age(flow.began_at, now)), bytes, has_failed);
         }
         if !self.first_data.is_empty() {
             self.first_data.remove(&place);
@@ -318,7 +319,8 @@ impl Endpoint {
             let has_failed = flow.run.has_failed() || flow.run.has_program_failed();
             let took = Some(age(flow.began_at, now));
             let arrivals = &mut self.templates[usize::from(flow.template)].arrivals;
-            arrivals.note_end(now.instant(), took, has_failed);
+            let bytes = Some(flow.connection.bytes_received());
+            arrivals.note_end(now.instant(), took, bytes, has_failed);
         }
         if let Progress::WaitsUntil(until) = progress {
             let is_sooner = |at: u32| until.wrapping_sub(at).cast_signed() < 0;

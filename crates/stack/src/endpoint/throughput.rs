@@ -3,16 +3,18 @@
 //! What flows receive, and how long they take, is measured. Flows that are over within a second are
 //! started as if by a rate: one whenever what has been received, and what those that are there will
 //! receive, is less than was asked for until now. So what is received is never more than that by
-//! more than one flow's bytes, and less than one flow at once is possible. Flows that take longer,
-//! or of which none is over yet, are held: where so many received so much, more receive in
-//! proportion. In both cases there are no more at once than was found to help.
+//! more than one flow's bytes, and less than one flow at once is possible. Flows that take longer
+//! are held, as many as bring what was asked for by what those brought that are over, and one more
+//! or less for what was missing or too much. While none is over yet, it is known what so many
+//! receive, and that more receive in proportion. In all cases there are no more at once than was
+//! found to help.
 
 use wirestorm_base::time::{Duration, Instant, NANOSECONDS_PER_SECOND};
 
 /// What has been received is looked at so often.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// What is missing, or too much, is made up for within so many intervals where flows are held.
+/// What is missing, or too much, is made up for within so many intervals while no flow is over.
 const REPAY_INTERVALS: f64 = 10.0;
 
 /// Flows that take so long, in seconds, are held, until they take less than the other.
@@ -101,10 +103,14 @@ impl Over {
         (self.seen, self.received) = (self.flows, received);
     }
 
-    fn note(&mut self, seconds: f64) {
+    fn note(&mut self, seconds: f64, bytes: Option<u32>) {
         let weight = if self.flows > 0 { 1.0 / LATE_FLOWS } else { 1.0 };
         self.seconds += (seconds - self.seconds) * weight;
         self.flows += 1;
+        if let Some(bytes) = bytes {
+            self.bytes += (f64::from(bytes) - self.bytes) * weight;
+            self.seen = self.flows;
+        }
     }
 }
 
@@ -160,9 +166,9 @@ impl Throughput {
         self.climb.is_in_vain.then_some(self.flows)
     }
 
-    /// A flow is over that took so long.
-    pub(super) fn note_end(&mut self, took: Duration) {
-        self.over.note(took.as_secs_f64());
+    /// A flow is over that took so long, and received so many bytes where that is known of one.
+    pub(super) fn note_end(&mut self, took: Duration, bytes: Option<u32>) {
+        self.over.note(took.as_secs_f64(), bytes);
     }
 
     /// When to ask again, where there are so many flows.
@@ -241,8 +247,8 @@ impl Throughput {
         }
         (self.looked_at, self.received) = (now, received);
         let (asked, interval) = (self.bytes_per_second, INTERVAL.as_secs_f64());
-        // What long flows receive may come all at once, at their end.
-        let over = if self.is_long { self.over.seconds.min(SMOOTHED_MAX) } else { 0.0 };
+        // What flows receive may come all at once, at their end.
+        let over = self.over.seconds.min(SMOOTHED_MAX);
         self.rate += (bytes / seconds - self.rate) * seconds / (seconds + over);
         let rate = self.rate;
         if let Some(before) = self.climb.judge(now, rate, rate >= ENOUGH * asked) {
@@ -254,15 +260,18 @@ impl Throughput {
             true => (asked * self.over.seconds / self.over.bytes).min(MORE_MAX * flows),
             false => 0.0,
         };
-        let wanted = if self.is_long && self.over.bytes > 0.0 {
-            libm::round(at_once).max(1.0) as u64
-        } else if self.is_long {
-            // No more is made up for than what an interval has: the beginning is no debt.
-            let most = asked * interval;
+        if self.is_long {
+            // No more is made up for than one flow brings, or while that is not known, than what an
+            // interval has: the beginning is no debt.
+            let most = if self.over.bytes > 0.0 { self.over.bytes } else { asked * interval };
             self.missing = (self.missing + asked * seconds - bytes).clamp(-most, most);
+        }
+        let wanted = if self.is_long && self.over.bytes > 0.0 {
+            libm::round(at_once + self.missing / self.over.bytes).max(0.0) as u64
+        } else if self.is_long {
             let wanted = asked * seconds + self.missing / REPAY_INTERVALS;
             // Where nothing comes, nobody knows what more flows would bring.
-            let in_proportion = if bytes > 0.0 { flows * wanted / bytes } else { flows };
+            let in_proportion = if bytes > 0.0 { active as f64 * wanted / bytes } else { flows };
             libm::round(in_proportion.clamp(flows / 2.0, 2.0 * flows)).max(1.0) as u64
         } else {
             self.forgive(now, active, received, (asked * interval).max(self.over.bytes));
@@ -320,5 +329,93 @@ impl Climb {
         self.tries_at = now.saturating_add(self.belief);
         self.belief = self.belief.saturating_add(self.belief).min(BELIEF_MAX);
         Some(flows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::collections::BTreeMap;
+    use alloc::vec::Vec;
+    use alloc::{format, vec};
+
+    use super::*;
+
+    /// Flows of so many bytes each, which receive a window in each round trip.
+    struct Flows {
+        bytes: u32,
+        round_trip: Duration,
+        window: u32,
+    }
+
+    impl Flows {
+        /// What a flow receives, how long after it was made, and whether it is over with that.
+        fn arrivals(&self) -> impl Iterator<Item = (Duration, u32, bool)> {
+            let (mut left, mut window, mut at) = (self.bytes, 14_600, self.round_trip);
+            core::iter::from_fn(move || {
+                let bytes = left.min(window);
+                left -= bytes;
+                window = (2 * window).min(self.window);
+                at = at.saturating_add(self.round_trip);
+                (bytes > 0).then_some((at, bytes, left == 0))
+            })
+        }
+
+        /// Megabits that are received in each second, and whether more flows seemed to be in vain.
+        fn receive(&self, bits_per_second: u64, seconds: usize) -> (Vec<f64>, bool) {
+            let mut throughput = Throughput::new(bits_per_second, Instant::ZERO);
+            let mut arrivals = BTreeMap::new();
+            let (mut now, mut active, mut received, mut made) = (Instant::ZERO, 0, 0, 0);
+            let mut each = vec![0.0; seconds];
+            loop {
+                while throughput.take(now, active, 0, received) {
+                    (active, made) = (active + 1, made + 1);
+                    for (place, (after, bytes, is_last)) in self.arrivals().enumerate() {
+                        let key = (now.saturating_add(after), made, place);
+                        arrivals.insert(key, (bytes, is_last, now));
+                    }
+                }
+                let next = throughput.next(active).max(now.saturating_add(Duration::from_nanos(1)));
+                let Some(first) = arrivals.first_entry().filter(|it| it.key().0 <= next) else {
+                    now = next;
+                    continue;
+                };
+                now = first.key().0;
+                let (bytes, is_last, began) = first.remove();
+                let second = (now.as_nanos() / NANOSECONDS_PER_SECOND) as usize;
+                let Some(megabits) = each.get_mut(second) else { break };
+                *megabits += f64::from(bytes) * BITS_PER_BYTE / 1e6;
+                received += u64::from(bytes);
+                if is_last {
+                    active -= 1;
+                    throughput.note_end(now.saturating_since(began), Some(self.bytes));
+                }
+            }
+            (each, throughput.in_vain().is_some())
+        }
+    }
+
+    #[test]
+    fn flows_of_any_length_receive_what_was_asked_for() {
+        let ms = Duration::from_millis;
+        for (megabits, flows) in [
+            (100, Flows { bytes: 1_000_000, round_trip: ms(50), window: 32 << 10 }),
+            (100, Flows { bytes: 1_000_000, round_trip: ms(50), window: 256 << 10 }),
+            (100, Flows { bytes: 10_000_000, round_trip: ms(50), window: 256 << 10 }),
+            (100, Flows { bytes: 10_000_000, round_trip: ms(50), window: 32 << 10 }),
+            (100, Flows { bytes: 100_000, round_trip: ms(50), window: 256 << 10 }),
+            (1_000, Flows { bytes: 1_000_000, round_trip: ms(1), window: 256 << 10 }),
+            // Less than one flow at once.
+            (10, Flows { bytes: 10_000_000, round_trip: ms(50), window: 256 << 10 }),
+        ] {
+            let (each, is_in_vain) = flows.receive(megabits * 1_000_000, 50);
+            let mean = each[10..].iter().sum::<f64>() / 40.0;
+            let of_asked = mean / megabits as f64;
+            let case = format!("{megabits} Mb/s of {} bytes: {each:?}", flows.bytes);
+            assert!((0.9..1.1).contains(&of_asked), "{mean} {case}");
+            assert!(!is_in_vain, "{case}");
+            // Flows receive several tens of Mb/s each.
+            let least = each[3..].iter().copied().fold(f64::MAX, f64::min);
+            assert!(megabits == 10 || least > 0.6 * megabits as f64, "{least} {case}");
+        }
     }
 }

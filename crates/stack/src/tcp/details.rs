@@ -119,7 +119,8 @@ impl Connection {
         Some(whole.saturating_sub_signed(left))
     }
 
-    fn bytes_received(&self) -> u32 {
+    /// Bytes of data that came in order, modulo 2^32.
+    pub(crate) fn bytes_received(&self) -> u32 {
         if self.state == State::SynSent {
             return 0;
         }
