@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use wirestorm_base::port::{PortError, Receive, Transmit};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_io::af_packet::{
-    AfPacketError, AfPacketOptions, AfPacketReceive, AfPacketTransmit, FilterInstruction,
+    AfPacketError, AfPacketOptions, AfPacketTransmit, FilterInstruction, OffloadReceive,
 };
 use wirestorm_io::clock;
 use wirestorm_io::link::{Link, LinkError};
@@ -90,7 +90,7 @@ pub struct Station {
     host: Host,
     /// The VLANs that it lives in; `None`: frames without tags.
     vlan: Option<Vlans>,
-    receive: AfPacketReceive,
+    receive: OffloadReceive,
     transmit: AfPacketTransmit,
     /// What neighbours have told, asked or not: who announces itself may not answer yet.
     neighbours: BTreeMap<IpAddr, MacAddress>,
@@ -130,7 +130,8 @@ impl Station {
         options.filter = neighbours_and_pings(vlan.and_then(|it| it.outer).is_some());
         options.receive_ring_bytes = 1 << 20;
         options.promiscuous = false;
-        let receive = AfPacketReceive::open(&options)?;
+        // A ring tells of frames a millisecond late.
+        let receive = OffloadReceive::open_timed(&options)?;
         let transmit = AfPacketTransmit::open(&options)?;
         let host = Host { mac: MacAddress(mac), addresses, gateways };
         Ok(Self {

@@ -1,7 +1,7 @@
 //! Ports that send and receive, for those who answer what they hear.
 
 use wirestorm_io::af_packet::{
-    AfPacketOptions, AfPacketReceive, AfPacketTransmit, Fetched, OffloadReceive, OffloadTransmit,
+    AfPacketOptions, AfPacketTransmit, Fetched, OffloadReceive, OffloadTransmit,
 };
 use wirestorm_io::af_xdp::{AfXdp, AfXdpOptions, Direction};
 use wirestorm_io::link::{Link, LinkKind};
@@ -109,11 +109,13 @@ impl BothWays {
         options.queueing_bypass = !is_visible;
         // Windows of many connections at once are more than a stream's frames in hand.
         options.frames = 1_024;
-        let receive = AfPacketReceive::open(&options).map_err(|error| error.to_string())?;
+        // A ring tells of frames a millisecond late, for which those who wait for answers wait, too.
+        let receive = OffloadReceive::open(&options, Fetched::Whole);
+        let receive = receive.map_err(|error| error.to_string())?;
         let transmit = AfPacketTransmit::open(&options).map_err(|error| error.to_string())?;
         Ok(Self {
             transmit: TransmitPort::AfPacket(Box::new(transmit)),
-            receive: ReceivePort::AfPacket(receive),
+            receive: ReceivePort::Offload(receive),
             choice: Choice { backend: "af_packet", why },
         })
     }

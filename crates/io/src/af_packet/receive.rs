@@ -154,7 +154,7 @@ fn capabilities(link: &Link, ring_bytes: usize) -> Capabilities {
 }
 
 /// Attached before the socket is bound, so that nothing gets past it.
-fn attach_filter(socket: &Socket, filter: &[FilterInstruction]) -> io::Result<()> {
+pub(super) fn attach_filter(socket: &Socket, filter: &[FilterInstruction]) -> io::Result<()> {
     if filter.is_empty() {
         return Ok(());
     }

@@ -10,12 +10,37 @@ use crate::system::socket::{Plain, Socket};
 /// So many go with one call.
 pub(super) const MESSAGES_MAX: usize = 64;
 
-/// Room for one `struct tpacket_auxdata` with its header (`cmsg(3)`).
+/// Room for a time, and behind it for one `struct tpacket_auxdata`, each with its header (`cmsg(3)`).
+/// The kernel writes them in this order (`packet_recvmsg` of `net/packet/af_packet.c`).
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Control {
+    time_header: libc::cmsghdr,
+    time: libc::timespec,
     header: libc::cmsghdr,
     told: libc::tpacket_auxdata,
+}
+
+/// What the kernel tells of each message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// Nothing: they are to be sent.
+    Nothing,
+    /// What it knows of a frame (`PACKET_AUXDATA`).
+    Frame,
+    /// When it came, as well (`SO_TIMESTAMPNS`).
+    FrameAndTime,
+}
+
+impl Told {
+    /// Where in [`Control`] it begins.
+    const fn start(self) -> usize {
+        match self {
+            Self::Nothing => size_of::<Control>(),
+            Self::Frame => offset_of!(Control, header),
+            Self::FrameAndTime => 0,
+        }
+    }
 }
 
 /// A row of messages, each of a virtio header and a frame behind it.
@@ -23,26 +48,28 @@ pub(super) struct Messages {
     pieces: Box<[libc::iovec]>,
     controls: Box<[Control]>,
     rows: Box<[libc::mmsghdr]>,
+    told: Told,
 }
 
 // SAFETY: the pointers in it are to its own boxes, and to frames that are told anew for each call.
 unsafe impl Send for Messages {}
 
 impl Messages {
-    /// Messages to be sent, or with `is_told` to be received together with what the kernel tells
-    /// of them.
-    pub(super) fn new(is_told: bool) -> Self {
+    /// Messages to be sent, or to be received together with what the kernel tells of them.
+    pub(super) fn new(told: Told) -> Self {
         let mut messages = Self {
             pieces: vec![libc::iovec::zeroed(); MESSAGES_MAX].into_boxed_slice(),
             controls: vec![Control::zeroed(); MESSAGES_MAX].into_boxed_slice(),
             rows: vec![libc::mmsghdr::zeroed(); MESSAGES_MAX].into_boxed_slice(),
+            told,
         };
         let places = messages.pieces.iter_mut().zip(&mut messages.controls);
         for (row, (piece, control)) in messages.rows.iter_mut().zip(places) {
             row.msg_hdr.msg_iov = piece;
             row.msg_hdr.msg_iovlen = 1;
-            if is_told {
-                row.msg_hdr.msg_control = std::ptr::from_mut(control).cast();
+            if told != Told::Nothing {
+                let control = std::ptr::from_mut(control);
+                row.msg_hdr.msg_control = control.cast::<u8>().wrapping_add(told.start()).cast();
             }
         }
         messages
@@ -78,7 +105,7 @@ impl Messages {
         let places = self.pieces.iter_mut().zip(&mut self.rows);
         for ((piece, row), buffer) in places.zip(buffers) {
             *piece = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-            row.msg_hdr.msg_controllen = size_of::<Control>() as _;
+            row.msg_hdr.msg_controllen = (size_of::<Control>() - self.told.start()) as _;
             count += 1;
         }
         let (rows, flags) = (self.rows.as_mut_ptr(), libc::MSG_DONTWAIT | libc::MSG_TRUNC);
@@ -99,10 +126,22 @@ impl Messages {
     /// What is told of the frame that message `place` brought.
     pub(super) fn told(&self, place: usize) -> Option<&libc::tpacket_auxdata> {
         const NEEDED: usize = offset_of!(Control, told) + size_of::<libc::tpacket_auxdata>();
-        let Control { header, told } = &self.controls[place];
-        let is_there = self.rows[place].msg_hdr.msg_controllen >= NEEDED
+        let Control { header, told, .. } = &self.controls[place];
+        let is_there = self.told.start() + self.rows[place].msg_hdr.msg_controllen >= NEEDED
             && (header.cmsg_level, header.cmsg_type) == (libc::SOL_PACKET, libc::PACKET_AUXDATA);
         is_there.then_some(told)
+    }
+
+    /// When the kernel saw the frame that message `place` brought, in nanoseconds of
+    /// `CLOCK_REALTIME`, where it was to tell.
+    pub(super) fn time(&self, place: usize) -> Option<u64> {
+        const NEEDED: usize = offset_of!(Control, header);
+        let Control { time_header, time, .. } = &self.controls[place];
+        let is_there = self.told == Told::FrameAndTime
+            && self.rows[place].msg_hdr.msg_controllen >= NEEDED
+            && (time_header.cmsg_level, time_header.cmsg_type)
+                == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS);
+        is_there.then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
     }
 }
 

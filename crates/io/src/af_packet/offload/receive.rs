@@ -8,13 +8,14 @@ use wirestorm_base::port::{
 use wirestorm_base::time::{Duration, Instant};
 
 use super::ingress::Ingress;
-use super::messages::{MESSAGES_MAX, Messages};
+use super::messages::{MESSAGES_MAX, Messages, Told};
 use super::{LONG_FRAME_MAX, VIRTIO_HEADER_BYTES, offloads};
 use crate::af_packet::hearing::Hearing;
+use crate::af_packet::receive::attach_filter;
 use crate::af_packet::{
     AfPacketError, AfPacketOptions, MAC_ADDRESSES_BYTES, VLAN_ETHER_TYPE, VLAN_TAG_BYTES,
 };
-use crate::clock;
+use crate::clock::{self, RealtimeOffset};
 use crate::link::Link;
 use crate::system::socket::Socket;
 
@@ -88,8 +89,8 @@ enum Source {
 /// Receives what the kernel has put together in one piece: on a packet socket, or, where beginnings
 /// are all that is wanted and the kernel can (Linux 6.6), from a ring that a program fills.
 ///
-/// The arrival time is that at which frames are fetched. VLAN tags that the kernel took out are back
-/// in the frame.
+/// The arrival time is that at which frames are fetched, unless the kernel's was asked for. VLAN tags
+/// that the kernel took out are back in the frame.
 pub struct OffloadReceive {
     hearing: Hearing,
     source: Source,
@@ -110,13 +111,37 @@ struct Frames {
 
 impl OffloadReceive {
     /// Opens a socket for receiving all frames that arrive on the interface; those it sends
-    /// itself are left out. Of the options, a filter and a fan-out group are not looked at.
+    /// itself are left out. Of the options, a fan-out group is not looked at.
     ///
     /// # Errors
-    /// Where there is no such interface, it is down or not Ethernet, or the process lacks
-    /// `CAP_NET_RAW`.
+    /// Where there is no such interface, it is down or not Ethernet, the process lacks
+    /// `CAP_NET_RAW`, or the filter is none.
     pub fn open(options: &AfPacketOptions, fetched: Fetched) -> Result<Self, AfPacketError> {
+        Self::open_told(options, fetched, Told::Frame)
+    }
+
+    /// The same of whole frames, with the kernel's time of their arrival, which costs something for
+    /// each.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_timed(options: &AfPacketOptions) -> Result<Self, AfPacketError> {
+        Self::open_told(options, Fetched::Whole, Told::FrameAndTime)
+    }
+
+    fn open_told(
+        options: &AfPacketOptions,
+        fetched: Fetched,
+        told: Told,
+    ) -> Result<Self, AfPacketError> {
         let (socket, link) = options.socket()?;
+        attach_filter(&socket, &options.filter)
+            .map_err(options.system("attaching the filter (is it a valid program?)"))?;
+        if told == Told::FrameAndTime {
+            socket
+                .set_option(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1_i32)
+                .map_err(options.system("setting SO_TIMESTAMPNS"))?;
+        }
         let bytes_max = match fetched {
             Fetched::Whole => BUFFER_BYTES - HEADROOM,
             Fetched::Beginning => link.frame_length_max(),
@@ -133,15 +158,15 @@ impl OffloadReceive {
             .or_else(|_| socket.set_option(libc::SOL_SOCKET, libc::SO_RCVBUF, &room))
             .map_err(options.system("asking for memory that frames wait in"))?;
         let hearing = Hearing::begin(options, socket, &link, libc::ETH_P_ALL as u16)?;
-        let messages = Messages::new(true);
+        let messages = Messages::new(told);
         Ok(Self::new(options, &link, hearing, Source::Socket { messages, bytes_max }))
     }
 
     /// Lets a program take in what arrives on the interface, of long frames the beginning
     /// ([`Fetched::Beginning`]). TCP and UDP end there, unless the host has an address on the
     /// interface: without one its network stack would only drop them. All else goes on to it. At
-    /// most 8 MiB of frames wait to be read; more are counted as missed. Of the options, the size of
-    /// the ring is not looked at either.
+    /// most 8 MiB of frames wait to be read; more are counted as missed. Of the options, the
+    /// filter, the fan-out group and the size of the ring are not looked at.
     ///
     /// # Errors
     /// As [`Self::open`], and where the kernel cannot (before Linux 6.6), or the process lacks
@@ -208,10 +233,13 @@ impl Frames {
         let room = HEADROOM - VIRTIO_HEADER_BYTES..HEADROOM + bytes_max;
         let rooms = self.free[first..].iter_mut().rev().map(|it| &mut it.bytes[room.clone()]);
         let count = messages.receive(socket, rooms)?;
-        let arrival = clock::now();
+        let (fetched, mut offset) = (clock::now(), None);
         for place in 0..count {
             let Some(buffer) = self.free.pop() else { break };
             let (length, offloads) = (messages.length(place), buffer.offloads());
+            let arrival = messages.time(place).map_or(fetched, |time| {
+                offset.get_or_insert_with(RealtimeOffset::read).to_monotonic(time)
+            });
             let tag = messages.told(place).and_then(tag);
             batch.push(self.hand_out(buffer, length, tag, (offloads, arrival)));
         }

@@ -7,7 +7,7 @@ use wirestorm_base::port::{
 };
 use wirestorm_base::time::Instant;
 
-use super::messages::{MESSAGES_MAX, Messages};
+use super::messages::{MESSAGES_MAX, Messages, Told};
 use super::{LONG_FRAME_MAX, VIRTIO_HEADER_BYTES, VirtioHeader, virtio_header};
 use crate::af_packet::refusals::Refusals;
 use crate::af_packet::{
@@ -82,7 +82,7 @@ impl OffloadTransmit {
             free: (0..frames as u32).rev().collect(),
             queue: VecDeque::with_capacity(frames),
             queued: 0,
-            messages: Messages::new(false),
+            messages: Messages::new(Told::Nothing),
             refusals: Refusals::default(),
             capabilities,
             counters: TransmitCounters::default(),
