@@ -20,6 +20,7 @@ mod share;
 mod speech;
 mod tcp;
 mod tls;
+mod ways;
 
 use serde_json::Value;
 use wirestorm_base::rate::Decimal;
@@ -280,6 +281,7 @@ fn read_templates(
         problems.take(http2::check(template, &templates));
         problems.take(looked_at::check(template, &templates));
         problems.take(on_demand::check(template, &templates));
+        problems.take(ways::check(template));
     }
     templates
 }

@@ -502,7 +502,7 @@ templates:
       again_after: 20
       pairing: fixed
       devices: [{clients: 10.0.0.1, every: 2, count: 3, vlan: 100, dst: "02:00:00:00:00:09"}]
-      program: [{idle: {time: 300ms, receive_only: true}}, {send_datagram: who}, {receive_datagrams: 2}, run_next]
+      program: [{idle: {time: 300ms, receive_only: true}}, {send_datagram: who}, {receive_datagrams: 2}, {next_group: dns}, run_next]
     server:
       tx: s
       port: 53
@@ -537,6 +537,7 @@ templates:
             Step::Idle { time: Duration::from_millis(300), receive_only: true },
             Step::SendDatagram { text: b"who".to_vec(), size: 3, fill: Vec::new() },
             Step::ReceiveDatagrams { count: 2, clear: true },
+            Step::NextGroup("dns".into()),
             Step::RunNext,
         ]
     );
@@ -1143,6 +1144,52 @@ fn what_is_wrong_with_accepting_has_its_path() {
     let said = EmulationPlan::parse(&udp).unwrap_err().to_string();
     let expected = "templates[1].server.port: found on_demand, which connections alone have";
     assert!(said.starts_with(expected), "{said}");
+}
+
+/// A client that does these steps, in a plan with a group `parts`; or what is wrong with it.
+fn following(steps: &str) -> Result<(), String> {
+    let text = format!(
+        "ports: [{{name: c, addresses: 10.0.0.1/24}}]\n\
+         templates:\n\
+         - {{name: a, client: {{tx: c, servers: 10.0.1.1, load: {{hold: 1}}, program: {steps}}}}}\n\
+         - {{name: b, group: parts, client: {{tx: c, servers: 10.0.1.1, load: on_demand, \
+         program: [{{send: a}}]}}}}\n"
+    );
+    EmulationPlan::parse(&text).map(drop).map_err(|errors| errors.to_string())
+}
+
+#[test]
+fn flows_that_programs_ask_for_are_of_a_group_whatever_way_leads_there() {
+    let no_group = "found a flow of no group, expected a step `next_group` on every way to it";
+    let port = "{set: {p: 21}}";
+    for (steps, expected) in [
+        ("[run_next]", format!("[0]: {no_group}")),
+        ("[run_next, {next_group: parts}]", format!("[0]: {no_group}")),
+        (&format!("[{port}, {{start_next: {{port: p}}}}]"), format!("[1]: {no_group}")),
+        ("[{repeat: {times: 2, steps: [{send: a}, run_next]}}]", {
+            format!("[0].repeat.steps[1]: {no_group}")
+        }),
+        (
+            "[{jump: {to: b, variable: n, equal: 1}}, {next_group: parts}, {label: b}, run_next]",
+            format!("[3]: {no_group}"),
+        ),
+        (
+            "[{next_group: parts}, run_next, end_next]",
+            "[2]: found end_next, expected a step `start_next` before it".to_owned(),
+        ),
+    ] {
+        let error = following(steps).unwrap_err();
+        assert!(error.starts_with(&format!("templates[0].client.program{expected}")), "{error}");
+    }
+    for steps in [
+        "[{next_group: parts}, run_next]",
+        "[{repeat: {times: 2, steps: [{next_group: parts}, run_next]}}, run_next]",
+        &format!("[{port}, {{next_group: parts}}, {{start_next: {{port: p}}}}, end_next]"),
+        // It stands before what leads there.
+        "[{next_group: parts}, {jump: b}, {label: a}, run_next, reset, {label: b}, {jump: a}]",
+    ] {
+        assert_eq!(following(steps), Ok(()), "{steps}");
+    }
 }
 
 /// A client and a server that begin TLS when both have agreed to.
