@@ -502,7 +502,7 @@ templates:
       again_after: 20
       pairing: fixed
       devices: [{clients: 10.0.0.1, every: 2, count: 3, vlan: 100, dst: "02:00:00:00:00:09"}]
-      program: [{idle: {time: 300ms, receive_only: true}}, {send_datagram: who}, {receive_datagrams: 2}, {next_group: dns}, run_next]
+      program: [{idle: {time: 300ms, receive_only: true}}, {send_datagram: who}, {receive_datagrams: 2}, {next_group: 'dns'}, run_next]
     server:
       tx: s
       port: 53
@@ -1187,6 +1187,42 @@ fn flows_that_programs_ask_for_are_of_a_group_whatever_way_leads_there() {
         &format!("[{port}, {{next_group: parts}}, {{start_next: {{port: p}}}}, end_next]"),
         // It stands before what leads there.
         "[{next_group: parts}, {jump: b}, {label: a}, run_next, reset, {label: b}, {jump: a}]",
+    ] {
+        assert_eq!(following(steps), Ok(()), "{steps}");
+    }
+}
+
+#[test]
+fn a_loop_without_an_end_has_a_step_that_waits() {
+    let error = "found a loop without an end in which nothing waits, expected a step in it";
+    for (steps, place) in [
+        ("[{label: x}, {add: {n: 1}}, {jump: x}]", "[2]"),
+        ("[{label: x}, {jump: x}]", "[1]"),
+        ("[{send: a}, {repeat: {steps: [{add: {n: 1}}]}}]", "[1]"),
+        ("[{repeat: {times: 3, steps: [{repeat: {steps: [{set: {n: 1}}]}}]}}]", {
+            "[0].repeat.steps[0]"
+        }),
+        ("[{label: x}, {delay: 0ms}, {delay: {mean: 0us}}, {jump: x}]", "[3]"),
+        // One of two ways leads there.
+        ("[{jump: {to: x, variable: n, less: 1}}, reset, {label: x}, {jump: x}]", "[3]"),
+        // The other end closes once, and the connection opens once.
+        ("[{label: x}, connect, wait_for_close, {jump: x}]", "[3]"),
+        ("[{label: x}, {jump: y}, {label: y}, {count: {A: 1}}, {jump: x}]", "[1]"),
+    ] {
+        let said = following(steps).unwrap_err();
+        let expected = format!("templates[0].client.program{place}: {error}");
+        assert!(said.starts_with(&expected), "{said}\nexpected {expected}");
+    }
+    for steps in [
+        "[{label: x}, {delay: 1us}, {jump: x}]",
+        "[{label: x}, {delay: {min: 0ms, max: 1ms}}, {jump: x}]",
+        "[{repeat: {steps: [{send: a}]}}]",
+        "[{repeat: {steps: [{receive: 1}]}}]",
+        "[{repeat: {times: 1000000, steps: [{add: {n: 1}}]}}]",
+        "[{set: {n: 9}}, {label: x}, {count_down: {variable: n, to: x}}]",
+        "[{remember: t}, {label: x}, {jump: {to: x, within: 1s, since: t}}]",
+        "[{label: x}, {jump: {to: y, variable: n, equal: 9}}, {add: {n: 1}}, {jump: x}, {label: y}]",
+        "[{repeat: {steps: [{next_group: parts}, run_next]}}]",
     ] {
         assert_eq!(following(steps), Ok(()), "{steps}");
     }

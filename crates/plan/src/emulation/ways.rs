@@ -1,19 +1,24 @@
-//! Which ways lead through a program.
+//! Which ways lead through a program, and which of them lead nowhere.
 
 use std::collections::BTreeMap;
+
+use wirestorm_base::time::Duration;
 
 use super::Template;
 use super::names::Label;
 use super::program::{Step, When};
 use crate::document::error::PlanError;
 
-/// Whether each flow that the programs of a template ask for is of a group.
+/// Whether the programs of a template can be followed: each flow that one asks for is of a group,
+/// and none is followed for ever without a step that waits.
 pub(super) fn check(template: &Template) -> Result<(), PlanError> {
     let client = template.client.as_ref().map(|it| ("client", &it.program));
     let server = template.server.as_ref().map(|it| ("server", &it.program));
     for (side, steps) in client.into_iter().chain(server) {
         let ways = Ways::of(steps);
-        let Some((place, message)) = ways.without_group() else { continue };
+        let Some((place, message)) = ways.without_group().or_else(|| ways.endless()) else {
+            continue;
+        };
         let path = format!("{}.{side}.program{}", template.path, ways.path(place));
         return Err(PlanError { path, message });
     }
@@ -114,5 +119,58 @@ impl<'a> Ways<'a> {
         let place = self.first(|_, step| *step == Step::EndNext && !starts)?;
         let message = "found end_next, expected a step `start_next` before it".to_owned();
         Some((place, message))
+    }
+
+    /// Steps that are done again and again as fast as possible, and nothing else any more.
+    fn endless(&self) -> Option<(usize, String)> {
+        let end = self.places.len();
+        let mut ends: Vec<_> = self.places.iter().map(|it| waits(it.step)).collect();
+        loop {
+            let mut has_changed = false;
+            for place in (0..end).rev() {
+                if !ends[place] && self.next(place).any(|next| next == end || ends[next]) {
+                    ends[place] = true;
+                    has_changed = true;
+                }
+            }
+            if !has_changed {
+                break;
+            }
+        }
+        let reached = self.reached(|_| false);
+        let goes_back = |step: &Step| matches!(step, Step::Jump { .. } | Step::Repeat { .. });
+        let place = self.first(|it, step| reached[it] && !ends[it] && goes_back(step))?;
+        let message = "found a loop without an end in which nothing waits, expected a step in it \
+                       that waits each time, such as delay or receive";
+        Some((place, message.to_owned()))
+    }
+}
+
+/// Whether a step waits each time that it is done, or ends the program some time.
+fn waits(step: &Step) -> bool {
+    match step {
+        Step::Delay { max, .. } => *max > Duration::ZERO,
+        Step::DelayAbout { mean, deviation } => {
+            *mean > Duration::ZERO || deviation.is_some_and(|it| it > Duration::ZERO)
+        }
+        Step::Send { .. }
+        | Step::SendOwn(_)
+        | Step::SendDatagram { .. }
+        | Step::SendOwnDatagram(_)
+        | Step::Receive(_)
+        | Step::Need(_)
+        | Step::ReceiveWhole(_)
+        | Step::ReceiveDatagrams { clear: true, .. }
+        | Step::Expect(_)
+        | Step::Extract { .. }
+        | Step::RunNext
+        | Step::StartNext(_)
+        | Step::EndNext
+        | Step::Listen { .. }
+        | Step::AcceptNext
+        | Step::DelaySinceReceived { .. }
+        | Step::StartTls => true,
+        // What has come once is there for good: an end, a connection, bytes in all.
+        _ => false,
     }
 }

@@ -205,6 +205,10 @@ impl Endpoint {
                     at = Some(until);
                     break;
                 }
+                Step::Pauses => {
+                    at = Some(flow.run.pause(self.pauses.next(now)));
+                    break;
+                }
                 Step::Executes { group, port } => {
                     let (parent, key, template) = (Place::Udp(place), flow.key, flow.template);
                     let wish = Wish::Flow { group, port };

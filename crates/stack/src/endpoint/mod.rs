@@ -22,6 +22,7 @@ mod links;
 mod listen;
 mod load;
 mod paths;
+mod pauses;
 mod schedule;
 mod serve;
 mod starts;
@@ -59,6 +60,7 @@ pub use self::listen::{Listen, MatchByte};
 use self::load::Due;
 pub use self::load::Load;
 use self::paths::Paths;
+use self::pauses::Pauses;
 use self::starts::Starts;
 pub use self::switched::AddressSet;
 use self::table::Flows;
@@ -155,6 +157,7 @@ pub struct Endpoint {
     refusals: TcpCounters,
     /// Free frames, within a breath.
     spare: Vec<FrameId>,
+    pauses: Pauses,
     batch: Vec<Received>,
     /// Segments that arrived and of which their connection has not heard yet, within a breath.
     train: Option<Train>,
@@ -234,6 +237,7 @@ impl Endpoint {
             strays: StrayCounters::default(),
             refusals: TcpCounters::default(),
             spare: Vec::new(),
+            pauses: Pauses::default(),
             batch: Vec::with_capacity(BATCH),
             train: None,
             due: Vec::new(),

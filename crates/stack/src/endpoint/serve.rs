@@ -308,6 +308,9 @@ impl Endpoint {
             let (parent, key, template) = (Place::Tcp(place), flow.key, flow.template);
             self.executions.asked.push_back(Asked { parent, key, template, wish });
         }
+        if progress == Progress::Pauses {
+            progress = flow.run.pause(self.pauses.next(now));
+        }
         let is_over = flow.connection.state() == State::TimeWait && !flow.is_waiting;
         if is_over {
             flow.is_waiting = true;

@@ -29,6 +29,8 @@ pub(crate) enum Step {
     Waits,
     /// To wait until a time, in ms.
     WaitsUntil(u32),
+    /// To go on, after many steps; [`DatagramRun::pause`] says when.
+    Pauses,
     /// To make a flow of a template of a group, or of its own, to the same server at a port where
     /// that is said; [`DatagramRun::end_waiting`] says that it is over.
     Executes { group: Option<u16>, port: Option<u16> },
@@ -54,6 +56,8 @@ pub(crate) struct DatagramRun {
     place: u16,
     /// Whether what is at `place` was begun, and is waited for.
     has_begun: bool,
+    /// Whether it waits between two steps: it has done many.
+    is_pausing: bool,
     /// Whether a flow that it waited for failed.
     has_other_failed: bool,
     /// Whether only what arrives is traffic.
@@ -74,6 +78,7 @@ impl DatagramRun {
             idle_ms: IDLE_MS,
             place: 0,
             has_begun: false,
+            is_pausing: false,
             has_other_failed: false,
             is_idle_by_receiving: false,
         }
@@ -132,6 +137,10 @@ impl DatagramRun {
         if self.own.as_mut().is_some_and(|own| !own.has_room(place, outside)) {
             return Step::Over;
         }
+        if self.is_pausing && millis.wrapping_sub(self.until).cast_signed() < 0 {
+            return Step::WaitsUntil(self.until);
+        }
+        self.is_pausing = false;
         for _ in 0..STEPS_MAX {
             let Some(instruction) = program.instruction(self.place) else { return Step::Over };
             match instruction {
@@ -235,8 +244,14 @@ impl DatagramRun {
                 }
             }
         }
-        // As good as a wait of one tick.
-        Step::WaitsUntil(millis.wrapping_add(1))
+        Step::Pauses
+    }
+
+    /// Goes on at a time, in ms, where it has done many steps.
+    #[cold]
+    pub(crate) const fn pause(&mut self, until: u32) -> u32 {
+        (self.is_pausing, self.until) = (true, until);
+        until
     }
 
     /// Of which group the next template is.

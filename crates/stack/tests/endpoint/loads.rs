@@ -6,7 +6,7 @@ use wirestorm_base::time::{Duration, Instant};
 use wirestorm_stack::endpoint::{
     Endpoint, EndpointOptions, Load, Role, Template, Think, Transport,
 };
-use wirestorm_stack::program::{Buffer, Buffers, Instruction};
+use wirestorm_stack::program::{Buffer, Buffers, Instruction, Statistic};
 
 use crate::world::{SECOND, World, client, options, rate, server, template};
 
@@ -299,4 +299,31 @@ fn a_rate_is_changed_and_how_many_there_are_at_most_is_not() {
     let flows = world.client.tally(0).unwrap().flows;
     assert!((100 + 180..=100 + 220).contains(&flows.made), "{flows:?}");
     assert_eq!(flows.offered, flows.made + flows.skipped);
+}
+
+/// What programs do that never wait is shared out, so that others are served as before.
+#[test]
+fn flows_that_never_wait_leave_the_worker_to_others() {
+    let statistic = Statistic::new(0).unwrap();
+    let count = Instruction::Count { statistic, value: 1 };
+    let program = vec![count, Instruction::Jump { to: 0 }];
+    let done = |flows, is_udp: bool| {
+        let role = client("16.0.0.1", 80, Load::Hold { flows }, None);
+        let mut clients = template(program.clone(), role);
+        if is_udp {
+            clients.transport = Transport::Udp;
+        }
+        let servers = vec![template(vec![Instruction::WaitForPeerClose], server(80))];
+        let mut world = World::of(vec![clients], servers, &Buffers::default());
+        world.run(Duration::from_millis(500), |_, _| {});
+        assert_eq!(world.client.counters().active, flows);
+        world.client.statistics().get(statistic)
+    };
+    // A turn of 1,000 steps counts to 500. One flow has a turn each millisecond, all of many
+    // together have ten, beside the first one of each.
+    for is_udp in [false, true] {
+        let (one, many) = (done(1, is_udp), done(200, is_udp));
+        assert!((200_000..=252_000).contains(&one), "{one}");
+        assert!((2_000_000..=2_700_000).contains(&many), "{many}");
+    }
 }

@@ -40,6 +40,8 @@ enum Wait {
     Taking,
     /// That a time is over.
     Delay,
+    /// The same, between two steps: it has done many.
+    Pause,
     /// That a flow that it asked for is over.
     Template,
     /// That it is told at which port it listens.
@@ -67,6 +69,8 @@ pub(crate) enum Progress {
     Waits,
     /// It waits until a time, in ms.
     WaitsUntil(u32),
+    /// It has done many steps and would go on; [`Run::pause`] says when.
+    Pauses,
     /// It waits for what it wishes for.
     Wishes(Wish),
 }
@@ -122,7 +126,7 @@ pub(crate) struct Run {
     waits_for_acknowledgements: bool,
 }
 
-/// A program that never waits would keep all others from running: after so many steps it does.
+/// A program that never waits would keep all others from running: after so many steps it pauses.
 pub(super) const STEPS_MAX: u32 = 1_000;
 
 impl Run {
@@ -215,7 +219,7 @@ impl Run {
             Wait::Taking => {
                 !self.own().is_some_and(Own::has_taken) && !self.is_peer_done(connection)
             }
-            Wait::Delay => now.millis.wrapping_sub(self.until).cast_signed() < 0,
+            Wait::Delay | Wait::Pause => now.millis.wrapping_sub(self.until).cast_signed() < 0,
             Wait::PeerClose | Wait::Arrival => !self.is_peer_done(connection),
             Wait::Template | Wait::Port | Wait::Session | Wait::Over => true,
             Wait::Handshake => self.exchange().is_some_and(Exchange::is_handshaking),
@@ -277,8 +281,8 @@ impl Run {
                 } else if !self.can_go_on(program, outside) {
                     return self.end(connection, outside);
                 }
+                self.place += u16::from(self.wait != Wait::Pause);
                 self.wait = Wait::Nothing;
-                self.place += 1;
             }
             let Some(instruction) = program.instruction(self.place) else {
                 return self.end(connection, outside);
@@ -293,8 +297,14 @@ impl Run {
                 };
             }
         }
-        // As good as a wait of one tick.
-        Progress::WaitsUntil(now.millis.wrapping_add(1))
+        Progress::Pauses
+    }
+
+    /// Goes on at a time, in ms, where it has done many steps.
+    #[cold]
+    pub(crate) const fn pause(&mut self, until: u32) -> Progress {
+        (self.wait, self.until) = (Wait::Pause, until);
+        Progress::WaitsUntil(until)
     }
 
     /// Whether what was waited for lets the program go on, now that it is there or never comes.
@@ -336,7 +346,7 @@ impl Run {
 
     fn progress(&self) -> Progress {
         match self.wait {
-            Wait::Delay => Progress::WaitsUntil(self.until),
+            Wait::Delay | Wait::Pause => Progress::WaitsUntil(self.until),
             _ => Progress::Waits,
         }
     }
