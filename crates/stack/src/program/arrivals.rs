@@ -2,22 +2,22 @@
 
 use alloc::collections::VecDeque;
 
-/// When the bytes of a stream arrived, in ms.
+/// When the bytes of a stream arrived, in microseconds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Arrivals {
     /// So many at a time, the oldest first: no more entries than bytes that wait.
-    waiting: VecDeque<(usize, u32)>,
+    waiting: VecDeque<(usize, u64)>,
     /// When the last one arrived that was taken.
-    taken: u32,
+    taken: u64,
 }
 
 impl Arrivals {
     /// So many bytes have arrived.
-    pub(super) fn add(&mut self, bytes: usize, millis: u32) {
+    pub(super) fn add(&mut self, bytes: usize, micros: u64) {
         match self.waiting.back_mut() {
             _ if bytes == 0 => {}
-            Some((count, time)) if *time == millis => *count += bytes,
-            _ => self.waiting.push_back((bytes, millis)),
+            Some((count, time)) if *time == micros => *count += bytes,
+            _ => self.waiting.push_back((bytes, micros)),
         }
     }
 
@@ -25,9 +25,9 @@ impl Arrivals {
     pub(super) fn take(&mut self, bytes: usize) {
         let mut left = bytes;
         while left > 0
-            && let Some((count, millis)) = self.waiting.front_mut()
+            && let Some((count, micros)) = self.waiting.front_mut()
         {
-            self.taken = *millis;
+            self.taken = *micros;
             if *count > left {
                 *count -= left;
                 return;
@@ -37,8 +37,8 @@ impl Arrivals {
         }
     }
 
-    /// When the last one arrived that was taken, in ms.
-    pub(super) const fn taken(&self) -> u32 {
+    /// When the last one arrived that was taken, in microseconds.
+    pub(super) const fn taken(&self) -> u64 {
         self.taken
     }
 
@@ -55,8 +55,8 @@ mod tests {
     #[test]
     fn of_what_is_taken_the_last_byte_counts() {
         let mut arrivals = Arrivals::default();
-        for (bytes, millis) in [(3, 10), (2, 10), (0, 15), (4, 20), (1, 30)] {
-            arrivals.add(bytes, millis);
+        for (bytes, micros) in [(3, 10), (2, 10), (0, 15), (4, 20), (1, 30)] {
+            arrivals.add(bytes, micros);
         }
         for (bytes, expected) in [(4, 10), (1, 10), (0, 10), (1, 20), (4, 30), (9, 30)] {
             arrivals.take(bytes);

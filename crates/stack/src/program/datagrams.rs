@@ -132,7 +132,7 @@ impl DatagramRun {
 
     /// Goes on until it wants something.
     pub(crate) fn advance(&mut self, program: &Program, outside: &mut Outside<'_>) -> Step {
-        let Now { millis, .. } = outside.now;
+        let now @ Now { millis, .. } = outside.now;
         let place = self.place;
         if self.own.as_mut().is_some_and(|own| !own.has_room(place, outside)) {
             return Step::Over;
@@ -217,7 +217,7 @@ impl DatagramRun {
                         }
                         self.go_on();
                     } else if let Some(micros) = delay(instruction, outside.random) {
-                        self.until = millis.wrapping_add(micros.div_ceil(1_000));
+                        self.until = now.millis_after(now.micros, micros);
                         self.has_begun = true;
                     } else {
                         let variables = self.variables.get_or_insert_default();

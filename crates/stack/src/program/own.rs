@@ -101,15 +101,15 @@ impl Own {
         self.stream.len() as u64
     }
 
-    /// When the last byte arrived of what was taken last, in ms.
-    pub(super) const fn taken_at(&self) -> u32 {
+    /// When the last byte arrived of what was taken last, in microseconds.
+    pub(super) const fn taken_at(&self) -> u64 {
         self.arrivals.taken()
     }
 
     /// Bytes of a connection have arrived.
-    pub(crate) fn hear(&mut self, bytes: &[u8], millis: u32) {
+    pub(crate) fn hear(&mut self, bytes: &[u8], micros: u64) {
         if self.listens {
-            self.arrivals.add(bytes.len(), millis);
+            self.arrivals.add(bytes.len(), micros);
             self.stream.extend_from_slice(bytes);
         }
     }

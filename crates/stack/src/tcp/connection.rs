@@ -27,6 +27,13 @@ impl Now {
         Self { micros, millis: (micros / 1_000) as u32 }
     }
 
+    /// When so many microseconds are over since a time of the same clock, in ms: never sooner, and
+    /// at once where they are over already.
+    pub(crate) const fn millis_after(self, since: u64, micros: u32) -> u32 {
+        let end = since + micros as u64;
+        if end <= self.micros { self.millis } else { end.div_ceil(1_000) as u32 }
+    }
+
     /// The same to others.
     pub(crate) const fn instant(self) -> Instant {
         Instant::from_nanos(self.micros * 1_000)

@@ -6,7 +6,7 @@ use wirestorm_base::time::{Duration, Instant};
 use wirestorm_stack::endpoint::{
     Endpoint, EndpointOptions, Load, Role, Template, Think, Transport,
 };
-use wirestorm_stack::program::{Buffer, Buffers, Instruction, Statistic};
+use wirestorm_stack::program::{Buffer, Buffers, Instruction, Statistic, Transaction};
 
 use crate::world::{SECOND, World, client, options, rate, server, template};
 
@@ -325,5 +325,38 @@ fn flows_that_never_wait_leave_the_worker_to_others() {
         let (one, many) = (done(1, is_udp), done(200, is_udp));
         assert!((200_000..=252_000).contains(&one), "{one}");
         assert!((2_000_000..=2_700_000).contains(&many), "{many}");
+    }
+}
+
+#[test]
+fn a_delay_is_never_shorter_than_it_says_and_a_millisecond_longer_at_most() {
+    let transaction = Transaction::new(0).unwrap();
+    for is_udp in [false, true] {
+        for micros in [0, 20, 1_000, 5_000] {
+            let program = vec![
+                Instruction::BeginTransaction { transaction },
+                Instruction::Delay { micros },
+                Instruction::EndTransaction { transaction },
+            ];
+            // They begin at any of ten places within a millisecond.
+            let load = Load::Constant {
+                rate: rate(1_000, Duration::from_micros(1_300_000)),
+                at_most: None,
+            };
+            let mut clients = template(program, client("16.0.0.1", 80, load, None));
+            if is_udp {
+                clients.transport = Transport::Udp;
+            }
+            let servers = vec![template(vec![Instruction::WaitForPeerClose], server(80))];
+            let mut world = World::of(vec![clients], servers, &Buffers::default());
+            world.run(SECOND, |_, _| {});
+            let times = world.client.tally(0).unwrap().findings.transaction(transaction);
+            let times = times.unwrap();
+            let [min, max] =
+                [times.min, times.times.max()].map(|it| (it.as_nanos() / 1_000) as u32);
+            assert!(times.times.count() > 700);
+            let longest = if micros == 0 { 0 } else { micros + 999 };
+            assert!(min >= micros && max <= longest, "{micros}: {min} to {max}");
+        }
     }
 }

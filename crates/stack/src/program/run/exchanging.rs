@@ -80,7 +80,7 @@ impl Run {
         let Some(extra) = &mut self.extra else { return };
         let Extra { exchange: Some(exchange), own: Some(own), .. } = &mut **extra else { return };
         let came = own.begin_session();
-        let said = exchange.start(session, &came, now, |plaintext| own.hear(plaintext, now.millis));
+        let said = exchange.start(session, &came, now, |plaintext| own.hear(plaintext, now.micros));
         self.received = said.into();
     }
 
@@ -107,7 +107,7 @@ impl Run {
         let Extra { exchange: Some(exchange), own, .. } = &mut **extra else { return 0 };
         exchange.hear(segment, data, arrival, connection, now, |plaintext| {
             if let Some(own) = own {
-                own.hear(plaintext, now.millis);
+                own.hear(plaintext, now.micros);
             }
         })
     }

@@ -412,9 +412,9 @@ impl Run {
                 Some(micros) => {
                     let since = match (instruction, self.own()) {
                         (Instruction::DelaySinceTaken { .. }, Some(own)) => own.taken_at(),
-                        _ => now.millis,
+                        _ => now.micros,
                     };
-                    self.until = since.wrapping_add(micros.div_ceil(1_000));
+                    self.until = now.millis_after(since, micros);
                     self.wait = Wait::Delay;
                 }
                 None => self.compute(instruction, program, connection, outside),
