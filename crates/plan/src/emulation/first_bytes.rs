@@ -18,21 +18,26 @@ impl FirstBytes {
 }
 
 pub(super) fn read(place: &Place<'_>) -> Result<FirstBytes, PlanError> {
-    let bytes: Vec<(u8, u8, u8)> = match place.value().as_str() {
+    let mut bytes: Vec<(u8, u8, u8)> = match place.value().as_str() {
         Some(text) => (0..=u8::MAX).zip(text.bytes()).map(|(at, byte)| (at, 255, byte)).collect(),
         None => place.items("bytes")?.iter().map(read_byte).collect::<Result<_, _>>()?,
     };
     if !(1..=FirstBytes::COUNT_MAX).contains(&bytes.len()) {
         return Err(place.wrong(EXPECTED));
     }
-    Ok(FirstBytes(bytes))
+    // In any order they are the same server.
+    bytes.sort_unstable();
+    match bytes.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        Some(pair) => Err(place.error(format!("byte {} twice", pair[0].0), "each byte once")),
+        None => Ok(FirstBytes(bytes)),
+    }
 }
 
 fn read_byte(place: &Place<'_>) -> Result<(u8, u8, u8), PlanError> {
     let fields = place.fields(&BYTE)?;
     let offset = fields.need("offset", "where the byte stands, from 0")?.integer(0, 255)?;
     let value = fields.need("value", "what it is")?.integer(0, 255)?;
-    let mask = fields.get("mask").map_or(Ok(255), |it| it.integer(0, 255))?;
+    let mask = fields.get("mask").map_or(Ok(255), |it| it.integer(1, 255))?;
     Ok((offset as u8, mask as u8, (value & mask) as u8))
 }
 

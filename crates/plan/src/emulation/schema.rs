@@ -308,7 +308,7 @@ fn server() -> Value {
 fn first_bytes() -> Value {
     let byte = object(&BYTE, &["offset", "value"], |name| match name {
         "offset" => described("Where it stands, from 0.", integer(0, 255)),
-        "mask" => described("Which of its bits count; all.", integer(0, 255)),
+        "mask" => described("Which of its bits count; all.", integer(1, 255)),
         "value" => described("What it is.", integer(0, 255)),
         _ => unknown(),
     });

@@ -565,6 +565,18 @@ templates:
             "first_bytes: found \"\", expected a text of 1 to 8",
         ),
         (
+            "[{offset: 4, value: 255, mask: 15}]",
+            "[{offset: 4, value: 2}, {offset: 4, value: 3}]",
+            "templates[1].server.first_bytes: found byte 4 twice, expected each byte once",
+        ),
+        ("mask: 15", "mask: 0", "first_bytes[0].mask: found 0, expected a whole number from 1"),
+        // Nothing would ever come to the second one.
+        (
+            "port: 53, first_bytes: [{offset: 4, value: 255, mask: 15}]",
+            "port: 53, addresses: 10.0.1.0-10.0.1.9, first_bytes: [{offset: 1, value: 104}, {offset: 0, value: 119}]",
+            "templates[1]: another template has a server at port 53 of \"s\" already",
+        ),
+        (
             "next_group: dns",
             "next_group: web",
             "server.program[2].next_group: found \"web\", expected one of dns",

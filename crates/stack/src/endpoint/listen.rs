@@ -10,7 +10,8 @@ use super::clients::AddressRange;
 use super::template::{Role, Template, Transport};
 
 /// What a server waits for. Of several at one port a flow is for the one with the fewest
-/// addresses; among those, for the first whose bytes are there; then for the first without any.
+/// addresses; among those, of which its bytes are there, for the one that looks at the most bits of
+/// them; then for the first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listen {
     /// The port.
@@ -18,7 +19,7 @@ pub struct Listen {
     /// At which addresses; `None`: at all.
     pub addresses: Option<AddressRange>,
     /// What is to be in the first data of a flow; empty: whatever is. Over UDP that is the first
-    /// datagram, over TCP as many bytes as it takes: until then the connection is one of no
+    /// datagram, over TCP as many bytes as the longest takes that may be it: until then the connection is one of no
     /// template, whose TCP is that of the first one it may be for. Where the peer closes before,
     /// bytes that are missing are others.
     pub first_bytes: Vec<MatchByte>,
@@ -90,8 +91,8 @@ impl Servers {
         // Stable: what is equal stays in the plan's order.
         servers.sort_by_key(|it| {
             let addresses = it.listen.addresses.map_or(u64::MAX, |it| it.count.into());
-            let bytes = Reverse(it.listen.first_bytes.len().min(1));
-            (it.protocol, it.listen.port, addresses, bytes)
+            let bits = it.listen.first_bytes.iter().map(|it| it.mask.count_ones()).sum::<u32>();
+            (it.protocol, it.listen.port, addresses, Reverse(bits))
         });
         Self(servers)
     }

@@ -106,6 +106,29 @@ fn the_most_particular_server_is_taken_then_the_first() {
 }
 
 #[test]
+fn of_two_servers_the_one_that_looks_at_more_is_taken_whatever_their_order() {
+    let tcp = template(vec![], client("16.0.0.1", 80, Load::OnDemand, None)).transport;
+    for over in [tcp, Transport::Udp] {
+        let mut buffers = Buffers::default();
+        let half = MatchByte { offset: 0, mask: 0xf0, value: b'G' };
+        let begins = [vec![half], begins_with("GE"), begins_with("GET "), Vec::new()];
+        for order in [[0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1]] {
+            let listens =
+                order.map(|it: usize| Listen { first_bytes: begins[it].clone(), ..Listen::at(80) });
+            let servers: Vec<_> =
+                listens.into_iter().map(|it| answering(it, over, &mut buffers)).collect();
+            for (says, expected) in [("GET ", 2), ("GETS", 1), ("GOTO", 0), ("PUT ", 3)] {
+                let client = asking(says, "48.0.0.1", over, &mut buffers);
+                let mut world = World::of(vec![client], servers.clone(), &buffers);
+                world.run(SECOND, |_, _| {});
+                let found = closed(&world.server, 4).iter().position(|it| *it == 1).unwrap();
+                assert_eq!(order[found], expected, "{says} in {order:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn first_bytes_are_those_of_the_first_segment_though_another_comes_before_it() {
     let mut buffers = Buffers::default();
     let tcp = template(vec![], client("16.0.0.1", 80, Load::OnDemand, None)).transport;
