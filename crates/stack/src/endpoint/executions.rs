@@ -93,7 +93,7 @@ struct Parent {
     place: Place,
     /// Whether it waits now.
     waits: bool,
-    /// Whether the flow belongs to it: they fail together, and it waits for no TIME-WAIT.
+    /// Whether the flow belongs to it: they fail together.
     owns: bool,
 }
 
@@ -139,9 +139,9 @@ impl Executions {
         self.parents.insert(child, parent);
     }
 
-    /// Whether a flow belongs to another one.
-    fn belongs(&self, flow: Place) -> bool {
-        self.parents.get(&flow).is_some_and(|it| it.owns)
+    /// Whether another flow has asked for this one.
+    fn is_asked_for(&self, flow: Place) -> bool {
+        self.parents.contains_key(&flow)
     }
 
     /// A flow waits for the one that belongs to it. Returns whether there is any.
@@ -449,7 +449,8 @@ impl Endpoint {
         }
     }
 
-    /// A flow has been served, and somebody waits for somebody. `is_over`: it is in TIME-WAIT now.
+    /// A flow has been served, and somebody waits for somebody. `is_over`: it is in TIME-WAIT now,
+    /// which is over for who has asked for it, as both sides have closed.
     #[cold]
     #[inline(never)]
     pub(super) fn settle(&mut self, place: u32, is_over: bool) {
@@ -458,7 +459,7 @@ impl Endpoint {
         if flow.run.is_over() {
             self.end_program(place);
         }
-        if is_over && self.executions.belongs(Place::Tcp(place)) {
+        if is_over && self.executions.is_asked_for(Place::Tcp(place)) {
             self.end_execution(Place::Tcp(place), has_failed);
         }
     }

@@ -112,12 +112,13 @@ fn a_program_waits_for_the_flow_it_asked_for() {
             if order.last().is_none_or(|(last, _)| *last != made) {
                 order.push((made, now.as_nanos() / 1_000_000));
             }
-            assert!(client.counters().active <= 2, "one at a time beside the first");
+            let flows = client.counters();
+            assert!(flows.active - flows.waiting <= 2, "one at a time beside the first");
         });
         let (made, at): (Vec<_>, Vec<_>) = order.into_iter().unzip();
         assert_eq!(made, [[1, 0, 0], [1, 1, 0], [1, 1, 1], [1, 1, 2]]);
-        // A page takes 20 ms, and what is closed as it should be is remembered for 10 more.
-        assert!(at.windows(2).all(|pair| (20..40).contains(&(pair[1] - pair[0]))), "{at:?}");
+        // A page takes 20 ms. That a connection is remembered for 10 more is not waited for.
+        assert!(at.windows(2).all(|pair| (20..30).contains(&(pair[1] - pair[0]))), "{at:?}");
         let flows = world.client.tally(0).unwrap().flows;
         assert_eq!((flows.flows_total, flows.flows_other), (3, 3));
         let flows = world.client.counters();
