@@ -38,6 +38,11 @@ pub const fn bucket_start(bucket: usize) -> u64 {
     (SUB_BUCKETS + (bucket & (SUB_BUCKETS - 1))) << shift
 }
 
+/// The greatest value that `bucket` counts; the last one counts all that are longer, too.
+const fn bucket_last(bucket: usize) -> u64 {
+    if bucket + 1 < BUCKETS { bucket_start(bucket + 1) - 1 } else { u64::MAX }
+}
+
 /// Counts of durations by [`bucket_of`] their nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Histogram {
@@ -101,18 +106,21 @@ impl Histogram {
         Duration::from_nanos(self.max)
     }
 
-    /// The value below or at which `quantile` (0 to 1) of all values lie, at most 3.2 % too
-    /// low (a bucket's start); `None` of an empty histogram.
+    /// A value that at least `quantile` (0 to 1) of all values do not exceed: the least such one, or
+    /// up to 3.2 % more (a bucket's end), but no more than the largest; `None` of an empty histogram.
     pub fn quantile(&self, quantile: f64) -> Option<Duration> {
         if self.count == 0 {
             return None;
         }
-        let rank = (quantile.clamp(0.0, 1.0) * (self.count - 1) as f64) as u64;
+        let share = quantile.clamp(0.0, 1.0) * self.count as f64;
+        // Rounded up, but one at least.
+        let whole = share as u64;
+        let rank = (whole + u64::from((whole as f64) < share)).max(1);
         let mut seen = 0;
         for (bucket, &count) in self.counts.iter().enumerate() {
             seen += count;
-            if seen > rank {
-                return Some(Duration::from_nanos(bucket_start(bucket)));
+            if seen >= rank {
+                return Some(Duration::from_nanos(bucket_last(bucket).min(self.max)));
             }
         }
         Some(self.max())
@@ -150,10 +158,26 @@ mod tests {
         }
         for (quantile, truth) in [(0.0, 1.0), (0.5, 5_000.0), (0.99, 9_900.0), (1.0, 10_000.0)] {
             let value = histogram.quantile(quantile).unwrap().as_nanos() as f64;
-            assert!(value <= truth && value >= truth * (1.0 - 1.0 / 32.0) - 1.0, "{quantile}");
+            assert!(value >= truth && value <= truth * (1.0 + 1.0 / 32.0), "{quantile}: {value}");
         }
         assert_eq!(histogram.max(), Duration::from_nanos(10_000));
         assert_eq!(Histogram::new().quantile(0.5), None);
+    }
+
+    #[test]
+    fn quantiles_are_between_the_least_and_the_greatest_value() {
+        let of = |values: &[u64]| {
+            let mut histogram = Histogram::new();
+            values.iter().for_each(|it| histogram.record(Duration::from_nanos(*it)));
+            move |quantile| histogram.quantile(quantile).unwrap().as_nanos()
+        };
+        let one = of(&[500_010_000]);
+        assert_eq!([0.0, 0.5, 0.999, 1.0].map(one), [500_010_000; 4]);
+        // 99 of 100 are at most this, and so nine of ten are not enough.
+        let ten = of(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 1_000_000]);
+        assert_eq!([0.1, 0.5, 0.9, 0.91, 0.99].map(ten), [1, 5, 9, 1_000_000, 1_000_000]);
+        let long = of(&[u64::MAX - 5]);
+        assert_eq!(long(0.5), u64::MAX - 5);
     }
 
     #[test]
