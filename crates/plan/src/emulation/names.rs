@@ -17,11 +17,16 @@ pub const TEXTS_MAX: usize = 10;
 /// Transactions of a program, by their names.
 pub const TRANSACTIONS_MAX: usize = 32;
 
+const TIME: &str = "the name of a time";
+
 /// The names of one program.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     variables: Vec<String>,
     times: Vec<String>,
+    /// Of each of these the place that speaks of it first, if any does but remembers it, and whether
+    /// any does that.
+    times_known: Vec<(Option<String>, bool)>,
     texts: Vec<String>,
     /// Each with the place where it ends first, if it does, and whether it starts.
     transactions: Vec<(String, Option<String>, bool)>,
@@ -89,15 +94,29 @@ impl Names {
         Ok(name.to_owned())
     }
 
-    /// A time, which is new where nobody has named it before.
+    /// A time that is remembered here.
+    pub(super) fn remember(&mut self, place: &Place<'_>) -> Result<usize, PlanError> {
+        let number = self.time_number(place.text(TIME)?, place)?;
+        self.times_known[number].1 = true;
+        Ok(number)
+    }
+
+    /// A time that some step remembers.
     pub(super) fn time(&mut self, place: &Place<'_>) -> Result<usize, PlanError> {
-        let name = place.text("the name of a time")?;
-        self.time_named(name, place)
+        self.time_named(place.text(TIME)?, place)
     }
 
     /// The same, by a name that stands elsewhere.
     pub(super) fn time_named(&mut self, name: &str, place: &Place<'_>) -> Result<usize, PlanError> {
-        number(&mut self.times, name, place, "times", TIMES_MAX)
+        let number = self.time_number(name, place)?;
+        self.times_known[number].0.get_or_insert_with(|| place.path());
+        Ok(number)
+    }
+
+    fn time_number(&mut self, name: &str, place: &Place<'_>) -> Result<usize, PlanError> {
+        let number = number(&mut self.times, name, place, "times", TIMES_MAX)?;
+        self.times_known.resize(self.times.len(), (None, false));
+        Ok(number)
     }
 
     /// A label that stands here.
@@ -133,6 +152,18 @@ impl Names {
         let unstarted = self.transactions.iter().find(|(_, _, is_started)| !is_started);
         if let Some((name, Some(path), _)) = unstarted {
             let message = format!("found {name:?}, expected a transaction that a step starts");
+            return Err(PlanError { path: path.clone(), message });
+        }
+        let times = self.times.iter().zip(&self.times_known);
+        let unknown = times.clone().find(|(_, (_, is_remembered))| !is_remembered);
+        if let Some((name, (Some(path), _))) = unknown {
+            let known = times.filter(|(_, (_, is_remembered))| *is_remembered);
+            let known: Vec<_> = known.map(|(name, _)| name.as_str()).collect();
+            let expected = match known.as_slice() {
+                [] => "a time that a step `remember` remembers, of which there is none".to_owned(),
+                known => format!("a time that a step remembers: {}", known.join(", ")),
+            };
+            let message = format!("found {name:?}, expected {expected}");
             return Err(PlanError { path: path.clone(), message });
         }
         let missing = self.labels.iter().find(|(_, _, is_there)| !is_there);

@@ -448,7 +448,7 @@ fn read_step(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Step,
         "count_down" => control::read_count_down(&value, names),
         "set" => control::read_set(&value, names),
         "add" => control::read_add(&value, names),
-        "remember" => names.time(&value).map(Step::Remember),
+        "remember" => names.remember(&value).map(Step::Remember),
         "postpone" => control::read_postpone(&value, names),
         _ => control::read_count(&value, names),
     }

@@ -468,6 +468,18 @@ fn names_of_a_program_have_to_be_there_once() {
         ("label: a\nlabel: a", "program[1].label: found a second label \"a\", expected"),
         ("jump: {to: a, variable: n}\nlabel: a", "program[0].jump: a jump has `to` alone, or"),
         ("count: {E: 1}", "program[0].count.E: found an unknown field, expected one of A, B, C, D"),
+        (
+            "count: {A: {since: nix}}",
+            "program[0].count.A.since: found \"nix\", expected a time that a",
+        ),
+        (
+            "remember: then\njump: {to: a, within: 1s, since: nix}\nlabel: a",
+            "program[1].jump.since: found \"nix\", expected a time that a step remembers: then",
+        ),
+        (
+            "postpone: {nix: 1s}\ncount: {A: {since: nix}}",
+            "program[0].postpone.nix: found \"nix\", expected a time that a step `remember`",
+        ),
         ("postpone: {t: 1us}", "program[0].postpone.t: found \"1us\", expected whole milliseconds"),
         ("delay: {mean: 1ms, max: 1ms}", "delay.max: found a bound beside mean"),
         ("reset\nreceive: 1", "program[0]: found a step behind which nothing is done"),
