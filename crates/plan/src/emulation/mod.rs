@@ -5,6 +5,7 @@ mod client;
 mod composition;
 mod control;
 mod conversation;
+mod datagrams;
 mod devices;
 mod first_bytes;
 mod http2;
@@ -282,6 +283,7 @@ fn read_templates(
         problems.take(looked_at::check(template, &templates));
         problems.take(on_demand::check(template, &templates));
         problems.take(ways::check(template));
+        problems.take(datagrams::check(template, ports));
     }
     templates
 }

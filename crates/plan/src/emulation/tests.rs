@@ -601,6 +601,45 @@ templates:
 }
 
 #[test]
+fn datagrams_are_no_longer_than_they_can_be() {
+    let with = |ends: [&str; 2], size: &str| {
+        let [client, server] = ends;
+        let text = format!(
+            "ports: [{{name: c}}, {{name: s, addresses: 10.0.0.9/24}}]\n\
+             templates:\n  - name: long\n    transport: udp\n\
+             \x20   client: {{tx: c, {client}, load: {{hold: 1}}, program: [{{send_datagram: a}}]}}\n\
+             \x20   server: {{tx: s, port: 53, {server}program: [{{repeat: {{times: 2, steps: \
+             [{{receive_datagrams: 1}}, {{send_datagram: {size}}}]}}}}]}}\n"
+        );
+        let text = match client {
+            "" => text.lines().filter(|it| !it.contains("client:")).collect::<Vec<_>>().join("\n"),
+            _ => text,
+        };
+        EmulationPlan::parse(&text).map(drop).map_err(|errors| errors.to_string())
+    };
+    let ipv4 = "addresses: 10.0.0.1, servers: 10.0.0.9";
+    let ipv6 = "addresses: \"2001:db8::1\", servers: \"2001:db8::9\"";
+    for (ends, most) in [
+        ([ipv4, ""], 65_507),
+        ([ipv6, ""], 65_527),
+        ([ipv4, "addresses: \"2001:db8::9\", "], 65_527),
+        // As the port's own.
+        (["", ""], 65_507),
+        (["", "addresses: \"2001:db8::9\", "], 65_527),
+    ] {
+        let place = "templates[0].server.program[0].repeat.steps[1].send_datagram";
+        for size in ["{size: SIZE}", "{text: \"${flow}\", size: SIZE}"] {
+            let with = |bytes: u32| with(ends, &size.replace("SIZE", &bytes.to_string()));
+            assert_eq!(with(most), Ok(()));
+            let expected = format!("{place}: found {} bytes, expected at most {most}", most + 1);
+            let said = with(most + 1).unwrap_err();
+            assert!(said.starts_with(&expected), "{said}\nexpected {expected}");
+        }
+    }
+    assert!(with([ipv4, ""], "{size: 4000000000}").is_err());
+}
+
+#[test]
 fn a_template_may_have_tls() {
     let with = |tls: &str| {
         let plan = EmulationPlan::parse(&format!("{PAGE}    tls: {tls}\n"));
