@@ -215,6 +215,11 @@ pub(super) fn read(
         }
         Some(ramp) => read_time(&ramp)?,
     };
+    let by = fields.get("devices").map_or(Ok(Vec::new()), |it| devices::read(&it))?;
+    // Flows that programs ask for are others' clients'.
+    if let Some(place) = fields.get("devices").filter(|_| load != Load::OnDemand) {
+        devices::check(&place, &by, addresses.unwrap_or(AddressRange { first, count: 1 }))?;
+    }
     let limit = fields.get("limit").map(|it| it.integer(1, u64::MAX)).transpose()?;
     Ok(Client {
         transmit,
@@ -227,7 +232,7 @@ pub(super) fn read(
         servers,
         server_port: speech::port(&fields, "server_port", Some(speech.map_or(80, |it| it.port)))?,
         destination,
-        devices: fields.get("devices").map_or(Ok(Vec::new()), |it| devices::read(&it))?,
+        devices: by,
         load,
         ramp,
         limit,
@@ -267,7 +272,8 @@ fn read_destination(place: &Place<'_>) -> Result<Option<MacAddress>, PlanError> 
     let Some(destination) = fields.get("dst") else { return Ok(None) };
     match destination.text(EXPECTED)? {
         "auto" => Ok(None),
-        text => text.parse().map(Some).map_err(|_| destination.wrong(EXPECTED)),
+        text if text.parse::<MacAddress>().is_ok() => devices::read_station(&destination).map(Some),
+        _ => Err(destination.wrong(EXPECTED)),
     }
 }
 
@@ -307,6 +313,11 @@ fn read_load(place: &Place<'_>) -> Result<Load, PlanError> {
     const BITS: &str = "bits of data a second, such as 100M, more than 0 and at most 10^18";
     if place.value() == "on_demand" {
         return Ok(Load::OnDemand);
+    }
+    let beside = ["ramp", "limit"].into_iter().find(|name| place.value().get(name).is_some());
+    if let Some(name) = beside {
+        let field = place.below(name, &place.value()[name]);
+        return Err(field.says(format!("stands in the client, beside `load`: put {name} there")));
     }
     if let Some(load) = read_users(place)? {
         return Ok(load);

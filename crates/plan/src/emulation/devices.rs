@@ -125,12 +125,14 @@ pub(super) const DEVICES: [&str; 9] =
     ["clients", "every", "count", "vlan", "mpls", "dst", "src", "next_hop", "next_hop_from"];
 pub(super) const LABEL: [&str; 3] = ["label", "tc", "ttl"];
 pub(super) const LABEL_MAX: u64 = (1 << 20) - 1;
+/// IEEE 802.1Q has the last one, of 12 bits, for its own use; 0 is a priority without a VLAN.
+pub(super) const VLAN_MAX: u64 = 4_094;
 const MAC: &str = "an Ethernet address such as 02:00:00:00:00:01";
 
 pub(super) fn read(place: &Place<'_>) -> Result<Vec<Devices>, PlanError> {
     let device = |place: &Place<'_>| {
         let fields = place.fields(&DEVICES)?;
-        let mac = |name: &str| fields.get(name).map(|it| read_mac(&it)).transpose();
+        let mac = |name: &str| fields.get(name).map(|it| read_station(&it)).transpose();
         let number =
             |name: &str| fields.get(name).map_or(Ok(1), |it| it.integer(1, u32::MAX.into()));
         let (every, count) = (number("every")?, number("count")?);
@@ -152,7 +154,7 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Devices>, PlanError> {
 
 /// One VLAN, or the outer and the inner one.
 fn read_vlans(place: &Place<'_>) -> Result<Vlans, PlanError> {
-    let number = |place: &Place<'_>| Ok(place.integer(0, 4_095)? as u16);
+    let number = |place: &Place<'_>| Ok(place.integer(0, VLAN_MAX)? as u16);
     if !place.value().is_array() {
         return Ok(number(place)?.into());
     }
@@ -209,11 +211,62 @@ fn read_next_hop(fields: &Fields<'_>) -> Result<Option<NextHop>, PlanError> {
     }
 }
 
+/// Whether frames may go by each of these, of a client's addresses: by the first one that names it.
+pub(super) fn check(
+    place: &Place<'_>,
+    all: &[Devices],
+    clients: AddressRange,
+) -> Result<(), PlanError> {
+    for ((index, devices), item) in all.iter().enumerate().zip(place.items("devices")?) {
+        let expected = format!("some of the template's clients, {clients}");
+        let item = item.fields(&DEVICES)?.need("clients", "addresses of clients")?;
+        if !devices.clients.meets(&clients) {
+            return Err(item.wrong(expected));
+        }
+        let hides = |before: &Devices| before.every == 1 && before.clients.has(&devices.clients);
+        if let Some(before) = all[..index].iter().position(hides) {
+            return Err(item.says(format!(
+                "all of these go by devices[{before}] already, which comes first: leave it out, or \
+                 put it before that"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The address of one station.
+pub(super) fn read_station(place: &Place<'_>) -> Result<MacAddress, PlanError> {
+    match read_mac(place)? {
+        mac if mac.is_multicast() => Err(place.wrong("the Ethernet address of one station")),
+        mac => Ok(mac),
+    }
+}
+
 pub(crate) fn read_mac(place: &Place<'_>) -> Result<MacAddress, PlanError> {
     place.text(MAC)?.parse().map_err(|_| place.wrong(MAC))
 }
 
+impl std::fmt::Display for AddressRange {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.count {
+            1 => write!(formatter, "{}", self.first),
+            count => write!(formatter, "{} and the {} behind it", self.first, count - 1),
+        }
+    }
+}
+
 impl AddressRange {
+    /// Whether an address is in both.
+    pub(super) fn meets(&self, other: &Self) -> bool {
+        self.place_of(other.first).is_some() || other.place_of(self.first).is_some()
+    }
+
+    /// Whether all of the other's addresses are in it.
+    fn has(&self, other: &Self) -> bool {
+        let place = self.place_of(other.first);
+        place.is_some_and(|place| other.count <= self.count - place)
+    }
+
     /// The place of an address, if it is one of these.
     pub fn place_of(&self, address: IpAddr) -> Option<u32> {
         let place = match (self.first, address) {

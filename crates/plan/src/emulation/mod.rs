@@ -183,6 +183,25 @@ impl EmulationPlan {
         Ok(())
     }
 
+    /// Servers that nobody in the plan connects to by their own addresses, though clients of the same
+    /// template are there.
+    fn note_unasked_servers(&mut self) {
+        let clients: Vec<_> = self.templates.iter().filter_map(|it| it.client.as_ref()).collect();
+        let is_unasked = |template: &&Template| {
+            let range = template.server.as_ref().and_then(|it| it.addresses);
+            let is_asked = |range: AddressRange| clients.iter().any(|it| it.servers.meets(&range));
+            template.client.is_some() && range.is_some_and(|it| !is_asked(it))
+        };
+        let notes = self.templates.iter().filter(is_unasked).map(|template| {
+            format!(
+                "{}.server.addresses: no client of the plan connects to any of them, which is right \
+                 only where something between both sides puts them in, such as a load balancer",
+                template.path
+            )
+        });
+        self.notes.extend(notes.collect::<Vec<_>>());
+    }
+
     /// Whether there are the groups that programs name.
     fn check_groups(&self) -> Result<(), PlanError> {
         let groups = self.groups();
@@ -233,7 +252,8 @@ impl EmulationPlan {
         });
         let latency = fields.get("latency");
         let latency = latency.map_or_else(Vec::new, |it| latency::read(&it, &ports, &mut problems));
-        let plan = Self { ports, templates, guests: Vec::new(), latency, notes };
+        let mut plan = Self { ports, templates, guests: Vec::new(), latency, notes };
+        plan.note_unasked_servers();
         problems.take(plan.check_groups());
         latency::check(&plan, &mut problems);
         problems.finish(plan)

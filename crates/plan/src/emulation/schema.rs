@@ -9,7 +9,7 @@ use super::client::{CLIENT, ETHERNET, LOADS, POISSON, RATE, USERS};
 use super::composition::{COUNTER, Composition, FIELD, RANDOM, RANDOM_MAX, SENDING, SET};
 use super::control::{COMPARISONS, COUNT_DOWN, COUNTERS, JUMP, LISTEN, SINCE, START_NEXT};
 use super::conversation::CONVERSATION;
-use super::devices::{DEVICES, LABEL, LABEL_MAX, MplsLabels};
+use super::devices::{DEVICES, LABEL, LABEL_MAX, MplsLabels, VLAN_MAX};
 use super::first_bytes::BYTE;
 use super::http2::{HTTP2, STREAMS_MAX, WINDOW_MAX};
 use super::ip::{FLOW_LABEL_MAX, IP};
@@ -196,9 +196,9 @@ fn devices() -> Value {
         }
         "count" => described("How many; 1.", integer(1, u32::MAX.into())),
         "vlan" => {
-            let mut both = list(integer(0, 4_095));
+            let mut both = list(integer(0, VLAN_MAX));
             (both["minItems"], both["maxItems"]) = (2.into(), 2.into());
-            let vlan = any_of([integer(0, 4_095), both]);
+            let vlan = any_of([integer(0, VLAN_MAX), both]);
             described("The VLAN of their frames, or the outer and the inner one.", vlan)
         }
         "mpls" => described("Labels of MPLS, the outermost first.", labels()),
@@ -322,7 +322,7 @@ fn tcp() -> Value {
     object(&TCP, &[], |name| match name {
         "mss" => described("The longest segment, in bytes of data.", integer(10, 65_495)),
         "initial_window" => described("The first window, in segments.", integer(1, 20)),
-        "receive_buffer" => described("Room for what arrives.", integer(2_048, 1 << 30)),
+        "receive_buffer" => described("Room for what arrives.", integer(1_024, 1 << 30)),
         "send_buffer" => described("Bytes that may be unacknowledged.", integer(1_024, 1 << 30)),
         "window_scaling" => described("Whether windows are scaled.", boolean()),
         "window_scale" => described("By how many bits; as few as will do.", integer(0, 14)),

@@ -170,7 +170,7 @@ pub(super) fn read(place: &Place<'_>) -> Result<Tcp, PlanError> {
         match name {
             "mss" => tcp.mss = Some(value.integer(10, 65_495)? as u16),
             "initial_window" => tcp.initial_window = Some(value.integer(1, 20)? as u8),
-            "receive_buffer" => tcp.receive_buffer = Some(value.integer(2_048, 1 << 30)? as u32),
+            "receive_buffer" => tcp.receive_buffer = Some(value.integer(1_024, 1 << 30)? as u32),
             "send_buffer" => tcp.send_buffer = Some(value.integer(1_024, 1 << 30)? as u32),
             "window_scaling" => tcp.window_scaling = Some(value.boolean()?),
             "window_scale" => tcp.window_scale = Some(value.integer(0, 14)? as u8),

@@ -134,6 +134,7 @@ fn all_of_tcp_and_ip_can_be_set_on_either_side() {
 fn what_is_set_of_tcp_and_ip_has_bounds_with_paths() {
     for (tcp, expected) in [
         ("mss: 9", "mss: found 9, expected a whole number from 10 to 65495"),
+        ("receive_buffer: 1023", "receive_buffer: found 1023, expected a whole number from 1024"),
         ("send_buffer: 9", "send_buffer: found 9, expected a whole number from 1024"),
         ("window_scale: 15", "window_scale: found 15, expected a whole number from 0 to 14"),
         (
@@ -285,7 +286,13 @@ fn devices_may_have_two_tags_and_labels() {
     assert_eq!((one.vlan.unwrap().tags(), one.labels.stack()), (vec![0x81, 0, 0, 7], vec![]));
     for (words, expected) in [
         ("vlan: [5]", ".vlan: found 1 VLANs, expected two, the outer one first"),
-        ("vlan: [5, 4096]", ".vlan[1]: found 4096, expected a whole number from 0 to 4095"),
+        ("vlan: [5, 4096]", ".vlan[1]: found 4096, expected a whole number from 0 to 4094"),
+        ("vlan: 4095", ".vlan: found 4095, expected a whole number from 0 to 4094"),
+        (
+            "dst: \"01:00:5e:00:00:01\"",
+            ".dst: found \"01:00:5e:00:00:01\", expected the Ethernet address of one station",
+        ),
+        ("src: \"ff:ff:ff:ff:ff:ff\"", ".src: found \"ff:ff:ff:ff:ff:ff\", expected the Ethernet"),
         ("mpls: 16", ".mpls: "),
         ("mpls: []", ".mpls: found 0 labels, expected 1 to 4"),
         ("mpls: [1, 2, 3, 4, 5]", ".mpls: found 5 labels, expected 1 to 4"),
@@ -297,6 +304,61 @@ fn devices_may_have_two_tags_and_labels() {
         let said = devices(words).unwrap_err().to_string();
         let expected = format!("templates[0].client.devices[0]{expected}");
         assert!(said.starts_with(&expected), "{said}");
+    }
+}
+
+#[test]
+fn devices_are_those_of_clients_that_there_are() {
+    let with = |addresses: &str, devices: &str| {
+        let client = format!("tx: c\n      {addresses}\n      devices: [{devices}]");
+        let plan = EmulationPlan::parse(&PAGE.replace("tx: c", &client));
+        plan.map(|plan| plan.notes).map_err(|errors| errors.to_string())
+    };
+    let ten = "addresses: 10.0.0.11-10.0.0.20";
+    let all = "{clients: 10.0.0.11-10.0.0.20, vlan: 5}";
+    // The first that names a client is its own, and some may be nobody's.
+    for (addresses, devices) in [
+        (ten, all.to_owned()),
+        (ten, format!("{{clients: 10.0.0.1-10.0.0.11, vlan: 7}}, {all}")),
+        (ten, format!("{{clients: 10.0.0.11-10.0.0.20, every: 2, vlan: 7}}, {all}")),
+        ("", "{clients: 10.0.0.1, vlan: 7}".to_owned()),
+    ] {
+        assert_eq!(with(addresses, &devices), Ok(vec![]), "{devices}");
+    }
+    for (addresses, devices, expected) in [
+        (
+            ten,
+            "{clients: 10.0.0.21-10.0.0.30, vlan: 5}".to_owned(),
+            "devices[0].clients: found \"10.0.0.21-10.0.0.30\", expected some of the template's \
+             clients, 10.0.0.11 and the 9 behind it",
+        ),
+        (
+            "",
+            "{clients: 10.0.0.2, vlan: 5}".to_owned(),
+            "devices[0].clients: found \"10.0.0.2\", expected some of the template's clients, 10.0.0.1",
+        ),
+        (
+            ten,
+            format!("{all}, {{clients: 10.0.0.12-10.0.0.20, vlan: 7}}"),
+            "devices[1].clients: all of these go by devices[0] already, which comes first",
+        ),
+    ] {
+        let said = with(addresses, &devices).unwrap_err();
+        assert!(said.starts_with(&format!("templates[0].client.{expected}")), "{said}");
+    }
+}
+
+#[test]
+fn servers_whose_addresses_nobody_connects_to_are_told_of() {
+    let with = |addresses: &str| {
+        let server = format!("tx: s\n      addresses: \"{addresses}\"");
+        EmulationPlan::parse(&PAGE.replace("tx: s", &server)).unwrap().notes
+    };
+    assert_eq!(with("10.0.1.200-10.0.2.9"), [""; 0]);
+    for addresses in ["10.0.2.1-10.0.2.9", "2001:db8::1"] {
+        let notes = with(addresses);
+        let expected = "templates[0].server.addresses: no client of the plan connects to any of";
+        assert!(notes.len() == 1 && notes[0].starts_with(expected), "{notes:?}");
     }
 }
 
@@ -318,6 +380,16 @@ fn every_error_has_its_path() {
             "port: 80",
             "port: 0",
             "templates[0].server.port: found 0, expected a whole number from 1 to 65535",
+        ),
+        (
+            "load: {rate: 5k}",
+            "load: {rate: 5k, ramp: 5s}",
+            "templates[0].client.load.ramp: stands in the client, beside `load`: put ramp there",
+        ),
+        (
+            "load: {rate: 5k}",
+            "load: {users: 5, limit: 5}",
+            "templates[0].client.load.limit: stands in the client, beside `load`: put limit there",
         ),
         (
             "10.0.1.1-10.0.1.255",
