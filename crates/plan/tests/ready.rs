@@ -250,6 +250,47 @@ fn clients_time_what_they_ask_until_all_of_it_is_answered() {
     assert!(error.contains("transactions: is for ready-made protocols"), "{error}");
 }
 
+/// How the steps wait, those within loops too.
+fn waits(steps: &[Step]) -> Vec<Step> {
+    let mut waits = Vec::new();
+    for step in steps {
+        match step {
+            Step::Repeat { steps, .. } => waits.extend(self::waits(steps)),
+            Step::Delay { .. } | Step::DelaySinceReceived { .. } | Step::DelayAbout { .. } => {
+                waits.push(step.clone());
+            }
+            _ => {}
+        }
+    }
+    waits
+}
+
+#[test]
+fn protocols_wait_for_times_of_any_distribution() {
+    let mean = Duration::from_millis(300);
+    let normal = Step::DelayAbout { mean, deviation: Some(Duration::from_millis(50)) };
+    let exponential = Step::DelayAbout { mean, deviation: None };
+    for (said, sides, of_client, of_server) in [
+        ("http: {requests: 3, think: EXP, response: {delay: NORM}}", "cs", 1, 2),
+        ("http: {response: {delay: NORM}}", "s", 0, 1),
+        ("http: {requests: 3, think: EXP}", "c", 1, 0),
+        ("http: {version: 2, requests: 3, think: EXP, response: {delay: NORM}}", "cs", 1, 1),
+        ("smtp: {delay: NORM}", "cs", 0, 7),
+        ("smtp: {start_tls: true, delay: NORM}\n    tls: true", "cs", 0, 4),
+        ("ftp: {delay: NORM}", "cs", 0, 2),
+        ("rtsp: {packets: 0, delay: NORM}", "cs", 0, 5),
+        ("sip: {talk: EXP, delay: NORM}", "cs", 1, 2),
+        ("sip: {ring: NORM}", "cs", 0, 1),
+        ("dns: {queries: 2, delay: NORM}", "cs", 0, 2),
+    ] {
+        let fields =
+            said.replace("EXP", "{mean: 300ms}").replace("NORM", "{mean: 300ms, deviation: 50ms}");
+        let (client, server) = programs(&fields, sides).unwrap();
+        assert_eq!(waits(&client), vec![exponential.clone(); of_client], "{said} of {sides}");
+        assert_eq!(waits(&server), vec![normal.clone(); of_server], "{said} of {sides}");
+    }
+}
+
 #[test]
 fn what_a_server_of_others_says_behind_an_answer_is_not_waited_for_again() {
     let (client, _) = timed_programs("rtsp: {packets: 2}", "c").unwrap();

@@ -1,6 +1,5 @@
 //! What both sides of a protocol say, line by line, and the programs that follow from it.
 
-use wirestorm_base::time::Duration;
 use wirestorm_wire::conversation::Side;
 
 use crate::emulation::Transport;
@@ -13,8 +12,8 @@ pub(super) enum Line {
     Says { side: Side, text: Vec<u8>, size: u32, fill: Vec<u8> },
     /// Waits for so many bytes, which nobody of ours says.
     Hears { side: Side, bytes: u64 },
-    /// Waits before it goes on.
-    Waits { side: Side, min: Duration, max: Duration },
+    /// Waits before it goes on, by this step.
+    Waits { side: Side, step: Step },
     /// Closes a connection; the other side waits for that.
     Closes(Side),
     /// A transaction of the client's begins.
@@ -104,9 +103,9 @@ impl Own {
                     self.awaited += u64::from(*size);
                 }
                 Line::Says { .. } => self.awaited += 1,
-                Line::Waits { side, min, max } if *side == self.side => {
+                Line::Waits { side, step } if *side == self.side => {
                     self.listen();
-                    self.steps.push(Step::Delay { min: *min, max: *max });
+                    self.steps.push(step.clone());
                 }
                 Line::Hears { side, bytes } if *side == self.side => {
                     self.listen();

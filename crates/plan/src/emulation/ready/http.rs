@@ -106,8 +106,8 @@ pub(super) fn read_messages(
     {
         return Err(pipeline.wrong(format!("at most {streams}, the streams of http2")));
     }
-    let waits = |line| match line {
-        Some(Line::Waits { min, max, .. }) => Some((min, max)),
+    let wait = |line| match line {
+        Some(Line::Waits { step, .. }) => Some(step),
         _ => None,
     };
     let send = |content| -> Result<Step, PlanError> {
@@ -128,13 +128,16 @@ pub(super) fn read_messages(
     let rounds = exchange.requests / count;
     if rounds > 1 {
         let mut steps = client.clone();
-        steps.extend(waits(think).map(|(min, max)| Step::Delay { min, max }));
+        steps.extend(wait(think));
         client.insert(0, Step::Repeat { times: Some(rounds - 1), steps });
     }
     let mut answers = vec![messages];
-    // Requests that come at once are answered at once, each so long after it came.
-    let wait = waits(response.wait);
-    answers.extend(wait.map(|(min, max)| Step::DelaySinceReceived { min, max }));
+    // Requests that come at once are answered at once, each so long after it came; where the time
+    // is of another distribution, so long after the response before.
+    answers.extend(wait(response.wait).map(|step| match step {
+        Step::Delay { min, max } => Step::DelaySinceReceived { min, max },
+        step => step,
+    }));
     answers.push(send(response.content)?);
     // Nor does a response wait until the one before is acknowledged.
     Ok([client, vec![Step::Blocking(false), Step::Repeat { times: None, steps: answers }]])

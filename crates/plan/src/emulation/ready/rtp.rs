@@ -6,13 +6,16 @@ use wirestorm_wire::conversation::Side;
 use super::dialogue::Line;
 use crate::document::error::PlanError;
 use crate::document::place::Place;
+use crate::emulation::program::Step;
 
 pub(in crate::emulation) const RTP: [&str; 1] = ["packets"];
 
 /// Ten minutes; each is two steps of a program.
 pub(super) const PACKETS_MAX: u64 = 30_000;
 /// What a packet lasts.
-pub(super) const INTERVAL: Duration = Duration::from_millis(20);
+const INTERVAL: Duration = Duration::from_millis(20);
+/// The step between two packets.
+pub(super) const PAUSE: Step = Step::Delay { min: INTERVAL, max: INTERVAL };
 /// Bytes of that.
 const FRAME: usize = 160;
 
@@ -22,7 +25,7 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
     let mut lines = Vec::new();
     for number in 0..packets {
         if number > 0 {
-            lines.push(Line::Waits { side: Side::Client, min: INTERVAL, max: INTERVAL });
+            lines.push(Line::Waits { side: Side::Client, step: PAUSE });
         }
         lines.push(Line::client(packet(number as u16)));
     }

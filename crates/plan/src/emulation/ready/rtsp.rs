@@ -4,7 +4,7 @@
 use wirestorm_wire::conversation::Side;
 
 use super::dialogue::Line;
-use super::rtp::{self, INTERVAL, PACKETS_MAX};
+use super::rtp::{self, PACKETS_MAX, PAUSE};
 use super::words::{wait, word};
 use crate::document::error::PlanError;
 use crate::document::place::Place;
@@ -48,7 +48,7 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
     let range = format!("{session}Range: npt=0.000-\r\n");
     lines.extend(exchange("PLAY", &url, &range, &played, ""));
     for packet in 0..packets {
-        lines.push(Line::Waits { side: Side::Server, min: INTERVAL, max: INTERVAL });
+        lines.push(Line::Waits { side: Side::Server, step: PAUSE });
         lines.push(Line::server(interleaved(packet as u16)));
     }
     lines.extend(exchange("TEARDOWN", &url, session, session, ""));

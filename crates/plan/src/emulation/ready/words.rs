@@ -54,12 +54,12 @@ impl Content {
     }
 }
 
-/// A time that a side waits, a fixed one or between two; nothing where it is not said.
+/// The step by which a side waits, for any time that `delay` of a program has; nothing where it is
+/// not said.
 pub(super) fn wait(place: Option<Place<'_>>, side: Side) -> Result<Option<Line>, PlanError> {
     let Some(place) = place else { return Ok(None) };
     Ok(match read_delay(&place)? {
         Step::Delay { max: Duration::ZERO, .. } => None,
-        Step::Delay { min, max } => Some(Line::Waits { side, min, max }),
-        _ => None,
+        step => Some(Line::Waits { side, step }),
     })
 }
