@@ -486,6 +486,28 @@ fn calls_media_and_names_are_datagrams() {
     assert_eq!(text.len(), 12 + 12 + 2 * 28);
 }
 
+#[test]
+fn flows_of_datagrams_are_not_given_up_while_a_side_waits() {
+    let idle = |steps: &[Step]| match steps.first() {
+        Some(Step::Idle { time, receive_only: false }) => time.as_nanos() / 1_000_000,
+        _ => 0,
+    };
+    for (said, expected) in [
+        ("dns: {}", 0),
+        ("dns: {delay: 400ms}", 0),
+        ("dns: {delay: 1200ms}", 2_400),
+        ("dns: {delay: {min: 0s, max: 2s}}", 4_000),
+        ("dns: {delay: {mean: 1s}}", 40_000),
+        ("dns: {delay: {mean: 1s, deviation: 500ms}}", 8_000),
+        ("dns: {delay: 4294s}", 8_588_000),
+        ("sip: {ring: 2s, talk: 30s}", 60_000),
+        ("rtp: {}", 0),
+    ] {
+        let (client, server) = programs(said, "cs").unwrap();
+        assert_eq!((idle(&client), idle(&server)), (expected, expected), "{said}");
+    }
+}
+
 /// Both sides agree on how many bytes go each way.
 #[test]
 fn what_one_side_waits_for_the_other_says() {

@@ -1,7 +1,9 @@
 //! What both sides of a protocol say, line by line, and the programs that follow from it.
 
+use wirestorm_base::time::Duration;
 use wirestorm_wire::conversation::Side;
 
+use super::words::{longest_wait, stay};
 use crate::emulation::Transport;
 use crate::emulation::program::Step;
 
@@ -60,12 +62,18 @@ pub(in crate::emulation) enum Who {
 
 /// The programs of client and server.
 pub(super) fn programs(lines: &[Line], who: Who, transport: Transport) -> [Vec<Step>; 2] {
-    [Side::Client, Side::Server].map(|side| {
+    let mut programs = [Side::Client, Side::Server].map(|side| {
         let mut own = Own::new(side, who, transport);
         own.follow(lines);
         own.listen();
         own.steps
-    })
+    });
+    if transport == Transport::Udp {
+        let longest = programs.iter().map(|steps| longest_wait(steps)).max();
+        let stay = stay(longest.unwrap_or(Duration::ZERO), Duration::ZERO);
+        programs.iter_mut().for_each(|steps| drop(steps.splice(..0, stay.clone())));
+    }
+    programs
 }
 
 /// The steps of one side, while the lines of both go by.

@@ -1,0 +1,82 @@
+//! Ready-made protocols, in virtual time.
+
+use std::path::PathBuf;
+
+use wirestorm_base::time::Duration;
+use wirestorm_control::emulation::{
+    EmulationResult, Part, SimulationOptions, TemplateReport, WatchOptions, simulate,
+};
+use wirestorm_plan::emulation::EmulationPlan;
+use wirestorm_testkit::Scratch;
+
+/// The result of a plan whose flows begin within this time.
+fn run(text: &str, duration: Duration) -> EmulationResult {
+    let plan = EmulationPlan::parse(text).unwrap_or_else(|errors| panic!("{errors}"));
+    let scratch = Scratch::new().unwrap();
+    let options = SimulationOptions {
+        output: Some(scratch.file("out.pcap")),
+        part: Part::Full,
+        limit: None,
+        duration,
+        watch: WatchOptions::default(),
+        linger: Duration::from_secs(2),
+        round_trip: Duration::from_millis(2),
+        flows_max: 1_000,
+        seed: 1,
+        folder: PathBuf::new(),
+    };
+    let (result, _) = simulate(&plan, &options).unwrap();
+    result
+}
+
+/// A plan with a template of both sides, of which these fields say what they say.
+fn plan(fields: &str, limit: u64) -> String {
+    format!(
+        "ports: [{{name: c}}, {{name: s}}]\ntemplates:\n  - name: t\n    {fields}\n    client: {{tx: \
+         c, addresses: 10.0.0.1, servers: 10.0.1.1, load: {{rate: 100}}, limit: {limit}}}\n    \
+         server: {{tx: s}}\n"
+    )
+}
+
+fn templates(result: &EmulationResult) -> [&TemplateReport; 2] {
+    [&result.ports[0].templates[0], &result.ports[1].templates[0]]
+}
+
+/// All flows of both sides closed.
+#[track_caller]
+fn assert_closed(result: &EmulationResult, flows: u64) {
+    for report in templates(result) {
+        let found: Vec<_> = report.failures.iter().collect();
+        assert_eq!(report.flows["closed"], flows, "{}: {:?}", report.side, report.flows);
+        assert!(found.is_empty(), "{}: {found:?}", report.side);
+    }
+}
+
+/// How long a transaction took, the least and on average, in milliseconds.
+fn took(result: &EmulationResult, name: &str) -> (u64, u64) {
+    let [client, _] = templates(result);
+    let found = client.transactions.iter().find(|it| it.name == name);
+    let found = found.unwrap_or_else(|| panic!("no {name}"));
+    (found.min_ns / 1_000_000, found.mean_ns / 1_000_000)
+}
+
+#[test]
+fn flows_of_datagrams_last_through_their_longest_waits() {
+    let minute = Duration::from_secs(60);
+    let result = run(&plan("sip: {ring: 2s, talk: 30s}", 5), minute);
+    assert_closed(&result, 5);
+    let [client, _] = templates(&result);
+    assert!(client.times.whole.max_ns > 32_000_000_000, "{:?}", client.times.whole);
+    assert!((2_000..2_010).contains(&took(&result, "sip.invite").0));
+
+    let result = run(&plan("dns: {delay: 1200ms, queries: 2}", 5), minute);
+    assert_closed(&result, 5);
+    assert!((1_200..1_210).contains(&took(&result, "dns").0));
+
+    let result =
+        run(&plan("sip: {talk: {mean: 3s}, delay: {mean: 1s, deviation: 200ms}}", 50), minute);
+    assert_closed(&result, 50);
+    // Some talk longer than twice as long as most.
+    let [client, _] = templates(&result);
+    assert!(client.times.whole.max_ns > 8_000_000_000, "{:?}", client.times.whole);
+}
