@@ -45,7 +45,13 @@ fn templates(result: &EmulationResult) -> [&TemplateReport; 2] {
 /// All flows of both sides closed.
 #[track_caller]
 fn assert_closed(result: &EmulationResult, flows: u64) {
-    for report in templates(result) {
+    assert_flows(result, flows, flows);
+}
+
+/// The same, where servers have others than clients.
+#[track_caller]
+fn assert_flows(result: &EmulationResult, of_clients: u64, of_servers: u64) {
+    for (report, flows) in templates(result).into_iter().zip([of_clients, of_servers]) {
         let found: Vec<_> = report.failures.iter().collect();
         assert_eq!(report.flows["closed"], flows, "{}: {:?}", report.side, report.flows);
         assert!(found.is_empty(), "{}: {found:?}", report.side);
@@ -79,4 +85,48 @@ fn flows_of_datagrams_last_through_their_longest_waits() {
     // Some talk longer than twice as long as most.
     let [client, _] = templates(&result);
     assert!(client.times.whole.max_ns > 8_000_000_000, "{:?}", client.times.whole);
+}
+
+/// A plan with a server for others, of which these fields say what it says, and others, who are a
+/// program, a step a line.
+fn others(server: &str, port: u16, transport: &str, steps: &str) -> String {
+    let steps = steps.lines().map(|line| format!("        - {}\n", line.trim()));
+    format!(
+        "ports: [{{name: c}}, {{name: s}}]\ntemplates:\n  - name: others\n    transport: \
+         {transport}\n    client:\n      tx: c\n      addresses: 10.0.0.1\n      servers: \
+         10.0.1.1\n      server_port: {port}\n      load: {{rate: 100}}\n      limit: 3\n      \
+         program:\n{}  - name: ours\n    {server}\n    server: {{tx: s}}\n",
+        steps.collect::<String>(),
+    )
+}
+
+#[test]
+fn a_server_of_names_answers_what_it_is_asked() {
+    // Its number, flags, and one question: a.bc, of a type.
+    let asks = |id: &str, flags: &str, kind: &str| {
+        format!(
+            "send_datagram: {{hex: '{id} {flags} 0001 0000 0000 0000 01 61 02 6263 00 00{kind} 0001'}}"
+        )
+    };
+    let expects = |id: &str, flags: &str, count: &str, kind: &str, records: &str| {
+        format!(
+            "receive_datagrams: 1\nexpect: {{hex: '{id} {flags} 0001 {count} 0000 0000 01 61 02 \
+             6263 00 00{kind} 0001 {records}'}}"
+        )
+    };
+    let record = "c00c 0001 0001 00000e10 0004 c00002";
+    let two = format!("{record}01 {record}02");
+    let steps = [
+        asks("beef", "0100", "01"),
+        expects("beef", "8180", "0002", "01", &two),
+        asks("0102", "0000", "01"),
+        expects("0102", "8080", "0002", "01", &two),
+        asks("0103", "0120", "1c"),
+        expects("0103", "8180", "0000", "1c", ""),
+    ];
+    let text = others("dns: {name: other.test, answers: 2}", 53, "udp", &steps.join("\n"));
+    assert_flows(&run(&text, Duration::from_secs(1)), 3, 9);
+    // As many as the plan says are of one flow.
+    let text = text.replace("answers: 2", "answers: 2, queries: 3");
+    assert_flows(&run(&text, Duration::from_secs(1)), 3, 3);
 }

@@ -478,7 +478,7 @@ fn calls_media_and_names_are_datagrams() {
     assert_eq!(client.len(), 3 + 2);
     assert_eq!(server, [Step::ReceiveDatagrams { count: 3, clear: true }]);
 
-    let (_, server) = programs("dns: {name: a.test, type: AAAA, answers: 2}", "s").unwrap();
+    let (_, server) = programs("dns: {name: a.test, type: AAAA, answers: 2}", "cs").unwrap();
     let Step::SendDatagram { text, .. } = &server[1] else { panic!("{server:?}") };
     let header = [0, 1, 0x81, 0x80, 0, 1, 0, 2, 0, 0, 0, 0];
     assert_eq!(text[..12], header);

@@ -11,6 +11,7 @@ mod overload;
 mod own_bytes;
 mod paths;
 mod peers;
+mod ready;
 mod speech;
 mod start_tls;
 mod tags;

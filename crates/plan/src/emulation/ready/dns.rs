@@ -1,11 +1,17 @@
 //! DNS over UDP: RFC 1035.
 
+use wirestorm_base::time::Duration;
 use wirestorm_wire::conversation::Side;
+use wirestorm_wire::pattern::Pattern;
 
 use super::dialogue::Line;
-use super::words::{wait, word};
+use super::words::{longest_wait, stay, wait, word};
 use crate::document::error::PlanError;
 use crate::document::place::Place;
+use crate::emulation::composition::{Composition, Form, Piece, Value};
+use crate::emulation::looked_at::{Expected, Part};
+use crate::emulation::names::Label;
+use crate::emulation::program::{Step, When};
 
 pub(in crate::emulation) const DNS: [&str; 5] = ["name", "type", "answers", "queries", "delay"];
 
@@ -13,10 +19,19 @@ pub(in crate::emulation) const DNS: [&str; 5] = ["name", "type", "answers", "que
 const LABEL_MAX: usize = 63;
 const NAME_MAX: usize = 253;
 
-pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
+/// What is asked for, and answered.
+struct Asked {
+    labels: Vec<String>,
+    is_ipv6: bool,
+    answers: u16,
+    queries: u16,
+    wait: Option<Line>,
+}
+
+fn read_asked(place: &Place<'_>) -> Result<Asked, PlanError> {
     let fields = place.fields(&DNS)?;
     let name = word(fields.get("name"), "www.example.net")?;
-    let labels: Vec<_> = name.trim_end_matches('.').split('.').collect();
+    let labels: Vec<_> = name.trim_end_matches('.').split('.').map(str::to_owned).collect();
     if name.len() > NAME_MAX || labels.iter().any(|it| !(1..=LABEL_MAX).contains(&it.len())) {
         return Err(fields.need("name", "a name")?.wrong("a name such as www.example.net"));
     }
@@ -30,10 +45,16 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
     };
     // So many fit a datagram of Ethernet.
     let answers = fields.get("answers").map_or(Ok(1), |it| it.integer(0, 40))? as u16;
-    let queries = fields.get("queries").map_or(Ok(1), |it| it.integer(1, 10_000))?;
+    let queries = fields.get("queries").map_or(Ok(1), |it| it.integer(1, 10_000))? as u16;
     let wait = wait(fields.get("delay"), Side::Server)?;
+    Ok(Asked { labels, is_ipv6, answers, queries, wait })
+}
+
+/// What our clients and our servers say to each other, or our clients and others'.
+pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
+    let Asked { labels, is_ipv6, answers, queries, wait } = read_asked(place)?;
     let mut lines = Vec::new();
-    for number in 1..=queries as u16 {
+    for number in 1..=queries {
         let question = Question { number, labels: &labels, is_ipv6 };
         let asks = [Line::client(question.query())].into_iter().chain(wait.clone());
         lines.extend(Line::timed("dns", asks.chain([Line::server(question.answer(answers))])));
@@ -41,17 +62,98 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
     Ok(lines)
 }
 
+/// A server of others' clients: whatever name a query asks for has the plan's records of the plan's
+/// type, and none of others. A flow has as many as the plan says: nobody knows which is a client's
+/// last one.
+pub(super) fn server(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
+    /// The query's number and its question, and the flags of what answers it.
+    const ID: usize = 0;
+    const QUESTION: usize = 1;
+    const FLAGS: usize = 0;
+    const OURS: Label = Label(0);
+    const KNOWN: Label = Label(1);
+    const END: Label = Label(2);
+    let Asked { is_ipv6, answers, queries, wait, .. } = read_asked(place)?;
+    let pattern = |text: &str| Pattern::new(text).map_err(|error| place.says(error));
+    // A query (section 4.1.1) with one question, whose name ends with the first byte of 0, as far
+    // as names are of letters.
+    let question = pattern(r"(?s)\A..[\x00\x01].\x00\x01.{6}([^\x00]{0,254}\x00....)")?;
+    let kind = record_type(is_ipv6);
+    let is_ours = pattern(&format!(r"(?s)\A.{{12}}[^\x00]*\x00\x00\x{kind:02x}\x00\x01"))?;
+    let is_recursive = pattern(r"(?s)\A..\x01")?;
+    let received = |to, it| Step::Jump { to, when: When::Received(Expected::Matches(it)) };
+    let answer = |count: u16| {
+        let mut records = Vec::new();
+        push_records(&mut records, is_ipv6, count);
+        let counts: Vec<u8> = [1, count, 0, 0].into_iter().flat_map(u16::to_be_bytes).collect();
+        let pieces = vec![
+            Piece::Value(Value::Text(ID), Form::Plain),
+            Piece::Value(Value::Number(FLAGS), Form::Width(2)),
+            Piece::Bytes(counts),
+            Piece::Value(Value::Text(QUESTION), Form::Plain),
+            Piece::Bytes(records),
+        ];
+        Step::SendOwnDatagram(Composition { pieces, ..Composition::default() })
+    };
+    let wait = match wait {
+        Some(Line::Waits { step, .. }) => vec![step],
+        _ => Vec::new(),
+    };
+    let stay = stay(longest_wait(&wait), Duration::ZERO);
+    let mut steps = vec![Step::ReceiveDatagrams { count: 1, clear: true }];
+    steps.extend(wait);
+    steps.extend([
+        Step::Extract { text: ID, part: Part::At { offset: 0, length: 2 } },
+        Step::Extract { text: QUESTION, part: Part::Group(question, 1) },
+        // RFC 1035 section 4.1.1: whether recursion is desired "is copied into the response".
+        Step::Set { variable: FLAGS, value: ANSWERS.into() },
+        received(KNOWN, is_recursive),
+        Step::Set { variable: FLAGS, value: (ANSWERS & !RECURSION_DESIRED).into() },
+        Step::Label(KNOWN),
+        received(OURS, is_ours),
+        answer(0),
+        Step::Jump { to: END, when: When::Always },
+        Step::Label(OURS),
+        answer(answers),
+        Step::Label(END),
+    ]);
+    if queries > 1 {
+        steps = vec![Step::Repeat { times: Some(queries.into()), steps }];
+    }
+    Ok(stay.into_iter().chain(steps).collect())
+}
+
+/// Flags: recursion is desired; that, an answer, and recursion available (section 4.1.1).
+const RECURSION_DESIRED: u16 = 0x0100;
+const ANSWERS: u16 = 0x8080 | RECURSION_DESIRED;
+
+/// A or AAAA.
+const fn record_type(is_ipv6: bool) -> u16 {
+    if is_ipv6 { 28 } else { 1 }
+}
+
+/// Appends so many records of the name that is at byte 12.
+fn push_records(message: &mut Vec<u8>, is_ipv6: bool, count: u16) {
+    for number in 1..=count {
+        // The name is that of the question; an hour.
+        let kind = record_type(is_ipv6);
+        message.extend([0xc00c, kind, 1, 0, 3_600].into_iter().flat_map(u16::to_be_bytes));
+        let address: &[u8] = match is_ipv6 {
+            true => &[0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, number as u8],
+            false => &[192, 0, 2, number as u8],
+        };
+        message.extend((address.len() as u16).to_be_bytes());
+        message.extend_from_slice(address);
+    }
+}
+
 struct Question<'a> {
     number: u16,
-    labels: &'a [&'a str],
+    labels: &'a [String],
     is_ipv6: bool,
 }
 
 impl Question<'_> {
-    const fn kind(&self) -> u16 {
-        if self.is_ipv6 { 28 } else { 1 }
-    }
-
     /// The header, with these flags and so many answers, and the question behind it.
     fn message(&self, flags: u16, answers: u16) -> Vec<u8> {
         let header = [self.number, flags, 1, answers, 0, 0];
@@ -61,28 +163,17 @@ impl Question<'_> {
             message.extend_from_slice(label.as_bytes());
         }
         message.push(0);
-        message.extend([self.kind(), 1].into_iter().flat_map(u16::to_be_bytes));
+        message.extend([record_type(self.is_ipv6), 1].into_iter().flat_map(u16::to_be_bytes));
         message
     }
 
-    /// Recursion is desired.
     fn query(&self) -> Vec<u8> {
-        self.message(0x0100, 0)
+        self.message(RECURSION_DESIRED, 0)
     }
 
     fn answer(&self, answers: u16) -> Vec<u8> {
-        let mut message = self.message(0x8180, answers);
-        for answer in 1..=answers {
-            // The name is that of the question, at byte 12; an hour.
-            message
-                .extend([0xc00c, self.kind(), 1, 0, 3_600].into_iter().flat_map(u16::to_be_bytes));
-            let address: &[u8] = match self.is_ipv6 {
-                true => &[0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, answer as u8],
-                false => &[192, 0, 2, answer as u8],
-            };
-            message.extend((address.len() as u16).to_be_bytes());
-            message.extend_from_slice(address);
-        }
+        let mut message = self.message(ANSWERS, answers);
+        push_records(&mut message, self.is_ipv6, answers);
         message
     }
 }

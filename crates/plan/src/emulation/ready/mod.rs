@@ -46,6 +46,10 @@ pub(super) fn read(fields: &Fields<'_>, who: Who) -> Result<Vec<Speech>, PlanErr
             let [client, server] = smtp::read_with_tls(&place)?;
             return Ok(vec![Speech { client, server, ..Speech::of(Transport::Tcp, 25) }]);
         }
+        if protocol == "dns" && who == Who::Server {
+            let server = dns::server(&place)?;
+            return Ok(vec![Speech { server, ..Speech::of(Transport::Udp, 53) }]);
+        }
         let (transport, port, lines) = match protocol {
             "http" if follows_messages => (Transport::Tcp, 80, Vec::new()),
             "http" => (Transport::Tcp, 80, http::read(&place, who)?),

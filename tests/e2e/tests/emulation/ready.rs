@@ -1,0 +1,60 @@
+//! Ready-made servers alone, with clients that others have written.
+
+use std::path::Path;
+use std::process::Command;
+
+use wirestorm_e2e::can_run;
+use wirestorm_testkit::Scratch;
+use wirestorm_testkit::net::{End, Lab};
+
+use super::{host, serve, stop};
+
+/// A shell's words in an end's namespace, whose resolver asks our server. What it mounts is its own.
+fn resolving(end: &End, scratch: &Scratch, words: &str) -> Command {
+    let file = scratch.file("resolv.conf");
+    std::fs::write(&file, "nameserver 198.51.100.77\noptions timeout:3 attempts:3\n").unwrap();
+    let mut command = end.command("sh");
+    let script = format!("mount --bind {} /etc/resolv.conf && {words}", file.display());
+    command.args(["-c", &script]);
+    command
+}
+
+/// What a command that succeeds says.
+#[track_caller]
+fn said(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_resolver_of_linux_takes_what_a_server_of_names_answers() {
+    const BOTH: &str = "python3 -c 'import socket\nfor it in socket.getaddrinfo(\"a.test\", 80): \
+                        print(it[4][0])'";
+    if !can_run(&["getent", "python3"]) || !Path::new("/etc/resolv.conf").exists() {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    host(&lab.b);
+    for (fields, words, expected) in [
+        ("answers: 3", "getent ahostsv4 www.example.net", "192.0.2.1 192.0.2.2 192.0.2.3"),
+        ("type: AAAA", "getent hosts some.other.test", "2001:db8::1"),
+        // A and AAAA at once.
+        ("queries: 2", BOTH, "192.0.2.1"),
+    ] {
+        let text = format!(
+            "ports: [{{name: servers, addresses: 198.51.100.77/24}}]\ntemplates: [{{name: names, \
+             dns: {{{fields}}}, server: {{tx: servers}}}}]"
+        );
+        let server = serve(&lab, &scratch, &text);
+        let answer = said(&mut resolving(&lab.b, &scratch, words));
+        let mut addresses: Vec<_> =
+            answer.lines().filter_map(|line| line.split_whitespace().next()).collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        assert_eq!(addresses.join(" "), expected, "{answer}");
+        let outcome = stop(server);
+        assert_eq!(outcome.number("/ports/0/flows/failed"), 0, "{outcome}");
+    }
+}
