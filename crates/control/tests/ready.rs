@@ -130,3 +130,30 @@ fn a_server_of_names_answers_what_it_is_asked() {
     let text = text.replace("answers: 2", "answers: 2, queries: 3");
     assert_flows(&run(&text, Duration::from_secs(1)), 3, 3);
 }
+
+#[test]
+fn a_server_of_mail_takes_several_recipients_and_long_messages() {
+    let steps = r#"receive: {message: reply}
+        send: "EHLO a.test\r\n"
+        receive: {message: reply}
+        expect: "250-mail.example.net greets you\r\n250 8BITMIME\r\n"
+        send: "STARTTLS\r\n"
+        receive: {message: reply}
+        expect: {pattern: "^502 "}
+        send: "MAIL FROM:<a@b.test> SIZE=300000\r\nRCPT TO:<c@d.test>\r\nRCPT TO:<e@f.test>\r\nDATA\r\n"
+        receive: {message: reply}
+        receive: {message: reply}
+        receive: {message: reply}
+        receive: {message: reply}
+        expect: {pattern: "^354 "}
+        send: {size: 300000, fill: "some line\r\n"}
+        send: "\r\n.\r\n"
+        receive: {message: reply}
+        expect: "250 OK, queued\r\n"
+        send: "QUIT\r\n"
+        receive: {message: reply}
+        expect: {pattern: "^221 "}
+        wait_for_close"#;
+    let result = run(&others("smtp: {delay: 1ms}", 25, "tcp", &steps), Duration::from_secs(1));
+    assert_closed(&result, 3);
+}

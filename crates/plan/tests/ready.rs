@@ -186,8 +186,13 @@ fn of_others_only_the_end_or_the_beginning_is_waited_for() {
     }
     let (_, server) = programs("http: {requests: 2, response: {body: 1}}", "s").unwrap();
     assert!(shown(&server).starts_with("always:\n<1\n>\"HTTP/1.1 200 OK"), "{}", shown(&server));
+    // A server alone takes line by line what it is told.
     let (_, server) = programs("smtp: {}", "s").unwrap();
-    assert!(shown(&server).starts_with(">\"220 mail.example.net ESMTP ready\\r\\n\"\n<1\n"));
+    let line = "ReceiveWhole(Until([10]))";
+    let expected =
+        format!("at once\n>\"220 mail.example.net ESMTP ready\\r\\n\"\nLabel(Label(0))\n{line}\n");
+    assert!(shown(&server).starts_with(&expected), "{}", shown(&server));
+    assert!(!shown(&server).contains("STARTTLS"));
 }
 
 /// What is timed of a program, with `...` for all else.
@@ -277,6 +282,7 @@ fn protocols_wait_for_times_of_any_distribution() {
         ("http: {version: 2, requests: 3, think: EXP, response: {delay: NORM}}", "cs", 1, 1),
         ("smtp: {delay: NORM}", "cs", 0, 7),
         ("smtp: {start_tls: true, delay: NORM}\n    tls: true", "cs", 0, 4),
+        ("smtp: {delay: NORM}", "s", 0, 3),
         ("ftp: {delay: NORM}", "cs", 0, 2),
         ("rtsp: {packets: 0, delay: NORM}", "cs", 0, 5),
         ("sip: {talk: EXP, delay: NORM}", "cs", 1, 2),

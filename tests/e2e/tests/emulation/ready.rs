@@ -58,3 +58,38 @@ fn the_resolver_of_linux_takes_what_a_server_of_names_answers() {
         assert_eq!(outcome.number("/ports/0/flows/failed"), 0, "{outcome}");
     }
 }
+
+/// A program in Python that hands in a message of so many bytes for two recipients.
+const SUBMITS: &str = r#"
+import smtplib, sys
+letter = "Subject: Hello\r\n\r\n" + ("." + "x" * 70 + "\r\n") * (int(sys.argv[1]) // 73)
+with smtplib.SMTP("198.51.100.77", 25, timeout=9) as server:
+    print(server.sendmail("a@example.net", ["b@example.net", "c@example.net"], letter))
+"#;
+
+#[test]
+fn others_hand_in_long_messages_for_several_readers() {
+    if !can_run(&["curl", "python3"]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    host(&lab.b);
+    let text = "ports: [{name: servers, addresses: 198.51.100.77/24}]\ntemplates: [{name: mail, \
+                smtp: {}, server: {tx: servers}}]";
+    let server = serve(&lab, &scratch, text);
+    let message = scratch.file("message");
+    std::fs::write(&message, "Hello, reader.\r\n".repeat(28_000)).unwrap();
+    let mut curl = lab.b.command("curl");
+    curl.args(["--silent", "--show-error", "--max-time", "9", "--url", "smtp://198.51.100.77"]);
+    curl.args(["--mail-from", "a@example.net", "--mail-rcpt", "b@example.net"]);
+    curl.args(["--mail-rcpt", "c@example.net", "--upload-file"]);
+    // There may be nobody yet.
+    curl.arg(&message).args(["--retry", "5", "--retry-delay", "1", "--retry-all-errors"]);
+    said(&mut curl);
+    let mut submits = lab.b.command("python3");
+    assert_eq!(said(submits.args(["-c", SUBMITS, "450000"])), "{}\n", "nobody was refused");
+    let outcome = stop(server);
+    assert_eq!(outcome.number("/ports/0/tcp/accepts"), 2, "{outcome}");
+    assert_eq!(outcome.number("/ports/0/flows/failed"), 0, "{outcome}");
+    assert!(outcome.number("/ports/0/tcp/rcvbyte") > 890_000, "{outcome}");
+}

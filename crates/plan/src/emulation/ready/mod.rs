@@ -46,6 +46,10 @@ pub(super) fn read(fields: &Fields<'_>, who: Who) -> Result<Vec<Speech>, PlanErr
             let [client, server] = smtp::read_with_tls(&place)?;
             return Ok(vec![Speech { client, server, ..Speech::of(Transport::Tcp, 25) }]);
         }
+        if protocol == "smtp" && who == Who::Server {
+            let server = smtp::read_server(&place)?;
+            return Ok(vec![Speech { server, ..Speech::of(Transport::Tcp, 25) }]);
+        }
         if protocol == "dns" && who == Who::Server {
             let server = dns::server(&place)?;
             return Ok(vec![Speech { server, ..Speech::of(Transport::Udp, 53) }]);

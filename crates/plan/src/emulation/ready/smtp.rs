@@ -96,12 +96,13 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
 /// is looked at, whoever it is: replies may be of any length, and what is left of one would be TLS's.
 pub(super) fn read_with_tls(place: &Place<'_>) -> Result<[Vec<Step>; 2], PlanError> {
     let asked = read_asked(place)?;
-    if let Some(delay) = &asked.delay {
-        read_delay(delay)?;
-    }
-    let wait = asked.delay.as_ref().map(|delay| json!({"delay": delay.value()}));
-    let server = steps(server(&asked.host, wait), place)?;
+    let server = steps(server(&asked, true)?, place)?;
     Ok([client(asked, place)?, server])
+}
+
+/// A server of others' clients, who say what they like: several recipients, long messages.
+pub(super) fn read_server(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
+    steps(server(&read_asked(place)?, false)?, place)
 }
 
 fn client(asked: Asked<'_>, place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
@@ -151,9 +152,11 @@ fn steps_that_hear(pattern: &str, place: &Place<'_>) -> Result<Vec<Step>, PlanEr
     steps(heard, place)
 }
 
-/// A server that takes messages within TLS alone.
-fn server(host: &str, wait: Option<Value>) -> Vec<Value> {
-    let host = in_text(host.to_owned());
+/// A server that follows what it is told; `starts_tls`: that takes messages within TLS alone.
+fn server(asked: &Asked<'_>, starts_tls: bool) -> Result<Vec<Value>, PlanError> {
+    asked.delay.as_ref().map(read_delay).transpose()?;
+    let wait = asked.delay.as_ref().map(|delay| json!({"delay": delay.value()}));
+    let host = in_text(asked.host.clone());
     let quit = || vec![json!({"jump": "quit"})];
     let greets = |more: &str| format!("250-{host} greets you\r\n250{more}");
     let mut clear = Commands::at("clear");
@@ -172,7 +175,9 @@ fn server(host: &str, wait: Option<Value>) -> Vec<Value> {
     commands.answers("^HELO ", vec![], &format!("250 {host} greets you"));
     commands.answers(r"^(?:MAIL FROM|RCPT TO): ?<", vec![], "250 OK");
     commands.answers(r"^(?:NOOP|RSET)\b", vec![], "250 OK");
-    commands.answers("^STARTTLS", vec![], "503 TLS has begun");
+    if starts_tls {
+        commands.answers("^STARTTLS", vec![], "503 TLS has begun");
+    }
     commands.does(r"^DATA\r", vec![json!({"jump": "data"})]);
     commands.does(r"^QUIT\r", quit());
 
@@ -182,7 +187,9 @@ fn server(host: &str, wait: Option<Value>) -> Vec<Value> {
     // A server may insist on TLS. RFC 3207 section 4: "530 Must issue a STARTTLS command first"
     // then answers "every command other than NOOP, EHLO, STARTTLS, or QUIT"; HELO and RSET are
     // answered, too.
-    steps.append(&mut clear.finish(wait.clone(), "530 Must issue a STARTTLS command first"));
+    if starts_tls {
+        steps.append(&mut clear.finish(wait.clone(), "530 Must issue a STARTTLS command first"));
+    }
     steps.append(&mut commands.finish(wait.clone(), "502 Not known here"));
     steps.push(json!({"label": "data"}));
     say(&mut steps, "354 End with a line that is a dot");
@@ -197,7 +204,7 @@ fn server(host: &str, wait: Option<Value>) -> Vec<Value> {
     say(&mut steps, "250 OK, queued");
     steps.extend([json!({"jump": "next"}), json!({"label": "quit"})]);
     say(&mut steps, &format!("221 {host} closes"));
-    steps
+    Ok(steps)
 }
 
 /// A message of RFC 5322 with this text.
