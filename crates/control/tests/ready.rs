@@ -157,3 +157,36 @@ fn a_server_of_mail_takes_several_recipients_and_long_messages() {
     let result = run(&others("smtp: {delay: 1ms}", 25, "tcp", &steps), Duration::from_secs(1));
     assert_closed(&result, 3);
 }
+
+#[test]
+fn a_server_of_media_answers_by_method_with_the_number_that_it_is_asked_with() {
+    let steps = r#"send: "DESCRIBE rtsp://tv.test/a RTSP/1.0\r\nUser-Agent: x\r\ncseq: 42\r\n\r\n"
+        receive: {until: "\r\n\r\n"}
+        expect: {pattern: "^RTSP/1.0 200 OK\r\nCSeq: 42\r\nContent-Base: rtsp://tv.test/a/\r\n(?s:.*)Content-Length: 101\r\n"}
+        receive: {bytes: 101}
+        expect: {pattern: "^v=0\r\n"}
+        send: "OPTIONS * RTSP/1.0\r\nCSeq: 43\r\n\r\nRECORD rtsp://tv.test/a RTSP/1.0\r\nCSeq: 44\r\n\r\n"
+        receive: {until: "\r\n\r\n"}
+        expect: {pattern: "^RTSP/1.0 200 OK\r\nCSeq: 43\r\nPublic: OPTIONS, "}
+        receive: {until: "\r\n\r\n"}
+        expect: {pattern: "^RTSP/1.0 405 (?s:.*)\nCSeq: 44\r\n"}
+        send: "SETUP rtsp://tv.test/a/track1 RTSP/1.0\r\nCSeq: 45\r\nTransport: RTP/AVP;unicast;client_port=4000-4001\r\n\r\n"
+        receive: {until: "\r\n\r\n"}
+        expect: {pattern: "^RTSP/1.0 461 (?s:.*)\nCSeq: 45\r\n"}
+        send: "SETUP rtsp://tv.test/a/track1 RTSP/1.0\r\nCSeq: 46\r\nTransport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n\r\n"
+        receive: {until: "\r\n\r\n"}
+        expect: {pattern: "^RTSP/1.0 200 OK\r\nCSeq: 46\r\nSession: "}
+        send: "PLAY rtsp://tv.test/a/ RTSP/1.0\r\nCSeq: 47\r\nSession: 12345678\r\n\r\n"
+        receive: {until: "\r\n\r\n"}
+        expect: {pattern: "^RTSP/1.0 200 OK\r\nCSeq: 47\r\n(?s:.*)url=rtsp://tv.test/a/track1;"}
+        receive: {bytes: 352}
+        expect: {pattern: "(?s)^\\$\\x00\\x00\\xac\\x80\\x00\\x00\\x00\\x00\\x00\\x00\\x00.{164}\\$\\x00\\x00\\xac\\x80\\x00\\x00\\x01\\x00\\x00\\x00\\xa0"}
+        send: "$\0\0\u0004abcdTEARDOWN rtsp://tv.test/a RTSP/1.0\r\nCSeq: 48\r\n\r\n"
+        receive: {until: "\r\n\r\n"}
+        expect: {pattern: "^RTSP/1.0 200 OK\r\nCSeq: 48\r\n"}
+        send: "hello\r\n\r\n"
+        receive: {until: "\r\n\r\n"}
+        expect: {pattern: "^RTSP/1.0 400 "}"#;
+    let text = others("rtsp: {packets: 2, delay: 1ms}", 554, "tcp", steps);
+    assert_closed(&run(&text, Duration::from_secs(1)), 3);
+}

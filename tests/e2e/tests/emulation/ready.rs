@@ -93,3 +93,47 @@ fn others_hand_in_long_messages_for_several_readers() {
     assert_eq!(outcome.number("/ports/0/flows/failed"), 0, "{outcome}");
     assert!(outcome.number("/ports/0/tcp/rcvbyte") > 890_000, "{outcome}");
 }
+
+/// A player in Python: its methods have numbers of its own.
+const PLAYS: &str = r#"
+import socket
+server = socket.create_connection(("198.51.100.77", 554), 9)
+def ask(method, number, more=""):
+    url = "rtsp://198.51.100.77/live"
+    server.sendall(f"{method} {url} RTSP/1.0\r\nCSeq: {number}\r\n{more}\r\n".encode())
+    answer = b""
+    while b"\r\n\r\n" not in answer:
+        answer += server.recv(1)
+    assert answer.startswith(b"RTSP/1.0 200 OK\r\nCSeq: %d\r\n" % number), answer
+    return answer
+answer = ask("DESCRIBE", 312)
+assert b"Content-Base: rtsp://198.51.100.77/live/" in answer, answer
+server.recv(101, socket.MSG_WAITALL)
+ask("SETUP", 313, "Transport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n")
+ask("PLAY", 314)
+media = server.recv(5 * 176, socket.MSG_WAITALL)
+assert media[::176] == b"$$$$$", media
+ask("TEARDOWN", 315)
+print("done")
+"#;
+
+#[test]
+fn others_play_what_a_server_of_media_has() {
+    if !can_run(&["curl", "python3"]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    host(&lab.b);
+    let text = "ports: [{name: servers, addresses: 198.51.100.77/24}]\ntemplates: [{name: media, \
+                rtsp: {packets: 5}, server: {tx: servers}}]";
+    let server = serve(&lab, &scratch, text);
+    let mut curl = lab.b.command("curl");
+    curl.args(["--silent", "--show-error", "--max-time", "9", "--include"]);
+    // There may be nobody yet.
+    curl.args(["--retry", "5", "--retry-delay", "1", "--retry-all-errors"]);
+    let answer = said(curl.arg("rtsp://198.51.100.77/live"));
+    assert!(answer.contains("Public: OPTIONS, DESCRIBE"), "{answer}");
+    assert_eq!(said(lab.b.command("python3").args(["-c", PLAYS])), "done\n");
+    let outcome = stop(server);
+    assert_eq!(outcome.number("/ports/0/flows/failed"), 0, "{outcome}");
+}

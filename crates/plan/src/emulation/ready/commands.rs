@@ -1,5 +1,5 @@
-//! Protocols of commands and replies, one line after the other, written as plans have them: FTP, and
-//! SMTP where TLS begins within it.
+//! Protocols of commands and replies, written as plans have them: FTP and SMTP, one line after the
+//! other, and RTSP.
 
 use serde_json::{Value, json};
 
@@ -31,14 +31,22 @@ pub(super) fn in_text(text: String) -> String {
 /// What a server does for each command that comes at a label: one table entry and some steps each.
 pub(super) struct Commands {
     label: &'static str,
+    /// What a command ends with.
+    end: &'static str,
     table: Vec<Value>,
     answers: Vec<Value>,
     count: usize,
 }
 
 impl Commands {
+    /// Commands of a line.
     pub(super) const fn at(label: &'static str) -> Self {
-        Self { label, table: Vec::new(), answers: Vec::new(), count: 0 }
+        Self::up_to(label, "\n")
+    }
+
+    /// Commands that end so.
+    pub(super) const fn up_to(label: &'static str, end: &'static str) -> Self {
+        Self { label, end, table: Vec::new(), answers: Vec::new(), count: 0 }
     }
 
     /// Does some steps, which lead on.
@@ -58,10 +66,15 @@ impl Commands {
         self.does(pattern, steps);
     }
 
-    /// Takes a command, waits, and does what is to be done; `unknown` answers all others.
-    pub(super) fn finish(mut self, wait: Option<Value>, unknown: &str) -> Vec<Value> {
-        let mut steps = vec![json!({"label": self.label}), json!({"receive": {"until": "\n"}})];
-        steps.extend(wait);
+    /// Takes a command, does what comes first, which may be a wait, and then what is to be done;
+    /// `unknown` answers all others.
+    pub(super) fn finish(
+        mut self,
+        first: impl IntoIterator<Item = Value>,
+        unknown: &str,
+    ) -> Vec<Value> {
+        let mut steps = vec![json!({"label": self.label}), json!({"receive": {"until": self.end}})];
+        steps.extend(first);
         steps.append(&mut self.table);
         say(&mut steps, unknown);
         steps.push(json!({"jump": self.label}));

@@ -59,14 +59,19 @@ pub(super) fn read(fields: &Fields<'_>, who: Who) -> Result<Vec<Speech>, PlanErr
             "http" => (Transport::Tcp, 80, http::read(&place, who)?),
             "smtp" => (Transport::Tcp, 25, smtp::read(&place)?),
             "rtsp" => (Transport::Tcp, 554, rtsp::read(&place)?),
+            "rtp" => (Transport::Udp, 5004, Vec::new()),
             "sip" => (Transport::Udp, 5060, sip::read(&place)?),
-            "rtp" => (Transport::Udp, 5004, rtp::read(&place)?),
             _ => (Transport::Udp, 53, dns::read(&place)?),
         };
         let streams = is_http2.then(|| http2::streams(fields)).transpose()?;
-        let [client, server] = match follows_messages {
-            true => http::read_messages(&place, who, streams)?,
-            false => dialogue::programs(&lines, who, transport),
+        let [client, server] = match protocol {
+            "http" if follows_messages => http::read_messages(&place, who, streams)?,
+            "rtp" => rtp::read(&place)?,
+            "rtsp" => {
+                let [client, _] = dialogue::programs(&lines, who, transport);
+                [client, rtsp::server(&place)?]
+            }
+            _ => dialogue::programs(&lines, who, transport),
         };
         return Ok(vec![Speech { client, server, is_http2, ..Speech::of(transport, port) }]);
     }

@@ -1,64 +1,150 @@
 //! RTSP 1.0: RFC 2326. Media come interleaved on the connection (section 10.12), as RTP (RFC 3550) of
 //! G.711.
 
+use serde_json::{Value, json};
 use wirestorm_wire::conversation::Side;
 
+use super::commands::{Commands, steps};
 use super::dialogue::Line;
-use super::rtp::{self, PACKETS_MAX, PAUSE};
+use super::rtp::{self, PACKETS_MAX};
 use super::words::{wait, word};
 use crate::document::error::PlanError;
 use crate::document::place::Place;
+use crate::emulation::program::{Step, read_delay};
 
 pub(in crate::emulation) const RTSP: [&str; 4] = ["host", "path", "packets", "delay"];
 
 /// What is played (RFC 4566).
 const DESCRIPTION: &str = "v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=Test\r\nc=IN IP4 0.0.0.0\r\nt=0 0\r\n\
                            m=audio 0 RTP/AVP 0\r\na=control:track1\r\n";
+const SESSION: &str = "Session: 12345678\r\n";
+const TRANSPORT: &str = "Transport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n";
+const METHODS: &str = "OPTIONS, DESCRIBE, SETUP, PLAY, TEARDOWN";
 
+/// What a client says, and how much is answered.
 pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
     let fields = place.fields(&RTSP)?;
     let host = word(fields.get("host"), "media.example.net")?;
     let path = word(fields.get("path"), "/stream")?;
-    let packets = fields.get("packets").map_or(Ok(50), |it| it.integer(0, PACKETS_MAX))?;
     let wait = wait(fields.get("delay"), Side::Server)?;
     let url = format!("rtsp://{host}{path}");
     let mut number = 0;
-    let mut exchange = |method: &str, at: &str, asked: &str, answered: &str, content: &str| {
+    let mut exchange = |method: &str, at: &str, asked: &str, answered: Answer| {
         number += 1;
         let request = format!(
             "{method} {at} RTSP/1.0\r\nCSeq: {number}\r\nUser-Agent: wirestorm\r\n{asked}\r\n"
         );
-        let reply = format!("RTSP/1.0 200 OK\r\nCSeq: {number}\r\n{answered}\r\n{content}");
+        // As servers take it from the request.
+        let reply = answered(&number.to_string(), at.strip_suffix('/').unwrap_or(at));
         let asks = [Line::client(request)].into_iter().chain(wait.clone());
         Line::timed("rtsp", asks.chain([Line::server(reply)]))
     };
-    let session = "Session: 12345678\r\n";
-    let transport = "Transport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n";
-    let track = format!("{url}/track1");
-    let methods = "Public: OPTIONS, DESCRIBE, SETUP, PLAY, TEARDOWN\r\n";
-    let described = format!(
-        "Content-Base: {url}/\r\nContent-Type: application/sdp\r\nContent-Length: {}\r\n",
-        DESCRIPTION.len()
-    );
-    let played = format!("{session}RTP-Info: url={track};seq=0;rtptime=0\r\n");
-    let mut lines = exchange("OPTIONS", &url, "", methods, "");
-    let accepts = "Accept: application/sdp\r\n";
-    lines.extend(exchange("DESCRIBE", &url, accepts, &described, DESCRIPTION));
-    lines.extend(exchange("SETUP", &track, transport, &format!("{session}{transport}"), ""));
-    let range = format!("{session}Range: npt=0.000-\r\n");
-    lines.extend(exchange("PLAY", &url, &range, &played, ""));
-    for packet in 0..packets {
-        lines.push(Line::Waits { side: Side::Server, step: PAUSE });
-        lines.push(Line::server(interleaved(packet as u16)));
-    }
-    lines.extend(exchange("TEARDOWN", &url, session, session, ""));
+    let mut lines = exchange("OPTIONS", &url, "", options);
+    lines.extend(exchange("DESCRIBE", &url, "Accept: application/sdp\r\n", describe));
+    lines.extend(exchange("SETUP", &format!("{url}/track1"), TRANSPORT, setup));
+    let range = format!("{SESSION}Range: npt=0.000-\r\n");
+    lines.extend(exchange("PLAY", &url, &range, play));
+    let packet = PREFIX.len() + rtp::PACKET;
+    lines.extend((0..read_packets(place)?).map(|_| Line::server(vec![0_u8; packet])));
+    lines.extend(exchange("TEARDOWN", &url, SESSION, teardown));
     lines.push(Line::Closes(Side::Client));
     Ok(lines)
 }
 
-/// A packet of RTP on channel 0.
-fn interleaved(number: u16) -> Vec<u8> {
-    let packet = rtp::packet(number);
-    let length = (packet.len() as u16).to_be_bytes();
-    [&[b'$', 0], &length[..], &packet].concat()
+fn read_packets(place: &Place<'_>) -> Result<u64, PlanError> {
+    let packets = place.fields(&RTSP)?.get("packets");
+    packets.map_or(Ok(50), |it| it.integer(0, PACKETS_MAX))
+}
+
+/// What is answered to a request with this number and address.
+type Answer = fn(&str, &str) -> String;
+
+fn answer(number: &str, fields: &str, content: &str) -> String {
+    format!("RTSP/1.0 200 OK\r\nCSeq: {number}\r\n{fields}\r\n{content}")
+}
+
+fn options(number: &str, _: &str) -> String {
+    answer(number, &format!("Public: {METHODS}\r\n"), "")
+}
+
+fn describe(number: &str, url: &str) -> String {
+    let fields = format!(
+        "Content-Base: {url}/\r\nContent-Type: application/sdp\r\nContent-Length: {}\r\n",
+        DESCRIPTION.len()
+    );
+    answer(number, &fields, DESCRIPTION)
+}
+
+fn setup(number: &str, _: &str) -> String {
+    answer(number, &format!("{SESSION}{TRANSPORT}"), "")
+}
+
+fn play(number: &str, url: &str) -> String {
+    let info = format!("{SESSION}RTP-Info: url={url}/track1;seq=0;rtptime=0\r\n");
+    answer(number, &info, "")
+}
+
+fn teardown(number: &str, _: &str) -> String {
+    answer(number, SESSION, "")
+}
+
+/// A server, of our clients or of others': it answers one request after the other by its method,
+/// with the number and the address that it has.
+pub(super) fn server(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
+    let delay = place.fields(&RTSP)?.get("delay");
+    delay.as_ref().map(read_delay).transpose()?;
+    let packets = read_packets(place)?;
+    let mut commands = Commands::up_to("next", "\r\n\r\n");
+    let next = || json!({"jump": "next"});
+    let say = |answer: Answer| json!({"send": answer("${number}", "${url}")});
+    // What clients say on the channels of media stands before their requests.
+    let method = |name: &str| format!(r"{name} \S+ RTSP/1\.\d\r");
+    for (name, answer) in
+        [("OPTIONS", options as Answer), ("DESCRIBE", describe), ("TEARDOWN", teardown)]
+    {
+        commands.does(&method(name), vec![say(answer), next()]);
+    }
+    let is_interleaved = json!({"pattern": r"(?im)^Transport[ \t]*:[^\r\n]*RTP/AVP/TCP"});
+    let set_up = vec![
+        json!({"jump": {"to": "interleaved", "received": is_interleaved}}),
+        json!({"send": "RTSP/1.0 461 Unsupported Transport\r\nCSeq: ${number}\r\n\r\n"}),
+        next(),
+        json!({"label": "interleaved"}),
+        say(setup),
+        next(),
+    ];
+    commands.does(&method("SETUP"), set_up);
+    commands.does(&method("PLAY"), [vec![say(play)], media(packets), vec![next()]].concat());
+    // By these clients see whether anybody is there, and stop.
+    let other = method("(?:GET_PARAMETER|PAUSE)");
+    commands.does(&other, vec![say(teardown), next()]);
+
+    let request = json!({"pattern": r"(?is) \S+ RTSP/1\.\d\r\n(?:.*\n)?CSeq[ \t]*:[ \t]*\d"});
+    let mut first = vec![
+        json!({"jump": {"to": "request", "received": request}}),
+        json!({"send": "RTSP/1.0 400 Bad Request\r\n\r\n"}),
+        next(),
+        json!({"label": "request"}),
+        json!({"extract": {"number": {"pattern": r"(?im)^CSeq[ \t]*:[ \t]*(\d+)"}}}),
+        json!({"extract": {"url": {"pattern": r" (\S+?)/? RTSP/1\.\d\r"}}}),
+    ];
+    first.extend(delay.map(|delay| json!({"delay": delay.value()})));
+    let unknown =
+        format!("RTSP/1.0 405 Method Not Allowed\r\nCSeq: ${{number}}\r\nAllow: {METHODS}\r\n");
+    steps(commands.finish(first, &unknown), place)
+}
+
+/// What stands before a packet on channel 0.
+const PREFIX: [u8; 4] = [b'$', 0, 0, rtp::PACKET as u8];
+
+/// So many packets.
+fn media(packets: u64) -> Vec<Value> {
+    if packets == 0 {
+        return Vec::new();
+    }
+    let mut steps = vec![rtp::pause(), rtp::packet("send", &PREFIX)];
+    steps.extend(rtp::go_on());
+    let mut media = rtp::begin();
+    media.push(json!({"repeat": {"times": packets, "steps": steps}}));
+    media
 }
