@@ -8,9 +8,16 @@ use wirestorm_control::emulation::{
 };
 use wirestorm_plan::emulation::EmulationPlan;
 use wirestorm_testkit::Scratch;
+use wirestorm_wire::capture::Records;
+use wirestorm_wire::conversation::{Act, Bounds, Conversation, Importer, Side};
 
 /// The result of a plan whose flows begin within this time.
 fn run(text: &str, duration: Duration) -> EmulationResult {
+    captured(text, duration).0
+}
+
+/// The same, and what was said, as the clients' capture has it.
+fn captured(text: &str, duration: Duration) -> (EmulationResult, Vec<Conversation>) {
     let plan = EmulationPlan::parse(text).unwrap_or_else(|errors| panic!("{errors}"));
     let scratch = Scratch::new().unwrap();
     let options = SimulationOptions {
@@ -25,8 +32,24 @@ fn run(text: &str, duration: Duration) -> EmulationResult {
         seed: 1,
         folder: PathBuf::new(),
     };
-    let (result, _) = simulate(&plan, &options).unwrap();
-    result
+    let (result, files) = simulate(&plan, &options).unwrap();
+    let capture = std::fs::read(&files[0]).unwrap();
+    let mut importer = Importer::new(Bounds::default());
+    for record in Records::new(&capture) {
+        let (header, frame) = record.unwrap();
+        importer.take(&header, frame).unwrap();
+    }
+    (result, importer.finish().flows.into_iter().map(|flow| flow.unwrap()).collect())
+}
+
+/// What a side says, turn by turn.
+fn said(conversation: &Conversation, side: Side) -> Vec<String> {
+    let of_side = conversation.turns.iter().filter(|turn| turn.side == side);
+    let text = of_side.filter_map(|turn| match &turn.act {
+        Act::Says(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        _ => None,
+    });
+    text.collect()
 }
 
 /// A plan with a template of both sides, of which these fields say what they say.
@@ -189,4 +212,95 @@ fn a_server_of_media_answers_by_method_with_the_number_that_it_is_asked_with() {
         expect: {pattern: "^RTSP/1.0 400 "}"#;
     let text = others("rtsp: {packets: 2, delay: 1ms}", 554, "tcp", steps);
     assert_closed(&run(&text, Duration::from_secs(1)), 3);
+}
+
+/// The value of a line that a message has.
+fn value<'a>(message: &'a str, name: &str) -> &'a str {
+    let line = message.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix([':', '=']));
+    line.unwrap_or_else(|| panic!("no {name} in {message}")).trim()
+}
+
+#[test]
+fn each_call_has_names_of_its_own_and_both_sides_mean_the_same() {
+    for (client, server, host) in [
+        ("10.0.0.1-10.0.0.4", "10.0.1.1", "10.0.0."),
+        ("2001:db8::1-2001:db8::4", "2001:db8::9", "["),
+    ] {
+        let text = plan("sip: {ring: 5ms, talk: 9ms}", 4)
+            .replace("addresses: 10.0.0.1,", &format!("addresses: \"{client}\","))
+            .replace("servers: 10.0.1.1,", &format!("servers: \"{server}\","));
+        let (result, calls) = captured(&text, Duration::from_secs(1));
+        assert_closed(&result, 4);
+        let mut names = Vec::new();
+        for call in &calls {
+            let (asked, answered) = (said(call, Side::Client), said(call, Side::Server));
+            let first = |messages: &[String]| {
+                let lines = messages.iter().map(|it| it.lines().next().unwrap().to_owned());
+                lines.collect::<Vec<_>>()
+            };
+            let to = "sip:callee@example.net SIP/2.0";
+            assert_eq!(first(&asked), ["INVITE ", "ACK ", "BYE "].map(|it| format!("{it}{to}")));
+            let answers = ["100 Trying", "180 Ringing", "200 OK", "200 OK"];
+            assert_eq!(first(&answered), answers.map(|it| format!("SIP/2.0 {it}")));
+            for (answer, request) in answered.iter().zip([0, 0, 0, 2]) {
+                for name in ["Via", "From", "Call-ID", "CSeq"] {
+                    assert_eq!(value(answer, name), value(&asked[request], name));
+                }
+            }
+            let tagged = value(&answered[2], "To");
+            assert!(tagged.starts_with("<sip:callee@example.net>;tag="), "{tagged}");
+            assert_eq!([value(&asked[1], "To"), value(&asked[2], "To")], [tagged; 2]);
+            let via = value(&asked[0], "Via").to_owned();
+            assert!(via.starts_with(&format!("SIP/2.0/UDP {host}")), "{via}");
+            let sdp = asked[0].split("\r\n\r\n").nth(1).unwrap();
+            assert_eq!(value(&asked[0], "Content-Length"), sdp.len().to_string());
+            let address = call.client.ip().to_string();
+            assert!(value(sdp, "c").ends_with(&address), "{sdp}");
+            let answer = answered[2].split("\r\n\r\n").nth(1).unwrap();
+            let family = if host == "[" { "IP6" } else { "IP4" };
+            assert_eq!(value(answer, "c"), format!("IN {family} {server}"));
+            names.push(value(&asked[0], "Call-ID").to_owned());
+            names.push(value(&asked[0], "From").to_owned());
+            names.push(tagged.to_owned());
+            names.extend([
+                via,
+                value(&asked[1], "Via").to_owned(),
+                value(&asked[2], "Via").to_owned(),
+            ]);
+            names.push(value(sdp, "m").to_owned());
+            names.push(value(answer, "m").to_owned());
+        }
+        let count = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!((count, names.len()), (4 * 8, count), "{names:?}");
+    }
+}
+
+#[test]
+fn a_server_of_calls_answers_with_what_each_request_has() {
+    let steps = r#"send_datagram: "OPTIONS sip:x@10.0.1.1 SIP/2.0\r\nv: SIP/2.0/UDP a;branch=1\r\nVia: SIP/2.0/UDP b;branch=2\r\nFrom: <sip:a>;tag=ABC\r\nTo: <sip:x>\r\nCall-ID: 1@a\r\nCSeq: 9 OPTIONS\r\n\r\n"
+        receive_datagrams: 1
+        expect: {pattern: "^SIP/2.0 200 OK\r\nv: SIP/2.0/UDP a;branch=1\r\nVia: SIP/2.0/UDP b;branch=2\r\nFrom: <sip:a>;tag=ABC\r\nTo: <sip:x>;tag=\\w{8}\r\nCall-ID: 1@a\r\nCSeq: 9 OPTIONS\r\n"}
+        send_datagram: "INVITE sip:bob@10.0.1.1 SIP/2.0\r\nVia: SIP/2.0/UDP 10.0.0.1:5060;branch=z9hG4bKxyz\r\nRecord-Route: <sip:p;lr>\r\nf: <sip:a>;tag=ABC\r\nt: <sip:bob@10.0.1.1>\r\ni: real-77\r\nCSeq: 314 INVITE\r\nContact: <sip:a@10.0.0.1>\r\nContent-Length: 0\r\n\r\n"
+        receive_datagrams: 1
+        expect: {pattern: "^SIP/2.0 100 Trying\r\nVia: SIP/2.0/UDP 10.0.0.1:5060;branch=z9hG4bKxyz\r\nf: <sip:a>;tag=ABC\r\nt: <sip:bob@10.0.1.1>;tag=\\w+\r\ni: real-77\r\nCSeq: 314 INVITE\r\n"}
+        receive_datagrams: 1
+        expect: {pattern: "^SIP/2.0 180 Ringing\r\n"}
+        receive_datagrams: 1
+        expect: {pattern: "^SIP/2.0 200 OK\r\n(?s:.*)\nRecord-Route: <sip:p;lr>\r\nContact: <sip:bob@10.0.1.1>\r\n"}
+        extract: {to: {pattern: "\nt: ([^\r\n]*)"}}
+        send_datagram: "\r\n\r\n"
+        send_datagram: "ACK sip:bob@10.0.1.1 SIP/2.0\r\n\r\n"
+        delay: 2s
+        send_datagram: "INFO sip:bob@10.0.1.1 SIP/2.0\r\nVia: SIP/2.0/UDP a;branch=3\r\nFrom: <sip:a>;tag=ABC\r\nTo: <sip:bob>\r\nCall-ID: real-77\r\nCSeq: 315 INFO\r\n\r\n"
+        receive_datagrams: 1
+        expect: {pattern: "^SIP/2.0 405 "}
+        send_datagram: "BYE sip:bob@10.0.1.1 SIP/2.0\r\nVia: SIP/2.0/UDP a;branch=4\r\nFrom: <sip:a>;tag=ABC\r\nTo: <sip:bob>;tag=mine\r\nCall-ID: real-77\r\nCSeq: 316 BYE\r\n\r\n"
+        receive_datagrams: 1
+        expect: {pattern: "^SIP/2.0 200 OK\r\n(?s:.*)To: <sip:bob>;tag=mine\r\nCall-ID: real-77\r\nCSeq: 316 BYE\r\n"}"#;
+    let steps = format!("idle: 5s\n{steps}");
+    let text = others("sip: {ring: 100ms}", 5060, "udp", &steps);
+    // The question about what the server can do is a flow of its own.
+    assert_flows(&run(&text, Duration::from_secs(1)), 3, 6);
 }

@@ -60,13 +60,14 @@ pub(super) fn read(fields: &Fields<'_>, who: Who) -> Result<Vec<Speech>, PlanErr
             "smtp" => (Transport::Tcp, 25, smtp::read(&place)?),
             "rtsp" => (Transport::Tcp, 554, rtsp::read(&place)?),
             "rtp" => (Transport::Udp, 5004, Vec::new()),
-            "sip" => (Transport::Udp, 5060, sip::read(&place)?),
+            "sip" => (Transport::Udp, 5060, Vec::new()),
             _ => (Transport::Udp, 53, dns::read(&place)?),
         };
         let streams = is_http2.then(|| http2::streams(fields)).transpose()?;
         let [client, server] = match protocol {
             "http" if follows_messages => http::read_messages(&place, who, streams)?,
             "rtp" => rtp::read(&place)?,
+            "sip" => sip::read(&place, who, has_ipv6_clients(fields))?,
             "rtsp" => {
                 let [client, _] = dialogue::programs(&lines, who, transport);
                 [client, rtsp::server(&place)?]
@@ -76,4 +77,10 @@ pub(super) fn read(fields: &Fields<'_>, who: Who) -> Result<Vec<Speech>, PlanErr
         return Ok(vec![Speech { client, server, is_http2, ..Speech::of(transport, port) }]);
     }
     Ok(Vec::new())
+}
+
+/// Whether a template's clients have addresses of IPv6, as their servers have.
+fn has_ipv6_clients(fields: &Fields<'_>) -> bool {
+    let client = fields.get("client");
+    client.is_some_and(|it| it.value()["servers"].as_str().is_some_and(|it| it.contains(':')))
 }

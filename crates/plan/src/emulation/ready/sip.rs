@@ -1,59 +1,234 @@
-//! SIP over UDP: RFC 3261, a call that is taken and ended by the caller.
+//! SIP over UDP: RFC 3261, a call that is taken and ended by the caller. Both sides follow what the
+//! other one says, and each call has names of its own.
 
-use wirestorm_wire::conversation::Side;
+use serde_json::{Value, json};
+use wirestorm_base::time::Duration;
 
-use super::dialogue::Line;
-use super::words::{wait, word};
+use super::commands::{in_text, steps};
+use super::dialogue::Who;
+use super::words::{longest_wait, stay, word};
 use crate::document::error::PlanError;
-use crate::document::place::Place;
+use crate::document::place::{Fields, Place};
+use crate::emulation::program::{Step, read_delay};
 
 pub(in crate::emulation) const SIP: [&str; 5] = ["from", "to", "ring", "talk", "delay"];
 
-/// What both offer to talk by (RFC 4566).
-const DESCRIPTION: &str = "v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\n\
-                           t=0 0\r\nm=audio 5004 RTP/AVP 0\r\na=rtpmap:0 PCMU/8000\r\n";
+/// What is asked for.
+struct Asked<'a> {
+    from: String,
+    to: String,
+    /// Steps that wait, where there is anything to wait for.
+    ring: Option<Value>,
+    talk: Option<Value>,
+    wait: Option<Value>,
+    /// How long flows go on without datagrams, where that is not as usual.
+    stay: Option<Step>,
+    place: &'a Place<'a>,
+}
 
-pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
+fn read_asked<'a>(place: &'a Place<'a>, least: Duration) -> Result<Asked<'a>, PlanError> {
     let fields = place.fields(&SIP)?;
-    let from = word(fields.get("from"), "caller@example.net")?;
-    let to = word(fields.get("to"), "callee@example.net")?;
-    let ring = wait(fields.get("ring"), Side::Server)?;
-    let talk = wait(fields.get("talk"), Side::Client)?;
-    let wait = wait(fields.get("delay"), Side::Server)?;
+    let mut waits = Vec::new();
+    let mut wait = |fields: &Fields<'_>, name: &str| -> Result<Option<Value>, PlanError> {
+        let Some(place) = fields.get(name) else { return Ok(None) };
+        waits.push(read_delay(&place)?);
+        Ok(Some(json!({"delay": place.value()})))
+    };
+    let (ring, talk) = (wait(&fields, "ring")?, wait(&fields, "talk")?);
+    let wait = wait(&fields, "delay")?;
+    Ok(Asked {
+        from: in_text(word(fields.get("from"), "caller@example.net")?),
+        to: in_text(word(fields.get("to"), "callee@example.net")?),
+        ring,
+        talk,
+        wait,
+        stay: stay(longest_wait(&waits), least),
+        place,
+    })
+}
 
-    // What all messages of the call have, of which a tag is the callee's.
-    let dialog = |branch: &str, tag: &str, number: &str| {
+/// The programs of client and server; `is_ipv6`: whether clients have such addresses.
+pub(super) fn read(
+    place: &Place<'_>,
+    who: Who,
+    is_ipv6: bool,
+) -> Result<[Vec<Step>; 2], PlanError> {
+    /// Others ring as long as they like, but answer before that at all: section 17.1.1.2 has "64*T1
+    /// seconds" for it, and T1 is 500 ms.
+    const ANSWERED: Duration = Duration::from_secs(32);
+    /// Others talk as long as they like.
+    const TALK: Duration = Duration::from_secs(300);
+    let least = match who {
+        Who::Both => Duration::ZERO,
+        Who::Client => ANSWERED,
+        Who::Server => TALK,
+    };
+    let asked = read_asked(place, least)?;
+    Ok([asked.of(client(&asked, is_ipv6))?, asked.of(server(&asked))?])
+}
+
+impl Asked<'_> {
+    fn of(&self, said: Vec<Value>) -> Result<Vec<Step>, PlanError> {
+        Ok(self.stay.clone().into_iter().chain(steps(said, self.place)?).collect())
+    }
+}
+
+/// A part of lines that a message has, by their names.
+fn line(names: &str) -> String {
+    format!(r"(?im)^((?:{names})[ \t]*:[^\r\n]*)")
+}
+
+/// All lines of one kind, which stand together, with their ends.
+fn lines(names: &str) -> String {
+    format!(r"(?i)\n((?:(?:{names})[ \t]*:[^\r\n]*\r\n)+)")
+}
+
+/// What a side offers to talk by (RFC 4566): G.711, at an even port of its own.
+fn description(family: &str, address: &str) -> Vec<Value> {
+    let text = format!(
+        "v=0\r\no=- ${{media}} 1 IN {family} {address}\r\ns=-\r\nc=IN {family} {address}\r\n\
+         t=0 0\r\nm=audio ${{media}}0 RTP/AVP 0\r\na=rtpmap:0 PCMU/8000\r\n"
+    );
+    vec![json!({"set": {"description": {"text": text}}})]
+}
+
+/// What says that a description follows, and it.
+const DESCRIBED: &str = "Content-Type: application/sdp\r\nContent-Length: ${description.length}\r\n\
+                         \r\n${description}";
+const BARE: &str = "Content-Length: 0\r\n\r\n";
+
+/// Ten times that is a port above those that have names.
+fn media() -> Value {
+    json!({"set": {"media": {"random": {"min": 1_024, "max": 6_553}}}})
+}
+
+fn client(asked: &Asked<'_>, is_ipv6: bool) -> Vec<Value> {
+    let Asked { from, to, .. } = asked;
+    let (family, host) = if is_ipv6 { ("IP6", "[${client}]") } else { ("IP4", "${client}") };
+    let user = from.split('@').next().unwrap_or_default();
+    // Each request has a branch of its own (section 8.1.1.7), that of 200 OK's ACK too.
+    let request = |method: &str, uri: &str, branch: u32, to: &str, number: u32| {
         format!(
-            "Via: SIP/2.0/UDP client.example.net:5060;branch=z9hG4bK{branch}\r\n\
-             From: <sip:{from}>;tag=1\r\nTo: <sip:{to}>{tag}\r\n\
-             Call-ID: 1@client.example.net\r\nCSeq: {number}\r\n"
+            "{method} {uri} SIP/2.0\r\n\
+             Via: SIP/2.0/UDP {host}:${{client_port}};branch=z9hG4bK${{key}}{branch}\r\n\
+             From: <sip:{from}>;tag=${{tag}}\r\n{to}\r\nCall-ID: ${{key}}@{host}\r\n\
+             CSeq: {number} {method}\r\nMax-Forwards: 70\r\n"
         )
     };
-    let bare = "Content-Length: 0\r\n\r\n".to_owned();
-    let described = |contact: &str| {
-        format!(
-            "Contact: <sip:{contact}>\r\nContent-Type: application/sdp\r\n\
-             Content-Length: {}\r\n\r\n{DESCRIPTION}",
-            DESCRIPTION.len()
-        )
-    };
-    let (first, tagged) = (dialog("1", "", "1 INVITE"), dialog("1", ";tag=2", "1 INVITE"));
-    let hops = "Max-Forwards: 70\r\n";
-    let mut invited =
-        vec![Line::client(format!("INVITE sip:{to} SIP/2.0\r\n{first}{hops}{}", described(&from)))];
-    invited.extend(wait.clone());
-    invited.push(Line::server(format!("SIP/2.0 100 Trying\r\n{first}{bare}")));
-    invited.push(Line::server(format!("SIP/2.0 180 Ringing\r\n{tagged}{bare}")));
-    invited.extend(ring);
-    invited.push(Line::server(format!("SIP/2.0 200 OK\r\n{tagged}{}", described(&to))));
-    let mut lines = Line::timed("sip.invite", invited);
-    let acknowledged = dialog("2", ";tag=2", "1 ACK");
-    lines.push(Line::client(format!("ACK sip:{to} SIP/2.0\r\n{acknowledged}{hops}{bare}")));
-    lines.extend(talk);
-    let ended = dialog("3", ";tag=2", "2 BYE");
-    let mut bye = vec![Line::client(format!("BYE sip:{to} SIP/2.0\r\n{ended}{hops}{bare}"))];
-    bye.extend(wait);
-    bye.push(Line::server(format!("SIP/2.0 200 OK\r\n{ended}{bare}")));
-    lines.append(&mut Line::timed("sip.bye", bye));
-    Ok(lines)
+    let invite = request("INVITE", &format!("sip:{to}"), 1, &format!("To: <sip:{to}>"), 1);
+    let contact = format!("Contact: <sip:{user}@{host}:${{client_port}}>\r\n");
+    let ack = request("ACK", "${target}", 2, "${to}", 1);
+    let bye = request("BYE", "${target}", 3, "${to}", 2);
+
+    let mut steps = vec![
+        json!({"set": {"key": {"random_text": 16}}}),
+        json!({"set": {"tag": {"random_text": 8}}}),
+        json!({"set": {"target": {"text": format!("sip:{to}")}}}),
+        media(),
+    ];
+    steps.extend(description(family, "${client}"));
+    steps.extend([
+        json!({"transaction": {"start": "sip.invite"}}),
+        json!({"send_datagram": format!("{invite}{contact}{DESCRIBED}")}),
+        json!({"label": "invited"}),
+        json!({"receive_datagrams": 1}),
+        json!({"jump": {"to": "invited", "received": {"pattern": r"^SIP/2\.0 1"}}}),
+        json!({"expect": {"pattern": r"^SIP/2\.0 200 "}}),
+        json!({"transaction": {"end": "sip.invite"}}),
+        // With the callee's tag, and where it is itself.
+        json!({"extract": {"to": {"pattern": line("To|t")}}}),
+    ]);
+    let contact = r"(?im)^(?:Contact|m)[ \t]*:[^\r\n]*<([^>\r\n]+)>";
+    steps.extend([
+        json!({"jump": {"to": "known", "received": {"pattern": contact}}}),
+        json!({"jump": "taken"}),
+        json!({"label": "known"}),
+        json!({"extract": {"target": {"pattern": contact}}}),
+        json!({"label": "taken"}),
+        json!({"send_datagram": format!("{ack}{BARE}")}),
+    ]);
+    steps.extend(asked.talk.clone());
+    steps.extend([
+        json!({"transaction": {"start": "sip.bye"}}),
+        json!({"send_datagram": format!("{bye}{BARE}")}),
+        // What took the call may come again.
+        json!({"label": "ended"}),
+        json!({"receive_datagrams": 1}),
+        json!({"jump": {"to": "answered", "received": {"pattern": r"(?im)^CSeq[ \t]*:[ \t]*2\b"}}}),
+        json!({"jump": "ended"}),
+        json!({"label": "answered"}),
+        json!({"jump": {"to": "ended", "received": {"pattern": r"^SIP/2\.0 1"}}}),
+        json!({"expect": {"pattern": r"^SIP/2\.0 200 "}}),
+        json!({"transaction": {"end": "sip.bye"}}),
+    ]);
+    steps
+}
+
+/// A server, of our clients or of others': each request is answered with what it has itself.
+fn server(asked: &Asked<'_>) -> Vec<Value> {
+    const METHODS: &str = "INVITE, ACK, BYE, CANCEL, OPTIONS";
+    let is =
+        |pattern: &str, to: &str| json!({"jump": {"to": to, "received": {"pattern": pattern}}});
+    let extract = |text: &str, pattern: String| json!({"extract": {text: {"pattern": pattern}}});
+    let answer = |status: &str, more: &str| json!({"send_datagram": format!("SIP/2.0 {status}\r\n${{head}}{more}")});
+    let mut steps = vec![
+        json!({"set": {"tag": {"random_text": 8}}}),
+        media(),
+        json!({"label": "next"}),
+        json!({"receive_datagrams": 1}),
+        // What keeps a NAT's way open, answers, and ACK are not answered.
+        is(r"\A(?:[\r\n\x00]*\z|SIP/|ACK )", "done"),
+        extract("via", lines("Via|v")),
+        extract("from", line("From|f")),
+        extract("to", line("To|t")),
+        extract("call", line("Call-ID|i")),
+        extract("number", line("CSeq")),
+        // Section 8.2.6.2: "if the To header field in the request did not contain a tag", one is
+        // added.
+        is(r"(?im)^(?:To|t)[ \t]*:[^\r\n]*;[ \t]*tag[ \t]*=", "tagged"),
+        json!({"set": {"to": {"text": "${to};tag=${tag}"}}}),
+        json!({"label": "tagged"}),
+    ];
+    let head = "${via}${from}\r\n${to}\r\n${call}\r\n${number}\r\n";
+    steps.push(json!({"set": {"head": {"text": head}}}));
+    steps.extend([is("^INVITE ", "invited"), is("^BYE ", "ended")]);
+    steps.extend(asked.wait.clone());
+    steps.extend([
+        is("^(?:CANCEL|OPTIONS) ", "known"),
+        answer("405 Method Not Allowed", &format!("Allow: {METHODS}\r\n{BARE}")),
+        json!({"jump": "done"}),
+        json!({"label": "known"}),
+        answer("200 OK", &format!("Allow: {METHODS}\r\n{BARE}")),
+        // Behind a request by itself the flow is over, in a call it goes on.
+        json!({"label": "done"}),
+        json!({"jump": {"to": "next", "variable": "called", "equal": 1}}),
+        json!({"jump": "over"}),
+        json!({"label": "invited"}),
+        json!({"set": {"called": 1}}),
+        json!({"set": {"route": {"text": ""}}}),
+    ]);
+    // Section 12.1.1: "the UAS MUST copy all Record-Route header field values from the request into
+    // the response". The address at which it was asked is where it can be reached.
+    let route = r"(?i)\nRecord-Route[ \t]*:";
+    steps.extend([
+        is(route, "routed"),
+        json!({"jump": "described"}),
+        json!({"label": "routed"}),
+        extract("route", lines("Record-Route")),
+        json!({"label": "described"}),
+        extract("target", r"^INVITE (\S+) ".to_owned()),
+        is(r"\nc=IN IP6 |\AINVITE \S*\[", "of IPv6"),
+    ]);
+    steps.extend(description("IP4", "${server}"));
+    steps.extend([json!({"jump": "offered"}), json!({"label": "of IPv6"})]);
+    steps.extend(description("IP6", "${server}"));
+    steps.push(json!({"label": "offered"}));
+    steps.extend(asked.wait.clone());
+    steps.extend([answer("100 Trying", BARE), answer("180 Ringing", BARE)]);
+    steps.extend(asked.ring.clone());
+    let taken = format!("${{route}}Contact: <${{target}}>\r\n{DESCRIBED}");
+    steps.extend([answer("200 OK", &taken), json!({"jump": "next"}), json!({"label": "ended"})]);
+    steps.extend(asked.wait.clone());
+    steps.extend([answer("200 OK", BARE), json!({"label": "over"})]);
+    steps
 }
