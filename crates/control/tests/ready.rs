@@ -304,3 +304,44 @@ fn a_server_of_calls_answers_with_what_each_request_has() {
     // The question about what the server can do is a flow of its own.
     assert_flows(&run(&text, Duration::from_secs(1)), 3, 6);
 }
+
+/// The packets of RTP that a side sends, each behind so many bytes.
+fn packets(conversation: &Conversation, side: Side, before: usize) -> Vec<Vec<u8>> {
+    let of_side = conversation.turns.iter().filter(|turn| turn.side == side);
+    let bytes = of_side.filter_map(|turn| match &turn.act {
+        Act::Says(bytes) => Some(bytes.as_slice()),
+        _ => None,
+    });
+    let bytes = bytes.collect::<Vec<_>>().concat();
+    // What is said before them is text.
+    let begin = bytes.windows(before + 2).position(|it| it[before..] == [0x80, 0]).unwrap();
+    let media = bytes[begin..].chunks_exact(before + 172);
+    media.take(5).map(|packet| packet[before..].to_vec()).collect()
+}
+
+#[test]
+fn media_of_each_flow_are_of_a_source_of_its_own() {
+    for (said, side, before) in
+        [("rtp: {packets: 5}", Side::Client, 0), ("rtsp: {packets: 5}", Side::Server, 4)]
+    {
+        let (result, flows) = captured(&plan(said, 4), Duration::from_secs(1));
+        assert_closed(&result, 4);
+        let mut sources = Vec::new();
+        for flow in &flows {
+            let packets = packets(flow, side, before);
+            for (number, packet) in packets.iter().enumerate() {
+                let timestamp = 160 * number as u32;
+                assert_eq!(packet[..2], [0x80, 0]);
+                assert_eq!(packet[2..4], (number as u16).to_be_bytes());
+                assert_eq!(packet[4..8], timestamp.to_be_bytes());
+                assert_eq!(packet[8..12], packets[0][8..12]);
+                assert!(packet[12..].iter().all(|byte| *byte == 0xff));
+            }
+            assert_eq!(packets.len(), 5);
+            sources.push(packets[0][8..12].to_vec());
+        }
+        sources.sort();
+        sources.dedup();
+        assert_eq!(sources.len(), 4, "{said}");
+    }
+}

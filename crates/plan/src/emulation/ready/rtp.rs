@@ -33,12 +33,13 @@ pub(super) fn read(place: &Place<'_>) -> Result<[Vec<Step>; 2], PlanError> {
     Ok([steps(client, place)?, server])
 }
 
-/// What a source of packets begins with.
+/// What a source of packets begins with; RTSP tells of the first two.
 pub(super) fn begin() -> Vec<Value> {
     vec![
         json!({"set": {"sequence": 0}}),
         json!({"set": {"timestamp": 0}}),
-        json!({"set": {"source": 0x5753_0001}}),
+        // RFC 3550 section 5.1: it is drawn, so that no two sources of a session are the same.
+        json!({"set": {"source": {"random": {"max": u32::MAX}}}}),
     ]
 }
 
