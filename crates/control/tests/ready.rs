@@ -345,3 +345,22 @@ fn media_of_each_flow_are_of_a_source_of_its_own() {
         assert_eq!(sources.len(), 4, "{said}");
     }
 }
+
+#[test]
+fn nothing_that_is_said_waits_for_delayed_acknowledgements() {
+    let post = "http: {method: POST, body: 3000, requests: 3}";
+    let list = "http: {requests: 3, response: {body: 3000}}";
+    let files = "ftp: {files: [a], list: [LIST], rounds: 3}";
+    let tls = "ftp: {files: [a], rounds: 3}\n    tls: true";
+    for (said, name, most) in
+        [(post, "http", 3), (list, "http", 3), (files, "ftp.retr", 12), (tls, "ftp.retr", 16)]
+    {
+        let result = run(&plan(said, 3), Duration::from_secs(1));
+        let (least, mean) = took(&result, name);
+        assert!(least <= mean && mean <= most, "{said}: {mean} ms");
+    }
+    // Where a plan asks for Nagle's algorithm, either side has it.
+    let nagle = format!("{post}\n    tcp: {{no_delay: false}}");
+    let (_, mean) = took(&run(&plan(&nagle, 3), Duration::from_secs(1)), "http");
+    assert!(mean >= 40, "{mean} ms");
+}

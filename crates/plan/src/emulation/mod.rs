@@ -356,6 +356,11 @@ fn read_template(
         client = client.map(Client::on_demand);
         server = server.map(|it| Server { listen: None, addresses: None, first_bytes: None, ..it });
     }
+    if speech.is_some() && fields.get("conversation").is_none() {
+        let usual = ready::usual_tcp();
+        client = client.map(|it| Client { tcp: it.tcp.or(usual), ..it });
+        server = server.map(|it| Server { tcp: it.tcp.or(usual), ..it });
+    }
     // Where both sides say the same, they mean the same port.
     if let (Some(_), Some(client), Some(server)) = (speech, &mut client, &server)
         && place.value()["client"].get("server_port").is_none()

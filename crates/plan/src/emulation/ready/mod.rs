@@ -23,12 +23,19 @@ pub(super) use sip::SIP;
 pub(super) use smtp::SMTP;
 
 use super::speech::Speech;
-use super::{Transport, http2};
+use super::{Tcp, Transport, http2};
 use crate::document::error::PlanError;
 use crate::document::place::Fields;
 
 /// The protocols, by their fields of a template.
 const PROTOCOLS: [&str; 7] = ["http", "smtp", "ftp", "rtsp", "sip", "rtp", "dns"];
+
+/// How TCP of these protocols behaves where nothing else is said. They say at once what belongs
+/// together; with Nagle's algorithm the end of a message, and what follows it unasked, would wait for
+/// acknowledgements, which peers delay. Browsers, curl and nginx turn it off as well.
+pub(super) fn usual_tcp() -> Tcp {
+    Tcp { no_delay: Some(true), ..Tcp::default() }
+}
 
 /// Reads what a template says of a protocol, if it does: what is said on its connections, then on
 /// those that their programs ask for. `who`: whose programs are needed.
