@@ -364,3 +364,16 @@ fn nothing_that_is_said_waits_for_delayed_acknowledgements() {
     let (_, mean) = took(&run(&plan(&nagle, 3), Duration::from_secs(1)), "http");
     assert!(mean >= 40, "{mean} ms");
 }
+
+#[test]
+fn media_on_a_connection_keep_their_time() {
+    let (result, flows) =
+        captured(&plan("rtsp: {path: /, packets: 50}", 1), Duration::from_secs(1));
+    assert_closed(&result, 1);
+    let server = flows[0].turns.iter().filter(|turn| turn.side == Side::Server);
+    let is_media = |act: &Act| matches!(act, Act::Says(bytes) if bytes.starts_with(b"$"));
+    let gaps: Vec<_> = server.filter(|turn| is_media(&turn.act)).map(|turn| turn.gap).collect();
+    let [client, _] = templates(&result);
+    let whole = client.times.whole.max_ns / 1_000_000;
+    assert!((1_000..1_050).contains(&whole), "{whole} ms: {gaps:?}");
+}

@@ -131,7 +131,10 @@ pub(super) fn server(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
     first.extend(delay.map(|delay| json!({"delay": delay.value()})));
     let unknown =
         format!("RTSP/1.0 405 Method Not Allowed\r\nCSeq: ${{number}}\r\nAllow: {METHODS}\r\n");
-    steps(commands.finish(first, &unknown), place)
+    // Media keep their time, whenever they are acknowledged.
+    let mut said = vec![json!({"blocking": false})];
+    said.append(&mut commands.finish(first, &unknown));
+    steps(said, place)
 }
 
 /// What stands before a packet on channel 0.
