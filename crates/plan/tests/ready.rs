@@ -409,6 +409,22 @@ fn each_file_is_a_template_that_the_control_connection_asks_for() {
     assert_eq!(transfers(&templates)[3].2, format!("Need(5)\n{closed}"));
     assert_eq!(transfers(&templates)[4].2, closed);
 
+    // Only what is asked for is done.
+    for (fields, sides, expected) in [
+        ("", "cs", &["retr.readme.txt"][..]),
+        ("upload: [c]", "cs", &["stor.c"]),
+        ("upload: [c]", "c", &["stor.c"]),
+        ("upload: [c]", "s", &["list", "nlst", "retr.readme.txt", "stor.c", "stor"]),
+        ("list: [NLST]", "cs", &["nlst"]),
+        ("files: [], list: [NLST]", "c", &["nlst"]),
+        ("files: [a], upload: [c]", "c", &["retr.a", "stor.c"]),
+    ] {
+        let templates = ftp(fields, sides).unwrap();
+        let transfers = transfers(&templates);
+        let names: Vec<_> = transfers.iter().map(|(name, ..)| *name).collect();
+        assert_eq!(names, expected, "{fields} of {sides}");
+    }
+
     let templates = ftp("files: [a.b], rounds: 2, user: \"a${b}\"", "cs").unwrap();
     let client = &templates[0].client.as_ref().unwrap().program;
     let is_round = |it: &Step| matches!(it, Step::Repeat { times: Some(2), .. });

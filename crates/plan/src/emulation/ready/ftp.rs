@@ -44,6 +44,8 @@ struct Asked<'a> {
     user: String,
     password: String,
     files: Vec<File>,
+    /// Whether clients fetch these, and not only see them in lists.
+    fetches: bool,
     upload: Vec<File>,
     listings: Vec<&'static str>,
     rounds: u64,
@@ -115,6 +117,9 @@ fn read_asked<'a>(place: &Place<'a>, has_tls: bool) -> Result<Asked<'a>, PlanErr
         user: in_text(word(fields.get("user"), "anonymous")?),
         password: in_text(word(fields.get("password"), "guest@example.net")?),
         files,
+        // Where nothing else is asked for.
+        fetches: ["upload", "list"].iter().all(|name| fields.get(name).is_none())
+            || fields.get("files").is_some(),
         upload: fields.get("upload").map_or(Ok(Vec::new()), |it| read_files(&it))?,
         listings,
         rounds: read_rounds(&fields)?,
@@ -185,7 +190,8 @@ fn transfers(asked: &Asked<'_>, who: Who) -> Vec<Transfer> {
             server: vec![if text.is_empty() { json!("connect") } else { json!({"send": text}) }],
         });
     }
-    for file in &asked.files {
+    let is_fetched = asked.fetches || who == Who::Server;
+    for file in asked.files.iter().filter(|_| is_fetched) {
         transfers.push(Transfer {
             command: format!("RETR {}", file.name),
             part: format!("retr.{}", file.name),
