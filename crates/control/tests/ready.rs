@@ -377,3 +377,32 @@ fn media_on_a_connection_keep_their_time() {
     let whole = client.times.whole.max_ns / 1_000_000;
     assert!((1_000..1_050).contains(&whole), "{whole} ms: {gaps:?}");
 }
+
+#[test]
+fn clients_that_follow_messages_count_those_that_tell_of_errors() {
+    let ask = |pipeline: u32| {
+        format!(
+            "ports: [{{name: c}}, {{name: s}}]\ntemplates:\n  - name: t\n    http: {{requests: 6, \
+             pipeline: {pipeline}}}\n    client: {{tx: c, addresses: 10.0.0.1, servers: 10.0.1.1, \
+             load: {{rate: 100}}, limit: 3}}\n  - name: others\n    server:\n      tx: s\n      \
+             port: 80\n      program:\n"
+        )
+    };
+    let answer = |status: &str| {
+        format!(
+            "        - receive: {{message: http}}\n        - send: \"HTTP/1.1 {status} x\\r\\n\
+             Content-Length: 4\\r\\n\\r\\n404 \"\n"
+        )
+    };
+    let answers = ["200", "404", "500", "403", "304", "599"].map(|it| answer(it)).concat();
+    let answers = answers.replace(
+        "HTTP/1.1 304 x\\r\\nContent-Length: 4\\r\\n\\r\\n404 ",
+        "HTTP/1.1 304 x\\r\\n\\r\\n",
+    );
+    for pipeline in [1, 3] {
+        let result = run(&(ask(pipeline) + &answers), Duration::from_secs(1));
+        assert_closed(&result, 3);
+        let [client, _] = templates(&result);
+        assert_eq!((client.counters["A"], client.counters["B"]), (3 * 2, 3 * 2), "{pipeline}");
+    }
+}
