@@ -86,6 +86,8 @@ fn each_side_waits_for_the_other_and_as_long_as_it_did() {
     let plan = read("mail.pcap", "{rate: 10}", &[Ok(mail(110))]).unwrap();
     let (client, server) = programs(&plan, 0);
     let expected = [
+        // A pause begins when all before it has left.
+        Step::Blocking(false),
         Step::Receive(5),
         delay(2),
         send(b"list"),
@@ -137,6 +139,18 @@ fn who_ends_a_connection_and_how_is_kept() {
         vec![Step::Receive(4), send(b"no"), Step::WaitForClose],
     );
     assert_eq!(end(reset.to_vec()), expected);
+    // What is said last before a reset is waited for, or it would be lost.
+    let pauses = [says(client, 3 * MS, b"!"), turn(client, 3 * MS, Act::Resets)];
+    let expected = vec![
+        Step::Blocking(false),
+        send(b"all?"),
+        delay(3),
+        Step::Blocking(true),
+        send(b"!"),
+        delay(3),
+        Step::Reset,
+    ];
+    assert_eq!(end(pauses.to_vec()).0, expected);
     // Where the capture ends first, the client closes when it has everything.
     let open = [says(server, 0, b"no")];
     let expected = (

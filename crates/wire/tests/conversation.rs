@@ -205,31 +205,110 @@ fn what_comes_again_early_or_in_other_pieces_is_put_right() {
     capture.says(5, CLIENT, 2, 0, b"cd");
     capture.says(6, CLIENT, 0, 0, b"ab");
     // What was there is sent again, with more on either side of it.
-    capture.says(7, CLIENT, 1, 0, b"bcdef");
-    capture.says(8, CLIENT, 6, 0, b"ghij");
+    capture.says(6, CLIENT, 1, 0, b"bcdef");
+    capture.says(6, CLIENT, 6, 0, b"ghij");
     // A window of zero, and a probe of it that is refused, then said again.
-    capture.says(9, CLIENT, 10, 0, b"k");
-    capture.says(10, SERVER, 0, 10, b"");
-    capture.says(11, CLIENT, 10, 0, b"kl");
+    capture.says(6, CLIENT, 10, 0, b"k");
+    capture.says(6, SERVER, 0, 10, b"");
+    capture.says(6, CLIENT, 10, 0, b"kl");
     capture.says(12, CLIENT, 11, 0, b"");
     capture.says(13, SERVER, 0, 12, b"yes");
     capture.says(14, SERVER, -1, 12, b"");
+    // It began to speak when the first of it came.
     assert_eq!(
         capture.conversation().turns,
-        [says(CLIENT, 4, b"abcdefghijkl"), says(SERVER, 2, b"yes")]
+        [says(CLIENT, 2, b"abcdefghijkl"), says(SERVER, 7, b"yes")]
     );
 }
 
-#[test]
-fn a_pause_is_one_where_nothing_was_on_its_way() {
-    let mut capture = Capture::connected(PLAIN);
-    capture.says(4, SERVER, 0, 0, b"one ");
-    // The window or the path holds this one back.
-    capture.says(30, SERVER, 4, 0, b"two ");
-    capture.says(31, CLIENT, 0, 8, b"");
-    capture.says(91, SERVER, 8, 0, b"three");
+/// The gaps before what the server says, in ms, and how many bytes those are.
+fn said_by_server(capture: &Capture) -> Vec<(u64, usize)> {
     let turns = capture.conversation().turns;
-    assert_eq!(turns, [says(SERVER, 2, b"one two "), says(SERVER, 61, b"three")]);
+    let of = |turn: &Turn| match &turn.act {
+        Act::Says(bytes) if turn.side == SERVER => {
+            Some((turn.gap.as_nanos() / 1_000_000, bytes.len()))
+        }
+        _ => None,
+    };
+    turns.iter().filter_map(of).collect()
+}
+
+#[test]
+fn pauses_behind_short_segments_are_of_who_speaks() {
+    // Keys every 25 ms; who has two of them acknowledges just before the next one.
+    let mut capture = Capture::connected(PLAIN);
+    for key in 0..8 {
+        let at = 25 + 25 * key as u64;
+        capture.says(at, SERVER, key, 0, b"k");
+        if key % 2 == 1 {
+            capture.says(at + 24, CLIENT, 0, key + 1, b"");
+        }
+    }
+    let mut expected = vec![(25, 1); 8];
+    // Behind its SYN.
+    expected[0] = (23, 1);
+    assert_eq!(said_by_server(&capture), expected);
+    // The same where the first ones are lost before they are captured, and come again together.
+    let mut lossy = Capture::connected(PLAIN);
+    for (at, place, text) in [(25, 0, "a"), (75, 2, "c"), (100, 3, "d"), (310, 1, "bcd")] {
+        lossy.says(at, SERVER, place, 0, text.as_bytes());
+    }
+    assert_eq!(said_by_server(&lossy), [(23, 1), (50, 3)]);
+}
+
+#[test]
+fn pauses_behind_full_segments_are_the_networks_until_an_acknowledgement_has_its_effect() {
+    let full = [7; 1_460];
+    // Where the server is: what it waited for has just passed.
+    let mut near = Capture::connected(PLAIN);
+    near.says(4, SERVER, 0, 0, &full);
+    near.says(4, SERVER, 1_460, 0, &full);
+    near.says(44, CLIENT, 0, 2_920, b"");
+    near.says(45, SERVER, 2_920, 0, &full);
+    near.says(85, CLIENT, 0, 4_380, b"");
+    // It could have gone on long before.
+    near.says(185, SERVER, 4_380, 0, &full);
+    near.says(225, CLIENT, 0, 5_840, b"");
+    assert_eq!(said_by_server(&near), [(2, 4_380), (140, 1_460)]);
+
+    // Where the client is: it takes 40 ms until what it acknowledges has its effect.
+    let mut far = Capture::default();
+    far.at(0, segment(PLAIN, CLIENT, Flags::SYN, -1, -1, b""));
+    far.at(40, segment(PLAIN, SERVER, Flags::SYN | Flags::ACK, -1, 0, b""));
+    far.says(40, CLIENT, 0, 0, b"");
+    for (at, place) in [(50, 0), (51, 1_460), (91, 2_920), (103, 4_380)] {
+        far.says(at, SERVER, place, 0, &full);
+        far.says(at, CLIENT, 0, place + 1_460, b"");
+    }
+    // Behind that it waits for nothing.
+    far.says(203, SERVER, 5_840, 0, &full);
+    far.says(203, CLIENT, 0, 7_300, b"");
+    assert_eq!(said_by_server(&far), [(10, 5_840), (100, 1_460)]);
+}
+
+/// What the server says in segments of 100 bytes, where SYN has this option.
+fn pauses_of_segments(segment_max: Option<[u8; 4]>) -> Vec<(u64, usize)> {
+    let mut capture = Capture::connected(PLAIN);
+    if let Some(option) = segment_max {
+        // Behind the ports and numbers there is an option of four bytes.
+        let (_, syn) = &mut capture.0[0];
+        syn[54..58].copy_from_slice(&option);
+    }
+    capture.says(4, SERVER, 0, 0, &[7; 100]);
+    capture.says(44, CLIENT, 0, 100, b"");
+    capture.says(45, SERVER, 100, 0, &[7; 100]);
+    said_by_server(&capture)
+}
+
+#[test]
+fn full_segments_are_those_that_syn_allows() {
+    assert_eq!(pauses_of_segments(Some([2, 4, 0, 100])), [(2, 200)]);
+    assert_eq!(pauses_of_segments(Some([2, 4, 5, 180])), [(2, 100), (41, 100)]);
+    assert_eq!(pauses_of_segments(None), [(2, 100), (41, 100)]);
+    // Options that make no sense say nothing.
+    for option in [[2, 3, 0, 100], [2, 0, 0, 100], [9, 1, 1, 1], [9, 99, 1, 1]] {
+        assert_eq!(pauses_of_segments(Some(option)).len(), 2, "{option:?}");
+    }
 }
 
 #[test]
@@ -249,7 +328,7 @@ fn who_closes_and_how_is_told() {
     early.at(3, segment(PLAIN, CLIENT, Flags::FIN | Flags::ACK, 2, 0, b"b"));
     early.says(4, CLIENT, 0, 0, b"aa");
     early.says(9, SERVER, 0, 4, b"");
-    assert_eq!(early.conversation().turns, [says(CLIENT, 2, b"aab"), closes(CLIENT, 0)]);
+    assert_eq!(early.conversation().turns, [says(CLIENT, 1, b"aab"), closes(CLIENT, 0)]);
 
     let mut reset = Capture::connected(PLAIN);
     reset.says(3, CLIENT, 0, 0, b"all");
@@ -450,7 +529,7 @@ proptest! {
         }
         // At last all of it is there.
         for (index, piece) in bytes.chunks(7).enumerate() {
-            capture.says(4, CLIENT, index as i64 * 7, 0, piece);
+            capture.says(3, CLIENT, index as i64 * 7, 0, piece);
         }
         capture.says(5, SERVER, 0, bytes.len() as i64, b"");
         // When the first byte comes, the turn begins.

@@ -118,18 +118,9 @@ fn read_numbers(place: &Place<'_>, count: usize) -> Result<Vec<usize>, PlanError
     items.iter().map(number).collect()
 }
 
-/// What both sides of the flow of this number say, with its pauses, which begin with what was said
-/// before them and not with its acknowledgement.
+/// What both sides of the flow of this number say, with its pauses.
 pub(crate) fn speech_of(number: usize, conversation: Conversation) -> Result<Speech, String> {
-    let mut speech = speech(number, conversation, Timing { keeps: true, server_delay: None })?;
-    for steps in [&mut speech.client, &mut speech.server] {
-        let pauses = |two: &[Step]| matches!(two, [Step::Send { .. }, Step::Delay { .. }]);
-        // What was sent and not acknowledged would be lost with a reset.
-        if steps.windows(2).any(pauses) && steps.last() != Some(&Step::Reset) {
-            steps.insert(0, Step::Blocking(false));
-        }
-    }
-    Ok(speech)
+    speech(number, conversation, Timing { keeps: true, server_delay: None })
 }
 
 fn speech(number: usize, conversation: Conversation, timing: Timing) -> Result<Speech, String> {
@@ -158,6 +149,35 @@ fn speech(number: usize, conversation: Conversation, timing: Timing) -> Result<S
 
 /// What one side does.
 fn steps(
+    turns: &[Turn],
+    side: Side,
+    transport: Transport,
+    timing: Timing,
+) -> Result<Vec<Step>, String> {
+    let mut steps = said(turns, side, transport, timing)?;
+    goes_on(&mut steps);
+    Ok(steps)
+}
+
+/// Pauses begin with what was said before them, and not with its acknowledgement.
+fn goes_on(steps: &mut Vec<Step>) {
+    let pauses = |two: &[Step]| matches!(two, [Step::Send { .. }, Step::Delay { .. }]);
+    if !steps.windows(2).any(pauses) {
+        return;
+    }
+    // What was sent last and not acknowledged would be lost with a reset.
+    let is_send = |step: &Step| matches!(step, Step::Send { .. });
+    let hears = |step: &Step| matches!(step, Step::Receive(_) | Step::WaitForClose);
+    if steps.last() == Some(&Step::Reset)
+        && let Some(last) = steps.iter().rposition(is_send)
+        && !steps[last..].iter().any(hears)
+    {
+        steps.insert(last, Step::Blocking(true));
+    }
+    steps.insert(0, Step::Blocking(false));
+}
+
+fn said(
     turns: &[Turn],
     side: Side,
     transport: Transport,

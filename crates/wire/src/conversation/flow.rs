@@ -7,6 +7,7 @@ use wirestorm_base::time::{Duration, Instant};
 
 use super::error::ConversationError;
 use super::packet::{Body, Damage, Packet};
+use super::pauses::Pauses;
 use super::stream::{Lack, Stream};
 use super::{Act, Conversation, Side, Transport, Turn};
 use crate::flow::FlowKey;
@@ -14,7 +15,10 @@ use crate::packet::protocol;
 use crate::packet::tcp::Flags;
 
 /// A pause of one side that makes a turn of its own, at least.
-const PAUSE: Duration = Duration::from_millis(1);
+const PAUSE: Duration = Duration::from_micros(500);
+
+/// Bytes of the longest segment that Ethernet carries, where none is told.
+const USUAL_SEGMENT: u16 = 1_460;
 
 /// A flow. Its sides are 0, the sender of its first packet, and 1.
 #[derive(Debug)]
@@ -23,6 +27,12 @@ pub(super) struct Flow {
     key: FlowKey,
     packet: u64,
     streams: [Stream; 2],
+    pauses: [Pauses; 2],
+    /// Since when segments of each side wait for one before them, and whether the pause before the
+    /// first of these was the network's.
+    early: [Option<(Instant, bool)>; 2],
+    /// The longest segment that either side wants to receive.
+    segment_max: Option<u16>,
     /// Bytes of all datagrams.
     datagram_bytes: usize,
     /// The client, where a SYN told.
@@ -52,6 +62,9 @@ impl Flow {
             key,
             packet,
             streams: Default::default(),
+            pauses: Default::default(),
+            early: [None; 2],
+            segment_max: None,
             datagram_bytes: 0,
             client: None,
             turns: Vec::new(),
@@ -97,7 +110,7 @@ impl Flow {
                 self.datagram_bytes += payload.len();
                 self.turn(side, now, Act::Says(payload.to_vec()));
             }
-            Ok(Body::Segment { flags, sequence, acknowledgement, payload }) => {
+            Ok(Body::Segment { flags, sequence, acknowledgement, segment_max, payload }) => {
                 if flags.contains(Flags::SYN) && !self.begin(side, flags, sequence, now) {
                     return Taken::Another;
                 }
@@ -115,7 +128,13 @@ impl Flow {
                 let is_syn = flags.contains(Flags::SYN);
                 let first = sequence.wrapping_add(u32::from(is_syn));
                 if flags.contains(Flags::ACK) {
-                    self.streams[1 - side].acknowledge(acknowledgement, packet);
+                    let stream = &mut self.streams[1 - side];
+                    let is_new = stream.acknowledge(acknowledgement, packet);
+                    self.pauses[1 - side].acknowledge(now, is_new, stream.is_acknowledged());
+                }
+                if is_syn {
+                    self.segment_max = [self.segment_max, segment_max].into_iter().flatten().min();
+                    self.pauses[side].send(now, 0, USUAL_SEGMENT);
                 }
                 self.segment(side, first, flags, payload, packet, now);
             }
@@ -137,6 +156,7 @@ impl Flow {
             }
             // Nobody answered the one before, and the client tries again with a new number.
             self.streams = Default::default();
+            self.pauses = Default::default();
             self.streams[side].begin(sequence);
         }
         self.client.get_or_insert(if answers { 1 - side } else { side });
@@ -156,24 +176,31 @@ impl Flow {
         now: Instant,
     ) {
         let stream = &mut self.streams[side];
-        let has_paused = stream.is_acknowledged();
         let mut new = Vec::new();
         if flags.contains(Flags::FIN) {
             stream.finish(first.wrapping_add(payload.len() as u32));
         }
-        stream.take(first, payload, packet, &mut new);
+        let has_new = stream.take(first, payload, packet, &mut new);
         let is_over = stream.is_over();
+        if has_new {
+            let is_of_network = self.pauses[side].are_of_network(now, &self.pauses[1 - side]);
+            let full = self.segment_max.unwrap_or(USUAL_SEGMENT);
+            self.pauses[side].send(now, payload.len(), full);
+            self.early[side].get_or_insert((now, is_of_network));
+        }
         if !new.is_empty() {
-            let pause = self.last.map_or(Duration::ZERO, |last| now.saturating_since(last));
+            // What was lost before it was captured, and said again, did not make a pause.
+            let (since, is_of_network) = self.early[side].take().unwrap_or((now, false));
+            let pause = self.last.map_or(Duration::ZERO, |last| since.saturating_since(last));
             match self.turns.last_mut() {
                 Some((last, _, Act::Says(said)))
-                    if *last == side && !(has_paused && pause >= PAUSE) =>
+                    if *last == side && (is_of_network || pause < PAUSE) =>
                 {
                     said.append(&mut new);
-                    self.last = self.last.max(Some(now));
                 }
-                _ => self.turn(side, now, Act::Says(new)),
+                _ => self.turns.push((side, pause, Act::Says(new))),
             }
+            self.last = self.last.max(Some(now));
         }
         if is_over && !self.closed[side] {
             self.closed[side] = true;

@@ -12,6 +12,7 @@ mod flow;
 mod gaps;
 mod importer;
 mod packet;
+mod pauses;
 mod stream;
 
 use alloc::vec::Vec;
@@ -74,7 +75,7 @@ pub struct Turn {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
     /// Says these bytes: of UDP, one datagram; of TCP, all up to where the other end says
-    /// something, or it pauses while everything that it had said was acknowledged.
+    /// something, or it pauses for another reason than that it waits for acknowledgements.
     Says(Vec<u8>),
     /// Closes its direction: nothing more comes from it.
     Closes,

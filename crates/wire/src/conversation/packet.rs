@@ -29,7 +29,14 @@ pub(super) struct Packet<'a> {
 /// What a packet carries.
 #[derive(Clone, Copy)]
 pub(super) enum Body<'a> {
-    Segment { flags: tcp::Flags, sequence: u32, acknowledgement: u32, payload: &'a [u8] },
+    Segment {
+        flags: tcp::Flags,
+        sequence: u32,
+        acknowledgement: u32,
+        /// The longest segment that the sender wants to receive, where it says so.
+        segment_max: Option<u16>,
+        payload: &'a [u8],
+    },
     Datagram(&'a [u8]),
 }
 
@@ -92,6 +99,22 @@ fn body(protocol: u8, packet: &[u8]) -> Result<Body<'_>, PacketError> {
         flags: segment.flags(),
         sequence: segment.sequence(),
         acknowledgement: segment.acknowledgement(),
+        segment_max: segment_max(segment.options()),
         payload: packet.get(segment.header_length()..).unwrap_or_default(),
     })
+}
+
+/// RFC 9293 section 3.2: a kind of 0 ends the list, 1 is padding, all others have a length that
+/// counts kind and length too; 2 is the longest segment.
+fn segment_max(mut options: &[u8]) -> Option<u16> {
+    loop {
+        options = match options {
+            [1, rest @ ..] => rest,
+            [2, 4, high, low, ..] => return Some(u16::from_be_bytes([*high, *low])),
+            [kind, length, ..] if *kind > 1 && *length > 1 => {
+                options.get(usize::from(*length)..)?
+            }
+            _ => return None,
+        };
+    }
 }

@@ -77,14 +77,21 @@ impl Stream {
     }
 
     /// Takes bytes from a sequence number on, and appends those that are now in order to `to`.
-    pub(super) fn take(&mut self, sequence: u32, bytes: &[u8], packet: u64, to: &mut Vec<u8>) {
+    /// Returns whether there is anything among them that was not there before.
+    pub(super) fn take(
+        &mut self,
+        sequence: u32,
+        bytes: &[u8],
+        packet: u64,
+        to: &mut Vec<u8>,
+    ) -> bool {
         let place = self.place(sequence);
         // Before the first byte there is nothing: a keepalive has the number before it.
         let skipped = usize::try_from(-place).unwrap_or(0).min(bytes.len());
         let bytes = bytes.get(skipped..).unwrap_or_default();
         let place = place.max(0).cast_unsigned();
         if bytes.is_empty() || self.is_over() {
-            return;
+            return false;
         }
         if place > self.delivered {
             let known = self.early.get(&place).map_or(0, |it| it.bytes.len());
@@ -92,7 +99,7 @@ impl Stream {
                 self.early_bytes += bytes.len() - known;
                 self.early.insert(place, Early { bytes: bytes.to_vec(), packet });
             }
-            return;
+            return known < bytes.len();
         }
         self.append(place, bytes, to);
         while let Some(entry) = self.early.first_entry()
@@ -102,6 +109,7 @@ impl Stream {
             self.early_bytes -= early.bytes.len();
             self.append(place, &early.bytes, to);
         }
+        !to.is_empty()
     }
 
     /// Appends what is new of bytes that begin where there are others already, or behind them.
@@ -126,14 +134,14 @@ impl Stream {
         }
     }
 
-    /// The other side waits for this sequence number.
-    pub(super) fn acknowledge(&mut self, sequence: u32, packet: u64) {
+    /// The other side waits for this sequence number. Returns whether that is new.
+    pub(super) fn acknowledge(&mut self, sequence: u32, packet: u64) -> bool {
         let place = self.place(sequence);
-        if let Ok(place) = u64::try_from(place)
-            && place > self.acknowledged.0
-        {
+        let place = u64::try_from(place).ok().filter(|place| *place > self.acknowledged.0);
+        if let Some(place) = place {
             self.acknowledged = (place, packet);
         }
+        place.is_some()
     }
 
     /// What is missing, where something is.
