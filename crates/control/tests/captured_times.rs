@@ -142,6 +142,33 @@ fn a_session_takes_as_long_as_it_was_captured() {
     assert_about(replayed(&capture, 1), captured.saturating_sub(round_trip), "session");
 }
 
+/// Messages of two segments, each with an answer.
+const MESSAGES: &str = "
+ports: [{name: left}, {name: right}]
+templates:
+  - name: messages
+    tcp: {no_delay: true}
+    client:
+      tx: left
+      addresses: 10.0.0.1
+      servers: 10.0.1.1
+      load: {hold: 1}
+      program: [{repeat: {times: 10, steps: [{send: {size: 2000, fill: ask}}, {receive: 100}]}}]
+    server:
+      tx: right
+      port: 80
+      program: [{repeat: {times: 10, steps: [{receive: 2000}, {send: {size: 100, fill: b}}]}}]
+";
+
+#[test]
+fn messages_of_several_segments_are_not_held_back() {
+    let scratch = Scratch::new().expect("a folder");
+    let plan = EmulationPlan::parse(MESSAGES).expect("a plan");
+    let capture = run(&plan, Duration::from_millis(2), &scratch);
+    let captured = durations(&capture).into_values().next().expect("a connection");
+    assert_about(replayed(&capture, 1), captured, "messages");
+}
+
 #[test]
 fn real_conversations_take_as_long_as_they_were_captured() {
     let Some(folder) = require_shared_captures() else { return };

@@ -104,6 +104,23 @@ fn each_side_waits_for_the_other_and_as_long_as_it_did() {
 }
 
 #[test]
+fn short_segments_leave_at_once_where_nothing_else_is_said() {
+    let no_delay_of = |said: &str, fields: &str| {
+        let plan = read(said, &format!("{{hold: 1}}{fields}"), &[Ok(mail(110))]).unwrap();
+        let template = &plan.templates[0];
+        let sides =
+            [&template.client.as_ref().unwrap().tcp, &template.server.as_ref().unwrap().tcp];
+        sides.map(|tcp| tcp.no_delay)
+    };
+    let no_delay = |fields: &str| no_delay_of("mail.pcap", fields);
+    assert_eq!(no_delay(""), [Some(true); 2]);
+    assert_eq!(no_delay(", tcp: {mss: 1000}"), [Some(true); 2]);
+    assert_eq!(no_delay(", tcp: {no_delay: false}"), [Some(false), Some(true)]);
+    let said = "mail.pcap\n    tcp: {no_delay: false}";
+    assert_eq!(no_delay_of(said, ""), [Some(false); 2]);
+}
+
+#[test]
 fn without_its_times_only_the_server_may_wait() {
     let flows = [Ok(mail(110))];
     for (said, wait) in [("timing: drop", None), ("server_delay: 1500us", Some(1_500))] {

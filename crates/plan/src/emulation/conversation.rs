@@ -3,14 +3,20 @@
 use wirestorm_base::time::Duration;
 use wirestorm_wire::conversation::{self, Act, Conversation, Side, Turn};
 
-use super::Transport;
 use super::program::Step;
 use super::speech::{Load, Speech};
+use super::{Tcp, Transport};
 use crate::document::error::PlanError;
 use crate::document::place::Place;
 use crate::document::time::read_time;
 
 pub(super) const CONVERSATION: [&str; 4] = ["file", "flow", "timing", "server_delay"];
+
+/// How its TCP behaves where nothing else is said: Nagle's algorithm would keep the end of what
+/// takes several segments until the others are acknowledged, which peers delay.
+pub(super) fn usual_tcp() -> Tcp {
+    Tcp { no_delay: Some(true), ..Tcp::default() }
+}
 
 /// Delays are told in whole microseconds, in 32 bits.
 const DELAY_MAX: Duration = Duration::from_micros(u32::MAX as u64);

@@ -346,7 +346,10 @@ fn read_template(
         (None, Some(group)) => Some(group.text("the name of a group")?.to_owned()),
     };
     // What is said of both sides; a side's own word is heard first.
-    let tcp = fields.get("tcp").map_or(Ok(Tcp::default()), |it| tcp::read(&it))?;
+    let mut tcp = fields.get("tcp").map_or(Ok(Tcp::default()), |it| tcp::read(&it))?;
+    if fields.get("conversation").is_some() {
+        tcp = tcp.or(conversation::usual_tcp());
+    }
     let ip = fields.get("ip").map_or(Ok(Ip::default()), |it| ip::read(&it))?;
     let client = fields.get("client").map(|it| client::read(&it, ports, speech)).transpose()?;
     let mut client = client.map(|it| Client { tcp: it.tcp.or(tcp), ip: it.ip.or(ip), ..it });
