@@ -138,6 +138,29 @@ fn without_its_times_only_the_server_may_wait() {
 }
 
 #[test]
+fn how_long_a_server_waits_may_be_drawn() {
+    let [ms, s] = [Duration::from_millis, Duration::from_secs];
+    for (said, expected) in [
+        ("{min: 1ms, max: 3ms}", Step::Delay { min: ms(1), max: ms(3) }),
+        ("{mean: 2ms}", Step::DelayAbout { mean: ms(2), deviation: None }),
+        ("{mean: 2s, deviation: 1ms}", Step::DelayAbout { mean: s(2), deviation: Some(ms(1)) }),
+    ] {
+        let said = format!("{{file: mail.pcap, server_delay: {said}}}");
+        let (_, server) = programs(&read(&said, "{hold: 1}", &[Ok(mail(110))]).unwrap(), 0);
+        assert_eq!(server, [send(b"hello"), Step::Receive(9), expected, send(b"none")]);
+    }
+    // Flows of datagrams bear it.
+    let turns = vec![says(Side::Client, 0, b"one"), says(Side::Server, MS, b"two")];
+    let flow = Conversation { transport: Transport::Udp, ..conversation(53, turns) };
+    for (said, idle) in [("2s", 4), ("{min: 1ms, max: 3s}", 6), ("{mean: 1s}", 40)] {
+        let said = format!("{{file: mail.pcap, server_delay: {said}}}");
+        let (client, server) = programs(&read(&said, "{hold: 1}", &[Ok(flow.clone())]).unwrap(), 0);
+        let idle = Step::Idle { time: s(idle), receive_only: false };
+        assert_eq!((&client[0], &server[0]), (&idle, &idle));
+    }
+}
+
+#[test]
 fn who_ends_a_connection_and_how_is_kept() {
     let (client, server) = (Side::Client, Side::Server);
     let end = |turns: Vec<Turn>| {

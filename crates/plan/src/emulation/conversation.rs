@@ -3,12 +3,11 @@
 use wirestorm_base::time::Duration;
 use wirestorm_wire::conversation::{self, Act, Conversation, Side, Turn};
 
-use super::program::Step;
+use super::program::{Step, read_delay};
 use super::speech::{Load, Speech};
 use super::{Tcp, Transport};
 use crate::document::error::PlanError;
 use crate::document::place::Place;
-use crate::document::time::read_time;
 
 pub(super) const CONVERSATION: [&str; 4] = ["file", "flow", "timing", "server_delay"];
 
@@ -22,12 +21,11 @@ pub(super) fn usual_tcp() -> Tcp {
 const DELAY_MAX: Duration = Duration::from_micros(u32::MAX as u64);
 
 /// When a side says what it says.
-#[derive(Clone, Copy)]
 struct Timing {
     /// Whether it waits as it was captured.
     keeps: bool,
     /// How long the server waits before it answers, otherwise.
-    server_delay: Option<Duration>,
+    server_delay: Option<Step>,
 }
 
 /// Reads which conversations of which capture; one or more.
@@ -35,7 +33,7 @@ pub(super) fn read(place: &Place<'_>, load: &mut Load<'_>) -> Result<Vec<Speech>
     const FILE: &str = "the name of a capture file";
     if place.value().is_string() {
         let timing = Timing { keeps: true, server_delay: None };
-        return find(place, None, timing, load);
+        return find(place, None, &timing, load);
     }
     if !place.value().is_object() {
         return Err(place.wrong(format!("{FILE}, or the fields {}", CONVERSATION.join(", "))));
@@ -43,13 +41,7 @@ pub(super) fn read(place: &Place<'_>, load: &mut Load<'_>) -> Result<Vec<Speech>
     let fields = place.fields(&CONVERSATION)?;
     let file = fields.need("file", FILE)?;
     file.text(FILE)?;
-    let server_delay = match fields.get("server_delay") {
-        None => None,
-        Some(place) => match read_time(&place)? {
-            time if time <= DELAY_MAX => Some(time),
-            _ => return Err(place.wrong("at most 4294 s")),
-        },
-    };
+    let server_delay = fields.get("server_delay").map(|it| read_delay(&it)).transpose()?;
     let keeps = match fields.get("timing") {
         None => server_delay.is_none(),
         Some(timing) => match timing.text("keep or drop")? {
@@ -61,13 +53,13 @@ pub(super) fn read(place: &Place<'_>, load: &mut Load<'_>) -> Result<Vec<Speech>
             _ => return Err(timing.wrong("keep or drop")),
         },
     };
-    find(&file, fields.get("flow"), Timing { keeps, server_delay }, load)
+    find(&file, fields.get("flow"), &Timing { keeps, server_delay }, load)
 }
 
 fn find(
     file: &Place<'_>,
     flow: Option<Place<'_>>,
-    timing: Timing,
+    timing: &Timing,
     load: &mut Load<'_>,
 ) -> Result<Vec<Speech>, PlanError> {
     let name = file.text("the name of a capture file")?;
@@ -126,10 +118,10 @@ fn read_numbers(place: &Place<'_>, count: usize) -> Result<Vec<usize>, PlanError
 
 /// What both sides of the flow of this number say, with its pauses.
 pub(crate) fn speech_of(number: usize, conversation: Conversation) -> Result<Speech, String> {
-    speech(number, conversation, Timing { keeps: true, server_delay: None })
+    speech(number, conversation, &Timing { keeps: true, server_delay: None })
 }
 
-fn speech(number: usize, conversation: Conversation, timing: Timing) -> Result<Speech, String> {
+fn speech(number: usize, conversation: Conversation, timing: &Timing) -> Result<Speech, String> {
     let mut notes = Vec::new();
     if !conversation.has_beginning {
         notes.push(format!(
@@ -158,7 +150,7 @@ fn steps(
     turns: &[Turn],
     side: Side,
     transport: Transport,
-    timing: Timing,
+    timing: &Timing,
 ) -> Result<Vec<Step>, String> {
     let mut steps = said(turns, side, transport, timing)?;
     goes_on(&mut steps);
@@ -187,7 +179,7 @@ fn said(
     turns: &[Turn],
     side: Side,
     transport: Transport,
-    timing: Timing,
+    timing: &Timing,
 ) -> Result<Vec<Step>, String> {
     let steps = Vec::new();
     let mut own = Own { side, transport, timing, steps, awaited: 0, is_peer_done: false };
@@ -216,11 +208,24 @@ fn said(
     Ok(own.steps)
 }
 
+/// How long a delay may be; of a mean, as good as never longer.
+fn longest(delay: &Step) -> Duration {
+    let times = |time: Duration, factor: u64| Duration::from_nanos(time.as_nanos() * factor);
+    match delay {
+        Step::Delay { max, .. } => *max,
+        Step::DelayAbout { mean, deviation: Some(deviation) } => {
+            mean.saturating_add(times(*deviation, 10))
+        }
+        Step::DelayAbout { mean, deviation: None } => times(*mean, 20),
+        _ => Duration::ZERO,
+    }
+}
+
 /// The steps of one side, while the turns of both go by.
-struct Own {
+struct Own<'a> {
     side: Side,
     transport: Transport,
-    timing: Timing,
+    timing: &'a Timing,
     steps: Vec<Step>,
     /// Bytes or datagrams of the other side that were not waited for yet.
     awaited: u64,
@@ -228,13 +233,17 @@ struct Own {
     is_peer_done: bool,
 }
 
-impl Own {
+impl Own<'_> {
     /// A flow of datagrams is not given up in its longest pause.
     fn stays(&mut self, turns: &[Turn]) {
         /// Half of what is long enough where nothing is said.
         const LONG: Duration = Duration::from_millis(500);
-        let longest = turns.iter().map(|turn| turn.gap).max().unwrap_or(Duration::ZERO);
-        if self.transport == Transport::Udp && self.timing.keeps && longest >= LONG {
+        let longest = if self.timing.keeps {
+            turns.iter().map(|turn| turn.gap).max().unwrap_or(Duration::ZERO)
+        } else {
+            self.timing.server_delay.as_ref().map_or(Duration::ZERO, longest)
+        };
+        if self.transport == Transport::Udp && longest >= LONG {
             let time = Duration::from_millis(longest.as_nanos() / 1_000_000 * 2);
             self.steps.push(Step::Idle { time, receive_only: false });
         }
@@ -264,14 +273,14 @@ impl Own {
         /// Connections have clocks of milliseconds.
         const TICK: Duration = Duration::from_millis(1);
         let listened = self.listens();
-        let delay = if self.timing.keeps {
-            let ticks = (gap.as_nanos() + TICK.as_nanos() / 2) / TICK.as_nanos();
-            Duration::from_millis(ticks)
-        } else if listened && self.side == Side::Server {
-            self.timing.server_delay.unwrap_or(Duration::ZERO)
-        } else {
-            Duration::ZERO
-        };
+        if !self.timing.keeps {
+            if listened && self.side == Side::Server {
+                self.steps.extend(self.timing.server_delay.clone());
+            }
+            return Ok(listened);
+        }
+        let ticks = (gap.as_nanos() + TICK.as_nanos() / 2) / TICK.as_nanos();
+        let delay = Duration::from_millis(ticks);
         if delay > DELAY_MAX {
             let seconds = delay.as_secs_f64();
             return Err(format!("a pause of {seconds:.0} s, at most 4294 s: say timing: drop"));

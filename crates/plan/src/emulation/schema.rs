@@ -626,7 +626,7 @@ fn conversation() -> Value {
         "timing" => {
             described("Whether each side waits as it did; keep.", json!({"enum": ["keep", "drop"]}))
         }
-        "server_delay" => described("How long a server waits otherwise.", time()),
+        "server_delay" => described("How long a server waits otherwise.", delay()),
         _ => unknown(),
     });
     any_of([text(), fields])
