@@ -227,6 +227,15 @@ fn what_is_not_as_expected_is_told_with_what_came() {
             "",
         ),
         (
+            "send: ask\nreceive: {until: x}",
+            "receive: 3\nsend: {size: 2000000, fill: y}",
+            "program[1].receive",
+            "closed, and the text that ends it had not come",
+            None,
+            None,
+            &"y".repeat(200),
+        ),
+        (
             "send: ask\ndelay: 500ms\nreceive: {until: x}",
             "receive: 3\nsend: {size: 2000000, fill: y}",
             "program[1]",

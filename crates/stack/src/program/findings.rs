@@ -18,6 +18,8 @@ pub enum Cause {
     NotFound,
     /// The peer closed before all had come.
     Closed,
+    /// The peer closed before what ends that which was to be taken.
+    NoEnd,
     /// What came is no message of the kind that was to be taken.
     NoMessage,
     /// What came is no reply of FTP or SMTP.
@@ -39,6 +41,7 @@ impl Cause {
             Self::Differs => "not what was expected",
             Self::NotFound => "not found",
             Self::Closed => "closed before all had come",
+            Self::NoEnd => "closed, and the text that ends it had not come",
             Self::NoMessage => "no message of HTTP/1",
             Self::NoReply => "no reply of FTP or SMTP",
             Self::TooMuch => "more came than is kept",

@@ -187,13 +187,18 @@ impl Own {
         is_awaited: bool,
         outside: &mut Outside<'_>,
     ) -> bool {
-        if self.reader.take().is_some_and(|reader| reader.ends_with_peer()) {
+        let reader = self.reader.take();
+        if reader.as_ref().is_some_and(Reader::ends_with_peer) {
             self.is_done = true;
             return true;
         }
         // A peer that closes between messages has said all.
         if is_awaited || self.taken.length > 0 {
-            self.fail(place, Cause::Closed, Wanted::Nothing, outside);
+            let cause = match reader {
+                Some(Reader::Until(_)) if self.taken.length > 0 => Cause::NoEnd,
+                _ => Cause::Closed,
+            };
+            self.fail(place, cause, Wanted::Nothing, outside);
         }
         false
     }
