@@ -4,7 +4,8 @@ use std::path::Path;
 
 use wirestorm_base::time::Duration;
 use wirestorm_control::emulation::{
-    EmulationResult, FlowChoice, FlowSeries, Part, SimulationOptions, WatchOptions, simulate,
+    EmulationResult, FlowChoice, FlowSeries, Part, SimulationOptions, WatchOptions, read_plan,
+    simulate,
 };
 use wirestorm_plan::emulation::EmulationPlan;
 use wirestorm_plan::trex::stateful::{self, StatefulOptions};
@@ -231,6 +232,38 @@ fn flows_are_followed_while_they_are_there() {
     assert!(result.ports.iter().all(|port| port.followed.is_empty()));
     let result = follow(FlowChoice::default());
     assert!(result.ports.iter().all(|port| port.followed.is_empty()));
+}
+
+#[test]
+fn conversations_at_one_address_and_port_are_said_by_their_own_servers() {
+    let template = |number: usize| {
+        format!(
+            "  - name: page{number}\n    http: {{path: /{number}, response: {{body: {}}}}}\n    \
+             client: {{tx: left, addresses: 10.0.0.1, servers: 10.0.1.{number}, load: {{hold: 1}}, \
+             limit: 1}}\n    server: {{tx: right, addresses: 10.0.1.{number}}}\n",
+            number * 1_000
+        )
+    };
+    let templates: String = (1..=3).map(template).collect();
+    let ports = "ports: [{name: left}, {name: right}]\ntemplates:\n";
+    let plan = EmulationPlan::parse(&format!("{ports}{templates}")).unwrap();
+    let scratch = Scratch::new().unwrap();
+    let (_, files) = simulate(&plan, &options(&scratch.file("three.pcap"))).unwrap();
+    let text = format!(
+        "{ports}  - name: all\n    conversation: {{file: {:?}, timing: drop}}\n    client: {{tx: left, addresses: \
+         10.0.0.1, servers: 10.0.1.1, load: {{rate: 30}}, limit: 30}}\n    server: {{tx: right}}\n",
+        files[0]
+    );
+    let plan = read_plan(&text, Path::new("")).unwrap();
+    let (result, flows) = run(&plan, Part::Full);
+    assert_eq!((result.ports[0].flows.closed, result.ports[0].flows.failed), (30, 0));
+    assert_eq!(flows.len(), 30);
+    for flow in &flows {
+        let asked = said(flow, Side::Client);
+        let number = usize::from(asked[5] - b'0');
+        let answer = said(flow, Side::Server);
+        assert!((number * 1_000..number * 1_000 + 200).contains(&answer.len()), "{asked:?}");
+    }
 }
 
 #[test]

@@ -267,7 +267,8 @@ fn conversations_at_one_port_have_servers_of_their_own() {
     let flows = [Ok(mail(110)), Ok(mail(25)), Ok(mail(110)), Ok(mail(110))];
     let error = read("mail.pcap", "{hold: 4}", &flows);
     let expected = "templates[0]: client.servers: found 1 addresses, expected at least 3, as so \
-                    many conversations go to port 110: each has addresses of its own";
+                    many conversations go to port 110: what their clients say first does not tell \
+                    them apart, so each has addresses of its own";
     assert_eq!(error.unwrap_err(), expected);
     let text = "ports: [{name: c, addresses: 10.0.0.1/24}, {name: s}]\n\
                 templates:\n\
@@ -297,7 +298,42 @@ fn conversations_at_one_port_have_servers_of_their_own() {
     let alone = "ports: [{name: s}]\n\
                  templates: [{name: mail, conversation: mail.pcap, server: {tx: s}}]";
     let error = EmulationPlan::parse_with(alone, load).unwrap_err().to_string();
-    assert!(error.starts_with("templates[0]: 3 conversations go to port 110"), "{error}");
+    let expected = "templates[0]: 3 conversations go to port 110, and what their clients say first";
+    assert!(error.starts_with(expected), "{error}");
+}
+
+#[test]
+fn conversations_at_one_address_are_told_apart_by_what_clients_say_first() {
+    let asks = |text: &[u8]| {
+        conversation(80, vec![says(Side::Client, 0, text), says(Side::Server, 0, b"yes")])
+    };
+    let flows = [Ok(asks(b"GET /a")), Ok(mail(110)), Ok(asks(b"GET /b")), Ok(asks(b"PUT /"))];
+    let plan = read("mail.pcap", "{hold: 4}", &flows).unwrap();
+    let first = |template: &emulation::Template| {
+        let server = template.server.as_ref().unwrap();
+        assert_eq!((server.addresses, template.client.as_ref().unwrap().servers.count), (None, 1));
+        server.first_bytes.as_ref().map(|it| it.0.clone())
+    };
+    let found: Vec<_> = plan.templates.iter().map(first).collect();
+    let expected = [
+        Some(vec![(0, 255, b'G'), (5, 255, b'a')]),
+        None,
+        Some(vec![(0, 255, b'G'), (5, 255, b'b')]),
+        Some(vec![(0, 255, b'P')]),
+    ];
+    assert_eq!(found, expected);
+    // Servers alone have nothing else.
+    let alone = "ports: [{name: s}]\n\
+                 templates: [{name: mail, conversation: mail.pcap, server: {tx: s}}]";
+    let load = |_: &str| Ok(Imported { flows: flows.to_vec(), others: 0 });
+    let plan = EmulationPlan::parse_with(alone, load).unwrap();
+    assert!(plan.templates[0].server.as_ref().unwrap().first_bytes.is_some());
+    // Within TLS nobody sees it.
+    let error = read("mail.pcap\n    tls: {}", "{hold: 4}", &flows).unwrap_err();
+    assert!(
+        error.contains("3 conversations go to port 80") || error.contains("expected at least 3"),
+        "{error}"
+    );
 }
 
 #[test]

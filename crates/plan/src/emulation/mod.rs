@@ -21,6 +21,7 @@ mod share;
 mod speech;
 mod tcp;
 mod tls;
+mod told_apart;
 mod ways;
 
 use serde_json::Value;
@@ -323,7 +324,7 @@ fn read_item(
     let mut templates = speeches.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let shared = speeches.iter().take_while(|it| it.on_demand.is_none()).count();
     share::share(place, &mut templates[..shared])?;
-    share::part_servers(place, &mut templates[..shared])?;
+    share::part_servers(place, &mut templates[..shared], &speeches)?;
     let path = place.path();
     notes.extend(speeches.into_iter().flat_map(|it| it.notes).map(|it| format!("{path}: {it}")));
     Ok(templates)

@@ -5,44 +5,80 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use wirestorm_base::rate::Rate;
 
-use super::{AddressRange, Load, Template};
+use super::speech::Speech;
+use super::{AddressRange, Load, Template, Transport, told_apart};
 use crate::document::error::PlanError;
 use crate::document::place::Place;
 
-/// Gives servers at the same port addresses of their own: each conversation has a part of those
-/// that the clients connect to.
-pub(super) fn part_servers(place: &Place<'_>, templates: &mut [Template]) -> Result<(), PlanError> {
+/// Servers at the same port have a part each of the addresses that the clients connect to. Where
+/// there are too few, or servers alone, conversations are told apart by what their clients say
+/// first. These are what is said in each.
+pub(super) fn part_servers(
+    place: &Place<'_>,
+    templates: &mut [Template],
+    speeches: &[Speech],
+) -> Result<(), PlanError> {
     let key = |template: &Template| {
         let server = template.server.as_ref()?;
         let is_open = server.addresses.is_none() && server.first_bytes.is_none();
         server.listen.filter(|_| is_open).map(|listen| (template.transport, listen))
     };
     let keys: Vec<_> = templates.iter().map(key).collect();
-    for index in 0..templates.len() {
-        let Some(key @ (_, port)) = keys[index] else { continue };
-        let count = keys.iter().filter(|other| **other == Some(key)).count() as u32;
-        let before = keys[..index].iter().filter(|other| **other == Some(key)).count() as u32;
-        let template = &mut templates[index];
-        let (Some(server), true) = (&mut template.server, count > 1) else { continue };
-        let Some(client) = &mut template.client else {
-            return Err(place.says(format!(
-                "{count} conversations go to port {port}, which a server cannot tell apart that is \
-                 alone: choose one of them by `flow`"
-            )));
-        };
-        let all = client.servers;
-        if all.count < count {
-            return Err(place.says(format!(
-                "client.servers: found {} addresses, expected at least {count}, as so many \
-                 conversations go to port {port}: each has addresses of its own",
-                all.count
-            )));
+    let mut ports: Vec<_> = keys.iter().flatten().copied().collect();
+    ports.sort_by_key(|(transport, listen)| (*transport == Transport::Udp, *listen));
+    ports.dedup();
+    for port in ports {
+        let parts: Vec<_> = (0..keys.len()).filter(|index| keys[*index] == Some(port)).collect();
+        let count = parts.len() as u32;
+        if count == 1 {
+            continue;
         }
-        let range = part_of(all, before, count);
+        let servers = templates[parts[0]].client.as_ref().map(|client| client.servers);
+        if let Some(all) = servers.filter(|all| all.count >= count) {
+            for (part, index) in (0..).zip(parts) {
+                give_part(&mut templates[index], part_of(all, part, count));
+            }
+            continue;
+        }
+        let begins =
+            parts.iter().map(|&it| told_apart::beginning(&speeches[it].client, &templates[it]));
+        let told = begins.collect::<Option<Vec<_>>>().and_then(|it| told_apart::tell_apart(&it));
+        let Some(told) = told else { return Err(cannot_tell(place, port.1, count, servers)) };
+        for (index, first_bytes) in parts.into_iter().zip(told) {
+            if let Some(server) = &mut templates[index].server {
+                server.first_bytes = Some(first_bytes);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Gives a conversation its own servers.
+fn give_part(template: &mut Template, range: AddressRange) {
+    if let (Some(client), Some(server)) = (&mut template.client, &mut template.server) {
         client.servers = range;
         server.addresses = Some(range);
     }
-    Ok(())
+}
+
+fn cannot_tell(
+    place: &Place<'_>,
+    port: u16,
+    count: u32,
+    servers: Option<AddressRange>,
+) -> PlanError {
+    const WHY: &str = "what their clients say first does not tell them apart";
+    place.says(match servers {
+        None => format!(
+            "{count} conversations go to port {port}, and {WHY}, which is all that a server has \
+             that is alone: choose one of them by `flow`"
+        ),
+        Some(servers) => format!(
+            "client.servers: found {} addresses, expected at least {count}, as so many \
+             conversations go to port {port}: {WHY}, so each has addresses of its own",
+            servers.count
+        ),
+    })
 }
 
 /// One of so many parts of addresses, the first of which is 0; they differ by one address at most.
