@@ -37,9 +37,10 @@ impl LinkHeader {
             .then_some(Self { bytes, length: header.len() as u8 })
     }
 
-    /// The header of answers to a frame with this one: back to where it came from.
+    /// The header of answers to a frame with this one: back to where it came from. `None` also
+    /// where it was for a group, which nothing comes from.
     pub fn answering(header: &[u8]) -> Option<Self> {
-        let mut answer = Self::new(header)?;
+        let mut answer = Self::new(header).filter(|_| header[0] & 1 == 0)?;
         answer.bytes[..6].copy_from_slice(&header[6..ADDRESSES]);
         answer.bytes[6..ADDRESSES].copy_from_slice(&header[..6]);
         Some(answer)
@@ -55,6 +56,11 @@ impl LinkHeader {
             address.copy_from_slice(&moved.to_be_bytes()[2..]);
         }
         self
+    }
+
+    /// The Ethernet address that it comes from, as a number.
+    pub(crate) fn source(&self) -> u64 {
+        self.bytes[6..ADDRESSES].iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
     }
 
     /// Bytes of its first VLAN tag, which come on top of what a port takes.

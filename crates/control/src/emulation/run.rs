@@ -1,5 +1,6 @@
 //! A run: a thread for each port, from the first connection to the last.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -147,6 +148,8 @@ struct Lane<'a> {
     port: usize,
     name: &'a str,
     interface: String,
+    /// Its own addresses, and those that it answers for beside them.
+    addresses: Vec<IpAddr>,
     duties: Duties,
     impairment: Option<Impairment>,
     tunnels: Option<Arc<TunnelTable>>,
@@ -207,7 +210,17 @@ pub fn run(
         let duties = duties(plan, port, mac, &neighbours.clients, &sessions)?;
         let Port { name, impairment, .. } = &plan.ports[port];
         let (impairment, tunnels) = (*impairment, tunnels::table(&plan.ports[port]));
-        lanes.push(Lane { port, name, interface, duties, impairment, tunnels, corrupts });
+        let addresses = addresses(plan, port);
+        lanes.push(Lane {
+            port,
+            name,
+            interface,
+            addresses,
+            duties,
+            impairment,
+            tunnels,
+            corrupts,
+        });
     }
     let has_long_frames = has_long_frames(plan, &lanes);
     let is_visible = options.is_visible;
@@ -313,6 +326,13 @@ pub fn run(
             .chain(outages)
             .collect(),
     })
+}
+
+/// The addresses at which a port is a host, clients and servers aside.
+fn addresses(plan: &EmulationPlan, port: usize) -> Vec<IpAddr> {
+    let own = plan.ports[port].addresses.iter().map(|own| own.address);
+    let guests = plan.guests.iter().filter(|guest| guest.port == port);
+    own.chain(guests.map(|guest| guest.address)).collect()
 }
 
 /// For each port that has addresses which the kernel has too, what is to be said of that.
@@ -501,6 +521,9 @@ impl Duty<'_> {
             start,
         );
         endpoint.end_at(start.saturating_add(self.options.duration));
+        if let Some(mac) = link.mac {
+            endpoint.live_at(MacAddress(mac), self.lane.addresses.clone());
+        }
         if self.options.shared.is_some() {
             endpoint.leave_strays();
         }

@@ -99,6 +99,7 @@ counters! {
     StrayCounters {
         no_flow: "segments and datagrams of no flow",
         no_template: "SYNs to ports that nobody waits at",
+        for_others: "segments and datagrams of no flow to Ethernet addresses of others",
         no_match: "connections to a port of which no server waits for their first bytes",
         fragments: "fragments of packets",
         reassembled: "packets that were put together out of fragments",

@@ -67,6 +67,9 @@ impl Endpoint {
         let place = match self.datagrams.find(&packet.key) {
             Some(place) => place,
             None => {
+                if !self.stations.take(packet.link) {
+                    return self.note_other();
+                }
                 let Some(template) = self.servers.with_data(&packet.key, data) else {
                     if !self.leaves_strays {
                         self.strays.no_flow += 1;

@@ -173,8 +173,7 @@ impl Endpoint {
             return self.strays.damaged += 1;
         }
         let time = Instant::from_nanos(now.micros * 1_000);
-        let is_to_us = frame.first().is_some_and(|first| first & 1 == 0);
-        let sender = if is_to_us { LinkHeader::answering(link) } else { None };
+        let sender = if self.stations.take(link) { LinkHeader::answering(link) } else { None };
         let (strays, Pieces { arrived, late, .. }) = (&mut self.strays, &mut self.pieces);
         match arrived.take(network, sender, time, |it| strays.give_up(it, late)) {
             Taken::Waits => strays.fragments += 1,

@@ -56,6 +56,9 @@ impl Endpoint {
         };
         let Some(flow) = self.flows.get_mut(place) else { return };
         if flow.connection.gives_way_to(&segment) {
+            if !self.stations.take(packet.link) {
+                return self.note_other();
+            }
             let tally = &mut self.templates[usize::from(flow.template)].tally;
             flow.connection.give_way(&mut tally.tcp);
             self.remove(place, now);
@@ -279,6 +282,9 @@ impl Endpoint {
         now: Now,
         transmit: &mut impl Transmit,
     ) {
+        if !self.stations.take(packet.link) {
+            return self.note_other();
+        }
         let asks = segment.flags.contains(Flags::SYN)
             && !segment.flags.contains(Flags::ACK)
             && !segment.flags.contains(Flags::RST);
@@ -298,6 +304,7 @@ impl Endpoint {
             match self.blackhole {
                 Blackhole::All => return,
                 Blackhole::Syn if asks => return,
+                _ if !self.may_refuse(&packet.key) => return,
                 _ => return self.refuse(packet, segment, transmit),
             }
         };

@@ -46,6 +46,15 @@ impl ClientLinks {
         devices.fold(self.usual.excess(), usize::max)
     }
 
+    /// The Ethernet addresses that frames come from, each with how many there are from it on.
+    pub(super) fn sources(&self) -> impl Iterator<Item = (u64, u32)> {
+        let devices = self.devices.iter().map(|it| {
+            let count = if it.sources_count { it.count } else { 1 };
+            (it.link.source(), count)
+        });
+        devices.chain([(self.usual.source(), 1)])
+    }
+
     /// Of a client.
     #[inline]
     pub(super) fn of(&self, client: IpAddr) -> LinkHeader {

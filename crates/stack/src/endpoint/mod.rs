@@ -26,6 +26,7 @@ mod pauses;
 mod schedule;
 mod serve;
 mod starts;
+mod stations;
 mod switched;
 mod table;
 mod template;
@@ -62,6 +63,7 @@ pub use self::load::Load;
 use self::paths::Paths;
 use self::pauses::Pauses;
 use self::starts::Starts;
+use self::stations::Stations;
 pub use self::switched::AddressSet;
 use self::table::Flows;
 use self::template::TemplateState;
@@ -172,6 +174,7 @@ pub struct Endpoint {
     due_datagrams: Vec<u32>,
     verifies_checksums: bool,
     leaves_strays: bool,
+    stations: Stations,
     blackhole: Blackhole,
     host: Host,
 }
@@ -248,6 +251,7 @@ impl Endpoint {
             due_datagrams: Vec::new(),
             verifies_checksums: options.verifies_checksums,
             leaves_strays: false,
+            stations: Stations::default(),
             blackhole: options.blackhole,
             host: options.host,
         }

@@ -134,14 +134,16 @@ impl Endpoint {
         }
     }
 
-    /// Whether an address is that of any of the clients and servers here: what others on the same
+    /// Whether an address is the port's, or that of any of the clients and servers here: what others on the same
     /// link are sent may be seen as well.
-    fn is_address_of_ours(&self, address: IpAddr) -> bool {
-        self.templates[..self.templates_known].iter().any(|it| match &it.template.role {
-            Role::Client { tuples, .. } => tuples.clients.contains(address),
-            Role::Server { listen } => listen.addresses.is_none_or(|it| it.contains(address)),
-            Role::Accepted => false,
-        })
+    pub(super) fn is_address_of_ours(&self, address: IpAddr) -> bool {
+        let of_port = self.stations.addresses.contains(&address);
+        of_port
+            || self.templates[..self.templates_known].iter().any(|it| match &it.template.role {
+                Role::Client { tuples, .. } => tuples.clients.contains(address),
+                Role::Server { listen } => listen.addresses.is_none_or(|it| it.contains(address)),
+                Role::Accepted => false,
+            })
     }
 }
 

@@ -2,11 +2,13 @@
 
 use std::net::IpAddr;
 
+use wirestorm_base::time::Duration;
 use wirestorm_stack::endpoint::{
-    AddressRange, Endpoint, Listen, Load, MatchByte, Role, Template, Transport,
+    AddressRange, Devices, Endpoint, LinkHeader, Listen, Load, MatchByte, Role, Template, Transport,
 };
 use wirestorm_stack::program::{Buffer, Buffers, Instruction, Program};
 use wirestorm_stack::tcp::counters::TcpCounters;
+use wirestorm_wire::packet::MacAddress;
 
 use crate::world::{SECOND, STEP, World, client, pass_by, template};
 
@@ -248,6 +250,96 @@ fn a_connection_whose_bytes_nobody_waits_for_is_reset() {
     world.run(SECOND, |_, _| {});
     assert_eq!((closed(&world.client, 1), closed(&world.server, 1)), (vec![1], vec![0]));
     assert_eq!((world.server.counters().closed, world.server.tcp().accepts), (1, 1));
+}
+
+#[test]
+fn what_is_sent_to_other_stations_begins_nothing_and_is_not_answered() {
+    let own = MacAddress([2, 0, 0, 0, 0, 2]);
+    let other = MacAddress([2, 0, 0, 0, 0, 9]);
+    // Where a server is, whom it is asked for at which port, how; and what becomes of that: flows
+    // that end well, that are refused, and frames that are for others.
+    let cases = [
+        (own, "48.0.0.1", 80, false, [2, 0, 0]),
+        (own, "48.0.0.1", 81, false, [0, 2, 0]),
+        // The port's own, and nobody's.
+        (own, "50.0.0.1", 80, false, [0, 2, 0]),
+        (own, "49.0.0.1", 80, false, [0, 0, 0]),
+        (other, "48.0.0.1", 80, false, [0, 0, 2]),
+        (other, "48.0.0.1", 81, false, [0, 0, 2]),
+        // To a group.
+        (own, "48.0.0.1", 80, true, [0, 0, 2]),
+        (own, "48.0.0.1", 81, true, [0, 0, 2]),
+    ];
+    for (mac, address, port, is_to_group, expected) in cases {
+        for leaves in [false, true] {
+            let mut buffers = Buffers::default();
+            let overs = [Transport::Tcp(Default::default()), Transport::Udp];
+            let listen = Listen { addresses: addresses("48.0.0.1", 1), ..Listen::at(80) };
+            let servers = overs.map(|over| answering(listen.clone(), over, &mut buffers)).to_vec();
+            let mut clients = overs.map(|over| asking("what", address, over, &mut buffers));
+            for client in &mut clients {
+                let Role::Client { tuples, .. } = &mut client.role else { unreachable!() };
+                tuples.server_port = port;
+            }
+            let mut world = World::of(clients.to_vec(), servers, &buffers);
+            world.server.live_at(mac, vec!["50.0.0.1".parse().unwrap()]);
+            if leaves {
+                world.server.leave_strays();
+            }
+            // Short enough for nothing to be sent again.
+            for _ in 0..2_000 {
+                world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+                pass_by(&mut world.up, |frame| frame[0] |= u8::from(is_to_group));
+                world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
+                world.now += STEP;
+            }
+            let (flows, strays) = (world.client.counters(), world.server.strays());
+            let found = [flows.closed, flows.refused, strays.for_others];
+            let case = format!("{address} port {port}, {mac}, {is_to_group}");
+            let left = if leaves { [expected[0], 0, 0] } else { expected };
+            assert_eq!(found, left, "{case}");
+            let refused = if leaves { 0 } else { 2 - expected[0] - expected[2] };
+            assert_eq!(strays.no_flow + strays.no_template, refused, "{case}");
+            if found == [0; 3] {
+                let sent = (world.server.tcp().sndtotal, strays.unreachable_sent);
+                assert_eq!(sent, (0, 0), "{case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_devices_send_from_is_an_address_of_the_port() {
+    let link = |last| [&[2, 0, 0, 0, 0, last, 2, 0, 0, 0, 0, 32][..], &[8, 0]].concat();
+    for (to, counts, is_own) in [
+        (1, true, true),
+        (32, true, true),
+        (35, true, true),
+        (36, true, false),
+        (32, false, true),
+        (33, false, false),
+    ] {
+        let mut buffers = Buffers::default();
+        let mut behind = client("16.0.0.1", 80, Load::OnDemand, None);
+        let Role::Client { link: links, tuples, .. } = &mut behind else { unreachable!() };
+        links.devices.push(Devices {
+            clients: tuples.clients,
+            every: 1,
+            count: 4,
+            link: LinkHeader::new(&link(8)).unwrap(),
+            destinations_count: false,
+            sources_count: counts,
+        });
+        let tcp = Transport::Tcp(Default::default());
+        let mut asks = asking("what", "16.0.0.1", tcp, &mut buffers);
+        let Role::Client { link: links, .. } = &mut asks.role else { unreachable!() };
+        links.usual = LinkHeader::new(&link(to)).unwrap();
+        let mut world = World::of(vec![asks], vec![template(vec![], behind)], &buffers);
+        world.server.live_at(MacAddress([2, 0, 0, 0, 0, 1]), Vec::new());
+        world.run(Duration::from_millis(200), |_, _| {});
+        let found = (world.client.counters().refused, world.server.strays().for_others);
+        assert_eq!(found, (u64::from(is_own), u64::from(!is_own)), "to {to}, {counts}");
+    }
 }
 
 #[test]

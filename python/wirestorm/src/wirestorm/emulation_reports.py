@@ -218,6 +218,9 @@ class FlowsReport:
     """Flows that were due and not made, for all clients were switched off."""
     no_flow: int
     """Segments and datagrams of no flow."""
+    for_others: int
+    """Segments and datagrams of no flow to Ethernet addresses of others, or of groups; they are
+    neither answered nor part of `no_flow` and `no_template`."""
     no_template: int
     """Connections asked for at ports where nobody listens."""
     no_match: int

@@ -14,6 +14,7 @@ mod peers;
 mod ready;
 mod speech;
 mod start_tls;
+mod stations;
 mod tags;
 mod tls;
 mod told;

@@ -1,0 +1,112 @@
+//! Whose frames begin something here: on an Ethernet everybody may hear what is for others.
+
+use alloc::vec::Vec;
+use core::net::IpAddr;
+
+use wirestorm_wire::flow::FlowKey;
+use wirestorm_wire::packet::MacAddress;
+
+use super::Endpoint;
+use super::template::Role;
+
+/// Of an Ethernet address, as a number.
+const NUMBER_MAX: u64 = (1 << 48) - 1;
+
+/// Who an endpoint is on its Ethernet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Stations {
+    /// First and last of its Ethernet addresses as numbers; one range lies behind the other. None:
+    /// all that are one station's are its own.
+    macs: Vec<(u64, u64)>,
+    /// Its addresses beside those of its clients and servers.
+    pub(super) addresses: Vec<IpAddr>,
+}
+
+impl Stations {
+    /// Those of so many Ethernet addresses from each first one on, modulo 2^48.
+    fn new(macs: impl IntoIterator<Item = (u64, u32)>, addresses: Vec<IpAddr>) -> Self {
+        let mut ranges = Vec::new();
+        for (first, count) in macs {
+            let last = first + u64::from(count.max(1) - 1);
+            ranges.push((first, last.min(NUMBER_MAX)));
+            if last > NUMBER_MAX {
+                ranges.push((0, last & NUMBER_MAX));
+            }
+        }
+        ranges.sort_unstable();
+        ranges.dedup_by(|next, before| {
+            let touches = next.0 <= before.1 + 1;
+            if touches {
+                before.1 = before.1.max(next.1);
+            }
+            touches
+        });
+        Self { macs: ranges, addresses }
+    }
+
+    /// Whether a frame that begins so is for one of them. What is for a group is for none, and is
+    /// never answered (RFC 1122 section 3.2.2; IEEE 802.3 section 3.2.3: the lowest bit of the
+    /// first byte is that of groups).
+    pub(super) fn take(&self, frame: &[u8]) -> bool {
+        let Some(destination) = frame.first_chunk() else { return false };
+        let number = number(destination);
+        let behind = self.macs.partition_point(|(first, _)| *first <= number);
+        let is_own = behind.checked_sub(1).is_some_and(|place| number <= self.macs[place].1);
+        destination[0] & 1 == 0 && (is_own || self.macs.is_empty())
+    }
+}
+
+/// An Ethernet address as a number.
+pub(super) fn number(mac: &[u8; 6]) -> u64 {
+    mac.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+impl Endpoint {
+    /// Its port is at an Ethernet address, and has addresses beside those of clients and servers:
+    /// from now on a flow is begun by what is sent to that one, or to one that its clients' frames
+    /// come from, and what belongs to no flow is refused only where it is for an address of its own.
+    /// As long as nothing is said, all that is sent to one station is for it.
+    pub fn live_at(&mut self, mac: MacAddress, addresses: Vec<IpAddr>) {
+        let clients = self.templates.iter().filter_map(|it| match &it.template.role {
+            Role::Client { link, .. } => Some(link.sources()),
+            Role::Server { .. } | Role::Accepted => None,
+        });
+        let own = (number(&mac.0), 1);
+        self.stations = Stations::new(clients.flatten().chain([own]), addresses);
+    }
+
+    /// What would begin something is for another station.
+    #[cold]
+    pub(super) fn note_other(&mut self) {
+        self.strays.for_others += u64::from(!self.leaves_strays);
+    }
+
+    /// Whether it may be said that nobody waits for a flow: what others on the same link are sent
+    /// may be seen as well.
+    pub(super) fn may_refuse(&self, key: &FlowKey) -> bool {
+        self.stations.macs.is_empty() || self.is_address_of_ours(key.destination())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_those_that_were_said() {
+        let macs = [(NUMBER_MAX - 3, 8), (0x0200_0000_0010, 4), (0x0200_0000_0014, 1), (8, 0)];
+        let stations = Stations::new(macs, Vec::new());
+        let takes = |number: u64| stations.take(&number.to_be_bytes()[2..]);
+        for own in [0, 2, 8, 0x0200_0000_0010, 0x0200_0000_0014] {
+            assert!(takes(own), "{own:x}");
+        }
+        for other in [4, 7, 9, 0x0200_0000_000f, 0x0200_0000_0015] {
+            assert!(!takes(other), "{other:x}");
+        }
+        assert!(!takes(NUMBER_MAX), "all are a group");
+        assert_eq!(stations.macs.len(), 4);
+        assert!(!stations.take(&[2; 5]), "cut short");
+        let all = Stations::default();
+        assert!(all.take(&[2; 6]) && !all.take(&[3; 6]));
+    }
+}

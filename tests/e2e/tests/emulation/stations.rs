@@ -1,0 +1,59 @@
+//! Frames of others, which an Ethernet that floods brings as well.
+
+use wirestorm_e2e::{can_run, start_command};
+use wirestorm_testkit::Scratch;
+use wirestorm_testkit::net::Lab;
+
+use super::{curl, emulate, host, plan, stop};
+
+const SERVERS: &str = r#"
+ports: [{name: servers, addresses: 198.51.100.1/24}]
+templates:
+  - name: page
+    http: {path: /, response: {body: 100}}
+    server: {tx: servers, port: 80}
+"#;
+
+/// What curl says of who does not answer, and of who refuses.
+const TIMED_OUT: i32 = 28;
+const REFUSED: i32 = 7;
+
+#[test]
+fn connections_to_other_stations_are_neither_taken_nor_reset() {
+    if !can_run(&["curl"]) {
+        return;
+    }
+    for backend in ["af_packet", "af_xdp"] {
+        let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+        host(&lab.b);
+        let mut command = emulate(&plan(&scratch, SERVERS));
+        command.args(["--port", &format!("servers={}", lab.a.port()), "--backend", backend]);
+        let servers = start_command(&mut command);
+        assert_eq!(curl(&lab.b, "198.51.100.1:80", 1).len(), 100);
+        // Who is somewhere else, and who is everywhere.
+        lab.b
+            .namespace()
+            .ip(&[
+                "neigh replace 198.51.100.9 lladdr 02:00:00:00:00:99 dev veth1",
+                "neigh replace 198.51.100.8 lladdr ff:ff:ff:ff:ff:ff dev veth1",
+            ])
+            .unwrap();
+        let asked = [
+            ("198.51.100.1:81", REFUSED),
+            ("198.51.100.9:80", TIMED_OUT),
+            ("198.51.100.9:81", TIMED_OUT),
+            ("198.51.100.8:80", TIMED_OUT),
+            ("198.51.100.8:81", TIMED_OUT),
+        ];
+        for (address, expected) in asked {
+            let mut command = lab.b.command("curl");
+            command.args(["--silent", "--max-time", "0.5", &format!("http://{address}/")]);
+            let code = command.output().unwrap().status.code();
+            assert_eq!(code, Some(expected), "{address} {backend}");
+        }
+        let outcome = stop(servers);
+        let count = |name: &str| outcome.number(&format!("/ports/0/flows/{name}"));
+        assert!(count("for_others") >= 4, "{outcome}");
+        assert_eq!((count("no_template"), count("no_flow")), (1, 0), "{outcome}");
+    }
+}
