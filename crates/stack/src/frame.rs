@@ -344,13 +344,15 @@ pub(crate) fn write_datagram(
 /// Whether a packet is from one host to one host. RFC 1122 section 3.2.2: an error "MUST NOT be sent
 /// as the result of receiving" others.
 pub(crate) fn is_to_one(frame: &[u8], key: &FlowKey) -> bool {
-    let is_one = |address: IpAddr| {
-        let is_broadcast = matches!(address, IpAddr::V4(it) if it.is_broadcast());
-        !address.is_multicast() && !address.is_unspecified() && !is_broadcast
-    };
     // The lowest bit of the first byte is that of groups (IEEE 802.3 section 3.2.3).
     let is_to_group = frame.first().is_none_or(|first| first & 1 != 0);
     !is_to_group && is_one(key.source()) && is_one(key.destination())
+}
+
+/// Whether an address is one host's, as far as it tells by itself.
+pub(crate) fn is_one(address: IpAddr) -> bool {
+    let is_broadcast = matches!(address, IpAddr::V4(it) if it.is_broadcast());
+    !address.is_multicast() && !address.is_unspecified() && !is_broadcast
 }
 
 /// Writes a message of ICMP in answer to what came with a key; `original` is its packet, as much of

@@ -175,7 +175,7 @@ const LEFT: [Shown<PortReport, u64>; 4] = [
 ];
 
 /// What is told only where it happened.
-const UNUSUAL: [Shown<PortReport, u64>; 32] = [
+const UNUSUAL: [Shown<PortReport, u64>; 33] = [
     ("  with first bytes that no server waits for", |port| port.flows.no_match),
     ("  not made: too many at once (--flows-max)", |port| port.flows.overflow),
     ("  not made: addresses and ports in use", |port| port.flows.tuple_in_use),
@@ -185,6 +185,7 @@ const UNUSUAL: [Shown<PortReport, u64>; 32] = [
     ("  asked for where nobody listens", |port| port.flows.no_template),
     ("  segments of no connection", |port| port.flows.no_flow),
     ("  to Ethernet addresses of others", |port| port.flows.for_others),
+    ("  from or to addresses that no host has", |port| port.flows.impossible),
     ("  segments too long for a frame", |port| port.flows.too_long),
     ("  packets put together out of fragments", |port| port.flows.reassembled),
     ("  packets without some of their fragments", |port| port.flows.fragments_incomplete),

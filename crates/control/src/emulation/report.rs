@@ -224,6 +224,9 @@ pub struct FlowsReport {
     /// Segments and datagrams of no flow to Ethernet addresses of others, or of groups; they are
     /// neither answered nor part of `no_flow` and `no_template`.
     pub for_others: u64,
+    /// Segments and datagrams of no flow from or to addresses that no host has, which are not
+    /// answered either.
+    pub impossible: u64,
     /// Connections asked for at ports where nobody listens.
     pub no_template: u64,
     /// Connections whose first bytes no server waits for.
@@ -405,6 +408,7 @@ impl FlowsReport {
             switched_off: flows.switched_off,
             no_flow: strays.no_flow,
             for_others: strays.for_others,
+            impossible: strays.impossible,
             no_template: strays.no_template,
             no_match: strays.no_match,
             too_long: flows.too_long,

@@ -67,8 +67,8 @@ impl Endpoint {
         let place = match self.datagrams.find(&packet.key) {
             Some(place) => place,
             None => {
-                if !self.stations.take(packet.link) {
-                    return self.note_other();
+                if !self.is_for_us(packet) {
+                    return;
                 }
                 let Some(template) = self.servers.with_data(&packet.key, data) else {
                     if !self.leaves_strays {

@@ -282,8 +282,8 @@ impl Endpoint {
         now: Now,
         transmit: &mut impl Transmit,
     ) {
-        if !self.stations.take(packet.link) {
-            return self.note_other();
+        if !self.is_for_us(packet) {
+            return;
         }
         let asks = segment.flags.contains(Flags::SYN)
             && !segment.flags.contains(Flags::ACK)

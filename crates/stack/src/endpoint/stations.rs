@@ -4,10 +4,11 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use wirestorm_wire::flow::FlowKey;
-use wirestorm_wire::packet::MacAddress;
+use wirestorm_wire::packet::{MacAddress, protocol};
 
 use super::Endpoint;
 use super::template::Role;
+use crate::frame::{Packet, is_one};
 
 /// Of an Ethernet address, as a number.
 const NUMBER_MAX: u64 = (1 << 48) - 1;
@@ -20,6 +21,9 @@ pub(super) struct Stations {
     macs: Vec<(u64, u64)>,
     /// Its addresses beside those of its clients and servers.
     pub(super) addresses: Vec<IpAddr>,
+    /// Whether packets come from other hosts, as far as that is known: over an interface that has
+    /// an Ethernet address, which that of the host itself has not.
+    is_on_wire: bool,
 }
 
 impl Stations {
@@ -41,7 +45,7 @@ impl Stations {
             }
             touches
         });
-        Self { macs: ranges, addresses }
+        Self { macs: ranges, addresses, is_on_wire: false }
     }
 
     /// Whether a frame that begins so is for one of them. What is for a group is for none, and is
@@ -54,6 +58,24 @@ impl Stations {
         let is_own = behind.checked_sub(1).is_some_and(|place| number <= self.macs[place].1);
         destination[0] & 1 == 0 && (is_own || self.macs.is_empty())
     }
+}
+
+/// Whether a packet may have the addresses and ports that it has.
+///
+/// RFC 9293 section 3.9.2.3: "An incoming SYN with an invalid source address MUST be ignored either
+/// by TCP or by the IP layer", and "A TCP implementation MUST silently discard an incoming SYN
+/// segment that is addressed to a broadcast or multicast address", which holds for all segments.
+/// RFC 1122 section 4.1.3.6: "A UDP datagram received with an invalid IP source address (e.g., a
+/// broadcast or multicast address) must be discarded by UDP or by the IP layer".
+fn is_possible(key: &FlowKey, is_on_wire: bool) -> bool {
+    let (source, destination) = (key.source(), key.destination());
+    // What answers a datagram to a group would come from that.
+    let is_to_one = is_one(destination) || key.protocol() == protocol::UDP && !is_on_wire;
+    let is_from_itself =
+        source == destination && (is_on_wire || key.source_port() == key.destination_port());
+    // RFC 1122 section 3.2.1.3: they "MUST NOT appear outside a host".
+    let is_within_host = is_on_wire && (source.is_loopback() || destination.is_loopback());
+    is_one(source) && is_to_one && !is_from_itself && !is_within_host
 }
 
 /// An Ethernet address as a number.
@@ -72,13 +94,27 @@ impl Endpoint {
             Role::Server { .. } | Role::Accepted => None,
         });
         let own = (number(&mac.0), 1);
-        self.stations = Stations::new(clients.flatten().chain([own]), addresses);
+        let stations = Stations::new(clients.flatten().chain([own]), addresses);
+        self.stations = Stations { is_on_wire: mac != MacAddress::default(), ..stations };
     }
 
     /// What would begin something is for another station.
     #[cold]
     pub(super) fn note_other(&mut self) {
         self.strays.for_others += u64::from(!self.leaves_strays);
+    }
+
+    /// Whether what belongs to no flow is for this endpoint, and from whom an answer could reach;
+    /// else it is counted.
+    #[cold]
+    pub(super) fn is_for_us(&mut self, packet: &Packet<'_>) -> bool {
+        if !self.stations.take(packet.link) {
+            self.note_other();
+            return false;
+        }
+        let is_possible = is_possible(&packet.key, self.stations.is_on_wire);
+        self.strays.impossible += u64::from(!is_possible && !self.leaves_strays);
+        is_possible
     }
 
     /// Whether it may be said that nobody waits for a flow: what others on the same link are sent
@@ -91,6 +127,46 @@ impl Endpoint {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::octets;
+
+    #[test]
+    fn addresses_that_no_host_has_are_impossible() {
+        let key = |source: &str, destination: &str, protocol, port| {
+            let [a, b] = [source, destination].map(|it| it.parse::<IpAddr>().unwrap());
+            let key = match (a, b) {
+                (IpAddr::V4(a), IpAddr::V4(b)) => FlowKey::ipv4(a.octets(), b.octets(), protocol),
+                (a, b) => FlowKey::ipv6(octets(a), octets(b), protocol),
+            };
+            key.with_ports(port, 80)
+        };
+        // Whether it is possible for TCP and for UDP on a wire, and otherwise.
+        let cases = [
+            ("10.0.0.1", "10.0.0.2", [true; 4]),
+            ("2001:db8::1", "2001:db8::2", [true; 4]),
+            ("224.0.0.1", "10.0.0.2", [false; 4]),
+            ("255.255.255.255", "10.0.0.2", [false; 4]),
+            ("0.0.0.0", "10.0.0.2", [false; 4]),
+            ("ff02::1", "2001:db8::2", [false; 4]),
+            ("::", "2001:db8::2", [false; 4]),
+            ("10.0.0.1", "255.255.255.255", [false, false, false, true]),
+            ("10.0.0.1", "239.1.2.3", [false, false, false, true]),
+            ("2001:db8::1", "ff02::1", [false, false, false, true]),
+            ("127.0.0.1", "10.0.0.2", [false, false, true, true]),
+            ("::1", "2001:db8::2", [false, false, true, true]),
+            ("10.0.0.1", "127.0.0.2", [false, false, true, true]),
+            ("10.0.0.2", "10.0.0.2", [false, false, true, true]),
+        ];
+        for (source, destination, expected) in cases {
+            let found = [true, false].map(|is_on_wire| {
+                [protocol::TCP, protocol::UDP]
+                    .map(|it| is_possible(&key(source, destination, it, 1_024), is_on_wire))
+            });
+            assert_eq!(found.as_flattened(), expected, "{source} to {destination}");
+        }
+        // From the very port that it is to.
+        assert!(!is_possible(&key("10.0.0.2", "10.0.0.2", protocol::TCP, 80), false));
+        assert!(is_possible(&key("10.0.0.1", "10.0.0.2", protocol::TCP, 80), true));
+    }
 
     #[test]
     fn ranges_are_those_that_were_said() {

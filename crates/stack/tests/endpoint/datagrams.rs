@@ -244,8 +244,8 @@ fn a_datagram_that_is_not_for_us_or_for_many_is_not_refused() {
         pass_by(&mut world.up, change);
         world.run(STEP, |_, _| {});
         let strays = world.server.strays();
-        let told = [strays.no_flow, strays.for_others];
-        let expected = if case == 1 { [0, 1] } else { [1, 0] };
+        let told = [strays.no_flow, strays.for_others, strays.impossible];
+        let expected = [[1, 0, 0], [0, 1, 0], [1, 0, 0], [0, 0, 1]][case];
         assert_eq!((told, strays.unreachable_sent), (expected, 0), "case {case}");
     }
 }

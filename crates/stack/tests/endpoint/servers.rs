@@ -2,15 +2,16 @@
 
 use std::net::IpAddr;
 
-use wirestorm_base::time::Duration;
+use wirestorm_base::time::{Duration, Instant};
 use wirestorm_stack::endpoint::{
-    AddressRange, Devices, Endpoint, LinkHeader, Listen, Load, MatchByte, Role, Template, Transport,
+    AddressRange, Devices, Endpoint, EndpointOptions, LinkHeader, Listen, Load, MatchByte, Role,
+    Template, Transport,
 };
 use wirestorm_stack::program::{Buffer, Buffers, Instruction, Program};
 use wirestorm_stack::tcp::counters::TcpCounters;
 use wirestorm_wire::packet::MacAddress;
 
-use crate::world::{SECOND, STEP, World, client, pass_by, template};
+use crate::world::{SECOND, STEP, World, client, options, pass_by, template};
 
 fn addresses(first: &str, count: u32) -> Option<AddressRange> {
     Some(AddressRange { first: first.parse::<IpAddr>().unwrap(), count })
@@ -273,7 +274,8 @@ fn what_is_sent_to_other_stations_begins_nothing_and_is_not_answered() {
     for (mac, address, port, is_to_group, expected) in cases {
         for leaves in [false, true] {
             let mut buffers = Buffers::default();
-            let overs = [Transport::Tcp(Default::default()), Transport::Udp];
+            let tcp = template(vec![], client("16.0.0.1", 80, Load::OnDemand, None)).transport;
+            let overs = [tcp, Transport::Udp];
             let listen = Listen { addresses: addresses("48.0.0.1", 1), ..Listen::at(80) };
             let servers = overs.map(|over| answering(listen.clone(), over, &mut buffers)).to_vec();
             let mut clients = overs.map(|over| asking("what", address, over, &mut buffers));
@@ -309,6 +311,48 @@ fn what_is_sent_to_other_stations_begins_nothing_and_is_not_answered() {
 }
 
 #[test]
+fn nobody_is_answered_who_cannot_be_there() {
+    // A SYN and a datagram of a client at 16.0.0.1, of which source or destination become others.
+    let cases = [
+        (26, [16, 0, 0, 1], 0),
+        (26, [224, 0, 0, 1], 2),
+        (26, [255; 4], 2),
+        (26, [0; 4], 2),
+        (26, [127, 0, 0, 1], 2),
+        (26, [48, 0, 0, 1], 2),
+        (30, [255; 4], 2),
+        (30, [239, 0, 0, 1], 2),
+    ];
+    for (place, address, expected) in cases {
+        let mut buffers = Buffers::default();
+        let tcp = template(vec![], client("16.0.0.1", 80, Load::OnDemand, None)).transport;
+        let overs = [tcp, Transport::Udp];
+        let servers = overs.map(|over| answering(Listen::at(80), over, &mut buffers)).to_vec();
+        let clients = overs.map(|over| asking("what", "48.0.0.1", over, &mut buffers)).to_vec();
+        let mut world = World::of(clients, Vec::new(), &buffers);
+        let options =
+            EndpointOptions { verifies_checksums: false, ..options(servers, &buffers, 2) };
+        world.server = Endpoint::new(options, Instant::ZERO);
+        world.server.live_at(MacAddress([2, 0, 0, 0, 0, 2]), Vec::new());
+        // Short enough for nothing to be sent again.
+        for _ in 0..2_000 {
+            world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+            pass_by(&mut world.up, |frame| {
+                frame[place..place + 4].copy_from_slice(&address);
+            });
+            world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
+            world.now += STEP;
+        }
+        let (server, strays) = (&world.server, world.server.strays());
+        assert_eq!(strays.impossible, expected, "{address:?}");
+        assert_eq!(server.tcp().accepts + server.udp().accepts, 2 - expected, "{address:?}");
+        if expected == 2 {
+            assert_eq!((server.tcp().sndtotal, strays.unreachable_sent), (0, 0), "{address:?}");
+        }
+    }
+}
+
+#[test]
 fn what_devices_send_from_is_an_address_of_the_port() {
     let link = |last| [&[2, 0, 0, 0, 0, last, 2, 0, 0, 0, 0, 32][..], &[8, 0]].concat();
     for (to, counts, is_own) in [
@@ -332,7 +376,8 @@ fn what_devices_send_from_is_an_address_of_the_port() {
         });
         let tcp = Transport::Tcp(Default::default());
         let mut asks = asking("what", "16.0.0.1", tcp, &mut buffers);
-        let Role::Client { link: links, .. } = &mut asks.role else { unreachable!() };
+        let Role::Client { link: links, tuples, .. } = &mut asks.role else { unreachable!() };
+        tuples.clients = addresses("16.0.1.1", 1).unwrap();
         links.usual = LinkHeader::new(&link(to)).unwrap();
         let mut world = World::of(vec![asks], vec![template(vec![], behind)], &buffers);
         world.server.live_at(MacAddress([2, 0, 0, 0, 0, 1]), Vec::new());

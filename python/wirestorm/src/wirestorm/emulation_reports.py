@@ -221,6 +221,9 @@ class FlowsReport:
     for_others: int
     """Segments and datagrams of no flow to Ethernet addresses of others, or of groups; they are
     neither answered nor part of `no_flow` and `no_template`."""
+    impossible: int
+    """Segments and datagrams of no flow from or to addresses that no host has, which are not
+    answered either."""
     no_template: int
     """Connections asked for at ports where nobody listens."""
     no_match: int
