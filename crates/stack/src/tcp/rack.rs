@@ -27,10 +27,27 @@ const PROBE_TIMEOUT_MIN: u32 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sent {
     end: SequenceNumber,
-    /// In microseconds modulo 2^32.
+    /// In microseconds modulo 2^32: when the first of it was sent, and the last, which are one but
+    /// where there was no room for both.
+    first_at: u32,
     at: u32,
     is_again: bool,
     is_lost: bool,
+}
+
+impl Sent {
+    /// Takes what is behind it, and as lost as it is. It is lost once the last of it would be, and
+    /// where it has arrived, only what was sent before the first of it was sent before it.
+    fn join(&mut self, next: &Self) {
+        if next.at.wrapping_sub(self.at).cast_signed() > 0 {
+            self.at = next.at;
+        }
+        if next.first_at.wrapping_sub(self.first_at).cast_signed() < 0 {
+            self.first_at = next.first_at;
+        }
+        self.is_again |= next.is_again;
+        self.end = next.end;
+    }
 }
 
 /// A probe that is not answered yet.
@@ -120,9 +137,15 @@ impl Rack {
     }
 
     /// Notes what was sent behind all others.
-    fn push(&mut self, end: SequenceNumber, at: u32, sacked: &Ranges) {
-        self.sent.push(Sent { end, at, is_again: false, is_lost: false });
-        self.tidy(sacked);
+    fn push(
+        &mut self,
+        end: SequenceNumber,
+        unacknowledged: SequenceNumber,
+        at: u32,
+        sacked: &Ranges,
+    ) {
+        self.sent.push(Sent { end, first_at: at, at, is_again: false, is_lost: false });
+        self.tidy(unacknowledged, sacked);
     }
 
     /// Notes what was sent again.
@@ -140,15 +163,15 @@ impl Rack {
         self.split(range.end);
         let first = self.sent.partition_point(|sent| !range.start.is_before(sent.end));
         let behind = self.sent.partition_point(|sent| !range.end.is_before(sent.end));
-        let again = Sent { end: range.end, at, is_again: true, is_lost: false };
+        let again = Sent { end: range.end, first_at: at, at, is_again: true, is_lost: false };
         self.sent.splice(first..behind, [again]);
-        self.tidy(sacked);
+        self.tidy(unacknowledged, sacked);
     }
 
-    /// Puts together what need not be told apart. Where there is no room, what has arrived counts
-    /// with what is behind it; and then the oldest entries as sent when the last of them was, which
-    /// makes a loss of them be found later.
-    fn tidy(&mut self, sacked: &Ranges) {
+    /// Puts together what need not be told apart, of what begins at a number. Where there is no
+    /// room, what has arrived counts with what is behind it, what is lost with what is lost beside
+    /// it, and then what was sent with what was sent next to it, which makes a loss be found later.
+    fn tidy(&mut self, from: SequenceNumber, sacked: &Ranges) {
         self.sent.dedup_by(|sent, before| {
             let is_same = Sent { end: before.end, ..*sent } == *before;
             if is_same {
@@ -166,14 +189,64 @@ impl Rack {
             let has_arrived = from.is_some_and(|from| sacked.next_hole(from, sent.end).is_none());
             !has_arrived || newest == Some(sent.end)
         });
+        self.join_lost();
         while self.sent.len() > RANGES_MAX {
-            let first = self.sent.remove(0);
-            let next = &mut self.sent[0];
-            if next.at.wrapping_sub(first.at).cast_signed() < 0 {
-                next.at = first.at;
+            self.join_two(from);
+        }
+    }
+
+    /// Puts together what is lost and not sent again, one beside the other: when that was sent is
+    /// asked no more.
+    fn join_lost(&mut self) {
+        self.sent.dedup_by(|sent, before| {
+            let are_lost = sent.is_lost && before.is_lost;
+            if are_lost {
+                before.join(sent);
             }
-            next.is_again |= first.is_again;
-            next.is_lost &= first.is_lost;
+            are_lost
+        });
+    }
+
+    /// Makes one entry of two that are not lost: those by which the fewest bytes are thought to be
+    /// sent later, for the shortest time. Where there are no two, the fewest bytes between losses
+    /// count as lost as well, and are sent once more: of losses none is ever forgotten, for they
+    /// would wait for a timeout.
+    #[cold]
+    fn join_two(&mut self, from: SequenceNumber) {
+        let mut start = from;
+        let (mut pair, mut least) = (None, (true, u64::MAX));
+        let (mut between, mut shortest) = (0, u32::MAX);
+        for (place, two) in self.sent.windows(2).enumerate() {
+            let [first, second] = [two[0], two[1]];
+            let length = first.end.distance_from(start).max(0) as u32;
+            if !first.is_lost && length < shortest {
+                (between, shortest) = (place, length);
+            }
+            if !first.is_lost && !second.is_lost {
+                let later = second.at.wrapping_sub(first.at).cast_signed();
+                let bytes = match later > 0 {
+                    true => length,
+                    false => second.end.distance_from(first.end).max(0) as u32,
+                };
+                // What was sent again is lost with other consequences.
+                let are_unlike = first.is_again != second.is_again;
+                let cost = (are_unlike, u64::from(later.unsigned_abs()) * u64::from(bytes));
+                if cost < least {
+                    (pair, least) = (Some(place), cost);
+                }
+            }
+            start = first.end;
+        }
+        match pair {
+            Some(place) => {
+                let second = self.sent.remove(place + 1);
+                self.sent[place].join(&second);
+            }
+            None => {
+                self.sent[between].is_lost = true;
+                self.lost = self.lost.saturating_add(shortest);
+                self.join_lost();
+            }
         }
     }
 
@@ -250,7 +323,7 @@ impl Connection {
         if burst.is_before(highest) && unacknowledged.is_before(highest) {
             let disorder = self.disorder_mut();
             disorder.rack.advance(unacknowledged);
-            disorder.rack.push(highest, at, &disorder.sacked);
+            disorder.rack.push(highest, unacknowledged, at, &disorder.sacked);
         }
     }
 
@@ -317,8 +390,8 @@ impl Connection {
                     // cumulatively) acknowledged, it has been delivered out of order."
                     is_reordered |= rack.highest_delivered.is_some_and(|it| end.is_before(it));
                 }
-                if last.is_none_or(|last| is_after((sent.at, end), last)) {
-                    last = Some((sent.at, end));
+                if last.is_none_or(|last| is_after((sent.first_at, end), last)) {
+                    last = Some((sent.first_at, end));
                 }
             }
         }
@@ -421,7 +494,7 @@ impl Connection {
                 is_lost_again |= is_repairing && since >= 0;
             }
         }
-        rack.tidy(sacked);
+        rack.tidy(unacknowledged, sacked);
         let has_lost = rack.first_lost(unacknowledged, sacked).is_some();
         if timeout > 0 {
             rack.reorder_at = (now.micros + timeout as u64).div_ceil(1_000) as u32;
@@ -611,7 +684,8 @@ mod tests {
                 match step {
                     Step::New(bytes) => {
                         model.resize((length + bytes) as usize, (at, false));
-                        rack.push(SequenceNumber(first) + length + bytes, at, &Ranges::new());
+                        let una = SequenceNumber(first);
+                        rack.push(una + length + bytes, una, at, &Ranges::new());
                     }
                     Step::Again(start, bytes) if start < length => {
                         let end = (start + bytes).min(length);
@@ -628,28 +702,76 @@ mod tests {
                     }
                 }
                 prop_assert_eq!(told(&rack, first), model.clone());
-                rack.tidy(&Ranges::new());
+                rack.tidy(SequenceNumber(first), &Ranges::new());
                 prop_assert_eq!(told(&rack, first), model.clone());
             }
         }
     }
 
+    const ZERO: SequenceNumber = SequenceNumber(0);
+
     #[test]
-    fn where_there_is_no_room_the_oldest_count_as_sent_later() {
+    fn where_there_is_no_room_what_was_sent_next_to_each_other_counts_as_sent_later() {
         let mut rack = Rack::default();
-        let sent = RANGES_MAX as u32 + 10;
-        for at in 0..sent {
-            rack.push(SequenceNumber(at + 1), at, &Ranges::new());
+        let sent = RANGES_MAX as u32 + 100;
+        // One byte each, 10 microseconds apart, with a pause in the middle.
+        let times = (0..sent).map(|number| number * 10 + number / 100 * 5_000);
+        let times: Vec<u32> = times.collect();
+        for (end, at) in (1..).zip(&times) {
+            rack.push(SequenceNumber(end), ZERO, *at, &Ranges::new());
         }
         assert_eq!(rack.sent.len(), RANGES_MAX);
-        let model: Model = (0..sent).map(|at| (at.max(10), false)).collect();
-        assert_eq!(told(&rack, 0), model);
-        // What was sent again of late makes all it is put together with as late.
+        let model = told(&rack, 0);
+        assert_eq!(model.len(), times.len());
+        for ((told, is_again), at) in model.iter().zip(&times) {
+            assert!((0..=10).contains(&(told - at)) && !is_again, "{told} for {at}");
+        }
+        // What was sent again of late is not put together with its neighbours.
         let again = SequenceRange { start: SequenceNumber(2), end: SequenceNumber(3) };
-        rack.repeat(again, SequenceNumber(0), 1_000, &Ranges::new());
-        rack.push(SequenceNumber(sent + 1), 1_001, &Ranges::new());
+        rack.repeat(again, ZERO, 100_000, &Ranges::new());
         assert_eq!(rack.sent.len(), RANGES_MAX);
-        assert!(told(&rack, 0)[..=10].iter().all(|(at, _)| *at == 1_000), "{:?}", rack.sent);
+        let again: Vec<u32> =
+            told(&rack, 0).iter().map(|(at, _)| u32::from(*at == 100_000)).collect();
+        assert_eq!((again[2], again.iter().sum::<u32>()), (1, 1));
+    }
+
+    #[test]
+    fn what_is_lost_is_not_forgotten_for_want_of_room() {
+        // Every so many bursts of 10 bytes one is lost; what was sent before some of them is sent
+        // again.
+        for (every, again) in [(1, 3), (2, 20), (2, 1_000), (3, 20), (50, 100)] {
+            let mut rack = Rack::default();
+            let mut lost: Vec<SequenceRange> = Vec::new();
+            for number in 1..4 * RANGES_MAX as u32 {
+                let range =
+                    SequenceRange { start: ZERO + number * 10 - 10, end: ZERO + number * 10 };
+                rack.push(range.end, ZERO, number * 7, &Ranges::new());
+                if number % every == 0 {
+                    let place = rack.sent.len() - 1;
+                    // What it was put together with would be lost as well.
+                    if rack.ranges(ZERO).last().is_some_and(|(it, _)| it == range) {
+                        rack.sent[place].is_lost = true;
+                        lost.push(range);
+                    }
+                }
+                if number % again == 0 && !lost.is_empty() {
+                    let oldest = lost.remove(0);
+                    rack.repeat(oldest, ZERO, number * 7 + 1, &Ranges::new());
+                }
+                assert!(rack.sent.len() <= RANGES_MAX);
+            }
+            assert!(lost.len() > 2);
+            let is_lost: Vec<bool> = rack
+                .ranges(ZERO)
+                .flat_map(|(range, sent)| (0..range.len()).map(move |_| sent.is_lost))
+                .collect();
+            for range in &lost {
+                let mut bytes = range.start.distance_from(ZERO)..range.end.distance_from(ZERO);
+                assert!(bytes.all(|byte| is_lost[byte as usize]), "{range:?}, every {every}");
+            }
+            let first = rack.first_lost(ZERO, &Ranges::new()).unwrap().start;
+            assert!(!lost[0].start.is_before(first));
+        }
     }
 
     #[test]
@@ -662,7 +784,7 @@ mod tests {
             assert!(sacked.insert(range, RANGES_MAX).is_ok());
         }
         for at in 0..sent {
-            rack.push(SequenceNumber(at + 1), at, &sacked);
+            rack.push(SequenceNumber(at + 1), ZERO, at, &sacked);
         }
         let told = told(&rack, 0);
         assert!((0..sent).step_by(2).all(|number| told[number as usize].0 == number));
