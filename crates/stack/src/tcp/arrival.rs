@@ -398,7 +398,10 @@ impl Connection {
         }
         // The peer is there: it may keep its window closed as long as it likes.
         self.expiries = 0;
-        if window > 0 {
+        // Where nothing is in flight the timer runs on until it is worth it to send anything: else
+        // who opens the window byte by byte would put it off for ever.
+        let waits_on = self.unacknowledged == self.highest && self.marks.has(Marks::RETRANSMIT);
+        if window > 0 && !waits_on {
             self.marks.clear(Marks::PERSIST);
             self.marks.clear(Marks::PROBE_DUE);
             // The byte of the probe may have been thrown away.

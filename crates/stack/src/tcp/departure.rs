@@ -330,10 +330,12 @@ impl Connection {
             }
         }
         let has_fin = length == left && self.marks.has(Marks::CLOSED);
-        if is_probe && length == 0 && left > 0 {
+        if is_probe && left > 0 {
             // RFC 9293 section 3.8.6.1: "transmit at least one octet of new data (if available)".
-            length = 1;
-            counters.sndprobe += 1;
+            // Section 3.8.6.2.1 has what fits leave "if the override timeout occurs", and "It may be
+            // convenient to combine this timer with the timer used to probe zero windows".
+            counters.sndprobe += u64::from(length == 0);
+            length = length.max(1);
         } else if length < size && !has_fin && !is_again && !is_tail_probe {
             // RFC 9293 section 3.8.6.2.1, against silly windows: "if at least a fraction Fs of the
             // maximum window can be sent", with Fs = 1/2. Section 3.7.4, Nagle: the sender "buffers
@@ -342,20 +344,24 @@ impl Connection {
             // Our own SYN is no data that others would wait for.
             let is_idle = pipe == u32::from(self.marks.has(Marks::SYN_OPEN));
             let is_worth_it = if length < left {
-                is_idle || length >= self.send_window_max / 2
+                let window_max = self.send_window_max.min(settings.send_buffer);
+                // Where it is not the peer's window, no timer would wait for a greater one.
+                length >= window_max / 2 || is_idle && window < room
             } else {
                 is_idle || settings.no_delay
             };
             if length == 0 || !is_worth_it {
-                self.wait_for_window(pipe, room, left, settings, now);
+                self.wait_for_window(pipe, left, settings, now);
                 return None;
             }
         }
         if length == 0 && !has_fin {
-            self.wait_for_window(pipe, room, left, settings, now);
+            self.wait_for_window(pipe, left, settings, now);
             return None;
         }
-        self.marks.clear(Marks::PROBE_DUE);
+        if self.marks.has(Marks::PERSIST) {
+            self.end_waiting(length <= room);
+        }
         let start = self.next;
         self.next = start + length + u32::from(has_fin);
         self.note_departure(start, self.next, now);
@@ -433,11 +439,23 @@ impl Connection {
         }
     }
 
-    /// Where nothing comes back that could open a closed window, a timer has to ask.
-    fn wait_for_window(&mut self, pipe: u32, room: u32, left: u32, settings: &Settings, now: Now) {
-        if left > 0 && room == 0 && pipe == 0 && !self.marks.has(Marks::RETRANSMIT) {
+    /// Where nothing comes back that could open a window which is closed, or too small for what it
+    /// is worth to send, a timer has to ask.
+    fn wait_for_window(&mut self, pipe: u32, left: u32, settings: &Settings, now: Now) {
+        if left > 0 && pipe == 0 && !self.marks.has(Marks::RETRANSMIT) {
             self.marks.set(Marks::PERSIST);
             self.start_retransmission(settings, now);
+        }
+    }
+
+    /// What has waited for the peer's window leaves: into the window, where it `fits`, and then it is
+    /// sent again as all data is.
+    #[cold]
+    fn end_waiting(&mut self, fits: bool) {
+        self.marks.clear(Marks::PROBE_DUE);
+        if fits {
+            self.marks.clear(Marks::PERSIST);
+            self.marks.clear(Marks::RETRANSMIT);
         }
     }
 
