@@ -187,7 +187,10 @@ fn dissect_ipv6<'a>(
     if extensions.is_fragment {
         return Err(Other::Fragment);
     }
-    if !matches!(extensions.protocol, protocol::TCP | protocol::UDP) {
+    // RFC 8200 section 4.4 has a packet discarded that is to be routed on in a way that a host does
+    // not know, which RFC 5095 section 3 makes of type 0 as well.
+    let is_understood = !extensions.is_refused && !extensions.is_routed;
+    if !matches!(extensions.protocol, protocol::TCP | protocol::UDP) || !is_understood {
         return Err(Other::Protocol);
     }
     let end = ipv6::HEADER_LENGTH + usize::from(packet.payload_length());

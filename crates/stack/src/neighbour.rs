@@ -143,6 +143,10 @@ pub(crate) fn hear_icmpv6(
     if packet.hop_limit() != HOP_LIMIT || message.code() != 0 || is_short {
         return None;
     }
+    let options = packet.payload().get(icmpv6::HEADER_LENGTH + 16..)?;
+    if !are_whole(options) {
+        return None;
+    }
     let target = message.target();
     match message.kind() {
         icmpv6::NEIGHBOR_SOLICITATION if owns(target.into()) => {
@@ -156,7 +160,6 @@ pub(crate) fn hear_icmpv6(
             answer.map(Heard::Question)
         }
         icmpv6::NEIGHBOR_ADVERTISEMENT if !owns(target.into()) => {
-            let options = packet.payload().get(icmpv6::HEADER_LENGTH + 16..)?;
             // Type 2 is the target's address, in one unit of eight bytes.
             let mac = match options {
                 [2, 1, a, b, c, d, e, f, ..] => MacAddress([*a, *b, *c, *d, *e, *f]),
@@ -166,6 +169,17 @@ pub(crate) fn hear_icmpv6(
         }
         _ => None,
     }
+}
+
+/// RFC 4861 section 7.1.1, and 7.1.2 likewise: "All included options have a length that is greater
+/// than zero." Lengths are in units of 8 bytes.
+fn are_whole(mut options: &[u8]) -> bool {
+    while let [_, length, ..] = options {
+        let behind = options.get(usize::from(*length) * 8..).filter(|_| *length > 0);
+        let Some(behind) = behind else { return false };
+        options = behind;
+    }
+    options.is_empty()
 }
 
 #[cfg(test)]
@@ -212,6 +226,22 @@ mod tests {
         let mut question = a.solicitation(source, target).unwrap();
         question[21] = 254;
         assert_eq!(b.hear(&question), Heard::Nothing);
+    }
+
+    #[test]
+    fn who_asks_with_an_option_of_no_length_is_not_answered() {
+        let (a, b) = (host(1), host(2));
+        let (source, target) = (a.addresses[1].address, b.addresses[1].address);
+        let question = a.solicitation(source, target).unwrap();
+        // Behind Ethernet, IPv6 and the message of 24 bytes: the option's length, which is 1.
+        const LENGTH: usize = 14 + 40 + 24 + 1;
+        assert_eq!(question[LENGTH], 1);
+        for length in [0, 2, 255] {
+            let mut question = question.clone();
+            question[LENGTH] = length;
+            assert_eq!(b.hear(&question), Heard::Nothing, "{length}");
+        }
+        assert!(matches!(b.hear(&question), Heard::Question(_)));
     }
 
     #[test]

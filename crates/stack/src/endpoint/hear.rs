@@ -288,8 +288,8 @@ impl Endpoint {
         let asks = segment.flags.contains(Flags::SYN)
             && !segment.flags.contains(Flags::ACK)
             && !segment.flags.contains(Flags::RST);
-        let server = self.servers.at(&packet.key).filter(|_| asks);
-        let Some(template) = server else {
+        let listener = self.servers.at(&packet.key);
+        let Some(template) = listener.filter(|_| asks) else {
             if asks && self.hear_expected(packet, segment, now, transmit) {
                 return;
             }
@@ -301,6 +301,12 @@ impl Endpoint {
                 false => &mut self.strays.no_flow,
             };
             *count += 1;
+            // RFC 9293 section 3.10.7.2, fourth, of who listens: "This should not be reached. Drop
+            // the segment and return."
+            let says_nothing = segment.flags.0 & (Flags::SYN | Flags::ACK | Flags::RST).0 == 0;
+            if listener.is_some() && says_nothing {
+                return;
+            }
             match self.blackhole {
                 Blackhole::All => return,
                 Blackhole::Syn if asks => return,

@@ -125,6 +125,68 @@ fn answers(world: &mut World, bytes: &[u8]) -> usize {
     count
 }
 
+/// RFC 9293 section 3.10.7.2, fourth; who does not listen answers by section 3.10.7.1.
+#[test]
+fn who_listens_is_silent_to_segments_that_neither_ask_nor_acknowledge() {
+    // Without flags, FIN, PSH, URG; then what acknowledges, and a reset.
+    let cases =
+        [(0, [0, 1]), (1, [0, 1]), (8, [0, 1]), (0x20, [0, 1]), (0x11, [1, 1]), (4, [0, 0])];
+    for (flags, expected) in cases {
+        let found = [80_u16, 81].map(|port| {
+            let (mut world, mut segment) = swallowing(Blackhole::Nothing);
+            segment[36..38].copy_from_slice(&port.to_be_bytes());
+            segment[47] = flags;
+            let found = answers(&mut world, &segment);
+            let strays = world.server.strays();
+            assert_eq!((strays.no_flow, strays.damaged), (1, 0), "{flags:x}");
+            found
+        });
+        assert_eq!(found, expected, "{flags:x}");
+    }
+}
+
+/// RFC 8200 sections 4.2 and 4.4, RFC 5095.
+#[test]
+fn packets_with_extensions_that_are_to_be_discarded_are_not_heard() {
+    const ETHERNET_AND_IPV6: usize = 14 + 40;
+    // What follows the next header: of a header of options, and of one of routing.
+    let cases = [
+        (0, [0, 1, 4, 0, 0, 0, 0], 1),
+        (60, [0, 1, 4, 0, 0, 0, 0], 1),
+        // Options of a kind that nobody knows.
+        (60, [0, 0x1e, 4, 0, 0, 0, 0], 1),
+        (60, [0, 0x5e, 4, 0, 0, 0, 0], 0),
+        (60, [0, 0x9e, 4, 0, 0, 0, 0], 0),
+        (0, [0, 0xde, 4, 0, 0, 0, 0], 0),
+        (60, [0, 0, 0, 0x5e, 2, 0, 0], 0),
+        // Longer than its header.
+        (60, [0, 0x1e, 5, 0, 0, 0, 0], 0),
+        // Type 0 with nothing left, and with something; an unknown one.
+        (43, [0, 0, 0, 0, 0, 0, 0], 1),
+        (43, [0, 0, 1, 0, 0, 0, 0], 0),
+        (43, [0, 99, 1, 0, 0, 0, 0], 0),
+    ];
+    for (kind, header, expected) in cases {
+        let buffers = Buffers::default();
+        let load = Load::Hold { flows: 1 };
+        let asks = template(vec![], client("2001:db8:1::1", 80, load, Some(1)));
+        let mut world = World::of(vec![asks], vec![template(vec![], server(80))], &buffers);
+        let mut syn = Vec::new();
+        world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+        pass_by(&mut world.up, |frame| {
+            syn = frame.to_vec();
+            // To nobody.
+            frame[12] = 0;
+        });
+        world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
+        let next = std::mem::replace(&mut syn[20], kind);
+        syn.splice(ETHERNET_AND_IPV6..ETHERNET_AND_IPV6, [&[next][..], &header].concat());
+        let length = (syn.len() - ETHERNET_AND_IPV6) as u16;
+        syn[18..20].copy_from_slice(&length.to_be_bytes());
+        assert_eq!(answers(&mut world, &syn), expected, "{kind}: {header:?}");
+    }
+}
+
 /// RFC 9293 section 3.10.7.1, and what `blackhole(4)` of BSD leaves of it.
 #[test]
 fn a_port_may_swallow_what_belongs_to_nobody() {

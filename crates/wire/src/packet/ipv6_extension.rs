@@ -22,6 +22,8 @@ pub struct Extensions {
     pub is_later_fragment: bool,
     /// Whether the final destination is in a routing header, and not in the IPv6 header.
     pub is_routed: bool,
+    /// Whether there is an option for which a host is to discard the packet.
+    pub is_refused: bool,
 }
 
 /// Walks the extension headers of `packet`, which begins with an IPv6 header, up to `start`, and
@@ -35,6 +37,7 @@ pub(crate) fn walk_extensions(packet: &[u8], start: usize, next_header: u8) -> O
         is_fragment: false,
         is_later_fragment: false,
         is_routed: false,
+        is_refused: false,
     };
     for _ in 0..=EXTENSION_HEADERS_MAX {
         let kind = extensions.protocol;
@@ -52,6 +55,9 @@ pub(crate) fn walk_extensions(packet: &[u8], start: usize, next_header: u8) -> O
             }
             // The number of segments left.
             protocol::ROUTING => extensions.is_routed |= *header.get(3)? != 0,
+            protocol::HOP_BY_HOP | protocol::DESTINATION_OPTIONS => {
+                extensions.is_refused |= !can_skip(&header[2..]);
+            }
             _ => {}
         }
         extensions.end += header.len();
@@ -61,6 +67,26 @@ pub(crate) fn walk_extensions(packet: &[u8], start: usize, next_header: u8) -> O
         }
     }
     None
+}
+
+/// Whether a host may skip these options, none of which it knows but those that pad.
+///
+/// RFC 8200 section 4.2, of the highest two bits of an option's type: "00 - skip over this option and
+/// continue processing the header. 01 - discard the packet." Both others discard it as well.
+#[cold]
+fn can_skip(mut options: &[u8]) -> bool {
+    const PAD_1: u8 = 0;
+    loop {
+        options = match options {
+            [] => return true,
+            [PAD_1, behind @ ..] => behind,
+            [kind, length, behind @ ..] if kind >> 6 == 0 => match behind.get(*length as usize..) {
+                Some(behind) => behind,
+                None => return false,
+            },
+            _ => return false,
+        }
+    }
 }
 
 /// Whether a next header number is that of an extension whose end can be told.
