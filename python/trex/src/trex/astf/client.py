@@ -2,46 +2,34 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
-from collections.abc import Callable, Iterable
-from typing import Any, Union
+from collections.abc import Iterable
+from typing import Any
 
-from trex.addresses import int2ip, int2mac, ip2int, is_valid_ipv4
+from trex.addresses import int2ip, int2mac
 from trex.arguments import listify, validate_type
 from trex.astf.console import Console
-from trex.astf.counters import SECTIONS, errors_of, section_of
-from trex.astf.errors import ASTFErrorBadTG
-from trex.astf.flow_info import flows_of
+from trex.astf.counting import Counting
+from trex.astf.delays import Delays, latency_rate
 from trex.astf.ignored import ignored
-from trex.astf.latency import RATE_MAX, LatencyPort, LatencyTraffic
-from trex.astf.loaded import STATE_NAMES, Profile, sum_of
-from trex.astf.profile import ASTFProfile, ASTFProfileLight
+from trex.astf.loaded import Profile
+from trex.astf.profiles import ALL_PROFILE_ID, DEFAULT_PROFILE_ID, Pids
 from trex.astf.running import StatefulRun, end_unestablished, port_name, times
 from trex.astf.switching import Switching
 from trex.astf.topologies import ASTFTopologyManager
-from trex.astf.tunnelling import Tunnelling
 from trex.client.client import TRexClient
-from trex.client.counters import Rates
 from trex.client.events import Event
 from trex.client.port import Port
 from trex.errors import TRexArgumentError, TRexError, TRexTimeoutError
 from trex.stl.client import STLClient
 
-DEFAULT_PROFILE_ID = "_"
-ALL_PROFILE_ID = "*"
 _PORTS_MAX = 32
-_IPV4_MASK = 0xFFFFFFFF
 # How often the flow of each side is looked at that is followed.
 _INTERVAL_S = 1.0
-# How often a state that is waited for is looked at.
-_LOOK_S = 0.02
-
-Pids = Union[str, list[str]]
 
 
-class ASTFClient(Console, Tunnelling, Switching, STLClient):
+class ASTFClient(Console, Switching, Counting, Delays, STLClient):
     """TRex's advanced stateful client, with the engine in this process.
 
     Ports are `STLClient`'s: the environment names their interfaces. Clients are on the even ports,
@@ -53,9 +41,6 @@ class ASTFClient(Console, Tunnelling, Switching, STLClient):
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self._profiles_by_id = {DEFAULT_PROFILE_ID: Profile(DEFAULT_PROFILE_ID)}
-        self._rates_of_sum = Rates()
-        self._latency: LatencyTraffic | None = None
         self.topo_mngr = ASTFTopologyManager(self)
         self._ignored: dict[str, list[int]] = {"macs": [], "ips": []}
 
@@ -151,98 +136,6 @@ class ASTFClient(Console, Tunnelling, Switching, STLClient):
         self._reap()
         return super().get_events(ev_type_filter)
 
-    # Profiles.
-
-    def load_profile(
-        self, profile: Any, tunables: Any = None, pid_input: str = DEFAULT_PROFILE_ID
-    ) -> None:
-        """Loads a profile: an `ASTFProfile`, a file in Python or JSON, or its document.
-
-        `tunables` are keyword arguments of the profile, or a list of its command line.
-        """
-        self._need_session()
-        validate_type("pid_input", pid_input, str)
-        known = self._profiles_by_id.get(pid_input)
-        if known is not None and known.is_running:
-            raise TRexError(f"profile {pid_input} is running: stop it first")
-        if isinstance(profile, dict):
-            profile = ASTFProfileLight(profile)
-        elif not isinstance(profile, (ASTFProfile, ASTFProfileLight)):
-            validate_type("profile", profile, str)
-            named = {"tunables": tunables} if isinstance(tunables, list) else tunables or {}
-            try:
-                profile = ASTFProfile.load(profile, **named)
-            except Exception as error:
-                raise TRexError(f"cannot load profile: {error}") from error
-        if profile is None:
-            # It printed its help.
-            return
-        document = profile.to_json()
-        loaded = self._profiles_by_id.setdefault(pid_input, Profile(pid_input))
-        loaded.document = profile.to_json_str()
-        loaded.groups = list(document.get("tg_names") or [])
-        self._note(f"profile {pid_input} is loaded")
-
-    def clear_profile(self, block: bool = True, pid_input: Pids = DEFAULT_PROFILE_ID) -> None:
-        """Forgets profiles; one that is running stays."""
-        self._need_session()
-        for profile in self._chosen(pid_input):
-            if profile.is_running:
-                self._note(f"profile {profile.pid} is running, and stays", "warning")
-                continue
-            self._reap()
-            del self._profiles_by_id[profile.pid]
-        self._profiles_by_id.setdefault(DEFAULT_PROFILE_ID, Profile(DEFAULT_PROFILE_ID))
-
-    def get_profiles(self, profiles_in_ports: bool = False) -> list[Any]:
-        """The identifiers of all profiles, and with `profiles_in_ports` those of streams."""
-        self._need_session()
-        found: list[Any] = list(self._profiles_by_id)
-        if profiles_in_ports:
-            found.append({number: list(port.profiles) for number, port in self.ports.items()})
-        return found
-
-    @property
-    def astf_profile_state(self) -> dict[str, int]:
-        """The state of each profile, as a number."""
-        return {pid: profile.state for pid, profile in self._profiles_by_id.items()}
-
-    def get_profiles_state(self) -> dict[str, str]:
-        """What each profile is doing: `STATE_IDLE`, `STATE_ASTF_LOADED` or `STATE_TX`."""
-        return {pid: STATE_NAMES[profile.state] for pid, profile in self._profiles_by_id.items()}
-
-    @property
-    def state(self) -> int:
-        """What the profiles are doing together: transmitting where one is."""
-        return max((profile.state for profile in self._profiles_by_id.values()), default=0)
-
-    def wait_for_profile_state(
-        self, profile_id: str, wait_state: int, timeout: float | None = None
-    ) -> None:
-        """Waits until a profile is in a state, `STATE_TX` or another. Raises `TRexTimeoutError`
-        after `timeout` seconds."""
-        self._need_session()
-        (profile,) = self._chosen(profile_id)
-        deadline = None if timeout is None else time.monotonic() + timeout
-        while profile.state != wait_state:
-            if timeout is not None and deadline is not None and time.monotonic() > deadline:
-                raise TRexTimeoutError(timeout)
-            if profile.run is not None and profile.is_running:
-                profile.run.wait(_LOOK_S)
-            else:
-                # Only another thread can start it.
-                time.sleep(_LOOK_S)
-
-    def wait_for_steady(self, profile_id: str | None = None) -> int:
-        """The state of a profile, or of all: none is ever on its way from one to another."""
-        return self.state if profile_id is None else self._chosen(profile_id)[0].state
-
-    def validate_profile_id_input(
-        self, pid_input: Pids = DEFAULT_PROFILE_ID, start: bool = False
-    ) -> list[str]:
-        """The identifiers that are named, in a list or a text; `*` is all of them."""
-        return [profile.pid for profile in self._chosen(pid_input, start)]
-
     # Gateways, and who is left alone.
 
     def topo_load(self, topology: Any, tunables: Any = None) -> None:
@@ -336,7 +229,7 @@ class ASTFClient(Console, Tunnelling, Switching, STLClient):
         profiles = self._chosen(pid_input, start=True)
         ports = self._stateful_ports()
         if latency_pps:
-            _latency_rate(latency_pps)
+            latency_rate(latency_pps)
             self._check_latency(0xFFFFFFFF)
         for profile in profiles:
             if profile.document is None:
@@ -464,251 +357,7 @@ class ASTFClient(Console, Tunnelling, Switching, STLClient):
                 self.clear_traffic_stats(profile.pid)
         self.clear_traffic_stats(is_sum=True)
 
-    def get_traffic_stats(
-        self, skip_zero: bool = True, pid_input: str = DEFAULT_PROFILE_ID, is_sum: bool = False
-    ) -> dict[str, dict[str, float]]:
-        """What clients and servers of a profile have counted since it was started or cleared.
-
-        `client` and `server`, each by TRex's names; without those that are 0, and with `is_sum` of
-        all profiles together.
-        """
-        self._need_session()
-        self._reap()
-        if is_sum:
-            profiles = list(self._profiles_by_id.values())
-            base, rates = sum_of(it.base_of_sum for it in profiles), self._rates_of_sum
-        else:
-            profiles = self._chosen(pid_input)[:1]
-            base, rates = profiles[0].base, profiles[0].rates
-        counts = sum_of(profile.counts() for profile in profiles)
-        runs = [profile.run for profile in profiles if profile.run is not None]
-        going = [profile.run for profile in profiles if profile.is_running and profile.run]
-        since = min((run.started for run in going), default=0.0)
-        found = {
-            side: section_of(
-                counts[side],
-                base.get(side, {}),
-                rates if going else None,
-                side,
-                since,
-                skip_zero,
-            )
-            for side in SECTIONS
-        }
-        elapsed = max((run.elapsed() for run in runs), default=0.0)
-        for section in found.values():
-            if elapsed or not skip_zero:
-                section["m_traffic_duration"] = elapsed
-        return found
-
-    def clear_traffic_stats(
-        self, pid_input: str = DEFAULT_PROFILE_ID, is_sum: bool = False
-    ) -> None:
-        """Counts from now on."""
-        self._need_session()
-        if is_sum:
-            for profile in self._profiles_by_id.values():
-                profile.base_of_sum = profile.counts()
-            return
-        for profile in self._chosen(pid_input):
-            profile.base = profile.counts()
-
-    def is_traffic_stats_error(self, stats: Any) -> tuple[bool, dict[str, dict[str, str]]]:
-        """Whether `get_traffic_stats` told of something wrong, and of what, by section."""
-        return errors_of(stats)
-
-    def get_tg_names(self, pid_input: str = DEFAULT_PROFILE_ID) -> list[str]:
-        """The template groups of a profile."""
-        self._need_session()
-        return list(self._chosen(pid_input)[0].groups)
-
-    def get_traffic_tg_stats(
-        self, tg_names: Any, skip_zero: bool = True, pid_input: str = DEFAULT_PROFILE_ID
-    ) -> dict[str, dict[str, dict[str, float]]]:
-        """What template groups have counted since their profile was started, by their names.
-
-        Raises `ASTFErrorBadTG` where there is no such group.
-        """
-        self._need_session()
-        validate_type("tg_names", tg_names, (list, str))
-        profile = self._chosen(pid_input)[0]
-        names = listify(tg_names)
-        known = ", ".join(profile.groups) or "none"
-        if not names:
-            raise ASTFErrorBadTG(f"tg_names is empty; groups of profile {profile.pid}: {known}")
-        wrong = [name for name in names if name not in profile.groups]
-        if wrong:
-            raise ASTFErrorBadTG(
-                f"profile {profile.pid} has no template group {wrong[0]!r}; its groups: {known}"
-            )
-        rates = profile.rates if profile.is_running else None
-        since = 0.0 if profile.run is None else profile.run.started
-        found: dict[str, dict[str, dict[str, float]]] = {}
-        counts = profile.group_counts()
-        for name in names:
-            found[name] = {
-                side: section_of(counts[name, side], {}, rates, (name, side), since, skip_zero)
-                for side in SECTIONS
-            }
-        return found
-
-    def get_flow_info(
-        self, profile_id: str = DEFAULT_PROFILE_ID, duration: float = 0, index: int | None = None
-    ) -> dict[str, Any]:
-        """What connections were seen to be: of each side of a pair of ports one at a time.
-
-        By their ends (`16.0.0.1:1024-48.0.0.1:80`) lists of `origin`, `state`, `options`, `rtt`,
-        `rto`, `snd_cwnd`, `snd_ssthresh` and so on, as TRex has them, but for `rcv_ooopack`, which
-        is not kept of single flows: the last look of each, or all that are made
-        within `duration` seconds. `index`: all from the look of this number on, and as `next_index`
-        the number that comes then.
-        """
-        self._need_session()
-        (profile,) = self._chosen(profile_id)
-        run, first = profile.run, index or 0
-        if run is None:
-            return {} if index is None else {"next_index": first}
-        least = int(run.elapsed() / run.interval) if index is None else first
-        deadline = time.monotonic() + duration
-        while time.monotonic() < deadline and not run.wait():
-            pass
-        seen = list(flows_of(run.ports(with_templates=True).values(), run.interval))
-        found: dict[str, Any] = {}
-        for ends, number, info in seen:
-            if index is None and not duration:
-                found[ends] = [info]
-            elif number >= least:
-                found.setdefault(ends, []).append(info)
-        if index is not None:
-            found["next_index"] = max((number + 1 for _, number, _ in seen), default=first)
-        return found
-
-    def get_traffic_distribution(
-        self, start_ip: str, end_ip: str, dual_ip: str, seq_split: bool
-    ) -> dict[int, dict[int, dict[str, str]]]:
-        """The addresses of a pool that clients of each port have, by port and core.
-
-        A port has one thread, core 0 here, which has them all; `seq_split` changes nothing.
-        """
-        self._need_session()
-        numbers = []
-        for name, address in (("start_ip", start_ip), ("end_ip", end_ip), ("dual_ip", dual_ip)):
-            if not is_valid_ipv4(address):
-                raise TRexArgumentError(name, address, "an address of IPv4")
-            numbers.append(ip2int(address))
-        start, end, dual = numbers
-        return {
-            number: {
-                0: {
-                    "start": int2ip((start + number // 2 * dual) & _IPV4_MASK),
-                    "end": int2ip((end + number // 2 * dual) & _IPV4_MASK),
-                }
-            }
-            for number in self.ports
-            if number % 2 == 0
-        }
-
-    # Delays.
-
-    def start_latency(
-        self,
-        mult: float = 1,
-        src_ipv4: str = "16.0.0.1",
-        dst_ipv4: str = "48.0.0.1",
-        ports_mask: int = 0x7FFFFFFF,
-        dual_ipv4: str = "1.0.0.0",
-        port_ipv4_offset_s: str | None = None,
-    ) -> None:
-        """Sends ICMP from ports to each other, with or without a profile that is running.
-
-        :param mult: packets a second from each port
-        :param src_ipv4: the address of port 0
-        :param dst_ipv4: the address of port 1
-        :param ports_mask: a bit for each port
-        :param dual_ipv4: what is added to the addresses for each further pair of ports
-        :param port_ipv4_offset_s: the same for the odd ports, where it is another
-        """
-        self._need_session()
-        offsets = (dual_ipv4, port_ipv4_offset_s or dual_ipv4)
-        self._start_latency(mult, (src_ipv4, dst_ipv4), offsets, ports_mask, None)
-
-    def update_latency(self, mult: float = 1) -> None:
-        """Sends so many packets a second from each port from now on."""
-        self._need_session()
-        if self._latency is None or not self._latency.is_active:
-            raise TRexError("no latency traffic is sent: start_latency() first")
-        self._latency.set_rate(_latency_rate(mult))
-
-    def stop_latency(self) -> None:
-        """Ends it; what was measured stays."""
-        self._need_session()
-        if self._latency is not None:
-            self._latency.stop()
-
-    def get_latency_stats(self, skip_zero: bool = True) -> dict[int, dict[str, Any]]:
-        """What was measured of packets between ports, by the port where they arrive.
-
-        `hist`: delays in microseconds, one way, from when a packet was given to the kernel until
-        its receiving end had it; `stats`: counters and `m_jitter` (RFC 3550).
-        """
-        self._need_session()
-        return {} if self._latency is None else self._latency.told()
-
     # For the commands above.
-
-    def _chosen(self, pid_input: Pids, start: bool = False) -> list[Profile]:
-        names = pid_input.split() if isinstance(pid_input, str) else pid_input
-        if not isinstance(names, list) or not names:
-            raise TRexArgumentError("pid_input", pid_input, "the identifier of a profile")
-        if ALL_PROFILE_ID in names:
-            if start:
-                raise TRexArgumentError("pid_input", pid_input, "identifiers to start, by name")
-            return list(self._profiles_by_id.values())
-        wrong = [name for name in names if name not in self._profiles_by_id]
-        if wrong:
-            known = ", ".join(self._profiles_by_id)
-            raise TRexError(f"there is no profile {wrong[0]}; there are: {known}")
-        return [self._profiles_by_id[name] for name in dict.fromkeys(names)]
-
-    def _start_latency(
-        self,
-        pps: float,
-        addresses: tuple[str, str],
-        offsets: tuple[str, str],
-        mask: int,
-        is_over: Callable[[], bool] | None,
-    ) -> None:
-        rate = _latency_rate(pps)
-        named = zip(
-            ("src_ipv4", "dst_ipv4", "dual_ipv4", "port_ipv4_offset_s"), addresses + offsets
-        )
-        for name, address in named:
-            if not is_valid_ipv4(address):
-                raise TRexArgumentError(name, address, "an address of IPv4")
-        ends: list[LatencyPort] = []
-        for number in self._owned(self._check_latency(mask)):
-            port = self.ports[number]
-            own, other = (
-                socket.inet_aton(
-                    int2ip((ip2int(address) + number // 2 * ip2int(offset)) & _IPV4_MASK)
-                )
-                for address, offset in zip(addresses, offsets)
-            )
-            told = (own, other) if number % 2 == 0 else (other, own)
-            macs = (port.source, port.destination or "ff:ff:ff:ff:ff:ff")
-            ends.append(LatencyPort(number, port.interface, macs, port.vlan, told))
-        for end in ends:
-            self.ports[end.number].begin_latency(end)
-        self._latency = LatencyTraffic(ends, rate, is_over)
-
-    def _check_latency(self, mask: int) -> list[int]:
-        """The ports that send latency traffic. Raises where it is sent already, or none can."""
-        if self._latency is not None and self._latency.is_active:
-            raise TRexError("latency traffic is sent already: stop_latency() first")
-        both = [it for it in self.ports if it ^ 1 in self.ports and mask >> it & 1]
-        if not both:
-            raise TRexError("latency traffic needs a pair of ports: 0 and 1, or 2 and 3, and so on")
-        return both
 
     def _stateful_ports(self) -> list[dict[str, Any] | None]:
         """The ports by number, as the engine takes them."""
@@ -767,9 +416,6 @@ class ASTFClient(Console, Tunnelling, Switching, STLClient):
 
     def _reap(self) -> None:
         super()._reap()
-        if self._latency is not None and self._latency.failure is not None:
-            self._note(f"latency traffic has ended: {self._latency.failure}", "warning")
-            self._latency.failure = None
         for profile in list(self._profiles_by_id.values()):
             run = profile.run
             result = None if run is None or run.is_told else run.result()
@@ -787,13 +433,6 @@ class ASTFClient(Console, Tunnelling, Switching, STLClient):
             if not any(it.is_running for it in self._profiles_by_id.values()):
                 # In TRex's words, which scripts look for.
                 self._note("Moved to state: Loaded")
-
-
-def _latency_rate(pps: float) -> float:
-    validate_type("mult", pps, (int, float))
-    if not 0 < pps <= RATE_MAX:
-        raise TRexArgumentError("mult", pps, f"packets a second, up to {RATE_MAX}")
-    return float(pps)
 
 
 def _warnings(result: dict[str, Any]) -> Iterable[str]:

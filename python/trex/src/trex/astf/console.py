@@ -10,12 +10,12 @@ from typing import Any, NoReturn
 
 from trex.addresses import ip2int, is_valid_ipv4
 from trex.astf.counters import SECTIONS
+from trex.astf.profiles import DEFAULT_PROFILE_ID
 from trex.astf.tunnelling import Tunnel
 from trex.astf.tunnels_topo import GTPU
 from trex.errors import TRexError
 from trex.tunables import keywords_of
 
-_DEFAULT_PID = "_"
 _HELP = ("-h", "--help")
 _TIME = re.compile(r"(\d+(?:\.\d+)?)([mh]?)")
 _SECONDS = {"": 1.0, "m": 60.0, "h": 3600.0}
@@ -61,7 +61,7 @@ class Console:
         which = words.add_mutually_exclusive_group()
         which.add_argument("--clients", type=int, nargs="+", default=[])
         which.add_argument("--servers-only", action="store_true")
-        words.add_argument("--pid", default=_DEFAULT_PID)
+        words.add_argument("--pid", default=DEFAULT_PROFILE_ID)
         words.add_argument("-t", "--tunables", nargs=argparse.REMAINDER, default=[])
         given = words.of(line)
         if given is None:
@@ -89,7 +89,7 @@ class Console:
     def stop_line(self: Any, line: str) -> None:
         """Ends profiles."""
         words = _Words("stop", self.stop_line)
-        words.add_argument("--pid", nargs="+", default=[_DEFAULT_PID])
+        words.add_argument("--pid", nargs="+", default=[DEFAULT_PROFILE_ID])
         words.add_argument("--remove", action="store_true")
         given = words.of(line)
         if given is not None:
@@ -99,7 +99,7 @@ class Console:
         """Makes so many times the profiles' flows a second."""
         words = _Words("update", self.update_line)
         words.add_argument("-m", dest="mult", type=float, default=1)
-        words.add_argument("--pid", nargs="+", default=[_DEFAULT_PID])
+        words.add_argument("--pid", nargs="+", default=[DEFAULT_PROFILE_ID])
         given = words.of(line)
         if given is not None:
             self.update(given.mult, given.pid)
@@ -246,7 +246,7 @@ class Console:
         names.add_argument("--amount", type=int, default=50)
         stats.add_argument("--name", required=True)
         for command in (names, stats):
-            command.add_argument("--pid", default=_DEFAULT_PID)
+            command.add_argument("--pid", default=DEFAULT_PROFILE_ID)
         given = words.of(line)
         if given is None:
             return
@@ -299,7 +299,7 @@ class Console:
         if given is None:
             return
         if given.what in ("flows", "all flows"):
-            is_sum, pid = given.pid is None, given.pid or _DEFAULT_PID
+            is_sum, pid = given.pid is None, given.pid or DEFAULT_PROFILE_ID
             _print_sections(self.get_traffic_stats(given.what == "flows", pid, is_sum))
         elif given.what in ("show", "hist", "counters"):
             _print_latency(self.get_latency_stats(), given.what)

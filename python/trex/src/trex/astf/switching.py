@@ -7,9 +7,8 @@ from typing import Any, Union
 
 from trex.addresses import int2ip, ip2int, is_valid_ipv4
 from trex.arguments import validate_type
-from trex.astf.loaded import Profile
+from trex.astf.tunnelling import Tunnelling
 from trex.client.answers import RC, RC_OK
-from trex.client.session import Session
 from trex.errors import TRexArgumentError
 
 #: An address of IPv4, as a number or as text.
@@ -20,13 +19,11 @@ _ASKED_MAX = 1 << 20
 _LAST = 0xFFFFFFFF
 
 
-class Switching(Session):
+class Switching(Tunnelling):
     """Commands about single clients, by their addresses of IPv4.
 
     Over IPv6 these are the last 32 bits of an address, as in TRex.
     """
-
-    _profiles_by_id: dict[str, Profile]
 
     def set_client_enable(self, client_list: Iterable[Client], is_enable: bool) -> RC:
         """Lets clients of the profiles that are running make flows, or no more.
@@ -62,7 +59,7 @@ class Switching(Session):
         validate_type("is_enable", is_enable, bool)
         self._need_session()
         named = [(int2ip(first), int2ip(last)) for first, last in ranges]
-        runs = self._going()
+        runs = self._running()
         if not runs:
             self._note("no profile is running: there are no clients to switch", "warning")
         for run in runs:
@@ -73,7 +70,7 @@ class Switching(Session):
         self._need_session()
         addresses = [int2ip(number) for number in numbers]
         found: dict[str, dict[str, Any]] = {str(it): {"Found": 0} for it in numbers}
-        for run in self._going():
+        for run in self._running():
             for number, is_on in zip(numbers, run.clients(addresses)):
                 if is_on is not None:
                     state = "Active" if is_on else "Inactive"
@@ -81,13 +78,6 @@ class Switching(Session):
                     if self._has_tunnel(number):
                         found[str(number)]["tunnel_type"] = "GTP"
         return RC_OK(found)
-
-    def _has_tunnel(self, number: int) -> bool:
-        return False
-
-    def _going(self) -> list[Any]:
-        profiles = self._profiles_by_id.values()
-        return [it.run for it in profiles if it.is_running and it.run is not None]
 
 
 def _number(client: Client) -> int:

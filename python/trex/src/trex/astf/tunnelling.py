@@ -10,8 +10,8 @@ from trex.arguments import validate_type
 from trex.astf import tunnels_topo
 from trex.astf.counters import SECTIONS
 from trex.astf.loaded import Profile
+from trex.astf.profiles import DEFAULT_PROFILE_ID, Profiles
 from trex.astf.tunnels_topo import TunnelsTopo, check_ends, check_type
-from trex.client.session import Session
 from trex.errors import TRexError
 
 # Records of single clients, at most, as many as the engine has ranges.
@@ -68,10 +68,8 @@ class Tunnels(NamedTuple):
     port: int
 
 
-class Tunnelling(Session):
+class Tunnelling(Profiles):
     """Commands about tunnels."""
-
-    _profiles_by_id: dict[str, Profile]
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -159,7 +157,7 @@ class Tunnelling(Session):
         return True
 
     def get_dynamic_traffic_stats(
-        self, skip_zero: bool = True, pid_input: str = "_", is_sum: bool = False
+        self, skip_zero: bool = True, pid_input: str = DEFAULT_PROFILE_ID, is_sum: bool = False
     ) -> dict[str, dict[str, int]]:
         """What was counted of tunnels since the start of a profile, or since that was cleared."""
         self._need_session()
@@ -176,7 +174,7 @@ class Tunnelling(Session):
         return found
 
     def is_dynamic_traffic_stats_error(
-        self, stats: Any, pid_input: str = "_", is_sum: bool = False
+        self, stats: Any, pid_input: str = DEFAULT_PROFILE_ID, is_sum: bool = False
     ) -> tuple[bool, dict[str, dict[str, str]]]:
         """Whether `get_dynamic_traffic_stats` told of something wrong, and of what, by section."""
         found = {
@@ -194,7 +192,7 @@ class Tunnelling(Session):
     ) -> None:
         """Counts from now on, of a profile or of all."""
         self._need_session()
-        counts = self._dynamic(pid_input or "_", clear_all or pid_input is None)
+        counts = self._dynamic(pid_input or DEFAULT_PROFILE_ID, clear_all or pid_input is None)
         self._dynamic_base.update(counts)
 
     # For the commands of others.
@@ -230,10 +228,6 @@ class Tunnelling(Session):
         topology = self.tunnels_topo.tunnel_ctxs
         is_loaded = any(ip2int(it.src_start) <= number <= ip2int(it.src_end) for it in topology)
         return is_loaded or number in self._records
-
-    def _running(self) -> list[Any]:
-        profiles = self._profiles_by_id.values()
-        return [it.run for it in profiles if it.is_running and it.run is not None]
 
     def _dynamic(self, pid_input: str, is_all: bool) -> dict[str, dict[str, dict[str, int]]]:
         """What profiles have counted since their start, by section."""

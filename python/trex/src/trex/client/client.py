@@ -552,9 +552,6 @@ class TRexClient(Addressing, Namespaces, Sockets):
             if profile.is_active
         ]
 
-    def _reap(self) -> None:
-        """Notes what came of transmissions that are over."""
-
 
 def _padded(history: list[float]) -> list[float]:
     """With nothing before what is known."""

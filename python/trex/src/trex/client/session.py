@@ -34,6 +34,9 @@ class Session:
         ):
             print(message)
 
+    def _reap(self) -> None:
+        """Notes what came of what is over."""
+
     def _need_session(self) -> None:
         if not self._is_connected:
             raise TRexError("not connected: call connect() first")

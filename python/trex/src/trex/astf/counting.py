@@ -1,0 +1,170 @@
+"""What profiles count: traffic, template groups, single flows."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from trex.addresses import int2ip, ip2int, is_valid_ipv4
+from trex.arguments import listify, validate_type
+from trex.astf.counters import SECTIONS, errors_of, section_of
+from trex.astf.errors import ASTFErrorBadTG
+from trex.astf.flow_info import flows_of
+from trex.astf.loaded import sum_of
+from trex.astf.profiles import DEFAULT_PROFILE_ID, Profiles
+from trex.client.counters import Rates
+from trex.errors import TRexArgumentError
+
+_IPV4_MASK = 0xFFFFFFFF
+
+
+class Counting(Profiles):
+    """Commands about what profiles have counted."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._rates_of_sum = Rates()
+
+    def get_traffic_stats(
+        self, skip_zero: bool = True, pid_input: str = DEFAULT_PROFILE_ID, is_sum: bool = False
+    ) -> dict[str, dict[str, float]]:
+        """What clients and servers of a profile have counted since it was started or cleared.
+
+        `client` and `server`, each by TRex's names; without those that are 0, and with `is_sum` of
+        all profiles together.
+        """
+        self._need_session()
+        self._reap()
+        if is_sum:
+            profiles = list(self._profiles_by_id.values())
+            base, rates = sum_of(it.base_of_sum for it in profiles), self._rates_of_sum
+        else:
+            profiles = self._chosen(pid_input)[:1]
+            base, rates = profiles[0].base, profiles[0].rates
+        counts = sum_of(profile.counts() for profile in profiles)
+        runs = [profile.run for profile in profiles if profile.run is not None]
+        going = [profile.run for profile in profiles if profile.is_running and profile.run]
+        since = min((run.started for run in going), default=0.0)
+        found = {
+            side: section_of(
+                counts[side],
+                base.get(side, {}),
+                rates if going else None,
+                side,
+                since,
+                skip_zero,
+            )
+            for side in SECTIONS
+        }
+        elapsed = max((run.elapsed() for run in runs), default=0.0)
+        for section in found.values():
+            if elapsed or not skip_zero:
+                section["m_traffic_duration"] = elapsed
+        return found
+
+    def clear_traffic_stats(
+        self, pid_input: str = DEFAULT_PROFILE_ID, is_sum: bool = False
+    ) -> None:
+        """Counts from now on."""
+        self._need_session()
+        if is_sum:
+            for profile in self._profiles_by_id.values():
+                profile.base_of_sum = profile.counts()
+            return
+        for profile in self._chosen(pid_input):
+            profile.base = profile.counts()
+
+    def is_traffic_stats_error(self, stats: Any) -> tuple[bool, dict[str, dict[str, str]]]:
+        """Whether `get_traffic_stats` told of something wrong, and of what, by section."""
+        return errors_of(stats)
+
+    def get_tg_names(self, pid_input: str = DEFAULT_PROFILE_ID) -> list[str]:
+        """The template groups of a profile."""
+        self._need_session()
+        return list(self._chosen(pid_input)[0].groups)
+
+    def get_traffic_tg_stats(
+        self, tg_names: Any, skip_zero: bool = True, pid_input: str = DEFAULT_PROFILE_ID
+    ) -> dict[str, dict[str, dict[str, float]]]:
+        """What template groups have counted since their profile was started, by their names.
+
+        Raises `ASTFErrorBadTG` where there is no such group.
+        """
+        self._need_session()
+        validate_type("tg_names", tg_names, (list, str))
+        profile = self._chosen(pid_input)[0]
+        names = listify(tg_names)
+        known = ", ".join(profile.groups) or "none"
+        if not names:
+            raise ASTFErrorBadTG(f"tg_names is empty; groups of profile {profile.pid}: {known}")
+        wrong = [name for name in names if name not in profile.groups]
+        if wrong:
+            raise ASTFErrorBadTG(
+                f"profile {profile.pid} has no template group {wrong[0]!r}; its groups: {known}"
+            )
+        rates = profile.rates if profile.is_running else None
+        since = 0.0 if profile.run is None else profile.run.started
+        found: dict[str, dict[str, dict[str, float]]] = {}
+        counts = profile.group_counts()
+        for name in names:
+            found[name] = {
+                side: section_of(counts[name, side], {}, rates, (name, side), since, skip_zero)
+                for side in SECTIONS
+            }
+        return found
+
+    def get_flow_info(
+        self, profile_id: str = DEFAULT_PROFILE_ID, duration: float = 0, index: int | None = None
+    ) -> dict[str, Any]:
+        """What connections were seen to be: of each side of a pair of ports one at a time.
+
+        By their ends (`16.0.0.1:1024-48.0.0.1:80`) lists of `origin`, `state`, `options`, `rtt`,
+        `rto`, `snd_cwnd`, `snd_ssthresh` and so on, as TRex has them, but for `rcv_ooopack`, which
+        is not kept of single flows: the last look of each, or all that are made
+        within `duration` seconds. `index`: all from the look of this number on, and as `next_index`
+        the number that comes then.
+        """
+        self._need_session()
+        (profile,) = self._chosen(profile_id)
+        run, first = profile.run, index or 0
+        if run is None:
+            return {} if index is None else {"next_index": first}
+        least = int(run.elapsed() / run.interval) if index is None else first
+        deadline = time.monotonic() + duration
+        while time.monotonic() < deadline and not run.wait():
+            pass
+        seen = list(flows_of(run.ports(with_templates=True).values(), run.interval))
+        found: dict[str, Any] = {}
+        for ends, number, info in seen:
+            if index is None and not duration:
+                found[ends] = [info]
+            elif number >= least:
+                found.setdefault(ends, []).append(info)
+        if index is not None:
+            found["next_index"] = max((number + 1 for _, number, _ in seen), default=first)
+        return found
+
+    def get_traffic_distribution(
+        self, start_ip: str, end_ip: str, dual_ip: str, seq_split: bool
+    ) -> dict[int, dict[int, dict[str, str]]]:
+        """The addresses of a pool that clients of each port have, by port and core.
+
+        A port has one thread, core 0 here, which has them all; `seq_split` changes nothing.
+        """
+        self._need_session()
+        numbers = []
+        for name, address in (("start_ip", start_ip), ("end_ip", end_ip), ("dual_ip", dual_ip)):
+            if not is_valid_ipv4(address):
+                raise TRexArgumentError(name, address, "an address of IPv4")
+            numbers.append(ip2int(address))
+        start, end, dual = numbers
+        return {
+            number: {
+                0: {
+                    "start": int2ip((start + number // 2 * dual) & _IPV4_MASK),
+                    "end": int2ip((end + number // 2 * dual) & _IPV4_MASK),
+                }
+            }
+            for number in self.ports
+            if number % 2 == 0
+        }

@@ -1,0 +1,123 @@
+"""Delays between ports, measured by packets of ICMP beside a profile or alone."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from trex.addresses import int2ip, ip2int, is_valid_ipv4
+from trex.arguments import validate_type
+from trex.astf.latency import RATE_MAX, LatencyPort, LatencyTraffic
+from trex.client.session import Session
+from trex.errors import TRexArgumentError, TRexError
+
+_IPV4_MASK = 0xFFFFFFFF
+
+
+class Delays(Session):
+    """Commands about latency traffic."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._latency: LatencyTraffic | None = None
+
+    def start_latency(
+        self,
+        mult: float = 1,
+        src_ipv4: str = "16.0.0.1",
+        dst_ipv4: str = "48.0.0.1",
+        ports_mask: int = 0x7FFFFFFF,
+        dual_ipv4: str = "1.0.0.0",
+        port_ipv4_offset_s: str | None = None,
+    ) -> None:
+        """Sends ICMP from ports to each other, with or without a profile that is running.
+
+        :param mult: packets a second from each port
+        :param src_ipv4: the address of port 0
+        :param dst_ipv4: the address of port 1
+        :param ports_mask: a bit for each port
+        :param dual_ipv4: what is added to the addresses for each further pair of ports
+        :param port_ipv4_offset_s: the same for the odd ports, where it is another
+        """
+        self._need_session()
+        offsets = (dual_ipv4, port_ipv4_offset_s or dual_ipv4)
+        self._start_latency(mult, (src_ipv4, dst_ipv4), offsets, ports_mask, None)
+
+    def update_latency(self, mult: float = 1) -> None:
+        """Sends so many packets a second from each port from now on."""
+        self._need_session()
+        if self._latency is None or not self._latency.is_active:
+            raise TRexError("no latency traffic is sent: start_latency() first")
+        self._latency.set_rate(latency_rate(mult))
+
+    def stop_latency(self) -> None:
+        """Ends it; what was measured stays."""
+        self._need_session()
+        if self._latency is not None:
+            self._latency.stop()
+
+    def get_latency_stats(self, skip_zero: bool = True) -> dict[int, dict[str, Any]]:
+        """What was measured of packets between ports, by the port where they arrive.
+
+        `hist`: delays in microseconds, one way, from when a packet was given to the kernel until
+        its receiving end had it; `stats`: counters and `m_jitter` (RFC 3550).
+        """
+        self._need_session()
+        return {} if self._latency is None else self._latency.told()
+
+    # For the commands of others.
+
+    def _start_latency(
+        self,
+        pps: float,
+        addresses: tuple[str, str],
+        offsets: tuple[str, str],
+        mask: int,
+        is_over: Callable[[], bool] | None,
+    ) -> None:
+        rate = latency_rate(pps)
+        named = zip(
+            ("src_ipv4", "dst_ipv4", "dual_ipv4", "port_ipv4_offset_s"), addresses + offsets
+        )
+        for name, address in named:
+            if not is_valid_ipv4(address):
+                raise TRexArgumentError(name, address, "an address of IPv4")
+        ends: list[LatencyPort] = []
+        for number in self._owned(self._check_latency(mask)):
+            port = self.ports[number]
+            own, other = (
+                socket.inet_aton(
+                    int2ip((ip2int(address) + number // 2 * ip2int(offset)) & _IPV4_MASK)
+                )
+                for address, offset in zip(addresses, offsets)
+            )
+            told = (own, other) if number % 2 == 0 else (other, own)
+            macs = (port.source, port.destination or "ff:ff:ff:ff:ff:ff")
+            ends.append(LatencyPort(number, port.interface, macs, port.vlan, told))
+        for end in ends:
+            self.ports[end.number].begin_latency(end)
+        self._latency = LatencyTraffic(ends, rate, is_over)
+
+    def _check_latency(self, mask: int) -> list[int]:
+        """The ports that send latency traffic. Raises where it is sent already, or none can."""
+        if self._latency is not None and self._latency.is_active:
+            raise TRexError("latency traffic is sent already: stop_latency() first")
+        both = [it for it in self.ports if it ^ 1 in self.ports and mask >> it & 1]
+        if not both:
+            raise TRexError("latency traffic needs a pair of ports: 0 and 1, or 2 and 3, and so on")
+        return both
+
+    def _reap(self) -> None:
+        super()._reap()
+        if self._latency is not None and self._latency.failure is not None:
+            self._note(f"latency traffic has ended: {self._latency.failure}", "warning")
+            self._latency.failure = None
+
+
+def latency_rate(pps: float) -> float:
+    """Packets a second, as they were given. Raises where they are too many, or none."""
+    validate_type("mult", pps, (int, float))
+    if not 0 < pps <= RATE_MAX:
+        raise TRexArgumentError("mult", pps, f"packets a second, up to {RATE_MAX}")
+    return float(pps)

@@ -1,0 +1,140 @@
+"""Profiles by their identifiers: loaded, forgotten, and what each is doing."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Union
+
+from trex.arguments import validate_type
+from trex.astf.loaded import STATE_NAMES, Profile
+from trex.astf.profile import ASTFProfile, ASTFProfileLight
+from trex.astf.running import StatefulRun
+from trex.client.session import Session
+from trex.errors import TRexArgumentError, TRexError, TRexTimeoutError
+
+DEFAULT_PROFILE_ID = "_"
+ALL_PROFILE_ID = "*"
+# How often a state that is waited for is looked at.
+_LOOK_S = 0.02
+
+#: Identifiers of profiles, in a list or a text.
+Pids = Union[str, list[str]]
+
+
+class Profiles(Session):
+    """Commands about profiles, and those that are known."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._profiles_by_id = {DEFAULT_PROFILE_ID: Profile(DEFAULT_PROFILE_ID)}
+
+    def load_profile(
+        self, profile: Any, tunables: Any = None, pid_input: str = DEFAULT_PROFILE_ID
+    ) -> None:
+        """Loads a profile: an `ASTFProfile`, a file in Python or JSON, or its document.
+
+        `tunables` are keyword arguments of the profile, or a list of its command line.
+        """
+        self._need_session()
+        validate_type("pid_input", pid_input, str)
+        known = self._profiles_by_id.get(pid_input)
+        if known is not None and known.is_running:
+            raise TRexError(f"profile {pid_input} is running: stop it first")
+        if isinstance(profile, dict):
+            profile = ASTFProfileLight(profile)
+        elif not isinstance(profile, (ASTFProfile, ASTFProfileLight)):
+            validate_type("profile", profile, str)
+            named = {"tunables": tunables} if isinstance(tunables, list) else tunables or {}
+            try:
+                profile = ASTFProfile.load(profile, **named)
+            except Exception as error:
+                raise TRexError(f"cannot load profile: {error}") from error
+        if profile is None:
+            # It printed its help.
+            return
+        document = profile.to_json()
+        loaded = self._profiles_by_id.setdefault(pid_input, Profile(pid_input))
+        loaded.document = profile.to_json_str()
+        loaded.groups = list(document.get("tg_names") or [])
+        self._note(f"profile {pid_input} is loaded")
+
+    def clear_profile(self, block: bool = True, pid_input: Pids = DEFAULT_PROFILE_ID) -> None:
+        """Forgets profiles; one that is running stays."""
+        self._need_session()
+        for profile in self._chosen(pid_input):
+            if profile.is_running:
+                self._note(f"profile {profile.pid} is running, and stays", "warning")
+                continue
+            self._reap()
+            del self._profiles_by_id[profile.pid]
+        self._profiles_by_id.setdefault(DEFAULT_PROFILE_ID, Profile(DEFAULT_PROFILE_ID))
+
+    def get_profiles(self, profiles_in_ports: bool = False) -> list[Any]:
+        """The identifiers of all profiles, and with `profiles_in_ports` those of streams."""
+        self._need_session()
+        found: list[Any] = list(self._profiles_by_id)
+        if profiles_in_ports:
+            found.append({number: list(port.profiles) for number, port in self.ports.items()})
+        return found
+
+    @property
+    def astf_profile_state(self) -> dict[str, int]:
+        """The state of each profile, as a number."""
+        return {pid: profile.state for pid, profile in self._profiles_by_id.items()}
+
+    def get_profiles_state(self) -> dict[str, str]:
+        """What each profile is doing: `STATE_IDLE`, `STATE_ASTF_LOADED` or `STATE_TX`."""
+        return {pid: STATE_NAMES[profile.state] for pid, profile in self._profiles_by_id.items()}
+
+    @property
+    def state(self) -> int:
+        """What the profiles are doing together: transmitting where one is."""
+        return max((profile.state for profile in self._profiles_by_id.values()), default=0)
+
+    def wait_for_profile_state(
+        self, profile_id: str, wait_state: int, timeout: float | None = None
+    ) -> None:
+        """Waits until a profile is in a state, `STATE_TX` or another. Raises `TRexTimeoutError`
+        after `timeout` seconds."""
+        self._need_session()
+        (profile,) = self._chosen(profile_id)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while profile.state != wait_state:
+            if timeout is not None and deadline is not None and time.monotonic() > deadline:
+                raise TRexTimeoutError(timeout)
+            if profile.run is not None and profile.is_running:
+                profile.run.wait(_LOOK_S)
+            else:
+                # Only another thread can start it.
+                time.sleep(_LOOK_S)
+
+    def wait_for_steady(self, profile_id: str | None = None) -> int:
+        """The state of a profile, or of all: none is ever on its way from one to another."""
+        return self.state if profile_id is None else self._chosen(profile_id)[0].state
+
+    def validate_profile_id_input(
+        self, pid_input: Pids = DEFAULT_PROFILE_ID, start: bool = False
+    ) -> list[str]:
+        """The identifiers that are named, in a list or a text; `*` is all of them."""
+        return [profile.pid for profile in self._chosen(pid_input, start)]
+
+    # For the commands of others.
+
+    def _chosen(self, pid_input: Pids, start: bool = False) -> list[Profile]:
+        names = pid_input.split() if isinstance(pid_input, str) else pid_input
+        if not isinstance(names, list) or not names:
+            raise TRexArgumentError("pid_input", pid_input, "the identifier of a profile")
+        if ALL_PROFILE_ID in names:
+            if start:
+                raise TRexArgumentError("pid_input", pid_input, "identifiers to start, by name")
+            return list(self._profiles_by_id.values())
+        wrong = [name for name in names if name not in self._profiles_by_id]
+        if wrong:
+            known = ", ".join(self._profiles_by_id)
+            raise TRexError(f"there is no profile {wrong[0]}; there are: {known}")
+        return [self._profiles_by_id[name] for name in dict.fromkeys(names)]
+
+    def _running(self) -> list[StatefulRun]:
+        """The runs of the profiles that are on their way."""
+        profiles = self._profiles_by_id.values()
+        return [it.run for it in profiles if it.is_running and it.run is not None]
