@@ -60,10 +60,10 @@ def client(lab):
 def template(port: int = 80, is_tcp: bool = True, delay_us: int = 0, **arguments) -> ASTFTemplate:
     """A question and an answer, which takes a while."""
     asks, answers = ASTFProgram(stream=is_tcp), ASTFProgram(stream=is_tcp)
-    group = arguments.pop("tg_name", None)
+    group, answer = arguments.pop("tg_name", None), arguments.pop("answer", ANSWER)
     if is_tcp:
         asks.send(REQUEST)
-        asks.recv(len(ANSWER))
+        asks.recv(len(answer))
         answers.recv(len(REQUEST))
     else:
         asks.send_msg(REQUEST)
@@ -72,9 +72,9 @@ def template(port: int = 80, is_tcp: bool = True, delay_us: int = 0, **arguments
     if delay_us:
         answers.delay(delay_us)
     if is_tcp:
-        answers.send(ANSWER)
+        answers.send(answer)
     else:
-        answers.send_msg(ANSWER)
+        answers.send_msg(answer)
     return ASTFTemplate(
         ASTFTCPClientTemplate(POOL, program=asks, port=port, **arguments),
         ASTFTCPServerTemplate(program=answers, assoc=ASTFAssociationRule(port=port)),
@@ -454,6 +454,24 @@ def test_profiles_run_beside_each_other(client):
     assert total["udps_connects"] == told("names", "udps_connects")
     said = [event.msg for event in client.get_events()]
     assert said.count("Moved to state: Loaded") == 1
+
+
+def test_profiles_with_long_answers_run_beside_each_other(client):
+    long = 32_000
+    client.load_profile(profile(template(cps=20, answer=bytes(long))), pid_input="first")
+    client.load_profile(profile(template(81, cps=20, answer=bytes(long))), pid_input="second")
+    for pid in ("first", "second"):
+        client.start(pid_input=pid)
+
+    def received(pid: str) -> float:
+        stats = client.get_traffic_stats(pid_input=pid, skip_zero=False)
+        return stats["client"]["tcps_rcvbyte"]
+
+    until(lambda: min(received("first"), received("second")) >= 3 * long)
+    client.stop(pid_input="*")
+    for pid in ("first", "second"):
+        clients = client.get_traffic_stats(pid_input=pid)["client"]
+        assert "tcps_rexmttimeo" not in clients and "tcps_rexmttimeo_syn" not in clients, clients
 
 
 def test_clients_alone_and_nobody_who_answers(lab, tmp_path, monkeypatch):

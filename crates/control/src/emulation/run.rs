@@ -158,9 +158,11 @@ struct Lane<'a> {
 }
 
 impl Lane<'_> {
-    /// What is to be fetched of long frames: all, where somebody looks at data.
-    fn fetched(&self) -> Fetched {
-        match self.corrupts || self.duties.templates.iter().any(stack::Template::looks_at_data) {
+    /// What is to be fetched of long frames: all, where somebody looks at data. Beside others too:
+    /// beginnings are fetched by a program at the ingress, where frames end that others wait for.
+    fn fetched(&self, is_beside_others: bool) -> Fetched {
+        let is_looked_at = || self.duties.templates.iter().any(stack::Template::looks_at_data);
+        match is_beside_others || self.corrupts || is_looked_at() {
             true => Fetched::Whole,
             false => Fetched::Beginning,
         }
@@ -225,7 +227,7 @@ pub fn run(
     let has_long_frames = has_long_frames(plan, &lanes);
     let is_visible = options.is_visible;
     let usage = |lane: &Lane<'_>| {
-        let fetched = lane.fetched();
+        let fetched = lane.fetched(options.shared.is_some());
         // What is in tunnels is neither cut nor put together.
         let has_long_frames = has_long_frames && lane.tunnels.is_none();
         Usage::Endpoint { has_long_frames, fetched, is_visible }
