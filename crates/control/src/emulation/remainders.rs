@@ -30,8 +30,11 @@ fn count(template: &TemplateReport, name: &str) -> u64 {
     template.flows.get(name).copied().unwrap_or(0)
 }
 
+/// Where some were answered, and none had to ask again, those that are asking have only just begun.
 fn unanswered(template: &TemplateReport, no_tunnel: u64) -> Option<String> {
     let (asking, made) = (count(template, "syn_sent"), count(template, "made"));
+    let tcp = |name: &str| template.tcp.get(name).copied().unwrap_or(0);
+    let is_long_ago = tcp("connects") == 0 || tcp("rexmttimeo_syn") > 0;
     let why = match no_tunnel {
         0 => {
             "somebody on the way drops one or the other, or nobody has the servers' address".into()
@@ -41,7 +44,7 @@ fn unanswered(template: &TemplateReport, no_tunnel: u64) -> Option<String> {
              receiver has a tunnel: give each client one in the port's `tunnels`"
         ),
     };
-    (asking > 0).then(|| {
+    (asking > 0 && is_long_ago).then(|| {
         format!(
             "{}: of {made} connections that were made, {asking} were asking in the end and had no \
              answer to their SYN, neither SYN-ACK nor RST: {why}",
@@ -60,4 +63,28 @@ fn unfinished(template: &TemplateReport, linger: Duration) -> Option<String> {
             linger.as_secs_f64()
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn template(asking: u64, connects: u64, asked_again: u64) -> TemplateReport {
+        TemplateReport {
+            name: "pages".into(),
+            flows: [("made", 100), ("syn_sent", asking)].into(),
+            tcp: [("connects", connects), ("rexmttimeo_syn", asked_again)].into(),
+            ..TemplateReport::default()
+        }
+    }
+
+    #[test]
+    fn nobody_is_blamed_for_a_syn_that_was_sent_only_just_now() {
+        assert_eq!(unanswered(&template(1, 99, 0), 0), None);
+        assert_eq!(unanswered(&template(0, 99, 3), 0), None);
+        for lost in [template(1, 98, 1), template(100, 0, 0), template(100, 0, 200)] {
+            let note = unanswered(&lost, 0).unwrap();
+            assert!(note.contains("had no answer to their SYN"), "{note}");
+        }
+    }
 }

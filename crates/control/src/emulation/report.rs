@@ -262,7 +262,7 @@ pub struct FlowsReport {
 }
 
 /// The clients or the servers of a template.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct TemplateReport {
     /// Its name in the plan.

@@ -609,6 +609,12 @@ impl Duty<'_> {
             if let Some(tunnels) = follower.tunnels() {
                 open.transmit.change(tunnels);
             }
+            // Before it breathes: what it made now would be dropped before an answer came.
+            let is_interrupted = self.control.stop.load(Ordering::Relaxed);
+            if (is_interrupted || follower.has_ended()) && until.is_none() {
+                endpoint.stop();
+                until = Some(now.saturating_add(self.options.linger));
+            }
             open.transmit.port_mut().advance(now);
             watched.look(now, endpoint);
             let arrived = endpoint.breathe(now, &mut open.transmit, &mut open.receive)?;
@@ -624,11 +630,10 @@ impl Duty<'_> {
                 publish_at = now.saturating_add(PUBLISH_INTERVAL);
                 self.publish(endpoint, watched);
             }
-            let is_interrupted = self.control.stop.load(Ordering::Relaxed);
             let late = now.saturating_since(start).saturating_sub(self.options.duration);
             let is_over = now.saturating_since(start) >= self.options.duration
                 && (!endpoint.is_behind() || late >= LATE_MAX);
-            if (is_interrupted || is_over || follower.has_ended()) && until.is_none() {
+            if is_over && until.is_none() {
                 endpoint.stop();
                 until = Some(now.saturating_add(self.options.linger));
             }
