@@ -20,6 +20,7 @@ from trex.astf.api import (
     ASTFAssociationRule,
     ASTFClient,
     ASTFErrorBadTG,
+    ASTFGlobalInfo,
     ASTFIPGen,
     ASTFIPGenDist,
     ASTFProfile,
@@ -488,6 +489,29 @@ def test_nothing_is_begun_at_the_stop(client):
         unfinished.append(clients["tcps_connattempt"] - clients["tcps_connects"])
     # On a busy machine a stop may come just when a flow begins.
     assert unfinished.count(0) >= 9, unfinished
+
+
+def test_a_load_that_is_not_reached_is_told(client):
+    client.load_profile(profile(template(cps=1_000)))
+    client.start(mult=10_000, duration=0.5, nc=True)
+    client.wait_on_traffic(timeout=LIMIT_S)
+    stats = client.get_traffic_stats()
+    missed = stats["client"]["err_c_nf_throttled"]
+    assert missed > 1_000_000
+    is_wrong, what = client.is_traffic_stats_error(stats)
+    assert is_wrong and "no time for them" in what["client"]["err_c_nf_throttled"]
+    warned = [event.msg for event in client.get_warnings()]
+    assert any("that its load asked for were not made" in it for it in warned), warned
+
+
+def test_notes_on_a_profile_are_told(client):
+    tunables = ASTFGlobalInfo()
+    tunables.tcp.delay_ack_msec = 4_000
+    asked = ASTFProfile(POOL, default_c_glob_info=tunables, templates=template(limit=1, cps=100))
+    client.load_profile(asked)
+    client.start()
+    client.wait_on_traffic(timeout=LIMIT_S)
+    assert any("500 ms" in event.msg for event in client.get_warnings())
 
 
 def test_clients_alone_and_nobody_who_answers(lab, tmp_path, monkeypatch):

@@ -436,9 +436,12 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
 
 
 def _warnings(result: dict[str, Any]) -> Iterable[str]:
-    """What went wrong."""
+    """What went wrong, and what else is to be known of a run."""
     yield from result["errors"]
+    yield from result["notes"]
     for port in result["ports"]:
+        if port["unsent"]:
+            yield f"{port['interface']}: {port['unsent']:,} frames were not sent"
         if port["failed"]:
             yield f"{port['interface']} refused {port['failed']:,} frames"
         if port["missed"]:
