@@ -504,6 +504,17 @@ def test_a_load_that_is_not_reached_is_told(client):
     assert any("that its load asked for were not made" in it for it in warned), warned
 
 
+def test_nothing_is_as_fast_as_it_was_when_all_has_ended(client):
+    client.load_profile(profile(template(cps=100, answer=bytes(10_000))))
+    client.start(duration=0.5)
+    rates = ("tx_bps", "tx_pps", "rx_bps", "rx_pps")
+    until(lambda: client.get_stats()["global"]["rx_bps"] > 1e6)
+    client.wait_on_traffic(timeout=LIMIT_S)
+    stats = client.get_stats()
+    assert {name: stats["global"][name] for name in rates} == dict.fromkeys(rates, 0.0)
+    assert stats[0]["rx_util"] == stats["traffic"]["client"]["m_rx_bw_l7_r"] == 0.0
+
+
 def test_notes_on_a_profile_are_told(client):
     tunables = ASTFGlobalInfo()
     tunables.tcp.delay_ack_msec = 4_000

@@ -431,6 +431,7 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
                 self._note(f"profile {profile.pid}: {warning}", "warning")
             self._note(f"profile {profile.pid} has ended")
             if not any(it.is_running for it in self._profiles_by_id.values()):
+                self._counters.end()
                 # In TRex's words, which scripts look for.
                 self._note("Moved to state: Loaded")
 

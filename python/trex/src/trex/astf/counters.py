@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -214,8 +215,11 @@ def _rates(counts: Counts, rates: Rates | None, key: Any, since: float) -> dict[
     if rates is None:
         return dict.fromkeys(_RATES, 0.0)
 
+    # One time for all, for they are divided by each other.
+    now = time.monotonic()
+
     def rate(what: str, *names: str) -> float:
-        return rates.of((key, what), sum(counts[name] for name in names), since)
+        return rates.of((key, what), sum(counts[name] for name in names), since, now)
 
     sent = ("tcps_sndbyte_ok", "tcps_sndrexmitbyte", "udps_sndbyte")
     acked = rate("acked", "tcps_rcvackbyte", "udps_sndbyte")

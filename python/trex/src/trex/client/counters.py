@@ -90,6 +90,12 @@ class Counters:
         for port in self._ports.values():
             self._port(port)
 
+    def end(self) -> None:
+        """Counts rates of ports from now: what they sent and heard has ended."""
+        self._rates.forget(lambda key: not self._ports[key[0]].is_active)
+        for port in self._ports.values():
+            self._port(port)
+
     def ports(self, numbers: Iterable[int]) -> dict[Any, Any]:
         """The counters of ports, their sum and those of the whole."""
         stats: dict[Any, Any] = {number: self._port(self._ports[number]) for number in numbers}
