@@ -41,6 +41,13 @@ from trex.client.packet_socket import PacketSocket
 from trex.services.arp import ServiceARP
 from trex.services.context import run_services
 
+# What `global` has in TRex.
+GLOBAL = (
+    *("active_flows", "active_sockets", "bw_per_core", "cpu_util", "cpu_util_raw", "open_flows"),
+    *("platform_factor", "rx_bps", "rx_core_pps", "rx_cpu_util", "rx_drop_bps", "rx_pps"),
+    *("socket_util", "tx_expected_bps", "tx_expected_cps", "tx_expected_pps", "tx_pps", "tx_bps"),
+    *("tx_cps", "total_servers", "total_clients", "total_alloc_error", "queue_full"),
+)
 REQUEST, ANSWER = b"GET /", b"here it is"
 POOL = ASTFIPGen(
     dist_client=ASTFIPGenDist(ip_range=["16.0.0.1", "16.0.0.9"]),
@@ -513,6 +520,24 @@ def test_nothing_is_as_fast_as_it_was_when_all_has_ended(client):
     stats = client.get_stats()
     assert {name: stats["global"][name] for name in rates} == dict.fromkeys(rates, 0.0)
     assert stats[0]["rx_util"] == stats["traffic"]["client"]["m_rx_bw_l7_r"] == 0.0
+
+
+def test_the_whole_is_told_as_trex_does(client):
+    assert set(GLOBAL) <= set(client.get_stats()["global"])
+    client.load_profile(profile(template(cps=60), template(53, False, cps=40)), pid_input="both")
+    client.load_profile(profile(template(81, cps=10)), pid_input="one")
+    client.start(mult=2, pid_input="both")
+    client.start(pid_input="one")
+    until(lambda: client.get_stats()["global"]["tx_cps"] > 150)
+    told = client.get_stats()["global"]
+    assert told["tx_expected_cps"] == 2 * (60 + 40) + 10
+    assert (told["total_clients"], told["total_servers"]) == (2 * 9, 2 * 3)
+    assert told["platform_factor"] == 1.0 and told["total_alloc_error"] == told["socket_util"] == 0
+    client.update(mult=3, pid_input="both")
+    assert client.get_stats()["global"]["tx_expected_cps"] == 3 * (60 + 40) + 10
+    client.stop(pid_input="*")
+    told = client.get_stats()["global"]
+    assert not any(told[name] for name in ("tx_cps", "tx_expected_cps", "active_sockets"))
 
 
 def test_notes_on_a_profile_are_told(client):

@@ -336,6 +336,7 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
         stats["global"].update(
             active_flows=clients["m_active_flows"],
             open_flows=clients.get("tcps_connattempt", 0) + clients.get("udps_connects", 0),
+            **self._flows_of_all(),
         )
         stats["traffic"] = traffic
         stats["latency"] = self.get_latency_stats(skip_zero)

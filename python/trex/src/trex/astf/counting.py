@@ -24,6 +24,7 @@ class Counting(Profiles):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._rates_of_sum = Rates()
+        self._rates_of_all = Rates()
 
     def get_traffic_stats(
         self, skip_zero: bool = True, pid_input: str = DEFAULT_PROFILE_ID, is_sum: bool = False
@@ -77,6 +78,24 @@ class Counting(Profiles):
     def is_traffic_stats_error(self, stats: Any) -> tuple[bool, dict[str, dict[str, str]]]:
         """Whether `get_traffic_stats` told of something wrong, and of what, by section."""
         return errors_of(stats)
+
+    def _flows_of_all(self) -> dict[str, float]:
+        """What `global` tells of the flows of all profiles, and of what is asked of them."""
+        counts = sum_of(it.counts() for it in self._profiles_by_id.values())["client"]
+        going = [it for it in self._profiles_by_id.values() if it.is_running]
+        asked = [it.asked() for it in going]
+        if not going:
+            self._rates_of_all = Rates()
+        begun = counts["tcps_connattempt"] + counts["udps_connects"]
+        since = min((it.run.started for it in going if it.run is not None), default=None)
+        return {
+            "active_sockets": counts["m_active_flows"],
+            "tx_cps": self._rates_of_all.of("begun", begun, since) if going else 0.0,
+            "tx_expected_cps": sum(it.flows_per_second for it in asked),
+            "total_clients": sum(it.clients for it in asked),
+            "total_servers": sum(it.servers for it in asked),
+            "total_alloc_error": counts["err_c_tuple_err"],
+        }
 
     def get_tg_names(self, pid_input: str = DEFAULT_PROFILE_ID) -> list[str]:
         """The template groups of a profile."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
+from trex.addresses import ip2int
 from trex.astf.counters import SECTIONS, Counts, counts_of
 from trex.astf.running import StatefulRun
 from trex.client.counters import Rates
@@ -21,6 +22,14 @@ STATE_NAMES = (
 )
 
 
+class Asked(NamedTuple):
+    """What a profile asks for."""
+
+    flows_per_second: float
+    clients: int
+    servers: int
+
+
 class Profile:
     """A profile by its identifier: what is loaded, its last run, and where its counters began."""
 
@@ -33,10 +42,12 @@ class Profile:
         #: The same of the sum of all profiles, which is cleared by itself.
         self.base_of_sum: dict[str, Counts] = {}
         self.rates = Rates()
+        self._cps_and_pools: tuple[float, dict[str, int]] = (0.0, dict.fromkeys(SECTIONS, 0))
 
     def begin(self, run: StatefulRun) -> None:
         """Notes that it is on its way, and counts from now on."""
         self.run, self.base, self.base_of_sum, self.rates = run, {}, {}, Rates()
+        self._cps_and_pools = self._read_cps_and_pools()
 
     @property
     def is_running(self) -> bool:
@@ -75,6 +86,38 @@ class Profile:
         ]
         client, server = ((it["ip_start"], it.get("ip_offset", "1.0.0.0")) for it in pools)
         return (client[0], server[0]), (client[1], server[1])
+
+    def asked(self) -> Asked:
+        """The flows a second that its run is to make, and how many addresses are in its pools, on
+        all ports."""
+        run = self.run
+        if run is None:
+            return Asked(0.0, 0, 0)
+        names = run.ports()
+        pairs = {side: sum(it.startswith(f"{side}s") for it in names) for side in SECTIONS}
+        cps, sizes = self._cps_and_pools
+        # Each pair of ports has its share of the flows, and addresses of its own.
+        share = pairs["client"] / max(run.pairs, 1)
+        clients, servers = (pairs[side] * sizes[side] for side in SECTIONS)
+        return Asked(cps * run.load * share, clients, servers)
+
+    def _read_cps_and_pools(self) -> tuple[float, dict[str, int]]:
+        """The flows a second of the templates, and the addresses of each side's pools."""
+        document = json.loads(self.document or "{}")
+        cps = 0.0
+        pools: dict[str, set[tuple[int, int]]] = {side: set() for side in SECTIONS}
+        try:
+            for template in document["templates"]:
+                client = template["client_template"]
+                cps += client.get("cps", 0)
+                for side in SECTIONS:
+                    index = client["ip_gen"][f"dist_{side}"]["index"]
+                    pool = document["ip_gen_dist_list"][index]
+                    pools[side].add((ip2int(pool["ip_start"]), ip2int(pool["ip_end"])))
+        except (LookupError, TypeError, ValueError, AttributeError):
+            # A document that was written by hand, and has less than one of a profile's.
+            pass
+        return cps, {side: sum(b - a + 1 for a, b in pools[side]) for side in SECTIONS}
 
     def counts(self) -> dict[str, Counts]:
         """What each section has counted since the start."""

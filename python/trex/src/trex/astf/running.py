@@ -52,6 +52,9 @@ class StatefulRun:
         :param beside_others: whether others may run on the same ports, which are visible then too
         """
         self.mult, self.interval = mult, interval
+        #: What the profile's flows a second are multiplied by now, and the pairs of ports that
+        #: share them.
+        self.load, self.pairs = mult, (len(ports) + 1) // 2
         self.is_visible, self.is_beside_others = is_visible or beside_others, beside_others
         #: Whether what came of it was noted.
         self.is_told = False
@@ -100,6 +103,7 @@ class StatefulRun:
     def update(self, mult: float) -> None:
         """Makes so many times the profile's flows a second."""
         asked(self._run.set_load, f"{mult / self.mult:.9f}")
+        self.load = mult
 
     def switch_clients(self, ranges: list[tuple[str, str]], is_on: bool) -> None:
         """Lets clients, by their first and last addresses, make flows or no more."""

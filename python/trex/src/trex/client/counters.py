@@ -17,6 +17,14 @@ _WIRE = 20
 _SAMPLE_S = 0.1
 _COUNTED = ("opackets", "ipackets", "obytes", "ibytes", "oerrors", "ierrors")
 _FLOW_COUNTED = ("tx_pkts", "tx_bytes", "rx_pkts", "rx_bytes")
+# What `global` has of flows, and of rates that are known beforehand: streams have none.
+_OF_FLOWS: dict[str, float] = {
+    **dict.fromkeys(("active_flows", "open_flows", "active_sockets"), 0),
+    **dict.fromkeys(("total_clients", "total_servers", "total_alloc_error"), 0),
+    **dict.fromkeys(("tx_cps", "tx_expected_bps", "tx_expected_cps", "tx_expected_pps"), 0.0),
+    # A client has its ports anew for each server: there is no share of them that are taken.
+    "socket_util": 0.0,
+}
 # What a transmission tells of a stream.
 _TOLD = ("packets", "bytes", "received", "received_bytes", "duplicated")
 
@@ -180,7 +188,10 @@ class Counters:
         self._cpu = (now, cpu_s)
         busy = util / 100 * cpus
         return {
+            **_OF_FLOWS,
             "cpu_util": min(util, 100.0),
+            "cpu_util_raw": util,
+            "platform_factor": 1.0,
             "rx_cpu_util": 0.0,
             "bw_per_core": total("tx_bps") / 1e9 / busy if busy > 0 else 0.0,
             "rx_core_pps": 0.0,
