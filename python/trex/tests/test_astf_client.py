@@ -522,6 +522,19 @@ def test_nothing_is_as_fast_as_it_was_when_all_has_ended(client):
     assert stats[0]["rx_util"] == stats["traffic"]["client"]["m_rx_bw_l7_r"] == 0.0
 
 
+@pytest.mark.parametrize("duration", [0, -1, -0.5])
+def test_no_duration_is_no_limit(client, duration):
+    client.load_profile(profile(template(cps=100)))
+    client.start(duration=duration)
+    until(lambda: client.get_traffic_stats()["client"].get("tcps_closed", 0) > 10)
+    assert client.get_profiles_state() == {"_": "STATE_TX"}
+    client.stop()
+    # All ends after that time then.
+    client.start(duration=duration, t_duration=0.2)
+    client.wait_on_traffic(timeout=LIMIT_S)
+    assert client.get_traffic_stats()["client"]["tcps_connects"] > 10
+
+
 def test_the_whole_is_told_as_trex_does(client):
     assert set(GLOBAL) <= set(client.get_stats()["global"])
     client.load_profile(profile(template(cps=60), template(53, False, cps=40)), pid_input="both")

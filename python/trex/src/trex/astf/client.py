@@ -208,7 +208,7 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
         """Starts what is loaded.
 
         :param mult: what the flows a second of all templates are multiplied by
-        :param duration: seconds after which no flow is made, -1 without end
+        :param duration: seconds after which no flow is made; 0 or less: without end
         :param nc: drop what is open then, instead of waiting for its end
         :param block: no effect: it has started when this returns
         :param latency_pps: as `start_latency`, between the first addresses of the profile's pools,

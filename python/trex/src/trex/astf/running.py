@@ -175,10 +175,10 @@ def _time(seconds: float | None) -> str | None:
 
 def times(duration: float, nc: bool, t_duration: float) -> tuple[float | None, float | None]:
     """How long flows are made, and how long they may take to end then; None: without end."""
-    if duration < 0 and t_duration > 0:
+    if duration <= 0 and t_duration > 0:
         # As TRex has it, whatever it says of the end of flows.
         return float(t_duration), 0.0
-    limit = None if duration < 0 else float(duration)
+    limit = None if duration <= 0 else float(duration)
     return limit, 0.0 if nc else float(t_duration) if t_duration > 0 else None
 
 
