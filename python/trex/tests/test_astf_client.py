@@ -535,6 +535,55 @@ def test_no_duration_is_no_limit(client, duration):
     assert client.get_traffic_stats()["client"]["tcps_connects"] > 10
 
 
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"duration": float("nan")}, "argument 'duration' cannot be nan; it can be seconds"),
+        ({"duration": float("inf")}, "argument 'duration' cannot be inf; it can be seconds"),
+        ({"duration": 10**400}, "argument 'duration' cannot be 1000"),
+        ({"e_duration": "x"}, "argument 'e_duration' is of type str, not int or float"),
+        ({"t_duration": "x"}, "argument 't_duration' is of type str, not int or float"),
+        ({"dump_interval": "x"}, "argument 'dump_interval' is of type str, not int or float"),
+        ({"dump_interval": -1}, "argument 'dump_interval' cannot be -1; it can be 0.001 or more"),
+        ({"client_mask": -1}, "argument 'client_mask' cannot be -1; it can be a mask of 32 bits"),
+        ({"client_mask": 1 << 40}, "argument 'client_mask' cannot be 1099511627776"),
+        ({"client_mask": "x"}, "argument 'client_mask' is of type str, not int"),
+        ({"ipv6": "yes"}, "argument 'ipv6' is of type str, not bool"),
+        ({"latency_pps": -4}, "argument 'latency_pps' cannot be -4; it can be packets a second"),
+        ({"mult": 1e30}, r"argument 'mult' cannot be 1e\+30; it can be more than 0"),
+        ({"mult": float("nan")}, "argument 'mult' cannot be nan; it can be more than 0"),
+    ],
+)
+def test_what_means_nothing_is_refused_by_its_name(client, wrong, message):
+    client.load_profile(profile(template(cps=100)))
+    with pytest.raises(TRexError, match=message):
+        client.start(**wrong)
+    assert client.get_profiles_state() == {"_": "STATE_ASTF_LOADED"}
+
+
+def test_a_load_that_cannot_be_had_is_named_as_it_was_given(client):
+    client.load_profile(profile(template(cps=100)))
+    client.start(mult=3)
+    with pytest.raises(TRexError, match=r"argument 'mult' cannot be 1e\+30; it can be more than 0"):
+        client.update(1e30)
+    client.stop()
+    client.start(mult=1e-6)
+    with pytest.raises(TRexError, match="argument 'mult' cannot be 5000; it can be near the 1e-06"):
+        client.update(5_000)
+    client.stop()
+    with pytest.raises(TRexError, match="argument 'ports_mask' is of type str, not int"):
+        client.start_latency(ports_mask="x")
+    with pytest.raises(TRexError, match="stats have no 'client': expected what get_traffic_stats"):
+        client.is_traffic_stats_error({})
+
+
+def test_a_profile_that_ends_the_process_is_refused(client, tmp_path):
+    file = tmp_path / "ends.py"
+    file.write_text("import sys\n\nsys.exit(4)\n")
+    with pytest.raises(TRexError, match="ends.py, line 3: it ends the process"):
+        client.load_profile(str(file))
+
+
 def test_the_whole_is_told_as_trex_does(client):
     assert set(GLOBAL) <= set(client.get_stats()["global"])
     client.load_profile(profile(template(cps=60), template(53, False, cps=40)), pid_input="both")

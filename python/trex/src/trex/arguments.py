@@ -7,6 +7,9 @@ from typing import Any
 
 from trex.errors import TRexArgumentError, TRexError, TRexTypeError
 
+# About 30 years.
+_SECONDS_MAX = 1_000_000_000
+
 
 def validate_type(arg_name: str, arg: object, valid_types: Any) -> None:
     """Raises `TRexTypeError` unless `arg` is of one of the types."""
@@ -26,6 +29,20 @@ def positive(name: str, value: float) -> None:
     """Raises `TRexArgumentError` unless the value is above zero."""
     if not value > 0:
         raise TRexArgumentError(name, value, "anything above 0")
+
+
+def seconds(name: str, value: Any) -> None:
+    """Raises unless the value is a number of seconds that a run can be told of."""
+    validate_type(name, value, (int, float))
+    if not -_SECONDS_MAX <= value <= _SECONDS_MAX:
+        raise TRexArgumentError(name, value, f"seconds, up to {_SECONDS_MAX:,}")
+
+
+def bits(name: str, value: Any) -> None:
+    """Raises unless the value is a mask of 32 bits."""
+    validate_type(name, value, int)
+    if not 0 <= value < 1 << 32:
+        raise TRexArgumentError(name, value, "a mask of 32 bits, such as 0x5")
 
 
 def is_integer(arg: object) -> bool:

@@ -41,6 +41,8 @@ def registered(path: str) -> Iterator[Any]:
         yield module.register()
     except TRexError as error:
         raise TRexError(f"{_place(error, path)}: {error}") from error
+    except SystemExit as error:
+        raise TRexError(f"{_place(error, path)}: it ends the process: sys.exit()") from error
     except Exception as error:
         raise TRexError(f"{_place(error, path)}: {type(error).__name__}: {error}") from error
     finally:
@@ -56,7 +58,7 @@ def function_of(described: Any, name: str, mode: str) -> Callable[..., Any]:
     return function
 
 
-def _place(error: Exception, path: str) -> str:
+def _place(error: BaseException, path: str) -> str:
     """The last line of the file on the way to the error."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}, line {error.lineno}"

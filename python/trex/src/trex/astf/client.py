@@ -8,14 +8,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from trex.addresses import int2ip, int2mac
-from trex.arguments import listify, validate_type
+from trex.arguments import bits, listify, seconds, validate_type
 from trex.astf.console import Console
 from trex.astf.counting import Counting
 from trex.astf.delays import Delays, latency_rate
 from trex.astf.ignored import ignored
 from trex.astf.loaded import Profile
 from trex.astf.profiles import ALL_PROFILE_ID, DEFAULT_PROFILE_ID, Pids
-from trex.astf.running import StatefulRun, end_unestablished, port_name, times
+from trex.astf.running import StatefulRun, end_unestablished, multiplier, port_name, times
 from trex.astf.switching import Switching
 from trex.astf.topologies import ASTFTopologyManager
 from trex.client.client import TRexClient
@@ -26,7 +26,7 @@ from trex.stl.client import STLClient
 
 _PORTS_MAX = 32
 # How often the flow of each side is looked at that is followed.
-_INTERVAL_S = 1.0
+_INTERVAL_S, _INTERVAL_S_MIN = 1.0, 0.001
 
 
 class ASTFClient(Console, Switching, Counting, Delays, STLClient):
@@ -222,14 +222,22 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
             `get_flow_info` tells of; 1 where nothing is said
         """
         self._need_session()
-        validate_type("mult", mult, (int, float))
-        validate_type("duration", duration, (int, float))
-        if mult <= 0:
-            raise TRexArgumentError("mult", mult, "more than 0")
+        multiplier(mult)
+        for name, value in (
+            ("duration", duration),
+            ("e_duration", e_duration),
+            ("t_duration", t_duration),
+            ("dump_interval", dump_interval),
+        ):
+            seconds(name, value)
+        if dump_interval and dump_interval < _INTERVAL_S_MIN:
+            raise TRexArgumentError("dump_interval", dump_interval, f"{_INTERVAL_S_MIN} or more")
+        validate_type("ipv6", ipv6, bool)
+        bits("client_mask", client_mask)
         profiles = self._chosen(pid_input, start=True)
         ports = self._stateful_ports()
         if latency_pps:
-            latency_rate(latency_pps)
+            latency_rate("latency_pps", latency_pps)
             self._check_latency(0xFFFFFFFF)
         for profile in profiles:
             if profile.document is None:
@@ -292,9 +300,7 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
     def update(self, mult: float, pid_input: Pids = DEFAULT_PROFILE_ID) -> None:  # type: ignore[override]
         """Makes so many times the profiles' flows a second from now on."""
         self._need_session()
-        validate_type("mult", mult, (int, float))
-        if mult <= 0:
-            raise TRexArgumentError("mult", mult, "more than 0")
+        multiplier(mult)
         for profile in self._chosen(pid_input):
             if not profile.is_running or profile.run is None:
                 raise TRexError(f"profile {profile.pid} is not running: start() first")

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from trex.client.counters import Rates
+from trex.errors import TRexError
 
 SECTIONS = ("client", "server")
 
@@ -241,6 +242,9 @@ def _rates(counts: Counts, rates: Rates | None, key: Any, since: float) -> dict[
 
 def errors_of(stats: Mapping[str, Mapping[str, float]]) -> tuple[bool, dict[str, dict[str, str]]]:
     """Whether counters tell of something wrong, and which do, by section."""
+    missing = [section for section in SECTIONS if section not in stats]
+    if missing:
+        raise TRexError(f"stats have no {missing[0]!r}: expected what get_traffic_stats() returned")
     found = {
         section: {name: told for name, told in ERRORS.items() if stats[section].get(name, 0)}
         for section in SECTIONS

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from trex.addresses import int2ip, ip2int, is_valid_ipv4
-from trex.arguments import validate_type
+from trex.arguments import bits, validate_type
 from trex.astf.latency import RATE_MAX, LatencyPort, LatencyTraffic
 from trex.client.session import Session
 from trex.errors import TRexArgumentError, TRexError
@@ -41,15 +41,17 @@ class Delays(Session):
         :param port_ipv4_offset_s: the same for the odd ports, where it is another
         """
         self._need_session()
+        bits("ports_mask", ports_mask)
+        rate = latency_rate("mult", mult)
         offsets = (dual_ipv4, port_ipv4_offset_s or dual_ipv4)
-        self._start_latency(mult, (src_ipv4, dst_ipv4), offsets, ports_mask, None)
+        self._start_latency(rate, (src_ipv4, dst_ipv4), offsets, ports_mask, None)
 
     def update_latency(self, mult: float = 1) -> None:
         """Sends so many packets a second from each port from now on."""
         self._need_session()
         if self._latency is None or not self._latency.is_active:
             raise TRexError("no latency traffic is sent: start_latency() first")
-        self._latency.set_rate(latency_rate(mult))
+        self._latency.set_rate(latency_rate("mult", mult))
 
     def stop_latency(self) -> None:
         """Ends it; what was measured stays."""
@@ -70,13 +72,12 @@ class Delays(Session):
 
     def _start_latency(
         self,
-        pps: float,
+        rate: float,
         addresses: tuple[str, str],
         offsets: tuple[str, str],
         mask: int,
         is_over: Callable[[], bool] | None,
     ) -> None:
-        rate = latency_rate(pps)
         named = zip(
             ("src_ipv4", "dst_ipv4", "dual_ipv4", "port_ipv4_offset_s"), addresses + offsets
         )
@@ -115,9 +116,9 @@ class Delays(Session):
             self._latency.failure = None
 
 
-def latency_rate(pps: float) -> float:
-    """Packets a second, as they were given. Raises where they are too many, or none."""
-    validate_type("mult", pps, (int, float))
+def latency_rate(name: str, pps: float) -> float:
+    """Packets a second, given by that name. Raises where they are too many, or none."""
+    validate_type(name, pps, (int, float))
     if not 0 < pps <= RATE_MAX:
-        raise TRexArgumentError("mult", pps, f"packets a second, up to {RATE_MAX}")
+        raise TRexArgumentError(name, pps, f"packets a second, up to {RATE_MAX}")
     return float(pps)

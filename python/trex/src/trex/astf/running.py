@@ -7,13 +7,17 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from trex.arguments import validate_type
 from trex.client.transmission import asked, native
+from trex.errors import TRexArgumentError
 
 if TYPE_CHECKING:
     from trex.astf.tunnelling import Tunnels
 
 # How long a wait lasts before Python looks for signals.
 _LOOK_S = 0.05
+# What the engine multiplies loads by: nine digits behind the point.
+_FACTOR_MIN, _FACTOR_END = 1e-9, 1 << 32
 # What was told is told again for so long.
 _FRESH_S = 0.02
 # How often it is looked whether a flow was established.
@@ -102,7 +106,12 @@ class StatefulRun:
 
     def update(self, mult: float) -> None:
         """Makes so many times the profile's flows a second."""
-        asked(self._run.set_load, f"{mult / self.mult:.9f}")
+        factor = mult / self.mult
+        if not _FACTOR_MIN <= factor < _FACTOR_END:
+            raise TRexArgumentError(
+                "mult", mult, f"near the {self.mult:g} that it was started with"
+            )
+        asked(self._run.set_load, f"{factor:.9f}")
         self.load = mult
 
     def switch_clients(self, ranges: list[tuple[str, str]], is_on: bool) -> None:
@@ -167,6 +176,13 @@ class StatefulRun:
         """Frames that left a port, their bytes without FCS, frames that were refused."""
         port = self.port(number)
         return (port["sent"], port["sent_bytes"], port["failed"]) if port is not None else (0, 0, 0)
+
+
+def multiplier(mult: Any) -> None:
+    """Raises unless flows a second can be multiplied by this."""
+    validate_type("mult", mult, (int, float))
+    if not _FACTOR_MIN <= mult < _FACTOR_END:
+        raise TRexArgumentError("mult", mult, f"more than 0, and less than {_FACTOR_END:,}")
 
 
 def _time(seconds: float | None) -> str | None:
