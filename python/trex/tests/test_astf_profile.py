@@ -400,7 +400,13 @@ def test_arguments_are_checked():
         (ASTFErrorMissingParam, "needs 'program'", lambda: ASTFTCPClientTemplate(ip_gen)),
         (ASTFErrorMissingParam, "needs 'program'", ASTFTCPServerTemplate),
         (ASTFErrorMissingParam, "needs 'ip_range'", lambda: ASTFIPGenDist(None)),
-        (ASTFErrorMissingParam, "'templates' or 'cap_list'", lambda: ASTFProfile(ip_gen)),
+        (
+            ASTFErrorBadParamCombination,
+            "needs 'templates' or 'cap_list', and neither is given",
+            lambda: ASTFProfile(ip_gen),
+        ),
+        (ASTFErrorMissingParam, "needs 'file'", ASTFCapInfo),
+        (ASTFErrorMissingParam, "needs 'client_template'", ASTFTemplate),
         (ASTFErrorMissingParam, "'templates'", lambda: ASTFProfile(ip_gen, templates=[])),
         (
             ASTFErrorWrongType,

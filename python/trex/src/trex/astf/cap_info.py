@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from trex.astf.arguments import group_name, not_negative, optional, required, within
 from trex.astf.association import ASTFAssociation, ASTFAssociationRule
 from trex.astf.commands import ASTFCmdDelay, ASTFCmdDelayRnd
@@ -19,7 +21,7 @@ class ASTFCapInfo:
 
     def __init__(
         self,
-        file: str,
+        file: str | None = None,
         cps: float | None = None,
         assoc: ASTFAssociation | ASTFAssociationRule | None = None,
         ip_gen: ASTFIPGen | None = None,
@@ -70,7 +72,7 @@ class ASTFCapInfo:
             assoc = ASTFAssociationRule(port=port)
         if isinstance(assoc, ASTFAssociationRule):
             assoc = ASTFAssociation(assoc)
-        self.file = file
+        self.file = cast(str, file)
         self.cps = 1 if cps is None and l7_percent is None else cps
         self.l7_percent = l7_percent
         self.assoc = assoc

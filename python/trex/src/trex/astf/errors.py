@@ -12,10 +12,13 @@ class ASTFError(TRexError):
 
 
 class ASTFErrorBadParamCombination(ASTFError):
-    """Arguments that do not go together."""
+    """Arguments of which one has to be given, and not both."""
 
-    def __init__(self, func: str, name1: str, name2: str) -> None:
-        super().__init__(f"{func} takes either '{name1}' or '{name2}', not both: leave one out")
+    def __init__(self, func: str, name1: str, name2: str, are_missing: bool = False) -> None:
+        if are_missing:
+            super().__init__(f"{func} needs '{name1}' or '{name2}', and neither is given")
+        else:
+            super().__init__(f"{func} takes either '{name1}' or '{name2}', not both: leave one out")
 
 
 class ASTFErrorMissingParam(ASTFError):

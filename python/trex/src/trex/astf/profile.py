@@ -11,7 +11,7 @@ from trex.astf.cap_info import ASTFCapInfo
 from trex.astf.commands import ASTFCmdDelay, ASTFCmdDelayRnd
 from trex.astf.conversation import Conversation, read_conversation
 from trex.astf.document import Document
-from trex.astf.errors import ASTFError, ASTFErrorMissingParam
+from trex.astf.errors import ASTFError, ASTFErrorBadParamCombination
 from trex.astf.global_info import ASTFGlobalInfo
 from trex.astf.imported import Delay
 from trex.astf.pools import ASTFIPGen
@@ -50,7 +50,7 @@ class ASTFProfile:
         optional(where, "s_delay", s_delay, ASTFCmdDelay, ASTFCmdDelayRnd)
         optional(where, "udp_mtu", udp_mtu, int)
         if templates is None and cap_list is None:
-            raise ASTFErrorMissingParam(where, "templates", "cap_list")
+            raise ASTFErrorBadParamCombination(where, "templates", "cap_list", are_missing=True)
         self.default_ip_gen = default_ip_gen
         self.default_c_glob_info = default_c_glob_info
         self.default_s_glob_info = default_s_glob_info

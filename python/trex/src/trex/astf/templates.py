@@ -155,8 +155,8 @@ class ASTFTemplate:
 
     def __init__(
         self,
-        client_template: ASTFTCPClientTemplate,
-        server_template: ASTFTCPServerTemplate,
+        client_template: ASTFTCPClientTemplate | None = None,
+        server_template: ASTFTCPServerTemplate | None = None,
         tg_name: str | None = None,
     ) -> None:
         """
@@ -168,12 +168,14 @@ class ASTFTemplate:
         required(where, "client_template", client_template, ASTFTCPClientTemplate)
         required(where, "server_template", server_template, ASTFTCPServerTemplate)
         group_name(where, tg_name)
-        if client_template.is_stream() != server_template.is_stream():
+        client = cast(ASTFTCPClientTemplate, client_template)
+        server = cast(ASTFTCPServerTemplate, server_template)
+        if client.is_stream() != server.is_stream():
             kinds = {True: "TCP", False: "UDP"}
             raise ASTFError(
-                f"the client's program is of {kinds[client_template.is_stream()]}, the server's "
-                f"of {kinds[server_template.is_stream()]}: both have to be of the same"
+                f"the client's program is of {kinds[client.is_stream()]}, the server's "
+                f"of {kinds[server.is_stream()]}: both have to be of the same"
             )
-        self.client_template = client_template
-        self.server_template = server_template
+        self.client_template = client
+        self.server_template = server
         self.tg_name = tg_name
