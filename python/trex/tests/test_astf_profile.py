@@ -394,6 +394,13 @@ def test_ranges_that_are_none_are_refused(ip_range, reason):
         ASTFIPGenDist(ip_range)
 
 
+def test_a_topology_is_no_profile(tmp_path):
+    file = tmp_path / "udp_topo.py"
+    file.write_text("def get_topo():\n    return None\n")
+    with pytest.raises(TRexError, match=r"no profile but a topology.*: topo_load\(\) or tunnels"):
+        ASTFProfile.load(str(file))
+
+
 def test_arguments_are_checked():
     program, ip_gen = ASTFProgram(), addresses()
     for error, reason, make in (

@@ -36,6 +36,11 @@ def registered(path: str) -> Iterator[Any]:
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
         spec.loader.exec_module(module)
+        if not hasattr(module, "register") and hasattr(module, "get_topo"):
+            raise TRexError(
+                "this is no profile but a topology, for there is get_topo() and no register(): "
+                "topo_load() or tunnels_topo_load() of ASTFClient load it"
+            )
         if not hasattr(module, "register"):
             raise TRexError("there is no function register(), which is what a profile is found by")
         yield module.register()
