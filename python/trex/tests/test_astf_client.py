@@ -225,6 +225,8 @@ def test_template_groups_are_counted_by_themselves(client):
     assert (
         client.get_traffic_tg_stats("pages", skip_zero=False)["pages"]["server"]["err_no_syn"] == 0
     )
+    whole = client.get_traffic_stats()["client"]["m_traffic_duration"]
+    assert {side["m_traffic_duration"] for it in stats.values() for side in it.values()} == {whole}
     for names in ("others", []):
         with pytest.raises(ASTFErrorBadTG, match="pages, more"):
             client.get_traffic_tg_stats(names)

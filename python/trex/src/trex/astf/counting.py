@@ -125,11 +125,15 @@ class Counting(Profiles):
         since = 0.0 if profile.run is None else profile.run.started
         found: dict[str, dict[str, dict[str, float]]] = {}
         counts = profile.group_counts()
+        elapsed = 0.0 if profile.run is None else profile.run.elapsed()
         for name in names:
             found[name] = {
                 side: section_of(counts[name, side], {}, rates, (name, side), since, skip_zero)
                 for side in SECTIONS
             }
+            for section in found[name].values():
+                if elapsed or not skip_zero:
+                    section["m_traffic_duration"] = elapsed
         return found
 
     def get_flow_info(
