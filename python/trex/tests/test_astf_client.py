@@ -960,6 +960,17 @@ def test_latency_traffic_goes_with_a_profile_or_alone(client):
             client.start_latency(**wrong)
 
 
+@pytest.mark.parametrize("sender", [0, 1])
+def test_latency_traffic_of_one_port_is_measured_at_the_other(client, sender):
+    client.start_latency(mult=100, ports_mask=1 << sender)
+    until(lambda: client.get_latency_stats()[1 - sender]["stats"]["m_pkt_ok"] > 5)
+    client.stop_latency()
+    told = client.get_latency_stats()
+    stats = told[sender]["stats"], told[1 - sender]["stats"]
+    assert stats[0]["m_tx_pkt_ok"] == stats[1]["m_pkt_ok"] == told[1 - sender]["hist"]["cnt"] > 5
+    assert stats[0]["m_pkt_ok"] == stats[1]["m_tx_pkt_ok"] == 0
+
+
 def test_latency_traffic_that_an_interface_ends_is_told_of(client):
     client.start_latency(mult=50)
     until(lambda: client.get_latency_stats()[1]["stats"]["m_pkt_ok"] > 3)

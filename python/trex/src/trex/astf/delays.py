@@ -36,7 +36,7 @@ class Delays(Session):
         :param mult: packets a second from each port
         :param src_ipv4: the address of port 0
         :param dst_ipv4: the address of port 1
-        :param ports_mask: a bit for each port
+        :param ports_mask: a bit for each port that sends; the other one of its pair measures
         :param dual_ipv4: what is added to the addresses for each further pair of ports
         :param port_ipv4_offset_s: the same for the odd ports, where it is another
         """
@@ -85,7 +85,8 @@ class Delays(Session):
             if not is_valid_ipv4(address):
                 raise TRexArgumentError(name, address, "an address of IPv4")
         ends: list[LatencyPort] = []
-        for number in self._owned(self._check_latency(mask)):
+        sending = self._check_latency(mask)
+        for number in self._owned(sorted({end for it in sending for end in (it, it ^ 1)})):
             port = self.ports[number]
             own, other = (
                 socket.inet_aton(
@@ -95,7 +96,8 @@ class Delays(Session):
             )
             told = (own, other) if number % 2 == 0 else (other, own)
             macs = (port.source, port.destination or "ff:ff:ff:ff:ff:ff")
-            ends.append(LatencyPort(number, port.interface, macs, port.vlan, told))
+            interface, sends = port.interface, number in sending
+            ends.append(LatencyPort(number, interface, macs, port.vlan, told, sends))
         for end in ends:
             self.ports[end.number].begin_latency(end)
         self._latency = LatencyTraffic(ends, rate, is_over)
@@ -104,10 +106,10 @@ class Delays(Session):
         """The ports that send latency traffic. Raises where it is sent already, or none can."""
         if self._latency is not None and self._latency.is_active:
             raise TRexError("latency traffic is sent already: stop_latency() first")
-        both = [it for it in self.ports if it ^ 1 in self.ports and mask >> it & 1]
-        if not both:
+        found = [it for it in self.ports if it ^ 1 in self.ports and mask >> it & 1]
+        if not found:
             raise TRexError("latency traffic needs a pair of ports: 0 and 1, or 2 and 3, and so on")
-        return both
+        return found
 
     def _reap(self) -> None:
         super()._reap()

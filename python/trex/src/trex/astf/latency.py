@@ -48,12 +48,14 @@ class LatencyPort:
         macs: tuple[str, str],
         vlan: list[int],
         addresses: tuple[bytes, bytes],
+        sends: bool = True,
     ) -> None:
         """
         :param macs: of the source and the destination
         :param addresses: of the source and the destination, as bytes of IPv4
+        :param sends: whether it sends, or hears the other one alone
         """
-        self.number = number
+        self.number, self.sends = number, sends
         self.socket = PacketSocket(interface)
         self.socket.hear_icmp()
         self.socket.stamp()
@@ -197,7 +199,8 @@ class LatencyTraffic:
                 with self._lock:
                     while due <= now:
                         for port in self._ports.values():
-                            port.send(self._session)
+                            if port.sends:
+                                port.send(self._session)
                         due += self._interval_ns
                 self._take(min((due - time.monotonic_ns()) / 1e9, _LOOK_S))
             self._take(_LOOK_S, is_last=True)
