@@ -31,7 +31,11 @@ class Console:
     def acquire_line(self: Any, line: str) -> bool:
         """Takes all ports."""
         words = _Words("acquire", self.acquire_line)
-        words.add_argument("--force", action="store_true")
+        words.add_argument(
+            "--force",
+            action="store_true",
+            help="ends tagged packet groups",
+        )
         given = words.of(line)
         if given is not None:
             self.acquire(force=given.force)
@@ -40,7 +44,9 @@ class Console:
     def reset_line(self: Any, line: str) -> bool:
         """Takes all ports, ends what is running, forgets profiles and counters."""
         words = _Words("reset", self.reset_line)
-        words.add_argument("-r", "--restart", action="store_true")
+        words.add_argument(
+            "-r", "--restart", action="store_true", help="sets the interfaces down and up"
+        )
         given = words.of(line)
         if given is not None:
             self.reset(restart=given.restart)
@@ -49,20 +55,62 @@ class Console:
     def start_line(self: Any, line: str) -> bool:
         """Loads a profile and starts it."""
         words = _Words("start", self.start_line)
-        words.add_argument("-f", dest="file", required=True)
-        words.add_argument("-m", dest="mult", type=float, default=1)
-        words.add_argument("-d", dest="duration", type=_seconds, default=-1.0)
-        words.add_argument("--e_duration", type=_seconds, default=0.0)
-        words.add_argument("--t_duration", type=_seconds, default=0.0)
-        words.add_argument("--dump_interval", type=_seconds, default=0.0)
-        words.add_argument("--nc", action="store_true")
-        words.add_argument("-l", dest="latency_pps", type=int, default=0)
-        words.add_argument("--ipv6", action="store_true")
+        words.add_argument("-f", dest="file", required=True, help="a profile in Python or JSON")
+        words.add_argument(
+            "-m",
+            dest="mult",
+            type=float,
+            default=1,
+            help="what the flows a second are multiplied by",
+        )
+        words.add_argument(
+            "-d",
+            dest="duration",
+            type=_seconds,
+            default=-1.0,
+            help="after which no flow is made: 100, 10m, 1h; without end where it is left out",
+        )
+        words.add_argument(
+            "--e_duration",
+            type=_seconds,
+            default=0.0,
+            help="all ends if no flow was established after so long",
+        )
+        words.add_argument(
+            "--t_duration", type=_seconds, default=0.0, help="how long flows may take to end then"
+        )
+        words.add_argument(
+            "--dump_interval",
+            type=_seconds,
+            default=0.0,
+            help="from look to look at flows that are followed",
+        )
+        words.add_argument("--nc", action="store_true", help="drops what is open in the end")
+        words.add_argument(
+            "-l",
+            dest="latency_pps",
+            type=int,
+            default=0,
+            help="packets a second of latency traffic",
+        )
+        words.add_argument("--ipv6", action="store_true", help="over IPv6")
         which = words.add_mutually_exclusive_group()
-        which.add_argument("--clients", type=int, nargs="+", default=[])
-        which.add_argument("--servers-only", action="store_true")
-        words.add_argument("--pid", default=DEFAULT_PROFILE_ID)
-        words.add_argument("-t", "--tunables", nargs=argparse.REMAINDER, default=[])
+        which.add_argument(
+            "--clients",
+            type=int,
+            nargs="+",
+            default=[],
+            help="ports whose clients make flows; all where none are named",
+        )
+        which.add_argument("--servers-only", action="store_true", help="no clients make flows")
+        words.add_argument("--pid", default=DEFAULT_PROFILE_ID, help="the profile's identifier")
+        words.add_argument(
+            "-t",
+            "--tunables",
+            nargs=argparse.REMAINDER,
+            default=[],
+            help="last: the profile's own arguments",
+        )
         given = words.of(line)
         if given is None:
             return True
@@ -89,8 +137,10 @@ class Console:
     def stop_line(self: Any, line: str) -> None:
         """Ends profiles."""
         words = _Words("stop", self.stop_line)
-        words.add_argument("--pid", nargs="+", default=[DEFAULT_PROFILE_ID])
-        words.add_argument("--remove", action="store_true")
+        words.add_argument(
+            "--pid", nargs="+", default=[DEFAULT_PROFILE_ID], help="profiles by their identifiers"
+        )
+        words.add_argument("--remove", action="store_true", help="forgets them then")
         given = words.of(line)
         if given is not None:
             self.stop(False, given.pid, given.remove)
@@ -98,8 +148,16 @@ class Console:
     def update_line(self: Any, line: str) -> None:
         """Makes so many times the profiles' flows a second."""
         words = _Words("update", self.update_line)
-        words.add_argument("-m", dest="mult", type=float, default=1)
-        words.add_argument("--pid", nargs="+", default=[DEFAULT_PROFILE_ID])
+        words.add_argument(
+            "-m",
+            dest="mult",
+            type=float,
+            default=1,
+            help="what the flows a second of the profile are multiplied by",
+        )
+        words.add_argument(
+            "--pid", nargs="+", default=[DEFAULT_PROFILE_ID], help="profiles by their identifiers"
+        )
         given = words.of(line)
         if given is not None:
             self.update(given.mult, given.pid)
@@ -107,9 +165,9 @@ class Console:
     def service_line(self: Any, line: str) -> bool:
         """Puts all ports into service mode, or with --off out of it."""
         words = _Words("service", self.service_line)
-        words.add_argument("--off", action="store_true")
+        words.add_argument("--off", action="store_true", help="out of service mode")
         for name in _SERVICE_FILTERS:
-            words.add_argument(f"--{name}", action="store_true")
+            words.add_argument(f"--{name}", action="store_true", help="in filtered service mode")
         given = words.of(line)
         if given is not None:
             is_filtered = any(getattr(given, name.replace("-", "_")) for name in _SERVICE_FILTERS)
@@ -121,11 +179,31 @@ class Console:
         words = _Words("latency", self.latency_line)
         start, _, update, *_ = words.commands("start", "stop", "update", "show", "hist", "counters")
         for command in (start, update):
-            command.add_argument("-m", dest="mult", type=float, default=1)
-        start.add_argument("--src", dest="src_ipv4", type=_ipv4, required=True)
-        start.add_argument("--dst", dest="dst_ipv4", type=_ipv4, required=True)
-        start.add_argument("--dual-ip", dest="dual_ipv4", type=_ipv4, default="1.0.0.0")
-        start.add_argument("-p", "--port", dest="ports", type=int, nargs="+", default=[])
+            command.add_argument(
+                "-m", dest="mult", type=float, default=1, help="packets a second from each port"
+            )
+        start.add_argument(
+            "--src", dest="src_ipv4", type=_ipv4, required=True, help="the address of port 0"
+        )
+        start.add_argument(
+            "--dst", dest="dst_ipv4", type=_ipv4, required=True, help="the address of port 1"
+        )
+        start.add_argument(
+            "--dual-ip",
+            dest="dual_ipv4",
+            type=_ipv4,
+            default="1.0.0.0",
+            help="what is added for each further pair of ports",
+        )
+        start.add_argument(
+            "-p",
+            "--port",
+            dest="ports",
+            type=int,
+            nargs="+",
+            default=[],
+            help="ports that send; all where none are named",
+        )
         given = words.of(line)
         if given is None:
             return True
@@ -146,10 +224,19 @@ class Console:
         words = _Words("topo", self.topo_line)
         load, resolve, show, _, save = words.commands("load", "resolve", "show", "clear", "save")
         for command in (load, save):
-            command.add_argument("-f", dest="file", required=True)
-        load.add_argument("-t", dest="tunables", default="")
+            command.add_argument(
+                "-f", dest="file", required=True, help="a topology in Python, JSON or YAML"
+            )
+        load.add_argument("-t", dest="tunables", default="", help="arguments of its get_topo()")
         for command in (resolve, show):
-            command.add_argument("-p", "--port", dest="ports", type=int, nargs="+")
+            command.add_argument(
+                "-p",
+                "--port",
+                dest="ports",
+                type=int,
+                nargs="+",
+                help="ports by number; all where none are named",
+            )
         given = words.of(line)
         if given is None:
             return True
@@ -169,8 +256,10 @@ class Console:
         """Tunnels: load, show, clear."""
         words = _Words("tunnels_topo", self.tunnels_topo_line)
         load, *_ = words.commands("load", "show", "clear")
-        load.add_argument("-f", dest="file", required=True)
-        load.add_argument("-t", dest="tunables", default="")
+        load.add_argument(
+            "-f", dest="file", required=True, help="a topology in Python, JSON or YAML"
+        )
+        load.add_argument("-t", dest="tunables", default="", help="arguments of its get_topo()")
         given = words.of(line)
         if given is not None and given.command == "load":
             self.tunnels_topo_load(given.file, _tunables(given.tunables.split()))
@@ -183,9 +272,13 @@ class Console:
     def activate_tunnel_line(self: Any, line: str) -> None:
         """Tunnels on or off."""
         words = _Words("tunnel", self.activate_tunnel_line)
-        words.add_argument("--type", type=_tunnel_type, default=GTPU)
-        words.add_argument("--off", action="store_true")
-        words.add_argument("--loopback", action="store_true")
+        words.add_argument(
+            "--type", type=_tunnel_type, default=GTPU, help="the type of tunnels: gtpu"
+        )
+        words.add_argument("--off", action="store_true", help="switches them off")
+        words.add_argument(
+            "--loopback", action="store_true", help="the servers' ports have the other ends"
+        )
         given = words.of(line)
         if given is not None:
             self.activate_tunnel(given.type, not given.off, given.loopback)
@@ -193,14 +286,21 @@ class Console:
     def update_clients_tunnel(self: Any, line: str) -> None:
         """Gives the clients of a range tunnels, whose identifiers count."""
         words = _Words("update_tunnel", self.update_clients_tunnel)
-        for name in ("--c_start", "--c_end"):
-            words.add_argument(name, type=_ipv4, required=True)
-        words.add_argument("--teid", type=int, required=True)
-        words.add_argument("--sport", type=int, required=True)
-        words.add_argument("--src_ip", required=True)
-        words.add_argument("--dst_ip", required=True)
-        words.add_argument("--ipv6", action="store_true")
-        words.add_argument("--type", type=_tunnel_type, default=GTPU)
+        for name, told in (("--c_start", "the first client"), ("--c_end", "the last one")):
+            words.add_argument(name, type=_ipv4, required=True, help=told)
+        words.add_argument(
+            "--teid",
+            type=int,
+            required=True,
+            help="the first client's identifier; those of others count on",
+        )
+        words.add_argument("--sport", type=int, required=True, help="the source port of UDP")
+        words.add_argument("--src_ip", required=True, help="the source of the tunnel")
+        words.add_argument("--dst_ip", required=True, help="its destination")
+        words.add_argument("--ipv6", action="store_true", help="these are of IPv6")
+        words.add_argument(
+            "--type", type=_tunnel_type, default=GTPU, help="the type of tunnels: gtpu"
+        )
         given = words.of(line)
         if given is None:
             return
@@ -219,11 +319,13 @@ class Console:
             "set", "remove", "clear", "show", "get", "upload"
         )
         for command in (added, removed):
-            command.add_argument("--macs", nargs="+", default=[])
-            command.add_argument("--ipv4", nargs="+", default=[])
+            command.add_argument("--macs", nargs="+", default=[], help="Ethernet addresses")
+            command.add_argument("--ipv4", nargs="+", default=[], help="addresses of IPv4")
         for command in (added, removed, clear):
             # There is one list: it is the engine's at once.
-            command.add_argument("--upload", action="store_true")
+            command.add_argument(
+                "--upload", action="store_true", help="no effect: what is listed counts at once"
+            )
         given = words.of(line)
         if given is None:
             return True
@@ -242,11 +344,13 @@ class Console:
         """Template groups: names, stats."""
         words = _Words("template_group", self.template_group_line)
         names, stats = words.commands("names", "stats")
-        names.add_argument("--start", type=int, default=0)
-        names.add_argument("--amount", type=int, default=50)
-        stats.add_argument("--name", required=True)
+        names.add_argument("--start", type=int, default=0, help="the first one to show, from 0")
+        names.add_argument("--amount", type=int, default=50, help="how many to show")
+        stats.add_argument("--name", required=True, help="the group")
         for command in (names, stats):
-            command.add_argument("--pid", default=DEFAULT_PROFILE_ID)
+            command.add_argument(
+                "--pid", default=DEFAULT_PROFILE_ID, help="the profile's identifier"
+            )
         given = words.of(line)
         if given is None:
             return
@@ -269,8 +373,15 @@ class Console:
         """Counts from now on."""
         words = _Words("clear", self.clear_stats_line)
         which = words.add_mutually_exclusive_group()
-        which.add_argument("-p", "--port", dest="ports", type=int, nargs="+")
-        which.add_argument("-a", dest="all_ports", action="store_true")
+        which.add_argument(
+            "-p",
+            "--port",
+            dest="ports",
+            type=int,
+            nargs="+",
+            help="ports by number; all where none are named",
+        )
+        which.add_argument("-a", dest="all_ports", action="store_true", help="all ports")
         given = words.of(line)
         if given is not None:
             self.clear_stats(given.ports, pid_input="*")
@@ -278,23 +389,31 @@ class Console:
     def show_stats_line(self: Any, line: str) -> None:
         """Counters: of all and of ports; -g, -a and --za (of flows), -l, --lh, --lc (latency)."""
         words = _Words("stats", self.show_stats_line)
-        words.add_argument("--port", dest="ports", type=int, nargs="+")
-        words.add_argument("--pid")
+        words.add_argument(
+            "--port",
+            dest="ports",
+            type=int,
+            nargs="+",
+            help="ports by number; all where none are named",
+        )
+        words.add_argument(
+            "--pid", help="the profile whose flows are shown; all together where it is left out"
+        )
         which = words.add_mutually_exclusive_group()
-        for flags, what in (
-            (["-g"], "global"),
-            (["-p"], "ports"),
-            (["--ps"], "status"),
-            (["-a"], "flows"),
-            (["--za", "--az"], "all flows"),
-            (["-l"], "show"),
-            (["--lh"], "hist"),
-            (["--lc"], "counters"),
-            (["-c"], "cpu"),
-            (["-x"], "kernel"),
-            (["--xz", "--zx"], "all kernel"),
+        for flags, what, told in (
+            (["-g"], "global", "of all ports together"),
+            (["-p"], "ports", "of ports"),
+            (["--ps"], "status", "what ports are"),
+            (["-a"], "flows", "of flows"),
+            (["--za", "--az"], "all flows", "of flows, also those that are 0"),
+            (["-l"], "show", "of latency traffic: delays"),
+            (["--lh"], "hist", "of latency traffic: how often delays were so long"),
+            (["--lc"], "counters", "of latency traffic: packets"),
+            (["-c"], "cpu", "the load of CPUs"),
+            (["-x"], "kernel", "the kernel's, of ports"),
+            (["--xz", "--zx"], "all kernel", "the kernel's, also those that are 0"),
         ):
-            which.add_argument(*flags, dest="what", action="store_const", const=what)
+            which.add_argument(*flags, dest="what", action="store_const", const=what, help=told)
         given = words.of(line)
         if given is None:
             return
@@ -311,12 +430,22 @@ class Console:
     def start_stl_line(self: Any, line: str) -> None:
         """Loads a profile of streams onto ports and starts it."""
         words = _stream_words("start_stl", self.start_stl_line)
-        words.add_argument("-f", dest="file", required=True)
-        words.add_argument("-m", dest="mult", default="1")
-        words.add_argument("-d", dest="duration", type=_seconds, default=-1.0)
-        words.add_argument("--force", action="store_true")
-        words.add_argument("--total", action="store_true")
-        words.add_argument("-t", "--tunables", nargs=argparse.REMAINDER, default=[])
+        words.add_argument("-f", dest="file", required=True, help="a profile of streams")
+        words.add_argument("-m", dest="mult", default="1", help="the load: 2, 50%%, 10kpps, 1gbps")
+        words.add_argument(
+            "-d", dest="duration", type=_seconds, default=-1.0, help="how long: 100, 10m, 1h"
+        )
+        words.add_argument("--force", action="store_true", help="ends what ports send already")
+        words.add_argument(
+            "--total", action="store_true", help="the load is that of all ports together"
+        )
+        words.add_argument(
+            "-t",
+            "--tunables",
+            nargs=argparse.REMAINDER,
+            default=[],
+            help="last: the profile's own arguments",
+        )
         given = words.of(line)
         if given is None:
             return
@@ -336,9 +465,9 @@ class Console:
     def update_stl_line(self: Any, line: str) -> None:
         """Sends at other rates."""
         words = _stream_words("update_stl", self.update_stl_line)
-        words.add_argument("-m", dest="mult", default="1")
-        words.add_argument("--total", action="store_true")
-        words.add_argument("--force", action="store_true")
+        words.add_argument("-m", dest="mult", default="1", help="the load: 2, 50%%, 10kpps, 1gbps")
+        words.add_argument("--total", action="store_true", help="it is that of all ports together")
+        words.add_argument("--force", action="store_true", help="no effect")
         given = words.of(line)
         if given is not None:
             self.update_stl(given.ports, given.mult, given.total, given.force)
@@ -427,7 +556,14 @@ def _refuse(parser: argparse.ArgumentParser, message: str) -> NoReturn:
 
 def _stream_words(command: str, method: Any) -> _Words:
     words = _Words(command, method)
-    words.add_argument("-p", "--port", dest="ports", type=int, nargs="+")
+    words.add_argument(
+        "-p",
+        "--port",
+        dest="ports",
+        type=int,
+        nargs="+",
+        help="ports by number; all where none are named",
+    )
     return words
 
 
@@ -460,8 +596,7 @@ def _tunnel_type(text: str) -> int:
 def _print_values(title: str, values: dict[str, Any]) -> None:
     print(title)
     for name, value in values.items():
-        told = f"{value:,.6g}" if isinstance(value, float) else value
-        print(f"  {name:<24} {told}")
+        print(f"  {name:<24} {_number(value)}")
 
 
 def _print_sections(sections: dict[str, dict[str, float]]) -> None:
@@ -469,7 +604,14 @@ def _print_sections(sections: dict[str, dict[str, float]]) -> None:
     print(f"{'':<28} {'client':>20} {'server':>20}")
     for name in dict.fromkeys(name for side in SECTIONS for name in sections[side]):
         values = [sections[side].get(name, 0) for side in SECTIONS]
-        print(f"{name:<28} " + " ".join(f"{value:>20,.12g}" for value in values))
+        print(f"{name:<28} " + " ".join(f"{_number(value):>20}" for value in values))
+
+
+def _number(value: Any) -> Any:
+    """A number with its thousands apart, and three digits behind the point where it has any."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return value
+    return f"{value:,.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else f"{value:,}"
 
 
 def _print_latency(ports: dict[int, dict[str, Any]], what: str) -> None:
