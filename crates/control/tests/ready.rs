@@ -177,7 +177,7 @@ fn a_server_of_mail_takes_several_recipients_and_long_messages() {
         receive: {message: reply}
         expect: {pattern: "^221 "}
         wait_for_close"#;
-    let result = run(&others("smtp: {delay: 1ms}", 25, "tcp", &steps), Duration::from_secs(1));
+    let result = run(&others("smtp: {delay: 1ms}", 25, "tcp", steps), Duration::from_secs(1));
     assert_closed(&result, 3);
 }
 
@@ -394,7 +394,7 @@ fn clients_that_follow_messages_count_those_that_tell_of_errors() {
              Content-Length: 4\\r\\n\\r\\n404 \"\n"
         )
     };
-    let answers = ["200", "404", "500", "403", "304", "599"].map(|it| answer(it)).concat();
+    let answers = ["200", "404", "500", "403", "304", "599"].map(answer).concat();
     let answers = answers.replace(
         "HTTP/1.1 304 x\\r\\nContent-Length: 4\\r\\n\\r\\n404 ",
         "HTTP/1.1 304 x\\r\\n\\r\\n",
