@@ -97,46 +97,10 @@ pub(super) fn duties(
             Ok::<_, EmulationError>(())
         };
         if let Some(asked) = template.client.as_ref().filter(|client| client.transmit == port)
-            && let Some(Reached { addresses, destination, devices: behind }) = client
+            && let Some(reached) = client
         {
-            let tuples = Tuples {
-                clients: range(addresses),
-                order: match asked.order {
-                    emulation::Order::InTurn => Order::InTurn,
-                    emulation::Order::Random => Order::Random,
-                },
-                servers: range(&asked.servers),
-                pairing: match asked.pairing {
-                    emulation::Pairing::InTurn => Pairing::InTurn,
-                    emulation::Pairing::Random => Pairing::Random,
-                    emulation::Pairing::Fixed => Pairing::Fixed,
-                },
-                server_port: asked.server_port,
-                client_ports: asked.ports.clone(),
-                turn: asked.turn,
-                again_after: asked.again_after,
-            };
-            let kind = if addresses.first.is_ipv4() { ethertype::IPV4 } else { ethertype::IPV6 };
-            let header = [&destination.0[..], &own.0, &kind.to_be_bytes()].concat();
             // Fourteen bytes are an Ethernet header.
-            let Some(usual) = LinkHeader::new(&header) else { continue };
-            let by = |it: &emulation::Devices| devices(it, destination, own, kind);
-            let devices = behind.iter().filter_map(by).collect();
-            let link = ClientLinks { usual, devices };
-            let load = match asked.load {
-                emulation::Load::Rate { rate, at_most } => Load::Constant { rate, at_most },
-                emulation::Load::Poisson { rate, at_most } => Load::Poisson { rate, at_most },
-                emulation::Load::Hold(flows) => Load::Hold { flows },
-                emulation::Load::Throughput(bits_per_second) => {
-                    Load::Throughput { bits_per_second }
-                }
-                emulation::Load::Users { users, think } => {
-                    Load::Users { users, think: self::think(think) }
-                }
-                emulation::Load::OnDemand => Load::OnDemand,
-            };
-            let (ramp, limit) = (asked.ramp, asked.limit);
-            let role = Role::Client { tuples, link, load, ramp, limit };
+            let Some(role) = client_role(asked, reached, own) else { continue };
             add(&asked.program, "client", &asked.tcp, asked.ip, role)?;
             duties.connects = true;
         }
@@ -158,6 +122,45 @@ pub(super) fn duties(
     };
     duties.groups = groups.iter().map(of).collect();
     Ok(duties)
+}
+
+/// What clients of a template do; `own`: the Ethernet address of their port. `None` where their
+/// frames have no header.
+fn client_role(asked: &emulation::Client, reached: &Reached, own: MacAddress) -> Option<Role> {
+    let Reached { addresses, destination, devices: behind } = reached;
+    let tuples = Tuples {
+        clients: range(addresses),
+        order: match asked.order {
+            emulation::Order::InTurn => Order::InTurn,
+            emulation::Order::Random => Order::Random,
+        },
+        servers: range(&asked.servers),
+        pairing: match asked.pairing {
+            emulation::Pairing::InTurn => Pairing::InTurn,
+            emulation::Pairing::Random => Pairing::Random,
+            emulation::Pairing::Fixed => Pairing::Fixed,
+        },
+        server_port: asked.server_port,
+        client_ports: asked.ports.clone(),
+        turn: asked.turn,
+        again_after: asked.again_after,
+    };
+    let kind = if addresses.first.is_ipv4() { ethertype::IPV4 } else { ethertype::IPV6 };
+    let header = [&destination.0[..], &own.0, &kind.to_be_bytes()].concat();
+    let usual = LinkHeader::new(&header)?;
+    let by = |it: &emulation::Devices| devices(it, destination, own, kind);
+    let devices = behind.iter().filter_map(by).collect();
+    let link = ClientLinks { usual, devices };
+    let load = match asked.load {
+        emulation::Load::Rate { rate, at_most } => Load::Constant { rate, at_most },
+        emulation::Load::Poisson { rate, at_most } => Load::Poisson { rate, at_most },
+        emulation::Load::Hold(flows) => Load::Hold { flows },
+        emulation::Load::Throughput(bits_per_second) => Load::Throughput { bits_per_second },
+        emulation::Load::Users { users, think } => Load::Users { users, think: self::think(think) },
+        emulation::Load::OnDemand => Load::OnDemand,
+    };
+    let (ramp, limit) = (asked.ramp, asked.limit);
+    Some(Role::Client { tuples, link, load, ramp, limit })
 }
 
 /// Devices whose frames differ from those to `destination` as a plan says.
