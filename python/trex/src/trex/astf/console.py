@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from trex.addresses import ip2int, is_valid_ipv4
 from trex.astf.counters import SECTIONS
 from trex.astf.profiles import DEFAULT_PROFILE_ID
-from trex.astf.tunnelling import Tunnel
+from trex.astf.tunnelling import RECORDS_MAX, Tunnel
 from trex.astf.tunnels_topo import GTPU
 from trex.errors import TRexError
 from trex.tunables import keywords_of
@@ -307,6 +307,11 @@ class Console:
         first, last = ip2int(given.c_start), ip2int(given.c_end)
         if first > last:
             raise TRexError(f"--c_end {given.c_end}: expected {given.c_start} or an address behind")
+        if last - first >= RECORDS_MAX:
+            raise TRexError(
+                f"--c_end {given.c_end}: {last - first + 1:,} clients, expected {RECORDS_MAX:,} at "
+                "most"
+            )
         ends, version = (given.src_ip, given.dst_ip, given.sport), 6 if given.ipv6 else 4
         clients = range(first, last + 1)
         records = {it: Tunnel(*ends, given.teid + it - first, version) for it in clients}

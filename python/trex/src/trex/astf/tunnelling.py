@@ -14,8 +14,8 @@ from trex.astf.profiles import DEFAULT_PROFILE_ID, Profiles
 from trex.astf.tunnels_topo import TunnelsTopo, check_ends, check_type
 from trex.errors import TRexError
 
-# Records of single clients, at most, as many as the engine has ranges.
-_RECORDS_MAX = 1 << 20
+#: Records of single clients, at most, as many as the engine has ranges.
+RECORDS_MAX = 1 << 20
 
 # TRex's names, of what the engine counts, and what they tell of. What the engine has no such cause
 # for stays 0.
@@ -121,8 +121,9 @@ class Tunnelling(Profiles):
         records = {_number(client): tunnel for client, tunnel in client_list.items()}
         for client, tunnel in records.items():
             _check(client, tunnel)
-        if len(self._records.keys() | records.keys()) > _RECORDS_MAX:
-            raise TRexError(f"more than {_RECORDS_MAX} clients with tunnels of their own")
+        new = sum(client not in self._records for client in records)
+        if len(self._records) + new > RECORDS_MAX:
+            raise TRexError(f"more than {RECORDS_MAX:,} clients with tunnels of their own")
         changed = _ranges(records)
         for run in self._running():
             run.change_tunnels(changed)

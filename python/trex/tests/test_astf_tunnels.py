@@ -1,0 +1,89 @@
+"""Tunnels of clients: what is refused, and how much work and memory it takes. Nothing is sent."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import pytest
+
+from trex.addresses import int2ip, ip2int
+from trex.astf import console, tunnelling
+from trex.astf.api import ASTFClient, TRexError
+from trex.astf.trex_astf_client import Tunnel
+from trex.astf.tunnels_topo import TopoTunnelCtx
+
+FIRST = ip2int("16.0.0.0")
+ENDS = ("1.1.1.11", "12.2.2.2", 5000)
+
+
+class Going:
+    """A run that goes on, of which all addresses are clients."""
+
+    def is_done(self) -> bool:
+        return False
+
+    def clients(self, addresses: list[str]) -> list[bool]:
+        return [True] * len(addresses)
+
+    def change_tunnels(self, tunnels: list) -> None:
+        pass
+
+
+@pytest.fixture
+def client(monkeypatch) -> ASTFClient:
+    """A client with a session, without ports, whose tunnels are on."""
+    found = ASTFClient()
+    found._is_connected = True
+    found.activate_tunnel(1, True)
+    found._profiles_by_id["_"].run = Going()
+    return found
+
+
+def context(first: int, last: int) -> TopoTunnelCtx:
+    """Tunnels of clients by their places."""
+    ends = (int2ip(FIRST + first), int2ip(FIRST + last))
+    return TopoTunnelCtx(*ends, 1, 1, ENDS[2], 4, 1, ENDS[0], ENDS[1], True)
+
+
+def of_tunnels(client: ASTFClient, *places: int) -> list[bool]:
+    """Whether clients are told to have tunnels."""
+    told = client.get_clients_info([FIRST + place for place in places]).data()
+    return ["tunnel_type" in told[str(FIRST + place)] for place in places]
+
+
+def test_the_limit_of_records_is_looked_at_before_they_are_made(client, monkeypatch):
+    def made(*arguments: object) -> None:
+        pytest.fail("a record was made")
+
+    monkeypatch.setattr(console, "Tunnel", made)
+    ends = "--teid 1 --sport 1 --src_ip 1.1.1.1 --dst_ip 2.2.2.2"
+    for last, count in (("255.255.255.255", "4,294,967,296"), ("0.16.0.0", "1,048,577")):
+        with pytest.raises(TRexError, match=f"--c_end {last}: {count} clients, expected 1,048,576"):
+            client.update_clients_tunnel(f"--c_start 0.0.0.0 --c_end {last} {ends}")
+
+
+def test_clients_that_have_a_record_count_once(client, monkeypatch):
+    monkeypatch.setattr(tunnelling, "RECORDS_MAX", 3)
+    records = {FIRST + place: Tunnel(*ENDS, 7 + place, 4) for place in range(4)}
+    with pytest.raises(TRexError, match="more than 3 clients"):
+        client.update_tunnel_client_record(records, 1)
+    del records[FIRST + 3]
+    client.update_tunnel_client_record(records, 1)
+    client.update_tunnel_client_record(records, 1)
+    with pytest.raises(TRexError, match="more than 3 clients"):
+        client.update_tunnel_client_record({FIRST + 3: Tunnel(*ENDS, 1, 4)}, 1)
+    assert of_tunnels(client, 2, 3) == [True, False]
+
+
+def test_one_record_more_takes_no_memory_for_those_that_there_are(client):
+    tunnel = Tunnel(*ENDS, 7, 4)
+    client._records = dict.fromkeys(range(FIRST, FIRST + 100_000), tunnel)
+    # Its place among the others is there.
+    changed = {FIRST: tunnel}
+    tracemalloc.start()
+    try:
+        client.update_tunnel_client_record(changed, 1)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 100_000
