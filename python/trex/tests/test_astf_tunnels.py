@@ -87,3 +87,31 @@ def test_one_record_more_takes_no_memory_for_those_that_there_are(client):
     finally:
         tracemalloc.stop()
     assert most < 100_000
+
+
+def test_who_has_a_tunnel_is_known_by_topologies_and_records(client):
+    client.tunnels_topo.add_tunnel_ctx_obj(context(20, 29))
+    # Which `tunnels_topo_load` would refuse.
+    for first, last in ((4, 5), (2, 8)):
+        client.tunnels_topo.add_tunnel_ctx_obj(context(first, last))
+    client.update_tunnel_client_record({FIRST + 40: Tunnel(*ENDS, 7, 4)}, 1)
+    with_tunnels = {*range(2, 9), *range(20, 30), 40}
+    assert of_tunnels(client, *range(50)) == [place in with_tunnels for place in range(50)]
+    client._has_tunnels = False
+    assert of_tunnels(client, 2, 40) == [False, False]
+
+
+def test_each_range_is_looked_at_once_for_all_clients(client, monkeypatch):
+    for place in range(500):
+        client.tunnels_topo.add_tunnel_ctx_obj(context(2 * place, 2 * place))
+    looks = []
+
+    def looked(address: str) -> int:
+        looks.append(address)
+        return ip2int(address)
+
+    monkeypatch.setattr(tunnelling, "ip2int", looked)
+    last = int2ip(FIRST + 1000)
+    told = client.get_clients_info_range(int2ip(FIRST), last).data()
+    assert sum("tunnel_type" in it for it in told.values()) == 500
+    assert len(looks) <= 2 * 500

@@ -68,14 +68,14 @@ class Switching(Tunnelling):
 
     def _told(self, numbers: list[int]) -> RC:
         self._need_session()
-        addresses = [int2ip(number) for number in numbers]
+        addresses, has_tunnel = [int2ip(number) for number in numbers], self._tunnelled()
         found: dict[str, dict[str, Any]] = {str(it): {"Found": 0} for it in numbers}
         for run in self._running():
             for number, is_on in zip(numbers, run.clients(addresses)):
                 if is_on is not None:
                     state = "Active" if is_on else "Inactive"
                     found[str(number)] = {"Found": 1, "state": state}
-                    if self._has_tunnel(number):
+                    if has_tunnel(number):
                         found[str(number)]["tunnel_type"] = "GTP"
         return RC_OK(found)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from trex.addresses import int2ip, ip2int
@@ -222,13 +224,21 @@ class Tunnelling(Profiles):
         """A profile has started, which counts from now on."""
         self._dynamic_base.pop(pid, None)
 
-    def _has_tunnel(self, number: int) -> bool:
-        """Whether a client has a tunnel."""
+    def _tunnelled(self) -> Callable[[int], bool]:
+        """Tells of clients whether they have a tunnel now."""
         if not self._has_tunnels:
-            return False
+            return lambda number: False
         topology = self.tunnels_topo.tunnel_ctxs
-        is_loaded = any(ip2int(it.src_start) <= number <= ip2int(it.src_end) for it in topology)
-        return is_loaded or number in self._records
+        ranges = sorted((ip2int(it.src_start), ip2int(it.src_end)) for it in topology)
+        firsts = [first for first, _ in ranges]
+        # Where somebody has added ranges that overlap, an earlier one may be the longer.
+        lasts = list(accumulate((last for _, last in ranges), max))
+
+        def has_tunnel(number: int) -> bool:
+            behind = bisect_right(firsts, number)
+            return number in self._records or (behind > 0 and number <= lasts[behind - 1])
+
+        return has_tunnel
 
     def _dynamic(self, pid_input: str, is_all: bool) -> dict[str, dict[str, dict[str, int]]]:
         """What profiles have counted since their start, by section."""
