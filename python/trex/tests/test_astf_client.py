@@ -402,7 +402,7 @@ def test_topologies_of_tunnels_come_from_files(client, tmp_path):
         ({"version": 4}, "'fd00::1' is no IPv4 address"),
         ({"tunnel_type": 2}, "Invalid Tunnel Type: 2"),
         ({"src_end": "15.0.0.1"}, "src_start is above src_end"),
-        ({"initial_teid": -1}, "initial_teid -1 is not from 0"),
+        ({"initial_teid": -1}, "initial_teid -1 is not a number from 0"),
     ):
         written.write_text(json.dumps({"tunnels": [{**fields, **change}]}))
         with pytest.raises(TRexError, match=message):

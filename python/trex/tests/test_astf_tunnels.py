@@ -10,7 +10,7 @@ from trex.addresses import int2ip, ip2int
 from trex.astf import console, tunnelling
 from trex.astf.api import ASTFClient, TRexError
 from trex.astf.trex_astf_client import Tunnel
-from trex.astf.tunnels_topo import TopoTunnelCtx
+from trex.astf.tunnels_topo import TopoTunnelCtx, TopoTunnelLatency, TunnelsTopo
 
 FIRST = ip2int("16.0.0.0")
 ENDS = ("1.1.1.11", "12.2.2.2", 5000)
@@ -115,3 +115,40 @@ def test_each_range_is_looked_at_once_for_all_clients(client, monkeypatch):
     told = client.get_clients_info_range(int2ip(FIRST), last).data()
     assert sum("tunnel_type" in it for it in told.values()) == 500
     assert len(looks) <= 2 * 500
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"initial_teid": True}, "initial_teid True is not a number from 0 to 4294967295"),
+        ({"teid_jump": "1"}, "teid_jump '1' is not a number"),
+        ({"sport": False}, "sport False is not a number from 0 to 65535"),
+        ({"sport": 65_536}, "sport 65536 is not a number"),
+        ({"tunnel_type": True}, "Invalid Tunnel Type: True"),
+        ({"version": 5}, "version 5 is neither 4 nor 6"),
+        ({"src_ip": 9}, "9 is no IPv4 address"),
+        ({"src_start": 9}, "src_start 9 is no IPv4 address"),
+        ({"activate": 1}, "'activate' is of type int"),
+    ],
+)
+def test_what_is_no_field_of_tunnels_is_refused(change, message):
+    with pytest.raises(TRexError, match=message):
+        TopoTunnelCtx(**{**context(0, 1).get_data(), **change})
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (("0", "16.0.0.1", "48.0.0.1"), "'client_port_id' is of type str, not int"),
+        ((True, "16.0.0.1", "48.0.0.1"), "client_port_id True: clients are on even ports"),
+        ((-2, "16.0.0.1", "48.0.0.1"), "client_port_id -2: clients are on even ports"),
+        ((1, "16.0.0.1", "48.0.0.1"), "client_port_id 1: clients are on even ports"),
+        ((0, "16.0.0.1", 48), "server_ip 48 is no IPv4 address"),
+    ],
+)
+def test_what_is_no_field_of_latency_packets_is_refused(fields, message):
+    with pytest.raises(TRexError, match=message):
+        TopoTunnelLatency(*fields)
+    kept = TopoTunnelLatency(0, "16.0.0.1", "48.0.0.1")
+    topology = TunnelsTopo(None, [context(0, 1)], [kept])
+    topology.check()

@@ -13,7 +13,7 @@ from trex.astf import tunnels_topo
 from trex.astf.counters import SECTIONS
 from trex.astf.loaded import Profile
 from trex.astf.profiles import DEFAULT_PROFILE_ID, Profiles
-from trex.astf.tunnels_topo import TunnelsTopo, check_ends, check_type
+from trex.astf.tunnels_topo import TunnelsTopo, check_ends, check_number, check_type
 from trex.errors import TRexError
 
 #: Records of single clients, at most, as many as the engine has ranges.
@@ -268,9 +268,7 @@ def _number(client: Any) -> int:
 def _check(client: int, tunnel: Any) -> None:
     where = f"the tunnel of {int2ip(client)}"
     for name, most in (("teid", 0xFFFFFFFF), ("sport", 0xFFFF)):
-        value = getattr(tunnel, name, None)
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
-            raise TRexError(f"{where}: {name} {value!r} is not a number from 0 to {most}")
+        check_number(where, name, getattr(tunnel, name, None), most)
     check_ends(where, *(getattr(tunnel, name, None) for name in ("version", "sip", "dip")))
 
 

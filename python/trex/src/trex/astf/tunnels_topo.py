@@ -58,9 +58,7 @@ class TopoTunnelCtx:
             raise TRexError(f"{where}: src_start is above src_end")
         numbers = {"initial_teid": initial_teid, "teid_jump": teid_jump, "sport": sport}
         for name, value in numbers.items():
-            validate_type(name, value, int)
-            if not 0 <= value <= _NUMBER_MAX[name]:
-                raise TRexError(f"{where}: {name} {value} is not from 0 to {_NUMBER_MAX[name]}")
+            check_number(where, name, value, _NUMBER_MAX[name])
         validate_type("activate", activate, bool)
         check_type(tunnel_type)
         check_ends(where, version, src_ip, dst_ip)
@@ -80,7 +78,8 @@ class TopoTunnelLatency:
     FIELDS = ("client_port_id", "client_ip", "server_ip")
 
     def __init__(self, client_port_id: int, client_ip: str, server_ip: str) -> None:
-        if client_port_id % 2:
+        validate_type("client_port_id", client_port_id, int)
+        if isinstance(client_port_id, bool) or client_port_id < 0 or client_port_id % 2:
             raise TRexError(f"client_port_id {client_port_id}: clients are on even ports")
         for name, address in (("client_ip", client_ip), ("server_ip", server_ip)):
             if not is_valid_ipv4(address):
@@ -173,8 +172,14 @@ class TunnelsTopo:
 
 def check_type(tunnel_type: Any) -> None:
     """Raises `TRexError` for tunnels other than those of GTP-U."""
-    if tunnel_type != GTPU:
+    if isinstance(tunnel_type, bool) or tunnel_type != GTPU:
         raise TRexError(f"Invalid Tunnel Type: {tunnel_type!r}, expected {GTPU}, which is GTP-U")
+
+
+def check_number(where: str, name: str, value: Any, most: int) -> None:
+    """Raises `TRexError` unless it is a number from 0 to `most`."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+        raise TRexError(f"{where}: {name} {value!r} is not a number from 0 to {most}")
 
 
 def check_ends(where: str, version: Any, *ends: Any) -> None:
