@@ -142,10 +142,9 @@ class Counting(Profiles):
         """What connections were seen to be: of each side of a pair of ports one at a time.
 
         By their ends (`16.0.0.1:1024-48.0.0.1:80`) lists of `origin`, `state`, `options`, `rtt`,
-        `rto`, `snd_cwnd`, `snd_ssthresh` and so on, as TRex has them, but for `rcv_ooopack`, which
-        is not kept of single flows: the last look of each, or all that are made
-        within `duration` seconds. `index`: all from the look of this number on, and as `next_index`
-        the number that comes then.
+        `rto`, `snd_cwnd`, `snd_ssthresh` and so on, as TRex has them: the last look of each, or all
+        that are made within `duration` seconds. `index`: all from the look of this number on, and
+        as `next_index` the number that comes then.
         """
         self._need_session()
         (profile,) = self._chosen(profile_id)

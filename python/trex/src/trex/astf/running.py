@@ -50,10 +50,10 @@ class StatefulRun:
         :param ports: by number, None where there is none
         :param linger: seconds that flows have in the end; None: as many as it takes
         :param is_visible: whether packet sockets are to see what is sent and what arrives
+        :param beside_others: whether others may run on the same ports, which are visible then too
         :param interval: seconds from look to look at the flow of each side that is followed
         :param clients_off: those that make no flows until they are switched on, by first and last
             addresses
-        :param beside_others: whether others may run on the same ports, which are visible then too
         """
         self.mult, self.interval = mult, interval
         #: What the profile's flows a second are multiplied by now, and the pairs of ports that
