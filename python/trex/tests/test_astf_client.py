@@ -7,10 +7,12 @@ import os
 import subprocess
 import sys
 import time
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
 from scapy.layers.inet import IP, TCP, UDP
+from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Dot1Q, Ether
 from sending import LIMIT_S, burst, continuous, until
 from wirestorm_lab import ip
@@ -294,7 +296,7 @@ def captured(client, run) -> list[bytes]:
 
 
 def tunnels_of(frames: list[bytes], at: int) -> set[tuple[str, str, int]]:
-    """The ends and the identifiers of tunnels over IPv4, of frames from and to a client, whose
+    """The ends and the identifiers of tunnels over IPv4, of packets from and to a client, whose
     address's last byte is this."""
     found = set()
     for frame in frames:
@@ -302,8 +304,8 @@ def tunnels_of(frames: list[bytes], at: int) -> set[tuple[str, str, int]]:
         assert outer[UDP].dport == 2152 and len(outer) == outer.len, outer
         message = bytes(outer[UDP].payload)
         assert message[:2] == b"\x30\xff"
-        inner = IP(message[8:])
-        if at in (int(inner.src.split(".")[-1]), int(inner.dst.split(".")[-1])):
+        inner = (IP if message[8] >> 4 == 4 else IPv6)(message[8:])
+        if at in (ip_address(it).packed[-1] for it in (inner.src, inner.dst)):
             found.add((outer.src, outer.dst, int.from_bytes(message[4:8], "big")))
     return found
 
@@ -322,9 +324,10 @@ def test_clients_are_in_tunnels(client, is_ipv6):
     client.load_profile(profile(template(limit=18, cps=100)))
     frames = captured(client, lambda: client.start(ipv6=is_ipv6))
     assert client.get_traffic_stats()["server"]["tcps_accepts"] == 18
-    if not is_ipv6:
-        there, back = ("1.1.1.11", "12.2.2.2"), ("12.2.2.2", "1.1.1.11")
-        assert tunnels_of(frames, 5) == {(*there, 6), (*back, 6)}
+    there, back = ("1.1.1.11", "12.2.2.2"), ("12.2.2.2", "1.1.1.11")
+    assert tunnels_of(frames, 5) == {(*there, 6), (*back, 6)}
+    # Behind Ethernet, IPv4, UDP and GTP-U.
+    assert {frame[50] >> 4 for frame in frames} == {6 if is_ipv6 else 4}
     stats = client.get_dynamic_traffic_stats()
     sent = stats["client"]["m_tunnel_encapsulated"]
     assert sent > 18 and stats["server"]["m_tunnel_decapsulated"] == sent
