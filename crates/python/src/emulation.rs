@@ -49,6 +49,31 @@ struct Steers {
     steering: Steering,
 }
 
+impl Steers {
+    /// Switches clients, who are known by the last 32 bits of their addresses in networks of IPv6 too.
+    fn switch_clients(&self, ranges: &[Clients], networks: &[Ipv6Addr], on: bool) -> PyResult<()> {
+        let mut all = Vec::with_capacity(ranges.len());
+        for (first, last) in ranges {
+            let (first, last) = (read_address(first)?, read_address(last)?);
+            if first.is_ipv4() != last.is_ipv4() || first > last {
+                return Err(value_error(format!("clients {first} to {last}: that is no range")));
+            }
+            all.push((first, last));
+            all.extend(networks.iter().map(|it| (within(*it, first), within(*it, last))));
+        }
+        match self.steering.switch_clients(&all, on) {
+            true => Ok(()),
+            false => Err(value_error(format!(
+                "clients that are off would be more than {} ranges: switch whole ranges",
+                Steering::RANGES_MAX
+            ))),
+        }
+    }
+}
+
+/// The first and the last of clients.
+type Clients = (String, String);
+
 /// How clients and servers work, in the words of the command line's flags. Without a `linger` what
 /// is open in the end has all the time that it takes.
 #[derive(FromPyObject)]
@@ -125,7 +150,7 @@ impl Emulation {
         let plan = py.detach(|| read_plan(plan, &folder));
         let mut plan = plan.map_err(|errors| plan_error(py, &errors))?;
         bind(&mut plan.ports, interfaces)?;
-        Self::start(py, plan, folder, &how, false)
+        Self::start(py, plan, folder, &how, false, Steers::default())
     }
 
     /// Waits until its clients and servers work, or nothing will.
@@ -161,24 +186,8 @@ impl Emulation {
 
     /// Switches clients off, or on again, by ranges of a first and a last address: one that is off
     /// makes no connections, and those that it has go on.
-    fn switch_clients(&self, ranges: Vec<(String, String)>, on: bool) -> PyResult<()> {
-        let networks = self.networks();
-        let mut all = Vec::with_capacity(ranges.len());
-        for (first, last) in &ranges {
-            let (first, last) = (read_address(first)?, read_address(last)?);
-            if first.is_ipv4() != last.is_ipv4() || first > last {
-                return Err(value_error(format!("clients {first} to {last}: that is no range")));
-            }
-            all.push((first, last));
-            all.extend(networks.iter().map(|it| (within(*it, first), within(*it, last))));
-        }
-        match self.steers.steering.switch_clients(&all, on) {
-            true => Ok(()),
-            false => Err(value_error(format!(
-                "clients that are off would be more than {} ranges: switch whole ranges",
-                Steering::RANGES_MAX
-            ))),
-        }
+    fn switch_clients(&self, ranges: Vec<Clients>, on: bool) -> PyResult<()> {
+        self.steers.switch_clients(&ranges, &self.networks(), on)
     }
 
     /// Gives clients other tunnels than they have, on all ports that have any: the first and the last
@@ -250,19 +259,21 @@ impl Emulation {
 }
 
 impl Emulation {
-    /// Starts a plan whose ports have their interfaces.
+    /// Starts a plan whose ports have their interfaces; `steers` may have been told of clients that
+    /// are off from the start.
     fn start(
         py: Python<'_>,
         mut plan: EmulationPlan,
         folder: PathBuf,
         how: &EmulationHow,
         knows_last_bits: bool,
+        steers: Steers,
     ) -> PyResult<Self> {
         let options = how.options(plan.ports.len(), folder)?;
         let factor = read_factor(&how.multiplier)?;
         plan.multiply(factor).map_err(|error| plan_error(py, &error.into()))?;
         let plan = Arc::new(plan);
-        let steers = Arc::<Steers>::default();
+        let steers = Arc::new(steers);
         let own = (Arc::clone(&plan), Arc::clone(&steers));
         let shared = Shared::start(py, move |shared: &Shared<Progress, _, _>| {
             let (plan, steers) = own;
@@ -341,7 +352,7 @@ pub(crate) struct TrexGateway {
 
 /// Starts a stateful profile of TRex's on its ports, which are 0, 1 and so on, None where there is
 /// none: clients on those even ones that have their bit in `client_mask`, and servers on the odd
-/// ones.
+/// ones. Clients that are `off` make no flows until they are switched on.
 #[pyfunction]
 pub(crate) fn trex_emulate(
     py: Python<'_>,
@@ -349,6 +360,7 @@ pub(crate) fn trex_emulate(
     ports: Vec<Option<TrexPort>>,
     ipv6: bool,
     client_mask: u32,
+    off: Vec<Clients>,
     how: EmulationHow,
 ) -> PyResult<Emulation> {
     let wrong = |errors: PlanErrors| plan_error(py, &errors);
@@ -375,7 +387,9 @@ pub(crate) fn trex_emulate(
         let tunnels = port.as_ref().and_then(|port| port.tunnels.as_ref());
         place.tunnels = tunnels.map(|it| read_tunnels(it, &networks)).transpose()?;
     }
-    Emulation::start(py, plan, PathBuf::new(), &how, true)
+    let steers = Steers::default();
+    steers.switch_clients(&off, &networks, false)?;
+    Emulation::start(py, plan, PathBuf::new(), &how, true, steers)
 }
 
 /// Lets clients' frames go where their port and its gateways say.

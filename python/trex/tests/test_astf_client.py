@@ -18,6 +18,7 @@ from sending import LIMIT_S, burst, continuous, until
 from wirestorm_lab import ip
 
 from trex.addresses import ip2int
+from trex.astf import running
 from trex.astf.api import (
     ASTFAssociationRule,
     ASTFClient,
@@ -372,6 +373,32 @@ def test_records_of_clients_are_told_while_they_work(client):
     frames = captured(client, told)
     assert tunnels_of(frames, 4) == {("11.11.0.1", "1.1.1.11", 10), ("1.1.1.11", "11.11.0.1", 10)}
     assert ("11.11.0.1", "1.1.1.11", 11) in tunnels_of(frames, 5)
+
+
+def test_clients_are_off_before_the_first_flow_is_made(client, monkeypatch):
+    topology = TunnelsTopo()
+    ends = (5000, 4, 1, "1.1.1.11", "12.2.2.2")
+    topology.add_tunnel_ctx("16.0.0.0", "16.0.0.255", 1, 1, *ends, False)
+    client.activate_tunnel(1, True)
+    client.tunnels_topo_load(topology)
+    client.load_profile(profile(template(cps=500)))
+
+    class Late:
+        """The engine; who starts a run there comes to nothing else for a while."""
+
+        @staticmethod
+        def trex_emulate(*arguments):
+            run = engine.trex_emulate(*arguments)
+            run.wait_started()
+            time.sleep(0.2)
+            return run
+
+    engine = running.native()
+    monkeypatch.setattr(running, "native", lambda: Late)
+    client.start()
+    until(lambda: client.get_traffic_stats()["client"].get("flows_skipped", 0) > 10)
+    assert "tcps_connattempt" not in client.get_traffic_stats()["client"]
+    client.stop()
 
 
 def test_topologies_of_tunnels_come_from_files(client, tmp_path):

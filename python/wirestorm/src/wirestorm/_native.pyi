@@ -198,11 +198,17 @@ class TrexPort(TypedDict):
     tunnels: list[Tunnels] | None
 
 def trex_emulate(
-    profile: str, ports: list[TrexPort | None], ipv6: bool, client_mask: int, how: EmulationHow
+    profile: str,
+    ports: list[TrexPort | None],
+    ipv6: bool,
+    client_mask: int,
+    off: list[tuple[str, str]],
+    how: EmulationHow,
 ) -> Emulation:
     """Starts a stateful profile of TRex's on its ports, which are 0, 1 and so on.
 
     Clients on those even ones that have their bit in `client_mask`, and servers on the odd ones.
+    Clients that are `off` make no flows until they are switched on.
     """
 
 class Terms(TypedDict):

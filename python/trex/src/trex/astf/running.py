@@ -77,8 +77,8 @@ class StatefulRun:
             "beside_others": beside_others,
             "is_visible": self.is_visible,
         }
-        self._run = asked(native().trex_emulate, document, ports, ipv6, client_mask, how)
-        self.switch_clients(list(clients_off), False)
+        off = list(clients_off)
+        self._run = asked(native().trex_emulate, document, ports, ipv6, client_mask, off, how)
         self._run.wait_started()
         if self._run.wait(0):
             # Tells why, where it did not begin.
