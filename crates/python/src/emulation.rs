@@ -19,7 +19,7 @@ use wirestorm_control::plan::Multiplier;
 use wirestorm_control::plan::emulation::{
     AddressRange, Client, Devices, EmulationPlan, MplsLabels, Vlans,
 };
-use wirestorm_control::plan::traffic::PlanErrors;
+use wirestorm_control::plan::traffic::{PlanErrors, Port};
 use wirestorm_control::plan::trex::stateful::{self, StatefulOptions};
 use wirestorm_control::replay::Control;
 use wirestorm_control::wire::packet::MacAddress;
@@ -195,6 +195,13 @@ impl Emulation {
     /// of UDP, 0 for that of the packet within.
     fn change_tunnels(&self, tunnels: Vec<Tunnels>) -> PyResult<()> {
         let tunnels = read_tunnels(&tunnels, &self.networks())?;
+        if let Some(port) = without_room(&self.plan.ports, &tunnels) {
+            return Err(value_error(format!(
+                "port {:?}: tunnels over IPv6 need 20 bytes more than those that the run began \
+                 with: begin with one over IPv6, or with none",
+                port.name
+            )));
+        }
         let changed = self.steers.steering.change_tunnels(&tunnels);
         changed.map_err(|error| value_error(error.to_string()))
     }
@@ -480,6 +487,17 @@ fn read_tunnels(tunnels: &[Tunnels], networks: &[Ipv6Addr]) -> PyResult<Vec<Clie
         }));
     }
     Ok(all)
+}
+
+/// A port that frames would be too long at with these tunnels around them. Room is kept for the
+/// headers of those that a run begins with, or for IPv6 where it begins with none.
+fn without_room<'a>(ports: &'a [Port], tunnels: &[ClientTunnels]) -> Option<&'a Port> {
+    let is_over_ipv6 = |it: &ClientTunnels| it.to.is_ipv6();
+    let is_over_ipv4 = |port: &&Port| {
+        let begun = port.tunnels.as_deref().unwrap_or_default();
+        !begun.is_empty() && !begun.iter().any(is_over_ipv6)
+    };
+    ports.iter().find(is_over_ipv4).filter(|_| tunnels.iter().any(is_over_ipv6))
 }
 
 /// Whether an address is one of a range.

@@ -136,6 +136,30 @@ def test_tunnels_are_changed_while_clients_work(lab):
     assert a.dropped == a.no_tunnel and b.decapsulated > 0
 
 
+def test_tunnels_that_there_is_no_room_for_are_refused(lab):
+    begun = {"clients": "10.0.0.1-10.0.0.8", "teid": 1, "from": "1.1.1.1", "to": "1.1.1.2"}
+    plan = plan_of(load={"rate": 200})
+    plan["ports"] = [{"name": name, "tunnels": [begun]} for name in ("a", "b")]
+    ends = {"source": "fd00::1", "destination": "fd00::2"}
+    with ws.start_emulation(plan, lab.ports) as running:
+        with pytest.raises(ValueError, match='port "a": tunnels over IPv6 need 20 bytes more'):
+            running.change_tunnels("10.0.0.1", teid=5, **ends)
+        running.change_tunnels("10.0.0.1", teid=5, source="1.1.1.3", destination="1.1.1.2")
+        until(lambda: running.progress.ports["a"].connects > 20)
+        running.stop()
+        tunnels = running.wait().port("a").tunnels
+    assert tunnels.too_long == 0
+    # Room that was kept is there for others.
+    others = {**begun, "clients": "10.0.0.9", "from": "fd00::1", "to": "fd00::2"}
+    plan["ports"] = [{"name": name, "tunnels": [begun, others]} for name in ("a", "b")]
+    with ws.start_emulation(plan, lab.ports) as running:
+        running.change_tunnels("10.0.0.1-10.0.0.9", teid=5, **ends)
+        until(lambda: running.progress.ports["a"].connects > 20)
+        running.stop()
+        tunnels = running.wait().port("a").tunnels
+    assert tunnels.too_long == 0
+
+
 def test_clients_are_switched_off_and_on(lab):
     plan = plan_of(load={"rate": 200})
     plan["templates"][0]["client"]["addresses"] = "10.0.0.1-10.0.0.2"
