@@ -373,6 +373,8 @@ def test_records_of_clients_are_told_while_they_work(client):
     frames = captured(client, told)
     assert tunnels_of(frames, 4) == {("11.11.0.1", "1.1.1.11", 10), ("1.1.1.11", "11.11.0.1", 10)}
     assert ("11.11.0.1", "1.1.1.11", 11) in tunnels_of(frames, 5)
+    warned = str([it.msg for it in client.get_warnings()])
+    assert "frames were not sent, for neither sender nor receiver has a tunnel" in warned
 
 
 def test_clients_are_off_before_the_first_flow_is_made(client, monkeypatch):
@@ -1009,6 +1011,22 @@ def test_latency_traffic_that_an_interface_ends_is_told_of(client):
     until(lambda: "latency traffic has ended" in str([it.msg for it in client.get_warnings()]))
     until(lambda: not client._latency.is_active)
     assert client.get_latency_stats()[1]["stats"]["m_pkt_ok"] > 3
+
+
+def test_an_interface_that_was_down_is_told_of(client):
+    client.load_profile(profile(template(cps=200)))
+    client.start()
+    until(lambda: client.get_traffic_stats()["client"].get("tcps_connects", 0) > 5)
+    interface = client.ports[0].interface
+    namespace, _, name = interface.removeprefix("netns/").partition(":")
+    ip("-n", namespace, "link", "set", name, "down")
+    run = client._profiles_by_id["_"].run
+    until(lambda: run.port(0)["down_s"] > 0.1)
+    ip("-n", namespace, "link", "set", name, "up")
+    made = client.get_traffic_stats()["client"]["tcps_connects"]
+    until(lambda: client.get_traffic_stats()["client"]["tcps_connects"] > made)
+    client.stop()
+    assert f"{interface} was down for " in str([it.msg for it in client.get_warnings()])
 
 
 def test_what_goes_wrong_is_said(client):

@@ -10,6 +10,7 @@ import threading
 import time
 
 import pytest
+from wirestorm_lab import ip
 
 import wirestorm as ws
 
@@ -134,6 +135,32 @@ def test_tunnels_are_changed_while_clients_work(lab):
     a, b = result.port("a").tunnels, result.port("b").tunnels
     assert a.encapsulated > 0 and b.dropped == 0
     assert a.dropped == a.no_tunnel and b.decapsulated > 0
+    why = "frames were not sent: neither sender nor receiver has a tunnel"
+    assert f"port a: {a.no_tunnel:,} {why}" in result.shortfalls()
+
+
+def set_link(interface: str, state: str) -> None:
+    """Takes an interface of a namespace up or down."""
+    namespace, _, name = interface.removeprefix("netns/").partition(":")
+    ip("-n", namespace, "link", "set", name, state)
+
+
+def test_an_interface_that_was_down_is_among_the_shortfalls(lab):
+    with ws.start_emulation(plan_of(), lab.ports) as running:
+        until(lambda: running.progress.ports["a"].connects > 10)
+        set_link(lab.a, "down")
+        until(lambda: running.ports()[0].down_s > 0.1)
+        set_link(lab.a, "up")
+        made = running.progress.ports["a"].connects
+        until(lambda: running.progress.ports["a"].connects > made)
+        running.stop()
+        result = running.wait()
+    a = result.port("a")
+    told = f"{lab.a} was down for {a.down_s:.1f} s, {a.unsent:,} frames were not sent"
+    assert a.down_s > 0.1 and f"port a: {told}" in result.shortfalls()
+    moment = dataclasses.replace(a, outages=1, down_s=0.0)
+    told = dataclasses.replace(result, ports=[moment]).shortfalls()
+    assert f"port a: {lab.a} was down for 0.0 s" in str(told)
 
 
 def test_tunnels_that_there_is_no_room_for_are_refused(lab):

@@ -70,8 +70,11 @@ class EmulationResult(EmulationReport):
         """What went otherwise than it should, in sentences; empty where nothing did."""
         found = []
         for port in self.ports:
-            flows = port.flows
+            flows, tunnels = port.flows, port.tunnels
             no_room = port.impairment.no_room if port.impairment is not None else 0
+            no_tunnel, too_long = (
+                (tunnels.no_tunnel, tunnels.too_long) if tunnels is not None else (0, 0)
+            )
             for count, what in (
                 (flows.failed, "connections failed"),
                 (flows.overflow, "connections were not made or taken, for there were too many"),
@@ -80,9 +83,15 @@ class EmulationResult(EmulationReport):
                 (port.failed, "frames were refused"),
                 (port.missed, "frames were missed"),
                 (no_room, "frames were dropped, for too many were held"),
+                (no_tunnel, "frames were not sent: neither sender nor receiver has a tunnel"),
+                (too_long, "frames were not sent: they are too long with a tunnel's headers"),
             ):
                 if count:
                     found.append(f"port {port.name}: {count:,} {what}")
+            # One that was over before it was looked at has no time.
+            if port.outages:
+                down = f"{port.interface} was down for {port.down_s:.1f} s"
+                found.append(f"port {port.name}: {down}, {port.unsent:,} frames were not sent")
         return found
 
     def __str__(self) -> str:

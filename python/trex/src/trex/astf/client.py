@@ -454,3 +454,12 @@ def _warnings(result: dict[str, Any]) -> Iterable[str]:
             yield f"{port['interface']} refused {port['failed']:,} frames"
         if port["missed"]:
             yield f"{port['interface']}: {port['missed']:,} frames were missed"
+        if port["outages"]:
+            yield f"{port['interface']} was down for {port['down_s']:.1f} s"
+        tunnels = port.get("tunnels") or {}
+        for cause, why in (
+            ("no_tunnel", "neither sender nor receiver has a tunnel"),
+            ("too_long", "they are too long with a tunnel's headers"),
+        ):
+            if tunnels.get(cause):
+                yield f"{port['interface']}: {tunnels[cause]:,} frames were not sent, for {why}"
