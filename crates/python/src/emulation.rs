@@ -81,6 +81,7 @@ type Clients = (String, String);
 pub(crate) struct EmulationHow {
     duration: Option<String>,
     linger: Option<String>,
+    down_max: String,
     coalesce: String,
     interval: String,
     follow: usize,
@@ -105,7 +106,7 @@ impl EmulationHow {
         if !(1..=FLOWS_MAX).contains(&flows_max) {
             return Err(value_error(format!("flows_max {flows_max}: expected 1 to {FLOWS_MAX}")));
         }
-        let interval = read_duration(Some(&self.interval))?;
+        let interval = read_duration("interval", Some(&self.interval))?;
         if interval < INTERVAL_MIN {
             return Err(value_error(format!("interval {:?}: expected 1ms or more", self.interval)));
         }
@@ -118,13 +119,13 @@ impl EmulationHow {
             interfaces: vec![None; ports],
             folder,
             backend: read_backend(&self.backend)?,
-            duration: read_duration(self.duration.as_deref())?,
+            duration: read_duration("duration", self.duration.as_deref())?,
             linger: self
                 .linger
                 .as_deref()
-                .map_or(Ok(Duration::MAX), |it| read_duration(Some(it)))?,
-            down_max: EmulationOptions::DOWN_MAX,
-            coalesce: read_duration(Some(&self.coalesce))?,
+                .map_or(Ok(Duration::MAX), |it| read_duration("linger", Some(it)))?,
+            down_max: read_duration("down_max", Some(&self.down_max))?,
+            coalesce: read_duration("coalesce", Some(&self.coalesce))?,
             watch: WatchOptions { interval, flows },
             flows_max: flows_max as usize,
             seed: self.seed,

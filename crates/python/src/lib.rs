@@ -100,7 +100,7 @@ fn simulation(
     let options = SimulateOptions {
         output,
         packets: packets.unwrap_or(u64::MAX),
-        duration: read_duration(duration)?,
+        duration: read_duration("duration", duration)?,
         speed: read_speed(speed)?,
         multiplier: read_multiplier(multiplier)?,
     };
@@ -155,10 +155,10 @@ fn read_multiplier(text: &str) -> PyResult<Multiplier> {
     })
 }
 
-fn read_duration(text: Option<&str>) -> PyResult<Duration> {
+fn read_duration(name: &str, text: Option<&str>) -> PyResult<Duration> {
     let Some(text) = text else { return Ok(Duration::MAX) };
     parse_time(text).ok_or_else(|| {
         let expected = "expected a time with its unit, such as 30s, 500ms or 2min";
-        value_error(format!("duration {text:?}: {expected}"))
+        value_error(format!("{name} {text:?}: {expected}"))
     })
 }

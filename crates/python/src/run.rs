@@ -99,7 +99,7 @@ impl How {
             backend: read_backend(backend)?,
             workers,
             policy,
-            duration: read_duration(duration.as_deref())?,
+            duration: read_duration("duration", duration.as_deref())?,
             multiplier: read_multiplier(multiplier)?,
             force_interface: self.force_interface,
             shared: self.beside_others.then(|| Arc::clone(&SHARED_PORTS)),

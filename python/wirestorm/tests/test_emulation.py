@@ -163,6 +163,16 @@ def test_an_interface_that_was_down_is_among_the_shortfalls(lab):
     assert f"port a: {lab.a} was down for 0.0 s" in str(told)
 
 
+def test_an_interface_may_be_down_for_so_long(lab):
+    with ws.start_emulation(plan_of(), lab.ports, down_max="300ms") as running:
+        until(lambda: running.progress.ports["a"].connects > 10)
+        set_link(lab.a, "down")
+        with pytest.raises(ws.RunError, match=r"it stayed down for 0\.3 s"):
+            running.wait(timeout=20)
+    with pytest.raises(ValueError, match='down_max "soon": expected a time'):
+        ws.start_emulation(plan_of(), lab.ports, down_max="soon")
+
+
 def test_tunnels_that_there_is_no_room_for_are_refused(lab):
     begun = {"clients": "10.0.0.1-10.0.0.8", "teid": 1, "from": "1.1.1.1", "to": "1.1.1.2"}
     plan = plan_of(load={"rate": 200})

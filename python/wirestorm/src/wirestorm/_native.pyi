@@ -113,6 +113,7 @@ class EmulationHow(TypedDict):
 
     duration: str | None
     linger: str | None
+    down_max: str
     coalesce: str
     interval: str
     follow: int

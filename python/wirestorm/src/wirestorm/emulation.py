@@ -274,6 +274,7 @@ def start_emulation(
     *,
     duration: Time | None = None,
     linger: Time = "2s",
+    down_max: Time = "30s",
     coalesce: Time = "50us",
     interval: Time = "1s",
     follow: int = 0,
@@ -292,6 +293,7 @@ def start_emulation(
     how: EmulationHow = {
         "duration": None if duration is None else time_text(duration),
         "linger": time_text(linger),
+        "down_max": time_text(down_max),
         "coalesce": time_text(coalesce),
         "interval": time_text(interval),
         "follow": follow,
@@ -317,6 +319,7 @@ def emulate(
     *,
     duration: Time | None = None,
     linger: Time = "2s",
+    down_max: Time = "30s",
     coalesce: Time = "50us",
     interval: Time = "1s",
     follow: int = 0,
@@ -335,6 +338,7 @@ def emulate(
     :param duration: no connection is made later; without it, not before the plan's limits are
         reached, or Ctrl-C
     :param linger: how long connections may take to end after that
+    :param down_max: an interface that is down for so long ends the run
     :param coalesce: how long what arrives may wait until it is looked at, where 32 flows and more
         have 20,000 frames a second and more; measured times are as coarse then
     :param interval: how long the intervals are in which `series` tells flows over time
@@ -355,6 +359,7 @@ def emulate(
         ports,
         duration=duration,
         linger=linger,
+        down_max=down_max,
         coalesce=coalesce,
         interval=interval,
         follow=follow,

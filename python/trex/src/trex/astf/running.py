@@ -65,6 +65,7 @@ class StatefulRun:
         how = {
             "duration": _time(duration),
             "linger": _time(linger),
+            "down_max": "30s",
             "coalesce": "50us",
             "interval": _time(interval),
             "follow": 1,
