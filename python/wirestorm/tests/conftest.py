@@ -11,8 +11,8 @@ from wirestorm_lab import Lab, veth_pair
 
 @pytest.fixture(autouse=True, scope="session")
 def ctrl_c() -> None:
-    """Ctrl-C interrupts the tests and what they start, also where it is ignored, as in the background
-    of a script: then some would wait for ever."""
+    """Ctrl-C interrupts the tests and what they start, also where it is ignored, as in the
+    background of a script: then some would wait for ever."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -125,9 +125,9 @@ class EmulationHow(TypedDict):
     beside_others: bool
     is_visible: bool
 
-# Tunnels of clients: the first and the last of them, the first one's identifier and what is added for
-# each next one, the end at the clients and the other one, and the port of UDP, 0 for that of the
-# packet within.
+# Tunnels of clients: the first and the last of them, the first one's identifier and what is added
+# for each next one, the end at the clients and the other one, and the port of UDP, 0 for that of
+# the packet within.
 Tunnels = tuple[str, str, int, int, str, str, int]
 
 class Emulation:
