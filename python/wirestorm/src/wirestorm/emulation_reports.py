@@ -218,6 +218,12 @@ class FlowsReport:
     """Flows that were due and not made, for all clients were switched off."""
     no_flow: int
     """Segments and datagrams of no flow."""
+    for_others: int
+    """Segments and datagrams of no flow to Ethernet addresses of others, or of groups; they are
+    neither answered nor part of `no_flow` and `no_template`."""
+    impossible: int
+    """Segments and datagrams of no flow from or to addresses that no host has, which are not
+    answered either."""
     no_template: int
     """Connections asked for at ports where nobody listens."""
     no_match: int
@@ -404,8 +410,10 @@ class PortReport:
     """Frames that the interface refused."""
     unsent: int
     """Frames that were not sent, as the interface was down or the run over."""
+    outages: int
+    """How often the interface was down."""
     down_s: float
-    """How long the interface was down, in seconds; 0 where the run went on all the time."""
+    """How long it was down, in seconds; 0 too where that was over before it was looked at."""
     received: int
     """Frames that arrived."""
     received_bytes: int
