@@ -127,7 +127,8 @@ fn what_flows_wait_for_in_the_end_is_told() {
     }
     let notes = result["notes"].to_string();
     assert!(notes.contains("page: of 3 flows that were made, 3 were unfinished"), "{notes}");
-    assert!(notes.contains("--linger"), "{notes}");
+    assert!(notes.contains("each side waits for the other"), "{notes}");
+    assert!(!notes.contains("--linger"), "a simulation has no such option: {notes}");
     assert_eq!(cells(&table(HANGS, &[]), "unfinished"), ["3", "3"]);
     let whole = table(PAGES, &[]);
     assert!(!whole.contains("unfinished"), "{whole}");

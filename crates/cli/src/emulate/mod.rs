@@ -41,7 +41,12 @@ Examples:
   wirestorm emulate trex_profile.py --port clients=eth1 --port servers=eth2 -m 10 -t --size 100
       a stateful profile of TRex's; a second pair of ports is clients1 and servers1
   wirestorm emulate cap2/sfr.yaml --port clients=eth1 --port servers=eth2 -m 2
-      an older one, a list of captures, for as long as it says";
+      an older one, a list of captures, for as long as it says
+
+The exit status is 0 when all was done; 1 when something ended the run before
+its time; 2 for wrong input, or where nothing could begin; 3 when the run fell
+short: connections failed or could not be made, frames were missed or not sent,
+an interface was down, or Ctrl-C ended the run.";
 
 /// Emulates the clients and servers of a plan, and reports what became of their connections.
 #[derive(Args, Debug)]
@@ -334,7 +339,7 @@ fn exit_status(result: &EmulationResult) -> u8 {
     });
     if !result.errors.is_empty() {
         status::FAILED
-    } else if is_short {
+    } else if is_short || result.interrupted {
         status::SHORT
     } else {
         0

@@ -7,16 +7,27 @@ use super::report::{PortReport, TemplateReport};
 /// Templates that are named, at most.
 const NAMED_MAX: usize = 5;
 
+/// How long flows that were there in the end were waited for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Waited {
+    /// Somebody ended the run.
+    Interrupted,
+    /// So long after the last one could be made, as an option says.
+    Linger(Duration),
+    /// So long at most in a simulation, which has no such option.
+    Simulated(Duration),
+    /// In a simulation, until nothing more could happen.
+    Silence,
+}
+
 /// A note for each template whose clients' connections nobody answered, and for each of which some
-/// are unfinished, unless somebody `interrupted` them.
-pub(super) fn notes(ports: &[PortReport], linger: Duration, interrupted: bool) -> Vec<String> {
+/// are unfinished, unless somebody interrupted them.
+pub(super) fn notes(ports: &[PortReport], waited: Waited) -> Vec<String> {
     // Of both sides: an answer may be what has no tunnel.
     let no_tunnel = ports.iter().filter_map(|port| port.tunnels).map(|it| it.no_tunnel).sum();
     let clients = ports.iter().flat_map(|port| &port.templates).filter(|it| it.side == "client");
-    let notes = clients.flat_map(|it| {
-        let unfinished = if interrupted { None } else { unfinished(it, linger) };
-        unanswered(it, no_tunnel).into_iter().chain(unfinished)
-    });
+    let notes =
+        clients.flat_map(|it| unanswered(it, no_tunnel).into_iter().chain(unfinished(it, waited)));
     let mut notes: Vec<String> = notes.collect();
     let more = notes.len().saturating_sub(NAMED_MAX);
     notes.truncate(NAMED_MAX);
@@ -53,14 +64,23 @@ fn unanswered(template: &TemplateReport, no_tunnel: u64) -> Option<String> {
     })
 }
 
-fn unfinished(template: &TemplateReport, linger: Duration) -> Option<String> {
+fn unfinished(template: &TemplateReport, waited: Waited) -> Option<String> {
     let (unfinished, made) = (count(template, "unfinished"), count(template, "made"));
+    let when = match waited {
+        Waited::Interrupted => return None,
+        Waited::Linger(linger) => format!(
+            "{} s after the last one could be made: --linger says how long they are waited for",
+            linger.as_secs_f64()
+        ),
+        Waited::Simulated(linger) => {
+            format!("up to {} s after the last one could be made", linger.as_secs_f64())
+        }
+        Waited::Silence => "when nothing more could happen: each side waits for the other".into(),
+    };
+    let name = &template.name;
     (unfinished > 0).then(|| {
         format!(
-            "{}: of {made} flows that were made, {unfinished} were unfinished in the end, {} s \
-             after the last one could be made: --linger says how long they are waited for",
-            template.name,
-            linger.as_secs_f64()
+            "{name}: of {made} flows that were made, {unfinished} were unfinished in the end, {when}"
         )
     })
 }

@@ -32,7 +32,7 @@ use super::moderation::Moderation;
 use super::neighbours::Neighbours;
 use super::outage::{self, Outage};
 use super::probes::{Echoes, ProbedPort};
-use super::remainders;
+use super::remainders::{self, Waited};
 use super::report::{Counted, CpuTime, EmulationResult, Ended, PortReport, SCHEMA};
 use super::steer::{Detail, Follower, Steering};
 use super::timeline;
@@ -304,7 +304,8 @@ pub fn run(
         lanes.is_some_and(|(_, ended)| ended.choice.backend != "af_xdp")
     };
     let shared = shared.into_iter().filter(|(port, _)| carried(*port)).map(|(_, text)| text);
-    let left = remainders::notes(&ports, options.linger, interrupted);
+    let waited = if interrupted { Waited::Interrupted } else { Waited::Linger(options.linger) };
+    let left = remainders::notes(&ports, waited);
     let outages: Vec<String> = outage::notes(&ports).collect();
     Ok(EmulationResult {
         schema: SCHEMA,

@@ -15,7 +15,7 @@ use super::error::EmulationError;
 use super::groups::GroupReport;
 use super::load_notes::load_notes;
 use super::lower::{Reached, duties};
-use super::remainders;
+use super::remainders::{self, Waited};
 use super::report::{CpuTime, EmulationResult, Ended, SCHEMA};
 use super::steer::Detail;
 use super::timeline;
@@ -154,7 +154,11 @@ pub fn simulate(
         "nobody is there to be asked for next hops: frames go straight to the other side".to_owned()
     });
     let ports: Vec<_> = reports.collect();
-    let left = remainders::notes(&ports, options.linger, false);
+    let waited = match elapsed < options.duration {
+        true => Waited::Silence,
+        false => Waited::Simulated(options.linger),
+    };
+    let left = remainders::notes(&ports, waited);
     let result = EmulationResult {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),

@@ -53,11 +53,17 @@ fn serve(lab: &Lab, scratch: &Scratch, text: &str) -> Running {
 /// Ends servers, which have counted this, and of which nothing failed.
 #[track_caller]
 fn stop(servers: Running) -> Outcome {
-    servers.signal(rustix::process::Signal::INT);
-    servers.wait().expect(0)
+    let outcome = stop_short(servers);
+    let failures = |port: &serde_json::Value| {
+        let count = |name: &str| port["flows"][name].as_u64().unwrap_or(0);
+        count("failed") + count("time_wait_failed") + count("no_match")
+    };
+    let ports = outcome.result()["ports"].as_array().unwrap();
+    assert_eq!(ports.iter().map(failures).sum::<u64>(), 0, "{outcome}");
+    outcome
 }
 
-/// The same of servers of whose connections some have failed.
+/// The same of servers of whose connections some may have failed.
 #[track_caller]
 fn stop_short(servers: Running) -> Outcome {
     servers.signal(rustix::process::Signal::INT);

@@ -3,6 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use wirestorm_e2e::{Outcome, can_run, run_command, start_command};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::{End, Lab};
@@ -105,6 +106,46 @@ templates:
         ["failed", "time_wait_failed"].map(|it| outcome.number(&format!("/ports/0/flows/{it}")));
     assert_eq!(failed.iter().sum::<u64>(), 1, "{outcome}");
     assert_eq!(outcome.number("/ports/0/templates/0/failures/0/flows"), 1, "{outcome}");
+}
+
+#[test]
+fn an_interrupted_run_is_short_and_blames_nobody_for_answers_under_way() {
+    if !can_run(&[]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    // So that there always are SYNs whose answers are on their way.
+    let servers = "{name: servers, addresses: 10.0.1.1/16";
+    let text = BOTH.replace(servers, &format!("{servers}, impair: {{delay: 50ms}}"));
+    let text = text.replace("limit: 300", "limit: 1000000");
+    let plan = plan(&scratch, &text);
+    for (duration, signal) in [(None, Signal::INT), (Some("50s"), Signal::TERM)] {
+        let mut command = emulate(&plan);
+        for (port, end) in [("clients", &lab.a), ("servers", &lab.b)] {
+            command.args(["--port", &format!("{port}={}", end.port())]);
+        }
+        command.args(["--backend", "af_packet"]);
+        command.args(duration.iter().flat_map(|it| ["--duration", it]));
+        let before = lab.b.counters().unwrap().rx_packets;
+        let running = start_command(&mut command);
+        wait_for_frames(&lab.b, before + 2_000);
+        running.signal(signal);
+        let outcome = running.wait().expect(3);
+        assert_eq!(outcome.result()["interrupted"], true, "{outcome}");
+        assert!(outcome.number("/ports/0/flows/syn_sent") > 0, "{outcome}");
+        assert_eq!(outcome.number("/ports/0/flows/failed"), 0, "{outcome}");
+        assert_eq!(outcome.lines("/notes"), "", "{outcome}");
+    }
+    // Nobody has answered at all, and it is over sooner than they might be given up.
+    let text = BLACK_HOLE.replace("program: [", "limit: 5\n      program: [");
+    let mut command = emulate(&crate::plan(&scratch, &text));
+    command.args(["--port", &format!("clients={}", lab.a.port())]);
+    let before = lab.b.counters().unwrap().rx_packets;
+    let running = start_command(&mut command);
+    wait_for_frames(&lab.b, before + 4);
+    running.signal(Signal::INT);
+    let outcome = running.wait().expect(3);
+    assert!(outcome.lines("/notes").contains("no answer to their SYN"), "{outcome}");
 }
 
 #[test]
