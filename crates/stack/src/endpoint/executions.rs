@@ -415,7 +415,9 @@ impl Endpoint {
         } else {
             let expected = Expected { state: Expectation::Came(place), ..expected };
             self.executions.expected.insert(parent, expected);
-            let held = Held { listener: parent, counted: TcpCounters::default() };
+            // Its SYN.
+            let counted = TcpCounters { rcvtotal: 1, ..TcpCounters::default() };
+            let held = Held { listener: parent, counted };
             self.executions.held.insert(place, held);
             // Whether it will have a session is not known yet; what comes first would be its.
             let has_sessions =

@@ -198,6 +198,7 @@ impl Endpoint {
             Decision::For(template) => {
                 tally.flows.active -= 1;
                 tally.tcp.accepts -= 1;
+                tally.tcp.rcvtotal -= 1;
                 // The data may have come with what established it.
                 tally.tcp.connects -= 1 - counted.connects;
                 let first = self.first_data.remove(&place);
@@ -207,6 +208,7 @@ impl Endpoint {
                     counted.merge(&first.counted);
                 }
                 counted.accepts += 1;
+                counted.rcvtotal += 1;
                 counted.connects = 1;
                 flow.template = template;
                 flow.run.begin_anew();

@@ -613,7 +613,8 @@ impl Connection {
         self.marks.set(Marks::ACK_DUE);
         self.marks.set(Marks::DISTURBED);
         let segments = if range.is_empty() { 0 } else { segments };
-        if let Some(twice) = self.arrived().first_within(range) {
+        let twice = self.arrived().first_within(range);
+        if let Some(twice) = twice {
             self.note_twice(twice);
         }
         let pieces_max = usize::from(settings.reassembly_max);
@@ -628,6 +629,12 @@ impl Connection {
             disorder.fin = Some(range.end);
         }
         disorder.note_reassembly(counters);
+        if twice == Some(range) {
+            // BSD's tcp_reass(): what all was there is a duplicate here too.
+            counters.rcvduppack += u64::from(segments);
+            counters.rcvdupbyte += u64::from(range.len());
+            return range.len();
+        }
         counters.rcvoopack += u64::from(segments);
         // Modulo 256.
         self.out_of_order = self.out_of_order.wrapping_add(segments as u8);

@@ -318,6 +318,7 @@ impl Connection {
         counters: &mut TcpCounters,
     ) -> Self {
         counters.accepts += 1;
+        counters.rcvtotal += 1;
         let mut connection = Self::new(settings, initial, State::SynReceived);
         connection.marks.set(Marks::PASSIVE);
         connection.marks.put(Marks::TIMESTAMPS, settings.timestamps);

@@ -267,9 +267,13 @@ impl Connection {
             true => self.note_probe(true, counters),
             false => self.note_resent(SequenceRange { start, end }),
         }
-        counters.sack_rexmits += u64::from(self.marks.has(Marks::SACK));
-        counters.sack_rexmit_bytes +=
-            if self.marks.has(Marks::SACK) { u64::from(length) } else { 0 };
+        // A probe of a tail, or of all that is in flight, is no hole that the peer told of.
+        let is_told = self.sacked().end().is_some_and(|told| start.is_before(told));
+        if is_told && !is_probe && length > 0 {
+            counters.sack_rexmits += 1;
+            counters.sack_rexmit_bytes += u64::from(length);
+        }
+        counters.sndctrl += u64::from(has_fin);
         counters.sndrexmitpack += u64::from(length > 0);
         self.repeats = self.repeats.wrapping_add(u8::from(length > 0));
         counters.sndrexmitbyte += u64::from(length);
