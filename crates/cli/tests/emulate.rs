@@ -384,3 +384,29 @@ fn only_backends_that_can_hear_are_offered() {
         assert!(!backends.contains("memory") && !backends.contains("in-kernel"), "{backends}");
     }
 }
+
+#[test]
+fn a_short_load_is_as_long_as_connections_were_made() {
+    // The next event is a round trip later.
+    let plan = PAGES.replace("rate: 100}", "rate: 10000}").replace("rate: 20}", "rate: 1000}");
+    let scratch = Scratch::new().expect("a folder");
+    let path_of_plan = self::plan(&scratch, &plan);
+    let simulated = |more: &[&str]| -> Value {
+        let arguments = ["sim", path(&path_of_plan), "--full", "--rtt", "200ms", "--json", "-"];
+        let output = wirestorm(&[&arguments[..], more].concat());
+        serde_json::from_slice(&output.stdout).expect("a result")
+    };
+    let result = simulated(&[]);
+    let load = result["load_s"].as_f64().unwrap();
+    assert!((0.008_9..0.010_1).contains(&load), "the tenth of 1,000 a second: {load}");
+    // What is left behind the last whole interval is too short to have rates of its own.
+    let elapsed = result["elapsed_s"].as_f64().unwrap();
+    let interval = format!("{}us", ((elapsed * 1e6) as u64 - 100) / 4);
+    let result = simulated(&["--interval", &interval]);
+    for port in result["ports"].as_array().unwrap() {
+        let series = &port["series"];
+        let [interval, last] = ["interval_s", "last_s"].map(|it| series[it].as_f64().unwrap());
+        assert_eq!(series["goodput_bps"].as_array().unwrap().len(), 4, "{series}");
+        assert!(last > interval && last < 1.1 * interval, "{series}");
+    }
+}

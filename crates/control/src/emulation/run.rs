@@ -248,7 +248,7 @@ pub fn run(
     let latency = || neighbours.probes.iter().filter_map(Probe::report).collect();
 
     let begun = steering.begin(lanes.len());
-    let (start, ended) = std::thread::scope(|scope| {
+    let (start, mut ended) = std::thread::scope(|scope| {
         let openers = lanes.iter().zip(echoes).enumerate().map(|(index, (lane, echoes))| {
             let (interfaces, snapshot) = (&interfaces, &snapshots[index]);
             let (clients, usage) = (&clients, usage(lane));
@@ -290,6 +290,10 @@ pub fn run(
     drop(begun);
 
     let elapsed = clock::now().saturating_since(start);
+    // Ports end one by one.
+    if let Some(end) = ended.iter().map(|ended| ended.watch.end()).max() {
+        ended.iter_mut().for_each(|ended| ended.watch.extend(end));
+    }
     let coarser =
         timeline::note(options.watch.interval, ended.iter().map(|ended| &ended.watch.timeline));
     let loads = lanes.iter().zip(&ended);

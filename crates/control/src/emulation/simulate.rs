@@ -72,11 +72,12 @@ pub fn simulate(
     let used: Vec<usize> = (0..plan.ports.len()).filter(|port| plan.uses(*port)).collect();
     let clients = clients(plan)?;
     let sessions = sessions(plan, &options.folder)?;
-    let (mut nodes, mut owners) = (Vec::new(), Vec::new());
+    let (mut nodes, mut owners, mut connects) = (Vec::new(), Vec::new(), Vec::new());
     for &port in &used {
         let mac = mac(port);
         let duties = duties(plan, port, mac, &clients, &sessions)?;
         owners.push(duties.owners);
+        connects.push(duties.connects);
         let endpoint = EndpointOptions {
             templates: duties.templates,
             groups: duties.groups,
@@ -121,7 +122,9 @@ pub fn simulate(
     for (watch, ended) in watches.iter_mut().zip(&ended) {
         watch.finish(end, &ended.endpoint);
     }
-    let load_end = watches.iter().map(FlowWatch::load_end).max().unwrap_or(end);
+    // Others hear of connections only when they come.
+    let loads = watches.iter().zip(&connects).filter(|(_, connects)| **connects);
+    let load_end = loads.map(|(watch, _)| watch.load_end()).max().unwrap_or(end);
     let coarser =
         timeline::note(options.watch.interval, watches.iter().map(|watch| &watch.timeline));
     let loads = ended.iter().zip(&owners).flat_map(|(it, owners)| load_notes(owners, &it.endpoint));

@@ -12,7 +12,8 @@ use wirestorm_stack::endpoint::{Endpoint, Tally};
 pub struct FlowSeries {
     /// How long each interval is, in seconds.
     pub interval_s: f64,
-    /// How long the last one is, in which the run ended.
+    /// How long the last one is, in which the run ended: up to a tenth longer than the others,
+    /// with what would be too short to have rates of its own.
     pub last_s: f64,
     /// Flows that began in each.
     pub opened: Vec<u64>,
@@ -96,8 +97,12 @@ pub(super) struct Timeline {
     templates: usize,
     /// For each end what each template had counted.
     ends: Vec<Vec<Totals>>,
-    last: Duration,
+    /// When the run ended, if it has.
+    end: Option<Instant>,
 }
+
+/// A last interval that is shorter than this part of the others is told with the one before.
+const SLIVER: u64 = 10;
 
 impl Timeline {
     /// Intervals from a time on, `intervals_max` at most, which is even and at least 2.
@@ -111,7 +116,7 @@ impl Timeline {
         let interval = interval.max(Duration::from_nanos(1));
         let due = start.saturating_add(interval);
         let ends = Vec::with_capacity(intervals_max);
-        Self { start, interval, intervals_max, due, templates, ends, last: Duration::ZERO }
+        Self { start, interval, intervals_max, due, templates, ends, end: None }
     }
 
     /// Looks at an endpoint before it does what is to be done at a time. Returns whether an
@@ -128,11 +133,16 @@ impl Timeline {
     #[cold]
     fn note(&mut self, now: Instant, endpoint: &Endpoint) {
         let totals = self.totals(endpoint);
+        self.fill(now, &totals);
+    }
+
+    /// Notes totals for all ends by now.
+    fn fill(&mut self, now: Instant, totals: &[Totals]) {
         while now >= self.due && self.due < Instant::MAX {
             if self.ends.len() == self.intervals_max {
                 self.halve();
             } else {
-                self.ends.push(totals.clone());
+                self.ends.push(totals.to_vec());
             }
             self.due = self.end_of(self.ends.len() as u64 + 1);
         }
@@ -141,13 +151,33 @@ impl Timeline {
     /// The last look, behind all that was done.
     pub(super) fn finish(&mut self, now: Instant, endpoint: &Endpoint) {
         self.look(now, endpoint);
-        let begun = self.end_of(self.ends.len() as u64);
-        self.last = now.saturating_since(begun);
-        if self.last == Duration::ZERO && self.ends.pop().is_some() {
-            self.last = self.interval;
-        }
         let totals = self.totals(endpoint);
+        self.close(now, totals);
+    }
+
+    /// When the last look was; before it the start.
+    pub(super) fn end(&self) -> Instant {
+        self.end.unwrap_or(self.start)
+    }
+
+    /// Says that nothing was done until a time behind the last look.
+    pub(super) fn extend(&mut self, end: Instant) {
+        if end <= self.end() {
+            return;
+        }
+        let Some(totals) = self.ends.pop() else { return };
+        self.due = self.end_of(self.ends.len() as u64 + 1);
+        self.fill(end, &totals);
+        self.close(end, totals);
+    }
+
+    /// Ends the present interval, unless it has just begun.
+    fn close(&mut self, end: Instant, totals: Vec<Totals>) {
+        if end == self.end_of(self.ends.len() as u64) {
+            self.ends.pop();
+        }
         self.ends.push(totals);
+        self.end = Some(end);
     }
 
     fn totals(&self, endpoint: &Endpoint) -> Vec<Totals> {
@@ -181,18 +211,26 @@ impl Timeline {
     }
 
     fn series(&self, of: impl Fn(&[Totals]) -> Totals) -> FlowSeries {
+        // What is behind the end of the last interval but one.
+        let begun = self.end_of((self.ends.len() as u64).saturating_sub(1));
+        let mut last = self.end.map_or(self.interval, |end| end.saturating_since(begun));
+        let mut ends: Vec<_> = self.ends.iter().collect();
+        if ends.len() >= 2 && last < Duration::from_nanos(self.interval.as_nanos() / SLIVER) {
+            ends.remove(ends.len() - 2);
+            last = last.saturating_add(self.interval);
+        }
         let mut series = FlowSeries {
             interval_s: self.interval.as_secs_f64(),
-            last_s: self.last.as_secs_f64(),
+            last_s: last.as_secs_f64(),
             ..FlowSeries::default()
         };
         let mut before = Totals::default();
-        for (place, end) in self.ends.iter().enumerate() {
+        for (place, end) in ends.iter().enumerate() {
             let now = of(end);
             // Nothing that was counted is taken back, but for what moves to another template.
             let since = |total: fn(&Totals) -> u64| total(&now).saturating_sub(total(&before));
             let (acknowledged, received) = (since(|it| it.acknowledged), since(|it| it.received));
-            let is_last = place + 1 == self.ends.len();
+            let is_last = place + 1 == ends.len();
             let seconds = if is_last { series.last_s } else { series.interval_s };
             series.opened.push(since(|it| it.opened));
             series.held.push(now.held);
@@ -224,4 +262,67 @@ pub(super) fn note<'a>(
             longest.intervals_max
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO.saturating_add(Duration::from_nanos(ms * MS))
+    }
+
+    fn received(received: u64) -> Vec<Totals> {
+        vec![Totals { received, ..Totals::default() }]
+    }
+
+    /// A second each, with so many bytes by each of these times in milliseconds, the last of which
+    /// is the end.
+    fn timeline(looks: &[(u64, u64)]) -> Timeline {
+        let mut timeline = Timeline::new(Instant::ZERO, Duration::from_secs(1), 4, 1);
+        for (ms, bytes) in looks {
+            timeline.fill(at(*ms), &received(*bytes));
+        }
+        if let Some((ms, bytes)) = looks.last() {
+            timeline.close(at(*ms), received(*bytes));
+        }
+        timeline
+    }
+
+    #[test]
+    fn a_sliver_in_the_end_is_told_with_the_interval_before() {
+        let series = timeline(&[(1_000, 100), (2_000, 200), (2_001, 250)]).of_all();
+        assert_eq!(series.received_bytes, [100, 150]);
+        assert!((series.last_s - 1.001).abs() < 1e-9, "{series:?}");
+        assert!((series.goodput_bps[1] - 1_200.0 / 1.001).abs() < 1e-6, "{series:?}");
+        let series = timeline(&[(1_000, 100), (2_000, 200), (2_100, 250)]).of_all();
+        assert_eq!((series.received_bytes.len(), series.last_s), (3, 0.1), "long enough");
+        let series = timeline(&[(1, 100)]).of_all();
+        assert_eq!((series.received_bytes, series.last_s), (vec![100], 0.001), "there is no other");
+        let series = timeline(&[(1_000, 100), (2_000, 200)]).of_all();
+        assert_eq!((series.received_bytes, series.last_s), (vec![100, 100], 1.0));
+    }
+
+    #[test]
+    fn intervals_that_are_over_have_their_rates_before_the_run_is() {
+        let mut timeline = timeline(&[]);
+        timeline.fill(at(2_000), &received(100));
+        assert_eq!(timeline.of_all().goodput_bps, [800.0, 0.0]);
+    }
+
+    #[test]
+    fn who_ended_sooner_has_as_many_intervals_as_others() {
+        for (sooner, later) in [(1_990, 2_200), (2_000, 2_500), (900, 9_300), (3_990, 4_010)] {
+            let mut of_all = timeline(&[(sooner, 100)]);
+            assert_eq!(of_all.end(), at(sooner));
+            of_all.extend(at(later));
+            let (found, expected) = (of_all.of_all(), timeline(&[(later, 100)]).of_all());
+            assert_eq!(found.last_s, expected.last_s, "{sooner} {later}");
+            assert_eq!(found.interval_s, expected.interval_s, "{sooner} {later}");
+            assert_eq!(found.opened.len(), expected.opened.len(), "{sooner} {later}");
+            assert_eq!(found.received_bytes.iter().sum::<u64>(), 100, "{sooner} {later}");
+        }
+    }
 }

@@ -41,7 +41,7 @@ impl FlowWatch {
     ) -> Self {
         Self {
             timeline: Timeline::new(start, options.interval, intervals_max, owners.len()),
-            load: LoadWatch { begun: 0, end: start, due: start },
+            load: LoadWatch { begun: 0, end: start, due: start, last: start },
             followed: Followed::new(&options.flows, owners, start, intervals_max),
         }
     }
@@ -53,6 +53,16 @@ impl FlowWatch {
             self.followed.look(now, endpoint);
         }
         self.load.look(now, endpoint);
+    }
+
+    /// When the last look was.
+    pub(super) fn end(&self) -> Instant {
+        self.timeline.end()
+    }
+
+    /// Says that nothing was done until a time behind the last look.
+    pub(super) fn extend(&mut self, end: Instant) {
+        self.timeline.extend(end);
     }
 
     /// The last look, behind all that was done.
@@ -87,6 +97,8 @@ struct LoadWatch {
     end: Instant,
     /// When it looks again: all templates are to be asked.
     due: Instant,
+    /// When it was shown the endpoint last: what has begun since did so then.
+    last: Instant,
 }
 
 impl LoadWatch {
@@ -94,14 +106,17 @@ impl LoadWatch {
 
     #[inline]
     fn look(&mut self, now: Instant, endpoint: &Endpoint) {
+        let last = std::mem::replace(&mut self.last, now);
         if now < self.due {
             return;
         }
         self.due = now.saturating_add(Self::INTERVAL);
         let begun = endpoint.flows_begun();
-        if begun != self.begun || endpoint.makes_flows() {
-            self.begun = begun;
+        if endpoint.makes_flows() {
             self.end = now;
+        } else if begun != self.begun {
+            self.end = last;
         }
+        self.begun = begun;
     }
 }
