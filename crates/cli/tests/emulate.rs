@@ -410,3 +410,24 @@ fn a_short_load_is_as_long_as_connections_were_made() {
         assert!(last > interval && last < 1.1 * interval, "{series}");
     }
 }
+
+#[test]
+fn long_names_keep_their_sides_and_their_ends() {
+    let long = PAGES
+        .replace("small", "a-page-with-a-long-name-1")
+        .replace("large", "a-page-with-a-long-name-2")
+        .replace("group: pages", "group: pages-that-belong-together")
+        .replace("name: c,", "name: clients-of-a-customer-1,")
+        .replace("name: s,", "name: servers-of-a-customer-1,")
+        .replace("tx: c,", "tx: clients-of-a-customer-1,")
+        .replace("tx: s,", "tx: servers-of-a-customer-1,");
+    let table = table(&long, &[]);
+    let heads = table.lines().find(|line| line.starts_with("connections")).unwrap();
+    assert!(heads.ends_with(" client..omer-1 server..omer-1"), "{heads}");
+    for name in ["a-page..ame-1", "a-page..ame-2", "pages-..ether"] {
+        for side in ["client", "server"] {
+            let line = format!("  {name}: {side} ");
+            assert!(table.lines().any(|it| it.starts_with(&line)), "{line}\n{table}");
+        }
+    }
+}

@@ -5,7 +5,7 @@ use std::fmt::{self, Formatter, Write};
 use wirestorm_control::emulation::{FlowChoice, FlowReport, FlowSample, PortReport};
 
 use crate::number::{grouped, nanoseconds, scaled};
-use crate::traffic::shortened;
+use crate::traffic::{clipped, shortened};
 
 /// Reads `5,template=page,address=10.0.0.7,port=80`.
 pub(crate) fn read_choice(text: Option<&str>) -> Result<FlowChoice, String> {
@@ -58,7 +58,7 @@ pub(super) fn table(f: &mut Formatter<'_>, port: &PortReport) -> fmt::Result {
             _ if flow.ended => "over".to_owned(),
             _ => format!("began at {:.3} s", flow.began_s),
         };
-        writeln!(f, "{}", shortened(&format!("  {}, {seen}", name(flow)), 80))?;
+        writeln!(f, "{}", clipped(&format!("  {}, {seen}", name(flow)), 80))?;
         match flow.samples.last() {
             Some(last) => writeln!(f, "    {}", numbers(last))?,
             None => writeln!(f, "    UDP")?,

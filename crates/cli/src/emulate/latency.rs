@@ -5,7 +5,7 @@ use std::fmt::{self, Formatter, Write};
 use wirestorm_control::emulation::LatencyReport;
 
 use crate::number::{grouped, nanoseconds, scaled, signed_nanoseconds};
-use crate::traffic::shortened;
+use crate::traffic::{clipped, shortened};
 
 /// A line for a probe, while it asks.
 pub(super) fn live(text: &mut String, probe: &LatencyReport) {
@@ -37,7 +37,7 @@ pub(super) fn table(f: &mut Formatter<'_>, probes: &[LatencyReport]) -> fmt::Res
     let heads = ["sent", "lost", "min", "mean", "median", "99 %", "max", "jitter"];
     row(f, heads.map(str::to_owned))?;
     for probe in probes {
-        writeln!(f, "{}", shortened(&described(probe), 80))?;
+        writeln!(f, "{}", clipped(&described(probe), 80))?;
         let trips = &probe.round_trip;
         let time = |value: Option<i64>| value.map_or("-".to_owned(), signed_nanoseconds);
         row(

@@ -14,7 +14,7 @@ use wirestorm_control::stack::tcp::counters::TcpCounters;
 use super::found::found;
 use super::{followed, latency, over_time};
 use crate::number::{grouped, nanoseconds, rate, scaled, seconds};
-use crate::traffic::shortened;
+use crate::traffic::{clipped, shortened};
 use crate::wrap::{wrapped, wrapped_to};
 
 /// Shows a result.
@@ -101,11 +101,20 @@ fn line<T: Display>(
     writeln!(f)
 }
 
+/// The columns of the name of a template or a group, and its side.
+const NAME: usize = 23;
+
+/// The name of a template or a group, and its side, which is told in full.
+fn named(name: &str, side: &str) -> String {
+    let room = NAME.saturating_sub("  : ".len() + side.len());
+    format!("  {}: {side}", shortened(name, room))
+}
+
 /// A line of the tables of templates and of their groups.
 fn row(f: &mut Formatter<'_>, name: &str, cells: [String; 5]) -> fmt::Result {
     let [made, closed, failed, sent, received] = cells;
-    let name = shortened(name, 23);
-    writeln!(f, "{name:<23} {made:>10} {closed:>10} {failed:>8} {sent:>12} {received:>12}")
+    let name = shortened(name, NAME);
+    writeln!(f, "{name:<NAME$} {made:>10} {closed:>10} {failed:>8} {sent:>12} {received:>12}")
 }
 
 fn heads(f: &mut Formatter<'_>, what: &str) -> fmt::Result {
@@ -128,7 +137,7 @@ fn cells(flows: &Counters, tcp: &Counters, udp: &Counters) -> [String; 5] {
 fn group_table(f: &mut Formatter<'_>, groups: &[GroupReport]) -> fmt::Result {
     heads(f, "groups")?;
     for GroupReport { name, side, flows, tcp, udp, .. } in groups {
-        row(f, &format!("  {name}: {side}"), cells(flows, tcp, udp))?;
+        row(f, &named(name, side), cells(flows, tcp, udp))?;
     }
     Ok(())
 }
@@ -137,11 +146,11 @@ fn group_table(f: &mut Formatter<'_>, groups: &[GroupReport]) -> fmt::Result {
 fn template_table(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
     heads(f, "templates")?;
     for template in ports.iter().flat_map(|port| &port.templates) {
-        // A group of one has its name.
-        let name = match template.group.as_ref().filter(|group| **group != template.name) {
-            Some(group) => format!("  {} of {}: {}", template.name, group, template.side),
-            None => format!("  {}: {}", template.name, template.side),
-        };
+        // A group of one has its name, and where there is no room for both, the name is enough.
+        let group = template.group.as_ref().filter(|group| **group != template.name);
+        let both = group.map(|it| format!("  {} of {it}: {}", template.name, template.side));
+        let name = both.filter(|it| it.chars().count() <= NAME);
+        let name = name.unwrap_or_else(|| named(&template.name, template.side));
         row(f, &name, cells(&template.flows, &template.tcp, &template.udp))?;
     }
     Ok(())
@@ -326,7 +335,7 @@ fn protocol_lines(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
     for (name, what, _) in TcpCounters::default().iter() {
         if ports.iter().any(|port| tcp(port, name) > 0) {
             let what = format!("  {name} {what}");
-            line(f, &shortened(&what, CAPTION), ports, |port| grouped(tcp(port, name)))?;
+            line(f, &clipped(&what, CAPTION), ports, |port| grouped(tcp(port, name)))?;
         }
     }
     let udp = |port: &PortReport, name: &str| port.udp.get(name).copied().unwrap_or(0);
@@ -335,7 +344,7 @@ fn protocol_lines(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
         for (name, what, _) in UdpCounters::default().iter() {
             if ports.iter().any(|port| udp(port, name) > 0) {
                 let what = format!("  {name} {what}");
-                line(f, &shortened(&what, CAPTION), ports, |port| grouped(udp(port, name)))?;
+                line(f, &clipped(&what, CAPTION), ports, |port| grouped(udp(port, name)))?;
             }
         }
     }

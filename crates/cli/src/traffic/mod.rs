@@ -22,7 +22,7 @@ use wirestorm_control::plan::traffic::{PlanErrors, Port, TrafficPlan, parse_time
 use wirestorm_control::{emulation, traffic};
 
 pub(crate) use live::bar;
-pub(crate) use table::shortened;
+pub(crate) use table::{clipped, shortened};
 
 use crate::status;
 

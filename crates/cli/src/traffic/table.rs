@@ -190,11 +190,26 @@ fn port_lines(f: &mut Formatter<'_>, port: &PortReport) -> fmt::Result {
     Ok(())
 }
 
+/// A name in so many columns, without its middle where it is longer: names that begin alike often
+/// end otherwise.
 pub(crate) fn shortened(name: &str, columns: usize) -> String {
-    if name.chars().count() <= columns {
+    let characters = name.chars().count();
+    if characters <= columns {
         return name.to_owned();
     }
-    let mut text: String = name.chars().take(columns - 2).collect();
-    text.push_str("..");
-    text
+    let shown = columns.saturating_sub(MISSING.len());
+    let end = shown / 2;
+    let beginning = name.chars().take(shown - end);
+    beginning.chain(MISSING.chars()).chain(name.chars().skip(characters - end)).collect()
 }
+
+/// A sentence in so many columns, without its end where it is longer.
+pub(crate) fn clipped(text: &str, columns: usize) -> String {
+    if text.chars().count() <= columns {
+        return text.to_owned();
+    }
+    text.chars().take(columns.saturating_sub(MISSING.len())).chain(MISSING.chars()).collect()
+}
+
+/// What stands for what is left out.
+const MISSING: &str = "..";
