@@ -355,9 +355,14 @@ fn hear(host: &Host, fragments: &mut Reassembler, frame: &[u8], now: Instant) ->
 }
 
 fn addresses(host: &Host) -> String {
-    let texts: Vec<_> =
-        host.addresses.iter().map(|own| format!("{}/{}", own.address, own.length)).collect();
-    if texts.is_empty() { "its own: it has none".into() } else { texts.join(", ") }
+    const NAMED_MAX: usize = 4;
+    let named = host.addresses.iter().take(NAMED_MAX);
+    let texts: Vec<_> = named.map(|own| format!("{}/{}", own.address, own.length)).collect();
+    match host.addresses.len().saturating_sub(NAMED_MAX) {
+        _ if texts.is_empty() => "its own: it has none".into(),
+        0 => texts.join(", "),
+        more => format!("{} and {more} more", texts.join(", ")),
+    }
 }
 
 /// Takes ARP, ICMP and ICMPv6, so that other traffic costs nothing. The kernel takes the first tag of a
@@ -415,5 +420,17 @@ mod tests {
         let captured = capture.finish(1).unwrap();
         let announced = station.host.announcements();
         assert_eq!(captured.frames().collect::<Vec<_>>(), announced);
+    }
+
+    #[test]
+    fn an_error_names_the_first_of_many_addresses() {
+        let own = |last: u8| Prefix { address: [10, 0, 0, last].into(), length: 24 };
+        let host = |count| Host { addresses: (1..=count).map(own).collect(), ..Host::default() };
+        assert_eq!(addresses(&host(0)), "its own: it has none");
+        assert_eq!(addresses(&host(2)), "10.0.0.1/24, 10.0.0.2/24");
+        assert_eq!(
+            addresses(&host(200)),
+            "10.0.0.1/24, 10.0.0.2/24, 10.0.0.3/24, 10.0.0.4/24 and 196 more"
+        );
     }
 }
