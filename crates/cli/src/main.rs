@@ -1,5 +1,9 @@
 //! The command `wirestorm`.
 
+// Before all others, which use its macros.
+#[macro_use]
+mod printing;
+
 mod capture;
 mod doctor;
 mod emulate;

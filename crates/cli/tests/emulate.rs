@@ -412,6 +412,21 @@ fn a_short_load_is_as_long_as_connections_were_made() {
 }
 
 #[test]
+fn who_stopped_reading_is_no_reason_to_panic() {
+    let scratch = Scratch::new().expect("a folder");
+    let path_of_plan = plan(&scratch, PAGES);
+    let captures = scratch.file("seen.pcap");
+    let program = env!("CARGO_BIN_EXE_wirestorm");
+    let mut command = Command::new(program);
+    command.args(["sim", path(&path_of_plan), "--full", "--output", path(&captures)]);
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let output = command.stderr(writer).output().expect("the program runs");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(text(&output.stdout).starts_with("done in"), "{output:?}");
+}
+
+#[test]
 fn long_names_keep_their_sides_and_their_ends() {
     let long = PAGES
         .replace("small", "a-page-with-a-long-name-1")
