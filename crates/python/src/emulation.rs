@@ -129,6 +129,7 @@ impl EmulationHow {
             watch: WatchOptions { interval, flows },
             flows_max: flows_max as usize,
             seed: self.seed,
+            verify_checksums: false,
             force_interface: self.force_interface,
             shared: self.beside_others.then(|| Arc::clone(&SHARED_PORTS)),
             is_visible: self.is_visible,

@@ -130,6 +130,14 @@ impl From<PacketError> for Other {
     }
 }
 
+/// Whether the header of IPv4 is damaged in a frame whose transport's checksum need not be looked at:
+/// whoever leaves that one to an interface has filled in this one.
+pub(crate) fn has_damaged_header(frame: &[u8]) -> bool {
+    let Some((start, ethertype::IPV4)) = network_header(frame) else { return false };
+    let network = frame.get(start..).unwrap_or_default();
+    ipv4::Packet::new(network).is_ok_and(|it| it.checksum() != it.computed_checksum())
+}
+
 /// What a frame is to the transports. Checksums are looked at where `verifies` says so.
 #[inline(always)]
 pub(crate) fn dissect(frame: &[u8], verifies: bool) -> Result<Packet<'_>, Other> {
@@ -479,4 +487,31 @@ fn ipv4_header(
         *bytes = word.to_be_bytes();
     }
     header
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    #[test]
+    fn the_header_of_ipv4_has_a_checksum_of_its_own() {
+        let mut frame = vec![0; 14 + 115];
+        frame[12] = 8;
+        frame[14..34].copy_from_slice(&[
+            0x45, 0, 0, 115, 0, 0, 0x40, 0, 0x40, 17, 0xb8, 0x61, 192, 168, 0, 1, 192, 168, 0, 199,
+        ]);
+        assert!(!has_damaged_header(&frame));
+        for place in 14..34 {
+            frame[place] ^= 1;
+            // Of another version or length it is cut short, not damaged.
+            assert!(has_damaged_header(&frame) || matches!(place, 14 | 16), "{place}");
+            frame[place] ^= 1;
+        }
+        frame[40] = 1;
+        assert!(!has_damaged_header(&frame), "that is the transport's");
+        frame[12..14].copy_from_slice(&[0x86, 0xdd]);
+        assert!(!has_damaged_header(&frame), "IPv6 has none");
+        assert!(!has_damaged_header(&frame[..13]));
+    }
 }

@@ -84,6 +84,11 @@ pub(crate) struct EmulateFlags {
     #[arg(long, value_name = "TIME", default_value = "50us")]
     coalesce: String,
 
+    /// Look at the checksums of what AF_XDP receives on a virtual interface too, and drop what is
+    /// damaged; not where a Linux host at its other end leaves them out. Packet sockets know.
+    #[arg(long)]
+    verify_checksums: bool,
+
     /// The most connections at once on each port.
     #[arg(long, value_name = "N", default_value_t = 1_000_000,
         value_parser = clap::value_parser!(u32).range(1..=16_000_000))]
@@ -180,6 +185,7 @@ fn prepare(flags: &EmulateFlags) -> Result<(EmulationPlan, EmulationOptions), St
         seed: flags.seed,
         force_interface: flags.force_interface,
         shared: None,
+        verify_checksums: flags.verify_checksums,
         is_visible: false,
     };
     Ok((plan, options))

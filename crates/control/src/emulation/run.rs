@@ -76,6 +76,9 @@ pub struct EmulationOptions {
     /// what belongs to none of its flows and servers to the others. They hear the same frames by
     /// packet sockets alone.
     pub shared: Option<Arc<SharedPorts>>,
+    /// Whether the checksums of what arrives are looked at on virtual interfaces too where nobody
+    /// tells which are not filled in yet: with AF_XDP.
+    pub verify_checksums: bool,
     /// Whether packet sockets on this host see what leaves by packet sockets, which costs some speed.
     pub is_visible: bool,
 }
@@ -506,8 +509,10 @@ impl Duty<'_> {
         let seed = self.options.seed.wrapping_add(self.lane.port as u64);
         let transmit = Impaired::new(Lasting::new(transmit), self.lane.impairment, seed);
         let transmit = Tunnelled::new(transmit, self.lane.tunnels.clone());
-        // What comes over a virtual cable from a kernel often has no checksum yet.
-        let verifies = link.kind == LinkKind::Physical || self.lane.corrupts;
+        // What comes over a virtual cable from a kernel often has no checksum yet, of which packet
+        // sockets tell, and AF_XDP does not.
+        let is_told = choice.backend != "af_xdp" || link.kind == LinkKind::Physical;
+        let verifies = is_told || self.lane.corrupts || self.options.verify_checksums;
         let receive = ProbedPort::new(receive, echoes, verifies);
         let receive = Untunnelled::new(receive, self.lane.tunnels.is_some());
         let watch = self.interfaces.watch().into_iter().nth(self.index);

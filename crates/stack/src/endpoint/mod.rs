@@ -74,6 +74,7 @@ use self::unreachable::Allowance;
 pub use self::users::Think;
 use crate::content::SessionCounters;
 pub use crate::frame::LinkHeader;
+use crate::frame::has_damaged_header;
 use crate::host::Host;
 pub use crate::ip_settings::{FlowLabel, Identification, IpSettings};
 use crate::program::{Buffers, Statistics};
@@ -338,6 +339,11 @@ impl Endpoint {
         for received in batch.drain(..) {
             let frame = receive.frame(&received);
             let mut offloads = received.offloads;
+            if self.verifies_checksums && offloads.is_verified && has_damaged_header(frame) {
+                self.strays.damaged += 1;
+                receive.release(received);
+                continue;
+            }
             offloads.is_verified |= !self.verifies_checksums;
             if !self.train.as_mut().is_some_and(|train| train.takes(frame, offloads)) {
                 self.hear_train(time);

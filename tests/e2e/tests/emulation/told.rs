@@ -4,9 +4,10 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use wirestorm_e2e::{Outcome, can_run, run_command, start_command};
+use wirestorm_e2e::{Outcome, can_run, replay, run_command, start_command, write_capture};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::{End, Lab};
+use wirestorm_testkit::pcap::Packet;
 
 use crate::{BOTH, both_ports, curl, emulate, host, plan, serve, stop_short};
 
@@ -207,5 +208,59 @@ fn pings_are_no_other_protocol() {
             let others = outcome.number(&format!("/ports/{port}/flows/other_protocol"));
             assert_eq!(others, 0, "{backend}: {outcome}");
         }
+    }
+}
+
+/// A SYN to a port where nobody listens, with its checksums wrong by these.
+fn syn(lab: &Lab, wrong: [u16; 2]) -> Vec<u8> {
+    let sum = |words: &[u8], start: u32| {
+        let words = words.as_chunks::<2>().0.iter().map(|it| u32::from(u16::from_be_bytes(*it)));
+        let sum: u32 = start + words.sum::<u32>();
+        let folded = (sum & 0xffff) + (sum >> 16);
+        !((folded & 0xffff) + (folded >> 16)) as u16
+    };
+    let [ip_wrong, tcp_wrong] = wrong;
+    let mut ip = vec![0x45, 0, 0, 40, 0, 1, 0, 0, 64, 6, 0, 0, 198, 51, 100, 9, 198, 51, 100, 1];
+    let mut tcp = vec![0x10, 0, 0, 81, 0, 0, 0, 5, 0, 0, 0, 0, 0x50, 2, 0xff, 0xff, 0, 0, 0, 0];
+    let pseudo: Vec<u8> = [&ip[12..20], &[0, 6, 0, 20][..]].concat();
+    let checksum = sum(&[&pseudo, &tcp[..]].concat(), 0).wrapping_add(tcp_wrong);
+    tcp[16..18].copy_from_slice(&checksum.to_be_bytes());
+    let checksum = sum(&ip, 0).wrapping_add(ip_wrong);
+    ip[10..12].copy_from_slice(&checksum.to_be_bytes());
+    [&lab.a.mac()[..], &lab.b.mac()[..], &[8, 0], &ip, &tcp].concat()
+}
+
+#[test]
+fn damaged_packets_are_found_on_virtual_interfaces() {
+    if !can_run(&[]) {
+        return;
+    }
+    let text = "
+ports: [{name: servers, addresses: 198.51.100.1/24}]
+templates:
+  - {name: page, http: {path: /, response: {body: 100}}, server: {tx: servers}}
+";
+    for (arguments, is_seen) in [(&["--backend", "af_packet"][..], true)] {
+        let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+        let port = format!("servers={}", lab.a.port());
+        let mut command = emulate(&plan(&scratch, text));
+        let servers = start_command(command.args(["--port", &port]).args(arguments));
+        // It has told where it is.
+        wait_for_frames(&lab.b, 0);
+        // Those that are answered come last.
+        let frames = [vec![syn(&lab, [1, 0]); 5], vec![syn(&lab, [0, 1]); 4]].concat();
+        let frames = [frames, vec![syn(&lab, [0, 0]); 3]].concat();
+        let packets: Vec<_> = frames.into_iter().map(|frame| Packet { time: 0, frame }).collect();
+        let capture = write_capture(&scratch, "syns.pcap", &packets);
+        let heard = lab.b.counters().unwrap().rx_packets;
+        let sent =
+            replay(["-t".as_ref(), "-i".as_ref(), lab.b.port().as_ref(), capture.as_os_str()]);
+        sent.expect(0);
+        wait_for_frames(&lab.b, heard + if is_seen { 2 } else { 11 });
+        let outcome = stop_short(servers);
+        let number = |name: &str| outcome.number(&format!("/ports/0/{name}"));
+        let found = ["flows/damaged", "tcp/rcvbadsum", "flows/no_template"].map(number);
+        let expected = if is_seen { [9, 4, 3] } else { [0, 0, 12] };
+        assert_eq!(found, expected, "{arguments:?}: {outcome}");
     }
 }
