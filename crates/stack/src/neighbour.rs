@@ -8,7 +8,9 @@ use wirestorm_wire::assemble::{Header, Payload, assemble, length_min};
 use wirestorm_wire::layout::ethernet::ETHERNET;
 use wirestorm_wire::layout::icmpv6::{NEIGHBOR_ADVERTISEMENT, NEIGHBOR_SOLICITATION};
 use wirestorm_wire::layout::ipv6::IPV6;
-use wirestorm_wire::packet::{MacAddress, arp, ethernet, ethertype, icmpv6, ipv6};
+use wirestorm_wire::packet::{
+    MacAddress, arp, ethernet, ethertype, icmpv6, ipv6, network_header, protocol,
+};
 
 use crate::heard::Heard;
 
@@ -180,6 +182,22 @@ fn are_whole(mut options: &[u8]) -> bool {
         options = behind;
     }
     options.is_empty()
+}
+
+/// Whether a frame is of ARP or of neighbour discovery, whomever it is for.
+pub(crate) fn is_discovery(frame: &[u8]) -> bool {
+    let Some((start, kind)) = network_header(frame) else { return false };
+    let network = frame.get(start..).unwrap_or_default();
+    match kind {
+        ethertype::ARP => true,
+        ethertype::IPV6 => ipv6::Packet::new(network).is_ok_and(|packet| {
+            packet.next_header() == protocol::ICMPV6
+                && packet.payload().first().is_some_and(|kind| {
+                    (icmpv6::ROUTER_SOLICITATION..=icmpv6::NEIGHBOR_ADVERTISEMENT).contains(kind)
+                })
+        }),
+        _ => false,
+    }
 }
 
 #[cfg(test)]

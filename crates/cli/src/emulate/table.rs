@@ -192,7 +192,7 @@ const UNUSUAL: [Shown<PortReport, u64>; 33] = [
     ("  skipped: as many at once as may be (at_most)", |port| port.flows.skipped),
     ("  skipped: all clients are switched off", |port| port.flows.switched_off),
     ("  asked for where nobody listens", |port| port.flows.no_template),
-    ("  segments of no connection", |port| port.flows.no_flow),
+    ("  packets of no connection or flow", |port| port.flows.no_flow),
     ("  to Ethernet addresses of others", |port| port.flows.for_others),
     ("  from or to addresses that no host has", |port| port.flows.impossible),
     ("  segments too long for a frame", |port| port.flows.too_long),

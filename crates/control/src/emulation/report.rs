@@ -257,7 +257,7 @@ pub struct FlowsReport {
     pub time_exceeded_sent: u64,
     /// Packets that were damaged or cut short.
     pub damaged: u64,
-    /// Packets of other protocols; pings are none of them.
+    /// Packets of other protocols; ARP, neighbour discovery and pings are none of them.
     pub other_protocol: u64,
 }
 

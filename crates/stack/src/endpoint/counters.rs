@@ -112,7 +112,7 @@ counters! {
         unreachable_sent: "messages to peers that nobody waits at a port of ours",
         time_exceeded_sent: "messages to peers that not all fragments of a packet came in time",
         damaged: "packets that were damaged or cut short",
-        other_protocol: "packets of other protocols, pings not counted",
+        other_protocol: "packets of other protocols; ARP, neighbour discovery and pings are none",
     }
 }
 

@@ -16,6 +16,7 @@ use crate::echo::is_echo;
 use crate::frame::{Headers, LinkHeader, Other, Packet, dissect, write_segment};
 use crate::heard::Heard;
 use crate::ip_settings::IpSettings;
+use crate::neighbour::is_discovery;
 use crate::tcp::arrival::Arrival;
 use crate::tcp::connection::{Connection, Now};
 use crate::tcp::counters::TcpCounters;
@@ -261,8 +262,10 @@ impl Endpoint {
             return;
         }
         let Heard::Question(answer) = self.host.hear(frame) else {
-            // Pings are answered, and asked, by the port as a host, beside its flows.
-            self.strays.other_protocol += u64::from(!is_echo(frame));
+            // Pings are answered, and asked, by the port as a host, beside its flows; and so are
+            // questions for its Ethernet address.
+            let is_hosts = is_echo(frame) || is_discovery(frame);
+            self.strays.other_protocol += u64::from(!is_hosts);
             return;
         };
         let Some(frame) = self.spare.pop().or_else(|| transmit.take()) else { return };
