@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use wirestorm_control::result::{DepartureReport, HistogramReport};
 
-use crate::number::nanoseconds;
+use crate::number::{nanoseconds, nanoseconds_or_none};
 use crate::wrap::wrapped;
 
 /// Shows how far gaps between departures were from those asked for, and what became of the
@@ -23,9 +23,9 @@ impl Display for Gaps<'_> {
         };
         let gaps = format!(
             "off by {} (median), {} (p99), {} (max), stamped in {}",
-            nanoseconds(errors.p50_ns),
-            nanoseconds(errors.p99_ns),
-            nanoseconds(errors.max_ns),
+            nanoseconds_or_none(errors.p50_ns),
+            nanoseconds_or_none(errors.p99_ns),
+            nanoseconds_or_none(errors.max_ns),
             departures.stamped,
         );
         line("gaps", &gaps)?;

@@ -57,6 +57,11 @@ pub(crate) fn brief(value: f64) -> String {
     format!("{value:.decimals$}{prefix}")
 }
 
+/// A time as below, or that there is none.
+pub(crate) fn nanoseconds_or_none(value: Option<u64>) -> String {
+    value.map_or_else(|| "-".to_owned(), nanoseconds)
+}
+
 /// A time in the largest unit that leaves a whole part.
 pub(crate) fn nanoseconds(value: u64) -> String {
     match value {

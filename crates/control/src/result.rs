@@ -178,22 +178,22 @@ pub struct DepartureReport {
     pub gap_errors: HistogramReport,
 }
 
-/// A histogram in nanoseconds.
+/// A histogram in nanoseconds; of nothing, its quantiles are null.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct HistogramReport {
     /// Values counted.
     pub count: u64,
     /// Median.
-    pub p50_ns: u64,
+    pub p50_ns: Option<u64>,
     /// 90 of 100 are at most this.
-    pub p90_ns: u64,
+    pub p90_ns: Option<u64>,
     /// 99 of 100 are at most this.
-    pub p99_ns: u64,
+    pub p99_ns: Option<u64>,
     /// 999 of 1,000 are at most this.
-    pub p99_9_ns: u64,
+    pub p99_9_ns: Option<u64>,
     /// The greatest.
-    pub max_ns: u64,
+    pub max_ns: Option<u64>,
     /// Start of each bucket that is not empty, and its count.
     pub buckets: Vec<(u64, u64)>,
 }
@@ -350,14 +350,14 @@ pub(crate) const fn layer_name(layer: Layer) -> &'static str {
 impl HistogramReport {
     /// The summary of a histogram.
     pub fn new(histogram: &Histogram) -> Self {
-        let quantile = |q| histogram.quantile(q).unwrap_or_default().as_nanos();
+        let quantile = |q| histogram.quantile(q).map(Duration::as_nanos);
         Self {
             count: histogram.count(),
             p50_ns: quantile(0.5),
             p90_ns: quantile(0.9),
             p99_ns: quantile(0.99),
             p99_9_ns: quantile(0.999),
-            max_ns: histogram.max().as_nanos(),
+            max_ns: (histogram.count() > 0).then(|| histogram.max().as_nanos()),
             buckets: histogram.buckets().map(|(start, count)| (start.as_nanos(), count)).collect(),
         }
     }
@@ -372,7 +372,7 @@ impl HistogramReport {
             for &(start, count) in &report.buckets {
                 both.add_bucket(bucket_of(start), count);
             }
-            both.note_max(Duration::from_nanos(report.max_ns));
+            both.note_max(Duration::from_nanos(report.max_ns.unwrap_or(0)));
         }
         *self = Self::new(&both);
     }

@@ -218,7 +218,7 @@ fn short_answers_of_http_2_do_not_wait_for_acknowledgements_that_are_delayed() {
         assert_eq!(client.flows["closed"], 1, "{:?}", client.flows);
         assert_eq!(client.http2.as_ref().unwrap().responses["2xx"], 20);
 
-        client.transactions[0].mean_ns / 1_000_000
+        client.transactions[0].mean_ns.unwrap() / 1_000_000
     };
     // Ten round trips of 2 ms. The settings of the first one's are acknowledged late, and by nobody
     // waited for.

@@ -59,7 +59,9 @@ def test_a_result_counts_what_both_sides_did(lab):
     assert (a.interface, a.flows.closed, a.flows.failed, a.flows.active) == (lab.a, 50, 0, 0)
     assert (a.tcp["connects"], b.tcp["accepts"], a.tcp["rcvbyte"]) == (50, 50, 250_000)
     assert a.sent == b.received and b.sent == a.received
-    assert a.times.connect.count == 50 and 0 < a.times.connect.p50_ns <= a.times.connect.max_ns
+    connect = a.times.connect
+    assert connect.p50_ns and connect.max_ns
+    assert connect.count == 50 and 0 < connect.p50_ns <= connect.max_ns
     assert a.tls is None and a.impairment is None
     client, server = result.template("pages", "client"), result.template("pages", "server")
     assert (client.group, client.tcp["rcvbyte"]) == ("web", server.tcp["sndbyte"])

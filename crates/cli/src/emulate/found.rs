@@ -6,7 +6,7 @@ use wirestorm_control::emulation::{
     FailureReport, GroupReport, PortReport, TemplateReport, TransactionReport,
 };
 
-use crate::number::{grouped, nanoseconds};
+use crate::number::{grouped, nanoseconds_or_none};
 use crate::traffic::shortened;
 
 /// How long transactions took, and why programs failed, where anything is known of that.
@@ -50,8 +50,8 @@ fn transactions<'a>(
     for (owner, side, transactions) in owners {
         for transaction in transactions {
             let time = &transaction.time;
-            let shown = |value| if time.count > 0 { nanoseconds(value) } else { "-".into() };
-            let [median, most, longest] = [time.p50_ns, time.p99_ns, time.max_ns].map(shown);
+            let times = [time.p50_ns, time.p99_ns, time.max_ns];
+            let [median, most, longest] = times.map(nanoseconds_or_none);
             let TransactionReport { name, .. } = transaction;
             let name = format!("  {owner}: {side}, {name}");
             row(f, &name, [grouped(time.count), median, most, longest])?;

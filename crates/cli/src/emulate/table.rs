@@ -13,7 +13,7 @@ use wirestorm_control::stack::tcp::counters::TcpCounters;
 
 use super::found::found;
 use super::{followed, latency, over_time};
-use crate::number::{grouped, nanoseconds, rate, scaled, seconds};
+use crate::number::{grouped, nanoseconds_or_none, rate, scaled, seconds};
 use crate::traffic::{clipped, shortened};
 use crate::wrap::{wrapped, wrapped_to};
 
@@ -315,13 +315,11 @@ fn time_lines(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
     ];
     for (what, histogram) in times {
         if ports.iter().any(|port| histogram(port).is_some_and(|it| it.count > 0)) {
-            let quantiles: [Shown<HistogramReport, u64>; 3] =
+            let quantiles: [Shown<HistogramReport, Option<u64>>; 3] =
                 [("median", |it| it.p50_ns), ("99 %", |it| it.p99_ns), ("longest", |it| it.max_ns)];
             for (name, value) in quantiles {
-                let shown = |port: &PortReport| match histogram(port) {
-                    Some(it) if it.count > 0 => nanoseconds(value(it)),
-                    _ => "-".to_owned(),
-                };
+                let shown =
+                    |port: &PortReport| nanoseconds_or_none(histogram(port).and_then(value));
                 line(f, &format!("  {what}, {name}"), ports, shown)?;
             }
         }

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use wirestorm_control::bridge::{DirectionReport, LinkResult};
 
-use crate::number::{grouped, nanoseconds, scaled, seconds};
+use crate::number::{grouped, nanoseconds_or_none, scaled, seconds};
 use crate::traffic::shortened;
 use crate::wrap::wrapped;
 
@@ -52,9 +52,9 @@ impl Display for Table<'_> {
             }
         }
         if result.directions.iter().any(|it| it.delivered > 0) {
-            line(f, "later than asked, median", &|it| nanoseconds(it.lateness.p50_ns))?;
-            line(f, "later than asked, 99 %", &|it| nanoseconds(it.lateness.p99_ns))?;
-            line(f, "later than asked, most", &|it| nanoseconds(it.lateness.max_ns))?;
+            line(f, "later than asked, median", &|it| nanoseconds_or_none(it.lateness.p50_ns))?;
+            line(f, "later than asked, 99 %", &|it| nanoseconds_or_none(it.lateness.p99_ns))?;
+            line(f, "later than asked, most", &|it| nanoseconds_or_none(it.lateness.max_ns))?;
         }
         writeln!(f)?;
         for direction in &result.directions {

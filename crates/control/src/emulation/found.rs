@@ -16,10 +16,10 @@ pub struct TransactionReport {
     pub name: String,
     /// Those that started; `time.count` of them ended.
     pub started: u64,
-    /// The shortest.
-    pub min_ns: u64,
-    /// On average.
-    pub mean_ns: u64,
+    /// The shortest; null where none ended.
+    pub min_ns: Option<u64>,
+    /// On average; null where none ended.
+    pub mean_ns: Option<u64>,
     /// From start to end.
     pub time: HistogramReport,
 }
@@ -97,8 +97,8 @@ impl TransactionReport {
         Self {
             name: name.to_owned(),
             started: times.begun,
-            min_ns: if ended > 0 { times.min.as_nanos() } else { 0 },
-            mean_ns: times.sum.as_nanos().checked_div(ended).unwrap_or(0),
+            min_ns: (ended > 0).then(|| times.min.as_nanos()),
+            mean_ns: times.sum.as_nanos().checked_div(ended),
             time: HistogramReport::new(&times.times),
         }
     }
@@ -106,15 +106,12 @@ impl TransactionReport {
     /// Adds others of this name.
     pub(super) fn add(&mut self, other: &Self) {
         let (mine, theirs) = (self.time.count, other.time.count);
-        let sum = |(mean, count): (u64, u64)| u128::from(mean) * u128::from(count);
+        let sum =
+            |(mean, count): (Option<u64>, u64)| u128::from(mean.unwrap_or(0)) * u128::from(count);
         let all = sum((self.mean_ns, mine)) + sum((other.mean_ns, theirs));
-        let mean = all.checked_div((mine + theirs).into()).unwrap_or(0);
-        self.mean_ns = u64::try_from(mean).unwrap_or(u64::MAX);
-        self.min_ns = match (mine, theirs) {
-            (0, _) => other.min_ns,
-            (_, 0) => self.min_ns,
-            _ => self.min_ns.min(other.min_ns),
-        };
+        let mean = all.checked_div((mine + theirs).into());
+        self.mean_ns = mean.map(|mean| u64::try_from(mean).unwrap_or(u64::MAX));
+        self.min_ns = self.min_ns.into_iter().chain(other.min_ns).min();
         self.started += other.started;
         self.time.add(&other.time);
     }

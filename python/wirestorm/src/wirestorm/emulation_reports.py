@@ -140,7 +140,8 @@ class FlowSeries:
     interval_s: float
     """How long each interval is, in seconds."""
     last_s: float
-    """How long the last one is, in which the run ended."""
+    """How long the last one is, in which the run ended: up to a tenth longer than the others, with
+    what would be too short to have rates of its own."""
     opened: list[int]
     """Flows that began in each."""
     held: list[int]
@@ -255,7 +256,7 @@ class FlowsReport:
     damaged: int
     """Packets that were damaged or cut short."""
     other_protocol: int
-    """Packets of other protocols; pings are none of them."""
+    """Packets of other protocols; ARP, neighbour discovery and pings are none of them."""
 
 
 @dataclass(frozen=True)
@@ -285,19 +286,19 @@ class GroupReport:
 
 @dataclass(frozen=True)
 class HistogramReport:
-    """A histogram in nanoseconds."""
+    """A histogram in nanoseconds; of nothing, its quantiles are null."""
 
     count: int
     """Values counted."""
-    p50_ns: int
+    p50_ns: Optional[int]
     """Median."""
-    p90_ns: int
+    p90_ns: Optional[int]
     """90 of 100 are at most this."""
-    p99_ns: int
+    p99_ns: Optional[int]
     """99 of 100 are at most this."""
-    p99_9_ns: int
+    p99_9_ns: Optional[int]
     """999 of 1,000 are at most this."""
-    max_ns: int
+    max_ns: Optional[int]
     """The greatest."""
     buckets: list[tuple[int, int]] = field(repr=False)
     """Start of each bucket that is not empty, and its count."""
@@ -508,10 +509,10 @@ class TransactionReport:
     """The name that the program gives them."""
     started: int
     """Those that started; `time.count` of them ended."""
-    min_ns: int
-    """The shortest."""
-    mean_ns: int
-    """On average."""
+    min_ns: Optional[int]
+    """The shortest; null where none ended."""
+    mean_ns: Optional[int]
+    """On average; null where none ended."""
     time: HistogramReport
     """From start to end."""
 

@@ -97,19 +97,19 @@ class FlowReport:
 
 @dataclass(frozen=True)
 class HistogramReport:
-    """A histogram in nanoseconds."""
+    """A histogram in nanoseconds; of nothing, its quantiles are null."""
 
     count: int
     """Values counted."""
-    p50_ns: int
+    p50_ns: Optional[int]
     """Median."""
-    p90_ns: int
+    p90_ns: Optional[int]
     """90 of 100 are at most this."""
-    p99_ns: int
+    p99_ns: Optional[int]
     """99 of 100 are at most this."""
-    p99_9_ns: int
+    p99_9_ns: Optional[int]
     """999 of 1,000 are at most this."""
-    max_ns: int
+    max_ns: Optional[int]
     """The greatest."""
     buckets: list[tuple[int, int]] = field(repr=False)
     """Start of each bucket that is not empty, and its count."""
