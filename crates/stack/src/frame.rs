@@ -63,6 +63,20 @@ impl LinkHeader {
         self.bytes[6..ADDRESSES].iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
     }
 
+    /// A hash of all of it.
+    pub(crate) fn hash64(&self) -> u64 {
+        // Fractional digits of pi, as for keys of flows.
+        let mut hash = 0x243f_6a88_85a3_08d3_u64;
+        for chunk in self.as_slice().chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            let mixed = hash ^ u64::from_le_bytes(word);
+            let product = u128::from(mixed) * u128::from(0x1319_8a2e_0370_7345_u64);
+            hash = (product as u64) ^ (product >> 64) as u64;
+        }
+        hash
+    }
+
     /// Bytes of its first VLAN tag, which come on top of what a port takes.
     pub(crate) fn tag_length(&self) -> usize {
         if has_vlan_tag(self.as_slice()) { vlan::TAG_LENGTH } else { 0 }

@@ -13,7 +13,7 @@ use super::fragments::Cut;
 use super::table::Keyed;
 use super::template::TemplateState;
 use super::times::age;
-use crate::frame::{Headers, LinkHeader, Packet, write_datagram};
+use crate::frame::{Headers, Packet, write_datagram};
 use crate::icmp_error::Cause;
 use crate::program::{DatagramRun, Outside, Sent, Step, Wish};
 use crate::tcp::connection::Now;
@@ -37,7 +37,7 @@ pub(super) struct DatagramFlow {
     /// Whether it waits to be served.
     pub(super) is_pending: bool,
     pub(super) template: u16,
-    link: u16,
+    link: u32,
 }
 
 impl Keyed for DatagramFlow {
@@ -103,7 +103,8 @@ impl Endpoint {
             self.templates[usize::from(template)].tally.flows.overflow += 1;
             return None;
         }
-        let link = self.links.place(LinkHeader::answering(packet.link)?)?;
+        let link = self.way_back(packet)?;
+        let link = self.links.take(link);
         self.templates[usize::from(template)].tally.udp.accepts += 1;
         Some(self.insert_datagrams(packet.key, template, link, now))
     }
@@ -112,7 +113,7 @@ impl Endpoint {
         &mut self,
         key: FlowKey,
         template: u16,
-        link: u16,
+        link: u32,
         now: Now,
     ) -> u32 {
         let mut run = DatagramRun::new();
@@ -333,6 +334,7 @@ impl Endpoint {
         tally.flows.active -= 1;
         tally.udp.closed += 1;
         tally.times.whole.record(age(flow.began_at, now));
+        self.links.give_back(flow.link);
         self.datagrams.remove(place);
         if !self.executions.is_empty() {
             self.end_execution(Place::Udp(place), has_failed);

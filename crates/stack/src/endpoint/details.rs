@@ -9,7 +9,7 @@ use wirestorm_wire::flow::FlowKey;
 use wirestorm_wire::packet::protocol;
 
 use super::Endpoint;
-use super::flow::Flow;
+use super::flow::{Flow, FlowMarks};
 use super::table::Keyed;
 use super::times::age;
 use crate::tcp::connection::{Now, State};
@@ -50,10 +50,10 @@ impl Endpoint {
         for flow in self.flows.iter() {
             let of = &mut remaining[usize::from(flow.template)];
             let has_failed = flow.run.has_program_failed() || flow.run.has_failed();
-            of.time_wait_failed += u64::from(flow.is_waiting && has_failed);
+            of.time_wait_failed += u64::from(flow.marks.has(FlowMarks::WAITING) && has_failed);
             *match flow.connection.state() {
                 State::SynSent => &mut of.syn_sent,
-                _ if flow.is_waiting => &mut of.time_wait,
+                _ if flow.marks.has(FlowMarks::WAITING) => &mut of.time_wait,
                 _ => &mut of.unfinished,
             } += 1;
         }

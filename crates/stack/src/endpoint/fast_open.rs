@@ -8,6 +8,7 @@ use wirestorm_wire::flow::FlowKey;
 use wirestorm_wire::packet::tcp::Flags;
 
 use super::Endpoint;
+use super::flow::FlowMarks;
 use super::times::age;
 use crate::tcp::arrival::Arrival;
 use crate::tcp::connection::{Connection, Now};
@@ -188,7 +189,7 @@ impl Endpoint {
         }
         if received > 0 {
             flow.run.note_received(received);
-            flow.is_answered = true;
+            flow.marks.set(FlowMarks::ANSWERED);
             tally.times.first_byte.record(age(flow.began_at, now));
         }
     }

@@ -15,17 +15,42 @@ pub(super) struct Flow {
     pub(super) run: Run,
     /// When the wheel calls it, in ms, where it does.
     pub(super) called_at: u32,
-    pub(super) is_called: bool,
     /// When it began, in microseconds modulo 2^32.
     pub(super) began_at: u32,
-    /// Whether any data has arrived.
-    pub(super) is_answered: bool,
+    /// The header below IP of what it sends.
+    pub(super) link: u32,
     pub(super) template: u16,
-    pub(super) link: u16,
     /// Whether it waits to be served.
     pub(super) is_pending: bool,
-    /// Whether it is counted as being in TIME-WAIT.
-    pub(super) is_waiting: bool,
+    pub(super) marks: FlowMarks,
+}
+
+/// Bits that a flow remembers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct FlowMarks(u8);
+
+impl FlowMarks {
+    /// The wheel calls it.
+    pub(super) const CALLED: Self = Self(1 << 0);
+    /// Data has arrived.
+    pub(super) const ANSWERED: Self = Self(1 << 1);
+    /// It is counted as being in TIME-WAIT.
+    pub(super) const WAITING: Self = Self(1 << 2);
+
+    #[inline]
+    pub(super) const fn has(self, mark: Self) -> bool {
+        self.0 & mark.0 != 0
+    }
+
+    #[inline]
+    pub(super) const fn set(&mut self, mark: Self) {
+        self.0 |= mark.0;
+    }
+
+    #[inline]
+    pub(super) const fn clear(&mut self, mark: Self) {
+        self.0 &= !mark.0;
+    }
 }
 
 impl Keyed for Flow {

@@ -7,6 +7,7 @@ use wirestorm_wire::packet::{ipv4, ipv6, protocol};
 
 use super::burst::room;
 use super::first_data::FirstData;
+use super::flow::FlowMarks;
 use super::listen::Decision;
 use super::template::{self, Role};
 use super::times::age;
@@ -135,8 +136,8 @@ impl Endpoint {
         }
         if received > 0 {
             flow.run.note_received(received);
-            if !flow.is_answered {
-                flow.is_answered = true;
+            if !flow.marks.has(FlowMarks::ANSWERED) {
+                flow.marks.set(FlowMarks::ANSWERED);
                 tally.times.first_byte.record(age(flow.began_at, now));
             }
         }
@@ -175,7 +176,7 @@ impl Endpoint {
         }
         if arrival.data > 0 {
             flow.run.note_received(arrival.data);
-            flow.is_answered = true;
+            flow.marks.set(FlowMarks::ANSWERED);
         }
         let known = self.first_data.get(&place);
         let has_data = arrival.data > 0 || arrival.beyond > 0;
@@ -340,9 +341,9 @@ impl Endpoint {
             self.templates[usize::from(template)].tally.flows.overflow += 1;
             return None;
         }
-        let link = LinkHeader::answering(packet.link)?;
+        let link = self.way_back(packet)?;
         let excess = link.excess();
-        let link = self.links.place(link)?;
+        let link = self.links.take(link);
         let initial = self.initial(&packet.key, now);
         let (_, settings, tally) = self.templates[usize::from(template)].tcp(&packet.key);
         let mut connection = Connection::accept(settings, segment, initial, now, &mut tally.tcp);
@@ -356,6 +357,14 @@ impl Endpoint {
             connection.limit_segments(room, settings);
         }
         Some(self.insert(packet.key, connection, template, link, now))
+    }
+
+    /// What is below IP in answers to a packet that begins a flow.
+    pub(super) fn way_back(&mut self, packet: &Packet<'_>) -> Option<LinkHeader> {
+        let link = LinkHeader::answering(packet.link);
+        // It has more tags and labels than a header has room for.
+        self.strays.other_protocol += u64::from(link.is_none());
+        link
     }
 
     /// Answers a segment that belongs to no connection with a reset (RFC 9293 section 3.10.7.1).

@@ -3,6 +3,8 @@
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
+use hashbrown::HashTable;
+
 use super::clients::AddressRange;
 use crate::frame::LinkHeader;
 
@@ -77,31 +79,136 @@ impl Devices {
     }
 }
 
-/// Headers, each once.
+/// Headers that flows use, each once. One that nobody uses any more gives its place to the next new
+/// one: there are no more of them than there were flows at once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Links {
-    headers: Vec<LinkHeader>,
-    last: u16,
+    entries: Vec<Entry>,
+    index: HashTable<u32>,
+    /// Places that nobody used when they were put here, each once.
+    idle: Vec<u32>,
+    last: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    header: LinkHeader,
+    /// Whether it is among those that were idle.
+    is_listed: bool,
+    /// How many flows use it.
+    users: u32,
 }
 
 impl Links {
-    /// The place of a header, which is added where it is new; `None` where there is no room.
+    /// The place of a header, which one flow more uses until it is given back.
     #[inline]
-    pub(super) fn place(&mut self, header: LinkHeader) -> Option<u16> {
-        if self.headers.get(usize::from(self.last)) == Some(&header) {
-            return Some(self.last);
+    pub(super) fn take(&mut self, header: LinkHeader) -> u32 {
+        let last = self.entries.get(self.last as usize);
+        if last.is_none_or(|it| it.header != header) {
+            self.last = self.look_up(&header).unwrap_or_else(|| self.add(header));
         }
-        let known = self.headers.iter().position(|it| *it == header);
-        let place = known.unwrap_or_else(|| {
-            self.headers.push(header);
-            self.headers.len() - 1
-        });
-        self.last = u16::try_from(place).ok()?;
-        Some(self.last)
+        self.entries[self.last as usize].users += 1;
+        self.last
+    }
+
+    /// A flow is over that has used the header of a place.
+    #[inline]
+    pub(super) fn give_back(&mut self, place: u32) {
+        let entry = &mut self.entries[place as usize];
+        entry.users -= 1;
+        if entry.users == 0 && !entry.is_listed {
+            entry.is_listed = true;
+            self.idle.push(place);
+        }
     }
 
     #[inline]
-    pub(super) fn get(&self, place: u16) -> &LinkHeader {
-        &self.headers[usize::from(place)]
+    pub(super) fn get(&self, place: u32) -> &LinkHeader {
+        &self.entries[place as usize].header
+    }
+
+    fn look_up(&self, header: &LinkHeader) -> Option<u32> {
+        let is_it = |place: &u32| self.get(*place) == header;
+        self.index.find(header.hash64(), is_it).copied()
+    }
+
+    fn add(&mut self, header: LinkHeader) -> u32 {
+        let entry = Entry { header, is_listed: false, users: 0 };
+        let place = match self.empty_idle() {
+            Some(place) => {
+                self.entries[place as usize] = entry;
+                place
+            }
+            None => {
+                self.entries.push(entry);
+                self.entries.len() as u32 - 1
+            }
+        };
+        let entries = &self.entries;
+        let rehash = |it: &u32| entries[*it as usize].header.hash64();
+        self.index.insert_unique(header.hash64(), place, rehash);
+        place
+    }
+
+    /// A place whose header nobody uses, and which is in the index no more.
+    fn empty_idle(&mut self) -> Option<u32> {
+        while let Some(place) = self.idle.pop() {
+            let entry = &mut self.entries[place as usize];
+            entry.is_listed = false;
+            if entry.users > 0 {
+                continue;
+            }
+            if let Ok(entry) = self.index.find_entry(entry.header.hash64(), |it| *it == place) {
+                entry.remove();
+            }
+            return Some(place);
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(number: u32) -> LinkHeader {
+        let bytes = [&[2, 0][..], &number.to_be_bytes(), &[2; 6], &[8, 0]].concat();
+        LinkHeader::new(&bytes).unwrap()
+    }
+
+    #[test]
+    fn there_is_a_place_for_as_many_as_are_used_at_once() {
+        const MANY: u32 = 100_000;
+        let mut links = Links::default();
+        let places: Vec<u32> = (0..MANY).map(|number| links.take(header(number))).collect();
+        for (number, place) in (0..).zip(&places) {
+            assert_eq!(*links.get(*place), header(number));
+            assert_eq!(links.take(header(number)), *place, "used twice");
+        }
+        assert_eq!(links.entries.len(), MANY as usize);
+        // As long as one of both is there, the place is taken.
+        places.iter().for_each(|place| links.give_back(*place));
+        assert_eq!(links.take(header(MANY)), MANY);
+        places.iter().for_each(|place| links.give_back(*place));
+        for number in 0..MANY {
+            let place = links.take(header(MANY + 1 + number));
+            assert_eq!(*links.get(place), header(MANY + 1 + number));
+        }
+        assert_eq!(links.entries.len(), MANY as usize + 1);
+        assert_eq!(*links.get(MANY), header(MANY));
+    }
+
+    #[test]
+    fn one_that_comes_and_goes_keeps_its_place() {
+        let mut links = Links::default();
+        for _ in 0..10 {
+            let place = links.take(header(1));
+            assert_eq!((place, links.idle.len()), (0, usize::from(links.entries[0].is_listed)));
+            links.give_back(place);
+        }
+        // It was idle, and is not when the next one comes.
+        assert_eq!(links.take(header(1)), 0);
+        assert_eq!(links.take(header(2)), 1);
+        assert_eq!(*links.get(0), header(1));
     }
 }

@@ -11,7 +11,7 @@ use super::Endpoint;
 use super::burst::{BURST_MAX, fill_up, segments_in_one, send_burst, send_long};
 use super::executions::{Asked, Place};
 use super::fast_open::Cookie;
-use super::flow::Flow;
+use super::flow::{Flow, FlowMarks};
 use super::template::{Role, TemplateState, Transport};
 use super::times::age;
 use crate::content::Exchange;
@@ -80,7 +80,7 @@ impl Endpoint {
             state.tally.flows.tuple_in_use += 1;
             return None;
         };
-        let link = self.links.place(link.of(key.destination()))?;
+        let link = self.links.take(link.of(key.destination()));
         state.tally.flows.made += 1;
         match transport {
             Transport::Tcp(_) => {
@@ -134,7 +134,7 @@ impl Endpoint {
         key: FlowKey,
         connection: Connection,
         template: u16,
-        link: u16,
+        link: u32,
         now: Now,
     ) -> u32 {
         let mut run = Run::new(self.buffers.nothing());
@@ -149,13 +149,11 @@ impl Endpoint {
             connection,
             run,
             called_at: 0,
-            is_called: false,
             began_at: now.micros as u32,
-            is_answered: false,
             template,
             link,
             is_pending: false,
-            is_waiting: false,
+            marks: FlowMarks::default(),
         };
         let place = self.flows.insert(flow);
         self.note_begin(template);
@@ -169,8 +167,9 @@ impl Endpoint {
             &mut self.templates[usize::from(flow.template)];
         let makes_flows = matches!(template.role, Role::Client { .. });
         tally.flows.active -= 1;
-        tally.flows.waiting -= u64::from(flow.is_waiting);
-        if !flow.is_waiting {
+        let is_waiting = flow.marks.has(FlowMarks::WAITING);
+        tally.flows.waiting -= u64::from(is_waiting);
+        if !is_waiting {
             tally.times.whole.record(age(flow.began_at, now));
         }
         let failed_before = tally.flows.failed();
@@ -190,13 +189,14 @@ impl Endpoint {
             *counter += u64::from(is_known || end != End::Aborted);
         }
         let has_failed = tally.flows.failed() > failed_before;
-        if !flow.is_waiting {
+        if !is_waiting {
             let bytes = Some(flow.connection.bytes_received());
             arrivals.note_end(now.instant(), Some(age(flow.began_at, now)), bytes, has_failed);
         }
         if !self.first_data.is_empty() {
             self.first_data.remove(&place);
         }
+        self.links.give_back(flow.link);
         self.flows.remove(place);
         if !self.executions.is_empty() {
             self.end_execution(Place::Tcp(place), has_failed);
@@ -206,7 +206,7 @@ impl Endpoint {
     /// The wheel has called a flow.
     pub(super) fn call(&mut self, place: u32, now: Now) {
         let Some((flow, pending)) = self.flows.get_with_queue(place) else { return };
-        flow.is_called = false;
+        flow.marks.clear(FlowMarks::CALLED);
         let (_, settings, tally) = self.templates[usize::from(flow.template)].tcp(&flow.key);
         let opened_fast = flow.connection.opens_fast();
         flow.connection.expire(settings, now, &mut tally.tcp);
@@ -311,9 +311,10 @@ impl Endpoint {
         if progress == Progress::Pauses {
             progress = flow.run.pause(self.pauses.next(now));
         }
-        let is_over = flow.connection.state() == State::TimeWait && !flow.is_waiting;
+        let is_over =
+            flow.connection.state() == State::TimeWait && !flow.marks.has(FlowMarks::WAITING);
         if is_over {
-            flow.is_waiting = true;
+            flow.marks.set(FlowMarks::WAITING);
             tally.flows.waiting += 1;
             tally.times.whole.record(age(flow.began_at, now));
         }
@@ -331,10 +332,11 @@ impl Endpoint {
         }
         // A call that comes too early costs less than to move it with every segment.
         if let Some(at) = at
-            && (!flow.is_called || at.wrapping_sub(flow.called_at).cast_signed() < 0)
+            && (!flow.marks.has(FlowMarks::CALLED)
+                || at.wrapping_sub(flow.called_at).cast_signed() < 0)
         {
             flow.called_at = at;
-            flow.is_called = true;
+            flow.marks.set(FlowMarks::CALLED);
             let ticks = at.wrapping_sub(now.millis).cast_signed().max(0) as u64;
             self.flows.wheel.set(place, now.micros / 1_000 + ticks);
         }

@@ -3,8 +3,9 @@
 use std::num::NonZero;
 
 use wirestorm_base::time::{Duration, Instant};
+use wirestorm_sim::memory::{WireOptions, wire};
 use wirestorm_stack::endpoint::{
-    Endpoint, EndpointOptions, Load, Role, Template, Think, Transport,
+    Devices, Endpoint, EndpointOptions, Load, Role, Template, Think, Transport,
 };
 use wirestorm_stack::program::{Buffer, Buffers, Instruction, Statistic, Transaction};
 
@@ -249,6 +250,35 @@ fn what_a_load_asks_for_in_vain_is_told() {
     let flows = world.client.tally(0).unwrap().flows;
     assert_eq!((flows.offered, flows.made, flows.overflow), (1_000, 100, 900));
     assert_eq!(flows.active_max, 100);
+}
+
+#[test]
+fn each_of_many_clients_may_be_behind_a_device_of_its_own() {
+    const MANY: u32 = 66_000;
+    let mut role = client("16.0.0.1", 80, Load::OnDemand, None);
+    let Role::Client { tuples, link, .. } = &mut role else { unreachable!("it is one") };
+    tuples.clients.count = MANY;
+    link.devices.push(Devices {
+        clients: tuples.clients,
+        every: 1,
+        count: MANY,
+        link: link.usual,
+        destinations_count: true,
+        sources_count: false,
+    });
+    let stay = template(vec![Instruction::WaitForPeerClose], role);
+    for transport in [stay.transport, Transport::Udp] {
+        let stay = Template { transport, ..stay.clone() };
+        let buffers = Buffers::default();
+        let options =
+            EndpointOptions { flows_max: MANY as usize, ..options(vec![stay], &buffers, 1) };
+        let mut endpoint = Endpoint::new(options, Instant::ZERO);
+        let (mut transmit, _receive) = wire(WireOptions { frames: 4, frame_length_max: 1_600 });
+        for number in 0..MANY {
+            assert!(endpoint.connect(0, Instant::ZERO, &mut transmit), "{number}");
+        }
+        assert_eq!(endpoint.counters().active, u64::from(MANY));
+    }
 }
 
 #[test]
