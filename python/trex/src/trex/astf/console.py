@@ -104,13 +104,7 @@ class Console:
         )
         which.add_argument("--servers-only", action="store_true", help="no clients make flows")
         words.add_argument("--pid", default=DEFAULT_PROFILE_ID, help="the profile's identifier")
-        words.add_argument(
-            "-t",
-            "--tunables",
-            nargs=argparse.REMAINDER,
-            default=[],
-            help="last: the profile's own arguments",
-        )
+        _add_tunables(words)
         given = words.of(line)
         if given is None:
             return True
@@ -444,13 +438,7 @@ class Console:
         words.add_argument(
             "--total", action="store_true", help="the load is that of all ports together"
         )
-        words.add_argument(
-            "-t",
-            "--tunables",
-            nargs=argparse.REMAINDER,
-            default=[],
-            help="last: the profile's own arguments",
-        )
+        _add_tunables(words)
         given = words.of(line)
         if given is None:
             return
@@ -570,6 +558,16 @@ def _stream_words(command: str, method: Any) -> _Words:
         help="ports by number; all where none are named",
     )
     return words
+
+
+def _add_tunables(words: argparse.ArgumentParser) -> None:
+    words.add_argument(
+        "-t",
+        "--tunables",
+        nargs=argparse.REMAINDER,
+        default=[],
+        help="last: the profile's own arguments",
+    )
 
 
 def _tunables(words: list[str]) -> dict[str, Any]:
