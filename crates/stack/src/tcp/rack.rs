@@ -170,7 +170,7 @@ impl Rack {
 
     /// Puts together what need not be told apart, of what begins at a number. Where there is no
     /// room, what has arrived counts with what is behind it, what is lost with what is lost beside
-    /// it, and then what was sent with what was sent next to it, which makes a loss be found later.
+    /// it, and then the oldest of the rest with what is beside it, which makes a loss be found later.
     fn tidy(&mut self, from: SequenceNumber, sacked: &Ranges) {
         self.sent.dedup_by(|sent, before| {
             let is_same = Sent { end: before.end, ..*sent } == *before;
@@ -207,47 +207,29 @@ impl Rack {
         });
     }
 
-    /// Makes one entry of two that are not lost: those by which the fewest bytes are thought to be
-    /// sent later, for the shortest time. Where there are no two, the fewest bytes between losses
-    /// count as lost as well, and are sent once more: of losses none is ever forgotten, for they
-    /// would wait for a timeout.
+    /// Makes one entry of the two oldest that lie beside each other and are not lost: their losses
+    /// would be known by now, those of what was sent of late are not. Where there are no two, the
+    /// fewest bytes between losses count as lost as well, and are sent once more: of losses none is
+    /// ever forgotten, for they would wait for a timeout.
     #[cold]
     fn join_two(&mut self, from: SequenceNumber) {
+        let are_not_lost = |two: &[Sent]| !two[0].is_lost && !two[1].is_lost;
+        if let Some(place) = self.sent.windows(2).position(are_not_lost) {
+            let second = self.sent.remove(place + 1);
+            return self.sent[place].join(&second);
+        }
         let mut start = from;
-        let (mut pair, mut least) = (None, (true, u64::MAX));
         let (mut between, mut shortest) = (0, u32::MAX);
-        for (place, two) in self.sent.windows(2).enumerate() {
-            let [first, second] = [two[0], two[1]];
-            let length = first.end.distance_from(start).max(0) as u32;
-            if !first.is_lost && length < shortest {
+        for (place, sent) in self.sent.iter().enumerate() {
+            let length = sent.end.distance_from(start).max(0) as u32;
+            if !sent.is_lost && length < shortest {
                 (between, shortest) = (place, length);
             }
-            if !first.is_lost && !second.is_lost {
-                let later = second.at.wrapping_sub(first.at).cast_signed();
-                let bytes = match later > 0 {
-                    true => length,
-                    false => second.end.distance_from(first.end).max(0) as u32,
-                };
-                // What was sent again is lost with other consequences.
-                let are_unlike = first.is_again != second.is_again;
-                let cost = (are_unlike, u64::from(later.unsigned_abs()) * u64::from(bytes));
-                if cost < least {
-                    (pair, least) = (Some(place), cost);
-                }
-            }
-            start = first.end;
+            start = sent.end;
         }
-        match pair {
-            Some(place) => {
-                let second = self.sent.remove(place + 1);
-                self.sent[place].join(&second);
-            }
-            None => {
-                self.sent[between].is_lost = true;
-                self.lost = self.lost.saturating_add(shortest);
-                self.join_lost();
-            }
-        }
+        self.sent[between].is_lost = true;
+        self.lost = self.lost.saturating_add(shortest);
+        self.join_lost();
     }
 
     /// After a timeout all is sent again, whatever was thought to be lost.
@@ -711,28 +693,26 @@ mod tests {
     const ZERO: SequenceNumber = SequenceNumber(0);
 
     #[test]
-    fn where_there_is_no_room_what_was_sent_next_to_each_other_counts_as_sent_later() {
+    fn where_there_is_no_room_the_oldest_that_are_not_lost_count_as_sent_later() {
         let mut rack = Rack::default();
-        let sent = RANGES_MAX as u32 + 100;
-        // One byte each, 10 microseconds apart, with a pause in the middle.
-        let times = (0..sent).map(|number| number * 10 + number / 100 * 5_000);
-        let times: Vec<u32> = times.collect();
-        for (end, at) in (1..).zip(&times) {
-            rack.push(SequenceNumber(end), ZERO, *at, &Ranges::new());
+        let sent = RANGES_MAX as u32 + 10;
+        for at in 0..sent {
+            rack.push(SequenceNumber(at + 1), ZERO, at, &Ranges::new());
+            // Of the first three the second is lost.
+            rack.sent[1.min(at as usize)].is_lost = at > 0;
         }
         assert_eq!(rack.sent.len(), RANGES_MAX);
-        let model = told(&rack, 0);
-        assert_eq!(model.len(), times.len());
-        for ((told, is_again), at) in model.iter().zip(&times) {
-            assert!((0..=10).contains(&(told - at)) && !is_again, "{told} for {at}");
-        }
-        // What was sent again of late is not put together with its neighbours.
-        let again = SequenceRange { start: SequenceNumber(2), end: SequenceNumber(3) };
-        rack.repeat(again, ZERO, 100_000, &Ranges::new());
+        let model: Model =
+            (0..sent).map(|at| (if at < 2 { at } else { at.max(12) }, false)).collect();
+        assert_eq!(told(&rack, 0), model);
+        // When the first of them was sent is known as well.
+        assert_eq!((rack.sent[2].first_at, rack.sent[2].at), (2, 12));
+        // What was sent again of late makes all it is put together with as late.
+        let again = SequenceRange { start: SequenceNumber(4), end: SequenceNumber(5) };
+        rack.repeat(again, ZERO, 1_000, &Ranges::new());
         assert_eq!(rack.sent.len(), RANGES_MAX);
-        let again: Vec<u32> =
-            told(&rack, 0).iter().map(|(at, _)| u32::from(*at == 100_000)).collect();
-        assert_eq!((again[2], again.iter().sum::<u32>()), (1, 1));
+        assert!(told(&rack, 0)[2..=12].iter().all(|(at, _)| *at == 12 || *at == 1_000));
+        assert!(rack.sent[1].is_lost);
     }
 
     #[test]
