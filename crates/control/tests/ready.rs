@@ -348,7 +348,8 @@ fn media_of_each_flow_are_of_a_source_of_its_own() {
 
 #[test]
 fn nothing_that_is_said_waits_for_delayed_acknowledgements() {
-    let post = "http: {method: POST, body: 3000, requests: 3}";
+    // A whole segment, which is not acknowledged at once, and a short one.
+    let post = "http: {method: POST, body: 1500, requests: 3}";
     let list = "http: {requests: 3, response: {body: 3000}}";
     let files = "ftp: {files: [a], list: [LIST], rounds: 3}";
     let tls = "ftp: {files: [a], rounds: 3}\n    tls: true";

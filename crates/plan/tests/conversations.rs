@@ -77,8 +77,10 @@ fn send(text: &[u8]) -> Step {
     Step::Send { text: text.to_vec(), size: text.len() as u32, fill: Vec::new() }
 }
 
+/// A pause of so many milliseconds: the tick that is the nearest ends it.
 fn delay(ms: u64) -> Step {
-    Step::Delay { min: Duration::from_millis(ms), max: Duration::from_millis(ms) }
+    let nearly = Duration::from_micros(ms * 1_000 - 500);
+    Step::Delay { min: nearly, max: nearly }
 }
 
 #[test]

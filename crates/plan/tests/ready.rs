@@ -383,9 +383,9 @@ fn each_file_is_a_template_that_the_control_connection_asks_for() {
     let templates = ftp(said, "cs").unwrap();
     let closed = "until it closes\n".to_owned();
     let expected = [
-        ("nlst", closed.clone(), ">\"a\\r\\nb\\r\\n\"\n".to_owned()),
-        ("retr.a", format!("Need(9000)\n{closed}"), ">\"\" and 9000 more\n".to_owned()),
-        ("retr.b", format!("Need(1024)\n{closed}"), ">\"\" and 1024 more\n".to_owned()),
+        ("nlst", closed.clone(), "at once\n>\"a\\r\\nb\\r\\n\"\n".to_owned()),
+        ("retr.a", format!("Need(9000)\n{closed}"), "at once\n>\"\" and 9000 more\n".to_owned()),
+        ("retr.b", format!("Need(1024)\n{closed}"), "at once\n>\"\" and 1024 more\n".to_owned()),
         ("stor.c", "Connect\n".to_owned(), closed.clone()),
     ];
     assert_eq!(transfers(&templates), expected);
@@ -408,7 +408,7 @@ fn each_file_is_a_template_that_the_control_connection_asks_for() {
     let templates = ftp("files: [b], upload: [{name: c, size: 5}]", "c").unwrap();
     let expected = [
         ("retr.b", closed.clone(), String::new()),
-        ("stor.c", ">\"\" and 5 more\n".to_owned(), String::new()),
+        ("stor.c", "at once\n>\"\" and 5 more\n".to_owned(), String::new()),
     ];
     assert_eq!(transfers(&templates), expected);
     let templates = ftp("files: [b], upload: [{name: c, size: 5}]", "s").unwrap();

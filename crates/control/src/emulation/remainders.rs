@@ -45,7 +45,7 @@ fn count(template: &TemplateReport, name: &str) -> u64 {
 fn unanswered(template: &TemplateReport, no_tunnel: u64) -> Option<String> {
     let (asking, made) = (count(template, "syn_sent"), count(template, "made"));
     let tcp = |name: &str| template.tcp.get(name).copied().unwrap_or(0);
-    let is_long_ago = tcp("connects") == 0 || tcp("rexmttimeo_syn") > 0;
+    let is_long_ago = tcp("connects") == 0 || tcp("rexmttimeo_syn") > 0 || no_tunnel > 0;
     let why = match no_tunnel {
         0 => {
             "somebody on the way drops one or the other, or nobody has the servers' address".into()

@@ -209,7 +209,10 @@ fn clients(plan: &EmulationPlan) -> Result<Vec<Option<Reached>>, EmulationError>
         };
         let own = plan.ports[client.transmit].addresses.first();
         let own = own.map(|own| AddressRange { first: own.address, count: 1 });
-        let Some(server) = &template.server else {
+        // Another template's server, where it has none.
+        let other = plan.templates.iter().find(|it| it.client.is_none());
+        let server = template.server.as_ref().or_else(|| other?.server.as_ref());
+        let Some(server) = server else {
             return Err(EmulationError::OneSided { path: template.path.clone() });
         };
         let destination = client.destination.unwrap_or(mac(server.transmit));

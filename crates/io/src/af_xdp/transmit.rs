@@ -77,6 +77,10 @@ impl AfXdpTransmit {
             // Every address was put in by `send`; the kernel makes up none.
             let Some((index, _)) = self.chunks.locate(address) else { continue };
             let frame = std::mem::take(&mut self.frames[index as usize]);
+            // One that was taken back meanwhile, with its interface down, is not in flight.
+            if frame.length == 0 {
+                continue;
+            }
             if frame.is_dropped {
                 self.counters.failed += 1;
             } else {

@@ -286,7 +286,9 @@ impl Own<'_> {
             return Err(format!("a pause of {seconds:.0} s, at most 4294 s: say timing: drop"));
         }
         if delay > Duration::ZERO {
-            self.steps.push(Step::Delay { min: delay, max: delay });
+            // A wait ends with a tick: half of one less, and it is the nearest.
+            let nearly = Duration::from_nanos(delay.as_nanos() - TICK.as_nanos() / 2);
+            self.steps.push(Step::Delay { min: nearly, max: nearly });
         }
         Ok(listened || delay > Duration::ZERO)
     }

@@ -106,12 +106,17 @@ def ask(method, number, more=""):
         answer += server.recv(1)
     assert answer.startswith(b"RTSP/1.0 200 OK\r\nCSeq: %d\r\n" % number), answer
     return answer
+def take(count):
+    taken = b""
+    while len(taken) < count:
+        taken += server.recv(count - len(taken))
+    return taken
 answer = ask("DESCRIBE", 312)
 assert b"Content-Base: rtsp://198.51.100.77/live/" in answer, answer
-server.recv(101, socket.MSG_WAITALL)
+take(101)
 ask("SETUP", 313, "Transport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n")
 ask("PLAY", 314)
-media = server.recv(5 * 176, socket.MSG_WAITALL)
+media = take(5 * 176)
 assert media[::176] == b"$$$$$", media
 ask("TEARDOWN", 315)
 print("done")

@@ -159,9 +159,11 @@ fn read_files(place: &Place<'_>) -> Result<Vec<File>, PlanError> {
 
 fn transfers(asked: &Asked<'_>, who: Who) -> Vec<Transfer> {
     let mut transfers = Vec::new();
+    // The end of the data comes with the last of it, and not with its acknowledgement.
+    let say = |said: Value| vec![json!({"blocking": false}), json!({"send": said})];
     let send = |size: u32| match size {
-        0 => json!("connect"),
-        size => json!({"send": {"size": size}}),
+        0 => vec![json!("connect")],
+        size => say(json!({"size": size})),
     };
     // All that comes, which is to be no less than is known of it.
     let take = |size: Option<u32>| {
@@ -187,7 +189,7 @@ fn transfers(asked: &Asked<'_>, who: Who) -> Vec<Transfer> {
             command: listing.to_owned(),
             part: listing.to_lowercase(),
             client: take(None),
-            server: vec![if text.is_empty() { json!("connect") } else { json!({"send": text}) }],
+            server: if text.is_empty() { vec![json!("connect")] } else { say(json!(text)) },
         });
     }
     let is_fetched = asked.fetches || who == Who::Server;
@@ -196,14 +198,14 @@ fn transfers(asked: &Asked<'_>, who: Who) -> Vec<Transfer> {
             command: format!("RETR {}", file.name),
             part: format!("retr.{}", file.name),
             client: take(usual(file)),
-            server: vec![send(file.length())],
+            server: send(file.length()),
         });
     }
     for file in &asked.upload {
         transfers.push(Transfer {
             command: format!("STOR {}", file.name),
             part: format!("stor.{}", file.name),
-            client: vec![send(file.length())],
+            client: send(file.length()),
             server: take(usual(file)),
         });
     }
