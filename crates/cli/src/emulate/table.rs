@@ -128,9 +128,11 @@ type Counters = BTreeMap<&'static str, u64>;
 fn cells(flows: &Counters, tcp: &Counters, udp: &Counters) -> [String; 5] {
     let count = |counters: &Counters, name: &str| counters.get(name).copied().unwrap_or(0);
     let both = |name: &str| count(tcp, name) + count(udp, name);
+    // What programs handed over may never have left.
+    let sent = count(tcp, "sndbyte_ok") + count(udp, "sndbyte");
     let failed = FAILURES.iter().map(|name| count(flows, name)).sum();
     let made = both("accepts").max(count(flows, "made"));
-    [made, count(flows, "closed"), failed, both("sndbyte"), both("rcvbyte")].map(grouped)
+    [made, count(flows, "closed"), failed, sent, both("rcvbyte")].map(grouped)
 }
 
 /// A line for each side of each group of templates.
@@ -410,4 +412,17 @@ fn failure_lines(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_sent_are_those_that_have_left() {
+        let tcp = Counters::from([("sndbyte", 3_000_000), ("sndbyte_ok", 1_000), ("rcvbyte", 7)]);
+        let udp = Counters::from([("sndbyte", 234)]);
+        let [.., sent, received] = cells(&Counters::new(), &tcp, &udp);
+        assert_eq!([sent.as_str(), received.as_str()], ["1,234", "7"]);
+    }
 }
