@@ -29,6 +29,9 @@ pub(super) struct Duties {
     pub(super) connects: bool,
     /// What it does not answer.
     pub(super) blackhole: Blackhole,
+    /// Ethernet addresses that clients of the plan send to for its servers, each with how many there
+    /// are from it on: without a device in between, their frames are for it.
+    pub(super) aimed_at: Vec<(MacAddress, u32)>,
 }
 
 /// The clients of a template, and where their frames go.
@@ -59,6 +62,7 @@ pub(super) fn duties(
             emulation::Blackhole::Syn => Blackhole::Syn,
             emulation::Blackhole::All => Blackhole::All,
         },
+        aimed_at: Vec::new(),
     };
     let groups = plan.groups();
     for ((template, client), sessions) in plan.templates.iter().zip(clients).zip(sessions) {
@@ -110,6 +114,12 @@ pub(super) fn duties(
                 None => Role::Accepted,
             };
             add(&asked.program, "server", &asked.tcp, asked.ip, role)?;
+            if let Some(reached) = client {
+                let others = reached.devices.iter();
+                let others = others.filter_map(|it| Some((it.destination?, it.count)));
+                duties.aimed_at.push((reached.destination, 1));
+                duties.aimed_at.extend(others);
+            }
         }
     }
     let of = |group: &&str| {

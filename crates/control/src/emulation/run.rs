@@ -534,7 +534,8 @@ impl Duty<'_> {
         );
         endpoint.end_at(start.saturating_add(self.options.duration));
         if let Some(mac) = link.mac {
-            endpoint.live_at(MacAddress(mac), self.lane.addresses.clone());
+            let aimed_at = &self.lane.duties.aimed_at;
+            endpoint.live_at(MacAddress(mac), aimed_at, self.lane.addresses.clone());
         }
         if self.options.shared.is_some() {
             endpoint.leave_strays();

@@ -85,16 +85,23 @@ pub(super) fn number(mac: &[u8; 6]) -> u64 {
 
 impl Endpoint {
     /// Its port is at an Ethernet address, and has addresses beside those of clients and servers:
-    /// from now on a flow is begun by what is sent to that one, or to one that its clients' frames
-    /// come from, and what belongs to no flow is refused only where it is for an address of its own.
-    /// As long as nothing is said, all that is sent to one station is for it.
-    pub fn live_at(&mut self, mac: MacAddress, addresses: Vec<IpAddr>) {
+    /// from now on a flow is begun by what is sent to that one, to one that its clients' frames come
+    /// from, or to others that are its own as well, each said with how many there are from it on. What
+    /// belongs to no flow is refused only where it is for an address of its own. As long as nothing is
+    /// said, all that is sent to one station is for it.
+    pub fn live_at(
+        &mut self,
+        mac: MacAddress,
+        others: &[(MacAddress, u32)],
+        addresses: Vec<IpAddr>,
+    ) {
         let clients = self.templates.iter().filter_map(|it| match &it.template.role {
             Role::Client { link, .. } => Some(link.sources()),
             Role::Server { .. } | Role::Accepted => None,
         });
-        let own = (number(&mac.0), 1);
-        let stations = Stations::new(clients.flatten().chain([own]), addresses);
+        let own = [(mac, 1)].into_iter().chain(others.iter().copied());
+        let own = own.map(|(mac, count)| (number(&mac.0), count));
+        let stations = Stations::new(clients.flatten().chain(own), addresses);
         self.stations = Stations { is_on_wire: mac != MacAddress::default(), ..stations };
     }
 

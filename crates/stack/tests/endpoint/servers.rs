@@ -257,21 +257,24 @@ fn a_connection_whose_bytes_nobody_waits_for_is_reset() {
 fn what_is_sent_to_other_stations_begins_nothing_and_is_not_answered() {
     let own = MacAddress([2, 0, 0, 0, 0, 2]);
     let other = MacAddress([2, 0, 0, 0, 0, 9]);
-    // Where a server is, whom it is asked for at which port, how; and what becomes of that: flows
-    // that end well, that are refused, and frames that are for others.
+    let aimed_at = [(MacAddress([2, 0, 0, 0, 0, 1]), 2)];
+    // Where a server is, and where else clients of its plan aim at; whom it is asked for at which
+    // port, how; and what becomes of that: flows that end well, that are refused, and frames that are
+    // for others.
     let cases = [
-        (own, "48.0.0.1", 80, false, [2, 0, 0]),
-        (own, "48.0.0.1", 81, false, [0, 2, 0]),
+        (other, &aimed_at[..], "48.0.0.1", 80, false, [2, 0, 0]),
+        (own, &[], "48.0.0.1", 80, false, [2, 0, 0]),
+        (own, &[], "48.0.0.1", 81, false, [0, 2, 0]),
         // The port's own, and nobody's.
-        (own, "50.0.0.1", 80, false, [0, 2, 0]),
-        (own, "49.0.0.1", 80, false, [0, 0, 0]),
-        (other, "48.0.0.1", 80, false, [0, 0, 2]),
-        (other, "48.0.0.1", 81, false, [0, 0, 2]),
+        (own, &[], "50.0.0.1", 80, false, [0, 2, 0]),
+        (own, &[], "49.0.0.1", 80, false, [0, 0, 0]),
+        (other, &[], "48.0.0.1", 80, false, [0, 0, 2]),
+        (other, &[], "48.0.0.1", 81, false, [0, 0, 2]),
         // To a group.
-        (own, "48.0.0.1", 80, true, [0, 0, 2]),
-        (own, "48.0.0.1", 81, true, [0, 0, 2]),
+        (own, &[], "48.0.0.1", 80, true, [0, 0, 2]),
+        (own, &[], "48.0.0.1", 81, true, [0, 0, 2]),
     ];
-    for (mac, address, port, is_to_group, expected) in cases {
+    for (mac, aimed_at, address, port, is_to_group, expected) in cases {
         for leaves in [false, true] {
             let mut buffers = Buffers::default();
             let tcp = template(vec![], client("16.0.0.1", 80, Load::OnDemand, None)).transport;
@@ -284,7 +287,7 @@ fn what_is_sent_to_other_stations_begins_nothing_and_is_not_answered() {
                 tuples.server_port = port;
             }
             let mut world = World::of(clients.to_vec(), servers, &buffers);
-            world.server.live_at(mac, vec!["50.0.0.1".parse().unwrap()]);
+            world.server.live_at(mac, aimed_at, vec!["50.0.0.1".parse().unwrap()]);
             if leaves {
                 world.server.leave_strays();
             }
@@ -333,7 +336,7 @@ fn nobody_is_answered_who_cannot_be_there() {
         let options =
             EndpointOptions { verifies_checksums: false, ..options(servers, &buffers, 2) };
         world.server = Endpoint::new(options, Instant::ZERO);
-        world.server.live_at(MacAddress([2, 0, 0, 0, 0, 2]), Vec::new());
+        world.server.live_at(MacAddress([2, 0, 0, 0, 0, 2]), &[], Vec::new());
         // Short enough for nothing to be sent again.
         for _ in 0..2_000 {
             world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
@@ -380,7 +383,7 @@ fn what_devices_send_from_is_an_address_of_the_port() {
         tuples.clients = addresses("16.0.1.1", 1).unwrap();
         links.usual = LinkHeader::new(&link(to)).unwrap();
         let mut world = World::of(vec![asks], vec![template(vec![], behind)], &buffers);
-        world.server.live_at(MacAddress([2, 0, 0, 0, 0, 1]), Vec::new());
+        world.server.live_at(MacAddress([2, 0, 0, 0, 0, 1]), &[], Vec::new());
         world.run(Duration::from_millis(200), |_, _| {});
         let found = (world.client.counters().refused, world.server.strays().for_others);
         assert_eq!(found, (u64::from(is_own), u64::from(!is_own)), "to {to}, {counts}");
