@@ -394,7 +394,8 @@ impl Connection {
         self.acknowledged = syn.sequence;
         // RFC 9293 section 3.7.1 names no least size that a peer may offer.
         let offered = maximum_segment_size.unwrap_or(settings.default_segment_size);
-        self.segment_size = self.segment_size.min(offered);
+        // Room that was left for options may not be needed.
+        self.segment_size = self.segment_size.min(offered).min(settings.maximum_segment_size);
         // RFC 7323 section 2.2: "This option is an offer, not a promise".
         match window_scale.filter(|_| settings.window_scaling) {
             Some(shift) => {
