@@ -53,7 +53,9 @@ impl Connection {
         }
         if self.marks.has(Marks::TAIL) && is_due(self.tail_at(settings)) {
             self.expire_tail(settings, now);
-        } else if self.marks.has(Marks::RETRANSMIT) && is_due(self.retransmit_at) {
+        }
+        // A probe that is due has started it anew; one that may not be sent leaves it as it was.
+        if self.marks.has(Marks::RETRANSMIT) && is_due(self.retransmit_at) {
             self.expire_retransmission(settings, now, counters);
         }
         if self.marks.has(Marks::KEEPALIVE) && is_due(self.keepalive_at) {
