@@ -1,7 +1,10 @@
 //! Flows of UDP: how they are heard of, go on and end.
 
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
 use wirestorm_base::port::Transmit;
-use wirestorm_base::time::Instant;
+use wirestorm_base::time::{Duration, Instant};
 use wirestorm_wire::checksum;
 use wirestorm_wire::flow::FlowKey;
 use wirestorm_wire::packet::udp;
@@ -13,7 +16,7 @@ use super::fragments::Cut;
 use super::table::Keyed;
 use super::template::TemplateState;
 use super::times::age;
-use crate::frame::{Headers, Packet, write_datagram};
+use crate::frame::{Headers, LinkHeader, Packet, write_datagram};
 use crate::icmp_error::Cause;
 use crate::program::{DatagramRun, Outside, Sent, Step, Wish};
 use crate::tcp::connection::Now;
@@ -38,6 +41,14 @@ pub(super) struct DatagramFlow {
     pub(super) is_pending: bool,
     pub(super) template: u16,
     link: u32,
+}
+
+/// What may begin where a flow is over.
+struct Next {
+    key: FlowKey,
+    link: LinkHeader,
+    /// What has arrived of it.
+    received: VecDeque<Vec<u8>>,
 }
 
 impl Keyed for DatagramFlow {
@@ -231,7 +242,16 @@ impl Endpoint {
                         true => tally.flows.program_failed += 1,
                         false => tally.flows.closed += 1,
                     }
-                    return self.remove_datagrams(place, has_failed, has_failed, now);
+                    let next = Next {
+                        key: flow.key,
+                        link: *self.links.get(flow.link),
+                        received: flow.run.take_rest(),
+                    };
+                    self.remove_datagrams(place, has_failed, has_failed, now);
+                    if !has_failed {
+                        self.begin_next(next, now);
+                    }
+                    return;
                 }
             };
             fill_up(&mut self.spare, 1, transmit);
@@ -311,6 +331,24 @@ impl Endpoint {
             let ticks = at.wrapping_sub(now.millis).cast_signed().max(0) as u64;
             self.datagrams.wheel.set(place, now.micros / 1_000 + ticks);
         }
+    }
+
+    /// A flow is over; what came beside its last datagram begins another one where it would have
+    /// done so a little later.
+    fn begin_next(&mut self, next: Next, now: Now) {
+        let Next { key, link, received } = next;
+        let Some(first) = received.front() else { return };
+        let Some(template) = self.servers.with_data(&key, first) else { return };
+        let link = self.links.take(link);
+        let place = self.insert_datagrams(key, template, link, now);
+        let tally = &mut self.templates[usize::from(template)].tally;
+        tally.udp.accepts += 1;
+        tally.times.first_byte.record(Duration::ZERO);
+        if let Some(flow) = self.datagrams.get_mut(place) {
+            flow.is_answered = true;
+            received.iter().for_each(|data| flow.run.note_received(data));
+        }
+        self.wake_datagrams(place);
     }
 
     /// Something is said to be between a flow and its peer.

@@ -1,6 +1,7 @@
 //! How far a flow of datagrams is in its program.
 
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::compute::{compute, delay};
@@ -108,6 +109,11 @@ impl DatagramRun {
         }
     }
 
+    /// Where the program is over and looks at what it receives: what came beside its last datagram.
+    pub(crate) fn take_rest(&mut self) -> VecDeque<Vec<u8>> {
+        self.own.as_mut().map(|own| own.take_rest()).unwrap_or_default()
+    }
+
     /// When the flow is dropped that had its last traffic at a time, in ms.
     pub(crate) fn idle_at(&self, received_at: u32, sent_at: u32) -> Option<u32> {
         let is_sent_later = sent_at.wrapping_sub(received_at).cast_signed() > 0;
@@ -159,8 +165,9 @@ impl DatagramRun {
                         return Step::Waits;
                     }
                     match &mut self.own {
+                        Some(own) if !clear => own.keep_datagrams(),
                         // What came beside them is for the next step.
-                        Some(own) if clear && program.contents().is_some_and(|it| it.looks()) => {
+                        Some(own) if program.contents().is_some_and(|it| it.looks()) => {
                             own.take_datagrams(count);
                             self.received -= count;
                         }

@@ -26,6 +26,8 @@ pub(crate) struct Own {
     /// The same of a flow of datagrams, and their bytes in all.
     datagrams: VecDeque<Vec<u8>>,
     datagrams_length: usize,
+    /// Whether the last step that waited for datagrams has taken them.
+    takes_datagrams: bool,
     /// What is being taken of a connection, and whether all of it is there.
     reader: Option<Reader>,
     is_done: bool,
@@ -70,6 +72,7 @@ impl Own {
             arrivals: Arrivals::default(),
             datagrams: VecDeque::new(),
             datagrams_length: 0,
+            takes_datagrams: false,
             reader: None,
             is_done: false,
             taken: Taken::default(),
@@ -205,12 +208,27 @@ impl Own {
 
     /// Takes so many datagrams; the last of them is what is looked at.
     pub(super) fn take_datagrams(&mut self, count: u64) {
+        self.takes_datagrams = true;
         self.taken.clear();
         let count = usize::try_from(count).unwrap_or(usize::MAX).min(self.datagrams.len());
         for datagram in self.datagrams.drain(..count) {
             self.datagrams_length -= datagram.len();
             self.taken.clear();
             self.taken.add(&datagram);
+        }
+    }
+
+    /// A step has waited for datagrams that stay.
+    pub(super) fn keep_datagrams(&mut self) {
+        self.takes_datagrams = false;
+    }
+
+    /// What came beside the last datagrams that were taken. There is nothing where the program left
+    /// those that it waited for: they are no beginning of anything.
+    pub(super) fn take_rest(&mut self) -> VecDeque<Vec<u8>> {
+        match self.takes_datagrams {
+            true => core::mem::take(&mut self.datagrams),
+            false => VecDeque::new(),
         }
     }
 

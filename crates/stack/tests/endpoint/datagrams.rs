@@ -6,7 +6,7 @@ use wirestorm_sim::memory::{WireOptions, wire};
 use wirestorm_stack::endpoint::{
     AddressRange, Endpoint, Identification, Listen, Load, Role, Template, Transport,
 };
-use wirestorm_stack::program::{Buffer, BufferId, Buffers, Instruction};
+use wirestorm_stack::program::{Buffer, BufferId, Buffers, Contents, Instruction, Program};
 use wirestorm_wire::checksum;
 
 use crate::world::{SECOND, STEP, World, client, options, pass_by, rate, server, template};
@@ -569,5 +569,25 @@ fn flows_that_are_over_at_once_are_made_again_in_the_next_breath() {
         assert_eq!(world.client.counters().closed, 3 * breath);
         assert_eq!(world.client.next(), Some(Instant::ZERO));
         world.now += STEP;
+    }
+}
+
+#[test]
+fn what_comes_with_the_last_datagram_of_a_flow_begins_the_next_one() {
+    let (buffers, [question, answer]) = buffers();
+    let asks: Vec<_> = [send(question); 6].into_iter().chain([receive(3)]).collect();
+    let keep = Instruction::ReceiveDatagrams { count: 2, clear: false };
+    // One that leaves what it waited for would find it again, and again.
+    for (begin, accepts) in [(vec![receive(2)], 3), (vec![keep], 1), (vec![], 1)] {
+        let answers: Vec<_> = begin.into_iter().chain([send(answer)]).collect();
+        let contents = Contents { looks_at_datagrams: true, ..Contents::default() };
+        let program = Program::with_contents(answers, contents).unwrap();
+        let server = Template { program, ..datagrams(vec![], server(53)) };
+        let client = datagrams(asks.clone(), client("16.0.0.1", 53, once(), Some(1)));
+        let mut world = World::of(vec![client], vec![server], &buffers);
+        world.run(SECOND, |_, _| {});
+        let udp = world.server.udp();
+        assert_eq!((udp.accepts, udp.closed), (accepts, accepts));
+        assert_eq!((udp.rcvpkt, udp.sndpkt), (6, accepts));
     }
 }

@@ -63,8 +63,8 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
 }
 
 /// A server of others' clients: whatever name a query asks for has the plan's records of the plan's
-/// type, and none of others. A flow has as many as the plan says: nobody knows which is a client's
-/// last one.
+/// type, and none of others. A flow has as many as the plan says, and the next one begins another:
+/// nobody knows which is a client's last one.
 pub(super) fn server(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
     /// The query's number and its question, and the flags of what answers it.
     const ID: usize = 0;
