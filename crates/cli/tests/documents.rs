@@ -3,6 +3,7 @@
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use serde_json::{Value, json};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::Lab;
 use wirestorm_testkit::pcap::Resolution;
@@ -39,19 +40,114 @@ fn documents() -> Vec<PathBuf> {
     found
 }
 
+/// A document's fenced blocks in a language.
+fn blocks(document: &Path, language: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(document).expect("a document");
+    let fence = format!("```{language}\n");
+    let (mut blocks, mut rest) = (Vec::new(), text.as_str());
+    while let Some((_, behind)) = rest.split_once(&fence) {
+        let (block, behind) = behind.split_once("\n```").expect("a block's end");
+        blocks.push(block.to_owned());
+        rest = behind;
+    }
+    blocks
+}
+
 /// The commands in a document's fenced `sh` blocks, a line each, comments left out.
 fn commands(document: &Path) -> Vec<String> {
-    let text = std::fs::read_to_string(document).expect("a document");
-    let (mut commands, mut is_shell) = (Vec::new(), false);
-    for line in text.lines() {
-        if line.starts_with("```") {
-            is_shell = line == "```sh";
-        } else if is_shell {
+    let mut commands = Vec::new();
+    for block in blocks(document, "sh") {
+        for line in block.lines() {
             let command = line.split(" # ").next().unwrap_or_default().trim();
             commands.extend((!command.is_empty()).then(|| command.to_owned()));
         }
     }
     commands
+}
+
+/// The plan that a document shows a part of.
+fn whole(part: Value) -> Value {
+    let mut plan = json!({});
+    let is_stateless = part.get("flows").is_some() || part.get("packet").is_some();
+    plan["ports"] = match is_stateless {
+        true => json!([{"name": "left"}, {"name": "right"}]),
+        false => json!([
+            {"name": "clients", "addresses": "10.0.0.1/16"},
+            {"name": "servers", "addresses": "10.0.1.1/16"},
+        ]),
+    };
+    let mut template = json!({"name": "part"});
+    for (name, value) in part.as_object().expect("fields") {
+        match name.as_str() {
+            "packet" => plan["flows"] = json!([{"name": "part", "tx": "left", "packet": value}]),
+            "program" => template["client"] = json!({"program": value}),
+            "ports" => put_ports(&mut plan["ports"], value),
+            "flows" | "templates" | "latency" => plan[name] = value.clone(),
+            _ => template[name] = value.clone(),
+        }
+    }
+    if !is_stateless && plan.get("templates").is_none() {
+        let is_empty = template.as_object().is_some_and(|it| it.len() == 1);
+        if is_empty {
+            template["http"] = json!({});
+        }
+        let client = [("tx", "clients"), ("servers", "10.0.1.1")];
+        client.iter().for_each(|(name, value)| template["client"][name] = json!(value));
+        template["client"]["load"] = json!({"rate": 100});
+        template["server"]["tx"] = json!("servers");
+        let has_programs = template["client"].get("program").is_some();
+        if has_programs {
+            template["server"]["port"] = json!(80);
+        }
+        if has_programs && template["server"].get("program").is_none() {
+            template["server"]["program"] = json!([{"receive": 1}]);
+        }
+        plan["templates"] = json!([template]);
+    }
+    plan
+}
+
+/// Ports that a document names are as it says; the others stay.
+fn put_ports(ports: &mut Value, said: &Value) {
+    let said = said.as_array().expect("ports");
+    let is_said = |port: &Value| said.iter().any(|it| it["name"] == port["name"]);
+    let others = ports.as_array().into_iter().flatten().filter(|port| !is_said(port)).cloned();
+    *ports = said.iter().cloned().chain(others).collect();
+}
+
+/// Captures that plans of the documents name.
+fn write_captures(scratch: &Scratch) {
+    let udp = json!({"ports": [{"name": "left"}], "flows": [{"name": "dns", "tx": "left", "packet":
+        [{"ethernet": {}}, {"ipv4": {}}, {"udp": {"dst_port": 53}}], "size": 80, "rate": "1kpps"}]});
+    std::fs::write(scratch.file("dns.json"), udp.to_string()).expect("a file");
+    let mut command = std::process::Command::new(WIRESTORM);
+    command.args(["sim", "dns.json", "--output", "dns.pcap", "--packets", "10"]);
+    let output = command.current_dir(scratch.path()).output().expect("a run");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    symlink(scratch.file("examples/web-and-mail.pcap"), scratch.file("web-and-mail.pcap"))
+        .expect("a link");
+}
+
+#[test]
+fn every_plan_of_the_documents_can_be_simulated() {
+    let scratch = scratch();
+    write_captures(&scratch);
+    let mut count = 0;
+    for document in documents() {
+        for block in blocks(&document, "yaml") {
+            let part = serde_saphyr::from_str(&block).expect("YAML");
+            std::fs::write(scratch.file("plan.json"), whole(part).to_string()).expect("a file");
+            let mut command = std::process::Command::new(WIRESTORM);
+            command.args(["sim", "plan.json", "--duration", "50ms", "--output", "out.pcap"]);
+            let output = command.current_dir(scratch.path()).output().expect("a run");
+            let said = String::from_utf8_lossy(&output.stderr);
+            // 3: a flow failed, for its other side is not shown.
+            let is_fine = matches!(output.status.code(), Some(0 | 3));
+            assert!(is_fine, "{}: {block}\n{said}", document.display());
+            count += 1;
+        }
+    }
+    assert!(count >= 13, "only {count} plans were found in the documents");
 }
 
 /// A folder with what the documents' commands take for granted.
