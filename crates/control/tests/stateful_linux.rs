@@ -75,7 +75,7 @@ impl Wire {
     /// The router drops 5 of 100 packets, either way.
     fn lose(&self) {
         self.nft(
-            "table ip loss { chain forward { type filter hook forward priority 0; \
+            "table inet loss { chain forward { type filter hook forward priority 0; \
              numgen random mod 100 < 5 drop; }; }",
         );
     }
@@ -206,15 +206,53 @@ fn server(bytes: usize, tcp: Settings) -> (Template, Buffers) {
     (template(program.unwrap(), tcp, role), buffers)
 }
 
-fn fetch(wire: &Wire) -> Vec<u8> {
-    wire.in_linux(|| {
-        let mut stream = TcpStream::connect((wire.ours(), PORT)).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        stream.write_all(b"page").unwrap();
-        let mut page = Vec::new();
-        stream.read_to_end(&mut page).unwrap();
-        page
-    })
+/// What of TCP's options both sides have agreed upon.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Agreed {
+    timestamps: bool,
+    sack: bool,
+    window_scaling: bool,
+    ecn: bool,
+}
+
+/// What Linux says that was agreed upon of a connection of its own.
+fn agreed(wire: &Wire, stream: &TcpStream) -> Agreed {
+    let [own, peer] = [stream.local_addr(), stream.peer_addr()].map(|it| it.unwrap().to_string());
+    let mut command = wire.lab.b.command("ss");
+    let output = command.args(["-Htinoa", "-O", "src", &own, "dst", &peer]);
+    let said = String::from_utf8(output.output().unwrap().stdout).unwrap();
+    assert_eq!(said.lines().count(), 1, "{own} to {peer}: {said}");
+    let mut agreed = Agreed::default();
+    for word in said.split_whitespace() {
+        match word {
+            "ts" => agreed.timestamps = true,
+            "sack" => agreed.sack = true,
+            "ecn" => agreed.ecn = true,
+            word if word.starts_with("wscale:") => agreed.window_scaling = true,
+            _ => {}
+        }
+    }
+    agreed
+}
+
+/// What these settings lead to with Linux, where one side asks for ECN and the other one answers.
+fn wanted(settings: &Settings, has_ecn: bool) -> Agreed {
+    Agreed {
+        timestamps: settings.timestamps,
+        sack: settings.sack,
+        window_scaling: settings.window_scaling,
+        ecn: has_ecn,
+    }
+}
+
+/// A page of ours, and what was agreed upon.
+fn fetch(wire: &Wire, ours: IpAddr) -> (Vec<u8>, Agreed) {
+    let mut stream = wire.in_linux(|| TcpStream::connect((ours, PORT)).unwrap());
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream.write_all(b"page").unwrap();
+    let mut page = Vec::new();
+    stream.read_to_end(&mut page).unwrap();
+    (page, agreed(wire, &stream))
 }
 
 /// Everything that can be agreed upon, and nothing.
@@ -237,12 +275,17 @@ fn dialects() -> Vec<Settings> {
 
 #[test]
 fn linux_fetches_pages_from_us() {
-    let Some(wire) = Wire::new() else { return };
+    let Some(wire) = Wire::with(&with_ipv6()) else { return };
+    wire.in_linux(|| std::fs::write("/proc/sys/net/ipv4/tcp_ecn", "1")).unwrap();
     for settings in dialects() {
         let (template, buffers) = server(300_000, settings);
         let running = wire.start(template, buffers, 0);
-        assert!(fetch(&wire) == content(300_000), "{settings:?}");
-        assert!(fetch(&wire) == content(300_000), "{settings:?}");
+        for (ours, _) in ends(&wire) {
+            let (page, agreed) = fetch(&wire, ours);
+            assert!(page == content(300_000), "{ours}: {settings:?}");
+            let has_ecn = settings.ecn != EcnUse::Never;
+            assert_eq!(agreed, wanted(&settings, has_ecn), "{ours}: {settings:?}");
+        }
         let endpoint = running.stop();
         let tcp = endpoint.tcp();
         assert_eq!((tcp.accepts, tcp.connects, tcp.rexmttimeo), (2, 2, 0), "{settings:?}");
@@ -253,41 +296,52 @@ fn linux_fetches_pages_from_us() {
 
 #[test]
 fn linux_fetches_pages_from_us_though_packets_are_lost() {
-    let Some(wire) = Wire::new() else { return };
+    let Some(wire) = Wire::with(&with_ipv6()) else { return };
     wire.lose();
-    let controls = [Algorithm::Cubic, Algorithm::Bbr];
-    for (sack, congestion) in [true, false].into_iter().flat_map(|it| controls.map(|by| (it, by))) {
+    let controls = [Algorithm::Cubic, Algorithm::NewReno, Algorithm::Bbr];
+    let dialects = [true, false].into_iter().flat_map(|it| controls.map(|by| (it, by)));
+    for ((sack, congestion), (ours, _)) in dialects.zip(ends(&wire).into_iter().cycle()) {
         let settings = Settings { sack, congestion, ..Settings::default() };
         let (template, buffers) = server(1_000_000, settings);
         let running = wire.start(template, buffers, 0);
-        assert!(fetch(&wire) == content(1_000_000), "SACK: {sack}, {congestion:?}");
+        let (page, agreed) = fetch(&wire, ours);
+        assert!(page == content(1_000_000), "{ours}: SACK: {sack}, {congestion:?}");
+        assert_eq!(agreed.sack, sack);
         let endpoint = running.stop();
         assert!(endpoint.tcp().sndrexmitpack > 10, "{:?}", endpoint.tcp());
         assert_eq!(endpoint.tcp().rcvackbyte, 1_000_000);
     }
 }
 
+fn listen(wire: &Wire, linux: IpAddr) -> TcpListener {
+    wire.in_linux(|| TcpListener::bind(SocketAddr::from((linux, PORT))).unwrap())
+}
+
 /// Linux serves one connection after the other: reads 4 bytes, writes so many, waits for the end.
-fn serve(wire: &Wire, bytes: usize, connections: usize) -> JoinHandle<Vec<Vec<u8>>> {
-    let listener =
-        wire.in_linux(|| TcpListener::bind(SocketAddr::from((wire.linux(), PORT))).unwrap());
-    std::thread::spawn(move || {
-        let one = |_| {
-            let (mut stream, _) = listener.accept().unwrap();
-            stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-            let mut request = vec![0; 4];
-            stream.read_exact(&mut request).unwrap();
-            stream.write_all(&content(bytes)).unwrap();
-            stream.shutdown(Shutdown::Write).unwrap();
-            stream.read_to_end(&mut request).unwrap();
-            request
-        };
-        (0..connections).map(one).collect()
-    })
+/// `look` is given each when its request is there.
+fn serve(
+    listener: &TcpListener,
+    bytes: usize,
+    connections: usize,
+    look: impl Fn(&TcpStream),
+) -> Vec<Vec<u8>> {
+    let one = |_| {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let mut request = vec![0; 4];
+        stream.read_exact(&mut request).unwrap();
+        look(&stream);
+        stream.write_all(&content(bytes)).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        stream.read_to_end(&mut request).unwrap();
+        request
+    };
+    (0..connections).map(one).collect()
 }
 
 fn client(
     wire: &Wire,
+    ends: (IpAddr, IpAddr),
     bytes: usize,
     tcp: Settings,
     client_ports: RangeInclusive<u16>,
@@ -302,7 +356,6 @@ fn client(
         Instruction::WaitForPeerClose,
         Instruction::Send { buffer: thanks },
     ]);
-    let ends = (wire.ours().into(), wire.linux().into());
     (template(program.unwrap(), tcp, between(wire, ends, client_ports)), buffers)
 }
 
@@ -337,49 +390,69 @@ fn between(
 
 #[test]
 fn we_fetch_pages_from_linux() {
-    let Some(wire) = Wire::new() else { return };
+    let Some(wire) = Wire::with(&with_ipv6()) else { return };
     let dialects = dialects().into_iter().map(|it| (false, it)).chain([
         (true, Settings::default()),
         (true, Settings { sack: false, ..Settings::default() }),
     ]);
     // Ports of their own: Linux remembers those of connections that are over.
     for (first, (lossy, settings)) in (1_024..).step_by(2).zip(dialects) {
-        wire.nft("flush ruleset");
-        if lossy {
-            wire.lose();
+        for ends in ends(&wire) {
+            fetch_from_linux(&wire, ends, first, &settings, lossy);
         }
-        let (template, buffers) = client(&wire, 300_000, settings, first..=first + 1);
-        let served = serve(&wire, 300_000, 2);
-        let running = wire.start(template, buffers, 2);
-        // What was sent behind the peer's end of data arrived as well: half-closed.
-        assert_eq!(served.join().unwrap(), [b"pagethanks", b"pagethanks"], "{settings:?}");
-        let endpoint = running.stop();
-        let tcp = endpoint.tcp();
-        assert_eq!((tcp.connects, tcp.rcvbyte), (2, 600_000), "{settings:?}");
-        assert_eq!(endpoint.counters().failed(), 0);
-        if lossy {
-            assert!(tcp.rcvoopack > 5, "{tcp:?}");
-        } else {
-            assert_eq!((tcp.rexmttimeo, tcp.sndrexmitpack), (0, 0), "{settings:?}");
-        }
+    }
+}
+
+/// Two connections, from a port and the next one.
+fn fetch_from_linux(
+    wire: &Wire,
+    ends: (IpAddr, IpAddr),
+    first: u16,
+    settings: &Settings,
+    lossy: bool,
+) {
+    wire.nft("flush ruleset");
+    if lossy {
+        wire.lose();
+    }
+    let (template, buffers) = client(wire, ends, 300_000, *settings, first..=first + 1);
+    let listener = listen(wire, ends.1);
+    let running = wire.start(template, buffers, 2);
+    let served = serve(&listener, 300_000, 2, |stream| {
+        let has_ecn = settings.ecn == EcnUse::Ask;
+        assert_eq!(agreed(wire, stream), wanted(settings, has_ecn), "{ends:?}: {settings:?}");
+    });
+    // What was sent behind the peer's end of data arrived as well: half-closed.
+    assert_eq!(served, [b"pagethanks", b"pagethanks"], "{ends:?}: {settings:?}");
+    let endpoint = running.stop();
+    let tcp = endpoint.tcp();
+    assert_eq!((tcp.connects, tcp.rcvbyte), (2, 600_000), "{ends:?}: {settings:?}");
+    assert_eq!(endpoint.counters().failed(), 0);
+    if lossy {
+        assert!(tcp.rcvoopack > 5, "{tcp:?}");
+    } else {
+        assert_eq!((tcp.rexmttimeo, tcp.sndrexmitpack), (0, 0), "{ends:?}: {settings:?}");
     }
 }
 
 #[test]
 fn we_fetch_pages_from_linux_through_a_nat() {
-    let Some(wire) = Wire::new() else { return };
+    let Some(wire) = Wire::with(&with_ipv6()) else { return };
     let interface = wire.lab.router_b.interface();
     wire.nft(&format!(
-        "table ip nat {{ chain out {{ type nat hook postrouting priority 100; \
+        "table inet nat {{ chain out {{ type nat hook postrouting priority 100; \
          oifname {interface} masquerade; }}; }}"
     ));
-    let (template, buffers) = client(&wire, 300_000, Settings::default(), 2_000..=2_049);
-    let served = serve(&wire, 300_000, 50);
-    let running = wire.start(template, buffers, 50);
-    assert!(served.join().unwrap().iter().all(|request| request == b"pagethanks"));
-    let endpoint = running.stop();
-    assert_eq!((endpoint.tcp().connects, endpoint.tcp().rcvbyte), (50, 50 * 300_000));
-    assert_eq!((endpoint.counters().failed(), endpoint.strays().no_flow), (0, 0));
+    for ends in ends(&wire) {
+        let (template, buffers) = client(&wire, ends, 300_000, Settings::default(), 2_000..=2_049);
+        let listener = listen(&wire, ends.1);
+        let running = wire.start(template, buffers, 50);
+        let served = serve(&listener, 300_000, 50, |_| {});
+        assert!(served.iter().all(|request| request == b"pagethanks"), "{ends:?}");
+        let endpoint = running.stop();
+        assert_eq!((endpoint.tcp().connects, endpoint.tcp().rcvbyte), (50, 50 * 300_000));
+        assert_eq!((endpoint.counters().failed(), endpoint.strays().no_flow), (0, 0));
+    }
 }
 
 /// Longer than any packet, and than what Linux keeps of one fragment.
@@ -537,7 +610,8 @@ fn a_firewall_that_rejects_ends_a_connection_at_once() {
             "table ip wall {{ chain forward {{ type filter hook forward priority 0; \
              reject with icmp {with}; }}; }}"
         ));
-        let (template, buffers) = client(&wire, 0, Settings::default(), 1_024..=1_024);
+        let ends = (wire.ours().into(), wire.linux().into());
+        let (template, buffers) = client(&wire, ends, 0, Settings::default(), 1_024..=1_024);
         let flows = settle(wire.start(template, buffers, 1)).counters();
         assert_eq!([flows.refused, flows.unreachable], expected, "{with}");
     }
