@@ -9,10 +9,12 @@ use proptest::prelude::*;
 use support::{Network, Peer, World};
 use wirestorm_stack::tcp::congestion::Algorithm;
 use wirestorm_stack::tcp::counters::TcpCounters;
-use wirestorm_stack::tcp::settings::Settings;
+use wirestorm_stack::tcp::settings::{EcnUse, Settings};
 
 /// Ten minutes.
 const LIMIT: u64 = 600_000_000;
+/// Six hours, for hundreds of the smallest segments through the worst of networks.
+const LONG_LIMIT: u64 = 36 * LIMIT;
 
 fn settings() -> impl Strategy<Value = Settings> {
     (
@@ -49,9 +51,18 @@ fn unusual() -> impl Strategy<Value = Settings> {
     let send_buffer = prop_oneof![Just(u32::MAX), 1_000..100_000_u32];
     let after = prop_oneof![Just(0), 1_u32..20_000];
     let pieces = prop_oneof![Just(256), 0_u16..8];
-    (settings(), shift, send_buffer, after, pieces, 1_u8..11).prop_map(
-        |(settings, window_shift, send_buffer, acknowledge_after, reassembly_max, threshold)| {
+    let ecn = prop_oneof![Just(EcnUse::Never), Just(EcnUse::Answer), Just(EcnUse::Ask)];
+    ((settings(), ecn), shift, send_buffer, after, pieces, 1_u8..11).prop_map(
+        |(
+            (settings, ecn),
+            window_shift,
+            send_buffer,
+            acknowledge_after,
+            reassembly_max,
+            threshold,
+        )| {
             Settings {
+                ecn,
                 window_shift,
                 send_buffer,
                 acknowledge_after,
@@ -66,14 +77,18 @@ fn unusual() -> impl Strategy<Value = Settings> {
 fn network() -> impl Strategy<Value = Network> {
     let delays = (0_u64..50_000, prop_oneof![Just(0), 0_u64..20_000]);
     let up_to = |most: u32| prop_oneof![Just(0), 0..most];
-    (delays, up_to(150), up_to(100), up_to(50)).prop_map(
-        |((delay, jitter), lost, doubled, damaged)| Network {
+    let faults = (up_to(150), up_to(100), up_to(50), up_to(300));
+    let queue = prop_oneof![3 => Just((0, 0)), 1 => (100_000_u64..20_000_000, 1_usize..100)];
+    (delays, faults, queue).prop_map(
+        |((delay, jitter), (lost, doubled, damaged, marked), (rate, queue))| Network {
             delay,
             jitter,
             lost,
             doubled,
             damaged,
-            ..Network::PERFECT
+            marked,
+            rate,
+            queue,
         },
     )
 }
@@ -106,7 +121,7 @@ proptest! {
             Peer::new(server, sends.1, initial[1]),
         ];
         let mut world = World::new(peers, network, seed);
-        world.run(LIMIT);
+        world.run(LONG_LIMIT);
         world.assert_done();
     }
 }
@@ -124,6 +139,25 @@ fn what_is_damaged_is_as_good_as_lost() {
     assert!(world.damaged >= 5, "{} of {}", world.damaged, world.segments);
     let again: u64 = world.peers.iter().map(|it| it.counters.sndrexmitpack).sum();
     assert!(again > 0);
+}
+
+#[test]
+fn what_met_congestion_makes_a_flow_slower_and_nothing_is_sent_again() {
+    let network = Network { marked: 10, ..Network::PERFECT };
+    let goodputs = [EcnUse::Ask, EcnUse::Never].map(|ecn| {
+        let settings = Settings { ecn, receive_buffer: 4_000_000, ..Settings::default() };
+        let peers = [Peer::new(settings, 1_000_000, 1), Peer::new(settings, 0, 9)];
+        let mut world = World::new(peers, network, 1);
+        let begin = world.now;
+        world.run_until(LIMIT, |world| world.peers[1].received == 1_000_000);
+        let [sender, receiver] = [0, 1].map(|place| &world.peers[place].counters);
+        let is_used = ecn == EcnUse::Ask;
+        assert_eq!(sender.ecn_shs, u64::from(is_used));
+        assert_eq!((sender.ecn_rcwnd > 2, receiver.ecn_ce > 2), (is_used, is_used), "{ecn:?}");
+        assert_eq!(sender.sndrexmitpack, 0);
+        1e6 / (world.now - begin) as f64
+    });
+    assert!(goodputs[0] < 0.7 * goodputs[1], "{goodputs:?}");
 }
 
 #[test]

@@ -340,14 +340,18 @@ impl Connection {
             // convenient to combine this timer with the timer used to probe zero windows".
             counters.sndprobe += u64::from(length == 0);
             length = length.max(1);
-        } else if length < size && !has_fin && !is_again && !is_tail_probe {
+        } else if length < size && !has_fin && !is_tail_probe {
             // RFC 9293 section 3.8.6.2.1, against silly windows: "if at least a fraction Fs of the
             // maximum window can be sent", with Fs = 1/2. Section 3.7.4, Nagle: the sender "buffers
             // all user data [...] until the outstanding data has been acknowledged or until the TCP
             // endpoint can send a full-sized segment".
             // Our own SYN is no data that others would wait for.
             let is_idle = pipe == u32::from(self.marks.has(Marks::SYN_OPEN));
-            let is_worth_it = if length < left {
+            let is_worth_it = if is_again {
+                // RFC 6675 section 5 (C) begins "If cwnd - pipe >= 1 SMSS": what is in flight makes
+                // room for the rest of a segment that was sent before.
+                is_idle || window >= left.min(room)
+            } else if length < left {
                 let window_max = self.send_window_max.min(settings.send_buffer);
                 // Where it is not the peer's window, no timer would wait for a greater one.
                 length >= window_max / 2 || is_idle && window < room

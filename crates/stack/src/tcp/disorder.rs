@@ -21,6 +21,8 @@ pub(super) struct Disorder {
     /// Behind the highest number sent when a loss was found (RFC 6582's `recover`), as long as not
     /// all before it is acknowledged.
     pub(super) recover: Option<SequenceNumber>,
+    /// Whether that was by a timeout, so that all that is in flight was sent since.
+    pub(super) has_started_over: bool,
     /// Behind what was sent again in this recovery (RFC 6675's `HighRxt`).
     pub(super) resent_to: Option<SequenceNumber>,
     /// The number of the peer's FIN, where it arrived beyond a hole.
@@ -76,6 +78,12 @@ impl Connection {
     pub(super) fn is_recovering(&self) -> bool {
         let recover = self.disorder.as_ref().and_then(|it| it.recover);
         recover.is_some_and(|recover| self.unacknowledged.is_before(recover))
+    }
+
+    /// The same where all of it is sent again, from the first one unacknowledged on.
+    #[inline]
+    pub(super) fn is_starting_over(&self) -> bool {
+        self.is_recovering() && self.disorder.as_ref().is_some_and(|it| it.has_started_over)
     }
 
     /// Notes that data came a second time.

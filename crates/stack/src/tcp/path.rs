@@ -5,7 +5,6 @@
 use super::congestion::Congestion;
 use super::connection::{Connection, End, Marks, Now, State};
 use super::counters::TcpCounters;
-use super::ranges::Ranges;
 use super::sequence::SequenceNumber;
 use super::settings::Settings;
 
@@ -69,21 +68,10 @@ impl Connection {
         // by a Datagram Too Big message should not change the congestion window." The slow start
         // that it would have as well is left out, as Linux does (`tcp_simple_retransmit`): no
         // congestion was met. It is a waste to find out which segments were short enough.
-        self.next = self.unacknowledged;
-        self.marks.clear(Marks::RECOVERY);
-        self.marks.clear(Marks::RESEND);
-        self.marks.clear(Marks::REORDER);
-        self.marks.clear(Marks::TAIL_DUE);
+        self.start_over();
         // RFC 6298 section 3: "RTT samples MUST NOT be made using segments that were
         // retransmitted".
         self.marks.clear(Marks::TIMED);
-        let highest = self.highest;
-        let disorder = self.disorder_mut();
-        disorder.recover = Some(highest);
-        disorder.duplicate_acks = 0;
-        disorder.undo = None;
-        disorder.sacked = Ranges::new();
-        disorder.rack.time_out();
         self.restart_retransmission(settings, now);
         true
     }

@@ -604,7 +604,9 @@ impl Connection {
             counters.recovery_episode += 1;
             self.reduce(now);
             let highest = self.highest;
-            self.disorder_mut().recover = Some(highest);
+            let disorder = self.disorder_mut();
+            disorder.recover = Some(highest);
+            disorder.has_started_over = false;
         }
     }
 }

@@ -4,6 +4,7 @@ use wirestorm_wire::packet::tcp::Flags;
 
 use super::connection::{Connection, Marks, Now, RANGES_MAX};
 use super::counters::TcpCounters;
+use super::ranges::Ranges;
 use super::segment::{Segment, sack_blocks};
 use super::sequence::SequenceNumber;
 use super::settings::Settings;
@@ -39,7 +40,8 @@ impl Connection {
         if self.marks.has(Marks::RACK) {
             return self.pipe_by_time();
         }
-        let lost_before = self.lost_before();
+        // What was sent before a timeout is gone, and what was sent since may arrive.
+        let lost_before = if self.is_starting_over() { None } else { self.lost_before() };
         self.sacked().pipe(self.unacknowledged, self.next, self.resent(), lost_before)
     }
 
@@ -112,9 +114,9 @@ impl Connection {
     ) {
         let duplicate_acks = self.duplicate_acks().saturating_add(1);
         self.disorder_mut().duplicate_acks = duplicate_acks;
-        // RFC 6582 section 3.2, step 2: where the acknowledgement does not cover `recover`, "the
+        // RFC 6582 section 3.2, step 2, of a timeout: where the acknowledgement does not cover `recover`, "the
         // TCP does not enter fast retransmit and does not reset ssthresh."
-        if self.marks.has(Marks::RECOVERY) || self.is_recovering() {
+        if self.marks.has(Marks::RECOVERY) || self.is_starting_over() {
             return;
         }
         if self.marks.has(Marks::RACK) {
@@ -141,12 +143,32 @@ impl Connection {
         let highest = self.highest;
         let disorder = self.disorder_mut();
         disorder.recover = Some(highest);
+        disorder.has_started_over = false;
         disorder.resent_to = None;
         self.marks.set(Marks::RECOVERY);
         self.marks.set(Marks::RESEND);
         // RFC 6298 section 3: "RTT samples MUST NOT be made using segments that were
         // retransmitted".
         self.marks.clear(Marks::TIMED);
+    }
+
+    /// All that is in flight is to be sent again.
+    pub(super) fn start_over(&mut self) {
+        self.next = self.unacknowledged;
+        self.marks.clear(Marks::RECOVERY);
+        self.marks.clear(Marks::RESEND);
+        self.marks.clear(Marks::REORDER);
+        self.marks.clear(Marks::TAIL_DUE);
+        let highest = self.highest;
+        let disorder = self.disorder_mut();
+        disorder.recover = Some(highest);
+        disorder.has_started_over = true;
+        disorder.resent_to = None;
+        disorder.duplicate_acks = 0;
+        disorder.undo = None;
+        // RFC 2018 section 5: "the timeout might indicate that the data receiver has reneged."
+        disorder.sacked = Ranges::new();
+        disorder.rack.time_out();
     }
 
     /// Something new was acknowledged, up to a number.
@@ -216,7 +238,10 @@ impl Connection {
         self.forget_window();
         let in_flight = self.in_flight();
         self.congestion.on_ecn_echo(in_flight);
-        self.disorder_mut().recover = Some(self.highest);
+        let highest = self.highest;
+        let disorder = self.disorder_mut();
+        disorder.recover = Some(highest);
+        disorder.has_started_over = false;
         self.marks.set(Marks::CWR_DUE);
     }
 

@@ -2,7 +2,6 @@
 
 use super::connection::{Connection, End, Marks, Now, State};
 use super::counters::TcpCounters;
-use super::ranges::Ranges;
 use super::settings::Settings;
 
 impl Connection {
@@ -121,19 +120,7 @@ impl Connection {
         } else {
             counters.rexmttimeo += 1;
             self.congestion.on_timeout(self.in_flight());
-            self.next = self.unacknowledged;
-            self.marks.clear(Marks::RECOVERY);
-            self.marks.clear(Marks::RESEND);
-            let highest = self.highest;
-            let disorder = self.disorder_mut();
-            disorder.recover = Some(highest);
-            disorder.duplicate_acks = 0;
-            disorder.undo = None;
-            // RFC 2018 section 5: "the timeout might indicate that the data receiver has reneged."
-            disorder.sacked = Ranges::new();
-            disorder.rack.time_out();
-            self.marks.clear(Marks::REORDER);
-            self.marks.clear(Marks::TAIL_DUE);
+            self.start_over();
         }
         // RFC 6298 section 3: "RTT samples MUST NOT be made using segments that were
         // retransmitted".

@@ -26,14 +26,24 @@ pub(crate) struct Network {
     pub(crate) doubled: u32,
     /// The same of those in which some bits are others when they arrive.
     pub(crate) damaged: u32,
+    /// Of 1,000 segments that may be told that they met congestion (RFC 3168) so many are.
+    pub(crate) marked: u32,
     /// Bytes a second, with a queue of `queue` segments; 0: without limit.
     pub(crate) rate: u64,
     pub(crate) queue: usize,
 }
 
 impl Network {
-    pub(crate) const PERFECT: Self =
-        Self { delay: 1_000, jitter: 0, lost: 0, doubled: 0, damaged: 0, rate: 0, queue: 0 };
+    pub(crate) const PERFECT: Self = Self {
+        delay: 1_000,
+        jitter: 0,
+        lost: 0,
+        doubled: 0,
+        damaged: 0,
+        marked: 0,
+        rate: 0,
+        queue: 0,
+    };
 }
 
 /// One end.
@@ -118,8 +128,8 @@ fn refusal(segment: &Segment<'_>) -> Outgoing {
     }
 }
 
-/// When it arrives, the how manieth it is, for whom, and its bytes.
-type OnTheWire = (u64, u64, usize, Vec<u8>);
+/// When it arrives, the how manieth it is, for whom, its traffic class, and its bytes.
+type OnTheWire = (u64, u64, usize, u8, Vec<u8>);
 
 /// Whether a segment is lost: whose it is, which one of those, and what it says.
 type Loses = dyn Fn(usize, u64, &Segment<'_>) -> bool;
@@ -205,12 +215,10 @@ impl World {
             self.now = self.now.max(next);
             if let Some(Reverse((at, ..))) = self.wire.peek()
                 && *at <= self.now
-                && let Some(Reverse((_, _, to, bytes))) = self.wire.pop()
+                && let Some(Reverse((_, _, to, traffic_class, bytes))) = self.wire.pop()
             {
-                self.arrive(to, &bytes);
-                let is_next = |next: &Reverse<(u64, u64, usize, Vec<u8>)>| {
-                    next.0.0 <= self.now && next.0.2 == to
-                };
+                self.arrive(to, &bytes, Ecn::of(traffic_class));
+                let is_next = |next: &Reverse<OnTheWire>| next.0.0 <= self.now && next.0.2 == to;
                 let connection = self.peers[to].connection.as_ref();
                 let is_due = connection.is_some_and(Connection::is_answer_due);
                 if is_due || !self.batches[to] || !self.wire.peek().is_some_and(is_next) {
@@ -301,8 +309,21 @@ impl World {
             self.order += 1;
             let mut bytes = bytes.clone();
             self.damage(&mut bytes);
-            self.wire.push(Reverse((at, self.order, 1 - place, bytes)));
+            let traffic_class = self.mark(outgoing.is_ecn_capable);
+            self.wire.push(Reverse((at, self.order, 1 - place, traffic_class, bytes)));
         }
+    }
+
+    /// The traffic class of a packet when it arrives.
+    fn mark(&mut self, is_ecn_capable: bool) -> u8 {
+        const CAPABLE: u8 = 0b10;
+        const MET_CONGESTION: u8 = 0b11;
+        if !is_ecn_capable {
+            return 0;
+        }
+        let is_marked =
+            self.network.marked > 0 && self.draw(1_000) < u64::from(self.network.marked);
+        if is_marked { MET_CONGESTION } else { CAPABLE }
     }
 
     /// Changes some bits, if it comes to that: so few next to each other that the checksum shows it.
@@ -332,9 +353,9 @@ impl World {
         }
     }
 
-    fn arrive(&mut self, place: usize, bytes: &[u8]) {
+    fn arrive(&mut self, place: usize, bytes: &[u8], ecn: Ecn) {
         let now = self.time();
-        let parsed = Segment::parse(bytes, Ecn::NOT_CAPABLE);
+        let parsed = Segment::parse(bytes, ecn);
         if checksum::sum(bytes) != 0xffff {
             self.damaged += 1;
             return;
