@@ -60,11 +60,20 @@ def read_conversation(file: str) -> Conversation:
     `ASTFError` with the packet's number, from 1, if the capture is no such conversation.
     """
     path = beside_profile(file)
+    reader = read_messages(path)
+    messages = tuple(_turns(reader.messages) if reader.stream else reader.messages)
+    if not messages:
+        raise ASTFError(f"'{path}' has no data: neither side says anything after the handshake")
+    return Conversation(reader.stream, reader.port, messages)
+
+
+def read_messages(path: str) -> ConversationReader:
+    """What each packet of such a capture says. Raises as `read_conversation` does."""
     try:
         captured = ethernet_records(path)
     except TRexError as error:
         raise ASTFError(error) from error
-    reader = _Reader()
+    reader = ConversationReader()
     for number, (frame, time_usec) in enumerate(captured, start=1):
         try:
             reader.read(_segment(frame), time_usec)
@@ -72,10 +81,7 @@ def read_conversation(file: str) -> Conversation:
             raise ASTFError(f"'{path}', packet {number}: {error}") from error
         except (struct.error, IndexError):
             raise ASTFError(f"'{path}', packet {number}: too short for its headers") from None
-    messages = tuple(_turns(reader.messages) if reader.stream else reader.messages)
-    if not messages:
-        raise ASTFError(f"'{path}' has no data: neither side says anything after the handshake")
-    return Conversation(reader.stream, reader.port, messages)
+    return reader
 
 
 def beside_profile(file: str) -> str:
@@ -88,7 +94,7 @@ def beside_profile(file: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Segment:
+class Segment:
     """A TCP segment or a UDP datagram."""
 
     stream: bool
@@ -100,6 +106,7 @@ class _Segment:
     # Of TCP.
     sequence: int = 0
     flags: int = 0
+    window: int = 0
 
     def ends(self, with_ports: bool) -> tuple[tuple[bytes, int], tuple[bytes, int]]:
         """Where it comes from and goes to; the ports are 0 where they do not matter."""
@@ -109,35 +116,38 @@ class _Segment:
         )
 
 
-class _Reader:
+class ConversationReader:
     """Takes the packets of a conversation in order; `messages` has one for each."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self.stream = False
         self.port = 0
-        self._first: _Segment | None = None
+        #: The windows of SYN and SYN+ACK.
+        self.windows: dict[Side, int] = {}
+        #: The packet before all others.
+        self.first: Segment | None = None
         self._last_sec = 0.0
         # The sequence number that comes next, of each side that has sent a SYN.
         self._next: dict[Side, int] = {}
 
-    def read(self, segment: _Segment, time_usec: float) -> None:
+    def read(self, segment: Segment, time_usec: float) -> None:
         """Takes a packet."""
         # As seconds in floating point, of which TRex takes differences: for the same microseconds.
         whole_sec, rest_usec = divmod(time_usec, 1e6)
         time_sec = whole_sec + rest_usec / 1e6
-        if self._first is None:
-            self._first = segment
+        if self.first is None:
+            self.first = segment
             self._last_sec = time_sec
             self.stream = segment.stream
             self.port = segment.destination_port
-        side = self._side(segment, self._first)
+        side = self._side(segment, self.first)
         if self.stream:
             self._follow(side, segment)
         self.messages.append(Message(side, segment.payload, time_sec - self._last_sec))
         self._last_sec = time_sec
 
-    def _side(self, segment: _Segment, first: _Segment) -> Side:
+    def _side(self, segment: Segment, first: Segment) -> Side:
         if segment.stream != first.stream:
             raise ASTFError("the conversation is in both TCP and UDP: keep one of them")
         # A host that talks to itself is told from itself by the ports.
@@ -150,7 +160,7 @@ class _Reader:
             return "s"
         raise ASTFError("it is of another conversation than packet 1: keep one in the capture")
 
-    def _follow(self, side: Side, segment: _Segment) -> None:
+    def _follow(self, side: Side, segment: Segment) -> None:
         """Holds a segment against what its side sent before."""
         length = len(segment.payload) + bool(segment.flags & _FIN)
         if segment.flags & _SYN:
@@ -161,6 +171,7 @@ class _Reader:
                 raise ASTFError(
                     "another SYN after the SYN+ACK: the capture holds two connections, or repeats"
                 )
+            self.windows["s" if answers else "c"] = segment.window
             self._next["s" if answers else "c"] = (segment.sequence + 1) % (1 << 32)
             return
         if "s" not in self._next:
@@ -184,7 +195,7 @@ def _turns(messages: list[Message]) -> Iterator[Message]:
         yield Message(side, b"".join(part.payload for part in parts), parts[0].gap_sec)
 
 
-def _segment(frame: bytes) -> _Segment:
+def _segment(frame: bytes) -> Segment:
     """Dissects a frame."""
     (kind,) = struct.unpack_from("!H", frame, 12)
     packet = frame[14:]
@@ -202,7 +213,7 @@ def _segment(frame: bytes) -> _Segment:
         header_len, flags = (data[12] >> 4) * 4, data[13]
         if header_len < 20:
             raise ASTFError(f"its TCP header has {header_len} bytes, not 20 or more")
-        return _Segment(
+        return Segment(
             True,
             source,
             destination,
@@ -211,10 +222,11 @@ def _segment(frame: bytes) -> _Segment:
             data[header_len:],
             sequence,
             flags,
+            struct.unpack_from("!H", data, 14)[0],
         )
     if protocol == _UDP:
         source_port, destination_port, _ = struct.unpack_from("!HHI", data)
-        return _Segment(False, source, destination, source_port, destination_port, data[8:])
+        return Segment(False, source, destination, source_port, destination_port, data[8:])
     raise ASTFError(f"it is neither TCP nor UDP (protocol {protocol}): leave it out")
 
 
