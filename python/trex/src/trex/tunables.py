@@ -9,6 +9,12 @@ from typing import Any
 
 from trex.errors import TRexError
 
+# What TRex takes for True and False in the older form.
+_SWITCHES = {
+    **dict.fromkeys(("true", "on", "yes"), True),
+    **dict.fromkeys(("false", "off", "no"), False),
+}
+
 
 def keywords_of(words: list[str]) -> dict[str, Any]:
     """The arguments that load a profile, of what stands behind `-t` on a command line.
@@ -31,7 +37,7 @@ def keywords_of(words: list[str]) -> dict[str, Any]:
         try:
             tunables[name] = ast.literal_eval(value)
         except (ValueError, SyntaxError):
-            tunables[name] = value
+            tunables[name] = _SWITCHES.get(value.lower(), value)
     return tunables
 
 
