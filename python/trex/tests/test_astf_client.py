@@ -844,7 +844,7 @@ def test_lines_of_the_console_about_streams(client, profiles, capsys):
     client.start_stl_line(f"-f {profiles / 'udp_sizes.py'} -p 0 -m 100pps")
     assert client.get_active_ports() == [0]
     client.update_stl_line("-p 0 -m 200pps")
-    client.stats_stl_line("-p 0")
+    client.stats_stl_line("-p --port 0")
     assert "opackets" in capsys.readouterr().out
     client.stop_stl_line("-p 0")
     assert client.get_active_ports() == []

@@ -6,16 +6,16 @@ import re
 
 import pytest
 
-from trex.astf import console
 from trex.astf.api import ASTFClient
+from trex.lines import tables
 
-COMMANDS = [name for name in dir(console.Console) if name.endswith("_line")]
+COMMANDS = [method.__name__ for method in ASTFClient().get_console_methods().values()]
 OPTION = re.compile(r"^  (-\S.*)$")
 # With what an option does behind it, or on the next line.
 TOLD = re.compile(r"^  -\S.*?  +\S|^ {10,}\S")
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, "update_clients_tunnel"])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_option_is_explained(command, capsys):
     method = getattr(ASTFClient(), command)
     lines = []
@@ -33,14 +33,14 @@ def test_every_option_is_explained(command, capsys):
 SUBCOMMANDS = {
     "latency_line": ("start", "update"),
     "topo_line": ("load", "save", "resolve", "show"),
-    "tunnels_topo_line": ("load",),
+    "tunnels_topo_line": ("load", "show"),
     "black_list_line": ("set", "remove", "clear"),
     "template_group_line": ("names", "stats"),
+    "ns_line": ("add", "remove", "show-node", "show-nodes", "show-counters"),
 }
 
 
-def test_numbers_are_shown_in_one_way(capsys):
-    values = {"bits": 9_837_290.0, "frames": 201_093, "share": 0.12345, "none": 0.0, "is": True}
-    console._print_values("port 0", values)
-    told = [line.split()[-1] for line in capsys.readouterr().out.splitlines()[1:]]
+def test_numbers_are_shown_in_one_way():
+    shown = {"bits": 9_837_290.0, "frames": 201_093, "share": 0.12345, "none": 0.0, "is": True}
+    told = [line.split()[-1] for line in tables.values("port 0", shown).splitlines()[1:]]
     assert told == ["9,837,290", "201,093", "0.123", "0", "True"]

@@ -55,6 +55,10 @@ class TRexTimeoutError(TRexError):
         super().__init__(f"not done within {timeout} seconds")
 
 
+class TRexAbsentError(TRexError, AttributeError):
+    """A part of TRex's that is not there: `hasattr` says so as well."""
+
+
 class TRexConsoleError(TRexError):
     """A console command that could not be carried out."""
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from trex.addresses import int2ip, int2mac
 from trex.arguments import bits, listify, seconds, validate_type
+from trex.astf.absent import Absent
 from trex.astf.console import Console
 from trex.astf.counting import Counting
-from trex.astf.delays import Delays, latency_rate
+from trex.astf.delays import Delays, check_latency_addresses, latency_rate
 from trex.astf.ignored import ignored
 from trex.astf.loaded import Profile
-from trex.astf.profiles import ALL_PROFILE_ID, DEFAULT_PROFILE_ID, Pids
+from trex.astf.profiles import ALL_PROFILE_ID, DEFAULT_PROFILE_ID, Pids, names_of
 from trex.astf.running import StatefulRun, end_unestablished, multiplier, port_name, times
+from trex.astf.statistics import LatencyStats, TrafficStats
 from trex.astf.switching import Switching
 from trex.astf.topologies import ASTFTopologyManager
 from trex.client.client import TRexClient
@@ -36,12 +39,25 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
     servers on the odd ones; `dummy` in a trex_cfg.yaml leaves one of them to others.
     """
 
-    STATE_IDLE, STATE_ASTF_LOADED, STATE_ASTF_PARSE, STATE_ASTF_BUILD = range(4)
-    STATE_TX, STATE_ASTF_CLEANUP, STATE_ASTF_DELETE = range(4, 7)
+    # What TRex's client has of its connection and its server, which are not there.
+    conn = Absent("is_connected() and get_connection_info() tell of the session")
+    ctx = Absent("get_connection_info() and logger tell what it holds")
+    psv = Absent("get_acquired_ports(), get_active_ports() and so on tell what ports are")
+    handler = Absent("get_acquired_ports() tells which ports this client has")
+    sync_waiting = Absent("no command is under way when another can be given")
+    profile_state_change = Absent("get_profiles_state() tells what each profile is doing")
+    macs_ips_mngr = Absent("get_ignored_macs_ips() and set_ignored_macs_ips() have the lists")
+    global_stats = Absent("get_stats()['global'] has the counters")
+    util_stats = Absent("get_util_stats() has the counters")
+    pgid_stats = Absent("get_pgid_stats() and clear_pgid_stats() have the counters")
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self.topo_mngr = ASTFTopologyManager(self)
+        self.traffic_stats = TrafficStats(self)
+        self.latency_stats = LatencyStats(self)
+        #: Counts `inc_epoch`; None before there is a session.
+        self.epoch: int | None = None
         self._ignored: dict[str, list[int]] = {"macs": [], "ips": []}
 
     def get_mode(self) -> str:
@@ -49,6 +65,27 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
         return "ASTF"
 
     # The session.
+
+    def connect(self) -> None:
+        """Opens the ports that the environment names. Raises `TRexError` where it names none."""
+        super().connect()
+        self.epoch = self.epoch or 1
+
+    def inc_epoch(self) -> None:
+        """Counts `epoch` on. TRex tells by it what its server said before; here nothing is."""
+        self._need_session()
+        self.epoch = (self.epoch or 0) + 1
+        self.sync()
+
+    @property
+    def supported_cmds(self) -> list[str]:
+        """As `get_server_supported_cmds`."""
+        return self.get_server_supported_cmds()
+
+    @property
+    def tpg_status(self) -> dict[str, Any] | None:
+        """As `get_tpg_status`; None where there is no session."""
+        return self.get_tpg_status() if self._is_connected else None
 
     def disconnect(self, stop_traffic: bool = True, release_ports: bool = True) -> None:
         """Ends the session, and what is running; without `stop_traffic` that goes on for now."""
@@ -62,11 +99,14 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
     def reset(self, restart: bool = False) -> None:  # type: ignore[override]
         """Takes all ports, ends what is running, forgets profiles and counters."""
         self._need_session()
+        if restart:
+            # Refused, before anything is ended.
+            super().reset(restart=True)
         self.stop(pid_input=ALL_PROFILE_ID)
         self.stop_latency()
         self._latency = None
         self.clear_profile(pid_input=ALL_PROFILE_ID)
-        super().reset(restart=restart)
+        super().reset()
 
     def acquire(self, force: bool = False) -> None:  # type: ignore[override]
         """Takes all ports; those of a process are its own."""
@@ -95,7 +135,14 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
             port.is_service, port.service_filtered = enabled, enabled and filtered
 
     def start_capture(
-        self, tx_ports: Any = None, rx_ports: Any = None, *options: Any, **named: Any
+        self,
+        tx_ports: Any = None,
+        rx_ports: Any = None,
+        limit: int = 1000,
+        mode: str = "fixed",
+        bpf_filter: str = "",
+        endpoint: str = "",
+        snaplen: int = 0,
     ) -> dict[str, Any]:
         """As `STLClient` has it, in service mode or out of it.
 
@@ -117,7 +164,8 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
                         f"port {number}: profile {pid} is running past the kernel's taps: stop it, "
                         "and start it after this"
                     )
-        return super().start_capture(tx_ports, rx_ports, *options, **named)
+        how = (limit, mode, bpf_filter, endpoint, snaplen)
+        return super().start_capture(tx_ports, rx_ports, *how)
 
     # Events.
 
@@ -236,16 +284,18 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
         bits("client_mask", client_mask)
         profiles = self._chosen(pid_input, start=True)
         ports = self._stateful_ports()
-        if latency_pps:
-            latency_rate("latency_pps", latency_pps)
-            self._check_latency(0xFFFFFFFF)
         for profile in profiles:
             if profile.document is None:
                 raise TRexError(f"profile {profile.pid} is not loaded: load_profile() first")
             if profile.is_running:
                 raise TRexError(f"profile {profile.pid} is running: stop it first")
+        if latency_pps:
+            latency_rate("latency_pps", latency_pps)
+            self._check_latency(0xFFFFFFFF)
+            check_latency_addresses(*profiles[0].first_addresses())
         self._reap()
         self._counters.begin([])
+        is_first = not self._running()
         for profile in profiles:
             self._check_beside(profile)
             limit, linger = times(duration, nc, t_duration)
@@ -267,7 +317,11 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
             except TRexError as error:
                 raise TRexError(f"cannot start profile {profile.pid}: {error}") from error
             profile.begin(run)
+            self.last_error = ""
+            self.last_profile_error.pop(profile.pid, None)
             self._begin_tunnels(profile.pid)
+            if is_first:
+                self._begin_rates()
             for number, port in self.ports.items():
                 if port_name(number) in run.ports():
                     port.begin_stateful(profile.pid, run, before[number])
@@ -298,10 +352,15 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
             self.clear_profile(pid_input=[profile.pid for profile in profiles])
 
     def update(self, mult: float, pid_input: Pids = DEFAULT_PROFILE_ID) -> None:  # type: ignore[override]
-        """Makes so many times the profiles' flows a second from now on."""
+        """Makes so many times the profiles' flows a second from now on; `*` is all that run."""
         self._need_session()
         multiplier(mult)
-        for profile in self._chosen(pid_input):
+        profiles = self._chosen(pid_input)
+        if ALL_PROFILE_ID in names_of(pid_input):
+            profiles = [it for it in profiles if it.is_running]
+            if not profiles:
+                raise TRexError("no profile is running: start() first")
+        for profile in profiles:
             if not profile.is_running or profile.run is None:
                 raise TRexError(f"profile {profile.pid} is not running: start() first")
             profile.run.update(mult)
@@ -337,14 +396,8 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
         self._need_session()
         self._reap()
         stats = self._counters.ports(self._numbers(ports, of_all=True))
-        traffic = self.get_traffic_stats(skip_zero, pid_input, is_sum)
-        clients = traffic["client"]
-        stats["global"].update(
-            active_flows=clients["m_active_flows"],
-            open_flows=clients.get("tcps_connattempt", 0) + clients.get("udps_connects", 0),
-            **self._flows_of_all(),
-        )
-        stats["traffic"] = traffic
+        stats["global"].update(self._flows_of_all())
+        stats["traffic"] = self.get_traffic_stats(skip_zero, pid_input, is_sum)
         stats["latency"] = self.get_latency_stats(skip_zero)
         return stats
 
@@ -358,9 +411,10 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
     ) -> None:
         """Counts from now on."""
         self._need_session()
+        profiles = self._chosen(pid_input)
         self._counters.clear(self._numbers(ports, of_all=True))
         if clear_traffic:
-            for profile in self._chosen(pid_input):
+            for profile in profiles:
                 self.clear_traffic_stats(profile.pid)
         self.clear_traffic_stats(is_sum=True)
 
@@ -434,18 +488,24 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
                 if counted is not None and port.stateful.get(profile.pid) is run:
                     port.note_received(counted["received"], counted["received_bytes"])
                     port.end_receiving()
+            if result["errors"]:
+                self.last_error = "; ".join(dict.fromkeys(result["errors"]))
+                self.last_profile_error[profile.pid] = self.last_error
             for warning in _warnings(result):
                 self._note(f"profile {profile.pid}: {warning}", "warning")
             self._note(f"profile {profile.pid} has ended")
             if not any(it.is_running for it in self._profiles_by_id.values()):
-                self._counters.end()
                 # In TRex's words, which scripts look for.
                 self._note("Moved to state: Loaded")
+                # An interface that is gone has no rates.
+                with suppress(TRexError):
+                    self._counters.end()
 
 
 def _warnings(result: dict[str, Any]) -> Iterable[str]:
     """What went wrong, and what else is to be known of a run."""
-    yield from result["errors"]
+    # Each of the threads tells of what ends them all.
+    yield from dict.fromkeys(result["errors"])
     yield from result["notes"]
     for port in result["ports"]:
         if port["unsent"]:

@@ -3,34 +3,48 @@
 from __future__ import annotations
 
 import argparse
-import re
-import shlex
-import sys
-from typing import Any, NoReturn
+from typing import Any
 
-from trex.addresses import ip2int, is_valid_ipv4
-from trex.astf.counters import SECTIONS
-from trex.astf.profiles import DEFAULT_PROFILE_ID
+from trex.addresses import ip2int
+from trex.astf.profiles import ALL_PROFILE_ID, DEFAULT_PROFILE_ID
 from trex.astf.tunnelling import RECORDS_MAX, Tunnel
 from trex.astf.tunnels_topo import GTPU
 from trex.errors import TRexError
-from trex.tunables import keywords_of
+from trex.lines.ports import PortLines
+from trex.lines.streams import StreamLines
+from trex.lines.tables import sides, table, values
+from trex.lines.tagged import TaggedLines
+from trex.lines.words import HELP, Words, command, ipv4, ports_of, seconds, tunables
 
-_HELP = ("-h", "--help")
-_TIME = re.compile(r"(\d+(?:\.\d+)?)([mh]?)")
-_SECONDS = {"": 1.0, "m": 60.0, "h": 3600.0}
 _SERVICE_FILTERS = ("bgp", "tran", "dhcp", "mdns", "emu", "no-tcp-udp", "all")
 
 
-class Console:
+# What both `stats` and `stats_stl` show.
+_STATS_OF_BOTH = (
+    (["-g"], "global", "of all ports together"),
+    (["-p"], "ports", "of ports"),
+    (["--ps"], "status", "what ports are"),
+    (["-s"], "groups", "of streams' packet groups"),
+    (["-c"], "cpu", "the load of CPUs"),
+    (["-m"], "memory", "packet memory, of which there are no pools"),
+    (["-x"], "kernel", "the kernel's, of ports"),
+    (["--xz", "--zx"], "all kernel", "the kernel's, also those that are 0"),
+)
+_GROUP = ("tx_pkts", "rx_pkts", "tx_bytes", "rx_bytes", "tx_pps", "rx_pps", "tx_bps", "rx_bps")
+_DELAYS = ("average", "jitter", "total_min", "total_max", "last_max")
+_LOST = ("dropped", "out_of_order", "dup", "seq_too_high", "seq_too_low")
+
+
+class Console(PortLines, StreamLines, TaggedLines):
     """Each takes the words behind the command's name, and does what the method of that name does.
 
     `-h` prints help. Raises `TRexError` where the words are wrong.
     """
 
+    @command("acquire")
     def acquire_line(self: Any, line: str) -> bool:
         """Takes all ports."""
-        words = _Words("acquire", self.acquire_line)
+        words = Words(self.acquire_line)
         words.add_argument(
             "--force",
             action="store_true",
@@ -41,9 +55,10 @@ class Console:
             self.acquire(force=given.force)
         return True
 
+    @command("reset")
     def reset_line(self: Any, line: str) -> bool:
         """Takes all ports, ends what is running, forgets profiles and counters."""
-        words = _Words("reset", self.reset_line)
+        words = Words(self.reset_line)
         words.add_argument(
             "-r", "--restart", action="store_true", help="sets the interfaces down and up"
         )
@@ -52,9 +67,10 @@ class Console:
             self.reset(restart=given.restart)
         return True
 
+    @command("start")
     def start_line(self: Any, line: str) -> bool:
         """Loads a profile and starts it."""
-        words = _Words("start", self.start_line)
+        words = Words(self.start_line)
         words.add_argument("-f", dest="file", required=True, help="a profile in Python or JSON")
         words.add_argument(
             "-m",
@@ -66,22 +82,22 @@ class Console:
         words.add_argument(
             "-d",
             dest="duration",
-            type=_seconds,
+            type=seconds,
             default=-1.0,
             help="after which no flow is made: 100, 10m, 1h; without end where it is left out",
         )
         words.add_argument(
             "--e_duration",
-            type=_seconds,
+            type=seconds,
             default=0.0,
             help="all ends if no flow was established after so long",
         )
         words.add_argument(
-            "--t_duration", type=_seconds, default=0.0, help="how long flows may take to end then"
+            "--t_duration", type=seconds, default=0.0, help="how long flows may take to end then"
         )
         words.add_argument(
             "--dump_interval",
-            type=_seconds,
+            type=seconds,
             default=0.0,
             help="from look to look at flows that are followed",
         )
@@ -104,13 +120,13 @@ class Console:
         )
         which.add_argument("--servers-only", action="store_true", help="no clients make flows")
         words.add_argument("--pid", default=DEFAULT_PROFILE_ID, help="the profile's identifier")
-        _add_tunables(words)
+        words.add_tunables()
         given = words.of(line)
         if given is None:
             return True
         mask = self._client_mask(given.clients)
-        self.load_profile(given.file, _tunables(given.tunables), pid_input=given.pid)
-        if any(word in given.tunables for word in _HELP):
+        self.load_profile(given.file, tunables(given.tunables), pid_input=given.pid)
+        if any(word in given.tunables for word in HELP):
             # All that the profile did was print its help.
             return True
         self.start(
@@ -128,9 +144,10 @@ class Console:
         )
         return True
 
+    @command("stop")
     def stop_line(self: Any, line: str) -> None:
         """Ends profiles."""
-        words = _Words("stop", self.stop_line)
+        words = Words(self.stop_line)
         words.add_argument(
             "--pid", nargs="+", default=[DEFAULT_PROFILE_ID], help="profiles by their identifiers"
         )
@@ -139,9 +156,10 @@ class Console:
         if given is not None:
             self.stop(False, given.pid, given.remove)
 
+    @command("update")
     def update_line(self: Any, line: str) -> None:
         """Makes so many times the profiles' flows a second."""
-        words = _Words("update", self.update_line)
+        words = Words(self.update_line)
         words.add_argument(
             "-m",
             dest="mult",
@@ -156,9 +174,10 @@ class Console:
         if given is not None:
             self.update(given.mult, given.pid)
 
+    @command("service")
     def service_line(self: Any, line: str) -> bool:
         """Puts all ports into service mode, or with --off out of it."""
-        words = _Words("service", self.service_line)
+        words = Words(self.service_line)
         words.add_argument("--off", action="store_true", help="out of service mode")
         for name in _SERVICE_FILTERS:
             words.add_argument(f"--{name}", action="store_true", help="in filtered service mode")
@@ -168,24 +187,25 @@ class Console:
             self.set_service_mode(enabled=not given.off, filtered=is_filtered)
         return True
 
+    @command("latency")
     def latency_line(self: Any, line: str) -> bool:
         """Latency traffic: start, stop, update, show, hist, counters."""
-        words = _Words("latency", self.latency_line)
+        words = Words(self.latency_line)
         start, _, update, *_ = words.commands("start", "stop", "update", "show", "hist", "counters")
-        for command in (start, update):
-            command.add_argument(
+        for sub in (start, update):
+            sub.add_argument(
                 "-m", dest="mult", type=float, default=1, help="packets a second from each port"
             )
         start.add_argument(
-            "--src", dest="src_ipv4", type=_ipv4, required=True, help="the address of port 0"
+            "--src", dest="src_ipv4", type=ipv4, required=True, help="the address of port 0"
         )
         start.add_argument(
-            "--dst", dest="dst_ipv4", type=_ipv4, required=True, help="the address of port 1"
+            "--dst", dest="dst_ipv4", type=ipv4, required=True, help="the address of port 1"
         )
         start.add_argument(
             "--dual-ip",
             dest="dual_ipv4",
-            type=_ipv4,
+            type=ipv4,
             default="1.0.0.0",
             help="what is added for each further pair of ports",
         )
@@ -210,20 +230,21 @@ class Console:
         elif given.command == "update":
             self.update_latency(given.mult)
         else:
-            _print_latency(self.get_latency_stats(), given.command or "show")
+            self._print_latency(given.command or "show")
         return True
 
+    @command("topo")
     def topo_line(self: Any, line: str) -> bool:
         """The topology: load, resolve, show, clear, save."""
-        words = _Words("topo", self.topo_line)
+        words = Words(self.topo_line)
         load, resolve, show, _, save = words.commands("load", "resolve", "show", "clear", "save")
-        for command in (load, save):
-            command.add_argument(
+        for sub in (load, save):
+            sub.add_argument(
                 "-f", dest="file", required=True, help="a topology in Python, JSON or YAML"
             )
         load.add_argument("-t", dest="tunables", default="", help="arguments of its get_topo()")
-        for command in (resolve, show):
-            command.add_argument(
+        for sub in (resolve, show):
+            sub.add_argument(
                 "-p",
                 "--port",
                 dest="ports",
@@ -235,7 +256,7 @@ class Console:
         if given is None:
             return True
         if given.command == "load":
-            self.topo_load(given.file, _tunables(given.tunables.split()))
+            self.topo_load(given.file, tunables(given.tunables.split()))
         elif given.command == "resolve":
             self.topo_resolve(given.ports)
         elif given.command == "clear":
@@ -246,26 +267,31 @@ class Console:
             self.topo_show(getattr(given, "ports", None))
         return given.command in ("resolve", "clear", "save")
 
+    @command("tunnels_topo")
     def tunnels_topo_line(self: Any, line: str) -> bool:
         """Tunnels: load, show, clear."""
-        words = _Words("tunnels_topo", self.tunnels_topo_line)
-        load, *_ = words.commands("load", "show", "clear")
+        words = Words(self.tunnels_topo_line)
+        load, show, _ = words.commands("load", "show", "clear")
+        show.add_argument(
+            "-p", "--port", dest="ports", type=int, nargs="+", help="no effect: ports share them"
+        )
         load.add_argument(
             "-f", dest="file", required=True, help="a topology in Python, JSON or YAML"
         )
         load.add_argument("-t", dest="tunables", default="", help="arguments of its get_topo()")
         given = words.of(line)
         if given is not None and given.command == "load":
-            self.tunnels_topo_load(given.file, _tunables(given.tunables.split()))
+            self.tunnels_topo_load(given.file, tunables(given.tunables.split()))
         elif given is not None and given.command == "clear":
             self.tunnels_topo_clear()
         elif given is not None:
             self.tunnels_topo_show()
         return True
 
+    @command("tunnel")
     def activate_tunnel_line(self: Any, line: str) -> None:
         """Tunnels on or off."""
-        words = _Words("tunnel", self.activate_tunnel_line)
+        words = Words(self.activate_tunnel_line)
         words.add_argument(
             "--type", type=_tunnel_type, default=GTPU, help="the type of tunnels: gtpu"
         )
@@ -277,11 +303,12 @@ class Console:
         if given is not None:
             self.activate_tunnel(given.type, not given.off, given.loopback)
 
+    @command("update_tunnel")
     def update_clients_tunnel(self: Any, line: str) -> None:
         """Gives the clients of a range tunnels, whose identifiers count."""
-        words = _Words("update_tunnel", self.update_clients_tunnel)
+        words = Words(self.update_clients_tunnel)
         for name, told in (("--c_start", "the first client"), ("--c_end", "the last one")):
-            words.add_argument(name, type=_ipv4, required=True, help=told)
+            words.add_argument(name, type=ipv4, required=True, help=told)
         words.add_argument(
             "--teid",
             type=int,
@@ -311,18 +338,19 @@ class Console:
         records = {it: Tunnel(*ends, given.teid + it - first, version) for it in clients}
         self.update_tunnel_client_record(records, given.type)
 
+    @command("black_list")
     def black_list_line(self: Any, line: str) -> bool:
         """Addresses that no resets are sent to: set, remove, show, clear, get, upload."""
-        words = _Words("black_list", self.black_list_line)
+        words = Words(self.black_list_line)
         added, removed, clear, *_ = words.commands(
             "set", "remove", "clear", "show", "get", "upload"
         )
-        for command in (added, removed):
-            command.add_argument("--macs", nargs="+", default=[], help="Ethernet addresses")
-            command.add_argument("--ipv4", nargs="+", default=[], help="addresses of IPv4")
-        for command in (added, removed, clear):
+        for sub in (added, removed):
+            sub.add_argument("--macs", nargs="+", default=[], help="Ethernet addresses")
+            sub.add_argument("--ipv4", nargs="+", default=[], help="addresses of IPv4")
+        for sub in (added, removed, clear):
             # There is one list: it is the engine's at once.
-            command.add_argument(
+            sub.add_argument(
                 "--upload", action="store_true", help="no effect: what is listed counts at once"
             )
         given = words.of(line)
@@ -339,17 +367,16 @@ class Console:
                 print(f"{name}: {', '.join(addresses) or 'none'}")
         return True
 
+    @command("template_group")
     def template_group_line(self: Any, line: str) -> None:
         """Template groups: names, stats."""
-        words = _Words("template_group", self.template_group_line)
+        words = Words(self.template_group_line)
         names, stats = words.commands("names", "stats")
         names.add_argument("--start", type=int, default=0, help="the first one to show, from 0")
         names.add_argument("--amount", type=int, default=50, help="how many to show")
         stats.add_argument("--name", required=True, help="the group")
-        for command in (names, stats):
-            command.add_argument(
-                "--pid", default=DEFAULT_PROFILE_ID, help="the profile's identifier"
-            )
+        for sub in (names, stats):
+            sub.add_argument("--pid", default=DEFAULT_PROFILE_ID, help="the profile's identifier")
         given = words.of(line)
         if given is None:
             return
@@ -358,36 +385,39 @@ class Console:
             print(f"profile {given.pid}: {', '.join(found) or 'no template groups'}")
         elif given.command == "stats":
             counted = self.get_traffic_tg_stats(given.name, pid_input=given.pid)
-            _print_sections(counted[given.name])
+            print(sides(counted[given.name]))
         else:
             words.print_help()
 
+    @command("profiles")
     def profiles_line(self: Any, line: str) -> None:
-        """What each profile is doing."""
-        if _Words("profiles", self.profiles_line).of(line) is not None:
-            for pid, state in sorted(self.get_profiles_state().items()):
-                print(f"{pid:<20} {state}")
+        """What each profile is doing, and the profiles of streams on ports."""
+        words = Words(self.profiles_line)
+        words.add_ports()
+        given = words.of(line)
+        if given is None:
+            return
+        for pid, state in sorted(self.get_profiles_state().items()):
+            print(f"{pid:<20} {state}")
+        for number in self._numbers(ports_of(self, given)):
+            for name, profile in self.ports[number].profiles.items():
+                doing = "active" if profile.is_active else f"{len(profile.streams)} streams"
+                print(f"{f'port {number}.{name}':<20} {doing}")
 
+    @command("clear")
     def clear_stats_line(self: Any, line: str) -> None:
         """Counts from now on."""
-        words = _Words("clear", self.clear_stats_line)
-        which = words.add_mutually_exclusive_group()
-        which.add_argument(
-            "-p",
-            "--port",
-            dest="ports",
-            type=int,
-            nargs="+",
-            help="ports by number; all where none are named",
-        )
-        which.add_argument("-a", dest="all_ports", action="store_true", help="all ports")
+        words = Words(self.clear_stats_line)
+        words.add_ports()
         given = words.of(line)
         if given is not None:
-            self.clear_stats(given.ports, pid_input="*")
+            self.clear_stats(ports_of(self, given), pid_input=ALL_PROFILE_ID)
+            self.clear_dynamic_traffic_stats(clear_all=True)
 
+    @command("stats")
     def show_stats_line(self: Any, line: str) -> None:
         """Counters: of all and of ports; -g, -a and --za (of flows), -l, --lh, --lc (latency)."""
-        words = _Words("stats", self.show_stats_line)
+        words = Words(self.show_stats_line)
         words.add_argument(
             "--port",
             dest="ports",
@@ -400,17 +430,12 @@ class Console:
         )
         which = words.add_mutually_exclusive_group()
         for flags, what, told in (
-            (["-g"], "global", "of all ports together"),
-            (["-p"], "ports", "of ports"),
-            (["--ps"], "status", "what ports are"),
             (["-a"], "flows", "of flows"),
             (["--za", "--az"], "all flows", "of flows, also those that are 0"),
             (["-l"], "show", "of latency traffic: delays"),
             (["--lh"], "hist", "of latency traffic: how often delays were so long"),
             (["--lc"], "counters", "of latency traffic: packets"),
-            (["-c"], "cpu", "the load of CPUs"),
-            (["-x"], "kernel", "the kernel's, of ports"),
-            (["--xz", "--zx"], "all kernel", "the kernel's, also those that are 0"),
+            *_STATS_OF_BOTH,
         ):
             which.add_argument(*flags, dest="what", action="store_const", const=what, help=told)
         given = words.of(line)
@@ -418,58 +443,37 @@ class Console:
             return
         if given.what in ("flows", "all flows"):
             is_sum, pid = given.pid is None, given.pid or DEFAULT_PROFILE_ID
-            _print_sections(self.get_traffic_stats(given.what == "flows", pid, is_sum))
+            print(sides(self.get_traffic_stats(given.what == "flows", pid, is_sum)))
         elif given.what in ("show", "hist", "counters"):
-            _print_latency(self.get_latency_stats(), given.what)
+            self._print_latency(given.what)
         else:
             self._print_ports(given.what, given.ports)
 
-    # Of streams, beside profiles.
-
-    def start_stl_line(self: Any, line: str) -> None:
-        """Loads a profile of streams onto ports and starts it."""
-        words = _stream_words("start_stl", self.start_stl_line)
-        words.add_argument("-f", dest="file", required=True, help="a profile of streams")
-        words.add_argument("-m", dest="mult", default="1", help="the load: 2, 50%%, 10kpps, 1gbps")
-        words.add_argument(
-            "-d", dest="duration", type=_seconds, default=-1.0, help="how long: 100, 10m, 1h"
-        )
-        words.add_argument("--force", action="store_true", help="ends what ports send already")
-        words.add_argument(
-            "--total", action="store_true", help="the load is that of all ports together"
-        )
-        _add_tunables(words)
-        given = words.of(line)
-        if given is None:
-            return
-        ports = given.ports or self.get_acquired_ports()
-        self.clear_stl_profiles(ports)
-        for port in ports:
-            tunables = {"direction": port % 2, "port_id": port, **_tunables(given.tunables)}
-            self.add_profile(given.file, port, **tunables)
-        self.start_stl(ports, given.mult, given.force, given.duration, given.total)
-
-    def stop_stl_line(self: Any, line: str) -> None:
-        """Ends what ports send."""
-        given = _stream_words("stop_stl", self.stop_stl_line).of(line)
-        if given is not None:
-            self.stop_stl(given.ports)
-
-    def update_stl_line(self: Any, line: str) -> None:
-        """Sends at other rates."""
-        words = _stream_words("update_stl", self.update_stl_line)
-        words.add_argument("-m", dest="mult", default="1", help="the load: 2, 50%%, 10kpps, 1gbps")
-        words.add_argument("--total", action="store_true", help="it is that of all ports together")
-        words.add_argument("--force", action="store_true", help="no effect")
-        given = words.of(line)
-        if given is not None:
-            self.update_stl(given.ports, given.mult, given.total, given.force)
-
+    @command("stats_stl")
     def stats_stl_line(self: Any, line: str) -> None:
-        """Counters of ports."""
-        given = _stream_words("stats_stl", self.stats_stl_line).of(line)
+        """Counters of streams: of all and of ports; -s (packet groups), -l and --lh (delays)."""
+        words = Words(self.stats_stl_line)
+        ports = words.add_mutually_exclusive_group()
+        ports.add_argument(
+            "--port",
+            dest="ports",
+            type=int,
+            nargs="+",
+            action="extend",
+            default=[],
+            help="ports by number; all that are acquired where none are named",
+        )
+        ports.add_argument("-a", dest="all_ports", action="store_true", help="all ports")
+        which = words.add_mutually_exclusive_group()
+        for flags, what, told in (
+            *_STATS_OF_BOTH,
+            (["-l"], "delays", "of streams' packet groups: delays"),
+            (["--lh"], "histogram", "how often delays were so long"),
+        ):
+            which.add_argument(*flags, dest="what", action="store_const", const=what, help=told)
+        given = words.of(line)
         if given is not None:
-            self._print_ports("ports", given.ports)
+            self._print_ports(given.what, ports_of(self, given))
 
     # For the commands above.
 
@@ -493,17 +497,29 @@ class Console:
             )
         self.set_ignored_macs_ips(*changed)
 
+    def _print_latency(self: Any, what: str) -> None:
+        shown = {
+            "show": self.latency_stats.to_table_main,
+            "hist": self.latency_stats.histogram_to_table,
+            "counters": self.latency_stats.counters_to_table,
+        }
+        print(shown[what](), flush=True)
+
     def _print_ports(self: Any, what: str | None, ports: list[int] | None) -> None:
         stats = self.get_stats(ports)
         chosen = [number for number in stats if isinstance(number, int)]
         if what in (None, "global"):
-            _print_values("all ports", stats["global"])
+            print(values("all ports", stats["global"]))
         if what in (None, "ports"):
             for number in chosen:
-                _print_values(f"port {number}", stats[number])
+                print(values(f"port {number}", stats[number]))
         if what == "status":
             for info in self.get_port_info(chosen):
-                _print_values(f"port {info['index']}", info)
+                print(values(f"port {info['index']}", info))
+        if what in ("groups", "delays", "histogram"):
+            _print_groups(self.get_pgid_stats(), what)
+        if what == "memory":
+            print("there are no pools of packet memory")
         if what == "cpu":
             for one in self.get_util_stats()["cpu"]:
                 print(f"port {one['ports'][0]}: {one['history'][0]} %")
@@ -511,83 +527,7 @@ class Console:
             for number in chosen:
                 counted = self.get_xstats(number)
                 kept = {k: v for k, v in counted.items() if v or what == "all kernel"}
-                _print_values(f"port {number}", kept)
-
-
-class _Words(argparse.ArgumentParser):
-    """The words of a command."""
-
-    def __init__(self, command: str, method: Any) -> None:
-        super().__init__(prog=command, description=method.__doc__)
-
-    def commands(self, *names: str) -> list[argparse.ArgumentParser]:
-        """Commands of its own, of which one may be given."""
-        chosen = self.add_subparsers(dest="command", parser_class=_Sub)
-        return [chosen.add_parser(name) for name in names]
-
-    def of(self, line: str) -> argparse.Namespace | None:
-        """What a line says; None if it asks for help, which was printed then."""
-        try:
-            return self.parse_args(shlex.split(line))
-        except ValueError as error:
-            raise TRexError(f"{self.prog}: {line!r}: {error}") from error
-        except SystemExit:
-            return None
-
-    def error(self, message: str) -> NoReturn:
-        _refuse(self, message)
-
-
-class _Sub(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        _refuse(self, message)
-
-
-def _refuse(parser: argparse.ArgumentParser, message: str) -> NoReturn:
-    raise TRexError(f"{parser.prog}: {message}\n{parser.format_usage().strip()}")
-
-
-def _stream_words(command: str, method: Any) -> _Words:
-    words = _Words(command, method)
-    words.add_argument(
-        "-p",
-        "--port",
-        dest="ports",
-        type=int,
-        nargs="+",
-        help="ports by number; all where none are named",
-    )
-    return words
-
-
-def _add_tunables(words: argparse.ArgumentParser) -> None:
-    words.add_argument(
-        "-t",
-        "--tunables",
-        nargs=argparse.REMAINDER,
-        default=[],
-        help="last: the profile's own arguments",
-    )
-
-
-def _tunables(words: list[str]) -> dict[str, Any]:
-    try:
-        return keywords_of(words)
-    except SystemExit as error:
-        raise TRexError(str(error)) from error
-
-
-def _seconds(text: str) -> float:
-    found = _TIME.fullmatch(text)
-    if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time such as 100, 10m or 1h")
-    return float(found[1]) * _SECONDS[found[2]]
-
-
-def _ipv4(text: str) -> str:
-    if not is_valid_ipv4(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no IPv4 address")
-    return text
+                print(values(f"port {number}", kept))
 
 
 def _tunnel_type(text: str) -> int:
@@ -596,35 +536,22 @@ def _tunnel_type(text: str) -> int:
     return GTPU
 
 
-def _print_values(title: str, values: dict[str, Any]) -> None:
-    print(title)
-    for name, value in values.items():
-        print(f"  {name:<24} {_number(value)}")
-
-
-def _print_sections(sections: dict[str, dict[str, float]]) -> None:
-    """Counters of clients beside those of servers."""
-    print(f"{'':<28} {'client':>20} {'server':>20}")
-    for name in dict.fromkeys(name for side in SECTIONS for name in sections[side]):
-        values = [sections[side].get(name, 0) for side in SECTIONS]
-        print(f"{name:<28} " + " ".join(f"{_number(value):>20}" for value in values))
-
-
-def _number(value: Any) -> Any:
-    """A number with its thousands apart, and three digits behind the point where it has any."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return value
-    return f"{value:,.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else f"{value:,}"
-
-
-def _print_latency(ports: dict[int, dict[str, Any]], what: str) -> None:
-    if not ports:
-        print("no latency traffic was sent")
-    for number, told in ports.items():
-        shown = told["stats"] if what == "counters" else told["hist"]
-        if what == "hist":
-            shown = {str(it["key"]): it["val"] for it in shown["histogram"]}
-        elif what == "show":
-            shown = {k: v for k, v in shown.items() if k != "histogram"}
-        _print_values(f"port {number}", shown)
-    sys.stdout.flush()
+def _print_groups(stats: dict[str, Any], what: str) -> None:
+    groups = {k: v for k, v in stats["flow_stats"].items() if isinstance(k, int)}
+    delays = {k: v for k, v in stats["latency"].items() if isinstance(k, int)}
+    if what == "groups":
+        rows = [(str(k), *(v[name]["total"] for name in _GROUP)) for k, v in groups.items()]
+        print(table("packet groups", ("PG ID", *_GROUP), rows, "no packet groups"))
+    elif what == "delays":
+        rows = [
+            (
+                str(k),
+                *(v["latency"][name] for name in _DELAYS),
+                *(v["err_cntrs"][name] for name in _LOST),
+            )
+            for k, v in delays.items()
+        ]
+        print(table("delays, us", ("PG ID", *_DELAYS, *_LOST), rows, "no delays are measured"))
+    for group, told in delays.items() if what == "histogram" else ():
+        histogram = {str(k): v for k, v in sorted(told["latency"]["histogram"].items())}
+        print(values(f"packet group {group}", histogram))

@@ -196,7 +196,12 @@ def _open(sums: Counts) -> tuple[int, int]:
 
 
 def section_of(
-    counts: Counts, base: Counts, rates: Rates | None, key: Any, since: float, skip_zero: bool
+    counts: Counts,
+    base: Counts,
+    rates: Rates | None,
+    key: Any,
+    since: float | None,
+    skip_zero: bool,
 ) -> dict[str, float]:
     """A section as scripts read it: counted from `base` on.
 
@@ -212,7 +217,7 @@ def section_of(
     return found
 
 
-def _rates(counts: Counts, rates: Rates | None, key: Any, since: float) -> dict[str, float]:
+def _rates(counts: Counts, rates: Rates | None, key: Any, since: float | None) -> dict[str, float]:
     if rates is None:
         return dict.fromkeys(_RATES, 0.0)
 

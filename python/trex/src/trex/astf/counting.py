@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from trex.addresses import int2ip, ip2int, is_valid_ipv4
-from trex.arguments import listify, validate_type
+from trex.arguments import listify, seconds, validate_type
 from trex.astf.counters import SECTIONS, errors_of, section_of
 from trex.astf.errors import ASTFErrorBadTG
 from trex.astf.flow_info import flows_of
@@ -40,12 +40,13 @@ class Counting(Profiles):
             profiles = list(self._profiles_by_id.values())
             base, rates = sum_of(it.base_of_sum for it in profiles), self._rates_of_sum
         else:
-            profiles = self._chosen(pid_input)[:1]
+            profiles = [self._one(pid_input)]
             base, rates = profiles[0].base, profiles[0].rates
         counts = sum_of(profile.counts() for profile in profiles)
         runs = [profile.run for profile in profiles if profile.run is not None]
         going = [profile.run for profile in profiles if profile.is_running and profile.run]
-        since = min((run.started for run in going), default=0.0)
+        # Those that have ended are counted in the sum: it does not begin with these.
+        since = None if is_sum else min((run.started for run in going), default=None)
         found = {
             side: section_of(
                 counts[side],
@@ -84,23 +85,28 @@ class Counting(Profiles):
         counts = sum_of(it.counts() for it in self._profiles_by_id.values())["client"]
         going = [it for it in self._profiles_by_id.values() if it.is_running]
         asked = [it.asked() for it in going]
-        if not going:
-            self._rates_of_all = Rates()
         begun = counts["tcps_connattempt"] + counts["udps_connects"]
-        since = min((it.run.started for it in going if it.run is not None), default=None)
         return {
+            "active_flows": counts["m_active_flows"],
             "active_sockets": counts["m_active_flows"],
-            "tx_cps": self._rates_of_all.of("begun", begun, since) if going else 0.0,
+            "open_flows": begun,
+            "tx_cps": self._rates_of_all.of("begun", begun) if going else 0.0,
             "tx_expected_cps": sum(it.flows_per_second for it in asked),
             "total_clients": sum(it.clients for it in asked),
             "total_servers": sum(it.servers for it in asked),
             "total_alloc_error": counts["err_c_tuple_err"],
         }
 
+    def _begin_rates(self) -> None:
+        """Counts rates of all profiles together from now, for none was on its way before."""
+        self._rates_of_sum, self._rates_of_all = Rates(), Rates()
+        self.get_traffic_stats(is_sum=True)
+        self._flows_of_all()
+
     def get_tg_names(self, pid_input: str = DEFAULT_PROFILE_ID) -> list[str]:
         """The template groups of a profile."""
         self._need_session()
-        return list(self._chosen(pid_input)[0].groups)
+        return list(self._one(pid_input).groups)
 
     def get_traffic_tg_stats(
         self, tg_names: Any, skip_zero: bool = True, pid_input: str = DEFAULT_PROFILE_ID
@@ -111,7 +117,7 @@ class Counting(Profiles):
         """
         self._need_session()
         validate_type("tg_names", tg_names, (list, str))
-        profile = self._chosen(pid_input)[0]
+        profile = self._one(pid_input)
         names = listify(tg_names)
         known = ", ".join(profile.groups) or "none"
         if not names:
@@ -147,8 +153,9 @@ class Counting(Profiles):
         as `next_index` the number that comes then.
         """
         self._need_session()
-        (profile,) = self._chosen(profile_id)
-        run, first = profile.run, index or 0
+        seconds("duration", duration)
+        validate_type("index", index, (int, type(None)))
+        run, first = self._one(profile_id).run, index or 0
         if run is None:
             return {} if index is None else {"next_index": first}
         least = int(run.elapsed() / run.interval) if index is None else first

@@ -78,12 +78,7 @@ class Delays(Session):
         mask: int,
         is_over: Callable[[], bool] | None,
     ) -> None:
-        named = zip(
-            ("src_ipv4", "dst_ipv4", "dual_ipv4", "port_ipv4_offset_s"), addresses + offsets
-        )
-        for name, address in named:
-            if not is_valid_ipv4(address):
-                raise TRexArgumentError(name, address, "an address of IPv4")
+        check_latency_addresses(addresses, offsets)
         ends: list[LatencyPort] = []
         sending = self._check_latency(mask)
         for number in self._owned(sorted({end for it in sending for end in (it, it ^ 1)})):
@@ -106,9 +101,12 @@ class Delays(Session):
         """The ports that send latency traffic. Raises where it is sent already, or none can."""
         if self._latency is not None and self._latency.is_active:
             raise TRexError("latency traffic is sent already: stop_latency() first")
-        found = [it for it in self.ports if it ^ 1 in self.ports and mask >> it & 1]
-        if not found:
+        paired = [it for it in self.ports if it ^ 1 in self.ports]
+        if not paired:
             raise TRexError("latency traffic needs a pair of ports: 0 and 1, or 2 and 3, and so on")
+        found = [it for it in paired if mask >> it & 1]
+        if not found:
+            raise TRexError(f"ports_mask {mask:#x} has no bit of a port that has another: {paired}")
         return found
 
     def _reap(self) -> None:
@@ -116,6 +114,14 @@ class Delays(Session):
         if self._latency is not None and self._latency.failure is not None:
             self._note(f"latency traffic has ended: {self._latency.failure}", "warning")
             self._latency.failure = None
+
+
+def check_latency_addresses(addresses: tuple[str, str], offsets: tuple[str, str]) -> None:
+    """Raises unless all of them are addresses of IPv4."""
+    names = ("src_ipv4", "dst_ipv4", "dual_ipv4", "port_ipv4_offset_s")
+    for name, address in zip(names, addresses + offsets):
+        if not is_valid_ipv4(address):
+            raise TRexArgumentError(name, address, "an address of IPv4")
 
 
 def latency_rate(name: str, pps: float) -> float:

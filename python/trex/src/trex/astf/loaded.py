@@ -10,6 +10,7 @@ from trex.addresses import ip2int
 from trex.astf.counters import SECTIONS, Counts, counts_of
 from trex.astf.running import StatefulRun
 from trex.client.counters import Rates
+from trex.errors import TRexError
 
 STATE_NAMES = (
     "STATE_IDLE",
@@ -77,14 +78,23 @@ class Profile:
         return found
 
     def first_addresses(self) -> tuple[tuple[str, str], tuple[str, str]]:
-        """The first client and server, and what is added to each for a further pair of ports."""
+        """The first client and server, and what is added to each for a further pair of ports.
+
+        Raises `TRexError` where a document that was written by hand has none.
+        """
         document = json.loads(self.document or "{}")
-        ip_gen = document["templates"][0]["client_template"]["ip_gen"]
-        pools = [
-            document["ip_gen_dist_list"][ip_gen[side]["index"]]
-            for side in ("dist_client", "dist_server")
-        ]
-        client, server = ((it["ip_start"], it.get("ip_offset", "1.0.0.0")) for it in pools)
+        try:
+            ip_gen = document["templates"][0]["client_template"]["ip_gen"]
+            pools = [
+                document["ip_gen_dist_list"][ip_gen[side]["index"]]
+                for side in ("dist_client", "dist_server")
+            ]
+            client, server = ((it["ip_start"], it.get("ip_offset", "1.0.0.0")) for it in pools)
+        except (LookupError, TypeError, AttributeError) as error:
+            raise TRexError(
+                f"profile {self.pid}: its first template has no pools of addresses that latency "
+                "traffic could have: start_latency() takes addresses"
+            ) from error
         return (client[0], server[0]), (client[1], server[1])
 
     def asked(self) -> Asked:

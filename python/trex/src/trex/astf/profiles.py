@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from typing import Any, Union
 
-from trex.arguments import validate_type
+from trex.arguments import listify, validate_type
 from trex.astf.loaded import STATE_NAMES, Profile
 from trex.astf.profile import ASTFProfile, ASTFProfileLight
 from trex.astf.running import StatefulRun
@@ -24,9 +25,21 @@ Pids = Union[str, list[str]]
 class Profiles(Session):
     """Commands about profiles, and those that are known."""
 
+    STATE_IDLE, STATE_ASTF_LOADED, STATE_ASTF_PARSE, STATE_ASTF_BUILD = range(4)
+    STATE_TX, STATE_ASTF_CLEANUP, STATE_ASTF_DELETE = range(4, 7)
+    #: What a profile is in between, which is never seen.
+    transient_states = (STATE_ASTF_PARSE, STATE_ASTF_BUILD, STATE_ASTF_CLEANUP, STATE_ASTF_DELETE)
+    #: TRex's numbers for the state of ports, by that of the profiles.
+    port_states = (0, 5, 6, 7, 2, 8, 0)
+    #: There may be several at a time.
+    is_dynamic = True
+
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._profiles_by_id = {DEFAULT_PROFILE_ID: Profile(DEFAULT_PROFILE_ID)}
+        #: Why a run has ended that failed: of the last one, and of each profile's last one.
+        self.last_error = ""
+        self.last_profile_error: dict[str, str] = {}
 
     def load_profile(
         self, profile: Any, tunables: Any = None, pid_input: str = DEFAULT_PROFILE_ID
@@ -37,6 +50,8 @@ class Profiles(Session):
         """
         self._need_session()
         validate_type("pid_input", pid_input, str)
+        if pid_input.split() != [pid_input] or pid_input == ALL_PROFILE_ID:
+            raise TRexArgumentError("pid_input", pid_input, "one word, other than *")
         known = self._profiles_by_id.get(pid_input)
         if known is not None and known.is_running:
             raise TRexError(f"profile {pid_input} is running: stop it first")
@@ -95,9 +110,10 @@ class Profiles(Session):
         self, profile_id: str, wait_state: int, timeout: float | None = None
     ) -> None:
         """Waits until a profile is in a state, `STATE_TX` or another. Raises `TRexTimeoutError`
-        after `timeout` seconds."""
+        after `timeout` seconds, and `TRexError` where no profile is ever in that state."""
         self._need_session()
-        (profile,) = self._chosen(profile_id)
+        profile = self._one(profile_id)
+        _check_lasting([wait_state])
         deadline = None if timeout is None else time.monotonic() + timeout
         while profile.state != wait_state:
             if timeout is not None and deadline is not None and time.monotonic() > deadline:
@@ -110,7 +126,34 @@ class Profiles(Session):
 
     def wait_for_steady(self, profile_id: str | None = None) -> int:
         """The state of a profile, or of all: none is ever on its way from one to another."""
-        return self.state if profile_id is None else self._chosen(profile_id)[0].state
+        return self.state if profile_id is None else self._one(profile_id).state
+
+    def wait_for_transient(self, profile_id: str | None = None) -> int:
+        """Raises `TRexError`, rather than to wait for ever: no profile is ever between two states.
+        What a command asks for has come when it returns."""
+        self._need_session()
+        if profile_id is not None:
+            self._one(profile_id)
+        raise TRexError(
+            "no profile is ever between two states: wait_for_profile_state() waits for one of "
+            "them, and wait_on_traffic() for the end"
+        )
+
+    def check_states(self, ok_states: Iterable[int]) -> None:
+        """Waits until `state` is one of these. Raises `TRexError` where it can be none of them."""
+        self._need_session()
+        wanted = _check_lasting(ok_states)
+        while self.state not in wanted:
+            runs = self._running()
+            if runs:
+                runs[0].wait(_LOOK_S)
+            else:
+                # Only another thread can load or start something.
+                time.sleep(_LOOK_S)
+
+    def apply_port_states(self) -> int:
+        """The state of ports, as a number of TRex's; ports are in it without being told."""
+        return self.port_states[self.state]
 
     def validate_profile_id_input(
         self, pid_input: Pids = DEFAULT_PROFILE_ID, start: bool = False
@@ -120,10 +163,15 @@ class Profiles(Session):
 
     # For the commands of others.
 
+    def _one(self, pid_input: Pids) -> Profile:
+        """The profile that is named."""
+        chosen = self._chosen(pid_input)
+        if len(chosen) != 1:
+            raise TRexArgumentError("pid_input", pid_input, "the identifier of one profile")
+        return chosen[0]
+
     def _chosen(self, pid_input: Pids, start: bool = False) -> list[Profile]:
-        names = pid_input.split() if isinstance(pid_input, str) else pid_input
-        if not isinstance(names, list) or not names:
-            raise TRexArgumentError("pid_input", pid_input, "the identifier of a profile")
+        names = names_of(pid_input)
         if ALL_PROFILE_ID in names:
             if start:
                 raise TRexArgumentError("pid_input", pid_input, "identifiers to start, by name")
@@ -138,3 +186,24 @@ class Profiles(Session):
         """The runs of the profiles that are on their way."""
         profiles = self._profiles_by_id.values()
         return [it.run for it in profiles if it.is_running and it.run is not None]
+
+
+def names_of(pid_input: Pids) -> list[str]:
+    """The identifiers that are named. Raises `TRexArgumentError` where none is."""
+    names = pid_input.split() if isinstance(pid_input, str) else pid_input
+    is_list = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    if not is_list or not names:
+        raise TRexArgumentError("pid_input", pid_input, "the identifier of a profile")
+    return names
+
+
+def _check_lasting(states: Iterable[int]) -> set[int]:
+    """The states. Raises `TRexError` where no profile is ever in one of them."""
+    wanted = set(listify(states) if isinstance(states, int) else states)
+    lasting = {Profiles.STATE_IDLE, Profiles.STATE_ASTF_LOADED, Profiles.STATE_TX}
+    if not wanted & lasting:
+        raise TRexError(
+            f"states {sorted(wanted)}: no profile is ever in them: wait for STATE_IDLE, "
+            "STATE_ASTF_LOADED or STATE_TX"
+        )
+    return wanted

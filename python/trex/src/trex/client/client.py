@@ -23,6 +23,7 @@ from trex.client.port import DEFAULT_PROFILE, Port, Profile
 from trex.client.session import number_of
 from trex.client.sockets import Sockets
 from trex.errors import TRexArgumentError, TRexError, TRexTimeoutError
+from trex.lines.words import commands_of
 
 _LEVELS = ("none", "critical", "error", "warning", "info", "debug")
 ALL_PROFILES = "*"
@@ -207,8 +208,9 @@ class TRexClient(Addressing, Namespaces, Sockets):
         self._global_cfg.update(params)
 
     def get_console_methods(self) -> dict[str, Any]:
-        """There is no console: none."""
-        return {}
+        """The commands that take a line of words, by the names that TRex's console has for them;
+        of `STLClient` none."""
+        return commands_of(self)
 
     # Events.
 

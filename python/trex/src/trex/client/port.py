@@ -353,7 +353,12 @@ class Port:
         before, (counted, size) = self._counted_before, self._counted
         if before is None or not counted:
             return
-        now = self.look()["counters"]
+        try:
+            now = self.look()["counters"]
+        except TRexError:
+            # Where the interface is gone, the kernel's count of it is as well.
+            self._counted_before = None
+            return
         packets = now["rx_packets"] - before["rx_packets"]
         should = round(packets * size / counted)
         self.bytes_not_counted += should - (now["rx_bytes"] - before["rx_bytes"])

@@ -25,10 +25,6 @@ _LINE_MAX = 1.0001
 # How far a rate may be off before a warning says so.
 _RATE_ERROR_PPM_MAX = 10_000
 _PUSHED = "pushed"
-_REMOTE_OPTIONS = (
-    *("ipg_usec", "speedup", "count", "duration", "is_dual", "min_ipg_usec", "force"),
-    *("src_mac_pcap", "dst_mac_pcap"),
-)
 _STATES = ("active", "transmitting", "paused", "streams", "all")
 
 
@@ -356,15 +352,34 @@ class STLClient(TaggedGroupCommands, TRexClient):
             self.add_streams(profile, number)
         return self.start_stl(list(sides), duration=duration, force=force)
 
-    def push_remote(self, pcap_filename: str, ports: Any = None, *options: Any, **named: Any) -> RC:
-        """As `push_pcap`, for the engine is on this machine.
-
-        Options in TRex's order: `ipg_usec`, `speedup`, `count`, `duration`, `is_dual`,
-        `min_ipg_usec`, `force`, `src_mac_pcap`, `dst_mac_pcap`.
-        """
-        if len(options) > len(_REMOTE_OPTIONS):
-            raise TRexArgumentError("options", options, f"{len(_REMOTE_OPTIONS)} at most")
-        return self.push_pcap(pcap_filename, ports, **dict(zip(_REMOTE_OPTIONS, options)), **named)
+    def push_remote(
+        self,
+        pcap_filename: str,
+        ports: Any = None,
+        ipg_usec: float | None = None,
+        speedup: float = 1.0,
+        count: int = 1,
+        duration: float = -1,
+        is_dual: bool = False,
+        min_ipg_usec: float | None = None,
+        force: bool = False,
+        src_mac_pcap: bool = False,
+        dst_mac_pcap: bool = False,
+    ) -> RC:
+        """As `push_pcap`, for the engine is on this machine."""
+        return self.push_pcap(
+            pcap_filename,
+            ports,
+            ipg_usec,
+            speedup,
+            count,
+            duration,
+            force,
+            is_dual=is_dual,
+            min_ipg_usec=min_ipg_usec,
+            src_mac_pcap=src_mac_pcap,
+            dst_mac_pcap=dst_mac_pcap,
+        )
 
     def push_packets(
         self, pkts: Any, ports: Any = None, force: bool = False, ipg_usec: float = 0

@@ -1,0 +1,21 @@
+"""What TRex's client has and this has not."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from trex.errors import TRexAbsentError
+
+
+class Absent:
+    """An attribute that raises `TRexAbsentError`, which says what to use instead."""
+
+    def __init__(self, instead: str) -> None:
+        self._instead = instead
+        self._name = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, client: Any, owner: type) -> NoReturn:
+        raise TRexAbsentError(f"{self._name} is not there: {self._instead}")

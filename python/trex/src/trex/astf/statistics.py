@@ -1,0 +1,125 @@
+"""Counters as parts of a client, as TRex has them: what its methods tell, under other names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trex.astf.errors import ASTFErrorBadTG
+from trex.astf.profiles import DEFAULT_PROFILE_ID
+from trex.lines.tables import sides, values
+
+
+class TrafficStats:
+    """`traffic_stats` of a client: what profiles have counted."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def reset(self) -> None:
+        """Nothing is kept here: no effect."""
+
+    def get_stats(
+        self,
+        skip_zero: bool = True,
+        pid_input: str = DEFAULT_PROFILE_ID,
+        is_sum: bool = False,
+        is_dynamic: bool = False,
+    ) -> dict[str, dict[str, float]]:
+        """`get_traffic_stats`, or `get_dynamic_traffic_stats`."""
+        client = self._client
+        told = client.get_dynamic_traffic_stats if is_dynamic else client.get_traffic_stats
+        found: dict[str, dict[str, float]] = told(skip_zero, pid_input, is_sum)
+        return found
+
+    def clear_stats(self, pid_input: str = DEFAULT_PROFILE_ID, is_sum: bool = False) -> None:
+        """Counts from now on."""
+        self._client.clear_traffic_stats(pid_input, is_sum)
+
+    def clear_dynamic_stats(
+        self, pid_input: str = DEFAULT_PROFILE_ID, is_sum: bool = False, clear_all: bool = False
+    ) -> None:
+        """Counts tunnels from now on."""
+        self._client.clear_dynamic_traffic_stats(pid_input, clear_all or is_sum)
+
+    def get_tg_names(self, pid_input: str = DEFAULT_PROFILE_ID) -> list[str]:
+        """The template groups of a profile."""
+        names: list[str] = self._client.get_tg_names(pid_input)
+        return names
+
+    def get_traffic_tg_stats(
+        self,
+        tg_names: Any,
+        skip_zero: bool = True,
+        for_table: bool = False,
+        pid_input: str = DEFAULT_PROFILE_ID,
+    ) -> dict[str, Any]:
+        """What template groups have counted, by their names; `for_table` changes nothing."""
+        found: dict[str, Any] = self._client.get_traffic_tg_stats(tg_names, skip_zero, pid_input)
+        return found
+
+    def is_traffic_stats_error(self, stats: Any) -> tuple[bool, dict[str, dict[str, str]]]:
+        """Whether something is wrong, and what."""
+        found: tuple[bool, dict[str, dict[str, str]]] = self._client.is_traffic_stats_error(stats)
+        return found
+
+    def is_dynamic_stats_error(
+        self, stats: Any, pid_input: str = DEFAULT_PROFILE_ID, is_sum: bool = True
+    ) -> tuple[bool, dict[str, dict[str, str]]]:
+        """The same of tunnels."""
+        found: tuple[bool, dict[str, dict[str, str]]]
+        found = self._client.is_dynamic_traffic_stats_error(stats, pid_input, is_sum)
+        return found
+
+    def to_table(
+        self,
+        with_zeroes: bool = False,
+        tgid: int = 0,
+        pid_input: str = DEFAULT_PROFILE_ID,
+        is_sum: bool = False,
+        is_dynamic: bool = False,
+    ) -> str:
+        """As text: of a profile, or of its template group of this number, from 1."""
+        if not tgid:
+            return sides(self.get_stats(not with_zeroes, pid_input, is_sum, is_dynamic))
+        names = self.get_tg_names(pid_input)
+        if not 0 < tgid <= len(names):
+            raise ASTFErrorBadTG(
+                f"profile {pid_input} has no template group number {tgid}: it has {len(names)}"
+            )
+        name = names[tgid - 1]
+        return sides(self.get_traffic_tg_stats(name, not with_zeroes, pid_input=pid_input)[name])
+
+
+class LatencyStats:
+    """`latency_stats` of a client: what latency traffic has measured."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def reset(self) -> None:
+        """Nothing is kept here: no effect."""
+
+    def get_stats(self, skip_zero: bool = True) -> dict[int, dict[str, Any]]:
+        """`get_latency_stats`."""
+        found: dict[int, dict[str, Any]] = self._client.get_latency_stats(skip_zero)
+        return found
+
+    def to_table_main(self) -> str:
+        """Delays, as text."""
+        return self._table(lambda told: {k: v for k, v in told["hist"].items() if k != "histogram"})
+
+    def histogram_to_table(self) -> str:
+        """How often delays were so long, as text."""
+        return self._table(
+            lambda told: {str(it["key"]): it["val"] for it in told["hist"]["histogram"]}
+        )
+
+    def counters_to_table(self) -> str:
+        """Packets, as text."""
+        return self._table(lambda told: told["stats"])
+
+    def _table(self, shown: Any) -> str:
+        ports = self.get_stats()
+        if not ports:
+            return "no latency traffic was sent"
+        return "\n".join(values(f"port {number}", shown(told)) for number, told in ports.items())

@@ -1,0 +1,239 @@
+"""Commands about tagged packet groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trex.errors import TRexError
+from trex.lines.tables import table
+from trex.lines.words import HELP, Words, command
+from trex.stl.tags import STLTaggedPktGroupTagConf
+
+_STATUS = {
+    "username": "Username",
+    "acquired_ports": "Acquired Ports",
+    "rx_ports": "Rx Ports",
+    "num_tpgids": "Num TPGId",
+    "num_tags": "Num Tags",
+}
+_SENT = {"pkts": "Packets", "bytes": "Bytes"}
+_ARRIVED = {
+    **_SENT,
+    "seq_err": "Seq Error",
+    "seq_err_too_big": "Seq Too Big",
+    "seq_err_too_small": "Seq Too Small",
+    "dup": "Duplicates",
+    "ooo": "Out of Order",
+}
+_NO_TYPE = "Invalidate"
+# How many VLANs a tag of a type has.
+_VLANS = {"Dot1Q": 1, "QinQ": 2}
+
+
+class TaggedLines:
+    """The same for streams that are counted by the VLAN tags that they arrive with."""
+
+    @command("tpg_enable")
+    def tpg_enable(self: Any, line: str) -> None:
+        """Counts groups from now on, by tags that a file lists."""
+        words = Words(self.tpg_enable)
+        words.add_argument(
+            "-p",
+            "--ports",
+            type=int,
+            nargs="+",
+            action="extend",
+            default=[],
+            help="where they arrive; all acquired ports where none are named",
+        )
+        words.add_argument(
+            "--num-tpgids", dest="count", type=int, required=True, help="how many groups"
+        )
+        words.add_argument("--tags", required=True, help="the tags: a file in Python or JSON")
+        words.add_tunables()
+        given = words.of(line)
+        if given is None:
+            return
+        tags = STLTaggedPktGroupTagConf.load(given.tags, tunables=given.tunables)
+        if tags is None or any(word in given.tunables for word in HELP):
+            # All that the file did was print its help.
+            return
+        self.enable_tpg(given.count, tags, given.ports or None)
+
+    @command("tpg_disable")
+    def tpg_disable(self: Any, line: str) -> None:
+        """Forgets the groups."""
+        if Words(self.tpg_disable).of(line) is not None:
+            self.disable_tpg()
+
+    @command("tpg_status")
+    def show_tpg_status(self: Any, line: str) -> None:
+        """Whether groups are counted, and where."""
+        words = Words(self.show_tpg_status)
+        _add_owner(words)
+        given = words.of(line)
+        if given is None:
+            return
+        status = self.get_tpg_status(given.username, given.port)
+        print(f"Tagged Packet Group is {'enabled' if status['enabled'] else 'disabled'}")
+        if status["enabled"]:
+            row = [str(status["data"][name]) for name in _STATUS]
+            print(table("Tagged Packet Group Data", _STATUS.values(), [row], ""))
+
+    @command("tpg_update")
+    def tpg_update(self: Any, line: str) -> None:
+        """Changes a tag."""
+        words = Words(self.tpg_update)
+        words.add_argument(
+            "--type",
+            dest="kind",
+            choices=[*_VLANS, _NO_TYPE],
+            required=True,
+            help="what it is from now on; Invalidate takes it away",
+        )
+        words.add_argument("--value", type=int, nargs="+", help="its VLAN, or two of QinQ")
+        words.add_argument(
+            "--tag_id", dest="number", type=int, required=True, help="the tag's number"
+        )
+        words.add_argument(
+            "--clear", action="store_true", help="counts under it from now on, and not further on"
+        )
+        given = words.of(line)
+        if given is None:
+            return
+        changed: dict[str, Any] = {"tag_id": given.number, "type": None}
+        if given.kind != _NO_TYPE:
+            vlans = given.value or []
+            if len(vlans) != _VLANS[given.kind]:
+                expected = "one VLAN" if given.kind == "Dot1Q" else "two VLANs"
+                raise TRexError(f"tpg_update: --value {vlans}: {given.kind} has {expected}")
+            value = {"vlan": vlans[0]} if given.kind == "Dot1Q" else {"vlans": vlans}
+            changed.update(type=given.kind, value=value)
+        self.update_tpg_tags([changed], given.clear)
+
+    @command("tpg_tags")
+    def show_tpg_tags(self: Any, line: str) -> None:
+        """The tags by their numbers."""
+        words = Words(self.show_tpg_tags)
+        _add_owner(words)
+        _add_tags(words)
+        given = words.of(line)
+        if given is None:
+            return
+        status = self.get_tpg_status(given.username, given.port)
+        end = status["data"]["num_tags"]
+        end = end if given.max_tag is None else min(end, given.max_tag)
+        tags = self.get_tpg_tags(given.min_tag, end, given.username, given.port)
+        rows = [(str(number), _tag(tag)) for number, tag in enumerate(tags, given.min_tag)]
+        title = f"Tags [{given.min_tag}-{end})"
+        print(table(title, ("Tag Id", "Tag Type"), rows, "No tags found"))
+
+    @command("tpg_stats")
+    def show_tpg_stats(self: Any, line: str) -> None:
+        """What arrived of a group at a port, by tags."""
+        words = Words(self.show_tpg_stats)
+        _add_group(words)
+        _add_tags(words, is_required=True)
+        _add_extra(words)
+        given = words.of(line)
+        if given is None:
+            return
+        tags = (given.min_tag, given.max_tag)
+        most = max(given.max_tag - given.min_tag, 1)
+        extra = {"unknown_tag": given.unknown, "untagged": given.untagged}
+        found, _ = self.get_tpg_stats(given.port, given.tpgid, *tags, max_sections=most, **extra)
+        rows = [
+            (name.replace("_tag", ""), *(counted.get(key, "-") for key in _ARRIVED))
+            for name, counted in found[str(given.port)][str(given.tpgid)].items()
+        ]
+        title = f"Port {given.port}, tpgid {given.tpgid}, Tags = [{tags[0]}, {tags[1]})"
+        print(table(title, ("Tag Id", *_ARRIVED.values()), rows, "No stats found"))
+
+    @command("tpg_clear_stats")
+    def tpg_clear_stats(self: Any, line: str) -> None:
+        """Counts what arrives of a group from now on."""
+        words = Words(self.tpg_clear_stats)
+        _add_group(words)
+        _add_tags(words)
+        words.add_argument("--tag-list", type=int, nargs="+", help="these tags, and no range")
+        _add_extra(words)
+        given = words.of(line)
+        if given is not None:
+            tags = (given.min_tag, given.max_tag, given.tag_list)
+            extra = (given.unknown, given.untagged)
+            self.clear_tpg_stats(given.port, given.tpgid, *tags, *extra)
+
+    @command("tpg_tx_stats")
+    def show_tpg_tx_stats(self: Any, line: str) -> None:
+        """What was sent of a group from a port."""
+        words = Words(self.show_tpg_tx_stats)
+        _add_group(words)
+        given = words.of(line)
+        if given is None:
+            return
+        found = self.get_tpg_tx_stats(given.port, given.tpgid)
+        counted = found[str(given.port)][str(given.tpgid)]
+        title = f"Port {given.port}, tpgid {given.tpgid}"
+        print(table(title, _SENT.values(), [[counted[name] for name in _SENT]], ""))
+
+    @command("tpg_clear_tx_stats")
+    def tpg_clear_tx_stats(self: Any, line: str) -> None:
+        """Counts what is sent of a group from now on."""
+        words = Words(self.tpg_clear_tx_stats)
+        _add_group(words)
+        given = words.of(line)
+        if given is not None:
+            self.clear_tpg_tx_stats(given.port, given.tpgid)
+
+    @command("tpg_show_unknown_tags")
+    def show_tpg_unknown_stats(self: Any, line: str) -> None:
+        """The tags without a number that arrived at a port."""
+        words = Words(self.show_tpg_unknown_stats)
+        words.add_port()
+        given = words.of(line)
+        if given is None:
+            return
+        found = self.get_tpg_unknown_tags(given.port)[str(given.port)]
+        rows = [(str(it["tpgid"]), _tag(it["tag"])) for it in found]
+        title = f"Port {given.port} unknown tags"
+        print(table(title, ("tpgid", "Type"), rows, f"No unknown tags found in port {given.port}."))
+
+    @command("tpg_clear_unknown_tags")
+    def tpg_clear_unknown_stats(self: Any, line: str) -> None:
+        """Forgets them."""
+        words = Words(self.tpg_clear_unknown_stats)
+        words.add_port()
+        given = words.of(line)
+        if given is not None:
+            self.clear_tpg_unknown_tags(given.port)
+
+
+def _add_owner(words: Words) -> None:
+    words.add_argument("-u", "--username", help="whose groups; those of this session otherwise")
+    words.add_port(is_required=False)
+
+
+def _add_group(words: Words) -> None:
+    words.add_port()
+    words.add_argument("--tpgid", type=int, required=True, help="the group")
+
+
+def _add_tags(words: Words, is_required: bool = False) -> None:
+    words.add_argument("--min-tag", type=int, default=0, help="the first tag, by its number")
+    words.add_argument(
+        "--max-tag", type=int, required=is_required, help="the one behind the last tag"
+    )
+
+
+def _add_extra(words: Words) -> None:
+    words.add_argument("--unknown", action="store_true", help="also under tags without a number")
+    words.add_argument("--untagged", action="store_true", help="also without a tag")
+
+
+def _tag(tag: dict[str, Any] | None) -> str:
+    """`Dot1Q(7)`, `QinQ(7, 8)`, or a dash for one that was taken away."""
+    if tag is None:
+        return "-"
+    value = tag["value"]
+    vlans = [value["vlan"]] if tag["type"] == "Dot1Q" else value["vlans"]
+    return f"{tag['type']}({', '.join(map(str, vlans))})"

@@ -1,0 +1,137 @@
+"""The names of the stateful client: methods with their parameters, attributes, options of lines.
+
+Run as a script it tells those of the client that it finds, one on a line. It stands alone, so that
+TRex's own client can be asked as well: what that tells is kept in `astf_names.txt`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import inspect
+import json
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+KEPT = Path(__file__).with_suffix(".txt")
+
+
+def told(client: type) -> list[str]:
+    """All names, sorted: `method NAME PARAMETER=DEFAULT ...`, `attribute NAME`, `line NAME COMMAND
+    OPTION ...`, the command a dash for the options before any."""
+    names = [*_methods(client), *(f"attribute {name}" for name in _attributes(client))]
+    for line, commands in lines_of(client).items():
+        for command, options in commands.items():
+            names.append(" ".join(["line", line, command, *sorted(options)]))
+    return sorted(names)
+
+
+def parameters_of(method: Any) -> list[str]:
+    """The parameters of a method, but for the object, with defaults where they say something."""
+    found = []
+    for parameter in list(inspect.signature(inspect.unwrap(method)).parameters.values())[1:]:
+        stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}
+        text = stars.get(parameter.kind, "") + parameter.name
+        if parameter.default is not parameter.empty:
+            is_nothing = parameter.default in (None, [], (), {}, "")
+            text += "=" if is_nothing else f"={parameter.default!r}"
+        found.append(text.replace(" ", ""))
+    return found
+
+
+def lines_of(client: type) -> dict[str, dict[str, list[str]]]:
+    """The options of each line that the console has, by the command within it."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for name in dir(client):
+        method = getattr(client, name, None)
+        if getattr(method, "api_type", None) == "console":
+            found[name] = _options(client, method)
+    return found
+
+
+def _methods(client: type) -> list[str]:
+    found = []
+    for name in dir(client):
+        method = getattr(client, name, None)
+        if not name.startswith("_") and inspect.isfunction(method):
+            found.append(" ".join(["method", name, *parameters_of(method)]))
+    return found
+
+
+def _attributes(client: type) -> set[str]:
+    """What is set in its classes, and of its objects."""
+    found = set()
+    for one in client.__mro__[:-1]:
+        found |= {
+            name
+            for name, value in vars(one).items()
+            if not callable(value) and not isinstance(value, staticmethod)
+        }
+        for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(one)))):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                if isinstance(node.value, ast.Name) and node.value.id == "self":
+                    found.add(node.attr)
+    return {name for name in found if not name.startswith("_")}
+
+
+class _Parsed(BaseException):
+    """A line is about to be read."""
+
+
+class _Anything:
+    """Stands in for parts of a client that a line looks at before it is read."""
+
+    def __getattr__(self, name: str) -> _Anything:
+        return _Anything()
+
+    def __call__(self, *arguments: Any, **named: Any) -> _Anything:
+        return _Anything()
+
+
+def _options(client: type, method: Any) -> dict[str, list[str]]:
+    parsers: list[argparse.ArgumentParser] = []
+
+    def parse(parser: argparse.ArgumentParser, *arguments: Any, **named: Any) -> None:
+        parsers.append(parser)
+        raise _Parsed
+
+    fake: Any = object.__new__(client)
+    known = {"ports": {}, "is_dynamic": True, "astf_profile_state": {"_": 0}}
+    for name, value in {**dict.fromkeys(("conn", "ctx", "psv"), _Anything()), **known}.items():
+        # What is told rather than kept is told without these.
+        with contextlib.suppress(AttributeError):
+            setattr(fake, name, value)
+    before = argparse.ArgumentParser.parse_args
+    argparse.ArgumentParser.parse_args = parse  # type: ignore[method-assign, assignment]
+    try:
+        inspect.unwrap(method)(fake, "-x")
+    except (_Parsed, Exception):
+        # One that takes no words does what it does.
+        pass
+    finally:
+        argparse.ArgumentParser.parse_args = before  # type: ignore[method-assign]
+    return _options_of(parsers[0]) if parsers else {}
+
+
+def _options_of(parser: argparse.ArgumentParser) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {"-": []}
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command, sub in action.choices.items():
+                found[command] = _options_of(sub)["-"]
+        elif action.dest != "help":
+            found["-"] += action.option_strings
+    return found
+
+
+def main() -> None:
+    from trex.astf.trex_astf_client import ASTFClient
+
+    json.dump(told(ASTFClient), sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
