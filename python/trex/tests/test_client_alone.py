@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import threading
+import time
 
 import pytest
 
-from trex.client import configuration
+from trex.client import captures, configuration
 from trex.client.counters import _histogram
 from trex.client.multiplier import Multiplier
 from trex.stl.api import STLClient, STLError
@@ -180,3 +182,29 @@ def test_sending_needs_the_engine(monkeypatch):
     monkeypatch.setenv(configuration.PORTS, "lo")
     with pytest.raises(STLError, match="pip install ./python/wirestorm"):
         STLClient().connect()
+
+
+def test_a_capture_ends_though_frames_go_on_arriving(monkeypatch):
+    class Busy:
+        """A socket at which frames arrive all the time."""
+
+        def __init__(self, *arguments, **named):
+            pass
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *exception):
+            pass
+
+        def receive(self, is_it, timeout_s):
+            time.sleep(0.001)
+            return bytes(60)
+
+    monkeypatch.setattr(captures, "PacketSocket", Busy)
+    capture = captures.Capture(1, {0: "eth0"}, {1: "eth1"}, 10, "fixed", "", 0)
+    ending = threading.Thread(target=capture.stop, daemon=True)
+    ending.start()
+    ending.join(20)
+    assert not ending.is_alive()
+    assert len(capture.take()) == 10 and capture.status()["state"] == "STOPPED"

@@ -15,8 +15,9 @@ _MODES = ("fixed", "cyclic")
 _RX, _TX = "RX", "TX"
 # How long a look for a frame lasts before the end of the capture is looked for.
 _LOOK_S = 0.05
-# After its end a capture takes what has arrived, as long as something does.
-_LAST_LOOK_S = 0.01
+# After its end a capture takes what has arrived, as long as something does, but not for ever where
+# that does not end.
+_LAST_LOOK_S, _LAST_S_MAX = 0.01, 0.5
 
 
 class Capture:
@@ -47,6 +48,7 @@ class Capture:
         self._matched = 0
         self._lock = threading.Lock()
         self._ended = threading.Event()
+        self._last_s = 0.0
         places = [(port, _RX, interface) for port, interface in rx_interfaces.items()]
         places += [(port, _TX, interface) for port, interface in tx_interfaces.items()]
         listeners = []
@@ -82,6 +84,7 @@ class Capture:
 
     def stop(self) -> None:
         """Ends it, once all that has arrived is taken."""
+        self._last_s = time.monotonic() + _LAST_S_MAX
         self._ended.set()
         for thread in self._threads:
             thread.join()
@@ -100,7 +103,7 @@ class Capture:
                 frame = source.receive(lambda _: True, look_s)
                 if frame is not None:
                     self._note(port, origin, frame)
-                elif is_last:
+                if is_last and (frame is None or time.monotonic() > self._last_s):
                     return
 
     def _note(self, port: int, origin: str, frame: bytes) -> None:
