@@ -20,7 +20,7 @@ pub(super) fn found(
         writeln!(f)?;
         let of_templates = templates().map(|it| (it.name.clone(), it.side, &it.transactions));
         // A group of one template says the same again.
-        let of_several = groups.iter().filter(|it| it.templates > 1);
+        let of_several = groups.iter().filter(|it| it.templates > 1).map(|it| &it.sum);
         let of_groups =
             of_several.map(|it| (format!("all {}", it.name), it.side, &it.transactions));
         transactions(f, of_templates.chain(of_groups))?;

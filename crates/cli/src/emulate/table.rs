@@ -138,8 +138,8 @@ fn cells(flows: &Counters, tcp: &Counters, udp: &Counters) -> [String; 5] {
 /// A line for each side of each group of templates.
 fn group_table(f: &mut Formatter<'_>, groups: &[GroupReport]) -> fmt::Result {
     heads(f, "groups")?;
-    for GroupReport { name, side, flows, tcp, udp, .. } in groups {
-        row(f, &named(name, side), cells(flows, tcp, udp))?;
+    for GroupReport { sum, .. } in groups {
+        row(f, &named(&sum.name, sum.side), cells(&sum.flows, &sum.tcp, &sum.udp))?;
     }
     Ok(())
 }

@@ -91,6 +91,14 @@ impl Told {
     }
 }
 
+impl FailureReport {
+    /// Whether another one is of the same step and cause, of a group of templates say, whose
+    /// programs may be alike.
+    pub(super) fn is_as(&self, other: &Self) -> bool {
+        (&self.step, self.cause, &self.expected) == (&other.step, other.cause, &other.expected)
+    }
+}
+
 impl TransactionReport {
     fn of(name: &str, times: &TransactionTimes) -> Self {
         let ended = times.times.count();
@@ -105,14 +113,16 @@ impl TransactionReport {
 
     /// Adds others of this name.
     pub(super) fn add(&mut self, other: &Self) {
+        // The name is the same, and the mean follows from the sum of both.
+        let Self { name: _, started, min_ns, mean_ns: _, time } = other;
         let (mine, theirs) = (self.time.count, other.time.count);
         let sum =
             |(mean, count): (Option<u64>, u64)| u128::from(mean.unwrap_or(0)) * u128::from(count);
         let all = sum((self.mean_ns, mine)) + sum((other.mean_ns, theirs));
         let mean = all.checked_div((mine + theirs).into());
         self.mean_ns = mean.map(|mean| u64::try_from(mean).unwrap_or(u64::MAX));
-        self.min_ns = self.min_ns.into_iter().chain(other.min_ns).min();
-        self.started += other.started;
-        self.time.add(&other.time);
+        self.min_ns = self.min_ns.into_iter().chain(*min_ns).min();
+        self.started += started;
+        self.time.add(time);
     }
 }

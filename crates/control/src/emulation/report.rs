@@ -272,7 +272,8 @@ pub struct TemplateReport {
     /// `client` or `server`.
     pub side: &'static str,
     /// What became of its flows, by name. `syn_sent`, `waiting` (those in TIME-WAIT) and
-    /// `unfinished` are those that were still there in the end.
+    /// `unfinished` are those that were still there in the end. `active_max` of a group is the sum
+    /// of its templates': no more were there at once, but it may have been fewer.
     pub flows: BTreeMap<&'static str, u64>,
     /// What became of them over time.
     pub series: FlowSeries,
@@ -368,6 +369,14 @@ impl Http2Report {
                 .collect(),
         }
     }
+
+    fn add(&mut self, other: &Self) {
+        let Self { requests, responses, resets, failures } = other;
+        self.requests += requests;
+        add_counts(&mut self.responses, responses);
+        self.resets += resets;
+        add_counts(&mut self.failures, failures);
+    }
 }
 
 impl TlsReport {
@@ -375,6 +384,15 @@ impl TlsReport {
         let SessionCounters { full, resumed, truncated, mut failures, handshake, .. } = sessions;
         failures.retain(|cause, _| !cause.starts_with(Http2Report::CAUSES));
         Self { full, resumed, truncated, failures, handshake: HistogramReport::new(&handshake) }
+    }
+
+    fn add(&mut self, other: &Self) {
+        let Self { full, resumed, truncated, failures, handshake } = other;
+        self.full += full;
+        self.resumed += resumed;
+        self.truncated += truncated;
+        add_counts(&mut self.failures, failures);
+        self.handshake.add(handshake);
     }
 }
 
@@ -467,6 +485,58 @@ impl TemplateReport {
     }
 }
 
+impl TemplateReport {
+    /// Adds what another one of its side tells; both tell of the same time.
+    pub(super) fn add(&mut self, other: &Self) {
+        let Self {
+            name: _,
+            group: _,
+            side: _,
+            flows,
+            series,
+            tcp,
+            udp,
+            counters,
+            times,
+            transactions,
+            failures,
+            tls,
+            http2,
+        } = other;
+        add_counts(&mut self.flows, flows);
+        self.series.add(series);
+        add_counts(&mut self.tcp, tcp);
+        add_counts(&mut self.udp, udp);
+        add_counts(&mut self.counters, counters);
+        self.times.add(times);
+        for other in transactions {
+            match self.transactions.iter_mut().find(|it| it.name == other.name) {
+                Some(sum) => sum.add(other),
+                None => self.transactions.push(other.clone()),
+            }
+        }
+        for other in failures {
+            match self.failures.iter_mut().find(|it| it.is_as(other)) {
+                Some(sum) => sum.flows += other.flows,
+                None => self.failures.push(other.clone()),
+            }
+        }
+        if let Some(other) = tls {
+            self.tls.get_or_insert_default().add(other);
+        }
+        if let Some(other) = http2 {
+            self.http2.get_or_insert_default().add(other);
+        }
+    }
+}
+
+/// Adds counts of the same names.
+fn add_counts(sums: &mut BTreeMap<&'static str, u64>, counted: &BTreeMap<&'static str, u64>) {
+    for (&name, count) in counted {
+        *sums.entry(name).or_default() += count;
+    }
+}
+
 impl TimesReport {
     fn of(times: &Times) -> Self {
         Self {
@@ -478,12 +548,12 @@ impl TimesReport {
     }
 
     /// Adds what others took.
-    pub(super) fn add(&mut self, other: &Self) {
-        let Self { connect, first_byte, whole, round_trip } = self;
-        connect.add(&other.connect);
-        first_byte.add(&other.first_byte);
-        whole.add(&other.whole);
-        round_trip.add(&other.round_trip);
+    fn add(&mut self, other: &Self) {
+        let Self { connect, first_byte, whole, round_trip } = other;
+        self.connect.add(connect);
+        self.first_byte.add(first_byte);
+        self.whole.add(whole);
+        self.round_trip.add(round_trip);
     }
 }
 

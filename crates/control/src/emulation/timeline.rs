@@ -35,6 +35,51 @@ pub struct FlowSeries {
     pub goodput_bps: Vec<f64>,
 }
 
+impl FlowSeries {
+    /// Adds what others did in the same intervals, as all ports of a run have them.
+    pub(super) fn add(&mut self, other: &Self) {
+        let Self {
+            interval_s: _,
+            last_s: _,
+            opened,
+            held,
+            closed,
+            failed,
+            sent_bytes,
+            acknowledged_bytes,
+            // Follow from the bytes.
+            sent_goodput_bps: _,
+            received_bytes,
+            goodput_bps: _,
+        } = other;
+        let mine = [
+            (&mut self.opened, opened),
+            (&mut self.held, held),
+            (&mut self.closed, closed),
+            (&mut self.failed, failed),
+            (&mut self.sent_bytes, sent_bytes),
+            (&mut self.acknowledged_bytes, acknowledged_bytes),
+            (&mut self.received_bytes, received_bytes),
+        ];
+        for (mine, theirs) in mine {
+            mine.resize(mine.len().max(theirs.len()), 0);
+            mine.iter_mut().zip(theirs).for_each(|(sum, count)| *sum += count);
+        }
+        self.sent_goodput_bps = self.rates(&self.acknowledged_bytes);
+        self.goodput_bps = self.rates(&self.received_bytes);
+    }
+
+    /// Bytes of each interval in bits a second.
+    fn rates(&self, of_each: &[u64]) -> Vec<f64> {
+        let rate = |(place, bytes): (usize, &u64)| {
+            let is_last = place + 1 == of_each.len();
+            let seconds = if is_last { self.last_s } else { self.interval_s };
+            *bytes as f64 * 8.0 / seconds.max(1e-9)
+        };
+        of_each.iter().enumerate().map(rate).collect()
+    }
+}
+
 /// Intervals of all templates together, at most.
 const ROWS_MAX: usize = 1 << 15;
 
@@ -225,25 +270,21 @@ impl Timeline {
             ..FlowSeries::default()
         };
         let mut before = Totals::default();
-        for (place, end) in ends.iter().enumerate() {
+        for end in ends {
             let now = of(end);
             // Nothing that was counted is taken back, but for what moves to another template.
             let since = |total: fn(&Totals) -> u64| total(&now).saturating_sub(total(&before));
-            let (acknowledged, received) = (since(|it| it.acknowledged), since(|it| it.received));
-            let is_last = place + 1 == ends.len();
-            let seconds = if is_last { series.last_s } else { series.interval_s };
             series.opened.push(since(|it| it.opened));
             series.held.push(now.held);
             series.closed.push(since(|it| it.closed));
             series.failed.push(since(|it| it.failed));
             series.sent_bytes.push(since(|it| it.sent));
-            let rate = |bytes: u64| bytes as f64 * 8.0 / seconds.max(1e-9);
-            series.acknowledged_bytes.push(acknowledged);
-            series.sent_goodput_bps.push(rate(acknowledged));
-            series.received_bytes.push(received);
-            series.goodput_bps.push(rate(received));
+            series.acknowledged_bytes.push(since(|it| it.acknowledged));
+            series.received_bytes.push(since(|it| it.received));
             before = now;
         }
+        series.sent_goodput_bps = series.rates(&series.acknowledged_bytes);
+        series.goodput_bps = series.rates(&series.received_bytes);
         series
     }
 }

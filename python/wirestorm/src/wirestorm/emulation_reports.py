@@ -261,27 +261,38 @@ class FlowsReport:
 
 @dataclass(frozen=True)
 class GroupReport:
-    """The clients or the servers of all templates of a group."""
+    """The clients or the servers of all templates of a group, told as those of one template are."""
 
-    name: str
-    """Its name in the plan."""
-    side: str
-    """`client` or `server`."""
     templates: int
     """How many templates are in it."""
+    name: str
+    """Its name in the plan."""
+    group: Optional[str]
+    """Its group there."""
+    side: str
+    """`client` or `server`."""
     flows: dict[str, int]
-    """What became of their flows, by the names that templates have for it, but for the most at
-    once, of which there is no sum."""
+    """What became of its flows, by name. `syn_sent`, `waiting` (those in TIME-WAIT) and
+    `unfinished` are those that were still there in the end. `active_max` of a group is the sum of
+    its templates': no more were there at once, but it may have been fewer."""
+    series: FlowSeries
+    """What became of them over time."""
     tcp: dict[str, int]
     """What TCP counted."""
     udp: dict[str, int]
     """What UDP counted."""
     counters: dict[str, int]
-    """What their programs counted."""
+    """What its programs counted."""
     times: TimesReport
-    """How long their connections took."""
+    """How long its connections took."""
     transactions: list[TransactionReport]
-    """Transactions that their programs time, those of one name together."""
+    """Transactions that its program times, in its order."""
+    failures: list[FailureReport]
+    """Why its program failed, by step and cause."""
+    http2: Optional[Http2Report] = None
+    """What became of its HTTP/2, where it has that."""
+    tls: Optional[TlsReport] = None
+    """What became of its TLS, where it has that."""
 
 
 @dataclass(frozen=True)
@@ -449,7 +460,8 @@ class TemplateReport:
     """`client` or `server`."""
     flows: dict[str, int]
     """What became of its flows, by name. `syn_sent`, `waiting` (those in TIME-WAIT) and
-    `unfinished` are those that were still there in the end."""
+    `unfinished` are those that were still there in the end. `active_max` of a group is the sum of
+    its templates': no more were there at once, but it may have been fewer."""
     series: FlowSeries
     """What became of them over time."""
     tcp: dict[str, int]
