@@ -212,16 +212,19 @@ fn flows_are_followed_while_they_are_there() {
         assert_eq!((flow.side, flow.transport, flow.ended), ("client", "tcp", true));
         // Those that were followed first are over since, and these took their places.
         assert!(flow.began_s > 0.3, "{flow:?}");
+        let [first, sample, .., last] = &flow.samples[..] else { panic!("{flow:?}") };
+        assert_eq!((first.state, first.acknowledged_bytes), ("SYN-SENT", 0), "{flow:?}");
+        assert_eq!((first.at_s, first.rtt_us), (flow.began_s, None), "{flow:?}");
+        assert!(["TIME-WAIT", "CLOSED"].contains(&last.state), "{flow:?}");
+        assert_eq!((last.acknowledged_bytes, last.received_bytes), (9 + 3, 15 + 5), "{flow:?}");
+        assert!((0.3..0.32).contains(&(last.at_s - first.at_s)), "{flow:?}");
         // It is said three times what takes 2 ms, then waited.
-        let sample = &flow.samples[0];
         assert_eq!((sample.state, sample.backlog), ("ESTABLISHED", 0), "{flow:?}");
         assert_eq!((sample.acknowledged_bytes, sample.received_bytes), (9, 15));
         assert_eq!((sample.ssthresh, sample.retransmitted), (None, 0));
         assert!((1_900..=2_100).contains(&sample.rtt_us.unwrap()), "{sample:?}");
-        // Simulated time goes on in jumps, at which it is looked.
-        let mut apart = flow.samples.windows(2).map(|two| two[1].at_s - two[0].at_s);
-        assert!(apart.all(|span| span > 0.01), "{flow:?}");
-        assert!((2..=4).contains(&flow.samples.len()), "{flow:?}");
+        assert!(flow.samples.is_sorted_by_key(|it| it.at_s), "{flow:?}");
+        assert!((4..=6).contains(&flow.samples.len()), "{flow:?}");
     }
     let address = Some("10.0.0.3".parse().unwrap());
     let result = follow(FlowChoice { address, ..choice.clone() });
@@ -232,6 +235,30 @@ fn flows_are_followed_while_they_are_there() {
     assert!(result.ports.iter().all(|port| port.followed.is_empty()));
     let result = follow(FlowChoice::default());
     assert!(result.ports.iter().all(|port| port.followed.is_empty()));
+}
+
+#[test]
+fn flows_shorter_than_an_interval_are_told_from_their_beginning_to_their_end() {
+    let plan = EmulationPlan::parse(PLAN).unwrap();
+    let flows = FlowChoice { count: 3, ..Default::default() };
+    let watch = WatchOptions { interval: Duration::from_secs(10), flows };
+    let options = SimulationOptions { output: None, watch, ..options(Path::new("")) };
+    let (result, _) = simulate(&plan, &options).unwrap();
+    for port in &result.ports {
+        assert_eq!(port.followed.len(), 3, "{:?}", port.followed);
+        for flow in port.followed.iter().filter(|it| it.transport == "tcp") {
+            let [first, last] = &flow.samples[..] else { panic!("{flow:?}") };
+            let begins = if flow.side == "client" { "SYN-SENT" } else { "SYN-RECEIVED" };
+            assert_eq!((flow.ended, first.state, first.rtt_us), (true, begins, None), "{flow:?}");
+            assert!(["TIME-WAIT", "CLOSED"].contains(&last.state), "{flow:?}");
+            assert!(last.rtt_us.is_some_and(|it| it >= 2_000), "{flow:?}");
+            assert!(last.cwnd >= 10 * 1_448 && last.acknowledged_bytes > 0, "{flow:?}");
+            assert!(last.received_bytes > 0 && last.at_s < first.at_s + 0.1, "{flow:?}");
+        }
+        assert!(port.followed.iter().all(|it| it.ended), "{:?}", port.followed);
+        // Those that began last: the places of those before were free again.
+        assert!(port.followed.iter().any(|it| it.began_s > 0.8), "{:?}", port.followed);
+    }
 }
 
 #[test]

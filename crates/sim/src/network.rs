@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use wirestorm_base::port::{PortError, Receive, ReceiveCounters, Transmit, TransmitCounters};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::impairment::{Impaired, ImpairmentCounters};
-use wirestorm_stack::endpoint::{Endpoint, EndpointOptions};
+use wirestorm_stack::endpoint::{Endpoint, EndpointOptions, FollowOptions};
 use wirestorm_wire::impairment::Impairment;
 use wirestorm_wire::packet::MacAddress;
 
@@ -24,6 +24,8 @@ pub struct NodeOptions {
     pub endpoint: EndpointOptions,
     /// What is done to frames that it sends, drawn from the endpoint's seed; `None`: nothing.
     pub impairment: Option<Impairment>,
+    /// Which of its flows are followed.
+    pub followed: FollowOptions,
 }
 
 /// How long things take.
@@ -150,8 +152,10 @@ impl Node {
         let (transmit, out) = wire(wire_options);
         let (into, receive) = wire(wire_options);
         let seed = options.endpoint.seed;
+        let mut endpoint = Endpoint::new(options.endpoint, Instant::ZERO);
+        endpoint.follow(options.followed);
         Self {
-            endpoint: Endpoint::new(options.endpoint, Instant::ZERO),
+            endpoint,
             transmit: Impaired::new(transmit, options.impairment, seed),
             out,
             into,

@@ -225,7 +225,7 @@ def test_single_flows_are_followed(lab):
     plan = plan_of(load={"hold": 3})
     plan["templates"][0]["client"]["program"].append({"delay": "10min"})
     with ws.start_emulation(plan, lab.ports, follow=2, interval="50ms") as running:
-        until(lambda: all(len(it.samples) > 2 for port in running.ports() for it in port.followed))
+        until(lambda: all(len(it.samples) > 3 for port in running.ports() for it in port.followed))
         until(lambda: [len(port.followed) for port in running.ports()] == [2, 2])
         a, b = running.ports()
     clients, servers = a.followed[0], b.followed

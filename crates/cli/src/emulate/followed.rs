@@ -54,7 +54,7 @@ pub(super) fn table(f: &mut Formatter<'_>, port: &PortReport) -> fmt::Result {
     )?;
     for flow in &port.followed {
         let seen = match flow.samples.last() {
-            Some(last) if flow.ended => format!("seen last at {:.3} s", last.at_s),
+            Some(last) if flow.ended => format!("over at {:.3} s", last.at_s),
             _ if flow.ended => "over".to_owned(),
             _ => format!("began at {:.3} s", flow.began_s),
         };

@@ -1,11 +1,12 @@
-//! Single flows that are followed: what they are at the end of each interval.
+//! Single flows that are followed: what they are when they begin, at the end of each interval, and
+//! when they end.
 
 use std::net::{IpAddr, SocketAddr};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use wirestorm_base::time::Instant;
-use wirestorm_stack::endpoint::{Endpoint, FlowDetails};
+use wirestorm_stack::endpoint::{Endpoint, FlowDetails, FollowOptions, FollowedFlow};
 use wirestorm_stack::tcp::connection::State;
 use wirestorm_stack::tcp::details::Details;
 
@@ -29,11 +30,18 @@ impl FlowChoice {
     /// The most flows that can be followed at a time.
     pub const COUNT_MAX: usize = 1_000;
 
-    fn takes(&self, flow: &FlowDetails) -> bool {
-        let ends = [flow.own, flow.peer];
-        !is_over(flow)
-            && self.address.is_none_or(|address| ends.iter().any(|end| end.0 == address))
-            && self.port.is_none_or(|port| ends.iter().any(|end| end.1 == port))
+    /// The same for an endpoint whose templates are of these owners.
+    pub(super) fn options(&self, owners: &[Owner]) -> FollowOptions {
+        let is_asked_for =
+            |owner: &Owner| self.template.as_ref().is_none_or(|name| *name == owner.name);
+        let places = owners.iter().enumerate();
+        let templates = places.filter(|(_, owner)| is_asked_for(owner)).map(|(place, _)| place);
+        FollowOptions {
+            count: self.count,
+            templates: templates.collect(),
+            address: self.address,
+            port: self.port,
+        }
     }
 }
 
@@ -53,9 +61,10 @@ pub struct FlowReport {
     pub peer: String,
     /// When it began, in seconds from the start of the run.
     pub began_s: f64,
-    /// Whether it was gone, or in TIME-WAIT, when it was looked at last.
+    /// Whether it is over: gone, or in TIME-WAIT.
     pub ended: bool,
-    /// Its connection at the end of each interval in which it was there; nothing of UDP.
+    /// Its connection when it began, at the end of each interval in which it was there, and when it
+    /// was over; nothing of UDP.
     pub samples: Vec<FlowSample>,
 }
 
@@ -113,91 +122,54 @@ pub struct FlowSample {
     pub received_bytes: u64,
 }
 
-/// The flows of a port that are followed.
+/// What was seen of the flows of a port that are followed.
 #[derive(Clone, Debug)]
 pub(super) struct Followed {
-    choice: FlowChoice,
-    /// The templates that they may be of, by their places.
-    templates: Vec<usize>,
     start: Instant,
     samples_max: usize,
-    flows: Vec<FollowedFlow>,
+    flows: Vec<SeenFlow>,
 }
 
 #[derive(Clone, Debug)]
-struct FollowedFlow {
-    template: usize,
-    first: FlowDetails,
-    began: Instant,
-    has_ended: bool,
+struct SeenFlow {
+    followed: FollowedFlow,
     samples: Vec<FlowSample>,
     last: Option<Details>,
 }
 
 impl Followed {
-    /// Flows of templates of these owners, with so many samples each at most.
-    pub(super) fn new(
-        choice: &FlowChoice,
-        owners: &[Owner],
-        start: Instant,
-        samples_max: usize,
-    ) -> Self {
-        let is_asked_for =
-            |owner: &Owner| choice.template.as_ref().is_none_or(|name| *name == owner.name);
-        let places = owners.iter().enumerate();
-        let templates = places.filter(|(_, owner)| is_asked_for(owner)).map(|(place, _)| place);
-        let templates = templates.collect();
-        Self { choice: choice.clone(), templates, start, samples_max, flows: Vec::new() }
+    /// Nothing yet; so many samples of each at most, which is even.
+    pub(super) fn new(start: Instant, samples_max: usize) -> Self {
+        Self { start, samples_max, flows: Vec::new() }
     }
 
     /// Looks at an endpoint.
     pub(super) fn look(&mut self, now: Instant, endpoint: &Endpoint) {
-        if self.choice.count == 0 {
-            return;
-        }
-        let at_s = now.saturating_since(self.start).as_secs_f64();
-        for flow in self.flows.iter_mut().filter(|flow| !flow.has_ended) {
-            let found = endpoint.flow(&flow.first.key, now).filter(|found| flow.is(found, now));
-            match found {
-                Some(found) => flow.note(&found, at_s, self.samples_max),
-                None => flow.has_ended = true,
+        let followed = endpoint.followed();
+        let seconds = |at: Instant| at.saturating_since(self.start).as_secs_f64();
+        self.flows.retain(|flow| followed.iter().any(|it| it.number == flow.followed.number));
+        for followed in followed {
+            let known = self.flows.iter().position(|it| it.followed.number == followed.number);
+            let place = known.unwrap_or_else(|| {
+                let (at, first) = &followed.first;
+                let mut flow = SeenFlow { followed: *followed, samples: Vec::new(), last: None };
+                flow.note(first, seconds(*at), self.samples_max);
+                self.flows.push(flow);
+                self.flows.len() - 1
+            });
+            let flow = &mut self.flows[place];
+            match (&flow.followed.last, &followed.last) {
+                // Its end was seen before.
+                (Some(_), _) if known.is_some() => {}
+                (_, Some((at, last))) => flow.note(last, seconds(*at), self.samples_max),
+                (_, None) => {
+                    let found = endpoint.flow(&followed.first.1.key, now);
+                    if let Some(found) = found {
+                        flow.note(&found, seconds(now), self.samples_max);
+                    }
+                }
             }
-        }
-        let there = self.flows.iter().filter(|flow| !flow.has_ended).count();
-        if there < self.choice.count {
-            self.choose(self.choice.count - there, now, at_s, endpoint);
-        }
-    }
-
-    /// Begins to follow so many more.
-    fn choose(&mut self, count: usize, now: Instant, at_s: f64, endpoint: &Endpoint) {
-        let known: Vec<_> =
-            self.flows.iter().filter(|it| !it.has_ended).map(|it| it.first.key).collect();
-        let flows = |template: &usize| {
-            let template = *template;
-            endpoint.flows(template, now).map(move |found| (template, found))
-        };
-        let is_new = |(_, found): &(usize, FlowDetails)| {
-            self.choice.takes(found) && !known.contains(&found.key)
-        };
-        let found: Vec<_> =
-            self.templates.iter().flat_map(flows).filter(is_new).take(count).collect();
-        for (template, found) in found {
-            let mut flow = FollowedFlow {
-                template,
-                first: found,
-                began: now.saturating_sub(found.age),
-                has_ended: false,
-                samples: Vec::new(),
-                last: None,
-            };
-            flow.note(&found, at_s, self.samples_max);
-            // Those that are over make room for others.
-            let over = self.flows.iter().position(|it| it.has_ended);
-            match over.filter(|_| self.flows.len() >= self.choice.count) {
-                Some(place) => self.flows[place] = flow,
-                None => self.flows.push(flow),
-            }
+            flow.followed = *followed;
         }
     }
 
@@ -208,7 +180,7 @@ impl Followed {
 
     /// The same, each with its last sample alone.
     pub(super) fn reports_now(&self, owners: &[Owner]) -> Vec<FlowReport> {
-        let last = |flow: &FollowedFlow| {
+        let last = |flow: &SeenFlow| {
             let samples = flow.samples.last().map(std::slice::from_ref).unwrap_or_default();
             flow.report(owners, self.start, samples)
         };
@@ -216,24 +188,15 @@ impl Followed {
     }
 }
 
-impl FollowedFlow {
-    /// Whether it is this flow that was found, and not another one of the same tuple.
-    fn is(&self, found: &FlowDetails, now: Instant) -> bool {
-        /// Ages are counted modulo 2^32 us.
-        const ROUND_US: u64 = 1 << 32;
-        let age = now.saturating_since(self.began).as_nanos() / 1_000;
-        let apart = (age + ROUND_US - found.age.as_nanos() / 1_000) % ROUND_US;
-        apart <= 1 || apart == ROUND_US - 1
-    }
-
+impl SeenFlow {
     fn note(&mut self, found: &FlowDetails, at_s: f64, samples_max: usize) {
-        self.has_ended |= is_over(found);
         let Some(now) = found.tcp else { return };
         if self.samples.len() >= samples_max {
+            // The first one stays.
             let mut is_second = true;
             self.samples.retain(|_| {
                 is_second = !is_second;
-                is_second
+                !is_second
             });
         }
         let before = self.samples.last();
@@ -272,24 +235,20 @@ impl FollowedFlow {
     }
 
     fn report(&self, owners: &[Owner], start: Instant, samples: &[FlowSample]) -> FlowReport {
-        let owner = owners.get(self.template);
+        let FollowedFlow { template, first: (at, first), last, .. } = &self.followed;
+        let owner = owners.get(*template);
         let end = |(address, port)| SocketAddr::new(address, port).to_string();
         FlowReport {
             template: owner.map(|it| it.name.clone()).unwrap_or_default(),
             side: owner.map_or("", |it| it.side),
-            transport: if self.first.tcp.is_some() { "tcp" } else { "udp" },
-            own: end(self.first.own),
-            peer: end(self.first.peer),
-            began_s: self.began.saturating_since(start).as_secs_f64(),
-            ended: self.has_ended,
+            transport: if first.tcp.is_some() { "tcp" } else { "udp" },
+            own: end(first.own),
+            peer: end(first.peer),
+            began_s: at.saturating_sub(first.age).saturating_since(start).as_secs_f64(),
+            ended: last.is_some(),
             samples: samples.to_vec(),
         }
     }
-}
-
-/// Whether a flow is over for its program: there is nothing to see of it any more.
-fn is_over(flow: &FlowDetails) -> bool {
-    flow.tcp.is_some_and(|it| it.state == State::TimeWait)
 }
 
 /// As RFC 9293 section 3.3.2 has it.

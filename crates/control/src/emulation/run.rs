@@ -541,7 +541,9 @@ impl Duty<'_> {
             endpoint.leave_strays();
         }
         let owners = &self.lane.duties.owners;
-        let mut watch = FlowWatch::new(&self.options.watch, owners, self.intervals_max, start);
+        endpoint.follow(self.options.watch.followed(owners));
+        let templates = owners.len();
+        let mut watch = FlowWatch::new(&self.options.watch, templates, self.intervals_max, start);
         let mut is_busy = self.lane.duties.connects;
         let mut follower = Follower::new(self.steering, self.index);
         let (watched, follows) = (&mut watch, &mut follower);

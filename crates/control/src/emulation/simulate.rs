@@ -90,7 +90,8 @@ pub fn simulate(
             verifies_checksums: true,
         };
         let impairment = plan.ports[port].impairment;
-        nodes.push(NodeOptions { mac, endpoint, impairment });
+        let followed = options.watch.followed(owners.last().map_or(&[], Vec::as_slice));
+        nodes.push(NodeOptions { mac, endpoint, impairment, followed });
     }
     let mut files = Vec::new();
     for &port in options.output.iter().flat_map(|_| &used) {
@@ -106,8 +107,9 @@ pub fn simulate(
         linger: options.linger,
     };
     let intervals_max = timeline::intervals_max(owners.iter().map(Vec::len).sum());
-    let watch =
-        |owners: &Vec<_>| FlowWatch::new(&options.watch, owners, intervals_max, Instant::ZERO);
+    let watch = |owners: &Vec<_>| {
+        FlowWatch::new(&options.watch, owners.len(), intervals_max, Instant::ZERO)
+    };
     let mut watches: Vec<FlowWatch> = owners.iter().map(watch).collect();
     let look = |node: usize, now, endpoint: &_| watches[node].look(now, endpoint);
     let see = |seen: Seen<'_>| {

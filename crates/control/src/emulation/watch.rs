@@ -1,7 +1,7 @@
 //! What is looked at while a port works: flows over time, and single ones.
 
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_stack::endpoint::Endpoint;
+use wirestorm_stack::endpoint::{Endpoint, FollowOptions};
 
 use super::details::{FlowChoice, FlowReport, Followed};
 use super::report::Owner;
@@ -23,6 +23,13 @@ impl Default for WatchOptions {
     }
 }
 
+impl WatchOptions {
+    /// What an endpoint is told to follow; `owners`: of its templates.
+    pub(super) fn followed(&self, owners: &[Owner]) -> FollowOptions {
+        self.flows.options(owners)
+    }
+}
+
 /// What was seen of a port's endpoint.
 #[derive(Clone, Debug)]
 pub(super) struct FlowWatch {
@@ -32,17 +39,17 @@ pub(super) struct FlowWatch {
 }
 
 impl FlowWatch {
-    /// Looks from a time on, at `intervals_max` intervals at most.
+    /// Looks from a time on at so many templates, at `intervals_max` intervals at most.
     pub(super) fn new(
         options: &WatchOptions,
-        owners: &[Owner],
+        templates: usize,
         intervals_max: usize,
         start: Instant,
     ) -> Self {
         Self {
-            timeline: Timeline::new(start, options.interval, intervals_max, owners.len()),
+            timeline: Timeline::new(start, options.interval, intervals_max, templates),
             load: LoadWatch { begun: 0, end: start, due: start, last: start },
-            followed: Followed::new(&options.flows, owners, start, intervals_max),
+            followed: Followed::new(start, intervals_max),
         }
     }
 

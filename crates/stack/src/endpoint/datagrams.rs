@@ -146,6 +146,9 @@ impl Endpoint {
         };
         let place = self.datagrams.insert(flow);
         self.note_begin(template);
+        if self.followed.has_room() {
+            self.begin_followed(Place::Udp(place), now);
+        }
         place
     }
 
@@ -366,6 +369,9 @@ impl Endpoint {
 
     /// A flow is over, and may have failed; `backs_off`: so that its load is to wait.
     fn remove_datagrams(&mut self, place: u32, has_failed: bool, backs_off: bool, now: Now) {
+        if self.followed.is_any() {
+            self.end_followed(Place::Udp(place), now);
+        }
         let Some(flow) = self.datagrams.get_mut(place) else { return };
         let TemplateState { tally, arrivals, .. } = &mut self.templates[usize::from(flow.template)];
         arrivals.note_end(now.instant(), Some(age(flow.began_at, now)), None, backs_off);

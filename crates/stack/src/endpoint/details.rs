@@ -9,6 +9,7 @@ use wirestorm_wire::flow::FlowKey;
 use wirestorm_wire::packet::protocol;
 
 use super::Endpoint;
+use super::executions::Place;
 use super::flow::{Flow, FlowMarks};
 use super::table::Keyed;
 use super::times::age;
@@ -91,6 +92,20 @@ impl Endpoint {
             return Some(self.connection_details(self.flows.peek(key)?, now));
         }
         Some(details(key, self.datagrams.peek(key)?.began_at, now))
+    }
+
+    /// The flow at a place, and the place of its template.
+    pub(super) fn details_at(&self, place: Place, now: Now) -> Option<(usize, FlowDetails)> {
+        Some(match place {
+            Place::Tcp(place) => {
+                let flow = self.flows.get(place)?;
+                (flow.template.into(), self.connection_details(flow, now))
+            }
+            Place::Udp(place) => {
+                let flow = self.datagrams.get(place)?;
+                (flow.template.into(), details(flow.key(), flow.began_at, now))
+            }
+        })
     }
 
     fn connection_details(&self, flow: &Flow, now: Now) -> FlowDetails {

@@ -382,6 +382,9 @@ impl Endpoint {
             flow.is_pending = true;
             pending.push_back(place);
         }
+        if self.followed.has_room() {
+            self.begin_followed(Place::Tcp(place), now);
+        }
     }
 
     /// A SYN has come to where a program listens. Returns whether it has.

@@ -6,6 +6,7 @@ use wirestorm_wire::packet::tcp::Flags;
 use wirestorm_wire::packet::{ipv4, ipv6, protocol};
 
 use super::burst::room;
+use super::executions::Place;
 use super::first_data::FirstData;
 use super::flow::FlowMarks;
 use super::listen::Decision;
@@ -233,6 +234,9 @@ impl Endpoint {
         if !flow.is_pending {
             flow.is_pending = true;
             pending.push_back(place);
+        }
+        if matches!(decision, Decision::For(_)) && self.followed.has_room() {
+            self.begin_followed(Place::Tcp(place), now);
         }
         arrival
     }

@@ -16,6 +16,7 @@ mod executions;
 mod fast_open;
 mod first_data;
 mod flow;
+mod followed;
 mod fragments;
 mod hear;
 mod links;
@@ -53,6 +54,8 @@ use self::executions::Executions;
 use self::fast_open::FastOpen;
 use self::first_data::FirstData;
 use self::flow::Flow;
+use self::followed::Followed;
+pub use self::followed::{FollowOptions, FollowedFlow};
 use self::fragments::Pieces;
 use self::links::Links;
 pub use self::links::{ClientLinks, Devices};
@@ -161,6 +164,7 @@ pub struct Endpoint {
     /// Free frames, within a breath.
     spare: Vec<FrameId>,
     pauses: Pauses,
+    followed: Followed,
     batch: Vec<Received>,
     /// Segments that arrived and of which their connection has not heard yet, within a breath.
     train: Option<Train>,
@@ -242,6 +246,7 @@ impl Endpoint {
             refusals: TcpCounters::default(),
             spare: Vec::new(),
             pauses: Pauses::default(),
+            followed: Followed::default(),
             batch: Vec::with_capacity(BATCH),
             train: None,
             due: Vec::new(),

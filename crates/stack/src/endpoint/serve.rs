@@ -157,10 +157,16 @@ impl Endpoint {
         };
         let place = self.flows.insert(flow);
         self.note_begin(template);
+        if self.followed.has_room() {
+            self.begin_followed(Place::Tcp(place), now);
+        }
         place
     }
 
     pub(super) fn remove(&mut self, place: u32, now: Now) {
+        if self.followed.is_any() {
+            self.end_followed(Place::Tcp(place), now);
+        }
         let Some(flow) = self.flows.get_mut(place) else { return };
         let is_known = usize::from(flow.template) < self.templates_known;
         let TemplateState { template, tally, arrivals, .. } =
@@ -339,6 +345,9 @@ impl Endpoint {
             flow.marks.set(FlowMarks::CALLED);
             let ticks = at.wrapping_sub(now.millis).cast_signed().max(0) as u64;
             self.flows.wheel.set(place, now.micros / 1_000 + ticks);
+        }
+        if is_over && self.followed.is_any() {
+            self.end_followed(Place::Tcp(place), now);
         }
         if !self.executions.is_empty() {
             self.settle(place, is_over);

@@ -154,9 +154,16 @@ impl Marks {
     pub(super) const ANY_DUE: Self =
         Self(Self::ANY_REPAIR.0 | Self::ANY_ACK.0 | Self::SYN_DUE.0 | Self::RESET_DUE.0);
 
+    /// What both ends have agreed upon, once they have.
+    const AGREED: Self = Self(Self::TIMESTAMPS.0 | Self::SACK.0 | Self::ECN.0 | Self::SCALED.0);
+
     #[inline]
     pub(super) const fn has(self, mark: Self) -> bool {
         self.0 & mark.0 != 0
+    }
+
+    const fn only(self, marks: Self) -> Self {
+        Self(self.0 & marks.0)
     }
 
     #[inline]
@@ -571,9 +578,12 @@ impl Connection {
             _ if self.is_established() => counters.drops += 1,
             _ => counters.conndrops += 1,
         }
+        // What was agreed upon, and how much has come, is told of it yet: FIN is none of that.
+        let agreed = if self.state == State::SynSent { Marks::default() } else { Marks::AGREED };
+        self.marks = self.marks.only(agreed);
+        self.peer_initial += u32::from(self.is_peer_done());
         self.state = State::Closed;
         self.end = Some(end);
-        self.marks = Marks::default();
         if let Some(mut disorder) = self.disorder.take() {
             disorder.end_reassembly(counters);
         }

@@ -125,6 +125,7 @@ impl Connection {
             return 0;
         }
         let numbers = self.expected.0.wrapping_sub(self.peer_initial.0);
-        numbers.wrapping_sub(1 + u32::from(self.is_peer_done()))
+        // Not even SYN has come where a connection was given up before.
+        numbers.saturating_sub(1 + u32::from(self.is_peer_done()))
     }
 }

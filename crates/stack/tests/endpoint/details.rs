@@ -1,9 +1,10 @@
 //! What is told of single flows.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_stack::endpoint::{Load, Template, Transport};
+use wirestorm_stack::endpoint::{FollowOptions, Load, MatchByte, Role, Template, Transport};
 use wirestorm_stack::program::{Buffer, Buffers, Instruction};
 use wirestorm_stack::tcp::connection::State;
 use wirestorm_stack::tcp::settings::Settings;
@@ -85,6 +86,60 @@ fn flows_tell_what_they_are_and_between_whom() {
     assert_eq!((details[0].state, details[0].expiries), (State::SynSent, 2));
     assert_eq!((details[0].acknowledged, details[0].received), (0, 0));
     assert_eq!(details[0].timeout_us, 4_000_000, "twice as long, twice");
+}
+
+#[test]
+fn flows_are_followed_from_their_beginning_to_their_end() {
+    let mut buffers = Buffers::default();
+    let buffer = buffers.push(Buffer::new(b"a", 3_000, &[]));
+    let limited = |first, port| client(first, port, Load::Hold { flows: 1 }, Some(3));
+    let wait = Instruction::WaitForPeerClose;
+    let clients = vec![
+        template(vec![Instruction::Send { buffer }], limited("16.0.0.1", 80)),
+        template(vec![], limited("16.0.0.1", 81)),
+    ];
+    // Whose those to the first port are is known only once data has come.
+    let mut decided = server(80);
+    if let Role::Server { listen } = &mut decided {
+        listen.first_bytes = vec![MatchByte { offset: 0, mask: 0xff, value: b'a' }];
+    }
+    let servers = vec![template(vec![wait], decided), template(vec![wait], server(81))];
+    let mut world = World::of(clients, servers, &buffers);
+    let of_first = |count| FollowOptions { count, templates: vec![0], ..FollowOptions::default() };
+    world.client.follow(of_first(2));
+    let elsewhere = Some("16.9.9.9".parse().unwrap());
+    world.server.follow(FollowOptions { address: elsewhere, ..of_first(2) });
+    world.run(Duration::from_micros(500), |_, _| {});
+    assert!(world.server.followed().is_empty(), "others were asked for");
+    world.server.follow(FollowOptions { port: Some(80), ..of_first(2) });
+    world.run(Duration::from_secs(2), |_, _| {});
+    for (endpoint, begins, template) in
+        [(&world.client, State::SynSent, 0), (&world.server, State::Established, 0)]
+    {
+        let followed = endpoint.followed();
+        let numbers: BTreeSet<_> = followed.iter().map(|it| it.number).collect();
+        assert_eq!(numbers.len(), 2, "no more than were asked for: {followed:?}");
+        for flow in followed {
+            let ((began, first), (ended, last)) = (flow.first, flow.last.expect("it is over"));
+            assert_eq!((flow.template, first.tcp.unwrap().state), (template, begins));
+            assert!([State::TimeWait, State::Closed].contains(&last.tcp.unwrap().state));
+            assert!(began < ended && first.key == last.key, "{flow:?}");
+            let last = last.tcp.unwrap();
+            assert!(last.timestamps && last.sack, "{last:?}");
+            assert_eq!(last.acknowledged + last.received, 3_000, "{last:?}");
+        }
+    }
+    // The third one took the place of the first.
+    assert!(world.client.followed().iter().any(|it| it.number == 2));
+
+    // Nothing is known of who refuses.
+    let refused = template(vec![wait], limited("16.0.0.1", 9));
+    let mut world = World::of(vec![refused], vec![], &buffers);
+    world.client.follow(of_first(1));
+    world.run(Duration::from_millis(10), |_, _| {});
+    let last = world.client.followed()[0].last.and_then(|(_, last)| last.tcp).unwrap();
+    assert_eq!((last.state, last.received, last.acknowledged), (State::Closed, 0, 0));
+    assert_eq!((last.timestamps, last.sack, last.window_scales), (false, false, None));
 }
 
 #[test]

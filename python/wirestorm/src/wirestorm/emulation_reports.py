@@ -74,9 +74,10 @@ class FlowReport:
     began_s: float
     """When it began, in seconds from the start of the run."""
     ended: bool
-    """Whether it was gone, or in TIME-WAIT, when it was looked at last."""
+    """Whether it is over: gone, or in TIME-WAIT."""
     samples: list[FlowSample]
-    """Its connection at the end of each interval in which it was there; nothing of UDP."""
+    """Its connection when it began, at the end of each interval in which it was there, and when it
+    was over; nothing of UDP."""
 
 
 @dataclass(frozen=True)

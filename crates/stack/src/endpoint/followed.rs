@@ -1,0 +1,124 @@
+//! Single flows that are followed: what they were when they began and when they ended, however
+//! short they are. Who looks meanwhile asks for them by their keys.
+
+use alloc::vec::Vec;
+use core::net::IpAddr;
+
+use wirestorm_base::time::Instant;
+
+use super::Endpoint;
+use super::details::FlowDetails;
+use super::executions::Place;
+use crate::tcp::connection::Now;
+
+/// Which flows are followed: so many at a time of those that all of this is true of. When one of
+/// them is over, the next one that begins takes its place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FollowOptions {
+    /// How many, at most.
+    pub count: usize,
+    /// The templates that they may be of, by their places.
+    pub templates: Vec<usize>,
+    /// An address at either end; `None`: any.
+    pub address: Option<IpAddr>,
+    /// A port at either end; `None`: any.
+    pub port: Option<u16>,
+}
+
+impl FollowOptions {
+    fn takes(&self, template: usize, flow: &FlowDetails) -> bool {
+        let ends = [flow.own, flow.peer];
+        self.templates.contains(&template)
+            && self.address.is_none_or(|address| ends.iter().any(|end| end.0 == address))
+            && self.port.is_none_or(|port| ends.iter().any(|end| end.1 == port))
+    }
+}
+
+/// A flow that is followed, or was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FollowedFlow {
+    /// Which of those that were followed it is, from 0.
+    pub number: u64,
+    /// The place of its template.
+    pub template: usize,
+    /// What it was when it became one of its template's, most often as it began, and when that was.
+    pub first: (Instant, FlowDetails),
+    /// What it was in the end, and when that was, if it is over: gone, or in TIME-WAIT.
+    pub last: Option<(Instant, FlowDetails)>,
+}
+
+/// The flows of an endpoint that are followed.
+#[derive(Debug, Default)]
+pub(super) struct Followed {
+    options: FollowOptions,
+    flows: Vec<FollowedFlow>,
+    /// How many of them are not over.
+    there: usize,
+    next: u64,
+}
+
+impl Followed {
+    /// Whether a flow that begins may be followed.
+    #[inline]
+    pub(super) const fn has_room(&self) -> bool {
+        self.there < self.options.count
+    }
+
+    /// Whether a flow that ends may be one that is followed.
+    #[inline]
+    pub(super) const fn is_any(&self) -> bool {
+        self.there > 0
+    }
+
+    fn begin(&mut self, template: usize, now: Instant, flow: &FlowDetails) {
+        if !self.options.takes(template, flow) {
+            return;
+        }
+        let new = FollowedFlow { number: self.next, template, first: (now, *flow), last: None };
+        self.next += 1;
+        self.there += 1;
+        // The one that is over for longest makes room.
+        let is_full = self.flows.len() >= self.options.count;
+        let over = self.flows.iter_mut().filter(|it| it.last.is_some());
+        match over.min_by_key(|it| it.last.map(|(at, _)| at)).filter(|_| is_full) {
+            Some(old) => *old = new,
+            None => self.flows.push(new),
+        }
+    }
+
+    fn end(&mut self, now: Instant, flow: &FlowDetails) {
+        let is_it = |it: &&mut FollowedFlow| it.last.is_none() && it.first.1.key == flow.key;
+        if let Some(followed) = self.flows.iter_mut().find(is_it) {
+            followed.last = Some((now, *flow));
+            self.there -= 1;
+        }
+    }
+}
+
+impl Endpoint {
+    /// Follows flows that begin from now on.
+    pub fn follow(&mut self, options: FollowOptions) {
+        self.followed = Followed { options, ..Followed::default() };
+    }
+
+    /// Flows that are followed, and those that were and whose place no other has taken yet.
+    pub fn followed(&self) -> &[FollowedFlow] {
+        &self.followed.flows
+    }
+
+    /// A flow has become one of a template, and there is room for one more that is followed.
+    #[cold]
+    pub(super) fn begin_followed(&mut self, place: Place, now: Now) {
+        if let Some((template, flow)) = self.details_at(place, now) {
+            self.followed.begin(template, now.instant(), &flow);
+        }
+    }
+
+    /// A flow is over, but still there, and may be followed.
+    #[cold]
+    pub(super) fn end_followed(&mut self, place: Place, now: Now) {
+        if let Some((_, flow)) = self.details_at(place, now) {
+            self.followed.end(now.instant(), &flow);
+        }
+    }
+}
