@@ -49,6 +49,28 @@ templates:
     dns: {}
     client: {tx: c, addresses: 10.0.0.3, servers: 10.0.1.1, load: {rate: 20}}
     server: {tx: s}
+  - name: keeping
+    group: kept
+    http: {requests: 4}
+    client: {tx: c, addresses: 10.0.0.6, servers: 10.0.1.1, server_port: 82, load: {rate: 5}}
+  - name: keeping longer
+    group: kept
+    http: {requests: 6}
+    client: {tx: c, addresses: 10.0.0.7, servers: 10.0.1.1, server_port: 82, load: {rate: 3}}
+  - name: kept
+    group: kept
+    server:
+      tx: s
+      port: 82
+      program:
+        - receive: {message: http}
+        - send: "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n"
+        - receive: {message: http}
+        - send: "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+        - repeat:
+            steps:
+              - receive: {message: http}
+              - send: "HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"
   - name: asking
     group: wrong
     client:
@@ -186,7 +208,7 @@ fn assert_series(path: &str, group: &Value, parts: [&Value; 2]) {
 fn a_group_tells_all_that_its_templates_tell() {
     let result = run(PLAN);
     let templates = || result.ports.iter().flat_map(|port| &port.templates);
-    assert_eq!(result.groups.len(), 6, "two sides of three");
+    assert_eq!(result.groups.len(), 8, "two sides of four");
     for group in &result.groups {
         let who = format!("{} {}", group.sum.name, group.sum.side);
         let of = |it: &&_| {
@@ -223,6 +245,10 @@ fn what_the_templates_of_a_group_did_is_not_nothing() {
     assert!(pages.flows["active_max"] >= 2);
     let lonely = group("lonely", "server");
     assert_eq!((lonely.udp["accepts"], lonely.times.first_byte.count), (20, 20));
+    let kept = group("kept", "client").http1.as_ref().unwrap();
+    let classes = ["2xx", "4xx", "5xx"].map(|it| kept.responses[it]);
+    assert_eq!(classes, [5 + 3, 5 + 3, 2 * 5 + 4 * 3]);
+    assert_eq!(group("kept", "server").http1.as_ref().unwrap().requests, 4 * 5 + 6 * 3);
     let wrong = group("wrong", "client");
     assert_eq!(wrong.counters["A"], 2 * 5 + 3 * 7);
     let [failure] = &wrong.failures[..] else { panic!("{:?}", wrong.failures) };

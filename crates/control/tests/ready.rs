@@ -380,12 +380,12 @@ fn media_on_a_connection_keep_their_time() {
 }
 
 #[test]
-fn clients_that_follow_messages_count_those_that_tell_of_errors() {
-    let ask = |pipeline: u32| {
+fn clients_that_follow_messages_count_them_by_their_statuses() {
+    let ask = |pipeline: u32, tls: bool| {
         format!(
             "ports: [{{name: c}}, {{name: s}}]\ntemplates:\n  - name: t\n    http: {{requests: 6, \
-             pipeline: {pipeline}}}\n    client: {{tx: c, addresses: 10.0.0.1, servers: 10.0.1.1, \
-             load: {{rate: 100}}, limit: 3}}\n  - name: others\n    server:\n      tx: s\n      \
+             pipeline: {pipeline}}}\n    tls: {tls}\n    client: {{tx: c, addresses: 10.0.0.1, servers: 10.0.1.1, \
+             server_port: 80, load: {{rate: 100}}, limit: 3}}\n  - name: others\n    tls: {tls}\n    server:\n      tx: s\n      \
              port: 80\n      program:\n"
         )
     };
@@ -400,10 +400,23 @@ fn clients_that_follow_messages_count_those_that_tell_of_errors() {
         "HTTP/1.1 304 x\\r\\nContent-Length: 4\\r\\n\\r\\n404 ",
         "HTTP/1.1 304 x\\r\\n\\r\\n",
     );
-    for pipeline in [1, 3] {
-        let result = run(&(ask(pipeline) + &answers), Duration::from_secs(1));
+    for (pipeline, tls) in [(1, false), (3, false), (3, true)] {
+        let result = run(&(ask(pipeline, tls) + &answers), Duration::from_secs(1));
         assert_closed(&result, 3);
-        let [client, _] = templates(&result);
-        assert_eq!((client.counters["A"], client.counters["B"]), (3 * 2, 3 * 2), "{pipeline}");
+        let [client, server] = templates(&result).map(|it| it.http1.as_ref().unwrap());
+        let classes = ["1xx", "2xx", "3xx", "4xx", "5xx"].map(|it| client.responses[it] / 3);
+        assert_eq!((client.requests, classes), (0, [0, 1, 1, 2, 2]), "{pipeline} {tls}");
+        let sum: u64 = server.responses.values().sum();
+        assert_eq!((server.requests, sum), (3 * 6, 0), "{pipeline} {tls}");
+        let of_port = result.ports[0].http1.as_ref().unwrap();
+        assert_eq!(of_port.responses, client.responses, "{pipeline} {tls}");
+        // Statuses are no concern of the program's own counters.
+        assert!(result.ports[0].counters.values().all(|it| *it == 0));
+    }
+    // What nobody follows is not told of, and neither is HTTP/2, which programs hear in this form.
+    for http in ["{requests: 6, response_bytes: 100}", "{requests: 6, version: 2}"] {
+        let plan = ask(1, false).replace("{requests: 6, pipeline: 1}", http);
+        let result = run(&(plan + &answers), Duration::from_secs(1));
+        assert!(result.ports[0].http1.is_none(), "{http}");
     }
 }

@@ -278,6 +278,7 @@ fn port_table(
     counted(f, &UNUSUAL, ports)?;
     time_lines(f, ports)?;
     tls_lines(f, ports)?;
+    http1_lines(f, ports)?;
     http2_lines(f, ports)?;
     line(f, "traffic", ports, |_| "")?;
     line(f, "  frames sent", ports, count(|port| port.sent))?;
@@ -368,25 +369,50 @@ fn tls_lines(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
     failure_lines(f, ports, |port| port.tls.as_ref().map(|it| &it.failures))
 }
 
+/// Messages of HTTP/1.1, where any port's programs follow them.
+fn http1_lines(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
+    if ports.iter().all(|port| port.http1.is_none()) {
+        return Ok(());
+    }
+    line(f, "HTTP/1.1", ports, |_| "")?;
+    let requests = |port: &PortReport| port.http1.as_ref().map(|it| it.requests);
+    line(f, "  requests received", ports, |port| grouped_or_none(requests(port)))?;
+    response_lines(f, ports, |port| port.http1.as_ref().map(|it| &it.responses))
+}
+
 /// What became of HTTP/2, where any port has it.
 fn http2_lines(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
     if ports.iter().all(|port| port.http2.is_none()) {
         return Ok(());
     }
-    let count = |value: &dyn Fn(&Http2Report) -> u64, port: &PortReport| {
-        port.http2.as_ref().map_or("-".into(), |it| grouped(value(it)))
+    let count = |value: fn(&Http2Report) -> u64| {
+        move |port: &PortReport| grouped_or_none(port.http2.as_ref().map(value))
     };
     line(f, "HTTP/2", ports, |_| "")?;
-    line(f, "  requests", ports, |port| count(&|it| it.requests, port))?;
-    let of_class = |class: &str, it: &Http2Report| it.responses.get(class).copied().unwrap_or(0);
+    line(f, "  requests", ports, count(|it| it.requests))?;
+    response_lines(f, ports, |port| port.http2.as_ref().map(|it| &it.responses))?;
+    line(f, "  streams reset", ports, count(|it| it.resets))?;
+    failure_lines(f, ports, |port| port.http2.as_ref().map(|it| &it.failures))
+}
+
+/// Responses by the class of their status: of what is no error always, of others where there are
+/// any.
+fn response_lines(
+    f: &mut Formatter<'_>,
+    ports: &[PortReport],
+    responses: impl Fn(&PortReport) -> Option<&Counters>,
+) -> fmt::Result {
     for class in ["1xx", "2xx", "3xx", "4xx", "5xx"] {
-        let value = |it: &Http2Report| of_class(class, it);
-        if class == "2xx" || ports.iter().flat_map(|port| &port.http2).any(|it| value(it) > 0) {
-            line(f, &format!("  responses {class}"), ports, |port| count(&value, port))?;
+        let value = |port: &PortReport| responses(port).and_then(|it| it.get(class)).copied();
+        if class == "2xx" || ports.iter().any(|port| value(port).is_some_and(|it| it > 0)) {
+            line(f, &format!("  responses {class}"), ports, |port| grouped_or_none(value(port)))?;
         }
     }
-    line(f, "  streams reset", ports, |port| count(&|it| it.resets, port))?;
-    failure_lines(f, ports, |port| port.http2.as_ref().map(|it| &it.failures))
+    Ok(())
+}
+
+fn grouped_or_none(count: Option<u64>) -> String {
+    count.map_or("-".into(), grouped)
 }
 
 /// How often something failed, by cause.

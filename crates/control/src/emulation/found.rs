@@ -52,6 +52,8 @@ pub(super) struct Told {
     pub(super) transactions: Vec<String>,
     /// The steps that may fail, by the places of their instructions.
     pub(super) steps: BTreeMap<u16, ToldStep>,
+    /// Whether it takes messages of HTTP.
+    pub(super) takes_http: bool,
 }
 
 /// A step that may fail.

@@ -97,7 +97,8 @@ pub(super) fn duties(
                 role,
             });
             let (name, group) = (template.name.clone(), template.group.clone());
-            duties.owners.push(Owner { name, group, side, has_tls, has_http2, told });
+            let has_http1 = told.takes_http && !has_http2;
+            duties.owners.push(Owner { name, group, side, has_tls, has_http1, has_http2, told });
             Ok::<_, EmulationError>(())
         };
         if let Some(asked) = template.client.as_ref().filter(|client| client.transmit == port)

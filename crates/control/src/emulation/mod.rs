@@ -39,7 +39,7 @@ pub use found::{FailureReport, TransactionReport};
 pub use groups::GroupReport;
 pub use latency::LatencyReport;
 pub use report::{
-    EmulationResult, FlowsReport, Http2Report, ImpairmentReport, PortReport, SCHEMA,
+    EmulationResult, FlowsReport, Http1Report, Http2Report, ImpairmentReport, PortReport, SCHEMA,
     TemplateReport, TimesReport, TlsReport,
 };
 pub use run::{EmulationOptions, PortProgress, Progress, run};

@@ -27,6 +27,11 @@ impl Gathered {
         Self { contents, transactions: Vec::new(), looks }
     }
 
+    /// Whether the program takes messages of HTTP.
+    pub(super) fn takes_http(&self) -> bool {
+        self.contents.rules.contains(&Rule::Http)
+    }
+
     /// Whether the program looks at what arrives.
     pub(super) const fn looks(&self) -> bool {
         self.looks

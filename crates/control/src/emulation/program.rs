@@ -51,8 +51,9 @@ pub(super) fn lower(
             *to = there;
         }
     }
+    let takes_http = gathered.takes_http();
     let Gathered { contents, transactions, .. } = gathered;
-    Lowered { instructions, contents, told: Told { transactions, steps: told } }
+    Lowered { instructions, contents, told: Told { transactions, steps: told, takes_http } }
 }
 
 struct Lowering<'a> {

@@ -86,6 +86,9 @@ pub struct PortReport {
     /// What became of TLS, where any of them have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsReport>,
+    /// Messages of HTTP/1.1, where any of their programs follow them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http1: Option<Http1Report>,
     /// What became of HTTP/2, where any of them have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http2: Option<Http2Report>,
@@ -292,6 +295,9 @@ pub struct TemplateReport {
     /// What became of its TLS, where it has that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsReport>,
+    /// Messages of HTTP/1.1, where its program follows them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http1: Option<Http1Report>,
     /// What became of its HTTP/2, where it has that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http2: Option<Http2Report>,
@@ -304,6 +310,8 @@ pub(super) struct Owner {
     pub(super) group: Option<String>,
     pub(super) side: &'static str,
     pub(super) has_tls: bool,
+    /// Whether its program follows messages of HTTP/1.1.
+    pub(super) has_http1: bool,
     pub(super) has_http2: bool,
     pub(super) told: Told,
 }
@@ -339,6 +347,33 @@ pub struct TlsReport {
     pub handshake: HistogramReport,
 }
 
+/// Messages of HTTP/1.1, within TLS or not, that programs have received as such.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Http1Report {
+    /// Requests that servers got.
+    pub requests: u64,
+    /// Final responses that clients got, by the class of their status: `2xx`.
+    pub responses: BTreeMap<&'static str, u64>,
+}
+
+impl Http1Report {
+    fn of(messages: &MessageCounters) -> Self {
+        Self { requests: messages.requests, responses: by_class(messages) }
+    }
+
+    fn add(&mut self, other: &Self) {
+        let Self { requests, responses } = other;
+        self.requests += requests;
+        add_counts(&mut self.responses, responses);
+    }
+}
+
+/// Responses by the class of their status.
+fn by_class(messages: &MessageCounters) -> BTreeMap<&'static str, u64> {
+    ["1xx", "2xx", "3xx", "4xx", "5xx"].into_iter().zip(messages.responses).collect()
+}
+
 /// What became of HTTP/2.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
@@ -358,12 +393,12 @@ impl Http2Report {
     const CAUSES: &str = "http2: ";
 
     fn of(sessions: &SessionCounters) -> Self {
-        let MessageCounters { requests, responses, resets } = sessions.messages;
+        let messages = &sessions.messages;
         let causes = sessions.failures.iter();
         Self {
-            requests,
-            responses: ["1xx", "2xx", "3xx", "4xx", "5xx"].into_iter().zip(responses).collect(),
-            resets,
+            requests: messages.requests,
+            responses: by_class(messages),
+            resets: messages.resets,
             failures: causes
                 .filter_map(|(cause, times)| Some((cause.strip_prefix(Self::CAUSES)?, *times)))
                 .collect(),
@@ -480,6 +515,7 @@ impl TemplateReport {
             },
             failures: owner.told.failures(&tally.findings),
             tls: (is_all && owner.has_tls).then(|| TlsReport::of(tally.sessions.clone())),
+            http1: (is_all && owner.has_http1).then(|| Http1Report::of(tally.findings.messages())),
             http2: (is_all && owner.has_http2).then(|| Http2Report::of(&tally.sessions)),
         }
     }
@@ -501,6 +537,7 @@ impl TemplateReport {
             transactions,
             failures,
             tls,
+            http1,
             http2,
         } = other;
         add_counts(&mut self.flows, flows);
@@ -523,6 +560,9 @@ impl TemplateReport {
         }
         if let Some(other) = tls {
             self.tls.get_or_insert_default().add(other);
+        }
+        if let Some(other) = http1 {
+            self.http1.get_or_insert_default().add(other);
         }
         if let Some(other) = http2 {
             self.http2.get_or_insert_default().add(other);
@@ -614,6 +654,19 @@ pub(super) struct Counted<'a> {
 }
 
 impl Counted<'_> {
+    /// The messages of HTTP/1.1 of all templates that follow them, where there are any. What
+    /// programs hear of HTTP/2 has the form of HTTP/1.1, and is none.
+    fn http1(&self, owners: &[Owner]) -> Option<Http1Report> {
+        let following = owners.iter().enumerate().filter(|(_, owner)| owner.has_http1);
+        let messages = following
+            .filter_map(|(place, _)| Some(*self.endpoint.tally(place)?.findings.messages()));
+        let sum = messages.reduce(|mut sum, it| {
+            sum.merge(&it);
+            sum
+        });
+        sum.as_ref().map(Http1Report::of)
+    }
+
     /// `owners`: of the endpoint's templates. What is left out for want of `detail` is empty.
     pub(super) fn report(
         &self,
@@ -653,6 +706,7 @@ impl Counted<'_> {
                 false => TimesReport::default(),
             },
             tls: has_tls.then(|| TlsReport::of(self.endpoint.sessions())),
+            http1: is_all.then(|| self.http1(owners)).flatten(),
             http2: has_http2.then(|| Http2Report::of(&self.endpoint.sessions())),
             impairment: self.impairment.as_ref().map(ImpairmentReport::of),
             tunnels: self.tunnels,

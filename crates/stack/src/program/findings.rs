@@ -8,6 +8,8 @@ use wirestorm_base::time::Duration;
 
 use super::rule::Taken;
 use super::variables::Transaction;
+use crate::content::MessageCounters;
+use crate::http1::{self, StartLine};
 
 /// Why a flow did not go on with its program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -139,6 +141,7 @@ impl Default for TransactionTimes {
 pub struct Findings {
     transactions: Vec<TransactionTimes>,
     failures: BTreeMap<(u16, Cause), Failure>,
+    messages: MessageCounters,
     /// How often each of the program's numbers was asked for.
     numbers: Vec<u64>,
     /// Flows with bytes of their own.
@@ -154,6 +157,22 @@ impl Findings {
     /// Where in the program flows did not go on, why, and how often.
     pub fn failures(&self) -> impl Iterator<Item = (u16, Cause, &Failure)> {
         self.failures.iter().map(|((place, cause), failure)| (*place, *cause, failure))
+    }
+
+    /// Messages of HTTP/1 that flows have taken as a whole: requests that servers got, responses
+    /// that clients got.
+    pub const fn messages(&self) -> &MessageCounters {
+        &self.messages
+    }
+
+    /// A message of HTTP/1 was taken.
+    pub(super) fn count_message(&mut self, taken: &Taken) {
+        match http1::lines(&taken.bytes).next().and_then(http1::start_line) {
+            Some(StartLine::Request { .. }) => self.messages.requests += 1,
+            Some(StartLine::Response { status }) => self.messages.count_response(status),
+            // It was taken, so that it begins with either.
+            None => {}
+        }
     }
 
     pub(super) fn begin(&mut self, transaction: Transaction) {

@@ -159,6 +159,9 @@ impl Own {
             Reading::Done => {
                 self.reader = None;
                 self.is_done = true;
+                if matches!(rule, Rule::Http) {
+                    outside.findings.count_message(&self.taken);
+                }
                 true
             }
             Reading::Wrong => {
@@ -191,8 +194,10 @@ impl Own {
         outside: &mut Outside<'_>,
     ) -> bool {
         let reader = self.reader.take();
+        // Messages of HTTP/1 alone do.
         if reader.as_ref().is_some_and(Reader::ends_with_peer) {
             self.is_done = true;
+            outside.findings.count_message(&self.taken);
             return true;
         }
         // A peer that closes between messages has said all.

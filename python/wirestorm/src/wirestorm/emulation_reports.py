@@ -290,6 +290,8 @@ class GroupReport:
     """Transactions that its program times, in its order."""
     failures: list[FailureReport]
     """Why its program failed, by step and cause."""
+    http1: Optional[Http1Report] = None
+    """Messages of HTTP/1.1, where its program follows them."""
     http2: Optional[Http2Report] = None
     """What became of its HTTP/2, where it has that."""
     tls: Optional[TlsReport] = None
@@ -314,6 +316,16 @@ class HistogramReport:
     """The greatest."""
     buckets: list[tuple[int, int]] = field(repr=False)
     """Start of each bucket that is not empty, and its count."""
+
+
+@dataclass(frozen=True)
+class Http1Report:
+    """Messages of HTTP/1.1, within TLS or not, that programs have received as such."""
+
+    requests: int
+    """Requests that servers got."""
+    responses: dict[str, int]
+    """Final responses that clients got, by the class of their status: `2xx`."""
 
 
 @dataclass(frozen=True)
@@ -435,6 +447,8 @@ class PortReport:
     """Frames that arrived and that there was no room for."""
     cpu_s: float
     """CPU time that its worker took, in seconds."""
+    http1: Optional[Http1Report] = None
+    """Messages of HTTP/1.1, where any of their programs follow them."""
     http2: Optional[Http2Report] = None
     """What became of HTTP/2, where any of them have it."""
     impairment: Optional[ImpairmentReport] = None
@@ -477,6 +491,8 @@ class TemplateReport:
     """Transactions that its program times, in its order."""
     failures: list[FailureReport]
     """Why its program failed, by step and cause."""
+    http1: Optional[Http1Report] = None
+    """Messages of HTTP/1.1, where its program follows them."""
     http2: Optional[Http2Report] = None
     """What became of its HTTP/2, where it has that."""
     tls: Optional[TlsReport] = None

@@ -1,16 +1,14 @@
 //! HTTP/1.1 (RFC 9110, RFC 9112), and the same messages over HTTP/2 (RFC 9113).
 
 use wirestorm_wire::conversation::Side;
-use wirestorm_wire::pattern::Pattern;
 
 use super::dialogue::{Line, Who};
 use super::headers::{Headers, is_token};
 use super::words::{Content, WRITTEN_MAX, wait, word};
 use crate::document::error::PlanError;
 use crate::document::place::{Fields, Place};
-use crate::emulation::looked_at::{Expected, Received};
-use crate::emulation::names::Label;
-use crate::emulation::program::{Counted, Step, When};
+use crate::emulation::looked_at::Received;
+use crate::emulation::program::Step;
 
 pub(in crate::emulation) const HTTP: [&str; 11] = [
     "version",
@@ -122,20 +120,15 @@ pub(super) fn read_messages(
         count => vec![Step::Repeat { times: Some(count), steps }],
     };
     let say = send(request)?;
-    // Labels are of one place, so that each round has its own.
-    let ask = |round: u32| {
-        let mut heard = vec![message.clone()];
-        if streams.is_none() {
-            heard.extend(count_errors(round));
-        }
+    let ask = || {
         let begin = [Step::StartTransaction(TRANSACTION.to_owned()), say.clone()];
         let end = [Step::EndTransaction(TRANSACTION.to_owned())];
-        begin.into_iter().chain(several(heard)).chain(end).collect::<Vec<_>>()
+        begin.into_iter().chain(several(vec![message.clone()])).chain(end).collect::<Vec<_>>()
     };
-    let mut client = ask(0);
+    let mut client = ask();
     let rounds = exchange.requests / count;
     if rounds > 1 {
-        let mut steps = ask(1);
+        let mut steps = ask();
         steps.extend(wait(think));
         client.insert(0, Step::Repeat { times: Some(rounds - 1), steps });
     }
@@ -150,26 +143,6 @@ pub(super) fn read_messages(
     answers.push(send(response.content)?);
     // Nor does a response wait until the one before is acknowledged.
     Ok([client, vec![Step::Blocking(false), Step::Repeat { times: None, steps: answers }]])
-}
-
-/// Counts a response that was received last by its status, where that is of the classes 4xx, in the
-/// counter A, and 5xx, in B: HTTP/2 counts them by itself. `round`: which place of a program it is.
-fn count_errors(round: u32) -> Vec<Step> {
-    let label = |number: u32| Label(4 * round + number);
-    let jump = |to, class: &str| {
-        let status = Pattern::new(&format!(r"\AHTTP/1\.\d {class}")).ok();
-        let when = When::Received(Expected::Matches(status?));
-        Some(Step::Jump { to, when })
-    };
-    let count = |counter| Step::Count { counter, what: Counted::Number(1) };
-    let go_on = || Step::Jump { to: label(3), when: When::Always };
-    // A server may close between responses: what follows a label is not waited for.
-    let mut steps = vec![Step::Label(label(0))];
-    steps.extend(jump(label(1), "4"));
-    steps.extend(jump(label(2), "5"));
-    steps.extend([go_on(), Step::Label(label(1)), count(0), go_on()]);
-    steps.extend([Step::Label(label(2)), count(1), Step::Label(label(3))]);
-    steps
 }
 
 /// What both sides say.
