@@ -14,13 +14,17 @@ fuzz_target!(|frame: &[u8]| {
         mac: MacAddress([2, 0, 0, 0, 0, 1]),
         addresses: vec![prefix("10.0.0.1", 24), prefix("2001:db8::1", 64)],
         gateways: vec!["10.0.0.254".parse().expect("an address")],
+        ..Host::default()
     };
     if frame.len() > FRAME_LENGTH_MAX {
         return;
     }
-    if let Heard::Question(answer) = host.hear(frame) {
-        assert!(answer.len() >= 14 && answer.len() <= frame.len().max(60) + 40);
-        assert_eq!(answer[6..12], host.mac.0, "it speaks for itself");
-        assert!(!matches!(host.hear(&answer), Heard::Question(_)), "an answer asks nothing");
+    let tagged = Host { tags: vec![0x88, 0xa8, 0, 5, 0x81, 0, 0, 7], ..host.clone() };
+    for host in [host, tagged] {
+        if let Heard::Question(answer) = host.hear(frame) {
+            assert!(answer.len() >= 14 && answer.len() <= frame.len().max(60) + 40);
+            assert_eq!(answer[6..12], host.mac.0, "it speaks for itself");
+            assert!(!matches!(host.hear(&answer), Heard::Question(_)), "an answer asks nothing");
+        }
     }
 });

@@ -94,7 +94,7 @@ impl Wire {
                     Prefix { address: self.ours().into(), length: 24 },
                     Prefix { address: self.lab.a.ipv6().into(), length: 64 },
                 ],
-                gateways: Vec::new(),
+                ..Host::default()
             },
             seed: 7,
             blackhole: Blackhole::Nothing,

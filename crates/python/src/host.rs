@@ -26,7 +26,7 @@ impl Host {
             })
         };
         let addresses = addresses.iter().map(parse).collect::<PyResult<_>>()?;
-        Ok(Self(stack::Host { mac, addresses, gateways: Vec::new() }))
+        Ok(Self(stack::Host { mac, addresses, ..stack::Host::default() }))
     }
 
     /// The frame that answers a frame, None where there is nothing to answer; both without FCS.

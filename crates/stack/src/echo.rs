@@ -192,7 +192,7 @@ mod tests {
         Host {
             mac: MacAddress([2, 0, 0, 0, 0, last]),
             addresses: addresses.into(),
-            gateways: vec![],
+            ..Host::default()
         }
     }
 

@@ -1,5 +1,6 @@
 //! A host on an Ethernet: its addresses, and what it says to what it hears.
 
+use alloc::borrow::Cow;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv6Addr};
 
@@ -8,19 +9,54 @@ use wirestorm_wire::packet::{ipv4, ipv6};
 use wirestorm_wire::prefix::Prefix;
 
 use crate::echo;
+use crate::endpoint::AddressRange;
 use crate::heard::Heard;
 use crate::neighbour::{self, ALL_NODES};
 
-/// A host with one interface, without VLAN tags.
+/// A host with one interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Host {
     /// Its Ethernet address.
     pub mac: MacAddress,
     /// Its addresses, each with the length of its network's prefix.
     pub addresses: Vec<Prefix>,
+    /// Those of others that it answers for as well.
+    pub guests: Vec<Guests>,
     /// Routers for all that is in none of these networks; at most one of each family is used.
     pub gateways: Vec<IpAddr>,
+    /// The VLAN tags of its frames as they stand behind the Ethernet addresses, four bytes each: it
+    /// hears frames with these tags alone, whatever their priority, and answers with them. None: it
+    /// hears frames without tags.
+    pub tags: Vec<u8>,
 }
+
+/// Addresses that a host answers for beside its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Guests {
+    /// Among which they are.
+    pub range: AddressRange,
+    /// Only every Nth of these, from the first one on; at least 1.
+    pub every: u32,
+}
+
+impl Guests {
+    /// How many of them are announced, at most: whoever wants to know asks.
+    const ANNOUNCED_MAX: u32 = 256;
+
+    fn announced(&self) -> impl Iterator<Item = IpAddr> {
+        let every = self.every.max(1);
+        let count = self.range.count.div_ceil(every).min(Self::ANNOUNCED_MAX);
+        (0..count).map(move |number| self.range.at(u64::from(number) * u64::from(every)))
+    }
+
+    fn have(&self, address: IpAddr) -> bool {
+        let place = self.range.place_of(address);
+        place.is_some_and(|place| place.is_multiple_of(self.every.max(1).into()))
+    }
+}
+
+/// Where tags of VLANs stand: behind both Ethernet addresses.
+const TAG_OFFSET: usize = 12;
 
 /// How something is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,9 +68,10 @@ pub struct Route {
 }
 
 impl Host {
-    /// Whether an address is one of its own.
+    /// Whether an address is one of its own, or one that it answers for.
     pub fn owns(&self, address: IpAddr) -> bool {
         self.addresses.iter().any(|own| own.address == address)
+            || self.guests.iter().any(|guests| guests.have(address))
     }
 
     /// The address in which it answers what was sent to an address: that one if it is its own, or
@@ -68,7 +105,7 @@ impl Host {
     /// The frame that asks for the Ethernet address of a neighbour (RFC 826, RFC 4861).
     /// `None` where source and target are of different families.
     pub fn solicitation(&self, source: IpAddr, target: IpAddr) -> Option<Vec<u8>> {
-        match (source, target) {
+        let question = match (source, target) {
             (IpAddr::V4(source), IpAddr::V4(target)) => {
                 Some(neighbour::arp_request(self.mac, source, target))
             }
@@ -76,22 +113,46 @@ impl Host {
                 neighbour::solicitation(self.mac, source, target)
             }
             _ => None,
-        }
+        };
+        question.map(|frame| self.tagged(frame))
     }
 
     /// Frames that tell all neighbours where its addresses are: gratuitous ARP (RFC 5227
     /// section 3) and unsolicited neighbour advertisements (RFC 4861 section 7.2.6).
     pub fn announcements(&self) -> Vec<Vec<u8>> {
-        let announcement = |own: &Prefix| match own.address {
+        let announcement = |own: IpAddr| match own {
             IpAddr::V4(address) => Some(neighbour::arp_request(self.mac, address, address)),
             IpAddr::V6(address) => neighbour::unsolicited_advertisement(self.mac, address),
         };
-        self.addresses.iter().filter_map(announcement).collect()
+        let own = self.addresses.iter().map(|own| own.address);
+        let all = own.chain(self.guests.iter().flat_map(Guests::announced));
+        all.filter_map(announcement).map(|frame| self.tagged(frame)).collect()
     }
 
     /// What a frame without FCS is to the host. Frames to other hosts are nothing.
     pub fn hear(&self, frame: &[u8]) -> Heard {
-        self.try_hear(frame).unwrap_or(Heard::Nothing)
+        let Some(frame) = self.untagged(frame) else { return Heard::Nothing };
+        match self.try_hear(&frame) {
+            Some(Heard::Question(answer)) => Heard::Question(self.tagged(answer)),
+            Some(heard) => heard,
+            None => Heard::Nothing,
+        }
+    }
+
+    fn tagged(&self, mut frame: Vec<u8>) -> Vec<u8> {
+        frame.splice(TAG_OFFSET..TAG_OFFSET, self.tags.iter().copied());
+        frame
+    }
+
+    /// A frame without the host's tags; `None` where it has others.
+    fn untagged<'a>(&self, frame: &'a [u8]) -> Option<Cow<'a, [u8]>> {
+        if self.tags.is_empty() {
+            return Some(Cow::Borrowed(frame));
+        }
+        let (addresses, rest) = frame.split_at_checked(TAG_OFFSET)?;
+        let (tags, rest) = rest.split_at_checked(self.tags.len())?;
+        let is_own = without_priority(tags).eq(without_priority(&self.tags));
+        is_own.then(|| [addresses, rest].concat().into())
     }
 
     fn try_hear(&self, frame: &[u8]) -> Option<Heard> {
@@ -125,6 +186,13 @@ impl Host {
     }
 }
 
+/// Tags without priority and drop eligibility, which stand before the VLAN (IEEE 802.1Q section 9.6).
+fn without_priority(tags: &[u8]) -> impl Iterator<Item = [u8; 4]> {
+    const IDENTIFIER: u8 = 0x0f;
+    let tags = tags.as_chunks::<4>().0.iter();
+    tags.map(|[kind_high, kind_low, high, low]| [*kind_high, *kind_low, high & IDENTIFIER, *low])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,6 +210,43 @@ mod tests {
                 Prefix { address: ip("2001:db8::1"), length: 64 },
             ],
             gateways: vec![ip("10.0.0.254")],
+            ..Host::default()
+        }
+    }
+
+    #[test]
+    fn behind_tags_frames_with_these_are_answered_with_the_same() {
+        const TAGS: [u8; 8] = [0x88, 0xa8, 0, 5, 0x81, 0, 0, 7];
+        let asker = Host { mac: MacAddress([2, 0, 0, 0, 0, 2]), ..host() };
+        let range = AddressRange { first: ip("10.0.0.10"), count: 4 };
+        let guests = vec![Guests { range, every: 2 }];
+        let tagged = Host { tags: TAGS.to_vec(), guests, ..host() };
+        let asks = |target: &str| asker.solicitation(ip("10.0.0.2"), ip(target)).unwrap();
+        let with = |tags: &[u8], frame: &[u8]| [&frame[..12], tags, &frame[12..]].concat();
+        let question = asks("10.0.0.1");
+        let Heard::Question(expected) = host().hear(&question) else { panic!("no answer") };
+        // Priority and drop eligibility are not the VLAN.
+        let prior = [0x88, 0xa8, 0xf0, 5, 0x81, 0, 0x20, 7];
+        for tags in [TAGS, prior] {
+            let answer = Heard::Question(with(&TAGS, &expected));
+            assert_eq!(tagged.hear(&with(&tags, &question)), answer);
+            assert_eq!(host().hear(&with(&tags, &question)), Heard::Nothing);
+        }
+        for others in [&TAGS[..4], &TAGS[4..], &[0x88, 0xa8, 0, 5, 0x81, 0, 0, 8], &[]] {
+            assert_eq!(tagged.hear(&with(others, &question)), Heard::Nothing, "{others:?}");
+        }
+        for (guest, is_answered) in [(10, true), (11, false), (12, true), (13, false), (14, false)]
+        {
+            let heard = tagged.hear(&with(&TAGS, &asks(&alloc::format!("10.0.0.{guest}"))));
+            assert_eq!(matches!(heard, Heard::Question(_)), is_answered, "{guest}");
+        }
+        let guests = ["10.0.0.10", "10.0.0.12"].map(|it| Prefix { address: ip(it), length: 32 });
+        let announced = Host { addresses: [host().addresses, guests.into()].concat(), ..host() };
+        let announced = announced.announcements();
+        let announced: Vec<_> = announced.iter().map(|frame| with(&TAGS, frame)).collect();
+        assert_eq!(tagged.announcements(), announced);
+        for length in 0..30 {
+            assert_eq!(tagged.hear(&with(&TAGS, &question)[..length]), Heard::Nothing);
         }
     }
 

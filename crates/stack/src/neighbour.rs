@@ -212,7 +212,7 @@ mod tests {
             1 => vec![prefix("10.0.0.1", 24), prefix("2001:db8::1", 64)],
             _ => vec![prefix("10.0.0.2", 24), prefix("2001:db8::2", 64)],
         };
-        Host { mac: MacAddress([2, 0, 0, 0, 0, last]), addresses, gateways: vec![] }
+        Host { mac: MacAddress([2, 0, 0, 0, 0, last]), addresses, ..Host::default() }
     }
 
     #[test]

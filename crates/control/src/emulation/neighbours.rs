@@ -13,7 +13,7 @@ use wirestorm_wire::prefix::Prefix;
 use super::error::EmulationError;
 use super::latency::Probe;
 use super::lower::Reached;
-use super::next_hops::NextHops;
+use super::next_hops::{NextHops, all_go_by, clients_of};
 use super::probes::Echoes;
 use super::tunnels;
 use crate::host::{Asks, Guests, HostError, ProbeTimes, Prober, Silence, Station, TRIES};
@@ -76,15 +76,16 @@ impl Neighbours {
                 continue;
             };
             let port = &plan.ports[client.transmit];
-            let own =
-                port.addresses.first().map(|own| AddressRange { first: own.address, count: 1 });
-            let Some(addresses) = client.addresses.or(own) else {
+            let Some(addresses) = clients_of(plan, client) else {
                 clients.push(None);
                 continue;
             };
+            let devices = next_hops.resolve(plan, client, addresses, &mut goes_on)?;
+            let needs_no_other = all_go_by(&client.devices, addresses);
+            let known = devices.first().and_then(|it| it.destination).filter(|_| needs_no_other);
             let server = template.server.as_ref().map(|server| server.transmit);
             let facing = server.filter(|server| *server != client.transmit);
-            let destination = match (&mut stations[client.transmit], client.destination) {
+            let destination = match (&mut stations[client.transmit], client.destination.or(known)) {
                 (_, Some(destination)) => destination,
                 (Some(station), None) => {
                     let target = tunnels::far_end(port).unwrap_or(client.servers.first);
@@ -102,7 +103,6 @@ impl Neighbours {
                     }
                 },
             };
-            let devices = next_hops.resolve(plan, client, addresses, &mut goes_on)?;
             clients.push(Some(Reached { addresses, destination, devices }));
         }
         let probe_times = Arc::new(ProbeTimes::default());

@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use wirestorm_plan::emulation::{AddressRange, Client, Devices, EmulationPlan, NextHop, Vlans};
+use wirestorm_stack::{Guests, Host, endpoint as stack};
 use wirestorm_wire::packet::MacAddress;
 use wirestorm_wire::prefix::Prefix;
 
 use super::error::EmulationError;
 use super::neighbours::at;
-use crate::host::{HostError, Silence, Station};
+use crate::host::{HostError, Residence, Silence, Station};
 
-/// Hosts beside those of the ports themselves, by port and VLAN.
+/// Hosts beside those of the ports themselves, by port.
 pub(super) struct NextHops {
-    stations: BTreeMap<(usize, Option<Vlans>), Station>,
+    stations: BTreeMap<usize, Station>,
     /// Routers that have answered.
     known: BTreeMap<(usize, Option<Vlans>, IpAddr), MacAddress>,
 }
@@ -48,16 +49,24 @@ impl NextHops {
                 add(client.transmit, devices.vlan, from);
             }
         }
-        let mut stations: BTreeMap<_, Station> = BTreeMap::new();
-        for ((port, vlan), addresses) in addresses {
-            let Some(Some((interface, _))) = interfaces.get(port) else { continue };
+        let mut residences: BTreeMap<usize, Vec<Residence>> = BTreeMap::new();
+        let mut guests = guests(plan);
+        // Who asks lives in VLANs in which nobody else may do.
+        let alone = guests.keys().filter(|it| !addresses.contains_key(it));
+        let all = addresses.clone().into_iter().chain(alone.map(|it| (*it, Vec::new())));
+        for ((port, vlan), addresses) in all.collect::<Vec<_>>() {
             let alone = |address: IpAddr| {
                 let length = if address.is_ipv4() { 32 } else { 128 };
                 Prefix { address, length }
             };
             let addresses = addresses.into_iter().map(alone).collect();
-            let station = Station::open_in(interface, vlan, addresses, Vec::new())?;
-            stations.insert((port, vlan), station);
+            let guests = guests.remove(&(port, vlan)).unwrap_or_default();
+            residences.entry(port).or_default().push(Residence { vlan, addresses, guests });
+        }
+        let mut stations: BTreeMap<_, Station> = BTreeMap::new();
+        for (port, residences) in residences {
+            let Some(Some((interface, _))) = interfaces.get(port) else { continue };
+            stations.insert(port, Station::open_all(interface, residences)?);
         }
         // All hear the announcements, so that ports find each other, which do not answer yet.
         for station in stations.values_mut() {
@@ -84,7 +93,7 @@ impl NextHops {
             let behind =
                 (0..devices.count).map_while(|number| Some((number, behind(devices, number)?)));
             for (number, own) in behind {
-                if !has_any(&own, clients) {
+                if common(&own, clients).is_none() {
                     continue;
                 }
                 let router =
@@ -93,13 +102,15 @@ impl NextHops {
                 let mac = match self.known.get(&key) {
                     Some(mac) => *mac,
                     None => {
-                        let station = self.stations.get_mut(&(client.transmit, devices.vlan));
-                        // Both were seen to when this was opened.
-                        let (Some(station), Some(from)) = (station, asker(plan, client, &next_hop))
+                        let station = self.stations.get_mut(&client.transmit);
+                        let place = station.as_ref().and_then(|it| it.place(devices.vlan));
+                        // All were seen to when this was opened.
+                        let (Some(station), Some(place), Some(from)) =
+                            (station, place, asker(plan, client, &next_hop))
                         else {
                             continue;
                         };
-                        let mac = station.ask(from, router, &mut *goes_on)?;
+                        let mac = station.ask(place, from, router, &mut *goes_on)?;
                         self.known.insert(key, mac);
                         mac
                     }
@@ -112,17 +123,53 @@ impl NextHops {
 
     /// Those that go on answering. What a port answers for in no VLAN it does itself.
     pub(super) fn into_stations(self, plan: &EmulationPlan) -> Vec<Station> {
-        let owns = |port: usize, station: &Station| {
+        let owns = |port: usize, host: &Host| {
             let own = &plan.ports[port].addresses;
             let is_own = |it: &Prefix| own.iter().any(|own| own.address == it.address);
-            station.host().addresses.iter().all(is_own)
+            host.tags.is_empty() && host.addresses.iter().all(is_own)
         };
         let others = self.stations.into_iter();
-        others
-            .filter(|((port, vlan), station)| vlan.is_some() || !owns(*port, station))
-            .map(|(_, station)| station)
-            .collect()
+        let stays = |(port, mut station): (usize, Station)| {
+            station.keep(|host| !owns(port, host)).then_some(station)
+        };
+        others.filter_map(stays).collect()
     }
+}
+
+/// Clients and servers in VLANs, by the port and the VLAN: those whom the plan has behind tags, their
+/// servers, and servers of which it says so.
+fn guests(plan: &EmulationPlan) -> BTreeMap<(usize, Option<Vlans>), Vec<Guests>> {
+    let mut guests: BTreeMap<_, Vec<Guests>> = BTreeMap::new();
+    let mut add = |port: usize, vlan: Vlans, range: &AddressRange, every: u32| {
+        let range = stack::AddressRange { first: range.first, count: range.count };
+        let those = guests.entry((port, Some(vlan))).or_default();
+        if !those.contains(&Guests { range, every }) {
+            those.push(Guests { range, every });
+        }
+    };
+    for template in &plan.templates {
+        let (client, server) = (template.client.as_ref(), template.server.as_ref());
+        let devices = client.into_iter().flat_map(|client| &client.devices);
+        for (devices, vlan) in devices.clone().filter_map(|it| Some((it, it.vlan?))) {
+            if let Some(client) = client
+                && let Some(clients) = clients_of(plan, client)
+                && let Some(behind) = common(devices, clients)
+            {
+                add(client.transmit, vlan, &behind, devices.every);
+            }
+        }
+        let Some(server) = server else { continue };
+        let known = client.map(|client| client.servers);
+        let own = plan.ports[server.transmit].addresses.iter();
+        let own = own.map(|own| AddressRange { first: own.address, count: 1 });
+        let found: Vec<_> = server.addresses.into_iter().chain(known).collect();
+        let found = if found.is_empty() { own.collect() } else { found };
+        let vlans = devices.filter_map(|it| it.vlan).chain(server.vlans.iter().copied());
+        for vlan in vlans {
+            found.iter().for_each(|range| add(server.transmit, vlan, range, 1));
+        }
+    }
+    guests
 }
 
 /// Who asks for a router: whom the plan says, or the port itself.
@@ -147,19 +194,44 @@ fn behind(devices: &Devices, number: u32) -> Option<Devices> {
     })
 }
 
-/// Whether a router has any of these clients behind it.
-fn has_any(devices: &Devices, clients: AddressRange) -> bool {
-    let (every, count) = (u64::from(devices.every), u64::from(clients.count));
-    // The first of the router's clients that is not before those of the template.
-    match (devices.clients.place_of(clients.first), clients.place_of(devices.clients.first)) {
-        (_, Some(_)) => true,
-        (Some(place), None) => {
-            let place = u64::from(place);
-            let next = place.next_multiple_of(every);
-            next < u64::from(devices.clients.count) && next - place < count
-        }
-        (None, None) => false,
+/// The clients of a template: those that it names, or the port itself.
+pub(super) fn clients_of(plan: &EmulationPlan, client: &Client) -> Option<AddressRange> {
+    let own = plan.ports[client.transmit].addresses.first();
+    client.addresses.or(own.map(|own| AddressRange { first: own.address, count: 1 }))
+}
+
+/// Whether all clients of a template go by devices whose Ethernet addresses are known, or asked for.
+pub(super) fn all_go_by(devices: &[Devices], clients: AddressRange) -> bool {
+    let knows = |it: &Devices| it.destination.is_some() || it.next_hop.is_some();
+    if !devices.iter().all(knows) {
+        return false;
     }
+    let all = devices.iter().filter(|it| it.every == 1);
+    let mut next = 0;
+    while next < clients.count {
+        let behind =
+            |it: &Devices| Some(it.clients.count - it.clients.place_of(at(&clients, next))?);
+        let Some(count) = all.clone().find_map(behind) else { return false };
+        next = next.saturating_add(count.max(1));
+    }
+    true
+}
+
+/// Which clients of a template these devices are told of: every so many of what is returned.
+fn common(devices: &Devices, clients: AddressRange) -> Option<AddressRange> {
+    let own = devices.clients;
+    // The first of the devices' clients that is not before those of the template, and its place
+    // among both.
+    let (first, place) = match clients.place_of(own.first) {
+        Some(place) => (0, place),
+        None => {
+            let before = own.place_of(clients.first)?;
+            let first = before.checked_next_multiple_of(devices.every.max(1))?;
+            (first, first - before)
+        }
+    };
+    let left = own.count.checked_sub(first)?.min(clients.count.checked_sub(place)?);
+    (left > 0).then(|| AddressRange { first: at(&own, first), count: left })
 }
 
 #[cfg(test)]
@@ -186,12 +258,33 @@ mod tests {
         let second = behind(&devices, 1).unwrap();
         assert_eq!((second.clients, second.every), (range("16.0.0.2", 4), 4));
         // 16.0.0.2 alone, as 16.0.0.6 is in another group.
-        assert!(has_any(&second, range("16.0.0.0", 3)));
-        assert!(has_any(&second, range("16.0.0.2", 1)));
-        assert!(!has_any(&second, range("16.0.0.3", 100)));
+        assert_eq!(common(&second, range("16.0.0.0", 3)), Some(range("16.0.0.2", 1)));
+        assert_eq!(common(&second, range("16.0.0.2", 1)), Some(range("16.0.0.2", 1)));
+        assert_eq!(common(&second, range("16.0.0.3", 100)), None);
         let first = behind(&devices, 0).unwrap();
-        assert!(has_any(&first, range("16.0.0.3", 3)), "16.0.0.5");
-        assert!(!has_any(&first, range("16.0.0.2", 3)));
+        assert_eq!(common(&first, range("16.0.0.3", 3)), Some(range("16.0.0.5", 1)));
+        assert_eq!(common(&first, range("16.0.0.2", 3)), None);
         assert_eq!(behind(&Devices { clients: range("16.0.0.1", 1), ..devices }, 1), None);
+    }
+
+    #[test]
+    fn clients_that_all_go_by_devices_need_no_other_way() {
+        let devices = |first, count, every| Devices {
+            clients: range(first, count),
+            every,
+            count: 1,
+            vlan: None,
+            labels: MplsLabels::default(),
+            destination: Some(MacAddress([2, 0, 0, 0, 0, 1])),
+            source: None,
+            next_hop: None,
+        };
+        let both = [devices("16.0.0.4", 5, 1), devices("16.0.0.1", 3, 1)];
+        assert!(all_go_by(&both, range("16.0.0.1", 8)));
+        assert!(!all_go_by(&both, range("16.0.0.1", 9)));
+        assert!(!all_go_by(&both, range("16.0.0.0", 2)));
+        assert!(!all_go_by(&[devices("16.0.0.1", 4, 2)], range("16.0.0.1", 4)));
+        let unknown = Devices { destination: None, ..devices("16.0.0.1", 1, 1) };
+        assert!(!all_go_by(&[unknown, devices("16.0.0.1", 4, 1)], range("16.0.0.1", 4)));
     }
 }

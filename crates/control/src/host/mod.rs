@@ -10,4 +10,4 @@ pub(crate) use guests::Guests;
 pub use ping::{PingOptions, PingReply, PingReport, ping};
 pub(crate) use prober::{Asks, ProbeEar, ProbeRecord, ProbeTimes, Prober};
 pub use station::{HostError, Station};
-pub(crate) use station::{Silence, TRIES};
+pub(crate) use station::{Residence, Silence, TRIES};

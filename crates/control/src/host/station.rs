@@ -13,9 +13,9 @@ use wirestorm_io::clock;
 use wirestorm_io::link::{Link, LinkError};
 use wirestorm_io::namespace::{InterfaceName, InterfaceNameError};
 use wirestorm_plan::emulation::Vlans;
-use wirestorm_stack::{Heard, Host};
+use wirestorm_stack::{Guests, Heard, Host};
 use wirestorm_wire::fragment::{Fragments, Reassembler, Taken, is_fragment};
-use wirestorm_wire::packet::{MacAddress, ethernet};
+use wirestorm_wire::packet::{MacAddress, ethernet, ethertype, network_header, vlan};
 use wirestorm_wire::prefix::Prefix;
 
 /// Why a host does not live on an interface, or does not find another.
@@ -84,18 +84,33 @@ pub(crate) struct Silence<'a> {
     pub(crate) asked: u32,
 }
 
-/// A host with a packet socket of its own.
+/// Who lives in VLANs of an interface, or without tags.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Residence {
+    pub(crate) vlan: Option<Vlans>,
+    pub(crate) addresses: Vec<Prefix>,
+    /// Those of others that are answered for as well.
+    pub(crate) guests: Vec<Guests>,
+}
+
+/// A host in its VLANs, or without tags.
+struct Resident {
+    host: Host,
+    /// Of pings that are longer than a frame.
+    fragments: Reassembler,
+}
+
+/// Hosts with a packet socket of their own, each behind other tags, or none.
 pub struct Station {
     interface: InterfaceName,
-    host: Host,
-    /// The VLANs that it lives in; `None`: frames without tags.
-    vlan: Option<Vlans>,
+    /// One at least.
+    residents: Vec<Resident>,
+    /// Who lives behind which tags.
+    places: BTreeMap<Vec<u8>, usize>,
     receive: OffloadReceive,
     transmit: AfPacketTransmit,
     /// What neighbours have told, asked or not: who announces itself may not answer yet.
-    neighbours: BTreeMap<IpAddr, MacAddress>,
-    /// Of pings that are longer than a frame.
-    fragments: Reassembler,
+    neighbours: BTreeMap<(usize, IpAddr), MacAddress>,
     /// Of the next packet that leaves in fragments.
     identification: u32,
 }
@@ -110,45 +125,66 @@ impl Station {
         addresses: Vec<Prefix>,
         gateways: Vec<IpAddr>,
     ) -> Result<Self, HostError> {
-        Self::open_in(interface, None, addresses, gateways)
+        let mut station =
+            Self::open_all(interface, vec![Residence { addresses, ..Residence::default() }])?;
+        station.residents[0].host.gateways = gateways;
+        Ok(station)
     }
 
-    /// The same in VLANs.
+    /// Hosts in VLANs or without tags, each in others; one at least.
     ///
     /// # Errors
     /// See [`HostError`].
-    pub(crate) fn open_in(
-        interface: &str,
-        vlan: Option<Vlans>,
-        addresses: Vec<Prefix>,
-        gateways: Vec<IpAddr>,
-    ) -> Result<Self, HostError> {
+    pub(crate) fn open_all(interface: &str, residences: Vec<Residence>) -> Result<Self, HostError> {
         let interface: InterfaceName = interface.parse()?;
         let link = Link::open(&interface)?;
         let mac = link.mac.ok_or_else(|| HostError::NoMac(interface.clone()))?;
         let mut options = AfPacketOptions::new(interface.clone());
-        options.filter = neighbours_and_pings(vlan.and_then(|it| it.outer).is_some());
+        options.filter = neighbours_and_pings();
         options.receive_ring_bytes = 1 << 20;
         options.promiscuous = false;
         // A ring tells of frames a millisecond late.
         let receive = OffloadReceive::open_timed(&options)?;
         let transmit = AfPacketTransmit::open(&options)?;
-        let host = Host { mac: MacAddress(mac), addresses, gateways };
+        let resident = |Residence { vlan, addresses, guests }| {
+            let tags = vlan.map_or_else(Vec::new, |vlan: Vlans| vlan.tags());
+            let host = Host { mac: MacAddress(mac), addresses, guests, tags, ..Host::default() };
+            Resident { host, fragments: Reassembler::default() }
+        };
+        let residents: Vec<_> = residences.into_iter().map(resident).collect();
+        let tags = residents.iter().map(|it| it.host.tags.clone());
         Ok(Self {
             interface,
-            host,
-            vlan,
+            places: tags.zip(0..).collect(),
+            residents,
             receive,
             transmit,
             neighbours: BTreeMap::new(),
-            fragments: Reassembler::default(),
             identification: 0,
         })
     }
 
-    /// Who it is.
+    /// Who it is, or the first of those who live there.
     pub fn host(&self) -> &Host {
-        &self.host
+        &self.residents[0].host
+    }
+
+    /// The place of who lives in VLANs, or without tags.
+    pub(crate) fn place(&self, vlan: Option<Vlans>) -> Option<usize> {
+        let tags = vlan.map_or_else(Vec::new, |vlan| vlan.tags());
+        self.places.get(&tags).copied()
+    }
+
+    /// Who answers.
+    pub(crate) fn hosts(&self) -> impl Iterator<Item = &Host> {
+        self.places.values().filter_map(|place| Some(&self.residents.get(*place)?.host))
+    }
+
+    /// Lets others answer instead of some hosts. Returns whether any is left.
+    pub(crate) fn keep(&mut self, stays: impl Fn(&Host) -> bool) -> bool {
+        let residents = &self.residents;
+        self.places.retain(|_, place| residents.get(*place).is_some_and(|it| stays(&it.host)));
+        !self.places.is_empty()
     }
 
     /// Tells all neighbours where its addresses are.
@@ -156,7 +192,8 @@ impl Station {
     /// # Errors
     /// Where the interface failed.
     pub fn announce(&mut self) -> Result<(), PortError> {
-        self.host.announcements().iter().try_for_each(|frame| self.send(frame))
+        let frames: Vec<_> = self.hosts().flat_map(Host::announcements).collect();
+        frames.iter().try_for_each(|frame| self.send(frame))
     }
 
     /// Sends a frame now, in fragments where it is too long for the interface.
@@ -164,13 +201,14 @@ impl Station {
     /// # Errors
     /// Where the interface failed.
     pub(super) fn send(&mut self, frame: &[u8]) -> Result<(), PortError> {
+        let start = network_header(frame).map_or(ethernet::HEADER_LENGTH, |(start, _)| start);
         // One tag comes on top of the MTU; a second one is within it.
-        let within = self.vlan.and_then(|it| it.outer).map_or(0, |_| TAG_LENGTH);
-        let longest = self.transmit.capabilities().untagged_length_max.saturating_sub(within);
+        let on_top = (start - ethernet::HEADER_LENGTH).min(vlan::TAG_LENGTH);
+        let longest = self.transmit.capabilities().untagged_length_max + on_top;
         if frame.len() <= longest {
             return self.send_one(frame);
         }
-        let (link, packet) = frame.split_at(ethernet::HEADER_LENGTH);
+        let (link, packet) = frame.split_at(start);
         let mtu = longest.saturating_sub(link.len());
         self.identification = self.identification.wrapping_add(1);
         let Some(mut fragments) = Fragments::of(packet, mtu, self.identification) else {
@@ -184,8 +222,6 @@ impl Station {
     }
 
     fn send_one(&mut self, frame: &[u8]) -> Result<(), PortError> {
-        let tagged = self.vlan.map(|vlan| tag(frame, vlan));
-        let frame = tagged.as_deref().unwrap_or(frame);
         // Frames are few, and each is flushed: there is none where the ring is full of frames that
         // were withdrawn while the interface was down, which the kernel skips now.
         let free = match self.transmit.take() {
@@ -210,6 +246,15 @@ impl Station {
         until: Instant,
         mut show: impl FnMut(Heard, Instant) -> ControlFlow<B>,
     ) -> Result<Option<B>, PortError> {
+        self.listen_as(until, |_, heard, arrival| show(heard, arrival))
+    }
+
+    /// The same; shows also the place of who hears it.
+    fn listen_as<B>(
+        &mut self,
+        until: Instant,
+        mut show: impl FnMut(usize, Heard, Instant) -> ControlFlow<B>,
+    ) -> Result<Option<B>, PortError> {
         const ROOM: usize = 64;
         let mut batch = Vec::with_capacity(ROOM);
         loop {
@@ -218,20 +263,22 @@ impl Station {
             let mut enough = None;
             for received in batch.drain(..) {
                 let frame = self.receive.frame(&received);
-                let untagged = self.vlan.map(|vlan| untag(frame, vlan).unwrap_or_default());
-                let frame = untagged.as_deref().unwrap_or(frame);
-                let heard = hear(&self.host, &mut self.fragments, frame, received.arrival);
                 let arrival = received.arrival;
+                let place = self.places.get(&tags(frame)).copied();
+                let resident =
+                    place.and_then(|place| Some((place, self.residents.get_mut(place)?)));
+                let heard = resident.map(|(place, it)| (place, it.hear(frame, arrival)));
                 self.receive.release(received);
+                let Some((place, heard)) = heard else { continue };
                 if let Heard::Neighbour { address, mac } = heard
                     && self.neighbours.len() < NEIGHBOURS_MAX
                 {
-                    self.neighbours.insert(address, mac);
+                    self.neighbours.insert((place, address), mac);
                 }
                 match heard {
                     Heard::Nothing => {}
                     Heard::Question(answer) => answers.push(answer),
-                    heard if enough.is_none() => enough = show(heard, arrival).break_value(),
+                    heard if enough.is_none() => enough = show(place, heard, arrival).break_value(),
                     _ => {}
                 }
             }
@@ -263,35 +310,38 @@ impl Station {
         destination: IpAddr,
         goes_on: impl FnMut(&Silence<'_>) -> bool,
     ) -> Result<(IpAddr, MacAddress), HostError> {
-        let route = self.host.route(destination).ok_or_else(|| self.no_route(destination))?;
-        if self.host.owns(route.next_hop) {
-            return Ok((route.source, self.host.mac));
+        let host = self.host();
+        let route = host.route(destination).ok_or_else(|| self.no_route(destination))?;
+        if host.owns(route.next_hop) {
+            return Ok((route.source, host.mac));
         }
-        let mac = self.ask(route.source, route.next_hop, goes_on)?;
+        let mac = self.ask(0, route.source, route.next_hop, goes_on)?;
         Ok((route.source, mac))
     }
 
     fn no_route(&self, destination: IpAddr) -> HostError {
         let interface = self.interface.clone();
-        HostError::NoRoute { interface, destination, addresses: addresses(&self.host) }
+        HostError::NoRoute { interface, destination, addresses: addresses(self.host()) }
     }
 
-    /// The Ethernet address of a neighbour, which is asked from one of the host's own addresses
+    /// The Ethernet address of a neighbour, which the host at a place asks from one of its addresses
     /// until it answers, or for as long as this `goes_on`.
     ///
     /// # Errors
     /// Where both are of different families, or the neighbour does not answer.
     pub(crate) fn ask(
         &mut self,
+        place: usize,
         source: IpAddr,
         neighbour: IpAddr,
         mut goes_on: impl FnMut(&Silence<'_>) -> bool,
     ) -> Result<MacAddress, HostError> {
-        let question = self.host.solicitation(source, neighbour);
+        let host = self.residents.get(place).map(|it| &it.host);
+        let question = host.and_then(|host| host.solicitation(source, neighbour));
         let question = question.ok_or_else(|| self.no_route(neighbour))?;
         // What has come meanwhile.
         self.listen(clock::now(), |_, _| ControlFlow::<()>::Continue(()))?;
-        if let Some(mac) = self.neighbours.get(&neighbour) {
+        if let Some(mac) = self.neighbours.get(&(place, neighbour)) {
             return Ok(*mac);
         }
         let protocol = if neighbour.is_ipv4() { "ARP" } else { "neighbour discovery" };
@@ -300,8 +350,8 @@ impl Station {
             asked += 1;
             self.send(&question)?;
             let until = clock::now().saturating_add(PATIENCE);
-            let found = self.listen(until, |heard, _| match heard {
-                Heard::Neighbour { address, mac } if address == neighbour => {
+            let found = self.listen_as(until, |from, heard, _| match heard {
+                Heard::Neighbour { address, mac } if from == place && address == neighbour => {
                     ControlFlow::Break(mac)
                 }
                 _ => ControlFlow::Continue(()),
@@ -318,40 +368,37 @@ impl Station {
     }
 }
 
+impl Resident {
+    /// What a frame is to the host, or the packet of which it has the last fragment that was missing.
+    fn hear(&mut self, frame: &[u8], now: Instant) -> Heard {
+        let start = ethernet::HEADER_LENGTH + self.host.tags.len();
+        let (link, packet) = frame.split_at_checked(start).unwrap_or_default();
+        if !is_fragment(packet) {
+            return self.host.hear(frame);
+        }
+        match self.fragments.take(packet, 0, now, |_| {}) {
+            Taken::Whole(packet) => self.host.hear(&[link, &packet].concat()),
+            Taken::Waits | Taken::Damaged => Heard::Nothing,
+        }
+    }
+}
+
 /// Where tags of VLANs stand: behind both Ethernet addresses.
 const TAG_OFFSET: usize = 12;
-const TAG_LENGTH: usize = 4;
 
-fn tag(frame: &[u8], vlan: Vlans) -> Vec<u8> {
-    let (addresses, rest) = frame.split_at(TAG_OFFSET);
-    [addresses, &vlan.tags(), rest].concat()
-}
-
-/// The frame without its tags; `None` where they are not those of these VLANs.
-fn untag(frame: &[u8], vlan: Vlans) -> Option<Vec<u8>> {
-    /// Beside priority and drop eligibility, IEEE 802.1Q section 9.6.
+/// The tags of a frame, two at most, without priority and drop eligibility (IEEE 802.1Q section 9.6).
+fn tags(frame: &[u8]) -> Vec<u8> {
+    const TAGS_MAX: usize = 2;
     const IDENTIFIER: u8 = 0x0f;
-    let (addresses, mut rest) = frame.split_at_checked(TAG_OFFSET)?;
-    for [kind_high, kind_low, high, low] in vlan.tags().as_chunks::<4>().0 {
-        let (tag, behind) = rest.split_first_chunk::<4>()?;
-        if [tag[0], tag[1], tag[2] & IDENTIFIER, tag[3]] != [*kind_high, *kind_low, *high, *low] {
-            return None;
-        }
-        rest = behind;
-    }
-    Some([addresses, rest].concat())
-}
-
-/// What a frame is to a host, or the packet of which it has the last fragment that was missing.
-fn hear(host: &Host, fragments: &mut Reassembler, frame: &[u8], now: Instant) -> Heard {
-    let (link, packet) = frame.split_at_checked(ethernet::HEADER_LENGTH).unwrap_or_default();
-    if !is_fragment(packet) {
-        return host.hear(frame);
-    }
-    match fragments.take(packet, 0, now, |_| {}) {
-        Taken::Whole(packet) => host.hear(&[link, &packet].concat()),
-        Taken::Waits | Taken::Damaged => Heard::Nothing,
-    }
+    let tags = frame.get(TAG_OFFSET..).unwrap_or_default().as_chunks::<4>().0;
+    let is_tag = |tag: &&[u8; 4]| {
+        matches!(u16::from_be_bytes([tag[0], tag[1]]), ethertype::VLAN | ethertype::SERVICE_VLAN)
+    };
+    let tags = tags.iter().take(TAGS_MAX).take_while(is_tag);
+    tags.flat_map(|[kind_high, kind_low, high, low]| {
+        [*kind_high, *kind_low, high & IDENTIFIER, *low]
+    })
+    .collect()
 }
 
 fn addresses(host: &Host) -> String {
@@ -367,30 +414,36 @@ fn addresses(host: &Host) -> String {
 
 /// Takes ARP, ICMP and ICMPv6, so that other traffic costs nothing. The kernel takes the first tag of a
 /// frame away before it looks, and leaves the second.
-fn neighbours_and_pings(in_two_vlans: bool) -> Vec<FilterInstruction> {
-    let tag = if in_two_vlans { 4 } else { 0 };
+fn neighbours_and_pings() -> Vec<FilterInstruction> {
+    let begins_with_tag = [
+        (0x28, 0, 0, 12),      // ldh [12]            the Ethernet type
+        (0x15, 0, 13, 0x8100), // jeq a tag           else behind what is there for it
+    ];
     let instruction = |(code, jump_true, jump_false, operand)| FilterInstruction {
         code,
         jump_true,
         jump_false,
         operand,
     };
-    let program = [
-        (0x28, 0, 0, tag + 12),    // ldh [12]            the Ethernet type
-        (0x15, 9, 0, 0x0806),      // jeq ARP             take
-        (0x15, 0, 2, 0x0800),      // jeq IPv4
-        (0x30, 0, 0, tag + 23),    // ldb [23]            its protocol
-        (0x15, 6, 7, 1),           // jeq ICMP            take, else leave
-        (0x15, 0, 6, 0x86dd),      // jeq IPv6            else leave
-        (0x30, 0, 0, tag + 20),    // ldb [20]            its next header
-        (0x15, 3, 0, 58),          // jeq ICMPv6          take
-        (0x15, 0, 3, 44),          // jeq a fragment      else leave
-        (0x30, 0, 0, tag + 54),    // ldb [54]            of what
-        (0x15, 0, 1, 58),          // jeq ICMPv6          else leave
-        (0x06, 0, 0, 0x0004_0000), // ret 262,144         take
-        (0x06, 0, 0, 0),           // ret 0               leave
-    ];
-    program.into_iter().map(instruction).collect()
+    let behind = |tag: u32| {
+        [
+            (0x28, 0, 0, tag + 12),    // ldh [12]            the Ethernet type
+            (0x15, 9, 0, 0x0806),      // jeq ARP             take
+            (0x15, 0, 2, 0x0800),      // jeq IPv4
+            (0x30, 0, 0, tag + 23),    // ldb [23]            its protocol
+            (0x15, 6, 7, 1),           // jeq ICMP            take, else leave
+            (0x15, 0, 6, 0x86dd),      // jeq IPv6            else leave
+            (0x30, 0, 0, tag + 20),    // ldb [20]            its next header
+            (0x15, 3, 0, 58),          // jeq ICMPv6          take
+            (0x15, 0, 3, 44),          // jeq a fragment      else leave
+            (0x30, 0, 0, tag + 54),    // ldb [54]            of what
+            (0x15, 0, 1, 58),          // jeq ICMPv6          else leave
+            (0x06, 0, 0, 0x0004_0000), // ret 262,144         take
+            (0x06, 0, 0, 0),           // ret 0               leave
+        ]
+    };
+    let program = begins_with_tag.into_iter().chain(behind(4)).chain(behind(0));
+    program.map(instruction).collect()
 }
 
 #[cfg(test)]
@@ -418,7 +471,7 @@ mod tests {
         let capture = lab.b.capture_with(&options).unwrap();
         station.announce().unwrap();
         let captured = capture.finish(1).unwrap();
-        let announced = station.host.announcements();
+        let announced = station.host().announcements();
         assert_eq!(captured.frames().collect::<Vec<_>>(), announced);
     }
 

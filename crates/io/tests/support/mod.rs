@@ -83,8 +83,7 @@ impl VethPair {
 
     /// Puts what the kernels at both ends send into two VLANs, and takes what arrives out of them.
     pub(crate) fn join_two_vlans(&self) {
-        const SOURCE: &str =
-            concat!(env!("CARGO_MANIFEST_DIR"), "/../testkit/src/net/two_vlans.bpf.c");
+        const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../testkit/src/net/vlans.bpf.c");
         let folder = tempfile::tempdir().unwrap();
         let object = folder.path().join("two_vlans.o").display().to_string();
         let headers = format!("/usr/include/{}-linux-gnu", std::env::consts::ARCH);
@@ -94,7 +93,9 @@ impl VethPair {
                 let program = words.next().unwrap();
                 run(&end.namespace, program, &words.collect::<Vec<_>>());
             };
-            run(&format!("clang -O2 -g -target bpf -idirafter {headers} -c {SOURCE} -o {object}"));
+            run(&format!(
+                "clang -O2 -g -target bpf -DOUTER=5 -DINNER=7 -idirafter {headers} -c {SOURCE} -o {object}"
+            ));
             let add = format!("tc filter add dev {}", end.name());
             run(&format!("tc qdisc add dev {} clsact", end.name()));
             run(&format!("{add} egress bpf da obj {object} sec tc/push"));

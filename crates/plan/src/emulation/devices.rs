@@ -153,7 +153,7 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Devices>, PlanError> {
 }
 
 /// One VLAN, or the outer and the inner one.
-fn read_vlans(place: &Place<'_>) -> Result<Vlans, PlanError> {
+pub(super) fn read_vlans(place: &Place<'_>) -> Result<Vlans, PlanError> {
     let number = |place: &Place<'_>| Ok(place.integer(0, VLAN_MAX)? as u16);
     if !place.value().is_array() {
         return Ok(number(place)?.into());

@@ -73,7 +73,8 @@ const TEMPLATE: [&str; 18] = [
     "dns",
     "transactions",
 ];
-const SERVER: [&str; 7] = ["tx", "port", "addresses", "first_bytes", "program", "tcp", "ip"];
+const SERVER: [&str; 8] =
+    ["tx", "port", "addresses", "vlans", "first_bytes", "program", "tcp", "ip"];
 
 /// A plan of clients and servers, understood.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -131,6 +132,8 @@ pub struct Server {
     pub listen: Option<u16>,
     /// At which addresses; `None`: at every one.
     pub addresses: Option<AddressRange>,
+    /// In which VLANs its port answers for its addresses, beside those of its clients.
+    pub vlans: Vec<Vlans>,
     /// What its flows begin with, where several templates listen at a port.
     pub first_bytes: Option<FirstBytes>,
     /// What it says.
@@ -358,7 +361,13 @@ fn read_template(
     let mut server = server.map(|it| Server { tcp: it.tcp.or(tcp), ip: it.ip.or(ip), ..it });
     if on_demand.is_some() {
         client = client.map(Client::on_demand);
-        server = server.map(|it| Server { listen: None, addresses: None, first_bytes: None, ..it });
+        server = server.map(|it| Server {
+            listen: None,
+            addresses: None,
+            vlans: Vec::new(),
+            first_bytes: None,
+            ..it
+        });
     }
     if speech.is_some() && fields.get("conversation").is_none() {
         let usual = ready::usual_tcp();
@@ -423,12 +432,20 @@ fn read_server(
     let tcp = fields.get("tcp").map_or(Ok(Tcp::default()), |it| tcp::read(&it))?;
     let ip = fields.get("ip").map_or(Ok(Ip::default()), |it| ip::read(&it))?;
     let addresses = fields.get("addresses").map(|it| client::read_range(&it)).transpose()?;
+    let vlans = fields.get("vlans").map_or(Ok(Vec::new()), |it| read_server_vlans(&it))?;
     let first_bytes = fields.get("first_bytes").map(|it| first_bytes::read(&it)).transpose()?;
-    let beside = ["addresses", "first_bytes"].into_iter().find_map(|name| fields.get(name));
+    let beside =
+        ["addresses", "vlans", "first_bytes"].into_iter().find_map(|name| fields.get(name));
     if let (None, Some(beside)) = (listen, beside) {
         return Err(beside.says("who listens on demand does not say where: leave it out"));
     }
-    Ok(Server { transmit, listen, addresses, first_bytes, program, tcp, ip })
+    Ok(Server { transmit, listen, addresses, vlans, first_bytes, program, tcp, ip })
+}
+
+/// VLANs, each one's number or the outer and the inner one's.
+fn read_server_vlans(place: &Place<'_>) -> Result<Vec<Vlans>, PlanError> {
+    let items = place.items("VLANs, each one's number or the outer and the inner one's")?;
+    items.iter().map(devices::read_vlans).collect()
 }
 
 /// The place of a port that is named.

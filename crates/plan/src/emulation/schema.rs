@@ -195,12 +195,7 @@ fn devices() -> Value {
             described("Only every Nth of these, from the first; 1.", integer(1, u32::MAX.into()))
         }
         "count" => described("How many; 1.", integer(1, u32::MAX.into())),
-        "vlan" => {
-            let mut both = list(integer(0, VLAN_MAX));
-            (both["minItems"], both["maxItems"]) = (2.into(), 2.into());
-            let vlan = any_of([integer(0, VLAN_MAX), both]);
-            described("The VLAN of their frames, or the outer and the inner one.", vlan)
-        }
+        "vlan" => described("The VLAN of their frames, or the outer and the inner one.", vlans()),
         "mpls" => described("Labels of MPLS, the outermost first.", labels()),
         "dst" => described("Where frames of the first one's clients go.", text()),
         "src" => described("Where they come from.", text()),
@@ -208,6 +203,12 @@ fn devices() -> Value {
         "next_hop_from" => described("Who asks; the port itself.", text()),
         _ => unknown(),
     })
+}
+
+fn vlans() -> Value {
+    let mut both = list(integer(0, VLAN_MAX));
+    (both["minItems"], both["maxItems"]) = (2.into(), 2.into());
+    any_of([integer(0, VLAN_MAX), both])
 }
 
 fn labels() -> Value {
@@ -297,6 +298,11 @@ fn server() -> Value {
             described("The port that it listens at; on_demand: as programs accept.", port)
         }
         "addresses" => described("At which addresses; at every one.", addresses()),
+        "vlans" => described(
+            "In which VLANs its addresses are answered for, beside those of its clients: each one's \
+             number, or the outer and the inner one's.",
+            list(vlans()),
+        ),
         "first_bytes" => described("What its flows begin with.", first_bytes()),
         "program" => described("What it does, step by step.", defined("steps")),
         "tcp" => described("How its TCP behaves.", tcp()),

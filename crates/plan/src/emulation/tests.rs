@@ -591,6 +591,7 @@ templates:
       tx: s
       port: 53
       addresses: 10.0.1.0-10.0.1.9
+      vlans: [100, [5, 7]]
       first_bytes: wh
       program: [{receive_datagrams: {count: 1, clear: false}}, {idle: 2s}, {next_group: dns}]
   - name: other names
@@ -626,6 +627,7 @@ templates:
         ]
     );
     assert_eq!(server.addresses.unwrap().count, 10);
+    assert_eq!(server.vlans, [100.into(), Vlans { outer: Some(5), inner: 7 }]);
     assert_eq!(server.first_bytes, Some(FirstBytes(vec![(0, 255, b'w'), (1, 255, b'h')])));
     assert_eq!(
         server.program,
@@ -643,6 +645,8 @@ templates:
             "{send: who}",
             "templates[0].client.program[1]: found a step of connections, where the template's",
         ),
+        ("vlans: [100,", "vlans: [4095,", "server.vlans[0]: found 4095, expected a whole number"),
+        ("vlans: [100, [5, 7]]", "vlans: [[5]]", "server.vlans[0]: found 1 VLANs, expected two"),
         (
             "first_bytes: wh",
             "first_bytes: ''",

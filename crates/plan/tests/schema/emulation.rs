@@ -45,7 +45,7 @@ fn all_words() -> Value {
     let speaks = |number: usize, word: &str, said: Value| {
         json!({
             "name": format!("{word} {number}"), word: said, "client": client(json!({})),
-            "server": {"tx": "s", "port": 2_000 + number},
+            "server": {"tx": "s", "port": 2_000 + number, "vlans": [5, [5, 7]]},
         })
     };
     let devices = json!([

@@ -27,7 +27,7 @@ impl AddressRange {
 
     /// The place of an address.
     #[inline]
-    pub(super) fn place_of(&self, address: IpAddr) -> Option<u64> {
+    pub(crate) fn place_of(&self, address: IpAddr) -> Option<u64> {
         let offset = match (self.first, address) {
             (IpAddr::V4(first), IpAddr::V4(address)) => {
                 address.to_bits().wrapping_sub(first.to_bits()).into()
@@ -42,7 +42,7 @@ impl AddressRange {
 
     /// The address at a place, which counts from 0 and round.
     #[inline]
-    fn at(&self, place: u64) -> IpAddr {
+    pub(crate) fn at(&self, place: u64) -> IpAddr {
         let offset = (place % u64::from(self.count.max(1))) as u32;
         match self.first {
             IpAddr::V4(first) => Ipv4Addr::from_bits(first.to_bits().wrapping_add(offset)).into(),

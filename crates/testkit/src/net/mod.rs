@@ -13,7 +13,7 @@
 mod capture;
 mod namespace;
 mod sink;
-mod two_vlans;
+mod vlans;
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -212,22 +212,22 @@ impl End {
         PollingSink::attach(&self.namespace, &self.interface)
     }
 
-    /// Puts what the kernel sends by the interface into VLAN 7 of the service VLAN 5, and takes what
-    /// arrives out of it, as devices of VLANs would, which some kernels lack.
+    /// Puts the kernel into a VLAN, of a service VLAN where there is one, until the interface is gone:
+    /// what it sends has these tags, and it hears what has them, and what has none.
     ///
     /// # Errors
     /// When clang or tc fail.
-    pub fn join_two_vlans(&self) -> Result<(), NetError> {
-        two_vlans::join(&self.namespace, &self.interface)
+    pub fn join_vlan(&self, outer: Option<u16>, inner: u16) -> Result<(), NetError> {
+        vlans::join(&self.namespace, &self.interface, (outer, inner))
     }
 
-    /// Whether the kernel hands the tag of a service VLAN to the peer beside a frame, or in its bytes.
+    /// Whether the kernel hands the first tag to the peer beside a frame, or in its bytes.
     ///
     /// # Errors
     /// When the interface is gone.
     pub fn hand_tags_over_beside(&self, is_beside: bool) -> Result<(), NetError> {
-        let feature = ("tx-vlan-stag-hw-insert", is_beside);
-        self.namespace.set_features(&self.interface, &[feature])
+        let features = ["tx-vlan-hw-insert", "tx-vlan-stag-hw-insert"].map(|it| (it, is_beside));
+        self.namespace.set_features(&self.interface, &features)
     }
 
     /// Brings the interface up or down.

@@ -1,11 +1,13 @@
 //! Clients behind two VLAN tags and labels of MPLS.
 
+use std::process::Stdio;
+
 use wirestorm_e2e::{can_run, run_command, start_command, write_capture};
-use wirestorm_testkit::net::{CaptureOptions, End, Lab};
+use wirestorm_testkit::net::{CaptureOptions, End, Lab, LabOptions};
 use wirestorm_testkit::{Scratch, tshark};
 
 use super::told::wait_for_frames;
-use super::{both_ports, emulate, plan};
+use super::{Ended, both_ports, curl, emulate, plan, stop};
 
 /// Nine clients: three in two VLANs, three behind labels, three behind both.
 const PLAN: &str = r#"
@@ -169,7 +171,7 @@ fn hosts_in_two_vlans_answer_while_clients_work() {
     let plan = plan(&scratch, &next_hops_in_two_vlans(1_000_000));
     // A Linux host beside the second port.
     lab.b.namespace().ip(&["addr add 10.0.9.77/24 dev veth1"]).unwrap();
-    lab.b.join_two_vlans().unwrap();
+    lab.b.join_vlan(Some(5), 7).unwrap();
     for (backend, is_beside) in [("af_packet", true), ("af_xdp", true), ("af_xdp", false)] {
         lab.b.hand_tags_over_beside(is_beside).unwrap();
         let mut command = emulate(&plan);
@@ -188,5 +190,96 @@ fn hosts_in_two_vlans_answer_while_clients_work() {
         let outcome = running.wait();
         outcome.assert_calm();
         assert!(outcome.number("/ports/0/flows/closed") > 50, "{outcome}");
+    }
+}
+
+/// A Linux host in VLANs that knows nobody, at the second end of a cable.
+fn host_in_vlan(outer: Option<u16>, inner: u16) -> Lab {
+    let lab = Lab::with(&LabOptions { ipv6: true, ..LabOptions::default() }).unwrap();
+    let addresses = ["198.51.100.2/24", "2001:db8:5::2/64 nodad"];
+    let lines = addresses.map(|it| format!("addr add {it} dev veth1"));
+    lab.b.namespace().ip(&lines.each_ref().map(String::as_str)).unwrap();
+    lab.b.join_vlan(outer, inner).unwrap();
+    // XDP sees only what is in the frame.
+    lab.b.hand_tags_over_beside(false).unwrap();
+    lab
+}
+
+#[test]
+fn hosts_behind_tags_find_servers_there() {
+    if !can_run(&["curl", "ping", "tc", "clang"]) {
+        return;
+    }
+    let text = r#"
+ports: [{name: servers, addresses: 203.0.113.1/24}]
+templates:
+  - name: page
+    http: {path: /, response: {body: 20000}}
+    server: {tx: servers, port: 80, addresses: 198.51.100.77-198.51.100.80, vlans: [7, [5, 7]]}
+  - name: page of IPv6
+    http: {path: /, response: {body: 20000}}
+    server: {tx: servers, port: 80, addresses: "2001:db8:5::77", vlans: [7, [5, 7]]}
+"#;
+    let scratch = Scratch::new().unwrap();
+    let plan = plan(&scratch, text);
+    for backend in ["af_packet", "af_xdp"] {
+        for (outer, inner, is_found) in [(None, 7, true), (Some(5), 7, true), (None, 8, false)] {
+            let lab = host_in_vlan(outer, inner);
+            let port = format!("servers={}", lab.a.port());
+            let servers =
+                start_command(emulate(&plan).args(["--backend", backend, "--port", &port]));
+            if is_found {
+                for address in ["198.51.100.77", "198.51.100.80", "[2001:db8:5::77]"] {
+                    assert_eq!(curl(&lab.b, address, 2).len(), 40_000, "{address} {backend}");
+                }
+            }
+            for address in ["198.51.100.78", "2001:db8:5::77"] {
+                let found = answers(&lab.b, &["-s", "1400", address]);
+                assert_eq!(found, is_found, "{address} {outer:?} {inner} {backend}");
+            }
+            assert!(!answers(&lab.b, &["198.51.100.81"]), "nobody lives there");
+            // A port's own addresses are not those of its servers.
+            lab.b.namespace().ip(&["addr add 203.0.113.2/24 dev veth1"]).unwrap();
+            assert!(!answers(&lab.b, &["203.0.113.1"]), "it lives behind no tag");
+            stop(servers);
+        }
+    }
+}
+
+#[test]
+fn clients_behind_tags_are_found_by_the_hosts_that_they_connect_to() {
+    if !can_run(&["python3", "curl", "ping", "tc", "clang"]) {
+        return;
+    }
+    let text = r#"
+ports: [{name: clients, addresses: 203.0.113.1/24}]
+templates:
+  - name: page
+    http: {path: /}
+    client:
+      tx: clients
+      addresses: 198.51.100.40-198.51.100.47
+      servers: 198.51.100.2
+      load: {rate: 50}
+      limit: 100
+      devices:
+        - {clients: 198.51.100.40-198.51.100.47, vlan: [5, 7], next_hop: 198.51.100.2, next_hop_from: 198.51.100.3}
+"#;
+    let scratch = Scratch::new().unwrap();
+    let plan = plan(&scratch, text);
+    for backend in ["af_packet", "af_xdp"] {
+        let lab = host_in_vlan(Some(5), 7);
+        let mut server = lab.b.command("python3");
+        server.args(["-m", "http.server", "80", "-b", "198.51.100.2"]).stdout(Stdio::null());
+        let folder = scratch.path();
+        let _server = Ended(server.current_dir(folder).stderr(Stdio::null()).spawn().unwrap());
+        assert!(!curl(&lab.b, "198.51.100.2", 1).is_empty());
+        let mut command = emulate(&plan);
+        command.args(["--backend", backend, "--port", &format!("clients={}", lab.a.port())]);
+        let clients = start_command(&mut command);
+        assert!(answers(&lab.b, &["198.51.100.47"]), "{backend}");
+        assert!(!answers(&lab.b, &["198.51.100.48"]), "{backend}: nobody lives there");
+        let outcome = clients.wait().expect(0);
+        assert_eq!(outcome.number("/ports/0/flows/closed"), 100, "{outcome}");
     }
 }

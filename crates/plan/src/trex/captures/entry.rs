@@ -234,6 +234,7 @@ impl Common {
                 transmit: pair as usize * 2 + listening,
                 listen: Some(flow.said.port),
                 addresses: Some(to),
+                vlans: Vec::new(),
                 first_bytes: None,
                 program: flow.said.server.clone(),
                 tcp: Tcp::default(),

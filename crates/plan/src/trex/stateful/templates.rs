@@ -221,6 +221,7 @@ impl Reading<'_> {
             transmit: self.pair as usize * 2 + 1,
             listen: Some(listen.integer(0, u16::MAX.into())? as u16),
             addresses,
+            vlans: Vec::new(),
             first_bytes,
             program: answers.steps.clone(),
             tcp: asked.tcp,

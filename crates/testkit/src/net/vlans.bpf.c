@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * Puts what an interface's kernel sends into VLAN 7 of the service VLAN 5, and takes what arrives
- * out of it: what devices of two VLANs on top of each other do, for kernels that have none.
+ * Puts what an interface's kernel sends into the VLAN INNER, of the service VLAN OUTER unless that is
+ * 0, and takes what arrives out of it: what devices of VLANs do, for kernels that have none.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -9,27 +9,28 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
-enum { OUTER = 5, INNER = 7 };
-
 SEC("tc/push")
 int push(struct __sk_buff *frame)
 {
 	/* Frames that somebody has made himself, as by a packet socket, have their tags. */
-	if (frame->protocol != bpf_htons(ETH_P_IP) && frame->protocol != bpf_htons(ETH_P_ARP))
+	if (frame->protocol != bpf_htons(ETH_P_IP) && frame->protocol != bpf_htons(ETH_P_ARP) &&
+	    frame->protocol != bpf_htons(ETH_P_IPV6))
 		return TC_ACT_UNSPEC;
 	if (bpf_skb_vlan_push(frame, bpf_htons(ETH_P_8021Q), INNER))
 		return TC_ACT_SHOT;
-	return bpf_skb_vlan_push(frame, bpf_htons(ETH_P_8021AD), OUTER) ? TC_ACT_SHOT : TC_ACT_UNSPEC;
+	if (OUTER && bpf_skb_vlan_push(frame, bpf_htons(ETH_P_8021AD), OUTER))
+		return TC_ACT_SHOT;
+	return TC_ACT_UNSPEC;
 }
 
 SEC("tc/pop")
 int pop(struct __sk_buff *frame)
 {
-	if (!frame->vlan_present || (frame->vlan_tci & 0xfff) != OUTER)
+	if (!frame->vlan_present || (frame->vlan_tci & 0xfff) != (OUTER ? OUTER : INNER))
 		return TC_ACT_UNSPEC;
 	if (bpf_skb_vlan_pop(frame))
 		return TC_ACT_SHOT;
-	return bpf_skb_vlan_pop(frame) ? TC_ACT_SHOT : TC_ACT_UNSPEC;
+	return OUTER && bpf_skb_vlan_pop(frame) ? TC_ACT_SHOT : TC_ACT_UNSPEC;
 }
 
 char _license[] SEC("license") = "Dual MIT/GPL";
