@@ -7,7 +7,8 @@ use wirestorm_wire::checksum;
 use wirestorm_wire::flow::FlowKey;
 pub(crate) use wirestorm_wire::packet::network_header;
 use wirestorm_wire::packet::{
-    LINK_LENGTH_MAX, PacketError, ethernet, ethertype, icmpv4, ipv4, ipv6, protocol, tcp, udp, vlan,
+    LINK_LENGTH_MAX, MacAddress, PacketError, ethernet, ethertype, icmpv4, ipv4, ipv6, protocol,
+    tcp, udp, vlan,
 };
 
 use crate::icmp_error::Message;
@@ -23,6 +24,8 @@ const ADDRESSES: usize = 12;
 pub struct LinkHeader {
     bytes: [u8; Self::LENGTH_MAX],
     length: u8,
+    /// Which of the next hops that may move it goes to; 0: back to a peer.
+    next_hop: u16,
 }
 
 impl LinkHeader {
@@ -33,8 +36,11 @@ impl LinkHeader {
     pub fn new(header: &[u8]) -> Option<Self> {
         let mut bytes = [0; Self::LENGTH_MAX];
         bytes.get_mut(..header.len())?.copy_from_slice(header);
-        (header.len() >= ethernet::HEADER_LENGTH)
-            .then_some(Self { bytes, length: header.len() as u8 })
+        (header.len() >= ethernet::HEADER_LENGTH).then_some(Self {
+            bytes,
+            length: header.len() as u8,
+            next_hop: 0,
+        })
     }
 
     /// The header of answers to a frame with this one: back to where it came from. `None` also
@@ -56,6 +62,47 @@ impl LinkHeader {
             address.copy_from_slice(&moved.to_be_bytes()[2..]);
         }
         self
+    }
+
+    /// The number of a next hop that never moves.
+    pub const FIXED: u16 = u16::MAX;
+
+    /// The same to a next hop that has this number, and may move
+    /// ([`next_hop_moved`](crate::endpoint::Endpoint::next_hop_moved)); 0: to a peer, which may move as
+    /// well ([`peer_moved`](crate::endpoint::Endpoint::peer_moved)).
+    #[must_use]
+    pub fn to_next_hop(mut self, number: u16) -> Self {
+        self.next_hop = number;
+        self
+    }
+
+    /// The number of the next hop that it goes to; 0: to a peer.
+    pub(crate) fn next_hop(&self) -> u16 {
+        self.next_hop
+    }
+
+    /// The Ethernet address that it goes to.
+    pub(crate) fn destination(&self) -> &[u8] {
+        &self.bytes[..6]
+    }
+
+    pub(crate) fn set_destination(&mut self, destination: MacAddress) {
+        self.bytes[..6].copy_from_slice(&destination.0);
+    }
+
+    /// Its VLAN tags, two at most.
+    pub(crate) fn tags(&self) -> &[u8] {
+        let (mut rest, mut length) = (&self.bytes[ADDRESSES..usize::from(self.length)], 0);
+        while let [high, low, _, _, behind @ ..] = rest
+            && matches!(
+                u16::from_be_bytes([*high, *low]),
+                ethertype::VLAN | ethertype::SERVICE_VLAN
+            )
+        {
+            length += vlan::TAG_LENGTH;
+            rest = behind;
+        }
+        &self.bytes[ADDRESSES..ADDRESSES + length]
     }
 
     /// The Ethernet address that it comes from, as a number.

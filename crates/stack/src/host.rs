@@ -58,6 +58,17 @@ impl Guests {
 /// Where tags of VLANs stand: behind both Ethernet addresses.
 const TAG_OFFSET: usize = 12;
 
+/// Where a neighbour is, as it says itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// Its address.
+    pub address: IpAddr,
+    /// Its Ethernet address.
+    pub mac: MacAddress,
+    /// Whether that holds against another one that is known.
+    pub overrides: bool,
+}
+
 /// How something is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
@@ -139,6 +150,25 @@ impl Host {
         }
     }
 
+    /// Where a frame says that a neighbour is, whether it asks or answers, asked or not.
+    pub fn told_by(&self, frame: &[u8]) -> Option<Told> {
+        let frame = self.untagged(frame)?;
+        let outer = ethernet::Frame::new(&*frame).ok()?;
+        let destination = outer.destination();
+        if destination != self.mac && !destination.is_multicast() {
+            return None;
+        }
+        let told = match outer.ethertype() {
+            ethertype::ARP => neighbour::told_by_arp(outer.payload()),
+            ethertype::IPV6 => {
+                let packet = ipv6::Packet::new(outer.payload()).ok()?;
+                neighbour::told_by_icmpv6(outer.source(), &packet)
+            }
+            _ => None,
+        };
+        told.filter(|told| !self.owns(told.address) && !told.mac.is_multicast())
+    }
+
     fn tagged(&self, mut frame: Vec<u8>) -> Vec<u8> {
         frame.splice(TAG_OFFSET..TAG_OFFSET, self.tags.iter().copied());
         frame
@@ -187,7 +217,7 @@ impl Host {
 }
 
 /// Tags without priority and drop eligibility, which stand before the VLAN (IEEE 802.1Q section 9.6).
-fn without_priority(tags: &[u8]) -> impl Iterator<Item = [u8; 4]> {
+pub(crate) fn without_priority(tags: &[u8]) -> impl Iterator<Item = [u8; 4]> {
     const IDENTIFIER: u8 = 0x0f;
     let tags = tags.as_chunks::<4>().0.iter();
     tags.map(|[kind_high, kind_low, high, low]| [*kind_high, *kind_low, high & IDENTIFIER, *low])

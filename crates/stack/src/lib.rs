@@ -24,5 +24,5 @@ mod udp_echo;
 
 pub use echo::EchoRequest;
 pub use heard::{EchoReply, Heard};
-pub use host::{Guests, Host, Route};
+pub use host::{Guests, Host, Route, Told};
 pub use udp_echo::Datagram;

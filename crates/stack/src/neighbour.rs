@@ -13,6 +13,7 @@ use wirestorm_wire::packet::{
 };
 
 use crate::heard::Heard;
+use crate::host::Told;
 
 /// All nodes of a link: RFC 4291 section 2.7.1.
 pub(crate) const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
@@ -173,6 +174,48 @@ pub(crate) fn hear_icmpv6(
     }
 }
 
+/// RFC 826: "If the pair <protocol type, sender protocol address> is already in my translation table,
+/// update the sender hardware address field of the entry with the new information in the packet",
+/// before anybody looks whether it is a request.
+pub(crate) fn told_by_arp(packet: &[u8]) -> Option<Told> {
+    let packet = arp::Packet::new(packet).ok()?;
+    let (address, mac) = (packet.sender_address(), packet.sender_hardware());
+    // A probe has no address yet (RFC 5227 section 2.1.1).
+    (!address.is_unspecified()).then_some(Told { address: address.into(), mac, overrides: true })
+}
+
+/// What a message of neighbour discovery that came from an Ethernet address says of its sender.
+pub(crate) fn told_by_icmpv6(from: MacAddress, packet: &ipv6::Packet<&[u8]>) -> Option<Told> {
+    /// Among the flags of an advertisement (RFC 4861 section 4.4).
+    const OVERRIDE: u8 = 0x20;
+    let message = icmpv6::Packet::new(packet.payload()).ok()?;
+    let options = packet.payload().get(icmpv6::HEADER_LENGTH + 16..)?;
+    if packet.hop_limit() != HOP_LIMIT || message.code() != 0 || !are_whole(options) {
+        return None;
+    }
+    match (message.kind(), options) {
+        // Type 1 is the sender's address, in one unit of eight bytes.
+        (icmpv6::NEIGHBOR_SOLICITATION, [1, 1, a, b, c, d, e, f, ..])
+            if !packet.source().is_unspecified() =>
+        {
+            let mac = MacAddress([*a, *b, *c, *d, *e, *f]);
+            Some(Told { address: packet.source().into(), mac, overrides: true })
+        }
+        (icmpv6::NEIGHBOR_ADVERTISEMENT, options) => {
+            // Type 2 is the target's address.
+            let mac = match options {
+                [2, 1, a, b, c, d, e, f, ..] => MacAddress([*a, *b, *c, *d, *e, *f]),
+                _ => from,
+            };
+            // RFC 4861 section 7.2.5: "If the Override flag is clear and the supplied link-layer
+            // address differs from that in the cache", the entry is not updated.
+            let overrides = packet.payload().get(4).is_some_and(|flags| flags & OVERRIDE != 0);
+            Some(Told { address: message.target().into(), mac, overrides })
+        }
+        _ => None,
+    }
+}
+
 /// RFC 4861 section 7.1.1, and 7.1.2 likewise: "All included options have a length that is greater
 /// than zero." Lengths are in units of 8 bytes.
 fn are_whole(mut options: &[u8]) -> bool {
@@ -235,6 +278,29 @@ mod tests {
             let expected = Heard::Neighbour { address: own.address, mac: a.mac };
             assert_eq!(b.hear(&announcement), expected);
         }
+    }
+
+    #[test]
+    fn who_asks_or_tells_says_where_it_is() {
+        let (a, b) = (host(1), host(2));
+        for place in 0..2 {
+            let (own, other) = (a.addresses[place].address, b.addresses[place].address);
+            let question = a.solicitation(own, other).unwrap();
+            let Heard::Question(answer) = b.hear(&question) else { panic!("no answer") };
+            let told = |address, mac| Some(Told { address, mac, overrides: true });
+            assert_eq!(b.told_by(&question), told(own, a.mac));
+            assert_eq!(a.told_by(&answer), told(other, b.mac));
+            assert_eq!(b.told_by(&a.announcements()[place]), told(own, a.mac));
+            assert_eq!(a.told_by(&question), None, "of itself");
+            for length in 0..answer.len() {
+                let _ = a.told_by(&answer[..length]);
+                let _ = b.told_by(&question[..length.min(question.len())]);
+            }
+        }
+        // An advertisement without the flag, behind Ethernet, IPv6 and four bytes.
+        let mut timid = a.announcements().remove(1);
+        timid[14 + 40 + 4] &= !0x20;
+        assert_eq!(b.told_by(&timid).map(|told| told.overrides), Some(false));
     }
 
     #[test]

@@ -38,8 +38,10 @@ pub(super) struct Duties {
 pub(super) struct Reached {
     pub(super) addresses: emulation::AddressRange,
     pub(super) destination: MacAddress,
+    /// The number of the next hop that this is; [`LinkHeader::FIXED`]: none that may move.
+    pub(super) next_hop: u16,
     /// Those of some clients, of which all Ethernet addresses are known.
-    pub(super) devices: Vec<emulation::Devices>,
+    pub(super) devices: Vec<(emulation::Devices, u16)>,
 }
 
 /// What a plan has a port do. `clients`: for each template its clients, if it has any. `sessions`:
@@ -117,7 +119,7 @@ pub(super) fn duties(
             add(&asked.program, "server", &asked.tcp, asked.ip, role)?;
             if let Some(reached) = client {
                 let others = reached.devices.iter();
-                let others = others.filter_map(|it| Some((it.destination?, it.count)));
+                let others = others.filter_map(|(it, _)| Some((it.destination?, it.count)));
                 duties.aimed_at.push((reached.destination, 1));
                 duties.aimed_at.extend(others);
             }
@@ -138,7 +140,7 @@ pub(super) fn duties(
 /// What clients of a template do; `own`: the Ethernet address of their port. `None` where their
 /// frames have no header.
 fn client_role(asked: &emulation::Client, reached: &Reached, own: MacAddress) -> Option<Role> {
-    let Reached { addresses, destination, devices: behind } = reached;
+    let Reached { addresses, destination, next_hop, devices: behind } = reached;
     let tuples = Tuples {
         clients: range(addresses),
         order: match asked.order {
@@ -158,8 +160,14 @@ fn client_role(asked: &emulation::Client, reached: &Reached, own: MacAddress) ->
     };
     let kind = if addresses.first.is_ipv4() { ethertype::IPV4 } else { ethertype::IPV6 };
     let header = [&destination.0[..], &own.0, &kind.to_be_bytes()].concat();
-    let usual = LinkHeader::new(&header)?;
-    let by = |it: &emulation::Devices| devices(it, destination, own, kind);
+    let usual = LinkHeader::new(&header)?.to_next_hop(*next_hop);
+    let by = |(it, number): &(emulation::Devices, u16)| {
+        let mut devices = devices(it, destination, own, kind)?;
+        // Whom nobody else leads to goes by the usual one.
+        let number = if it.destination.is_some() { *number } else { *next_hop };
+        devices.link = devices.link.to_next_hop(number);
+        Some(devices)
+    };
     let devices = behind.iter().filter_map(by).collect();
     let link = ClientLinks { usual, devices };
     let load = match asked.load {

@@ -16,6 +16,7 @@ mod latency;
 mod load_notes;
 mod lower;
 mod moderation;
+mod moved;
 mod neighbours;
 mod next_hops;
 mod outage;

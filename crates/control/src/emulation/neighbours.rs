@@ -1,12 +1,13 @@
 //! Whom clients' frames go to, and who answers for the addresses of a port.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use wirestorm_plan::emulation::{AddressRange, EmulationPlan, ProbeProtocol};
+use wirestorm_plan::emulation::{AddressRange, EmulationPlan, ProbeProtocol, Vlans};
 use wirestorm_plan::traffic::Port;
+use wirestorm_stack::endpoint::LinkHeader;
 use wirestorm_wire::packet::MacAddress;
 use wirestorm_wire::prefix::Prefix;
 
@@ -16,7 +17,7 @@ use super::lower::Reached;
 use super::next_hops::{NextHops, all_go_by, clients_of};
 use super::probes::Echoes;
 use super::tunnels;
-use crate::host::{Asks, Guests, HostError, ProbeTimes, Prober, Silence, Station, TRIES};
+use crate::host::{Asks, Guests, HostError, Moves, ProbeTimes, Prober, Silence, Station, TRIES};
 
 /// Addresses of one template that a port answers for, at most: those beyond are reached by a
 /// router, or not at all.
@@ -34,7 +35,37 @@ pub(super) struct Neighbours {
     pub(super) probe_times: Arc<ProbeTimes>,
     /// For each port of the plan what arrives there of probes by UDP.
     pub(super) echoes: Vec<Echoes>,
+    /// For each port its next hops, and those of its neighbours that have moved.
+    pub(super) reached_by: Vec<ReachedBy>,
     _guests: Guests,
+}
+
+/// The next hops of a port.
+#[derive(Default)]
+pub(super) struct ReachedBy {
+    /// Each one's number, by VLAN tags and address, and who asks for it.
+    pub(super) next_hops: BTreeMap<(Vec<u8>, IpAddr), (u16, IpAddr)>,
+    /// Neighbours that have moved.
+    pub(super) moves: Arc<Moves>,
+}
+
+impl ReachedBy {
+    /// The number of a next hop, which may be known already; where there are too many, none that moves.
+    fn number(&mut self, vlan: Option<Vlans>, next_hop: IpAddr, source: IpAddr) -> u16 {
+        let tags = vlan.map_or_else(Vec::new, |vlan| vlan.tags());
+        let next = u16::try_from(self.next_hops.len() + 1).unwrap_or(LinkHeader::FIXED);
+        self.next_hops.entry((tags, next_hop)).or_insert((next, source)).0
+    }
+
+    /// Watches those of a station's VLANs, where another one does not do so already.
+    fn watch(&self, station: &mut Station) {
+        station.tell(&self.moves);
+        for ((tags, next_hop), (_, source)) in &self.next_hops {
+            if let Some(place) = station.place_behind(tags) {
+                station.watch(place, *source, *next_hop);
+            }
+        }
+    }
 }
 
 impl Neighbours {
@@ -69,6 +100,8 @@ impl Neighbours {
             station.announce().map_err(HostError::from)?;
         }
         let mut next_hops = NextHops::open(plan, interfaces)?;
+        let mut reached_by: Vec<ReachedBy> =
+            plan.ports.iter().map(|_| ReachedBy::default()).collect();
         let mut clients = Vec::new();
         for template in &plan.templates {
             let Some(client) = &template.client else {
@@ -85,11 +118,17 @@ impl Neighbours {
             let known = devices.first().and_then(|it| it.destination).filter(|_| needs_no_other);
             let server = template.server.as_ref().map(|server| server.transmit);
             let facing = server.filter(|server| *server != client.transmit);
+            let by = &mut reached_by[client.transmit];
+            let mut next_hop = LinkHeader::FIXED;
             let destination = match (&mut stations[client.transmit], client.destination.or(known)) {
                 (_, Some(destination)) => destination,
                 (Some(station), None) => {
                     let target = tunnels::far_end(port).unwrap_or(client.servers.first);
-                    station.resolve_patiently(target, &mut goes_on)?.1
+                    let mac = station.resolve_patiently(target, &mut goes_on)?.1;
+                    if let Some(route) = station.host().route(target) {
+                        next_hop = by.number(None, route.next_hop, route.source);
+                    }
+                    mac
                 }
                 // The two ports of a template without a host between them face each other.
                 (None, None) => match facing.and_then(|port| interfaces[port].as_ref()) {
@@ -103,7 +142,13 @@ impl Neighbours {
                     }
                 },
             };
-            clients.push(Some(Reached { addresses, destination, devices }));
+            let numbered = devices.into_iter().map(|it| {
+                let number =
+                    it.next_hop.and_then(|hop| Some(by.number(it.vlan, hop.first, hop.from?)));
+                (it, number.unwrap_or(LinkHeader::FIXED))
+            });
+            let devices = numbered.collect();
+            clients.push(Some(Reached { addresses, destination, next_hop, devices }));
         }
         let probe_times = Arc::new(ProbeTimes::default());
         let mut probes = Vec::new();
@@ -129,12 +174,26 @@ impl Neighbours {
             }
             probers[asked.from].push(prober);
         }
-        let stations = stations.into_iter().zip(probers);
-        let stations = stations.filter_map(|(station, probers)| Some((station?, probers)));
-        let others = next_hops.into_stations(plan).into_iter().map(|it| (it, Vec::new()));
+        let stations = stations.into_iter().zip(probers).zip(&reached_by);
+        let stations = stations.filter_map(|((station, probers), by)| {
+            let mut station = station?;
+            by.watch(&mut station);
+            // Servers' answers go by routers as well.
+            let gateways = station.host().gateways.clone();
+            for gateway in gateways {
+                if let Some(route) = station.host().route(gateway) {
+                    station.watch(0, route.source, gateway);
+                }
+            }
+            Some((station, probers))
+        });
+        let others = next_hops.into_stations(plan).into_iter().map(|(port, mut station)| {
+            reached_by[port].watch(&mut station);
+            (station, Vec::new())
+        });
         let guests = Guests::host_and_probe(stations.chain(others).collect())
             .map_err(EmulationError::Thread)?;
-        Ok(Self { clients, probes, probe_times, echoes, _guests: guests })
+        Ok(Self { clients, probes, probe_times, echoes, reached_by, _guests: guests })
     }
 }
 

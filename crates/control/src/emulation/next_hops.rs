@@ -75,7 +75,8 @@ impl NextHops {
         Ok(Self { stations, known: BTreeMap::new() })
     }
 
-    /// The devices of a template's clients, with the Ethernet addresses of all routers; of routers
+    /// The devices of a template's clients, with the Ethernet addresses of all routers and who they
+    /// are; of routers
     /// that no client is behind nothing is asked.
     pub(super) fn resolve(
         &mut self,
@@ -115,14 +116,16 @@ impl NextHops {
                         mac
                     }
                 };
-                found.push(Devices { destination: Some(mac), ..own });
+                let next_hop =
+                    Some(NextHop { first: router, from: asker(plan, client, &next_hop) });
+                found.push(Devices { destination: Some(mac), next_hop, ..own });
             }
         }
         Ok(found)
     }
 
     /// Those that go on answering. What a port answers for in no VLAN it does itself.
-    pub(super) fn into_stations(self, plan: &EmulationPlan) -> Vec<Station> {
+    pub(super) fn into_stations(self, plan: &EmulationPlan) -> Vec<(usize, Station)> {
         let owns = |port: usize, host: &Host| {
             let own = &plan.ports[port].addresses;
             let is_own = |it: &Prefix| own.iter().any(|own| own.address == it.address);
@@ -130,7 +133,7 @@ impl NextHops {
         };
         let others = self.stations.into_iter();
         let stays = |(port, mut station): (usize, Station)| {
-            station.keep(|host| !owns(port, host)).then_some(station)
+            station.keep(|host| !owns(port, host)).then_some((port, station))
         };
         others.filter_map(stays).collect()
     }

@@ -17,6 +17,7 @@ use super::details::FlowReport;
 use super::found::{FailureReport, Told, TransactionReport};
 use super::groups::GroupReport;
 use super::latency::LatencyReport;
+use super::moved::Moved;
 use super::steer::Detail;
 use super::timeline::FlowSeries;
 use super::tunnels::TunnelsReport;
@@ -611,6 +612,8 @@ pub(super) struct Ended {
     pub(super) down: Duration,
     pub(super) cpu: CpuTime,
     pub(super) error: Option<String>,
+    /// Next hops that were elsewhere later.
+    pub(super) moved: Moved,
 }
 
 impl Ended {

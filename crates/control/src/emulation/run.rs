@@ -29,7 +29,8 @@ use super::latency::{LatencyReport, Probe};
 use super::load_notes::load_notes;
 use super::lower::{Duties, duties};
 use super::moderation::Moderation;
-use super::neighbours::Neighbours;
+use super::moved::Moved;
+use super::neighbours::{Neighbours, ReachedBy};
 use super::outage::{self, Outage};
 use super::probes::{Echoes, ProbedPort};
 use super::remainders::{self, Waited};
@@ -266,6 +267,7 @@ pub fn run(
                 snapshot,
                 intervals_max,
                 probe_times: &neighbours.probe_times,
+                reached_by: &neighbours.reached_by[lane.port],
             };
             move || {
                 let (interface, link) = &duty.interfaces.links[duty.index];
@@ -314,6 +316,7 @@ pub fn run(
     let waited = if interrupted { Waited::Interrupted } else { Waited::Linger(options.linger) };
     let left = remainders::notes(&ports, waited);
     let outages: Vec<String> = outage::notes(&ports).collect();
+    let moved: Vec<String> = ended.iter().flat_map(|ended| ended.moved.notes()).collect();
     Ok(EmulationResult {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
@@ -334,6 +337,7 @@ pub fn run(
             .chain(loads)
             .chain(left)
             .chain(outages)
+            .chain(moved)
             .collect(),
     })
 }
@@ -500,6 +504,7 @@ struct Duty<'a> {
     snapshot: &'a Mutex<PortProgress>,
     intervals_max: usize,
     probe_times: &'a ProbeTimes,
+    reached_by: &'a ReachedBy,
 }
 
 impl Duty<'_> {
@@ -546,7 +551,8 @@ impl Duty<'_> {
         let mut watch = FlowWatch::new(&self.options.watch, templates, self.intervals_max, start);
         let mut is_busy = self.lane.duties.connects;
         let mut follower = Follower::new(self.steering, self.index);
-        let (watched, follows) = (&mut watch, &mut follower);
+        let mut moved = Moved::new(self.lane.name, start);
+        let (watched, follows) = (&mut watch, (&mut follower, &mut moved));
         let outcome = self.serve(&mut endpoint, &mut open, start, &mut is_busy, watched, follows);
         watch.finish(clock::now(), &endpoint);
         self.end_probes(&mut open);
@@ -571,6 +577,7 @@ impl Duty<'_> {
             down,
             cpu,
             error,
+            moved,
         };
         follower.leave(self.lane.report(&ended.counted(), Detail::All));
         ended
@@ -599,7 +606,7 @@ impl Duty<'_> {
         start: Instant,
         is_busy: &mut bool,
         watched: &mut FlowWatch,
-        follower: &mut Follower<'_>,
+        (follower, moved): (&mut Follower<'_>, &mut Moved),
     ) -> Result<(), PortError> {
         let mut publish_at = start;
         // Probes time what the port takes to answer, and so do those who ask here.
@@ -628,6 +635,7 @@ impl Duty<'_> {
                 endpoint.stop();
                 until = Some(now.saturating_add(self.options.linger));
             }
+            moved.look(self.reached_by, endpoint, now);
             open.transmit.port_mut().advance(now);
             watched.look(now, endpoint);
             let arrived = endpoint.breathe(now, &mut open.transmit, &mut open.receive)?;

@@ -8,13 +8,14 @@ use wirestorm_io::pcap::PcapTransmit;
 use wirestorm_plan::emulation::{AddressRange, EmulationPlan};
 use wirestorm_sim::network::{self, NetworkOptions, NodeOptions, Seen};
 use wirestorm_stack::Host;
-use wirestorm_stack::endpoint::EndpointOptions;
+use wirestorm_stack::endpoint::{EndpointOptions, LinkHeader};
 use wirestorm_wire::packet::MacAddress;
 
 use super::error::EmulationError;
 use super::groups::GroupReport;
 use super::load_notes::load_notes;
 use super::lower::{Reached, duties};
+use super::moved::Moved;
 use super::remainders::{self, Waited};
 use super::report::{CpuTime, EmulationResult, Ended, SCHEMA};
 use super::steer::Detail;
@@ -145,6 +146,7 @@ pub fn simulate(
             impairment: ended.impairment,
             tunnels: None,
             error: None,
+            moved: Moved::default(),
         };
         ended.counted().report(&plan.ports[port].name, "a wire in memory", owners, Detail::All)
     });
@@ -218,8 +220,10 @@ fn clients(plan: &EmulationPlan) -> Result<Vec<Option<Reached>>, EmulationError>
             return Err(EmulationError::OneSided { path: template.path.clone() });
         };
         let destination = client.destination.unwrap_or(mac(server.transmit));
-        let devices = client.devices.clone();
-        let reached = |addresses| Reached { addresses, destination, devices };
+        // Nobody moves.
+        let next_hop = LinkHeader::FIXED;
+        let devices = client.devices.iter().map(|it| (*it, next_hop)).collect();
+        let reached = |addresses| Reached { addresses, destination, next_hop, devices };
         found.push(client.addresses.or(own).map(reached));
     }
     Ok(found)

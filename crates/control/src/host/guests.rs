@@ -77,7 +77,7 @@ fn answer(
     probers: &mut [Prober],
     interval: Duration,
 ) -> Result<(), PortError> {
-    let mut until = clock::now().saturating_add(interval);
+    let mut until = clock::now().saturating_add(interval).min(station.probe()?);
     for prober in &mut *probers {
         until = until.min(prober.ask(station)?);
     }

@@ -185,6 +185,8 @@ pub(crate) struct Asks {
 /// Asks one host again and again.
 pub(crate) struct Prober {
     question: Question,
+    /// Whom it is sent to, who may move.
+    next_hop: Option<IpAddr>,
     ticker: Ticker,
     /// When the next question is due, from the start on.
     due: Duration,
@@ -241,6 +243,14 @@ impl Question {
         }
     }
 
+    /// Whom it goes to by.
+    fn send_to(&mut self, next_hop: MacAddress) {
+        match self {
+            Self::Echo(request) => request.macs.1 = next_hop,
+            Self::Datagram { macs, .. } => macs.1 = next_hop,
+        }
+    }
+
     /// The frame of the question with a number; `None` where the families differ, which are those
     /// of a route.
     fn frame(&mut self, number: u64) -> Option<Vec<u8>> {
@@ -271,6 +281,7 @@ impl Prober {
         times.enter();
         Self {
             question: Question::new(station, route, asks),
+            next_hop: station.host().route(asks.target).map(|route| route.next_hop),
             ticker: Ticker::new(asks.rate),
             due: Duration::ZERO,
             is_counted: true,
@@ -311,6 +322,9 @@ impl Prober {
             }
             left -= 1;
             let number = self.lock().next_number();
+            if let Some(mac) = self.next_hop.and_then(|next_hop| station.known(next_hop)) {
+                self.question.send_to(mac);
+            }
             let Some(frame) = self.question.frame(number) else { return Ok(Instant::MAX) };
             // Its answer may be there before this thread goes on.
             self.lock().ask();

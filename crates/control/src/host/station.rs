@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use wirestorm_base::port::{PortError, Receive, Transmit};
 use wirestorm_base::time::{Duration, Instant};
@@ -13,10 +14,12 @@ use wirestorm_io::clock;
 use wirestorm_io::link::{Link, LinkError};
 use wirestorm_io::namespace::{InterfaceName, InterfaceNameError};
 use wirestorm_plan::emulation::Vlans;
-use wirestorm_stack::{Guests, Heard, Host};
+use wirestorm_stack::{Guests, Heard, Host, Told};
 use wirestorm_wire::fragment::{Fragments, Reassembler, Taken, is_fragment};
 use wirestorm_wire::packet::{MacAddress, ethernet, ethertype, network_header, vlan};
 use wirestorm_wire::prefix::Prefix;
+
+use super::moves::{Move, Moves};
 
 /// Why a host does not live on an interface, or does not find another.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +74,17 @@ pub enum HostError {
 pub(crate) const TRIES: u32 = 3;
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// How often a next hop of which nothing is heard is asked whether it is there. RFC 4861 section 10
+/// has 30 s on average, which is long for those who wait to see a router fail.
+const REACHABLE_TIME: Duration = Duration::from_secs(5);
+/// So many next hops are asked in a second at most, where there are many.
+const ASKED_A_SECOND_MAX: u64 = 1_000;
+
+/// Peers that are asked likewise, at most.
+const PEERS_MAX: usize = 1_024;
+/// A peer that has not answered so often is gone.
+const PEER_TRIES: u32 = 3 * TRIES;
+
 /// Neighbours that are remembered, at most.
 const NEIGHBOURS_MAX: usize = 1 << 16;
 
@@ -100,6 +114,18 @@ struct Resident {
     fragments: Reassembler,
 }
 
+/// A next hop that is asked from time to time whether it is where it was.
+struct Watched {
+    /// Who asks.
+    source: IpAddr,
+    /// How often it was asked since it was heard last.
+    asked: u32,
+    /// When it is asked next.
+    due: Instant,
+    /// Whether it is a peer that has told where it is, who is forgotten when it is gone.
+    is_peer: bool,
+}
+
 /// Hosts with a packet socket of their own, each behind other tags, or none.
 pub struct Station {
     interface: InterfaceName,
@@ -111,6 +137,12 @@ pub struct Station {
     transmit: AfPacketTransmit,
     /// What neighbours have told, asked or not: who announces itself may not answer yet.
     neighbours: BTreeMap<(usize, IpAddr), MacAddress>,
+    /// Next hops whose moves matter.
+    watched: BTreeMap<(usize, IpAddr), Watched>,
+    /// When the next one of them is asked.
+    next_due: Instant,
+    /// Who is told of neighbours that move.
+    moves: Option<Arc<Moves>>,
     /// Of the next packet that leaves in fragments.
     identification: u32,
 }
@@ -160,6 +192,9 @@ impl Station {
             receive,
             transmit,
             neighbours: BTreeMap::new(),
+            watched: BTreeMap::new(),
+            next_due: Instant::MAX,
+            moves: None,
             identification: 0,
         })
     }
@@ -171,8 +206,12 @@ impl Station {
 
     /// The place of who lives in VLANs, or without tags.
     pub(crate) fn place(&self, vlan: Option<Vlans>) -> Option<usize> {
-        let tags = vlan.map_or_else(Vec::new, |vlan| vlan.tags());
-        self.places.get(&tags).copied()
+        self.place_behind(&vlan.map_or_else(Vec::new, |vlan| vlan.tags()))
+    }
+
+    /// The same, by the tags themselves.
+    pub(crate) fn place_behind(&self, tags: &[u8]) -> Option<usize> {
+        self.places.get(tags).copied()
     }
 
     /// Who answers.
@@ -267,14 +306,11 @@ impl Station {
                 let place = self.places.get(&tags(frame)).copied();
                 let resident =
                     place.and_then(|place| Some((place, self.residents.get_mut(place)?)));
-                let heard = resident.map(|(place, it)| (place, it.hear(frame, arrival)));
+                let heard = resident
+                    .map(|(place, it)| (place, it.host.told_by(frame), it.hear(frame, arrival)));
                 self.receive.release(received);
-                let Some((place, heard)) = heard else { continue };
-                if let Heard::Neighbour { address, mac } = heard
-                    && self.neighbours.len() < NEIGHBOURS_MAX
-                {
-                    self.neighbours.insert((place, address), mac);
-                }
+                let Some((place, told, heard)) = heard else { continue };
+                told.into_iter().for_each(|told| self.note(place, told));
                 match heard {
                     Heard::Nothing => {}
                     Heard::Question(answer) => answers.push(answer),
@@ -289,6 +325,101 @@ impl Station {
             if fetched == 0 {
                 self.receive.wait(until.saturating_since(clock::now()));
             }
+        }
+    }
+
+    /// Where a neighbour of the first host is, as far as it has told.
+    pub(super) fn known(&self, neighbour: IpAddr) -> Option<MacAddress> {
+        self.neighbours.get(&(0, neighbour)).copied()
+    }
+
+    /// Who is told of neighbours that move from now on.
+    pub(crate) fn tell(&mut self, moves: &Arc<Moves>) {
+        self.moves = Some(Arc::clone(moves));
+    }
+
+    /// Asks a next hop from time to time whether it is where it was, once it is known where.
+    pub(crate) fn watch(&mut self, place: usize, source: IpAddr, next_hop: IpAddr) {
+        self.watch_for((place, next_hop), source, false);
+    }
+
+    fn watch_for(&mut self, who: (usize, IpAddr), source: IpAddr, is_peer: bool) {
+        let due = clock::now().saturating_add(REACHABLE_TIME);
+        self.watched.insert(who, Watched { source, asked: 0, due, is_peer });
+        self.next_due = self.next_due.min(due);
+    }
+
+    /// Asks those next hops of which nothing was heard for a while. Returns when the next ones are
+    /// due.
+    ///
+    /// # Errors
+    /// Where the interface failed.
+    pub(crate) fn probe(&mut self) -> Result<Instant, PortError> {
+        let now = clock::now();
+        if now < self.next_due {
+            return Ok(self.next_due);
+        }
+        let patience = PATIENCE.max(self.spread());
+        let mut questions = Vec::new();
+        self.next_due = Instant::MAX;
+        self.watched.retain(|_, it| !it.is_peer || it.asked < PEER_TRIES);
+        for ((place, next_hop), watched) in &mut self.watched {
+            let known = self.neighbours.get(&(*place, *next_hop));
+            if watched.due <= now {
+                watched.due = now.saturating_add(patience);
+                let host = self.residents.get(*place).map(|it| &it.host);
+                let question = host.and_then(|it| it.solicitation(watched.source, *next_hop));
+                if let (Some(known), Some(mut question)) = (known, question) {
+                    // RFC 4861 section 7.3.3: a node probes "by sending unicast Neighbor
+                    // Solicitations"; who does not answer so many may be elsewhere.
+                    if watched.asked < TRIES {
+                        question[..6].copy_from_slice(&known.0);
+                    }
+                    watched.asked = watched.asked.saturating_add(1);
+                    questions.push(question);
+                }
+            }
+            self.next_due = self.next_due.min(watched.due);
+        }
+        questions.iter().try_for_each(|question| self.send(question))?;
+        Ok(self.next_due)
+    }
+
+    /// How long it takes to ask all next hops.
+    fn spread(&self) -> Duration {
+        Duration::from_secs(self.watched.len() as u64 / ASKED_A_SECOND_MAX)
+    }
+
+    /// A neighbour has said to the host at a place where it is.
+    fn note(&mut self, place: usize, told: Told) {
+        let Told { address, mac, overrides } = told;
+        let known = self.neighbours.get(&(place, address)).copied();
+        if known.is_some_and(|known| known != mac) && !overrides {
+            return;
+        }
+        let reachable = REACHABLE_TIME.max(self.spread());
+        if let Some(watched) = self.watched.get_mut(&(place, address)) {
+            watched.asked = 0;
+            watched.due = clock::now().saturating_add(reachable);
+        } else if self.moves.is_some()
+            && self.watched.len() < PEERS_MAX
+            && let Some(source) = self.residents.get(place).and_then(|it| it.asker(address))
+        {
+            self.watch_for((place, address), source, true);
+        }
+        if known.is_some() || self.neighbours.len() < NEIGHBOURS_MAX {
+            self.neighbours.insert((place, address), mac);
+        }
+        let moved = known.filter(|known| *known != mac);
+        if let (Some(from), Some(moves), Some(resident)) =
+            (moved, &self.moves, self.residents.get(place))
+        {
+            let is_there = |((other, _), mac): (&(usize, IpAddr), &MacAddress)| {
+                *other == place && *mac == from
+            };
+            let was_alone = !self.neighbours.iter().any(is_there);
+            let tags = resident.host.tags.clone();
+            moves.add(Move { tags, address, from, to: mac, was_alone });
         }
     }
 
@@ -369,6 +500,15 @@ impl Station {
 }
 
 impl Resident {
+    /// The address from which a neighbour is asked: one in its network, or where nobody knows
+    /// networks, behind tags, any of its family.
+    fn asker(&self, neighbour: IpAddr) -> Option<IpAddr> {
+        let within = self.host.addresses.iter().find(|own| own.contains(neighbour));
+        let guests = self.host.guests.iter().map(|it| it.range.first);
+        let mut guests = guests.filter(|it| it.is_ipv4() == neighbour.is_ipv4());
+        within.map(|own| own.address).or_else(|| guests.next())
+    }
+
     /// What a frame is to the host, or the packet of which it has the last fragment that was missing.
     fn hear(&mut self, frame: &[u8], now: Instant) -> Heard {
         let start = ethernet::HEADER_LENGTH + self.host.tags.len();

@@ -4,9 +4,13 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use hashbrown::HashTable;
+use wirestorm_wire::packet::MacAddress;
 
+use super::Endpoint;
 use super::clients::AddressRange;
+use super::template::Role;
 use crate::frame::LinkHeader;
+use crate::host::without_priority;
 
 /// What is below IP in the frames of clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +52,13 @@ impl ClientLinks {
         devices.fold(self.usual.excess(), usize::max)
     }
 
+    /// A next hop is at another Ethernet address.
+    pub(super) fn next_hop_moved(&mut self, number: u16, to: MacAddress) {
+        let devices = self.devices.iter_mut().map(|it| &mut it.link);
+        let links = devices.chain([&mut self.usual]);
+        links.filter(|it| it.next_hop() == number).for_each(|it| it.set_destination(to));
+    }
+
     /// The Ethernet addresses that frames come from, each with how many there are from it on.
     pub(super) fn sources(&self) -> impl Iterator<Item = (u64, u32)> {
         let devices = self.devices.iter().map(|it| {
@@ -76,6 +87,31 @@ impl Devices {
         let step = |counts: bool| if counts { device } else { 0 };
         let steps = [step(self.destinations_count), step(self.sources_count)];
         Some(self.link.with_addresses_moved(steps))
+    }
+}
+
+impl Endpoint {
+    /// A next hop of clients ([`LinkHeader::to_next_hop`]; not 0) is at another Ethernet address: frames
+    /// of flows that are there and of new ones go there. Returns how many are there.
+    pub fn next_hop_moved(&mut self, number: u16, to: MacAddress) -> u32 {
+        for template in &mut self.templates {
+            if let Role::Client { link, .. } = &mut template.template.role {
+                link.next_hop_moved(number, to);
+            }
+        }
+        self.links.redirect(|it| it.next_hop() == number, to)
+    }
+
+    /// Whoever had an Ethernet address in VLANs, or without tags, is at another one: answers of flows
+    /// that others have begun go there. New ones are answered where they come from. Returns how many
+    /// flows that are.
+    pub fn peer_moved(&mut self, tags: &[u8], from: MacAddress, to: MacAddress) -> u32 {
+        let is_moved = |it: &LinkHeader| {
+            it.next_hop() == 0
+                && it.destination() == from.0
+                && without_priority(it.tags()).eq(without_priority(tags))
+        };
+        self.links.redirect(is_moved, to)
     }
 }
 
@@ -125,6 +161,33 @@ impl Links {
     #[inline]
     pub(super) fn get(&self, place: u32) -> &LinkHeader {
         &self.entries[place as usize].header
+    }
+
+    /// Sends what goes by headers that are those to another Ethernet address from now on. Returns how
+    /// many flows that are.
+    pub(super) fn redirect(
+        &mut self,
+        is_moved: impl Fn(&LinkHeader) -> bool,
+        to: MacAddress,
+    ) -> u32 {
+        let mut flows: u32 = 0;
+        for place in 0..self.entries.len() {
+            let entry = &mut self.entries[place];
+            if !is_moved(&entry.header) || entry.header.destination() == to.0 {
+                continue;
+            }
+            flows = flows.saturating_add(entry.users);
+            let hash = entry.header.hash64();
+            entry.header.set_destination(to);
+            if let Ok(entry) = self.index.find_entry(hash, |it| *it == place as u32) {
+                entry.remove();
+            }
+            // There may be one already that is the same: either is found then.
+            let entries = &self.entries;
+            let rehash = |it: &u32| entries[*it as usize].header.hash64();
+            self.index.insert_unique(entries[place].header.hash64(), place as u32, rehash);
+        }
+        flows
     }
 
     fn look_up(&self, header: &LinkHeader) -> Option<u32> {
@@ -196,6 +259,33 @@ mod tests {
         }
         assert_eq!(links.entries.len(), MANY as usize + 1);
         assert_eq!(*links.get(MANY), header(MANY));
+    }
+
+    #[test]
+    fn flows_go_where_their_next_hop_has_moved() {
+        const NEW: MacAddress = MacAddress([4; 6]);
+        let mut links = Links::default();
+        let [by_first, by_second] = [1, 2].map(|number| header(7).to_next_hop(number));
+        let places = [by_first, by_second, header(7)].map(|it| links.take(it));
+        assert_eq!(links.take(by_first), places[0], "used twice");
+        assert_eq!(links.redirect(|it| it.next_hop() == 1, NEW), 2);
+        assert_eq!(links.redirect(|it| it.next_hop() == 1, NEW), 0, "it is there");
+        let destinations = places.map(|place| links.get(place).destination().to_vec());
+        let old = header(7).destination().to_vec();
+        assert_eq!(destinations, [NEW.0.to_vec(), old.clone(), old]);
+        // The new one is found, and the old one is another.
+        let mut moved = by_first;
+        moved.set_destination(NEW);
+        assert_eq!(links.take(moved), places[0]);
+        let again = links.take(by_first);
+        assert!(!places.contains(&again));
+        // Back, where there is one already.
+        assert_eq!(links.redirect(|it| it.next_hop() == 1, MacAddress([2, 0, 0, 0, 0, 7])), 3);
+        for place in [places[0], places[0], places[0], again, places[1], places[2]] {
+            links.give_back(place);
+        }
+        let number_of = |number| links.clone().take(header(number));
+        assert!(number_of(8) < links.entries.len() as u32, "their places are free again");
     }
 
     #[test]

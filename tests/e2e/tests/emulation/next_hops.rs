@@ -1,10 +1,13 @@
 //! Clients behind routers, which are asked where they are.
 
-use wirestorm_e2e::{Outcome, can_run, run_command, write_capture};
+use std::process::Stdio;
+
+use wirestorm_e2e::{Outcome, can_run, run_command, start_command, write_capture};
 use wirestorm_testkit::net::{CaptureOptions, End, Lab, LabOptions, RouterLab};
 use wirestorm_testkit::{Scratch, tshark};
 
-use super::emulate;
+use super::told::wait_for_frames;
+use super::{Ended, curl, emulate, host, plan, serve, stop_short};
 
 const CAPTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/web-and-mail.pcap");
 
@@ -127,4 +130,109 @@ groups:
     for expected in [["1.1.1.100", "100"], ["2.2.2.100", "200"]] {
         assert!(told.iter().any(|row| row[..] == expected), "{told:?}");
     }
+}
+
+/// Where a host has moved to.
+const NEW: &str = "02:00:00:00:00:77";
+
+/// Lets a Linux host forget those of its network, and have another Ethernet address.
+fn move_away(end: &End) {
+    end.namespace().ip(&[&format!("link set veth1 address {NEW}")]).unwrap();
+}
+
+/// A Linux host that serves pages, until it is dropped.
+fn pages(end: &End, folder: &Scratch) -> Ended {
+    let mut server = end.command("python3");
+    server.args(["-m", "http.server", "80", "-b", "198.51.100.2"]).current_dir(folder.path());
+    let server = server.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let server = Ended(server);
+    assert!(!curl(end, "198.51.100.2", 1).is_empty());
+    server
+}
+
+const CLIENTS: &str = r#"
+ports: [{name: clients, addresses: 198.51.100.1/24}]
+templates:
+  - name: page
+    http: {path: /}
+    client:
+      tx: clients
+      addresses: 198.51.100.40-198.51.100.47
+      servers: 198.51.100.2
+      load: {rate: 40}
+      limit: 360
+latency: [{from: clients, to: 198.51.100.2, rate: 20}]
+"#;
+
+#[test]
+fn clients_go_on_with_a_next_hop_that_moves() {
+    if !can_run(&["python3", "curl", "nft"]) {
+        return;
+    }
+    for says_so in [true, false] {
+        let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+        host(&lab.b);
+        let _server = pages(&lab.b, &scratch);
+        let plan = plan(&scratch, CLIENTS);
+        let before = lab.b.counters().unwrap().rx_packets;
+        let mut command = emulate(&plan);
+        command.args(["--linger", "20s", "--port", &format!("clients={}", lab.a.port())]);
+        let running = start_command(&mut command);
+        wait_for_frames(&lab.b, before + 300);
+        if !says_so {
+            // It asks nobody, and tells nobody unless it is asked.
+            let rules = "add table arp t; \
+                add chain arp t c { type filter hook output priority 0; }; \
+                add rule arp t c arp operation request drop";
+            assert!(lab.b.command("nft").arg(rules).status().unwrap().success());
+        }
+        move_away(&lab.b);
+        if !says_so {
+            let mac = lab.a.mac().map(|byte| format!("{byte:02x}")).join(":");
+            let addresses = (40..48).map(|last| format!("198.51.100.{last}"));
+            let addresses = addresses.chain(["198.51.100.1".into()]);
+            let lines: Vec<_> = addresses
+                .map(|it| format!("neigh replace {it} lladdr {mac} dev veth1 nud permanent"))
+                .collect();
+            lab.b.namespace().ip(&lines.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+        }
+        let outcome = running.wait();
+        let closed = outcome.number("/ports/0/flows/closed");
+        assert_eq!((closed, outcome.number("/ports/0/flows/failed")), (360, 0), "{outcome}");
+        let notes = outcome.result()["notes"].to_string();
+        assert!(notes.contains("198.51.100.2 moved from"), "{says_so} {outcome}");
+        assert!(notes.contains(&format!("to {NEW}")), "{outcome}");
+        // The probes have found it as well: those at the end of nine seconds.
+        let [sent, received] =
+            ["sent", "received"].map(|it| outcome.number(&format!("/latency/0/{it}")));
+        assert!(received > 10 && received + 200 > sent, "{outcome}");
+    }
+}
+
+#[test]
+fn servers_answer_clients_that_move() {
+    if !can_run(&["curl"]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    host(&lab.b);
+    let text = r#"
+ports: [{name: servers, addresses: 198.51.100.1/24}]
+templates:
+  - name: page
+    http: {path: /, response: {body: 20000000}}
+    server: {tx: servers, port: 80}
+"#;
+    let servers = serve(&lab, &scratch, text);
+    assert_eq!(curl(&lab.b, "198.51.100.1", 1).len(), 20_000_000);
+    let mut slow = lab.b.command("curl");
+    slow.args(["--silent", "--max-time", "20", "--limit-rate", "5M", "http://198.51.100.1/"]);
+    let before = lab.b.counters().unwrap().rx_packets;
+    let mut slow = slow.arg("-o").arg(scratch.file("page")).spawn().unwrap();
+    wait_for_frames(&lab.b, before + 300);
+    move_away(&lab.b);
+    assert!(slow.wait().unwrap().success());
+    assert_eq!(std::fs::metadata(scratch.file("page")).unwrap().len(), 20_000_000);
+    let outcome = stop_short(servers);
+    assert!(outcome.result()["notes"].to_string().contains(&format!("to {NEW}")), "{outcome}");
 }
