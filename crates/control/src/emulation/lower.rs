@@ -32,6 +32,8 @@ pub(super) struct Duties {
     /// Ethernet addresses that clients of the plan send to for its servers, each with how many there
     /// are from it on: without a device in between, their frames are for it.
     pub(super) aimed_at: Vec<(MacAddress, u32)>,
+    /// Addresses of groups that clients or servers of the plan have, as in some profiles of TRex's.
+    pub(super) grouped: Vec<AddressRange>,
 }
 
 /// The clients of a template, and where their frames go.
@@ -42,6 +44,15 @@ pub(super) struct Reached {
     pub(super) next_hop: u16,
     /// Those of some clients, of which all Ethernet addresses are known.
     pub(super) devices: Vec<(emulation::Devices, u16)>,
+}
+
+/// Ranges of the plan's clients and servers that have addresses of groups.
+fn grouped(plan: &EmulationPlan, clients: &[Option<Reached>]) -> Vec<AddressRange> {
+    let clients = clients.iter().flatten().map(|it| it.addresses);
+    let asked = plan.templates.iter().filter_map(|it| it.client.as_ref());
+    let served = plan.templates.iter().filter_map(|it| it.server.as_ref()?.addresses);
+    let ranges = clients.chain(asked.map(|it| it.servers)).chain(served);
+    ranges.filter(|range| range.first.is_multicast()).map(|it| self::range(&it)).collect()
 }
 
 /// What a plan has a port do. `clients`: for each template its clients, if it has any. `sessions`:
@@ -65,6 +76,7 @@ pub(super) fn duties(
             emulation::Blackhole::All => Blackhole::All,
         },
         aimed_at: Vec::new(),
+        grouped: grouped(plan, clients),
     };
     let groups = plan.groups();
     for ((template, client), sessions) in plan.templates.iter().zip(clients).zip(sessions) {

@@ -539,8 +539,8 @@ impl Duty<'_> {
         );
         endpoint.end_at(start.saturating_add(self.options.duration));
         if let Some(mac) = link.mac {
-            let aimed_at = &self.lane.duties.aimed_at;
-            endpoint.live_at(MacAddress(mac), aimed_at, self.lane.addresses.clone());
+            let Duties { aimed_at, grouped, .. } = &self.lane.duties;
+            endpoint.live_at(MacAddress(mac), aimed_at, self.lane.addresses.clone(), grouped);
         }
         if self.options.shared.is_some() {
             endpoint.leave_strays();

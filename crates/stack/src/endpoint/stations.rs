@@ -7,6 +7,7 @@ use wirestorm_wire::flow::FlowKey;
 use wirestorm_wire::packet::{MacAddress, protocol};
 
 use super::Endpoint;
+use super::clients::AddressRange;
 use super::template::Role;
 use crate::frame::{Packet, is_one};
 
@@ -24,6 +25,8 @@ pub(super) struct Stations {
     /// Whether packets come from other hosts, as far as that is known: over an interface that has
     /// an Ethernet address, which that of the host itself has not.
     is_on_wire: bool,
+    /// Hosts' addresses, whatever they look like.
+    hosts: Vec<AddressRange>,
 }
 
 impl Stations {
@@ -45,7 +48,7 @@ impl Stations {
             }
             touches
         });
-        Self { macs: ranges, addresses, is_on_wire: false }
+        Self { macs: ranges, addresses, ..Self::default() }
     }
 
     /// Whether a frame that begins so is for one of them. What is for a group is for none, and is
@@ -58,24 +61,32 @@ impl Stations {
         let is_own = behind.checked_sub(1).is_some_and(|place| number <= self.macs[place].1);
         destination[0] & 1 == 0 && (is_own || self.macs.is_empty())
     }
-}
 
-/// Whether a packet may have the addresses and ports that it has.
-///
-/// RFC 9293 section 3.9.2.3: "An incoming SYN with an invalid source address MUST be ignored either
-/// by TCP or by the IP layer", and "A TCP implementation MUST silently discard an incoming SYN
-/// segment that is addressed to a broadcast or multicast address", which holds for all segments.
-/// RFC 1122 section 4.1.3.6: "A UDP datagram received with an invalid IP source address (e.g., a
-/// broadcast or multicast address) must be discarded by UDP or by the IP layer".
-fn is_possible(key: &FlowKey, is_on_wire: bool) -> bool {
-    let (source, destination) = (key.source(), key.destination());
-    // What answers a datagram to a group would come from that.
-    let is_to_one = is_one(destination) || key.protocol() == protocol::UDP && !is_on_wire;
-    let is_from_itself =
-        source == destination && (is_on_wire || key.source_port() == key.destination_port());
-    // RFC 1122 section 3.2.1.3: they "MUST NOT appear outside a host".
-    let is_within_host = is_on_wire && (source.is_loopback() || destination.is_loopback());
-    is_one(source) && is_to_one && !is_from_itself && !is_within_host
+    /// Whether a packet may have the addresses and ports that it has.
+    ///
+    /// RFC 9293 section 3.9.2.3: "An incoming SYN with an invalid source address MUST be ignored
+    /// either by TCP or by the IP layer", and "A TCP implementation MUST silently discard an incoming
+    /// SYN segment that is addressed to a broadcast or multicast address", which holds for all
+    /// segments. RFC 1122 section 4.1.3.6: "A UDP datagram received with an invalid IP source address
+    /// (e.g., a broadcast or multicast address) must be discarded by UDP or by the IP layer".
+    fn are_possible(&self, key: &FlowKey) -> bool {
+        let (source, destination) = (key.source(), key.destination());
+        // What answers a datagram to a group would come from that.
+        let is_to_host =
+            self.is_host(destination) || key.protocol() == protocol::UDP && !self.is_on_wire;
+        let is_from_itself = source == destination
+            && (self.is_on_wire || key.source_port() == key.destination_port());
+        // RFC 1122 section 3.2.1.3: they "MUST NOT appear outside a host".
+        let is_within_host = self.is_on_wire && (source.is_loopback() || destination.is_loopback());
+        self.is_host(source) && is_to_host && !is_from_itself && !is_within_host
+    }
+
+    /// Whether an address may be a host's. Without a wire nobody else is there who could have one.
+    fn is_host(&self, address: IpAddr) -> bool {
+        is_one(address)
+            || address.is_multicast() && !self.is_on_wire
+            || self.hosts.iter().any(|range| range.contains(address))
+    }
 }
 
 /// An Ethernet address as a number.
@@ -88,12 +99,14 @@ impl Endpoint {
     /// from now on a flow is begun by what is sent to that one, to one that its clients' frames come
     /// from, or to others that are its own as well, each said with how many there are from it on. What
     /// belongs to no flow is refused only where it is for an address of its own. As long as nothing is
-    /// said, all that is sent to one station is for it.
+    /// said, all that is sent to one station is for it. `hosts` are hosts' addresses though they are
+    /// those of groups.
     pub fn live_at(
         &mut self,
         mac: MacAddress,
         others: &[(MacAddress, u32)],
         addresses: Vec<IpAddr>,
+        hosts: &[AddressRange],
     ) {
         let clients = self.templates.iter().filter_map(|it| match &it.template.role {
             Role::Client { link, .. } => Some(link.sources()),
@@ -102,7 +115,8 @@ impl Endpoint {
         let own = [(mac, 1)].into_iter().chain(others.iter().copied());
         let own = own.map(|(mac, count)| (number(&mac.0), count));
         let stations = Stations::new(clients.flatten().chain(own), addresses);
-        self.stations = Stations { is_on_wire: mac != MacAddress::default(), ..stations };
+        let is_on_wire = mac != MacAddress::default();
+        self.stations = Stations { is_on_wire, hosts: hosts.to_vec(), ..stations };
     }
 
     /// What would begin something is for another station.
@@ -119,7 +133,7 @@ impl Endpoint {
             self.note_other();
             return false;
         }
-        let is_possible = is_possible(&packet.key, self.stations.is_on_wire);
+        let is_possible = self.stations.are_possible(&packet.key);
         self.strays.impossible += u64::from(!is_possible && !self.leaves_strays);
         is_possible
     }
@@ -133,6 +147,8 @@ impl Endpoint {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec;
+
     use super::*;
     use crate::frame::octets;
 
@@ -146,18 +162,25 @@ mod tests {
             };
             key.with_ports(port, 80)
         };
+        let first = "ff03::1".parse().unwrap();
+        let hosts = vec![AddressRange { first, count: 2 }];
+        let stations =
+            |is_on_wire| Stations { is_on_wire, hosts: hosts.clone(), ..Stations::default() };
         // Whether it is possible for TCP and for UDP on a wire, and otherwise.
         let cases = [
             ("10.0.0.1", "10.0.0.2", [true; 4]),
             ("2001:db8::1", "2001:db8::2", [true; 4]),
-            ("224.0.0.1", "10.0.0.2", [false; 4]),
+            ("224.0.0.1", "10.0.0.2", [false, false, true, true]),
             ("255.255.255.255", "10.0.0.2", [false; 4]),
             ("0.0.0.0", "10.0.0.2", [false; 4]),
-            ("ff02::1", "2001:db8::2", [false; 4]),
+            ("ff02::1", "2001:db8::2", [false, false, true, true]),
+            // Those are said to be hosts'.
+            ("ff03::1", "ff03::2", [true; 4]),
+            ("ff03::1", "ff03::3", [false, false, true, true]),
             ("::", "2001:db8::2", [false; 4]),
             ("10.0.0.1", "255.255.255.255", [false, false, false, true]),
-            ("10.0.0.1", "239.1.2.3", [false, false, false, true]),
-            ("2001:db8::1", "ff02::1", [false, false, false, true]),
+            ("10.0.0.1", "239.1.2.3", [false, false, true, true]),
+            ("2001:db8::1", "ff02::1", [false, false, true, true]),
             ("127.0.0.1", "10.0.0.2", [false, false, true, true]),
             ("::1", "2001:db8::2", [false, false, true, true]),
             ("10.0.0.1", "127.0.0.2", [false, false, true, true]),
@@ -165,14 +188,16 @@ mod tests {
         ];
         for (source, destination, expected) in cases {
             let found = [true, false].map(|is_on_wire| {
+                let stations = stations(is_on_wire);
                 [protocol::TCP, protocol::UDP]
-                    .map(|it| is_possible(&key(source, destination, it, 1_024), is_on_wire))
+                    .map(|it| stations.are_possible(&key(source, destination, it, 1_024)))
             });
             assert_eq!(found.as_flattened(), expected, "{source} to {destination}");
         }
         // From the very port that it is to.
-        assert!(!is_possible(&key("10.0.0.2", "10.0.0.2", protocol::TCP, 80), false));
-        assert!(is_possible(&key("10.0.0.1", "10.0.0.2", protocol::TCP, 80), true));
+        let key = |source| key(source, "10.0.0.2", protocol::TCP, 80);
+        assert!(!stations(false).are_possible(&key("10.0.0.2")));
+        assert!(stations(true).are_possible(&key("10.0.0.1")));
     }
 
     #[test]

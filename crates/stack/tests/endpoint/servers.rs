@@ -287,7 +287,7 @@ fn what_is_sent_to_other_stations_begins_nothing_and_is_not_answered() {
                 tuples.server_port = port;
             }
             let mut world = World::of(clients.to_vec(), servers, &buffers);
-            world.server.live_at(mac, aimed_at, vec!["50.0.0.1".parse().unwrap()]);
+            world.server.live_at(mac, aimed_at, vec!["50.0.0.1".parse().unwrap()], &[]);
             if leaves {
                 world.server.leave_strays();
             }
@@ -336,7 +336,7 @@ fn nobody_is_answered_who_cannot_be_there() {
         let options =
             EndpointOptions { verifies_checksums: false, ..options(servers, &buffers, 2) };
         world.server = Endpoint::new(options, Instant::ZERO);
-        world.server.live_at(MacAddress([2, 0, 0, 0, 0, 2]), &[], Vec::new());
+        world.server.live_at(MacAddress([2, 0, 0, 0, 0, 2]), &[], Vec::new(), &[]);
         // Short enough for nothing to be sent again.
         for _ in 0..2_000 {
             world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
@@ -383,7 +383,7 @@ fn what_devices_send_from_is_an_address_of_the_port() {
         tuples.clients = addresses("16.0.1.1", 1).unwrap();
         links.usual = LinkHeader::new(&link(to)).unwrap();
         let mut world = World::of(vec![asks], vec![template(vec![], behind)], &buffers);
-        world.server.live_at(MacAddress([2, 0, 0, 0, 0, 1]), &[], Vec::new());
+        world.server.live_at(MacAddress([2, 0, 0, 0, 0, 1]), &[], Vec::new(), &[]);
         world.run(Duration::from_millis(200), |_, _| {});
         let found = (world.client.counters().refused, world.server.strays().for_others);
         assert_eq!(found, (u64::from(is_own), u64::from(!is_own)), "to {to}, {counts}");

@@ -4,7 +4,7 @@ use wirestorm_e2e::{can_run, start_command};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::Lab;
 
-use super::{curl, emulate, host, plan, stop};
+use super::{both_ports, curl, emulate, host, plan, stop};
 
 const SERVERS: &str = r#"
 ports: [{name: servers, addresses: 198.51.100.1/24}]
@@ -55,5 +55,40 @@ fn connections_to_other_stations_are_neither_taken_nor_reset() {
         let count = |name: &str| outcome.number(&format!("/ports/0/flows/{name}"));
         assert!(count("for_others") >= 4, "{outcome}");
         assert_eq!((count("no_template"), count("no_flow")), (1, 0), "{outcome}");
+    }
+}
+
+/// As the profiles of TRex's have them that are over IPv6.
+const GROUPS: &str = r#"
+ports: [{name: clients}, {name: servers}]
+templates:
+  - name: page
+    http: {response: {body: 5000}}
+    client:
+      tx: clients
+      addresses: ff02::1-ff02::9
+      servers: ff03::1-ff03::9
+      load: {rate: 100}
+      limit: 50
+      ethernet: {dst: "{}"}
+    server: {tx: servers}
+"#;
+
+#[test]
+fn clients_and_servers_have_addresses_of_groups_where_a_plan_says_so() {
+    if !can_run(&[]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    let mac = lab.b.mac().map(|byte| format!("{byte:02x}")).join(":");
+    let text = GROUPS.replace("{}", &mac);
+    let outcome = both_ports(&mut emulate(&plan(&scratch, &text)), &lab).expect(0);
+    for port in 0..2 {
+        let count = |name: &str| outcome.number(&format!("/ports/{port}/flows/{name}"));
+        assert_eq!(
+            (count("closed"), count("failed"), count("impossible")),
+            (50, 0, 0),
+            "{outcome}"
+        );
     }
 }
