@@ -9,7 +9,8 @@ use wirestorm_base::time::Instant;
 use super::Endpoint;
 use super::details::FlowDetails;
 use super::executions::Place;
-use crate::tcp::connection::Now;
+use super::flow::Flow;
+use crate::tcp::connection::{Now, State};
 
 /// Which flows are followed: so many at a time of those that all of this is true of. When one of
 /// them is over, the next one that begins takes its place.
@@ -55,6 +56,8 @@ pub(super) struct Followed {
     /// How many of them are not over.
     there: usize,
     next: u64,
+    /// Places of connections that are in TIME-WAIT since this breath.
+    over: Vec<u32>,
 }
 
 impl Followed {
@@ -68,6 +71,21 @@ impl Followed {
     #[inline]
     pub(super) const fn is_any(&self) -> bool {
         self.there > 0
+    }
+
+    /// A connection is in TIME-WAIT, which is looked at later in the breath: where it is served
+    /// nothing else is to be kept at hand for that.
+    #[inline]
+    pub(super) fn note_over(&mut self, place: u32) {
+        if self.is_any() {
+            self.over.push(place);
+        }
+    }
+
+    /// Whether any connections are in TIME-WAIT since this breath.
+    #[inline]
+    pub(super) const fn has_over(&self) -> bool {
+        !self.over.is_empty()
     }
 
     fn begin(&mut self, template: usize, now: Instant, flow: &FlowDetails) {
@@ -111,6 +129,18 @@ impl Endpoint {
     pub(super) fn begin_followed(&mut self, place: Place, now: Now) {
         if let Some((template, flow)) = self.details_at(place, now) {
             self.followed.begin(template, now.instant(), &flow);
+        }
+    }
+
+    /// Connections are in TIME-WAIT since this breath.
+    #[cold]
+    pub(super) fn end_those_over(&mut self, now: Now) {
+        while let Some(place) = self.followed.over.pop() {
+            // A new one may be at its place.
+            let is_over = |flow: &Flow| flow.connection.state() == State::TimeWait;
+            if self.flows.get(place).is_some_and(is_over) {
+                self.end_followed(Place::Tcp(place), now);
+            }
         }
     }
 

@@ -375,6 +375,9 @@ impl Endpoint {
         }
         self.starts.begin_breath(now, matches!(outcome, Ok(BATCH)));
         self.make_due(now, transmit);
+        if self.followed.has_over() {
+            self.end_those_over(time);
+        }
         for frame in self.spare.drain(..) {
             transmit.release(frame);
         }

@@ -331,6 +331,7 @@ impl Endpoint {
             let arrivals = &mut self.templates[usize::from(flow.template)].arrivals;
             let bytes = Some(flow.connection.bytes_received());
             arrivals.note_end(now.instant(), took, bytes, has_failed);
+            self.followed.note_over(place);
         }
         if let Progress::WaitsUntil(until) = progress {
             let is_sooner = |at: u32| until.wrapping_sub(at).cast_signed() < 0;
@@ -345,9 +346,6 @@ impl Endpoint {
             flow.marks.set(FlowMarks::CALLED);
             let ticks = at.wrapping_sub(now.millis).cast_signed().max(0) as u64;
             self.flows.wheel.set(place, now.micros / 1_000 + ticks);
-        }
-        if is_over && self.followed.is_any() {
-            self.end_followed(Place::Tcp(place), now);
         }
         if !self.executions.is_empty() {
             self.settle(place, is_over);
