@@ -165,6 +165,42 @@ def test_an_interface_that_was_down_is_among_the_shortfalls(lab):
     assert f"port a: {lab.a} was down for 0.0 s" in str(told)
 
 
+def test_connections_that_no_server_takes_are_among_the_shortfalls(lab):
+    plan = plan_of(limit=5)
+    plan["templates"][0]["server"]["first_bytes"] = "GET "
+    result = ws.emulate(plan, lab.ports)
+    assert result.port("b").flows.no_match == 5
+    assert "port b: 5 connections began with what no server waits for" in result.shortfalls()
+
+
+def test_clients_whom_nobody_answers_are_among_the_shortfalls(lab):
+    plan = plan_of(limit=5, ethernet={"dst": "02:00:00:00:00:99"})
+    plan["templates"][0].pop("server")
+    plan["ports"] = [{"name": "a"}]
+    result = ws.emulate(plan, {"a": lab.a}, duration="300ms", linger="100ms")
+    told = "port a: 5 connections of pages were asked for, and none was answered"
+    assert told in result.shortfalls()
+    # Those that are over are no reason to say so of others.
+    a = result.port("a")
+    answered = dataclasses.replace(a.templates[0], tcp={**a.templates[0].tcp, "connects": 1})
+    port = dataclasses.replace(a, templates=[answered])
+    assert told not in dataclasses.replace(result, ports=[port]).shortfalls()
+
+
+def test_failures_in_time_wait_are_among_the_shortfalls(lab):
+    plan = plan_of(limit=5, program=[{"send": "please"}, {"receive": 4}, {"expect": "gone"}])
+    plan["templates"][0]["tcp"] = {"time_wait": "60s"}
+    result = ws.emulate(plan, lab.ports, linger="100ms")
+    a = result.port("a")
+    failed = a.flows.failed + a.flows.time_wait_failed
+    assert failed == 5, a.flows
+    told = f"port a: {a.flows.time_wait_failed:,} connections failed, and were in TIME-WAIT"
+    port = dataclasses.replace(a, flows=dataclasses.replace(a.flows, time_wait_failed=7))
+    seven = dataclasses.replace(result, ports=[port]).shortfalls()
+    assert "port a: 7 connections failed, and were in TIME-WAIT in the end" in seven
+    assert a.flows.time_wait_failed == 0 or any(told in it for it in result.shortfalls())
+
+
 def test_an_interface_may_be_down_for_so_long(lab):
     with ws.start_emulation(plan_of(), lab.ports, down_max="300ms") as running:
         until(lambda: running.progress.ports["a"].connects > 10)

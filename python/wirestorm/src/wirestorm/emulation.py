@@ -77,6 +77,8 @@ class EmulationResult(EmulationReport):
             )
             for count, what in (
                 (flows.failed, "connections failed"),
+                (flows.time_wait_failed, "connections failed, and were in TIME-WAIT in the end"),
+                (flows.no_match, "connections began with what no server waits for"),
                 (flows.overflow, "connections were not made or taken, for there were too many"),
                 (flows.tuple_in_use, "connections were not made: no free addresses and ports"),
                 (flows.late, "connections were not made: no time for so many a second"),
@@ -88,6 +90,9 @@ class EmulationResult(EmulationReport):
             ):
                 if count:
                     found.append(f"port {port.name}: {count:,} {what}")
+            for template in filter(_asks_in_vain, port.templates):
+                asked = f"{template.flows['syn_sent']:,} connections of {template.name}"
+                found.append(f"port {port.name}: {asked} were asked for, and none was answered")
             # One that was over before it was looked at has no time.
             if port.outages:
                 down = f"{port.interface} was down for {port.down_s:.1f} s"
@@ -371,6 +376,12 @@ def emulate(
     )
     with running:
         return running.wait(progress=progress)
+
+
+def _asks_in_vain(template: TemplateReport) -> bool:
+    """Whether a template's clients asked, and not one of their connections was established."""
+    is_asking = template.side == "client" and template.flows.get("syn_sent", 0) > 0
+    return is_asking and template.tcp.get("connects", 0) == 0
 
 
 def _established(port: PortReport) -> int:
