@@ -226,7 +226,7 @@ templates:
     let servers = serve(&lab, &scratch, text);
     assert_eq!(curl(&lab.b, "198.51.100.1", 1).len(), 20_000_000);
     let mut slow = lab.b.command("curl");
-    slow.args(["--silent", "--max-time", "20", "--limit-rate", "5M", "http://198.51.100.1/"]);
+    slow.args(["--silent", "--max-time", "60", "--limit-rate", "5M", "http://198.51.100.1/"]);
     let before = lab.b.counters().unwrap().rx_packets;
     let mut slow = slow.arg("-o").arg(scratch.file("page")).spawn().unwrap();
     wait_for_frames(&lab.b, before + 300);
