@@ -265,6 +265,72 @@ fn frames_that_find_no_room_are_missed_and_not_lost() {
     assert_eq!(receive(&mut port, 1), [frame_of(200)]);
 }
 
+/// Keeps the first CPU busy, and what the interface does on it behind everything else.
+struct Crowded(std::process::Child);
+
+impl Crowded {
+    fn new(interface: &InterfaceName) -> Self {
+        let threaded = format!(
+            "mount -t sysfs sysfs /sys && echo 1 > /sys/class/net/{}/threaded",
+            interface.name()
+        );
+        run(&interface.namespace, "unshare", &["-m", "sh", "-c", &threaded]);
+        let thread = format!("napi/{}-", interface.name());
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let is_it = |name: &str| {
+            let named = std::fs::read_to_string(format!("/proc/{name}/comm"));
+            named.is_ok_and(|named| named.starts_with(&thread))
+        };
+        let mut names = processes.map(|it| it.file_name().to_string_lossy().into_owned());
+        let id = names.find(|name| is_it(name)).expect("a thread that polls");
+        run(&interface.namespace, "chrt", &["--idle", "--pid", "0", &id]);
+        run(&interface.namespace, "taskset", &["--pid", "1", &id]);
+        let mut busy = std::process::Command::new("taskset");
+        Self(busy.args(["1", "sh", "-c", "while :; do :; done"]).spawn().unwrap())
+    }
+}
+
+impl Drop for Crowded {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn what_the_ring_of_a_virtual_cable_has_no_room_for_is_missed_where_that_counts() {
+    const SENT: u64 = 4_000;
+    for counts_lost in [true, false] {
+        let Some(pair) = VethPair::new() else { return };
+        pair.add_addresses();
+        let options = AfXdpOptions {
+            counts_lost,
+            passes_neighbours: true,
+            receive_frames: 8_192,
+            ..receive_options(&pair.right)
+        };
+        let mut port = AfXdp::open(&options).unwrap().receive.remove(0);
+        assert!(ping(&pair.left.namespace, &["10.9.8.2"]));
+        let crowded = Crowded::new(&pair.right);
+        let flood = "import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
+             for n in range(4000):\n try: s.sendto(b'x', ('10.9.8.2', 9))\n except OSError: pass\n";
+        run(&pair.left.namespace, "python3", &["-c", flood]);
+        drop(crowded);
+        let mut arrived = 0;
+        let mut batch = Vec::new();
+        eventually("all to arrive or be missed", || {
+            port.receive(64, &mut batch).unwrap();
+            arrived += batch.len() as u64;
+            batch.drain(..).for_each(|received| port.release(received));
+            let is_all = port.received().received == SENT;
+            (is_all || !counts_lost && arrived > 200).then_some(())
+        });
+        let missed = port.received().missed;
+        assert!(arrived > 0 && arrived < SENT, "the ring was full: {arrived}");
+        assert_eq!(missed > 0, counts_lost, "{arrived} arrived, {missed} missed");
+    }
+}
+
 #[test]
 fn every_frame_is_received_or_missed_while_another_cpu_keeps_sending() {
     const TOTAL: u64 = 400_000;

@@ -92,6 +92,7 @@ pub(crate) struct EmulationHow {
     force_interface: bool,
     beside_others: bool,
     is_visible: bool,
+    verify_checksums: bool,
 }
 
 /// Flows at once on each port, as on the command line.
@@ -129,7 +130,7 @@ impl EmulationHow {
             watch: WatchOptions { interval, flows },
             flows_max: flows_max as usize,
             seed: self.seed,
-            verify_checksums: false,
+            verify_checksums: self.verify_checksums,
             force_interface: self.force_interface,
             shared: self.beside_others.then(|| Arc::clone(&SHARED_PORTS)),
             is_visible: self.is_visible,

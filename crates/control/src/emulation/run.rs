@@ -234,7 +234,8 @@ pub fn run(
         let fetched = lane.fetched(options.shared.is_some());
         // What is in tunnels is neither cut nor put together.
         let has_long_frames = has_long_frames && lane.tunnels.is_none();
-        Usage::Endpoint { has_long_frames, fetched, is_visible }
+        let hears_others = !interfaces.are_joined(&lane.interface);
+        Usage::Endpoint { has_long_frames, fetched, is_visible, hears_others }
     };
     let connecting = lanes.iter().filter(|lane| lane.duties.connects).count();
     let clients = Clients { ports: connecting, busy: AtomicUsize::new(connecting) };

@@ -32,6 +32,9 @@ pub(crate) enum Usage {
         fetched: Fetched,
         /// Whether packet sockets on this host see what they send by a packet socket.
         is_visible: bool,
+        /// Whether who sends to the interface is none of the run's own ports, which count themselves
+        /// what does not get there.
+        hears_others: bool,
     },
 }
 
@@ -49,7 +52,7 @@ impl BothWays {
     ) -> Result<Self, String> {
         let (long, is_visible) = match usage {
             Usage::Bridge => (None, false),
-            Usage::Endpoint { has_long_frames, fetched, is_visible } => {
+            Usage::Endpoint { has_long_frames, fetched, is_visible, .. } => {
                 let is_cut = has_long_frames && link.segmentation_offload == Some(true);
                 (is_cut.then_some(fetched), is_visible)
             }
@@ -124,6 +127,7 @@ impl BothWays {
         let mut options = AfXdpOptions::new(interface.clone(), Direction::Both);
         options.transmit_frames = 2_048;
         options.passes_neighbours = usage != Usage::Bridge;
+        options.counts_lost = matches!(usage, Usage::Endpoint { hears_others: true, .. });
         let mut ports = AfXdp::open(&options).map_err(|error| error.to_string())?;
         let (Some(transmit), Some(receive)) = (ports.transmit.pop(), ports.receive.pop()) else {
             return Err("no queue to send and receive on".into());

@@ -22,6 +22,16 @@ pub(crate) struct Interfaces {
 pub(crate) struct SharedLocks(Mutex<Vec<(InterfaceName, u32, Weak<InterfaceLock>)>>);
 
 impl Interfaces {
+    /// Whether the virtual cable of one of them leads to another one.
+    pub(crate) fn are_joined(&self, interface: &str) -> bool {
+        let joins = |a: &Link, b: &Link| a.peer.is_some_and(|peer| peer.index == b.index);
+        let own = self.links.iter().find(|(name, _)| name.to_string() == interface);
+        own.is_some_and(|(_, own)| {
+            let mut links = self.links.iter().map(|(_, link)| link);
+            links.any(|other| joins(own, other) && joins(other, own))
+        })
+    }
+
     /// Opens them by name; `force`: also one that carries the default route. `shared`: also those
     /// that other runs with the same locks send on.
     pub(crate) fn open(

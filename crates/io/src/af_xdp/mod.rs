@@ -39,7 +39,7 @@ mod transmit;
 use std::io;
 use std::sync::Arc;
 
-use crate::link::{Link, UnfitLink};
+use crate::link::{Link, LossMeter, UnfitLink};
 use crate::namespace::{InterfaceName, NamespaceError};
 use crate::privilege;
 use crate::xdp::XdpPlace;
@@ -77,6 +77,10 @@ pub struct AfXdpOptions {
     /// Whether ARP, neighbour discovery and pings that carry no signature go to the kernel, and to
     /// packet sockets, instead of to the port. Default no.
     pub passes_neighbours: bool,
+    /// Whether what was lost right before the interface is missed as well: what its device had no
+    /// room for, and what a virtual cable's other end dropped, as where the ring between both was full.
+    /// Not where that end is a port that knows what it could not send. Default no.
+    pub counts_lost: bool,
 }
 
 /// Which halves of a port are opened.
@@ -254,6 +258,7 @@ impl AfXdpOptions {
             copy: CopyMode::Auto,
             busy_poll: None,
             passes_neighbours: false,
+            counts_lost: false,
         }
     }
 
@@ -370,7 +375,13 @@ impl AfXdp {
                     .serve(number, queue.socket.fd())
                     .map_err(options.system("entering the socket into the program's map"))?;
                 let program = Arc::clone(program);
-                ports.receive.push(AfXdpReceive::new(queue.socket, half, link, number, program));
+                // It is the interface's, not the queue's: one of them counts it.
+                let losses = (options.counts_lost && number == options.first_queue)
+                    .then(|| LossMeter::open(link))
+                    .transpose()
+                    .map_err(options.system("opening netlink"))?;
+                let port = AfXdpReceive::new(queue.socket, half, link, number, program, losses);
+                ports.receive.push(port);
             }
         }
         Ok(ports)

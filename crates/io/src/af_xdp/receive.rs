@@ -1,5 +1,6 @@
 //! The receiving half.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use wirestorm_base::port::{
@@ -12,7 +13,7 @@ use super::program::ReceiveProgram;
 use super::ring::{Consumer, Producer};
 use super::socket::{ReceiveHalf, XdpSocket};
 use crate::clock;
-use crate::link::Link;
+use crate::link::{Link, LossMeter};
 
 /// `struct arrival` of `bpf/receive.bpf.c`, right before the frame.
 const ARRIVAL_BYTES: usize = 8;
@@ -37,6 +38,8 @@ pub struct AfXdpReceive {
     taken: u64,
     taken_bytes: u64,
     capabilities: Capabilities,
+    /// What was lost before the socket, where that counts.
+    losses: Option<RefCell<LossMeter>>,
     /// Attached as long as somebody receives.
     _program: Arc<ReceiveProgram>,
 }
@@ -48,6 +51,7 @@ impl AfXdpReceive {
         link: &Link,
         queue: u32,
         program: Arc<ReceiveProgram>,
+        losses: Option<LossMeter>,
     ) -> Self {
         let ReceiveHalf { chunks, receive, mut fill, frame_length_max } = half;
         let count = chunks.count();
@@ -70,6 +74,7 @@ impl AfXdpReceive {
                 BURST,
                 StampPoint::Xdp,
             ),
+            losses: losses.map(RefCell::new),
             _program: program,
         }
     }
@@ -165,10 +170,12 @@ impl Receive for AfXdpReceive {
         self.fill.push(self.chunks.address(received.frame.index()));
     }
 
-    /// One system call: not for every batch.
+    /// A system call or some: not for every batch.
     fn received(&self) -> ReceiveCounters {
         let statistics = self.socket.statistics();
-        let missed = statistics.rx_dropped + statistics.rx_ring_full;
+        // Frames that found the fill ring empty are among those dropped, where the kernel copies.
+        let lost = self.losses.as_ref().map_or(0, |losses| losses.borrow_mut().read());
+        let missed = statistics.rx_dropped + statistics.rx_ring_full + lost;
         ReceiveCounters { received: self.taken + missed, received_bytes: self.taken_bytes, missed }
     }
 }

@@ -2,6 +2,7 @@
 
 mod address;
 mod ethtool;
+mod loss;
 mod netlink;
 mod peer;
 mod watch;
@@ -18,6 +19,7 @@ use ethtool::Ethtool;
 use netlink::{Message, Netlink, attributes, push_attribute, text, u16_at, u32_at, u64_at};
 
 pub use address::{LinkAddress, addresses};
+pub(crate) use loss::LossMeter;
 pub use peer::find_peer;
 pub use watch::{LinkState, LinkWatch};
 

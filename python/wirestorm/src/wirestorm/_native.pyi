@@ -124,6 +124,7 @@ class EmulationHow(TypedDict):
     force_interface: bool
     beside_others: bool
     is_visible: bool
+    verify_checksums: bool
 
 # Tunnels of clients: the first and the last of them, the first one's identifier and what is added
 # for each next one, the end at the clients and the other one, and the port of UDP, 0 for that of

@@ -288,6 +288,7 @@ def start_emulation(
     flows_max: int = 1_000_000,
     seed: int = 1,
     force_interface: bool = False,
+    verify_checksums: bool = False,
 ) -> Emulating:
     """Starts clients and servers and leaves them to themselves; arguments are those of `emulate`.
 
@@ -309,6 +310,7 @@ def start_emulation(
         "force_interface": force_interface,
         "beside_others": False,
         "is_visible": False,
+        "verify_checksums": verify_checksums,
     }
     native = _native.Emulation(*text_of(plan), dict(ports or {}), how)
     native.wait_started()
@@ -333,6 +335,7 @@ def emulate(
     flows_max: int = 1_000_000,
     seed: int = 1,
     force_interface: bool = False,
+    verify_checksums: bool = False,
     progress: Callable[[EmulationProgress], object] | None = None,
 ) -> EmulationResult:
     """Emulates the clients and servers of a plan, and reports what became of their connections.
@@ -354,6 +357,8 @@ def emulate(
     :param flows_max: connections at once on each port, at most
     :param seed: where sequence numbers and drawn delays come from
     :param force_interface: send also on the interface that carries the default route
+    :param verify_checksums: look at the checksums of what AF_XDP receives on a virtual interface
+        too; not where a Linux host at its other end leaves them out
     :param progress: is called about ten times a second with how far it is
     :raises PlanError: where the plan makes no sense
     :raises RunError: where nothing can be sent, or something goes wrong meanwhile
@@ -373,6 +378,7 @@ def emulate(
         flows_max=flows_max,
         seed=seed,
         force_interface=force_interface,
+        verify_checksums=verify_checksums,
     )
     with running:
         return running.wait(progress=progress)

@@ -77,6 +77,7 @@ class StatefulRun:
             "force_interface": True,
             "beside_others": beside_others,
             "is_visible": self.is_visible,
+            "verify_checksums": False,
         }
         off = list(clients_off)
         self._run = asked(native().trex_emulate, document, ports, ipv6, client_mask, off, how)
