@@ -47,8 +47,8 @@ def test_states_that_never_come_are_not_waited_for(loaded):
         (lambda: loaded.wait_for_transient("_"), "never|ever"),
         (lambda: loaded.wait_for_transient("nobody"), "there is no profile nobody"),
         (lambda: loaded.check_states(between), "no profile is ever in them"),
-        (lambda: loaded.wait_for_profile_state("_", between[0]), "no profile is ever in them"),
-        (lambda: loaded.wait_for_profile_state("_", 99), "no profile is ever in them"),
+        (lambda: loaded.wait_for_profile_state("_", between[0], 1), "no profile is ever in them"),
+        (lambda: loaded.wait_for_profile_state("_", 99, 1), "no profile is ever in them"),
     ):
         with pytest.raises(TRexError, match=said):
             wait()

@@ -209,10 +209,11 @@ class PortLines:
         which.add_argument(
             "--vlan", type=int, nargs="*", help="the VLAN, or the outer and the inner one"
         )
-        which.add_argument("-c", dest="is_clear", action="store_true", help="none")
+        which.add_argument("-c", action="store_true", help="none")
         given = words.of(line)
         if given is not None:
-            self.set_vlan(ports_of(self, given), None if given.is_clear else given.vlan)
+            # With -c there is none.
+            self.set_vlan(ports_of(self, given), given.vlan)
 
     @command("arp")
     def resolve_line(self: Any, line: str) -> None:
