@@ -320,8 +320,6 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
             self.last_error = ""
             self.last_profile_error.pop(profile.pid, None)
             self._begin_tunnels(profile.pid)
-            if is_first:
-                self._begin_rates()
             for number, port in self.ports.items():
                 if port_name(number) in run.ports():
                     port.begin_stateful(profile.pid, run, before[number])
@@ -330,6 +328,8 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
                 threading.Thread(target=end_unestablished, args=arguments, daemon=True).start()
             self._note(f"profile {profile.pid} has started")
             self._note("Moved to state: Transmitting")
+            if is_first:
+                self._begin_rates()
             if latency_pps > 0 and profile is profiles[0]:
                 addresses, offsets = profile.first_addresses()
                 self._start_latency(latency_pps, addresses, offsets, 0xFFFFFFFF, run.is_done)
