@@ -10,8 +10,8 @@ const NAMED_MAX: usize = 5;
 /// How long flows that were there in the end were waited for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Waited {
-    /// Somebody ended the run.
-    Interrupted,
+    /// Somebody ended the run, or an error did, which is told by itself.
+    CutShort,
     /// So long after the last one could be made, as an option says.
     Linger(Duration),
     /// So long at most in a simulation, which has no such option.
@@ -21,7 +21,7 @@ pub(super) enum Waited {
 }
 
 /// A note for each template whose clients' connections nobody answered, and for each of which some
-/// are unfinished, unless somebody interrupted them.
+/// are unfinished, unless the run was cut short.
 pub(super) fn notes(ports: &[PortReport], waited: Waited) -> Vec<String> {
     // Of both sides: an answer may be what has no tunnel.
     let no_tunnel = ports.iter().filter_map(|port| port.tunnels).map(|it| it.no_tunnel).sum();
@@ -67,7 +67,7 @@ fn unanswered(template: &TemplateReport, no_tunnel: u64) -> Option<String> {
 fn unfinished(template: &TemplateReport, waited: Waited) -> Option<String> {
     let (unfinished, made) = (count(template, "unfinished"), count(template, "made"));
     let when = match waited {
-        Waited::Interrupted => return None,
+        Waited::CutShort => return None,
         Waited::Linger(linger) => format!(
             "{} s after the last one could be made: --linger says how long they are waited for",
             linger.as_secs_f64()

@@ -314,7 +314,9 @@ pub fn run(
         lanes.is_some_and(|(_, ended)| ended.choice.backend != "af_xdp")
     };
     let shared = shared.into_iter().filter(|(port, _)| carried(*port)).map(|(_, text)| text);
-    let waited = if interrupted { Waited::Interrupted } else { Waited::Linger(options.linger) };
+    let errors: Vec<String> = ended.iter().filter_map(|ended| ended.error.clone()).collect();
+    let is_cut_short = interrupted || !errors.is_empty();
+    let waited = if is_cut_short { Waited::CutShort } else { Waited::Linger(options.linger) };
     let left = remainders::notes(&ports, waited);
     let outages: Vec<String> = outage::notes(&ports).collect();
     let moved: Vec<String> = ended.iter().flat_map(|ended| ended.moved.notes()).collect();
@@ -327,7 +329,7 @@ pub fn run(
         ports,
         latency: latency(),
         interrupted,
-        errors: ended.iter().filter_map(|ended| ended.error.clone()).collect(),
+        errors,
         notes: plan
             .notes
             .iter()
