@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import signal
+import subprocess
 import threading
 import time
 
@@ -294,6 +295,26 @@ def test_servers_answer_what_is_under_way_in_the_end(lab):
     a = result.port("a")
     assert 1 <= a.flows.closed == a.tcp["connattempt"] and a.flows.failed == 0, a.flows
     assert a.tcp["rexmttimeo_syn"] == 0 and result.elapsed_s < LIMIT_S / 2
+
+
+@pytest.mark.parametrize("verifies", [False, True])
+def test_checksums_that_are_not_filled_in_yet_are_looked_at_where_that_is_asked_for(lab, verifies):
+    # A Linux host leaves them to its interface, which on a virtual cable hands frames over as
+    # they are.
+    namespace, _, interface = lab.b.removeprefix("netns/").partition(":")
+    ip("-n", namespace, "addr", "add", "10.0.0.2/24", "dev", interface)
+    plan = plan_of()
+    plan["ports"] = [{"name": "b", "addresses": "10.0.0.1/24"}]
+    del plan["templates"][0]["client"]
+    asks = "import socket; socket.create_connection(('10.0.0.1', 80), timeout=0.5)"
+    asked = ["ip", "netns", "exec", namespace, "python3", "-c", asks]
+    ports = {"b": lab.a}
+    with ws.start_emulation(plan, ports, backend="af_xdp", verify_checksums=verifies) as running:
+        connected = [subprocess.run(asked, capture_output=True).returncode == 0 for _ in range(3)]
+        running.stop()
+        result = running.wait()
+    flows = result.port("b").flows
+    assert (any(connected), flows.damaged > 0) == (not verifies, verifies)
 
 
 def test_a_callback_is_told_and_a_duration_ends_the_load(lab):
