@@ -225,13 +225,26 @@ templates:
 "#;
     let servers = serve(&lab, &scratch, text);
     assert_eq!(curl(&lab.b, "198.51.100.1", 1).len(), 20_000_000);
+    // It may know the server by its announcement; who has asked is known there.
+    lab.b.namespace().ip(&["neigh flush dev veth1"]).unwrap();
     let mut slow = lab.b.command("curl");
-    slow.args(["--silent", "--max-time", "60", "--limit-rate", "5M", "http://198.51.100.1/"]);
+    slow.args([
+        "--silent",
+        "--show-error",
+        "--max-time",
+        "60",
+        "--limit-rate",
+        "5M",
+        "http://198.51.100.1/",
+    ]);
     let before = lab.b.counters().unwrap().rx_packets;
     let mut slow = slow.arg("-o").arg(scratch.file("page")).spawn().unwrap();
     wait_for_frames(&lab.b, before + 300);
     move_away(&lab.b);
-    assert!(slow.wait().unwrap().success());
+    let status = slow.wait().unwrap();
+    if !status.success() {
+        panic!("{status}: {}", stop_short(servers));
+    }
     assert_eq!(std::fs::metadata(scratch.file("page")).unwrap().len(), 20_000_000);
     let outcome = stop_short(servers);
     assert!(outcome.result()["notes"].to_string().contains(&format!("to {NEW}")), "{outcome}");
