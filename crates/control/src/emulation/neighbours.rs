@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use wirestorm_base::port::PortError;
 use wirestorm_plan::emulation::{AddressRange, EmulationPlan, ProbeProtocol, Vlans};
 use wirestorm_plan::traffic::Port;
 use wirestorm_stack::endpoint::LinkHeader;
@@ -37,7 +38,28 @@ pub(super) struct Neighbours {
     pub(super) echoes: Vec<Echoes>,
     /// For each port its next hops, and those of its neighbours that have moved.
     pub(super) reached_by: Vec<ReachedBy>,
-    _guests: Guests,
+    /// Who will answer.
+    pub(super) hosts: Hosts,
+}
+
+/// Who answers for the addresses of ports, and for those of their clients and servers in their
+/// networks; with what each asks.
+pub(super) struct Hosts(Vec<(Station, Vec<Prober>)>);
+
+impl Hosts {
+    /// Lets them answer, as long as what is returned lives. To be called when all ports take what is
+    /// sent to them: a neighbour that has asked in vain sends what it has kept as soon as it is
+    /// answered.
+    pub(super) fn begin(mut self) -> Result<Guests, EmulationError> {
+        for (station, _) in self.0.iter_mut().filter(|(station, _)| !station.is_announced()) {
+            match station.announce() {
+                // Whoever wants to know asks when it is up.
+                Ok(()) | Err(PortError::Down { .. }) => {}
+                Err(error) => return Err(HostError::from(error).into()),
+            }
+        }
+        Guests::host_and_probe(self.0).map_err(EmulationError::Thread)
+    }
 }
 
 /// The next hops of a port.
@@ -69,8 +91,7 @@ impl ReachedBy {
 }
 
 impl Neighbours {
-    /// Lets ports that have addresses answer for them, and for those of their clients and servers
-    /// that are in their networks; finds where the clients' frames go. `interfaces`: of each port
+    /// Finds where the clients' frames go, for ports that have addresses. `interfaces`: of each port
     /// that is used, its name and Ethernet address. `waits` is told of who does not answer, and why
     /// it is asked on; not once it is to `stop`.
     pub(super) fn find(
@@ -95,9 +116,12 @@ impl Neighbours {
                 _ => None,
             });
         }
-        // All hear the announcements, so that ports find each other, which do not answer yet.
-        for station in stations.iter_mut().flatten() {
-            station.announce().map_err(HostError::from)?;
+        // All hear the announcements, so that ports find each other, which do not answer yet. A port
+        // alone is not to be found before it takes what is sent to it.
+        if stations.iter().flatten().count() > 1 {
+            for station in stations.iter_mut().flatten() {
+                station.announce().map_err(HostError::from)?;
+            }
         }
         let mut next_hops = NextHops::open(plan, interfaces)?;
         let mut reached_by: Vec<ReachedBy> =
@@ -191,9 +215,8 @@ impl Neighbours {
             reached_by[port].watch(&mut station);
             (station, Vec::new())
         });
-        let guests = Guests::host_and_probe(stations.chain(others).collect())
-            .map_err(EmulationError::Thread)?;
-        Ok(Self { clients, probes, probe_times, echoes, reached_by, _guests: guests })
+        let hosts = Hosts(stations.chain(others).collect());
+        Ok(Self { clients, probes, probe_times, echoes, reached_by, hosts })
     }
 }
 

@@ -69,8 +69,10 @@ impl NextHops {
             stations.insert(port, Station::open_all(interface, residences)?);
         }
         // All hear the announcements, so that ports find each other, which do not answer yet.
-        for station in stations.values_mut() {
-            station.announce().map_err(HostError::from)?;
+        if stations.len() > 1 {
+            for station in stations.values_mut() {
+                station.announce().map_err(HostError::from)?;
+            }
         }
         Ok(Self { stations, known: BTreeMap::new() })
     }

@@ -205,15 +205,16 @@ pub fn run(
     for (_, text) in &shared {
         observe(&Progress { waits_for: Some(text.clone()), ..Progress::default() });
     }
-    let mut neighbours = Neighbours::find(plan, &known, &control.stop, |text| {
+    let neighbours = Neighbours::find(plan, &known, &control.stop, |text| {
         observe(&Progress { waits_for: Some(text), ..Progress::default() });
     })?;
+    let Neighbours { clients, probes, probe_times, mut echoes, reached_by, hosts } = neighbours;
     let mut impairments = plan.ports.iter().filter_map(|port| port.impairment);
     let corrupts = impairments.any(|it| it.corruption > Share::NONE);
     let mut lanes = Vec::new();
     for &port in &used {
         let Some((interface, mac)) = known[port].clone() else { continue };
-        let duties = duties(plan, port, mac, &neighbours.clients, &sessions)?;
+        let duties = duties(plan, port, mac, &clients, &sessions)?;
         let Port { name, impairment, .. } = &plan.ports[port];
         let (impairment, tunnels) = (*impairment, tunnels::table(&plan.ports[port]));
         let addresses = addresses(plan, port);
@@ -248,12 +249,12 @@ pub fn run(
     let intervals_max = timeline::intervals_max(sides);
 
     let echoes: Vec<Echoes> =
-        lanes.iter().map(|lane| std::mem::take(&mut neighbours.echoes[lane.port])).collect();
-    let neighbours = &neighbours;
-    let latency = || neighbours.probes.iter().filter_map(Probe::report).collect();
+        lanes.iter().map(|lane| std::mem::take(&mut echoes[lane.port])).collect();
+    let latency = || probes.iter().filter_map(Probe::report).collect();
 
     let begun = steering.begin(lanes.len());
-    let (start, mut ended) = std::thread::scope(|scope| {
+    // Hosts answer until all is told.
+    let (start, mut ended, _guests) = std::thread::scope(|scope| {
         let openers = lanes.iter().zip(echoes).enumerate().map(|(index, (lane, echoes))| {
             let (interfaces, snapshot) = (&interfaces, &snapshots[index]);
             let (clients, usage) = (&clients, usage(lane));
@@ -267,8 +268,8 @@ pub fn run(
                 clients,
                 snapshot,
                 intervals_max,
-                probe_times: &neighbours.probe_times,
-                reached_by: &neighbours.reached_by[lane.port],
+                probe_times: &probe_times,
+                reached_by: &reached_by[lane.port],
             };
             move || {
                 let (interface, link) = &duty.interfaces.links[duty.index];
@@ -282,8 +283,9 @@ pub fn run(
         });
         let workers =
             Workers::open(scope, "endpoint", &control.stop, openers, EmulationError::Thread)?;
+        let guests = hosts.begin()?;
         let start = workers.start(false);
-        neighbours.probe_times.begin();
+        probe_times.begin();
         workers.watch(|| {
             let port =
                 |it: &Mutex<PortProgress>| it.lock().map(|it| it.clone()).unwrap_or_default();
@@ -291,7 +293,7 @@ pub fn run(
             let ports = snapshots.iter().map(port).collect();
             observe(&Progress { waits_for: None, elapsed, ports, latency: latency() });
         });
-        Ok::<_, EmulationError>((start, workers.join()))
+        Ok::<_, EmulationError>((start, workers.join(), guests))
     })?;
     drop(begun);
 

@@ -145,6 +145,7 @@ pub struct Station {
     moves: Option<Arc<Moves>>,
     /// Of the next packet that leaves in fragments.
     identification: u32,
+    is_announced: bool,
 }
 
 impl Station {
@@ -196,6 +197,7 @@ impl Station {
             next_due: Instant::MAX,
             moves: None,
             identification: 0,
+            is_announced: false,
         })
     }
 
@@ -232,7 +234,14 @@ impl Station {
     /// Where the interface failed.
     pub fn announce(&mut self) -> Result<(), PortError> {
         let frames: Vec<_> = self.hosts().flat_map(Host::announcements).collect();
-        frames.iter().try_for_each(|frame| self.send(frame))
+        frames.iter().try_for_each(|frame| self.send(frame))?;
+        self.is_announced = true;
+        Ok(())
+    }
+
+    /// Whether it has told them.
+    pub(crate) fn is_announced(&self) -> bool {
+        self.is_announced
     }
 
     /// Sends a frame now, in fragments where it is too long for the interface.

@@ -93,9 +93,11 @@ fn a_linux_host_answers_until_it_does_not() {
     let run = || probe.run(&lab);
     let outcome = run();
     assert_fit(&outcome, 0);
-    let sent = outcome.number("/latency/0/sent");
-    assert!((400..=520).contains(&sent), "{outcome}");
-    assert!(outcome.number("/latency/0/lost") < 10, "{outcome}");
+    let number = |name: &str| outcome.number(&format!("/latency/0/{name}"));
+    // A machine that does much else at a time sends fewer, and says so.
+    let due = number("sent") + number("unsent");
+    assert!((400..=1_000).contains(&due) && number("sent") > 100, "{outcome}");
+    assert!(number("lost") < 10, "{outcome}");
     // A third of the requests are thrown away.
     let rules = "table ip loss { chain input { type filter hook input priority 0; icmp type \
                  echo-request numgen inc mod 3 == 0 drop; }; }";
