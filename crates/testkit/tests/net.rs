@@ -221,6 +221,8 @@ fn a_signal_removes_the_lab_and_still_ends_the_process() {
     }
     let (mut child, name, _output) = process_with_a_lab();
     assert!(namespaces().contains(&name));
+    // Waiting closes it, and the other process could end by that before the signal ends it.
+    let _stdin = child.stdin.take();
     assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
     assert_eq!(child.wait().unwrap().to_string(), "signal: 15 (SIGTERM)");
     assert!(!namespaces().contains(&name));
