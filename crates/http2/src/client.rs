@@ -104,6 +104,8 @@ impl End for Client {
         let mut builder = Builder::new();
         builder
             .enable_push(false)
+            // More than a server takes at once are refused: the others wait for its settings.
+            .initial_max_send_streams(1)
             .initial_window_size(settings.window)
             .initial_connection_window_size(settings.connection_window())
             .max_header_list_size(Http2Settings::HEADER_LIST_MAX);

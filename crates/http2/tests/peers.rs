@@ -118,6 +118,22 @@ fn the_peers_settings_are_kept() {
 }
 
 #[test]
+fn pipelined_requests_wait_until_the_server_tells_how_many_it_takes() {
+    // SETTINGS_MAX_CONCURRENT_STREAMS: 2; a server that tells none takes any number.
+    for (settings, expected) in [(&[0, 3, 0, 0, 0, 2][..], &[3][..]), (&[], &[3, 5])] {
+        let mut client = Http2Clients::new(None, Http2Settings::default()).begin(PEER);
+        client.say(REQUEST.repeat(3).as_bytes());
+        let begun = sent(client.as_mut());
+        let begun = frames(begun.strip_prefix(PREFACE).unwrap());
+        let first: Vec<u32> =
+            begun.iter().filter(|it| it.kind == HEADERS).map(|it| it.stream).collect();
+        assert_eq!(first, [1]);
+        heard(client.as_mut(), &frame(SETTINGS, 0, 0, settings));
+        assert_eq!(opened(client.as_mut()), expected);
+    }
+}
+
+#[test]
 fn windows_are_told_as_they_are_asked_for() {
     const INITIAL_WINDOW_SIZE: [u8; 2] = [0, 4];
     let settings = Http2Settings { window: 123_456, ..Http2Settings::default() };

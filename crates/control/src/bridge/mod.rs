@@ -15,12 +15,10 @@ use std::sync::atomic::Ordering;
 use wirestorm_base::time::Duration;
 use wirestorm_engine::impairment::{HeldOptions, ImpairmentCounters, Link};
 use wirestorm_io::clock;
-use wirestorm_io::link::{self, LinkKind};
-use wirestorm_io::namespace::InterfaceName;
 use wirestorm_plan::backend::Backend;
 use wirestorm_wire::impairment::Impairment;
 
-use crate::port::{BothWays, Interfaces, OpenError, Usage};
+use crate::port::{BothWays, Interfaces, OpenError, Usage, are_one_pair};
 use crate::replay::Control;
 use crate::workers::Workers;
 use direction::Direction;
@@ -145,15 +143,4 @@ pub fn run(
         errors: ended.iter().filter_map(|ended| ended.error.clone()).collect(),
         notes: interfaces.notes().collect(),
     })
-}
-
-/// Whether two interfaces are the ends of one veth pair, as far as the kernel tells.
-fn are_one_pair(a: &(InterfaceName, link::Link), b: &(InterfaceName, link::Link)) -> bool {
-    let (name, facts) = a;
-    if facts.kind != LinkKind::Veth {
-        return false;
-    }
-    let found = link::find_peer(&name.namespace, facts, std::slice::from_ref(&b.0.namespace));
-    // Numbers of interfaces are those of their namespaces.
-    found.is_some_and(|(place, peer)| place == b.0.namespace && peer.index == b.1.index)
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use wirestorm_base::port::PortError;
 use wirestorm_base::time::Duration;
 use wirestorm_io::clock;
-use wirestorm_io::link::{Link, LinkError, LinkState, LinkWatch};
+use wirestorm_io::link::{Link, LinkError, LinkKind, LinkState, LinkWatch, find_peer};
 use wirestorm_io::lock::InterfaceLock;
 use wirestorm_io::namespace::InterfaceName;
 
@@ -24,12 +24,8 @@ pub(crate) struct SharedLocks(Mutex<Vec<(InterfaceName, u32, Weak<InterfaceLock>
 impl Interfaces {
     /// Whether the virtual cable of one of them leads to another one.
     pub(crate) fn are_joined(&self, interface: &str) -> bool {
-        let joins = |a: &Link, b: &Link| a.peer.is_some_and(|peer| peer.index == b.index);
         let own = self.links.iter().find(|(name, _)| name.to_string() == interface);
-        own.is_some_and(|(_, own)| {
-            let mut links = self.links.iter().map(|(_, link)| link);
-            links.any(|other| joins(own, other) && joins(other, own))
-        })
+        own.is_some_and(|own| self.links.iter().any(|other| are_one_pair(own, other)))
     }
 
     /// Opens them by name; `force`: also one that carries the default route. `shared`: also those
@@ -118,6 +114,17 @@ impl Interfaces {
     }
 }
 
+/// Whether two interfaces are the ends of one veth pair, as far as the kernel tells.
+pub(crate) fn are_one_pair(a: &(InterfaceName, Link), b: &(InterfaceName, Link)) -> bool {
+    let (name, facts) = a;
+    if facts.kind != LinkKind::Veth {
+        return false;
+    }
+    let found = find_peer(&name.namespace, facts, std::slice::from_ref(&b.0.namespace));
+    // Numbers of interfaces are those of their namespaces.
+    found.is_some_and(|(place, peer)| place == b.0.namespace && peer.index == b.1.index)
+}
+
 impl SharedLocks {
     fn acquire(
         &self,
@@ -169,5 +176,29 @@ impl Watch {
             // Not knowing is no reason to end a run.
             Err(_) => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wirestorm_testkit::net::Lab;
+    use wirestorm_testkit::require::require_root;
+
+    use super::*;
+
+    #[test]
+    fn the_ends_of_a_cable_are_joined_and_one_end_is_not() {
+        if !require_root() {
+            return;
+        }
+        let lab = Lab::new().unwrap();
+        let (a, b) = (lab.a.port(), lab.b.port());
+        let alone = Interfaces::open(&[&a], false, None).unwrap();
+        // Each is the first of its namespace: the number of one is that of the other.
+        assert_eq!(alone.links[0].1.peer.map(|peer| peer.index), Some(alone.links[0].1.index));
+        assert!(!alone.are_joined(&a));
+        drop(alone);
+        let both = Interfaces::open(&[&a, &b], false, None).unwrap();
+        assert!(both.are_joined(&a) && both.are_joined(&b));
     }
 }

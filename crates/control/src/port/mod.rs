@@ -29,7 +29,7 @@ use choice::{Candidate, Conditions, KernelVersion, candidates, name};
 
 pub(crate) use both::{BothWays, Usage};
 pub use error::OpenError;
-pub(crate) use interfaces::{Interfaces, SharedLocks, Watch};
+pub(crate) use interfaces::{Interfaces, SharedLocks, Watch, are_one_pair};
 pub(crate) use lasting::Lasting;
 pub(crate) use receive::ReceivePort;
 
