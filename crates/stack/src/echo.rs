@@ -77,6 +77,9 @@ pub(crate) fn hear_ipv4(mac: MacAddress, frame: &[u8]) -> Option<Heard> {
     let outer = ethernet::Frame::new(frame).ok()?;
     let packet = ipv4::Packet::new(outer.payload()).ok()?;
     let message = icmpv4::Packet::new(packet.payload()).ok()?;
+    // RFC 1122 section 3.2.1.2: "A host MUST verify the IP header checksum on every received datagram
+    // and silently discard every datagram that has a bad checksum."
+    let header = outer.payload().get(..packet.header_length())?;
     let echo = Echo {
         macs: (mac, outer.source()),
         source: packet.source().into(),
@@ -85,7 +88,7 @@ pub(crate) fn hear_ipv4(mac: MacAddress, frame: &[u8]) -> Option<Heard> {
         identifier: message.identifier(),
         sequence: message.sequence(),
         payload: message.payload(),
-        is_right: checksum::checksum(packet.payload()) == 0,
+        is_right: [header, packet.payload()].map(checksum::checksum) == [0, 0],
     };
     match message.kind() {
         icmpv4::ECHO_REPLY => echo.reply(),
@@ -100,8 +103,6 @@ pub(crate) fn hear_ipv6(mac: MacAddress, own: Ipv6Addr, frame: &[u8]) -> Option<
     let outer = ethernet::Frame::new(frame).ok()?;
     let packet = ipv6::Packet::new(outer.payload()).ok()?;
     let message = icmpv6::Packet::new(packet.payload()).ok()?;
-    let length = u32::try_from(packet.payload().len()).ok()?;
-    let addresses = packet.pseudo_header_sum(protocol::ICMPV6, length);
     let echo = Echo {
         macs: (mac, outer.source()),
         source: packet.source().into(),
@@ -110,13 +111,21 @@ pub(crate) fn hear_ipv6(mac: MacAddress, own: Ipv6Addr, frame: &[u8]) -> Option<
         identifier: message.identifier(),
         sequence: message.sequence(),
         payload: message.payload(),
-        is_right: checksum::combine(checksum::sum(packet.payload()), addresses) == 0xffff,
+        is_right: is_icmpv6_sum_good(&packet),
     };
     match message.kind() {
         icmpv6::ECHO_REPLY if own == packet.destination() => echo.reply(),
         icmpv6::ECHO_REQUEST => echo.answer(),
         _ => None,
     }
+}
+
+/// Whether the checksum of the ICMPv6 message in a packet is that of what arrived.
+pub(crate) fn is_icmpv6_sum_good(packet: &ipv6::Packet<&[u8]>) -> bool {
+    // Lengths of packets have 16 bits.
+    let length = packet.payload().len() as u32;
+    let addresses = packet.pseudo_header_sum(protocol::ICMPV6, length);
+    checksum::combine(checksum::sum(packet.payload()), addresses) == 0xffff
 }
 
 /// Whether a frame is an echo request or the answer to one, whomever it is for.
@@ -219,6 +228,10 @@ mod tests {
                 let mut damaged = frame.clone();
                 *damaged.last_mut().unwrap() ^= 1;
                 assert_eq!(b.hear(&damaged), Heard::Nothing);
+                // The hop limit of either, which the header of IPv4 has a checksum of.
+                let mut damaged = frame.clone();
+                damaged[[22, 21][place]] ^= 1;
+                assert_eq!(b.hear(&damaged) == Heard::Nothing, place == 0);
                 assert_eq!(a.hear(&frame), Heard::Nothing);
             }
         }

@@ -234,7 +234,9 @@ fn dissect_ipv4<'a>(
         if checksum::sum(&network[..start]) != 0xffff {
             return Err(Other::Damaged);
         }
-        if !is_sum_good(packet.pseudo_header_sum(length), packet.protocol(), transport) {
+        // RFC 768: a datagram may have none.
+        let has_none = packet.protocol() == protocol::UDP && is_without_sum(transport);
+        if !has_none && !is_sum_good(packet.pseudo_header_sum(length), transport) {
             return Err(Other::damaged(packet.protocol(), Other::BadSum));
         }
     }
@@ -266,9 +268,13 @@ fn dissect_ipv6<'a>(
     let transport = network.get(extensions.end..end).ok_or(Other::Damaged)?;
     let key =
         FlowKey::ipv6(packet.source().octets(), packet.destination().octets(), extensions.protocol);
+    // RFC 8200 section 8.1: "IPv6 receivers must discard UDP packets containing a zero checksum".
+    if extensions.protocol == protocol::UDP && is_without_sum(transport) {
+        return Err(Other::Damaged);
+    }
     if verifies {
         let sum = packet.pseudo_header_sum(extensions.protocol, transport.len() as u32);
-        if !is_sum_good(sum, extensions.protocol, transport) {
+        if !is_sum_good(sum, transport) {
             return Err(Other::damaged(extensions.protocol, Other::BadSum));
         }
     }
@@ -276,10 +282,13 @@ fn dissect_ipv6<'a>(
     with_ports(Packet { link, key, transport, ecn })
 }
 
-fn is_sum_good(pseudo_header: u16, protocol: u8, transport: &[u8]) -> bool {
-    // RFC 768: a datagram over IPv4 may have none.
-    let is_without = protocol == protocol::UDP && transport.get(6..8) == Some(&[0, 0]);
-    is_without || checksum::combine(pseudo_header, checksum::sum(transport)) == 0xffff
+fn is_sum_good(pseudo_header: u16, transport: &[u8]) -> bool {
+    checksum::combine(pseudo_header, checksum::sum(transport)) == 0xffff
+}
+
+/// Whether a datagram has no checksum.
+fn is_without_sum(datagram: &[u8]) -> bool {
+    datagram.get(6..8) == Some(&[0, 0])
 }
 
 #[inline(always)]

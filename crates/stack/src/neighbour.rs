@@ -12,6 +12,7 @@ use wirestorm_wire::packet::{
     MacAddress, arp, ethernet, ethertype, icmpv6, ipv6, network_header, protocol,
 };
 
+use crate::echo::is_icmpv6_sum_good;
 use crate::heard::Heard;
 use crate::host::Told;
 
@@ -141,15 +142,7 @@ pub(crate) fn hear_icmpv6(
     from: MacAddress,
     packet: &ipv6::Packet<&[u8]>,
 ) -> Option<Heard> {
-    let message = icmpv6::Packet::new(packet.payload()).ok()?;
-    let is_short = packet.payload().len() < icmpv6::HEADER_LENGTH + 16;
-    if packet.hop_limit() != HOP_LIMIT || message.code() != 0 || is_short {
-        return None;
-    }
-    let options = packet.payload().get(icmpv6::HEADER_LENGTH + 16..)?;
-    if !are_whole(options) {
-        return None;
-    }
+    let (message, options) = message_and_options(packet)?;
     let target = message.target();
     match message.kind() {
         icmpv6::NEIGHBOR_SOLICITATION if owns(target.into()) => {
@@ -188,11 +181,7 @@ pub(crate) fn told_by_arp(packet: &[u8]) -> Option<Told> {
 pub(crate) fn told_by_icmpv6(from: MacAddress, packet: &ipv6::Packet<&[u8]>) -> Option<Told> {
     /// Among the flags of an advertisement (RFC 4861 section 4.4).
     const OVERRIDE: u8 = 0x20;
-    let message = icmpv6::Packet::new(packet.payload()).ok()?;
-    let options = packet.payload().get(icmpv6::HEADER_LENGTH + 16..)?;
-    if packet.hop_limit() != HOP_LIMIT || message.code() != 0 || !are_whole(options) {
-        return None;
-    }
+    let (message, options) = message_and_options(packet)?;
     match (message.kind(), options) {
         // Type 1 is the sender's address, in one unit of eight bytes.
         (icmpv6::NEIGHBOR_SOLICITATION, [1, 1, a, b, c, d, e, f, ..])
@@ -214,6 +203,22 @@ pub(crate) fn told_by_icmpv6(from: MacAddress, packet: &ipv6::Packet<&[u8]>) -> 
         }
         _ => None,
     }
+}
+
+/// A solicitation or an advertisement and what is behind its target, of what a node must not discard.
+///
+/// RFC 4861 section 7.1.1, and 7.1.2 likewise: "The IP Hop Limit field has a value of 255, i.e., the
+/// packet could not possibly have been forwarded by a router", "ICMP Checksum is valid", "ICMP Code is
+/// 0", "ICMP length (derived from the IP length) is 24 or more octets".
+fn message_and_options<'a>(
+    packet: &'a ipv6::Packet<&[u8]>,
+) -> Option<(icmpv6::Packet<&'a [u8]>, &'a [u8])> {
+    let payload = packet.payload();
+    let message = icmpv6::Packet::new(payload).ok()?;
+    let options = payload.get(icmpv6::HEADER_LENGTH + 16..).filter(|options| are_whole(options))?;
+    let is_valid =
+        packet.hop_limit() == HOP_LIMIT && message.code() == 0 && is_icmpv6_sum_good(packet);
+    is_valid.then_some((message, options))
 }
 
 /// RFC 4861 section 7.1.1, and 7.1.2 likewise: "All included options have a length that is greater
@@ -247,6 +252,7 @@ pub(crate) fn is_discovery(frame: &[u8]) -> bool {
 mod tests {
     use super::*;
     use crate::host::Host;
+    use wirestorm_wire::checksum;
     use wirestorm_wire::prefix::Prefix;
 
     fn host(last: u8) -> Host {
@@ -256,6 +262,38 @@ mod tests {
             _ => vec![prefix("10.0.0.2", 24), prefix("2001:db8::2", 64)],
         };
         Host { mac: MacAddress([2, 0, 0, 0, 0, last]), addresses, ..Host::default() }
+    }
+
+    /// Gives a message of ICMPv6 behind Ethernet and IPv6 the checksum that it should have.
+    fn mend_sum(frame: &mut [u8]) {
+        const SUM: core::ops::Range<usize> = 14 + 40 + 2..14 + 40 + 4;
+        frame[SUM].fill(0);
+        let packet = ipv6::Packet::new(&frame[14..]).unwrap();
+        let length = packet.payload().len() as u32;
+        let addresses = packet.pseudo_header_sum(protocol::ICMPV6, length);
+        let sum = !checksum::combine(checksum::sum(packet.payload()), addresses);
+        frame[SUM].copy_from_slice(&sum.to_be_bytes());
+    }
+
+    #[test]
+    fn what_is_damaged_is_neither_answered_nor_believed() {
+        let (a, b) = (host(1), host(2));
+        let (source, target) = (a.addresses[1].address, b.addresses[1].address);
+        let question = a.solicitation(source, target).unwrap();
+        let Heard::Question(answer) = b.hear(&question) else { panic!("no answer") };
+        // Each byte behind the hop limit: of both addresses and of the message.
+        for place in 14 + 8..question.len() {
+            let mut damaged = question.clone();
+            damaged[place] ^= 0x40;
+            assert_eq!(b.hear(&damaged), Heard::Nothing, "{place}");
+            assert_eq!(b.told_by(&damaged), None, "{place}");
+        }
+        for place in 14 + 8..answer.len() {
+            let mut damaged = answer.clone();
+            damaged[place] ^= 0x40;
+            assert_eq!(a.hear(&damaged), Heard::Nothing, "{place}");
+            assert_eq!(a.told_by(&damaged), None, "{place}");
+        }
     }
 
     #[test]
@@ -300,6 +338,8 @@ mod tests {
         // An advertisement without the flag, behind Ethernet, IPv6 and four bytes.
         let mut timid = a.announcements().remove(1);
         timid[14 + 40 + 4] &= !0x20;
+        assert_eq!(b.told_by(&timid), None, "its checksum is that of another one");
+        mend_sum(&mut timid);
         assert_eq!(b.told_by(&timid).map(|told| told.overrides), Some(false));
     }
 
@@ -323,6 +363,7 @@ mod tests {
         for length in [0, 2, 255] {
             let mut question = question.clone();
             question[LENGTH] = length;
+            mend_sum(&mut question);
             assert_eq!(b.hear(&question), Heard::Nothing, "{length}");
         }
         assert!(matches!(b.hear(&question), Heard::Question(_)));

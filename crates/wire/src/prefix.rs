@@ -17,6 +17,11 @@ impl Prefix {
     /// Every IPv6 address.
     pub const ALL_IPV6: Self = Self { address: IpAddr::V6(Ipv6Addr::UNSPECIFIED), length: 0 };
 
+    /// One address alone.
+    pub const fn host(address: IpAddr) -> Self {
+        Self { address, length: if address.is_ipv4() { 32 } else { 128 } }
+    }
+
     /// Whether `address` is one of these.
     #[inline]
     pub fn contains(&self, address: IpAddr) -> bool {
@@ -29,6 +34,15 @@ impl Prefix {
             }
             _ => false,
         }
+    }
+
+    /// Whether `address` is that of all hosts of a network of these addresses (RFC 919 section 7): the
+    /// last one of IPv4, where there are more than two (RFC 3021 section 2.1).
+    #[inline]
+    pub fn is_broadcast(&self, address: IpAddr) -> bool {
+        let IpAddr::V4(last) = address else { return false };
+        let hosts = !mask_ipv4(self.length);
+        hosts > 1 && last.to_bits() & hosts == hosts && self.contains(address)
     }
 }
 
@@ -58,6 +72,23 @@ mod tests {
 
     fn prefix(address: &str, length: u8) -> Prefix {
         Prefix { address: address.parse().expect("an address"), length }
+    }
+
+    #[test]
+    fn the_last_address_of_a_network_is_that_of_all() {
+        for (network, address, expected) in [
+            (prefix("10.0.0.1", 24), "10.0.0.255", true),
+            (prefix("10.0.0.1", 24), "10.0.1.255", false),
+            (prefix("10.0.0.1", 16), "10.0.0.255", false),
+            (prefix("10.0.0.1", 16), "10.0.255.255", true),
+            (prefix("10.0.0.1", 30), "10.0.0.3", true),
+            (prefix("10.0.0.0", 31), "10.0.0.1", false),
+            (prefix("10.0.0.1", 32), "10.0.0.1", false),
+            (prefix("0.0.0.0", 0), "255.255.255.255", true),
+            (prefix("2001:db8::", 112), "2001:db8::ffff", false),
+        ] {
+            assert_eq!(network.is_broadcast(address.parse().unwrap()), expected, "{address}");
+        }
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use wirestorm_plan::emulation::{self, EmulationPlan, Step};
 use wirestorm_stack::endpoint::{
     AddressRange, Blackhole, ClientLinks, Devices, FlowLabel, Identification, IpSettings,
-    LinkHeader, Listen, Load, MatchByte, Order, Pairing, Role, Template, Think, Transport, Tuples,
+    LinkHeader, Listen, Load, MatchByte, Order, Pairing, Role, ServerLink, Template, Think,
+    Transport, Tuples,
 };
 use wirestorm_stack::program::{Buffers, Program};
 use wirestorm_stack::tcp::congestion::Algorithm;
@@ -44,6 +45,8 @@ pub(super) struct Reached {
     pub(super) next_hop: u16,
     /// Those of some clients, of which all Ethernet addresses are known.
     pub(super) devices: Vec<(emulation::Devices, u16)>,
+    /// Servers that frames go elsewhere to, by their addresses in order.
+    pub(super) servers: Vec<ServerLink>,
 }
 
 /// Ranges of the plan's clients and servers that have addresses of groups.
@@ -152,7 +155,7 @@ pub(super) fn duties(
 /// What clients of a template do; `own`: the Ethernet address of their port. `None` where their
 /// frames have no header.
 fn client_role(asked: &emulation::Client, reached: &Reached, own: MacAddress) -> Option<Role> {
-    let Reached { addresses, destination, next_hop, devices: behind } = reached;
+    let Reached { addresses, destination, next_hop, devices: behind, servers } = reached;
     let tuples = Tuples {
         clients: range(addresses),
         order: match asked.order {
@@ -181,7 +184,7 @@ fn client_role(asked: &emulation::Client, reached: &Reached, own: MacAddress) ->
         Some(devices)
     };
     let devices = behind.iter().filter_map(by).collect();
-    let link = ClientLinks { usual, devices };
+    let link = ClientLinks { usual, devices, servers: servers.clone() };
     let load = match asked.load {
         emulation::Load::Rate { rate, at_most } => Load::Constant { rate, at_most },
         emulation::Load::Poisson { rate, at_most } => Load::Poisson { rate, at_most },

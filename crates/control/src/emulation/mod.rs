@@ -32,6 +32,7 @@ mod timeline;
 mod tls;
 mod tunnels;
 mod watch;
+mod way;
 
 pub use captured::{read_captures, read_plan};
 pub use details::{FlowChoice, FlowReport, FlowSample};

@@ -18,6 +18,7 @@ use super::lower::Reached;
 use super::next_hops::{NextHops, all_go_by, clients_of};
 use super::probes::Echoes;
 use super::tunnels;
+use super::way::Way;
 use crate::host::{Asks, Guests, HostError, Moves, ProbeTimes, Prober, Silence, Station, TRIES};
 
 /// Addresses of one template that a port answers for, at most: those beyond are reached by a
@@ -40,6 +41,8 @@ pub(super) struct Neighbours {
     pub(super) reached_by: Vec<ReachedBy>,
     /// Who will answer.
     pub(super) hosts: Hosts,
+    /// What one should know of them.
+    pub(super) notes: Vec<String>,
 }
 
 /// Who answers for the addresses of ports, and for those of their clients and servers in their
@@ -73,7 +76,7 @@ pub(super) struct ReachedBy {
 
 impl ReachedBy {
     /// The number of a next hop, which may be known already; where there are too many, none that moves.
-    fn number(&mut self, vlan: Option<Vlans>, next_hop: IpAddr, source: IpAddr) -> u16 {
+    pub(super) fn number(&mut self, vlan: Option<Vlans>, next_hop: IpAddr, source: IpAddr) -> u16 {
         let tags = vlan.map_or_else(Vec::new, |vlan| vlan.tags());
         let next = u16::try_from(self.next_hops.len() + 1).unwrap_or(LinkHeader::FIXED);
         self.next_hops.entry((tags, next_hop)).or_insert((next, source)).0
@@ -127,6 +130,7 @@ impl Neighbours {
         let mut reached_by: Vec<ReachedBy> =
             plan.ports.iter().map(|_| ReachedBy::default()).collect();
         let mut clients = Vec::new();
+        let mut notes = Vec::new();
         for template in &plan.templates {
             let Some(client) = &template.client else {
                 clients.push(None);
@@ -144,15 +148,19 @@ impl Neighbours {
             let facing = server.filter(|server| *server != client.transmit);
             let by = &mut reached_by[client.transmit];
             let mut next_hop = LinkHeader::FIXED;
+            let mut servers = Vec::new();
             let destination = match (&mut stations[client.transmit], client.destination.or(known)) {
                 (_, Some(destination)) => destination,
                 (Some(station), None) => {
-                    let target = tunnels::far_end(port).unwrap_or(client.servers.first);
-                    let mac = station.resolve_patiently(target, &mut goes_on)?.1;
-                    if let Some(route) = station.host().route(target) {
-                        next_hop = by.number(None, route.next_hop, route.source);
-                    }
-                    mac
+                    let end = tunnels::far_end(port);
+                    let way = match end.or(server.map(|_| client.servers.first)) {
+                        // The far end of a tunnel, or a port of ours, answers for all of them.
+                        Some(one) => Way::to_one(station, one, by, &mut goes_on)?,
+                        None => Way::to_all(station, client.servers, by, &mut goes_on)?,
+                    };
+                    notes.extend(way.note.map(|note| format!("{}: {note}", template.path)));
+                    (next_hop, servers) = (way.next_hop, way.servers);
+                    way.destination
                 }
                 // The two ports of a template without a host between them face each other.
                 (None, None) => match facing.and_then(|port| interfaces[port].as_ref()) {
@@ -172,7 +180,7 @@ impl Neighbours {
                 (it, number.unwrap_or(LinkHeader::FIXED))
             });
             let devices = numbered.collect();
-            clients.push(Some(Reached { addresses, destination, next_hop, devices }));
+            clients.push(Some(Reached { addresses, destination, next_hop, devices, servers }));
         }
         let probe_times = Arc::new(ProbeTimes::default());
         let mut probes = Vec::new();
@@ -216,7 +224,7 @@ impl Neighbours {
             (station, Vec::new())
         });
         let hosts = Hosts(stations.chain(others).collect());
-        Ok(Self { clients, probes, probe_times, echoes, reached_by, hosts })
+        Ok(Self { clients, probes, probe_times, echoes, reached_by, hosts, notes })
     }
 }
 

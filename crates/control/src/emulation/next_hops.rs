@@ -55,11 +55,7 @@ impl NextHops {
         let alone = guests.keys().filter(|it| !addresses.contains_key(it));
         let all = addresses.clone().into_iter().chain(alone.map(|it| (*it, Vec::new())));
         for ((port, vlan), addresses) in all.collect::<Vec<_>>() {
-            let alone = |address: IpAddr| {
-                let length = if address.is_ipv4() { 32 } else { 128 };
-                Prefix { address, length }
-            };
-            let addresses = addresses.into_iter().map(alone).collect();
+            let addresses = addresses.into_iter().map(Prefix::host).collect();
             let guests = guests.remove(&(port, vlan)).unwrap_or_default();
             residences.entry(port).or_default().push(Residence { vlan, addresses, guests });
         }

@@ -1,6 +1,5 @@
 //! A run: a thread for each port, from the first connection to the last.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,6 +19,7 @@ use wirestorm_stack::Host;
 use wirestorm_stack::endpoint::{self as stack, Endpoint, EndpointOptions};
 use wirestorm_wire::impairment::{Impairment, Share};
 use wirestorm_wire::packet::MacAddress;
+use wirestorm_wire::prefix::Prefix;
 
 use super::details::FlowReport;
 use super::error::EmulationError;
@@ -153,7 +153,7 @@ struct Lane<'a> {
     name: &'a str,
     interface: String,
     /// Its own addresses, and those that it answers for beside them.
-    addresses: Vec<IpAddr>,
+    addresses: Vec<Prefix>,
     duties: Duties,
     impairment: Option<Impairment>,
     tunnels: Option<Arc<TunnelTable>>,
@@ -208,7 +208,8 @@ pub fn run(
     let neighbours = Neighbours::find(plan, &known, &control.stop, |text| {
         observe(&Progress { waits_for: Some(text), ..Progress::default() });
     })?;
-    let Neighbours { clients, probes, probe_times, mut echoes, reached_by, hosts } = neighbours;
+    let Neighbours { clients, probes, probe_times, mut echoes, reached_by, hosts, notes } =
+        neighbours;
     let mut impairments = plan.ports.iter().filter_map(|port| port.impairment);
     let corrupts = impairments.any(|it| it.corruption > Share::NONE);
     let mut lanes = Vec::new();
@@ -337,6 +338,7 @@ pub fn run(
             .iter()
             .cloned()
             .chain(interfaces.notes())
+            .chain(notes)
             .chain(shared)
             .chain(coarser)
             .chain(loads)
@@ -347,11 +349,11 @@ pub fn run(
     })
 }
 
-/// The addresses at which a port is a host, clients and servers aside.
-fn addresses(plan: &EmulationPlan, port: usize) -> Vec<IpAddr> {
-    let own = plan.ports[port].addresses.iter().map(|own| own.address);
+/// The addresses at which a port is a host, clients and servers aside, in their networks.
+fn addresses(plan: &EmulationPlan, port: usize) -> Vec<Prefix> {
     let guests = plan.guests.iter().filter(|guest| guest.port == port);
-    own.chain(guests.map(|guest| guest.address)).collect()
+    let own = plan.ports[port].addresses.iter().copied();
+    own.chain(guests.map(|guest| Prefix::host(guest.address))).collect()
 }
 
 /// For each port that has addresses which the kernel has too, what is to be said of that.

@@ -223,7 +223,8 @@ fn clients(plan: &EmulationPlan) -> Result<Vec<Option<Reached>>, EmulationError>
         // Nobody moves.
         let next_hop = LinkHeader::FIXED;
         let devices = client.devices.iter().map(|it| (*it, next_hop)).collect();
-        let reached = |addresses| Reached { addresses, destination, next_hop, devices };
+        let reached =
+            |addresses| Reached { addresses, destination, next_hop, devices, servers: Vec::new() };
         found.push(client.addresses.or(own).map(reached));
     }
     Ok(found)

@@ -19,6 +19,19 @@ pub struct ClientLinks {
     pub usual: LinkHeader,
     /// Of others; of several that a client is behind, the first.
     pub devices: Vec<Devices>,
+    /// Servers that what is usual does not lead to, by their addresses in order.
+    pub servers: Vec<ServerLink>,
+}
+
+/// Where frames to a server go, which has an Ethernet address or a router of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerLink {
+    /// The server.
+    pub server: IpAddr,
+    /// Its Ethernet address, or that of its router.
+    pub destination: MacAddress,
+    /// The number of the next hop that this is ([`LinkHeader::to_next_hop`]).
+    pub next_hop: u16,
 }
 
 /// Devices that clients are behind: the first client behind the first one, the second behind the
@@ -41,7 +54,7 @@ pub struct Devices {
 
 impl From<LinkHeader> for ClientLinks {
     fn from(usual: LinkHeader) -> Self {
-        Self { usual, devices: Vec::new() }
+        Self { usual, devices: Vec::new(), servers: Vec::new() }
     }
 }
 
@@ -57,6 +70,8 @@ impl ClientLinks {
         let devices = self.devices.iter_mut().map(|it| &mut it.link);
         let links = devices.chain([&mut self.usual]);
         links.filter(|it| it.next_hop() == number).for_each(|it| it.set_destination(to));
+        let servers = self.servers.iter_mut().filter(|it| it.next_hop == number);
+        servers.for_each(|it| it.destination = to);
     }
 
     /// The Ethernet addresses that frames come from, each with how many there are from it on.
@@ -68,11 +83,29 @@ impl ClientLinks {
         devices.chain([(self.usual.source(), 1)])
     }
 
-    /// Of a client.
+    /// Of a client and its server.
     #[inline]
-    pub(super) fn of(&self, client: IpAddr) -> LinkHeader {
+    pub(super) fn of(&self, client: IpAddr, server: IpAddr) -> LinkHeader {
         let behind = |it: &Devices| it.link_of(client);
-        self.devices.iter().find_map(behind).unwrap_or(self.usual)
+        let link = self.devices.iter().find_map(behind).unwrap_or(self.usual);
+        if self.servers.is_empty() {
+            return link;
+        }
+        self.towards(link, server)
+    }
+
+    /// Those devices that only add tags do not lead elsewhere than what is usual.
+    #[cold]
+    fn towards(&self, mut link: LinkHeader, server: IpAddr) -> LinkHeader {
+        let usual = &self.usual;
+        let is_usual =
+            link.next_hop() == usual.next_hop() && link.destination() == usual.destination();
+        if is_usual && let Ok(place) = self.servers.binary_search_by_key(&server, |it| it.server) {
+            let to = self.servers[place];
+            link.set_destination(to.destination);
+            link = link.to_next_hop(to.next_hop);
+        }
+        link
     }
 }
 
@@ -233,10 +266,55 @@ impl Links {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec;
 
     fn header(number: u32) -> LinkHeader {
         let bytes = [&[2, 0][..], &number.to_be_bytes(), &[2; 6], &[8, 0]].concat();
         LinkHeader::new(&bytes).unwrap()
+    }
+
+    #[test]
+    fn frames_go_to_the_servers_that_have_places_of_their_own() {
+        const NEW: MacAddress = MacAddress([4; 6]);
+        let address = |last: u8| IpAddr::from([192, 0, 2, last]);
+        let to = |last: u8| MacAddress([2, 0, 0, 0, 0, last]);
+        let server = |last: u8| ServerLink {
+            server: address(last),
+            destination: to(last),
+            next_hop: last.into(),
+        };
+        let mut links = ClientLinks::from(header(1).to_next_hop(1));
+        let device = |first: u8, link| Devices {
+            clients: AddressRange { first: address(first), count: 1 },
+            every: 1,
+            count: 1,
+            link,
+            destinations_count: false,
+            sources_count: false,
+        };
+        // One client has a tag of its own, another one a router.
+        let tagged = [&[2, 0, 0, 0, 0, 1][..], &[2; 6], &[0x81, 0, 0, 7, 8, 0]].concat();
+        let tagged = LinkHeader::new(&tagged).unwrap().to_next_hop(1);
+        links.devices = vec![device(101, tagged), device(102, header(9).to_next_hop(9))];
+        links.servers = vec![server(2), server(3)];
+        let goes = |links: &ClientLinks, client: u8, last: u8| {
+            let link = links.of(address(client), address(last));
+            (link.destination().to_vec(), link.next_hop(), link.tags().len())
+        };
+        for (client, last, expected) in [
+            (100, 1, (to(1), 1, 0)),
+            (100, 2, (to(2), 2, 0)),
+            (100, 3, (to(3), 3, 0)),
+            (100, 4, (to(1), 1, 0)),
+            (101, 3, (to(3), 3, 4)),
+            (102, 3, (to(9), 9, 0)),
+        ] {
+            let expected = (expected.0.0.to_vec(), expected.1, expected.2);
+            assert_eq!(goes(&links, client, last), expected, "{client} {last}");
+        }
+        links.next_hop_moved(3, NEW);
+        assert_eq!(goes(&links, 100, 3).0, NEW.0);
+        assert_eq!(goes(&links, 100, 2).0, to(2).0);
     }
 
     #[test]

@@ -58,7 +58,7 @@ use self::followed::Followed;
 pub use self::followed::{FollowOptions, FollowedFlow};
 use self::fragments::Pieces;
 use self::links::Links;
-pub use self::links::{ClientLinks, Devices};
+pub use self::links::{ClientLinks, Devices, ServerLink};
 use self::listen::Servers;
 pub use self::listen::{Listen, MatchByte};
 use self::load::Due;

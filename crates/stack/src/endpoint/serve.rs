@@ -80,7 +80,7 @@ impl Endpoint {
             state.tally.flows.tuple_in_use += 1;
             return None;
         };
-        let link = self.links.take(link.of(key.destination()));
+        let link = self.links.take(link.of(key.destination(), key.source()));
         state.tally.flows.made += 1;
         match transport {
             Transport::Tcp(_) => {

@@ -5,6 +5,7 @@ use core::net::IpAddr;
 
 use wirestorm_wire::flow::FlowKey;
 use wirestorm_wire::packet::{MacAddress, protocol};
+use wirestorm_wire::prefix::Prefix;
 
 use super::Endpoint;
 use super::clients::AddressRange;
@@ -20,8 +21,8 @@ pub(super) struct Stations {
     /// First and last of its Ethernet addresses as numbers; one range lies behind the other. None:
     /// all that are one station's are its own.
     macs: Vec<(u64, u64)>,
-    /// Its addresses beside those of its clients and servers.
-    pub(super) addresses: Vec<IpAddr>,
+    /// Its addresses beside those of its clients and servers, in their networks.
+    pub(super) addresses: Vec<Prefix>,
     /// Whether packets come from other hosts, as far as that is known: over an interface that has
     /// an Ethernet address, which that of the host itself has not.
     is_on_wire: bool,
@@ -31,7 +32,7 @@ pub(super) struct Stations {
 
 impl Stations {
     /// Those of so many Ethernet addresses from each first one on, modulo 2^48.
-    fn new(macs: impl IntoIterator<Item = (u64, u32)>, addresses: Vec<IpAddr>) -> Self {
+    fn new(macs: impl IntoIterator<Item = (u64, u32)>, addresses: Vec<Prefix>) -> Self {
         let mut ranges = Vec::new();
         for (first, count) in macs {
             let last = first + u64::from(count.max(1) - 1);
@@ -83,7 +84,8 @@ impl Stations {
 
     /// Whether an address may be a host's. Without a wire nobody else is there who could have one.
     fn is_host(&self, address: IpAddr) -> bool {
-        is_one(address)
+        let is_broadcast = self.addresses.iter().any(|own| own.is_broadcast(address));
+        is_one(address) && !is_broadcast
             || address.is_multicast() && !self.is_on_wire
             || self.hosts.iter().any(|range| range.contains(address))
     }
@@ -105,7 +107,7 @@ impl Endpoint {
         &mut self,
         mac: MacAddress,
         others: &[(MacAddress, u32)],
-        addresses: Vec<IpAddr>,
+        addresses: Vec<Prefix>,
         hosts: &[AddressRange],
     ) {
         let clients = self.templates.iter().filter_map(|it| match &it.template.role {
@@ -164,8 +166,13 @@ mod tests {
         };
         let first = "ff03::1".parse().unwrap();
         let hosts = vec![AddressRange { first, count: 2 }];
-        let stations =
-            |is_on_wire| Stations { is_on_wire, hosts: hosts.clone(), ..Stations::default() };
+        let addresses = vec![Prefix { address: "10.0.9.1".parse().unwrap(), length: 24 }];
+        let stations = |is_on_wire| Stations {
+            is_on_wire,
+            hosts: hosts.clone(),
+            addresses: addresses.clone(),
+            ..Stations::default()
+        };
         // Whether it is possible for TCP and for UDP on a wire, and otherwise.
         let cases = [
             ("10.0.0.1", "10.0.0.2", [true; 4]),
@@ -179,6 +186,10 @@ mod tests {
             ("ff03::1", "ff03::3", [false, false, true, true]),
             ("::", "2001:db8::2", [false; 4]),
             ("10.0.0.1", "255.255.255.255", [false, false, false, true]),
+            // Those of its own network and of others, which it does not know.
+            ("10.0.9.2", "10.0.9.255", [false, false, false, true]),
+            ("10.0.9.255", "10.0.9.1", [false; 4]),
+            ("10.0.8.255", "10.0.10.255", [true; 4]),
             ("10.0.0.1", "239.1.2.3", [false, false, true, true]),
             ("2001:db8::1", "ff02::1", [false, false, true, true]),
             ("127.0.0.1", "10.0.0.2", [false, false, true, true]),

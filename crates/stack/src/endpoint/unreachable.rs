@@ -137,7 +137,7 @@ impl Endpoint {
     /// Whether an address is the port's, or that of any of the clients and servers here: what others on the same
     /// link are sent may be seen as well.
     pub(super) fn is_address_of_ours(&self, address: IpAddr) -> bool {
-        let of_port = self.stations.addresses.contains(&address);
+        let of_port = self.stations.addresses.iter().any(|own| own.address == address);
         of_port
             || self.templates[..self.templates_known].iter().any(|it| match &it.template.role {
                 Role::Client { tuples, .. } => tuples.clients.contains(address),

@@ -251,6 +251,25 @@ fn a_datagram_that_is_not_for_us_or_for_many_is_not_refused() {
 }
 
 #[test]
+fn a_datagram_without_a_checksum_is_taken_over_ipv4_alone() {
+    for verifies in [true, false] {
+        for (client_at, sum, expected) in [("16.0.0.1", 40, 1), ("2001:db8:1::1", 60, 0)] {
+            let (buffers, [question, _]) = buffers();
+            let client = datagrams(vec![send(question)], client(client_at, 53, once(), Some(1)));
+            let mut options = options(vec![datagrams(vec![], server(53))], &buffers, 1);
+            options.verifies_checksums = verifies;
+            let mut world = World::of(vec![client], vec![], &buffers);
+            world.server = Endpoint::new(options, world.now);
+            world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+            pass_by(&mut world.up, |frame| frame[sum..sum + 2].fill(0));
+            world.run(STEP, |_, _| {});
+            let taken = world.server.tally(0).unwrap().udp.accepts;
+            assert_eq!(taken, expected, "{client_at}, {verifies}");
+        }
+    }
+}
+
+#[test]
 fn refusals_are_no_more_than_so_many_at_a_time() {
     let (buffers, [question, _]) = buffers();
     let asks = vec![send(question); 200];

@@ -10,6 +10,7 @@ use wirestorm_stack::endpoint::{
 use wirestorm_stack::program::{Buffer, Buffers, Instruction, Program};
 use wirestorm_stack::tcp::counters::TcpCounters;
 use wirestorm_wire::packet::MacAddress;
+use wirestorm_wire::prefix::Prefix;
 
 use crate::world::{SECOND, STEP, World, client, options, pass_by, template};
 
@@ -287,7 +288,12 @@ fn what_is_sent_to_other_stations_begins_nothing_and_is_not_answered() {
                 tuples.server_port = port;
             }
             let mut world = World::of(clients.to_vec(), servers, &buffers);
-            world.server.live_at(mac, aimed_at, vec!["50.0.0.1".parse().unwrap()], &[]);
+            world.server.live_at(
+                mac,
+                aimed_at,
+                vec![Prefix::host("50.0.0.1".parse().unwrap())],
+                &[],
+            );
             if leaves {
                 world.server.leave_strays();
             }

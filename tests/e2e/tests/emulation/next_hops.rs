@@ -141,12 +141,12 @@ fn move_away(end: &End) {
 }
 
 /// A Linux host that serves pages, until it is dropped.
-fn pages(end: &End, folder: &Scratch) -> Ended {
+fn pages(end: &End, address: &str, folder: &Scratch) -> Ended {
     let mut server = end.command("python3");
-    server.args(["-m", "http.server", "80", "-b", "198.51.100.2"]).current_dir(folder.path());
+    server.args(["-m", "http.server", "80", "-b", address]).current_dir(folder.path());
     let server = server.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let server = Ended(server);
-    assert!(!curl(end, "198.51.100.2", 1).is_empty());
+    assert!(!curl(end, address, 1).is_empty());
     server
 }
 
@@ -165,6 +165,44 @@ latency: [{from: clients, to: 198.51.100.2, rate: 20}]
 "#;
 
 #[test]
+fn frames_go_to_each_server_in_the_network() {
+    if !can_run(&["python3", "curl"]) {
+        return;
+    }
+    let (lab, other, scratch) = (Lab::new().unwrap(), Lab::new().unwrap(), Scratch::new().unwrap());
+    host(&lab.b);
+    let _server = pages(&lab.b, "198.51.100.2", &scratch);
+    // Another host on the same Ethernet, and one behind it.
+    let place = other.b.namespace();
+    lab.b
+        .namespace()
+        .ip(&[&format!("link add link veth1 name second netns {} type macvlan", place.name())])
+        .unwrap();
+    place.ip(&["addr add 198.51.100.3/24 dev second", "link set second up"]).unwrap();
+    place.ip(&["addr add 192.0.2.1/32 dev lo"]).unwrap();
+    let _others = ["198.51.100.3", "192.0.2.1"].map(|it| pages(&other.b, it, &scratch));
+    let text = |servers: &str, limit: u32| {
+        format!(
+            "ports: [{{name: clients, addresses: 198.51.100.1/24, gateway: 198.51.100.3}}]\n\
+             templates:\n  - name: page\n    http: {{path: /}}\n    client: {{tx: clients, \
+             servers: {servers}, load: {{rate: 50}}, limit: {limit}}}\n"
+        )
+    };
+    for servers in ["198.51.100.2-198.51.100.3", "192.0.2.1"] {
+        let plan = plan(&scratch, &text(servers, 10));
+        let port = format!("clients={}", lab.a.port());
+        let outcome = run_command(emulate(&plan).args(["--port", &port])).expect(0);
+        assert_eq!(outcome.number("/ports/0/flows/closed"), 10, "{outcome}");
+        assert_eq!(outcome.number("/ports/0/flows/failed"), 0, "{outcome}");
+    }
+    // One that is not there is told of before anything is sent.
+    let plan = plan(&scratch, &text("198.51.100.2-198.51.100.4", 10));
+    let port = format!("clients={}", lab.a.port());
+    let said = run_command(emulate(&plan).args(["--port", &port])).expect(2).messages.clone();
+    assert!(said.contains("198.51.100.4 did not tell its Ethernet address"), "{said}");
+}
+
+#[test]
 fn clients_go_on_with_a_next_hop_that_moves() {
     if !can_run(&["python3", "curl", "nft"]) {
         return;
@@ -172,7 +210,7 @@ fn clients_go_on_with_a_next_hop_that_moves() {
     for says_so in [true, false] {
         let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
         host(&lab.b);
-        let _server = pages(&lab.b, &scratch);
+        let _server = pages(&lab.b, "198.51.100.2", &scratch);
         let plan = plan(&scratch, CLIENTS);
         let before = lab.b.counters().unwrap().rx_packets;
         let mut command = emulate(&plan);

@@ -1,0 +1,124 @@
+//! Where the frames of clients go that no device is told of: to their servers, or to routers.
+
+use std::net::IpAddr;
+
+use wirestorm_plan::emulation::AddressRange;
+use wirestorm_stack::endpoint::{LinkHeader, ServerLink};
+use wirestorm_stack::{Host, Route};
+use wirestorm_wire::packet::MacAddress;
+
+use super::neighbours::{ReachedBy, at};
+use crate::host::{HostError, Silence, Station};
+
+/// Servers of one template that are asked for, at most, beside the usual one.
+const SERVERS_MAX: usize = 1_024;
+
+/// Where frames go.
+pub(super) struct Way {
+    /// The Ethernet address that is the usual one.
+    pub(super) destination: MacAddress,
+    /// The number of the next hop that this is.
+    pub(super) next_hop: u16,
+    /// Servers that frames go elsewhere to, by their addresses in order.
+    pub(super) servers: Vec<ServerLink>,
+    /// What one should know of it.
+    pub(super) note: Option<String>,
+}
+
+impl Way {
+    /// Everything goes where one address is.
+    pub(super) fn to_one(
+        station: &mut Station,
+        target: IpAddr,
+        by: &mut ReachedBy,
+        goes_on: &mut impl FnMut(&Silence<'_>) -> bool,
+    ) -> Result<Self, HostError> {
+        let destination = station.resolve_patiently(target, goes_on)?.1;
+        let route = station.host().route(target);
+        // There is one: it was asked that way.
+        let number = |route: Route| by.number(None, route.next_hop, route.source);
+        let next_hop = route.map_or(LinkHeader::FIXED, number);
+        Ok(Self { destination, next_hop, servers: Vec::new(), note: None })
+    }
+
+    /// Frames to each server go where it is: to the router that it is behind, or to itself.
+    pub(super) fn to_all(
+        station: &mut Station,
+        servers: AddressRange,
+        by: &mut ReachedBy,
+        goes_on: &mut impl FnMut(&Silence<'_>) -> bool,
+    ) -> Result<Self, HostError> {
+        let usual = usual(station.host(), servers);
+        let mut way = Self::to_one(station, usual, by, goes_on)?;
+        let (others, are_more) = others(station.host(), servers, usual);
+        for (server, route) in others {
+            let destination = station.resolve_patiently(server, &mut *goes_on)?.1;
+            let next_hop = by.number(None, route.next_hop, route.source);
+            way.servers.push(ServerLink { server, destination, next_hop });
+        }
+        way.note = are_more.then(|| {
+            format!(
+                "{SERVERS_MAX} servers were asked for their Ethernet addresses; frames to the \
+                 others in the network of {} went where those to {usual} did",
+                station.host().addresses[0].address
+            )
+        });
+        Ok(way)
+    }
+}
+
+/// The server whose way is the usual one: one behind a router, which others are behind as well, or
+/// else the first.
+fn usual(host: &Host, servers: AddressRange) -> IpAddr {
+    let ends = [servers.first, at(&servers, servers.count.saturating_sub(1))];
+    let is_behind = |it: &IpAddr| host.route(*it).is_some_and(|route| route.next_hop != *it);
+    ends.into_iter().find(is_behind).unwrap_or(servers.first)
+}
+
+/// Servers that are not reached as the usual one is, in order, and whether there are more of them.
+fn others(host: &Host, servers: AddressRange, usual: IpAddr) -> (Vec<(IpAddr, Route)>, bool) {
+    let by = host.route(usual).map(|route| route.next_hop);
+    let others = (0..servers.count).filter_map(|place| {
+        let server = at(&servers, place);
+        let route = host.route(server).filter(|route| Some(route.next_hop) != by)?;
+        Some((server, route))
+    });
+    let mut found: Vec<_> = others.take(SERVERS_MAX + 1).collect();
+    let are_more = found.len() > SERVERS_MAX;
+    found.truncate(SERVERS_MAX);
+    (found, are_more)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wirestorm_wire::prefix::Prefix;
+
+    fn host() -> Host {
+        let own = Prefix { address: "10.0.0.1".parse().unwrap(), length: 24 };
+        let gateways = vec!["10.0.0.254".parse().unwrap()];
+        Host { addresses: vec![own], gateways, ..Host::default() }
+    }
+
+    fn found(first: &str, count: u32) -> (String, Vec<String>, bool) {
+        let servers = AddressRange { first: first.parse().unwrap(), count };
+        let usual = usual(&host(), servers);
+        let (others, are_more) = others(&host(), servers, usual);
+        (usual.to_string(), others.iter().map(|it| it.0.to_string()).collect(), are_more)
+    }
+
+    #[test]
+    fn neighbours_have_ways_of_their_own_and_others_have_that_of_the_router() {
+        let [two, three] = ["10.0.0.2", "10.0.0.3"].map(String::from);
+        assert_eq!(found("10.0.0.2", 2), (two.clone(), vec![three], false));
+        assert_eq!(found("192.0.2.0", 1 << 16), ("192.0.2.0".into(), vec![], false));
+        // Those at the end of the network, and those behind it.
+        let last = vec!["10.0.0.253".into(), "10.0.0.255".into()];
+        assert_eq!(found("10.0.0.253", 100), ("10.0.1.96".into(), last, false));
+        let own = Prefix { address: "10.0.0.1".parse().unwrap(), length: 16 };
+        let host = Host { addresses: vec![own], ..Host::default() };
+        let many = AddressRange { first: "10.0.1.0".parse().unwrap(), count: 1_026 };
+        let (others, are_more) = others(&host, many, many.first);
+        assert_eq!((others.len(), are_more), (1_024, true));
+    }
+}
