@@ -61,6 +61,7 @@ const PACKAGES: [Package; 26] = [
     ),
     package("nghttp2-client", "nghttp", Purpose::Test, "asks emulated servers over HTTP/2"),
     package("openssl", "openssl", Purpose::Test, "makes certificates, and asks over TLS"),
+    package("sip-tester", "sipp", Purpose::Test, "calls emulated servers, and is called"),
     package("vsftpd", "vsftpd", Purpose::Test, "serves files to emulated clients"),
     package("python3-aiosmtpd", "aiosmtpd", Purpose::Test, "takes mail of emulated clients"),
     package("zstd", "zstd", Purpose::Test, "makes compressed captures"),

@@ -82,7 +82,7 @@ fn assert_closed(result: &EmulationResult, flows: u64) {
 fn values_are_those_of_each_flow() {
     let text = plan(
         "",
-        "set: {n: {counter: {start: 5, step: 10}}}
+        "set: {n: {counter: {start: 5, step: 10, max: 20}}}
          set: {key: {random_text: 8}}
          set: {pin: {random: {min: 1000, max: 9999}}}
          send: \"${flow} ${n} ${n:04} ${client} ${server}:${server_port} ${key} ${pin} $${no}\\n\"
@@ -100,7 +100,7 @@ fn values_are_those_of_each_flow() {
     for (number, flow) in flows.iter().enumerate() {
         let said = said(flow, Side::Client);
         let words: Vec<_> = said.split([' ', '\n']).collect();
-        let n = 5 + 10 * number;
+        let n = [5, 15, 5][number];
         let client = ["10.0.0.1", "10.0.0.2"][number % 2];
         let expected = format!("{} {n} {n:04} {client} 10.0.1.1:80", number + 1);
         assert_eq!(words[..5].join(" "), expected);

@@ -1,5 +1,6 @@
 //! Ready-made protocols, in virtual time.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use wirestorm_base::time::Duration;
@@ -275,6 +276,69 @@ fn each_call_has_names_of_its_own_and_both_sides_mean_the_same() {
         names.dedup();
         assert_eq!((count, names.len()), (4 * 8, count), "{names:?}");
     }
+}
+
+#[test]
+fn calls_with_media_talk_between_the_ports_that_both_sides_name() {
+    for (client, server) in
+        [("10.0.0.1-10.0.0.2", "10.0.1.1"), ("2001:db8::1-2001:db8::2", "2001:db8::9")]
+    {
+        let text = plan("sip: {ring: 5ms, packets: 50, media_port: 6000}", 4)
+            .replace("addresses: 10.0.0.1,", &format!("addresses: \"{client}\","))
+            .replace("servers: 10.0.1.1,", &format!("servers: \"{server}\","));
+        let (result, flows) = captured(&text, Duration::from_secs(1));
+        assert_closed(&result, 4);
+        for port in &result.ports {
+            let media = &port.templates[1];
+            assert_eq!((media.name.as_str(), media.flows["closed"]), ("t.media", 4));
+            assert!(media.failures.is_empty(), "{:?}", media.failures);
+            assert_eq!((media.udp["sndpkt"], media.udp["rcvpkt"]), (4 * 50, 4 * 50));
+        }
+        let (calls, media): (Vec<_>, Vec<_>) =
+            flows.iter().partition(|flow| flow.server.port() == 5060);
+        assert_eq!((calls.len(), media.len()), (4, 4));
+        for call in calls {
+            let offered = said(call, Side::Client)[0].clone();
+            let taken = said(call, Side::Server)[2].clone();
+            let port = |said: &str| value(said, "m").split(' ').nth(1).unwrap().parse().unwrap();
+            assert_eq!(port(&taken), 6_000);
+            let ends = (SocketAddr::new(call.client.ip(), port(&offered)), call.server.ip());
+            let of_call = |it: &&&Conversation| (it.client, it.server.ip()) == ends;
+            let [media] = media.iter().filter(of_call).collect::<Vec<_>>()[..] else {
+                panic!("no flow of {ends:?}")
+            };
+            for side in [Side::Client, Side::Server] {
+                assert_eq!(packets(media, side, 0).len(), 5);
+            }
+        }
+        // Fifty times 20 ms, less the last one's.
+        let [client, _] = templates(&result);
+        let took = client.times.whole.max_ns.unwrap() / 1_000_000;
+        assert!((980..1_300).contains(&took), "{took}");
+    }
+}
+
+#[test]
+fn media_that_fail_are_a_call_that_fails() {
+    // Nobody is at the port that is named.
+    let steps = r#"receive_datagrams: 1
+        send_datagram: "SIP/2.0 200 OK\r\nTo: <sip:x>;tag=1\r\n\r\nv=0\r\nm=audio 7777 RTP/AVP 0\r\n"
+        receive_datagrams: 1
+        idle: 5s
+        receive_datagrams: 1"#;
+    let text = plan("sip: {packets: 9}", 3);
+    let (both, _) = text.split_once("    server:").unwrap();
+    let steps = steps.lines().map(|line| format!("        - {}\n", line.trim()));
+    let text = format!(
+        "{both}  - name: others\n    transport: udp\n    server:\n      tx: s\n      port: 5060\n      \
+         program:\n{}",
+        steps.collect::<String>()
+    );
+    let result = run(&text, Duration::from_secs(1));
+    let [calls, media] = &result.ports[0].templates[..] else { panic!("no media") };
+    assert_eq!((media.flows["made"], media.flows["refused"]), (3, 3), "{:?}", media.flows);
+    assert_eq!(calls.flows["program_failed"], 3, "{:?}", calls.flows);
+    assert_eq!(calls.failures.len(), 1, "{:?}", calls.failures);
 }
 
 #[test]

@@ -501,6 +501,7 @@ fn flows_of_datagrams_are_not_given_up_while_a_side_waits() {
         ("dns: {delay: 4294s}", 8_588_000),
         ("sip: {ring: 2s, talk: 30s}", 60_000),
         ("rtp: {}", 0),
+        ("sip: {packets: 1000}", 40_000),
     ] {
         let (client, server) = programs(said, "cs").unwrap();
         assert_eq!((idle(&client), idle(&server)), (expected, expected), "{said}");
@@ -588,6 +589,9 @@ fn what_is_wrong_has_its_path() {
         ("dns: {name: a..b}", "cs", "dns.name: found \"a..b\", expected a name such as"),
         ("dns: {type: MX}", "cs", "dns.type: found \"MX\", expected A or AAAA"),
         ("sip: {}\n    transport: tcp", "cs", "transport: follows from what both sides say"),
+        ("sip: {packets: 0}", "cs", "sip.packets: found 0"),
+        ("sip: {media_port: 6000}", "cs", "sip.media_port: needs `packets`"),
+        ("sip: {packets: 9, talk: 1s}", "cs", "sip.talk: follows from `packets`"),
         ("ftp: {files: [\"a\\tb\"]}", "cs", "ftp.files[0]: found \"a\\tb\", expected a word"),
     ] {
         let error = programs(said, sides).unwrap_err();

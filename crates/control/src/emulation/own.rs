@@ -57,9 +57,14 @@ impl Gathered {
             Step::Jump { when: When::Received(expected), .. } => {
                 Instruction::JumpIfTaken { check: self.check(expected)?, to: 0 }
             }
-            Step::StartNext(port) => {
-                let port = push(&mut self.contents.ports, value(*port)?)?;
-                Instruction::StartTemplate { port }
+            Step::StartNext { port, client_port } => {
+                let ports = &mut self.contents.ports;
+                let port = push(ports, value(*port)?)?;
+                let own_port = match client_port {
+                    None => None,
+                    Some(own) => Some(push(ports, value(*own)?)?),
+                };
+                Instruction::StartTemplate { port, own_port }
             }
             Step::Extract { text, part } => {
                 let part = match part {
@@ -81,7 +86,9 @@ impl Gathered {
             },
             Step::SetNumber { variable: name, number } => {
                 let number = match *number {
-                    emulation::Number::Counter { start, step } => Number::Counter { start, step },
+                    emulation::Number::Counter { start, step, max } => {
+                        Number::Counter { start, step, max }
+                    }
                     emulation::Number::Random { min, max } => Number::Random { min, max },
                 };
                 let number = push(&mut self.contents.numbers, number)?;

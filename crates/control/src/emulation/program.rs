@@ -161,7 +161,7 @@ fn told(step: &Step, path: &str) -> ToldStep {
         Step::SendOwn(_) => (".send", None),
         Step::SendOwnDatagram(_) => (".send_datagram", None),
         Step::Receive(_) | Step::Need(_) | Step::ReceiveWhole(_) => (".receive", None),
-        Step::StartNext(_) => (".start_next", None),
+        Step::StartNext { .. } => (".start_next", None),
         Step::Listen { .. } => (".listen", None),
         Step::Expect(Expected::Matches(pattern)) => (".expect", Some(pattern)),
         Step::Expect(_) => (".expect", None),

@@ -90,6 +90,8 @@ pub enum Number {
         start: u64,
         /// From one to the next.
         step: u64,
+        /// Behind the last one that is not greater, the first one comes again.
+        max: u64,
     },
     /// Each of these is equally likely.
     Random {
@@ -155,7 +157,7 @@ const FORMS: [(&str, Form); 7] = [
 pub(super) const SENDING: [&str; 5] = ["text", "hex", "size", "fill", "fields"];
 pub(super) const FIELD: [&str; 3] = ["offset", "width", "value"];
 pub(super) const SET: [&str; 5] = ["counter", "random", "random_text", "random_bytes", "text"];
-pub(super) const COUNTER: [&str; 2] = ["start", "step"];
+pub(super) const COUNTER: [&str; 3] = ["start", "step", "max"];
 pub(super) const RANDOM: [&str; 2] = ["min", "max"];
 /// Bytes of a text that is drawn.
 pub(super) const RANDOM_MAX: u64 = 16_384;
@@ -321,12 +323,14 @@ pub(super) fn read_set(
 
 fn read_counter(place: &Place<'_>) -> Result<Number, PlanError> {
     if !place.value().is_object() {
-        return Ok(Number::Counter { start: place.integer(0, u64::MAX)?, step: 1 });
+        let start = place.integer(0, u64::MAX)?;
+        return Ok(Number::Counter { start, step: 1, max: u64::MAX });
     }
     let fields = place.fields(&COUNTER)?;
     let start = fields.get("start").map_or(Ok(1), |it| it.integer(0, u64::MAX))?;
     let step = fields.get("step").map_or(Ok(1), |it| it.integer(1, u64::MAX))?;
-    Ok(Number::Counter { start, step })
+    let max = fields.get("max").map_or(Ok(u64::MAX), |it| it.integer(start, u64::MAX))?;
+    Ok(Number::Counter { start, step, max })
 }
 
 fn read_random(place: &Place<'_>) -> Result<Number, PlanError> {

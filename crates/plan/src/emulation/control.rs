@@ -33,7 +33,7 @@ pub(super) const COMPARISONS: [(&str, Comparison); 6] = [
     ("greater", Comparison::Greater),
 ];
 pub(super) const LISTEN: [&str; 2] = ["variable", "ports"];
-pub(super) const START_NEXT: [&str; 1] = ["port"];
+pub(super) const START_NEXT: [&str; 2] = ["port", "client_port"];
 pub(super) const COUNT_DOWN: [&str; 2] = ["variable", "to"];
 pub(super) const COUNTERS: [&str; 4] = ["A", "B", "C", "D"];
 pub(super) const SINCE: [&str; 1] = ["since"];
@@ -88,11 +88,14 @@ pub(super) fn read_listen(place: &Place<'_>, names: &mut Names) -> Result<Step, 
     Ok(Step::Listen { variable: names.variable(variable.text(VARIABLE)?, &variable)?, ports })
 }
 
-/// A flow to a port that a value says.
+/// A flow to a port that a value says, and from one, where that is said.
 pub(super) fn read_start_next(place: &Place<'_>, names: &Names) -> Result<Step, PlanError> {
-    let port = place.fields(&START_NEXT)?.need("port", "the name of a value")?;
-    let value = composition::find_value(port.text("the name of a value")?, &port, names)?;
-    Ok(Step::StartNext(value))
+    const VALUE: &str = "the name of a value";
+    let value = |place: &Place<'_>| composition::find_value(place.text(VALUE)?, place, names);
+    let fields = place.fields(&START_NEXT)?;
+    let port = value(&fields.need("port", VALUE)?)?;
+    let client_port = fields.get("client_port").map(|it| value(&it)).transpose()?;
+    Ok(Step::StartNext { port, client_port })
 }
 
 pub(super) fn read_count_down(place: &Place<'_>, names: &mut Names) -> Result<Step, PlanError> {

@@ -343,9 +343,9 @@ fn read_template(
     if let Some(part) = speech.and_then(|it| it.part.as_ref()) {
         name = format!("{name}.{part}");
     }
-    let on_demand = speech.and_then(|it| it.on_demand.clone());
-    let group = match (&on_demand, fields.get("group")) {
-        (Some(_), _) => on_demand.clone(),
+    let on_demand = speech.and_then(|it| it.on_demand.as_ref());
+    let group = match (on_demand, fields.get("group")) {
+        (Some(it), _) => Some(it.group.clone()),
         (None, None) => None,
         (None, Some(group)) => Some(group.text("the name of a group")?.to_owned()),
     };
@@ -359,14 +359,13 @@ fn read_template(
     let mut client = client.map(|it| Client { tcp: it.tcp.or(tcp), ip: it.ip.or(ip), ..it });
     let server = fields.get("server").map(|it| read_server(&it, ports, speech)).transpose()?;
     let mut server = server.map(|it| Server { tcp: it.tcp.or(tcp), ip: it.ip.or(ip), ..it });
-    if on_demand.is_some() {
+    if let Some(speech::OnDemand { listen, .. }) = on_demand {
         client = client.map(Client::on_demand);
-        server = server.map(|it| Server {
-            listen: None,
-            addresses: None,
-            vlans: Vec::new(),
-            first_bytes: None,
-            ..it
+        server = server.map(|it| match listen {
+            Some(_) => Server { listen: *listen, first_bytes: None, ..it },
+            None => {
+                Server { listen: None, addresses: None, vlans: Vec::new(), first_bytes: None, ..it }
+            }
         });
     }
     if speech.is_some() && fields.get("conversation").is_none() {

@@ -28,7 +28,7 @@ pub(super) fn check(template: &Template, all: &[Template]) -> Result<(), PlanErr
             let server = it.server.as_ref().filter(|it| it.listen.is_none());
             it.group.as_deref() == Some(group) && server.is_some_and(|it| it.transmit == port)
         };
-        let makes = steps.iter().any(|it| matches!(it, Step::RunNext | Step::StartNext(_)));
+        let makes = steps.iter().any(|it| matches!(it, Step::RunNext | Step::StartNext { .. }));
         let mut groups = steps.iter().filter_map(|it| match it {
             Step::NextGroup(name) => Some(name),
             _ => None,

@@ -96,7 +96,12 @@ pub enum Step {
     RunNext,
     /// Makes a flow of that group to the same server, at the port that a value says, and goes on
     /// beside it; where that flow fails, this one has failed.
-    StartNext(Value),
+    StartNext {
+        /// The server's port.
+        port: Value,
+        /// The client's own; `None`: any that its template has.
+        client_port: Option<Value>,
+    },
     /// Waits until that flow is over.
     EndNext,
     /// Listens for a connection of the same peer.
@@ -332,7 +337,7 @@ pub(super) fn have_own_bytes(steps: &[Step]) -> bool {
         | Step::ReceiveWhole(_)
         | Step::Expect(_)
         | Step::Extract { .. }
-        | Step::StartNext(_)
+        | Step::StartNext { .. }
         | Step::StartTls
         | Step::Jump { when: When::Received(_), .. }
         | Step::SetText { .. } => true,

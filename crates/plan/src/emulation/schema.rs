@@ -426,6 +426,7 @@ fn set() -> Value {
     let counter = object(&COUNTER, &[], |name| match name {
         "start" => described("The first; 1.", integer(0, u64::MAX)),
         "step" => described("From one to the next; 1.", integer(1, u64::MAX)),
+        "max" => described("Behind it the first comes again.", integer(0, u64::MAX)),
         _ => unknown(),
     });
     let random = object(&RANDOM, &["max"], |name| match name {
@@ -612,7 +613,11 @@ fn listen() -> Value {
 }
 
 fn start_next() -> Value {
-    object(&START_NEXT, &START_NEXT, |_| described("The value that is the server's port.", text()))
+    object(&START_NEXT, &START_NEXT[..1], |name| match name {
+        "port" => described("The value that is the server's port.", text()),
+        "client_port" => described("That of the client's own; one of its template's.", text()),
+        _ => unknown(),
+    })
 }
 
 fn count() -> Value {
@@ -739,6 +744,8 @@ fn sip() -> Value {
         "to" => described("Who is called.", word()),
         "ring" => described("How long it rings.", delay()),
         "talk" => described("How long they talk.", delay()),
+        "packets" => described("They talk by RTP: packets of 20 ms each way.", integer(1, 30_000)),
+        "media_port" => described("Where servers take it; 5004.", port_number()),
         "delay" => answers_after(),
         _ => unknown(),
     })

@@ -21,9 +21,9 @@ pub(super) type Load<'a> = dyn FnMut(&str) -> Result<Imported, String> + 'a;
 pub(crate) struct Speech {
     /// Which of several it is; they have connections of their own.
     pub(crate) part: Option<String>,
-    /// Of which group it is, where its flows are only those that programs of others ask for and
-    /// wait for. Such ones are the last ones of several.
-    pub(crate) on_demand: Option<String>,
+    /// Where its flows are only those that programs of others ask for. Such ones are the last ones
+    /// of several.
+    pub(crate) on_demand: Option<OnDemand>,
     /// The client's steps.
     pub(crate) client: Vec<Step>,
     /// The server's.
@@ -36,6 +36,15 @@ pub(crate) struct Speech {
     pub(crate) is_http2: bool,
     /// What of it is not as it may seem.
     pub(crate) notes: Vec<String>,
+}
+
+/// How others' programs ask for flows.
+#[derive(Clone, Debug)]
+pub(crate) struct OnDemand {
+    /// By the name of this group.
+    pub(crate) group: String,
+    /// Where its servers listen; `None`: where programs of others do.
+    pub(crate) listen: Option<u16>,
 }
 
 impl Speech {

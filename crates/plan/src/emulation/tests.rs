@@ -930,7 +930,10 @@ fn values_are_written_and_parts_are_looked_at() {
     let text = |text: &str| Piece::Bytes(text.as_bytes().to_vec());
     let plain = "only $5 {n} $".as_bytes().to_vec();
     let expected = [
-        Step::SetNumber { variable: n, number: Number::Counter { start: 1, step: 2 } },
+        Step::SetNumber {
+            variable: n,
+            number: Number::Counter { start: 1, step: 2, max: u64::MAX },
+        },
         Step::SetText { text: key, composition: of(vec![Piece::RandomText(8)]) },
         Step::SetText {
             text: form,
@@ -1197,7 +1200,7 @@ fn programs_listen_and_accept_what_others_make() {
         panic!("{client:?}")
     };
     assert_eq!(pattern.as_str(), "^5");
-    assert_eq!(client[4], Step::StartNext(FlowValue::Text(0)));
+    assert_eq!(client[4], Step::StartNext { port: FlowValue::Text(0), client_port: None });
     let server = &control.server.as_ref().unwrap().program;
     assert_eq!(server[0], Step::Listen { variable: 0, ports: 50_000..=50_010 });
     let Step::SendOwn(Composition { pieces, .. }) = &server[1] else { panic!("{server:?}") };
@@ -1205,6 +1208,12 @@ fn programs_listen_and_accept_what_others_make() {
     assert_eq!(server[3], Step::AcceptNext);
     assert_eq!(file.client.as_ref().unwrap().program, [Step::Need(7)]);
     assert_eq!(file.server.as_ref().unwrap().listen, None);
+    let text = ACCEPTING
+        .replace("- start_next: {port: port}", "- start_next: {port: port, client_port: port}");
+    let plan = EmulationPlan::parse(&text).unwrap();
+    let client = &plan.templates[0].client.as_ref().unwrap().program;
+    let port = FlowValue::Text(0);
+    assert_eq!(client[4], Step::StartNext { port, client_port: Some(port) });
     let text = ACCEPTING.replace("{variable: port, ports: 50000-50010}", "port");
     let plan = EmulationPlan::parse(&text).unwrap();
     let server = &plan.templates[0].server.as_ref().unwrap().program;
@@ -1219,6 +1228,11 @@ fn what_is_wrong_with_accepting_has_its_path() {
             "- start_next: {port: port}",
             "- start_next: {port: prot}",
             "templates[0].client.program[4].start_next.port: found \"prot\", expected a value",
+        ),
+        (
+            "- start_next: {port: port}",
+            "- start_next: {port: port, client_port: prot}",
+            "templates[0].client.program[4].start_next.client_port: found \"prot\", expected a value",
         ),
         (
             "- start_next: {port: port}",

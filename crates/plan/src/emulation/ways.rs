@@ -108,14 +108,14 @@ impl<'a> Ways<'a> {
 
     /// A flow without a group would be one of the same template, which does the same.
     fn without_group(&self) -> Option<(usize, String)> {
-        let asks = |step: &Step| matches!(step, Step::RunNext | Step::StartNext(_));
+        let asks = |step: &Step| matches!(step, Step::RunNext | Step::StartNext { .. });
         let unnamed = self.reached(|step| matches!(step, Step::NextGroup(_)));
         if let Some(place) = self.first(|place, step| asks(step) && unnamed[place]) {
             let message = "found a flow of no group, expected a step `next_group` on every way to \
                            it";
             return Some((place, message.to_owned()));
         }
-        let starts = self.first(|_, step| matches!(step, Step::StartNext(_))).is_some();
+        let starts = self.first(|_, step| matches!(step, Step::StartNext { .. })).is_some();
         let place = self.first(|_, step| *step == Step::EndNext && !starts)?;
         let message = "found end_next, expected a step `start_next` before it".to_owned();
         Some((place, message))
@@ -164,7 +164,7 @@ fn waits(step: &Step) -> bool {
         | Step::Expect(_)
         | Step::Extract { .. }
         | Step::RunNext
-        | Step::StartNext(_)
+        | Step::StartNext { .. }
         | Step::EndNext
         | Step::Listen { .. }
         | Step::AcceptNext

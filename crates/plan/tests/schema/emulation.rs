@@ -89,7 +89,7 @@ fn all_words() -> Value {
     ]);
     let own_bytes = json!([
         {"set": {"c": {"counter": 5}}},
-        {"set": {"d": {"counter": {"start": 5, "step": 2}}}},
+        {"set": {"d": {"counter": {"start": 5, "step": 2, "max": 9}}}},
         {"set": {"r": {"random": {"min": 5, "max": 9}}}},
         {"set": {"text": {"random_text": 5}}},
         {"set": {"bytes": {"random_bytes": 5}}},
@@ -149,10 +149,11 @@ fn all_words() -> Value {
         {"jump": {"to": "end", "received": {"contains": "no"}}},
         {"next_group": "data"},
         "accept_next",
-        {"start_next": {"port": "port"}},
+        {"start_next": {"port": "port", "client_port": "port"}},
         "end_next",
         {"label": "end"},
     ]);
+    let talk = json!({"packets": 3, "media_port": 6000});
     let sip = json!({"from": "a@b", "to": "c@d", "ring": "1ms", "talk": "1ms", "delay": "1ms"});
     let dns = json!({"name": "a.b", "type": "AAAA", "answers": 2, "queries": 3, "delay": "1ms"});
     json!({
@@ -226,6 +227,7 @@ fn all_words() -> Value {
             speaks(7, "ftp", ftp),
             speaks(8, "rtsp", json!({"host": "a", "path": "/b", "packets": 3, "delay": "1ms"})),
             speaks(9, "sip", sip),
+            speaks(12, "sip", talk),
             speaks(10, "rtp", json!({"packets": 3})),
             speaks(11, "dns", dns),
         ],

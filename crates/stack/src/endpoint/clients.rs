@@ -5,6 +5,7 @@ use core::ops::RangeInclusive;
 
 use wirestorm_wire::flow::FlowKey;
 
+use super::serve::Origin;
 use super::switched::Off;
 use crate::frame::octets;
 use crate::random::Random;
@@ -133,8 +134,8 @@ impl Tuples {
         None
     }
 
-    /// Tuples for the flow `number`, as its answers have them, the first to be tried first; from a
-    /// client, and to a server and a port of it, where that is said. Clients that are off are not
+    /// Tuples for the flow `number`, as its answers have them, the first to be tried first; of certain
+    /// ends where those are said. Clients that are off are not
     /// drawn.
     ///
     /// In turn it is every client's turn, then the next server for each of them, then the next
@@ -143,14 +144,14 @@ impl Tuples {
     pub(super) fn answers_to(
         &self,
         number: u64,
-        client: Option<IpAddr>,
-        server: Option<(IpAddr, u16)>,
+        origin: Option<Origin>,
         protocol: u8,
         off: Option<&Off>,
         random: &mut Random,
     ) -> impl Iterator<Item = FlowKey> {
         let clients = u64::from(self.clients.count.max(1));
         let servers = u64::from(self.servers.count.max(1));
+        let client = origin.map(|it| it.client);
         let is_in_turn = client.is_none() && self.order == Order::InTurn;
         let number = self.again_after.map_or(number, |flows| number % flows.max(1));
         let each = if is_in_turn { u64::from(self.turn.max(1)) } else { 1 };
@@ -170,15 +171,17 @@ impl Tuples {
             Pairing::Fixed => (client_place, turn),
         };
         let port_turn = port_turn * each + within;
-        let first = *self.client_ports.start();
-        let ports = u32::from(self.client_ports.end().saturating_sub(first)) + 1;
+        let port = origin.and_then(|it| it.port);
+        let ports = port.map_or(self.client_ports.clone(), |it| it..=it);
+        let first = *ports.start();
+        let ports = u32::from(ports.end().saturating_sub(first)) + 1;
         let port_place = match is_in_turn && self.pairing != Pairing::Random {
             true => (port_turn % u64::from(ports)) as u32,
             false => random.below(ports),
         };
         let client = client.unwrap_or_else(|| self.clients.at(client_place));
         let usual = || (self.servers.at(server_place), self.server_port);
-        let (server, server_port) = server.unwrap_or_else(usual);
+        let (server, server_port) = origin.and_then(|it| it.server).unwrap_or_else(usual);
         let key = match (server, client) {
             (IpAddr::V4(server), IpAddr::V4(client)) => {
                 FlowKey::ipv4(server.octets(), client.octets(), protocol)
@@ -219,7 +222,7 @@ mod tests {
 
     fn first(tuples: &Tuples, number: u64) -> FlowKey {
         let random = &mut Random::new(number);
-        tuples.answers_to(number, None, None, protocol::TCP, None, random).next().unwrap()
+        tuples.answers_to(number, None, protocol::TCP, None, random).next().unwrap()
     }
 
     #[test]
@@ -293,10 +296,8 @@ mod tests {
         let mut random = Random::new(1);
         let mut counts = alloc::collections::BTreeMap::new();
         for number in 0..72_000 {
-            let key = tuples
-                .answers_to(number, None, None, protocol::UDP, None, &mut random)
-                .next()
-                .unwrap();
+            let key =
+                tuples.answers_to(number, None, protocol::UDP, None, &mut random).next().unwrap();
             *counts.entry(key).or_insert(0) += 1;
         }
         // Each of 72 is expected 1,000 times, with a standard deviation of 31.
@@ -309,9 +310,8 @@ mod tests {
         let tuples = tuples(FAMILIES[0].0, FAMILIES[0].1);
         // The fifth port of the first client.
         let number = 4 * 3 * 4;
-        let tried: Vec<_> = tuples
-            .answers_to(number, None, None, protocol::TCP, None, &mut Random::new(0))
-            .collect();
+        let tried: Vec<_> =
+            tuples.answers_to(number, None, protocol::TCP, None, &mut Random::new(0)).collect();
         let ports: Vec<_> = tried.iter().map(FlowKey::destination_port).collect();
         assert_eq!(ports, [65_534, 65_535, 65_530, 65_531, 65_532, 65_533]);
         let pairs: BTreeSet<_> = tried.iter().map(|it| (it.source(), it.destination())).collect();
@@ -322,11 +322,12 @@ mod tests {
     fn a_client_that_is_said_has_all_servers() {
         let tuples = tuples(FAMILIES[0].0, FAMILIES[0].1);
         let client: IpAddr = "16.0.0.255".parse().unwrap();
+        let of = |client| Origin { client, port: None, server: None };
         let mut random = Random::new(0);
         let mut servers = BTreeSet::new();
         for number in 0..4 {
             let key = tuples
-                .answers_to(number, Some(client), None, protocol::TCP, None, &mut random)
+                .answers_to(number, Some(of(client)), protocol::TCP, None, &mut random)
                 .next()
                 .unwrap();
             assert_eq!(key.destination(), client);
@@ -334,14 +335,16 @@ mod tests {
         }
         assert_eq!(servers.len(), 4);
         let other: IpAddr = "2001:db8::1".parse().unwrap();
-        let none = tuples.answers_to(0, Some(other), None, protocol::TCP, None, &mut random).next();
+        let none = tuples.answers_to(0, Some(of(other)), protocol::TCP, None, &mut random).next();
         assert_eq!(none, None, "of another family");
         let server = ("48.0.0.99".parse().unwrap(), 50_000);
-        let key = tuples
-            .answers_to(0, Some(client), Some(server), protocol::TCP, None, &mut random)
-            .next()
-            .unwrap();
-        assert_eq!((key.source(), key.source_port()), server, "a server that is said");
+        let to = Origin { server: Some(server), ..of(client) };
+        let keys = tuples.answers_to(0, Some(to), protocol::TCP, None, &mut random);
+        assert!({ keys }.all(|key| (key.source(), key.source_port()) == server));
+        // A port of its own is one that the template has not, and the only one.
+        let from = Origin { port: Some(2_000), ..to };
+        let keys = tuples.answers_to(7, Some(from), protocol::TCP, None, &mut random);
+        assert_eq!(keys.map(|key| key.destination_port()).collect::<Vec<_>>(), [2_000]);
     }
 
     fn off(tuples: &Tuples, places: &[u64]) -> Option<Off> {
@@ -396,8 +399,7 @@ mod tests {
         let mut counts = alloc::collections::BTreeMap::new();
         for number in 0..2_000 {
             assert_eq!(tuples.on_from(number, &off), Some(number));
-            let mut keys =
-                tuples.answers_to(number, None, None, protocol::TCP, Some(&off), &mut random);
+            let mut keys = tuples.answers_to(number, None, protocol::TCP, Some(&off), &mut random);
             *counts.entry(keys.next().unwrap().destination()).or_insert(0) += 1;
         }
         let expected = [0, 2].map(|it| tuples.clients.at(it));

@@ -227,9 +227,9 @@ impl Endpoint {
                     at = Some(flow.run.pause(self.pauses.next(now)));
                     break;
                 }
-                Step::Executes { group, port } => {
+                Step::Executes { group, ports } => {
                     let (parent, key, template) = (Place::Udp(place), flow.key, flow.template);
-                    let wish = Wish::Flow { group, port };
+                    let wish = Wish::Flow { group, ports };
                     self.executions.asked.push_back(Asked { parent, key, template, wish });
                     break;
                 }

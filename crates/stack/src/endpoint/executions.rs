@@ -19,7 +19,7 @@ use super::serve::Origin;
 use super::table::Keyed;
 use super::template::{Role, Template};
 use crate::frame::Packet;
-use crate::program::Wish;
+use crate::program::{Ports, Wish};
 use crate::tcp::connection::Now;
 use crate::tcp::counters::TcpCounters;
 use crate::tcp::segment::Segment;
@@ -220,7 +220,7 @@ impl Endpoint {
                 continue;
             }
             match asked.wish {
-                Wish::Flow { group, port } => self.make_asked(&asked, group, port, now, transmit),
+                Wish::Flow { group, ports } => self.make_asked(&asked, group, ports, now, transmit),
                 Wish::End => {
                     if !self.executions.wait(asked.parent) {
                         self.go_on(asked.parent, false);
@@ -251,7 +251,7 @@ impl Endpoint {
         &mut self,
         asked: &Asked,
         group: Option<u16>,
-        port: Option<u16>,
+        ports: Option<Ports>,
         now: Now,
         transmit: &mut impl Transmit,
     ) {
@@ -262,15 +262,16 @@ impl Endpoint {
             Some(group) => self.draw(group, is_client),
         };
         // A key is from the peer to us.
-        let server = port.map(|port| (key.source(), port));
-        let origin = Origin { client: key.destination(), server };
+        let server = ports.map(|ports| (key.source(), ports.server));
+        let port = ports.and_then(|ports| ports.client);
+        let origin = Origin { client: key.destination(), port, server };
         let Some(child) = wanted.and_then(|it| self.open(it, Some(origin), now)) else {
             return self.go_on(parent, true);
         };
         let flows = &mut self.templates[usize::from(template)].tally.flows;
         flows.flows_total += 1;
         flows.flows_other += u64::from(wanted != Some(usize::from(template)));
-        let (owns, waits) = (port.is_some(), port.is_none());
+        let (owns, waits) = (ports.is_some(), ports.is_none());
         self.executions.begin(child, Parent { place: parent, waits, owns });
         if owns {
             self.go_on(parent, false);

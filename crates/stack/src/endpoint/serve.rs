@@ -28,6 +28,8 @@ use crate::tcp::sequence::SequenceNumber;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Origin {
     pub(super) client: IpAddr,
+    /// Its port; `None`: one of its template's.
+    pub(super) port: Option<u16>,
     /// And the port of the server; `None`: as its template says.
     pub(super) server: Option<(IpAddr, u16)>,
 }
@@ -72,10 +74,8 @@ impl Endpoint {
             Transport::Tcp(_) => !self.flows.contains(key),
             Transport::Udp => !self.datagrams.contains(key),
         };
-        let client = origin.map(|it| it.client);
-        let server = origin.and_then(|it| it.server);
         let (off, random) = (state.off.as_ref(), &mut self.random);
-        let key = tuples.answers_to(number, client, server, protocol, off, random).find(is_free);
+        let key = tuples.answers_to(number, origin, protocol, off, random).find(is_free);
         let Some(key) = key else {
             state.tally.flows.tuple_in_use += 1;
             return None;

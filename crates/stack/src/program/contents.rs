@@ -33,8 +33,10 @@ pub enum Number {
     Counter {
         /// The first one.
         start: u64,
-        /// From one to the next.
+        /// From one to the next, not 0.
         step: u64,
+        /// Behind the last one that is not greater, the first one comes again.
+        max: u64,
     },
     /// Each from `min` to `max` is equally likely.
     Random {
@@ -61,7 +63,10 @@ impl Contents {
                 has(*composition, self.compositions.len())
             }
             Instruction::Take { rule, .. } => has(*rule, self.rules.len()),
-            Instruction::StartTemplate { port } => has(*port, self.ports.len()),
+            Instruction::StartTemplate { port, own_port } => {
+                let mut ports = [Some(*port), *own_port].into_iter().flatten();
+                ports.all(|it| has(it, self.ports.len()))
+            }
             Instruction::Expect { check } | Instruction::JumpIfTaken { check, .. } => {
                 let check = self.checks.get(usize::from(*check));
                 check.is_some_and(|check| {

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use super::compute::{compute, delay};
 use super::findings::Cause;
-use super::own::{Demand, Own};
+use super::own::{Demand, Own, Ports};
 use super::run::{Outside, STEPS_MAX};
 use super::variables::Variables;
 use super::{BufferId, Instruction, Program};
@@ -32,9 +32,9 @@ pub(crate) enum Step {
     WaitsUntil(u32),
     /// To go on, after many steps; [`DatagramRun::pause`] says when.
     Pauses,
-    /// To make a flow of a template of a group, or of its own, to the same server at a port where
-    /// that is said; [`DatagramRun::end_waiting`] says that it is over.
-    Executes { group: Option<u16>, port: Option<u16> },
+    /// To make a flow of a template of a group, or of its own, to the same server at ports where
+    /// those are said; [`DatagramRun::end_waiting`] says that it is over.
+    Executes { group: Option<u16>, ports: Option<Ports> },
     /// To wait until a flow is over that it has made; as above.
     Awaits,
     /// Nothing any more.
@@ -194,18 +194,20 @@ impl DatagramRun {
                 }
                 Instruction::ExecTemplate => {
                     self.has_begun = true;
-                    return Step::Executes { group: self.group(), port: None };
+                    return Step::Executes { group: self.group(), ports: None };
                 }
-                Instruction::StartTemplate { port } => {
+                Instruction::StartTemplate { port, own_port } => {
                     self.has_begun = true;
                     let variables = self.variables.get_or_insert_default();
-                    let port = match (&self.own, program.contents()) {
-                        (Some(own), Some(contents)) => own.port(port, contents, variables),
+                    let ports = match (&self.own, program.contents()) {
+                        (Some(own), Some(contents)) => {
+                            own.ports(port, own_port, contents, variables)
+                        }
                         _ => None,
                     };
-                    return match port {
+                    return match ports {
                         None => self.fail(Cause::NoPort, outside),
-                        port => Step::Executes { group: self.group(), port },
+                        ports => Step::Executes { group: self.group(), ports },
                     };
                 }
                 // Nobody says that no more comes.

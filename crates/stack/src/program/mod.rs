@@ -36,7 +36,7 @@ pub use composition::{Composition, Field, Form, Piece, Value};
 pub use contents::{Contents, Number};
 pub(crate) use datagrams::{DatagramRun, Sent, Step};
 pub use findings::{Cause, Failure, Findings, TransactionTimes};
-pub(crate) use own::Own;
+pub(crate) use own::{Own, Ports};
 pub use rule::{Delimiter, Rule};
 pub(crate) use run::{Outside, Progress, Run, Wish};
 pub use variables::{
@@ -142,6 +142,9 @@ pub enum Instruction {
     StartTemplate {
         /// The value's place in [`Contents`].
         port: u16,
+        /// That of a value that says the client's own port, as the other one; `None`: any of its
+        /// template's.
+        own_port: Option<u16>,
     },
     /// Waits until the flow that belongs to this one is over, or in TIME-WAIT.
     AwaitTemplate,

@@ -54,6 +54,14 @@ pub(super) enum Demand {
     Fails,
 }
 
+/// Between which ports a flow is that a program asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ports {
+    pub(crate) server: u16,
+    /// `None`: any of its template's.
+    pub(crate) client: Option<u16>,
+}
+
 /// Bytes that wait to be taken, at most.
 const WAITING_MAX: usize = 1 << 20;
 /// Datagrams that do.
@@ -247,14 +255,20 @@ impl Own {
     }
 
     /// The port that a value says.
-    pub(super) fn port(
+    pub(super) fn ports(
         &self,
-        place: u16,
+        server: u16,
+        client: Option<u16>,
         contents: &Contents,
         variables: &Variables,
-    ) -> Option<u16> {
-        let value = *contents.ports.get(usize::from(place))?;
-        self.values(variables).port(value)
+    ) -> Option<Ports> {
+        let values = self.values(variables);
+        let port = |place: u16| values.port(*contents.ports.get(usize::from(place))?);
+        let client = match client {
+            None => None,
+            Some(place) => Some(port(place)?),
+        };
+        Some(Ports { server: port(server)?, client })
     }
 
     fn fail(&mut self, place: u16, cause: Cause, wanted: Wanted<'_>, outside: &mut Outside<'_>) {
@@ -356,9 +370,11 @@ impl Own {
             }
             Instruction::SetNumber { variable, number } => {
                 let value = match *contents.numbers.get(usize::from(number))? {
-                    Number::Counter { start, step } => {
+                    Number::Counter { start, step, max } => {
                         let times = outside.findings.next_of(number);
-                        start.wrapping_add(step.wrapping_mul(times))
+                        let last = max.saturating_sub(start) / step.max(1);
+                        let within = last.checked_add(1).map_or(times, |count| times % count);
+                        start.wrapping_add(step.wrapping_mul(within))
                     }
                     Number::Random { min, max } => outside.random.between(min, max),
                 };

@@ -244,7 +244,7 @@ impl Transfer {
             Instruction::Take { rule: 0, is_awaited: true },
             Instruction::Extract { extraction: 0 },
             SetTemplate { group: 0 },
-            Instruction::StartTemplate { port: 0 },
+            Instruction::StartTemplate { port: 0, own_port: None },
             Instruction::AwaitTemplate,
             Instruction::Take { rule: 0, is_awaited: true },
             Instruction::Expect { check: 0 },
@@ -398,7 +398,7 @@ fn who_comes_for_nobody_is_reset() {
     let asks = |waits: Instruction| {
         let contents = Contents { ports: vec![port], ..Contents::default() };
         let set = Instruction::Set { variable, value: 50_000 };
-        let start = Instruction::StartTemplate { port: 0 };
+        let start = Instruction::StartTemplate { port: 0, own_port: None };
         let group = SetTemplate { group: 0 };
         let instructions =
             [Instruction::Connect, waits, set, group, start, Instruction::AwaitTemplate];

@@ -1,5 +1,6 @@
 //! Emulated clients and servers: between each other, and with nginx and curl on Linux's own TCP.
 
+mod calls;
 mod fast_open;
 mod ftp;
 mod http2;

@@ -241,7 +241,7 @@ templates:
   - {name: mail, smtp: {messages: 2, message: 3000}, client: *clients, server: *servers}
   - {name: files, ftp: {files: [a, b]}, client: *clients, server: *servers}
   - {name: media, rtsp: {packets: 5}, client: *clients, server: *servers}
-  - {name: calls, sip: {ring: 5ms, talk: 5ms}, client: *clients, server: *servers}
+  - {name: calls, sip: {ring: 5ms, packets: 7, media_port: 6000}, client: *clients, server: *servers}
   - {name: voice, rtp: {packets: 5}, client: *clients, server: *servers}
   - {name: names, dns: {type: AAAA, answers: 3, queries: 2}, client: *clients, server: *servers}
 "#;
@@ -269,6 +269,8 @@ fn ready_made_protocols_are_what_tshark_takes_them_for() {
         ("sip.Method == INVITE && sdp", 3),
         ("sip.Status-Code == 200 && sip.CSeq.method == BYE", 3),
         ("dns.flags.response == 1 && dns.count.answers == 3 && dns.aaaa", 3 * 2),
+        // Media that calls have announced.
+        ("rtp && (udp.dstport == 6000 || udp.srcport == 6000)", 3 * 2 * 7),
         ("udp.dstport == 5004", 3 * 5),
     ] {
         assert_eq!(count(filter), expected, "{filter}");

@@ -15,7 +15,7 @@ use crate::document::place::{Fields, Place};
 use crate::emulation::Transport;
 use crate::emulation::client::read_ports;
 use crate::emulation::program::{self, SIZE_MAX, read_delay};
-use crate::emulation::speech::Speech;
+use crate::emulation::speech::{OnDemand, Speech};
 
 pub(in crate::emulation) const FTP: [&str; 9] =
     ["host", "user", "password", "files", "upload", "list", "rounds", "data_ports", "delay"];
@@ -86,7 +86,8 @@ pub(super) fn read(
     for transfer in &transfers {
         let data = speech(transfer.client.clone(), transfer.server.clone())?;
         let part = Some(transfer.part.clone());
-        speeches.push(Speech { part, on_demand: Some(group(transfer)), ..data });
+        let on_demand = Some(OnDemand { group: group(transfer), listen: None });
+        speeches.push(Speech { part, on_demand, ..data });
     }
     Ok(speeches)
 }

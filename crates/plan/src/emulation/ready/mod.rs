@@ -49,6 +49,10 @@ pub(super) fn read(fields: &Fields<'_>, who: Who) -> Result<Vec<Speech>, PlanErr
             let name = fields.need("name", "a name")?;
             return ftp::read(&place, name.text("a name")?, who, has_tls);
         }
+        if protocol == "sip" {
+            let name = fields.need("name", "a name")?;
+            return sip::read(&place, name.text("a name")?, who, has_ipv6_clients(fields));
+        }
         if protocol == "smtp" && smtp::starts_tls(&place, has_tls)? {
             let [client, server] = smtp::read_with_tls(&place)?;
             return Ok(vec![Speech { client, server, ..Speech::of(Transport::Tcp, 25) }]);
@@ -66,15 +70,13 @@ pub(super) fn read(fields: &Fields<'_>, who: Who) -> Result<Vec<Speech>, PlanErr
             "http" => (Transport::Tcp, 80, http::read(&place, who)?),
             "smtp" => (Transport::Tcp, 25, smtp::read(&place)?),
             "rtsp" => (Transport::Tcp, 554, rtsp::read(&place)?),
-            "rtp" => (Transport::Udp, 5004, Vec::new()),
-            "sip" => (Transport::Udp, 5060, Vec::new()),
+            "rtp" => (Transport::Udp, rtp::PORT, Vec::new()),
             _ => (Transport::Udp, 53, dns::read(&place)?),
         };
         let streams = is_http2.then(|| http2::streams(fields)).transpose()?;
         let [client, server] = match protocol {
             "http" if follows_messages => http::read_messages(&place, who, streams)?,
             "rtp" => rtp::read(&place)?,
-            "sip" => sip::read(&place, who, has_ipv6_clients(fields))?,
             "rtsp" => {
                 let [client, _] = dialogue::programs(&lines, who, transport);
                 [client, rtsp::server(&place)?]

@@ -1,6 +1,7 @@
-//! RTP: RFC 3550, G.711 (RFC 3551) from the client to the server.
+//! RTP: RFC 3550, G.711 (RFC 3551).
 
 use serde_json::{Value, json};
+use wirestorm_base::time::Duration;
 
 use super::commands::steps;
 use crate::document::error::PlanError;
@@ -11,6 +12,9 @@ pub(in crate::emulation) const RTP: [&str; 1] = ["packets"];
 
 /// Ten minutes.
 pub(super) const PACKETS_MAX: u64 = 30_000;
+/// Where it usually is. RFC 3551 section 8: "port numbers 5004 and 5005 have been registered for use with
+/// this profile".
+pub(super) const PORT: u16 = 5004;
 /// Bytes of a packet's 20 ms.
 const FRAME: usize = 160;
 /// Of the packet.
@@ -21,16 +25,32 @@ const HEADER: usize = 12;
 pub(super) fn read(place: &Place<'_>) -> Result<[Vec<Step>; 2], PlanError> {
     let fields = place.fields(&RTP)?;
     let packets = fields.get("packets").map_or(Ok(50), |it| it.integer(1, PACKETS_MAX))?;
-    let mut client = begin();
+    let server = vec![Step::ReceiveDatagrams { count: packets, clear: true }];
+    Ok([steps(source(packets), place)?, server])
+}
+
+/// The same of a call: so many packets each way.
+pub(super) fn both_ways(packets: u64, place: &Place<'_>) -> Result<[Vec<Step>; 2], PlanError> {
+    /// What is so much later than the last packet of a side's own belongs to it no more.
+    const LATE: &str = "200ms";
+    let mut client = source(packets);
+    client.push(json!({"delay": LATE}));
+    let mut server = vec![json!({"receive_datagrams": 1})];
+    server.extend(client.iter().cloned());
+    Ok([steps(client, place)?, steps(server, place)?])
+}
+
+/// So many packets.
+fn source(packets: u64) -> Vec<Value> {
+    let mut said = begin();
     if packets > 1 {
         let mut repeated = vec![packet("send_datagram", &[])];
         repeated.extend(go_on());
         repeated.push(pause());
-        client.push(json!({"repeat": {"times": packets - 1, "steps": repeated}}));
+        said.push(json!({"repeat": {"times": packets - 1, "steps": repeated}}));
     }
-    client.push(packet("send_datagram", &[]));
-    let server = vec![Step::ReceiveDatagrams { count: packets, clear: true }];
-    Ok([steps(client, place)?, server])
+    said.push(packet("send_datagram", &[]));
+    said
 }
 
 /// What a source of packets begins with; RTSP tells of the first two.
@@ -57,6 +77,11 @@ pub(super) fn packet(step: &str, before: &[u8]) -> Value {
 /// The next packet's numbers.
 pub(super) fn go_on() -> [Value; 2] {
     [json!({"add": {"sequence": 1}}), json!({"add": {"timestamp": FRAME}})]
+}
+
+/// How long so many packets take.
+pub(super) const fn lasts(packets: u64) -> Duration {
+    Duration::from_millis(20 * packets)
 }
 
 /// The time between two packets. Steps wait until the millisecond behind their time, and begin a

@@ -6,12 +6,16 @@ use wirestorm_base::time::Duration;
 
 use super::commands::{in_text, steps};
 use super::dialogue::Who;
+use super::rtp;
 use super::words::{longest_wait, stay, word};
 use crate::document::error::PlanError;
 use crate::document::place::{Fields, Place};
+use crate::emulation::Transport;
 use crate::emulation::program::{Step, read_delay};
+use crate::emulation::speech::{OnDemand, Speech};
 
-pub(in crate::emulation) const SIP: [&str; 5] = ["from", "to", "ring", "talk", "delay"];
+pub(in crate::emulation) const SIP: [&str; 7] =
+    ["from", "to", "ring", "talk", "packets", "media_port", "delay"];
 
 /// What is asked for.
 struct Asked<'a> {
@@ -21,12 +25,27 @@ struct Asked<'a> {
     ring: Option<Value>,
     talk: Option<Value>,
     wait: Option<Value>,
+    media: Option<Media>,
     /// How long flows go on without datagrams, where that is not as usual.
     stay: Option<Step>,
     place: &'a Place<'a>,
 }
 
-fn read_asked<'a>(place: &'a Place<'a>, least: Duration) -> Result<Asked<'a>, PlanError> {
+/// What both say while they talk.
+struct Media {
+    /// Of RTP, each way.
+    packets: u64,
+    /// Where our servers take it.
+    port: u16,
+    /// The group of its flows.
+    group: String,
+}
+
+fn read_asked<'a>(
+    place: &'a Place<'a>,
+    name: &str,
+    least: Duration,
+) -> Result<Asked<'a>, PlanError> {
     let fields = place.fields(&SIP)?;
     let mut waits = Vec::new();
     let mut wait = |fields: &Fields<'_>, name: &str| -> Result<Option<Value>, PlanError> {
@@ -36,23 +55,49 @@ fn read_asked<'a>(place: &'a Place<'a>, least: Duration) -> Result<Asked<'a>, Pl
     };
     let (ring, talk) = (wait(&fields, "ring")?, wait(&fields, "talk")?);
     let wait = wait(&fields, "delay")?;
+    let media = read_media(&fields, name)?;
+    let longest = longest_wait(&waits).max(media.as_ref().map_or(Duration::ZERO, Media::lasts));
     Ok(Asked {
         from: in_text(word(fields.get("from"), "caller@example.net")?),
         to: in_text(word(fields.get("to"), "callee@example.net")?),
         ring,
         talk,
         wait,
-        stay: stay(longest_wait(&waits), least),
+        media,
+        stay: stay(longest, least),
         place,
     })
 }
 
-/// The programs of client and server; `is_ipv6`: whether clients have such addresses.
+fn read_media(fields: &Fields<'_>, name: &str) -> Result<Option<Media>, PlanError> {
+    let port = fields.get("media_port");
+    let Some(packets) = fields.get("packets") else {
+        return port.map_or(Ok(None), |it| Err(it.says("needs `packets`: how many are sent")));
+    };
+    if let Some(talk) = fields.get("talk") {
+        return Err(talk.says("follows from `packets`, of 20 ms each: leave one out"));
+    }
+    let packets = packets.integer(1, rtp::PACKETS_MAX)?;
+    let port = port.map_or(Ok(rtp::PORT.into()), |it| it.integer(1, u16::MAX.into()))? as u16;
+    Ok(Some(Media { packets, port, group: format!("{name}.{MEDIA}") }))
+}
+
+impl Media {
+    fn lasts(&self) -> Duration {
+        rtp::lasts(self.packets)
+    }
+}
+
+/// What the media's flows are called, behind the name of the calls.
+const MEDIA: &str = "media";
+
+/// What is said about calls, and in them; `is_ipv6`: whether clients have such addresses.
 pub(super) fn read(
     place: &Place<'_>,
+    name: &str,
     who: Who,
     is_ipv6: bool,
-) -> Result<[Vec<Step>; 2], PlanError> {
+) -> Result<Vec<Speech>, PlanError> {
     /// Others ring as long as they like, but answer before that at all: section 17.1.1.2 has "64*T1
     /// seconds" for it, and T1 is 500 ms.
     const ANSWERED: Duration = Duration::from_secs(32);
@@ -63,8 +108,20 @@ pub(super) fn read(
         Who::Client => ANSWERED,
         Who::Server => TALK,
     };
-    let asked = read_asked(place, least)?;
-    Ok([asked.of(client(&asked, is_ipv6))?, asked.of(server(&asked))?])
+    let asked = read_asked(place, name, least)?;
+    let (client, server) = (asked.of(client(&asked, is_ipv6))?, asked.of(server(&asked))?);
+    let mut speeches = vec![Speech { client, server, ..Speech::of(Transport::Udp, 5060) }];
+    if let Some(Media { packets, port, group }) = asked.media {
+        let [client, server] = rtp::both_ways(packets, place)?;
+        speeches.push(Speech {
+            part: Some(MEDIA.to_owned()),
+            on_demand: Some(OnDemand { group, listen: Some(port) }),
+            client,
+            server,
+            ..Speech::of(Transport::Udp, port)
+        });
+    }
+    Ok(speeches)
 }
 
 impl Asked<'_> {
@@ -83,13 +140,13 @@ fn lines(names: &str) -> String {
     format!(r"(?i)\n((?:(?:{names})[ \t]*:[^\r\n]*\r\n)+)")
 }
 
-/// What a side offers to talk by (RFC 4566): G.711, at an even port of its own.
-fn description(family: &str, address: &str) -> Vec<Value> {
+/// What a side offers to talk by (RFC 4566): G.711, at this port.
+fn description(family: &str, address: &str, port: &str) -> Value {
     let text = format!(
         "v=0\r\no=- ${{media}} 1 IN {family} {address}\r\ns=-\r\nc=IN {family} {address}\r\n\
-         t=0 0\r\nm=audio ${{media}}0 RTP/AVP 0\r\na=rtpmap:0 PCMU/8000\r\n"
+         t=0 0\r\nm=audio {port} RTP/AVP 0\r\na=rtpmap:0 PCMU/8000\r\n"
     );
-    vec![json!({"set": {"description": {"text": text}}})]
+    json!({"set": {"description": {"text": text}}})
 }
 
 /// What says that a description follows, and it.
@@ -97,10 +154,15 @@ const DESCRIBED: &str = "Content-Type: application/sdp\r\nContent-Length: ${desc
                          \r\n${description}";
 const BARE: &str = "Content-Length: 0\r\n\r\n";
 
-/// Ten times that is a port above those that have names.
-fn media() -> Value {
-    json!({"set": {"media": {"random": {"min": 1_024, "max": 6_553}}}})
+/// A port of a call's own, from this one on. RFC 3550 section 11: "RTP SHOULD use an even destination
+/// port number".
+fn media(first: u16) -> Value {
+    json!({"set": {"media": {"counter": {"start": first, "step": 2, "max": u16::MAX}}}})
 }
+
+/// Clients and servers begin elsewhere, so that both may be one host.
+const CLIENTS_MEDIA: u16 = 10_000;
+const SERVERS_MEDIA: u16 = 30_000;
 
 fn client(asked: &Asked<'_>, is_ipv6: bool) -> Vec<Value> {
     let Asked { from, to, .. } = asked;
@@ -124,10 +186,10 @@ fn client(asked: &Asked<'_>, is_ipv6: bool) -> Vec<Value> {
         json!({"set": {"key": {"random_text": 16}}}),
         json!({"set": {"tag": {"random_text": 8}}}),
         json!({"set": {"target": {"text": format!("sip:{to}")}}}),
-        media(),
+        media(CLIENTS_MEDIA),
     ];
-    steps.extend(description(family, "${client}"));
     steps.extend([
+        description(family, "${client}", "${media}"),
         json!({"transaction": {"start": "sip.invite"}}),
         json!({"send_datagram": format!("{invite}{contact}{DESCRIBED}")}),
         json!({"label": "invited"}),
@@ -145,9 +207,15 @@ fn client(asked: &Asked<'_>, is_ipv6: bool) -> Vec<Value> {
         json!({"label": "known"}),
         json!({"extract": {"target": {"pattern": contact}}}),
         json!({"label": "taken"}),
-        json!({"send_datagram": format!("{ack}{BARE}")}),
     ]);
+    if asked.media.is_some() {
+        steps.push(json!({"extract": {"to_port": {"pattern": r"(?m)^m=audio (\d+)"}}}));
+    }
+    steps.push(json!({"send_datagram": format!("{ack}{BARE}")}));
     steps.extend(asked.talk.clone());
+    if let Some(Media { group, .. }) = &asked.media {
+        steps.extend(talk(group));
+    }
     steps.extend([
         json!({"transaction": {"start": "sip.bye"}}),
         json!({"send_datagram": format!("{bye}{BARE}")}),
@@ -164,6 +232,15 @@ fn client(asked: &Asked<'_>, is_ipv6: bool) -> Vec<Value> {
     steps
 }
 
+/// Flows of a group, from the port that the client has offered to the one that the server has.
+fn talk(group: &str) -> [Value; 3] {
+    [
+        json!({"next_group": group}),
+        json!({"start_next": {"port": "to_port", "client_port": "media"}}),
+        json!("end_next"),
+    ]
+}
+
 /// A server, of our clients or of others': each request is answered with what it has itself.
 fn server(asked: &Asked<'_>) -> Vec<Value> {
     const METHODS: &str = "INVITE, ACK, BYE, CANCEL, OPTIONS";
@@ -173,7 +250,7 @@ fn server(asked: &Asked<'_>) -> Vec<Value> {
     let answer = |status: &str, more: &str| json!({"send_datagram": format!("SIP/2.0 {status}\r\n${{head}}{more}")});
     let mut steps = vec![
         json!({"set": {"tag": {"random_text": 8}}}),
-        media(),
+        media(SERVERS_MEDIA),
         json!({"label": "next"}),
         json!({"receive_datagrams": 1}),
         // What keeps a NAT's way open, answers, and ACK are not answered.
@@ -219,10 +296,14 @@ fn server(asked: &Asked<'_>) -> Vec<Value> {
         extract("target", r"^INVITE (\S+) ".to_owned()),
         is(r"\nc=IN IP6 |\AINVITE \S*\[", "of IPv6"),
     ]);
-    steps.extend(description("IP4", "${server}"));
-    steps.extend([json!({"jump": "offered"}), json!({"label": "of IPv6"})]);
-    steps.extend(description("IP6", "${server}"));
-    steps.push(json!({"label": "offered"}));
+    let port = asked.media.as_ref().map_or("${media}".to_owned(), |it| it.port.to_string());
+    steps.extend([
+        description("IP4", "${server}", &port),
+        json!({"jump": "offered"}),
+        json!({"label": "of IPv6"}),
+        description("IP6", "${server}", &port),
+        json!({"label": "offered"}),
+    ]);
     steps.extend(asked.wait.clone());
     steps.extend([answer("100 Trying", BARE), answer("180 Ringing", BARE)]);
     steps.extend(asked.ring.clone());

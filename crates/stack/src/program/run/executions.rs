@@ -2,14 +2,14 @@
 //! for.
 
 use super::{Progress, Run, Wait};
-use crate::program::{Instruction, Program};
+use crate::program::{Instruction, Ports, Program};
 
 /// What a program wants of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
-    /// A flow of a template of a group, or of its own; [`Run::go_on`] says that it is over. Where a
-    /// port is said, one to the same server there; [`Run::go_on`] says that it is made.
-    Flow { group: Option<u16>, port: Option<u16> },
+    /// A flow of a template of a group, or of its own; [`Run::go_on`] says that it is over. Where
+    /// ports are said, one to the same server there; [`Run::go_on`] says that it is made.
+    Flow { group: Option<u16>, ports: Option<Ports> },
     /// The end of that flow; [`Run::go_on`] says when.
     End,
     /// A port to listen at; [`Run::listens_at`] says which.
@@ -79,14 +79,14 @@ impl Run {
             (Wait::Arrival, _) => Progress::Wishes(Wish::Arrival { group: self.group() }),
             (Wait::Session, _) => Progress::Wishes(Wish::Session),
             (Wait::Template, instruction) => {
-                let port = match instruction {
+                let ports = match instruction {
                     Some(Instruction::AwaitTemplate) => return Progress::Wishes(Wish::End),
                     Some(Instruction::StartTemplate { .. }) => {
-                        self.extra.as_ref().and_then(|it| it.port)
+                        self.extra.as_ref().and_then(|it| it.ports)
                     }
                     _ => None,
                 };
-                Progress::Wishes(Wish::Flow { group: self.group(), port })
+                Progress::Wishes(Wish::Flow { group: self.group(), ports })
             }
             _ => self.progress(),
         }
@@ -98,14 +98,19 @@ impl Run {
         self.extra.as_ref().and_then(|it| it.variables.group)
     }
 
-    /// The next flow is at the port that a value says; returns whether it says one.
+    /// The next flow is at the ports that values say; returns whether they say some.
     #[cold]
-    pub(super) fn finds_port(&mut self, value: u16, program: &Program) -> bool {
+    pub(super) fn finds_ports(
+        &mut self,
+        server: u16,
+        client: Option<u16>,
+        program: &Program,
+    ) -> bool {
         let Some((extra, contents)) = self.extra.as_mut().zip(program.contents()) else {
             return false;
         };
         let own = extra.own.as_ref();
-        extra.port = own.and_then(|own| own.port(value, contents, &extra.variables));
-        extra.port.is_some()
+        extra.ports = own.and_then(|own| own.ports(server, client, contents, &extra.variables));
+        extra.ports.is_some()
     }
 }

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use super::compute::delay;
 use super::findings::{Cause, Findings, Wanted};
-use super::own::Own;
+use super::own::{Own, Ports};
 use super::rule::Taken;
 use super::variables::Variables;
 use super::{BufferId, Buffers, Instruction, Program, Statistics};
@@ -82,8 +82,8 @@ struct Extra {
     /// for that.
     before: Vec<Sending>,
     variables: Variables,
-    /// At which port of the server the next flow is.
-    port: Option<u16>,
+    /// Between which ports the next flow is.
+    ports: Option<Ports>,
     /// Whether the program failed of a flow that has nothing of its own.
     has_failed: bool,
     /// What is between the program and its connection, where anything is.
@@ -95,9 +95,9 @@ struct Extra {
 impl Extra {
     /// Whether none would do as well.
     fn is_unused(&self) -> bool {
-        let Self { before, variables, port, has_failed, exchange, own } = self;
+        let Self { before, variables, ports, has_failed, exchange, own } = self;
         let is_empty = before.is_empty() && *variables == Variables::default();
-        is_empty && port.is_none() && !has_failed && exchange.is_none() && own.is_none()
+        is_empty && ports.is_none() && !has_failed && exchange.is_none() && own.is_none()
     }
 }
 
@@ -387,9 +387,9 @@ impl Run {
             Instruction::Receive { .. } => self.wait = Wait::Data,
             Instruction::Need { .. } => self.wait = Wait::Needed,
             Instruction::ExecTemplate | Instruction::AwaitTemplate => self.wait = Wait::Template,
-            Instruction::StartTemplate { port } => {
+            Instruction::StartTemplate { port, own_port } => {
                 self.wait = Wait::Template;
-                if !self.finds_port(port, program) {
+                if !self.finds_ports(port, own_port, program) {
                     self.fail(Cause::NoPort, outside);
                     self.end(connection, outside);
                 }
