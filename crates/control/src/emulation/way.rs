@@ -59,8 +59,7 @@ impl Way {
         way.note = are_more.then(|| {
             format!(
                 "{SERVERS_MAX} servers were asked for their Ethernet addresses; frames to the \
-                 others in the network of {} went where those to {usual} did",
-                station.host().addresses[0].address
+                 others in the port's network went where those to {usual} did"
             )
         });
         Ok(way)
@@ -78,8 +77,10 @@ fn usual(host: &Host, servers: AddressRange) -> IpAddr {
 /// Servers that are not reached as the usual one is, in order, and whether there are more of them.
 fn others(host: &Host, servers: AddressRange, usual: IpAddr) -> (Vec<(IpAddr, Route)>, bool) {
     let by = host.route(usual).map(|route| route.next_hop);
+    // Nobody has that address, and nobody answers for it.
+    let is_broadcast = |it| host.addresses.iter().any(|own| own.is_broadcast(it));
     let others = (0..servers.count).filter_map(|place| {
-        let server = at(&servers, place);
+        let server = Some(at(&servers, place)).filter(|it| !is_broadcast(*it))?;
         let route = host.route(server).filter(|route| Some(route.next_hop) != by)?;
         Some((server, route))
     });
@@ -112,8 +113,8 @@ mod tests {
         let [two, three] = ["10.0.0.2", "10.0.0.3"].map(String::from);
         assert_eq!(found("10.0.0.2", 2), (two.clone(), vec![three], false));
         assert_eq!(found("192.0.2.0", 1 << 16), ("192.0.2.0".into(), vec![], false));
-        // Those at the end of the network, and those behind it.
-        let last = vec!["10.0.0.253".into(), "10.0.0.255".into()];
+        // That at the end of the network before the router, and those behind it.
+        let last = vec!["10.0.0.253".into()];
         assert_eq!(found("10.0.0.253", 100), ("10.0.1.96".into(), last, false));
         let own = Prefix { address: "10.0.0.1".parse().unwrap(), length: 16 };
         let host = Host { addresses: vec![own], ..Host::default() };

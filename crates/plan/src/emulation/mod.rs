@@ -289,14 +289,14 @@ fn read_templates(
             {
                 let flows = (template.transport, server.addresses, server.first_bytes.clone());
                 let all = (server.transmit, listen, flows);
-                if listening.contains(&all) {
-                    let port = &ports[server.transmit].name;
+                if let Some((other, _)) = listening.iter().find(|(_, known)| *known == all) {
                     let message = format!(
-                        "another template has a server at port {listen} of {port:?} already"
+                        "{:?} has a server at port {listen} of {:?}, where {other:?} has one already",
+                        template.name, ports[server.transmit].name
                     );
                     problems.take::<()>(Err(item.says(message)));
                 }
-                listening.push(all);
+                listening.push((template.name.clone(), all));
             }
             templates.push(template);
         }
@@ -361,12 +361,10 @@ fn read_template(
     let mut server = server.map(|it| Server { tcp: it.tcp.or(tcp), ip: it.ip.or(ip), ..it });
     if let Some(speech::OnDemand { listen, .. }) = on_demand {
         client = client.map(Client::on_demand);
-        server = server.map(|it| match listen {
-            Some(_) => Server { listen: *listen, first_bytes: None, ..it },
-            None => {
-                Server { listen: None, addresses: None, vlans: Vec::new(), first_bytes: None, ..it }
-            }
-        });
+        server = server.map(|it| Server { listen: *listen, first_bytes: None, ..it });
+        if listen.is_none() {
+            server = server.map(|it| Server { addresses: None, vlans: Vec::new(), ..it });
+        }
     }
     if speech.is_some() && fields.get("conversation").is_none() {
         let usual = ready::usual_tcp();

@@ -446,7 +446,8 @@ fn every_error_has_its_path() {
     let twice = PAGE.to_owned() + PAGE.split("templates:").nth(1).unwrap();
     let found = EmulationPlan::parse(&twice).unwrap_err().to_string();
     let expected = "templates[1]: found a second template \"page\", expected a name of its own\n\
-                    templates[1]: another template has a server at port 80 of \"s\" already";
+                    templates[1]: \"page\" has a server at port 80 of \"s\", where \"page\" has one \
+                    already";
     assert_eq!(found, expected);
 }
 
@@ -662,7 +663,7 @@ templates:
         (
             "port: 53, first_bytes: [{offset: 4, value: 255, mask: 15}]",
             "port: 53, addresses: 10.0.1.0-10.0.1.9, first_bytes: [{offset: 1, value: 104}, {offset: 0, value: 119}]",
-            "templates[1]: another template has a server at port 53 of \"s\" already",
+            "templates[1]: \"other names\" has a server at port 53 of \"s\", where \"names\" has one already",
         ),
         (
             "next_group: dns",

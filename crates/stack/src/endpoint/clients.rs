@@ -134,9 +134,8 @@ impl Tuples {
         None
     }
 
-    /// Tuples for the flow `number`, as its answers have them, the first to be tried first; of certain
-    /// ends where those are said. Clients that are off are not
-    /// drawn.
+    /// Tuples for the flow `number`, as its answers have them, the first to be tried first; of
+    /// certain ends where those are said. Clients that are off are not drawn.
     ///
     /// In turn it is every client's turn, then the next server for each of them, then the next
     /// port, or as many ports as a turn has flows.

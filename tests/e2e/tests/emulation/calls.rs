@@ -1,6 +1,7 @@
 //! Calls by SIP with their media by RTP, with SIPp at the other end.
 
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use wirestorm_e2e::{can_run, run_command};
 use wirestorm_testkit::Scratch;
@@ -24,8 +25,10 @@ fn sipp_takes_calls_of_emulated_clients_and_echoes_their_media() {
         let output = sockets.args(["-uHln", "sport = :5060 or sport = :6000"]).output().unwrap();
         output.stdout.iter().filter(|byte| **byte == b'\n').count() == 2
     };
+    let deadline = Instant::now() + Duration::from_secs(30);
     while !is_there() {
-        std::thread::yield_now();
+        assert!(Instant::now() < deadline, "SIPp is not there");
+        std::thread::sleep(Duration::from_millis(10));
     }
     let text = r#"
 ports: [{name: clients, addresses: 198.51.100.77/24}]

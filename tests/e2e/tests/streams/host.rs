@@ -174,8 +174,12 @@ flows:
         assert!(found.status.success(), "{}", String::from_utf8_lossy(&found.stdout));
     }
     let outcome = running.wait();
-    assert!(outcome.number("/flows/0/measured/0/received") >= 1000, "{outcome}");
-    assert!(outcome.number("/flows/1/measured/0/received") >= 200, "{outcome}");
+    // How many were sent is up to the machine's load; all arrive.
+    for flow in 0..2 {
+        let sent = outcome.number(&format!("/flows/{flow}/packets"));
+        let received = outcome.number(&format!("/flows/{flow}/measured/0/received"));
+        assert!(sent > 0 && received == sent, "{outcome}");
+    }
     assert_eq!(outcome.number("/flows/0/lost"), 0, "{outcome}");
 
     let nobody = text.replace("gateway: 198.51.100.2", "gateway: 198.51.100.200");

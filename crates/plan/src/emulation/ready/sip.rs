@@ -56,7 +56,8 @@ fn read_asked<'a>(
     let (ring, talk) = (wait(&fields, "ring")?, wait(&fields, "talk")?);
     let wait = wait(&fields, "delay")?;
     let media = read_media(&fields, name)?;
-    let longest = longest_wait(&waits).max(media.as_ref().map_or(Duration::ZERO, Media::lasts));
+    let longest = longest_wait(&waits)
+        .max(media.as_ref().map_or(Duration::ZERO, |it| rtp::lasts(it.packets)));
     Ok(Asked {
         from: in_text(word(fields.get("from"), "caller@example.net")?),
         to: in_text(word(fields.get("to"), "callee@example.net")?),
@@ -80,12 +81,6 @@ fn read_media(fields: &Fields<'_>, name: &str) -> Result<Option<Media>, PlanErro
     let packets = packets.integer(1, rtp::PACKETS_MAX)?;
     let port = port.map_or(Ok(rtp::PORT.into()), |it| it.integer(1, u16::MAX.into()))? as u16;
     Ok(Some(Media { packets, port, group: format!("{name}.{MEDIA}") }))
-}
-
-impl Media {
-    fn lasts(&self) -> Duration {
-        rtp::lasts(self.packets)
-    }
 }
 
 /// What the media's flows are called, behind the name of the calls.
@@ -160,7 +155,7 @@ fn media(first: u16) -> Value {
     json!({"set": {"media": {"counter": {"start": first, "step": 2, "max": u16::MAX}}}})
 }
 
-/// Clients and servers begin elsewhere, so that both may be one host.
+/// Clients and servers begin elsewhere, so that captures tell whose port it is.
 const CLIENTS_MEDIA: u16 = 10_000;
 const SERVERS_MEDIA: u16 = 30_000;
 
