@@ -37,11 +37,11 @@ pub struct EchoRequest {
 impl EchoRequest {
     /// The frame without FCS; `None` where the families differ or the payload is too long.
     pub fn frame(&self) -> Option<Vec<u8>> {
-        self.message(icmpv4::ECHO_REQUEST, icmpv6::ECHO_REQUEST)
+        self.message([icmpv4::ECHO_REQUEST, icmpv6::ECHO_REQUEST], 0)
     }
 
-    /// The message of a type, which is another one in IPv6.
-    fn message(&self, ipv4: u8, ipv6: u8) -> Option<Vec<u8>> {
+    /// The message of a type, which is another one in IPv6, with a traffic class.
+    fn message(&self, [ipv4, ipv6]: [u8; 2], traffic_class: u8) -> Option<Vec<u8>> {
         let mac = |mac: MacAddress| mac.0.iter().fold(0, |sum, byte| sum << 8 | u128::from(*byte));
         let outer =
             Header::new(&ETHERNET).with("src", mac(self.macs.0)).with("dst", mac(self.macs.1));
@@ -54,12 +54,14 @@ impl EchoRequest {
         let (headers, length) = match (self.source, self.destination) {
             (IpAddr::V4(source), IpAddr::V4(destination)) => {
                 let packet = Header::new(&IPV4)
+                    .with("tos", u128::from(traffic_class))
                     .with("src", u128::from(source.to_bits()))
                     .with("dst", u128::from(destination.to_bits()));
                 ([outer, packet, message(&ICMP, ipv4)], 14 + 20 + 8)
             }
             (IpAddr::V6(source), IpAddr::V6(destination)) => {
                 let packet = Header::new(&IPV6)
+                    .with("traffic_class", u128::from(traffic_class))
                     .with("src", source.to_bits())
                     .with("dst", destination.to_bits());
                 ([outer, packet, message(&ICMPV6, ipv6)], 14 + 40 + 8)
@@ -84,6 +86,7 @@ pub(crate) fn hear_ipv4(mac: MacAddress, frame: &[u8]) -> Option<Heard> {
         macs: (mac, outer.source()),
         source: packet.source().into(),
         destination: packet.destination().into(),
+        traffic_class: packet.type_of_service(),
         hop_limit: packet.time_to_live(),
         identifier: message.identifier(),
         sequence: message.sequence(),
@@ -107,6 +110,7 @@ pub(crate) fn hear_ipv6(mac: MacAddress, own: Ipv6Addr, frame: &[u8]) -> Option<
         macs: (mac, outer.source()),
         source: packet.source().into(),
         destination: own.into(),
+        traffic_class: packet.traffic_class(),
         hop_limit: packet.hop_limit(),
         identifier: message.identifier(),
         sequence: message.sequence(),
@@ -152,6 +156,7 @@ struct Echo<'a> {
     macs: (MacAddress, MacAddress),
     source: IpAddr,
     destination: IpAddr,
+    traffic_class: u8,
     hop_limit: u8,
     identifier: u16,
     sequence: u16,
@@ -173,6 +178,8 @@ impl Echo<'_> {
         })
     }
 
+    /// RFC 1349 section 5.1: "An ICMP reply message is sent with the same value in the TOS field as was
+    /// used in the corresponding ICMP request message." So it is with the traffic class of IPv6.
     fn answer(&self) -> Option<Heard> {
         if !self.is_right || self.source.is_multicast() {
             return None;
@@ -185,7 +192,8 @@ impl Echo<'_> {
             sequence: self.sequence,
             payload: self.payload.to_vec(),
         };
-        answer.message(icmpv4::ECHO_REPLY, icmpv6::ECHO_REPLY).map(Heard::Question)
+        let kinds = [icmpv4::ECHO_REPLY, icmpv6::ECHO_REPLY];
+        answer.message(kinds, self.traffic_class).map(Heard::Question)
     }
 }
 
@@ -238,6 +246,33 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_has_the_traffic_class_of_its_request() {
+        let (a, b) = (host(1, ["10.0.0.1", "2001:db8::1"]), host(2, ["10.0.0.2", "2001:db8::2"]));
+        for (place, kind) in [icmpv4::ECHO_REQUEST, icmpv6::ECHO_REQUEST].into_iter().enumerate() {
+            let request = EchoRequest {
+                macs: (a.mac, b.mac),
+                source: a.addresses[place].address,
+                destination: b.addresses[place].address,
+                identifier: 7,
+                sequence: 1,
+                payload: vec![1, 2, 3],
+            };
+            for class in [0, 0xb8, 0x2e] {
+                let Heard::Question(answer) = b.hear(&request.message([kind; 2], class).unwrap())
+                else {
+                    panic!("no answer")
+                };
+                let packet = &answer[ethernet::HEADER_LENGTH..];
+                let found = match place {
+                    0 => ipv4::Packet::new(packet).unwrap().type_of_service(),
+                    _ => ipv6::Packet::new(packet).unwrap().traffic_class(),
+                };
+                assert_eq!(found, class);
+            }
+        }
+    }
+
+    #[test]
     fn a_request_to_all_nodes_is_answered_from_an_address_of_the_same_scope() {
         let mut b = host(2, ["10.0.0.2", "2001:db8::2"]);
         let to_all = |source: &str| EchoRequest {
@@ -262,7 +297,7 @@ mod tests {
         assert_eq!(answer_to(&b, "fe80::1"), link_local.address);
         assert_eq!(answer_to(&b, "2001:db8::1"), b.addresses[1].address);
         // An answer to all is no answer to this host, and without IPv6 there is nothing to say.
-        let all = to_all("fe80::1").message(icmpv4::ECHO_REPLY, icmpv6::ECHO_REPLY).unwrap();
+        let all = to_all("fe80::1").message([icmpv4::ECHO_REPLY, icmpv6::ECHO_REPLY], 0).unwrap();
         assert_eq!(b.hear(&all), Heard::Nothing);
         b.addresses.truncate(1);
         assert_eq!(b.hear(&to_all("fe80::1").frame().unwrap()), Heard::Nothing);

@@ -49,9 +49,9 @@ impl Echoes {
         if self.ears.iter().any(|ear| ear.hear(&datagram, arrival)) {
             return true;
         }
-        // What comes from such a port itself would go round for ever.
+        // What comes from such a port itself would go round for ever, and nobody is at port 0.
         let is_asked = self.answers_at.contains(&datagram.destination)
-            && datagram.source.port() != datagram.destination.port();
+            && ![0, datagram.destination.port()].contains(&datagram.source.port());
         if is_asked && self.answers.len() < ANSWERS_MAX {
             self.answers.extend(datagram.answer().frame());
         }
@@ -187,6 +187,7 @@ mod tests {
             assert!(!take(&frame("10.0.0.1:50000", other)), "{other}");
         }
         assert!(!take(&frame("10.0.0.1:7", "10.0.0.2:7")), "both would answer each other for ever");
+        assert!(!take(&frame("10.0.0.1:0", "10.0.0.2:7")), "nobody is there");
         let mut damaged = frame("10.0.0.1:50000", "10.0.0.2:7");
         *damaged.last_mut().unwrap() ^= 1;
         assert!(!take(&damaged));

@@ -228,8 +228,8 @@ pub struct FlowsReport {
     /// Segments and datagrams of no flow to Ethernet addresses of others, or of groups; they are
     /// neither answered nor part of `no_flow` and `no_template`.
     pub for_others: u64,
-    /// Segments and datagrams of no flow from or to addresses that no host has, which are not
-    /// answered either.
+    /// Segments and datagrams of no flow from or to addresses that no host has, or from port 0 of
+    /// UDP, which are not answered either.
     pub impossible: u64,
     /// Connections asked for at ports where nobody listens.
     pub no_template: u64,

@@ -100,7 +100,7 @@ counters! {
         no_flow: "segments and datagrams of no flow",
         no_template: "SYNs to ports that nobody waits at",
         for_others: "segments and datagrams of no flow to Ethernet addresses of others",
-        impossible: "segments and datagrams of no flow from or to addresses that no host has",
+        impossible: "segments and datagrams of no flow from or to addresses that no host has, or from port 0 of UDP",
         no_match: "connections to a port of which no server waits for their first bytes",
         fragments: "fragments of packets",
         reassembled: "packets that were put together out of fragments",

@@ -69,8 +69,9 @@ impl Stations {
     /// either by TCP or by the IP layer", and "A TCP implementation MUST silently discard an incoming
     /// SYN segment that is addressed to a broadcast or multicast address", which holds for all
     /// segments. RFC 1122 section 4.1.3.6: "A UDP datagram received with an invalid IP source address
-    /// (e.g., a broadcast or multicast address) must be discarded by UDP or by the IP layer".
-    fn are_possible(&self, key: &FlowKey) -> bool {
+    /// (e.g., a broadcast or multicast address) must be discarded by UDP or by the IP layer". RFC 768,
+    /// of the source port: "If not used, a value of zero is inserted." Nobody is there to be answered.
+    pub(super) fn are_possible(&self, key: &FlowKey) -> bool {
         let (source, destination) = (key.source(), key.destination());
         // What answers a datagram to a group would come from that.
         let is_to_host =
@@ -79,7 +80,9 @@ impl Stations {
             && (self.is_on_wire || key.source_port() == key.destination_port());
         // RFC 1122 section 3.2.1.3: they "MUST NOT appear outside a host".
         let is_within_host = self.is_on_wire && (source.is_loopback() || destination.is_loopback());
-        self.is_host(source) && is_to_host && !is_from_itself && !is_within_host
+        let is_from_nobody = key.protocol() == protocol::UDP && key.source_port() == 0;
+        let is_from_host = self.is_host(source) && !is_from_nobody;
+        is_from_host && is_to_host && !is_from_itself && !is_within_host
     }
 
     /// Whether an address may be a host's. Without a wire nobody else is there who could have one.

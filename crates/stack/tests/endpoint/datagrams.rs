@@ -250,6 +250,30 @@ fn a_datagram_that_is_not_for_us_or_for_many_is_not_refused() {
     }
 }
 
+/// RFC 768: who has no source port says zero.
+#[test]
+fn a_datagram_from_no_port_is_not_answered() {
+    for (client_at, port) in [("16.0.0.1", 34), ("2001:db8:1::1", 54)] {
+        // Where somebody waits, and where nobody does.
+        for listens in [53, 54] {
+            let (buffers, [question, answer]) = buffers();
+            let asks = vec![send(question), receive(1)];
+            let client = datagrams(asks, client(client_at, 53, once(), Some(1)));
+            let answers = datagrams(vec![receive(1), send(answer)], server(listens));
+            let mut options = options(vec![answers], &buffers, 1);
+            options.verifies_checksums = false;
+            let mut world = World::of(vec![client], vec![], &buffers);
+            world.server = Endpoint::new(options, world.now);
+            world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+            pass_by(&mut world.up, |frame| frame[port..port + 2].fill(0));
+            world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
+            assert_eq!(frames(&mut world.down.1), [[0; 0]; 0], "{client_at}, {listens}");
+            let (strays, flows) = (world.server.strays(), world.server.counters());
+            assert_eq!((strays.impossible, flows.active + flows.closed), (1, 0), "{client_at}");
+        }
+    }
+}
+
 #[test]
 fn a_datagram_without_a_checksum_is_taken_over_ipv4_alone() {
     for verifies in [true, false] {
