@@ -601,6 +601,34 @@ fn who_does_not_wait_at_a_port_says_so_and_is_understood() {
     }
 }
 
+/// Sends a packet of a protocol that nobody speaks, and prints the error that comes back.
+const SPEAKS_ANOTHER: &str = "
+import errno, socket, sys
+ours = sys.argv[1]
+family = socket.AF_INET6 if ':' in ours else socket.AF_INET
+raw = socket.socket(family, socket.SOCK_RAW, 253)
+raw.settimeout(10)
+raw.connect((ours, 0))
+raw.send(b'12345678')
+try:
+    raw.recv(100)
+except OSError as error:
+    print(errno.errorcode.get(error.errno, error))
+";
+
+#[test]
+fn linux_understands_that_nobody_speaks_a_protocol() {
+    let Some(wire) = Wire::with(&with_ipv6()) else { return };
+    let (template, buffers) = datagram_server();
+    let running = wire.start(template, buffers, 0);
+    for ((ours, _), expected) in ends(&wire).into_iter().zip(["ENOPROTOOPT", "EPROTO"]) {
+        let mut command = wire.lab.b.command("python3");
+        let output = command.args(["-c", SPEAKS_ANOTHER, &ours.to_string()]).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), expected, "{ours}: {output:?}");
+    }
+    assert_eq!(running.stop().strays().unreachable_sent, 2);
+}
+
 #[test]
 fn a_firewall_that_rejects_ends_a_connection_at_once() {
     let Some(wire) = Wire::new() else { return };

@@ -445,7 +445,7 @@ pub(crate) fn write_icmp_error(
     original: &[u8],
 ) -> Option<usize> {
     let is_ipv4 = headers.key.version() == 4;
-    let (kind, code) = message.type_and_code(is_ipv4);
+    let ((kind, code), pointer) = (message.type_and_code(is_ipv4), message.pointer(is_ipv4));
     // RFC 1812 section 4.3.2.3: packets of 576 bytes at most; RFC 4443 section 3.1: those that
     // every path takes, of 1,280.
     let (protocol, room) = match is_ipv4 {
@@ -463,7 +463,8 @@ pub(crate) fn write_icmp_error(
     let length = room.min(icmpv4::HEADER_LENGTH + packet_length);
     let (frame_length, message, pseudo_header) = write_below(frame, headers, protocol, 0, length)?;
     let (head, quoted) = message.split_at_mut(icmpv4::HEADER_LENGTH);
-    head.copy_from_slice(&[kind, code, 0, 0, 0, 0, 0, 0]);
+    head[..4].copy_from_slice(&[kind, code, 0, 0]);
+    head[4..].copy_from_slice(&pointer.to_be_bytes());
     quoted.copy_from_slice(original.get(..quoted.len())?);
     // That of IPv4 has no pseudo header.
     let pseudo_header = if is_ipv4 { 0 } else { pseudo_header };

@@ -34,8 +34,7 @@ pub(crate) enum Cause {
     Unreachable,
 }
 
-/// RFC 791 section 3.2: "Every internet module must be able to forward a datagram of 68 octets
-/// without further fragmentation." Less is a lie.
+/// RFC 1191 section 3: "A host MUST never reduce its estimate of the Path MTU below 68 octets."
 const MTU_MIN_IPV4: u16 = 68;
 /// RFC 8201 section 4: "A node must not reduce its estimate of the Path MTU below the IPv6 minimum
 /// link MTU", which is that of RFC 8200 section 5.
@@ -51,6 +50,8 @@ const PORT_UNREACHABLE: u8 = 3;
 const FRAGMENTATION_NEEDED: u8 = 4;
 /// The code of RFC 4443 section 3.1 for a port where nobody waits.
 const PORT_UNREACHABLE_IPV6: u8 = 4;
+/// The code of RFC 4443 section 3.4 for a protocol that nobody speaks.
+const UNRECOGNIZED_NEXT_HEADER: u8 = 1;
 /// "Fragment reassembly time exceeded" of RFC 792 and of RFC 4443 section 3.3.
 const REASSEMBLY_TIME_EXCEEDED: u8 = 1;
 
@@ -59,6 +60,11 @@ const REASSEMBLY_TIME_EXCEEDED: u8 = 1;
 pub(crate) enum Message {
     /// Nobody waits at the port.
     PortUnreachable,
+    /// Nobody speaks the protocol.
+    ProtocolUnknown {
+        /// Where the packet names it, in bytes from its beginning.
+        at: u32,
+    },
     /// Not all fragments came in time.
     ReassemblyTimeExceeded,
 }
@@ -70,6 +76,12 @@ impl Message {
             (Self::PortUnreachable, false) => {
                 (icmpv6::DESTINATION_UNREACHABLE, PORT_UNREACHABLE_IPV6)
             }
+            (Self::ProtocolUnknown { .. }, true) => {
+                (icmpv4::DESTINATION_UNREACHABLE, PROTOCOL_UNREACHABLE)
+            }
+            (Self::ProtocolUnknown { .. }, false) => {
+                (icmpv6::PARAMETER_PROBLEM, UNRECOGNIZED_NEXT_HEADER)
+            }
             (Self::ReassemblyTimeExceeded, true) => {
                 (icmpv4::TIME_EXCEEDED, REASSEMBLY_TIME_EXCEEDED)
             }
@@ -78,6 +90,38 @@ impl Message {
             }
         }
     }
+
+    /// What is behind the checksum. Messages of IPv4 point to nothing.
+    pub(crate) const fn pointer(self, is_ipv4: bool) -> u32 {
+        match self {
+            Self::ProtocolUnknown { at } if !is_ipv4 => at,
+            _ => 0,
+        }
+    }
+}
+
+/// What is to be said of a packet, from its IP header on, of a protocol that nobody here speaks;
+/// `None` where somebody does, or no protocol follows, or the packet is to be discarded for what
+/// comes before that.
+pub(crate) fn unknown_protocol(packet: &[u8]) -> Option<(FlowKey, Message)> {
+    let (key, at) = if packet.first()? >> 4 == 4 {
+        let view = ipv4::Packet::new(packet).ok().filter(ipv4::Packet::is_whole)?;
+        let (source, destination) = (view.source().octets(), view.destination().octets());
+        let key = FlowKey::ipv4(source, destination, view.protocol());
+        (key, ipv4::field::PROTOCOL.start)
+    } else {
+        let view = ipv6::Packet::new(packet).ok().filter(ipv6::Packet::is_whole)?;
+        let (source, destination) = (view.source().octets(), view.destination().octets());
+        let extensions = view.extensions().filter(|it| !it.is_refused && !it.is_routed)?;
+        (FlowKey::ipv6(source, destination, extensions.protocol), extensions.protocol_at)
+    };
+    let is_known = match key.protocol() {
+        protocol::TCP | protocol::UDP => true,
+        protocol::ICMP => key.version() == 4,
+        protocol::ICMPV6 | protocol::NO_NEXT_HEADER => key.version() == 6,
+        _ => false,
+    };
+    (!is_known).then_some((key, Message::ProtocolUnknown { at: at as u32 }))
 }
 
 /// From whom to whom a packet is, from its IP header on, and what it carries; `None` where nothing

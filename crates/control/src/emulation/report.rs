@@ -255,7 +255,8 @@ pub struct FlowsReport {
     pub too_big: u64,
     /// Messages that a peer, or who waits at a port of it, cannot be reached.
     pub unreachable_heard: u64,
-    /// Messages to peers that nobody waits at a port of ours, of which 1,000 a second are sent.
+    /// Messages to peers that nobody waits at a port of ours, or speaks a protocol, of which 1,000 a
+    /// second are sent.
     pub unreachable_sent: u64,
     /// Messages to peers that not all fragments of a packet came in time.
     pub time_exceeded_sent: u64,

@@ -109,7 +109,7 @@ counters! {
         fragments_no_room: "packets in fragments that were given up as too many were incomplete",
         too_big: "messages of routers that a packet was too long for the next link",
         unreachable: "messages that a peer, or who waits at a port of it, cannot be reached",
-        unreachable_sent: "messages to peers that nobody waits at a port of ours",
+        unreachable_sent: "messages to peers that nobody waits at a port of ours, or speaks a protocol",
         time_exceeded_sent: "messages to peers that not all fragments of a packet came in time",
         damaged: "packets that were damaged or cut short",
         other_protocol: "packets of other protocols; ARP, neighbour discovery and pings are none",

@@ -270,7 +270,10 @@ impl Endpoint {
             // Pings are answered, and asked, by the port as a host, beside its flows; and so are
             // questions for its Ethernet address.
             let is_hosts = is_echo(frame) || is_discovery(frame);
-            self.strays.other_protocol += u64::from(!is_hosts);
+            if !is_hosts {
+                self.strays.other_protocol += 1;
+                self.refuse_protocol(frame, now, transmit);
+            }
             return;
         };
         let Some(frame) = self.spare.pop().or_else(|| transmit.take()) else { return };

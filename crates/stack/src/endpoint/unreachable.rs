@@ -5,17 +5,19 @@ use core::net::IpAddr;
 use wirestorm_base::port::Transmit;
 use wirestorm_base::time::Instant;
 use wirestorm_wire::flow::FlowKey;
-use wirestorm_wire::packet::protocol;
+use wirestorm_wire::packet::{ethertype, protocol};
 
 use super::burst::room;
 use super::template::Role;
 use super::{Blackhole, Endpoint};
-use crate::frame::{Headers, LinkHeader, Packet, is_to_one, write_icmp_error};
-use crate::icmp_error::{Cause, IcmpError, Message};
+use crate::frame::{
+    Headers, LinkHeader, Packet, has_damaged_header, is_to_one, network_header, write_icmp_error,
+};
+use crate::icmp_error::{Cause, IcmpError, Message, unknown_protocol};
 use crate::ip_settings::IpSettings;
 use crate::tcp::connection::Now;
 
-/// How often it may be said that nobody waits at a port. RFC 4443 section 2.4: "an IPv6 node MUST
+/// How often it may be said that nobody waits at a port, or speaks a protocol. RFC 4443 section 2.4: "an IPv6 node MUST
 /// limit the rate of ICMPv6 error messages it originates", RFC 1812 section 4.3.2.8 says the same
 /// of IPv4. Both are those of Linux (`icmp_msgs_per_sec` and `icmp_msgs_burst`).
 const MESSAGES_PER_SECOND: u32 = 1_000;
@@ -101,6 +103,35 @@ impl Endpoint {
         let original = &frame[packet.link.len()..];
         let message = Message::PortUnreachable;
         if self.tell(message, &link, &packet.key, original, now, transmit) {
+            self.strays.unreachable_sent += 1;
+        }
+    }
+
+    /// Tells the sender of a packet that nobody speaks the protocol that it is of.
+    ///
+    /// RFC 1122 section 3.2.2.1: "A host SHOULD generate Destination Unreachable messages with code:
+    /// 2 (Protocol Unreachable), when the designated transport protocol is not supported". RFC 8200
+    /// section 4, where a "Next Header value in the current header is unrecognized by the node": it
+    /// "should discard the packet and send an ICMP Parameter Problem message to the source".
+    #[cold]
+    pub(super) fn refuse_protocol(&mut self, frame: &[u8], now: Now, transmit: &mut impl Transmit) {
+        let Some((start, ethertype::IPV4 | ethertype::IPV6)) = network_header(frame) else {
+            return;
+        };
+        let (link, original) = frame.split_at(start);
+        let Some((key, message)) = unknown_protocol(original) else { return };
+        let is_damaged = self.verifies_checksums && has_damaged_header(frame);
+        let is_for_us = self.stations.take(link) && self.stations.are_possible(&key);
+        if self.leaves_strays
+            || self.blackhole == Blackhole::All
+            || is_damaged
+            || !is_for_us
+            || !is_to_one(frame, &key)
+        {
+            return;
+        }
+        let Some(link) = LinkHeader::answering(link) else { return };
+        if self.tell(message, &link, &key, original, now, transmit) {
             self.strays.unreachable_sent += 1;
         }
     }

@@ -1,6 +1,6 @@
 //! Flows of UDP: what they say, and when they end.
 
-use wirestorm_base::port::{Receive, Transmit};
+use wirestorm_base::port::Receive;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_sim::memory::{WireOptions, wire};
 use wirestorm_stack::endpoint::{
@@ -9,7 +9,9 @@ use wirestorm_stack::endpoint::{
 use wirestorm_stack::program::{Buffer, BufferId, Buffers, Contents, Instruction, Program};
 use wirestorm_wire::checksum;
 
-use crate::world::{SECOND, STEP, World, client, options, pass_by, rate, server, template};
+use crate::world::{
+    SECOND, STEP, World, client, frames, options, pass_by, put, rate, server, template,
+};
 
 fn datagrams(instructions: Vec<Instruction>, role: Role) -> Template {
     Template { transport: Transport::Udp, ..template(instructions, role) }
@@ -339,22 +341,6 @@ fn identifications_of_datagrams_leave_none_out() {
     let numbers: Vec<_> = frames.iter().map(|it| u16::from_be_bytes([it[18], it[19]])).collect();
     let first = numbers[0];
     assert_eq!(numbers, [0, 1, 1, 1, 2, 3].map(|behind| first.wrapping_add(behind)));
-}
-
-/// The frames that are on a wire.
-fn frames(transmitted: &mut impl Receive) -> Vec<Vec<u8>> {
-    let mut batch = Vec::new();
-    transmitted.receive(256, &mut batch).unwrap();
-    let frames = batch.iter().map(|it| transmitted.frame(it).to_vec()).collect();
-    batch.into_iter().for_each(|it| transmitted.release(it));
-    frames
-}
-
-fn put(transmit: &mut impl Transmit, frame: &[u8]) {
-    let id = transmit.take().unwrap();
-    transmit.frame_mut(&id)[..frame.len()].copy_from_slice(frame);
-    transmit.send(id, frame.len(), Instant::ZERO);
-    transmit.flush().unwrap();
 }
 
 #[test]

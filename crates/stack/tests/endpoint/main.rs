@@ -12,4 +12,5 @@ mod servers;
 mod switched;
 mod tampered;
 mod tuples;
+mod unknown_protocols;
 mod world;

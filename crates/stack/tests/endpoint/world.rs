@@ -178,3 +178,20 @@ pub(crate) fn pass_by(
     }
     transmit.flush().unwrap();
 }
+
+/// The frames that are on a wire.
+pub(crate) fn frames(transmitted: &mut impl Receive) -> Vec<Vec<u8>> {
+    let mut batch = Vec::new();
+    transmitted.receive(256, &mut batch).unwrap();
+    let frames = batch.iter().map(|it| transmitted.frame(it).to_vec()).collect();
+    batch.into_iter().for_each(|it| transmitted.release(it));
+    frames
+}
+
+/// Puts a frame on a wire.
+pub(crate) fn put(transmit: &mut impl Transmit, frame: &[u8]) {
+    let id = transmit.take().unwrap();
+    transmit.frame_mut(&id)[..frame.len()].copy_from_slice(frame);
+    transmit.send(id, frame.len(), Instant::ZERO);
+    transmit.flush().unwrap();
+}

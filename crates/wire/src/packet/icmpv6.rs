@@ -13,6 +13,8 @@ pub const DESTINATION_UNREACHABLE: u8 = 1;
 pub const PACKET_TOO_BIG: u8 = 2;
 /// The type of an error: the hop limit or the time to reassemble is over.
 pub const TIME_EXCEEDED: u8 = 3;
+/// The type of an error: a header has something that is not understood.
+pub const PARAMETER_PROBLEM: u8 = 4;
 /// The type of a request to answer.
 pub const ECHO_REQUEST: u8 = 128;
 /// The type of an answer to an echo request.

@@ -8,6 +8,9 @@ pub const EXTENSION_HEADERS_MAX: usize = 32;
 /// Bytes of the header of a fragment (RFC 8200 section 4.5).
 pub const FRAGMENT_HEADER_LENGTH: usize = 8;
 
+/// Where the header of IPv6 says what follows it; headers of extensions do so in their first byte.
+const NEXT_HEADER_AT: usize = super::ipv6::field::NEXT_HEADER.start;
+
 /// Where the extension headers of a packet end and what is behind them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extensions {
@@ -15,6 +18,8 @@ pub struct Extensions {
     pub end: usize,
     /// The protocol behind them; in a later fragment, that of its data.
     pub protocol: u8,
+    /// Where the header before it says so: bytes from the beginning of the IPv6 header.
+    pub protocol_at: usize,
     /// Whether this is a part of a packet, the first and the last included. An "atomic"
     /// fragment (RFC 6946) is a whole packet.
     pub is_fragment: bool,
@@ -34,6 +39,7 @@ pub(crate) fn walk_extensions(packet: &[u8], start: usize, next_header: u8) -> O
     let mut extensions = Extensions {
         end: start,
         protocol: next_header,
+        protocol_at: NEXT_HEADER_AT,
         is_fragment: false,
         is_later_fragment: false,
         is_routed: false,
@@ -60,6 +66,7 @@ pub(crate) fn walk_extensions(packet: &[u8], start: usize, next_header: u8) -> O
             }
             _ => {}
         }
+        extensions.protocol_at = extensions.end;
         extensions.end += header.len();
         extensions.protocol = next;
         if extensions.is_later_fragment {

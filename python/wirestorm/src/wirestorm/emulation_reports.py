@@ -224,8 +224,8 @@ class FlowsReport:
     """Segments and datagrams of no flow to Ethernet addresses of others, or of groups; they are
     neither answered nor part of `no_flow` and `no_template`."""
     impossible: int
-    """Segments and datagrams of no flow from or to addresses that no host has, which are not
-    answered either."""
+    """Segments and datagrams of no flow from or to addresses that no host has, or from port 0 of
+    UDP, which are not answered either."""
     no_template: int
     """Connections asked for at ports where nobody listens."""
     no_match: int
@@ -251,7 +251,8 @@ class FlowsReport:
     unreachable_heard: int
     """Messages that a peer, or who waits at a port of it, cannot be reached."""
     unreachable_sent: int
-    """Messages to peers that nobody waits at a port of ours, of which 1,000 a second are sent."""
+    """Messages to peers that nobody waits at a port of ours, or speaks a protocol, of which 1,000 a
+    second are sent."""
     time_exceeded_sent: int
     """Messages to peers that not all fragments of a packet came in time."""
     damaged: int
