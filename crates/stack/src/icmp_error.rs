@@ -25,7 +25,8 @@ pub(crate) enum Cause {
     /// It is too long: "Fragmentation Needed" of RFC 1191 section 4, "Packet Too Big" of RFC 4443
     /// section 3.2.
     TooBig {
-        /// The longest packet, IP header included, that the next link takes, in bytes.
+        /// The longest packet, IP header included, that the next link takes, in bytes. Over IPv6 it
+        /// is as it was said.
         mtu: u16,
     },
     /// The peer has nobody who waits for it: its port, or the protocol.
@@ -36,9 +37,8 @@ pub(crate) enum Cause {
 
 /// RFC 1191 section 3: "A host MUST never reduce its estimate of the Path MTU below 68 octets."
 const MTU_MIN_IPV4: u16 = 68;
-/// RFC 8201 section 4: "A node must not reduce its estimate of the Path MTU below the IPv6 minimum
-/// link MTU", which is that of RFC 8200 section 5.
-const MTU_MIN_IPV6: u32 = 1_280;
+/// That of all links of IPv6 (RFC 8200 section 5).
+const MTU_MIN_IPV6: u16 = 1_280;
 
 /// RFC 1191 section 7.1: lengths that links have, for routers that do not tell theirs.
 const PLATEAUS: [u16; 10] = [32_000, 17_914, 8_166, 4_352, 2_002, 1_492, 1_006, 508, 296, 68];
@@ -150,6 +150,15 @@ pub(crate) fn may_be_told_of(packet: &[u8]) -> Option<FlowKey> {
 }
 
 impl IcmpError {
+    /// Whether what it says may be true.
+    ///
+    /// RFC 8201 section 4: "If a node receives a Packet Too Big message reporting a next-hop MTU that
+    /// is less than the IPv6 minimum link MTU, it must discard it."
+    pub(crate) fn is_credible(&self) -> bool {
+        let is_ipv6 = self.key.version() == 6;
+        !matches!(self.cause, Cause::TooBig { mtu } if is_ipv6 && mtu < MTU_MIN_IPV6)
+    }
+
     /// What a frame says of a packet of TCP or UDP; `None` where it says nothing of the kind, or is
     /// damaged.
     pub(crate) fn read(frame: &[u8]) -> Option<Self> {
@@ -201,8 +210,7 @@ impl IcmpError {
         let message = icmpv6::Packet::new(bytes).ok()?;
         let cause = match (message.kind(), message.code()) {
             (icmpv6::PACKET_TOO_BIG, _) => {
-                let mtu = message.rest().max(MTU_MIN_IPV6);
-                Cause::TooBig { mtu: u16::try_from(mtu).unwrap_or(u16::MAX) }
+                Cause::TooBig { mtu: u16::try_from(message.rest()).unwrap_or(u16::MAX) }
             }
             (icmpv6::DESTINATION_UNREACHABLE, PORT_UNREACHABLE_IPV6) => Cause::Refused,
             (icmpv6::DESTINATION_UNREACHABLE, _) => Cause::Unreachable,
@@ -302,8 +310,13 @@ mod tests {
         let because = |cause| Some(IcmpError { key, sequence: SequenceNumber(7), cause });
         let told = |mtu| because(Cause::TooBig { mtu });
         assert_eq!(IcmpError::read(&ipv6_message(1_400)), told(1_400));
-        assert_eq!(IcmpError::read(&ipv6_message(200)), told(1_280));
+        assert_eq!(IcmpError::read(&ipv6_message(200)), told(200));
         assert_eq!(IcmpError::read(&ipv6_message(100_000)), told(u16::MAX));
+        for (mtu, expected) in [(0, false), (1_279, false), (1_280, true)] {
+            let error = IcmpError::read(&ipv6_message(mtu)).unwrap();
+            assert_eq!(error.is_credible(), expected, "{mtu}");
+        }
+        assert!(IcmpError::read(&ipv4_message(68, protocol::TCP)).unwrap().is_credible());
     }
 
     #[test]

@@ -52,13 +52,14 @@ impl Endpoint {
     /// Whether a frame says that a packet did not arrive, which then is heard.
     #[cold]
     pub(super) fn hear_icmp_error(&mut self, frame: &[u8], now: Now) -> bool {
-        let Some(IcmpError { key, sequence, cause }) = IcmpError::read(frame) else {
-            return false;
-        };
+        let Some(error) = IcmpError::read(frame) else { return false };
+        let IcmpError { key, sequence, cause } = error;
         match cause {
             Cause::TooBig { mtu } => {
                 self.strays.too_big += 1;
-                self.shorten(&key, sequence, mtu, now);
+                if error.is_credible() {
+                    self.shorten(&key, sequence, mtu, now);
+                }
                 return true;
             }
             Cause::Refused | Cause::Unreachable => self.strays.unreachable += 1,

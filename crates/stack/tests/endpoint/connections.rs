@@ -9,9 +9,12 @@ use wirestorm_stack::program::{
     Buffer, Buffers, Comparison, Instruction, Statistic, TickVariable, Variable,
 };
 use wirestorm_stack::tcp::settings::Settings;
+use wirestorm_wire::checksum;
 use wirestorm_wire::fragment::Fragments;
 
-use crate::world::{SECOND, STEP, World, client, endpoint, pass_by, rate, server, template};
+use crate::world::{
+    SECOND, STEP, World, client, endpoint, frames, pass_by, put, rate, server, template,
+};
 
 #[test]
 fn each_template_has_its_own_exact_rate() {
@@ -351,5 +354,62 @@ fn who_resets_before_the_connection_is_open_forgets_it_and_resets_a_late_answer(
         assert_eq!((theirs.refused, theirs.closed), (forgotten, 1 - forgotten));
         assert_eq!(world.client.strays().no_flow, forgotten);
         assert_eq!((ours.failed(), ours.active + theirs.active), (0, 0));
+    }
+}
+
+/// RFC 8201 section 4: what says less than all links of IPv6 take is discarded. Of IPv4 no path takes
+/// less than 68 bytes, and what says nothing is of a router of before RFC 1191.
+#[test]
+fn segments_become_no_shorter_than_a_path_can_want_them() {
+    // The first segment is 1,460 bytes long, or 1,440, and 10 are options.
+    let cases = [
+        ("2001:db8:1::1", 1_279, 0),
+        ("2001:db8:1::1", 0, 0),
+        ("2001:db8:1::1", 1_280, 1_280),
+        ("16.0.0.1", 1_200, 1_200),
+        ("16.0.0.1", 0, 1_492),
+        ("16.0.0.1", 1, 88),
+    ];
+    for (first, mtu, expected) in cases {
+        let is_ipv6 = first.contains(':');
+        let load = Load::Hold { flows: 1 };
+        let mut world = World::new(vec![client(first, 80, load, Some(1))], 0);
+        let mut lost = Vec::new();
+        while lost.is_empty() {
+            world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+            world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
+            for frame in frames(&mut world.down.1) {
+                match frame.len() > 1_000 {
+                    true => lost.push(frame),
+                    false => put(&mut world.down.0, &frame),
+                }
+            }
+            world.now += STEP;
+        }
+        let original = &lost[0][14..];
+        let mut message = [&[3, 4, 0, 0], &u32::to_be_bytes(mtu)[..], &original[..100]].concat();
+        let mut sum = 0;
+        let ip = if is_ipv6 {
+            message[0..2].copy_from_slice(&[2, 0]);
+            let [router, server] = [[0xfc; 16], original[8..24].try_into().unwrap()];
+            let length = message.len() as u32;
+            sum = checksum::pseudo_header_ipv6(router, server, 58, length);
+            [&[0x60, 0, 0, 0, 0, length as u8, 58, 64][..], &router, &server].concat()
+        } else {
+            let length = (20 + message.len()) as u8;
+            let ip = [0x45, 0, 0, length, 0, 0, 0, 0, 64, 1, 0, 0, 10, 0, 0, 9];
+            [&ip[..], &original[12..16]].concat()
+        };
+        let sum = !checksum::combine(sum, checksum::sum(&message));
+        message[2..4].copy_from_slice(&sum.to_be_bytes());
+        let ethernet = [&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1], &lost[0][12..14]].concat();
+        put(&mut world.up.0, &[ethernet, ip, message].concat());
+        world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
+        let again = frames(&mut world.down.1);
+        let longest = again.iter().map(|frame| frame.len() - 14).max().unwrap_or(0);
+        assert_eq!(longest, expected, "{first}: {mtu}");
+        let (strays, tcp) = (world.server.strays(), world.server.tcp());
+        assert_eq!((strays.too_big, tcp.mturesent), (1, u64::from(expected > 0)), "{first}: {mtu}");
+        assert_eq!(strays.other_protocol, 0);
     }
 }
