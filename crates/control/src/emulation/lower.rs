@@ -299,7 +299,8 @@ fn timeouts(asked: &emulation::Tcp, usual: RtoBounds) -> RtoBounds {
     let micros = |ms: Option<u32>, usual: u32| ms.map_or(usual, |ms| ms.saturating_mul(1_000));
     RtoBounds {
         initial: micros(asked.rto_initial_ms, usual.initial),
-        min: micros(asked.rto_min_ms, usual.min),
+        // By which plans are checked.
+        min: micros(asked.rto_min_ms.or(Some(emulation::RTO_MIN_MS)), usual.min),
         max: micros(asked.rto_max_ms, usual.max),
     }
 }

@@ -117,6 +117,12 @@ impl<'a> Place<'a> {
         self.value.as_str().ok_or_else(|| self.wrong(what))
     }
 
+    /// A text that is not empty.
+    pub(crate) fn name(&self, what: &str) -> Result<&'a str, PlanError> {
+        let name = self.text(what)?;
+        if name.is_empty() { Err(self.wrong(what)) } else { Ok(name) }
+    }
+
     /// A whole number within bounds.
     pub(crate) fn integer(&self, min: u64, max: u64) -> Result<u64, PlanError> {
         let number = match self.value {

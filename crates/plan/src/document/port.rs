@@ -93,7 +93,7 @@ pub(crate) fn read_ports(place: &Place<'_>, known: &[&str], problems: &mut Probl
 
 fn read_port(place: &Place<'_>, known: &[&str]) -> Result<Port, PlanError> {
     let fields = place.fields(known)?;
-    let name = fields.need("name", "a name")?.text("a name")?.to_owned();
+    let name = fields.need("name", "a name")?.name("a name")?.to_owned();
     let location = match fields.get("location") {
         None => None,
         Some(location) => {

@@ -325,7 +325,14 @@ fn read_load(place: &Place<'_>) -> Result<Load, PlanError> {
     if let Some(load) = read_rate(place)? {
         return Ok(load);
     }
-    let (form, value) = place.choice(&LOADS)?;
+    if !place.value().is_object() {
+        return Err(place.wrong(format!("on_demand, or fields: {}", LOADS.join(", "))));
+    }
+    let or_on_demand = |error: PlanError| PlanError {
+        message: format!("{}, or on_demand alone", error.message),
+        ..error
+    };
+    let (form, value) = place.choice(&LOADS).map_err(or_on_demand)?;
     match form {
         "throughput" => {
             let text = value.number_text().ok_or_else(|| value.wrong(BITS))?;

@@ -44,7 +44,7 @@ pub use program::{Comparison, Counted, Name, Step, When};
 pub use schema::schema;
 pub(crate) use share::part_of;
 pub(crate) use speech::Speech;
-pub use tcp::{Congestion, Ecn, Tcp};
+pub use tcp::{Congestion, Ecn, RTO_MIN_MS, Tcp};
 pub use tls::{Tls, TlsFiles, TlsVersion};
 
 use crate::document::error::{PlanError, PlanErrors, Problems};
@@ -339,7 +339,7 @@ fn read_template(
     speech: Option<&Speech>,
 ) -> Result<Template, PlanError> {
     let fields = place.fields(&TEMPLATE)?;
-    let mut name = fields.need("name", "a name")?.text("a name")?.to_owned();
+    let mut name = fields.need("name", "a name")?.name("a name")?.to_owned();
     if let Some(part) = speech.and_then(|it| it.part.as_ref()) {
         name = format!("{name}.{part}");
     }
@@ -347,7 +347,7 @@ fn read_template(
     let group = match (on_demand, fields.get("group")) {
         (Some(it), _) => Some(it.group.clone()),
         (None, None) => None,
-        (None, Some(group)) => Some(group.text("the name of a group")?.to_owned()),
+        (None, Some(group)) => Some(group.name("the name of a group")?.to_owned()),
     };
     // What is said of both sides; a side's own word is heard first.
     let mut tcp = fields.get("tcp").map_or(Ok(Tcp::default()), |it| tcp::read(&it))?;
@@ -359,6 +359,15 @@ fn read_template(
     let mut client = client.map(|it| Client { tcp: it.tcp.or(tcp), ip: it.ip.or(ip), ..it });
     let server = fields.get("server").map(|it| read_server(&it, ports, speech)).transpose()?;
     let mut server = server.map(|it| Server { tcp: it.tcp.or(tcp), ip: it.ip.or(ip), ..it });
+    let sides = [
+        ("client", client.as_ref().map(|it| it.tcp)),
+        ("server", server.as_ref().map(|it| it.tcp)),
+    ];
+    for (side, tcp) in sides {
+        if let (Some(tcp), Some(side)) = (tcp, fields.get(side)) {
+            tcp::check(&tcp, [&side, place])?;
+        }
+    }
     if let Some(speech::OnDemand { listen, .. }) = on_demand {
         client = client.map(Client::on_demand);
         server = server.map(|it| Server { listen: *listen, first_bytes: None, ..it });

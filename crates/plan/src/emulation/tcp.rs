@@ -160,6 +160,9 @@ pub(super) const TCP: [&str; 28] = [
 /// The longest of times, in ms: a day.
 const TIME_MS_MAX: u64 = 86_400_000;
 
+/// What `rto_min` is where nothing is said of it, in ms.
+pub const RTO_MIN_MS: u32 = 200;
+
 /// The longest retransmission timeout, in ms: an hour.
 const RTO_MS_MAX: u64 = 3_600_000;
 
@@ -204,16 +207,30 @@ pub(super) fn read(place: &Place<'_>) -> Result<Tcp, PlanError> {
             _ => tcp.push_all = Some(value.boolean()?),
         }
     }
-    if let (Some(min), Some(max)) = (tcp.rto_min_ms, tcp.rto_max_ms)
-        && min > max
-        && let Some(place) = fields.get("rto_min")
-    {
-        return Err(place.wrong(format!("at most rto_max, which is {max}ms")));
-    }
     if let (Some(false), Some(scale)) = (tcp.window_scaling, fields.get("window_scale")) {
         return Err(scale.says("windows are not scaled (window_scaling: false): leave it out"));
     }
     Ok(tcp)
+}
+
+/// What is wrong with the timeouts of a side, of which all is known by now; `places` have the words,
+/// the side's own one first.
+pub(super) fn check(tcp: &Tcp, places: [&Place<'_>; 2]) -> Result<(), PlanError> {
+    let Some(max) = tcp.rto_max_ms else { return Ok(()) };
+    let (min, why) = match tcp.rto_min_ms {
+        Some(min) => (min, ""),
+        None => (RTO_MIN_MS, " where nothing is said of it"),
+    };
+    let word = places.into_iter().find_map(|place| {
+        let tcp = place.value().get("tcp")?;
+        Some(place.below("tcp", tcp).below("rto_max", tcp.get("rto_max")?))
+    });
+    match word {
+        Some(word) if max < min => {
+            Err(word.wrong(format!("at least rto_min, which is {min}ms{why}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn read_ecn(place: &Place<'_>) -> Result<Ecn, PlanError> {

@@ -68,6 +68,35 @@ fn a_template_has_two_ends() {
     assert_eq!(server.ip, Ip { ttl: None, tos: Some(4), ..Ip::default() });
 }
 
+#[test]
+fn the_bounds_of_timeouts_agree_wherever_they_are_said() {
+    let said = |both: &str, server: &str| {
+        let text = PAGE.replace("{mss: 900}", server);
+        let text = text.replace("congestion: new_reno", &format!("congestion: new_reno, {both}"));
+        assert!(text.contains(both));
+        EmulationPlan::parse(&text).map(|plan| plan.templates.len()).map_err(|it| it.to_string())
+    };
+    // Where a side says less at most than both say at least, or both than one side.
+    for (both, server, expected) in [
+        (
+            "rto_min: 1s",
+            "{rto_max: 500ms}",
+            "templates[0].server.tcp.rto_max: found \"500ms\", expected at least rto_min, which is \
+             1000ms",
+        ),
+        (
+            "rto_max: 500ms",
+            "{rto_min: 1s}",
+            "templates[0].tcp.rto_max: found \"500ms\", expected at least rto_min, which is 1000ms",
+        ),
+    ] {
+        let said = said(both, server).unwrap_err();
+        assert_eq!(said.lines().next(), Some(expected));
+    }
+    assert_eq!(said("rto_max: 200ms", "{rto_min: 200ms}"), Ok(1));
+    assert_eq!(said("rto_min: 5ms", "{rto_max: 10ms}"), Ok(1));
+}
+
 /// All that can be set of TCP and IP, by its words.
 const TCP_WORDS: &str = "{mss: 10, initial_window: 4, receive_buffer: 65536, send_buffer: 20000, \
     window_scaling: true, window_scale: 5, timestamps: true, sack: true, rack: false, \
@@ -150,7 +179,11 @@ fn what_is_set_of_tcp_and_ip_has_bounds_with_paths() {
         ("rto_max: 1500us", "rto_max: found \"1500us\", expected whole milliseconds"),
         (
             "rto_min: 2s, rto_max: 1s",
-            "rto_min: found \"2s\", expected at most rto_max, which is 1000ms",
+            "rto_max: found \"1s\", expected at least rto_min, which is 2000ms",
+        ),
+        (
+            "rto_max: 199ms",
+            "rto_max: found \"199ms\", expected at least rto_min, which is 200ms where nothing",
         ),
         ("retries: 256", "retries: found 256, expected a whole number from 0 to 255"),
         ("syn_retries: -1", "syn_retries: found -1, expected"),
@@ -412,6 +445,21 @@ fn every_error_has_its_path() {
             "templates[0].client.load.rate: found \"fast\", expected connections a second",
         ),
         ("{rate: 5k}", "{rate: 1, hold: 2}", "templates[0].client.load: found both"),
+        (
+            "{rate: 5k}",
+            "on-demand",
+            "templates[0].client.load: found \"on-demand\", expected on_demand, or fields: rate, \
+             poisson, hold, throughput, users",
+        ),
+        (
+            "{rate: 5k}",
+            "{on_demand: true}",
+            "templates[0].client.load.on_demand: found an unknown field, expected one of rate, \
+             poisson, hold, throughput, users, or on_demand alone",
+        ),
+        ("name: page", "name: ''", "templates[0].name: found \"\", expected a name"),
+        ("name: page", "name: page\n    group: ''", "templates[0].group: found \"\", expected"),
+        ("{name: c,", "{name: '',", "ports[0].name: found \"\", expected a name"),
         (
             "- receive: 18",
             "- recieve: 18",
