@@ -91,26 +91,45 @@ impl Host {
         if destination != ALL_NODES {
             return self.owns(destination.into()).then_some(destination);
         }
+        self.ipv6_in_scope_of(asker)
+    }
+
+    /// How a destination is reached: by itself in a network of the host's own, else by a router.
+    /// `None` where there is none.
+    pub fn route(&self, destination: IpAddr) -> Option<Route> {
+        let is_alike = |gateway: &&IpAddr| gateway.is_ipv4() == destination.is_ipv4();
+        self.route_by(destination, destination)
+            .or_else(|| self.route_by(*self.gateways.iter().find(is_alike)?, destination))
+    }
+
+    /// How a destination is reached by a neighbour, which may be itself.
+    ///
+    /// RFC 4861 section 5.1: "The link-local prefix is considered to be on the prefix list", so a
+    /// router may be known by its link-local address, as hosts know theirs. What goes beyond it comes
+    /// from an address of its destination's scope.
+    fn route_by(&self, neighbour: IpAddr, destination: IpAddr) -> Option<Route> {
+        let source = match (neighbour, destination) {
+            (IpAddr::V6(neighbour), IpAddr::V6(destination))
+                if neighbour.is_unicast_link_local() =>
+            {
+                self.ipv6_in_scope_of(destination)?.into()
+            }
+            _ => self.addresses.iter().find(|own| own.contains(neighbour))?.address,
+        };
+        Some(Route { source, next_hop: neighbour })
+    }
+
+    /// An own address that is link-local as another one is, or else any, if there is one.
+    fn ipv6_in_scope_of(&self, other: Ipv6Addr) -> Option<Ipv6Addr> {
         let own = || {
             self.addresses.iter().filter_map(|own| match own.address {
                 IpAddr::V6(address) => Some(address),
                 IpAddr::V4(_) => None,
             })
         };
-        let is_link_local = |address: Ipv6Addr| address.segments()[0] & 0xffc0 == 0xfe80;
-        let is_alike = |own: &Ipv6Addr| is_link_local(*own) == is_link_local(asker);
+        let is_alike =
+            |own: &Ipv6Addr| own.is_unicast_link_local() == other.is_unicast_link_local();
         own().find(is_alike).or_else(|| own().next())
-    }
-
-    /// How a destination is reached: by itself in a network of the host's own, else by a router.
-    /// `None` where there is none.
-    pub fn route(&self, destination: IpAddr) -> Option<Route> {
-        let within = |target: IpAddr| {
-            let own = self.addresses.iter().find(|own| own.contains(target))?;
-            Some(Route { source: own.address, next_hop: target })
-        };
-        let is_alike = |gateway: &&IpAddr| gateway.is_ipv4() == destination.is_ipv4();
-        within(destination).or_else(|| within(*self.gateways.iter().find(is_alike)?))
     }
 
     /// The frame that asks for the Ethernet address of a neighbour (RFC 826, RFC 4861).
@@ -291,6 +310,24 @@ mod tests {
         route("192.0.2.1", "10.0.0.254", "10.0.0.1");
         route("2001:db8::9", "2001:db8::9", "2001:db8::1");
         assert_eq!(host.route(ip("2001:db8:1::9")), None, "no router for IPv6");
+    }
+
+    #[test]
+    fn a_router_may_be_known_by_its_link_local_address() {
+        let mut host = host();
+        host.gateways.push(ip("fe80::1"));
+        let route = |host: &Host| host.route(ip("2001:db8:1::9"));
+        let expected = |source| Some(Route { source: ip(source), next_hop: ip("fe80::1") });
+        assert_eq!(route(&host), expected("2001:db8::1"));
+        let neighbour = Route { source: ip("2001:db8::1"), next_hop: ip("2001:db8::9") };
+        assert_eq!(host.route(ip("2001:db8::9")), Some(neighbour));
+        // What goes beyond the router comes from an address that is known there, if there is one.
+        host.addresses.insert(0, Prefix { address: ip("fe80::5"), length: 64 });
+        assert_eq!(route(&host), expected("2001:db8::1"));
+        host.addresses.truncate(2);
+        assert_eq!(route(&host), expected("fe80::5"));
+        host.addresses.remove(0);
+        assert_eq!(route(&host), None, "no address of IPv6");
     }
 
     #[test]

@@ -41,8 +41,8 @@ pub enum HostError {
     NoMac(InterfaceName),
     /// No way leads there.
     #[error(
-        "{interface}: no way to {destination}: it is in no network of {addresses}, and there is \
-         no gateway of its family"
+        "{interface}: no way to {destination}: neither it nor a gateway of its family is in a \
+         network of {addresses}"
     )]
     NoRoute {
         /// The interface.

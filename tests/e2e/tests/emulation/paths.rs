@@ -1,6 +1,6 @@
 //! Paths that carry less than the interfaces at their ends.
 
-use wirestorm_e2e::can_run;
+use wirestorm_e2e::{Outcome, can_run};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::{LabOptions, RouterLab};
 
@@ -42,6 +42,38 @@ templates:
     )
 }
 
+/// RFC 4861 section 6.1.2: "Routers must use their link-local address as the source for Router
+/// Advertisement", so it is all that hosts know of them.
+#[test]
+fn routers_may_be_known_by_their_link_local_addresses() {
+    if !can_run(&[]) {
+        return;
+    }
+    let options = LabOptions { ipv6: true, ..LabOptions::default() };
+    let (lab, scratch) = (RouterLab::with(&options).unwrap(), Scratch::new().unwrap());
+    let mut text = pages(&lab, true);
+    for router in [&lab.router_a, &lab.router_b] {
+        let address = format!("address add fe80::1/64 dev {} nodad", router.interface());
+        router.namespace().ip(&[&address]).unwrap();
+        let gateway = format!("gateway: \"{}\"", router.ipv6());
+        assert!(text.contains(&gateway));
+        text = text.replace(&gateway, "gateway: \"fe80::1\"");
+    }
+    let outcome = run_pages(&lab, &plan(&scratch, &text));
+    assert_eq!(outcome.number("/ports/0/flows/closed"), 50, "{outcome}");
+    assert_eq!(outcome.number("/ports/0/tcp/rcvbyte"), 50 * 20_000, "{outcome}");
+}
+
+/// Runs it at the ends of a lab.
+fn run_pages(lab: &RouterLab, plan: &std::path::Path) -> Outcome {
+    let mut command = emulate(plan);
+    // Linux at the ends has a default route there.
+    command.arg("--force-interface");
+    command.args(["--port", &format!("clients={}", lab.a.port())]);
+    command.args(["--port", &format!("servers={}", lab.b.port())]);
+    run_command(&mut command).expect(0)
+}
+
 /// RFC 1191 and RFC 8201, with Linux as the router.
 #[test]
 fn segments_become_as_short_as_a_router_wants_them() {
@@ -59,12 +91,7 @@ fn segments_become_as_short_as_a_router_wants_them() {
     lab.router_a.namespace().ip(&routes.each_ref().map(String::as_str)).unwrap();
     for is_ipv6 in [false, true] {
         let plan = plan(&scratch, &pages(&lab, is_ipv6));
-        let mut command = emulate(&plan);
-        // Linux at the ends has a default route there.
-        command.arg("--force-interface");
-        command.args(["--port", &format!("clients={}", lab.a.port())]);
-        command.args(["--port", &format!("servers={}", lab.b.port())]);
-        let outcome = run_command(&mut command).expect(0);
+        let outcome = run_pages(&lab, &plan);
         assert_eq!(outcome.number("/ports/0/flows/closed"), 50, "{outcome}");
         assert_eq!(outcome.number("/ports/0/tcp/rcvbyte"), 50 * 20_000, "{outcome}");
         // The first connections find out; those after them know.
