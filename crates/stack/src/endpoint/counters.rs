@@ -136,6 +136,11 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// Bytes of data that were received.
+    pub(super) const fn received(&self) -> u64 {
+        self.tcp.rcvbyte + self.udp.rcvbyte
+    }
+
     pub(super) fn new() -> Self {
         Self {
             flows: FlowCounters::default(),

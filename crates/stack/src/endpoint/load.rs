@@ -7,7 +7,7 @@ use wirestorm_base::time::{Duration, Instant};
 
 use super::back_off::BackOff;
 use super::schedule::Schedule;
-use super::throughput::Throughput;
+use super::throughput::{Throughput, ThroughputOutcome};
 use super::users::{Think, Users};
 use crate::random::Random;
 
@@ -217,6 +217,14 @@ impl Arrivals {
         }
     }
 
+    /// What was received of what was asked for, where that was said and it was stopped.
+    pub(super) fn throughput(&self) -> Option<ThroughputOutcome> {
+        match &self.pace {
+            Pace::Throughput(throughput, _) => throughput.outcome(),
+            _ => None,
+        }
+    }
+
     /// Whether none is to be made any more.
     pub(super) fn is_done(&self) -> bool {
         self.left == 0 || self.load == Load::OnDemand
@@ -332,10 +340,16 @@ impl Arrivals {
         self.until = until;
     }
 
-    /// No more are made. Returns how many were due by now.
-    pub(super) fn stop(&mut self, now: Instant) -> u64 {
+    /// No more are made, where so many bytes were received. Returns how many were due by now.
+    pub(super) fn stop(&mut self, now: Instant, received: u64) -> u64 {
+        let now = now.min(self.until);
         let due = match &mut self.pace {
-            Pace::Open(schedule, _) => schedule.pass(now.min(self.until), &mut self.random),
+            Pace::Open(schedule, _) => schedule.pass(now, &mut self.random),
+            // A limit that is reached ends it before its time.
+            Pace::Throughput(throughput, _) if self.left > 0 => {
+                throughput.end(now, received);
+                0
+            }
             _ => 0,
         };
         due.min(core::mem::take(&mut self.left))

@@ -71,6 +71,7 @@ pub use self::switched::AddressSet;
 use self::table::Flows;
 use self::template::TemplateState;
 pub use self::template::{Role, Template, Transport};
+pub use self::throughput::ThroughputOutcome;
 pub use self::times::Times;
 use self::train::Train;
 use self::unreachable::Allowance;
@@ -460,8 +461,7 @@ impl Endpoint {
             if !self.starts.has_room() || state.waits_for_answers() {
                 break;
             }
-            let received = tally.tcp.rcvbyte + tally.udp.rcvbyte;
-            let due = state.arrivals.take(now, tally.flows.held(), made, received);
+            let due = state.arrivals.take(now, tally.flows.held(), made, tally.received());
             if due == Due::Not {
                 break;
             }
@@ -570,7 +570,7 @@ impl Endpoint {
     /// go on. What was due by the last breath, and there was no time for, is counted.
     pub fn stop(&mut self) {
         for template in &mut self.templates {
-            let late = template.arrivals.stop(self.now);
+            let late = template.arrivals.stop(self.now, template.tally.received());
             template.tally.flows.offered += late;
             template.tally.flows.late += late;
         }
@@ -580,5 +580,11 @@ impl Endpoint {
     /// have brought no more.
     pub fn in_vain(&self, template: usize) -> Option<u64> {
         self.templates.get(template)?.arrivals.in_vain()
+    }
+
+    /// Of a template that is to receive so much, once it was stopped and no limit had ended it before:
+    /// what it has received.
+    pub fn throughput(&self, template: usize) -> Option<ThroughputOutcome> {
+        self.templates.get(template)?.arrivals.throughput()
     }
 }

@@ -58,6 +58,9 @@ pub(super) struct Throughput {
     /// From when on so many bytes are to be received, as were by then, or were forgiven.
     since: Instant,
     base: f64,
+    /// Of what was asked for, what is not to be received any more.
+    forgiven: f64,
+    outcome: Option<ThroughputOutcome>,
     over: Over,
     is_long: bool,
     /// When the next short flow is due, as was known last; `None`: whenever there is a place.
@@ -72,6 +75,15 @@ pub(super) struct Throughput {
     /// Bytes in a second, of late.
     rate: f64,
     climb: Climb,
+}
+
+/// What was received of what was asked for, from the first flow until no more were made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThroughputOutcome {
+    /// Bytes of data that were asked for in that time.
+    pub asked_bytes: u64,
+    /// Those that were received.
+    pub received_bytes: u64,
 }
 
 /// What is known of flows that are over.
@@ -136,6 +148,8 @@ impl Throughput {
             flows: 1,
             since: start,
             base: 0.0,
+            forgiven: 0.0,
+            outcome: None,
             over: Over::default(),
             is_long: true,
             due: None,
@@ -164,6 +178,17 @@ impl Throughput {
     /// for.
     pub(super) fn in_vain(&self) -> Option<u64> {
         self.climb.is_in_vain.then_some(self.flows)
+    }
+
+    /// No more flows are made from a time on, by which so many bytes were received.
+    pub(super) fn end(&mut self, now: Instant, received_bytes: u64) {
+        let asked_bytes = libm::round(self.asked(now) + self.forgiven) as u64;
+        self.outcome = Some(ThroughputOutcome { asked_bytes, received_bytes });
+    }
+
+    /// What came of it, once it has ended.
+    pub(super) fn outcome(&self) -> Option<ThroughputOutcome> {
+        self.outcome
     }
 
     /// A flow is over that took so long, and received so many bytes where that is known of one.
@@ -228,14 +253,20 @@ impl Throughput {
             // One flow too many is waited for; what else was too much, or missing, is forgotten.
             self.forgive(now, active, received, 0.0);
             let too_much = received as f64 - self.asked(now);
-            self.base += (too_much - self.over.bytes).max(0.0);
+            self.shift((too_much - self.over.bytes).max(0.0));
         }
     }
 
     /// Forgets what is missing beyond so many bytes.
     fn forgive(&mut self, now: Instant, active: u64, received: u64, missing_max: f64) {
         let missing = self.asked(now) - self.promised(active, received);
-        self.base -= (missing - missing_max).max(0.0);
+        self.shift(-(missing - missing_max).max(0.0));
+    }
+
+    /// So many bytes more are to be received by now, which nobody asked for.
+    fn shift(&mut self, bytes: f64) {
+        self.base += bytes;
+        self.forgiven -= bytes;
     }
 
     #[cold]
@@ -392,6 +423,22 @@ mod tests {
             }
             (each, throughput.in_vain().is_some())
         }
+    }
+
+    #[test]
+    fn what_was_asked_for_is_all_that_was_however_much_was_forgiven() {
+        let second = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        let mut throughput = Throughput::new(8_000, Instant::ZERO);
+        assert!(throughput.take(Instant::ZERO, 0, 0, 0));
+        throughput.note_end(Duration::from_millis(1), Some(100));
+        // Nothing comes for long.
+        assert!(throughput.take(second(9), 0, 0, 100));
+        assert!(throughput.forgiven > 8_000.0);
+        throughput.set(80_000, second(10));
+        assert_eq!(throughput.outcome(), None);
+        throughput.end(second(12), 300);
+        let expected = ThroughputOutcome { asked_bytes: 30_000, received_bytes: 300 };
+        assert_eq!(throughput.outcome(), Some(expected));
     }
 
     #[test]

@@ -219,7 +219,26 @@ fn less_than_one_flow_at_once_may_be_all_that_was_asked_for() {
             assert!((sum - expected).abs() <= page * 1.01, "{sum} of {expected} bits");
         }
         assert_eq!(world.client.in_vain(0), None);
+        assert_eq!(world.client.throughput(0), None);
+        world.client.stop();
+        let outcome = world.client.throughput(0).unwrap();
+        // Of the last breath.
+        let asked = (SECOND.as_nanos() * 5 - STEP.as_nanos()) as f64 / 1e9 * bits as f64 / 8.0;
+        assert_eq!(outcome.asked_bytes, asked.round() as u64);
+        assert_eq!(outcome.received_bytes, world.client.tcp().rcvbyte);
+        world.client.stop();
+        assert_eq!(world.client.throughput(0), Some(outcome));
     }
+}
+
+#[test]
+fn a_throughput_that_a_limit_ended_is_not_judged() {
+    let load = Load::Throughput { bits_per_second: 10_000_000 };
+    let mut world = World::new(vec![client("16.0.0.1", 80, load, Some(2))], 0);
+    world.run(SECOND, |_, _| {});
+    assert_eq!(world.client.counters().closed, 2);
+    world.client.stop();
+    assert_eq!(world.client.throughput(0), None);
 }
 
 #[test]

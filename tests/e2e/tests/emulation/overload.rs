@@ -59,6 +59,20 @@ fn rates_are_exact_and_less_than_a_flow_at_once_is_possible() {
     let (outcome, _) = run("load: {throughput: 100M}", 1_000_000, &["--duration", "2s"]);
     let outcome = outcome.expect(0);
     assert_eq!(count(&outcome, "made"), 25, "{outcome}");
+    assert!(!outcome.output.contains("`throughput`"), "{outcome}");
+}
+
+/// One page in 800 ms, each of which is received at once: two where one and a half are asked for.
+#[test]
+fn a_throughput_that_pages_are_too_long_for_is_told() {
+    if !can_run(&[]) {
+        return;
+    }
+    let (outcome, _) = run("load: {throughput: 10M}", 1_000_000, &["--duration", "1200ms"]);
+    let outcome = outcome.expect(0);
+    assert_eq!(count(&outcome, "made"), 2, "{outcome}");
+    let expected = " 33 % more than the 1500000 that its load's `throughput` asks for";
+    assert!(outcome.output.contains(expected), "{outcome}");
 }
 
 #[test]
