@@ -41,11 +41,15 @@ pub struct Guests {
 
 impl Guests {
     /// How many of them are announced, at most: whoever wants to know asks.
-    const ANNOUNCED_MAX: u32 = 256;
+    const ANNOUNCED_MAX: usize = 256;
 
     fn announced(&self) -> impl Iterator<Item = IpAddr> {
+        self.all().take(Self::ANNOUNCED_MAX)
+    }
+
+    fn all(&self) -> impl Iterator<Item = IpAddr> {
         let every = self.every.max(1);
-        let count = self.range.count.div_ceil(every).min(Self::ANNOUNCED_MAX);
+        let count = self.range.count.div_ceil(every);
         (0..count).map(move |number| self.range.at(u64::from(number) * u64::from(every)))
     }
 
@@ -54,6 +58,12 @@ impl Guests {
         place.is_some_and(|place| place.is_multiple_of(self.every.max(1).into()))
     }
 }
+
+/// Groups that switches are told of, at most: as many as a bridge of Linux remembers.
+const GROUPS_MAX: usize = 4_096;
+
+/// An address of the scope of a link.
+const LINK_LOCAL: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0);
 
 /// Where tags of VLANs stand: behind both Ethernet addresses.
 const TAG_OFFSET: usize = 12;
@@ -157,6 +167,25 @@ impl Host {
         let own = self.addresses.iter().map(|own| own.address);
         let all = own.chain(self.guests.iter().flat_map(Guests::announced));
         all.filter_map(announcement).map(|frame| self.tagged(frame)).collect()
+    }
+
+    /// Frames that tell switches in which groups it is asked for (MLDv2, RFC 3810): those of the first
+    /// 4,096 of its addresses of IPv6. RFC 4861 section 7.2.1: "the
+    /// node MUST join the all-nodes multicast address on that interface, as well as the solicited-node
+    /// multicast address corresponding to each of the IP addresses assigned to the interface."
+    pub fn listener_reports(&self) -> Vec<Vec<u8>> {
+        let own = self.addresses.iter().map(|own| own.address);
+        let guests = self.guests.iter().filter(|it| it.range.first.is_ipv6());
+        let groups = own.chain(guests.flat_map(Guests::all)).filter_map(|address| match address {
+            IpAddr::V6(address) => Some(neighbour::solicited_node(address)),
+            IpAddr::V4(_) => None,
+        });
+        let mut groups: Vec<_> = groups.take(GROUPS_MAX).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        let link_local = self.ipv6_in_scope_of(LINK_LOCAL).filter(Ipv6Addr::is_unicast_link_local);
+        let reports = neighbour::listener_reports(self.mac, link_local, &groups);
+        reports.into_iter().map(|frame| self.tagged(frame)).collect()
     }
 
     /// What a frame without FCS is to the host. Frames to other hosts are nothing.
@@ -297,6 +326,27 @@ mod tests {
         for length in 0..30 {
             assert_eq!(tagged.hear(&with(&TAGS, &question)[..length]), Heard::Nothing);
         }
+    }
+
+    #[test]
+    fn groups_are_reported_once_behind_tags_and_not_without_end() {
+        let with = |addresses: &[&str], guests: u32| {
+            let prefix = |it: &&str| Prefix { address: ip(it), length: 64 };
+            let range = AddressRange { first: ip("2001:db8:1::"), count: guests };
+            let others = AddressRange { first: ip("10.0.0.1"), count: u32::MAX };
+            let guests = [range, others].map(|range| Guests { range, every: 1 });
+            let host = Host { addresses: addresses.iter().map(prefix).collect(), ..host() };
+            let host = Host { guests: guests.into(), tags: vec![0x81, 0, 0, 7], ..host };
+            let reports = host.listener_reports();
+            assert!(reports.iter().all(|frame| frame[12..18] == [0x81, 0, 0, 7, 0x86, 0xdd]));
+            // Behind tags, the headers, and eight bytes of ICMPv6.
+            reports.iter().map(|frame| (frame.len() - 18 - 40 - 8 - 8) / 20).sum::<usize>()
+        };
+        assert_eq!(with(&["10.0.0.1"], 0), 0);
+        // Those of one host's own in two networks are the same.
+        assert_eq!(with(&["2001:db8::1", "2001:db8:5::1", "fe80::2"], 0), 2);
+        assert_eq!(with(&["2001:db8::ffff"], 100), 101);
+        assert_eq!(with(&["2001:db8::1"], u32::MAX), 4_095);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use wirestorm_wire::assemble::{Header, Payload, assemble, length_min};
+use wirestorm_wire::checksum;
 use wirestorm_wire::layout::ethernet::ETHERNET;
 use wirestorm_wire::layout::icmpv6::{NEIGHBOR_ADVERTISEMENT, NEIGHBOR_SOLICITATION};
 use wirestorm_wire::layout::ipv6::IPV6;
@@ -77,12 +78,53 @@ pub(crate) fn hear_arp(
 
 /// A neighbour solicitation to the target's solicited-node address (RFC 4291 section 2.7.1).
 pub(crate) fn solicitation(mac: MacAddress, source: Ipv6Addr, target: Ipv6Addr) -> Option<Vec<u8>> {
-    let [.., a, b, c] = target.octets();
-    let group =
-        Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xff00 | u16::from(a), u16::from_be_bytes([b, c]));
+    let group = solicited_node(target);
     let message = Header::new(&NEIGHBOR_SOLICITATION).with("target_address", target.to_bits());
     let message = with_address(message, "source_link_layer_address", mac)?;
     discovery(mac, (multicast(group), group), source, message)
+}
+
+/// The group in which an address is asked for (RFC 4291 section 2.7.1).
+pub(crate) fn solicited_node(address: Ipv6Addr) -> Ipv6Addr {
+    let [.., a, b, c] = address.octets();
+    Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xff00 | u16::from(a), u16::from_be_bytes([b, c]))
+}
+
+/// Reports that somebody listens to groups (RFC 3810 section 5.2), which switches look at before they
+/// leave a port out.
+///
+/// RFC 3810 section 5.2.13: a report has "a valid IPv6 link-local source address, or the unspecified
+/// address", which "is allowed to support the use of IP multicast in the Neighbor Discovery Protocol".
+pub(crate) fn listener_reports(
+    mac: MacAddress,
+    link_local: Option<Ipv6Addr>,
+    groups: &[Ipv6Addr],
+) -> Vec<Vec<u8>> {
+    /// So many fit a packet of 1,280 bytes, which all links take.
+    const RECORDS_MAX: usize = 61;
+    /// The header of options for each hop: behind it ICMPv6; a router is to look at it (RFC 2711),
+    /// as it is of MLD; two bytes of padding.
+    const ROUTER_ALERT: [u8; 8] = [protocol::ICMPV6, 0, 5, 2, 0, 0, 1, 0];
+    /// CHANGE_TO_EXCLUDE_MODE without sources (RFC 3810 section 5.2.12): all that is sent to it.
+    const LISTENS: [u8; 4] = [4, 0, 0, 0];
+    const REPORT: u8 = 143;
+    const ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x16);
+    let source = link_local.unwrap_or(Ipv6Addr::UNSPECIFIED).octets();
+    let report = |groups: &[Ipv6Addr]| {
+        let mut message = vec![REPORT, 0, 0, 0, 0, 0, 0, groups.len() as u8];
+        groups.iter().for_each(|it| message.extend([&LISTENS[..], &it.octets()].concat()));
+        let length = message.len() as u32;
+        let pseudo =
+            checksum::pseudo_header_ipv6(source, ROUTERS.octets(), protocol::ICMPV6, length);
+        let sum = !checksum::combine(pseudo, checksum::sum(&message));
+        message[2..4].copy_from_slice(&sum.to_be_bytes());
+        let length = ((ROUTER_ALERT.len() + message.len()) as u16).to_be_bytes();
+        let ethernet = [&multicast(ROUTERS).0[..], &mac.0, &ethertype::IPV6.to_be_bytes()].concat();
+        let [high, low] = length;
+        let ip = [0x60, 0, 0, 0, high, low, protocol::HOP_BY_HOP, 1];
+        [&ethernet, &ip[..], &source, &ROUTERS.octets(), &ROUTER_ALERT, &message].concat()
+    };
+    groups.chunks(RECORDS_MAX).map(report).collect()
 }
 
 pub(crate) fn unsolicited_advertisement(mac: MacAddress, address: Ipv6Addr) -> Option<Vec<u8>> {
@@ -252,7 +294,6 @@ pub(crate) fn is_discovery(frame: &[u8]) -> bool {
 mod tests {
     use super::*;
     use crate::host::Host;
-    use wirestorm_wire::checksum;
     use wirestorm_wire::prefix::Prefix;
 
     fn host(last: u8) -> Host {
@@ -376,5 +417,38 @@ mod tests {
         let probe = solicitation(host(1).mac, Ipv6Addr::UNSPECIFIED, target).unwrap();
         let Heard::Question(answer) = b.hear(&probe) else { panic!("no answer") };
         assert_eq!(answer[..6], [0x33, 0x33, 0, 0, 0, 1]);
+    }
+
+    #[test]
+    fn listeners_are_reported_many_at_a_time() {
+        let address = |last: u32| Ipv6Addr::from_bits(0x2001_0db8 << 96 | u128::from(last));
+        let groups: Vec<_> = (1..=100).map(|last| solicited_node(address(last))).collect();
+        let mac = MacAddress([2, 0, 0, 0, 0, 9]);
+        let link_local = "fe80::9".parse().unwrap();
+        for (source, expected) in [(None, Ipv6Addr::UNSPECIFIED), (Some(link_local), link_local)] {
+            let frames = listener_reports(mac, source, &groups);
+            let mut told = Vec::new();
+            for frame in &frames {
+                let outer = ethernet::Frame::new(&frame[..]).unwrap();
+                assert_eq!(outer.destination(), MacAddress([0x33, 0x33, 0, 0, 0, 0x16]));
+                assert_eq!((outer.source(), outer.ethertype()), (mac, ethertype::IPV6));
+                let packet = ipv6::Packet::new(outer.payload()).unwrap();
+                assert!(packet.is_whole() && outer.payload().len() <= 1_280);
+                assert_eq!((packet.source(), packet.hop_limit()), (expected, 1));
+                assert_eq!(packet.destination(), "ff02::16".parse::<Ipv6Addr>().unwrap());
+                let extensions = packet.extensions().unwrap();
+                assert_eq!((extensions.protocol, extensions.end), (protocol::ICMPV6, 48));
+                let message = packet.transport(&extensions);
+                let sum = packet.pseudo_header_sum(protocol::ICMPV6, message.len() as u32);
+                assert_eq!(checksum::combine(sum, checksum::sum(message)), 0xffff);
+                let (head, records) = message.split_at(8);
+                assert_eq!((head[0], usize::from(head[7])), (143, records.len() / 20));
+                for record in records.chunks(20) {
+                    assert_eq!(record[..4], [4, 0, 0, 0]);
+                    told.push(Ipv6Addr::from(<[u8; 16]>::try_from(&record[4..]).unwrap()));
+                }
+            }
+            assert_eq!((frames.len(), told), (2, groups.clone()));
+        }
     }
 }

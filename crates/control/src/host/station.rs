@@ -228,12 +228,13 @@ impl Station {
         !self.places.is_empty()
     }
 
-    /// Tells all neighbours where its addresses are.
+    /// Tells all neighbours where its addresses are, and switches in which groups it is asked for.
     ///
     /// # Errors
     /// Where the interface failed.
     pub fn announce(&mut self) -> Result<(), PortError> {
-        let frames: Vec<_> = self.hosts().flat_map(Host::announcements).collect();
+        let all = |host: &Host| host.listener_reports().into_iter().chain(host.announcements());
+        let frames: Vec<_> = self.hosts().flat_map(all).collect();
         frames.iter().try_for_each(|frame| self.send(frame))?;
         self.is_announced = true;
         Ok(())
@@ -622,6 +623,35 @@ mod tests {
         let captured = capture.finish(1).unwrap();
         let announced = station.host().announcements();
         assert_eq!(captured.frames().collect::<Vec<_>>(), announced);
+    }
+
+    /// Linux as a switch that looks at who listens to which groups (RFC 4541 section 3).
+    #[test]
+    fn switches_are_told_in_which_groups_it_is_asked_for() {
+        if !require_root() {
+            return;
+        }
+        let lab = Lab::new().unwrap();
+        let switch = lab.b.namespace();
+        let port = format!("link set {} master switch", lab.b.interface());
+        let new = "link add switch type bridge mcast_snooping 1";
+        switch.ip(&[new, &port, "link set switch up"]).unwrap();
+        let addresses = ["2001:db8::1:2", "2001:db8::1:3"];
+        let own = |address: &str| Prefix { address: address.parse().unwrap(), length: 64 };
+        let addresses = addresses.map(own).to_vec();
+        let mut station = Station::open(&lab.a.port(), addresses, Vec::new()).unwrap();
+        station.announce().unwrap();
+        let deadline = clock::now().saturating_add(Duration::from_secs(10));
+        let expected = ["grp ff02::1:ff01:2", "grp ff02::1:ff01:3"];
+        loop {
+            let output = switch.command("bridge").args(["mdb", "show"]).output().unwrap();
+            let groups = String::from_utf8(output.stdout).unwrap();
+            if expected.iter().all(|it| groups.contains(it)) {
+                return;
+            }
+            assert!(clock::now() < deadline, "{groups}");
+            std::thread::yield_now();
+        }
     }
 
     #[test]
