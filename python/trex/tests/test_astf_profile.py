@@ -200,6 +200,18 @@ def test_what_is_no_profile_is_refused(profiles, tmp_path):
             "    ASTFIPGenDist(['1.2.3.4', '1.2.3'])\nregister = P\n",
             r"c\.py, line 6: .*'1\.2\.3' is no IPv4 address",
         ),
+        (
+            "d.py",
+            "class P:\n  def get_profile(self, tunables): pass\nregister = P\n",
+            r"d\.py: get_profile\(\) returned None: let it return an ASTFProfile",
+        ),
+        (
+            "e.py",
+            "import sys\nclass P:\n  def get_profile(self, tunables): sys.exit('no captures')\n"
+            "register = P\n",
+            r"e\.py: get_profile\(\) ends the process: no captures",
+        ),
+        ("f.py", "import sys\nsys.exit('no key')\n", r"f\.py, line 2: .*the process: no key"),
     ):
         (tmp_path / name).write_text(text)
         with pytest.raises(TRexError, match=reason):

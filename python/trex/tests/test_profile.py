@@ -174,6 +174,20 @@ def test_a_profile_that_prints_its_help_is_none(profiles, capsys):
     assert STLProfile.load(str(profiles / "udp_sizes.py"), tunables=["--help"]) is None
 
 
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("pass", r"p\.py: get_streams\(\) returned None: let it return a list of streams"),
+        ("raise SystemExit('no key')", r"p\.py: get_streams\(\) ends the process: no key"),
+    ],
+)
+def test_a_profile_without_streams_is_an_error(tmp_path, body, reason):
+    path = tmp_path / "p.py"
+    path.write_text(f"class P:\n  def get_streams(self, **kw): {body}\nregister = P\n")
+    with pytest.raises(STLError, match=reason):
+        load(path)
+
+
 def test_loading_leaves_the_module_path_as_it_was(profiles):
     before = list(sys.path)
     load(profiles / "clients.py")

@@ -47,7 +47,8 @@ def registered(path: str) -> Iterator[Any]:
     except TRexError as error:
         raise TRexError(f"{_place(error, path)}: {error}") from error
     except SystemExit as error:
-        raise TRexError(f"{_place(error, path)}: it ends the process: sys.exit()") from error
+        said = error.code if isinstance(error.code, str) else f"sys.exit({error.code})"
+        raise TRexError(f"{_place(error, path)}: it ends the process: {said}") from error
     except Exception as error:
         raise TRexError(f"{_place(error, path)}: {type(error).__name__}: {error}") from error
     finally:

@@ -41,21 +41,30 @@ def keywords_of(words: list[str]) -> dict[str, Any]:
     return tunables
 
 
-def call_with_tunables(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    """Calls a registered object's function; None if all it did was print its help.
+def call_with_tunables(
+    function: Callable[..., Any], arguments: dict[str, Any], name: str, expected: str
+) -> Any:
+    """Calls a registered object's function of this name; None if all it did was print its help.
 
     `tunables` are the function's own command line. Unless they are among the arguments, the others
-    reach it that way too, as `--NAME VALUE`. Raises `TRexError` if it does not take them.
+    reach it that way too, as `--NAME VALUE`. Raises `TRexError` if it does not take them, or does
+    not return what is `expected` of it.
     """
     line = arguments.get("tunables")
     if line is None:
         line = [text for name, value in arguments.items() for text in (f"--{name}", str(value))]
     try:
-        return function(**{**arguments, "tunables": line})
+        found = function(**{**arguments, "tunables": line})
     except SystemExit as stop:
+        if stop.code and not isinstance(stop.code, int):
+            raise TRexError(f"{name}() ends the process: {stop.code}") from stop
         if stop.code:
+            # What is wrong with them was printed.
             raise TRexError(f"refuses its tunables: {' '.join(line) or 'none given'}") from stop
         return None
+    if found is None:
+        raise TRexError(f"{name}() returned None: let it return {expected} on every way")
+    return found
 
 
 def defaults_of(function: Callable[..., Any]) -> dict[str, Any]:

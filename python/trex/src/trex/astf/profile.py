@@ -88,7 +88,7 @@ class ASTFProfile:
         """
         with registered(python_file) as described:
             get_profile = function_of(described, "get_profile", "stateful")
-            profile = call_with_tunables(get_profile, kwargs)
+            profile = call_with_tunables(get_profile, kwargs, "get_profile", "an ASTFProfile")
             if profile is None:
                 return None
             if not isinstance(profile, (ASTFProfile, ASTFProfileLight)):

@@ -103,7 +103,7 @@ class STLProfile:
         with registered(python_file) as described:
             get_streams = function_of(described, "get_streams", "stateless")
             here = partial(get_streams, direction=direction, port_id=port_id)
-            streams = call_with_tunables(here, kwargs)
+            streams = call_with_tunables(here, kwargs, "get_streams", "a list of streams")
             if streams is None:
                 return None
             profile = STLProfile(streams)

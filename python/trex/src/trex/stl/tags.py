@@ -28,7 +28,7 @@ class STLTaggedPktGroupTagConf:
     def load_py(tpg_conf_path: str, **kwargs: Any) -> list[dict[str, Any]] | None:
         """Loads a Python file with its tunables; None if all it did was print its help."""
         with registered(tpg_conf_path) as tags:
-            return call_with_tunables(tags.get_tpg_conf, kwargs)
+            return call_with_tunables(tags.get_tpg_conf, kwargs, "get_tpg_conf", "a list of tags")
 
     @staticmethod
     def load_json(tpg_conf_path: str) -> list[dict[str, Any]]:
