@@ -74,9 +74,12 @@ def test_ports_are_named_in_the_environment(no_environment, monkeypatch):
         1: "netns/b:veth1",
     }
     assert found.speed == "1G"
-    monkeypatch.setenv(configuration.PORTS, " , ")
-    with pytest.raises(STLError, match="names no interface"):
-        configuration.load()
+    monkeypatch.setenv(configuration.PORTS, "dummy,dummy,veth2,dummy")
+    assert {n: it.interface for n, it in configuration.load().ports.items()} == {2: "veth2"}
+    for nothing in (" , ", "dummy,dummy"):
+        monkeypatch.setenv(configuration.PORTS, nothing)
+        with pytest.raises(STLError, match="names no interface"):
+            configuration.load()
 
 
 def test_ports_are_those_of_a_file_of_trex(no_environment):

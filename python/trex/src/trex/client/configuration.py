@@ -44,17 +44,19 @@ def load() -> Configuration:
     """The configuration of this process.
 
     `WIRESTORM_TREX_PORTS` names the interfaces of ports 0, 1, ...: `veth0,veth1`, or in other
-    network namespaces `netns/a:veth0,netns/b:veth1`. Without it the file that `WIRESTORM_TREX_CFG`
-    names is read, or /etc/trex_cfg.yaml: TRex's own form, in which `interfaces` are names of Linux
-    interfaces. `WIRESTORM_TREX_SPEED` (`1G`) is what percentages are of, else what the driver says.
+    network namespaces `netns/a:veth0,netns/b:veth1`; `dummy` is no port, as in TRex's file. Without
+    it the file that `WIRESTORM_TREX_CFG` names is read, or /etc/trex_cfg.yaml: TRex's own form, in
+    which `interfaces` are names of Linux interfaces. `WIRESTORM_TREX_SPEED` (`1G`) is what
+    percentages are of, else what the driver says.
     """
     speed = os.environ.get(SPEED) or None
     listed = os.environ.get(PORTS)
     if listed is not None:
         names = [name.strip() for name in listed.split(",") if name.strip()]
-        if not names:
+        if not set(names) - {_DUMMY}:
             raise TRexError(f"{PORTS} names no interface; expected for instance veth0,veth1")
-        return Configuration({n: PortConfiguration(name) for n, name in enumerate(names)}, speed)
+        ports = {n: PortConfiguration(name) for n, name in enumerate(names) if name != _DUMMY}
+        return Configuration(ports, speed)
     path = os.environ.get(FILE, DEFAULT_FILE)
     if not os.path.isfile(path):
         raise TRexError(
