@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from trex.astf.counters import counts_of, section_of
+from trex.astf.counters import ERRORS, counts_of, section_of
 from trex.client.counters import Rates
 
 
@@ -17,3 +17,21 @@ def test_shares_of_rates_are_those_of_one_time(monkeypatch):
         counts["tcps_sndtotal"] = sent // 100
         section = section_of(counts, {}, rates, "client", 0.0, True)
         assert section["m_tx_ratio"] == section["m_avg_size"] == 100.0
+
+
+def test_what_a_stop_cuts_off_is_no_failure_of_connections():
+    names = ("flows_total", "flows_other", "skipped", "switched_off", "overflow", "tuple_in_use")
+    # Ten were begun: two are closed, one has failed; three are open, two in TIME-WAIT, and two ask.
+    flows = {**dict.fromkeys((*names, "late"), 0), "active": 7, "time_wait": 2}
+    tcp = {"connattempt": 10, "connects": 7, "conndrops": 1, "closed": 3}
+    port = {"name": "clients", "flows": flows, "tcp": tcp, "udp": {}, "counters": {}}
+    meanwhile = counts_of([port], is_over=False)
+    assert (meanwhile["m_active_flows"], meanwhile["m_est_flows"]) == (7, 3)
+    ended = counts_of([port], is_over=True)
+    assert ended["m_active_flows"] == ended["m_est_flows"] == 0
+    assert (ended["tcps_closed"], ended["tcps_testdrops"]) == (10, 5)
+    assert (ended["tcps_drops"], ended["tcps_conndrops"]) == (0, 1)
+    assert not {"tcps_drops", "tcps_testdrops"} & set(ERRORS)
+    # Templates tell of TIME-WAIT by another name.
+    flows["waiting"] = flows.pop("time_wait")
+    assert counts_of([{**port, "side": "client"}], is_over=True) == ended

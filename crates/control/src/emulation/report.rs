@@ -173,8 +173,8 @@ impl ImpairmentReport {
 #[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct FlowsReport {
-    /// Flows that were still there in the end; the sum of `syn_sent`, `time_wait` and `unfinished`,
-    /// which are told then.
+    /// Flows that were still there in the end; the sum of `syn_sent`, `time_wait` and `unfinished`.
+    /// The first and the last of these are told then alone.
     pub active: u64,
     /// Connections whose SYN nobody had answered by then, and that were not given up yet.
     pub syn_sent: u64,
@@ -439,7 +439,7 @@ impl FlowsReport {
         Self {
             active: flows.active,
             syn_sent: remaining.iter().map(|it| it.syn_sent).sum(),
-            time_wait: remaining.iter().map(|it| it.time_wait).sum(),
+            time_wait: flows.waiting,
             time_wait_failed: remaining.iter().map(|it| it.time_wait_failed).sum(),
             unfinished: remaining.iter().map(|it| it.unfinished).sum(),
             active_max: flows.active_max,

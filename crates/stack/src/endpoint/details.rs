@@ -36,11 +36,10 @@ pub struct FlowDetails {
 pub struct Remaining {
     /// Connections whose SYN nobody has answered.
     pub syn_sent: u64,
-    /// Connections in TIME-WAIT.
-    pub time_wait: u64,
-    /// Those of them whose program or session has failed, which is counted once TIME-WAIT is over.
+    /// Connections in TIME-WAIT whose program or session has failed, which is counted once that is
+    /// over.
     pub time_wait_failed: u64,
-    /// All others: open connections, and flows of UDP whose program goes on.
+    /// All others that are not in TIME-WAIT: open connections, and flows of UDP whose program goes on.
     pub unfinished: u64,
 }
 
@@ -51,12 +50,13 @@ impl Endpoint {
         for flow in self.flows.iter() {
             let of = &mut remaining[usize::from(flow.template)];
             let has_failed = flow.run.has_program_failed() || flow.run.has_failed();
-            of.time_wait_failed += u64::from(flow.marks.has(FlowMarks::WAITING) && has_failed);
-            *match flow.connection.state() {
-                State::SynSent => &mut of.syn_sent,
-                _ if flow.marks.has(FlowMarks::WAITING) => &mut of.time_wait,
-                _ => &mut of.unfinished,
-            } += 1;
+            match flow.connection.state() {
+                State::SynSent => of.syn_sent += 1,
+                _ if flow.marks.has(FlowMarks::WAITING) => {
+                    of.time_wait_failed += u64::from(has_failed);
+                }
+                _ => of.unfinished += 1,
+            }
         }
         for flow in self.datagrams.iter() {
             remaining[usize::from(flow.template)].unfinished += 1;

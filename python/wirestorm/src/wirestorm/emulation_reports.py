@@ -168,8 +168,8 @@ class FlowsReport:
     """Connections of a port, and flows of UDP."""
 
     active: int
-    """Flows that were still there in the end; the sum of `syn_sent`, `time_wait` and `unfinished`,
-    which are told then."""
+    """Flows that were still there in the end; the sum of `syn_sent`, `time_wait` and `unfinished`.
+    The first and the last of these are told then alone."""
     syn_sent: int
     """Connections whose SYN nobody had answered by then, and that were not given up yet."""
     time_wait: int

@@ -140,9 +140,12 @@ Counts = dict[str, int]
 def counts_of(reports: Iterable[Mapping[str, Any]], is_over: bool) -> Counts:
     """What ports or templates of one side have counted together.
 
-    `is_over`: whether the run has ended, so that what was open then was dropped.
+    `is_over`: whether the run has ended, so that what was open then was dropped: as in TRex that is
+    no fault of a connection, and in `tcps_testdrops` alone.
     """
     sums = dict.fromkeys((*_STATES, *_COUNTED), 0)
+    # Connections in TIME-WAIT, which both sides have closed.
+    waiting = 0
 
     def add(name: str, value: int) -> None:
         sums[name] = sums.get(name, 0) + value
@@ -153,14 +156,16 @@ def counts_of(reports: Iterable[Mapping[str, Any]], is_over: bool) -> Counts:
                 add(f"{prefix}_{name}", value)
         for name, value in _of_flows(report).items():
             add(name, value)
+        flows = report["flows"]
+        waiting += flows["time_wait"] if "time_wait" in flows else flows["waiting"]
     tcp, udp = _open(sums)
     sums["m_active_flows"] = 0 if is_over else sums["m_active_flows"]
     unanswered = sums["tcps_connattempt"] + sums["tcps_accepts"]
     unanswered -= sums["tcps_connects"] + sums["tcps_conndrops"]
-    sums["m_est_flows"] = max(sums["m_active_flows"] - max(unanswered, 0), 0)
+    sums["m_est_flows"] = max(sums["m_active_flows"] - max(unanswered, 0) - waiting, 0)
     if is_over:
-        for name in ("tcps_testdrops", "tcps_drops", "tcps_closed"):
-            sums[name] += tcp
+        sums["tcps_testdrops"] += max(tcp - waiting, 0)
+        sums["tcps_closed"] += tcp
         sums["udps_closed"] += udp
     return sums
 
