@@ -39,8 +39,9 @@ pub struct EmulationResult {
     pub version: &'static str,
     /// From the start to the end of the last port's work, in seconds.
     pub elapsed_s: f64,
-    /// From the start until no more connections were to be made: limits were reached, or the
-    /// duration was over. Without clients, until the last one came. In seconds.
+    /// From the start until no more connections were to be made: limits were reached, and the
+    /// interval of the last one was over, which may be later than the end; or the duration was
+    /// over. Without clients, until the last one came. In seconds.
     pub load_s: f64,
     /// Each port of the plan that has clients or servers.
     pub ports: Vec<PortReport>,

@@ -76,11 +76,12 @@ impl FlowWatch {
     pub(super) fn finish(&mut self, now: Instant, endpoint: &Endpoint) {
         self.load.due = now;
         self.load.look(now, endpoint);
+        self.load.end = self.load.end.max(endpoint.load_end().unwrap_or(self.load.end));
         self.timeline.finish(now, endpoint);
         self.followed.look(now, endpoint);
     }
 
-    /// Until when flows were made: by a load, by programs, or by peers.
+    /// Until when flows were made: by a load, its last interval included, by programs, or by peers.
     pub(super) fn load_end(&self) -> Instant {
         self.load.end
     }

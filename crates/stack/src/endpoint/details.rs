@@ -74,6 +74,12 @@ impl Endpoint {
         self.templates.iter().any(|it| !it.arrivals.is_done())
     }
 
+    /// When the load of rates ends whose limits are reached: an interval behind their last flows, or
+    /// where that was ended. `None` where there is no such rate.
+    pub fn load_end(&self) -> Option<Instant> {
+        self.templates.iter().filter_map(|it| it.arrivals.end()).max()
+    }
+
     /// The flows of a template at a moment, in no order that means anything.
     pub fn flows(&self, template: usize, now: Instant) -> impl Iterator<Item = FlowDetails> {
         let now = Now::from_micros(now.as_nanos() / 1_000);

@@ -230,6 +230,15 @@ impl Arrivals {
         self.left == 0 || self.load == Load::OnDemand
     }
 
+    /// When one more would have been due of a rate whose limit is reached: its last flow has an
+    /// interval as well. `None` of all other loads.
+    pub(super) fn end(&self) -> Option<Instant> {
+        match &self.pace {
+            Pace::Open(schedule, _) if self.left == 0 => Some(schedule.due().min(self.until)),
+            _ => None,
+        }
+    }
+
     /// Whether one is due now, where there are so many, so many were made since it was asked first,
     /// and all have received so many bytes.
     #[inline]
@@ -342,12 +351,15 @@ impl Arrivals {
 
     /// No more are made, where so many bytes were received. Returns how many were due by now.
     pub(super) fn stop(&mut self, now: Instant, received: u64) -> u64 {
-        let now = now.min(self.until);
+        // A limit that is reached has ended it before its time.
+        if self.left == 0 {
+            return 0;
+        }
+        self.until = self.until.min(now);
         let due = match &mut self.pace {
-            Pace::Open(schedule, _) => schedule.pass(now, &mut self.random),
-            // A limit that is reached ends it before its time.
-            Pace::Throughput(throughput, _) if self.left > 0 => {
-                throughput.end(now, received);
+            Pace::Open(schedule, _) => schedule.pass(self.until, &mut self.random),
+            Pace::Throughput(throughput, _) => {
+                throughput.end(self.until, received);
                 0
             }
             _ => 0,

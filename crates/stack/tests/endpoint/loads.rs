@@ -45,6 +45,23 @@ fn a_rate_grows_in_a_straight_line() {
 }
 
 #[test]
+fn a_limit_is_reached_an_interval_behind_the_last_flow() {
+    let load = Load::Constant { rate: rate(4, SECOND), at_most: None };
+    let at = |millis| Some(Instant::ZERO.saturating_add(Duration::from_millis(millis)));
+    let mut world = World::new(vec![client("16.0.0.1", 80, load, Some(2))], 0);
+    assert_eq!(world.client.load_end(), None);
+    world.run(Duration::from_millis(300), |_, _| {});
+    assert_eq!(world.client.load_end(), at(500));
+    // What is stopped then is over, and what is stopped before it is not.
+    world.client.stop();
+    assert_eq!(world.client.load_end(), at(500));
+    let mut world = World::new(vec![client("16.0.0.1", 80, load, Some(9))], 0);
+    world.run(Duration::from_millis(300), |_, _| {});
+    world.client.stop();
+    assert!(world.client.load_end() <= at(300), "{:?}", world.client.load_end());
+}
+
+#[test]
 fn drawn_intervals_grow_shorter_alike() {
     let load = Load::Poisson { rate: rate(2_000, SECOND), at_most: None };
     let mut world = World::new(vec![ramping(load, Duration::from_secs(4))], 0);

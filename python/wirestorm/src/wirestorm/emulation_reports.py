@@ -590,8 +590,9 @@ class EmulationReport:
     elapsed_s: float
     """From the start to the end of the last port's work, in seconds."""
     load_s: float
-    """From the start until no more connections were to be made: limits were reached, or the
-    duration was over. Without clients, until the last one came. In seconds."""
+    """From the start until no more connections were to be made: limits were reached, and the
+    interval of the last one was over, which may be later than the end; or the duration was over.
+    Without clients, until the last one came. In seconds."""
     ports: list[PortReport]
     """Each port of the plan that has clients or servers."""
     groups: list[GroupReport]
