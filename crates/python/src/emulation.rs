@@ -75,12 +75,14 @@ impl Steers {
 type Clients = (String, String);
 
 /// How clients and servers work, in the words of the command line's flags. Without a `linger` what
-/// is open in the end has all the time that it takes.
+/// is open in the end has all the time that it takes; `linger_named` is how the caller knows it, for
+/// the note on what did not end within it, or nothing where that is not to be told.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct EmulationHow {
     duration: Option<String>,
     linger: Option<String>,
+    linger_named: Option<String>,
     down_max: String,
     coalesce: String,
     interval: String,
@@ -125,6 +127,7 @@ impl EmulationHow {
                 .linger
                 .as_deref()
                 .map_or(Ok(Duration::MAX), |it| read_duration("linger", Some(it)))?,
+            linger_named: self.linger_named.clone(),
             down_max: read_duration("down_max", Some(&self.down_max))?,
             coalesce: read_duration("coalesce", Some(&self.coalesce))?,
             watch: WatchOptions { interval, flows },

@@ -190,6 +190,24 @@ def test_the_end_of_flows_is_bounded(client):
     assert time.monotonic() - began < 30
 
 
+def test_flows_that_are_cut_off_are_warned_of_by_what_start_takes(client):
+    client.load_profile(profile(template(cps=100, delay_us=60_000_000)))
+
+    def warned(**how) -> str:
+        client.clear_events()
+        client.start(**how)
+        client.wait_on_traffic(timeout=LIMIT_S)
+        return str([it.msg for it in client.get_warnings()])
+
+    said = warned(duration=0.3, t_duration=0.3)
+    assert "0.3 s after the last one could be made: t_duration of start() says" in said
+    assert "--" not in said
+    # Whoever says so means it.
+    for how in ({"duration": 0.3, "nc": True}, {"t_duration": 0.3}):
+        assert "unfinished" not in warned(**how)
+        assert client.get_traffic_stats()["client"]["tcps_testdrops"] > 10
+
+
 def test_counters_are_cleared(client):
     client.load_profile(profile(template(limit=20, cps=200)))
     client.start()
@@ -679,6 +697,27 @@ def test_clients_alone_and_nobody_who_answers(lab, tmp_path, monkeypatch):
         assert client.get_traffic_stats()["client"]["udps_connects"] >= 40
 
 
+def test_connections_that_nobody_answers_are_warned_of(lab, tmp_path, monkeypatch):
+    file = tmp_path / "trex_cfg.yaml"
+    file.write_text(
+        f'- interfaces: ["{lab.a}", "dummy"]\n  port_info: [{{dest_mac: "02:00:00:00:00:09"}}]\n'
+    )
+    monkeypatch.delenv("WIRESTORM_TREX_PORTS")
+    monkeypatch.setenv("WIRESTORM_TREX_CFG", str(file))
+    settings = ASTFGlobalInfo()
+    settings.tcp.keepinit = 2
+    asks = ASTFProfile(POOL, settings, settings, templates=[template(cps=100, limit=20)])
+    with ASTFClient() as client:
+        client.load_profile(asks)
+        client.start()
+        client.wait_on_traffic(timeout=LIMIT_S)
+        said = [it.msg for it in client.get_warnings()]
+        assert sum("of 20 connections that were made, 20 had no answer" in it for it in said) == 1
+        clients = client.get_traffic_stats()["client"]
+        assert clients["tcps_conndrops"] == clients["tcps_closed"] == 20
+        assert "tcps_drops" not in clients and "tcps_testdrops" not in clients
+
+
 @pytest.mark.parametrize(("mask", "is_there"), [(4, True), (2, False), (3, False)])
 def test_ports_of_clients_are_chosen_by_their_numbers(lab, tmp_path, monkeypatch, mask, is_there):
     file = tmp_path / "trex_cfg.yaml"
@@ -1028,7 +1067,9 @@ def test_an_interface_that_was_down_is_told_of(client):
     made = client.get_traffic_stats()["client"]["tcps_connects"]
     until(lambda: client.get_traffic_stats()["client"]["tcps_connects"] > made)
     client.stop()
-    assert f"{interface} was down for " in str([it.msg for it in client.get_warnings()])
+    said = [it.msg for it in client.get_warnings() if interface in it.msg]
+    assert sum(f"{interface} was down for " in it for it in said) == 1
+    assert sum("frames were not sent" in it for it in said) == 1
 
 
 def test_what_goes_wrong_is_said(client):
@@ -1060,6 +1101,8 @@ def test_what_goes_wrong_is_said(client):
             command()
     assert client.is_tunnel_supported() == {"is_tunnel_supported": True, "error_msg": ""}
     assert not client.is_tunnel_supported(2)["is_tunnel_supported"]
+    with pytest.raises(TRexError, match="'end_ip' cannot be '16.0.0.0'; it can be 16.0.0.9 or an"):
+        client.get_traffic_distribution("16.0.0.9", "16.0.0.0", "1.0.0.0", False)
     distribution = client.get_traffic_distribution("16.0.0.0", "16.0.0.255", "1.0.0.0", False)
     assert distribution == {0: {0: {"start": "16.0.0.0", "end": "16.0.0.255"}}}
     client.disconnect()

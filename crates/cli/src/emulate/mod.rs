@@ -186,6 +186,7 @@ fn prepare(flags: &EmulateFlags) -> Result<(EmulationPlan, EmulationOptions), St
         force_interface: flags.force_interface,
         shared: None,
         verify_checksums: flags.verify_checksums,
+        linger_named: Some("--linger".to_owned()),
         is_visible: false,
     };
     Ok((plan, options))

@@ -9,25 +9,31 @@ const NAMED_MAX: usize = 5;
 
 /// How long flows that were there in the end were waited for.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Waited {
-    /// Somebody ended the run, or an error did, which is told by itself.
+pub(super) enum Waited<'a> {
+    /// Somebody ended the run, or an error did, which is told by itself; or who asked for it knows.
     CutShort,
-    /// So long after the last one could be made, as an option says.
-    Linger(Duration),
-    /// So long at most in a simulation, which has no such option.
-    Simulated(Duration),
+    /// So long after the last one could be made, as an option of this name says.
+    Linger(Duration, &'a str),
+    /// Until the end of a simulation, which has no such option.
+    Simulated {
+        /// When the last one could be made.
+        duration: Duration,
+        /// How long they are waited for then, at most.
+        linger: Duration,
+    },
     /// In a simulation, until nothing more could happen.
     Silence,
 }
 
-/// A note for each template whose clients' connections nobody answered, and for each of which some
-/// are unfinished, unless the run was cut short.
-pub(super) fn notes(ports: &[PortReport], waited: Waited) -> Vec<String> {
+/// A note for each template whose clients' connections nobody answered, for each whose connections
+/// were all given up, and for each of which some are unfinished, unless the run was cut short.
+pub(super) fn notes(ports: &[PortReport], waited: Waited<'_>) -> Vec<String> {
     // Of both sides: an answer may be what has no tunnel.
     let no_tunnel = ports.iter().filter_map(|port| port.tunnels).map(|it| it.no_tunnel).sum();
     let clients = ports.iter().flat_map(|port| &port.templates).filter(|it| it.side == "client");
-    let notes =
-        clients.flat_map(|it| unanswered(it, no_tunnel).into_iter().chain(unfinished(it, waited)));
+    let notes = clients.flat_map(|it| {
+        unanswered(it, no_tunnel).into_iter().chain(given_up(it)).chain(unfinished(it, waited))
+    });
     let mut notes: Vec<String> = notes.collect();
     let more = notes.len().saturating_sub(NAMED_MAX);
     notes.truncate(NAMED_MAX);
@@ -46,6 +52,9 @@ fn unanswered(template: &TemplateReport, no_tunnel: u64) -> Option<String> {
     let (asking, made) = (count(template, "syn_sent"), count(template, "made"));
     let tcp = |name: &str| template.tcp.get(name).copied().unwrap_or(0);
     let is_long_ago = tcp("connects") == 0 || tcp("rexmttimeo_syn") > 0 || no_tunnel > 0;
+    let asking = if is_long_ago { asking } else { 0 };
+    // Those that have asked often enough.
+    let given_up = count(template, "unanswered");
     let why = match no_tunnel {
         0 => {
             "somebody on the way drops one or the other, or nobody has the servers' address".into()
@@ -55,25 +64,46 @@ fn unanswered(template: &TemplateReport, no_tunnel: u64) -> Option<String> {
              receiver has a tunnel: give each client one in the port's `tunnels`"
         ),
     };
-    (asking > 0 && is_long_ago).then(|| {
+    (asking + given_up > 0).then(|| {
         format!(
-            "{}: of {made} connections that were made, {asking} were asking in the end and had no \
-             answer to their SYN, neither SYN-ACK nor RST: {why}",
+            "{}: of {made} connections that were made, {} had no answer to their SYN, neither \
+             SYN-ACK nor RST ({given_up} were given up, {asking} were asking in the end): {why}",
+            template.name,
+            asking + given_up
+        )
+    })
+}
+
+/// Where some were closed, or have failed otherwise, something gets through.
+fn given_up(template: &TemplateReport) -> Option<String> {
+    let names = ["timed_out", "vanished"];
+    let given_up: u64 = names.iter().map(|it| count(template, it)).sum();
+    let made = count(template, "made");
+    let gets_through = ["closed", "reset", "aborted", "reset_meant", "program_failed"];
+    (given_up > 0 && gets_through.iter().all(|it| count(template, it) == 0)).then(|| {
+        format!(
+            "{}: of {made} connections that were made, {given_up} were established and then given \
+             up, for nothing came of the other side any more: somebody on the way drops what \
+             follows",
             template.name
         )
     })
 }
 
-fn unfinished(template: &TemplateReport, waited: Waited) -> Option<String> {
+fn unfinished(template: &TemplateReport, waited: Waited<'_>) -> Option<String> {
     let (unfinished, made) = (count(template, "unfinished"), count(template, "made"));
     let when = match waited {
         Waited::CutShort => return None,
-        Waited::Linger(linger) => format!(
-            "{} s after the last one could be made: --linger says how long they are waited for",
+        Waited::Linger(linger, option) => format!(
+            "{} s after the last one could be made: {option} says how long they are waited for",
             linger.as_secs_f64()
         ),
-        Waited::Simulated(linger) => {
-            format!("up to {} s after the last one could be made", linger.as_secs_f64())
+        Waited::Simulated { duration, linger } => {
+            let [duration, linger] = [duration, linger].map(|it| it.as_secs_f64());
+            format!(
+                "when the simulation ended: up to {linger} s after its duration, which is \
+                 {duration} s"
+            )
         }
         Waited::Silence => "when nothing more could happen: each side waits for the other".into(),
     };
@@ -106,5 +136,20 @@ mod tests {
             let note = unanswered(&lost, 0).unwrap();
             assert!(note.contains("had no answer to their SYN"), "{note}");
         }
+    }
+
+    #[test]
+    fn connections_that_were_all_given_up_are_told_of() {
+        let mut silent = template(0, 0, 400);
+        silent.flows.insert("unanswered", 100);
+        let note = unanswered(&silent, 0).unwrap();
+        assert!(note.contains("of 100 connections that were made, 100 had no answer"), "{note}");
+        assert_eq!(given_up(&silent), None);
+        let mut cut = template(0, 100, 0);
+        cut.flows.insert("timed_out", 60);
+        let note = given_up(&cut).unwrap();
+        assert!(note.contains("60 were established and then given up"), "{note}");
+        cut.flows.insert("closed", 1);
+        assert_eq!(given_up(&cut), None);
     }
 }

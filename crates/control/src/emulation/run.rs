@@ -60,6 +60,9 @@ pub struct EmulationOptions {
     pub duration: Duration,
     /// How long connections that are there then may take to end.
     pub linger: Duration,
+    /// What that time is called by whoever asks for it, for the note on those that did not end
+    /// within it; `None`: they are to be cut off, and nothing is said.
+    pub linger_named: Option<String>,
     /// How long an interface may be down until that ends the run. Usual: [`Self::DOWN_MAX`].
     pub down_max: Duration,
     /// What is looked at meanwhile.
@@ -319,7 +322,10 @@ pub fn run(
     let shared = shared.into_iter().filter(|(port, _)| carried(*port)).map(|(_, text)| text);
     let errors: Vec<String> = ended.iter().filter_map(|ended| ended.error.clone()).collect();
     let is_cut_short = interrupted || !errors.is_empty();
-    let waited = if is_cut_short { Waited::CutShort } else { Waited::Linger(options.linger) };
+    let waited = match &options.linger_named {
+        Some(name) if !is_cut_short => Waited::Linger(options.linger, name),
+        _ => Waited::CutShort,
+    };
     let left = remainders::notes(&ports, waited);
     let outages: Vec<String> = outage::notes(&ports).collect();
     let moved: Vec<String> = ended.iter().flat_map(|ended| ended.moved.notes()).collect();

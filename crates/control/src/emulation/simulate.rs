@@ -163,7 +163,7 @@ pub fn simulate(
     let ports: Vec<_> = reports.collect();
     let waited = match elapsed < options.duration {
         true => Waited::Silence,
-        false => Waited::Simulated(options.linger),
+        false => Waited::Simulated { duration: options.duration, linger: options.linger },
     };
     let left = remainders::notes(&ports, waited);
     let result = EmulationResult {

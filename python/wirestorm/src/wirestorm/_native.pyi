@@ -108,11 +108,14 @@ class Run:
 class EmulationHow(TypedDict):
     """How clients and servers work, in the words of the command line's flags.
 
-    Without a `linger` what is open in the end has all the time that it takes.
+    Without a `linger` what is open in the end has all the time that it takes; `linger_named` is how
+    the caller knows it, for the note on what did not end within it, or nothing where that is not
+    to be told.
     """
 
     duration: str | None
     linger: str | None
+    linger_named: str | None
     down_max: str
     coalesce: str
     interval: str

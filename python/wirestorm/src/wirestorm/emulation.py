@@ -299,6 +299,7 @@ def start_emulation(
     how: EmulationHow = {
         "duration": None if duration is None else time_text(duration),
         "linger": time_text(linger),
+        "linger_named": "linger",
         "down_max": time_text(down_max),
         "coalesce": time_text(coalesce),
         "interval": time_text(interval),
@@ -353,7 +354,8 @@ def emulate(
     :param follow: so many flows of each port at a time are followed, and told at the end of each
         interval: `followed`
     :param backend: what carries the frames: `auto`, `af_packet` or `af_xdp`
-    :param multiplier: a factor for connections a second
+    :param multiplier: a factor for loads: connections a second, and how many are held, users, and
+        bits a second
     :param flows_max: connections at once on each port, at most
     :param seed: where sequence numbers and drawn delays come from
     :param force_interface: send also on the interface that carries the default route

@@ -508,14 +508,13 @@ def _warnings(result: dict[str, Any]) -> Iterable[str]:
     yield from dict.fromkeys(result["errors"])
     yield from result["notes"]
     for port in result["ports"]:
-        if port["unsent"]:
+        # Notes tell of outages, and of what was not sent meanwhile.
+        if port["unsent"] and not port["outages"]:
             yield f"{port['interface']}: {port['unsent']:,} frames were not sent"
         if port["failed"]:
             yield f"{port['interface']} refused {port['failed']:,} frames"
         if port["missed"]:
             yield f"{port['interface']}: {port['missed']:,} frames were missed"
-        if port["outages"]:
-            yield f"{port['interface']} was down for {port['down_s']:.1f} s"
         tunnels = port.get("tunnels") or {}
         for cause, why in (
             ("no_tunnel", "neither sender nor receiver has a tunnel"),

@@ -187,6 +187,8 @@ class Counting(Profiles):
                 raise TRexArgumentError(name, address, "an address of IPv4")
             numbers.append(ip2int(address))
         start, end, dual = numbers
+        if start > end:
+            raise TRexArgumentError("end_ip", end_ip, f"{start_ip} or an address behind it")
         return {
             number: {
                 0: {

@@ -65,6 +65,8 @@ class StatefulRun:
         how = {
             "duration": _time(duration),
             "linger": _time(linger),
+            # Where it is 0, what is open in the end is meant to be dropped.
+            "linger_named": "t_duration of start()" if linger else None,
             "down_max": "30s",
             "coalesce": "50us",
             "interval": _time(interval),
