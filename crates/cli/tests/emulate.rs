@@ -245,6 +245,96 @@ fn what_only_trexs_profiles_take_is_refused_beside_plans() {
     }
 }
 
+#[test]
+fn what_only_streams_take_is_refused_beside_clients_and_servers() {
+    let scratch = Scratch::new().expect("a folder");
+    let plan = plan(&scratch, PAGES);
+    for flags in [
+        ["--packets", "5"],
+        ["--speed", "1G"],
+        ["-c", "2"],
+        ["--direction", "1"],
+        ["--port-id", "1"],
+    ] {
+        let said = refused(&[&["sim", path(&plan)], &flags[..]].concat());
+        for word in ["found with ", "plan.yaml", "frames of streams alone; leave it out"] {
+            assert!(said.contains(word), "{word:?} is not in {said}");
+        }
+    }
+    let frames = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/imix.yaml");
+    let said = refused(&["sim", frames, "-o", "out.pcap", "-l", "5", "--direction", "1"]);
+    assert!(said.contains("imix.yaml, expected with a stateless profile of TRex's"), "{said}");
+}
+
+#[test]
+fn a_configuration_of_clients_is_named_by_its_file() {
+    let scratch = Scratch::new().expect("a folder");
+    let capture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/web-and-mail.pcap");
+    let list = format!(
+        "
+- duration : 1.0
+  generator :
+          distribution : 'seq'
+          clients_start : '16.0.0.1'
+          clients_end   : '16.0.0.3'
+          servers_start : '48.0.0.1'
+          servers_end   : '48.0.0.5'
+  cap_info :
+     - {{name: {capture}, cps: 1, ipg: 4000, rtt: 20000, w: 1, multi_flow_enabled: true, flows_dirs: [0, 0]}}
+"
+    );
+    let list = plan(&scratch, &list);
+    let clients = scratch.file("clients.yaml");
+    let group = "groups: [{ip_start: 17.0.0.1, ip_end: 17.0.0.9, initiator: {dst_mac: '02:00:00:00:00:01'}}]";
+    fs::write(&clients, group).expect("a file");
+    let said = refused(&["sim", path(&list), "--cc", path(&clients)]);
+    assert!(said.contains("clients.yaml: no group of the clients' configuration has 16"), "{said}");
+}
+
+#[test]
+fn loads_are_multiplied_by_a_number_above_zero() {
+    let scratch = Scratch::new().expect("a folder");
+    let holds = HANGS.replace("{rate: 1}, limit: 3", "{hold: 3}");
+    let plan = plan(&scratch, &holds);
+    for (factor, expected) in [("1", 3), ("2", 6), ("0.1", 1)] {
+        let flags = ["sim", path(&plan), "-d", "1s", "--json", "-", "-m", factor];
+        let result: Value = serde_json::from_slice(&wirestorm(&flags).stdout).expect("a result");
+        assert_eq!(result["ports"][0]["flows"]["active_max"], expected, "{factor}");
+    }
+    for command in [&["sim"][..], &["emulate"]] {
+        for factor in ["-1", "0", "50%"] {
+            let said = refused(&[command, &[path(&plan), "-m", factor]].concat());
+            let expected =
+                format!("--multiplier \"{factor}\": expected a factor such as 2 or 0.5, more");
+            assert!(said.contains(&expected), "{said}");
+        }
+    }
+    let frames = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/imix.yaml");
+    for command in [&["sim", "-l", "1", "-o", "out.pcap"][..], &["run"]] {
+        let said = refused(&[command, &[frames, "-m", "-1"]].concat());
+        assert!(said.contains("\"-1\": expected a factor such as 2 or 0.5, more than 0"), "{said}");
+    }
+}
+
+#[test]
+fn the_last_connection_of_a_limit_has_an_interval_too() {
+    let two = HANGS.replace("limit: 3", "limit: 2");
+    let established = cells(&table(&two, &["--duration", "9s"]), "established a second");
+    let rate: f64 = established[0].parse().expect("a number");
+    assert!((0.99..1.01).contains(&rate), "{rate}");
+}
+
+#[test]
+fn a_simulation_that_leaves_flows_says_when_it_ended() {
+    let scratch = Scratch::new().expect("a folder");
+    let waits = plan(&scratch, &HANGS.replace("{receive: 5}", "{delay: 60s}"));
+    let output = wirestorm(&["sim", path(&waits), "-d", "7s", "--json", "-"]);
+    let result: Value = serde_json::from_slice(&output.stdout).expect("a result");
+    let notes = result["notes"].to_string();
+    let expected = "when the simulation ended: up to 2 s after its duration, which is 7 s";
+    assert!(notes.contains(expected), "{notes}");
+}
+
 /// So many flows of clients were made, of each template, and so many were too many at once.
 fn made(output: &Output) -> (Vec<u64>, u64) {
     let result: Value = serde_json::from_slice(&output.stdout)

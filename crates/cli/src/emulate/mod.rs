@@ -121,8 +121,16 @@ pub(crate) struct EmulateFlags {
     #[arg(short, long)]
     quiet: bool,
 
-    /// What connections a second are multiplied by, such as 2 or 0.5.
-    #[arg(short, long, alias = "mult", value_name = "FACTOR", default_value = "1")]
+    /// What loads are multiplied by, such as 2 or 0.5: connections a second, and how many are held,
+    /// users, and bits a second.
+    #[arg(
+        short,
+        long,
+        alias = "mult",
+        value_name = "FACTOR",
+        default_value = "1",
+        allow_negative_numbers = true
+    )]
     multiplier: String,
 
     /// Arguments for a profile of TRex's; all that follow.
@@ -178,6 +186,7 @@ fn prepare(flags: &EmulateFlags) -> Result<(EmulationPlan, EmulationOptions), St
         backend: flags.backend.into(),
         duration,
         linger: read_time("--linger", &flags.linger)?,
+        linger_named: Some("--linger".to_owned()),
         down_max: read_time("--down-max", &flags.down_max)?,
         coalesce: read_time("--coalesce", &flags.coalesce)?,
         watch: read_watch(&flags.interval, flags.flows.as_deref(), &plan)?,
@@ -186,7 +195,6 @@ fn prepare(flags: &EmulateFlags) -> Result<(EmulationPlan, EmulationOptions), St
         force_interface: flags.force_interface,
         shared: None,
         verify_checksums: flags.verify_checksums,
-        linger_named: Some("--linger".to_owned()),
         is_visible: false,
     };
     Ok((plan, options))
@@ -316,11 +324,11 @@ fn pairs(bindings: &[String]) -> u32 {
 pub(crate) fn multiply(plan: &mut EmulationPlan, option: &str, text: &str) -> Result<(), String> {
     match Multiplier::parse(text) {
         Some(Multiplier::Factor(factor)) => {
-            plan.multiply(factor).map_err(|error| error.to_string())
+            plan.multiply(factor).map_err(|error| format!("{option} {text}: {error}"))
         }
         _ => Err(format!(
-            "{option} {text:?}: expected a factor such as 2 or 0.5, which the connections a second \
-             are multiplied by"
+            "{option} {text:?}: expected a factor such as 2 or 0.5, more than 0, which the loads of \
+             clients are multiplied by"
         )),
     }
 }

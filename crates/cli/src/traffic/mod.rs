@@ -18,7 +18,9 @@ use wirestorm_control::base::rate::Rate;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::plan::Multiplier;
 use wirestorm_control::plan::emulation::EmulationPlan;
-use wirestorm_control::plan::traffic::{PlanErrors, Port, TrafficPlan, parse_time, read_document};
+use wirestorm_control::plan::traffic::{
+    PlanError, PlanErrors, Port, TrafficPlan, parse_time, read_document,
+};
 use wirestorm_control::{emulation, traffic};
 
 pub(crate) use live::bar;
@@ -80,8 +82,11 @@ fn read_plan(path: &Path) -> Result<TrafficPlan, String> {
 
 /// What is wrong with a plan, a line each.
 pub(crate) fn listed(path: &Path, errors: &PlanErrors) -> String {
-    let lines: Vec<_> = errors.iter().map(|error| format!("{}: {error}", path.display())).collect();
-    lines.join("\n")
+    let line = |error: &PlanError| match error.is_of_whole() {
+        true => format!("{}: {}", path.display(), error.message),
+        false => format!("{}: {error}", path.display()),
+    };
+    errors.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Reads a file, or standard input for `-`.
@@ -127,8 +132,8 @@ fn read_speed(option: &str, text: &str) -> Result<Rate, String> {
 fn read_multiplier(option: &str, text: &str) -> Result<Multiplier, String> {
     Multiplier::parse(text).ok_or_else(|| {
         format!(
-            "{option} {text:?}: expected a factor such as 2 or 0.5, or what all flows of a port \
-             are to send together: 50%, 10kpps, 1gbps (frames with FCS), 1gbpsl1 (all of the wire)"
+            "{option} {text:?}: expected a factor such as 2 or 0.5, more than 0, or what all flows \
+             of a port are to send together: 50%, 10kpps, 1gbps (frames with FCS), 1gbpsl1 (all of the wire)"
         )
     })
 }

@@ -57,9 +57,16 @@ pub(super) struct HowFlags {
     #[arg(short, long, value_name = "TIME")]
     pub(super) duration: Option<String>,
 
-    /// What the flows' rates are multiplied by: a factor such as 2, or what all flows of a port
-    /// are to send together: 50%, 10kpps, 1gbps (frames with FCS), 1gbpsl1 (all of the wire).
-    #[arg(short, long, alias = "multiplier", value_name = "MULT", default_value = "1")]
+    /// What loads are multiplied by: a factor such as 2 or 0.5, or what all flows of a port are to
+    /// send together: 50%, 10kpps, 1gbps (frames with FCS), 1gbpsl1 (all of the wire).
+    #[arg(
+        short,
+        long,
+        alias = "multiplier",
+        value_name = "MULT",
+        default_value = "1",
+        allow_negative_numbers = true
+    )]
     pub(super) mult: String,
 
     /// Take changes while sending from a file, a named pipe or standard input (`-`), a line each:

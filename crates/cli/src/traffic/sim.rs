@@ -75,13 +75,21 @@ pub(crate) struct SimFlags {
     #[arg(short, long, value_name = "TIME")]
     duration: Option<String>,
 
-    /// Bits a second of ports whose speed the plan does not say.
-    #[arg(long, value_name = "RATE", default_value = SPEED)]
-    speed: String,
+    /// Bits a second of ports whose speed the plan does not say [default: 10G].
+    #[arg(long, value_name = "RATE")]
+    speed: Option<String>,
 
-    /// What rates are multiplied by: a factor such as 2, or what all streams of a port are to
-    /// send together: 50%, 10kpps, 1gbps (frames with FCS), 1gbpsl1 (all of the wire).
-    #[arg(short, long, alias = "mult", value_name = "MULT", default_value = "1")]
+    /// What loads are multiplied by, as `wirestorm run` and `wirestorm emulate` do: a factor such as
+    /// 2 or 0.5, or of frames what all flows of a port are to send together: 50%, 10kpps, 1gbps
+    /// (frames with FCS), 1gbpsl1 (all of the wire).
+    #[arg(
+        short,
+        long,
+        alias = "mult",
+        value_name = "MULT",
+        default_value = "1",
+        allow_negative_numbers = true
+    )]
     multiplier: String,
 
     #[command(flatten)]
@@ -135,22 +143,21 @@ struct EmulationFlags {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "For TRex's profiles")]
 struct TrexFlags {
-    /// Cores that the streams are shared among.
-    #[arg(short, long, value_name = "N", default_value = "1")]
-    cores: NonZeroU64,
+    /// Cores that the streams are shared among [default: 1].
+    #[arg(short, long, value_name = "N")]
+    cores: Option<NonZeroU64>,
 
     /// Arguments for the profile itself; all that follow.
     #[arg(short, long, num_args = 1.., allow_hyphen_values = true, value_name = "ARG")]
     tunables: Vec<String>,
 
-    /// The direction that the profile is for.
-    #[arg(long, value_name = "N", default_value_t = 0,
-        value_parser = clap::value_parser!(u8).range(0..=1))]
-    direction: u8,
+    /// The direction that a stateless profile is for [default: 0].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=1))]
+    direction: Option<u8>,
 
-    /// The port that the profile is for.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    port_id: u32,
+    /// The port that a stateless profile is for [default: 0].
+    #[arg(long, value_name = "N")]
+    port_id: Option<u32>,
 
     /// Whether a stateful profile is over IPv6.
     #[arg(long)]
@@ -172,14 +179,19 @@ impl SimFlags {
         let EmulationFlags { full, limit, .. } = self.emulation;
         full || limit.is_some() || self.duration.is_some()
     }
+
+    /// The speed of ports where nobody says.
+    fn speed(&self) -> &str {
+        self.speed.as_deref().unwrap_or(SPEED)
+    }
 }
 
 /// Runs the command.
 pub(crate) fn run(flags: &SimFlags) -> ExitCode {
     let asked = trex::Asked {
         tunables: &flags.trex.tunables,
-        direction: flags.trex.direction,
-        port_id: flags.trex.port_id,
+        direction: flags.trex.direction.unwrap_or(0),
+        port_id: flags.trex.port_id.unwrap_or(0),
     };
     let outcome = match trex::profile(&flags.plan, &asked) {
         Some(Ok(trex::Profile::Streams(json))) => run_streams(flags, &json),
@@ -203,7 +215,9 @@ pub(crate) fn run(flags: &SimFlags) -> ExitCode {
         }
         Some(Err(message)) => Err(message),
         None => match refuse(&flags.trex, &flags.plan).and_then(|()| read_any_plan(&flags.plan)) {
-            Ok(AnyPlan::Traffic(plan)) => run_plan(flags, &plan),
+            Ok(AnyPlan::Traffic(plan)) => {
+                refuse_profile(flags).and_then(|()| run_plan(flags, &plan))
+            }
             Ok(AnyPlan::Emulation(plan)) => run_emulation(flags, plan, EMULATION_DURATION),
             Err(message) => Err(message),
         },
@@ -221,6 +235,41 @@ fn refuse(flags: &TrexFlags, plan: &Path) -> Result<(), String> {
     unused.refuse(plan)
 }
 
+/// The first of options that was given.
+fn given<const COUNT: usize>(options: [(&'static str, bool); COUNT]) -> Option<&'static str> {
+    options.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
+}
+
+/// What only TRex's stateless profiles take.
+fn of_streams(flags: &TrexFlags) -> [(&'static str, bool); 3] {
+    [
+        ("--cores", flags.cores.is_some()),
+        ("--direction", flags.direction.is_some()),
+        ("--port-id", flags.port_id.is_some()),
+    ]
+}
+
+/// Refuses what a plan of frames of ours has no use for, beside what no plan of ours has.
+fn refuse_profile(flags: &SimFlags) -> Result<(), String> {
+    let Some(option) = given(of_streams(&flags.trex)) else { return Ok(()) };
+    Err(format!(
+        "{option}: found with {}, expected with a stateless profile of TRex's alone; leave it out",
+        flags.plan.display()
+    ))
+}
+
+/// Refuses what clients and servers have no use for.
+fn refuse_streams(flags: &SimFlags) -> Result<(), String> {
+    let of_frames = [("--packets", flags.packets.is_some()), ("--speed", flags.speed.is_some())];
+    let option = given(of_frames).or_else(|| given(of_streams(&flags.trex)));
+    let Some(option) = option else { return Ok(()) };
+    Err(format!(
+        "{option}: found with {}, which is of clients and servers, expected with frames of streams \
+         alone; leave it out: --limit and --duration say where connections end",
+        flags.plan.display()
+    ))
+}
+
 /// Refuses what frames of streams have no use for.
 fn refuse_emulation(flags: &SimFlags) -> Result<(), String> {
     let EmulationFlags { full, limit, flows_max, rtt, interval, flows, seed, json } =
@@ -234,10 +283,10 @@ fn refuse_emulation(flags: &SimFlags) -> Result<(), String> {
         ("--flows", flows.is_some()),
         ("--seed", seed.is_some()),
         ("--json", json.is_some()),
+        ("--ipv6", flags.trex.ipv6),
+        ("--cc", flags.trex.cc.is_some()),
     ];
-    let Some((option, _)) = options.into_iter().find(|(_, is_given)| *is_given) else {
-        return Ok(());
-    };
+    let Some(option) = given(options) else { return Ok(()) };
     Err(format!(
         "{option}: found with {}, which is of frames of streams, expected with clients and servers \
          alone; leave it out: --packets and --duration say where streams end",
@@ -274,6 +323,7 @@ fn run_emulation(
     mut plan: EmulationPlan,
     usual_duration: Duration,
 ) -> Result<ExitCode, String> {
+    refuse_streams(flags)?;
     emulate::multiply(&mut plan, "--multiplier", &flags.multiplier)?;
     /// How long a frame takes to the other side and back where nothing is said.
     const ROUND_TRIP: &str = "20us";
@@ -321,8 +371,8 @@ fn tell(outcome: Result<Vec<Simulated>, SimulateError>) -> ExitCode {
 
 fn lower_options(flags: &SimFlags) -> Result<LowerOptions, String> {
     let multiplier = read_multiplier("--multiplier", &flags.multiplier)?;
-    let line_rate = read_speed("--speed", &flags.speed)?;
-    let cores = flags.trex.cores;
+    let line_rate = read_speed("--speed", flags.speed())?;
+    let cores = flags.trex.cores.unwrap_or(NonZeroU64::MIN);
     Ok(LowerOptions { multiplier, line_rate, cores, ..LowerOptions::simulator() })
 }
 
@@ -361,7 +411,7 @@ fn options(
         output,
         packets: packets.unwrap_or(u64::MAX),
         duration: duration.unwrap_or(Duration::MAX),
-        speed: read_speed("--speed", &flags.speed)?,
+        speed: read_speed("--speed", flags.speed())?,
         multiplier: read_multiplier("--multiplier", &flags.multiplier)?,
     })
 }

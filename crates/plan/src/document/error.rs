@@ -12,6 +12,16 @@ pub struct PlanError {
     pub message: String,
 }
 
+/// The path of the whole.
+pub(crate) const WHOLE: &str = "plan";
+
+impl PlanError {
+    /// Whether it is about the whole, of which a file's name says enough.
+    pub fn is_of_whole(&self) -> bool {
+        self.path == WHOLE
+    }
+}
+
 /// All that is wrong with a plan, in its order; at least one thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanErrors(Vec<PlanError>);

@@ -25,7 +25,7 @@ pub(crate) fn read(text: &str) -> Result<Value, PlanError> {
             .map_err(|error| ("YAML", without_advice(&error.to_string())))
     };
     outcome.map_err(|(form, reason)| PlanError {
-        path: "plan".into(),
+        path: error::WHOLE.into(),
         message: format!("found no {form}: {reason}"),
     })
 }

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use serde_json::{Map, Value};
 
-use super::error::{PlanError, Problems};
+use super::error::{PlanError, Problems, WHOLE};
 
 /// A value, and where it stands.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ impl<'a> Place<'a> {
 
     /// Where it stands; `plan` for the whole.
     pub(crate) fn path(&self) -> String {
-        if self.path.is_empty() { "plan".to_owned() } else { self.path.clone() }
+        if self.path.is_empty() { WHOLE.to_owned() } else { self.path.clone() }
     }
 
     /// The value itself.

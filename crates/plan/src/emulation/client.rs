@@ -309,6 +309,9 @@ pub(super) fn read_ports(place: &Place<'_>) -> Result<RangeInclusive<u16>, PlanE
     }
 }
 
+/// Bits a second that a load may ask for, as of any rate.
+pub(super) const THROUGHPUT_MAX: u64 = 1_000_000_000_000_000_000;
+
 fn read_load(place: &Place<'_>) -> Result<Load, PlanError> {
     const BITS: &str = "bits of data a second, such as 100M, more than 0 and at most 10^18";
     if place.value() == "on_demand" {

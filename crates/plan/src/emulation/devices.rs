@@ -123,6 +123,8 @@ pub struct Guest {
 
 pub(super) const DEVICES: [&str; 9] =
     ["clients", "every", "count", "vlan", "mpls", "dst", "src", "next_hop", "next_hop_from"];
+/// What tells how frames go, of which there is to be something.
+const SAID: [&str; 5] = ["dst", "src", "vlan", "mpls", "next_hop"];
 pub(super) const LABEL: [&str; 3] = ["label", "tc", "ttl"];
 pub(super) const LABEL_MAX: u64 = (1 << 20) - 1;
 /// IEEE 802.1Q has the last one, of 12 bits, for its own use; 0 is a priority without a VLAN.
@@ -138,6 +140,10 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Devices>, PlanError> {
         let (every, count) = (number("every")?, number("count")?);
         let vlan = fields.get("vlan").map(|it| read_vlans(&it)).transpose()?;
         let labels = fields.get("mpls").map_or(Ok(MplsLabels::default()), |it| read_labels(&it))?;
+        if !SAID.iter().any(|name| fields.get(name).is_some()) {
+            let expected = format!("one of {} or more", SAID.join(", "));
+            return Err(place.error("nothing that is said of the clients' frames", expected));
+        }
         Ok(Devices {
             clients: read_range(&fields.need("clients", "addresses of clients")?)?,
             every: every as u32,

@@ -33,12 +33,28 @@ pub(super) fn read(place: &Place<'_>) -> Result<FirstBytes, PlanError> {
     }
 }
 
+/// What a byte is in the bits of a mask: another one is never there.
+pub(crate) fn read_masked(place: &Place<'_>, mask: u8) -> Result<u8, PlanError> {
+    let value = place.integer(0, 255)? as u8;
+    if value & !mask != 0 {
+        return Err(place.error(
+            format!("{value:#04x}"),
+            format!(
+                "no bits beside those of the mask {mask:#04x}: no byte has them behind it, such as \
+                 {:#04x}",
+                value & mask
+            ),
+        ));
+    }
+    Ok(value)
+}
+
 fn read_byte(place: &Place<'_>) -> Result<(u8, u8, u8), PlanError> {
     let fields = place.fields(&BYTE)?;
     let offset = fields.need("offset", "where the byte stands, from 0")?.integer(0, 255)?;
-    let value = fields.need("value", "what it is")?.integer(0, 255)?;
-    let mask = fields.get("mask").map_or(Ok(255), |it| it.integer(1, 255))?;
-    Ok((offset as u8, mask as u8, (value & mask) as u8))
+    let value = fields.need("value", "what it is")?;
+    let mask = fields.get("mask").map_or(Ok(255), |it| it.integer(1, 255))? as u8;
+    Ok((offset as u8, mask, read_masked(&value, mask)?))
 }
 
 /// The port at which a server listens, where any server there is told by what flows begin with.

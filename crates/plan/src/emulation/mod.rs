@@ -7,6 +7,7 @@ mod control;
 mod conversation;
 mod datagrams;
 mod devices;
+mod endless;
 mod first_bytes;
 mod http2;
 mod ip;
@@ -28,13 +29,16 @@ use serde_json::Value;
 use wirestorm_base::rate::Decimal;
 use wirestorm_wire::conversation::{Imported, Side};
 
+use client::THROUGHPUT_MAX;
 pub(crate) use client::read_range;
 pub use client::{AddressRange, Client, Load, Order, Pairing, Think};
 pub use composition::{Composition, Field, Form, Number, Piece, Value as FlowValue};
 pub(crate) use conversation::speech_of;
 pub(crate) use devices::read_mac;
 pub use devices::{Devices, Guest, MplsLabel, MplsLabels, NextHop, Vlans};
+pub(crate) use endless::check as check_endless;
 pub use first_bytes::FirstBytes;
+pub(crate) use first_bytes::read_masked;
 pub use http2::{Http2, STREAMS_MAX as HTTP2_STREAMS_MAX, WINDOW_MAX as HTTP2_WINDOW_MAX};
 pub use ip::{FlowLabel, Identification, Ip};
 pub use latency::{LatencyProbe, ProbeProtocol};
@@ -169,19 +173,37 @@ impl EmulationPlan {
         groups
     }
 
-    /// Multiplies how many flows are made a second; how many are held, or there are at most, stays.
+    /// Multiplies all loads: flows a second, flows that are held, users, bits a second, each of
+    /// these at least 1. How many flows a rate has at most stays.
     ///
     /// # Errors
-    /// A rate that is too great or too small then.
+    /// A load that is too great or too small then.
     pub fn multiply(&mut self, factor: Decimal) -> Result<(), PlanError> {
         for template in &mut self.templates {
             let Some(client) = &mut template.client else { continue };
-            if let Load::Rate { rate, .. } | Load::Poisson { rate, .. } = &mut client.load {
-                let scaled = rate.scaled(factor.digits, factor.denominator);
-                *rate = scaled.map_err(|error| PlanError {
-                    path: format!("{}.client.load", template.path),
-                    message: format!("times the multiplier: {error}"),
-                })?;
+            let error = |message: String| PlanError {
+                path: format!("{}.client.load", template.path),
+                message: format!("times the multiplier: {message}"),
+            };
+            let product = |number: u64, most: u64| {
+                let product = u128::from(number) * u128::from(factor.digits);
+                let denominator = u128::from(factor.denominator);
+                let scaled = ((product + denominator / 2) / denominator).max(1);
+                u64::try_from(scaled)
+                    .ok()
+                    .filter(|it| *it <= most)
+                    .ok_or_else(|| error(format!("{scaled}, expected at most {most}")))
+            };
+            match &mut client.load {
+                Load::Rate { rate, .. } | Load::Poisson { rate, .. } => {
+                    let scaled = rate.scaled(factor.digits, factor.denominator);
+                    *rate = scaled.map_err(|it| error(it.to_string()))?;
+                }
+                Load::Hold(number) | Load::Users { users: number, .. } => {
+                    *number = product(*number, u32::MAX.into())?;
+                }
+                Load::Throughput(bits) => *bits = product(*bits, THROUGHPUT_MAX)?,
+                Load::OnDemand => {}
             }
         }
         Ok(())
@@ -258,7 +280,7 @@ impl EmulationPlan {
         let latency = latency.map_or_else(Vec::new, |it| latency::read(&it, &ports, &mut problems));
         let mut plan = Self { ports, templates, guests: Vec::new(), latency, notes };
         plan.note_unasked_servers();
-        problems.take(plan.check_groups());
+        problems.take(plan.check_groups().and_then(|()| endless::check(&plan)));
         latency::check(&plan, &mut problems);
         problems.finish(plan)
     }

@@ -318,6 +318,11 @@ fn devices_may_have_two_tags_and_labels() {
     let one = devices("vlan: 7").unwrap();
     assert_eq!((one.vlan.unwrap().tags(), one.labels.stack()), (vec![0x81, 0, 0, 7], vec![]));
     for (words, expected) in [
+        (
+            "every: 2",
+            ": found nothing that is said of the clients' frames, expected one of dst, src, vlan, \
+             mpls, next_hop or more",
+        ),
         ("vlan: [5]", ".vlan: found 1 VLANs, expected two, the outer one first"),
         ("vlan: [5, 4096]", ".vlan[1]: found 4096, expected a whole number from 0 to 4094"),
         ("vlan: 4095", ".vlan: found 4095, expected a whole number from 0 to 4094"),
@@ -645,7 +650,11 @@ templates:
       program: [{receive_datagrams: {count: 1, clear: false}}, {idle: 2s}, {next_group: dns}]
   - name: other names
     transport: udp
-    server: {tx: s, port: 53, first_bytes: [{offset: 4, value: 255, mask: 15}], program: []}
+    server: {tx: s, port: 53, first_bytes: [{offset: 4, value: 15, mask: 15}], program: []}
+  - name: last names
+    group: dns
+    transport: udp
+    client: {tx: c, servers: 10.0.1.1, server_port: 53, load: on_demand, program: []}
 "#;
     let plan = EmulationPlan::parse(text).unwrap();
     let template = &plan.templates[0];
@@ -702,14 +711,19 @@ templates:
             "first_bytes: found \"\", expected a text of 1 to 8",
         ),
         (
-            "[{offset: 4, value: 255, mask: 15}]",
+            "[{offset: 4, value: 15, mask: 15}]",
             "[{offset: 4, value: 2}, {offset: 4, value: 3}]",
             "templates[1].server.first_bytes: found byte 4 twice, expected each byte once",
+        ),
+        (
+            "value: 15",
+            "value: 16",
+            "first_bytes[0].value: found 0x10, expected no bits beside those of the mask 0x0f",
         ),
         ("mask: 15", "mask: 0", "first_bytes[0].mask: found 0, expected a whole number from 1"),
         // Nothing would ever come to the second one.
         (
-            "port: 53, first_bytes: [{offset: 4, value: 255, mask: 15}]",
+            "port: 53, first_bytes: [{offset: 4, value: 15, mask: 15}]",
             "port: 53, addresses: 10.0.1.0-10.0.1.9, first_bytes: [{offset: 1, value: 104}, {offset: 0, value: 119}]",
             "templates[1]: \"other names\" has a server at port 53 of \"s\", where \"names\" has one already",
         ),
@@ -901,6 +915,65 @@ fn a_rate_may_grow_and_a_throughput_is_a_load() {
     assert_eq!(grows.ramp, Duration::from_secs(3));
     let error = client("load: {throughput: 5M}\n      ramp: 3s").unwrap_err();
     assert!(error.contains("client.ramp: found a ramp, expected none"), "{error}");
+}
+
+#[test]
+fn all_loads_are_multiplied() {
+    let multiplied = |load: &str, factor: &str| {
+        let text = PAGE.replace("load: {rate: 5k}", &format!("load: {load}"));
+        let mut plan = EmulationPlan::parse(&text).unwrap();
+        let outcome = plan.multiply(Decimal::parse(factor).unwrap());
+        outcome.map(|()| plan.templates[0].client.as_ref().unwrap().load)
+    };
+    let rate = Rate::parse_per_second("12500", 1).unwrap();
+    let faster = Load::Rate { rate, at_most: Some(9) };
+    assert_eq!(multiplied("{rate: 5k, at_most: 9}", "2.5"), Ok(faster));
+    assert_eq!(multiplied("{hold: 5}", "2.5"), Ok(Load::Hold(13)));
+    assert_eq!(multiplied("{hold: 5}", "0.01"), Ok(Load::Hold(1)));
+    assert_eq!(multiplied("{throughput: 1.5M}", "3"), Ok(Load::Throughput(4_500_000)));
+    let Ok(Load::Users { users, .. }) = multiplied("{users: 7, think: 1s}", "3") else {
+        panic!("users")
+    };
+    assert_eq!(users, 21);
+    let error = multiplied("{hold: 5}", "1000000000").unwrap_err().to_string();
+    let expected = "templates[0].client.load: times the multiplier: 5000000000, expected at most";
+    assert!(error.starts_with(expected), "{error}");
+}
+
+#[test]
+fn flows_that_make_flows_without_end_are_refused() {
+    let client = |name: &str, group: &str, load: &str, program: &str| {
+        format!(
+            "\n  - {{name: {name}, group: {group}, client: {{tx: c, servers: 10.0.1.1, \
+             load: {load}, program: [{program}]}}}}"
+        )
+    };
+    let plan = |templates: &[String]| {
+        let text = format!("{}\ntemplates:{}", &PAGE[..PAGE.find("templates").unwrap()], {
+            templates.concat()
+        });
+        EmulationPlan::parse(&text).map_err(|errors| errors.to_string())
+    };
+    let on_demand =
+        |name: &str, group: &str, program: &str| client(name, group, "on_demand", program);
+    let first = client("a", "first", "{rate: 1}", "{next_group: second}, run_next");
+    // Through another template, within a loop, and of its own group.
+    let ring =
+        on_demand("b", "second", "{repeat: {times: 2, steps: [{next_group: third}, run_next]}}");
+    let back = on_demand("c", "third", "connect, {next_group: second}, run_next");
+    let error = plan(&[first.clone(), ring.clone(), back.clone()]).unwrap_err();
+    let expected = "templates[1]: each flow makes another one, without end and whatever `limit` \
+                    says: \"b\" makes \"c\" makes \"b\"; let a jump decide";
+    assert!(error.starts_with(expected), "{error}");
+    let own = client("a", "first", "{rate: 1}", "{next_group: first}, run_next");
+    let error = plan(&[own]).unwrap_err();
+    assert!(error.contains("\"a\" makes \"a\""), "{error}");
+    // One that makes none may be drawn, or the program may go on without.
+    let none = on_demand("d", "third", "connect");
+    assert!(plan(&[first.clone(), ring.clone(), back, none]).is_ok());
+    let jumps = "{set: {n: 3}}, {jump: {to: end, variable: n, equal: 3}}, {next_group: second}, run_next, {label: end}";
+    let jumps = on_demand("c", "third", jumps);
+    assert!(plan(&[first, ring, jumps]).is_ok());
 }
 
 #[test]

@@ -21,7 +21,7 @@ use serde_json::Value;
 use crate::document::error::{PlanErrors, Problems};
 use crate::document::place::Place;
 use crate::document::port::Port;
-use crate::emulation::{EmulationPlan, Template};
+use crate::emulation::{EmulationPlan, Template, check_endless};
 
 const PROFILE: [&str; 7] = [
     "buf_list",
@@ -92,6 +92,7 @@ pub fn read(json: &str, options: &StatefulOptions) -> Result<EmulationPlan, Plan
     if plan.templates.is_empty() {
         problems.take::<()>(Err(root.says("no template, expected at least one")));
     }
+    problems.take(check_endless(&plan));
     // Programs and pools say the same at every use.
     for note in notes {
         if !plan.notes.contains(&note) {

@@ -10,7 +10,7 @@ use super::tables::{Tables, entry};
 use super::tunables::{self, Scope, Tunables};
 use crate::document::error::PlanError;
 use crate::document::place::{Fields, Place};
-use crate::emulation::{Client, FirstBytes, Load, Order, Pairing, Server, Template};
+use crate::emulation::{Client, FirstBytes, Load, Order, Pairing, Server, Template, read_masked};
 
 const TEMPLATE: [&str; 3] = ["client_template", "server_template", "tg_id"];
 const CLIENT: [&str; 9] = [
@@ -242,20 +242,25 @@ fn read_first_bytes(place: &Place<'_>, says: &Conversation) -> Result<FirstBytes
     if !(1..=FirstBytes::COUNT_MAX).contains(&offset_bytes.len()) {
         return Err(offsets.wrong(format!("1 to {} offsets", FirstBytes::COUNT_MAX)));
     }
-    let values = match fields.get("value") {
-        Some(values) => bytes(values)?,
+    let masks = fields.get("mask").map_or(Ok(Vec::new()), bytes)?;
+    let masks = masks.into_iter().chain(std::iter::repeat(u8::MAX));
+    let values: Vec<u8> = match fields.get("value") {
+        Some(values) => {
+            let values = values.items("bytes")?;
+            let masked = values.iter().zip(masks.clone());
+            masked.map(|(value, mask)| read_masked(value, mask)).collect::<Result<_, _>>()?
+        }
         None => {
             let sent = says.first_bytes();
-            let sent = offset_bytes.iter().map(|offset| sent.get(usize::from(*offset)).copied());
+            let places = offset_bytes.iter().map(|offset| usize::from(*offset));
+            let sent = places.zip(masks.clone()).map(|(at, mask)| Some(sent.get(at)? & mask));
             let sent = sent.collect::<Option<_>>();
             sent.ok_or_else(|| offsets.says("the client's first bytes do not reach so far"))?
         }
     };
-    let masks = fields.get("mask").map_or(Ok(Vec::new()), bytes)?;
     if values.len() != offset_bytes.len() {
         return Err(place.says("each offset needs a value"));
     }
-    let masks = masks.into_iter().chain(std::iter::repeat(u8::MAX));
     let all = offset_bytes.into_iter().zip(masks).zip(values);
-    Ok(FirstBytes(all.map(|((offset, mask), value)| (offset, mask, value & mask)).collect()))
+    Ok(FirstBytes(all.map(|((offset, mask), value)| (offset, mask, value)).collect()))
 }

@@ -235,6 +235,21 @@ fn every_error_has_its_path() {
             "l7_map.offset: the client's first bytes do not reach so far",
         ),
         (
+            "\"offset\": [0, 2]",
+            "\"offset\": [0, 2], \"mask\": [15], \"value\": [16, 255]",
+            "l7_map.value[0]: found 0x10, expected no bits beside those of the mask 0x0f",
+        ),
+        (
+            "\"name\": \"rx\", \"min_bytes\": 5, \"clear\": true}",
+            "\"name\": \"set_template\", \"tg_id\": 1}, {\"name\": \"exec_template\"}",
+            "templates[0]: each flow makes another one, without end and whatever `limit` says",
+        ),
+        (
+            "\"name\": \"rx\", \"min_bytes\": 5, \"clear\": true}",
+            "\"name\": \"exec_template\"}",
+            "without end and whatever `limit` says: \"0\" makes \"0\"",
+        ),
+        (
             "\"name\": \"tx\", \"buf_index\": 0",
             "\"name\": \"tx_msg\", \"buf_index\": 0",
             "program_list[0].commands[1]: tx_msg is a command of UDP, in a program of TCP",

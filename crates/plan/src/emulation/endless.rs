@@ -1,0 +1,84 @@
+//! Flows that make flows without end, whatever the limits of their templates are.
+
+use super::{EmulationPlan, Step, Template};
+use crate::document::error::PlanError;
+
+/// What a flow makes: one of a group, or of its own template where no group was named.
+type Made<'a> = Option<&'a str>;
+
+/// Refuses templates each of whose flows makes one that makes another one, and so on. Where a jump
+/// decides, or a group has a template that makes none, they may end, and are left to do so.
+pub(crate) fn check(plan: &EmulationPlan) -> Result<(), PlanError> {
+    let templates = &plan.templates;
+    let made: Vec<Vec<Made<'_>>> = templates.iter().map(made).collect();
+    let mut endless: Vec<bool> = made.iter().map(|it| !it.is_empty()).collect();
+    while let Some(place) = (0..templates.len())
+        .find(|&place| endless[place] && next(templates, &made, &endless, place).is_none())
+    {
+        endless[place] = false;
+    }
+    let Some(first) = endless.iter().position(|it| *it) else { return Ok(()) };
+    let mut way = vec![first];
+    let mut place = first;
+    while let Some(then) = next(templates, &made, &endless, place) {
+        let before = way.iter().position(|it| *it == then);
+        way.push(then);
+        place = then;
+        if let Some(begin) = before {
+            way.drain(..begin);
+            break;
+        }
+    }
+    let names: Vec<_> = way.iter().map(|place| format!("{:?}", templates[*place].name)).collect();
+    Err(PlanError {
+        path: templates[way[0]].path.clone(),
+        message: format!(
+            "each flow makes another one, without end and whatever `limit` says: {}; let a jump \
+             decide whether it does, or give the group a template that makes none",
+            names.join(" makes ")
+        ),
+    })
+}
+
+/// One of the templates of which a flow surely makes some that is endless as well.
+fn next(
+    templates: &[Template],
+    made: &[Vec<Made<'_>>],
+    endless: &[bool],
+    place: usize,
+) -> Option<usize> {
+    made[place].iter().find_map(|made| {
+        let Some(group) = made else { return Some(place) };
+        let is_drawn = |it: &usize| {
+            templates[*it].client.is_some() && templates[*it].group.as_deref() == Some(*group)
+        };
+        let mut drawn = (0..templates.len()).filter(is_drawn);
+        let first = drawn.next()?;
+        (endless[first] && drawn.all(|it| endless[it])).then_some(first)
+    })
+}
+
+/// What every flow of a template makes.
+fn made(template: &Template) -> Vec<Made<'_>> {
+    let (client, server) = (template.client.as_ref(), template.server.as_ref());
+    let programs = [client.map(|it| &it.program), server.map(|it| &it.program)];
+    let mut found = Vec::new();
+    for steps in programs.into_iter().flatten() {
+        walk(steps, &mut None, &mut found);
+    }
+    found
+}
+
+/// Goes through steps as far as all are done in this order. Returns whether that is to their end.
+fn walk<'a>(steps: &'a [Step], group: &mut Made<'a>, found: &mut Vec<Made<'a>>) -> bool {
+    steps.iter().all(|step| {
+        match step {
+            Step::NextGroup(name) => *group = Some(name),
+            Step::RunNext | Step::StartNext { .. } => found.push(*group),
+            Step::Repeat { steps, .. } => return walk(steps, group, found),
+            Step::Jump { .. } | Step::CountDown { .. } => return false,
+            _ => {}
+        }
+        true
+    })
+}
