@@ -149,7 +149,7 @@ impl Exchange {
         self.has_unsaid()
             && !self.is_blocked
             && self.is_open()
-            && connection.is_established()
+            && connection.state() != State::Closed
             && connection.unsent() < UNSENT_MAX
     }
 
@@ -224,9 +224,14 @@ impl Exchange {
         now: Now,
     ) -> bool {
         self.sent.forget_before(connection.unacknowledged());
-        if connection.is_established() {
+        let is_established = connection.is_established();
+        if is_established {
             self.opened_at.get_or_insert(now.micros);
             self.note(connection, sessions, now);
+        }
+        // What needs no handshake waits in the connection until that is open, or leaves with SYN (TCP
+        // Fast Open).
+        if is_established || self.is_open() && connection.state() != State::Closed {
             self.fetch(connection, counters);
             while self.is_due(connection) && self.say_a_piece(buffers) {
                 self.fetch(connection, counters);
@@ -234,6 +239,8 @@ impl Exchange {
             if !self.has_unsaid() {
                 self.said_to.get_or_insert(connection.queued());
             }
+        }
+        if is_established {
             // A session may fail for what the program says.
             self.note(connection, sessions, now);
         } else if connection.state() == State::Closed && self.opened_at.is_some() {

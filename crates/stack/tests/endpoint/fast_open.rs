@@ -5,7 +5,7 @@ use std::ops::Range;
 use wirestorm_base::port::{Receive, Transmit};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_stack::endpoint::{Endpoint, Load, Role, Template, Transport};
-use wirestorm_stack::program::{Buffer, Buffers, Instruction};
+use wirestorm_stack::program::{Buffer, Buffers, Contents, Instruction, Program, Rule};
 use wirestorm_stack::tcp::segment::{Ecn, Segment};
 use wirestorm_wire::packet::tcp::Flags;
 
@@ -44,15 +44,42 @@ impl Opened {
         let ask = buffers.push(Buffer::new(b"", ASKED, &[]));
         let answer = buffers.push(Buffer::new(b"", answered, &[]));
         let receive = |bytes: u32| Instruction::Receive { bytes: bytes.into(), clear: false };
-        let asks = vec![Instruction::Send { buffer: ask }, receive(answered)];
-        let answers = vec![receive(ASKED), Instruction::Send { buffer: answer }];
+        let asks = Program::new([Instruction::Send { buffer: ask }, receive(answered)]);
+        let answers = Program::new([receive(ASKED), Instruction::Send { buffer: answer }]);
+        Self::of(client_is_fast, server_is_fast, answered, [asks, answers], buffers)
+    }
+
+    /// The same with programs that look at what arrives.
+    fn looking(answered: u32) -> Self {
+        let mut buffers = Buffers::default();
+        let ask = buffers.push(Buffer::new(b"", ASKED, &[]));
+        let answer = buffers.push(Buffer::new(b"", answered, &[]));
+        let take = Instruction::Take { rule: 0, is_awaited: true };
+        let program = |instructions: [Instruction; 2], bytes: u32| {
+            let rules = vec![Rule::Count(bytes.into())];
+            Program::with_contents(instructions, Contents { rules, ..Contents::default() })
+        };
+        let asks = program([Instruction::Send { buffer: ask }, take], answered);
+        let answers = program([take, Instruction::Send { buffer: answer }], ASKED);
+        Self::of(true, true, answered, [asks, answers], buffers)
+    }
+
+    fn of(
+        client_is_fast: bool,
+        server_is_fast: bool,
+        answered: u32,
+        programs: [Option<Program>; 2],
+        buffers: Buffers,
+    ) -> Self {
+        let [asks, answers] = programs.map(Option::unwrap);
         let mut role = client("16.0.0.1", 80, Load::Hold { flows: 0 }, None);
         if let Role::Client { tuples, .. } = &mut role {
             (tuples.clients.count, tuples.servers.count) = (1, 1);
         }
         let if_fast = |is_fast, it: Template| if is_fast { fast(it) } else { it };
-        let clients = vec![if_fast(client_is_fast, template(asks, role))];
-        let servers = vec![if_fast(server_is_fast, template(answers, server(80)))];
+        let of = |program, role| Template { program, ..template(Vec::new(), role) };
+        let clients = vec![if_fast(client_is_fast, of(asks, role))];
+        let servers = vec![if_fast(server_is_fast, of(answers, server(80)))];
         let world = World::of(clients, servers.clone(), &buffers);
         Self { world, servers, buffers, answered, syns: Vec::new(), steps: Vec::new() }
     }
@@ -130,6 +157,20 @@ fn a_short_answer_comes_a_round_trip_sooner_too() {
     opened.assert_said(3);
     // Each is answered: the first one by what came behind SYN, others by what came with it.
     assert_eq!(opened.world.server.times().first_byte.count(), 3);
+}
+
+#[test]
+fn what_programs_say_that_look_at_what_arrives_goes_with_syn_too() {
+    let mut opened = Opened::looking(500);
+    (0..3).for_each(|_| opened.connect(0..0));
+    assert_eq!(opened.syns, [(Some(0), 0), (Some(8), ASKED), (Some(8), ASKED)]);
+    assert_eq!(opened.steps, [3, 2, 2]);
+    opened.assert_said(3);
+    assert_eq!(opened.world.client.tcp().sndrexmitpack, 0);
+    // Where it is lost, it is said again once the connection is open.
+    opened.connect(0..1);
+    assert_eq!(opened.syns[3..], [(Some(8), ASKED), (None, 0)]);
+    opened.assert_said(4);
 }
 
 #[test]
