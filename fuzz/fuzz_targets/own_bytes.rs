@@ -112,6 +112,9 @@ fn looks(steps: [u8; 4]) -> Program {
             Rule::Until(Delimiter::new(b"\r\n").expect("a delimiter")),
             Rule::Until(Delimiter::new(b"aab").expect("a delimiter")),
             Rule::Count(5),
+            Rule::HttpHead,
+            Rule::Reply,
+            Rule::Rtsp,
         ],
         compositions: vec![Composition {
             pieces: vec![Piece::Value(Value::Text(text), Form::Plain)],
@@ -121,6 +124,9 @@ fn looks(steps: [u8; 4]) -> Program {
             Check::Matches(pattern("(?i)^http/1.. [0-9]{3}|a+b*$")),
             Check::Contains(0),
             Check::Is(0),
+            Check::KeepsConnection,
+            Check::NoDnsAnswer(258),
+            Check::DnsNoError,
         ],
         extractions: vec![
             Extraction { text, part: Part::Group(pattern("id=([^&]*)|(.)"), 1) },
@@ -132,8 +138,8 @@ fn looks(steps: [u8; 4]) -> Program {
     let step = |step: u8| {
         let which = u16::from(step >> 2);
         match step & 3 {
-            0 | 1 => Instruction::Take { rule: which % 4, is_awaited: step & 1 != 0 },
-            2 => Instruction::Expect { check: which % 3 },
+            0 | 1 => Instruction::Take { rule: which % 7, is_awaited: step & 1 != 0 },
+            2 => Instruction::Expect { check: which % 6 },
             _ => Instruction::Extract { extraction: which % 3 },
         }
     };

@@ -96,7 +96,7 @@ fn requests_and_responses_are_heard_as_they_were_said() {
         pair.assert_open();
         let responses = [0, 0, 0, 3, 0];
         for end in &mut pair.ends {
-            let counted = MessageCounters { requests: 3, responses, resets: 0 };
+            let counted = MessageCounters { requests: 3, responses, ..MessageCounters::default() };
             assert_eq!(end.take_messages(), counted);
             assert_eq!(end.take_messages(), MessageCounters::default());
         }

@@ -234,6 +234,27 @@ impl MessageReader {
     }
 }
 
+/// Whether the connection goes on behind a message that begins so (section 9.3).
+pub fn keeps_connection(message: &[u8]) -> bool {
+    let mut lines = message.split(|byte| *byte == b'\n').map(without_return);
+    // Of a response it comes first, of a request last.
+    let mut words = lines.next().unwrap_or_default().split(|byte| *byte == b' ');
+    let version = words.next().filter(|it| it.starts_with(b"HTTP/")).or_else(|| words.next_back());
+    let mut keeps = version != Some(b"HTTP/1.0");
+    let fields = lines.take_while(|line| !line.is_empty()).filter_map(field);
+    for (_, value) in fields.filter(|(name, _)| name.eq_ignore_ascii_case(b"connection")) {
+        for option in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+            // "If the "close" connection option is present, the connection will not persist"; of
+            // HTTP/1.0 it does with "keep-alive".
+            if option.eq_ignore_ascii_case(b"close") {
+                return false;
+            }
+            keeps |= option.eq_ignore_ascii_case(b"keep-alive");
+        }
+    }
+    keeps
+}
+
 /// The lines of a whole head, without the empty one.
 pub fn lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
     head.split(|byte| *byte == b'\n').map(without_return).filter(|line| !line.is_empty())
@@ -270,7 +291,7 @@ fn chunk_size(line: &[u8]) -> Option<u64> {
 }
 
 /// Digits and nothing else.
-fn number(digits: &[u8], radix: u32) -> Option<u64> {
+pub(crate) fn number(digits: &[u8], radix: u32) -> Option<u64> {
     if digits.is_empty() {
         return None;
     }

@@ -116,6 +116,51 @@ fn what_is_kept_of_a_long_message_has_a_bound() {
 }
 
 #[test]
+fn a_flow_that_has_failed_takes_its_leave_and_what_it_lacks_is_missing() {
+    let mut buffers = Buffers::default();
+    let [ask, leave, answer] =
+        [b"GET / HTTP/1.1\r\n\r\n", &b"bye\n"[..], b"HTTP/1.0 200\r\n\r\nno"]
+            .map(|text| buffers.push(Buffer::new(text, text.len() as u32, b"")));
+    let take = Instruction::Take { rule: 0, is_awaited: true };
+    let client = Side {
+        program: vec![
+            Instruction::SendBlocking { waits: false },
+            Instruction::Send { buffer: ask },
+            take,
+            Instruction::ExpectOr { check: 0, to: 5 },
+            take,
+            Instruction::Send { buffer: leave },
+            // Only the first failure of a flow is told.
+            Instruction::Expect { check: 0 },
+        ],
+        contents: Contents {
+            rules: vec![Rule::HttpHead],
+            checks: vec![Check::KeepsConnection],
+            messages: 3,
+            ..Contents::default()
+        },
+        sessions: None,
+    };
+    let until = Delimiter::new(b"bye\n").unwrap();
+    let server = Side {
+        program: vec![
+            Instruction::Send { buffer: answer },
+            Instruction::Take { rule: 0, is_awaited: true },
+        ],
+        contents: Contents { rules: vec![Rule::Until(until)], ..Contents::default() },
+        sessions: None,
+    };
+    let mut world = World::new([client, server], &buffers, [2, 2], Disturbance::NONE, 1);
+    world.run(MINUTE);
+    let cause = "the server ends the connection before all is asked";
+    assert_eq!(failures(&world.client), [(3, cause, 2, 16)]);
+    assert_eq!(failures(&world.server), [], "it was taken leave of");
+    let messages = world.client.tally(0).unwrap().findings.messages();
+    assert_eq!((messages.responses[1], messages.missing), (2, 4));
+    assert_eq!(world.client.counters().program_failed, 2);
+}
+
+#[test]
 fn instructions_refer_to_what_is_there() {
     let contents = || Contents {
         compositions: vec![Composition::default()],
@@ -128,6 +173,7 @@ fn instructions_refer_to_what_is_there() {
     assert!(!is_program(Instruction::SetText { text: key(), composition: 1 }));
     assert!(!is_program(Instruction::Expect { check: 0 }), "its composition is not there");
     assert!(!is_program(Instruction::Expect { check: 1 }));
+    assert!(!is_program(Instruction::ExpectOr { check: 0, to: 1 }));
     assert!(!is_program(Instruction::Extract { extraction: 0 }));
     assert!(!is_program(Instruction::Take { rule: 0, is_awaited: false }));
     assert!(Program::new(vec![Instruction::SendOwn { composition: 0 }]).is_none());

@@ -377,7 +377,12 @@ fn http1_lines(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
     line(f, "HTTP/1.1", ports, |_| "")?;
     let requests = |port: &PortReport| port.http1.as_ref().map(|it| it.requests);
     line(f, "  requests received", ports, |port| grouped_or_none(requests(port)))?;
-    response_lines(f, ports, |port| port.http1.as_ref().map(|it| &it.responses))
+    response_lines(f, ports, |port| port.http1.as_ref().map(|it| &it.responses))?;
+    let missing = |port: &PortReport| port.http1.as_ref().map(|it| it.missing);
+    if ports.iter().any(|port| missing(port).is_some_and(|it| it > 0)) {
+        line(f, "  responses missing", ports, |port| grouped_or_none(missing(port)))?;
+    }
+    Ok(())
 }
 
 /// What became of HTTP/2, where any port has it.

@@ -19,17 +19,20 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
-    /// Of a program with these steps.
-    pub(super) fn of(steps: &[Step]) -> Self {
-        let (looks, looks_at_datagrams) = (look(steps), receive_datagrams(steps));
-        let contents =
-            Contents { looks_at_datagrams: looks && looks_at_datagrams, ..Contents::default() };
+    /// Of a program with these steps; `awaits`: whether it is a client's.
+    pub(super) fn of(steps: &[Step], awaits: bool) -> Self {
+        let looks = look(steps);
+        let contents = Contents {
+            looks_at_datagrams: looks && receive_datagrams(steps),
+            messages: messages(steps).filter(|_| awaits).unwrap_or(0),
+            ..Contents::default()
+        };
         Self { contents, transactions: Vec::new(), looks }
     }
 
     /// Whether the program takes messages of HTTP.
     pub(super) fn takes_http(&self) -> bool {
-        self.contents.rules.contains(&Rule::Http)
+        self.contents.rules.iter().any(|rule| matches!(rule, Rule::Http | Rule::HttpHead))
     }
 
     /// Whether the program looks at what arrives.
@@ -47,13 +50,15 @@ impl Gathered {
             }
             Step::Receive(bytes) if self.looks => self.take(Rule::Count(*bytes), is_awaited)?,
             Step::Need(bytes) if self.looks => self.take(Rule::Count(*bytes), true)?,
-            Step::ReceiveWhole(Received::Reply) => self.take(Rule::Reply, is_awaited)?,
-            Step::ReceiveWhole(Received::Http) => self.take(Rule::Http, is_awaited)?,
-            Step::ReceiveWhole(Received::Until(bytes)) => {
-                self.take(Rule::Until(Delimiter::new(bytes)?), is_awaited)?
+            Step::ReceiveWhole(received) => self.take(rule(received)?, is_awaited)?,
+            Step::NeedWhole(received) => self.take(rule(received)?, true)?,
+            Step::Expect { expected, otherwise: None } => {
+                Instruction::Expect { check: self.check(expected)? }
             }
-            Step::Expect(expected) => Instruction::Expect { check: self.check(expected)? },
-            // Where that is, is known later.
+            // Where those are is known later.
+            Step::Expect { expected, otherwise: Some(_) } => {
+                Instruction::ExpectOr { check: self.check(expected)?, to: 0 }
+            }
             Step::Jump { when: When::Received(expected), .. } => {
                 Instruction::JumpIfTaken { check: self.check(expected)?, to: 0 }
             }
@@ -113,6 +118,9 @@ impl Gathered {
             Expected::Is(it) => Check::Is(self.compose(it)?),
             Expected::Contains(it) => Check::Contains(self.compose(it)?),
             Expected::Matches(pattern) => Check::Matches(pattern.clone()),
+            Expected::KeepsConnection => Check::KeepsConnection,
+            Expected::NoDnsAnswer(number) => Check::NoDnsAnswer(*number),
+            Expected::DnsNoError => Check::DnsNoError,
         };
         push(&mut self.contents.checks, check)
     }
@@ -131,6 +139,16 @@ impl Gathered {
     }
 }
 
+fn rule(received: &Received) -> Option<Rule> {
+    Some(match received {
+        Received::Until(bytes) => Rule::Until(Delimiter::new(bytes)?),
+        Received::Http => Rule::Http,
+        Received::HttpHead => Rule::HttpHead,
+        Received::Reply => Rule::Reply,
+        Received::Rtsp => Rule::Rtsp,
+    })
+}
+
 /// Appends something; its place, where there is a number for it.
 fn push<T>(all: &mut Vec<T>, one: T) -> Option<u16> {
     all.push(one);
@@ -141,11 +159,26 @@ fn push<T>(all: &mut Vec<T>, one: T) -> Option<u16> {
 fn look(steps: &[Step]) -> bool {
     steps.iter().any(|step| match step {
         Step::Repeat { steps, .. } => look(steps),
-        Step::ReceiveWhole(_) | Step::Expect(_) | Step::Extract { .. } => true,
+        Step::ReceiveWhole(_) | Step::NeedWhole(_) => true,
+        Step::Expect { .. } | Step::Extract { .. } => true,
         // What arrives before TLS is told from what belongs to it by being taken.
         Step::StartTls => true,
         Step::Jump { when: When::Received(_), .. } => true,
         _ => false,
+    })
+}
+
+/// How many messages of HTTP steps take; `None` where that depends on what comes.
+fn messages(steps: &[Step]) -> Option<u64> {
+    steps.iter().try_fold(0_u64, |sum, step| {
+        let more = match step {
+            Step::Repeat { times, steps } => (*times)?.checked_mul(messages(steps)?)?,
+            Step::ReceiveWhole(Received::Http | Received::HttpHead)
+            | Step::NeedWhole(Received::Http | Received::HttpHead) => 1,
+            Step::Jump { .. } | Step::CountDown { .. } => return None,
+            _ => 0,
+        };
+        sum.checked_add(more)
     })
 }
 

@@ -30,7 +30,7 @@ pub(super) fn lower(
 ) -> Lowered {
     let mut lowering = Lowering {
         awaits,
-        gathered: Gathered::of(steps),
+        gathered: Gathered::of(steps, awaits),
         told: BTreeMap::new(),
         groups,
         buffers,
@@ -45,6 +45,7 @@ pub(super) fn lower(
         if let Instruction::Jump { to }
         | Instruction::JumpIf { to, .. }
         | Instruction::JumpIfTaken { to, .. }
+        | Instruction::ExpectOr { to, .. }
         | Instruction::JumpWithin { to, .. }
         | Instruction::CountDown { to, .. } = &mut instructions[place]
         {
@@ -77,7 +78,7 @@ impl Lowering<'_> {
             let is_looked_at = matches!(
                 next,
                 Some(
-                    Step::Expect(_)
+                    Step::Expect { .. }
                         | Step::Extract { .. }
                         | Step::Jump { when: When::Received(_), .. }
                 )
@@ -89,7 +90,7 @@ impl Lowering<'_> {
                 self.told.insert(self.here(), told(step, &format!("{path}[{place}]")));
             }
             if let Some(instruction) = instruction {
-                if let Step::Jump { to, .. } = step {
+                if let Step::Jump { to, .. } | Step::Expect { otherwise: Some(to), .. } = step {
                     self.jumps.push((self.instructions.len(), *to));
                 }
                 self.instructions.push(instruction);
@@ -160,11 +161,12 @@ fn told(step: &Step, path: &str) -> ToldStep {
     let (field, pattern) = match step {
         Step::SendOwn(_) => (".send", None),
         Step::SendOwnDatagram(_) => (".send_datagram", None),
-        Step::Receive(_) | Step::Need(_) | Step::ReceiveWhole(_) => (".receive", None),
+        Step::Receive(_) | Step::Need(_) => (".receive", None),
+        Step::ReceiveWhole(_) | Step::NeedWhole(_) => (".receive", None),
         Step::StartNext { .. } => (".start_next", None),
         Step::Listen { .. } => (".listen", None),
-        Step::Expect(Expected::Matches(pattern)) => (".expect", Some(pattern)),
-        Step::Expect(_) => (".expect", None),
+        Step::Expect { expected: Expected::Matches(pattern), .. } => (".expect", Some(pattern)),
+        Step::Expect { .. } => (".expect", None),
         Step::Extract { part: Part::Group(pattern, _), .. } => (".extract", Some(pattern)),
         Step::Extract { .. } => (".extract", None),
         Step::SetText { .. } | Step::SetNumber { .. } => (".set", None),

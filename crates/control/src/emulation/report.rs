@@ -358,17 +358,21 @@ pub struct Http1Report {
     pub requests: u64,
     /// Final responses that clients got, by the class of their status: `2xx`.
     pub responses: BTreeMap<&'static str, u64>,
+    /// Responses that clients were to get, and did not get whole, as their connections failed.
+    pub missing: u64,
 }
 
 impl Http1Report {
     fn of(messages: &MessageCounters) -> Self {
-        Self { requests: messages.requests, responses: by_class(messages) }
+        let MessageCounters { requests, missing, .. } = *messages;
+        Self { requests, responses: by_class(messages), missing }
     }
 
     fn add(&mut self, other: &Self) {
-        let Self { requests, responses } = other;
+        let Self { requests, responses, missing } = other;
         self.requests += requests;
         add_counts(&mut self.responses, responses);
+        self.missing += missing;
     }
 }
 

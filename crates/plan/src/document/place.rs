@@ -103,6 +103,11 @@ impl<'a> Place<'a> {
         }
     }
 
+    /// The same place with another value.
+    pub(crate) fn with<'b>(&self, value: &'b Value) -> Place<'b> {
+        Place { path: self.path.clone(), value }
+    }
+
     /// Its items.
     pub(crate) fn items(&self, what: &str) -> Result<Vec<Self>, PlanError> {
         let Value::Array(items) = self.value else {

@@ -16,8 +16,12 @@ pub enum Received {
     Until(Vec<u8>),
     /// A message of HTTP/1.
     Http,
+    /// A response to HEAD.
+    HttpHead,
     /// A reply of FTP or SMTP.
     Reply,
+    /// A response of RTSP.
+    Rtsp,
 }
 
 /// What is expected of what was received last.
@@ -29,6 +33,12 @@ pub enum Expected {
     Contains(Composition),
     /// It matches somewhere.
     Matches(Pattern),
+    /// It is a message of HTTP/1 behind which the connection goes on.
+    KeepsConnection,
+    /// It is no answer of DNS to the query with this number.
+    NoDnsAnswer(u16),
+    /// It is an answer of DNS without an error.
+    DnsNoError,
 }
 
 /// A part of what was received last.
@@ -48,8 +58,10 @@ pub enum Part {
 }
 
 pub(super) const RECEIVE: [&str; 3] = ["until", "message", "bytes"];
-pub(super) const MESSAGES: [&str; 2] = ["http", "reply"];
+pub(super) const MESSAGES: [&str; 4] = ["http", "http_head", "reply", "rtsp"];
 pub(super) const EXPECT: [&str; 4] = ["text", "hex", "contains", "pattern"];
+/// Beside one of these in a step: a label.
+pub(super) const OTHERWISE: &str = "otherwise";
 pub(super) const PART: [&str; 5] = ["pattern", "group", "between", "offset", "length"];
 /// Bytes of what was received that are looked at.
 pub(super) const LOOKED_AT_MAX: u64 = 64 << 10;
@@ -72,10 +84,24 @@ pub(super) fn read_receive(place: &Place<'_>) -> Result<Step, PlanError> {
             Received::Until(text.to_vec())
         }
         _ if value.value() == "http" => Received::Http,
+        _ if value.value() == "http_head" => Received::HttpHead,
         _ if value.value() == "reply" => Received::Reply,
-        _ => return Err(value.wrong(MESSAGES.join(" or "))),
+        _ if value.value() == "rtsp" => Received::Rtsp,
+        _ => return Err(value.wrong(MESSAGES.join(", "))),
     };
     Ok(Step::ReceiveWhole(received))
+}
+
+/// The step `expect`: what is expected, and where the flow goes on that has failed.
+pub(super) fn read_expecting(place: &Place<'_>, names: &mut Names) -> Result<Step, PlanError> {
+    let Some(otherwise) = place.value().get(OTHERWISE) else {
+        return Ok(Step::Expect { expected: read_expect(place, names)?, otherwise: None });
+    };
+    let label = names.jump(&place.below(OTHERWISE, otherwise))?;
+    let mut rest = place.value().clone();
+    rest.as_object_mut().and_then(|fields| fields.remove(OTHERWISE));
+    let expected = read_expect(&place.with(&rest), names)?;
+    Ok(Step::Expect { expected, otherwise: Some(label) })
 }
 
 pub(super) fn read_expect(place: &Place<'_>, names: &Names) -> Result<Expected, PlanError> {

@@ -299,8 +299,10 @@ fn read_templates(
     }
     let mut templates: Vec<Template> = Vec::new();
     let mut listening = Vec::new();
-    for item in items {
-        let read = problems.take(read_item(&item, ports, load, notes)).unwrap_or_default();
+    for item in &items {
+        let is_told_apart = is_told_apart(item, &items);
+        let read = read_item(item, ports, load, notes, is_told_apart);
+        let read = problems.take(read).unwrap_or_default();
         for template in read {
             if templates.iter().any(|other| other.name == template.name) {
                 let found = format!("a second template {:?}", template.name);
@@ -334,14 +336,24 @@ fn read_templates(
     templates
 }
 
+/// Whether the server of an item is told from others at its port by first bytes, its own or theirs.
+fn is_told_apart(item: &Place<'_>, all: &[Place<'_>]) -> bool {
+    // Of HTTP, where nothing is said.
+    let port = |server: &Value| server["port"].as_u64().unwrap_or(80);
+    let own = &item.value()["server"];
+    let mut servers = all.iter().map(|it| &it.value()["server"]);
+    servers.any(|it| !it["first_bytes"].is_null() && it["tx"] == own["tx"] && port(it) == port(own))
+}
+
 /// The template of an item, or those of all conversations that it speaks of.
 fn read_item(
     place: &Place<'_>,
     ports: &[Port],
     load: &mut speech::Load<'_>,
     notes: &mut Vec<String>,
+    is_told_apart: bool,
 ) -> Result<Vec<Template>, PlanError> {
-    let speeches = speech::read(&place.fields(&TEMPLATE)?, load)?;
+    let speeches = speech::read(&place.fields(&TEMPLATE)?, load, is_told_apart)?;
     if speeches.is_empty() {
         return Ok(vec![read_template(place, ports, None)?]);
     }

@@ -33,8 +33,15 @@ pub enum Step {
     Need(u64),
     /// Waits until something has arrived, and takes that.
     ReceiveWhole(Received),
+    /// The same; where the other end closes before, the flow has failed.
+    NeedWhole(Received),
     /// Expects something of what was received last; else the flow has failed.
-    Expect(Expected),
+    Expect {
+        /// What.
+        expected: Expected,
+        /// Where a flow that has failed goes on; else its program ends.
+        otherwise: Option<Label>,
+    },
     /// Makes a part of what was received last a text; where it is not there, the flow has failed.
     Extract {
         /// Which text.
@@ -311,6 +318,7 @@ impl Step {
             | Self::SendOwn(_)
             | Self::Receive(_)
             | Self::ReceiveWhole(_)
+            | Self::NeedWhole(_)
             | Self::ReceiveInAll(_)
             | Self::Need(_)
             | Self::Listen { .. }
@@ -335,7 +343,8 @@ pub(super) fn have_own_bytes(steps: &[Step]) -> bool {
         Step::SendOwn(_)
         | Step::SendOwnDatagram(_)
         | Step::ReceiveWhole(_)
-        | Step::Expect(_)
+        | Step::NeedWhole(_)
+        | Step::Expect { .. }
         | Step::Extract { .. }
         | Step::StartNext { .. }
         | Step::StartTls
@@ -424,7 +433,7 @@ fn read_step(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Step,
             Sending::Same(text, size, fill) => Step::SendDatagram { text, size, fill },
             Sending::Own(composition) => Step::SendOwnDatagram(composition),
         }),
-        "expect" => looked_at::read_expect(&value, names).map(Step::Expect),
+        "expect" => looked_at::read_expecting(&value, names),
         "extract" => looked_at::read_extract(&value, names),
         "transaction" => match value.choice(&TRANSACTION)? {
             ("start", name) => names.transaction(&name, true).map(Step::StartTransaction),

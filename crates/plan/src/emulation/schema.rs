@@ -14,7 +14,7 @@ use super::first_bytes::BYTE;
 use super::http2::{HTTP2, STREAMS_MAX, WINDOW_MAX};
 use super::ip::{FLOW_LABEL_MAX, IP};
 use super::latency::LATENCY;
-use super::looked_at::{EXPECT, LOOKED_AT_MAX, MESSAGES, PART, RECEIVE, TEXT_MAX};
+use super::looked_at::{EXPECT, LOOKED_AT_MAX, MESSAGES, OTHERWISE, PART, RECEIVE, TEXT_MAX};
 use super::program::{
     DELAY, IDLE, LONE_STEPS, RECEIVE_DATAGRAMS, REPEAT, SEND, SENT_MAX, SIZE_MAX, STEPS,
     TRANSACTION,
@@ -469,6 +469,15 @@ fn expect() -> Value {
     any_of([text(), fields])
 }
 
+/// The same in a step by itself.
+fn expecting() -> Value {
+    let mut expected = expect();
+    let fields = &mut expected["anyOf"][1];
+    fields["properties"][OTHERWISE] = described("Where a flow goes on that has failed.", text());
+    fields["maxProperties"] = 2.into();
+    expected
+}
+
 fn part() -> Value {
     object(&PART, &[], |name| match name {
         "pattern" => described("A group of the first match.", text()),
@@ -519,7 +528,7 @@ fn steps() -> Value {
         "receive" => described("Waits for bytes since the last such step.", receive()),
         "receive_in_all" => described("Waits for bytes in all.", integer(1, u64::MAX)),
         "send_datagram" => described("Sends it as a datagram.", defined("sending")),
-        "expect" => described("What was received last is so.", expect()),
+        "expect" => described("What was received last is so.", expecting()),
         "extract" => described("A part of what was received last becomes a text.", only(part())),
         "transaction" => described("Times something under a name.", transaction()),
         "receive_datagrams" => described("Waits for datagrams.", receive_datagrams()),

@@ -63,8 +63,13 @@ impl Speech {
     }
 }
 
-/// Reads what both sides of a template say; nothing where each has its steps.
-pub(super) fn read(fields: &Fields<'_>, load: &mut Load<'_>) -> Result<Vec<Speech>, PlanError> {
+/// Reads what both sides of a template say; nothing where each has its steps. `is_told_apart`:
+/// whether its server is told from others at its port by first bytes.
+pub(super) fn read(
+    fields: &Fields<'_>,
+    load: &mut Load<'_>,
+    is_told_apart: bool,
+) -> Result<Vec<Speech>, PlanError> {
     let mut given = SPEECHES.iter().filter_map(|name| fields.get(name));
     let first = given.next();
     if let (Some(_), Some(second)) = (&first, given.next()) {
@@ -87,7 +92,7 @@ pub(super) fn read(fields: &Fields<'_>, load: &mut Load<'_>) -> Result<Vec<Speec
         (None, Some(_)) => Who::Server,
         _ => Who::Both,
     };
-    let mut speeches = ready::read(fields, who)?;
+    let mut speeches = ready::read(fields, who, is_told_apart)?;
     let is_timed = is_timed.is_none_or(|(is_timed, _)| is_timed);
     for Speech { client, server, transport, .. } in &mut speeches {
         if !is_timed {

@@ -1077,7 +1077,10 @@ fn values_are_written_and_parts_are_looked_at() {
             text: id,
             part: Part::Group(wirestorm_wire::pattern::Pattern::new("(a)(b)").unwrap(), 2),
         },
-        Step::Expect(Expected::Contains(of(vec![value(FlowValue::Text(id), Form::Hex)]))),
+        Step::Expect {
+            expected: Expected::Contains(of(vec![value(FlowValue::Text(id), Form::Hex)])),
+            otherwise: None,
+        },
         Step::StartTransaction("all".into()),
     ];
     assert_eq!(found, expected);
@@ -1127,7 +1130,10 @@ fn what_is_wrong_with_values_has_its_path() {
             "receive: {until: ''}",
             "[0].receive.until: found \"\", expected a text of 1 to 1024 bytes",
         ),
-        ("receive: {message: ftp}", "[0].receive.message: found \"ftp\", expected http or reply"),
+        (
+            "receive: {message: ftp}",
+            "[0].receive.message: found \"ftp\", expected http, http_head, reply, rtsp",
+        ),
         ("expect: ok", "[0].expect: no step before receives anything"),
         ("receive: 1\nexpect: ''", "[1].expect: found \"\", expected something to expect"),
         (
@@ -1135,6 +1141,15 @@ fn what_is_wrong_with_values_has_its_path() {
             "[1].expect.pattern: found \"a(\" (unclosed group), expected a regular expression",
         ),
         ("receive: 1\nexpect: {text: a, hex: '00'}", "[1].expect: found both"),
+        ("receive: 1\nexpect: {otherwise: x}", "[1].expect: found no field, expected one of"),
+        (
+            "receive: 1\nexpect: {text: a, otherwise: x}",
+            "[1].expect.otherwise: found \"x\", expected a label of the program, which has none",
+        ),
+        (
+            "receive: 1\njump: {to: x, received: {text: a, otherwise: x}}",
+            "[1].jump.received.otherwise: found an unknown field",
+        ),
         ("extract: {a: {offset: 0, length: 1}}", "[0].extract: no step before receives anything"),
         ("receive: 1\nextract: {}", "[1].extract: found no fields, expected a name and what it"),
         ("receive: 1\nextract: {a: {offset: 0}}", "[1].extract.a: a part is told by `pattern`"),

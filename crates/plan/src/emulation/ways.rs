@@ -79,7 +79,9 @@ impl<'a> Ways<'a> {
         let there = |label| self.labels.get(label).copied();
         let (leap, goes_on) = match step {
             Step::Jump { to, when: When::Always } => (there(to), false),
-            Step::Jump { to, .. } | Step::CountDown { to, .. } => (there(to), true),
+            Step::Jump { to, .. }
+            | Step::CountDown { to, .. }
+            | Step::Expect { otherwise: Some(to), .. } => (there(to), true),
             Step::Repeat { times: None, .. } => (Some(*begin), false),
             Step::Repeat { times: Some(2..), .. } => (Some(*begin), true),
             Step::Reset => (Some(self.places.len()), false),
@@ -160,8 +162,9 @@ fn waits(step: &Step) -> bool {
         | Step::Receive(_)
         | Step::Need(_)
         | Step::ReceiveWhole(_)
+        | Step::NeedWhole(_)
         | Step::ReceiveDatagrams { clear: true, .. }
-        | Step::Expect(_)
+        | Step::Expect { otherwise: None, .. }
         | Step::Extract { .. }
         | Step::RunNext
         | Step::StartNext { .. }

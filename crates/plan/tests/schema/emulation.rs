@@ -104,6 +104,8 @@ fn all_words() -> Value {
         {"expect": {"hex": "00"}},
         {"expect": {"contains": "a"}},
         {"expect": {"pattern": "a+"}},
+        {"expect": {"text": "a", "otherwise": "leave"}},
+        {"label": "leave"},
         {"extract": {"e": {"pattern": "(a)", "group": 1}}},
         {"extract": {"e": {"between": ["a", "b"]}}},
         {"extract": {"e": {"offset": 0, "length": 1}}},

@@ -120,6 +120,8 @@ pub struct MessageCounters {
     pub requests: u64,
     /// Final responses, by the first digit of their status, 1 to 5.
     pub responses: [u64; 5],
+    /// Responses that did not come whole to flows that failed: of HTTP/1.
+    pub missing: u64,
     /// Streams that were reset.
     pub resets: u64,
 }
@@ -136,6 +138,7 @@ impl MessageCounters {
     /// Adds others.
     pub fn merge(&mut self, other: &Self) {
         self.requests += other.requests;
+        self.missing += other.missing;
         self.resets += other.resets;
         for (count, others) in self.responses.iter_mut().zip(other.responses) {
             *count += others;

@@ -195,6 +195,9 @@ impl Endpoint {
             *counter += u64::from(is_known || end != End::Aborted);
         }
         let has_failed = tally.flows.failed() > failed_before;
+        if has_failed {
+            tally.findings.count_missing(flow.run.take_missing());
+        }
         if !is_waiting {
             let bytes = Some(flow.connection.bytes_received());
             arrivals.note_end(now.instant(), Some(age(flow.began_at, now)), bytes, has_failed);

@@ -159,15 +159,15 @@ impl TemplateState {
     /// What a new flow has of its own, where its program asks for that.
     #[inline]
     pub(super) fn own(&mut self, key: &FlowKey) -> Option<Own> {
-        self.template.program.contents()?;
+        let messages = self.template.program.contents()?.messages;
         let listens = self.template.program.keeps();
-        Some(Own::new(self.ends(key), self.tally.findings.next_flow(), listens))
+        Some(Own::new(self.ends(key), self.tally.findings.next_flow(), listens, messages))
     }
 
     /// What keeps the bytes of a flow of which nobody knows yet whose they are.
     #[cold]
     pub(super) fn gathering(&self, key: &FlowKey) -> Own {
-        Own::new(self.ends(key), 0, true)
+        Own::new(self.ends(key), 0, true, 0)
     }
 
     fn ends(&self, key: &FlowKey) -> Ends {

@@ -4,8 +4,11 @@ use alloc::boxed::Box;
 
 use wirestorm_wire::pattern::Pattern;
 
+use super::dns;
+use super::findings::{Cause, Wanted};
 use super::rule::Taken;
 use super::variables::TextVariable;
+use crate::http1;
 
 /// What is expected of what was taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +19,12 @@ pub enum Check {
     Contains(u16),
     /// It matches somewhere.
     Matches(Pattern),
+    /// It is a message of HTTP/1 behind which the connection goes on.
+    KeepsConnection,
+    /// It is no answer of DNS to the query with this number.
+    NoDnsAnswer(u16),
+    /// It is an answer of DNS without an error.
+    DnsNoError,
 }
 
 impl Check {
@@ -23,7 +32,22 @@ impl Check {
     pub(super) const fn composition(&self) -> Option<u16> {
         match self {
             Self::Is(composition) | Self::Contains(composition) => Some(*composition),
-            Self::Matches(_) => None,
+            _ => None,
+        }
+    }
+
+    /// Why a flow fails where it does not hold, and what was wanted; `composed`: what its composition
+    /// makes.
+    pub(super) fn failure<'a>(&self, taken: &Taken, composed: &'a [u8]) -> (Cause, Wanted<'a>) {
+        match self {
+            Self::Is(_) => (Cause::Differs, Wanted::Whole(composed)),
+            Self::Contains(_) => (Cause::Differs, Wanted::Part(composed)),
+            Self::Matches(_) | Self::NoDnsAnswer(_) => (Cause::Differs, Wanted::Nothing),
+            Self::KeepsConnection => (Cause::LastResponse, Wanted::Nothing),
+            Self::DnsNoError => {
+                let cause = dns::code(&taken.bytes).map_or(Cause::Differs, Cause::DnsError);
+                (cause, Wanted::Nothing)
+            }
         }
     }
 
@@ -33,6 +57,9 @@ impl Check {
             Self::Is(_) => taken.length == composed.len() as u64 && taken.bytes == composed,
             Self::Contains(_) => find(&taken.bytes, composed).is_some(),
             Self::Matches(pattern) => pattern.is_in(&taken.bytes),
+            Self::KeepsConnection => http1::keeps_connection(&taken.bytes),
+            Self::NoDnsAnswer(number) => !dns::answers(&taken.bytes, *number),
+            Self::DnsNoError => dns::code(&taken.bytes) == Some(0),
         }
     }
 }

@@ -22,6 +22,9 @@ pub struct Contents {
     pub numbers: Vec<Number>,
     /// Values that say ports.
     pub ports: Vec<Value>,
+    /// Messages of HTTP/1 that each flow takes, where that is known: those of a flow that fails are
+    /// missing.
+    pub messages: u64,
     /// Whether datagrams that arrive are looked at.
     pub looks_at_datagrams: bool,
 }
@@ -67,7 +70,9 @@ impl Contents {
                 let mut ports = [Some(*port), *own_port].into_iter().flatten();
                 ports.all(|it| has(it, self.ports.len()))
             }
-            Instruction::Expect { check } | Instruction::JumpIfTaken { check, .. } => {
+            Instruction::Expect { check }
+            | Instruction::ExpectOr { check, .. }
+            | Instruction::JumpIfTaken { check, .. } => {
                 let check = self.checks.get(usize::from(*check));
                 check.is_some_and(|check| {
                     let composition = check.composition();

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use wirestorm_base::histogram::Histogram;
 use wirestorm_base::time::Duration;
 
+use super::dns;
 use super::rule::Taken;
 use super::variables::Transaction;
 use crate::content::MessageCounters;
@@ -26,6 +27,12 @@ pub enum Cause {
     NoMessage,
     /// What came is no reply of FTP or SMTP.
     NoReply,
+    /// What came is no response of RTSP.
+    NoRtsp,
+    /// The answer of DNS has this response code.
+    DnsError(u8),
+    /// The peer ends the connection behind a response, and more was to be asked.
+    LastResponse,
     /// More came than waits to be taken.
     TooMuch,
     /// What was to be sent, or to be kept, is too long.
@@ -46,6 +53,9 @@ impl Cause {
             Self::NoEnd => "closed, and the text that ends it had not come",
             Self::NoMessage => "no message of HTTP/1",
             Self::NoReply => "no reply of FTP or SMTP",
+            Self::NoRtsp => "no response of RTSP",
+            Self::DnsError(code) => dns::name(code),
+            Self::LastResponse => "the server ends the connection before all is asked",
             Self::TooMuch => "more came than is kept",
             Self::TooLong => "too long",
             Self::NoPort => "no port",
@@ -173,6 +183,11 @@ impl Findings {
             // It was taken, so that it begins with either.
             None => {}
         }
+    }
+
+    /// So many messages of HTTP/1 that a flow was to take are not going to come.
+    pub(crate) const fn count_missing(&mut self, messages: u64) {
+        self.messages.missing += messages;
     }
 
     pub(super) fn begin(&mut self, transaction: Transaction) {

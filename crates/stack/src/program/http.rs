@@ -5,22 +5,36 @@ use crate::http1::{Follows, MessageReader, Piece};
 
 /// A message that is being taken.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Message(MessageReader);
+pub(super) struct Message {
+    reader: MessageReader,
+    /// Whether it answers HEAD.
+    is_to_head: bool,
+}
 
 impl Message {
+    /// A response to HEAD.
+    pub(super) fn to_head() -> Self {
+        Self { is_to_head: true, ..Self::default() }
+    }
+
     /// Whether it has no other end than that of the connection.
     pub(super) fn ends_with_peer(&self) -> bool {
-        self.0.ends_with_connection()
+        self.reader.ends_with_connection()
     }
 
     /// Takes of bytes what belongs to it; returns how many those are, and how far it is.
     pub(super) fn read(&mut self, bytes: &[u8], taken: &mut Taken) -> (usize, Reading) {
         let mut done = 0;
         while done < bytes.len() {
-            let (length, piece) = self.0.next(&bytes[done..]);
+            let (length, piece) = self.reader.next(&bytes[done..]);
             done += length;
             match piece {
                 Piece::Nothing => {}
+                // RFC 9110 section 9.3.2: "the server MUST NOT send content in the response".
+                Piece::HeadEnd(head, Follows::Body) if self.is_to_head => {
+                    taken.add(head);
+                    return (done, Reading::Done);
+                }
                 Piece::Head(head) | Piece::HeadEnd(head, Follows::Body) => taken.add(head),
                 Piece::HeadEnd(_, Follows::Response) => taken.clear(),
                 Piece::HeadEnd(head, Follows::Message) => {
@@ -30,7 +44,7 @@ impl Message {
                 Piece::Body(body) => {
                     taken.add(body);
                     done += body.len();
-                    if self.0.advance(body.len()) {
+                    if self.reader.advance(body.len()) {
                         return (done, Reading::Done);
                     }
                 }
@@ -48,16 +62,21 @@ impl Message {
 #[cfg(test)]
 mod tests {
     use super::super::rule::{Reader, Reading, Rule, Taken};
-    use crate::http1::LINE_MAX;
+    use crate::http1::{LINE_MAX, keeps_connection};
+    use alloc::format;
     use alloc::vec::Vec;
     use proptest::prelude::*;
 
     /// What is taken of bytes that come in parts of a length, and how many are left.
     fn read(bytes: &[u8], part: usize) -> (Reading, Vec<u8>, usize, bool) {
-        let (mut reader, mut taken) = (Reader::new(&Rule::Http), Taken::default());
+        read_by(&Rule::Http, bytes, part)
+    }
+
+    fn read_by(rule: &Rule, bytes: &[u8], part: usize) -> (Reading, Vec<u8>, usize, bool) {
+        let (mut reader, mut taken) = (Reader::new(rule), Taken::default());
         let mut read = 0;
         for part in bytes.chunks(part) {
-            let (length, reading) = reader.read(&Rule::Http, part, &mut taken);
+            let (length, reading) = reader.read(rule, part, &mut taken);
             read += length;
             if reading != Reading::Unfinished {
                 return (reading, taken.bytes, bytes.len() - read, false);
@@ -98,6 +117,39 @@ mod tests {
             let (reading, taken, left, _) = read(all.as_bytes(), part);
             assert_eq!((reading, left), (Reading::Done, 4), "by {part}");
             assert_eq!(taken, [head, "abc0123456789"].concat().as_bytes(), "by {part}");
+        }
+    }
+
+    #[test]
+    fn a_response_to_head_ends_with_its_head() {
+        let interim = "HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n";
+        for length in ["Content-Length: 9\r\n", "Transfer-Encoding: chunked\r\n", ""] {
+            let head = format!("HTTP/1.1 200 OK\r\n{length}\r\n");
+            let all = [interim, &head, "HTTP/1.1 404"].concat();
+            for part in 1..all.len() {
+                let (reading, taken, left, _) = read_by(&Rule::HttpHead, all.as_bytes(), part);
+                assert_eq!((reading, left), (Reading::Done, 12), "{length} by {part}");
+                assert_eq!(taken, head.as_bytes(), "{length} by {part}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_connection_goes_on_unless_a_message_says_otherwise() {
+        for (message, expected) in [
+            ("HTTP/1.1 200 OK\r\n\r\n", true),
+            ("GET / HTTP/1.1\r\n\r\n", true),
+            ("HTTP/1.1 200 OK\r\nX: close\r\n\r\nConnection: close", true),
+            ("HTTP/1.1 200 OK\r\nA: b\r\nconnection:x ,CLOSE\r\n\r\n", false),
+            ("HTTP/1.1 200 OK\nConnection: a\nConnection: close\n\n", false),
+            ("HTTP/1.1 200 OK\r\nConnection: closed\r\n\r\n", true),
+            ("HTTP/1.0 200 OK\r\n\r\n", false),
+            ("HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\n\r\n", true),
+            ("HTTP/1.0 200 OK\r\nConnection: keep-alive, close\r\n\r\n", false),
+            ("GET /HTTP/1.1 HTTP/1.0\r\n\r\n", false),
+            ("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", true),
+        ] {
+            assert_eq!(keeps_connection(message.as_bytes()), expected, "{message}");
         }
     }
 

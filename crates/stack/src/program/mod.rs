@@ -18,10 +18,12 @@ mod composition;
 mod compute;
 mod contents;
 mod datagrams;
+mod dns;
 mod findings;
 mod http;
 mod own;
 mod reply;
+mod rtsp;
 mod rule;
 mod run;
 mod variables;
@@ -282,6 +284,14 @@ pub enum Instruction {
         /// The check's place in [`Contents`].
         check: u16,
     },
+    /// Compares in the same way. Where it is not as expected, the flow has failed, and goes on
+    /// elsewhere: to take its leave, say.
+    ExpectOr {
+        /// The check's place in [`Contents`].
+        check: u16,
+        /// Where it goes on.
+        to: u16,
+    },
     /// Makes a part of what was taken last a text. Where that is not there, the flow has failed, and
     /// the program ends.
     Extract {
@@ -317,6 +327,7 @@ impl Instruction {
             | Self::CountDown { to, .. }
             | Self::JumpIf { to, .. }
             | Self::JumpIfTaken { to, .. }
+            | Self::ExpectOr { to, .. }
             | Self::JumpWithin { to, .. } => Some(to),
             _ => None,
         }

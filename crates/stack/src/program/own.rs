@@ -5,7 +5,6 @@ use alloc::vec::Vec;
 
 use super::Instruction;
 use super::arrivals::Arrivals;
-use super::check::Check;
 use super::composition::{Composition, Ends, Values};
 use super::contents::{Contents, Number};
 use super::findings::{Cause, Wanted};
@@ -35,6 +34,8 @@ pub(crate) struct Own {
     taken: Taken,
     /// Whether what arrives is looked at by any step to come.
     listens: bool,
+    /// Messages of HTTP/1 that are still to be taken, where that is known.
+    messages_left: u64,
     /// Whether it did not go on for what came, or did not.
     has_failed: bool,
 }
@@ -70,8 +71,9 @@ const DATAGRAMS_MAX: usize = 1_024;
 const TEXT_MAX: usize = 16 << 10;
 
 impl Own {
-    /// Of the flow with this number. `listens`: whether what arrives is kept.
-    pub(crate) fn new(ends: Ends, number: u64, listens: bool) -> Self {
+    /// Of the flow with this number. `listens`: whether what arrives is kept; `messages`: how many
+    /// of HTTP/1 it takes, where that is known.
+    pub(crate) fn new(ends: Ends, number: u64, listens: bool, messages: u64) -> Self {
         Self {
             ends,
             number,
@@ -85,6 +87,7 @@ impl Own {
             is_done: false,
             taken: Taken::default(),
             listens,
+            messages_left: messages,
             has_failed: false,
         }
     }
@@ -92,6 +95,11 @@ impl Own {
     /// Whether it did not go on for what came, or did not.
     pub(crate) const fn has_failed(&self) -> bool {
         self.has_failed
+    }
+
+    /// Messages of HTTP/1 that do not come any more, as it fails.
+    pub(crate) const fn take_missing(&mut self) -> u64 {
+        core::mem::replace(&mut self.messages_left, 0)
     }
 
     /// Whether what was to be taken is there.
@@ -167,14 +175,15 @@ impl Own {
             Reading::Done => {
                 self.reader = None;
                 self.is_done = true;
-                if matches!(rule, Rule::Http) {
-                    outside.findings.count_message(&self.taken);
+                if matches!(rule, Rule::Http | Rule::HttpHead) {
+                    self.count_message(outside);
                 }
                 true
             }
             Reading::Wrong => {
                 let cause = match rule {
                     Rule::Reply => Cause::NoReply,
+                    Rule::Rtsp => Cause::NoRtsp,
                     _ => Cause::NoMessage,
                 };
                 self.fail(place, cause, Wanted::Nothing, outside);
@@ -205,7 +214,7 @@ impl Own {
         // Messages of HTTP/1 alone do.
         if reader.as_ref().is_some_and(Reader::ends_with_peer) {
             self.is_done = true;
-            outside.findings.count_message(&self.taken);
+            self.count_message(outside);
             return true;
         }
         // A peer that closes between messages has said all.
@@ -271,8 +280,18 @@ impl Own {
         Some(Ports { server: port(server)?, client })
     }
 
+    /// A message of HTTP/1 was taken.
+    fn count_message(&mut self, outside: &mut Outside<'_>) {
+        self.messages_left = self.messages_left.saturating_sub(1);
+        outside.findings.count_message(&self.taken);
+    }
+
+    /// It fails; of several causes the first one is told.
     fn fail(&mut self, place: u16, cause: Cause, wanted: Wanted<'_>, outside: &mut Outside<'_>) {
-        self.has_failed = true;
+        if core::mem::replace(&mut self.has_failed, true) {
+            return;
+        }
+        outside.findings.count_missing(self.take_missing());
         outside.findings.note(place, cause, &self.taken, wanted);
     }
 
@@ -320,7 +339,9 @@ impl Own {
                     false => Some(Demand::Fails),
                 }
             }
-            Instruction::Expect { check } | Instruction::JumpIfTaken { check, .. } => {
+            Instruction::Expect { check }
+            | Instruction::ExpectOr { check, .. }
+            | Instruction::JumpIfTaken { check, .. } => {
                 let check = contents.checks.get(usize::from(check))?;
                 let composition = check.composition().map(usize::from);
                 let composed = match composition.and_then(|it| contents.compositions.get(it)) {
@@ -338,13 +359,12 @@ impl Own {
                 if holds {
                     return Some(Demand::Nothing);
                 }
-                let wanted = match check {
-                    Check::Is(_) => Wanted::Whole(&composed),
-                    Check::Contains(_) => Wanted::Part(&composed),
-                    Check::Matches(_) => Wanted::Nothing,
-                };
-                self.fail(place, Cause::Differs, wanted, outside);
-                Some(Demand::Fails)
+                let (cause, wanted) = check.failure(&self.taken, &composed);
+                self.fail(place, cause, wanted, outside);
+                Some(match instruction {
+                    Instruction::ExpectOr { to, .. } => Demand::GoesOn(to),
+                    _ => Demand::Fails,
+                })
             }
             Instruction::Extract { extraction } => {
                 let extraction = contents.extractions.get(usize::from(extraction))?;

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use super::http::Message;
 use super::reply::Reply;
+use super::rtsp::Rtsp;
 
 /// Where what a step takes ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,9 +17,13 @@ pub enum Rule {
     /// Behind a message of HTTP/1: where its Content-Length or its last chunk says so, else where
     /// the peer closes. Of a body in chunks their content alone is kept.
     Http,
+    /// The same of a response to HEAD, which ends with its head.
+    HttpHead,
     /// Behind a reply of FTP or SMTP: a line with a code of three digits, or several of which the
     /// first one has a hyphen behind its code, and the last one the same code without.
     Reply,
+    /// Behind a response of RTSP. Media that come before it on the connection are passed over.
+    Rtsp,
 }
 
 /// Bytes that end something.
@@ -109,6 +114,7 @@ pub(super) enum Reader {
     Until(usize),
     Http(Message),
     Reply(Reply),
+    Rtsp(Rtsp),
 }
 
 impl Reader {
@@ -117,7 +123,9 @@ impl Reader {
             Rule::Count(bytes) => Self::Count(*bytes),
             Rule::Until(_) => Self::Until(0),
             Rule::Http => Self::Http(Message::default()),
+            Rule::HttpHead => Self::Http(Message::to_head()),
             Rule::Reply => Self::Reply(Reply::default()),
+            Rule::Rtsp => Self::Rtsp(Rtsp::default()),
         }
     }
 
@@ -132,6 +140,7 @@ impl Reader {
         match (self, rule) {
             (Self::Http(message), _) => message.read(bytes, taken),
             (Self::Reply(reply), _) => reply.read(bytes, taken),
+            (Self::Rtsp(response), _) => response.read(bytes, taken),
             (Self::Until(matched), Rule::Until(delimiter)) => {
                 let is_end = |byte: &u8| {
                     *matched = delimiter.step(*matched, *byte);

@@ -327,6 +327,8 @@ class Http1Report:
     """Requests that servers got."""
     responses: dict[str, int]
     """Final responses that clients got, by the class of their status: `2xx`."""
+    missing: int
+    """Responses that clients were to get, and did not get whole, as their connections failed."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ mod own_bytes;
 mod paths;
 mod peers;
 mod ready;
+mod replies;
 mod speech;
 mod start_tls;
 mod stations;

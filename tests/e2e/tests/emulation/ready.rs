@@ -7,7 +7,7 @@ use wirestorm_e2e::can_run;
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::{End, Lab};
 
-use super::{host, serve, stop};
+use super::{curl, host, serve, stop, stop_short};
 
 /// A shell's words in an end's namespace, whose resolver asks our server. What it mounts is its own.
 fn resolving(end: &End, scratch: &Scratch, words: &str) -> Command {
@@ -171,4 +171,85 @@ fn others_play_what_a_server_of_media_has() {
     assert_eq!(said(lab.b.command("python3").args(["-c", PLAYS])), "done\n");
     let outcome = stop(server);
     assert_eq!(outcome.number("/ports/0/flows/failed"), 0, "{outcome}");
+}
+
+/// A client in Python that sends requests with bodies all at once, cut where nobody would, and the
+/// last of them with `Connection: close`; it says how many responses there were until the end.
+const PIPELINES: &str = r#"
+import socket
+server = socket.create_connection(("198.51.100.77", 80), 9)
+def ask(size, more=""):
+    body = b"GET / HTTP/1.1\r\n\r\n" * (size // 18 + 1)
+    head = f"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {size}\r\n{more}\r\n"
+    return head.encode() + body[:size]
+said = b"".join(ask(100 * number) for number in range(20)) + ask(50000, "Connection: close\r\n")
+for start in range(0, len(said), 777):
+    server.sendall(said[start:start + 777])
+heard = b""
+while more := server.recv(65536):
+    heard += more
+print(heard.count(b"HTTP/1.1 200 OK\r\n"), len(heard) // 21 > 5000)
+"#;
+
+#[test]
+fn requests_of_any_length_have_one_response_each() {
+    if !can_run(&["curl", "python3"]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    host(&lab.b);
+    let text = "ports: [{name: servers, addresses: 198.51.100.77/24}]\ntemplates: [{name: pages, \
+                http: {requests: 2, response: {body: {size: 5000, fill: x}}}, server: {tx: servers}}]";
+    let server = serve(&lab, &scratch, text);
+    assert_eq!(curl(&lab.b, "198.51.100.77", 1).len(), 5_000);
+    let upload = scratch.file("upload");
+    std::fs::write(&upload, vec![b'x'; 3_000_000]).unwrap();
+    let upload = format!("@{}", upload.display());
+    let asks = |arguments: &[&str]| {
+        let mut command = lab.b.command("curl");
+        command.args(["--silent", "--show-error", "--max-time", "9", "--header", "Expect:"]);
+        said(command.args(arguments).args(["http://198.51.100.77/"; 3]))
+    };
+    assert_eq!(asks(&["--data-binary", &upload]).len(), 3 * 5_000);
+    let chunked = ["--data-binary", &upload, "--header", "Transfer-Encoding: chunked"];
+    assert_eq!(asks(&chunked).len(), 3 * 5_000);
+    let heads = asks(&["--head"]);
+    assert_eq!(heads.matches("Content-Length: 5000\r\n\r\n").count(), 3, "{heads}");
+    assert_eq!(said(lab.b.command("python3").args(["-c", PIPELINES])), "21 True\n");
+    let outcome = stop(server);
+    assert_eq!(outcome.number("/ports/0/tcp/accepts"), 5, "{outcome}");
+    assert_eq!(outcome.number("/ports/0/http1/requests"), 1 + 9 + 21, "{outcome}");
+    // The last one is closed by the server.
+    let flows = |name: &str| outcome.number(&format!("/ports/0/flows/{name}"));
+    assert_eq!((flows("closed") + flows("time_wait"), flows("failed")), (5, 0), "{outcome}");
+}
+
+#[test]
+fn wrk_has_a_response_to_each_of_the_requests_that_it_sends_at_once() {
+    if !can_run(&["wrk", "curl"]) {
+        return;
+    }
+    const TEN: &str = "init = function()\n  local one = wrk.format('POST', '/', nil, \
+                       string.rep('x', 2500))\n  ten = string.rep(one, 10)\nend\nrequest = \
+                       function() return ten end\n";
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    host(&lab.b);
+    let text = "ports: [{name: servers, addresses: 198.51.100.77/24}]\ntemplates: [{name: pages, \
+                http: {requests: 2, response: {body: 300}}, server: {tx: servers}}]";
+    let server = serve(&lab, &scratch, text);
+    assert_eq!(curl(&lab.b, "198.51.100.77", 1).len(), 300);
+    let script = scratch.file("ten.lua");
+    std::fs::write(&script, TEN).unwrap();
+    let mut wrk = lab.b.command("wrk");
+    wrk.args(["-t1", "-c4", "-d1s", "-s"]).arg(&script).arg("http://198.51.100.77/");
+    let told = said(&mut wrk);
+    assert!(!told.contains("Socket errors") && !told.contains("Non-2xx"), "{told}");
+    let words: Vec<_> = told.split_whitespace().collect();
+    let place = words.iter().position(|word| *word == "requests").unwrap();
+    let requests: u64 = words[place - 1].parse().unwrap();
+    // When its time is over wrk resets its connections.
+    let outcome = stop_short(server);
+    let counted = outcome.number("/ports/0/http1/requests");
+    assert!(requests > 100 && counted >= requests, "{requests} of {counted}: {told}");
+    assert_eq!(outcome.number("/ports/0/flows/program_failed"), 0, "{outcome}");
 }

@@ -12,7 +12,7 @@ use crate::emulation::program::Step;
 pub(super) enum Line {
     /// Says these bytes, and behind them `fill` again and again until there are `size`.
     Says { side: Side, text: Vec<u8>, size: u32, fill: Vec<u8> },
-    /// Waits for so many bytes, which nobody of ours says.
+    /// Waits for so many bytes, which nobody of ours says; fewer are a failure.
     Hears { side: Side, bytes: u64 },
     /// Waits before it goes on, by this step.
     Waits { side: Side, step: Step },
@@ -84,13 +84,11 @@ struct Own {
     steps: Vec<Step>,
     /// Bytes or datagrams of the other side that were not waited for yet.
     awaited: u64,
-    /// Whether a transaction has ended with what the other side said, and nothing was said since.
-    has_ended: bool,
 }
 
 impl Own {
     const fn new(side: Side, who: Who, transport: Transport) -> Self {
-        Self { side, who, transport, steps: Vec::new(), awaited: 0, has_ended: false }
+        Self { side, who, transport, steps: Vec::new(), awaited: 0 }
     }
 
     fn follow(&mut self, lines: &[Line]) {
@@ -98,15 +96,12 @@ impl Own {
             match line {
                 Line::Says { side, text, size, fill } if *side == self.side => {
                     self.listen();
-                    self.has_ended = false;
                     let (text, size, fill) = (text.clone(), *size, fill.clone());
                     self.steps.push(match self.transport {
                         Transport::Tcp => Step::Send { text, size, fill },
                         Transport::Udp => Step::SendDatagram { text, size, fill },
                     });
                 }
-                // The beginning of what it says was waited for already.
-                Line::Says { .. } if self.has_ended && self.hears_beginnings() => {}
                 Line::Says { size, .. } if self.transport == Transport::Tcp => {
                     self.awaited += u64::from(*size);
                 }
@@ -117,7 +112,7 @@ impl Own {
                 }
                 Line::Hears { side, bytes } if *side == self.side => {
                     self.listen();
-                    self.steps.push(Step::Receive(*bytes));
+                    self.steps.push(Step::Need(*bytes));
                 }
                 Line::Waits { .. } | Line::Hears { .. } => {}
                 Line::Begins(name) if self.side == Side::Client => {
@@ -126,7 +121,6 @@ impl Own {
                 }
                 Line::Ends(name) if self.side == Side::Client => {
                     self.listen();
-                    self.has_ended = true;
                     self.steps.push(Step::EndTransaction((*name).to_owned()));
                 }
                 Line::Begins(_) | Line::Ends(_) => {}

@@ -50,7 +50,7 @@ fn read_asked(place: &Place<'_>) -> Result<Asked, PlanError> {
     Ok(Asked { labels, is_ipv6, answers, queries, wait })
 }
 
-/// What our clients and our servers say to each other, or our clients and others'.
+/// What our clients and our servers say to each other.
 pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
     let Asked { labels, is_ipv6, answers, queries, wait } = read_asked(place)?;
     let mut lines = Vec::new();
@@ -60,6 +60,28 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
         lines.extend(Line::timed("dns", asks.chain([Line::server(question.answer(answers))])));
     }
     Ok(lines)
+}
+
+/// A client of others' servers: an answer with another number is not its own, and one that is no good
+/// is a failure.
+pub(super) fn client(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
+    let Asked { labels, is_ipv6, queries, wait, .. } = read_asked(place)?;
+    let mut steps: Vec<_> = stay_through(&steps_of(wait)).into_iter().collect();
+    for number in 1..=queries {
+        let text = Question { number, labels: &labels, is_ipv6 }.query();
+        let again = Label(number.into());
+        let when = When::Received(Expected::NoDnsAnswer(number));
+        steps.extend([
+            Step::StartTransaction("dns".to_owned()),
+            Step::SendDatagram { size: text.len() as u32, text, fill: Vec::new() },
+            Step::Label(again),
+            Step::ReceiveDatagrams { count: 1, clear: true },
+            Step::Jump { to: again, when },
+            Step::Expect { expected: Expected::DnsNoError, otherwise: None },
+            Step::EndTransaction("dns".to_owned()),
+        ]);
+    }
+    Ok(steps)
 }
 
 /// A server of others' clients: whatever name a query asks for has the plan's records of the plan's
@@ -95,11 +117,8 @@ pub(super) fn server(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
         ];
         Step::SendOwnDatagram(Composition { pieces, ..Composition::default() })
     };
-    let wait = match wait {
-        Some(Line::Waits { step, .. }) => vec![step],
-        _ => Vec::new(),
-    };
-    let stay = stay(longest_wait(&wait), Duration::ZERO);
+    let wait = steps_of(wait);
+    let stay = stay_through(&wait);
     let mut steps = vec![Step::ReceiveDatagrams { count: 1, clear: true }];
     steps.extend(wait);
     steps.extend([
@@ -121,6 +140,18 @@ pub(super) fn server(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
         steps = vec![Step::Repeat { times: Some(queries.into()), steps }];
     }
     Ok(stay.into_iter().chain(steps).collect())
+}
+
+fn steps_of(wait: Option<Line>) -> Vec<Step> {
+    match wait {
+        Some(Line::Waits { step, .. }) => vec![step],
+        _ => Vec::new(),
+    }
+}
+
+/// What keeps a flow while its server waits so.
+fn stay_through(wait: &[Step]) -> Option<Step> {
+    stay(longest_wait(wait), Duration::ZERO)
 }
 
 /// Flags: recursion is desired; that, an answer, and recursion available (section 4.1.1).

@@ -1,14 +1,16 @@
 //! HTTP/1.1 (RFC 9110, RFC 9112), and the same messages over HTTP/2 (RFC 9113).
 
 use wirestorm_wire::conversation::Side;
+use wirestorm_wire::pattern::Pattern;
 
 use super::dialogue::{Line, Who};
 use super::headers::{Headers, is_token};
 use super::words::{Content, WRITTEN_MAX, wait, word};
 use crate::document::error::PlanError;
 use crate::document::place::{Fields, Place};
-use crate::emulation::looked_at::Received;
-use crate::emulation::program::Step;
+use crate::emulation::looked_at::{Expected, Received};
+use crate::emulation::names::Label;
+use crate::emulation::program::{Step, When};
 
 pub(in crate::emulation) const HTTP: [&str; 11] = [
     "version",
@@ -45,19 +47,28 @@ pub(super) fn is_version_2(place: &Place<'_>) -> Result<bool, PlanError> {
     }
 }
 
-/// Whether steps follow messages, where they end: others' responses of HTTP/1.1 have to be told
-/// from each other, and those of HTTP/2 are.
-pub(super) fn follows_messages(place: &Place<'_>, who: Who) -> Result<bool, PlanError> {
+/// Whether steps follow messages, where they end: whether others' responses of HTTP/1.1 came whole is
+/// known so, and so are others' requests, however long they are; those of HTTP/2 are told from each
+/// other so. `is_told_apart`: whether the server is told from others at its port by first bytes, and
+/// cannot look at what comes.
+pub(super) fn follows_messages(
+    place: &Place<'_>,
+    who: Who,
+    is_told_apart: bool,
+) -> Result<bool, PlanError> {
     let fields = place.fields(&HTTP)?;
-    let requests = fields.get("requests").map(|it| it.integer(1, COUNT_MAX)).transpose()?;
-    let are_several = requests.is_some_and(|count| count > 1);
     let is_told = fields.get("response_bytes").is_some();
-    Ok(is_version_2(place)? || who == Who::Client && are_several && !is_told)
+    Ok(match who {
+        _ if is_version_2(place)? => true,
+        Who::Both => false,
+        Who::Client => !is_told,
+        Who::Server => !is_told_apart,
+    })
 }
 
 /// Both sides of HTTP/1.1.
 pub(super) fn read(place: &Place<'_>, who: Who) -> Result<Vec<Line>, PlanError> {
-    let Said { exchange, request, response, think } = read_said(place, who, false)?;
+    let Said { exchange, request, response, think, .. } = read_said(place, who, false)?;
     let count = exchange.pipeline;
     let mut lines = vec![times(place, Side::Client, request, count)?];
     match exchange.response_bytes {
@@ -67,15 +78,11 @@ pub(super) fn read(place: &Place<'_>, who: Who) -> Result<Vec<Line>, PlanError> 
             lines.push(times(place, Side::Server, response.content, count)?);
         }
     }
-    if exchange.closes() {
-        let close = Line::Closes(Side::Server);
-        // Where others' responses end, their close tells.
-        return Ok(match who == Who::Client && exchange.response_bytes.is_none() {
-            true => Line::timed(TRANSACTION, lines.into_iter().chain([close])),
-            false => Line::timed(TRANSACTION, lines).into_iter().chain([close]).collect(),
-        });
-    }
     let mut lines = Line::timed(TRANSACTION, lines);
+    if exchange.closes() {
+        lines.push(Line::Closes(Side::Server));
+        return Ok(lines);
+    }
     if who == Who::Server {
         return Ok(vec![Line::Repeat { times: None, lines }]);
     }
@@ -90,14 +97,15 @@ pub(super) fn read(place: &Place<'_>, who: Who) -> Result<Vec<Line>, PlanError> 
 }
 
 /// The programs of client and server that say and hear messages of HTTP/1: where those end the
-/// messages themselves tell. Servers answer until the client closes. `streams`: how many there are
-/// at once, at most, of HTTP/2; `None` of HTTP/1.1.
+/// messages themselves tell. Servers answer until the client closes, clients need all that they ask
+/// for. `streams`: how many there are at once, at most, of HTTP/2; `None` of HTTP/1.1.
 pub(super) fn read_messages(
     place: &Place<'_>,
     who: Who,
     streams: Option<u32>,
 ) -> Result<[Vec<Step>; 2], PlanError> {
-    let Said { exchange, request, response, think } = read_said(place, who, streams.is_some())?;
+    let Said { exchange, request, response, think, is_head } =
+        read_said(place, who, streams.is_some())?;
     let count = exchange.pipeline;
     // Responses would pile up before a program that has not said all of its requests.
     if let Some(streams) = streams
@@ -114,35 +122,94 @@ pub(super) fn read_messages(
         let Content { text, size, fill } = several(place, content, count)?;
         Ok(Step::Send { text, size, fill })
     };
-    let message = Step::ReceiveWhole(Received::Http);
-    let several = |steps: Vec<Step>| match count {
+    let several = |count: u64, steps: Vec<Step>| match count {
+        0 => Vec::new(),
         1 => steps,
         count => vec![Step::Repeat { times: Some(count), steps }],
     };
+    let response_to = if is_head { Received::HttpHead } else { Received::Http };
+    let hear = match streams {
+        Some(_) => Step::ReceiveWhole(Received::Http),
+        None => Step::NeedWhole(response_to),
+    };
+    // RFC 9112 section 9.6: "A client that receives a "close" connection option MUST cease sending
+    // requests on that connection". A connection of HTTP/2 has no such option.
+    let keeps = Step::Expect { expected: Expected::KeepsConnection, otherwise: None };
+    let keeps = streams.is_none().then_some(keeps);
     let say = send(request)?;
     let ask = || {
-        let begin = [Step::StartTransaction(TRANSACTION.to_owned()), say.clone()];
-        let end = [Step::EndTransaction(TRANSACTION.to_owned())];
-        begin.into_iter().chain(several(vec![message.clone()])).chain(end).collect::<Vec<_>>()
+        let mut steps = vec![Step::StartTransaction(TRANSACTION.to_owned()), say.clone()];
+        match &keeps {
+            None => steps.extend(several(count, vec![hear.clone()])),
+            Some(keeps) => {
+                steps.extend(several(count - 1, vec![hear.clone(), keeps.clone()]));
+                steps.push(hear.clone());
+            }
+        }
+        steps.push(Step::EndTransaction(TRANSACTION.to_owned()));
+        steps
     };
     let mut client = ask();
     let rounds = exchange.requests / count;
     if rounds > 1 {
         let mut steps = ask();
+        steps.extend(keeps.clone());
         steps.extend(wait(think));
         client.insert(0, Step::Repeat { times: Some(rounds - 1), steps });
     }
-    let messages = several(vec![message.clone()]);
-    let mut answers = messages;
-    // Requests that come at once are answered at once, each so long after it came; where the time
-    // is of another distribution, so long after the response before.
-    answers.extend(wait(response.wait).map(|step| match step {
-        Step::Delay { min, max } => Step::DelaySinceReceived { min, max },
-        step => step,
-    }));
+    if exchange.closes() {
+        client.push(Step::WaitForClose);
+    }
+    if streams.is_none() {
+        return Ok([client, server(place, &exchange, response)?]);
+    }
+    let mut answers = several(count, vec![Step::ReceiveWhole(Received::Http)]);
+    answers.extend(since_received(response.wait));
     answers.push(send(response.content)?);
     // Nor does a response wait until the one before is acknowledged.
     Ok([client, vec![Step::Blocking(false), Step::Repeat { times: None, steps: answers }]])
+}
+
+/// What a server answers others: to each request, however long that is and whatever comes behind it,
+/// one response.
+fn server(
+    place: &Place<'_>,
+    exchange: &Exchange,
+    response: Response,
+) -> Result<Vec<Step>, PlanError> {
+    const NEXT: Label = Label(0);
+    const HEAD: Label = Label(1);
+    const END: Label = Label(2);
+    let Response { head, content, wait } = response;
+    let is_head = Pattern::new(r"\AHEAD ").map_err(|error| place.says(error))?;
+    let received = |to, it| Step::Jump { to, when: When::Received(it) };
+    // RFC 9112 section 9.6: "A server that receives a "close" connection option MUST initiate closure
+    // of the connection [...] after it sends the final response".
+    let next = (!exchange.closes()).then(|| received(NEXT, Expected::KeepsConnection));
+    let mut steps =
+        vec![Step::Blocking(false), Step::Label(NEXT), Step::ReceiveWhole(Received::Http)];
+    steps.extend(since_received(wait));
+    steps.push(received(HEAD, Expected::Matches(is_head)));
+    steps.push(Step::Send { text: content.text, size: content.size, fill: content.fill });
+    steps.extend(next.clone());
+    steps.extend([Step::Jump { to: END, when: When::Always }, Step::Label(HEAD)]);
+    // RFC 9110 section 9.3.2: "the server MUST NOT send content in the response" to HEAD.
+    steps.push(Step::Send { size: head.len() as u32, text: head, fill: Vec::new() });
+    steps.extend(next);
+    steps.push(Step::Label(END));
+    Ok(steps)
+}
+
+/// The step by which a server waits. Requests that come at once are answered at once, each so long
+/// after it came; where the time is of another distribution, so long after the response before.
+fn since_received(wait: Option<Line>) -> Option<Step> {
+    match wait {
+        Some(Line::Waits { step: Step::Delay { min, max }, .. }) => {
+            Some(Step::DelaySinceReceived { min, max })
+        }
+        Some(Line::Waits { step, .. }) => Some(step),
+        _ => None,
+    }
 }
 
 /// What both sides say.
@@ -151,6 +218,8 @@ struct Said {
     request: Content,
     response: Response,
     think: Option<Line>,
+    /// Whether it is HEAD that is asked.
+    is_head: bool,
 }
 
 fn read_said(place: &Place<'_>, who: Who, is_version_2: bool) -> Result<Said, PlanError> {
@@ -159,11 +228,12 @@ fn read_said(place: &Place<'_>, who: Who, is_version_2: bool) -> Result<Said, Pl
     if !is_token(&method) {
         return Err(fields.need("method", "a method")?.wrong("a method such as GET"));
     }
-    let exchange = read_exchange(&fields, who, &method, is_version_2)?;
+    let exchange = read_exchange(&fields, who, is_version_2)?;
     Ok(Said {
         request: read_request(&fields, &method, &exchange)?,
         response: read_response(fields.get("response"), &method, &exchange)?,
         think: wait(fields.get("think"), Side::Client)?,
+        is_head: method == "HEAD",
         exchange,
     })
 }
@@ -185,12 +255,7 @@ impl Exchange {
     }
 }
 
-fn read_exchange(
-    fields: &Fields<'_>,
-    who: Who,
-    method: &str,
-    is_version_2: bool,
-) -> Result<Exchange, PlanError> {
+fn read_exchange(fields: &Fields<'_>, who: Who, is_version_2: bool) -> Result<Exchange, PlanError> {
     let number = |name: &str, most: u64| {
         fields.get(name).map(|it| it.integer(1, most).map(|number| (it, number))).transpose()
     };
@@ -207,19 +272,6 @@ fn read_exchange(
         && who != Who::Client
     {
         return Err(place.says("is of servers of others: this template has one of its own"));
-    }
-    if let Some((place, _)) = &requests
-        && who == Who::Client
-        && count > 1
-        && response_bytes.is_none()
-        && method == "HEAD"
-        && !is_version_2
-    {
-        // RFC 9110 section 9.3.2: lengths are those that GET would have.
-        return Err(place.says(
-            "how much others answer to HEAD is not known, as its responses tell the length of \
-             what is left out: say response_bytes, or have a connection for each request",
-        ));
     }
     if let Some((place, pipeline)) = &pipeline {
         if who == Who::Server && *pipeline > 1 {
@@ -260,6 +312,8 @@ fn read_request(
 
 /// A response, and the time that it takes.
 struct Response {
+    /// It without its body.
+    head: Vec<u8>,
     content: Content,
     wait: Option<Line>,
 }
@@ -304,7 +358,8 @@ fn read_response(
         content = Content::default();
     }
     let head = headers.behind(&format!("HTTP/1.1 {status} {}", reason(status)));
-    Ok(Response { content: behind(head, content), wait: wait(get("delay"), Side::Server)? })
+    let wait = wait(get("delay"), Side::Server)?;
+    Ok(Response { content: behind(head.clone(), content), head, wait })
 }
 
 /// RFC 9112 section 7.1.

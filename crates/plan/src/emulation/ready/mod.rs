@@ -38,13 +38,19 @@ pub(super) fn usual_tcp() -> Tcp {
 }
 
 /// Reads what a template says of a protocol, if it does: what is said on its connections, then on
-/// those that their programs ask for. `who`: whose programs are needed.
-pub(super) fn read(fields: &Fields<'_>, who: Who) -> Result<Vec<Speech>, PlanError> {
+/// those that their programs ask for. `who`: whose programs are needed; `is_told_apart`: whether the
+/// server is told from others at its port by first bytes.
+pub(super) fn read(
+    fields: &Fields<'_>,
+    who: Who,
+    is_told_apart: bool,
+) -> Result<Vec<Speech>, PlanError> {
     let has_tls = fields.get("tls").is_some_and(|it| it.value() != false);
     for protocol in PROTOCOLS {
         let Some(place) = fields.get(protocol) else { continue };
         let is_http2 = protocol == "http" && http::is_version_2(&place)?;
-        let follows_messages = protocol == "http" && http::follows_messages(&place, who)?;
+        let follows_messages =
+            protocol == "http" && http::follows_messages(&place, who, is_told_apart)?;
         if protocol == "ftp" {
             let name = fields.need("name", "a name")?;
             return ftp::read(&place, name.text("a name")?, who, has_tls);
@@ -57,13 +63,25 @@ pub(super) fn read(fields: &Fields<'_>, who: Who) -> Result<Vec<Speech>, PlanErr
             let [client, server] = smtp::read_with_tls(&place)?;
             return Ok(vec![Speech { client, server, ..Speech::of(Transport::Tcp, 25) }]);
         }
-        if protocol == "smtp" && who == Who::Server {
-            let server = smtp::read_server(&place)?;
-            return Ok(vec![Speech { server, ..Speech::of(Transport::Tcp, 25) }]);
-        }
-        if protocol == "dns" && who == Who::Server {
-            let server = dns::server(&place)?;
-            return Ok(vec![Speech { server, ..Speech::of(Transport::Udp, 53) }]);
+        // What others say is looked at, whichever side they are.
+        let alone = match (protocol, who) {
+            ("smtp", Who::Server) => Some(smtp::read_server(&place)?),
+            ("smtp", Who::Client) => Some(smtp::read_client(&place)?),
+            ("dns", Who::Server) => Some(dns::server(&place)?),
+            ("dns", Who::Client) => Some(dns::client(&place)?),
+            ("rtsp", Who::Client) => Some(rtsp::client(&place)?),
+            _ => None,
+        };
+        if let Some(steps) = alone {
+            let speech = match protocol {
+                "smtp" => Speech::of(Transport::Tcp, 25),
+                "dns" => Speech::of(Transport::Udp, 53),
+                _ => Speech::of(Transport::Tcp, 554),
+            };
+            return Ok(vec![match who {
+                Who::Client => Speech { client: steps, ..speech },
+                _ => Speech { server: steps, ..speech },
+            }]);
         }
         let (transport, port, lines) = match protocol {
             "http" if follows_messages => (Transport::Tcp, 80, Vec::new()),

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use wirestorm_wire::conversation::Side;
 
-use super::commands::{Commands, steps};
+use super::commands::{Commands, in_text, steps};
 use super::dialogue::Line;
 use super::rtp::{self, PACKETS_MAX};
 use super::words::{wait, word};
@@ -18,10 +18,14 @@ pub(in crate::emulation) const RTSP: [&str; 4] = ["host", "path", "packets", "de
 const DESCRIPTION: &str = "v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=Test\r\nc=IN IP4 0.0.0.0\r\nt=0 0\r\n\
                            m=audio 0 RTP/AVP 0\r\na=control:track1\r\n";
 const SESSION: &str = "Session: 12345678\r\n";
+/// That of others, as their servers have told.
+const HEARD_SESSION: &str = "Session: ${session}\r\n";
+/// Of each request.
+const TRANSACTION: &str = "rtsp";
 const TRANSPORT: &str = "Transport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n";
 const METHODS: &str = "OPTIONS, DESCRIBE, SETUP, PLAY, TEARDOWN";
 
-/// What a client says, and how much is answered.
+/// What a client says to a server of ours, and how much is answered.
 pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
     let fields = place.fields(&RTSP)?;
     let host = word(fields.get("host"), "media.example.net")?;
@@ -37,7 +41,7 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
         // As servers take it from the request.
         let reply = answered(&number.to_string(), at.strip_suffix('/').unwrap_or(at));
         let asks = [Line::client(request)].into_iter().chain(wait.clone());
-        Line::timed("rtsp", asks.chain([Line::server(reply)]))
+        Line::timed(TRANSACTION, asks.chain([Line::server(reply)]))
     };
     let mut lines = exchange("OPTIONS", &url, "", options);
     lines.extend(exchange("DESCRIBE", &url, "Accept: application/sdp\r\n", describe));
@@ -49,6 +53,44 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
     lines.extend(exchange("TEARDOWN", &url, SESSION, teardown));
     lines.push(Line::Closes(Side::Client));
     Ok(lines)
+}
+
+/// A client of others' servers: each response is to be of status 200, and the session is as SETUP's
+/// says.
+pub(super) fn client(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
+    let fields = place.fields(&RTSP)?;
+    let host = in_text(word(fields.get("host"), "media.example.net")?);
+    let path = in_text(word(fields.get("path"), "/stream")?);
+    wait(fields.get("delay"), Side::Server)?;
+    read_packets(place)?;
+    let url = format!("rtsp://{host}{path}");
+    let track = format!("{url}/track1");
+    let play = format!("{HEARD_SESSION}Range: npt=0.000-\r\n");
+    let requests = [
+        ("OPTIONS", &url, ""),
+        ("DESCRIBE", &url, "Accept: application/sdp\r\n"),
+        ("SETUP", &track, TRANSPORT),
+        ("PLAY", &url, &play),
+        ("TEARDOWN", &url, HEARD_SESSION),
+    ];
+    let mut said = Vec::new();
+    for (number, (method, url, fields)) in (1..).zip(requests) {
+        said.extend([
+            json!({"transaction": {"start": TRANSACTION}}),
+            json!({"send": format!(
+                "{method} {url} RTSP/1.0\r\nCSeq: {number}\r\nUser-Agent: wirestorm\r\n{fields}\r\n"
+            )}),
+            json!({"receive": {"message": "rtsp"}}),
+            json!({"expect": {"pattern": r"\ARTSP/1\.\d 200\b"}}),
+        ]);
+        if method == "SETUP" {
+            // RFC 2326 section 12.37: what follows the identifier is for how long it holds.
+            let session = r"(?im)^Session[ \t]*:[ \t]*([^;\s]+)";
+            said.push(json!({"extract": {"session": {"pattern": session}}}));
+        }
+        said.push(json!({"transaction": {"end": TRANSACTION}}));
+    }
+    steps(said, place)
 }
 
 fn read_packets(place: &Place<'_>) -> Result<u64, PlanError> {

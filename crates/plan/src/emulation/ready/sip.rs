@@ -175,6 +175,11 @@ fn client(asked: &Asked<'_>, is_ipv6: bool) -> Vec<Value> {
     let invite = request("INVITE", &format!("sip:{to}"), 1, &format!("To: <sip:{to}>"), 1);
     let contact = format!("Contact: <sip:{user}@{host}:${{client_port}}>\r\n");
     let ack = request("ACK", "${target}", 2, "${to}", 1);
+    // Section 17.1.1.3: of another response than that "The ACK request constructed by the client
+    // transaction MUST contain values for the Call-ID, From, and Request-URI that are equal to the
+    // values of those header fields in the request", with the same branch, and "The To header field
+    // in the ACK MUST equal the To header field in the response being acknowledged".
+    let refused = request("ACK", &format!("sip:{to}"), 1, "${to}", 1);
     let bye = request("BYE", "${target}", 3, "${to}", 2);
 
     let mut steps = vec![
@@ -190,7 +195,7 @@ fn client(asked: &Asked<'_>, is_ipv6: bool) -> Vec<Value> {
         json!({"label": "invited"}),
         json!({"receive_datagrams": 1}),
         json!({"jump": {"to": "invited", "received": {"pattern": r"^SIP/2\.0 1"}}}),
-        json!({"expect": {"pattern": r"^SIP/2\.0 200 "}}),
+        json!({"expect": {"pattern": r"^SIP/2\.0 2", "otherwise": "refused"}}),
         json!({"transaction": {"end": "sip.invite"}}),
         // With the callee's tag, and where it is itself.
         json!({"extract": {"to": {"pattern": line("To|t")}}}),
@@ -223,6 +228,11 @@ fn client(asked: &Asked<'_>, is_ipv6: bool) -> Vec<Value> {
         json!({"jump": {"to": "ended", "received": {"pattern": r"^SIP/2\.0 1"}}}),
         json!({"expect": {"pattern": r"^SIP/2\.0 200 "}}),
         json!({"transaction": {"end": "sip.bye"}}),
+        json!({"jump": "over"}),
+        json!({"label": "refused"}),
+        json!({"extract": {"to": {"pattern": line("To|t")}}}),
+        json!({"send_datagram": format!("{refused}{BARE}")}),
+        json!({"label": "over"}),
     ]);
     steps
 }

@@ -2,12 +2,15 @@
 
 use serde_json::{Value, json};
 use wirestorm_wire::conversation::Side;
+use wirestorm_wire::pattern::Pattern;
 
-use super::commands::{Commands, hear, in_text, say, steps};
+use super::commands::{Commands, in_text, say, steps};
 use super::dialogue::Line;
 use super::words::{Content, wait, word};
 use crate::document::error::PlanError;
 use crate::document::place::Place;
+use crate::emulation::looked_at::{Expected, Received};
+use crate::emulation::names::Label;
 use crate::emulation::program::{Step, read_delay};
 
 pub(in crate::emulation) const SMTP: [&str; 8] =
@@ -97,7 +100,12 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
 pub(super) fn read_with_tls(place: &Place<'_>) -> Result<[Vec<Step>; 2], PlanError> {
     let asked = read_asked(place)?;
     let server = steps(server(&asked, true)?, place)?;
-    Ok([client(asked, place)?, server])
+    Ok([client(asked, place, true)?, server])
+}
+
+/// A client of others' servers, whose replies may be anything.
+pub(super) fn read_client(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
+    client(read_asked(place)?, place, false)
 }
 
 /// A server of others' clients, who say what they like: several recipients, long messages.
@@ -105,51 +113,55 @@ pub(super) fn read_server(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
     steps(server(&read_asked(place)?, false)?, place)
 }
 
-fn client(asked: Asked<'_>, place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
-    let hello = format!("EHLO {}", in_text(asked.client_host));
-    let mut greeting = vec![json!({"blocking": false})];
-    hear(&mut greeting, "^220");
-    say(&mut greeting, &hello);
-    hear(&mut greeting, r"(?im)^250[ -]STARTTLS\r?$");
-    say(&mut greeting, "STARTTLS");
-    hear(&mut greeting, "^220");
-    greeting.push(json!("start_tls"));
+/// A client that looks at each reply: another one than it needs is a failure, behind which it takes
+/// its leave. `starts_tls`: whether it begins TLS.
+fn client(asked: Asked<'_>, place: &Place<'_>, starts_tls: bool) -> Result<Vec<Step>, PlanError> {
+    const LEAVE: Label = Label(0);
+    let send = |text: Vec<u8>| Step::Send { size: text.len() as u32, text, fill: Vec::new() };
+    let say = |line: &str| send(format!("{line}\r\n").into_bytes());
+    let hear = |pattern: &str, otherwise| {
+        let expected = Expected::Matches(Pattern::new(pattern).map_err(|it| place.says(it))?);
+        Ok::<_, PlanError>([
+            Step::ReceiveWhole(Received::Reply),
+            Step::Expect { expected, otherwise },
+        ])
+    };
+    let need = |pattern| hear(pattern, Some(LEAVE));
+
+    let hello = format!("EHLO {}", asked.client_host);
+    let mut steps = vec![Step::Blocking(false)];
+    steps.extend(need("^220")?);
+    if starts_tls {
+        steps.push(say(&hello));
+        steps.extend(need(r"(?im)^250[ -]STARTTLS\r?$")?);
+        steps.push(say("STARTTLS"));
+        steps.extend(need("^220")?);
+        steps.push(Step::StartTls);
+    }
     // RFC 3207 section 4.2: "The client MUST discard any knowledge obtained from the server", and
     // "SHOULD send an EHLO command as the first command after a successful TLS negotiation."
-    say(&mut greeting, &hello);
-    hear(&mut greeting, "^250");
+    steps.push(say(&hello));
+    steps.extend(need("^250")?);
 
-    let mut envelope = Vec::new();
-    say(&mut envelope, &format!("MAIL FROM:<{}>", in_text(asked.from)));
-    hear(&mut envelope, "^250");
-    say(&mut envelope, &format!("RCPT TO:<{}>", in_text(asked.to)));
-    hear(&mut envelope, "^25[01]");
-    say(&mut envelope, "DATA");
-    hear(&mut envelope, "^354");
     let mut submitted = vec![Step::StartTransaction(TRANSACTION.to_owned())];
-    submitted.append(&mut steps(envelope, place)?);
-    let (text, fill) = (asked.message, Vec::new());
-    submitted.push(Step::Send { size: text.len() as u32, text, fill });
-    submitted.append(&mut steps_that_hear("^250", place)?);
+    submitted.push(say(&format!("MAIL FROM:<{}>", asked.from)));
+    submitted.extend(need("^250")?);
+    submitted.push(say(&format!("RCPT TO:<{}>", asked.to)));
+    // RFC 5321 section 4.2.3: "251 User not local; will forward".
+    submitted.extend(need("^25[01]")?);
+    submitted.push(say("DATA"));
+    submitted.extend(need("^354")?);
+    submitted.push(send(asked.message));
+    submitted.extend(need("^250")?);
     submitted.push(Step::EndTransaction(TRANSACTION.to_owned()));
-
-    let mut all = steps(greeting, place)?;
     match asked.messages {
-        1 => all.append(&mut submitted),
-        messages => all.push(Step::Repeat { times: Some(messages), steps: submitted }),
+        1 => steps.append(&mut submitted),
+        messages => steps.push(Step::Repeat { times: Some(messages), steps: submitted }),
     }
-    let mut end = Vec::new();
-    say(&mut end, "QUIT");
-    hear(&mut end, "^221");
-    end.push(json!("wait_for_close"));
-    all.append(&mut steps(end, place)?);
-    Ok(all)
-}
-
-fn steps_that_hear(pattern: &str, place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
-    let mut heard = Vec::new();
-    hear(&mut heard, pattern);
-    steps(heard, place)
+    steps.extend([Step::Label(LEAVE), say("QUIT")]);
+    steps.extend(hear("^221", None)?);
+    steps.push(Step::WaitForClose);
+    Ok(steps)
 }
 
 /// A server that follows what it is told; `starts_tls`: that takes messages within TLS alone.

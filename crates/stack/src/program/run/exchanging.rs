@@ -135,6 +135,12 @@ impl Run {
         has_failed || self.own().is_some_and(Own::has_failed)
     }
 
+    /// Messages of HTTP/1 that do not come any more, as it fails.
+    #[cold]
+    pub(crate) fn take_missing(&mut self) -> u64 {
+        self.own_mut().map_or(0, Own::take_missing)
+    }
+
     /// Whether what is between the program and its connection was ended by both sides.
     pub(crate) fn has_ended(&self) -> bool {
         self.exchange().is_some_and(Exchange::has_ended)
