@@ -19,6 +19,7 @@ mod flow;
 mod followed;
 mod fragments;
 mod hear;
+mod index;
 mod links;
 mod listen;
 mod load;
@@ -78,7 +79,7 @@ use self::unreachable::Allowance;
 pub use self::users::Think;
 use crate::content::SessionCounters;
 pub use crate::frame::LinkHeader;
-use crate::frame::has_damaged_header;
+use crate::frame::{dissect, has_damaged_header};
 use crate::host::Host;
 pub use crate::ip_settings::{FlowLabel, Identification, IpSettings};
 use crate::program::{Buffers, Statistics};
@@ -342,6 +343,9 @@ impl Endpoint {
         let mut batch = core::mem::take(&mut self.batch);
         let outcome = receive.receive(BATCH, &mut batch);
         self.now = now;
+        if batch.len() > 1 && self.flows.are_many() {
+            self.ask_ahead(&batch, receive);
+        }
         for received in batch.drain(..) {
             let frame = receive.frame(&received);
             let mut offloads = received.offloads;
@@ -384,6 +388,16 @@ impl Endpoint {
         }
         transmit.flush()?;
         outcome
+    }
+
+    /// Asks for the memory of the flows that a batch is for, where there are so many flows that they
+    /// are in no cache: so all of them are waited for at a time.
+    fn ask_ahead(&self, batch: &[Received], receive: &impl Receive) {
+        for received in batch {
+            if let Ok(packet) = dissect(receive.frame(received), false) {
+                self.flows.prefetch(&packet.key);
+            }
+        }
     }
 
     /// Calls flows whose time has come, so many in one breath and in one tick: where very many close

@@ -24,6 +24,11 @@ use crate::tcp::ranges::SequenceRange;
 use crate::tcp::segment::SACK_BLOCKS_MAX;
 use crate::tcp::sequence::SequenceNumber;
 
+/// A flow that waits for nothing is not called later than this, as those that have just been opened
+/// would be for their SYN: by then it is in no cache any more, where there are very many. What was
+/// asked for sooner is most often asked for again with the next segment.
+const CALL_FAR_MS: i32 = 500;
+
 /// The ends of a flow that another one asks for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Origin {
@@ -349,6 +354,12 @@ impl Endpoint {
             flow.marks.set(FlowMarks::CALLED);
             let ticks = at.wrapping_sub(now.millis).cast_signed().max(0) as u64;
             self.flows.wheel.set(place, now.micros / 1_000 + ticks);
+        } else if at.is_none()
+            && flow.marks.has(FlowMarks::CALLED)
+            && flow.called_at.wrapping_sub(now.millis).cast_signed() > CALL_FAR_MS
+        {
+            flow.marks.clear(FlowMarks::CALLED);
+            self.flows.wheel.cancel(place);
         }
         if !self.executions.is_empty() {
             self.settle(place, is_over);

@@ -4,9 +4,10 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use hashbrown::HashTable;
 use wirestorm_base::wheel::Wheel;
 use wirestorm_wire::flow::FlowKey;
+
+use super::index::Index;
 
 /// What has a key.
 pub(super) trait Keyed {
@@ -14,13 +15,16 @@ pub(super) trait Keyed {
     fn key(&self) -> &FlowKey;
 }
 
+/// Flows that take more memory than most caches have.
+const MANY: usize = 64 << 10;
+
 /// The flows of one transport.
 #[derive(Debug)]
 pub(super) struct Flows<F> {
     /// By place.
     slots: Vec<Option<F>>,
     free: Vec<u32>,
-    index: HashTable<u32>,
+    index: Index,
     /// The flow that was heard of last.
     last: u32,
     /// A timer for each place, in ticks of 1 ms.
@@ -35,7 +39,7 @@ impl<F: Keyed> Flows<F> {
         Self {
             slots: Vec::new(),
             free: Vec::new(),
-            index: HashTable::new(),
+            index: Index::default(),
             last: 0,
             wheel: Wheel::new(millis),
             pending: VecDeque::new(),
@@ -93,9 +97,21 @@ impl<F: Keyed> Flows<F> {
         found
     }
 
+    /// Whether they are more than caches hold.
+    #[inline]
+    pub(super) fn are_many(&self) -> bool {
+        self.slots.len() >= MANY
+    }
+
+    /// Asks for the memory by which a flow with a key is found, or missed.
+    #[inline]
+    pub(super) fn prefetch(&self, key: &FlowKey) {
+        self.index.prefetch(key.hash64(0));
+    }
+
     #[inline(always)]
     fn look_up(&self, key: &FlowKey) -> Option<u32> {
-        self.index.find(key.hash64(0), |place| self.key(*place) == Some(key)).copied()
+        self.index.find(key.hash64(0), |place| self.key(place) == Some(key))
     }
 
     #[inline]
@@ -103,9 +119,12 @@ impl<F: Keyed> Flows<F> {
         self.slots.get(place as usize)?.as_ref().map(Keyed::key)
     }
 
-    #[inline]
     /// Adds a flow, whose key no other has, and returns its place.
+    #[inline]
     pub(super) fn insert(&mut self, flow: F) -> u32 {
+        if !self.index.has_room() {
+            self.grow_index();
+        }
         let hash = flow.key().hash64(0);
         let place = match self.free.pop() {
             Some(place) => {
@@ -117,10 +136,17 @@ impl<F: Keyed> Flows<F> {
                 self.slots.len() as u32 - 1
             }
         };
-        let slots = &self.slots;
-        let rehash = |it: &u32| slots[*it as usize].as_ref().map_or(0, |it| it.key().hash64(0));
-        self.index.insert_unique(hash, place, rehash);
+        self.index.insert(hash, place);
         place
+    }
+
+    /// In the order of places, in which memory comes by itself: in that of hashes, a million flows
+    /// are waited for a million times.
+    #[cold]
+    fn grow_index(&mut self) {
+        let flows = (0..).zip(&self.slots);
+        let flows = flows.filter_map(|(place, it)| Some((it.as_ref()?.key().hash64(0), place)));
+        self.index = self.index.grown(flows);
     }
 
     /// Forgets a flow, and its timer.
@@ -128,9 +154,7 @@ impl<F: Keyed> Flows<F> {
     pub(super) fn remove(&mut self, place: u32) {
         let slot = &mut self.slots[place as usize];
         let Some(flow) = slot else { return };
-        if let Ok(entry) = self.index.find_entry(flow.key().hash64(0), |it| *it == place) {
-            entry.remove();
-        }
+        self.index.remove(flow.key().hash64(0), place);
         *slot = None;
         self.wheel.cancel(place);
         self.free.push(place);

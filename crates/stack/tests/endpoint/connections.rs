@@ -198,6 +198,17 @@ fn the_next_thing_to_do_is_known() {
 }
 
 #[test]
+fn connections_that_idle_are_not_called() {
+    let role = client("16.0.0.1", 80, Load::Hold { flows: 3 }, Some(3));
+    let idle = [Instruction::Connect, Instruction::WaitForPeerClose];
+    let mut world = World::with(vec![role], &Buffers::default(), &idle, &idle);
+    world.run(Duration::from_millis(10), |_, _| {});
+    assert_eq!(world.server.tcp().connects, 3);
+    // Neither for their SYN, which would have been sent again after a second.
+    assert_eq!((world.client.next(), world.server.next()), (None, None));
+}
+
+#[test]
 fn programs_count_loop_and_tell_the_time() {
     use Instruction::*;
     let mut buffers = Buffers::default();
