@@ -39,7 +39,7 @@ fn main() {
     let (mut to_server, mut at_server) = wire(options);
     let (mut to_client, mut at_client) = wire(options);
 
-    let resident_before = resident_bytes();
+    let [resident_before, _] = resident_bytes();
     let began = Clock::now();
     let (mut now, mut frames) = (START, 0);
     let is_idle = requests == 0;
@@ -62,11 +62,12 @@ fn main() {
         assert_eq!(tcp.sndrexmitpack, 0, "{tcp:?}");
     }
     assert_eq!(counters[0].1.rcvbyte, connections * requests * page);
+    let [resident, resident_max] = resident_bytes();
     println!(
         "{{\"connections\": {connections}, \"requests\": {}, \"frames\": {frames}, \
-         \"elapsed_s\": {elapsed}, \"bytes_a_flow\": {}}}",
+         \"elapsed_s\": {elapsed}, \"bytes_a_flow\": {}, \"resident_bytes_max\": {resident_max}}}",
         connections * requests,
-        resident_bytes().saturating_sub(resident_before) / (2 * connections).max(1),
+        resident.saturating_sub(resident_before) / (2 * connections).max(1),
     );
 }
 
@@ -75,12 +76,14 @@ fn tally(endpoint: &Endpoint) -> &Tally {
     endpoint.tally(0).expect("there is one")
 }
 
-/// What this process has of the machine's memory (`proc_pid_statm(5)`).
-fn resident_bytes() -> u64 {
-    const PAGE_BYTES: u64 = 4_096;
-    let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let resident = pages.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
-    resident.unwrap_or(0) * PAGE_BYTES
+/// What this process has of the machine's memory, and the most that it had (`proc_pid_status(5)`).
+fn resident_bytes() -> [u64; 2] {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    ["VmRSS:", "VmHWM:"].map(|name| {
+        let kilobytes =
+            status.lines().find_map(|line| line.strip_prefix(name)?.split(' ').nth_back(1));
+        kilobytes.and_then(|number| number.trim().parse::<u64>().ok()).unwrap_or(0) * 1_024
+    })
 }
 
 /// A client and a server.

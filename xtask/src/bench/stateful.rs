@@ -27,13 +27,15 @@ pub(super) fn keepalive(settings: &Settings) -> Fallible<Vec<Row>> {
     measure(settings, row, ["6000", "500", "1024"], "/requests", 1e6)
 }
 
-/// Connections that say nothing, both ends in this process: how fast they are opened, and what each
-/// end of one takes.
+/// Connections that say nothing, both ends in one process: how fast they are opened, what each end
+/// of one takes, and what the process takes at most.
 pub(super) fn idle(settings: &Settings) -> Fallible<Vec<Row>> {
-    const CONNECTIONS: &str = "1000000";
+    const CONNECTIONS: &str = "4000000";
     let mut opened = row("idle opened", "k flows/s", Target::AtLeast(500.0));
     let mut bytes = row("idle flow", "bytes", Target::AtMost(256.0));
+    let mut memory = row("idle memory", "GB", Target::AtMost(2.5));
     bytes.notes.push(format!("what {CONNECTIONS} connections add to the process, by each end"));
+    memory.notes.push(format!("the most that both ends of {CONNECTIONS} connections took"));
     let stateful = workspace::build_example("wirestorm-stack", "stateful")?;
     for _ in 0..settings.rounds {
         let printed = output(Command::new(&stateful).args([CONNECTIONS, "0", "1"]))?;
@@ -41,8 +43,9 @@ pub(super) fn idle(settings: &Settings) -> Fallible<Vec<Row>> {
         let seconds = number(&result, "/elapsed_s")?;
         opened.wirestorm.push(number(&result, "/connections")? / seconds / 1e3);
         bytes.wirestorm.push(number(&result, "/bytes_a_flow")?);
+        memory.wirestorm.push(number(&result, "/resident_bytes_max")? / 1e9);
     }
-    Ok(vec![opened, bytes])
+    Ok(vec![opened, bytes, memory])
 }
 
 /// The plan of [`over_veth`]: as many connections as go, 512 at once.
