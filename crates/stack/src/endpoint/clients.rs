@@ -134,6 +134,12 @@ impl Tuples {
         None
     }
 
+    /// Whether nothing of them is drawn.
+    #[inline]
+    pub(super) fn are_in_turn(&self) -> bool {
+        self.order == Order::InTurn && self.pairing != Pairing::Random
+    }
+
     /// Tuples for the flow `number`, as its answers have them, the first to be tried first; of
     /// certain ends where those are said. Clients that are off are not drawn.
     ///
@@ -174,7 +180,7 @@ impl Tuples {
         let ports = port.map_or(self.client_ports.clone(), |it| it..=it);
         let first = *ports.start();
         let ports = u32::from(ports.end().saturating_sub(first)) + 1;
-        let port_place = match is_in_turn && self.pairing != Pairing::Random {
+        let port_place = match client.is_none() && self.are_in_turn() {
             true => (port_turn % u64::from(ports)) as u32,
             false => random.below(ports),
         };

@@ -18,6 +18,7 @@ use crate::content::Exchange;
 use crate::frame::Headers;
 use crate::ip_settings::Identification;
 use crate::program::{Outside, Progress, Run};
+use crate::random::Random;
 use crate::tcp::connection::{Connection, End, Now, State};
 use crate::tcp::departure::Room;
 use crate::tcp::ranges::SequenceRange;
@@ -86,6 +87,12 @@ impl Endpoint {
             return None;
         };
         let link = self.links.take(link.of(key.destination(), key.source()));
+        if self.flows.are_many() && tuples.are_in_turn() {
+            // That it is free, too, is waited for while other things are done.
+            let next =
+                tuples.answers_to(number + 1, None, protocol, None, &mut Random::new(0)).next();
+            next.iter().for_each(|key| self.flows.prefetch(key));
+        }
         state.tally.flows.made += 1;
         match transport {
             Transport::Tcp(_) => {
