@@ -376,7 +376,10 @@ impl Connection {
         if is_again {
             counters.sndrexmitpack += u64::from(length > 0);
             self.repeats = self.repeats.wrapping_add(u8::from(length > 0));
-            counters.sndrexmitbyte += u64::from(length);
+            // A segment may begin with what was sent before, as a probe was, and go on with more.
+            let again = length.min(self.highest.distance_from(start).max(0) as u32);
+            counters.sndrexmitbyte += u64::from(again);
+            counters.sndbyte_ok += u64::from(length - again);
         } else if length > 0 {
             counters.sndpack += u64::from(segments + u32::from(tail > 0));
             counters.sndbyte_ok += u64::from(length);
