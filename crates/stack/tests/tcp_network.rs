@@ -154,6 +154,8 @@ fn what_met_congestion_makes_a_flow_slower_and_nothing_is_sent_again() {
         let is_used = ecn == EcnUse::Ask;
         assert_eq!(sender.ecn_shs, u64::from(is_used));
         assert_eq!((sender.ecn_rcwnd > 2, receiver.ecn_ce > 2), (is_used, is_used), "{ecn:?}");
+        // Each mark is told of until CWR is there, and reduces the window once.
+        assert!(sender.ecn_rcwnd <= receiver.ecn_ce, "{sender:?}");
         assert_eq!(sender.sndrexmitpack, 0);
         1e6 / (world.now - begin) as f64
     });

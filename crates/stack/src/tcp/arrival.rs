@@ -98,7 +98,8 @@ impl Connection {
         if segment.length > 0 || segment.flags.contains(Flags::FIN) {
             // "If there are other controls or text in the segment, then continue processing at the
             // sixth step".
-            let flags = Flags(segment.flags.0 & !Flags::SYN.0);
+            // With SYN, ECE and CWR tell of no congestion (RFC 3168 section 6.1.1).
+            let flags = Flags(segment.flags.0 & !(Flags::SYN | Flags::ECE | Flags::CWR).0);
             let behind = Segment { sequence: segment.sequence + 1, flags, ..*segment };
             self.arrive_data(&behind, settings, now, counters, &mut arrival);
         }
@@ -196,7 +197,8 @@ impl Connection {
     /// any; in figure 7 of RFC 9293, it acknowledges our own SYN.
     #[cold]
     fn strip_repeated_syn<'a>(&mut self, segment: &Segment<'a>) -> Segment<'a> {
-        let flags = Flags(segment.flags.0 & !Flags::SYN.0);
+        // With SYN, ECE and CWR tell of no congestion (RFC 3168 section 6.1.1).
+        let flags = Flags(segment.flags.0 & !(Flags::SYN | Flags::ECE | Flags::CWR).0);
         if self.state == State::SynReceived && !flags.contains(Flags::ACK) {
             self.marks.set(Marks::SYN_DUE);
         } else {

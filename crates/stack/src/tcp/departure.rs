@@ -531,7 +531,7 @@ impl Connection {
         // the IP header for retransmitted data packets".
         let is_ecn_capable = self.marks.has(Marks::ECN) && !is_again && length > 0;
         if is_ecn_capable && self.marks.has(Marks::CWR_DUE) {
-            self.marks.clear(Marks::CWR_DUE);
+            self.note_reduction_told(start + length);
             flags |= Flags::CWR;
         }
         let window = (settings.receive_buffer >> self.scales.receive()).min(u32::from(u16::MAX));

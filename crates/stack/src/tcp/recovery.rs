@@ -231,7 +231,9 @@ impl Connection {
     /// window of data". It looks at what was in flight before the segment.
     #[inline]
     pub(super) fn note_echo(&mut self, segment: &Segment<'_>, counters: &mut TcpCounters) {
-        if !self.is_echo(segment) || self.is_recovering() {
+        // The peer goes on echoing until it hears CWR, which only new data can have.
+        let is_told = self.is_recovering() || self.marks.has(Marks::CWR_DUE);
+        if !self.is_echo(segment) || is_told {
             return;
         }
         counters.ecn_rcwnd += 1;
@@ -243,6 +245,17 @@ impl Connection {
         disorder.recover = Some(highest);
         disorder.has_started_over = false;
         self.marks.set(Marks::CWR_DUE);
+    }
+
+    /// CWR leaves with new data that ends there. Until that is acknowledged, what the peer echoes is what
+    /// it has heard of before.
+    #[cold]
+    pub(super) fn note_reduction_told(&mut self, end: SequenceNumber) {
+        self.marks.clear(Marks::CWR_DUE);
+        let recover = &mut self.disorder_mut().recover;
+        if recover.is_none_or(|recover| recover.is_before(end)) {
+            *recover = Some(end);
+        }
     }
 
     /// What to send again now, and how many bytes of it at most; nothing where no loss is being
