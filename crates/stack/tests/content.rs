@@ -234,3 +234,28 @@ fn a_reset_behind_both_ends_of_a_session_is_no_failure() {
         assert_eq!((counters.closed, counters.failed()), (closed, 1 - closed));
     }
 }
+
+#[test]
+fn who_resets_what_has_failed_has_not_ended_it() {
+    let mut buffers = Buffers::default();
+    let other = buffers.push(Buffer::new(b"other", 0, &[]));
+    let send = Instruction::Send { buffer: other };
+    let receive = |bytes| Instruction::Receive { bytes, clear: false };
+    // After hello comes that the session has failed; or it has heard nothing yet.
+    let answered = vec![send, receive(5 + 2), Instruction::Reset];
+    let silent = vec![receive(5), Instruction::Reset];
+    let early = "connection lost during the handshake";
+    for (program, cause, session_failed) in [(answered, "no hello", 1), (silent, early, 0)] {
+        let sides = [
+            side(vec![Instruction::Connect, Instruction::WaitForPeerClose], Toys { greets: true }),
+            Side { program, contents: Contents::default(), sessions: None },
+        ];
+        let mut world = World::new(sides, &buffers, [1, 1], Disturbance::NONE, 1);
+        world.run(MINUTE);
+        assert_eq!(world.client.tcp().rst_received, 1);
+        assert_eq!(world.client.sessions().failures.get(cause), Some(&1));
+        let counters = world.client.counters();
+        let expected = (session_failed, 1 - session_failed);
+        assert_eq!((counters.session_failed, counters.reset), expected, "{cause}");
+    }
+}

@@ -48,6 +48,8 @@ pub(crate) struct Exchange {
     is_counted: bool,
     is_truncated: bool,
     has_failed: bool,
+    /// Whether that was for what it heard or said, and not for the end of its connection.
+    has_failed_first: bool,
     /// Whether the peer had said in it that nothing more comes, now that it is over.
     peer_has_ended: bool,
     /// Whether nothing more is to be sent.
@@ -78,6 +80,7 @@ impl Exchange {
             is_counted: false,
             is_truncated: false,
             has_failed: false,
+            has_failed_first: false,
             peer_has_ended: false,
             is_closed: false,
         }
@@ -124,6 +127,12 @@ impl Exchange {
     /// Whether its session failed.
     pub(crate) const fn has_failed(&self) -> bool {
         self.has_failed
+    }
+
+    /// Whether its session failed while its connection was there: a reset that comes then is the peer's
+    /// answer to that.
+    pub(crate) const fn has_failed_first(&self) -> bool {
+        self.has_failed_first
     }
 
     /// Whether both sides have ended it. Whatever becomes of the connection then, all was said: a
@@ -314,6 +323,7 @@ impl Exchange {
     fn fail(&mut self, cause: &'static str, sessions: &mut SessionCounters) {
         if !self.has_failed {
             self.has_failed = true;
+            self.has_failed_first = cause != ENDED_EARLY;
             *sessions.failures.entry(cause).or_default() += 1;
         }
     }

@@ -195,6 +195,7 @@ impl Endpoint {
             let counter = match end {
                 _ if flow.run.has_program_failed() => &mut tally.flows.program_failed,
                 End::Closed if flow.run.has_failed() => &mut tally.flows.session_failed,
+                End::Reset if flow.run.has_failed_first() => &mut tally.flows.session_failed,
                 End::Reset if flow.run.has_ended() => &mut tally.flows.closed,
                 End::Reset if template.meets_resets => &mut tally.flows.reset_meant,
                 // A client that resets what has just been established may do so before it is here.

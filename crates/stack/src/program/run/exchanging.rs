@@ -129,6 +129,11 @@ impl Run {
         self.exchange().is_some_and(Exchange::has_failed)
     }
 
+    /// Whether it has failed while the connection was there.
+    pub(crate) fn has_failed_first(&self) -> bool {
+        self.exchange().is_some_and(Exchange::has_failed_first)
+    }
+
     /// Whether something else came than the program expects.
     pub(crate) fn has_program_failed(&self) -> bool {
         let has_failed = self.extra.as_ref().is_some_and(|it| it.has_failed);
