@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use wirestorm_base::port::{Segmentation, has_vlan_tag};
+use wirestorm_base::port::Segmentation;
 use wirestorm_wire::checksum;
 use wirestorm_wire::flow::FlowKey;
 pub(crate) use wirestorm_wire::packet::network_header;
@@ -124,12 +124,16 @@ impl LinkHeader {
         hash
     }
 
-    /// Bytes of its first VLAN tag, which come on top of what a port takes.
+    /// Bytes of a first VLAN tag of 802.1Q, which come on top of what a port takes. One of 802.1ad is
+    /// within it, as any other header is: not every way into the kernel takes a longer frame for it
+    /// (`packet_extra_vlan_len_allowed` of `net/packet/af_packet.c`).
     pub(crate) fn tag_length(&self) -> usize {
-        if has_vlan_tag(self.as_slice()) { vlan::TAG_LENGTH } else { 0 }
+        let is_tagged = self.as_slice()[ADDRESSES..].starts_with(&ethertype::VLAN.to_be_bytes());
+        if is_tagged { vlan::TAG_LENGTH } else { 0 }
     }
 
-    /// Bytes that leave so much less room for packets: second tags, and labels.
+    /// Bytes that leave so much less room for packets: tags of 802.1ad, what is behind first tags, and
+    /// labels.
     pub(crate) fn excess(&self) -> usize {
         self.as_slice().len() - ethernet::HEADER_LENGTH - self.tag_length()
     }
