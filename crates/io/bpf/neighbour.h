@@ -16,6 +16,7 @@ enum {
 	ETHERTYPE_IPV6 = 0x86dd,
 	ETHERTYPE_SERVICE_VLAN = 0x88a8,
 	ICMP = 1,
+	FRAGMENT_V6 = 44,
 	ICMPV6 = 58,
 	ECHO_REPLY = 0,
 	ECHO_REQUEST = 8,
@@ -32,9 +33,12 @@ enum {
 	/* Behind that, in a packet. */
 	HOP_LIMIT_OFFSET = 7,
 	NEXT_HEADER_OFFSET = 6,
-	ICMPV6_TYPE_OFFSET = 40,
+	IPV6_HEADER_BYTES = 40,
 	PROTOCOL_OFFSET = 9,
-	ICMP_TYPE_OFFSET = 20,
+	FRAGMENT_OFFSET = 6,
+	/* More fragments, and the upper bits of where this one begins (RFC 791 section 3.1). */
+	FRAGMENT_BITS = 0x3f,
+	IPV4_HEADER_BYTES = 20,
 	SIGNATURE_BYTES = 18,
 	SIGNATURE_MAGIC = 0x5753,
 };
@@ -73,38 +77,47 @@ static __always_inline int is_for_neighbours(struct xdp_md *context)
 
 	if (type == ETHERTYPE_ARP)
 		return 1;
-	if (type != ETHERTYPE_IPV6 || packet + ICMPV6_TYPE_OFFSET + 1 > end)
+	if (type != ETHERTYPE_IPV6 || packet + IPV6_HEADER_BYTES + 1 > end)
 		return 0;
 	/* RFC 4861 section 7.1: a hop limit of 255 says that no router has forwarded it. */
 	return packet[NEXT_HEADER_OFFSET] == ICMPV6 && packet[HOP_LIMIT_OFFSET] == 255 &&
-	       packet[ICMPV6_TYPE_OFFSET] >= ROUTER_SOLICITATION &&
-	       packet[ICMPV6_TYPE_OFFSET] <= REDIRECT;
+	       packet[IPV6_HEADER_BYTES] >= ROUTER_SOLICITATION &&
+	       packet[IPV6_HEADER_BYTES] <= REDIRECT;
 }
 
-/* Echo requests and replies that carry no signature: those of others, or of this host. */
+/*
+ * Echo requests and replies that carry no signature: those of others, or of this host. Of fragments
+ * nobody knows here what they are part of: all of ICMP are left to the kernel.
+ */
 static __always_inline int is_ping(struct xdp_md *context)
 {
 	__u8 *end = (__u8 *)(long)context->data_end;
-	__u8 *packet;
+	__u8 *packet, *icmp;
 	__u8 magic[2];
 	__u16 type = carried(context, &packet);
 
-	if (type != ETHERTYPE_IPV4 && type != ETHERTYPE_IPV6)
+	if (type == ETHERTYPE_IPV4) {
+		if (packet + IPV4_HEADER_BYTES > end || packet[PROTOCOL_OFFSET] != ICMP)
+			return 0;
+		if ((packet[FRAGMENT_OFFSET] & FRAGMENT_BITS) | packet[FRAGMENT_OFFSET + 1])
+			return 1;
+		/* RFC 791 section 3.1: the header's length is in words of four bytes. */
+		icmp = packet + (packet[0] & 0x0f) * 4;
+		if (icmp + 1 > end || (*icmp != ECHO_REQUEST && *icmp != ECHO_REPLY))
+			return 0;
+	} else if (type == ETHERTYPE_IPV6) {
+		icmp = packet + IPV6_HEADER_BYTES;
+		if (icmp + 1 > end)
+			return 0;
+		/* RFC 8200 section 4.5: the header of a fragment begins with the next one's number. */
+		if (packet[NEXT_HEADER_OFFSET] == FRAGMENT_V6)
+			return *icmp == ICMPV6;
+		if (packet[NEXT_HEADER_OFFSET] != ICMPV6 ||
+		    (*icmp != ECHO_REQUEST_V6 && *icmp != ECHO_REPLY_V6))
+			return 0;
+	} else {
 		return 0;
-	if (packet + ICMPV6_TYPE_OFFSET + 1 > end)
-		return 0;
-
-	__u8 icmp = packet[ICMP_TYPE_OFFSET];
-	__u8 icmpv6 = packet[ICMPV6_TYPE_OFFSET];
-	/* Without options, as pings are. */
-	int is_ipv4 = type == ETHERTYPE_IPV4 && packet[0] == 0x45 &&
-		      packet[PROTOCOL_OFFSET] == ICMP &&
-		      (icmp == ECHO_REQUEST || icmp == ECHO_REPLY);
-	int is_ipv6 = type == ETHERTYPE_IPV6 && packet[NEXT_HEADER_OFFSET] == ICMPV6 &&
-		      (icmpv6 == ECHO_REQUEST_V6 || icmpv6 == ECHO_REPLY_V6);
-
-	if (!is_ipv4 && !is_ipv6)
-		return 0;
+	}
 	if (bpf_xdp_load_bytes(context, bpf_xdp_get_buff_len(context) - SIGNATURE_BYTES, magic, 2))
 		return 1;
 	return (magic[0] << 8 | magic[1]) != SIGNATURE_MAGIC;

@@ -2,7 +2,7 @@
 
 use wirestorm_e2e::{can_run, start_command};
 use wirestorm_testkit::Scratch;
-use wirestorm_testkit::net::Lab;
+use wirestorm_testkit::net::{End, Lab, LabOptions};
 
 use super::{both_ports, curl, emulate, host, plan, stop};
 
@@ -91,4 +91,46 @@ fn clients_and_servers_have_addresses_of_groups_where_a_plan_says_so() {
             "{outcome}"
         );
     }
+}
+
+#[test]
+fn pings_of_any_length_are_answered() {
+    if !can_run(&["ping", "curl"]) {
+        return;
+    }
+    let text = r#"
+ports: [{name: servers, addresses: [198.51.100.1/24, "2001:db8:5::1/64"]}]
+templates:
+  - name: page
+    http: {path: /, response: {body: 100}}
+    server: {tx: servers, port: 80}
+"#;
+    for backend in ["af_packet", "af_xdp"] {
+        let options = LabOptions { ipv6: true, ..LabOptions::default() };
+        let (lab, scratch) = (Lab::with(&options).unwrap(), Scratch::new().unwrap());
+        host(&lab.b);
+        lab.b.namespace().ip(&["addr add 2001:db8:5::2/64 dev veth1 nodad"]).unwrap();
+        let mut command = emulate(&plan(&scratch, text));
+        command.args(["--port", &format!("servers={}", lab.a.port()), "--backend", backend]);
+        let servers = start_command(&mut command);
+        assert_eq!(curl(&lab.b, "198.51.100.1:80", 1).len(), 100);
+        // Shorter than an IPv6 header, with options (-R), and in fragments.
+        for address in ["198.51.100.1", "2001:db8:5::1"] {
+            for length in ["0", "12", "56", "1472", "1473", "20000"] {
+                assert_answers(&lab.b, &["-s", length, address], backend);
+            }
+        }
+        assert_answers(&lab.b, &["-R", "198.51.100.1"], backend);
+        let outcome = stop(servers);
+        assert_eq!(outcome.number("/ports/0/flows/other_protocol"), 0, "{outcome}");
+    }
+}
+
+/// That a host is there.
+fn assert_answers(from: &End, arguments: &[&str], what: &str) {
+    let mut ping = from.command("ping");
+    ping.args(["-c", "2", "-i", "0.1", "-W", "5"]).args(arguments);
+    let output = ping.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains(" 0% packet loss"), "{what}: {arguments:?}: {said}");
 }
