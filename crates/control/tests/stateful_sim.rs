@@ -238,6 +238,38 @@ fn flows_are_followed_while_they_are_there() {
 }
 
 #[test]
+fn what_flows_send_again_is_told_in_whole() {
+    let plan = r#"
+ports: [{name: left}, {name: right, impair: {loss: 5%}}]
+templates:
+  - name: file
+    client:
+      tx: left
+      addresses: 10.0.0.1
+      servers: 10.0.0.2
+      load: {hold: 1}
+      limit: 1
+      program: [{receive: 20000000}]
+    server: {tx: right, port: 80, program: [{send: {size: 20000000}}, wait_for_close]}
+"#;
+    let plan = EmulationPlan::parse(plan).unwrap();
+    let flows = FlowChoice { count: 1, ..Default::default() };
+    // As long as all of it takes: so they are added up within an interval.
+    let watch = WatchOptions { interval: Duration::from_secs(600), flows };
+    let duration = Duration::from_secs(600);
+    let options = SimulationOptions { output: None, watch, duration, ..options(Path::new("")) };
+    let (result, _) = simulate(&plan, &options).unwrap();
+    for (port, own) in result.ports.iter().zip([0, 20_000_000]) {
+        let last = port.followed[0].samples.last().unwrap();
+        assert_eq!(last.retransmitted, port.tcp["sndrexmitpack"], "{last:?}");
+        assert_eq!(last.out_of_order, port.tcp["rcvoopack"], "{last:?}");
+        assert_eq!((last.acknowledged_bytes, last.received_bytes), (own, 20_000_000 - own));
+    }
+    let sent_again = result.ports[1].tcp["sndrexmitpack"];
+    assert!(sent_again > 256 && result.ports[0].tcp["rcvoopack"] > 256, "{sent_again}");
+}
+
+#[test]
 fn flows_shorter_than_an_interval_are_told_from_their_beginning_to_their_end() {
     let plan = EmulationPlan::parse(PLAN).unwrap();
     let flows = FlowChoice { count: 3, ..Default::default() };

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use wirestorm_base::time::Instant;
+use wirestorm_base::time::{Duration, Instant};
 use wirestorm_stack::endpoint::{Endpoint, FlowDetails, FollowOptions, FollowedFlow};
 use wirestorm_stack::tcp::connection::State;
 use wirestorm_stack::tcp::details::Details;
@@ -111,10 +111,10 @@ pub struct FlowSample {
     pub rtt_min_us: Option<u32>,
     /// The retransmission timeout in microseconds.
     pub rto_us: u32,
-    /// Segments with data sent again. Of those between two looks 255 are told at most.
+    /// Segments with data sent again. Of those within a millisecond, or 10 us for each flow that is
+    /// followed where that is more, 255 are told at most.
     pub retransmitted: u64,
-    /// Segments with data that arrived beyond a hole. Of those between two looks 255 are told at
-    /// most.
+    /// Segments with data that arrived beyond a hole, of which as many are told at most.
     pub out_of_order: u64,
     /// Bytes that were acknowledged.
     pub acknowledged_bytes: u64,
@@ -128,6 +128,8 @@ pub(super) struct Followed {
     start: Instant,
     samples_max: usize,
     flows: Vec<SeenFlow>,
+    /// When they are looked at next, to be counted.
+    due: Instant,
 }
 
 #[derive(Clone, Debug)]
@@ -135,16 +137,39 @@ struct SeenFlow {
     followed: FollowedFlow,
     samples: Vec<FlowSample>,
     last: Option<Details>,
+    sums: Sums,
+}
+
+/// What a connection tells modulo some number is added up here.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    retransmitted: u64,
+    out_of_order: u64,
+    acknowledged_bytes: u64,
+    received_bytes: u64,
 }
 
 impl Followed {
+    /// A connection tells modulo 256 what it sends again: so often it is looked at.
+    const COUNTED: Duration = Duration::from_millis(1);
+    /// Where very many are followed, so much of the time.
+    const COUNTED_EACH: Duration = Duration::from_micros(10);
+
     /// Nothing yet; so many samples of each at most, which is even.
-    pub(super) fn new(start: Instant, samples_max: usize) -> Self {
-        Self { start, samples_max, flows: Vec::new() }
+    pub(super) fn new(choice: &FlowChoice, start: Instant, samples_max: usize) -> Self {
+        let due = if choice.count > 0 { start } else { Instant::MAX };
+        Self { start, samples_max, flows: Vec::new(), due }
     }
 
-    /// Looks at an endpoint.
-    pub(super) fn look(&mut self, now: Instant, endpoint: &Endpoint) {
+    /// Looks at an endpoint where it is time for that.
+    #[inline]
+    pub(super) fn look(&mut self, now: Instant, endpoint: &Endpoint, is_end_of_interval: bool) {
+        if is_end_of_interval || now >= self.due {
+            self.look_at_all(now, endpoint, is_end_of_interval);
+        }
+    }
+
+    fn look_at_all(&mut self, now: Instant, endpoint: &Endpoint, is_end_of_interval: bool) {
         let followed = endpoint.followed();
         let seconds = |at: Instant| at.saturating_since(self.start).as_secs_f64();
         self.flows.retain(|flow| followed.iter().any(|it| it.number == flow.followed.number));
@@ -152,8 +177,9 @@ impl Followed {
             let known = self.flows.iter().position(|it| it.followed.number == followed.number);
             let place = known.unwrap_or_else(|| {
                 let (at, first) = &followed.first;
-                let mut flow = SeenFlow { followed: *followed, samples: Vec::new(), last: None };
-                flow.note(first, seconds(*at), self.samples_max);
+                let mut flow = SeenFlow::new(*followed);
+                flow.count(first);
+                flow.note(seconds(*at), self.samples_max);
                 self.flows.push(flow);
                 self.flows.len() - 1
             });
@@ -161,15 +187,25 @@ impl Followed {
             match (&flow.followed.last, &followed.last) {
                 // Its end was seen before.
                 (Some(_), _) if known.is_some() => {}
-                (_, Some((at, last))) => flow.note(last, seconds(*at), self.samples_max),
+                (_, Some((at, last))) => {
+                    flow.count(last);
+                    flow.note(seconds(*at), self.samples_max);
+                }
                 (_, None) => {
-                    let found = endpoint.flow(&followed.first.1.key, now);
-                    if let Some(found) = found {
-                        flow.note(&found, seconds(now), self.samples_max);
+                    if let Some(found) = endpoint.flow(&followed.first.1.key, now) {
+                        flow.count(&found);
+                        if is_end_of_interval {
+                            flow.note(seconds(now), self.samples_max);
+                        }
                     }
                 }
             }
             flow.followed = *followed;
+        }
+        if self.due < Instant::MAX {
+            let each = Self::COUNTED_EACH.as_nanos() * self.flows.len() as u64;
+            let pause = Self::COUNTED.max(Duration::from_nanos(each));
+            self.due = now.saturating_add(pause);
         }
     }
 
@@ -189,8 +225,29 @@ impl Followed {
 }
 
 impl SeenFlow {
-    fn note(&mut self, found: &FlowDetails, at_s: f64, samples_max: usize) {
+    fn new(followed: FollowedFlow) -> Self {
+        Self { followed, samples: Vec::new(), last: None, sums: Sums::default() }
+    }
+
+    /// Adds what has changed since it was looked at last.
+    fn count(&mut self, found: &FlowDetails) {
         let Some(now) = found.tcp else { return };
+        let before = self.last.as_ref();
+        let since =
+            |now: u32, before: Option<u32>| u64::from(now.wrapping_sub(before.unwrap_or(0)));
+        let repeats = now.repeats.wrapping_sub(before.map_or(0, |it| it.repeats));
+        let out_of_order = now.out_of_order.wrapping_sub(before.map_or(0, |it| it.out_of_order));
+        let sums = &mut self.sums;
+        sums.retransmitted += u64::from(repeats);
+        sums.out_of_order += u64::from(out_of_order);
+        sums.acknowledged_bytes += since(now.acknowledged, before.map(|it| it.acknowledged));
+        sums.received_bytes += since(now.received, before.map(|it| it.received));
+        self.last = Some(now);
+    }
+
+    /// What it was when it was counted last, as a sample.
+    fn note(&mut self, at_s: f64, samples_max: usize) {
+        let Some(now) = self.last else { return };
         if self.samples.len() >= samples_max {
             // The first one stays.
             let mut is_second = true;
@@ -199,13 +256,7 @@ impl SeenFlow {
                 !is_second
             });
         }
-        let before = self.samples.last();
-        let since =
-            |now: u32, before: Option<u32>| u64::from(now.wrapping_sub(before.unwrap_or(0)));
-        let repeats = now.repeats.wrapping_sub(self.last.map_or(0, |it| it.repeats));
-        let out_of_order = now.out_of_order.wrapping_sub(self.last.map_or(0, |it| it.out_of_order));
-        let acknowledged = since(now.acknowledged, self.last.map(|it| it.acknowledged));
-        let received = since(now.received, self.last.map(|it| it.received));
+        let Sums { retransmitted, out_of_order, acknowledged_bytes, received_bytes } = self.sums;
         self.samples.push(FlowSample {
             at_s,
             state: state_name(now.state),
@@ -226,12 +277,11 @@ impl SeenFlow {
             rttvar_us: now.variation_us,
             rtt_min_us: now.least_us,
             rto_us: now.timeout_us,
-            retransmitted: before.map_or(0, |it| it.retransmitted) + u64::from(repeats),
-            out_of_order: before.map_or(0, |it| it.out_of_order) + u64::from(out_of_order),
-            acknowledged_bytes: before.map_or(0, |it| it.acknowledged_bytes) + acknowledged,
-            received_bytes: before.map_or(0, |it| it.received_bytes) + received,
+            retransmitted,
+            out_of_order,
+            acknowledged_bytes,
+            received_bytes,
         });
-        self.last = Some(now);
     }
 
     fn report(&self, owners: &[Owner], start: Instant, samples: &[FlowSample]) -> FlowReport {

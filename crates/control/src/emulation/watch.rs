@@ -49,16 +49,15 @@ impl FlowWatch {
         Self {
             timeline: Timeline::new(start, options.interval, intervals_max, templates),
             load: LoadWatch { begun: 0, end: start, due: start, last: start },
-            followed: Followed::new(start, intervals_max),
+            followed: Followed::new(&options.flows, start, intervals_max),
         }
     }
 
     /// Looks at an endpoint before it does what is to be done at a time.
     #[inline]
     pub(super) fn look(&mut self, now: Instant, endpoint: &Endpoint) {
-        if self.timeline.look(now, endpoint) {
-            self.followed.look(now, endpoint);
-        }
+        let is_end = self.timeline.look(now, endpoint);
+        self.followed.look(now, endpoint, is_end);
         self.load.look(now, endpoint);
     }
 
@@ -78,7 +77,7 @@ impl FlowWatch {
         self.load.look(now, endpoint);
         self.load.end = self.load.end.max(endpoint.load_end().unwrap_or(self.load.end));
         self.timeline.finish(now, endpoint);
-        self.followed.look(now, endpoint);
+        self.followed.look(now, endpoint, true);
     }
 
     /// Until when flows were made: by a load, its last interval included, by programs, or by peers.
