@@ -212,6 +212,17 @@ pub enum PortError {
     },
 }
 
+impl PortError {
+    /// The name of the interface or file.
+    pub fn interface(&self) -> &str {
+        match self {
+            Self::Down { interface, .. }
+            | Self::Gone { interface }
+            | Self::System { interface, .. } => interface,
+        }
+    }
+}
+
 /// The sending half of a port.
 pub trait Transmit {
     /// What the port can do.

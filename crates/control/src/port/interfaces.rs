@@ -83,7 +83,11 @@ impl Interfaces {
     pub(crate) fn settle(&self, error: PortError) -> PortError {
         let deadline = clock::now().saturating_add(REMOVAL_TIME_MAX);
         let mut watches = Vec::new();
-        for (interface, link) in &self.links {
+        // With one end of a pair both are gone: each is told of by its own port.
+        let is_other = |link: &&(InterfaceName, Link)| link.0.to_string() != error.interface();
+        let mut links: Vec<_> = self.links.iter().collect();
+        links.sort_by_key(is_other);
+        for (interface, link) in links {
             match LinkWatch::open(interface) {
                 Ok(watch) if watch.index() == link.index => watches.push((interface, watch)),
                 // There is none of that name, or it is another.

@@ -110,5 +110,9 @@ fn an_interface_that_is_removed_ends_the_run() {
     lab.a.namespace().ip(&["link del veth0"]).unwrap();
     let outcome = running.wait().expect(1);
     let errors = outcome.lines("/errors");
-    assert!(errors.contains("is gone: it was removed or moved"), "{errors}");
+    // The other end of the pair goes with it.
+    for end in [&lab.a, &lab.b] {
+        let gone = format!("interface {} is gone: it was removed or moved", end.port());
+        assert!(errors.contains(&gone), "{errors}");
+    }
 }
