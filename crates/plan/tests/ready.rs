@@ -486,7 +486,7 @@ fn each_file_is_a_template_that_the_control_connection_asks_for() {
         assert_eq!(names, expected, "{fields} of {sides}");
     }
 
-    let templates = ftp("files: [a.b], rounds: 2, user: \"a${b}\"", "cs").unwrap();
+    let templates = ftp("files: [a.b], rounds: 2, user: \"a$${b}\"", "cs").unwrap();
     let client = &templates[0].client.as_ref().unwrap().program;
     let is_round = |it: &Step| matches!(it, Step::Repeat { times: Some(2), .. });
     assert_eq!(client.iter().filter(|it| is_round(it)).count(), 1, "{client:?}");
@@ -640,6 +640,20 @@ fn what_is_wrong_has_its_path() {
             "http: {response: {body: 100000000, chunk: 5}}",
             "cs",
             "http.response.chunk: found 5, expected at most 67108864 bytes here",
+        ),
+        (
+            "http: {path: \"/${flow}\"}",
+            "cs",
+            "http.path: found ${ in a protocol that is ready-made, expected a text that all flows have",
+        ),
+        ("http: {headers: {A: \"${b}\"}}", "cs", "http.headers.A: found ${ in a protocol"),
+        ("http: {body: \"${b}\"}", "cs", "http.body: found ${ in a protocol that is ready-made"),
+        ("http: {response: {body: {text: \"${b}\"}}}", "cs", "http.response.body.text: found ${"),
+        ("dns: {name: \"${flow}.test\"}", "cs", "dns.name: found ${ in a protocol"),
+        (
+            "http: {}\n    tls: {alpn: [h2, http/1.1]}",
+            "cs",
+            "tls.alpn: found h2, which the template does not speak, expected other protocols",
         ),
         ("http: {}\n    smtp: {}", "cs", "smtp: what both sides say is said already"),
         ("dns: {name: a..b}", "cs", "dns.name: found \"a..b\", expected a name such as"),

@@ -61,11 +61,12 @@ pub(crate) struct EmulateFlags {
     port: Vec<String>,
 
     /// No connection is made later, such as 30s or 5min; without it, until all limits of the plan
-    /// are reached, or Ctrl-C; a list of captures of TRex's says how long itself.
+    /// are reached and all connections are over, or Ctrl-C; a list of captures of TRex's says how
+    /// long itself.
     #[arg(short, long, value_name = "TIME")]
     duration: Option<String>,
 
-    /// How long connections may take to end after that.
+    /// How long connections may take to end after --duration.
     #[arg(long, value_name = "TIME", default_value = "2s")]
     linger: String,
 

@@ -377,7 +377,8 @@ fn http1_lines(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
     line(f, "HTTP/1.1", ports, |_| "")?;
     let requests = |port: &PortReport| port.http1.as_ref().map(|it| it.requests);
     line(f, "  requests received", ports, |port| grouped_or_none(requests(port)))?;
-    response_lines(f, ports, |port| port.http1.as_ref().map(|it| &it.responses))?;
+    let name = "responses received";
+    response_lines(f, name, ports, |port| port.http1.as_ref().map(|it| &it.responses))?;
     let missing = |port: &PortReport| port.http1.as_ref().map(|it| it.missing);
     if ports.iter().any(|port| missing(port).is_some_and(|it| it > 0)) {
         line(f, "  responses missing", ports, |port| grouped_or_none(missing(port)))?;
@@ -395,7 +396,7 @@ fn http2_lines(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
     };
     line(f, "HTTP/2", ports, |_| "")?;
     line(f, "  requests", ports, count(|it| it.requests))?;
-    response_lines(f, ports, |port| port.http2.as_ref().map(|it| &it.responses))?;
+    response_lines(f, "responses", ports, |port| port.http2.as_ref().map(|it| &it.responses))?;
     line(f, "  streams reset", ports, count(|it| it.resets))?;
     failure_lines(f, ports, |port| port.http2.as_ref().map(|it| &it.failures))
 }
@@ -404,13 +405,14 @@ fn http2_lines(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
 /// any.
 fn response_lines(
     f: &mut Formatter<'_>,
+    name: &str,
     ports: &[PortReport],
     responses: impl Fn(&PortReport) -> Option<&Counters>,
 ) -> fmt::Result {
     for class in ["1xx", "2xx", "3xx", "4xx", "5xx"] {
         let value = |port: &PortReport| responses(port).and_then(|it| it.get(class)).copied();
         if class == "2xx" || ports.iter().any(|port| value(port).is_some_and(|it| it > 0)) {
-            line(f, &format!("  responses {class}"), ports, |port| grouped_or_none(value(port)))?;
+            line(f, &format!("  {name} {class}"), ports, |port| grouped_or_none(value(port)))?;
         }
     }
     Ok(())

@@ -101,7 +101,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String, String> {
 
 /// The interface of each port, where `--port` says it.
 pub(crate) fn bind(ports: &[Port], bindings: &[String]) -> Result<Vec<Option<String>>, String> {
-    let mut interfaces = vec![None; ports.len()];
+    let mut interfaces: Vec<Option<String>> = vec![None; ports.len()];
     for binding in bindings {
         let Some((name, interface)) = binding.split_once('=') else {
             return Err(format!("--port {binding:?}: expected NAME=INTERFACE"));
@@ -110,7 +110,9 @@ pub(crate) fn bind(ports: &[Port], bindings: &[String]) -> Result<Vec<Option<Str
             let names: Vec<_> = ports.iter().map(|port| port.name.as_str()).collect();
             return Err(format!("--port {binding:?}: the plan's ports are {}", names.join(", ")));
         };
-        interfaces[place] = Some(interface.to_owned());
+        if let Some(other) = interfaces[place].replace(interface.to_owned()) {
+            return Err(format!("--port {binding:?}: {name} is {other} already"));
+        }
     }
     Ok(interfaces)
 }

@@ -100,7 +100,8 @@ pub struct PortReport {
     /// What became of frames in tunnels, where the plan has any there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tunnels: Option<TunnelsReport>,
-    /// Frames that left.
+    /// Frames that left; what it says as a host, answers to pings among them, and pings that measure
+    /// latency leave beside it and are not counted, though what arrives of them is.
     pub sent: u64,
     /// Their bytes without FCS.
     pub sent_bytes: u64,

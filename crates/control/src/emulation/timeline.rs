@@ -19,7 +19,8 @@ pub struct FlowSeries {
     pub opened: Vec<u64>,
     /// Flows at the end of each, those in TIME-WAIT not counted.
     pub held: Vec<u64>,
-    /// Flows that ended in each as they should, those included whose programs reset them.
+    /// Flows that ended in each as they should, those included whose programs reset them. One that
+    /// was in TIME-WAIT ends with that, and is no more among those held before.
     pub closed: Vec<u64>,
     /// Flows that ended otherwise.
     pub failed: Vec<u64>,

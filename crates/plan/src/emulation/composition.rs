@@ -240,6 +240,16 @@ pub(super) fn read_text(
     Ok(pieces)
 }
 
+/// A text where nothing can be a value: `$${` in it is `${`, as everywhere.
+pub(super) fn read_literal(text: &str, place: &Place<'_>) -> Result<String, PlanError> {
+    if text.replace("$${", "").contains("${") {
+        let expected =
+            "a text that all flows have: a program can send values, and $${ stands for ${ itself";
+        return Err(place.error("${ in a protocol that is ready-made", expected));
+    }
+    Ok(text.replace("$${", "${"))
+}
+
 /// What stands between `${` and `}`.
 fn read_value_in_text(text: &str, place: &Place<'_>, names: &Names) -> Result<Piece, PlanError> {
     let (name, form) = match text.split_once(':') {

@@ -87,6 +87,16 @@ pub(super) fn agree(tls: &mut Tls, path: &str) -> Result<(), PlanError> {
     Err(PlanError { path: format!("{path}.tls.alpn"), message })
 }
 
+/// TLS around HTTP/1.1 does not agree upon HTTP/2.
+pub(super) fn disagree(tls: &Tls, path: &str) -> Result<(), PlanError> {
+    if tls.alpn.iter().all(|protocol| protocol != ALPN) {
+        return Ok(());
+    }
+    let message = "found h2, which the template does not speak, expected other protocols, or http \
+                   with version: 2";
+    Err(PlanError { path: format!("{path}.tls.alpn"), message: message.to_owned() })
+}
+
 /// What comes first is HTTP/2's own, whatever is said over it.
 pub(super) fn check(template: &Template, all: &[Template]) -> Result<(), PlanError> {
     let (Some(_), Some(server)) = (&template.http2, &template.server) else { return Ok(()) };

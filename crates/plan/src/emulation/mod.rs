@@ -451,8 +451,11 @@ fn read_template(
     let mut tls = fields.get("tls").map_or(Ok(None), |it| tls::read(&it, transport))?;
     let http2 = http2::read(&fields, speech.map(|it| it.is_http2), transport)?;
     let path = place.path();
-    if let (Some(tls), Some(_)) = (&mut tls, http2) {
-        http2::agree(tls, &path)?;
+    match (&mut tls, http2) {
+        (Some(tls), Some(_)) => http2::agree(tls, &path)?,
+        // What a program of one's own says is its own concern.
+        (Some(tls), None) if fields.get("http").is_some() => http2::disagree(tls, &path)?,
+        _ => {}
     }
     Ok(Template { name, group, transport, client, server, tls, http2, path })
 }

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use wirestorm_base::time::Duration;
 
 use super::Transport;
-use super::composition::{Composition, Number, Sending, Value, read_sending};
+use super::composition::{Composition, Number, Sending, Value, read_literal, read_sending};
 use super::control;
 use super::looked_at::{self, Expected, Part, Received};
 use super::names::{Label, Names};
@@ -472,7 +472,7 @@ fn read_step(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Step,
 pub(super) fn read_send(place: &Place<'_>) -> Result<(Vec<u8>, u32, Vec<u8>), PlanError> {
     const EXPECTED: &str = "a text, or the fields text, size, fill";
     if let Some(text) = place.value().as_str() {
-        let text = text.as_bytes().to_vec();
+        let text = read_literal(text, place)?.into_bytes();
         return match u32::try_from(text.len()) {
             Ok(size @ 1..) => Ok((text, size, Vec::new())),
             _ => Err(place.wrong("something to send")),
@@ -484,7 +484,7 @@ pub(super) fn read_send(place: &Place<'_>) -> Result<(Vec<u8>, u32, Vec<u8>), Pl
     let fields = place.fields(&SEND)?;
     let text = match fields.get("text") {
         None => Vec::new(),
-        Some(place) => place.text("a text")?.as_bytes().to_vec(),
+        Some(place) => read_literal(place.text("a text")?, &place)?.into_bytes(),
     };
     let (size, fill) = read_filling(place, &fields, text.len(), SIZE_MAX)?;
     Ok((text, size, fill))

@@ -124,10 +124,10 @@ class FlowSample:
     rto_us: int
     """The retransmission timeout in microseconds."""
     retransmitted: int
-    """Segments with data sent again. Of those between two looks 255 are told at most."""
+    """Segments with data sent again. Of those within a millisecond, or 10 us for each flow that is
+    followed where that is more, 255 are told at most."""
     out_of_order: int
-    """Segments with data that arrived beyond a hole. Of those between two looks 255 are told at
-    most."""
+    """Segments with data that arrived beyond a hole, of which as many are told at most."""
     acknowledged_bytes: int
     """Bytes that were acknowledged."""
     received_bytes: int
@@ -148,7 +148,8 @@ class FlowSeries:
     held: list[int]
     """Flows at the end of each, those in TIME-WAIT not counted."""
     closed: list[int]
-    """Flows that ended in each as they should, those included whose programs reset them."""
+    """Flows that ended in each as they should, those included whose programs reset them. One that
+    was in TIME-WAIT ends with that, and is no more among those held before."""
     failed: list[int]
     """Flows that ended otherwise."""
     sent_bytes: list[int]
@@ -431,7 +432,8 @@ class PortReport:
     times: TimesReport
     """How long connections took."""
     sent: int
-    """Frames that left."""
+    """Frames that left; what it says as a host, answers to pings among them, and pings that measure
+    latency leave beside it and are not counted, though what arrives of them is."""
     sent_bytes: int
     """Their bytes without FCS."""
     failed: int

@@ -339,6 +339,8 @@ fn what_is_wrong_is_told_before_anything_is_sent() {
     wirestorm_with(&[Path::new("run"), &path]).refused(2, &["--port a=INTERFACE"]);
     let nowhere = [Path::new("run"), &path, "--port".as_ref(), "c=eth1".as_ref()];
     wirestorm_with(&nowhere).refused(2, &["the plan's ports are a, b"]);
+    let twice = [Path::new("run"), &path, "--port=a=eth1".as_ref(), "--port=a=eth2".as_ref()];
+    wirestorm_with(&twice).refused(2, &["--port \"a=eth2\": a is eth1 already"]);
     let missing = [Path::new("sim"), "missing.yaml".as_ref(), "-o".as_ref(), "x".as_ref()];
     wirestorm_with(&missing).refused(2, &["missing.yaml: No such file"]);
     let endless = [Path::new("sim"), &path, "-o".as_ref(), "x".as_ref()];

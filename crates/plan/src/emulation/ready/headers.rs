@@ -2,6 +2,7 @@
 
 use crate::document::error::PlanError;
 use crate::document::place::Place;
+use crate::emulation::composition::read_literal;
 
 /// Fields in order.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +27,7 @@ impl Headers {
                 return Err(place.says(format!("{name} follows from the rest of the plan")));
             }
             let value = match place.number_text() {
-                Some(value) => value,
+                Some(value) => read_literal(&value, &place)?,
                 None => return Err(place.wrong("a text")),
             };
             if value.bytes().any(|byte| byte < b' ' && byte != b'\t' || byte == 0x7f) {

@@ -6,6 +6,7 @@ use wirestorm_wire::conversation::Side;
 use super::dialogue::Line;
 use crate::document::error::PlanError;
 use crate::document::place::Place;
+use crate::emulation::composition::read_literal;
 use crate::emulation::program::{Step, read_delay, read_send};
 
 /// Bytes that are written out, at most.
@@ -17,7 +18,7 @@ pub(super) fn word(place: Option<Place<'_>>, usual: &str) -> Result<String, Plan
     let Some(place) = place else { return Ok(usual.to_owned()) };
     let text = place.text(EXPECTED)?;
     let is_word = !text.is_empty() && text.bytes().all(|byte| byte > b' ' && byte != 0x7f);
-    if is_word { Ok(text.to_owned()) } else { Err(place.wrong(EXPECTED)) }
+    if is_word { read_literal(text, &place) } else { Err(place.wrong(EXPECTED)) }
 }
 
 /// Bytes with what fills them up.
