@@ -70,12 +70,16 @@ def test_a_port_is_connected_to_a_socket_both_ways(client, pair):
     with pytest.raises(STLError, match="port 1 is not in service mode"):
         client.start_capture_port(1, endpoint)
     client.set_service_mode([0, 1])
-    client.start_capture_port(1, endpoint, bpf_filter="udp port 2 or udp port 3")
+    chosen = "udp port 2 or (vlan 7 and udp port 3)"
+    client.start_capture_port(1, endpoint, bpf_filter=chosen)
     push(client, [frame(1), frame(2), frame(3, vlan=7), frame(4)])
     assert [socket.recv(), socket.recv()] == [frame(2), frame(3, vlan=7)]
     client.set_capture_port_bpf_filter(1, "udp port 4")
-    push(client, [frame(3), frame(4)])
+    push(client, [frame(3), frame(4, vlan=7), frame(4)])
     assert socket.recv() == frame(4)
+    client.set_capture_port_bpf_filter(1, "vlan")
+    push(client, [frame(3), frame(4, vlan=8)])
+    assert socket.recv() == frame(4, vlan=8)
     client.set_capture_port_bpf_filter(1, "")
     push(client, [frame(5)])
     assert socket.recv() == frame(5)

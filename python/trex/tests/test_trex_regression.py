@@ -22,6 +22,11 @@ GROUPS = "astf_template_group_test.ASTFTemplateGroup_Test.test_astf_template_gro
 # which are not needed here.
 TOPOLOGY = "astf_topo_test.ASTFTopology_Test.test_topo"
 TOPOLOGY_TESTED = ("traffic", "save_load_and_coverage")
+VLAN = "astf_vlan_test.ASTFVLAN_Test.test"
+# The other one asks for two tags to be refused, which are possible here. The last leaves its ports
+# without a next hop.
+VLAN_TESTED = ("traffic_vlan", "traffic_vlan_dynamic_profile", "latency_vlan", "ping_vlan")
+VLAN_TESTED += ("resolve_vlan",)
 GROUPS_TESTED = ("general", "load", "edge_cases", "edge_cases_dynamic_profile", "negative")
 
 
@@ -33,6 +38,7 @@ GROUPS_TESTED = ("general", "load", "edge_cases", "edge_cases_dynamic_profile", 
         ("stateless", ["stl_services_test"]),
         ("astf", [f"{GROUPS}_{name}" for name in GROUPS_TESTED]),
         ("astf", [f"{TOPOLOGY}_{name}" for name in TOPOLOGY_TESTED]),
+        ("astf", [f"{VLAN}_{name}" for name in VLAN_TESTED]),
     ],
 )
 def test_regression_tests_of_trex_pass(hosts, monkeypatch, kind, names):

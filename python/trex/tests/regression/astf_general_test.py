@@ -24,6 +24,11 @@ class CASTFGeneral_Test(unittest.TestCase):
     is_dummy_ports = is_vdev = is_vf_nics = is_virt_nics = False
     is_loopback = True
 
+    @classmethod
+    def get_driver_params(cls) -> dict[str, bool]:
+        """What the ports' driver does not do, in TRex: nothing of it is asked of drivers here."""
+        return {}
+
     def setUp(self) -> None:
         """Each begins with nothing."""
         self.astf_trex.reset()

@@ -113,7 +113,7 @@ class Hosts:
     def _opened(self) -> PacketSocket:
         if self._port is None:
             self._port = PacketSocket(self._interface)
-            self._port.filter(_FILTER)
+            self._port.filter_bare(_FILTER)
             self._listener = Listener(self._port, self._hear)
         return self._port
 

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
+from trex.client.frame_filter import FrameFilter
 from trex.errors import TRexError
 
 _NAMESPACES = "/var/run/netns"
@@ -28,7 +29,6 @@ _VLAN_TPID_VALID = 1 << 6
 _VLAN = 0x8100
 # Behind the addresses of Ethernet.
 _TAG_OFFSET = 12
-_ETHERNET = 1
 _SO_ATTACH_FILTER = 26
 _SO_TIMESTAMPNS = 35
 _TIMESPEC = struct.Struct("@ll")
@@ -43,6 +43,7 @@ _IS_ICMP = [
     (0x06, 0, 0, 0x40000),
     (0x06, 0, 0, 0),
 ]
+_INSTRUCTION_LENGTH = 8
 _SO_RCVBUFFORCE = 33
 # The kernel counts about a kilobyte for a small frame.
 _ROOM_BYTES = 8 << 20
@@ -61,6 +62,8 @@ class PacketSocket:
     def __init__(self, interface: str, is_outgoing: bool = False) -> None:
         self._interface = interface
         self._is_outgoing = is_outgoing
+        #: What the kernel cannot tell of frames with tags is matched here.
+        self._filter: FrameFilter | None = None
         namespace, _, self._name = interface.rpartition(":")
         self._socket = self._opened(namespace.removeprefix("netns/"))
 
@@ -87,25 +90,33 @@ class PacketSocket:
         self._socket.setsockopt(_SOL_PACKET, _PACKET_ADD_MEMBERSHIP, request)
 
     def filter(self, expression: str) -> None:
-        """Receives only what matches an expression of tcpdump's from now on."""
-        from scapy.arch.common import compile_filter
-        from scapy.error import Scapy_Exception
+        """Receives only what matches an expression of tcpdump's from now on, on frames with their
+        VLAN tags in place, as in a capture: `ip` is no match for what is in a VLAN."""
+        self._filter = FrameFilter(expression)
+        self._attach(self._filter.in_kernel(is_tag_passed_over=False))
 
-        try:
-            program = compile_filter(expression, linktype=_ETHERNET)
-        except (Scapy_Exception, ImportError, OSError) as error:
-            raise TRexError(f"filter {expression!r}: {error}") from error
-        # struct sock_fprog: the number of instructions, and where they are.
-        address = ctypes.addressof(program.bf_insns.contents)
-        fprog = struct.pack("HL", program.bf_len, address)
-        self._socket.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, fprog)
+    def filter_bare(self, expression: str) -> None:
+        """The same, but that an outer tag is passed over: `ip` matches with it and without. The
+        kernel does all of it, so that frames nobody wants cost Python nothing."""
+        self._filter = None
+        self._attach(FrameFilter(expression).in_kernel(is_tag_passed_over=True))
 
     def hear_icmp(self) -> None:
         """Receives only ICMP over IPv4 from now on, in no VLAN or in one."""
-        program = b"".join(struct.pack("HBBI", *instruction) for instruction in _IS_ICMP)
+        self._filter = None
+        self._attach(b"".join(struct.pack("HBBI", *instruction) for instruction in _IS_ICMP))
+
+    def _attach(self, program: bytes) -> None:
+        """Lets the kernel run a program of classic BPF, which it copies."""
         instructions = ctypes.create_string_buffer(program, len(program))
-        fprog = struct.pack("HL", len(_IS_ICMP), ctypes.addressof(instructions))
-        self._socket.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, fprog)
+        # struct sock_fprog: the number of instructions, and where they are.
+        count = len(program) // _INSTRUCTION_LENGTH
+        fprog = struct.pack("HL", count, ctypes.addressof(instructions))
+        try:
+            self._socket.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, fprog)
+        except OSError as error:
+            what = f"a filter of {count} instructions was not taken"
+            raise TRexError(f"{self._interface}: {what}: {error.strerror or error}") from error
 
     def stamp(self) -> None:
         """Lets the kernel note when frames arrive; see `stamped`."""
@@ -155,15 +166,17 @@ class PacketSocket:
                 is_outgoing = address[2] == _PACKET_OUTGOING
                 is_time = (level, kind) == (socket.SOL_SOCKET, _SO_TIMESTAMPNS)
                 if is_time and is_outgoing == self._is_outgoing:
-                    seconds, nanoseconds = _TIMESPEC.unpack(data[: _TIMESPEC.size])
-                    yield seconds * 1_000_000_000 + nanoseconds, _with_tag(frame, extra)
+                    if whole := self._matching(frame, extra):
+                        seconds, nanoseconds = _TIMESPEC.unpack(data[: _TIMESPEC.size])
+                        yield seconds * 1_000_000_000 + nanoseconds, whole
 
     def fileno(self) -> int:
         """For `select` and the like: readable where a frame has arrived."""
         return self._socket.fileno()
 
     def _next(self, flags: int) -> bytes | None:
-        """A frame, none of its bytes if it goes the other way; None where there is none."""
+        """A frame, none of its bytes if it goes the other way or does not match; None where there
+        is none."""
         try:
             frame, extra, _, address = self._socket.recvmsg(_FRAME_LENGTH_MAX, _EXTRA_LENGTH, flags)
         except (socket.timeout, BlockingIOError):
@@ -171,7 +184,14 @@ class PacketSocket:
         except OSError as error:
             raise TRexError(f"{self._interface}: {error.strerror or error}") from error
         is_outgoing = address[2] == _PACKET_OUTGOING
-        return _with_tag(frame, extra) if is_outgoing == self._is_outgoing else b""
+        return self._matching(frame, extra) if is_outgoing == self._is_outgoing else b""
+
+    def _matching(self, frame: bytes, extra: list[tuple[int, int, bytes]]) -> bytes:
+        """The frame with its tag; none of its bytes if it had one and does not match so."""
+        whole, chosen = _with_tag(frame, extra), self._filter
+        if chosen is not None and len(whole) > len(frame) and not chosen.matches(whole):
+            return b""
+        return whole
 
     def _opened(self, namespace: str) -> socket.socket:
         """The socket, opened by a thread of its own: it stays in the namespace."""
