@@ -225,6 +225,21 @@ def test_counters_are_cleared(client):
     assert "tcps_connects" not in client.get_traffic_stats(is_sum=True)["server"]
 
 
+def test_the_duration_is_that_of_the_engine_while_it_goes_on(client):
+    client.load_profile(profile(template(cps=100)))
+    before = time.monotonic()
+    client.start()
+    run = client._one("_").run
+    for _ in range(3):
+        told = run._run.progress()["elapsed_s"]
+        found = client.get_traffic_stats()["client"]["m_traffic_duration"]
+        assert told <= found <= time.monotonic() - before
+        # The engine's next time.
+        until(lambda then=told: run._run.progress()["elapsed_s"] > then)
+    client.stop()
+    assert found < client.get_traffic_stats()["client"]["m_traffic_duration"]
+
+
 def test_template_groups_are_counted_by_themselves(client):
     client.load_profile(
         profile(

@@ -87,7 +87,10 @@ class StatefulRun:
         if self._run.wait(0):
             # Tells why, where it did not begin.
             asked(self._run.result)
+        #: When it began to make flows, by the clock of `time.monotonic`.
         self.started = time.monotonic()
+        self._has_begun = False
+        self._look_at_clock()
         self._result: dict[str, Any] | None = None
         #: When it was told, whether with templates, and what.
         self._told: tuple[float, bool, dict[str, Any]] = (0.0, False, {})
@@ -136,7 +139,21 @@ class StatefulRun:
         result = self.result()
         if result is not None:
             return float(result["elapsed_s"])
-        return time.monotonic() - self.started
+        self._look_at_clock()
+        return max(time.monotonic() - self.started, 0.0)
+
+    def _look_at_clock(self) -> None:
+        """Finds out when it began: the engine tells ten times a second how long ago that was.
+
+        It waits for the first time that it is told, and before that for neighbours, of which it
+        tells at 0.
+        """
+        progress = self._run.progress()
+        told = progress["elapsed_s"] if progress else 0.0
+        # What was told a while ago puts the start as much too late, and never too early.
+        since = time.monotonic() - told
+        self.started = min(self.started, since) if self._has_begun else since
+        self._has_begun = told > 0
 
     def is_established(self) -> bool:
         """Whether a connection of clients was established; flows of UDP are from their start."""
