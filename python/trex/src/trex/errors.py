@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import traceback
 from typing import Any
 
 
@@ -18,6 +20,19 @@ class TRexError(Exception):
     def brief(self) -> str:
         """The message alone."""
         return self.msg
+
+    def get_tb(self) -> str:
+        """The way to where it was raised, the caller first, as it was caught; nothing of one that
+        was not raised. TRex counts the lines as well, the last is 0."""
+        frames = traceback.extract_tb(self.__traceback__)
+        if not frames:
+            return ""
+        lines = [
+            f"#{len(frames) - 1 - index:<2}    {os.path.basename(frame.filename)}:{frame.lineno}"
+            f" - '{frame.line}'"
+            for index, frame in enumerate(frames)
+        ]
+        return "\n".join(["", "Exception stack (most recent call last):", "", *lines, ""])
 
     def full(self) -> str:
         """The message and what led to it."""
