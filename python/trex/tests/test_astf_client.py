@@ -240,6 +240,18 @@ def test_the_duration_is_that_of_the_engine_while_it_goes_on(client):
     assert found < client.get_traffic_stats()["client"]["m_traffic_duration"]
 
 
+def test_tunables_are_a_dictionary_or_a_list(client, profiles):
+    file = str(profiles / "stateful_pages.py")
+    expected = r"'tunables' cannot be '--size 3'; it can be a dictionary .*, or a list of the words"
+    with pytest.raises(TRexError, match=expected):
+        client.load_profile(file, tunables="--size 3")
+    for load in (client.topo_load, client.tunnels_topo_load):
+        with pytest.raises(TRexError, match="'tunables' cannot be .* a dictionary"):
+            load("topology.py", tunables="--size 3")
+    for tunables in (None, {}, [], ()):
+        client.load_profile(file, tunables=tunables)
+
+
 def test_template_groups_are_counted_by_themselves(client):
     client.load_profile(
         profile(

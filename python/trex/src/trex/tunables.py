@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from trex.errors import TRexError
+from trex.errors import TRexArgumentError, TRexError
 
 # What TRex takes for True and False in the older form.
 _SWITCHES = {
@@ -39,6 +39,20 @@ def keywords_of(words: list[str]) -> dict[str, Any]:
         except (ValueError, SyntaxError):
             tunables[name] = _SWITCHES.get(value.lower(), value)
     return tunables
+
+
+def by_name(tunables: Any, or_else: str = "") -> dict[str, Any]:
+    """Tunables that a script names, none for None. Raises `TRexArgumentError` unless that is what
+    they are; `or_else` is what they may be beside that."""
+    if tunables is None:
+        return {}
+    if not isinstance(tunables, Mapping):
+        raise TRexArgumentError(
+            "tunables",
+            tunables,
+            f"a dictionary of arguments by their names, {{'size': 3}}{or_else}",
+        )
+    return dict(tunables)
 
 
 def call_with_tunables(

@@ -26,6 +26,7 @@ from trex.client.events import Event
 from trex.client.port import Port
 from trex.errors import TRexArgumentError, TRexError, TRexTimeoutError
 from trex.stl.client import STLClient
+from trex.tunables import by_name
 
 _PORTS_MAX = 32
 # How often the flow of each side is looked at that is followed.
@@ -192,7 +193,7 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
         `tunables` are arguments of `get_topo()` of a file in Python, by their names.
         """
         self._need_session()
-        self.topo_mngr.load(topology, **(tunables or {}))
+        self.topo_mngr.load(topology, **by_name(tunables))
 
     def topo_clear(self) -> None:
         """Forgets the topology: what is started then goes where the ports say."""

@@ -12,11 +12,13 @@ from trex.astf.profile import ASTFProfile, ASTFProfileLight
 from trex.astf.running import StatefulRun
 from trex.client.session import Session
 from trex.errors import TRexArgumentError, TRexError, TRexTimeoutError
+from trex.tunables import by_name
 
 DEFAULT_PROFILE_ID = "_"
 ALL_PROFILE_ID = "*"
 # How often a state that is waited for is looked at.
 _LOOK_S = 0.02
+_OR_LINE = ", or a list of the words of its command line, ['--size', '3']"
 
 #: Identifiers of profiles, in a list or a text.
 Pids = Union[str, list[str]]
@@ -59,7 +61,8 @@ class Profiles(Session):
             profile = ASTFProfileLight(profile)
         elif not isinstance(profile, (ASTFProfile, ASTFProfileLight)):
             validate_type("profile", profile, str)
-            named = {"tunables": tunables} if isinstance(tunables, list) else tunables or {}
+            line = isinstance(tunables, (list, tuple))
+            named = {"tunables": list(tunables)} if line else by_name(tunables, _OR_LINE)
             try:
                 profile = ASTFProfile.load(profile, **named)
             except Exception as error:

@@ -15,6 +15,7 @@ from trex.astf.loaded import Profile
 from trex.astf.profiles import DEFAULT_PROFILE_ID, Profiles
 from trex.astf.tunnels_topo import TunnelsTopo, check_ends, check_number, check_type
 from trex.errors import TRexError
+from trex.tunables import by_name
 
 #: Records of single clients, at most, as many as the engine has ranges.
 RECORDS_MAX = 1 << 20
@@ -89,7 +90,7 @@ class Tunnelling(Profiles):
         self._need_session()
         if not self.tunnels_topo.is_empty():
             raise TRexError("Tunnels topology is already loaded, clear it first")
-        loaded = tunnels_topo.load(topology, tunables or {})
+        loaded = tunnels_topo.load(topology, by_name(tunables))
         loaded.check()
         if loaded.is_empty():
             raise TRexError("Loaded topology is empty!")
