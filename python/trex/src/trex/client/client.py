@@ -24,8 +24,8 @@ from trex.client.session import number_of
 from trex.client.sockets import Sockets
 from trex.errors import TRexArgumentError, TRexError, TRexTimeoutError
 from trex.lines.words import commands_of
+from trex.logger import Logger
 
-_LEVELS = ("none", "critical", "error", "warning", "info", "debug")
 ALL_PROFILES = "*"
 # What `get_util_stats` goes back to.
 _SECONDS = 20
@@ -54,7 +54,8 @@ class TRexClient(Addressing, Namespaces, Sockets):
         self._username = username or _current_user()
         self._connection = {"server": server, "sync_port": sync_port, "async_port": async_port}
         self._timeouts = {"sync_timeout": sync_timeout, "async_timeout": async_timeout}
-        self._logger = logger
+        if logger is not None:
+            self._logger = logger
         self._connected_since = 0.0
         self._counters = Counters(self.ports)
         self._captures: dict[int, Capture] = {}
@@ -173,18 +174,19 @@ class TRexClient(Addressing, Namespaces, Sockets):
 
     @property
     def logger(self) -> Any:
-        """What was given as `logger`."""
+        """What was given as `logger`, else what prints."""
         return self._logger
 
     def get_verbose(self) -> str:
-        """How much is printed."""
-        return self._verbose
+        """How much the logger says."""
+        verbose: str = self._logger.get_verbose()
+        return verbose
 
     def set_verbose(self, level: str) -> None:
-        """How much is printed: with `info` and `debug` every event is."""
-        if level not in _LEVELS:
-            raise TRexArgumentError("level", level, ", ".join(_LEVELS))
-        self._verbose = level
+        """How much the logger says: with `info` and `debug` every event."""
+        if level not in Logger.VERBOSES:
+            raise TRexArgumentError("level", level, ", ".join(Logger.VERBOSES))
+        self._logger.set_verbose(level)
 
     def set_timeout(self, timeout_sec: float) -> None:
         """Kept and not used: nothing has to be waited for. Only before a session."""

@@ -8,6 +8,7 @@ from trex.arguments import listify
 from trex.client.events import Events
 from trex.client.port import Port
 from trex.errors import TRexArgumentError, TRexError
+from trex.logger import ScreenLogger
 
 
 class Session:
@@ -17,7 +18,7 @@ class Session:
         self.ports: dict[int, Port] = {}
         self._events = Events()
         self._is_connected = False
-        self._verbose = "error"
+        self._logger: Any = ScreenLogger()
 
     def get_all_ports(self) -> list[int]:
         """The numbers of all ports."""
@@ -29,10 +30,10 @@ class Session:
 
     def _note(self, message: str, ev_type: str = "info") -> None:
         self._events.add(ev_type, message)
-        if self._verbose in ("info", "debug") or (
-            ev_type == "warning" and self._verbose == "warning"
-        ):
-            print(message)
+        if ev_type == "warning":
+            self._logger.warning(message)
+        else:
+            self._logger.info(message)
 
     def _reap(self) -> None:
         """Notes what came of what is over."""

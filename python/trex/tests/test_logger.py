@@ -1,0 +1,90 @@
+"""What clients say, through loggers of scripts."""
+
+from __future__ import annotations
+
+import pytest
+
+from trex.common.trex_exceptions import TRexError
+from trex.common.trex_logger import Logger, ScreenLogger
+from trex.stl.api import STLClient
+
+
+class Kept(Logger):
+    """Keeps what is said."""
+
+    def __init__(self, *arguments, **named):
+        super().__init__(*arguments, **named)
+        self.said = []
+
+    def _write(self, msg, newline):
+        self.said.append((msg, newline))
+
+    def _flush(self):
+        self.said.append("flushed")
+
+
+def test_what_matters_enough_is_said():
+    logger = Kept()
+    assert (logger.get_verbose(), logger.level) == ("error", 2)
+    for level in ("critical", "error", "warning", "info", "debug"):
+        getattr(logger, level)(level)
+    assert logger.said == [("critical", True), ("error", True)]
+    logger.set_verbose("warning")
+    logger.said.clear()
+    logger.async_log("beside")
+    logger.async_log("beside", Logger.VERBOSES["warning"], newline=False)
+    logger.urgent_async_log("at once")
+    assert logger.said == [("beside", False), ("at once", True), "flushed"]
+    logger.set_verbose("none")
+    logger.said.clear()
+    logger.urgent_async_log("at once")
+    assert logger.said == []
+    with pytest.raises(TRexError, match="'verbose' cannot be 'loud'"):
+        logger.set_verbose("loud")
+
+
+def test_commands_are_said_and_may_be_suppressed():
+    logger = Kept("info")
+    with logger.suppress():
+        logger.log_cmd("Resetting")
+        logger.warning("warned")
+    assert logger.said == [("warned", True)] and logger.get_verbose() == "info"
+    with logger.supress("none"):
+        logger.critical("nothing")
+    logger.said.clear()
+    logger.pre_cmd("Resetting")
+    logger.post_cmd(False)
+    (before, has_newline), flushed, (after, _) = logger.said
+    assert "Resetting" in before and not has_newline and flushed == "flushed"
+    assert "[FAILED]" in after
+
+
+def test_a_screen_logger_prints(capsys):
+    logger = ScreenLogger("info")
+    logger.info("one, ", newline=False)
+    logger.info("two", flush=True)
+    logger.debug("three")
+    assert capsys.readouterr().out == "one, two\n"
+
+
+def test_what_writes_nothing_is_no_logger():
+    with pytest.raises(NotImplementedError):
+        Logger().error("said")
+
+
+def test_clients_say_what_happens_through_a_logger(lab, capsys):
+    logger = Kept("debug")
+    client = STLClient(logger=logger)
+    assert client.logger is logger and client.get_verbose() == logger.get_verbose() == "error"
+    client.connect()
+    assert logger.said == []
+    client.set_verbose("info")
+    client.disconnect()
+    assert logger.said == [("disconnected", True)]
+    client._note("too slow", "warning")
+    client.set_verbose("warning")
+    client._note("too slow again", "warning")
+    client._note("nothing")
+    assert logger.said[1:] == [("too slow", True), ("too slow again", True)]
+    assert capsys.readouterr().out == ""
+    assert isinstance(STLClient().logger, ScreenLogger)
