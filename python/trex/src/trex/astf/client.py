@@ -110,7 +110,7 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
         super().reset()
 
     def acquire(self, force: bool = False) -> None:  # type: ignore[override]
-        """Takes all ports; those of a process are its own."""
+        """Takes all ports; with `force` from other clients of this process, too."""
         super().acquire(None, force)
 
     def release(self, force: bool = False) -> None:  # type: ignore[override]

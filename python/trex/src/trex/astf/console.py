@@ -48,7 +48,7 @@ class Console(PortLines, StreamLines, TaggedLines):
         words.add_argument(
             "--force",
             action="store_true",
-            help="ends tagged packet groups",
+            help="also from other clients of this process",
         )
         given = words.of(line)
         if given is not None:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from trex.arguments import listify, validate_type
-from trex.client import captures, configuration
+from trex.client import captures, configuration, owners
 from trex.client.addressing import Addressing
 from trex.client.captures import Capture
 from trex.client.counters import Counters
@@ -496,10 +496,10 @@ class TRexClient(Addressing, Namespaces, Sockets):
     # For commands.
 
     def acquire(self, ports: Any = None, force: bool = False, sync_streams: bool = True) -> None:
-        """Takes ports; those of a process are its own, so that `force` changes nothing."""
+        """Takes ports. Raises `TRexError` where another client of this process has one of them;
+        with `force` it loses it, and what it sends there ends."""
         self._need_session()
-        for number in self._numbers(ports, of_all=True):
-            self.ports[number].is_acquired = True
+        owners.take([self.ports[number] for number in self._numbers(ports, of_all=True)], force)
 
     def release(self, ports: Any = None) -> None:
         """Gives ports back."""

@@ -369,6 +369,15 @@ class Port:
         profiles = self.profiles.values()
         return [it.transmission for it in profiles if it.transmission is not None]
 
+    def end_traffic(self) -> None:
+        """Ends all that is sent, and waits for it; of stateful profiles their other ports' too."""
+        for transmission in self.transmissions():
+            transmission.stop()
+        for run in self.stateful.values():
+            run.stop()
+            while not run.wait():
+                pass
+
     def info(self) -> dict[str, Any]:
         """What TRex tells of a port."""
         facts = self.facts = self.look()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -18,6 +20,10 @@ if TYPE_CHECKING:
 _LOOK_S = 0.05
 # How often a report is looked for when measuring has ended: for half a second.
 _LOOKS_FOR_REPORT = 10
+# What the engine says of an interface that somebody sends on.
+_IN_USE = re.compile(
+    r"(?P<where>interface \S+ is in use) by another Wirestorm, process (?P<process>\d+);.*?PID"
+)
 
 
 def native() -> ModuleType:
@@ -302,4 +308,17 @@ def asked(function: Any, *arguments: Any) -> Any:
     try:
         return function(*arguments)
     except (WirestormError, ValueError) as error:
-        raise TRexError(str(error)) from error
+        raise TRexError(_of_here(str(error))) from error
+
+
+def _of_here(message: str) -> str:
+    """What the engine says where an interface is in use. It takes whoever uses it for another
+    process, which this one should not be told to end where it is itself."""
+    found = _IN_USE.search(message)
+    if found is None or int(found["process"]) != os.getpid():
+        return message
+    return message.replace(
+        found[0],
+        f"{found['where']} by this process itself: stop() what another client or a run of it "
+        "sends there, or wait for its end",
+    )

@@ -32,7 +32,7 @@ class PortLines:
     def connect_line(self: Any, line: str) -> None:
         """Opens the ports, and takes them."""
         words = Words(self.connect_line)
-        words.add_argument("--force", action="store_true", help="ends tagged packet groups")
+        words.add_argument("--force", action="store_true", help="also from other clients here")
         words.add_argument("-r", dest="readonly", action="store_true", help="takes no ports")
         given = words.of(line)
         if given is None:

@@ -75,7 +75,8 @@ class STLClient(TaggedGroupCommands, TRexClient):
         self._tagged = None
 
     def acquire(self, ports: Any = None, force: bool = False, sync_streams: bool = True) -> None:
-        """Takes ports; those of a process are its own. `force` ends tagged packet groups."""
+        """Takes ports. `force` takes them from other clients of this process, too, and ends tagged
+        packet groups."""
         super().acquire(ports, force, sync_streams)
         if force:
             self._tagged = None

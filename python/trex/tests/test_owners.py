@@ -1,0 +1,111 @@
+"""Two clients of one process, which open the same ports."""
+
+from __future__ import annotations
+
+import gc
+import os
+
+import pytest
+from sending import continuous, until
+
+from trex.astf.api import ASTFClient, ASTFProfile
+from trex.errors import TRexError
+from trex.stl.api import STLClient
+
+
+@pytest.fixture
+def other(client):
+    """A client that has opened the ports of `client`."""
+    found = STLClient()
+    found.connect()
+    yield found
+    found.disconnect()
+
+
+@pytest.fixture
+def profile(profiles):
+    """A stateful profile."""
+    return ASTFProfile.load(str(profiles / "stateful_pages.py"))
+
+
+def test_ports_of_another_client_are_refused(client, other):
+    client.release([1])
+    with pytest.raises(TRexError, match=r"another client of this process has port 0 \(netns/"):
+        other.acquire()
+    assert other.get_acquired_ports() == [], "all of them or none"
+    other.acquire([1])
+    with pytest.raises(TRexError, match="has port 1"):
+        client.acquire()
+    # Its own are no other's.
+    client.acquire([0])
+    client.disconnect()
+    other.acquire()
+    assert other.get_acquired_ports() == [0, 1]
+
+
+def test_ports_are_taken_from_another_client_by_force(client, other):
+    client.add_streams(continuous(), ports=[0])
+    client.start([0])
+    until(lambda: client.get_stats()[0]["opackets"] > 0)
+    other.acquire([0], force=True)
+    assert (client.get_acquired_ports(), other.get_acquired_ports()) == ([1], [0])
+    assert not client.get_port(0).is_active
+    with pytest.raises(TRexError, match="port 0 is not acquired"):
+        client.start([0])
+    client.acquire([0], force=True)
+    assert (client.get_acquired_ports(), other.get_acquired_ports()) == ([0, 1], [])
+
+
+def test_a_client_that_is_forgotten_has_nothing(client):
+    client.disconnect()
+    forgotten = STLClient()
+    forgotten.connect()
+    forgotten.acquire()
+    del forgotten
+    gc.collect()
+    client.connect()
+    client.acquire()
+    assert client.get_acquired_ports() == [0, 1]
+
+
+def test_stateful_profiles_end_with_the_ports(client, profile):
+    first, second = ASTFClient(), ASTFClient()
+    for one in (first, second):
+        one.connect()
+    try:
+        first.reset()
+        first.load_profile(profile)
+        first.start()
+        with pytest.raises(TRexError, match="another client of this process"):
+            second.acquire()
+        second.reset()
+        second.load_profile(profile)
+        second.start()
+        assert second.get_profiles_state() == {"_": "STATE_TX"}
+        assert not first.is_traffic_active()
+    finally:
+        for one in (first, second):
+            one.disconnect()
+
+
+def test_a_start_does_not_call_the_script_another_wirestorm(client, profile):
+    first, second = ASTFClient(), ASTFClient()
+    first.connect()
+    first.reset()
+    first.load_profile(profile)
+    first.start()
+    run = first._one("_").run
+    first.release()
+    try:
+        second.connect()
+        second.acquire()
+        second.load_profile(profile)
+        with pytest.raises(TRexError, match="is in use by this process itself: stop") as caught:
+            second.start()
+        assert f"process {os.getpid()}" not in str(caught.value)
+        assert "another Wirestorm" not in str(caught.value) and "kill" not in str(caught.value)
+    finally:
+        run.stop()
+        until(run.is_done)
+        second.disconnect()
+        first.disconnect()
