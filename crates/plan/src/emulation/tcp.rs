@@ -221,16 +221,22 @@ pub(super) fn check(tcp: &Tcp, places: [&Place<'_>; 2]) -> Result<(), PlanError>
         Some(min) => (min, ""),
         None => (RTO_MIN_MS, " where nothing is said of it"),
     };
-    let word = places.into_iter().find_map(|place| {
-        let tcp = place.value().get("tcp")?;
-        Some(place.below("tcp", tcp).below("rto_max", tcp.get("rto_max")?))
-    });
-    match word {
-        Some(word) if max < min => {
-            Err(word.wrong(format!("at least rto_min, which is {min}ms{why}")))
-        }
-        _ => Ok(()),
+    if let Some(word) = word("rto_max", places).filter(|_| max < min) {
+        return Err(word.wrong(format!("at least rto_min, which is {min}ms{why}")));
     }
+    let is_longer = tcp.rto_initial_ms.is_some_and(|initial| initial > max);
+    match word("rto_initial", places).filter(|_| is_longer) {
+        Some(word) => Err(word.wrong(format!("at most rto_max, which is {max}ms"))),
+        None => Ok(()),
+    }
+}
+
+/// Where a setting is said, by the first of these that says it.
+fn word<'a>(name: &str, places: [&Place<'a>; 2]) -> Option<Place<'a>> {
+    places.into_iter().find_map(|place| {
+        let tcp = place.value().get("tcp")?;
+        Some(place.below("tcp", tcp).below(name, tcp.get(name)?))
+    })
 }
 
 fn read_ecn(place: &Place<'_>) -> Result<Ecn, PlanError> {

@@ -89,12 +89,24 @@ fn the_bounds_of_timeouts_agree_wherever_they_are_said() {
             "{rto_min: 1s}",
             "templates[0].tcp.rto_max: found \"500ms\", expected at least rto_min, which is 1000ms",
         ),
+        (
+            "rto_initial: 2s",
+            "{rto_max: 1s}",
+            "templates[0].tcp.rto_initial: found \"2s\", expected at most rto_max, which is 1000ms",
+        ),
+        (
+            "rto_max: 3s",
+            "{rto_initial: 4s}",
+            "templates[0].server.tcp.rto_initial: found \"4s\", expected at most rto_max, which is \
+             3000ms",
+        ),
     ] {
         let said = said(both, server).unwrap_err();
         assert_eq!(said.lines().next(), Some(expected));
     }
     assert_eq!(said("rto_max: 200ms", "{rto_min: 200ms}"), Ok(1));
     assert_eq!(said("rto_min: 5ms", "{rto_max: 10ms}"), Ok(1));
+    assert_eq!(said("rto_max: 2s", "{rto_initial: 2s}"), Ok(1));
 }
 
 /// All that can be set of TCP and IP, by its words.
