@@ -15,7 +15,7 @@ use super::read_port;
 use super::speech::{self, Speech};
 use super::tcp::{self, Tcp};
 use crate::document::error::PlanError;
-use crate::document::place::Place;
+use crate::document::place::{Fields, Place};
 use crate::document::port::Port;
 use crate::document::time::read_time;
 
@@ -221,13 +221,16 @@ pub(super) fn read(
         devices::check(&place, &by, addresses.unwrap_or(AddressRange { first, count: 1 }))?;
     }
     let limit = fields.get("limit").map(|it| it.integer(1, u64::MAX)).transpose()?;
+    let order = fields.get("order").map_or(Ok(Order::InTurn), |it| read_order(&it))?;
+    let pairing = fields.get("pairing").map_or(Ok(Pairing::InTurn), |it| read_pairing(&it))?;
+    check_drawn(&fields, order, pairing)?;
     Ok(Client {
         transmit,
         addresses,
-        order: fields.get("order").map_or(Ok(Order::InTurn), |it| read_order(&it))?,
+        order,
         turn: fields.get("turn").map_or(Ok(1), |it| it.integer(1, u32::MAX.into()))? as u32,
         again_after: fields.get("again_after").map(|it| it.integer(1, u64::MAX)).transpose()?,
-        pairing: fields.get("pairing").map_or(Ok(Pairing::InTurn), |it| read_pairing(&it))?,
+        pairing,
         ports: fields.get("ports").map_or(Ok(1_024..=65_535), |it| read_ports(&it))?,
         servers,
         server_port: speech::port(&fields, "server_port", Some(speech.map_or(80, |it| it.port)))?,
@@ -240,6 +243,25 @@ pub(super) fn read(
         tcp: fields.get("tcp").map_or(Ok(Tcp::default()), |it| tcp::read(&it))?,
         ip: fields.get("ip").map_or(Ok(Ip::default()), |it| ip::read(&it))?,
     })
+}
+
+/// Who is drawn for each connection has no turn, and does not come again.
+fn check_drawn(fields: &Fields<'_>, order: Order, pairing: Pairing) -> Result<(), PlanError> {
+    let (drawn, instead) = match (order, pairing) {
+        (Order::Random, _) => ("order: random", "order: in_turn"),
+        (_, Pairing::Random) => ("pairing: random", "pairing: in_turn or fixed"),
+        _ => return Ok(()),
+    };
+    let expected = format!("none beside {drawn}, which draws for each connection, or {instead}");
+    if let Some(turn) = fields.get("turn").filter(|_| order == Order::Random)
+        && turn.integer(1, u32::MAX.into())? > 1
+    {
+        return Err(turn.wrong(expected));
+    }
+    match fields.get("again_after") {
+        Some(again) => Err(again.wrong(expected)),
+        None => Ok(()),
+    }
 }
 
 /// Whether a load may begin with nothing.

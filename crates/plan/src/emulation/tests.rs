@@ -504,6 +504,23 @@ fn every_error_has_its_path() {
         ),
         ("mss: 1460", "mss: 1", "templates[0].tcp.mss: found 1, expected a whole number from 10"),
         ("name: page", "name: page, nam: 1", "plan: found no YAML"),
+        (
+            "limit: 100",
+            "order: random\n      turn: 2",
+            "templates[0].client.turn: found 2, expected none beside order: random, which draws for \
+             each connection, or order: in_turn",
+        ),
+        (
+            "limit: 100",
+            "order: random\n      again_after: 9",
+            "templates[0].client.again_after: found 9, expected none beside order: random, which",
+        ),
+        (
+            "limit: 100",
+            "pairing: random\n      again_after: 9",
+            "templates[0].client.again_after: found 9, expected none beside pairing: random, which \
+             draws for each connection, or pairing: in_turn or fixed",
+        ),
     ] {
         let found = error(part, other);
         assert!(found.starts_with(expected), "{other}: {found}");
@@ -514,6 +531,21 @@ fn every_error_has_its_path() {
                     templates[1]: \"page\" has a server at port 80 of \"s\", where \"page\" has one \
                     already";
     assert_eq!(found, expected);
+}
+
+#[test]
+fn what_is_in_turn_beside_what_is_drawn_may_have_turns() {
+    let said = |words: &str| {
+        let words = words.replace(", ", "\n      ");
+        EmulationPlan::parse(&PAGE.replace("limit: 100", &words)).map(|plan| plan.templates.len())
+    };
+    for words in [
+        "order: random, turn: 1",
+        "pairing: random, turn: 4",
+        "pairing: fixed, turn: 4, again_after: 9",
+    ] {
+        assert_eq!(said(words), Ok(1), "{words}");
+    }
 }
 
 #[test]
@@ -648,8 +680,6 @@ templates:
       server_port: 53
       load: on_demand
       order: random
-      turn: 4
-      again_after: 20
       pairing: fixed
       devices: [{clients: 10.0.0.1, every: 2, count: 3, vlan: 100, dst: "02:00:00:00:00:09"}]
       program: [{idle: {time: 300ms, receive_only: true}}, {send_datagram: who}, {receive_datagrams: 2}, {next_group: 'dns'}, run_next]
@@ -666,7 +696,7 @@ templates:
   - name: last names
     group: dns
     transport: udp
-    client: {tx: c, servers: 10.0.1.1, server_port: 53, load: on_demand, program: []}
+    client: {tx: c, servers: 10.0.1.1, server_port: 53, load: on_demand, turn: 4, again_after: 20, program: []}
 "#;
     let plan = EmulationPlan::parse(text).unwrap();
     let template = &plan.templates[0];
@@ -674,7 +704,9 @@ templates:
     let (client, server) = (template.client.as_ref().unwrap(), template.server.as_ref().unwrap());
     assert_eq!(client.load, Load::OnDemand);
     assert_eq!((client.order, client.pairing), (Order::Random, Pairing::Fixed));
-    assert_eq!((client.turn, client.again_after), (4, Some(20)));
+    assert_eq!((client.turn, client.again_after), (1, None));
+    let last = plan.templates[2].client.as_ref().unwrap();
+    assert_eq!((last.turn, last.again_after), (4, Some(20)));
     let devices = Devices {
         clients: AddressRange { first: "10.0.0.1".parse().unwrap(), count: 1 },
         every: 2,

@@ -181,7 +181,7 @@ fn all_words() -> Value {
                     "identification": "counting", "flow_label": "flow"},
                 "client": client(json!({
                     "addresses": "10.0.0.5", "ports": "1024-2048", "server_port": 1,
-                    "ethernet": {"dst": "02:00:00:00:00:01"}, "order": "random", "pairing": "fixed",
+                    "ethernet": {"dst": "02:00:00:00:00:01"}, "order": "in_turn", "pairing": "fixed",
                     "turn": 4, "again_after": 20,
                     "devices": devices,
                     "load": "on_demand", "limit": 5,
