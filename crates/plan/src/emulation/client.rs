@@ -186,11 +186,11 @@ pub(super) fn read(
     let servers_place = fields.need("servers", RANGE)?;
     let servers = read_range(&servers_place)?;
     let addresses = fields.get("addresses").map(|it| read_range(&it)).transpose()?;
-    let clients = match addresses {
+    let first = match addresses {
         Some(range) => Some(range.first),
         None => ports[transmit].addresses.first().map(|own| own.address),
     };
-    let Some(first) = clients else {
+    let Some(first) = first else {
         let message = format!(
             "the clients have no addresses: give `addresses` here, or to port {:?}",
             ports[transmit].name
@@ -201,6 +201,7 @@ pub(super) fn read(
         let expected = format!("addresses of the clients' family, such as {first}");
         return Err(servers_place.wrong(expected));
     }
+    let clients = addresses.unwrap_or(AddressRange { first, count: 1 });
     let destination = match fields.get("ethernet") {
         None => None,
         Some(ethernet) => read_destination(&ethernet)?,
@@ -217,8 +218,14 @@ pub(super) fn read(
     };
     let by = fields.get("devices").map_or(Ok(Vec::new()), |it| devices::read(&it))?;
     // Flows that programs ask for are others' clients'.
-    if let Some(place) = fields.get("devices").filter(|_| load != Load::OnDemand) {
-        devices::check(&place, &by, addresses.unwrap_or(AddressRange { first, count: 1 }))?;
+    if load != Load::OnDemand {
+        if clients.meets(&servers) {
+            let expected = format!("addresses of which none is a client's: those are {clients}");
+            return Err(servers_place.wrong(expected));
+        }
+        if let Some(place) = fields.get("devices") {
+            devices::check(&place, &by, clients)?;
+        }
     }
     let limit = fields.get("limit").map(|it| it.integer(1, u64::MAX)).transpose()?;
     let order = fields.get("order").map_or(Ok(Order::InTurn), |it| read_order(&it))?;

@@ -505,6 +505,18 @@ fn every_error_has_its_path() {
         ("mss: 1460", "mss: 1", "templates[0].tcp.mss: found 1, expected a whole number from 10"),
         ("name: page", "name: page, nam: 1", "plan: found no YAML"),
         (
+            "10.0.1.1-10.0.1.255",
+            "10.0.0.0-10.0.0.3",
+            "templates[0].client.servers: found \"10.0.0.0-10.0.0.3\", expected addresses of which \
+             none is a client's: those are 10.0.0.1",
+        ),
+        (
+            "limit: 100",
+            "addresses: 10.0.0.250-10.0.1.1",
+            "templates[0].client.servers: found \"10.0.1.1-10.0.1.255\", expected addresses of \
+             which none is a client's: those are 10.0.0.250 and the 7 behind it",
+        ),
+        (
             "limit: 100",
             "order: random\n      turn: 2",
             "templates[0].client.turn: found 2, expected none beside order: random, which draws for \
@@ -546,6 +558,13 @@ fn what_is_in_turn_beside_what_is_drawn_may_have_turns() {
     ] {
         assert_eq!(said(words), Ok(1), "{words}");
     }
+}
+
+#[test]
+fn clients_of_flows_that_others_ask_for_are_not_the_templates() {
+    let text = PAGE.replace("{rate: 5k}", "on_demand");
+    let text = text.replace("10.0.1.1-10.0.1.255", "10.0.0.0-10.0.0.3");
+    assert_eq!(EmulationPlan::parse(&text).map(|plan| plan.templates.len()), Ok(1));
 }
 
 #[test]
