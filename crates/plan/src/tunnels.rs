@@ -39,9 +39,11 @@ fn read_one(
     own: &[Prefix],
 ) -> Result<ClientTunnels, PlanError> {
     let clients = read_range(&fields.need("clients", "addresses of clients")?)?;
-    let number = |place: Place<'_>| Ok(place.integer(0, u32::MAX.into())? as u32);
-    let teid = number(fields.need("teid", "a tunnel endpoint identifier")?)?;
-    let teid_step = fields.get("teid_step").map_or(Ok(1), number)?;
+    let number = |place: &Place<'_>| Ok(place.integer(0, u32::MAX.into())? as u32);
+    let teid_place = fields.need("teid", "a tunnel endpoint identifier")?;
+    let teid = number(&teid_place)?;
+    let teid_step = fields.get("teid_step").map_or(Ok(1), |it| number(&it))?;
+    check_identifiers(&teid_place, teid, teid_step, clients.count)?;
     let port = fields.get("source_port").map(|it| it.integer(1, u16::MAX.into())).transpose()?;
     let (from, to) = ends(place, fields, own)?;
     Ok(ClientTunnels {
@@ -53,6 +55,24 @@ fn read_one(
         to,
         source_port: port.and_then(|port| NonZeroU16::new(port as u16)),
     })
+}
+
+/// Whether the last client's identifier is one yet, where the first one's stands here.
+fn check_identifiers(
+    place: &Place<'_>,
+    first: u32,
+    step: u32,
+    count: u32,
+) -> Result<(), PlanError> {
+    let last = u64::from(first) + u64::from(step) * u64::from(count.saturating_sub(1));
+    if last <= u32::MAX.into() {
+        return Ok(());
+    }
+    Err(place.says(format!(
+        "found {first}, with which the last of {count} clients, in steps of {step}, has {last}: \
+         expected that to be at most {}",
+        u32::MAX
+    )))
 }
 
 fn ends(

@@ -309,11 +309,19 @@ fn a_port_may_have_tunnels() {
              1.1.1.1}",
             "[1].clients: 1.1.1.1 has a tunnel already",
         ),
+        (
+            "{clients: 1.1.1.1-1.1.1.3, teid: 4294967290, teid_step: 3, to: 1.1.1.1}",
+            "[0].teid: found 4294967290, with which the last of 3 clients, in steps of 3, has \
+             4294967296: expected that to be at most 4294967295",
+        ),
     ] {
         let own = format!("{{name: s, addresses: 10.0.9.1/24, tunnels: [{tunnels}]}}");
         let said = error("{name: s}", &own);
         assert!(said.starts_with(&format!("ports[1].tunnels{expected}")), "{said}");
     }
+    let last = "{name: s, tunnels: [{clients: 1.1.1.1-1.1.1.3, teid: 4294967289, teid_step: 3, to: \
+                1.1.1.1, from: 1.1.1.2}]}";
+    assert!(EmulationPlan::parse(&PAGE.replace("{name: s}", last)).is_ok());
 }
 
 #[test]
