@@ -184,8 +184,8 @@ pub(super) fn read(
     let fields = place.fields(&CLIENT)?;
     let transmit = read_port(&fields.need("tx", "the name of a port")?, ports)?;
     let servers_place = fields.need("servers", RANGE)?;
-    let servers = read_range(&servers_place)?;
-    let addresses = fields.get("addresses").map(|it| read_range(&it)).transpose()?;
+    let servers = read_hosts(&servers_place)?;
+    let addresses = fields.get("addresses").map(|it| read_hosts(&it)).transpose()?;
     let first = match addresses {
         Some(range) => Some(range.first),
         None => ports[transmit].addresses.first().map(|own| own.address),
@@ -303,6 +303,17 @@ fn read_destination(place: &Place<'_>) -> Result<Option<MacAddress>, PlanError> 
         "auto" => Ok(None),
         text if text.parse::<MacAddress>().is_ok() => devices::read_station(&destination).map(Some),
         _ => Err(destination.wrong(EXPECTED)),
+    }
+}
+
+/// The addresses of clients or servers.
+pub(super) fn read_hosts(place: &Place<'_>) -> Result<AddressRange, PlanError> {
+    let range = read_range(place)?;
+    match range.first_of_nobody() {
+        Some(address) => {
+            Err(place.wrong(format!("addresses that hosts may have, not such as {address}")))
+        }
+        None => Ok(range),
     }
 }
 

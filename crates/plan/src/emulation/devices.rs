@@ -1,6 +1,6 @@
 //! Who is below IP between clients and the rest, as it is written.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use wirestorm_wire::packet::{MacAddress, ethertype};
 
@@ -152,7 +152,7 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Devices>, PlanError> {
             labels,
             destination: mac("dst")?,
             source: mac("src")?,
-            next_hop: read_next_hop(&fields)?,
+            next_hop: read_next_hop(&fields, count as u32)?,
         })
     };
     place.items("devices")?.iter().map(device).collect()
@@ -197,14 +197,16 @@ fn read_labels(place: &Place<'_>) -> Result<MplsLabels, PlanError> {
     }
 }
 
-fn read_next_hop(fields: &Fields<'_>) -> Result<Option<NextHop>, PlanError> {
+/// The routers of so many devices.
+fn read_next_hop(fields: &Fields<'_>, count: u32) -> Result<Option<NextHop>, PlanError> {
     const ADDRESS: &str = "an IP address";
-    let address = |name: &str| -> Result<_, PlanError> {
+    let address = |name: &str, count: u32| -> Result<_, PlanError> {
         let Some(place) = fields.get(name) else { return Ok(None) };
         let address = place.text(ADDRESS)?.parse::<IpAddr>().map_err(|_| place.wrong(ADDRESS))?;
+        check_stations(&place, AddressRange { first: address, count })?;
         Ok(Some((place, address)))
     };
-    match (address("next_hop")?, address("next_hop_from")?) {
+    match (address("next_hop", count)?, address("next_hop_from", 1)?) {
         (None, None) => Ok(None),
         (None, Some((place, _))) => Err(place.says("belongs to next_hop, which is not there")),
         (Some((place, _)), _) if fields.get("dst").is_some() => {
@@ -214,6 +216,22 @@ fn read_next_hop(fields: &Fields<'_>) -> Result<Option<NextHop>, PlanError> {
             Err(place.wrong(format!("an address of the family of {first}")))
         }
         (Some((_, first)), from) => Ok(Some(NextHop { first, from: from.map(|(_, from)| from) })),
+    }
+}
+
+/// Whether each of these may be the address of one station, the first of which stands here.
+fn check_stations(place: &Place<'_>, all: AddressRange) -> Result<(), PlanError> {
+    let of_group = Some(all.first).filter(IpAddr::is_multicast);
+    match all.first_of_nobody().or(of_group) {
+        None => Ok(()),
+        Some(address) if all.count == 1 => Err(place.error(address, "the address of one station")),
+        Some(address) => {
+            let message = format!(
+                "found {all}, the addresses of so many devices, expected such as stations may have, \
+                 not {address}"
+            );
+            Err(place.says(message))
+        }
     }
 }
 
@@ -262,6 +280,30 @@ impl std::fmt::Display for AddressRange {
 }
 
 impl AddressRange {
+    /// The first of its addresses that no host has (RFC 1122 section 3.2.1.3, RFC 4291 section
+    /// 2.5.2): nobody's, all nodes', or a group's over IPv4. Groups over IPv6 are let through: who
+    /// comes from profiles of TRex's has hosts there.
+    pub(super) fn first_of_nobody(&self) -> Option<IpAddr> {
+        const OF_NOBODY: [[Ipv4Addr; 2]; 3] = [
+            [Ipv4Addr::UNSPECIFIED; 2],
+            [Ipv4Addr::new(224, 0, 0, 0), Ipv4Addr::new(239, 255, 255, 255)],
+            [Ipv4Addr::BROADCAST; 2],
+        ];
+        let more = self.count.saturating_sub(1);
+        match self.first {
+            IpAddr::V4(first) => {
+                // What goes on behind the last address has passed all nodes'.
+                let last = Ipv4Addr::from_bits(first.to_bits().saturating_add(more));
+                let within = OF_NOBODY.into_iter().find(|[from, to]| first <= *to && last >= *from);
+                within.map(|[from, _]| first.max(from).into())
+            }
+            IpAddr::V6(first) => {
+                let goes_round = first.to_bits().checked_add(more.into()).is_none();
+                (first.is_unspecified() || goes_round).then_some(Ipv6Addr::UNSPECIFIED.into())
+            }
+        }
+    }
+
     /// Whether an address is in both.
     pub(super) fn meets(&self, other: &Self) -> bool {
         self.place_of(other.first).is_some() || other.place_of(self.first).is_some()

@@ -474,7 +474,7 @@ fn read_server(
     let program = speech::steps(&fields, speech, Side::Server)?;
     let tcp = fields.get("tcp").map_or(Ok(Tcp::default()), |it| tcp::read(&it))?;
     let ip = fields.get("ip").map_or(Ok(Ip::default()), |it| ip::read(&it))?;
-    let addresses = fields.get("addresses").map(|it| client::read_range(&it)).transpose()?;
+    let addresses = fields.get("addresses").map(|it| client::read_hosts(&it)).transpose()?;
     let vlans = fields.get("vlans").map_or(Ok(Vec::new()), |it| read_server_vlans(&it))?;
     let first_bytes = fields.get("first_bytes").map(|it| first_bytes::read(&it)).transpose()?;
     let beside =

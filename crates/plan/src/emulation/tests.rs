@@ -331,6 +331,7 @@ fn devices_may_have_two_tags_and_labels() {
         let plan = EmulationPlan::parse(&PAGE.replace("tx: c", &client));
         plan.map(|plan| plan.templates[0].client.as_ref().unwrap().devices[0])
     };
+    assert!(devices("count: 2, next_hop: 223.255.255.254").is_ok());
     let both = devices("vlan: [5, 7], mpls: [16, {label: 1048575, tc: 3, ttl: 9}]").unwrap();
     assert_eq!(both.vlan, Some(Vlans { outer: Some(5), inner: 7 }));
     assert_eq!(both.vlan.unwrap().tags(), [0x88, 0xa8, 0, 5, 0x81, 0, 0, 7]);
@@ -358,6 +359,35 @@ fn devices_may_have_two_tags_and_labels() {
         ("mpls: [{label: 1, tc: 8}]", ".mpls[0].tc: found 8"),
         ("mpls: [{tc: 1}]", ".mpls[0].label: "),
         ("mpls: [{label: 1, exp: 1}]", ".mpls[0].exp: found an unknown field"),
+        ("next_hop: router", ".next_hop: found \"router\", expected an IP address"),
+        ("next_hop: 0.0.0.0", ".next_hop: found 0.0.0.0, expected the address of one station"),
+        ("next_hop: \"ff02::1\"", ".next_hop: found ff02::1, expected the address of one station"),
+        (
+            "count: 3, next_hop: 223.255.255.254",
+            ".next_hop: found 223.255.255.254 and the 2 behind it, the addresses of so many devices, \
+             expected such as stations may have, not 224.0.0.0",
+        ),
+        (
+            "count: 3, next_hop: 255.255.255.254",
+            ".next_hop: found 255.255.255.254 and the 2 behind it, the addresses of so many devices, \
+             expected such as stations may have, not 255.255.255.255",
+        ),
+        (
+            "next_hop: 10.0.9.1, next_hop_from: 255.255.255.255",
+            ".next_hop_from: found 255.255.255.255, expected the address of one station",
+        ),
+        (
+            "next_hop: 10.0.9.1, dst: \"02:00:00:00:00:09\"",
+            ".next_hop: found dst as well, expected one of them",
+        ),
+        (
+            "vlan: 5, next_hop_from: 10.0.9.9",
+            ".next_hop_from: belongs to next_hop, which is not there",
+        ),
+        (
+            "next_hop: 10.0.9.1, next_hop_from: \"fd00::9\"",
+            ".next_hop_from: found \"fd00::9\", expected an address of the family of 10.0.9.1",
+        ),
     ] {
         let said = devices(words).unwrap_err().to_string();
         let expected = format!("templates[0].client.devices[0]{expected}");
@@ -565,6 +595,40 @@ fn what_is_in_turn_beside_what_is_drawn_may_have_turns() {
         "pairing: fixed, turn: 4, again_after: 9",
     ] {
         assert_eq!(said(words), Ok(1), "{words}");
+    }
+}
+
+#[test]
+fn clients_and_servers_have_addresses_of_hosts() {
+    let wrong = |place: &str, text: &str| {
+        let plan = PAGE.replace("10.0.0.1/24", "[10.0.0.1/24, \"fd00::1/64\"]");
+        let plan = match place {
+            "client.servers" => plan.replace("10.0.1.1-10.0.1.255", text),
+            "client.addresses" => plan.replace("tx: c", &format!("tx: c\n      addresses: {text}")),
+            _ => plan.replace("tx: s", &format!("tx: s\n      addresses: {text}")),
+        };
+        EmulationPlan::parse(&plan).map(|plan| plan.templates.len()).map_err(|it| it.to_string())
+    };
+    for (text, first) in [
+        ("0.0.0.0-0.0.0.9", "0.0.0.0"),
+        ("223.255.255.0-224.0.0.0", "224.0.0.0"),
+        ("230.0.0.1", "230.0.0.1"),
+        ("239.255.255.255-240.0.0.9", "239.255.255.255"),
+        ("255.255.255.250-255.255.255.255", "255.255.255.255"),
+        ("\"::-::9\"", "::"),
+    ] {
+        for place in ["client.servers", "client.addresses", "server.addresses"] {
+            let said = wrong(place, text).unwrap_err();
+            let text = text.trim_matches('"');
+            let expected = format!(
+                "templates[0].{place}: found {text:?}, expected addresses that hosts may have, not \
+                 such as {first}"
+            );
+            assert_eq!(said.lines().next(), Some(expected.as_str()));
+        }
+    }
+    for text in ["0.0.0.1-223.255.255.255", "240.0.0.0-255.255.255.254", "\"::1\"", "\"ff02::9\""] {
+        assert_eq!(wrong("server.addresses", text), Ok(1), "{text}");
     }
 }
 
