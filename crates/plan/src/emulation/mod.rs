@@ -148,6 +148,16 @@ pub struct Server {
     pub ip: Ip,
 }
 
+impl Template {
+    /// Whether the flows of a side are over IPv4, as far as the template says.
+    fn is_ipv4(&self, side: &str) -> Option<bool> {
+        let asked = self.client.as_ref().map(|it| it.servers);
+        let listens = self.server.as_ref().and_then(|it| it.addresses);
+        let range = if side == "client" { asked } else { listens.or(asked) };
+        range.map(|it| it.first.is_ipv4())
+    }
+}
+
 impl EmulationPlan {
     /// Whether a document is a plan of this kind, or means to be one.
     pub fn is_meant(document: &Value) -> bool {
@@ -228,24 +238,63 @@ impl EmulationPlan {
         self.notes.extend(notes.collect::<Vec<_>>());
     }
 
-    /// Whether there are the groups that programs name.
+    /// Whether there are the groups that programs name, with flows that can be made.
     fn check_groups(&self) -> Result<(), PlanError> {
         let groups = self.groups();
         for template in &self.templates {
-            let client = template.client.iter().map(|it| ("client", &it.program));
-            let server = template.server.iter().map(|it| ("server", &it.program));
-            for (side, steps) in client.chain(server) {
-                let Some((place, name)) = program::unknown_group(steps, &groups) else { continue };
-                let path = format!("{}.{side}.program{place}", template.path);
-                let expected = match groups.as_slice() {
-                    [] => "the group of a template, of which none has one".to_owned(),
-                    groups => format!("one of {}", groups.join(", ")),
+            let client = template.client.iter().map(|it| ("client", it.transmit, &it.program));
+            let server = template.server.iter().map(|it| ("server", it.transmit, &it.program));
+            for (side, port, steps) in client.chain(server) {
+                let error = |place: String, message: String| {
+                    let path = format!("{}.{side}.program{place}", template.path);
+                    Err(PlanError { path, message })
                 };
-                let message = format!("found {name:?}, expected {expected}");
-                return Err(PlanError { path, message });
+                if let Some((place, name)) = program::unknown_group(steps, &groups) {
+                    let expected = match groups.as_slice() {
+                        [] => "the group of a template, of which none has one".to_owned(),
+                        groups => format!("one of {}", groups.join(", ")),
+                    };
+                    return error(place, format!("found {name:?}, expected {expected}"));
+                }
+                let is_ipv4 = template.is_ipv4(side);
+                if let Some((place, message)) = self.misfit(&groups, port, is_ipv4, steps) {
+                    return error(place, message);
+                }
             }
         }
         Ok(())
+    }
+
+    /// A group that steps on a port name, and what is wrong with it: a template has clients there
+    /// that connect over the other version of IP, where these are to come from the address of the
+    /// flow that asks. Whom `start_next` connects to it says itself.
+    fn misfit(
+        &self,
+        groups: &[&str],
+        port: usize,
+        is_ipv4: Option<bool>,
+        steps: &[Step],
+    ) -> Option<(String, String)> {
+        let is_ipv4 = is_ipv4.filter(|_| program::any(steps, |it| *it == Step::RunNext))?;
+        let other_servers = |it: &Template| {
+            let client = it.client.as_ref().filter(|client| client.transmit == port)?;
+            Some(client.servers.first).filter(|first| first.is_ipv4() != is_ipv4)
+        };
+        let others: Vec<_> =
+            self.templates.iter().filter(|it| other_servers(it).is_some()).collect();
+        let has_other = |group: &str| others.iter().find(|it| it.group.as_deref() == Some(group));
+        let fitting: Vec<_> =
+            groups.iter().copied().filter(|group| has_other(group).is_none()).collect();
+        let (place, name) = program::unknown_group(steps, &fitting)?;
+        let other = has_other(name)?;
+        let message = format!(
+            "found {name:?}, of which {:?} connects to {}, expected a group that connects over {}, \
+             as the flow that asks for it",
+            other.name,
+            other_servers(other)?,
+            if is_ipv4 { "IPv4" } else { "IPv6" }
+        );
+        Some((place, message))
     }
 
     /// Reads a plan in YAML or JSON, without conversations out of captures.

@@ -599,6 +599,36 @@ fn what_is_in_turn_beside_what_is_drawn_may_have_turns() {
 }
 
 #[test]
+fn flows_that_programs_ask_for_are_over_their_version_of_ip() {
+    let plan = |asks: &str, port: &str, servers: &str| {
+        let next = format!(
+            "  - name: next\n    group: g\n    client: {{tx: {port}, addresses: {}, servers: {servers}, \
+             load: on_demand, program: []}}\n",
+            if servers.contains('.') { "10.0.0.9" } else { "\"fd00::9\"" }
+        );
+        let text = PAGE.replace("- wait_for_close", asks) + &next;
+        EmulationPlan::parse(&text).map(|plan| plan.templates.len()).map_err(|it| it.to_string())
+    };
+    let runs = "- next_group: g\n        - run_next";
+    let expected = "templates[0].client.program[2].next_group: found \"g\", of which \"next\" connects \
+                    to fd00::1, expected a group that connects over IPv4, as the flow that asks for it";
+    assert_eq!(plan(runs, "c", "\"fd00::1\""), Err(expected.to_owned()));
+    let within = "- repeat: {times: 2, steps: [{next_group: g}, run_next]}";
+    let said = plan(within, "c", "\"fd00::1\"").unwrap_err();
+    assert!(
+        said.starts_with("templates[0].client.program[2].repeat.steps[0].next_group: "),
+        "{said}"
+    );
+    assert_eq!(plan(runs, "c", "10.0.2.1"), Ok(2));
+    // Those on another port are not drawn.
+    assert_eq!(plan(runs, "s", "\"fd00::1\""), Ok(2));
+    // A port that is said is one of the same server.
+    let starts = "- set: {p: 80}\n        - next_group: g\n        - start_next: {port: p}\n        - \
+                  end_next";
+    assert_eq!(plan(starts, "c", "\"fd00::1\""), Ok(2));
+}
+
+#[test]
 fn clients_and_servers_have_addresses_of_hosts() {
     let wrong = |place: &str, text: &str| {
         let plan = PAGE.replace("10.0.0.1/24", "[10.0.0.1/24, \"fd00::1/64\"]");
