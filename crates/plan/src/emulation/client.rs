@@ -109,7 +109,7 @@ pub enum Pairing {
 }
 
 /// Addresses that follow one another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AddressRange {
     /// The first.
     pub first: IpAddr,

@@ -25,6 +25,10 @@ mod tls;
 mod told_apart;
 mod ways;
 
+use std::cmp::Ordering;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::Value;
 use wirestorm_base::rate::Decimal;
 use wirestorm_wire::conversation::{Imported, Side};
@@ -117,7 +121,7 @@ pub struct Template {
 }
 
 /// What carries bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Transport {
     /// Connections.
     #[default]
@@ -347,30 +351,13 @@ fn read_templates(
         problems.take::<()>(Err(place.error("no template", "at least one")));
     }
     let mut templates: Vec<Template> = Vec::new();
-    let mut listening = Vec::new();
+    let mut taken = Taken::default();
+    let told_apart = told_apart_at(&items);
     for item in &items {
-        let is_told_apart = is_told_apart(item, &items);
+        let is_told_apart = told_apart.contains(&server_port(item));
         let read = read_item(item, ports, load, notes, is_told_apart);
-        let read = problems.take(read).unwrap_or_default();
-        for template in read {
-            if templates.iter().any(|other| other.name == template.name) {
-                let found = format!("a second template {:?}", template.name);
-                problems.take::<()>(Err(item.error(found, "a name of its own")));
-            }
-            if let Some(server) = &template.server
-                && let Some(listen) = server.listen
-            {
-                let flows = (template.transport, server.addresses, server.first_bytes.clone());
-                let all = (server.transmit, listen, flows);
-                if let Some((other, _)) = listening.iter().find(|(_, known)| *known == all) {
-                    let message = format!(
-                        "{:?} has a server at port {listen} of {:?}, where {other:?} has one already",
-                        template.name, ports[server.transmit].name
-                    );
-                    problems.take::<()>(Err(item.says(message)));
-                }
-                listening.push((template.name.clone(), all));
-            }
+        for template in problems.take(read).unwrap_or_default() {
+            problems.take_all(taken.add(item, &template, &templates, ports));
             templates.push(template);
         }
     }
@@ -385,13 +372,120 @@ fn read_templates(
     templates
 }
 
-/// Whether the server of an item is told from others at its port by first bytes, its own or theirs.
-fn is_told_apart(item: &Place<'_>, all: &[Place<'_>]) -> bool {
+/// Ports of the plan and numbers at which servers are told apart by first bytes.
+fn told_apart_at<'a>(items: &[Place<'a>]) -> BTreeSet<(Option<&'a str>, u64)> {
+    let looks = |item: &&Place<'_>| !item.value()["server"]["first_bytes"].is_null();
+    items.iter().filter(looks).map(server_port).collect()
+}
+
+/// Where the server of an item listens: by the name of its port, and at which number.
+fn server_port<'a>(item: &Place<'a>) -> (Option<&'a str>, u64) {
+    let server = &item.value()["server"];
     // Of HTTP, where nothing is said.
-    let port = |server: &Value| server["port"].as_u64().unwrap_or(80);
-    let own = &item.value()["server"];
-    let mut servers = all.iter().map(|it| &it.value()["server"]);
-    servers.any(|it| !it["first_bytes"].is_null() && it["tx"] == own["tx"] && port(it) == port(own))
+    (server["tx"].as_str(), server["port"].as_u64().unwrap_or(80))
+}
+
+/// What templates have already that another one may not have, or only as they do.
+#[derive(Default)]
+struct Taken {
+    names: BTreeSet<String>,
+    /// Servers' flows, and whose they are.
+    flows: BTreeMap<(usize, u16, Flows), String>,
+    /// Those who wait for connections, by where they listen: their places among the templates.
+    listening: BTreeMap<(usize, u16), Vec<usize>>,
+}
+
+/// Which of the flows to a port are for a server: to these addresses, with these first bytes.
+type Flows = (Transport, Option<AddressRange>, Option<Vec<(u8, u8, u8)>>);
+
+impl Taken {
+    /// Adds what a template has that stands here, and that comes behind these.
+    fn add(
+        &mut self,
+        place: &Place<'_>,
+        template: &Template,
+        before: &[Template],
+        ports: &[Port],
+    ) -> Result<(), PlanErrors> {
+        let mut problems = Problems::default();
+        problems.take(self.add_name(place, &template.name));
+        let server = template.server.as_ref();
+        if let Some((server, listen)) = server.and_then(|it| Some((it, it.listen?))) {
+            let at = (server.transmit, listen);
+            problems.take(self.add_flows(place, template, server, at, ports));
+            if template.transport == Transport::Tcp {
+                let listening = self.listening.entry(at).or_default();
+                let others = listening.iter().map(|it| &before[*it]);
+                problems.take(check_beginning(place, server, others));
+                listening.push(before.len());
+            }
+        }
+        problems.finish(())
+    }
+
+    fn add_name(&mut self, place: &Place<'_>, name: &str) -> Result<(), PlanError> {
+        if self.names.insert(name.to_owned()) {
+            return Ok(());
+        }
+        Err(place.error(format!("a second template {name:?}"), "a name of its own"))
+    }
+
+    fn add_flows(
+        &mut self,
+        place: &Place<'_>,
+        template: &Template,
+        server: &Server,
+        (port, listen): (usize, u16),
+        ports: &[Port],
+    ) -> Result<(), PlanError> {
+        let bytes = server.first_bytes.as_ref().map(|it| it.0.clone());
+        let flows = (template.transport, server.addresses, bytes);
+        match self.flows.entry((port, listen, flows)) {
+            Entry::Vacant(entry) => {
+                entry.insert(template.name.clone());
+                Ok(())
+            }
+            Entry::Occupied(other) => Err(place.says(format!(
+                "{:?} has a server at port {listen} of {:?}, where {:?} has one already",
+                template.name,
+                ports[port].name,
+                other.get()
+            ))),
+        }
+    }
+}
+
+/// Whether a server, whose template stands here, begins its connections as those others at its port
+/// that are told from it by first bytes alone.
+fn check_beginning<'a>(
+    place: &Place<'_>,
+    server: &Server,
+    mut others: impl Iterator<Item = &'a Template>,
+) -> Result<(), PlanError> {
+    let own = place.below("server", &place.value()["server"]);
+    others.try_for_each(|it| match &it.server {
+        Some(other) if are_told_apart_late(other, server) => {
+            tcp::check_beginning(&server.tcp, (&other.tcp, &it.name), [&own, place])
+        }
+        _ => Ok(()),
+    })
+}
+
+/// Whether there are connections that may be either's until their first bytes come: of two servers
+/// at a port the one with fewer addresses has all to these that it does not look into.
+fn are_told_apart_late(first: &Server, second: &Server) -> bool {
+    let looks = |it: &Server| it.first_bytes.is_some();
+    match (first.addresses, second.addresses) {
+        (Some(one), Some(other)) if !one.meets(&other) => false,
+        (one, other) => {
+            let [one, other] = [one, other].map(|it| it.map_or(u64::MAX, |it| it.count.into()));
+            match one.cmp(&other) {
+                Ordering::Less => looks(first),
+                Ordering::Equal => looks(first) || looks(second),
+                Ordering::Greater => looks(second),
+            }
+        }
+    }
 }
 
 /// The template of an item, or those of all conversations that it speaks of.

@@ -1,5 +1,6 @@
 //! How TCP behaves, as it is written.
 
+use serde_json::Value;
 use wirestorm_base::time::Duration;
 
 use crate::document::error::PlanError;
@@ -229,6 +230,51 @@ pub(super) fn check(tcp: &Tcp, places: [&Place<'_>; 2]) -> Result<(), PlanError>
         Some(word) => Err(word.wrong(format!("at most rto_max, which is {max}ms"))),
         None => Ok(()),
     }
+}
+
+/// Whether a server's connections begin as those of another template's, from which they are told by
+/// their first bytes alone: until these are there, nobody knows whose they are. `places` are as
+/// above.
+pub(super) fn check_beginning(
+    tcp: &Tcp,
+    (other, of): (&Tcp, &str),
+    places: [&Place<'_>; 2],
+) -> Result<(), PlanError> {
+    let pairs = beginning(tcp).into_iter().zip(beginning(other));
+    let Some(((name, own), (_, theirs))) = pairs.into_iter().find(|(own, other)| own != other)
+    else {
+        return Ok(());
+    };
+    let said = places.into_iter().find(|place| place.value()["tcp"].get(name).is_some());
+    let tcp = said.unwrap_or(places[0]).below("tcp", &Value::Null);
+    let words =
+        |value: Option<String>| value.map_or(format!("no {name}"), |it| format!("{name}: {it}"));
+    let expected = format!(
+        "{}, as template {of:?} has at the same port: connections are told apart by first_bytes, \
+         and have begun before these come",
+        words(theirs)
+    );
+    Err(tcp.error(words(own), expected))
+}
+
+/// What a server's TCP says before any data has come, by its names.
+fn beginning(tcp: &Tcp) -> [(&'static str, Option<String>); 9] {
+    let ecn = |ecn| match ecn {
+        Ecn::Never => "false",
+        Ecn::Permit => "permit",
+        Ecn::Ask => "true",
+    };
+    [
+        ("mss", tcp.mss.map(|it| it.to_string())),
+        ("initial_window", tcp.initial_window.map(|it| it.to_string())),
+        ("receive_buffer", tcp.receive_buffer.map(|it| it.to_string())),
+        ("window_scaling", tcp.window_scaling.map(|it| it.to_string())),
+        ("window_scale", tcp.window_scale.map(|it| it.to_string())),
+        ("timestamps", tcp.timestamps.map(|it| it.to_string())),
+        ("sack", tcp.sack.map(|it| it.to_string())),
+        ("ecn", tcp.ecn.map(|it| ecn(it).to_owned())),
+        ("fast_open", tcp.fast_open.map(|it| it.to_string())),
+    ]
 }
 
 /// Where a setting is said, by the first of these that says it.

@@ -629,6 +629,60 @@ fn flows_that_programs_ask_for_are_over_their_version_of_ip() {
 }
 
 #[test]
+fn servers_that_are_told_apart_by_first_bytes_begin_connections_alike() {
+    let plan = |first: &str, second: &str| {
+        let first = PAGE.replace("port: 80", &format!("port: 80\n      {first}"));
+        let text = format!("{first}  - {{name: other, {second}, program: []}}}}\n");
+        EmulationPlan::parse(&text).map(|plan| plan.templates.len()).map_err(|it| it.to_string())
+    };
+    let get = "first_bytes: \"GET\"";
+    let server = |words: &str| format!("server: {{tx: s, port: 80, {words}");
+    // As the first one is, apart from its congestion control and its delayed acknowledgements.
+    let alike = "tcp: {mss: 900, sack: false}";
+    let reason = "as template \"page\" has at the same port: connections are told apart by \
+                  first_bytes, and have begun before these come";
+    for (words, expected) in [
+        ("tcp: {mss: 900}", "server.tcp: found no sack, expected sack: false"),
+        ("tcp: {mss: 901, sack: false}", "server.tcp: found mss: 901, expected mss: 900"),
+        ("tcp: {sack: false}", "server.tcp: found no mss, expected mss: 900"),
+        (
+            "tcp: {mss: 900, sack: false, ecn: permit}",
+            "server.tcp: found ecn: permit, expected no ecn",
+        ),
+    ] {
+        let said = plan(get, &server(words)).unwrap_err();
+        assert_eq!(said, format!("templates[1].{expected}, {reason}"));
+    }
+    let settings = [
+        "initial_window: 3",
+        "receive_buffer: 5000",
+        "window_scaling: true",
+        "window_scale: 3",
+        "timestamps: false",
+        "fast_open: true",
+    ];
+    for setting in settings {
+        let both = format!("tcp: {{mss: 900, sack: false, {setting}}}, {}", server(""));
+        let said = plan(get, both.trim_end_matches(", ")).unwrap_err();
+        let name = setting.split(':').next().unwrap();
+        let expected = format!("templates[1].tcp: found {setting}, expected no {name}, {reason}");
+        assert_eq!(said, expected);
+    }
+    let [near, far] = ["addresses: 10.0.1.1-10.0.1.9", "addresses: 10.0.1.10-10.0.1.19"];
+    for (first, second, is_right) in [
+        (get, alike.to_owned(), true),
+        ("", format!("{get}, tcp: {{mss: 500}}"), false),
+        (near, format!("{get}, tcp: {{mss: 500}}"), true),
+        (near, format!("addresses: 10.0.1.9, {get}, tcp: {{mss: 500}}"), false),
+        (near, format!("{far}, {get}, tcp: {{mss: 500}}"), true),
+        (near, format!("{far}, tcp: {{mss: 500}}"), true),
+    ] {
+        let said = plan(first, &server(&second));
+        assert_eq!(said.is_ok(), is_right, "{first} {second}: {said:?}");
+    }
+}
+
+#[test]
 fn clients_and_servers_have_addresses_of_hosts() {
     let wrong = |place: &str, text: &str| {
         let plan = PAGE.replace("10.0.0.1/24", "[10.0.0.1/24, \"fd00::1/64\"]");
