@@ -60,6 +60,10 @@ use crate::document::place::Place;
 pub use crate::document::port::Blackhole;
 use crate::document::port::{HOSTS_PORT, Port, read_ports};
 
+/// Templates of a plan, at most: with both sides on one port, and servers that look at first bytes
+/// once more as long as these have not come, their places are numbers of 16 bits.
+const TEMPLATES_MAX: usize = 1 << 14;
+
 const PLAN: [&str; 3] = ["ports", "templates", "latency"];
 const TEMPLATE: [&str; 18] = [
     "name",
@@ -350,6 +354,11 @@ fn read_templates(
     if items.is_empty() {
         problems.take::<()>(Err(place.error("no template", "at least one")));
     }
+    if items.len() > TEMPLATES_MAX {
+        let expected = format!("at most {TEMPLATES_MAX} templates");
+        problems.take::<()>(Err(place.wrong(expected)));
+        return Vec::new();
+    }
     let mut templates: Vec<Template> = Vec::new();
     let mut taken = Taken::default();
     let told_apart = told_apart_at(&items);
@@ -359,6 +368,11 @@ fn read_templates(
         for template in problems.take(read).unwrap_or_default() {
             problems.take_all(taken.add(item, &template, &templates, ports));
             templates.push(template);
+        }
+        if templates.len() > TEMPLATES_MAX {
+            let found = format!("{} templates with the conversations up to here", templates.len());
+            problems.take::<()>(Err(item.error(found, format!("at most {TEMPLATES_MAX}"))));
+            break;
         }
     }
     for template in &templates {

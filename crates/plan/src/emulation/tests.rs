@@ -4,6 +4,7 @@ use std::num::NonZeroU16;
 use super::*;
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::Duration;
+use wirestorm_wire::conversation::{self, Act, Conversation, Turn};
 use wirestorm_wire::impairment::{Loss, Queue, Share};
 use wirestorm_wire::tunnel::ClientTunnels;
 
@@ -680,6 +681,47 @@ fn servers_that_are_told_apart_by_first_bytes_begin_connections_alike() {
         let said = plan(first, &server(&second));
         assert_eq!(said.is_ok(), is_right, "{first} {second}: {said:?}");
     }
+}
+
+#[test]
+fn a_plan_has_so_many_templates_at_most() {
+    let captured = |_: &str| {
+        let found = |port: u16| {
+            Ok(Conversation {
+                transport: conversation::Transport::Tcp,
+                client: "192.0.2.1:5000".parse().unwrap(),
+                server: ([192, 0, 2, 2], port).into(),
+                packet: 1,
+                has_beginning: true,
+                turns: vec![Turn {
+                    side: Side::Client,
+                    gap: Duration::ZERO,
+                    act: Act::Says(b"all".to_vec()),
+                }],
+            })
+        };
+        Ok(Imported { flows: [81, 82].map(found).to_vec(), others: 0 })
+    };
+    let plan = |count: usize, last: &str| {
+        let server = |number: usize| {
+            format!(
+                r#"{{"name": "t{number}", "server": {{"tx": "s", "port": 80, "addresses": "fd00::{number:x}", "program": []}}}}, "#
+            )
+        };
+        let text: String = (0..count).map(server).collect();
+        let text = format!(r#"{{"ports": [{{"name": "s"}}], "templates": [{text}{last}]}}"#);
+        EmulationPlan::parse_with(&text, captured)
+            .map(|plan| plan.templates.len())
+            .map_err(|it| it.to_string())
+    };
+    let last = r#"{"name": "last", "server": {"tx": "s", "port": 81, "program": []}}"#;
+    assert_eq!(plan(16_383, last), Ok(16_384));
+    let expected = "templates: found a list of 16385, expected at most 16384 templates";
+    assert_eq!(plan(16_384, last), Err(expected.to_owned()));
+    let two = r#"{"name": "two", "conversation": "a.pcap", "server": {"tx": "s"}}"#;
+    let expected = "templates[16383]: found 16385 templates with the conversations up to here, \
+                    expected at most 16384";
+    assert_eq!(plan(16_383, two), Err(expected.to_owned()));
 }
 
 #[test]
