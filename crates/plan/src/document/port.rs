@@ -106,12 +106,40 @@ fn read_port(place: &Place<'_>, known: &[&str]) -> Result<Port, PlanError> {
         Some(speed) => Some(read_speed(&speed)?),
     };
     let addresses = fields.get("addresses").map_or(Ok(Vec::new()), |it| read_addresses(&it))?;
-    let gateways = fields.get("gateway").map_or(Ok(Vec::new()), |it| read_gateways(&it))?;
+    let gateways = match fields.get("gateway") {
+        None => Vec::new(),
+        Some(place) => {
+            let gateways = read_gateways(&place)?;
+            check_gateways(&place, &gateways, &addresses)?;
+            gateways
+        }
+    };
     let impairment = fields.get("impair").map(|it| impairment::read(&it)).transpose()?;
     let blackhole =
         fields.get("blackhole").map_or(Ok(Blackhole::Nothing), |it| read_blackhole(&it))?;
     let tunnels = fields.get("tunnels").map(|it| tunnels::read(&it, &addresses)).transpose()?;
     Ok(Port { name, location, speed, addresses, gateways, impairment, blackhole, tunnels })
+}
+
+/// Whether a host with these addresses can ask for its routers. Over IPv6 the link-local address of
+/// one will do in any network (RFC 4861 section 5.1).
+fn check_gateways(place: &Place<'_>, gateways: &[IpAddr], own: &[Prefix]) -> Result<(), PlanError> {
+    let is_near = |gateway: &IpAddr| match gateway {
+        IpAddr::V6(gateway) if gateway.is_unicast_link_local() => {
+            own.iter().any(|own| own.address.is_ipv6())
+        }
+        gateway => own.iter().any(|own| own.contains(*gateway)),
+    };
+    // Whoever has no addresses asks nobody.
+    match gateways.iter().find(|gateway| !own.is_empty() && !is_near(gateway)) {
+        None => Ok(()),
+        Some(far) => {
+            let networks: Vec<_> =
+                own.iter().map(|own| format!("{}/{}", own.address, own.length)).collect();
+            let expected = format!("a router in the port's networks: {}", networks.join(", "));
+            Err(place.error(far, expected))
+        }
+    }
 }
 
 fn read_blackhole(place: &Place<'_>) -> Result<Blackhole, PlanError> {

@@ -227,6 +227,47 @@ fn what_is_set_of_tcp_and_ip_has_bounds_with_paths() {
 }
 
 #[test]
+fn routers_of_a_port_are_in_its_networks() {
+    let with = |addresses: &str, gateway: &str| {
+        let port = format!("{{name: s, addresses: {addresses}, gateway: {gateway}}}");
+        let plan = EmulationPlan::parse(&PAGE.replace("{name: s}", &port));
+        plan.map(|plan| plan.ports[1].gateways.len()).map_err(|errors| errors.to_string())
+    };
+    let both = "[10.0.9.1/24, \"fd00::1/64\"]";
+    assert_eq!(with("10.0.9.1/24", "10.0.9.254"), Ok(1));
+    assert_eq!(with(both, "[10.0.9.254, \"fd00::9\"]"), Ok(2));
+    assert_eq!(with("\"fd00::1/64\"", "\"fe80::1\""), Ok(1));
+    assert_eq!(with("[]", "10.0.9.254"), Ok(1));
+    for (addresses, gateway, expected) in [
+        ("10.0.9.1/24", "router", "found \"router\", expected the address of a router, such as"),
+        (
+            "10.0.9.1/24",
+            "\"fd00::9\"",
+            "found fd00::9, expected a router in the port's networks: 10.0.9.1/24",
+        ),
+        ("10.0.9.1/24", "\"fe80::1\"", "found fe80::1, expected a router in the port's networks: "),
+        (
+            "\"fd00::1/64\"",
+            "10.0.9.9",
+            "found 10.0.9.9, expected a router in the port's networks: ",
+        ),
+        (
+            both,
+            "[10.0.9.254, 10.0.10.1]",
+            "found 10.0.10.1, expected a router in the port's networks: 10.0.9.1/24, fd00::1/64",
+        ),
+        (
+            "10.0.9.1",
+            "10.0.9.254",
+            "found 10.0.9.254, expected a router in the port's networks: 10.0.9.1/32",
+        ),
+    ] {
+        let said = with(addresses, gateway).unwrap_err();
+        assert!(said.starts_with(&format!("ports[1].gateway: {expected}")), "{said}");
+    }
+}
+
+#[test]
 fn a_port_may_swallow_what_belongs_to_nobody() {
     for (word, expected) in
         [("none", Blackhole::Nothing), ("syn", Blackhole::Syn), ("all", Blackhole::All)]
