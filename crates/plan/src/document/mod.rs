@@ -7,14 +7,19 @@ pub(crate) mod port;
 pub(crate) mod schema;
 pub(crate) mod time;
 
-use serde_json::Value;
+use std::fmt;
+
+use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
 
 use error::PlanError;
 
 /// Reads a document: YAML, or JSON where it begins with a brace.
 pub(crate) fn read(text: &str) -> Result<Value, PlanError> {
     let outcome = if text.trim_start().starts_with('{') {
-        serde_json::from_str(text).map_err(|error| ("JSON", error.to_string()))
+        let document = serde_json::from_str::<Unambiguous>(text);
+        document.map(|it| it.0).map_err(|error| ("JSON", error.to_string()))
     } else {
         // The limits of the library are for texts of strangers; a plan may have 20,000 flows.
         let mut options = serde_saphyr::Options::default();
@@ -28,6 +33,73 @@ pub(crate) fn read(text: &str) -> Result<Value, PlanError> {
         path: error::WHOLE.into(),
         message: format!("found no {form}: {reason}"),
     })
+}
+
+/// A value in which no object has a key twice, as in YAML: serde_json takes the last one.
+struct Unambiguous(Value);
+
+impl<'de> Deserialize<'de> for Unambiguous {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(UnambiguousVisitor).map(Self)
+    }
+}
+
+struct UnambiguousVisitor;
+
+impl<'de> Visitor<'de> for UnambiguousVisitor {
+    type Value = Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(Unambiguous(item)) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(list.into())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            if map.contains_key(&key) {
+                return Err(A::Error::custom(format!("duplicate key: {key}")));
+            }
+            let Unambiguous(value) = entries.next_value()?;
+            map.insert(key, value);
+        }
+        Ok(map.into())
+    }
 }
 
 /// What the library says, without its words for programmers.
@@ -48,6 +120,8 @@ mod tests {
         let json =
             r#"{"flows": [{"name": "a", "size": 64, "packet": [{"ipv4": {"dst": "10.0.0.1"}}]}]}"#;
         assert_eq!(read(yaml).unwrap(), read(json).unwrap());
+        let all = r#"{"b": [null, true, -1, 18446744073709551615, 2.5, "\u00e9"], "a": {"b": {}}}"#;
+        assert_eq!(read(all).unwrap(), serde_json::from_str::<Value>(all).unwrap());
     }
 
     #[test]
@@ -59,6 +133,8 @@ mod tests {
         let twice = read("flows: 1\nflows: 2\n").unwrap_err().to_string();
         let first = "plan: found no YAML: line 2 column 1: duplicate mapping key: flows";
         assert_eq!(twice.lines().next(), Some(first));
+        let twice = read("{\"flows\": [{\"a\": 1,\n \"a\": 2}]}").unwrap_err().to_string();
+        assert_eq!(twice, "plan: found no JSON: duplicate key: a at line 2 column 4");
         // No numbers to the base of sixty.
         let address = read("a: 10:00:00:00:00:01").unwrap();
         assert_eq!(address, json!({"a": "10:00:00:00:00:01"}));
