@@ -597,6 +597,56 @@ fn every_error_has_its_path() {
              which none is a client's: those are 10.0.0.250 and the 7 behind it",
         ),
         (
+            "{name: s}",
+            "{name: c}",
+            "ports[1]: found a second port \"c\", expected a name of its own",
+        ),
+        (
+            "{name: s}",
+            "{name: s, gateway: nowhere}",
+            "ports[1].gateway: found \"nowhere\", expected the address of a router, such as 10.0.0.254",
+        ),
+        (
+            "10.0.0.1/24}",
+            "10.0.0.1/24, gateway: 10.0.1.1}",
+            "ports[0].gateway: found 10.0.1.1, expected a router in the port's networks: 10.0.0.1/24",
+        ),
+        (
+            "- receive: 18",
+            "- repeat: {times: 2, steps: []}",
+            "templates[0].server.program[0].repeat.steps: found a list of 0, expected",
+        ),
+        (
+            "limit: 100",
+            "order: backwards",
+            "templates[0].client.order: found \"backwards\", expected in_turn or random",
+        ),
+        (
+            "limit: 100",
+            "pairing: any",
+            "templates[0].client.pairing: found \"any\", expected in_turn, random or fixed",
+        ),
+        (
+            "limit: 100",
+            "ports: 2000-1000",
+            "templates[0].client.ports: found \"2000-1000\", expected ports such as 1024-65535",
+        ),
+        (
+            "limit: 100",
+            "turn: 0",
+            "templates[0].client.turn: found 0, expected a whole number from 1 to 4294967295",
+        ),
+        (
+            "limit: 100",
+            "limit: 0",
+            "templates[0].client.limit: found 0, expected a whole number from 1 to",
+        ),
+        (
+            "tx: c",
+            "tx: c\n      tx: s",
+            "plan: found no YAML: line 9 column 7: duplicate mapping key: tx",
+        ),
+        (
             "limit: 100",
             "order: random\n      turn: 2",
             "templates[0].client.turn: found 2, expected none beside order: random, which draws for \
@@ -616,6 +666,20 @@ fn every_error_has_its_path() {
     ] {
         let found = error(part, other);
         assert!(found.starts_with(expected), "{other}: {found}");
+    }
+    for (whole, expected) in [
+        ("ports: []\ntemplates: []", "templates: found no template, expected at least one"),
+        ("ports: []", "templates: found nothing, expected a list of templates"),
+        ("{\"ports\": [], \"templates\": ]", "plan: found no JSON: expected value at line 1"),
+        ("ports: [", "plan: found no YAML: "),
+        ("{\"ports\": [], \"ports\": []}", "plan: found no JSON: duplicate key: ports at line 1"),
+        (
+            "ports: [{name: s}]\ntemplates: [{name: a, server: {tx: s, port: 1, program: {send: a}}}]",
+            "templates[0].server.program: found fields (send, ...), expected a list of",
+        ),
+    ] {
+        let found = EmulationPlan::parse(whole).unwrap_err().to_string();
+        assert!(found.starts_with(expected), "{whole}: {found}");
     }
     let twice = PAGE.to_owned() + PAGE.split("templates:").nth(1).unwrap();
     let found = EmulationPlan::parse(&twice).unwrap_err().to_string();
