@@ -1,6 +1,8 @@
 //! What an endpoint counts.
 
-use super::times::Times;
+use alloc::boxed::Box;
+
+use super::times::{StampedTimes, Times};
 use crate::content::SessionCounters;
 use crate::program::{Findings, Statistics};
 use crate::tcp::connection::End;
@@ -133,6 +135,8 @@ pub struct Tally {
     pub sessions: SessionCounters,
     /// How long they took.
     pub times: Times,
+    /// How long their datagrams took, where these have their time of departure with them.
+    pub stamped: Option<Box<StampedTimes>>,
 }
 
 impl Tally {
@@ -150,6 +154,7 @@ impl Tally {
             findings: Findings::default(),
             sessions: SessionCounters::default(),
             times: Times::new(),
+            stamped: None,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Flows of UDP: how they are heard of, go on and end.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -11,8 +12,10 @@ use wirestorm_wire::packet::udp;
 
 use super::Endpoint;
 use super::burst::{fill_up, room};
+use super::counters::Tally;
 use super::executions::{Asked, Place};
 use super::fragments::Cut;
+use super::stamp::Stamp;
 use super::table::Keyed;
 use super::template::TemplateState;
 use super::times::age;
@@ -41,12 +44,15 @@ pub(super) struct DatagramFlow {
     pub(super) is_pending: bool,
     pub(super) template: u16,
     link: u32,
+    /// Where its program says when datagrams left.
+    stamp: Option<Box<Stamp>>,
 }
 
 /// What may begin where a flow is over.
 struct Next {
     key: FlowKey,
     link: LinkHeader,
+    stamp: Option<Box<Stamp>>,
     /// What has arrived of it.
     received: VecDeque<Vec<u8>>,
 }
@@ -96,7 +102,10 @@ impl Endpoint {
         let tally = &mut self.templates[usize::from(flow.template)].tally;
         tally.udp.rcvpkt += 1;
         tally.udp.rcvbyte += data.len() as u64;
-        flow.run.note_received(data);
+        flow.run.note_received(match &mut flow.stamp {
+            Some(stamp) => measure(stamp, data, tally, now),
+            None => data,
+        });
         flow.received_at = now.millis;
         if !flow.is_answered {
             flow.is_answered = true;
@@ -128,7 +137,9 @@ impl Endpoint {
         now: Now,
     ) -> u32 {
         let mut run = DatagramRun::new();
-        if let Some(own) = self.templates[usize::from(template)].own(&key) {
+        let state = &mut self.templates[usize::from(template)];
+        let stamp = state.template.program.stamp().map(|it| Box::new(Stamp::new(it)));
+        if let Some(own) = state.own(&key) {
             run.own_by(own);
         }
         let flow = DatagramFlow {
@@ -143,6 +154,7 @@ impl Endpoint {
             is_pending: false,
             template,
             link,
+            stamp,
         };
         let place = self.datagrams.insert(flow);
         self.note_begin(template);
@@ -248,6 +260,7 @@ impl Endpoint {
                     let next = Next {
                         key: flow.key,
                         link: *self.links.get(flow.link),
+                        stamp: flow.stamp.take(),
                         received: flow.run.take_rest(),
                     };
                     self.remove_datagrams(place, has_failed, has_failed, now);
@@ -276,16 +289,27 @@ impl Endpoint {
             let headers =
                 Headers { link, key: &flow.key, ip: &template.ip, identification, cookie: &[] };
             let (run, buffers) = (&flow.run, &self.buffers);
-            let size = match sent {
+            let stamp = flow.stamp.as_ref().map(|it| it.header(now));
+            let stamp = stamp.as_ref().map_or(&[][..], |header| header);
+            let said = match sent {
                 Sent::Buffer(buffer) => buffers.get(buffer).size(),
                 Sent::Own => run.composed().len() as u32,
             };
-            let fill: &dyn Fn(&mut [u8]) -> u16 = &|data| match sent {
-                Sent::Buffer(buffer) => buffers.get(buffer).copy(0, data),
-                Sent::Own => {
-                    data.copy_from_slice(run.composed());
-                    checksum::sum(data)
+            let size = said.saturating_add(stamp.len() as u32);
+            let fill: &dyn Fn(&mut [u8]) -> u16 = &|data| {
+                let (head, data) = data.split_at_mut(stamp.len());
+                let sum = match sent {
+                    Sent::Buffer(buffer) => buffers.get(buffer).copy(0, data),
+                    Sent::Own => {
+                        data.copy_from_slice(run.composed());
+                        checksum::sum(data)
+                    }
+                };
+                if head.is_empty() {
+                    return sum;
                 }
+                head.copy_from_slice(stamp);
+                checksum::combine(checksum::sum(stamp), sum)
             };
             let has_left = match write_datagram(bytes, &headers, size, fill) {
                 Some(length) => {
@@ -319,6 +343,9 @@ impl Endpoint {
                 tally.udp.sndbyte += u64::from(size);
                 flow.sent_at = now.millis;
             }
+            if let Some(stamp) = &mut flow.stamp {
+                stamp.go_on();
+            }
             flow.run.go_on();
         }
         let is_sooner = |a: u32, b: u32| a.wrapping_sub(b).cast_signed() < 0;
@@ -339,7 +366,7 @@ impl Endpoint {
     /// A flow is over; what came beside its last datagram begins another one where it would have
     /// done so a little later.
     fn begin_next(&mut self, next: Next, now: Now) {
-        let Next { key, link, received } = next;
+        let Next { key, link, stamp, received } = next;
         let Some(first) = received.front() else { return };
         let Some(template) = self.servers.with_data(&key, first) else { return };
         let link = self.links.take(link);
@@ -349,6 +376,10 @@ impl Endpoint {
         tally.times.first_byte.record(Duration::ZERO);
         if let Some(flow) = self.datagrams.get_mut(place) {
             flow.is_answered = true;
+            // What was measured of these was, and who answers them sends the last one's header back.
+            if flow.stamp.is_some() && stamp.is_some() {
+                flow.stamp = stamp;
+            }
             received.iter().for_each(|data| flow.run.note_received(data));
         }
         self.wake_datagrams(place);
@@ -384,4 +415,16 @@ impl Endpoint {
             self.end_execution(Place::Udp(place), has_failed);
         }
     }
+}
+
+/// What a datagram says behind its time of departure, from which on its way is measured. One that
+/// has none, as of a peer without TRex's add-on, says all that it has.
+#[cold]
+#[inline(never)]
+fn measure<'a>(stamp: &mut Stamp, data: &'a [u8], tally: &mut Tally, now: Now) -> &'a [u8] {
+    let Some((left_at, behind)) = stamp.take(data) else { return data };
+    if let Some(stamped) = &mut tally.stamped {
+        stamped.record(left_at, now);
+    }
+    behind
 }

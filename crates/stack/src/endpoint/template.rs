@@ -127,13 +127,15 @@ impl TemplateState {
             Role::Client { link, .. } => link.excess(),
             Role::Server { .. } | Role::Accepted => 0,
         };
+        let stamped = template.program.stamp().map(|_| Box::default());
+        let tally = Tally { stamped, ..Tally::new() };
         Self {
             settings: fitting(&tcp, frame_length_max.saturating_sub(excess)),
             template,
             arrivals: Arrivals::new(load, ramp, limit, now, random),
             used: 0,
             off: None,
-            tally: Tally::new(),
+            tally,
         }
     }
 

@@ -35,6 +35,28 @@ impl Times {
     }
 }
 
+/// How long datagrams took that came with the time at which they had left: on the side that sent
+/// first until an answer came, and on the other one from end to end. In steps of 1 us, modulo 2^32.
+#[derive(Clone, Debug, Default)]
+pub struct StampedTimes {
+    /// All of them.
+    pub times: Histogram,
+    /// Their sum, in microseconds.
+    pub total_micros: u64,
+    /// The shortest; `None` where none has come.
+    pub min: Option<Duration>,
+}
+
+impl StampedTimes {
+    /// One that left at a time, in microseconds, has arrived.
+    pub(super) fn record(&mut self, left_at: u32, now: Now) {
+        let time = age(left_at, now);
+        self.times.record(time);
+        self.total_micros = self.total_micros.saturating_add(time.as_nanos() / 1_000);
+        self.min = Some(self.min.map_or(time, |min| min.min(time)));
+    }
+}
+
 /// How long ago something was, in microseconds modulo 2^32.
 pub(super) fn age(began_at: u32, now: Now) -> Duration {
     Duration::from_micros((now.micros as u32).wrapping_sub(began_at).into())

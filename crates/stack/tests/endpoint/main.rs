@@ -9,6 +9,7 @@ mod headers;
 mod loads;
 mod overload;
 mod servers;
+mod stamped;
 mod switched;
 mod tampered;
 mod tuples;
