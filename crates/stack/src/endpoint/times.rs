@@ -36,7 +36,7 @@ impl Times {
 }
 
 /// How long datagrams took that came with the time at which they had left: on the side that sent
-/// first until an answer came, and on the other one from end to end. In steps of 1 us, modulo 2^32.
+/// first until an answer came, and on the other one from end to end. In steps of 1 us, up to 2^31.
 #[derive(Clone, Debug, Default)]
 pub struct StampedTimes {
     /// All of them.
@@ -50,7 +50,9 @@ pub struct StampedTimes {
 impl StampedTimes {
     /// One that left at a time, in microseconds, has arrived.
     pub(super) fn record(&mut self, left_at: u32, now: Now) {
-        let time = age(left_at, now);
+        // Who sent it may have looked at the clock a little later than we did before we heard it.
+        let micros = (now.micros as u32).wrapping_sub(left_at).cast_signed().max(0);
+        let time = Duration::from_micros(micros.cast_unsigned().into());
         self.times.record(time);
         self.total_micros = self.total_micros.saturating_add(time.as_nanos() / 1_000);
         self.min = Some(self.min.map_or(time, |min| min.min(time)));

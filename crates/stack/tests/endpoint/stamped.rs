@@ -152,6 +152,24 @@ fn a_time_that_came_in_between_is_that_of_the_last_datagram() {
     assert_eq!((times(&world.server).times.count(), times(&world.server).total_micros), (2, 200));
 }
 
+/// Each side looks at the clock when it begins to send and to hear, and one may do so while the other
+/// one is at it.
+#[test]
+fn what_left_a_little_later_than_it_came_has_taken_no_time() {
+    let mut buffers = Buffers::default();
+    let ask = send(&mut buffers, b"ask", 0);
+    let servers = vec![stamped(vec![receive(2)], server(53))];
+    let clients = vec![stamped(vec![ask, ask], asking("16.0.0.1"))];
+    let mut world = World::of(clients, servers, &buffers);
+    let heard = Instant::ZERO + SECOND;
+    let sent = heard + Duration::from_micros(5);
+    world.client.breathe(sent, &mut world.up.0, &mut world.down.1).unwrap();
+    world.server.breathe(heard, &mut world.down.0, &mut world.up.1).unwrap();
+    let times = times(&world.server);
+    assert_eq!((times.times.count(), times.total_micros), (2, 0));
+    assert_eq!((times.min, times.times.max()), (Some(Duration::ZERO), Duration::ZERO));
+}
+
 #[test]
 fn headers_are_part_of_sizes_and_sums() {
     // What fits 1,500 bytes in one piece with a header of 12, over IPv4 and IPv6.
