@@ -10,11 +10,12 @@ const PAGE: &str = include_str!("../../../docs/counters.md");
 const SCHEMA: &str = include_str!("../../../schemas/wirestorm.emulation.1.json");
 
 /// TRex's tables by their heads, and how many counters are in each.
-const TABLES: [(&str, usize); 6] = [
+const TABLES: [(&str, usize); 7] = [
     ("### General", 10),
     ("### TCP", 76),
     ("### UDP", 10),
     ("### Programs", 6),
+    ("### Add-on `latency`", 5),
     ("### Flow table", 25),
     ("### Tunnels", 15),
 ];
@@ -89,9 +90,10 @@ fn leads_somewhere(schema: &Value, result: &Value, path: &str) -> bool {
     // What is told only where there is something of the kind.
     match path.split_once('.') {
         None => member(schema, "PortReport", path).is_some(),
-        Some((first, second)) => member(schema, "PortReport", first)
-            .and_then(referred)
-            .is_some_and(|definition| member(schema, definition, second).is_some()),
+        Some((first, second)) => ["PortReport", "TemplateReport"].into_iter().any(|of| {
+            let definition = member(schema, of, first).and_then(referred);
+            definition.is_some_and(|it| member(schema, it, second).is_some())
+        }),
     }
 }
 

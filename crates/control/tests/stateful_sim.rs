@@ -698,3 +698,63 @@ fn groups_sum_how_long_their_templates_took() {
     assert!(servers.transactions.is_empty(), "{servers:?}");
     assert_eq!(servers.times.connect.count, 40);
 }
+
+/// TRex's `udp_latency.py`, with delays of 10 ms between its four datagrams and 3 ms before answers,
+/// twice in a group.
+const LATENCY: &str = r#"{
+  "buf_list": ["cXVlc3Rpb24=", "YW5zd2Vy"],
+  "ip_gen_dist_list": [
+    {"ip_start": "16.0.0.0", "ip_end": "16.0.0.255", "ip_offset": "1.0.0.0", "dir": "c", "distribution": "seq"},
+    {"ip_start": "48.0.0.0", "ip_end": "48.0.255.255", "ip_offset": "1.0.0.0", "dir": "s", "distribution": "seq"}],
+  "program_list": [
+    {"stream": false, "addon": "latency", "commands": [{"name": "set_var", "id": 0, "val": 4}, {"name": "tx_msg", "buf_index": 0},
+      {"name": "delay", "usec": 10000}, {"name": "jmp_nz", "id": 0, "offset": -2}]},
+    {"stream": false, "addon": "latency", "commands": [{"name": "rx_msg", "min_pkts": 1}, {"name": "delay", "usec": 3000},
+      {"name": "tx_msg", "buf_index": 1}, {"name": "rx_msg", "min_pkts": 4}]}],
+  "templates": [
+    {"client_template": {"program_index": 0, "port": 80, "cps": 5,
+       "ip_gen": {"dist_client": {"index": 0}, "dist_server": {"index": 1}}},
+     "server_template": {"program_index": 1, "assoc": [{"port": 80}]}, "tg_id": 1},
+    {"client_template": {"program_index": 0, "port": 80, "cps": 5,
+       "ip_gen": {"dist_client": {"index": 0}, "dist_server": {"index": 1}}},
+     "server_template": {"program_index": 1, "assoc": [{"port": 80}]}, "tg_id": 1}],
+  "tg_names": ["latency"]}"#;
+
+#[test]
+fn a_profile_with_trexs_add_on_measures_how_long_datagrams_took() {
+    let plan = stateful::read(LATENCY, &StatefulOptions::default()).unwrap();
+    assert_eq!(plan.notes, [""; 0]);
+    let (result, flows) = run(&plan, Part::Full);
+    assert_eq!(flows.len(), 10);
+    let mut sources: Vec<_> = flows.iter().map(|it| said(it, Side::Client)[11]).collect();
+    sources.sort_unstable();
+    assert_eq!(sources, [[0x78; 5], [0x79; 5]].concat());
+    for flow in &flows {
+        let [asked, answered] = [Side::Client, Side::Server].map(|side| said(flow, side));
+        assert_eq!((asked.len(), answered.len()), (4 * (12 + 8), 12 + 6));
+        for (sequence, datagram) in (0..).zip(asked.chunks(20)) {
+            assert_eq!(datagram[..4], [0, 0, 0, sequence]);
+            assert_eq!(datagram[8..11], [0x12, 0x34, 0x56]);
+            assert_eq!(datagram[12..], *b"question");
+        }
+        // The time of the question that came last before it, which is the only one by then.
+        assert_eq!((&answered[..12], &answered[12..]), (&asked[..12], &b"answer"[..]));
+    }
+    // A round trip of 2 ms, and the delay before the answer, which is exact to 1 ms.
+    for (port, count, least, most) in [(0, 5, 5_000, 6_200), (1, 20, 1_000, 1_100)] {
+        for template in &result.ports[port].templates {
+            let stamped = template.stamped.as_ref().unwrap();
+            assert_eq!((stamped.datagrams, stamped.times.count), (count, count));
+            let (min, max) = (stamped.min_us.unwrap(), stamped.max_us.unwrap());
+            assert!(least <= min && min <= max && max <= most, "{stamped:?}");
+            assert!((count * min..=count * max).contains(&stamped.total_us), "{stamped:?}");
+        }
+        let [first, second] = &result.ports[port].templates[..] else { panic!("two templates") };
+        let [first, second] = [first, second].map(|it| it.stamped.clone().unwrap());
+        let group = result.groups[port].sum.stamped.as_ref().unwrap();
+        assert_eq!((group.datagrams, group.times.count), (2 * count, 2 * count));
+        assert_eq!(group.total_us, first.total_us + second.total_us);
+        assert_eq!(group.min_us, first.min_us.min(second.min_us));
+        assert_eq!(group.max_us, first.max_us.max(second.max_us));
+    }
+}

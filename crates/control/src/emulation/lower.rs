@@ -88,11 +88,16 @@ pub(super) fn duties(
             template.server.as_ref().map(|it| &it.program),
         ];
         let [client_resets, server_resets] = programs.map(|it| it.is_some_and(|it| resets(it)));
-        let mut add = |steps: &[Step], side: &'static str, tcp: &emulation::Tcp, ip, role| {
+        let mut add = |says: (&[Step], Option<u32>), side, tcp: &emulation::Tcp, ip, role| {
+            let (steps, stamp) = says;
             let path = || format!("{}.{side}.program", template.path);
             // Those who connect wait for answers; their peers may hang up between messages.
             let awaits = side == "client";
             let (program, told) = program(steps, &groups, awaits, &mut duties.buffers, path)?;
+            let program = match stamp {
+                Some(source) => program.stamped(source),
+                None => program,
+            };
             let transport = match template.transport {
                 emulation::Transport::Tcp => {
                     Transport::Tcp(settings(tcp, template.http2.is_some()))
@@ -123,7 +128,7 @@ pub(super) fn duties(
         {
             // Fourteen bytes are an Ethernet header.
             let Some(role) = client_role(asked, reached, own) else { continue };
-            add(&asked.program, "client", &asked.tcp, asked.ip, role)?;
+            add((&asked.program, asked.stamp), "client", &asked.tcp, asked.ip, role)?;
             duties.connects = true;
         }
         if let Some(asked) = template.server.as_ref().filter(|server| server.transmit == port) {
@@ -131,7 +136,7 @@ pub(super) fn duties(
                 Some(port) => Role::Server { listen: listen(asked, port) },
                 None => Role::Accepted,
             };
-            add(&asked.program, "server", &asked.tcp, asked.ip, role)?;
+            add((&asked.program, asked.stamp), "server", &asked.tcp, asked.ip, role)?;
             if let Some(reached) = client {
                 let others = reached.devices.iter();
                 let others = others.filter_map(|(it, _)| Some((it.destination?, it.count)));

@@ -42,7 +42,7 @@ pub use groups::GroupReport;
 pub use latency::LatencyReport;
 pub use report::{
     EmulationResult, FlowsReport, Http1Report, Http2Report, ImpairmentReport, PortReport, SCHEMA,
-    TemplateReport, TimesReport, TlsReport,
+    StampedReport, TemplateReport, TimesReport, TlsReport,
 };
 pub use run::{EmulationOptions, PortProgress, Progress, run};
 pub use simulate::{Part, SimulationOptions, simulate};

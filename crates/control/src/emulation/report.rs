@@ -10,7 +10,7 @@ use wirestorm_base::port::{ReceiveCounters, TransmitCounters};
 use wirestorm_base::time::Duration;
 use wirestorm_engine::impairment::ImpairmentCounters;
 use wirestorm_stack::content::{MessageCounters, SessionCounters};
-use wirestorm_stack::endpoint::{Endpoint, Remaining, Tally, Times};
+use wirestorm_stack::endpoint::{Endpoint, Remaining, StampedTimes, Tally, Times};
 use wirestorm_stack::program::{Statistic, Statistics};
 
 use super::details::FlowReport;
@@ -292,6 +292,10 @@ pub struct TemplateReport {
     pub counters: BTreeMap<&'static str, u64>,
     /// How long its connections took.
     pub times: TimesReport,
+    /// How long its datagrams took, where they have their time of departure with them, by TRex's
+    /// add-on `latency`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stamped: Option<StampedReport>,
     /// Transactions that its program times, in its order.
     pub transactions: Vec<TransactionReport>,
     /// Why its program failed, by step and cause.
@@ -333,6 +337,52 @@ pub struct TimesReport {
     /// Not of connections, but of segments: until they were acknowledged, each time that TCP measured
     /// it.
     pub round_trip: HistogramReport,
+}
+
+/// How long datagrams took that came with the time at which they had left: to who sent first, until
+/// they were answered, and to the other side from end to end. The latter is right where both are on
+/// one machine; the clocks of two are not set by each other. Half an hour at most, and none of what
+/// is ahead of the clock.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct StampedReport {
+    /// How many came.
+    pub datagrams: u64,
+    /// How long all of them took together, in microseconds.
+    pub total_us: u64,
+    /// How long the fastest took, in microseconds.
+    pub min_us: Option<u64>,
+    /// How long the slowest took, in microseconds.
+    pub max_us: Option<u64>,
+    /// How long they took; empty before the end, as all times are.
+    pub times: HistogramReport,
+}
+
+impl StampedReport {
+    fn of(stamped: &StampedTimes, is_all: bool) -> Self {
+        let datagrams = stamped.times.count();
+        let micros = |it: Duration| it.as_nanos() / 1_000;
+        Self {
+            datagrams,
+            total_us: stamped.total_micros,
+            min_us: stamped.min.map(micros),
+            max_us: (datagrams > 0).then(|| micros(stamped.times.max())),
+            times: match is_all {
+                true => HistogramReport::new(&stamped.times),
+                false => HistogramReport::default(),
+            },
+        }
+    }
+
+    /// Adds what others took.
+    fn add(&mut self, other: &Self) {
+        let Self { datagrams, total_us, min_us, max_us, times } = other;
+        self.datagrams += datagrams;
+        self.total_us = self.total_us.saturating_add(*total_us);
+        self.min_us = self.min_us.into_iter().chain(*min_us).min();
+        self.max_us = self.max_us.max(*max_us);
+        self.times.add(times);
+    }
 }
 
 /// TLS of a port.
@@ -517,6 +567,7 @@ impl TemplateReport {
             udp: tally.udp.iter().map(|(name, _, value)| (name, value)).collect(),
             counters: counters(&tally.statistics),
             times: if is_all { TimesReport::of(&tally.times) } else { TimesReport::default() },
+            stamped: tally.stamped.as_ref().map(|it| StampedReport::of(it, is_all)),
             transactions: match is_all {
                 true => owner.told.transactions(&tally.findings),
                 false => Default::default(),
@@ -542,6 +593,7 @@ impl TemplateReport {
             udp,
             counters,
             times,
+            stamped,
             transactions,
             failures,
             tls,
@@ -554,6 +606,9 @@ impl TemplateReport {
         add_counts(&mut self.udp, udp);
         add_counts(&mut self.counters, counters);
         self.times.add(times);
+        if let Some(other) = stamped {
+            self.stamped.get_or_insert_default().add(other);
+        }
         for other in transactions {
             match self.transactions.iter_mut().find(|it| it.name == other.name) {
                 Some(sum) => sum.add(other),

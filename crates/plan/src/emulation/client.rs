@@ -80,6 +80,9 @@ pub struct Client {
     pub limit: Option<u64>,
     /// What they say.
     pub program: Vec<Step>,
+    /// Of datagrams that have their time of departure before what they say, as TRex's add-on
+    /// `latency` has it: the number that is there of their server.
+    pub stamp: Option<u32>,
     /// How their TCP behaves.
     pub tcp: Tcp,
     /// What their IP headers say.
@@ -247,6 +250,7 @@ pub(super) fn read(
         ramp,
         limit,
         program: speech::steps(&fields, speech, Side::Client)?,
+        stamp: None,
         tcp: fields.get("tcp").map_or(Ok(Tcp::default()), |it| tcp::read(&it))?,
         ip: fields.get("ip").map_or(Ok(Ip::default()), |it| ip::read(&it))?,
     })

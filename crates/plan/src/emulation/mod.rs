@@ -150,6 +150,8 @@ pub struct Server {
     pub first_bytes: Option<FirstBytes>,
     /// What it says.
     pub program: Vec<Step>,
+    /// As [`Client::stamp`].
+    pub stamp: Option<u32>,
     /// How its TCP behaves.
     pub tcp: Tcp,
     /// What its IP headers say.
@@ -639,7 +641,8 @@ fn read_server(
     if let (None, Some(beside)) = (listen, beside) {
         return Err(beside.says("who listens on demand does not say where: leave it out"));
     }
-    Ok(Server { transmit, listen, addresses, vlans, first_bytes, program, tcp, ip })
+    let stamp = None;
+    Ok(Server { transmit, listen, addresses, vlans, first_bytes, program, stamp, tcp, ip })
 }
 
 /// VLANs, each one's number or the outer and the inner one's.

@@ -296,6 +296,9 @@ class GroupReport:
     """Messages of HTTP/1.1, where its program follows them."""
     http2: Optional[Http2Report] = None
     """What became of its HTTP/2, where it has that."""
+    stamped: Optional[StampedReport] = None
+    """How long its datagrams took, where they have their time of departure with them, by TRex's
+    add-on `latency`."""
     tls: Optional[TlsReport] = None
     """What became of its TLS, where it has that."""
 
@@ -469,6 +472,25 @@ class PortReport:
 
 
 @dataclass(frozen=True)
+class StampedReport:
+    """How long datagrams took that came with the time at which they had left: to who sent first,
+    until they were answered, and to the other side from end to end. The latter is right where both
+    are on one machine; the clocks of two are not set by each other. Half an hour at most, and none
+    of what is ahead of the clock."""
+
+    datagrams: int
+    """How many came."""
+    total_us: int
+    """How long all of them took together, in microseconds."""
+    min_us: Optional[int]
+    """How long the fastest took, in microseconds."""
+    max_us: Optional[int]
+    """How long the slowest took, in microseconds."""
+    times: HistogramReport
+    """How long they took; empty before the end, as all times are."""
+
+
+@dataclass(frozen=True)
 class TemplateReport:
     """The clients or the servers of a template."""
 
@@ -500,6 +522,9 @@ class TemplateReport:
     """Messages of HTTP/1.1, where its program follows them."""
     http2: Optional[Http2Report] = None
     """What became of its HTTP/2, where it has that."""
+    stamped: Optional[StampedReport] = None
+    """How long its datagrams took, where they have their time of departure with them, by TRex's
+    add-on `latency`."""
     tls: Optional[TlsReport] = None
     """What became of its TLS, where it has that."""
 

@@ -227,6 +227,7 @@ impl Common {
                 ramp: Duration::ZERO,
                 limit: None,
                 program: flow.said.client.clone(),
+                stamp: None,
                 tcp: Tcp::default(),
                 ip: Ip::default(),
             };
@@ -237,6 +238,7 @@ impl Common {
                 vlans: Vec::new(),
                 first_bytes: None,
                 program: flow.said.server.clone(),
+                stamp: None,
                 tcp: Tcp::default(),
                 ip: Ip::default(),
             };

@@ -16,12 +16,14 @@ mod templates;
 mod tunables;
 
 pub use clusters::{configure, is_configuration};
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use crate::document::error::{PlanErrors, Problems};
 use crate::document::place::Place;
 use crate::document::port::Port;
-use crate::emulation::{EmulationPlan, Template, check_endless};
+use crate::emulation::{EmulationPlan, FirstBytes, Server, Template, check_endless};
 
 const PROFILE: [&str; 7] = [
     "buf_list",
@@ -89,6 +91,7 @@ pub fn read(json: &str, options: &StatefulOptions) -> Result<EmulationPlan, Plan
         }
     }
     share_ports(&mut plan.templates);
+    tell_stamped_apart(&mut plan.templates);
     if plan.templates.is_empty() {
         problems.take::<()>(Err(root.says("no template, expected at least one")));
     }
@@ -125,6 +128,26 @@ pub(super) fn share_ports(templates: &mut [Template]) {
             let end = if part + 1 == count { last } else { (start + each - 1).min(last) };
             // Both are between two ports.
             client.ports = start as u16..=end as u16;
+        }
+    }
+}
+
+/// Servers with the add-on `latency` at one port get the flows that name them, as in TRex; one that
+/// is there alone gets all of them.
+fn tell_stamped_apart(templates: &mut [Template]) {
+    const OFFSETS: std::ops::Range<u8> = 8..12;
+    let place = |it: &Server| (it.transmit, it.listen);
+    let mut counts: BTreeMap<_, usize> = BTreeMap::new();
+    let servers = templates.iter().filter_map(|it| it.server.as_ref());
+    for server in servers.filter(|it| it.stamp.is_some()) {
+        *counts.entry(place(server)).or_default() += 1;
+    }
+    for server in templates.iter_mut().filter_map(|it| it.server.as_mut()) {
+        if let Some(stamp) = server.stamp
+            && counts.get(&place(server)).is_some_and(|count| *count > 1)
+        {
+            let bytes = OFFSETS.zip(stamp.to_be_bytes());
+            server.first_bytes = Some(FirstBytes(bytes.map(|(at, it)| (at, 255, it)).collect()));
         }
     }
 }

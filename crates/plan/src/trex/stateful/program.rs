@@ -26,6 +26,8 @@ const COMPARISONS: [(&str, Comparison); 6] = [
 pub(super) struct Conversation {
     pub(super) transport: Transport,
     pub(super) steps: Vec<Step>,
+    /// Whether its datagrams have their time of departure before what they say.
+    pub(super) is_stamped: bool,
 }
 
 impl Conversation {
@@ -48,10 +50,10 @@ pub(super) fn read(
     let fields = place.fields(&PROGRAM)?;
     let is_stream = fields.get("stream").map_or(Ok(true), |it| it.boolean())?;
     let transport = if is_stream { Transport::Tcp } else { Transport::Udp };
-    if let Some(addon) = fields.get("addon") {
-        let name = addon.text("the name of an add-on")?;
-        notes.push(format!("{}: what {name} measures is not", addon.path()));
-    }
+    let is_stamped = match fields.get("addon") {
+        Some(addon) => is_latency(&addon, transport, notes)?,
+        None => false,
+    };
     let commands = fields.need("commands", "a list of commands")?.items("commands")?;
     let mut reading =
         Reading { buffers, groups, transport, length: commands.len(), targets: BTreeMap::new() };
@@ -69,7 +71,23 @@ pub(super) fn read(
         labelled.extend(step);
     }
     labelled.extend(targets.map(|(_, label)| Step::Label(label)));
-    Ok(Conversation { transport, steps: labelled })
+    Ok(Conversation { transport, steps: labelled, is_stamped })
+}
+
+/// Whether an add-on is the one that TRex has; it passes over others, and over this one of TCP.
+fn is_latency(
+    place: &Place<'_>,
+    transport: Transport,
+    notes: &mut Vec<String>,
+) -> Result<bool, PlanError> {
+    let name = place.text("the name of an add-on")?;
+    let is_known = name == "latency";
+    let is_latency = is_known && transport == Transport::Udp;
+    if !is_latency {
+        let what = if is_known { "is one of UDP" } else { "is none of TRex's" };
+        notes.push(format!("{}: {name} {what}, and changes nothing, as in TRex", place.path()));
+    }
+    Ok(is_latency)
 }
 
 struct Reading<'a> {

@@ -63,6 +63,13 @@ impl Reading<'_> {
             }
         };
         let asked = self.tunables(&client_fields, self.tables.clients, notes)?;
+        let mut client_side = self.client(&client_fields, pools, says, asked)?;
+        let mut server_side = self.server(&server_fields, pools, says, answers, asked, notes)?;
+        if says.is_stamped || answers.is_stamped {
+            let source = source(&server_fields, number)?;
+            client_side.stamp = says.is_stamped.then_some(source);
+            server_side.stamp = answers.is_stamped.then_some(source);
+        }
         Ok(Template {
             http2: None,
             name: match self.pair {
@@ -71,8 +78,8 @@ impl Reading<'_> {
             },
             group,
             transport: says.transport,
-            client: Some(self.client(&client_fields, pools, says, asked)?),
-            server: Some(self.server(&server_fields, pools, says, answers, asked, notes)?),
+            client: Some(client_side),
+            server: Some(server_side),
             tls: None,
             path: place.path(),
         })
@@ -147,6 +154,7 @@ impl Reading<'_> {
             ramp: Duration::from_secs(self.tables.clients.ramp_s.unwrap_or(0).into()),
             limit,
             program: says.steps.clone(),
+            stamp: None,
             tcp: usual.tcp,
             ip: usual.ip,
         })
@@ -213,6 +221,10 @@ impl Reading<'_> {
         };
         let first_bytes = match rule_fields.get("l7_map") {
             None => None,
+            Some(map) if answers.is_stamped => {
+                notes.push(format!("{}: not looked at with an add-on, as in TRex", map.path()));
+                None
+            }
             Some(map) => Some(read_first_bytes(&map, says)?),
         };
         let asked = self.tunables(fields, self.tables.servers, notes)?;
@@ -224,9 +236,22 @@ impl Reading<'_> {
             vlans: Vec::new(),
             first_bytes,
             program: answers.steps.clone(),
+            stamp: None,
             tcp: asked.tcp,
             ip: asked.ip,
         })
+    }
+}
+
+/// The number by which clients' datagrams with the add-on name their server: what its rule says,
+/// else one of its own. TRex counts on from there with each profile that is loaded.
+fn source(server: &Fields<'_>, number: usize) -> Result<u32, PlanError> {
+    const FIRST: u32 = 0x1234_5678;
+    let rules = server.need("assoc", "a list of rules")?.items("rules")?;
+    let rule = rules.first().map(|it| it.fields(&RULE)).transpose()?;
+    match rule.and_then(|it| it.get("assoc_id")) {
+        Some(id) => id.integer(0, u32::MAX.into()).map(|it| it as u32),
+        None => Ok(FIRST.wrapping_add(number as u32)),
     }
 }
 

@@ -327,3 +327,68 @@ groups:
         assert!(error.contains(expected), "{other}: {error}");
     }
 }
+
+/// Two templates of UDP at one port with the add-on `latency`, and what is said of each rule.
+fn stamped(rules: [&str; 2]) -> String {
+    let template = |index: u32, rule: &str| {
+        format!(
+            r#"{{"client_template": {{"program_index": {index}, "port": 80, "cps": 1,
+              "ip_gen": {{"dist_client": {{"index": 0}}, "dist_server": {{"index": 1}}}}}},
+             "server_template": {{"program_index": 1, "assoc": [{{"port": 80{rule}}}]}}}}"#
+        )
+    };
+    let head = PAGE.split("\"program_list\"").next().unwrap();
+    let [first, second] = [template(0, rules[0]), template(0, rules[1])];
+    format!(
+        r#"{head} "program_list": [
+          {{"stream": false, "addon": "latency", "commands": [{{"name": "tx_msg", "buf_index": 0}}]}},
+          {{"stream": false, "addon": "latency", "commands": [{{"name": "rx_msg", "min_pkts": 1}}]}}],
+        "templates": [{first}, {second}]}}"#
+    )
+}
+
+#[test]
+fn datagrams_of_the_add_on_name_their_server() {
+    let read = |rules| read(&stamped(rules), &options(2)).unwrap();
+    let bytes = |id: u32| {
+        let bytes = (8..12).zip(id.to_be_bytes());
+        bytes.map(|(at, byte)| (at, 255, byte)).collect::<Vec<_>>()
+    };
+    let plan = read(["", r#", "assoc_id": 7, "l7_map": {"offset": [0]}"#]);
+    for (template, id) in plan.templates.iter().zip([0x1234_5678, 7, 0x1234_5678, 7]) {
+        let server = template.server.as_ref().unwrap();
+        assert_eq!((template.client.as_ref().unwrap().stamp, server.stamp), (Some(id), Some(id)));
+        assert_eq!(server.first_bytes.as_ref().unwrap().0, bytes(id));
+    }
+    assert_eq!(
+        plan.notes,
+        ["templates[1].server_template.assoc[0].l7_map: not looked at with an add-on, as in TRex"]
+    );
+    // One that is alone at its port takes all that comes, whatever number that names.
+    let text =
+        stamped(["", ""]).replacen("\"assoc\": [{\"port\": 80", "\"assoc\": [{\"port\": 81", 1);
+    let plan = super::read(&text, &options(1)).unwrap();
+    let servers = plan.templates.iter().map(|it| it.server.as_ref().unwrap());
+    let told: Vec<_> = servers.map(|it| (it.stamp, it.first_bytes.is_some())).collect();
+    assert_eq!(told, [(Some(0x1234_5678), false), (Some(0x1234_5679), false)]);
+}
+
+#[test]
+fn add_ons_that_trex_passes_over_change_nothing() {
+    let text = stamped(["", ""]);
+    for (addon, what) in [("rtp", "none of TRex's"), ("latency", "one of UDP")] {
+        let text = text.replacen("\"latency\"", &format!("\"{addon}\""), 1);
+        let text = match addon {
+            "latency" => text
+                .replace("\"stream\": false", "\"stream\": true")
+                .replace("_msg", "")
+                .replace("min_pkts", "min_bytes"),
+            _ => text,
+        };
+        let plan = read(&text, &options(1)).unwrap();
+        assert!(plan.templates.iter().all(|it| it.client.as_ref().unwrap().stamp.is_none()));
+        let expected =
+            format!("program_list[0].addon: {addon} is {what}, and changes nothing, as in TRex");
+        assert_eq!(plan.notes[0], expected);
+    }
+}
