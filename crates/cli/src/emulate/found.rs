@@ -5,6 +5,7 @@ use std::fmt::{self, Formatter};
 use wirestorm_control::emulation::{
     FailureReport, GroupReport, PortReport, TemplateReport, TransactionReport,
 };
+use wirestorm_control::result::HistogramReport;
 
 use crate::number::{grouped, nanoseconds_or_none};
 use crate::traffic::shortened;
@@ -16,14 +17,17 @@ pub(super) fn found(
     groups: &[GroupReport],
 ) -> fmt::Result {
     let templates = || ports.iter().flat_map(|port| &port.templates);
+    // A group of one template says the same again.
+    let of_several = groups.iter().filter(|it| it.templates > 1).map(|it| &it.sum);
+    let of_groups = of_several.map(|it| (format!("all {}", it.name), it));
+    let owners: Vec<_> = templates().map(|it| (it.name.clone(), it)).chain(of_groups).collect();
     if templates().any(|it| !it.transactions.is_empty()) {
         writeln!(f)?;
-        let of_templates = templates().map(|it| (it.name.clone(), it.side, &it.transactions));
-        // A group of one template says the same again.
-        let of_several = groups.iter().filter(|it| it.templates > 1).map(|it| &it.sum);
-        let of_groups =
-            of_several.map(|it| (format!("all {}", it.name), it.side, &it.transactions));
-        transactions(f, of_templates.chain(of_groups))?;
+        transactions(f, &owners)?;
+    }
+    if templates().any(|it| it.stamped.is_some()) {
+        writeln!(f)?;
+        datagrams(f, &owners)?;
     }
     if templates().any(|it| !it.failures.is_empty()) {
         writeln!(f)?;
@@ -37,27 +41,44 @@ pub(super) fn found(
     Ok(())
 }
 
-fn transactions<'a>(
-    f: &mut Formatter<'_>,
-    owners: impl Iterator<Item = (String, &'static str, &'a Vec<TransactionReport>)>,
-) -> fmt::Result {
-    let row = |f: &mut Formatter<'_>, name: &str, cells: [String; 4]| {
-        let [ended, median, most, longest] = cells;
-        let name = shortened(name, 36);
-        writeln!(f, "{name:<36} {ended:>10} {median:>10} {most:>10} {longest:>10}")
-    };
-    row(f, "transactions", ["ended", "median", "99 %", "longest"].map(str::to_owned))?;
-    for (owner, side, transactions) in owners {
-        for transaction in transactions {
-            let time = &transaction.time;
-            let times = [time.p50_ns, time.p99_ns, time.max_ns];
-            let [median, most, longest] = times.map(nanoseconds_or_none);
-            let TransactionReport { name, .. } = transaction;
-            let name = format!("  {owner}: {side}, {name}");
-            row(f, &name, [grouped(time.count), median, most, longest])?;
+/// Whose something is: templates, and groups of several.
+type Owner<'a> = (String, &'a TemplateReport);
+
+fn transactions(f: &mut Formatter<'_>, owners: &[Owner<'_>]) -> fmt::Result {
+    head(f, "transactions", "ended")?;
+    for (owner, template) in owners {
+        for TransactionReport { name, time, .. } in &template.transactions {
+            times(f, &format!("  {owner}: {}, {name}", template.side), time)?;
         }
     }
     Ok(())
+}
+
+/// How long datagrams with their time of departure took.
+fn datagrams(f: &mut Formatter<'_>, owners: &[Owner<'_>]) -> fmt::Result {
+    head(f, "how long datagrams took", "measured")?;
+    for (owner, template) in owners {
+        if let Some(stamped) = &template.stamped {
+            times(f, &format!("  {owner}: {}", template.side), &stamped.times)?;
+        }
+    }
+    Ok(())
+}
+
+fn head(f: &mut Formatter<'_>, name: &str, counted: &str) -> fmt::Result {
+    row(f, name, [counted, "median", "99 %", "longest"].map(str::to_owned))
+}
+
+fn times(f: &mut Formatter<'_>, name: &str, time: &HistogramReport) -> fmt::Result {
+    let times = [time.p50_ns, time.p99_ns, time.max_ns];
+    let [median, most, longest] = times.map(nanoseconds_or_none);
+    row(f, name, [grouped(time.count), median, most, longest])
+}
+
+fn row(f: &mut Formatter<'_>, name: &str, cells: [String; 4]) -> fmt::Result {
+    let [count, median, most, longest] = cells;
+    let name = shortened(name, 36);
+    writeln!(f, "{name:<36} {count:>10} {median:>10} {most:>10} {longest:>10}")
 }
 
 /// A failure, with what was expected and what came the first time.
@@ -97,8 +118,11 @@ fn excerpt(f: &mut Formatter<'_>, head: &str, text: &str) -> fmt::Result {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::fmt::Display;
+
+    use wirestorm_control::emulation::StampedReport;
+
+    use super::*;
 
     struct Excerpt<'a>(&'a str);
 
@@ -106,6 +130,34 @@ mod tests {
         fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
             excerpt(f, "    came      ", self.0)
         }
+    }
+
+    struct Datagrams<'a>(&'a [Owner<'a>]);
+
+    impl Display for Datagrams<'_> {
+        fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+            datagrams(f, self.0)
+        }
+    }
+
+    #[test]
+    fn how_long_datagrams_took_is_shown_of_those_that_say_when_they_left() {
+        let times = HistogramReport {
+            count: 4_000,
+            p50_ns: Some(20_000),
+            p99_ns: Some(1_500_000),
+            max_ns: Some(2_000_000),
+            ..HistogramReport::default()
+        };
+        let stamped = StampedReport { times, ..StampedReport::default() };
+        let with = TemplateReport { stamped: Some(stamped), side: "client", ..Default::default() };
+        let without = TemplateReport { side: "server", ..Default::default() };
+        let shown = Datagrams(&[("0".into(), &with), ("0".into(), &without)]).to_string();
+        let lines: Vec<Vec<_>> =
+            shown.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(lines[0][3..], ["took", "measured", "median", "99", "%", "longest"]);
+        assert_eq!(lines[1][..3], ["0:", "client", "4,000"]);
+        assert_eq!(lines.len(), 2, "{shown}");
     }
 
     #[test]
