@@ -280,6 +280,41 @@ def test_template_groups_are_counted_by_themselves(client):
             client.get_traffic_tg_stats(names)
 
 
+def test_an_add_on_measures_how_long_datagrams_take(client):
+    asks, answers = (ASTFProgram(stream=False, addon="latency") for _ in range(2))
+    asks.set_var("times", 3)
+    asks.set_label("again:")
+    asks.send_msg(REQUEST)
+    asks.delay(20_000)
+    asks.jmp_nz("times", "again:")
+    answers.recv_msg(1)
+    answers.delay(5_000)
+    answers.send_msg(ANSWER)
+    answers.recv_msg(3)
+    measured = ASTFTemplate(
+        ASTFTCPClientTemplate(POOL, program=asks, limit=10, cps=100),
+        ASTFTCPServerTemplate(program=answers),
+        tg_name="latency",
+    )
+    plain = template(53, False, limit=1, tg_name="plain")
+    client.load_profile(profile(measured, plain))
+    client.start()
+    names = ("min_time", "max_time", "total_time")
+    # It is told meanwhile, too.
+    until(lambda: "total_pkts" in client.get_traffic_tg_stats("latency")["latency"]["server"])
+    client.wait_on_traffic(timeout=LIMIT_S)
+    stats = client.get_traffic_tg_stats(["latency", "plain"])
+    # The server looks at no more than it waits for; the client is asked for by nobody.
+    for side, count, pause in (("client", 10, 5_000), ("server", 30, 0)):
+        section = stats["latency"][side]
+        assert (section["measure_cnt"], section["total_pkts"]) == (1, count)
+        least, most, total = (section.get(name, 0) for name in names)
+        assert pause <= least <= most < 1_000_000 and count * least <= total <= count * most
+        assert section["udps_rcvpkt"] == count
+        assert not {*names, "measure_cnt", "total_pkts"} & set(stats["plain"][side])
+    assert stats["latency"]["client"]["udps_sndbyte"] == 30 * (12 + len(REQUEST))
+
+
 def test_files_documents_and_tunables(client, profiles, tmp_path):
     path = str(profiles / "stateful_pages.py")
     client.load_profile(path, tunables={"pages": 1, "page-size": 700})

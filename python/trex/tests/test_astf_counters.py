@@ -35,3 +35,30 @@ def test_what_a_stop_cuts_off_is_no_failure_of_connections():
     # Templates tell of TIME-WAIT by another name.
     flows["waiting"] = flows.pop("time_wait")
     assert counts_of([{**port, "side": "client"}], is_over=True) == ended
+
+
+def test_what_an_add_on_has_measured_is_told_of_those_who_have_it():
+    names = ("flows_total", "flows_other", "skipped", "switched_off", "overflow", "tuple_in_use")
+    flows = dict.fromkeys((*names, "late", "active", "waiting"), 0)
+    counted = {"name": "0", "side": "client", "flows": flows, "tcp": {}, "udp": {}, "counters": {}}
+
+    def told(*times):
+        """Of templates whose datagrams took so long."""
+        stamped = [
+            {
+                "datagrams": len(it),
+                "total_us": sum(it),
+                "min_us": min(it, default=None),
+                "max_us": max(it, default=None),
+            }
+            for it in times
+        ]
+        counts = counts_of([{**counted, "stamped": it} for it in stamped], False)
+        return tuple(counts.get(name) for name in measured)
+
+    measured = ("min_time", "max_time", "measure_cnt", "total_time", "total_pkts")
+    assert not set(measured) & set(counts_of([counted], False))
+    assert told() == (None,) * 5
+    assert told([]) == (0,) * 5
+    assert told([], [30, 20], [], [70]) == (20, 70, 1, 120, 3)
+    assert told([0, 9], [4]) == (0, 9, 1, 13, 3)

@@ -47,6 +47,8 @@ _APPLICATION = (
     # were off, which TRex does not count.
     "flows_skipped",
 )
+# What the add-on `latency` counts, in microseconds, of template groups that have it.
+_LATENCY = ("min_time", "max_time", "measure_cnt", "total_time", "total_pkts")
 # What is shown though it is 0, and does not begin anew when counters are cleared.
 _STATES = ("m_active_flows", "m_est_flows")
 _RATES = (
@@ -158,6 +160,8 @@ def counts_of(reports: Iterable[Mapping[str, Any]], is_over: bool) -> Counts:
             add(name, value)
         flows = report["flows"]
         waiting += flows["time_wait"] if "time_wait" in flows else flows["waiting"]
+        if "stamped" in report:
+            _add_latency(sums, report["stamped"])
     tcp, udp = _open(sums)
     sums["m_active_flows"] = 0 if is_over else sums["m_active_flows"]
     unanswered = sums["tcps_connattempt"] + sums["tcps_accepts"]
@@ -168,6 +172,24 @@ def counts_of(reports: Iterable[Mapping[str, Any]], is_over: bool) -> Counts:
         sums["tcps_closed"] += tcp
         sums["udps_closed"] += udp
     return sums
+
+
+def _add_latency(sums: Counts, stamped: Mapping[str, Any]) -> None:
+    """Adds what a template with the add-on `latency` has measured.
+
+    TRex adds up the least and the greatest time of each of its cores, and counts these
+    (`measure_cnt`); here they are those of all, and it is 1, so that quotients mean the same.
+    """
+    for name in _LATENCY:
+        sums.setdefault(name, 0)
+    if not stamped["datagrams"]:
+        return
+    least = stamped["min_us"]
+    sums["min_time"] = min(sums["min_time"], least) if sums["measure_cnt"] else least
+    sums["max_time"] = max(sums["max_time"], stamped["max_us"])
+    sums["measure_cnt"] = 1
+    sums["total_time"] += stamped["total_us"]
+    sums["total_pkts"] += stamped["datagrams"]
 
 
 def _of_flows(report: Mapping[str, Any]) -> dict[str, int]:
