@@ -121,8 +121,7 @@ templates:
             }
         }
         assert_answers(&lab.b, &["-R", "198.51.100.1"], backend);
-        let outcome = stop(servers);
-        assert_eq!(outcome.number("/ports/0/flows/other_protocol"), 0, "{outcome}");
+        stop(servers);
     }
 }
 
