@@ -32,6 +32,12 @@ impl Default for IpSettings {
 }
 
 impl IpSettings {
+    /// The same with the traffic class that a program says, where it does.
+    #[inline]
+    pub(crate) fn with_class(self, class: Option<u8>) -> Self {
+        Self { traffic_class: class.unwrap_or(self.traffic_class), ..self }
+    }
+
     /// How the packets of a flow are identified: those of IPv6 are not.
     #[inline]
     pub(crate) fn identification_of(&self, key: &FlowKey) -> Identification {

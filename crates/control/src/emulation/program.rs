@@ -207,6 +207,7 @@ fn plain(step: &Step) -> Option<Instruction> {
         Step::WaitForClose => Instruction::WaitForPeerClose,
         Step::Reset => Instruction::Reset,
         Step::Blocking(waits) => Instruction::SendBlocking { waits },
+        Step::TrafficClass(class) => Instruction::SetTrafficClass { class },
         _ => return None,
     })
 }

@@ -150,6 +150,8 @@ pub enum Step {
     Reset,
     /// Whether sending waits until everything is acknowledged. It does at first.
     Blocking(bool),
+    /// From now on packets have this type of service, or traffic class.
+    TrafficClass(u8),
     /// Does steps again and again.
     Repeat {
         /// How often; `None`: for ever.
@@ -268,11 +270,12 @@ pub(super) const SIZE_MAX: u64 = 1 << 30;
 /// Bytes that one step sends, at most.
 pub(super) const SENT_MAX: u64 = u32::MAX as u64;
 
-pub(super) const STEPS: [&str; 23] = [
+pub(super) const STEPS: [&str; 24] = [
     "send",
     "receive",
     "delay",
     "blocking",
+    "tos",
     "repeat",
     "receive_in_all",
     "label",
@@ -454,6 +457,7 @@ fn read_step(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Step,
         "receive_in_all" => value.integer(1, u64::MAX).map(Step::ReceiveInAll),
         "delay" => read_delay(&value),
         "blocking" => value.boolean().map(Step::Blocking),
+        "tos" => Ok(Step::TrafficClass(value.integer(0, 255)? as u8)),
         "repeat" => read_repeat(&value, depth, names),
         "label" => names.define(&value).map(Step::Label),
         "listen" => control::read_listen(&value, names),

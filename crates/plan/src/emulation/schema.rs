@@ -538,6 +538,7 @@ fn steps() -> Value {
         "listen" => described("Listens for a connection of the same peer.", listen()),
         "delay" => described("Waits.", delay()),
         "blocking" => described("Whether sending waits for acknowledgements.", boolean()),
+        "tos" => described("Type of service, or traffic class, from now on.", integer(0, 255)),
         "repeat" => described("Does steps again.", repeat()),
         "label" => described("A place to go on at.", text()),
         "jump" => described("Goes on at a label.", any_of([text(), jump()])),

@@ -1461,6 +1461,7 @@ fn what_is_wrong_with_values_has_its_path() {
             "[0].send: found \"user\", expected a value that every flow has, or that a step before \
              sets or extracts: flow, client, client_port, server, server_port; $${ stands for",
         ),
+        ("tos: 256", "[0].tos: found 256, expected"),
         ("send: '${flow'", "[0].send: found ${ without }, expected a value such as ${flow}"),
         (
             "send: '${flow:octal}'",

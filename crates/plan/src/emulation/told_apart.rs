@@ -44,7 +44,11 @@ pub(super) fn beginning<'a>(client: &'a [Step], template: &Template) -> Option<&
     let is_quiet = |step: &&Step| {
         matches!(
             step,
-            Step::Blocking(_) | Step::Delay { .. } | Step::DelayAbout { .. } | Step::Idle { .. }
+            Step::Blocking(_)
+                | Step::TrafficClass(_)
+                | Step::Delay { .. }
+                | Step::DelayAbout { .. }
+                | Step::Idle { .. }
         )
     };
     match client.iter().find(|step| !is_quiet(step)) {

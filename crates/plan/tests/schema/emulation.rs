@@ -65,6 +65,7 @@ fn all_words() -> Value {
         {"delay": {"mean": "1ms"}},
         {"delay": {"mean": "1ms", "deviation": "1us"}},
         {"blocking": false},
+        {"tos": 184},
         {"repeat": {"times": 2, "steps": [{"receive": 1}]}},
         {"label": "here"},
         {"set": {"n": 5}},

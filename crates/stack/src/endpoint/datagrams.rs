@@ -286,9 +286,9 @@ impl Endpoint {
             let bytes = &mut bytes[..frame_max.min(link.as_slice().len() + mtu)];
             let how = template.ip.identification_of(&flow.key);
             let identification = self.pieces.identify(how, 1, &mut self.random);
-            let headers =
-                Headers { link, key: &flow.key, ip: &template.ip, identification, cookie: &[] };
             let (run, buffers) = (&flow.run, &self.buffers);
+            let ip = &template.ip.with_class(run.traffic_class());
+            let headers = Headers { link, key: &flow.key, ip, identification, cookie: &[] };
             let stamp = flow.stamp.as_ref().map(|it| it.header(now));
             let stamp = stamp.as_ref().map_or(&[][..], |header| header);
             let said = match sent {

@@ -303,7 +303,7 @@ impl Endpoint {
                 let headers = Headers {
                     link,
                     key: &flow.key,
-                    ip: &template.ip,
+                    ip: &template.ip.with_class(run.traffic_class()),
                     identification,
                     cookie: cookie.as_slice(),
                 };

@@ -63,6 +63,8 @@ pub(crate) struct DatagramRun {
     has_other_failed: bool,
     /// Whether only what arrives is traffic.
     is_idle_by_receiving: bool,
+    /// What packets have in place of the template's.
+    traffic_class: Option<u8>,
 }
 
 /// After how long without traffic a flow is dropped, unless its program says so, in ms.
@@ -82,7 +84,13 @@ impl DatagramRun {
             is_pausing: false,
             has_other_failed: false,
             is_idle_by_receiving: false,
+            traffic_class: None,
         }
+    }
+
+    /// The traffic class of its packets, where its program has said that.
+    pub(crate) const fn traffic_class(&self) -> Option<u8> {
+        self.traffic_class
     }
 
     /// Gives the flow something of its own, from the beginning.
@@ -174,6 +182,10 @@ impl DatagramRun {
                         _ if clear => self.received = 0,
                         _ => {}
                     }
+                    self.go_on();
+                }
+                Instruction::SetTrafficClass { class } => {
+                    self.traffic_class = Some(class);
                     self.go_on();
                 }
                 Instruction::SetIdle { millis, receive_only } => {

@@ -74,6 +74,13 @@ pub enum Instruction {
         /// How many.
         bytes: u64,
     },
+    /// From now on packets of the flow have this traffic class, or type of service, in place of its
+    /// template's: differentiated services (RFC 2474) in the upper six bits; the lower two are those
+    /// of ECN.
+    SetTrafficClass {
+        /// Which.
+        class: u8,
+    },
     /// Sends a buffer as one datagram, in fragments where it does not fit a packet of its path. One
     /// that is too long for any is counted, and not sent.
     SendDatagram {

@@ -2,7 +2,9 @@
 
 use wirestorm_base::port::{Receive, Transmit};
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_stack::endpoint::{Blackhole, Endpoint, FlowLabel, Identification, IpSettings, Load};
+use wirestorm_stack::endpoint::{
+    Blackhole, Endpoint, FlowLabel, Identification, IpSettings, Load, Transport,
+};
 use wirestorm_stack::program::{Buffer, Buffers, Instruction};
 
 use crate::world::{SECOND, STEP, World, client, options, pass_by, rate, server, template};
@@ -33,6 +35,57 @@ fn said(ip: IpSettings, first: &str) -> Vec<Vec<u8>> {
 
 fn identification(packet: &[u8]) -> u16 {
     u16::from_be_bytes([packet[4], packet[5]])
+}
+
+/// The traffic class of a packet.
+fn class(packet: &[u8]) -> u8 {
+    match packet[0] >> 4 {
+        4 => packet[1],
+        _ => packet[0] << 4 | packet[1] >> 4,
+    }
+}
+
+#[test]
+fn programs_say_which_class_their_packets_have_from_now_on() {
+    const LONG: usize = 100;
+    let mut buffers = Buffers::default();
+    let buffer = buffers.push(Buffer::new(b"", 200, &[]));
+    for transport in [None, Some(Transport::Udp)] {
+        let (send, receive) = match transport {
+            None => {
+                (Instruction::Send { buffer }, Instruction::Receive { bytes: 400, clear: false })
+            }
+            Some(_) => (
+                Instruction::SendDatagram { buffer },
+                Instruction::ReceiveDatagrams { count: 2, clear: false },
+            ),
+        };
+        let asks = vec![send, Instruction::SetTrafficClass { class: 0xb8 }, send];
+        for first in ["16.0.0.1", "2001:db8:1::1"] {
+            let load = Load::Constant { rate: rate(1, SECOND), at_most: None };
+            let mut clients = template(asks.clone(), client(first, 80, load, Some(1)));
+            clients.ip = IpSettings { traffic_class: 0x20, ..IpSettings::default() };
+            let mut servers = template(vec![receive], server(80));
+            if let Some(udp) = &transport {
+                (clients.transport, servers.transport) = (udp.clone(), udp.clone());
+            }
+            let mut world = World::of(vec![clients], vec![servers], &buffers);
+            let mut classes = Vec::new();
+            let end = world.now + SECOND;
+            while world.now < end {
+                world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+                pass_by(&mut world.up, |frame| {
+                    if frame.len() > LONG {
+                        classes.push(class(&frame[14..]));
+                    }
+                });
+                world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
+                world.now += STEP;
+            }
+            assert_eq!(world.client.counters().closed, 1);
+            assert_eq!(classes, [0x20, 0xb8], "{transport:?} {first}");
+        }
+    }
 }
 
 /// RFC 6864 section 4.1: what must not be fragmented may have any identification.

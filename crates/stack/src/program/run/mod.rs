@@ -82,6 +82,8 @@ struct Extra {
     /// for that.
     before: Vec<Sending>,
     variables: Variables,
+    /// What packets have in place of the template's.
+    traffic_class: Option<u8>,
     /// Between which ports the next flow is.
     ports: Option<Ports>,
     /// Whether the program failed of a flow that has nothing of its own.
@@ -95,9 +97,10 @@ struct Extra {
 impl Extra {
     /// Whether none would do as well.
     fn is_unused(&self) -> bool {
-        let Self { before, variables, ports, has_failed, exchange, own } = self;
+        let Self { before, variables, traffic_class, ports, has_failed, exchange, own } = self;
         let is_empty = before.is_empty() && *variables == Variables::default();
-        is_empty && ports.is_none() && !has_failed && exchange.is_none() && own.is_none()
+        let says_nothing = traffic_class.is_none() && ports.is_none() && !has_failed;
+        is_empty && says_nothing && exchange.is_none() && own.is_none()
     }
 }
 
@@ -145,6 +148,12 @@ impl Run {
     #[inline]
     pub(crate) fn note_received(&mut self, bytes: u32) {
         self.received += u64::from(bytes);
+    }
+
+    /// The traffic class of its packets, where its program has said that.
+    #[inline]
+    pub(crate) fn traffic_class(&self) -> Option<u8> {
+        self.extra.as_ref()?.traffic_class
     }
 
     /// Begins another program; what has arrived counts for it.
@@ -382,6 +391,10 @@ impl Run {
             }
             Instruction::SendBlocking { waits } => {
                 self.waits_for_acknowledgements = waits;
+                self.place += 1;
+            }
+            Instruction::SetTrafficClass { class } => {
+                self.extra.get_or_insert_default().traffic_class = Some(class);
                 self.place += 1;
             }
             Instruction::Receive { .. } => self.wait = Wait::Data,
