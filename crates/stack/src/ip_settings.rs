@@ -32,10 +32,12 @@ impl Default for IpSettings {
 }
 
 impl IpSettings {
-    /// The same with the traffic class that a program says, where it does.
+    /// The same, in some room, with the traffic class that a program says, where it does.
     #[inline]
-    pub(crate) fn with_class(self, class: Option<u8>) -> Self {
-        Self { traffic_class: class.unwrap_or(self.traffic_class), ..self }
+    pub(crate) fn with_class<'a>(&'a self, class: Option<u8>, room: &'a mut Self) -> &'a Self {
+        let Some(traffic_class) = class else { return self };
+        *room = Self { traffic_class, ..*self };
+        room
     }
 
     /// How the packets of a flow are identified: those of IPv6 are not.

@@ -21,6 +21,7 @@ use super::template::TemplateState;
 use super::times::age;
 use crate::frame::{Headers, LinkHeader, Packet, write_datagram};
 use crate::icmp_error::Cause;
+use crate::ip_settings::IpSettings;
 use crate::program::{DatagramRun, Outside, Sent, Step, Wish};
 use crate::tcp::connection::Now;
 
@@ -287,7 +288,8 @@ impl Endpoint {
             let how = template.ip.identification_of(&flow.key);
             let identification = self.pieces.identify(how, 1, &mut self.random);
             let (run, buffers) = (&flow.run, &self.buffers);
-            let ip = &template.ip.with_class(run.traffic_class());
+            let mut ip = IpSettings::default();
+            let ip = template.ip.with_class(run.traffic_class(), &mut ip);
             let headers = Headers { link, key: &flow.key, ip, identification, cookie: &[] };
             let stamp = flow.stamp.as_ref().map(|it| it.header(now));
             let stamp = stamp.as_ref().map_or(&[][..], |header| header);

@@ -16,7 +16,7 @@ use super::template::{Role, TemplateState, Transport};
 use super::times::age;
 use crate::content::Exchange;
 use crate::frame::Headers;
-use crate::ip_settings::Identification;
+use crate::ip_settings::{Identification, IpSettings};
 use crate::program::{Outside, Progress, Run};
 use crate::random::Random;
 use crate::tcp::connection::{Connection, End, Now, State};
@@ -300,10 +300,11 @@ impl Endpoint {
                 let (run, buffers) = (&flow.run, &self.buffers);
                 let identification =
                     self.pieces.identify(how, outgoing.segments(), &mut self.random);
+                let mut ip = IpSettings::default();
                 let headers = Headers {
                     link,
                     key: &flow.key,
-                    ip: &template.ip.with_class(run.traffic_class()),
+                    ip: template.ip.with_class(run.traffic_class(), &mut ip),
                     identification,
                     cookie: cookie.as_slice(),
                 };
