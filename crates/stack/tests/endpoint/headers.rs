@@ -67,7 +67,7 @@ fn programs_say_which_class_their_packets_have_from_now_on() {
             clients.ip = IpSettings { traffic_class: 0x20, ..IpSettings::default() };
             let mut servers = template(vec![receive], server(80));
             if let Some(udp) = &transport {
-                (clients.transport, servers.transport) = (udp.clone(), udp.clone());
+                (clients.transport, servers.transport) = (*udp, *udp);
             }
             let mut world = World::of(vec![clients], vec![servers], &buffers);
             let mut classes = Vec::new();
