@@ -15,9 +15,9 @@ mod tables;
 mod templates;
 mod tunables;
 
-pub use clusters::{configure, is_configuration};
 use std::collections::BTreeMap;
 
+pub use clusters::{configure, is_configuration};
 use serde_json::Value;
 
 use crate::document::error::{PlanErrors, Problems};

@@ -1,0 +1,130 @@
+use super::*;
+
+#[test]
+fn a_rate_may_grow_and_a_throughput_is_a_load() {
+    let client = |load: &str| {
+        let plan = EmulationPlan::parse(&PAGE.replace("load: {rate: 5k}", load));
+        plan.map(|plan| plan.templates[0].client.clone().unwrap()).map_err(|it| it.to_string())
+    };
+    let grows = client("load: {rate: 5k}\n      ramp: 3s").unwrap();
+    assert_eq!(grows.ramp, Duration::from_secs(3));
+    assert_eq!(client("load: {throughput: 1.5M}").unwrap().load, Load::Throughput(1_500_000));
+    let grows = client("load: {hold: 5}\n      ramp: 3s").unwrap();
+    assert_eq!(grows.ramp, Duration::from_secs(3));
+    let error = client("load: {throughput: 5M}\n      ramp: 3s").unwrap_err();
+    assert!(error.contains("client.ramp: found a ramp, expected none"), "{error}");
+}
+
+#[test]
+fn all_loads_are_multiplied() {
+    let multiplied = |load: &str, factor: &str| {
+        let text = PAGE.replace("load: {rate: 5k}", &format!("load: {load}"));
+        let mut plan = EmulationPlan::parse(&text).unwrap();
+        let outcome = plan.multiply(Decimal::parse(factor).unwrap());
+        outcome.map(|()| plan.templates[0].client.as_ref().unwrap().load)
+    };
+    let rate = Rate::parse_per_second("12500", 1).unwrap();
+    let faster = Load::Rate { rate, at_most: Some(9) };
+    assert_eq!(multiplied("{rate: 5k, at_most: 9}", "2.5"), Ok(faster));
+    assert_eq!(multiplied("{hold: 5}", "2.5"), Ok(Load::Hold(13)));
+    assert_eq!(multiplied("{hold: 5}", "0.01"), Ok(Load::Hold(1)));
+    assert_eq!(multiplied("{throughput: 1.5M}", "3"), Ok(Load::Throughput(4_500_000)));
+    let Ok(Load::Users { users, .. }) = multiplied("{users: 7, think: 1s}", "3") else {
+        panic!("users")
+    };
+    assert_eq!(users, 21);
+    let error = multiplied("{hold: 5}", "1000000000").unwrap_err().to_string();
+    let expected = "templates[0].client.load: times the multiplier: 5000000000, expected at most";
+    assert!(error.starts_with(expected), "{error}");
+}
+
+#[test]
+fn flows_that_make_flows_without_end_are_refused() {
+    let client = |name: &str, group: &str, load: &str, program: &str| {
+        format!(
+            "\n  - {{name: {name}, group: {group}, client: {{tx: c, servers: 10.0.1.1, \
+             load: {load}, program: [{program}]}}}}"
+        )
+    };
+    let plan = |templates: &[String]| {
+        let text = format!("{}\ntemplates:{}", &PAGE[..PAGE.find("templates").unwrap()], {
+            templates.concat()
+        });
+        EmulationPlan::parse(&text).map_err(|errors| errors.to_string())
+    };
+    let on_demand =
+        |name: &str, group: &str, program: &str| client(name, group, "on_demand", program);
+    let first = client("a", "first", "{rate: 1}", "{next_group: second}, run_next");
+    // Through another template, within a loop, and of its own group.
+    let ring =
+        on_demand("b", "second", "{repeat: {times: 2, steps: [{next_group: third}, run_next]}}");
+    let back = on_demand("c", "third", "connect, {next_group: second}, run_next");
+    let error = plan(&[first.clone(), ring.clone(), back.clone()]).unwrap_err();
+    let expected = "templates[1]: each flow makes another one, without end and whatever `limit` \
+                    says: \"b\" makes \"c\" makes \"b\"; let a jump decide";
+    assert!(error.starts_with(expected), "{error}");
+    let own = client("a", "first", "{rate: 1}", "{next_group: first}, run_next");
+    let error = plan(&[own]).unwrap_err();
+    assert!(error.contains("\"a\" makes \"a\""), "{error}");
+    // One that makes none may be drawn, or the program may go on without.
+    let none = on_demand("d", "third", "connect");
+    assert!(plan(&[first.clone(), ring.clone(), back, none]).is_ok());
+    let jumps = "{set: {n: 3}}, {jump: {to: end, variable: n, equal: 3}}, {next_group: second}, run_next, {label: end}";
+    let jumps = on_demand("c", "third", jumps);
+    assert!(plan(&[first, ring, jumps]).is_ok());
+}
+
+#[test]
+fn a_rate_may_have_so_many_at_once_at_most() {
+    let load = |load: &str| {
+        let plan = EmulationPlan::parse(&PAGE.replace("load: {rate: 5k}", load));
+        plan.map(|plan| plan.templates[0].client.clone().unwrap().load)
+            .map_err(|errors| errors.to_string())
+    };
+    let (rate, at_most) = (Rate::parse_per_second("5000", 1).unwrap(), Some(64));
+    assert_eq!(load("load: {rate: 5k, at_most: 64}").unwrap(), Load::Rate { rate, at_most });
+    assert_eq!(load("load: {at_most: 64, poisson: 5k}").unwrap(), Load::Poisson { rate, at_most });
+    let ramping = load("load: {poisson: 5k, at_most: 64}\n      ramp: 3s");
+    assert_eq!(ramping.unwrap(), Load::Poisson { rate, at_most });
+    for (wrong, expected) in [
+        ("{rate: 5k, at_most: 0}", "client.load.at_most: found 0, expected a whole number from 1"),
+        ("{rate: x}", "client.load.rate: found \"x\", expected connections a second"),
+        ("{hold: 5, at_most: 6}", "client.load.at_most: found an unknown field, expected one of"),
+        ("{at_most: 6}", "client.load.at_most: found an unknown field, expected one of"),
+        ("{rate: 5k, poisson: 6}", "client.load: found both"),
+        ("{rate: 5k, hold: 6}", "client.load: found both"),
+    ] {
+        let error = load(&format!("load: {wrong}")).unwrap_err();
+        assert!(error.contains(expected), "{wrong}: {error}");
+    }
+}
+
+#[test]
+fn users_think_as_delays_are_drawn() {
+    let load = |load: &str| {
+        let plan = EmulationPlan::parse(&PAGE.replace("load: {rate: 5k}", load));
+        plan.map(|plan| plan.templates[0].client.clone().unwrap().load)
+            .map_err(|errors| errors.to_string())
+    };
+    let [one, two] = [1, 2].map(Duration::from_secs);
+    for (think, expected) in [
+        ("", Think::Between { min: Duration::ZERO, max: Duration::ZERO }),
+        (", think: 2s", Think::Between { min: two, max: two }),
+        (", think: {min: 1s, max: 2s}", Think::Between { min: one, max: two }),
+        (", think: {mean: 2s}", Think::About { mean: two, deviation: None }),
+        (", think: {mean: 2s, deviation: 1s}", Think::About { mean: two, deviation: Some(one) }),
+    ] {
+        let found = load(&format!("load: {{users: 30{think}}}\n      ramp: 3s"));
+        assert_eq!(found.unwrap(), Load::Users { users: 30, think: expected }, "{think}");
+    }
+    for (wrong, expected) in [
+        ("{users: 0}", "client.load.users: found 0, expected a whole number from 1 to"),
+        ("{users: 3, think: 5}", "client.load.think: found 5, expected a time with its unit"),
+        ("{users: 3, think: {max: 1s}}", "client.load.think.min: found nothing, expected a time"),
+        ("{users: 3, hold: 5}", "client.load.hold: found an unknown field, expected one of users"),
+        ("{think: 5s}", "client.load.think: found an unknown field, expected one of rate"),
+    ] {
+        let error = load(&format!("load: {wrong}")).unwrap_err();
+        assert!(error.contains(expected), "{wrong}: {error}");
+    }
+}
