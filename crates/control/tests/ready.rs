@@ -91,6 +91,50 @@ fn took(result: &EmulationResult, name: &str) -> (u64, u64) {
 }
 
 #[test]
+fn requests_have_values_of_each_flow() {
+    let said_of = "set: {n: {counter: {start: 7}}, key: {random_text: 12}}, path: \"/${flow}/${n:03}\", \
+                   headers: {X-Key: \"${key}\", X-From: \"${client}:${client_port}\"}, requests: 4, \
+                   pipeline: 2, response: {body: 100}";
+    let (result, conversations) =
+        captured(&plan(&format!("http: {{{said_of}}}"), 3), Duration::from_secs(1));
+    assert_closed(&result, 3);
+    assert_eq!(result.ports[1].http1.as_ref().map(|it| it.requests), Some(12));
+    let requests: Vec<_> = conversations.iter().flat_map(|it| said(it, Side::Client)).collect();
+    let requests = requests.concat();
+    let paths: Vec<_> = requests.lines().filter_map(|line| line.strip_prefix("GET ")).collect();
+    let expected = [1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3].into_iter().zip(7..);
+    let mut expected: Vec<_> =
+        expected.map(|(flow, n)| format!("/{flow}/{n:03} HTTP/1.1")).collect();
+    // Which of the flows has the next number is a matter of when it asks.
+    let flow_of = |path: &str| path.split('/').nth(1).map(str::to_owned);
+    let number_of = |path: &str| path.split([' ', '/']).nth(2).map(str::to_owned);
+    assert_eq!(
+        paths.iter().map(|it| flow_of(it)).collect::<Vec<_>>(),
+        expected.iter().map(|it| flow_of(it)).collect::<Vec<_>>()
+    );
+    let mut numbers: Vec<_> = paths.iter().filter_map(|it| number_of(it)).collect();
+    numbers.sort();
+    expected.sort_by_key(|it| number_of(it));
+    assert_eq!(numbers, expected.iter().filter_map(|it| number_of(it)).collect::<Vec<_>>());
+    let mut keys: Vec<_> =
+        requests.lines().filter_map(|line| line.strip_prefix("X-Key: ")).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    assert_eq!(keys.len(), 12, "{keys:?}");
+    assert!(keys.iter().all(|it| it.len() == 12), "{keys:?}");
+    assert_eq!(requests.matches("X-From: 10.0.0.1:102").count(), 12, "{requests}");
+
+    let (result, _) =
+        captured(&plan(&format!("http: {{version: 2, {said_of}}}"), 3), Duration::from_secs(1));
+    assert_closed(&result, 3);
+    assert_eq!(result.ports[1].http2.as_ref().map(|it| it.requests), Some(12));
+    assert_eq!(
+        result.ports[0].http2.as_ref().and_then(|it| it.responses.get("2xx").copied()),
+        Some(12)
+    );
+}
+
+#[test]
 fn flows_of_datagrams_last_through_their_longest_waits() {
     let minute = Duration::from_secs(60);
     let result = run(&plan("sip: {ring: 2s, talk: 30s}", 5), minute);

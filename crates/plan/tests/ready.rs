@@ -1,7 +1,9 @@
 //! Ready-made programs: what protocols become, step by step.
 
 use wirestorm_base::time::Duration;
-use wirestorm_plan::emulation::{EmulationPlan, Expected, Load, Received, Step, Template};
+use wirestorm_plan::emulation::{
+    Composition, EmulationPlan, Expected, FlowValue, Form, Load, Piece, Received, Step, Template,
+};
 
 /// The programs of a template with these fields, of client and server, without what is timed.
 fn programs(fields: &str, sides: &str) -> Result<(Vec<Step>, Vec<Step>), String> {
@@ -124,6 +126,58 @@ fn over_http_2_messages_tell_where_they_end() {
         let error = programs(fields, sides).unwrap_err();
         assert!(error.contains(expected), "{error}");
     }
+}
+
+#[test]
+fn requests_have_values_of_each_flow() {
+    let said = "http: {path: \"/${flow}/$${x}\", body: {text: a, size: 3, fill: b}}";
+    let (client, server) = programs(said, "cs").unwrap();
+    let [Step::SendOwn(request), Step::NeedWhole(Received::Http), Step::WaitForClose] = &client[..]
+    else {
+        panic!("{client:?}")
+    };
+    let rest = "/${x} HTTP/1.1\r\nHost: www.example.net\r\nUser-Agent: wirestorm\r\nAccept: */*\r\n\
+                Connection: close\r\nContent-Length: 3\r\n\r\n";
+    let pieces = [
+        Piece::Bytes(b"GET /".to_vec()),
+        Piece::Value(FlowValue::Flow, Form::Plain),
+        Piece::Bytes(rest.into()),
+        Piece::Bytes(b"abb".to_vec()),
+    ];
+    assert_eq!(request, &Composition { pieces: pieces.to_vec(), ..Composition::default() });
+    // How long that is, nobody knows before.
+    assert!(shown(&server).contains("<message\n"), "{server:?}");
+
+    let said = "http: {set: {n: {counter: 5}}, host: \"h${n}\", requests: 4, pipeline: 2}";
+    let (client, _) = programs(said, "c").unwrap();
+    let [
+        Step::Set { variable: 1, value: 2 },
+        Step::Label(next),
+        Step::Blocking(false),
+        Step::Repeat { times: Some(2), steps: each },
+        Step::NeedWhole(Received::Http),
+        Step::Expect { .. },
+        Step::NeedWhole(Received::Http),
+        Step::CountDown { variable: 1, to: between },
+        Step::Jump { to: end, .. },
+        Step::Label(between_here),
+        Step::Expect { .. },
+        Step::Jump { to: next_again, .. },
+        Step::Label(end_here),
+    ] = &client[..]
+    else {
+        panic!("{client:?}")
+    };
+    assert_eq!([next, between, end], [next_again, between_here, end_here]);
+    // What counts over all flows stands there once.
+    assert!(
+        matches!(each[..], [Step::SetNumber { variable: 0, .. }, Step::SendOwn(_)]),
+        "{each:?}"
+    );
+
+    // What is `$${` alone is the same for all.
+    let (client, _) = programs("http: {path: \"/$${x}\"}", "cs").unwrap();
+    assert!(shown(&client).starts_with(">\"GET /${x} HTTP/1.1\\r\\n"), "{client:?}");
 }
 
 #[test]
@@ -642,14 +696,44 @@ fn what_is_wrong_has_its_path() {
             "http.response.chunk: found 5, expected at most 67108864 bytes here",
         ),
         (
-            "http: {path: \"/${flow}\"}",
+            "http: {path: \"/${n}\"}",
             "cs",
-            "http.path: found ${ in a protocol that is ready-made, expected a text that all flows have",
+            "http.path: found \"n\", expected a value that every flow",
         ),
-        ("http: {headers: {A: \"${b}\"}}", "cs", "http.headers.A: found ${ in a protocol"),
-        ("http: {body: \"${b}\"}", "cs", "http.body: found ${ in a protocol that is ready-made"),
+        ("http: {headers: {A: \"${b}\"}}", "cs", "http.headers.A: found \"b\", expected a value"),
+        ("http: {host: \"${\"}", "cs", "http.host: found ${ without }"),
+        (
+            "http: {set: {flow: 1}}",
+            "cs",
+            "http.set.flow: \"flow\" is a value of every flow already",
+        ),
+        (
+            "http: {set: {n: {of: 1}}}",
+            "cs",
+            "http.set.n.of: found an unknown field, expected one of counter",
+        ),
+        (
+            "http: {set: {a: 1, b: 1, c: 1, d: 1, e: 1, f: 1, g: 1, h: 1, i: 1}}",
+            "cs",
+            "http: found 11 variables and loops within each other, expected at most 10",
+        ),
+        (
+            "http: {path: \"/${flow}\", response_bytes: 9}",
+            "c",
+            "http.response_bytes: is not known where requests have values: leave it out",
+        ),
+        (
+            "http: {path: \"/${flow}\", body: 1048577}",
+            "cs",
+            "http.body: found 1048577, expected at most 1048576 bytes beside values",
+        ),
+        (
+            "http: {body: \"${b}\"}",
+            "cs",
+            "http.body: found ${ where nothing can be a value, expected a text that all flows have",
+        ),
         ("http: {response: {body: {text: \"${b}\"}}}", "cs", "http.response.body.text: found ${"),
-        ("dns: {name: \"${flow}.test\"}", "cs", "dns.name: found ${ in a protocol"),
+        ("dns: {name: \"${flow}.test\"}", "cs", "dns.name: found ${ where nothing can be a value"),
         (
             "http: {}\n    tls: {alpn: [h2, http/1.1]}",
             "cs",

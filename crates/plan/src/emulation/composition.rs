@@ -114,7 +114,7 @@ impl Composition {
     pub const LENGTH_MAX: u64 = 1 << 20;
 
     /// The bytes, where all flows have the same.
-    fn same(&self) -> Option<Vec<u8>> {
+    pub(super) fn same(&self) -> Option<Vec<u8>> {
         let bytes = self.pieces.iter().map(|piece| match piece {
             Piece::Bytes(bytes) => Some(bytes.as_slice()),
             _ => None,
@@ -242,12 +242,17 @@ pub(super) fn read_text(
 
 /// A text where nothing can be a value: `$${` in it is `${`, as everywhere.
 pub(super) fn read_literal(text: &str, place: &Place<'_>) -> Result<String, PlanError> {
-    if text.replace("$${", "").contains("${") {
+    if may_have_values(text) {
         let expected =
             "a text that all flows have: a program can send values, and $${ stands for ${ itself";
-        return Err(place.error("${ in a protocol that is ready-made", expected));
+        return Err(place.error("${ where nothing can be a value", expected));
     }
     Ok(text.replace("$${", "${"))
+}
+
+/// Whether something in a text is, or means to be, a value.
+pub(super) fn may_have_values(text: &str) -> bool {
+    text.replace("$${", "").contains("${")
 }
 
 /// What stands between `${` and `}`.

@@ -107,10 +107,19 @@ pub(super) fn read_count_down(place: &Place<'_>, names: &mut Names) -> Result<St
 
 pub(super) fn read_set(place: &Place<'_>, names: &mut Names) -> Result<Step, PlanError> {
     let (name, value) = only(place, "a variable and its value, such as {n: 5}")?;
+    read_setting(name, &value, names)
+}
+
+/// What a name is set to.
+pub(super) fn read_setting(
+    name: &str,
+    value: &Place<'_>,
+    names: &mut Names,
+) -> Result<Step, PlanError> {
     if value.value().is_object() {
-        return composition::read_set(name, &value, names);
+        return composition::read_set(name, value, names);
     }
-    let variable = names.variable(name, &value)?;
+    let variable = names.variable(name, value)?;
     Ok(Step::Set { variable, value: value.integer(0, u64::MAX)? })
 }
 

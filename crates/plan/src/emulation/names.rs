@@ -45,6 +45,12 @@ impl Names {
         number(&mut self.variables, name, place, "variables", VARIABLES_MAX)
     }
 
+    /// A variable without a name, behind all that have one.
+    pub(super) fn unnamed(&mut self) -> usize {
+        self.variables.push(String::new());
+        self.variables.len() - 1
+    }
+
     /// A text, which is new where nobody has named it before.
     pub(super) fn text(&mut self, name: &str, place: &Place<'_>) -> Result<usize, PlanError> {
         refuse(name, place, &self.variables, "a number")?;

@@ -421,8 +421,17 @@ fn hex() -> Value {
     pattern(r"\s*([0-9a-fA-F]\s*[0-9a-fA-F]\s*)+")
 }
 
-/// What names are set to.
+/// What a name is set to.
 fn set() -> Value {
+    only(setting())
+}
+
+/// What names are set to.
+fn settings() -> Value {
+    json!({"type": "object", "additionalProperties": setting()})
+}
+
+fn setting() -> Value {
     let counter = object(&COUNTER, &[], |name| match name {
         "start" => described("The first; 1.", integer(0, u64::MAX)),
         "step" => described("From one to the next; 1.", integer(1, u64::MAX)),
@@ -445,7 +454,7 @@ fn set() -> Value {
         "text" => described("A text, with values as in send.", text()),
         _ => unknown(),
     });
-    only(any_of([integer(0, u64::MAX), forms]))
+    any_of([integer(0, u64::MAX), forms])
 }
 
 fn receive() -> Value {
@@ -684,9 +693,10 @@ fn http() -> Value {
             let version = any_of([json!({"enum": [1.1, 2]}), json!({"enum": ["1.1", "2"]})]);
             described("The version; 1.1.", version)
         }
+        "set" => described("Values that are set before each request.", settings()),
         "method" => described("The method; GET.", word()),
-        "path" => described("The path; /.", word()),
-        "host" => described("The host; www.example.net.", word()),
+        "path" => described("The path, which may have values; /.", word()),
+        "host" => described("The host, which may have values; www.example.net.", word()),
         "headers" => headers(),
         "body" => described("The request's body: so many bytes, or as send has it.", body()),
         "requests" => described("Requests of a connection; 1.", integer(1, 1 << 30)),

@@ -115,7 +115,7 @@ fn opens_fast(fields: &Fields<'_>) -> bool {
 
 /// Whether what is timed is what comes first.
 fn begins_timed(steps: &[Step]) -> bool {
-    match steps.first() {
+    match steps.iter().find(|it| !matches!(it, Step::Set { .. } | Step::Label(_))) {
         Some(Step::Repeat { steps, .. }) => begins_timed(steps),
         first => matches!(first, Some(Step::StartTransaction(_))),
     }

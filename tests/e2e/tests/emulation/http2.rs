@@ -188,6 +188,21 @@ fn nginx_serves_emulated_clients_over_http_2() {
     connections.dedup();
     assert_eq!(connections.len(), 50);
 
+    // Requests that differ, over either version.
+    for (version, says) in [("2", "HTTP/2.0"), ("1.1", "HTTP/1.1")] {
+        let http = format!(
+            "http: {{version: {version}, set: {{n: {{counter: 1}}}}, path: \"/index.html?${{n}}\", \
+             requests: 4, pipeline: 2, headers: {{X-Own: \"${{n:03}}-${{client_port}}\"}}}}"
+        );
+        let (outcome, log) = run(15, &format!("{http}\n    tls: true"), "");
+        assert_eq!(number(&outcome, "flows/failed"), 0, "{outcome}");
+        assert!(log.lines().all(|line| line.starts_with(says)), "{log}");
+        let own = log.lines().filter_map(|line| line.split(' ').nth(6)?.split('-').next());
+        let mut own: Vec<_> = own.map(str::to_owned).collect();
+        own.sort_unstable();
+        assert_eq!(own, (1..=60).map(|n| format!("{n:03}")).collect::<Vec<_>>(), "{log}");
+    }
+
     // The second answer is there long before the first one, which is the first to be heard.
     let program = r#"
       program:

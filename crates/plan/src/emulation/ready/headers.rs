@@ -1,8 +1,8 @@
 //! Fields of headers, as HTTP and RTSP have them (RFC 9110 section 5).
 
+use super::words::Texts;
 use crate::document::error::PlanError;
 use crate::document::place::Place;
-use crate::emulation::composition::read_literal;
 
 /// Fields in order.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +15,7 @@ impl Headers {
         given: Option<Place<'_>>,
         usual: &[(&str, &str)],
         made: &[&str],
+        texts: Texts<'_>,
     ) -> Result<Self, PlanError> {
         let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let mut headers = Self(usual.iter().map(own).collect());
@@ -27,7 +28,7 @@ impl Headers {
                 return Err(place.says(format!("{name} follows from the rest of the plan")));
             }
             let value = match place.number_text() {
-                Some(value) => read_literal(&value, &place)?,
+                Some(value) => texts.read(&value, &place)?,
                 None => return Err(place.wrong("a text")),
             };
             if value.bytes().any(|byte| byte < b' ' && byte != b'\t' || byte == 0x7f) {
@@ -51,13 +52,13 @@ impl Headers {
     }
 
     /// A message's first line, these fields and the empty line.
-    pub(super) fn behind(&self, first: &str) -> Vec<u8> {
+    pub(super) fn behind(&self, first: &str) -> String {
         let mut text = format!("{first}\r\n");
         for (name, value) in &self.0 {
             text.push_str(&format!("{name}: {value}\r\n"));
         }
         text.push_str("\r\n");
-        text.into_bytes()
+        text
     }
 }
 

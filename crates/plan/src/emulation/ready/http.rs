@@ -5,15 +5,18 @@ use wirestorm_wire::pattern::Pattern;
 
 use super::dialogue::{Line, Who};
 use super::headers::{Headers, is_token};
-use super::words::{Content, WRITTEN_MAX, wait, word};
+use super::words::{Content, Texts, WRITTEN_MAX, wait, word, word_of};
 use crate::document::error::PlanError;
 use crate::document::place::{Fields, Place};
+use crate::emulation::composition::{Composition, Piece, may_have_values, read_text};
+use crate::emulation::control;
 use crate::emulation::looked_at::{Expected, Received};
-use crate::emulation::names::Label;
-use crate::emulation::program::{Step, When};
+use crate::emulation::names::{Label, Names};
+use crate::emulation::program::{Name, Step, When};
 
-pub(in crate::emulation) const HTTP: [&str; 11] = [
+pub(in crate::emulation) const HTTP: [&str; 12] = [
     "version",
+    "set",
     "method",
     "path",
     "host",
@@ -60,16 +63,30 @@ pub(super) fn follows_messages(
     let is_told = fields.get("response_bytes").is_some();
     Ok(match who {
         _ if is_version_2(place)? => true,
-        Who::Both => false,
+        // How long a request is that has values, nobody knows before.
+        Who::Both => may_differ(&fields) && !is_told_apart && !is_told,
         Who::Client => !is_told,
         Who::Server => !is_told_apart,
     })
+}
+
+/// Whether requests have values, or mean to.
+fn may_differ(fields: &Fields<'_>) -> bool {
+    let values = ["path", "host"].into_iter().filter_map(|name| fields.get(name)?.number_text());
+    let headers = fields.get("headers");
+    let headers = headers.iter().filter_map(|it| it.value().as_object()).flat_map(|it| it.values());
+    let mut texts = values.chain(headers.filter_map(|it| it.as_str().map(str::to_owned)));
+    fields.get("set").is_some() || texts.any(|it| may_have_values(&it))
 }
 
 /// Both sides of HTTP/1.1.
 pub(super) fn read(place: &Place<'_>, who: Who) -> Result<Vec<Line>, PlanError> {
     let Said { exchange, request, response, think, .. } = read_said(place, who, false)?;
     let count = exchange.pipeline;
+    let request = match request {
+        Request::Same(content) => content,
+        Request::Own { .. } => return Err(no_values(place)),
+    };
     let mut lines = vec![times(place, Side::Client, request, count)?];
     match exchange.response_bytes {
         Some(bytes) => lines.push(Line::Hears { side: Side::Client, bytes: bytes * count }),
@@ -94,6 +111,18 @@ pub(super) fn read(place: &Place<'_>, who: Who) -> Result<Vec<Line>, PlanError> 
     }
     lines.push(Line::Closes(Side::Client));
     Ok(lines)
+}
+
+/// Why requests have no values where messages do not tell where they end.
+fn no_values(place: &Place<'_>) -> PlanError {
+    let told = place.fields(&HTTP).ok().and_then(|it| it.get("response_bytes"));
+    match told {
+        Some(told) => told.says("is not known where requests have values: leave it out"),
+        None => place.error(
+            "requests with values",
+            "the same for all flows where servers are told apart by first_bytes",
+        ),
+    }
 }
 
 /// The programs of client and server that say and hear messages of HTTP/1: where those end the
@@ -136,27 +165,27 @@ pub(super) fn read_messages(
     // requests on that connection". A connection of HTTP/2 has no such option.
     let keeps = Step::Expect { expected: Expected::KeepsConnection, otherwise: None };
     let keeps = streams.is_none().then_some(keeps);
-    let say = send(request)?;
-    let ask = || {
-        let mut steps = vec![Step::StartTransaction(TRANSACTION.to_owned()), say.clone()];
-        match &keeps {
-            None => steps.extend(several(count, vec![hear.clone()])),
-            Some(keeps) => {
-                steps.extend(several(count - 1, vec![hear.clone(), keeps.clone()]));
-                steps.push(hear.clone());
-            }
+    let (say, counter) = match request {
+        Request::Same(content) => (vec![send(content)?], None),
+        Request::Own { mut set, head, counter } => {
+            set.push(Step::SendOwn(head));
+            // Nor does a request wait until the one before is acknowledged.
+            let pipelined = (count > 1).then_some(Step::Blocking(false));
+            (pipelined.into_iter().chain(several(count, set)).collect(), Some(counter))
         }
-        steps.push(Step::EndTransaction(TRANSACTION.to_owned()));
-        steps
     };
-    let mut client = ask();
-    let rounds = exchange.requests / count;
-    if rounds > 1 {
-        let mut steps = ask();
-        steps.extend(keeps.clone());
-        steps.extend(wait(think));
-        client.insert(0, Step::Repeat { times: Some(rounds - 1), steps });
+    let mut ask = vec![Step::StartTransaction(TRANSACTION.to_owned())];
+    ask.extend(say);
+    match &keeps {
+        None => ask.extend(several(count, vec![hear.clone()])),
+        Some(keeps) => {
+            ask.extend(several(count - 1, vec![hear.clone(), keeps.clone()]));
+            ask.push(hear.clone());
+        }
     }
+    ask.push(Step::EndTransaction(TRANSACTION.to_owned()));
+    let between = keeps.into_iter().chain(wait(think)).collect();
+    let mut client = rounds(exchange.requests / count, ask, between, counter);
     if exchange.closes() {
         client.push(Step::WaitForClose);
     }
@@ -168,6 +197,28 @@ pub(super) fn read_messages(
     answers.push(send(response.content)?);
     // Nor does a response wait until the one before is acknowledged.
     Ok([client, vec![Step::Blocking(false), Step::Repeat { times: None, steps: answers }]])
+}
+
+/// So many rounds of the same, with something between them. `counter`: a variable that counts them
+/// where each step is to be there once, as those that set what is counted over all flows.
+fn rounds(times: u64, round: Vec<Step>, between: Vec<Step>, counter: Option<Name>) -> Vec<Step> {
+    const NEXT: Label = Label(0);
+    const BETWEEN: Label = Label(1);
+    const END: Label = Label(2);
+    if times == 1 {
+        return round;
+    }
+    let Some(variable) = counter else {
+        let steps = [round.clone(), between].concat();
+        return [vec![Step::Repeat { times: Some(times - 1), steps }], round].concat();
+    };
+    let jump = |to| Step::Jump { to, when: When::Always };
+    let mut steps = vec![Step::Set { variable, value: times }, Step::Label(NEXT)];
+    steps.extend(round);
+    steps.extend([Step::CountDown { variable, to: BETWEEN }, jump(END), Step::Label(BETWEEN)]);
+    steps.extend(between);
+    steps.extend([jump(NEXT), Step::Label(END)]);
+    steps
 }
 
 /// What a server answers others: to each request, however long that is and whatever comes behind it,
@@ -215,7 +266,7 @@ fn since_received(wait: Option<Line>) -> Option<Step> {
 /// What both sides say.
 struct Said {
     exchange: Exchange,
-    request: Content,
+    request: Request,
     response: Response,
     think: Option<Line>,
     /// Whether it is HEAD that is asked.
@@ -230,7 +281,7 @@ fn read_said(place: &Place<'_>, who: Who, is_version_2: bool) -> Result<Said, Pl
     }
     let exchange = read_exchange(&fields, who, is_version_2)?;
     Ok(Said {
-        request: read_request(&fields, &method, &exchange)?,
+        request: read_request(place, &fields, &method, &exchange)?,
         response: read_response(fields.get("response"), &method, &exchange)?,
         think: wait(fields.get("think"), Side::Client)?,
         is_head: method == "HEAD",
@@ -289,16 +340,41 @@ fn read_exchange(fields: &Fields<'_>, who: Who, is_version_2: bool) -> Result<Ex
     })
 }
 
+/// What a client asks for.
+enum Request {
+    /// The same by all flows.
+    Same(Content),
+    /// With values of each, which are set before each request.
+    Own {
+        set: Vec<Step>,
+        /// All that is said.
+        head: Composition,
+        /// A variable that nothing sets.
+        counter: Name,
+    },
+}
+
 fn read_request(
+    place: &Place<'_>,
     fields: &Fields<'_>,
     method: &str,
     exchange: &Exchange,
-) -> Result<Content, PlanError> {
-    let path = word(fields.get("path"), "/")?;
-    let host = word(fields.get("host"), "www.example.net")?;
+) -> Result<Request, PlanError> {
+    let mut names = Names::default();
+    let mut set = Vec::new();
+    if let Some(place) = fields.get("set") {
+        for (name, value) in place.entries("values, such as {n: {counter: 1}}")? {
+            set.push(control::read_setting(name, &value, &mut names)?);
+        }
+        // Of requests that are pipelined, or their responses.
+        names.note_loop(1);
+    }
+    let texts = Texts::WithValues(&names);
+    let path = word_of(fields.get("path"), "/", texts)?;
+    let host = word_of(fields.get("host"), "www.example.net", texts)?;
     let usual = [("Host", host.as_str()), ("User-Agent", "wirestorm"), ("Accept", "*/*")];
     let made = [&MADE[..], &["Host"]].concat();
-    let mut headers = Headers::read(fields.get("headers"), &usual, &made)?;
+    let mut headers = Headers::read(fields.get("headers"), &usual, &made, texts)?;
     if exchange.closes() {
         headers.push("Connection", "close");
     }
@@ -307,7 +383,21 @@ fn read_request(
         headers.push("Content-Length", body.size);
     }
     let head = headers.behind(&format!("{method} {path} HTTP/1.1"));
-    Ok(behind(head, body.unwrap_or_default()))
+    let mut head =
+        Composition { pieces: read_text(&head, place, &names)?, ..Composition::default() };
+    let counter = names.unnamed();
+    names.finish(place)?;
+    if let Some(bytes) = head.same().filter(|_| set.is_empty()) {
+        return Ok(Request::Same(behind(bytes, body.unwrap_or_default())));
+    }
+    if let (Some(body), Some(place)) = (body, fields.get("body")) {
+        if u64::from(body.size) > Composition::LENGTH_MAX {
+            let expected = format!("at most {} bytes beside values", Composition::LENGTH_MAX);
+            return Err(place.wrong(expected));
+        }
+        head.pieces.push(Piece::Bytes(body.written(&place)?));
+    }
+    Ok(Request::Own { set, head, counter })
 }
 
 /// A response, and the time that it takes.
@@ -337,7 +427,7 @@ fn read_response(
     let kind = if is_text { "text/html" } else { "application/octet-stream" };
     let usual = [("Server", "wirestorm"), ("Content-Type", kind)];
     let usual = if is_empty { &usual[..1] } else { &usual };
-    let mut headers = Headers::read(get("headers"), usual, &MADE)?;
+    let mut headers = Headers::read(get("headers"), usual, &MADE, Texts::Same)?;
     if exchange.closes() {
         headers.push("Connection", "close");
     }
@@ -357,7 +447,7 @@ fn read_response(
     if method == "HEAD" {
         content = Content::default();
     }
-    let head = headers.behind(&format!("HTTP/1.1 {status} {}", reason(status)));
+    let head = headers.behind(&format!("HTTP/1.1 {status} {}", reason(status))).into_bytes();
     let wait = wait(get("delay"), Side::Server)?;
     Ok(Response { content: behind(head.clone(), content), head, wait })
 }

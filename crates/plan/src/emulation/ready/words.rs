@@ -6,19 +6,48 @@ use wirestorm_wire::conversation::Side;
 use super::dialogue::Line;
 use crate::document::error::PlanError;
 use crate::document::place::Place;
-use crate::emulation::composition::read_literal;
+use crate::emulation::composition::{read_literal, read_text};
+use crate::emulation::names::Names;
 use crate::emulation::program::{Step, read_delay, read_send};
 
 /// Bytes that are written out, at most.
 pub(super) const WRITTEN_MAX: u64 = 64 << 20;
 
-/// A text without spaces and control characters, or a usual one.
+/// What texts are.
+#[derive(Clone, Copy)]
+pub(super) enum Texts<'a> {
+    /// The same for all flows.
+    Same,
+    /// With values of these names, which are left as they are written.
+    WithValues(&'a Names),
+}
+
+impl Texts<'_> {
+    /// One that stands here.
+    pub(super) fn read(self, text: &str, place: &Place<'_>) -> Result<String, PlanError> {
+        match self {
+            Self::Same => read_literal(text, place),
+            Self::WithValues(names) => read_text(text, place, names).map(|_| text.to_owned()),
+        }
+    }
+}
+
+/// A text without spaces and control characters, the same for all flows, or a usual one.
 pub(super) fn word(place: Option<Place<'_>>, usual: &str) -> Result<String, PlanError> {
+    word_of(place, usual, Texts::Same)
+}
+
+/// The same of any texts.
+pub(super) fn word_of(
+    place: Option<Place<'_>>,
+    usual: &str,
+    texts: Texts<'_>,
+) -> Result<String, PlanError> {
     const EXPECTED: &str = "a word without spaces and control characters";
     let Some(place) = place else { return Ok(usual.to_owned()) };
     let text = place.text(EXPECTED)?;
     let is_word = !text.is_empty() && text.bytes().all(|byte| byte > b' ' && byte != 0x7f);
-    if is_word { read_literal(text, &place) } else { Err(place.wrong(EXPECTED)) }
+    if is_word { texts.read(text, &place) } else { Err(place.wrong(EXPECTED)) }
 }
 
 /// Bytes with what fills them up.
