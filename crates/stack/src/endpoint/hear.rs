@@ -58,7 +58,8 @@ impl Endpoint {
             return self.hear_of_new(&packet, &segment, now, transmit);
         };
         let Some(flow) = self.flows.get_mut(place) else { return };
-        if flow.connection.gives_way_to(&segment) {
+        let settings = || self.templates[usize::from(flow.template)].settings(&packet.key);
+        if flow.connection.gives_way_to(&segment, settings) {
             if !self.stations.take(packet.link) {
                 return self.note_other();
             }

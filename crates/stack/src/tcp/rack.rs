@@ -345,11 +345,17 @@ impl Connection {
         let is_sent = |block: &SequenceRange| {
             !block.start.is_before(unacknowledged) && !highest.is_before(block.end)
         };
-        let told = sack_blocks(segment.sack).chain([acknowledged]).filter(is_sent);
+        let told = sack_blocks(segment.sack).map(|block| (block, None));
+        // RFC 7323 section 4.3: "An <ACK> for an out-of-order segment SHOULD, therefore, contain the
+        // timestamp from the most recent segment that advanced RCV.NXT", which is earlier whichever
+        // transmission of this one came.
+        let told = told.chain([(acknowledged, echo)]).filter(|(block, _)| is_sent(block));
         let mut last: Option<(u32, SequenceNumber)> = None;
         let mut highest_delivered = rack.highest_delivered;
         let mut is_reordered = rack.is_reordered;
-        for new in told.clone().flat_map(|block| holes(sacked, block)) {
+        let news =
+            told.clone().flat_map(|(block, echo)| holes(sacked, block).map(move |it| (it, echo)));
+        for (new, echo) in news {
             let parts = rack.ranges(unacknowledged).filter(|(range, _)| {
                 range.start.is_before(new.end) && new.start.is_before(range.end)
             });
@@ -359,8 +365,8 @@ impl Connection {
                 if sent.is_again {
                     // "To avoid spurious inferences, ignore a segment as invalid if any of its
                     // sequence range has been retransmitted before and if either of two conditions
-                    // is true": the timestamp is of an earlier one, or it "was last retransmitted
-                    // less than RACK.min_rtt ago".
+                    // is true": the timestamp is of an earlier one, where it is its own, or it "was
+                    // last retransmitted less than RACK.min_rtt ago".
                     let sent_at = (now.micros.saturating_sub(took.into()) / 1_000) as u32;
                     let is_earlier =
                         echo.is_some_and(|it| it.echo.wrapping_sub(sent_at).cast_signed() < 0);
@@ -377,7 +383,7 @@ impl Connection {
                 }
             }
         }
-        for SequenceRange { end, .. } in told {
+        for (SequenceRange { end, .. }, _) in told {
             if highest_delivered.is_none_or(|highest| highest.is_before(end)) {
                 highest_delivered = Some(end);
             }

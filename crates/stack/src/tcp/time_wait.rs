@@ -5,13 +5,20 @@ use wirestorm_wire::packet::tcp::Flags;
 use super::connection::{Connection, End, Marks, State};
 use super::counters::TcpCounters;
 use super::segment::Segment;
+use super::settings::Settings;
 
 impl Connection {
     /// Whether a segment asks for a new connection that cannot be mistaken for what is left of this
-    /// one, which is in TIME-WAIT: its timestamp is later than all that came, or else "the Sequence
-    /// Number of the incoming SYN segment is greater than the last sequence number seen on the
-    /// previous incarnation of the connection" (RFC 6191 section 2).
-    pub fn gives_way_to(&self, segment: &Segment<'_>) -> bool {
+    /// one, which is in TIME-WAIT: it has a timestamp, as this one had none, or one that is later than
+    /// all that came, or else "the Sequence Number of the incoming SYN segment is greater than the
+    /// last sequence number seen on the previous incarnation of the connection" (RFC 6191 section 2).
+    /// `settings`: those of the new one.
+    #[inline]
+    pub fn gives_way_to<'a>(
+        &self,
+        segment: &Segment<'_>,
+        settings: impl FnOnce() -> &'a Settings,
+    ) -> bool {
         let asks = segment.flags.contains(Flags::SYN)
             && !segment.flags.contains(Flags::ACK)
             && !segment.flags.contains(Flags::RST);
@@ -19,14 +26,17 @@ impl Connection {
             return false;
         }
         let is_beyond = self.expected.is_before(segment.sequence);
-        match segment.options.timestamps {
+        match segment.options.timestamps.filter(|_| settings().timestamps) {
             Some(timestamps) if self.marks.has(Marks::TIMESTAMPS) => {
                 match timestamps.value.wrapping_sub(self.timestamp).cast_signed() {
                     0 => is_beyond,
                     later => later > 0,
                 }
             }
-            _ => is_beyond,
+            // "If TCP Timestamps would be enabled for the new incarnation of the connection", what is
+            // left of this one is told from it by having none.
+            Some(_) => true,
+            None => is_beyond,
         }
     }
 

@@ -22,13 +22,18 @@ const TIMESTAMP: usize = TCP + 20 + 4 + 4;
 /// A client that asks once, and a server that answers and closes first, so that it remembers the
 /// connection for a minute. Checksums are not looked at.
 fn world(timestamps: bool) -> World {
+    world_of([timestamps; 2])
+}
+
+/// The same, where the client and the server differ.
+fn world_of(timestamps: [bool; 2]) -> World {
     let mut buffers = Buffers::default();
     let ask = buffers.push(Buffer::new(b"page", 0, &[]));
     let answer = buffers.push(Buffer::new(b"", 5_000, &[]));
     let receive = |bytes| Instruction::Receive { bytes, clear: false };
     let asks = [Instruction::Send { buffer: ask }, receive(5_000), Instruction::WaitForPeerClose];
     let answers = [receive(4), Instruction::Send { buffer: answer }];
-    let of = |instructions: &[Instruction], role: Role| {
+    let of = |instructions: &[Instruction], role: Role, timestamps| {
         let mut template = template(instructions.to_vec(), role);
         let tcp = Settings { timestamps, time_wait_ms: 60_000, ..Settings::default() };
         template.transport = Transport::Tcp(tcp);
@@ -40,9 +45,9 @@ fn world(timestamps: bool) -> World {
         options.verifies_checksums = false;
         Endpoint::new(options, Instant::ZERO)
     };
-    let asks = of(&asks, client("16.0.0.1", 80, Load::Hold { flows: 1 }, Some(1)));
+    let asks = of(&asks, client("16.0.0.1", 80, Load::Hold { flows: 1 }, Some(1)), timestamps[0]);
     world.client = endpoint(asks, 1);
-    world.server = endpoint(of(&answers, server(80)), 2);
+    world.server = endpoint(of(&answers, server(80), timestamps[1]), 2);
     world
 }
 
@@ -72,7 +77,12 @@ fn add(frame: &mut [u8], place: usize, number: i32) {
 
 /// A server that remembers a connection of which all is over, and the SYN that began it.
 fn remembering(timestamps: bool) -> (World, Vec<u8>) {
-    let mut world = world(timestamps);
+    remembering_of([timestamps; 2])
+}
+
+/// The same, where the client and the server differ.
+fn remembering_of(timestamps: [bool; 2]) -> (World, Vec<u8>) {
+    let mut world = world_of(timestamps);
     let mut syn = Vec::new();
     run(&mut world, SECOND, |frame| {
         if frame[FLAGS] & 2 != 0 {
@@ -130,6 +140,21 @@ fn a_syn_that_may_be_old_does_not_end_time_wait() {
         assert_eq!(world.server.tcp().accepts, 1 + u64::from(is_new), "{case}");
         assert_eq!((counted.closed, counted.active), (u64::from(is_new), 1), "{case}");
         assert_eq!(counted.waiting, u64::from(!is_new), "{case}");
+    }
+}
+
+/// RFC 6191 section 2: "If the previous incarnation of the connection did not use Timestamps", one that
+/// has them is another, where they would be used.
+#[test]
+fn a_syn_with_timestamps_is_none_of_a_connection_that_had_none() {
+    for uses in [true, false] {
+        let (mut world, first) = remembering_of([false, uses]);
+        let (_, mut syn) = remembering(true);
+        syn[SEQUENCE..SEQUENCE + 4].copy_from_slice(&first[SEQUENCE..SEQUENCE + 4]);
+        add(&mut syn, SEQUENCE, -1);
+        put(&mut world.up, &syn);
+        assert_eq!(answers(&mut world), [if uses { 0x12 } else { 0x10 }], "{uses}");
+        assert_eq!(world.server.tcp().accepts, 1 + u64::from(uses));
     }
 }
 
