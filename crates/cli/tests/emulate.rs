@@ -536,3 +536,47 @@ fn long_names_keep_their_sides_and_their_ends() {
         }
     }
 }
+
+#[test]
+fn what_is_no_text_is_told_by_what_it_is() {
+    let scratch = Scratch::new().expect("a folder");
+    let file = scratch.file("plan");
+    let refused = |bytes: &[u8]| {
+        fs::write(&file, bytes).expect("a file");
+        let output = wirestorm(&["emulate", path(&file)]);
+        assert_eq!(output.status.code(), Some(2));
+        text(&output.stderr)
+    };
+    for magic in [[0xd4, 0xc3, 0xb2, 0xa1], [0xa1, 0xb2, 0x3c, 0x4d], [0x0a, 0x0d, 0x0d, 0x0a]] {
+        let error = refused(&magic);
+        assert!(error.contains("plan: a capture, which `wirestorm replay"), "{error}");
+    }
+    let error = refused(b"ab\xff");
+    assert!(error.contains("found bytes that are no UTF-8 at offset 2"), "{error}");
+    let output = wirestorm(&["emulate", path(scratch.path())]);
+    assert!(text(&output.stderr).contains(": a directory, expected a file"));
+}
+
+/// Data of datagrams is data as well.
+#[test]
+fn the_rate_of_data_is_that_of_both_transports() {
+    let udp = "
+ports: [{name: c, addresses: 10.0.0.1/16}, {name: s, addresses: 10.0.1.1/16}]
+templates:
+  - name: words
+    transport: udp
+    client: {tx: c, servers: 10.0.1.1, server_port: 7, load: {rate: 100}, limit: 100,
+      program: [{send_datagram: {size: 1000}}, {receive_datagrams: 1}]}
+    server: {tx: s, port: 7, program: [{receive_datagrams: 1}, {send_datagram: {size: 500}}]}
+";
+    let scratch = Scratch::new().expect("a folder");
+    let output = wirestorm(&["sim", path(&plan(&scratch, udp)), "--full"]);
+    let shown = text(&output.stdout);
+    let line = |name: &str| shown.lines().find(|line| line.trim_start().starts_with(name));
+    for name in ["data sent, b/s", "data received, b/s"] {
+        let line = line(name).unwrap_or_else(|| panic!("no {name}: {shown}"));
+        let numbers = line.split_once("b/s").map(|(_, numbers)| numbers.split_whitespace());
+        assert!(numbers.is_some_and(|mut it| it.all(|number| number != "0")), "{line}");
+    }
+    assert_eq!(line("data acknowledged"), None, "{shown}");
+}

@@ -91,11 +91,16 @@ struct Wire {
 
 impl Wire {
     fn new(table: Option<TunnelTable>) -> Self {
+        Self::of(table, false)
+    }
+
+    /// One whose receiver looks at checksums, or not.
+    fn of(table: Option<TunnelTable>, verifies: bool) -> Self {
         let options = WireOptions { frames: 8, frame_length_max: 1_518 };
         let ((out, tap), (on, receive)) = (wire(options), wire(options));
         let has_tunnels = table.is_some();
         let transmit = Tunnelled::new(out, table.map(Arc::new));
-        Self { transmit, tap, on, receive: Untunnelled::new(receive, has_tunnels) }
+        Self { transmit, tap, on, receive: Untunnelled::new(receive, has_tunnels, verifies) }
     }
 
     /// What is on the wire where a frame is sent.
@@ -292,6 +297,36 @@ fn whatever_is_wrong_is_counted_with_its_reason() {
     damaged[24] ^= 1;
     assert_eq!(wire.arrive(&damaged), None);
     assert_eq!(wire.counters().bad_ip, 1);
+}
+
+/// RFC 768, and RFC 8200 section 8.1: what is around a packet has a checksum as well.
+#[test]
+fn a_datagram_around_a_packet_with_a_wrong_checksum_is_dropped() {
+    for (from, to, udp) in [("1.1.1.1", "2.2.2.2", 34), ("fd00::1", "fd00::2", 54)] {
+        for verifies in [true, false] {
+            let mut wire = Wire::of(Some(table(from, to)), verifies);
+            let inner = frame(&[], &packet(CLIENT, SERVER, 2, 100));
+            let good = wire.send(&inner).unwrap();
+            assert_eq!(wire.arrive(&good), Some(inner.clone()));
+            // The tunnel's identifier, and an address.
+            for place in [udp + 15, udp - 1] {
+                let mut damaged = good.clone();
+                damaged[place] ^= 1;
+                if from == "1.1.1.1" {
+                    ipv4::Packet::new(&mut damaged[14..34]).unwrap().fill_checksum();
+                }
+                let outcome = wire.arrive(&damaged);
+                assert_eq!(outcome.is_none(), verifies, "{from}: byte {place}");
+            }
+            let mut none = good.clone();
+            none[udp + 6..udp + 8].fill(0);
+            assert_eq!(wire.arrive(&none), Some(inner), "without any checksum");
+            let (bad, taken) = if verifies { (2, 2) } else { (0, 4) };
+            assert_eq!(wire.counters().bad_checksum, bad);
+            assert_eq!(wire.counters().dropped(), bad);
+            assert_eq!(wire.counters().decapsulated, taken);
+        }
+    }
 }
 
 #[test]

@@ -479,6 +479,18 @@ fn read_tunnels(tunnels: &[Tunnels], networks: &[Ipv6Addr]) -> PyResult<Vec<Clie
         if first.is_ipv4() != last.is_ipv4() || first > last {
             return Err(value_error(format!("clients {first} to {last}: that is no range")));
         }
+        let count = match (first, last) {
+            (IpAddr::V4(first), IpAddr::V4(last)) => u128::from(last.to_bits() - first.to_bits()),
+            (IpAddr::V6(first), IpAddr::V6(last)) => last.to_bits() - first.to_bits(),
+            _ => 0,
+        };
+        let teid_last = count.saturating_mul((*teid_step).into()).saturating_add((*teid).into());
+        if teid_last > u32::MAX.into() {
+            return Err(value_error(format!(
+                "teid {teid}: with steps of {teid_step} that of {last} is {teid_last}, more than {}",
+                u32::MAX
+            )));
+        }
         let (from, to) = (read_address(from)?, read_address(to)?);
         if from.is_ipv4() != to.is_ipv4() {
             return Err(value_error(format!("tunnel from {from} to {to}: expected one family")));

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import runpy
+from pathlib import Path
 
 import pytest
 from scapy.layers.inet import IP, UDP
@@ -21,6 +22,7 @@ from trex.stl.api import (
 )
 
 PING = 64
+PROFILE = str(Path(__file__).parent / "profiles/stateful_pages.py")
 
 
 @pytest.fixture
@@ -134,6 +136,10 @@ def test_ports_ask_and_ping(host, capsys):
     assert "IPv6 neighbours" in out_of(capsys, lambda: host.scan6_line("-p 0 -t 1"))
     with pytest.raises(TRexError, match="nobody answers for 1.1.1.99"):
         host.set_l3_mode_line("-p 0 --src 1.1.1.7 --dst 1.1.1.99")
+    # Who did not answer is asked once more where it is needed.
+    host.load_profile(PROFILE)
+    with pytest.raises(TRexError, match="nobody answers for 1.1.1.99"):
+        host.start(duration=1)
 
 
 def test_packets_are_written_as_scapy_has_them(client, capsys):

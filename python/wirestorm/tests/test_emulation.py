@@ -131,6 +131,8 @@ def test_tunnels_are_changed_while_clients_work(lab):
         running.change_tunnels("10.0.0.1", teid=9, source_port=2152, **ends)
         with pytest.raises(ValueError, match="that is no range"):
             running.change_tunnels("10.0.0.9-10.0.0.1", teid=5, **ends)
+        with pytest.raises(ValueError, match="that of 10.0.0.9 is 4294967296, more than 4294967295"):
+            running.change_tunnels("10.0.0.1-10.0.0.9", teid=2**32 - 8, **ends)
         with pytest.raises(ValueError, match="expected one family"):
             running.change_tunnels("10.0.0.1", teid=5, source="fd00::1", destination="1.1.1.1")
         running.stop()

@@ -35,8 +35,9 @@ Examples:
       clients on one interface, servers on the other, a device between them
   wirestorm emulate server.yaml --port web=eth1
       a server for others, until Ctrl-C
-  wirestorm emulate pages.yaml --json result.json
-  wirestorm emulate pages.yaml --flows 5,template=page --interval 200ms
+  wirestorm emulate pages.yaml --port clients=eth1 --port servers=eth2 --json result.json
+  wirestorm emulate pages.yaml --port clients=eth1 --port servers=eth2 \\
+      --flows 5,template=page --interval 200ms
       what five of its connections are, five times a second
   wirestorm emulate trex_profile.py --port clients=eth1 --port servers=eth2 -m 10 -t --size 100
       a stateful profile of TRex's; a second pair of ports is clients1 and servers1

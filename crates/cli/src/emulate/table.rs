@@ -283,14 +283,17 @@ fn port_table(
     line(f, "traffic", ports, |_| "")?;
     line(f, "  frames sent", ports, count(|port| port.sent))?;
     line(f, "  frames received", ports, count(|port| port.received))?;
-    let directions = [
-        ("  data sent, b/s", "sndbyte_ok"),
-        ("  data acknowledged by peers, b/s", "rcvackbyte"),
-        ("  data received, b/s", "rcvbyte"),
-    ];
-    for (what, name) in directions {
-        line(f, what, ports, |port| bits(tcp(port, name)))?;
+    let udp = |port: &PortReport, name: &str| port.udp.get(name).copied().unwrap_or(0);
+    line(f, "  data sent, b/s", ports, |port| {
+        bits(tcp(port, "sndbyte_ok") + udp(port, "sndbyte"))
+    })?;
+    let acknowledged = |port: &PortReport| tcp(port, "rcvackbyte");
+    if ports.iter().any(|port| acknowledged(port) > 0) {
+        line(f, "  data acknowledged by peers, b/s", ports, |port| bits(acknowledged(port)))?;
     }
+    line(f, "  data received, b/s", ports, |port| {
+        bits(tcp(port, "rcvbyte") + udp(port, "rcvbyte"))
+    })?;
     line(f, "  CPU time of the worker, s", ports, |port| seconds(port.cpu_s))?;
     if ports.iter().any(|port| port.ingress_cpu_s.is_some()) {
         let shown = |port: &PortReport| port.ingress_cpu_s.map_or_else(|| "-".to_owned(), seconds);

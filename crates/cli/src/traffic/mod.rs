@@ -11,6 +11,7 @@ mod table;
 pub(crate) mod trex;
 
 use std::fmt::Display;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -91,12 +92,37 @@ pub(crate) fn listed(path: &Path, errors: &PlanErrors) -> String {
 
 /// Reads a file, or standard input for `-`.
 pub(crate) fn read_text(path: &Path) -> Result<String, String> {
-    let text = if path == Path::new("-") {
-        std::io::read_to_string(std::io::stdin())
+    let name = path.display();
+    let bytes = if path == Path::new("-") {
+        let mut bytes = Vec::new();
+        std::io::stdin().read_to_end(&mut bytes).map(|_| bytes)
     } else {
-        std::fs::read_to_string(path)
+        std::fs::read(path)
     };
-    text.map_err(|error| format!("{}: {error}", path.display()))
+    let bytes = bytes.map_err(|error| match error.kind() {
+        ErrorKind::IsADirectory => format!("{name}: a directory, expected a file"),
+        _ => format!("{name}: {error}"),
+    })?;
+    if is_capture(&bytes) {
+        return Err(format!(
+            "{name}: a capture, which `wirestorm replay {name}` sends; flows in it are what \
+             `conversation` of a plan plays"
+        ));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        format!("{name}: found bytes that are no UTF-8 at offset {at}, expected a text")
+    })
+}
+
+/// Whether a file begins as pcap or pcapng does, in either order of bytes.
+fn is_capture(bytes: &[u8]) -> bool {
+    const PCAPNG: u32 = 0x0a0d_0d0a;
+    /// With microseconds, and with nanoseconds.
+    const PCAP: [u32; 2] = [0xa1b2_c3d4, 0xa1b2_3c4d];
+    let Some(first) = bytes.first_chunk() else { return false };
+    let orders = [u32::from_le_bytes(*first), u32::from_be_bytes(*first)];
+    orders.contains(&PCAPNG) || PCAP.iter().any(|magic| orders.contains(magic))
 }
 
 /// The interface of each port, where `--port` says it.

@@ -532,7 +532,7 @@ impl Duty<'_> {
         let is_told = choice.backend != "af_xdp" || link.kind == LinkKind::Physical;
         let verifies = is_told || self.lane.corrupts || self.options.verify_checksums;
         let receive = ProbedPort::new(receive, echoes, verifies);
-        let receive = Untunnelled::new(receive, self.lane.tunnels.is_some());
+        let receive = Untunnelled::new(receive, self.lane.tunnels.is_some(), verifies);
         let watch = self.interfaces.watch().into_iter().nth(self.index);
         let outage = Outage::new(watch, self.options.down_max);
         let mut open = OpenPort { transmit, receive, choice, outage };

@@ -17,7 +17,7 @@ pub struct TunnelsReport {
     pub encapsulated: u64,
     /// Frames that were taken out of one.
     pub decapsulated: u64,
-    /// Frames that were not sent or taken; the sum of the ten that follow.
+    /// Frames that were not sent or taken; the sum of the eleven that follow.
     pub dropped: u64,
     /// Frames that were not sent, for neither sender nor receiver has a tunnel.
     pub no_tunnel: u64,
@@ -25,6 +25,8 @@ pub struct TunnelsReport {
     pub too_long: u64,
     /// Frames that arrived with a damaged IP header.
     pub bad_ip: u64,
+    /// Datagrams around a packet whose checksum is wrong.
+    pub bad_checksum: u64,
     /// Fragments of what is around a packet.
     pub fragments: u64,
     /// Frames of TCP that arrived in no tunnel.
@@ -53,6 +55,7 @@ impl TunnelsReport {
             no_tunnel: all.no_tunnel,
             too_long: all.too_long,
             bad_ip: all.bad_ip,
+            bad_checksum: all.bad_checksum,
             fragments: all.fragments,
             not_udp: all.not_udp,
             other_port: all.other_port,

@@ -1,5 +1,6 @@
 //! A host on a packet socket.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::ops::ControlFlow;
@@ -313,6 +314,7 @@ impl Station {
             for received in batch.drain(..) {
                 let frame = self.receive.frame(&received);
                 let arrival = received.arrival;
+                let frame = &without_priority(frame);
                 let place = self.places.get(&tags(frame)).copied();
                 let resident =
                     place.and_then(|place| Some((place, self.residents.get_mut(place)?)));
@@ -536,10 +538,23 @@ impl Resident {
 /// Where tags of VLANs stand: behind both Ethernet addresses.
 const TAG_OFFSET: usize = 12;
 
+/// A frame without a tag that says nothing but its priority: one of VLAN 0, which is none (IEEE 802.1Q
+/// section 6.9).
+fn without_priority(frame: &[u8]) -> Cow<'_, [u8]> {
+    match frame.split_at_checked(TAG_OFFSET) {
+        Some((addresses, [0x81, 0x00, high, 0, behind @ ..])) if high & IDENTIFIER == 0 => {
+            [addresses, behind].concat().into()
+        }
+        _ => frame.into(),
+    }
+}
+
+/// The bits of the identifier in the first byte behind a tag's type.
+const IDENTIFIER: u8 = 0x0f;
+
 /// The tags of a frame, two at most, without priority and drop eligibility (IEEE 802.1Q section 9.6).
 fn tags(frame: &[u8]) -> Vec<u8> {
     const TAGS_MAX: usize = 2;
-    const IDENTIFIER: u8 = 0x0f;
     let tags = frame.get(TAG_OFFSET..).unwrap_or_default().as_chunks::<4>().0;
     let is_tag = |tag: &&[u8; 4]| {
         matches!(u16::from_be_bytes([tag[0], tag[1]]), ethertype::VLAN | ethertype::SERVICE_VLAN)
@@ -623,6 +638,36 @@ mod tests {
         let captured = capture.finish(1).unwrap();
         let announced = station.host().announcements();
         assert_eq!(captured.frames().collect::<Vec<_>>(), announced);
+    }
+
+    #[test]
+    fn who_says_only_a_priority_is_in_no_vlan() {
+        if !require_root() {
+            return;
+        }
+        let lab = Lab::new().unwrap();
+        let own = |last: u8| vec![Prefix { address: [10, 0, 9, last].into(), length: 24 }];
+        let mut station = Station::open(&lab.a.port(), own(1), Vec::new()).unwrap();
+        let mut asking = Station::open(&lab.b.port(), own(2), Vec::new()).unwrap();
+        let filter = format!("arp and ether src {}", MacAddress(lab.a.mac()));
+        let options = CaptureOptions { filter, ..CaptureOptions::default() };
+        let capture = lab.b.capture_with(&options).unwrap();
+        // A question for 10.0.9.1: with priority 5, which is answered, and in VLAN 7.
+        let question = |tag: [u8; 4]| {
+            let asks = [0, 1, 8, 0, 6, 4, 0, 1];
+            let addresses = [&[0xff; 6][..], &lab.b.mac()].concat();
+            let sender = [&lab.b.mac()[..], &[10, 0, 9, 2]].concat();
+            [&addresses[..], &tag, &[8, 6], &asks, &sender, &[0; 6], &[10, 0, 9, 1]].concat()
+        };
+        asking.send(&question([0x81, 0, 0, 7])).unwrap();
+        asking.send(&question([0x81, 0, 0xa0, 0])).unwrap();
+        let until = clock::now().saturating_add(Duration::from_millis(300));
+        let nothing = station.listen(until, |_, _| ControlFlow::<()>::Continue(())).unwrap();
+        assert_eq!(nothing, None);
+        let captured = capture.finish(1).unwrap();
+        let answers: Vec<_> = captured.frames().collect();
+        assert_eq!(answers.len(), 1);
+        assert_eq!((&answers[0][..6], &answers[0][12..14]), (&lab.b.mac()[..], &[8, 6][..]));
     }
 
     /// Linux as a switch that looks at who listens to which groups (RFC 4541 section 3).

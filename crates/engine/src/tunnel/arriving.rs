@@ -13,6 +13,7 @@ use super::outer::{Arrived, Within};
 pub struct Untunnelled<Port> {
     port: Port,
     taken_out: Option<TakenOut>,
+    verifies: bool,
 }
 
 /// Frames without their tunnels.
@@ -31,9 +32,10 @@ struct TakenOut {
 const COPIES: u32 = 1 << 31;
 
 impl<Port: Receive> Untunnelled<Port> {
-    /// A port with tunnels, or without any: then it is the port itself.
-    pub fn new(port: Port, has_tunnels: bool) -> Self {
-        Self { port, taken_out: has_tunnels.then(TakenOut::default) }
+    /// A port with tunnels, or without any: then it is the port itself. `verifies`: whether checksums
+    /// are looked at of what is around packets, unless they were when it came.
+    pub fn new(port: Port, has_tunnels: bool, verifies: bool) -> Self {
+        Self { port, taken_out: has_tunnels.then(TakenOut::default), verifies }
     }
 
     /// The port itself.
@@ -90,7 +92,8 @@ impl<Port: Receive> Receive for Untunnelled<Port> {
         self.port.receive(room, &mut taken_out.fetched)?;
         let mut fetched = core::mem::take(&mut taken_out.fetched);
         for received in fetched.drain(..) {
-            match Arrived::of(self.port.frame(&received)) {
+            let verifies = self.verifies && !received.offloads.is_verified;
+            match Arrived::of(self.port.frame(&received), verifies) {
                 Ok(Arrived::Other) => {
                     batch.push(received);
                     continue;

@@ -39,6 +39,8 @@ pub struct TunnelCounters {
     pub too_long: u64,
     /// Frames that arrived with a damaged IP header.
     pub bad_ip: u64,
+    /// Datagrams around a packet whose checksum is wrong.
+    pub bad_checksum: u64,
     /// Fragments of what is around a packet.
     pub fragments: u64,
     /// Frames of TCP that arrived in no tunnel.
@@ -63,6 +65,7 @@ impl TunnelCounters {
         self.no_tunnel += other.no_tunnel;
         self.too_long += other.too_long;
         self.bad_ip += other.bad_ip;
+        self.bad_checksum += other.bad_checksum;
         self.fragments += other.fragments;
         self.not_udp += other.not_udp;
         self.other_port += other.other_port;
@@ -77,6 +80,7 @@ impl TunnelCounters {
         self.no_tunnel
             + self.too_long
             + self.bad_ip
+            + self.bad_checksum
             + self.fragments
             + self.not_udp
             + self.other_port

@@ -198,12 +198,12 @@ pub(super) struct Within<'a> {
 pub(super) type Refused = fn(&mut TunnelCounters) -> &mut u64;
 
 impl<'a> Arrived<'a> {
-    /// What a frame is.
+    /// What a frame is; `verifies`: whether the checksum of a datagram is to be right.
     #[inline]
-    pub(super) fn of(frame: &'a [u8]) -> Result<Self, Refused> {
+    pub(super) fn of(frame: &'a [u8], verifies: bool) -> Result<Self, Refused> {
         let Some((start, kind)) = network_header(frame) else { return Ok(Self::Other) };
         let (link, network) = frame.split_at(start);
-        let (transport, class) = match kind {
+        let Outer { transport, class, pseudo_header } = match kind {
             ethertype::IPV4 => match behind_ipv4(network)? {
                 Some(behind) => behind,
                 None => return Ok(Self::Other),
@@ -218,8 +218,15 @@ impl<'a> Arrived<'a> {
         if datagram.destination_port() != gtpu::PORT {
             return Err(|counters| &mut counters.other_port);
         }
-        let message = transport.get(udp::HEADER_LENGTH..datagram.length().into());
-        let message = message.ok_or(CUT_SHORT)?;
+        let whole = transport.get(..datagram.length().into()).ok_or(CUT_SHORT)?;
+        let is_covered = datagram.checksum() != 0;
+        if verifies
+            && is_covered
+            && checksum::combine(pseudo_header, checksum::sum(whole)) != CHECKSUM_GOOD
+        {
+            return Err(|counters| &mut counters.bad_checksum);
+        }
+        let message = whole.get(udp::HEADER_LENGTH..).ok_or(CUT_SHORT)?;
         let message = gtpu::Packet::new(message).map_err(|_| CUT_SHORT)?;
         if !message.is_user_packet() {
             return Err(|counters| &mut counters.other_message);
@@ -228,10 +235,21 @@ impl<'a> Arrived<'a> {
         // It is what the message ends with.
         let end = BEHIND_IP + usize::from(message.length());
         let packet = transport.get(end - length..end).ok_or(CUT_SHORT)?;
-        let is_covered = datagram.checksum() != 0;
         Within::new(link, packet, class, is_covered).map(Self::Within)
     }
 }
+
+/// What is around a tunnel.
+struct Outer<'a> {
+    /// Behind IP.
+    transport: &'a [u8],
+    class: u8,
+    /// The sum of the pseudo header, with which a datagram's checksum is right.
+    pseudo_header: u16,
+}
+
+/// The sum over all that a right checksum covers, and itself.
+const CHECKSUM_GOOD: u16 = 0xffff;
 
 const CUT_SHORT: Refused = |counters| &mut counters.cut_short;
 const BAD_IP: Refused = |counters| &mut counters.bad_ip;
@@ -239,35 +257,43 @@ const FRAGMENT: Refused = |counters| &mut counters.fragments;
 const NOT_ECN_CAPABLE: Refused = |counters| &mut counters.not_ecn_capable;
 
 /// What is behind a header of IPv4, and its traffic class; nothing of what is not for transports.
-fn behind_ipv4(network: &[u8]) -> Result<Option<(&[u8], u8)>, Refused> {
+fn behind_ipv4(network: &[u8]) -> Result<Option<Outer<'_>>, Refused> {
     let packet = ipv4::Packet::new(network).map_err(|_| BAD_IP)?;
     if !packet.is_whole() || packet.checksum() != packet.computed_checksum() {
         return Err(BAD_IP);
     }
     let range = packet.header_length()..usize::from(packet.total_length());
     let transport = network.get(range).ok_or(BAD_IP)?;
-    let is_fragment = packet.is_fragment();
-    behind_ip(packet.protocol(), is_fragment, transport, packet.type_of_service())
+    let outer = Outer {
+        transport,
+        class: packet.type_of_service(),
+        pseudo_header: packet.pseudo_header_sum(transport.len() as u16),
+    };
+    behind_ip(packet.protocol(), packet.is_fragment(), outer)
 }
 
-fn behind_ipv6(network: &[u8]) -> Result<Option<(&[u8], u8)>, Refused> {
+fn behind_ipv6(network: &[u8]) -> Result<Option<Outer<'_>>, Refused> {
     let packet = ipv6::Packet::new(network).map_err(|_| BAD_IP)?;
     let extensions = packet.extensions().filter(|_| packet.is_whole()).ok_or(BAD_IP)?;
     let end = ipv6::HEADER_LENGTH + usize::from(packet.payload_length());
     let transport = network.get(extensions.end..end).ok_or(BAD_IP)?;
-    behind_ip(extensions.protocol, extensions.is_fragment, transport, packet.traffic_class())
+    let outer = Outer {
+        transport,
+        class: packet.traffic_class(),
+        pseudo_header: packet.pseudo_header_sum(extensions.protocol, transport.len() as u32),
+    };
+    behind_ip(extensions.protocol, extensions.is_fragment, outer)
 }
 
 fn behind_ip(
     protocol: u8,
     is_fragment: bool,
-    transport: &[u8],
-    class: u8,
-) -> Result<Option<(&[u8], u8)>, Refused> {
+    outer: Outer<'_>,
+) -> Result<Option<Outer<'_>>, Refused> {
     match protocol {
         protocol::TCP => Err(|counters| &mut counters.not_udp),
         protocol::UDP if is_fragment => Err(FRAGMENT),
-        protocol::UDP => Ok(Some((transport, class))),
+        protocol::UDP => Ok(Some(outer)),
         _ => Ok(None),
     }
 }

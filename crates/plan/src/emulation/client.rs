@@ -45,7 +45,7 @@ pub(super) const POISSON: [&str; 2] = ["poisson", "at_most"];
 pub(super) const LOADS: [&str; 5] = ["rate", "poisson", "hold", "throughput", "users"];
 
 const RANGE: &str = "an address, or two such as 16.0.0.1-16.0.0.255";
-const PORTS: &str = "ports such as 1024-65535";
+const PORTS: &str = "ports such as 1024-65535, or one of them";
 
 /// Who makes connections.
 #[derive(Clone, Debug, PartialEq)]
@@ -343,11 +343,10 @@ pub(crate) fn read_range(place: &Place<'_>) -> Result<AddressRange, PlanError> {
 }
 
 pub(super) fn read_ports(place: &Place<'_>) -> Result<RangeInclusive<u16>, PlanError> {
-    let text = place.text(PORTS)?;
-    let ends = text.split_once('-').and_then(|(first, last)| {
-        Some((first.trim().parse::<u16>().ok()?, last.trim().parse::<u16>().ok()?))
-    });
-    match ends {
+    let text = place.number_text().ok_or_else(|| place.wrong(PORTS))?;
+    let (first, last) = text.split_once('-').unwrap_or((&text, &text));
+    let port = |text: &str| text.trim().parse::<u16>().ok();
+    match port(first).zip(port(last)) {
         Some((first, last)) if first <= last && first > 0 => Ok(first..=last),
         _ => Err(place.wrong(PORTS)),
     }

@@ -304,6 +304,18 @@ impl AddressRange {
         }
     }
 
+    /// Those behind the first so many.
+    pub(crate) fn behind(self, so_many: u32) -> Self {
+        let so_many = so_many.min(self.count);
+        let first = match self.first {
+            IpAddr::V4(first) => Ipv4Addr::from_bits(first.to_bits().wrapping_add(so_many)).into(),
+            IpAddr::V6(first) => {
+                Ipv6Addr::from_bits(first.to_bits().wrapping_add(so_many.into())).into()
+            }
+        };
+        Self { first, count: self.count - so_many }
+    }
+
     /// Whether an address is in both.
     pub(super) fn meets(&self, other: &Self) -> bool {
         self.place_of(other.first).is_some() || other.place_of(self.first).is_some()

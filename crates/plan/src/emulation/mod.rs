@@ -607,6 +607,15 @@ fn read_template(
             return Err(PlanError { path, message });
         }
     }
+    // Of conversations in captures some may be of the other transport.
+    if transport == Transport::Udp && fields.get("conversation").is_none() {
+        let sides = [Some(place.clone()), fields.get("client"), fields.get("server")];
+        let said = sides.into_iter().flatten().find(|it| it.value().get("tcp").is_some());
+        if let Some(said) = said {
+            let tcp = said.below("tcp", &said.value()["tcp"]);
+            return Err(tcp.error("tcp", "the template's transport to be tcp"));
+        }
+    }
     let mut tls = fields.get("tls").map_or(Ok(None), |it| tls::read(&it, transport))?;
     let http2 = http2::read(&fields, speech.map(|it| it.is_http2), transport)?;
     let path = place.path();

@@ -138,9 +138,9 @@ fn port_number() -> Value {
     integer(1, 65_535)
 }
 
-/// The first and the last of several.
+/// One, or the first and the last of several.
 fn ports() -> Value {
-    pattern(r"\s*[0-9]+\s*-\s*[0-9]+\s*")
+    any_of([port_number(), pattern(r"\s*[0-9]+\s*(-\s*[0-9]+\s*)?")])
 }
 
 /// An address, or the first and the last of several.

@@ -300,7 +300,7 @@ fn what_the_schema_can_see_is_wrong_is_wrong_to_both() {
         ("/templates/0/transport", json!("sctp")),
         ("/templates/0/client", json!(null)),
         ("/templates/0/client/servers", json!("host.test")),
-        ("/templates/0/client/ports", json!("1024")),
+        ("/templates/0/client/ports", json!("1024-")),
         ("/templates/0/client/server_port", json!(0)),
         ("/templates/0/client/load", json!("often")),
         ("/templates/0/client/load", json!({"rate": 1, "hold": 1})),

@@ -585,13 +585,15 @@ class TunnelsReport:
     decapsulated: int
     """Frames that were taken out of one."""
     dropped: int
-    """Frames that were not sent or taken; the sum of the ten that follow."""
+    """Frames that were not sent or taken; the sum of the eleven that follow."""
     no_tunnel: int
     """Frames that were not sent, for neither sender nor receiver has a tunnel."""
     too_long: int
     """Frames that were not sent, for they are too long with a tunnel's headers."""
     bad_ip: int
     """Frames that arrived with a damaged IP header."""
+    bad_checksum: int
+    """Datagrams around a packet whose checksum is wrong."""
     fragments: int
     """Fragments of what is around a packet."""
     not_udp: int

@@ -156,3 +156,26 @@ fn what_is_set_of_tcp_and_ip_has_bounds_with_paths() {
         assert!(said.starts_with(&expected), "{said}, not {expected}");
     }
 }
+
+#[test]
+fn what_is_said_of_tcp_is_for_connections() {
+    let plan = |said: [&str; 3]| {
+        let [both, client, server] = said;
+        let text = format!(
+            "ports: [{{name: c, addresses: 10.0.0.1/24}}, {{name: s}}]\ntemplates:\n  - name: t\n    \
+             dns: {{}}{both}\n    client: {{tx: c, servers: 10.0.1.1, load: {{hold: 1}}{client}}}\n    \
+             server: {{tx: s{server}}}\n"
+        );
+        EmulationPlan::parse(&text).map(drop).map_err(|errors| errors.to_string())
+    };
+    assert_eq!(plan(["", "", ""]), Ok(()));
+    let tcp = ", tcp: {mss: 500}";
+    for (said, path) in [
+        (["\n    tcp: {mss: 500}", "", ""], "tcp"),
+        (["", tcp, ""], "client.tcp"),
+        (["", "", tcp], "server.tcp"),
+    ] {
+        let expected = "found tcp, expected the template's transport to be tcp";
+        assert_eq!(plan(said), Err(format!("templates[0].{path}: {expected}")));
+    }
+}

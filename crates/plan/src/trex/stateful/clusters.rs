@@ -1,6 +1,6 @@
 //! Configurations of clients: by which device, in which VLAN their frames go.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv6Addr};
 
 use serde_json::Value;
 
@@ -13,7 +13,8 @@ use crate::emulation::{
 
 const CONFIGURATION: [&str; 2] = ["vlan", "groups"];
 const GROUP: [&str; 5] = ["ip_start", "ip_end", "initiator", "responder", "count"];
-const SIDE: [&str; 5] = ["vlan", "src_mac", "dst_mac", "next_hop", "src_ip"];
+const SIDE: [&str; 7] =
+    ["vlan", "src_mac", "dst_mac", "next_hop", "ipv6_next_hop", "src_ip", "src_ipv6"];
 
 /// Whether a document is such a configuration, or means to be one.
 pub fn is_configuration(document: &Value) -> bool {
@@ -22,8 +23,9 @@ pub fn is_configuration(document: &Value) -> bool {
 }
 
 /// Lets a plan's clients be behind the devices that a file of TRex's `--client-cfg` tells of, in
-/// YAML. Of what it says of responders only `src_ip` is heard, which servers' ports answer for: they
-/// answer to where a frame came from, as in TRex.
+/// YAML. Of what it says of responders only `src_ip` and `src_ipv6` are heard, which servers' ports
+/// answer for: they answer to where a frame came from, as in TRex. Clients of IPv6 are known by the
+/// last 32 bits of their addresses.
 ///
 /// # Errors
 /// All that is wrong with it, each with its path; clients that it does not tell of.
@@ -37,7 +39,6 @@ pub fn configure(plan: &mut EmulationPlan, text: &str) -> Result<(), PlanErrors>
     for group in fields.need("groups", "a list of groups")?.items("groups")? {
         groups.extend(problems.take(read_group(&group, has_vlans)));
     }
-    let devices: Vec<_> = groups.iter().map(|group| group.devices).collect();
     for template in &mut plan.templates {
         let Some(client) = &mut template.client else { continue };
         let Some(addresses) = client.addresses else { continue };
@@ -49,22 +50,22 @@ pub fn configure(plan: &mut EmulationPlan, text: &str) -> Result<(), PlanErrors>
             let message = format!("template {} has VLANs of its own, expected none", template.name);
             problems.take::<()>(Err(root.says(message)));
         }
-        client.devices.clone_from(&devices);
+        let devices = groups.iter().map(|group| behind(group.devices, addresses.first));
+        client.devices = devices.collect();
         let ports = [Some(client.transmit), template.server.as_ref().map(|it| it.transmit)];
-        let overlap = |group: &&Group| {
-            let theirs = group.devices.clients;
+        let overlap = |(_, devices): &(&Group, &Devices)| {
+            let theirs = devices.clients;
             theirs.place_of(addresses.first).or(addresses.place_of(theirs.first)).is_some()
         };
-        for (port, answer) in
-            groups.iter().filter(overlap).flat_map(|group| ports.into_iter().zip(group.answers))
-        {
-            let (Some(port), Some((vlan, address))) = (port, answer) else { continue };
-            let guest = Guest { port, vlan, address };
+        let with_clients = groups.iter().zip(&client.devices).filter(overlap);
+        for (side, vlan, address) in with_clients.flat_map(|(group, _)| &group.answers) {
+            let Some(port) = ports[*side] else { continue };
+            let guest = Guest { port, vlan: *vlan, address: *address };
             if !plan.guests.contains(&guest) {
                 plan.guests.push(guest);
             }
         }
-        if let Some(alone) = first_without(addresses, &devices) {
+        if let Some(alone) = first_without(addresses, &client.devices) {
             let message = format!(
                 "no group of the clients' configuration has {alone}, which template {} uses",
                 template.name
@@ -78,8 +79,19 @@ pub fn configure(plan: &mut EmulationPlan, text: &str) -> Result<(), PlanErrors>
 /// Clients, and what their ports answer for.
 struct Group {
     devices: Devices,
-    /// Of the clients' port and of the servers': an address, and its VLAN.
-    answers: [Option<(Option<Vlans>, IpAddr)>; 2],
+    /// Addresses, each with whether it is of the clients' port, 0, or of the servers', 1, and its VLAN.
+    answers: Vec<(usize, Option<Vlans>, IpAddr)>,
+}
+
+/// Devices of the family of a client, as TRex has it: over IPv6 the last 32 bits of addresses are those
+/// of IPv4.
+fn behind(devices: Devices, client: IpAddr) -> Devices {
+    let (IpAddr::V6(client), IpAddr::V4(first)) = (client, devices.clients.first) else {
+        return devices;
+    };
+    let network = client.to_bits() & !u128::from(u32::MAX);
+    let first = Ipv6Addr::from_bits(network | u128::from(first.to_bits())).into();
+    Devices { clients: AddressRange { first, ..devices.clients }, ..devices }
 }
 
 fn read_group(place: &Place<'_>, has_vlans: bool) -> Result<Group, PlanError> {
@@ -89,9 +101,6 @@ fn read_group(place: &Place<'_>, has_vlans: bool) -> Result<Group, PlanError> {
     let more = read_address(&last)?.to_bits().checked_sub(first.to_bits());
     let more = more.ok_or_else(|| last.wrong(format!("{first} or an address behind it")))?;
     let count = fields.get("count").map_or(Ok(1), |it| it.integer(1, u32::MAX.into()))?;
-    let address = |side: &Fields<'_>| -> Result<Option<IpAddr>, PlanError> {
-        Ok(side.get("src_ip").map(|it| read_address(&it)).transpose()?.map(IpAddr::from))
-    };
     let initiator = fields.need("initiator", "fields")?.fields(&SIDE)?;
     let vlan = initiator.get("vlan").map(|it| it.integer(0, 4_095)).transpose()?;
     if vlan.is_some() != has_vlans {
@@ -99,15 +108,7 @@ fn read_group(place: &Place<'_>, has_vlans: bool) -> Result<Group, PlanError> {
         return Err(place.error("another vlan", expected));
     }
     let mac = |name: &str| initiator.get(name).map(|it| read_mac(&it)).transpose();
-    let next_hop = match initiator.get("next_hop") {
-        None => None,
-        Some(place) if initiator.get("dst_mac").or(initiator.get("src_mac")).is_some() => {
-            return Err(place.error("dst_mac or src_mac as well", "one of them, as in TRex"));
-        }
-        Some(place) => {
-            Some(NextHop { first: read_address(&place)?.into(), from: address(&initiator)? })
-        }
-    };
+    let next_hop = read_next_hop(&initiator)?;
     let devices = Devices {
         clients: AddressRange { first: first.into(), count: more.saturating_add(1) },
         every: 1,
@@ -118,25 +119,60 @@ fn read_group(place: &Place<'_>, has_vlans: bool) -> Result<Group, PlanError> {
         source: mac("src_mac")?,
         next_hop,
     };
-    let mut answers = [address(&initiator)?.map(|it| (devices.vlan, it)), None];
+    let mut answers: Vec<_> =
+        own_addresses(&initiator)?.into_iter().map(|it| (0, devices.vlan, it)).collect();
     if let Some(responder) = fields.get("responder") {
         let responder = responder.fields(&SIDE)?;
         let vlan = responder.get("vlan").map(|it| it.integer(0, 4_095)).transpose()?;
-        answers[1] = address(&responder)?.map(|it| (vlan.map(|it| Vlans::from(it as u16)), it));
+        let vlan = vlan.map(|it| Vlans::from(it as u16));
+        answers.extend(own_addresses(&responder)?.into_iter().map(|it| (1, vlan, it)));
     }
     Ok(Group { devices, answers })
 }
 
+/// The addresses that a side answers for and asks from.
+fn own_addresses(side: &Fields<'_>) -> Result<Vec<IpAddr>, PlanError> {
+    let ipv4 = side.get("src_ip").map(|it| read_address(&it)).transpose()?;
+    let ipv6 = side.get("src_ipv6").map(|it| read_ipv6(&it)).transpose()?;
+    Ok(ipv4.map(IpAddr::from).into_iter().chain(ipv6.map(IpAddr::from)).collect())
+}
+
+/// The routers of the clients, of either family: frames of both go to who is found.
+fn read_next_hop(initiator: &Fields<'_>) -> Result<Option<NextHop>, PlanError> {
+    let (place, first) = match (initiator.get("next_hop"), initiator.get("ipv6_next_hop")) {
+        (None, None) => return Ok(None),
+        (Some(_), Some(place)) => {
+            return Err(place.error("ipv6_next_hop beside next_hop", "one of them, as in TRex"));
+        }
+        (Some(place), None) => {
+            let first = read_address(&place)?.into();
+            (place, first)
+        }
+        (None, Some(place)) => {
+            let first = read_ipv6(&place)?.into();
+            (place, first)
+        }
+    };
+    if initiator.get("dst_mac").or(initiator.get("src_mac")).is_some() {
+        return Err(place.error("dst_mac or src_mac as well", "one of them, as in TRex"));
+    }
+    let is_ipv4 = IpAddr::is_ipv4(&first);
+    let from = own_addresses(initiator)?.into_iter().find(|it| it.is_ipv4() == is_ipv4);
+    Ok(Some(NextHop { first, from }))
+}
+
+fn read_ipv6(place: &Place<'_>) -> Result<Ipv6Addr, PlanError> {
+    let text = place.text("an IPv6 address")?;
+    text.parse().map_err(|_| place.wrong("an IPv6 address"))
+}
+
 /// The first of these clients that is behind no device.
 fn first_without(clients: AddressRange, devices: &[Devices]) -> Option<IpAddr> {
-    let IpAddr::V4(first) = clients.first else { return Some(clients.first) };
-    let mut next = u64::from(first.to_bits());
-    let end = next + u64::from(clients.count);
-    while next < end {
-        let address = Ipv4Addr::from_bits(next as u32).into();
-        let group = devices.iter().find_map(|it| Some((it, it.clients.place_of(address)?)));
-        let Some((group, place)) = group else { return Some(address) };
-        next += u64::from(group.clients.count - place);
+    let mut next = clients;
+    while next.count > 0 {
+        let place = |it: &Devices| Some(it.clients.count - it.clients.place_of(next.first)?);
+        let Some(together) = devices.iter().find_map(place) else { return Some(next.first) };
+        next = next.behind(together);
     }
     None
 }

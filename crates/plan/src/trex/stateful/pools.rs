@@ -20,7 +20,7 @@ pub(in crate::trex) struct Pool {
     pub(in crate::trex) is_random: bool,
 }
 
-pub(super) fn read(place: &Place<'_>, notes: &mut Vec<String>) -> Result<Pool, PlanError> {
+pub(super) fn read(place: &Place<'_>) -> Result<Pool, PlanError> {
     let fields = place.fields(&POOL)?;
     let address = |name: &str| read_address(&fields.need(name, "an IPv4 address")?);
     let (first, last) = (address("ip_start")?, address("ip_end")?);
@@ -33,16 +33,7 @@ pub(super) fn read(place: &Place<'_>, notes: &mut Vec<String>) -> Result<Pool, P
         "rand" => true,
         _ => return Err(distribution.wrong("seq or rand")),
     };
-    let of_clients = fields.need("dir", "c or s")?.text("c or s")? == "c";
-    if is_random && of_clients {
-        notes.push(format!("{}: clients come in turn, not drawn, as in TRex", place.path()));
-    }
-    Ok(Pool {
-        first,
-        count: more.saturating_add(1),
-        offset: address("ip_offset")?,
-        is_random: is_random && !of_clients,
-    })
+    Ok(Pool { first, count: more.saturating_add(1), offset: address("ip_offset")?, is_random })
 }
 
 impl Pool {

@@ -55,7 +55,7 @@ pub(super) fn read(
     }
     let mut pools = Vec::new();
     for item in items("ip_gen_dist_list", problems) {
-        pools.extend(problems.take(pools::read(&item, notes)));
+        pools.extend(problems.take(pools::read(&item)));
     }
     let mut side = |name: &str| match fields.get(name) {
         Some(place) => {

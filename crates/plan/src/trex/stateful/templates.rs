@@ -140,7 +140,7 @@ impl Reading<'_> {
         Ok(Client {
             transmit: self.pair as usize * 2,
             addresses: Some(clients.range(self.pair, prefix(asked.ipv6.source))),
-            order: Order::InTurn,
+            order: if clients.is_random { Order::Random } else { Order::InTurn },
             pairing: if servers.is_random { Pairing::Random } else { Pairing::InTurn },
             turn: 1,
             again_after: None,

@@ -2,7 +2,7 @@ use std::net::IpAddr;
 
 use super::*;
 use crate::emulation::{
-    Blackhole, Comparison, Ecn, Label, Load, NextHop, Step, Tcp, Transport, When,
+    Blackhole, Comparison, Ecn, Label, Load, NextHop, Order, Pairing, Step, Tcp, Transport, When,
 };
 
 const PAGE: &str = r#"{
@@ -268,6 +268,21 @@ fn every_error_has_its_path() {
 }
 
 #[test]
+fn pools_are_drawn_from_where_they_say_so() {
+    for (clients, servers) in [("rand", "seq"), ("seq", "rand")] {
+        let side =
+            |dir: &str, how: &str| format!("\"dir\": \"{dir}\", \"distribution\": \"{how}\"");
+        let text = PAGE.replace(&side("c", "seq"), &side("c", clients));
+        let text = text.replace(&side("s", "seq"), &side("s", servers));
+        let plan = read(&text, &options(1)).unwrap();
+        let client = plan.templates[0].client.as_ref().unwrap();
+        assert_eq!(client.order == Order::Random, clients == "rand");
+        assert_eq!(client.pairing == Pairing::Random, servers == "rand");
+        assert!(!plan.notes.iter().any(|note| note.contains("drawn")), "{:?}", plan.notes);
+    }
+}
+
+#[test]
 fn a_configuration_of_clients_has_routers_and_who_asks_for_them() {
     let text = r#"
 vlan: true
@@ -324,6 +339,48 @@ groups:
         ("count: 3", "count: 0", "groups[0].count: found 0"),
     ] {
         let error = configure(&mut plan, &text.replace(part, other)).unwrap_err().to_string();
+        assert!(error.contains(expected), "{other}: {error}");
+    }
+}
+
+#[test]
+fn clients_of_ipv6_are_behind_the_devices_of_the_last_bits_of_their_addresses() {
+    let text = r#"
+vlan: true
+groups:
+  - ip_start: 16.0.0.1
+    ip_end: 16.0.0.254
+    initiator: {vlan: 9, ipv6_next_hop: "fd01::1", src_ipv6: "fd01::2", src_ip: 1.1.1.100}
+    responder: {vlan: 10, src_ipv6: "fd02::2"}
+  - {ip_start: 16.0.0.255, ip_end: 16.0.1.0, initiator: {vlan: 9}, responder: {vlan: 9}}
+"#;
+    let plan = || read(PAGE, &StatefulOptions { ipv6: true, ..options(1) }).unwrap();
+    let mut configured = plan();
+    configure(&mut configured, text).unwrap();
+    let client = configured.templates[0].client.as_ref().unwrap();
+    let [first, from, answers, other] =
+        ["fd01::1", "fd01::2", "fd02::2", "1.1.1.100"].map(|it| it.parse().unwrap());
+    assert_eq!(client.devices[0].next_hop, Some(NextHop { first, from: Some(from) }));
+    assert_eq!(client.devices[0].clients.first, client.addresses.unwrap().first);
+    let guests: Vec<_> =
+        configured.guests.iter().map(|it| (it.port, it.vlan, it.address)).collect();
+    let [clients, servers] = [Some(9.into()), Some(10.into())];
+    assert_eq!(guests, [(0, clients, other), (0, clients, from), (1, servers, answers)]);
+    for (part, other, expected) in [
+        ("ip_end: 16.0.0.254", "ip_end: 16.0.0.253", "clients' configuration has ::1000:fe, which"),
+        (
+            "src_ip: 1.1.1.100",
+            "next_hop: 1.1.1.1",
+            "groups[0].initiator.ipv6_next_hop: found ipv6_next_hop beside next_hop, expected one",
+        ),
+        (
+            "ipv6_next_hop: \"fd01::1\"",
+            "ipv6_next_hop: 1.1.1.1",
+            "groups[0].initiator.ipv6_next_hop: found \"1.1.1.1\", expected an IPv6 address",
+        ),
+    ] {
+        assert!(text.contains(part), "{part}");
+        let error = configure(&mut plan(), &text.replace(part, other)).unwrap_err().to_string();
         assert!(error.contains(expected), "{other}: {error}");
     }
 }

@@ -438,7 +438,8 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
                 f"link set {port.interface} address {port.source}"
             )
         if port.layer.mode != "ethernet" and port.layer.resolved is None:
-            raise TRexError(f"port {port.number} has no resolved next hop: resolve() asks for it")
+            # Who did not answer before may do so now.
+            self.resolve(port.number)
         return {
             "interface": port.interface,
             "destination": port.destination,

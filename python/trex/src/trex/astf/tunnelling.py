@@ -32,7 +32,7 @@ _COUNTERS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "m_err_buf_addr_null": ((), "frames without memory"),
     "m_err_l3_hdr": (("bad_ip", "fragments"), "frames with a wrong header of IP, or fragments"),
     "m_err_headroom": (("too_long",), "frames too long with a tunnel's headers"),
-    "m_err_l4_hdr": (("not_udp",), "frames that are not of UDP"),
+    "m_err_l4_hdr": (("not_udp", "bad_checksum"), "frames that are not of UDP, or damaged"),
     "m_err_buf_len": ((), "frames with too little memory"),
     "m_err_dst_port": (("other_port",), "datagrams to another port than that of GTP-U"),
     "m_err_gtpu_type": (("other_message",), "messages of GTP-U that are no packets"),
