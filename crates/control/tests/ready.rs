@@ -249,6 +249,8 @@ fn a_server_of_media_answers_by_method_with_the_number_that_it_is_asked_with() {
         expect: {pattern: "^RTSP/1.0 200 OK\r\nCSeq: 47\r\n(?s:.*)url=rtsp://tv.test/a/track1;"}
         receive: {bytes: 352}
         expect: {pattern: "(?s)^\\$\\x00\\x00\\xac\\x80\\x00\\x00\\x00\\x00\\x00\\x00\\x00.{164}\\$\\x00\\x00\\xac\\x80\\x00\\x00\\x01\\x00\\x00\\x00\\xa0"}
+        receive: {bytes: 20}
+        expect: {pattern: "(?s-u)^\\$\\x01\\x00\\x10\\x80\\xc9\\x00\\x01.{4}\\x81\\xcb\\x00\\x01.{4}$"}
         send: "$\0\0\u0004abcdTEARDOWN rtsp://tv.test/a RTSP/1.0\r\nCSeq: 48\r\n\r\n"
         receive: {until: "\r\n\r\n"}
         expect: {pattern: "^RTSP/1.0 200 OK\r\nCSeq: 48\r\n"}
@@ -257,6 +259,70 @@ fn a_server_of_media_answers_by_method_with_the_number_that_it_is_asked_with() {
         expect: {pattern: "^RTSP/1.0 400 "}"#;
     let text = others("rtsp: {packets: 2, delay: 1ms}", 554, "tcp", steps);
     assert_closed(&run(&text, Duration::from_secs(1)), 3);
+}
+
+/// RFC 2326 section C.1.1.
+#[test]
+fn a_client_of_media_sets_up_what_the_description_has_first() {
+    for (base, description, track) in [
+        ("", "m=audio 0 RTP/AVP 0\na=control:stream=0\n", "rtsp://media.example.net/a/stream=0"),
+        (
+            "Content-Base: rtsp://tv.test/b/\n",
+            "a=control:*\nm=audio 0 RTP/AVP 0\na=x\na=control:stream=0\nm=video 0 RTP/AVP 96\na=control:s1\n",
+            "rtsp://tv.test/b/stream=0",
+        ),
+        (
+            "content-base:rtsp://tv.test/b\n",
+            "m=audio 0 RTP/AVP 0\na=control:rtsp://tv.test/x?y=1\nm=video 0 RTP/AVP 96\na=control:s1\n",
+            "rtsp://tv.test/x?y=1",
+        ),
+        ("Content-Base: rtsp://tv.test/b/\n", "m=audio 0 RTP/AVP 0\n", "rtsp://tv.test/b"),
+    ] {
+        let description = description.replace('\n', "\r\n");
+        let length = description.len();
+        let answers = [
+            String::new(),
+            format!("{}Content-Length: {length}\r\n\r\n{description}", base.replace('\n', "\r\n")),
+            "Session: 7;timeout=60\r\n\r\n".to_owned(),
+            "\r\n$\0\0\u{1}x".to_owned(),
+            "$\0\0\u{1}y".to_owned(),
+        ];
+        let steps = answers.iter().zip(1..).map(|(answer, number)| {
+            // What media come before is passed over.
+            let (media, fields) = match number {
+                1 => ("", "\r\n"),
+                5 => (answer.as_str(), "\r\n"),
+                _ => ("", answer.as_str()),
+            };
+            let said = format!("{media}RTSP/1.0 200 OK\r\nCSeq: {number}\r\n{fields}");
+            format!(
+                "        - receive: {{until: \"\\r\\n\\r\\n\"}}\n        - send: {}\n",
+                serde_json::Value::from(said)
+            )
+        });
+        let text = format!(
+            "ports: [{{name: c}}, {{name: s}}]\ntemplates:\n  - name: ours\n    rtsp: {{path: /a, \
+             packets: 5}}\n    client: {{tx: c, addresses: 10.0.0.1, servers: 10.0.1.1, load: {{rate: \
+             100}}, limit: 2}}\n  - name: others\n    server:\n      tx: s\n      port: 554\n      \
+             program:\n{}        - wait_for_close\n",
+            steps.collect::<String>()
+        );
+        let (result, conversations) = captured(&text, Duration::from_secs(1));
+        assert_closed(&result, 2);
+        let asked = said(&conversations[0], Side::Client);
+        let lines: Vec<_> = asked.iter().filter_map(|it| it.lines().next()).collect();
+        let url = "rtsp://media.example.net/a";
+        let others =
+            ["OPTIONS", "DESCRIBE", "PLAY", "TEARDOWN"].map(|it| format!("{it} {url} RTSP/1.0"));
+        let [options, describe, play, teardown] = others;
+        let set_up = format!("SETUP {track} RTSP/1.0");
+        assert_eq!(lines, [options, describe, set_up, play, teardown], "{description}");
+        assert_eq!(value(&asked[4], "Session"), "7");
+        assert_eq!(value(&asked[4], "CSeq"), "5");
+        // Media last so long.
+        let [client, _] = templates(&result);
+        assert!(client.times.whole.max_ns >= Some(100_000_000), "{:?}", client.times.whole);
+    }
 }
 
 /// The value of a line that a message has.

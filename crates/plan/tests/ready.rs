@@ -412,10 +412,24 @@ fn of_others_each_reply_is_looked_at() {
         needs("^221", "None")
     );
     assert!(shown.ends_with(&said), "{shown}");
-    // The session is as the server says.
-    let (client, _) = programs("rtsp: {packets: 2}", "c").unwrap();
-    let own = client.iter().filter(|step| matches!(step, Step::SendOwn(_))).count();
-    assert_eq!(own, 2, "{client:?}");
+    // So long media come; then and when something is asked they are passed over.
+    for (packets, repeats, rest) in [(2, None, 40), (250, Some(1), 0), (1_003, Some(4), 60)] {
+        let (client, _) = programs(&format!("rtsp: {{packets: {packets}}}"), "c").unwrap();
+        let found = client.iter().find_map(|it| match it {
+            Step::Repeat { times, steps } => Some((*times, steps.clone())),
+            _ => None,
+        });
+        assert_eq!(found.as_ref().and_then(|(times, _)| *times), repeats, "{client:?}");
+        let delay = |millis: u64| {
+            let time = Duration::from_millis(millis);
+            Step::Delay { min: time, max: time }
+        };
+        if let Some((_, steps)) = found {
+            assert_eq!(steps[0], delay(5_000));
+            assert!(matches!(steps[..], [_, _, Step::SendOwn(_), ..]), "{steps:?}");
+        }
+        assert_eq!(client.contains(&delay(rest)), rest > 0, "{client:?}");
+    }
     // A number is looked at, and a code; as many as there may be are no program that is too long.
     let (client, _) = programs("dns: {queries: 10000}", "c").unwrap();
     let codes = client.iter().filter(|it| {
@@ -578,7 +592,8 @@ fn media_come_on_the_connection() {
     let nearly = Duration::from_micros(19_500);
     assert_eq!(*wait, Step::Delay { min: nearly, max: nearly });
     assert_eq!(packet.size, 4 + 12 + 160);
-    assert!(shown(&client).contains(&format!("<{}\n", 3 * packet.size)), "{client:?}");
+    // Behind them BYE.
+    assert!(shown(&client).contains(&format!("<{}\n", 3 * packet.size + 20)), "{client:?}");
     let Step::Send { text, .. } = &client[client.len() - 2] else { panic!("{client:?}") };
     assert!(text.starts_with(b"TEARDOWN rtsp://media.example.net/stream RTSP/1.0\r\nCSeq: 5\r\n"));
 }

@@ -254,9 +254,10 @@ fn control(step: &Step) -> Option<Instruction> {
         Step::Count { counter, what: Counted::Number(value) } => {
             Instruction::Count { statistic: Statistic::new(counter)?, value }
         }
-        Step::Count { counter, what: Counted::Since(time) } => Instruction::CountSince {
+        Step::Count { counter, what: Counted::Since { time, unit } } => Instruction::CountSince {
             statistic: Statistic::new(counter)?,
             tick: TickVariable::new(time)?,
+            unit,
         },
         _ => return None,
     })

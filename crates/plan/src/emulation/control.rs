@@ -1,5 +1,7 @@
 //! Steps that decide which one is next, and what they decide by.
 
+use std::num::NonZeroU16;
+
 use wirestorm_base::time::Duration;
 
 use super::client;
@@ -146,7 +148,7 @@ pub(super) fn read_count(place: &Place<'_>, names: &mut Names) -> Result<Step, P
     let counter = COUNTERS.iter().position(|known| *known == name).unwrap_or(0);
     let what = if value.value().is_object() {
         let since = value.fields(&SINCE)?.need("since", "the name of a time")?;
-        Counted::Since(names.time(&since)?)
+        Counted::Since { time: names.time(&since)?, unit: NonZeroU16::MIN }
     } else {
         Counted::Number(value.integer(0, u64::MAX)?)
     };

@@ -1,5 +1,6 @@
 //! Programs, as they are written: what one end of a connection does, step by step.
 
+use std::num::NonZeroU16;
 use std::ops::RangeInclusive;
 
 use wirestorm_base::time::Duration;
@@ -257,8 +258,13 @@ pub enum Comparison {
 pub enum Counted {
     /// A number.
     Number(u64),
-    /// The milliseconds that have passed since a remembered time.
-    Since(Name),
+    /// The whole units of time that have passed since a remembered time.
+    Since {
+        /// Since when.
+        time: Name,
+        /// The unit, in milliseconds.
+        unit: NonZeroU16,
+    },
 }
 
 /// Ports that nobody has by name: RFC 6335 section 6.

@@ -73,8 +73,9 @@ pub(super) fn compute(
             outside.statistics.add(statistic, value);
             next
         }
-        Instruction::CountSince { statistic, tick } => {
-            outside.statistics.add(statistic, variables.since(tick, millis).into());
+        Instruction::CountSince { statistic, tick, unit } => {
+            let units = variables.since(tick, millis) / u32::from(unit.get());
+            outside.statistics.add(statistic, units.into());
             next
         }
         Instruction::BeginTransaction { transaction } => {

@@ -30,6 +30,7 @@ mod variables;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use core::num::NonZeroU16;
 
 pub use buffer::{Buffer, BufferId, Buffers};
 pub use check::{Check, Extraction, Part};
@@ -250,12 +251,14 @@ pub enum Instruction {
         /// What.
         value: u64,
     },
-    /// Adds the milliseconds that have passed since a remembered time to a statistic.
+    /// Adds the whole units of time that have passed since a remembered time to a statistic.
     CountSince {
         /// Which.
         statistic: Statistic,
         /// Since when.
         tick: TickVariable,
+        /// The unit, in milliseconds.
+        unit: NonZeroU16,
     },
     /// A transaction begins.
     BeginTransaction {

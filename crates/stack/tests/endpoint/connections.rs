@@ -1,5 +1,7 @@
 //! How many connections there are, when, and what they say.
 
+use std::num::NonZeroU16;
+
 use wirestorm_base::histogram::Histogram;
 use wirestorm_base::port::{Receive, Transmit};
 use wirestorm_base::time::{Duration, Instant};
@@ -231,9 +233,10 @@ fn programs_count_loop_and_tell_the_time() {
         JumpWithin { tick: tick(0), millis: 200, to: 6 },
         JumpIf { variable: variable(1), comparison: Comparison::GreaterOrEqual, value: 6, to: 12 },
         Reset,
-        CountSince { statistic: statistic(1), tick: tick(0) },
+        CountSince { statistic: statistic(1), tick: tick(0), unit: NonZeroU16::MIN },
+        CountSince { statistic: statistic(3), tick: tick(0), unit: NonZeroU16::new(10).unwrap() },
         AddTick { tick: tick(0), millis: 1_000 },
-        CountSince { statistic: statistic(2), tick: tick(0) },
+        CountSince { statistic: statistic(2), tick: tick(0), unit: NonZeroU16::MIN },
     ];
     let answers = [
         Receive { bytes: 8, clear: true },
@@ -249,6 +252,7 @@ fn programs_count_loop_and_tell_the_time() {
     // Seven times 30 ms, and what ticks of 1 ms add.
     let took = statistics.get(statistic(1));
     assert!((210..230).contains(&took), "{took}");
+    assert_eq!(statistics.get(statistic(3)), took / 10);
     assert_eq!(statistics.get(statistic(2)), 0, "the time is yet to come");
     assert_eq!(world.client.tcp().sndbyte, 7 * 8);
     // The server waits for what never comes: its program ends, too.

@@ -74,6 +74,19 @@ pub(super) fn packet(step: &str, before: &[u8]) -> Value {
     json!({step: {"hex": hex, "fields": fields}})
 }
 
+/// Bytes of what says that a source is gone.
+pub(super) const BYE: usize = 16;
+
+/// Says by this step, behind these bytes, that the source of packets is gone: a report of nothing, and
+/// BYE (RFC 3550 sections 6.1 and 6.6).
+pub(super) fn bye(step: &str, before: &[u8]) -> Value {
+    const REPORT_AND_BYE: [u8; BYE] = [0x80, 201, 0, 1, 0, 0, 0, 0, 0x81, 203, 0, 1, 0, 0, 0, 0];
+    let bytes = [before, &REPORT_AND_BYE].concat();
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let field = |at: usize| json!({"offset": before.len() + at, "width": 4, "value": "source"});
+    json!({step: {"hex": hex, "fields": [field(4), field(12)]}})
+}
+
 /// The next packet's numbers.
 pub(super) fn go_on() -> [Value; 2] {
     [json!({"add": {"sequence": 1}}), json!({"add": {"timestamp": FRAME}})]

@@ -49,48 +49,95 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
     let range = format!("{SESSION}Range: npt=0.000-\r\n");
     lines.extend(exchange("PLAY", &url, &range, play));
     let packet = PREFIX.len() + rtp::PACKET;
-    lines.extend((0..read_packets(place)?).map(|_| Line::server(vec![0_u8; packet])));
+    let packets = read_packets(place)?;
+    lines.extend((0..packets).map(|_| Line::server(vec![0_u8; packet])));
+    if packets > 0 {
+        lines.push(Line::server(vec![0_u8; PREFIX.len() + rtp::BYE]));
+    }
     lines.extend(exchange("TEARDOWN", &url, SESSION, teardown));
     lines.push(Line::Closes(Side::Client));
     Ok(lines)
 }
 
-/// A client of others' servers: each response is to be of status 200, and the session is as SETUP's
-/// says.
+/// A client of others' servers: each response is to be of status 200, what is set up is what the
+/// description has first, and the session is as SETUP's says.
 pub(super) fn client(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
+    /// So long, in packets, nothing is asked while media come: 1 MiB of what comes is kept meanwhile.
+    const QUIET: u64 = 250;
     let fields = place.fields(&RTSP)?;
     let host = in_text(word(fields.get("host"), "media.example.net")?);
     let path = in_text(word(fields.get("path"), "/stream")?);
     wait(fields.get("delay"), Side::Server)?;
-    read_packets(place)?;
+    let packets = read_packets(place)?;
     let url = format!("rtsp://{host}{path}");
-    let track = format!("{url}/track1");
     let play = format!("{HEARD_SESSION}Range: npt=0.000-\r\n");
-    let requests = [
-        ("OPTIONS", &url, ""),
-        ("DESCRIBE", &url, "Accept: application/sdp\r\n"),
-        ("SETUP", &track, TRANSPORT),
-        ("PLAY", &url, &play),
-        ("TEARDOWN", &url, HEARD_SESSION),
-    ];
-    let mut said = Vec::new();
-    for (number, (method, url, fields)) in (1..).zip(requests) {
-        said.extend([
-            json!({"transaction": {"start": TRANSACTION}}),
-            json!({"send": format!(
-                "{method} {url} RTSP/1.0\r\nCSeq: {number}\r\nUser-Agent: wirestorm\r\n{fields}\r\n"
-            )}),
-            json!({"receive": {"message": "rtsp"}}),
-            json!({"expect": {"pattern": r"\ARTSP/1\.\d 200\b"}}),
-        ]);
-        if method == "SETUP" {
-            // RFC 2326 section 12.37: what follows the identifier is for how long it holds.
-            let session = r"(?im)^Session[ \t]*:[ \t]*([^;\s]+)";
-            said.push(json!({"extract": {"session": {"pattern": session}}}));
-        }
-        said.push(json!({"transaction": {"end": TRANSACTION}}));
+    let mut said = vec![json!({"set": {"number": 0}})];
+    said.extend(asks("OPTIONS", &url, ""));
+    said.extend(asks("DESCRIBE", &url, "Accept: application/sdp\r\n"));
+    said.extend(finds_track(url.trim_end_matches('/')));
+    said.extend(asks("SETUP", "${track}", TRANSPORT));
+    // RFC 2326 section 12.37: what follows the identifier is for how long it holds.
+    let session = r"(?im)^Session[ \t]*:[ \t]*([^;\s]+)";
+    said.push(json!({"extract": {"session": {"pattern": session}}}));
+    said.extend(asks("PLAY", &url, &play));
+    let lasts =
+        |packets: u64| json!({"delay": format!("{}us", rtp::lasts(packets).as_nanos() / 1_000)});
+    if packets >= QUIET {
+        let steps = [vec![lasts(QUIET)], asks("OPTIONS", &url, HEARD_SESSION)].concat();
+        said.push(json!({"repeat": {"times": packets / QUIET, "steps": steps}}));
     }
+    if !packets.is_multiple_of(QUIET) {
+        said.push(lasts(packets % QUIET));
+    }
+    said.extend(asks("TEARDOWN", &url, HEARD_SESSION));
     steps(said, place)
+}
+
+/// A request, and its response.
+fn asks(method: &str, url: &str, fields: &str) -> Vec<Value> {
+    let request = format!(
+        "{method} {url} RTSP/1.0\r\nCSeq: ${{number}}\r\nUser-Agent: wirestorm\r\n{fields}\r\n"
+    );
+    vec![
+        json!({"add": {"number": 1}}),
+        json!({"transaction": {"start": TRANSACTION}}),
+        json!({"send": request}),
+        json!({"receive": {"message": "rtsp"}}),
+        json!({"expect": {"pattern": r"\ARTSP/1\.\d 200\b"}}),
+        json!({"transaction": {"end": TRANSACTION}}),
+    ]
+}
+
+/// Makes `track` the address of the first media that a description has, which was received last: its
+/// attribute `control`, below the base that the response says (RFC 2326 section C.1.1), else `url`.
+fn finds_track(url: &str) -> Vec<Value> {
+    const BASE: &str = r"(?im)^Content-Base[ \t]*:[ \t]*(\S+?)/?[ \t]*\r?$";
+    // Lines of one media, which the next one's ends.
+    const CONTROL: &str = r"\nm=[^\n]*\n(?:[^m\n][^\n]*\n)*?a=control:[ \t]*";
+    let absolute = format!(r"{CONTROL}(rtsps?://\S+)");
+    let relative = format!(r"{CONTROL}([^\s*]\S*)");
+    let jump =
+        |to: &str, pattern: &str| json!({"jump": {"to": to, "received": {"pattern": pattern}}});
+    let label = |name: &str| json!({"label": name});
+    vec![
+        json!({"set": {"base": {"text": url}}}),
+        jump("based", BASE),
+        json!({"jump": "media"}),
+        label("based"),
+        json!({"extract": {"base": {"pattern": BASE}}}),
+        label("media"),
+        json!({"set": {"track": {"text": "${base}"}}}),
+        jump("absolute", &absolute),
+        jump("relative", &relative),
+        json!({"jump": "found"}),
+        label("absolute"),
+        json!({"extract": {"track": {"pattern": absolute}}}),
+        json!({"jump": "found"}),
+        label("relative"),
+        json!({"extract": {"track": {"pattern": relative}}}),
+        json!({"set": {"track": {"text": "${base}/${track}"}}}),
+        label("found"),
+    ]
 }
 
 fn read_packets(place: &Place<'_>) -> Result<u64, PlanError> {
@@ -182,7 +229,10 @@ pub(super) fn server(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
 /// What stands before a packet on channel 0.
 const PREFIX: [u8; 4] = [b'$', 0, 0, rtp::PACKET as u8];
 
-/// So many packets.
+/// What stands before their control, on channel 1.
+const BYE_PREFIX: [u8; 4] = [b'$', 1, 0, rtp::BYE as u8];
+
+/// So many packets, and their end.
 fn media(packets: u64) -> Vec<Value> {
     if packets == 0 {
         return Vec::new();
@@ -191,5 +241,7 @@ fn media(packets: u64) -> Vec<Value> {
     steps.extend(rtp::go_on());
     let mut media = rtp::begin();
     media.push(json!({"repeat": {"times": packets, "steps": steps}}));
+    // By which players know that nothing more comes.
+    media.push(rtp::bye("send", &BYE_PREFIX));
     media
 }

@@ -61,7 +61,7 @@ fn steps_jump_compute_and_count() {
             Step::Label(out),
             Step::Postpone { time: 0, by: Duration::from_millis(20) },
             Step::Count { counter: 0, what: Counted::Number(2) },
-            Step::Count { counter: 3, what: Counted::Since(0) },
+            Step::Count { counter: 3, what: Counted::Since { time: 0, unit: NonZeroU16::MIN } },
             Step::DelayAbout { mean, deviation: None },
             Step::DelayAbout { mean, deviation: Some(Duration::from_millis(1)) },
         ]

@@ -1,6 +1,7 @@
 //! Programs: commands, which are numbered, as steps with labels.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU16;
 
 use wirestorm_base::time::Duration;
 
@@ -10,6 +11,9 @@ use crate::document::place::{Fields, Place};
 use crate::emulation::{
     Comparison, Counted, Label, Step, TIMES_MAX, Transport, VARIABLES_MAX, When,
 };
+
+/// In which TRex counts times (`TICK_MSEC` of `tick_cmd_clock.h`), in milliseconds.
+const TICK_MS: NonZeroU16 = NonZeroU16::new(10).expect("more than 0");
 
 const PROGRAM: [&str; 3] = ["commands", "stream", "addon"];
 const COMPARISONS: [(&str, Comparison); 6] = [
@@ -264,7 +268,8 @@ impl Reading<'_> {
             "add_tick_stats" => {
                 let fields = fields(&["stats_id", "var_id"])?;
                 let counter = number(&fields, "stats_id", 4)?;
-                Step::Count { counter, what: Counted::Since(time(&fields, "var_id")?) }
+                let time = time(&fields, "var_id")?;
+                Step::Count { counter, what: Counted::Since { time, unit: TICK_MS } }
             }
             _ => {
                 let message = format!("found a command {name:?}, which TRex does not have");

@@ -2,7 +2,8 @@ use std::net::IpAddr;
 
 use super::*;
 use crate::emulation::{
-    Blackhole, Comparison, Ecn, Label, Load, NextHop, Order, Pairing, Step, Tcp, Transport, When,
+    Blackhole, Comparison, Counted, Ecn, Label, Load, NextHop, Order, Pairing, Step, Tcp,
+    Transport, When,
 };
 
 const PAGE: &str = r#"{
@@ -265,6 +266,17 @@ fn every_error_has_its_path() {
         let error = read(&PAGE.replace(part, other), &options(1)).unwrap_err().to_string();
         assert!(error.contains(expected), "{other}: {error}");
     }
+}
+
+#[test]
+fn times_are_counted_in_ticks_of_ten_milliseconds() {
+    let told = r#"{"name": "set_tick_var", "id": 1}, {"name": "add_tick_stats", "stats_id": 3, "var_id": 1}, "#;
+    let at = PAGE.find(r#"{"name": "delay""#).unwrap();
+    let plan = read(&[&PAGE[..at], told, &PAGE[at..]].concat(), &options(1)).unwrap();
+    let server = plan.templates[0].server.as_ref().unwrap();
+    let unit = std::num::NonZeroU16::new(10).unwrap();
+    let counted = Step::Count { counter: 3, what: Counted::Since { time: 1, unit } };
+    assert!(server.program.contains(&counted), "{:?}", server.program);
 }
 
 #[test]
