@@ -80,8 +80,13 @@ pub(crate) fn read_ports(place: &Place<'_>, known: &[&str], problems: &mut Probl
     let mut ports: Vec<Port> = Vec::new();
     for item in items {
         // Flows find one with which something is wrong, too.
-        let name = || item.value()["name"].as_str().map(|name| Port::named(name.to_owned()));
-        let Some(port) = problems.take(read_port(&item, known)).or_else(name) else { continue };
+        let wrong = || {
+            let name = item.value()["name"].as_str()?.to_owned();
+            let addresses = item.below("addresses", &item.value()["addresses"]);
+            let addresses = read_addresses(&addresses).unwrap_or_default();
+            Some(Port { addresses, ..Port::named(name) })
+        };
+        let Some(port) = problems.take(read_port(&item, known)).or_else(wrong) else { continue };
         if ports.iter().any(|other| other.name == port.name) {
             let error = item.error(format!("a second port {:?}", port.name), "a name of its own");
             problems.take::<()>(Err(error));

@@ -300,6 +300,15 @@ templates:
     let server = serve(&lab, &scratch, text);
     assert_eq!(curl(&lab.b, "198.51.100.77", 3), b"wire".repeat(3 * 5_000));
     assert_eq!(curl(&lab.b, "198.51.100.77:8080", 1), b"storm".repeat(1_000));
+    // Who speaks HTTP/1.0 knows no chunks.
+    let mut command = lab.b.command("curl");
+    command.args(["--silent", "--include", "--max-time", "9", "--http1.0"]);
+    let output = command.arg("http://198.51.100.77:8080").output().unwrap();
+    let (head, body) = output.stdout.split_at(output.stdout.len() - 5_000);
+    let head = String::from_utf8_lossy(head).to_lowercase();
+    assert_eq!(body, b"storm".repeat(1_000));
+    assert!(head.contains("\r\ncontent-length: 5000\r\n"), "{head}");
+    assert!(!head.contains("transfer-encoding") && head.contains("connection: close"), "{head}");
     let message = scratch.file("message");
     std::fs::write(&message, "Subject: Hello\r\n\r\nHello\r\n").unwrap();
     let mut command = lab.b.command("curl");
@@ -308,6 +317,6 @@ templates:
     let output = command.arg(&message).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let outcome = stop(server);
-    assert_eq!(outcome.number("/ports/0/tcp/accepts"), 3, "{outcome}");
+    assert_eq!(outcome.number("/ports/0/tcp/accepts"), 4, "{outcome}");
     assert_eq!(outcome.number("/ports/0/flows/failed"), 0, "{outcome}");
 }

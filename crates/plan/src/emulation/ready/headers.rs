@@ -39,7 +39,8 @@ impl Headers {
         Ok(headers)
     }
 
-    fn set(&mut self, name: &str, value: String) {
+    /// Makes one this, or adds it.
+    pub(super) fn set(&mut self, name: &str, value: String) {
         match self.0.iter_mut().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
             Some((_, known)) => *known = value,
             None => self.0.push((name.to_owned(), value)),

@@ -231,7 +231,8 @@ fn server(
     const NEXT: Label = Label(0);
     const HEAD: Label = Label(1);
     const END: Label = Label(2);
-    let Response { head, content, wait } = response;
+    const OLD: Label = Label(3);
+    let Response { head, content, whole, wait } = response;
     let is_head = Pattern::new(r"\AHEAD ").map_err(|error| place.says(error))?;
     let received = |to, it| Step::Jump { to, when: When::Received(it) };
     // RFC 9112 section 9.6: "A server that receives a "close" connection option MUST initiate closure
@@ -241,12 +242,21 @@ fn server(
         vec![Step::Blocking(false), Step::Label(NEXT), Step::ReceiveWhole(Received::Http)];
     steps.extend(since_received(wait));
     steps.push(received(HEAD, Expected::Matches(is_head)));
+    if whole.is_some() {
+        let is_old =
+            Pattern::new(r"\A\S+ \S+ HTTP/1\.0\r?\n").map_err(|error| place.says(error))?;
+        steps.push(received(OLD, Expected::Matches(is_old)));
+    }
     steps.push(Step::Send { text: content.text, size: content.size, fill: content.fill });
     steps.extend(next.clone());
     steps.extend([Step::Jump { to: END, when: When::Always }, Step::Label(HEAD)]);
     // RFC 9110 section 9.3.2: "the server MUST NOT send content in the response" to HEAD.
     steps.push(Step::Send { size: head.len() as u32, text: head, fill: Vec::new() });
     steps.extend(next);
+    if let Some(Content { text, size, fill }) = whole {
+        let end = Step::Jump { to: END, when: When::Always };
+        steps.extend([end, Step::Label(OLD), Step::Send { text, size, fill }]);
+    }
     steps.push(Step::Label(END));
     Ok(steps)
 }
@@ -405,6 +415,9 @@ struct Response {
     /// It without its body.
     head: Vec<u8>,
     content: Content,
+    /// The same without chunks, where it has some. RFC 9112 section 6.1: "A server MUST NOT send a
+    /// response containing Transfer-Encoding unless the corresponding request indicates HTTP/1.1".
+    whole: Option<Content>,
     wait: Option<Line>,
 }
 
@@ -435,8 +448,14 @@ fn read_response(
         return Err(chunk.says("is for HTTP/1.1: HTTP/2 has no chunks"));
     }
     let mut content = body.map_or_else(|| Ok(Content::default()), |it| Content::read(&it))?;
+    let status_line = format!("HTTP/1.1 {status} {}", reason(status));
+    let mut whole = None;
     match chunk {
         Some(place) => {
+            let mut of_old = headers.clone();
+            of_old.set("Connection", "close".to_owned());
+            of_old.push("Content-Length", content.size);
+            whole = Some(behind(of_old.behind(&status_line).into_bytes(), content.clone()));
             headers.push("Transfer-Encoding", "chunked");
             content = chunked(&content.written(&place)?, place.integer(1, WRITTEN_MAX)? as usize);
         }
@@ -447,9 +466,9 @@ fn read_response(
     if method == "HEAD" {
         content = Content::default();
     }
-    let head = headers.behind(&format!("HTTP/1.1 {status} {}", reason(status))).into_bytes();
+    let head = headers.behind(&status_line).into_bytes();
     let wait = wait(get("delay"), Side::Server)?;
-    Ok(Response { content: behind(head.clone(), content), head, wait })
+    Ok(Response { content: behind(head.clone(), content), head, whole, wait })
 }
 
 /// RFC 9112 section 7.1.
