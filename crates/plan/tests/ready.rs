@@ -292,6 +292,11 @@ fn others_requests_are_taken_one_by_one() {
         let server = plan.templates[0].server.as_ref().unwrap();
         assert!(shown(&server.program).starts_with(expected), "{}", shown(&server.program));
     }
+    // So what is said is to be as long for all.
+    let differs = text(80).replace("requests: 2", "path: \"/${flow}\"");
+    let error = EmulationPlan::parse(&differs).unwrap_err().to_string();
+    let expected = "templates[0].http: found requests with values, expected the same for all flows";
+    assert!(error.starts_with(expected), "{error}");
 }
 
 /// What is timed of a program, with `...` for all else.

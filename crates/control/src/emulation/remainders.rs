@@ -1,4 +1,4 @@
-//! What is to be said of flows that were still there in the end.
+//! What is to be said of flows that were not made, or were still there in the end.
 
 use wirestorm_base::time::Duration;
 
@@ -25,14 +25,17 @@ pub(super) enum Waited<'a> {
     Silence,
 }
 
-/// A note for each template whose clients' connections nobody answered, for each whose connections
-/// were all given up, and for each of which some are unfinished, unless the run was cut short.
+/// A note for each template whose clients had no addresses and ports left, for each whose connections
+/// nobody answered, for each whose connections were all given up, and for each of which some are
+/// unfinished, unless the run was cut short.
 pub(super) fn notes(ports: &[PortReport], waited: Waited<'_>) -> Vec<String> {
     // Of both sides: an answer may be what has no tunnel.
     let no_tunnel = ports.iter().filter_map(|port| port.tunnels).map(|it| it.no_tunnel).sum();
     let clients = ports.iter().flat_map(|port| &port.templates).filter(|it| it.side == "client");
     let notes = clients.flat_map(|it| {
-        unanswered(it, no_tunnel).into_iter().chain(given_up(it)).chain(unfinished(it, waited))
+        let unmade = unmade(it).into_iter();
+        let unanswered = unmade.chain(unanswered(it, no_tunnel));
+        unanswered.chain(given_up(it)).chain(unfinished(it, waited))
     });
     let mut notes: Vec<String> = notes.collect();
     let more = notes.len().saturating_sub(NAMED_MAX);
@@ -45,6 +48,19 @@ pub(super) fn notes(ports: &[PortReport], waited: Waited<'_>) -> Vec<String> {
 
 fn count(template: &TemplateReport, name: &str) -> u64 {
     template.flows.get(name).copied().unwrap_or(0)
+}
+
+/// Those that have no free addresses and ports.
+fn unmade(template: &TemplateReport) -> Option<String> {
+    let unmade = count(template, "tuple_in_use");
+    (unmade > 0).then(|| {
+        format!(
+            "{}: {unmade} connections were not made, for all addresses and ports that could be tried \
+             were in use, TIME-WAIT included: more `addresses`, `ports` or `servers` of the client \
+             have room for more, and with a shorter `time_wait` they are free sooner",
+            template.name
+        )
+    })
 }
 
 /// Where some were answered, and none had to ask again, those that are asking have only just begun.
@@ -136,6 +152,16 @@ mod tests {
             let note = unanswered(&lost, 0).unwrap();
             assert!(note.contains("had no answer to their SYN"), "{note}");
         }
+    }
+
+    #[test]
+    fn who_has_no_ports_left_is_told_what_gives_more() {
+        let mut full = template(0, 100, 0);
+        assert_eq!(unmade(&full), None);
+        full.flows.insert("tuple_in_use", 3);
+        let note = unmade(&full).unwrap();
+        assert!(note.starts_with("pages: 3 connections were not made"), "{note}");
+        assert!(note.contains("`ports`") && note.contains("`time_wait`"), "{note}");
     }
 
     #[test]

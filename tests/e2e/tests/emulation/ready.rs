@@ -148,6 +148,10 @@ ask("SETUP", 313, "Transport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n")
 ask("PLAY", 314)
 media = take(5 * 176)
 assert media[::176] == b"$$$$$", media
+# Behind them, on the other channel: a report, and BYE of their source.
+bye = take(20)
+assert bye[:8] == b"$\x01\x00\x10\x80\xc9\x00\x01" and bye[12:16] == b"\x81\xcb\x00\x01", bye
+assert bye[8:12] == bye[16:] == media[12:16], bye
 ask("TEARDOWN", 315)
 print("done")
 "#;
