@@ -314,7 +314,7 @@ impl Station {
             for received in batch.drain(..) {
                 let frame = self.receive.frame(&received);
                 let arrival = received.arrival;
-                let frame = &without_priority(frame);
+                let frame = &without_priority_tag(frame);
                 let place = self.places.get(&tags(frame)).copied();
                 let resident =
                     place.and_then(|place| Some((place, self.residents.get_mut(place)?)));
@@ -540,7 +540,7 @@ const TAG_OFFSET: usize = 12;
 
 /// A frame without a tag that says nothing but its priority: one of VLAN 0, which is none (IEEE 802.1Q
 /// section 6.9).
-fn without_priority(frame: &[u8]) -> Cow<'_, [u8]> {
+fn without_priority_tag(frame: &[u8]) -> Cow<'_, [u8]> {
     match frame.split_at_checked(TAG_OFFSET) {
         Some((addresses, [0x81, 0x00, high, 0, behind @ ..])) if high & IDENTIFIER == 0 => {
             [addresses, behind].concat().into()
