@@ -43,10 +43,9 @@ fn read_one(
     let teid_place = fields.need("teid", "a tunnel endpoint identifier")?;
     let teid = number(&teid_place)?;
     let teid_step = fields.get("teid_step").map_or(Ok(1), |it| number(&it))?;
-    check_identifiers(&teid_place, teid, teid_step, clients.count)?;
     let port = fields.get("source_port").map(|it| it.integer(1, u16::MAX.into())).transpose()?;
     let (from, to) = ends(place, fields, own)?;
-    Ok(ClientTunnels {
+    let tunnels = ClientTunnels {
         first: clients.first,
         last: last(&clients),
         teid,
@@ -54,23 +53,26 @@ fn read_one(
         from,
         to,
         source_port: port.and_then(|port| NonZeroU16::new(port as u16)),
-    })
+    };
+    check_identifiers(&teid_place, &tunnels, clients.count)?;
+    Ok(tunnels)
 }
 
 /// Whether the last client's identifier is one yet, where the first one's stands here.
 fn check_identifiers(
     place: &Place<'_>,
-    first: u32,
-    step: u32,
+    tunnels: &ClientTunnels,
     count: u32,
 ) -> Result<(), PlanError> {
-    let last = u64::from(first) + u64::from(step) * u64::from(count.saturating_sub(1));
+    let last = tunnels.teid_last();
     if last <= u32::MAX.into() {
         return Ok(());
     }
     Err(place.says(format!(
-        "found {first}, with which the last of {count} clients, in steps of {step}, has {last}: \
-         expected that to be at most {}",
+        "found {}, with which the last of {count} clients, in steps of {}, has {last}: expected that \
+         to be at most {}",
+        tunnels.teid,
+        tunnels.teid_step,
         u32::MAX
     )))
 }

@@ -467,8 +467,7 @@ fn behind(gateway: &TrexGateway, client: IpAddr) -> PyResult<Devices> {
 /// The address of a network of IPv6 whose last 32 bits are one of IPv4; one of IPv6 is itself.
 fn within(network: Ipv6Addr, address: IpAddr) -> IpAddr {
     let IpAddr::V4(address) = address else { return address };
-    let network = network.to_bits() & !u128::from(u32::MAX);
-    Ipv6Addr::from_bits(network | u128::from(address.to_bits())).into()
+    stateful::in_network(network, address).into()
 }
 
 /// Tunnels of clients, who are known by the last 32 bits of their addresses in networks of IPv6 too.
@@ -479,24 +478,19 @@ fn read_tunnels(tunnels: &[Tunnels], networks: &[Ipv6Addr]) -> PyResult<Vec<Clie
         if first.is_ipv4() != last.is_ipv4() || first > last {
             return Err(value_error(format!("clients {first} to {last}: that is no range")));
         }
-        let count = match (first, last) {
-            (IpAddr::V4(first), IpAddr::V4(last)) => u128::from(last.to_bits() - first.to_bits()),
-            (IpAddr::V6(first), IpAddr::V6(last)) => last.to_bits() - first.to_bits(),
-            _ => 0,
-        };
-        let teid_last = count.saturating_mul((*teid_step).into()).saturating_add((*teid).into());
-        if teid_last > u32::MAX.into() {
-            return Err(value_error(format!(
-                "teid {teid}: with steps of {teid_step} that of {last} is {teid_last}, more than {}",
-                u32::MAX
-            )));
-        }
         let (from, to) = (read_address(from)?, read_address(to)?);
         if from.is_ipv4() != to.is_ipv4() {
             return Err(value_error(format!("tunnel from {from} to {to}: expected one family")));
         }
         let (teid, teid_step, source_port) = (*teid, *teid_step, NonZeroU16::new(*port));
         let one = ClientTunnels { first, last, teid, teid_step, from, to, source_port };
+        if one.teid_last() > u32::MAX.into() {
+            return Err(value_error(format!(
+                "teid {teid}: with steps of {teid_step} that of {last} is {}, more than {}",
+                one.teid_last(),
+                u32::MAX
+            )));
+        }
         all.push(one);
         all.extend(networks.iter().filter(|_| first.is_ipv4()).map(|network| ClientTunnels {
             first: within(*network, first),

@@ -21,3 +21,17 @@ pub struct ClientTunnels {
     /// The port of UDP that packets come from; `None`: the one that the packet within comes from.
     pub source_port: Option<NonZeroU16>,
 }
+
+impl ClientTunnels {
+    /// The identifier of the last client, which is none where it is more than 2^32 - 1.
+    pub fn teid_last(&self) -> u128 {
+        let more = match (self.first, self.last) {
+            (IpAddr::V4(first), IpAddr::V4(last)) => {
+                u128::from(last.to_bits().saturating_sub(first.to_bits()))
+            }
+            (IpAddr::V6(first), IpAddr::V6(last)) => last.to_bits().saturating_sub(first.to_bits()),
+            _ => 0,
+        };
+        more.saturating_mul(self.teid_step.into()).saturating_add(self.teid.into())
+    }
+}

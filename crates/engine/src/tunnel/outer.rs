@@ -204,11 +204,11 @@ impl<'a> Arrived<'a> {
         let Some((start, kind)) = network_header(frame) else { return Ok(Self::Other) };
         let (link, network) = frame.split_at(start);
         let Outer { transport, class, pseudo_header } = match kind {
-            ethertype::IPV4 => match behind_ipv4(network)? {
+            ethertype::IPV4 => match behind_ipv4(network, verifies)? {
                 Some(behind) => behind,
                 None => return Ok(Self::Other),
             },
-            ethertype::IPV6 => match behind_ipv6(network)? {
+            ethertype::IPV6 => match behind_ipv6(network, verifies)? {
                 Some(behind) => behind,
                 None => return Ok(Self::Other),
             },
@@ -220,7 +220,7 @@ impl<'a> Arrived<'a> {
         }
         let whole = transport.get(..datagram.length().into()).ok_or(CUT_SHORT)?;
         let is_covered = datagram.checksum() != 0;
-        if verifies
+        if let Some(pseudo_header) = pseudo_header
             && is_covered
             && checksum::combine(pseudo_header, checksum::sum(whole)) != CHECKSUM_GOOD
         {
@@ -244,8 +244,8 @@ struct Outer<'a> {
     /// Behind IP.
     transport: &'a [u8],
     class: u8,
-    /// The sum of the pseudo header, with which a datagram's checksum is right.
-    pseudo_header: u16,
+    /// The sum of the pseudo header, with which a datagram's checksum is right, where that is looked at.
+    pseudo_header: Option<u16>,
 }
 
 /// The sum over all that a right checksum covers, and itself.
@@ -257,7 +257,7 @@ const FRAGMENT: Refused = |counters| &mut counters.fragments;
 const NOT_ECN_CAPABLE: Refused = |counters| &mut counters.not_ecn_capable;
 
 /// What is behind a header of IPv4, and its traffic class; nothing of what is not for transports.
-fn behind_ipv4(network: &[u8]) -> Result<Option<Outer<'_>>, Refused> {
+fn behind_ipv4(network: &[u8], verifies: bool) -> Result<Option<Outer<'_>>, Refused> {
     let packet = ipv4::Packet::new(network).map_err(|_| BAD_IP)?;
     if !packet.is_whole() || packet.checksum() != packet.computed_checksum() {
         return Err(BAD_IP);
@@ -267,12 +267,12 @@ fn behind_ipv4(network: &[u8]) -> Result<Option<Outer<'_>>, Refused> {
     let outer = Outer {
         transport,
         class: packet.type_of_service(),
-        pseudo_header: packet.pseudo_header_sum(transport.len() as u16),
+        pseudo_header: verifies.then(|| packet.pseudo_header_sum(transport.len() as u16)),
     };
     behind_ip(packet.protocol(), packet.is_fragment(), outer)
 }
 
-fn behind_ipv6(network: &[u8]) -> Result<Option<Outer<'_>>, Refused> {
+fn behind_ipv6(network: &[u8], verifies: bool) -> Result<Option<Outer<'_>>, Refused> {
     let packet = ipv6::Packet::new(network).map_err(|_| BAD_IP)?;
     let extensions = packet.extensions().filter(|_| packet.is_whole()).ok_or(BAD_IP)?;
     let end = ipv6::HEADER_LENGTH + usize::from(packet.payload_length());
@@ -280,7 +280,8 @@ fn behind_ipv6(network: &[u8]) -> Result<Option<Outer<'_>>, Refused> {
     let outer = Outer {
         transport,
         class: packet.traffic_class(),
-        pseudo_header: packet.pseudo_header_sum(extensions.protocol, transport.len() as u32),
+        pseudo_header: verifies
+            .then(|| packet.pseudo_header_sum(extensions.protocol, transport.len() as u32)),
     };
     behind_ip(extensions.protocol, extensions.is_fragment, outer)
 }

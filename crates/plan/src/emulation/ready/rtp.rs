@@ -68,10 +68,13 @@ pub(super) fn packet(step: &str, before: &[u8]) -> Value {
     // Version 2, type 0 (PCMU).
     let header = [&[0x80, 0][..], &[0; HEADER - 2]].concat();
     let bytes = [before, &header, &[0xff; FRAME]].concat();
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let field = |at: usize, width: u16, value: &str| json!({"offset": before.len() + at, "width": width, "value": value});
     let fields = [field(2, 2, "sequence"), field(4, 4, "timestamp"), field(8, 4, "source")];
-    json!({step: {"hex": hex, "fields": fields}})
+    json!({step: {"hex": hex(&bytes), "fields": fields}})
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Bytes of what says that a source is gone.
@@ -82,9 +85,8 @@ pub(super) const BYE: usize = 16;
 pub(super) fn bye(step: &str, before: &[u8]) -> Value {
     const REPORT_AND_BYE: [u8; BYE] = [0x80, 201, 0, 1, 0, 0, 0, 0, 0x81, 203, 0, 1, 0, 0, 0, 0];
     let bytes = [before, &REPORT_AND_BYE].concat();
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let field = |at: usize| json!({"offset": before.len() + at, "width": 4, "value": "source"});
-    json!({step: {"hex": hex, "fields": [field(4), field(12)]}})
+    json!({step: {"hex": hex(&bytes), "fields": [field(4), field(12)]}})
 }
 
 /// The next packet's numbers.

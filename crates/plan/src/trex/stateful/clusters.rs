@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use serde_json::Value;
 
-use super::pools::read_address;
+use super::pools::{in_network, read_address};
 use crate::document::error::{PlanError, PlanErrors, Problems};
 use crate::document::place::{Fields, Place};
 use crate::emulation::{
@@ -89,8 +89,7 @@ fn behind(devices: Devices, client: IpAddr) -> Devices {
     let (IpAddr::V6(client), IpAddr::V4(first)) = (client, devices.clients.first) else {
         return devices;
     };
-    let network = client.to_bits() & !u128::from(u32::MAX);
-    let first = Ipv6Addr::from_bits(network | u128::from(first.to_bits())).into();
+    let first = in_network(client, first).into();
     Devices { clients: AddressRange { first, ..devices.clients }, ..devices }
 }
 

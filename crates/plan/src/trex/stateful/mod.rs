@@ -18,6 +18,7 @@ mod tunables;
 use std::collections::BTreeMap;
 
 pub use clusters::{configure, is_configuration};
+pub use pools::in_network;
 use serde_json::Value;
 
 use crate::document::error::{PlanErrors, Problems};

@@ -58,17 +58,20 @@ impl Pool {
     }
 
     fn moved(&self, address: Ipv4Addr, pair: u32, prefix: Option<[u8; 16]>) -> IpAddr {
-        const LOWER: u128 = u32::MAX as u128;
         let offset = self.offset.to_bits().wrapping_mul(pair);
         let address = address.to_bits().wrapping_add(offset);
         match prefix {
             None => Ipv4Addr::from_bits(address).into(),
-            Some(prefix) => {
-                let upper = u128::from_be_bytes(prefix) & !LOWER;
-                Ipv6Addr::from_bits(upper | u128::from(address)).into()
-            }
+            Some(prefix) => in_network(prefix.into(), Ipv4Addr::from_bits(address)).into(),
         }
     }
+}
+
+/// The address of IPv6 that TRex makes of one of IPv4: its last 32 bits, behind the first 96 bits of a
+/// network's.
+pub fn in_network(network: Ipv6Addr, address: Ipv4Addr) -> Ipv6Addr {
+    let upper = network.to_bits() & !u128::from(u32::MAX);
+    Ipv6Addr::from_bits(upper | u128::from(address.to_bits()))
 }
 
 pub(in crate::trex) fn read_address(place: &Place<'_>) -> Result<Ipv4Addr, PlanError> {
