@@ -13,6 +13,11 @@ use crate::{Fallible, directions, setup, table, workspace};
 
 /// How long each fuzz target runs; a longer run is for a machine of its own.
 const FUZZ_SECONDS: u32 = 10;
+/// The tests that need the Python package of TRex's profiles.
+const WITH_PYTHON: [&str; 2] = [
+    "streams::trex_profiles_are_simulated_as_they_are",
+    "documents::every_command_with_a_profile_runs",
+];
 /// The most that is repeated of the reasons why tests skipped themselves.
 const SKIPPED_LINES_MAX: usize = 40;
 
@@ -175,12 +180,10 @@ fn python() -> Fallible<Pass> {
     let with_tests = |name: &str| format!("{}[test]", package(name).display());
     install(&["--no-build-isolation", &with_tests("wirestorm")])?;
     install(&["--editable", &with_tests("trex")])?;
-    for (test, filter) in [("streams", "trex"), ("documents", "profile")] {
-        let mut with_command = cargo();
-        // As the workspace, so that nothing is built again with fewer features.
-        with_command.args(["test", "--workspace", "--test", test, filter]);
-        done(with_command.env("WIRESTORM_PYTHON", &python))?;
-    }
+    let mut with_command = cargo();
+    // As the workspace, so that nothing is built again with fewer features.
+    with_command.args(["test", "--workspace", "--test", "it", "--"]).args(WITH_PYTHON);
+    done(with_command.env("WIRESTORM_PYTHON", &python))?;
     // These tests have built the command that profiles are run with.
     let binary = workspace::in_target("debug/wirestorm")?;
     for name in ["wirestorm", "trex"] {

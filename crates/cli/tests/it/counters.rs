@@ -1,0 +1,165 @@
+//! The page of counters names all that there are, and no others.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use serde_json::Value;
+use wirestorm_testkit::Scratch;
+
+const PAGE: &str = include_str!("../../../../docs/counters.md");
+const SCHEMA: &str = include_str!("../../../../schemas/wirestorm.emulation.1.json");
+
+/// TRex's tables by their heads, and how many counters are in each.
+const TABLES: [(&str, usize); 7] = [
+    ("### General", 10),
+    ("### TCP", 76),
+    ("### UDP", 10),
+    ("### Programs", 6),
+    ("### Add-on `latency`", 5),
+    ("### Flow table", 25),
+    ("### Tunnels", 15),
+];
+
+const PLAN: &str = "
+ports: [{name: c, addresses: 10.0.0.1/16}, {name: s, addresses: 10.0.1.1/16}]
+templates:
+  - name: page
+    group: pages
+    client: {tx: c, servers: 10.0.1.1, load: {rate: 10}, limit: 3, program: [{send: a}, {receive: 1}]}
+    server: {tx: s, port: 80, program: [{receive: 1}, {send: b}]}
+";
+
+fn simulated() -> Value {
+    let scratch = Scratch::new().expect("a folder");
+    let plan = scratch.file("plan.yaml");
+    std::fs::write(&plan, PLAN).expect("a file");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wirestorm"));
+    let output = command.arg("sim").arg(&plan).args(["--full", "--json", "-"]).output();
+    let output = output.expect("the program runs");
+    let error = String::from_utf8_lossy(&output.stderr);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|reason| panic!("{reason}: {error}"))
+}
+
+/// What stands between backticks.
+fn quoted(text: &str) -> Vec<&str> {
+    text.split('`').skip(1).step_by(2).collect()
+}
+
+/// The rows of all tables below a head, cell by cell, without those of their heads.
+fn rows(page: &str) -> Vec<Vec<&str>> {
+    let rows = page.lines().filter(|line| line.starts_with("| `"));
+    rows.map(|row| row.trim_matches('|').split(" | ").map(str::trim).collect()).collect()
+}
+
+/// The part of the page from a head to the next one.
+fn below(head: &str) -> &'static str {
+    let (_, part) = PAGE.split_once(&format!("\n{head}\n")).unwrap_or_else(|| panic!("no {head}"));
+    part.split("\n#").next().unwrap_or(part)
+}
+
+/// Where the page says that counters are.
+fn paths() -> Vec<&'static str> {
+    let mut paths = Vec::new();
+    for (head, _) in TABLES {
+        paths.extend(rows(below(head)).iter().flat_map(|row| quoted(row[1])));
+    }
+    paths.extend(rows(below("## What TRex does not count")).iter().flat_map(|row| quoted(row[0])));
+    paths
+}
+
+/// A member of a definition of the schema.
+fn member<'a>(schema: &'a Value, definition: &str, name: &str) -> Option<&'a Value> {
+    schema["$defs"][definition]["properties"].get(name)
+}
+
+/// The definition that a member refers to, if it is more than a number.
+fn referred(member: &Value) -> Option<&str> {
+    let choices = member["anyOf"].as_array().into_iter().flatten();
+    let found = choices.chain([member]).find_map(|it| it["$ref"].as_str());
+    found?.rsplit('/').next()
+}
+
+/// Whether a path leads to something in what a port, or a template, tells.
+fn leads_somewhere(schema: &Value, result: &Value, path: &str) -> bool {
+    let pointer = format!("/{}", path.replace('.', "/"));
+    let port = &result["ports"][0];
+    let told = [result, port, &port["templates"][0]];
+    if told.iter().any(|it| it.pointer(&pointer).is_some()) {
+        return true;
+    }
+    // What is told only where there is something of the kind.
+    match path.split_once('.') {
+        None => member(schema, "PortReport", path).is_some(),
+        Some((first, second)) => ["PortReport", "TemplateReport"].into_iter().any(|of| {
+            let definition = member(schema, of, first).and_then(referred);
+            definition.is_some_and(|it| member(schema, it, second).is_some())
+        }),
+    }
+}
+
+#[test]
+fn each_counter_of_trexs_is_on_the_page_once() {
+    let mut names = BTreeSet::new();
+    for (head, count) in TABLES {
+        let rows = rows(below(head));
+        assert_eq!(rows.len(), count, "{head}");
+        for row in rows {
+            assert_eq!(row.len(), 3, "{row:?}");
+            let [name] = quoted(row[0])[..] else { panic!("{row:?}") };
+            assert!(names.insert(name), "{name} is there twice");
+            assert!(row[1] == "–" || !quoted(row[1]).is_empty(), "{row:?}");
+            // The same name, where it is the same.
+            if let Some(name) = name.strip_prefix("tcps_")
+                && row[1].starts_with("`tcp.")
+            {
+                assert_eq!(row[1], format!("`tcp.{name}`"));
+            }
+        }
+    }
+}
+
+#[test]
+fn where_the_page_says_that_a_counter_is_there_is_one() {
+    let (schema, result) = (serde_json::from_str(SCHEMA).expect("a schema"), simulated());
+    for path in paths() {
+        assert!(leads_somewhere(&schema, &result, path), "{path} is nowhere");
+    }
+    assert!(!leads_somewhere(&schema, &result, "tcp.connect"));
+    assert!(!leads_somewhere(&schema, &result, "tls.handshakes"));
+}
+
+#[test]
+fn each_counter_that_is_told_is_on_the_page() {
+    let (schema, result): (Value, _) =
+        (serde_json::from_str(SCHEMA).expect("a schema"), simulated());
+    let known: BTreeSet<_> = paths().into_iter().collect();
+    let mut told = BTreeSet::new();
+    // Those by name, of ports and of templates.
+    for of in [&result["ports"][0], &result["ports"][0]["templates"][0], &result["groups"][0]] {
+        for map in ["flows", "tcp", "udp", "counters"] {
+            let names = of[map].as_object().unwrap_or_else(|| panic!("no {map}")).keys();
+            told.extend(names.map(|name| format!("{map}.{name}")));
+        }
+    }
+    // Those that the schema has, also where nothing of the kind was there.
+    let who = ["name", "group", "side", "interface", "backend", "why", "templates"];
+    for definition in ["PortReport", "TemplateReport"] {
+        let members = schema["$defs"][definition]["properties"].as_object().expect("properties");
+        for (name, of) in members.iter().filter(|(name, _)| !who.contains(&name.as_str())) {
+            match referred(of) {
+                Some(definition) => {
+                    let parts = schema["$defs"][definition]["properties"].as_object();
+                    let parts = parts.unwrap_or_else(|| panic!("no {definition}")).keys();
+                    told.extend(parts.map(|part| format!("{name}.{part}")));
+                }
+                None if ["flows", "tcp", "udp", "counters"].contains(&name.as_str()) => {}
+                None => {
+                    told.insert(name.clone());
+                }
+            }
+        }
+    }
+    assert!(told.len() > 200, "{told:?}");
+    let missing: Vec<_> = told.iter().filter(|path| !known.contains(path.as_str())).collect();
+    assert!(missing.is_empty(), "docs/counters.md does not tell of {missing:?}");
+}

@@ -1,0 +1,9 @@
+//! The command against the documents, the schemas and tcpreplay.
+
+mod counters;
+mod documents;
+mod emulate;
+mod ports;
+mod replay;
+mod schema;
+mod tcpreplay;

@@ -1,0 +1,12 @@
+//! Runs in memory and over veth pairs, against Linux and the reference output of TRex.
+
+mod captured_times;
+mod groups;
+mod own_bytes;
+mod ready;
+mod sessions;
+mod stateful_goldens;
+mod stateful_linux;
+mod stateful_sim;
+mod stateful_tunables;
+mod trex_captures;

@@ -1,0 +1,13 @@
+//! The data plane against frames made by hand, drawn ones and the reference output of tcpreplay.
+
+mod common;
+mod edit;
+mod edit_goldens;
+mod edit_properties;
+mod impairment;
+mod measure;
+mod measure_properties;
+mod sides_goldens;
+mod stream;
+mod tunnel;
+mod worker;

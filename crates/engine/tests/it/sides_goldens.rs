@@ -1,0 +1,99 @@
+//! Sides compared with what tcpprep 4.5.5 writes for the same capture.
+
+use std::path::Path;
+
+use wirestorm_engine::edit::Prefix;
+use wirestorm_engine::sides::{CacheFile, Side, SideRule, Sides, SidesOptions};
+use wirestorm_wire::dissect::dissect;
+
+use crate::common::{Packet, goldens, packets};
+
+fn cache(folder: &Path, name: &str) -> CacheFile {
+    let file = std::fs::read(folder.join(name)).expect("a readable cache");
+    CacheFile::parse(&file).expect("a cache file")
+}
+
+fn decided(rule: SideRule, packets: &[Packet]) -> Vec<Side> {
+    let mut sides = Sides::new(SidesOptions {
+        rule,
+        reverse: false,
+        non_ip_is_primary: false,
+        conversations_max: 1000,
+    });
+    packets
+        .iter()
+        .map(|packet| sides.decide(packet.link, &packet.data, &dissect(packet.link, &packet.data)))
+        .collect()
+}
+
+/// The numbers of the packets for which the cache has another side.
+fn differing(cache: &CacheFile, sides: &[Side]) -> Vec<u64> {
+    assert_eq!(cache.packets(), sides.len() as u64);
+    (1..)
+        .zip(sides)
+        .filter(|(number, side)| cache.lookup(*number) != Some(**side))
+        .map(|(number, _)| number)
+        .collect()
+}
+
+fn class_c() -> SideRule {
+    let prefix = Prefix { address: "96.17.211.0".parse().expect("an address"), length: 24 };
+    SideRule::SourceAddress(vec![prefix])
+}
+
+#[test]
+fn prefixes_decide_as_in_tcpprep() {
+    let Some(folder) = goldens() else { return };
+    let sides = decided(class_c(), &packets(&folder.join("test.pcap")));
+    assert_eq!(differing(&cache(&folder, "test.cidr"), &sides), []);
+}
+
+#[test]
+fn service_ports_decide_as_in_tcpprep() {
+    let Some(folder) = goldens() else { return };
+    let sides = decided(SideRule::Port(vec![0..=1023]), &packets(&folder.join("test.pcap")));
+    assert_eq!(differing(&cache(&folder, "test.port"), &sides), []);
+}
+
+#[test]
+fn a_cache_leaves_out_what_tcpprep_excluded() {
+    let Some(folder) = goldens() else { return };
+    let sides = decided(class_c(), &packets(&folder.join("test.pcap")));
+    let cache = cache(&folder, "test.exclude_packets");
+    let left_out: Vec<u64> =
+        (1..=179).filter(|number| cache.lookup(*number) == Some(Side::LeaveOut)).collect();
+    assert_eq!(left_out, (61..=65).chain(88..=91).collect::<Vec<_>>());
+    assert_eq!(differing(&cache, &sides), left_out);
+}
+
+#[test]
+fn a_cache_has_the_comment_that_tcpprep_was_given() {
+    let Some(folder) = goldens() else { return };
+    assert_eq!(cache(&folder, "test.comment").comment(), b"This is a comment");
+    assert_eq!(cache(&folder, "test.port").comment(), b"");
+}
+
+/// Where one pass decides otherwise than `tcpprep -a client`, on purpose: there a host that
+/// nothing is known of counts as a client, and all IPv6 hosts as one.
+const OTHERWISE: &[u64] = &[
+    // What port 443 sends in a connection whose beginning was not captured.
+    3, 5, 7, 9, //
+    // IPv6 servers.
+    30, 33, 34, 37, //
+    // Replies to echoes, plain and behind MPLS labels.
+    12, 132, 134, 136, 138, 140, 150, 170, 175, 177, 179,
+];
+
+#[test]
+fn one_pass_agrees_with_two_but_for_hosts_that_tcpprep_does_not_know() {
+    let Some(folder) = goldens() else { return };
+    let sides = decided(SideRule::Auto, &packets(&folder.join("test.pcap")));
+    let mut differing = differing(&cache(&folder, "test.auto_client"), &sides);
+    differing.sort_unstable();
+    let mut expected = OTHERWISE.to_vec();
+    expected.sort_unstable();
+    assert_eq!(differing, expected);
+    for number in expected {
+        assert_eq!(sides[number as usize - 1], Side::Secondary);
+    }
+}

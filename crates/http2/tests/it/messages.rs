@@ -1,0 +1,269 @@
+//! What programs say and hear over HTTP/2, both ends without a network.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use wirestorm_http2::{Http2Clients, Http2Servers, Http2Settings};
+use wirestorm_stack::content::{MessageCounters, Session, SessionState, Sessions};
+
+use crate::peer::{heard, say, sent};
+
+const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// Both ends, and what their programs have heard.
+struct Pair {
+    ends: [Box<dyn Session>; 2],
+    heard: [String; 2],
+    /// Bytes of a segment.
+    segment: usize,
+}
+
+const CLIENT: usize = 0;
+const SERVER: usize = 1;
+
+impl Pair {
+    fn new(settings: [Http2Settings; 2], segment: usize) -> Self {
+        let ends = [
+            Http2Clients::new(None, settings[0]).begin(PEER),
+            Http2Servers::new(None, settings[1]).begin(PEER),
+        ];
+        let mut pair = Self { ends, heard: Default::default(), segment };
+        pair.carry();
+        pair
+    }
+
+    /// Carries bytes until neither end has any; returns whether there were some.
+    fn carry(&mut self) -> bool {
+        let mut any = false;
+        loop {
+            let mut quiet = true;
+            for from in [CLIENT, SERVER] {
+                let bytes = sent(self.ends[from].as_mut());
+                for segment in bytes.chunks(self.segment) {
+                    quiet = false;
+                    self.heard[1 - from].push_str(&heard(self.ends[1 - from].as_mut(), segment));
+                }
+            }
+            if quiet {
+                return any;
+            }
+            any = true;
+        }
+    }
+
+    /// An end says a text as there is room for it.
+    fn say(&mut self, who: usize, text: &str) {
+        let mut rest = text.as_bytes();
+        while !rest.is_empty() {
+            let taken = self.ends[who].say(rest);
+            rest = &rest[taken..];
+            assert!(self.carry() || taken > 0, "{} bytes are stuck", rest.len());
+        }
+        self.carry();
+    }
+
+    fn take(&mut self, who: usize) -> String {
+        std::mem::take(&mut self.heard[who])
+    }
+
+    #[track_caller]
+    fn assert_open(&self) {
+        assert_eq!(self.ends.each_ref().map(|end| end.state()), [SessionState::Open; 2]);
+    }
+}
+
+fn pair() -> Pair {
+    Pair::new([Http2Settings::default(); 2], 1_000)
+}
+
+#[test]
+fn requests_and_responses_are_heard_as_they_were_said() {
+    for segment in [1, 7, 1_000] {
+        let mut pair = Pair::new([Http2Settings::default(); 2], segment);
+        for round in 0..3 {
+            pair.say(
+                CLIENT,
+                "POST /form?a=1 HTTP/1.1\r\nHost: a.test:8080\r\nX-Own: yes\r\n\
+                 Connection: keep-alive\r\nContent-Length: 5\r\n\r\nhello",
+            );
+            let expected = "POST /form?a=1 HTTP/1.1\r\nhost: a.test:8080\r\nx-own: yes\r\n\
+                            content-length: 5\r\n\r\nhello";
+            assert_eq!(pair.take(SERVER), expected, "round {round} by {segment}");
+            pair.say(SERVER, "HTTP/1.1 404 Nowhere\r\nContent-Length: 2\r\n\r\nno");
+            let expected = "HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\nno";
+            assert_eq!(pair.take(CLIENT), expected);
+        }
+        pair.assert_open();
+        let responses = [0, 0, 0, 3, 0];
+        for end in &mut pair.ends {
+            let counted = MessageCounters { requests: 3, responses, ..MessageCounters::default() };
+            assert_eq!(end.take_messages(), counted);
+            assert_eq!(end.take_messages(), MessageCounters::default());
+        }
+    }
+}
+
+#[test]
+fn bodies_end_as_http_1_can_tell_it() {
+    let request = |method: &str| format!("{method} / HTTP/1.1\r\nHost: a\r\n\r\n");
+    let get = "GET / HTTP/1.1\r\nhost: a\r\n\r\n";
+    for (method, said, told) in [
+        ("GET", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "content-length: 0\r\n\r\n"),
+        ("GET", "HTTP/1.1 204 No Content\r\n\r\n", "HTTP/1.1 204 No Content\r\n\r\n"),
+        (
+            "GET",
+            "HTTP/1.1 304 Not Modified\r\nETag: 1\r\nContent-Length: 9\r\n\r\n",
+            "HTTP/1.1 304 Not Modified\r\netag: 1\r\ncontent-length: 9\r\n\r\n",
+        ),
+        // Of HEAD a program does not know that there is no body.
+        ("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", "content-length: 0\r\n\r\n"),
+        // Nor does every program that answers look at it.
+        ("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\na\nb\n", "content-length: 0\r\n\r\n"),
+        (
+            "GET",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;x=y\r\nab\r\n3\r\ncde\r\n0\r\nT: 1\r\n\r\n",
+            "transfer-encoding: chunked\r\n\r\n2\r\nab\r\n3\r\ncde\r\n0\r\n\r\n",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx",
+            "HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\nx",
+        ),
+    ] {
+        let mut pair = pair();
+        pair.say(CLIENT, &request(method));
+        assert!(pair.take(SERVER).ends_with(&get[3..]));
+        pair.say(SERVER, said);
+        let heard = pair.take(CLIENT);
+        assert!(heard.ends_with(told), "{said}: {heard:?}");
+        // The next one is not disturbed.
+        pair.say(CLIENT, &request("GET"));
+        assert_eq!(pair.take(SERVER), get);
+        pair.say(SERVER, "HTTP/1.1 204 No Content\r\n\r\n");
+        assert_eq!(pair.take(CLIENT), "HTTP/1.1 204 No Content\r\n\r\n", "behind {said}");
+        pair.assert_open();
+    }
+    // Without any word, behind what the program says.
+    let mut pair = pair();
+    pair.say(CLIENT, &request("GET"));
+    pair.say(SERVER, "HTTP/1.1 200 OK\r\n\r\nall");
+    pair.ends[SERVER].close();
+    pair.carry();
+    let expected = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nall\r\n0\r\n\r\n";
+    assert_eq!(pair.take(CLIENT), expected);
+}
+
+#[test]
+fn a_request_may_come_in_chunks() {
+    let mut pair = pair();
+    pair.say(
+        CLIENT,
+        "PUT /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+    );
+    let expected =
+        "PUT /a HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
+    assert_eq!(pair.take(SERVER), expected);
+}
+
+#[test]
+fn long_bodies_wait_for_the_windows_of_their_peer() {
+    let small = Http2Settings { window: 1_000, ..Http2Settings::default() };
+    for settings in [small, Http2Settings::default()] {
+        let mut pair = Pair::new([settings; 2], 1_460);
+        let body: String = (0..300_000).map(|at| char::from(b'a' + (at % 23) as u8)).collect();
+        let head = format!("Content-Length: {}\r\n\r\n", body.len());
+        pair.say(CLIENT, &format!("POST / HTTP/1.1\r\nHost: a\r\n{head}{body}"));
+        assert!(pair.take(SERVER).ends_with(&format!("\r\n\r\n{body}")));
+        pair.say(SERVER, &format!("HTTP/1.1 200 OK\r\n{head}{body}"));
+        assert!(pair.take(CLIENT).ends_with(&format!("\r\n\r\n{body}")));
+        pair.assert_open();
+    }
+}
+
+#[test]
+fn requests_said_at_once_are_streams_at_once_up_to_what_may_be() {
+    let request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    let told = "GET / HTTP/1.1\r\nhost: a\r\n\r\n";
+    let response = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n";
+    let of = |streams| Http2Settings { streams, ..Http2Settings::default() };
+    for (own, peers, at_once) in [(100, 100, 20), (4, 100, 4), (100, 4, 4)] {
+        let mut pair = Pair::new([of(own), of(peers)], 1_000);
+        // Of what waits no more is taken than two requests.
+        let said = request.repeat(20);
+        let taken = pair.ends[CLIENT].say(said.as_bytes());
+        pair.carry();
+        let most = said.len().min(request.len() * (at_once + 2));
+        assert!((request.len() * at_once..=most).contains(&taken), "{taken} of {most}");
+        assert_eq!(pair.take(SERVER), told.repeat(at_once));
+        let mut rest = &said[taken..];
+        for answered in 0..20 {
+            let expected = if answered + at_once < 20 { told } else { "" };
+            pair.say(SERVER, &format!("{response}{}", answered % 10));
+            let taken = pair.ends[CLIENT].say(rest.as_bytes());
+            rest = &rest[taken..];
+            pair.carry();
+            assert_eq!(pair.take(SERVER), expected, "{own} {peers} {answered}");
+            assert!(pair.take(CLIENT).ends_with(&format!("\r\n\r\n{}", answered % 10)));
+        }
+        pair.assert_open();
+    }
+}
+
+#[test]
+fn whoever_closes_is_understood() {
+    for who in [CLIENT, SERVER] {
+        let mut pair = pair();
+        pair.say(CLIENT, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        pair.say(SERVER, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx");
+        pair.ends[who].close();
+        pair.carry();
+        assert_eq!(pair.ends[1 - who].state(), SessionState::PeerClosed);
+        pair.ends[1 - who].close();
+        pair.carry();
+        assert_eq!(pair.take(CLIENT).len(), 39);
+    }
+}
+
+#[test]
+fn what_is_no_message_fails_by_name() {
+    let server = || Http2Servers::new(None, Http2Settings::default()).begin(PEER);
+    let client = || Http2Clients::new(None, Http2Settings::default()).begin(PEER);
+    let message = "http2: what the program sends is no message of HTTP/1";
+    let request = "http2: what the program sends is no request with a Host";
+    for (mut session, said, expected) in [
+        (client(), "hello\r\n\r\n".to_owned(), message),
+        (client(), "GET / HTTP/1.1\r\nno field\r\n\r\n".to_owned(), message),
+        (client(), "x".repeat(70_000), message),
+        (client(), "GET / HTTP/1.1\r\n\r\n".to_owned(), request),
+        (client(), "GET / HTTP/1.1\r\nHost: a b\r\n\r\n".to_owned(), request),
+        (
+            client(),
+            "PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n".to_owned(),
+            message,
+        ),
+        (
+            client(),
+            "GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n".to_owned(),
+            message,
+        ),
+        (client(), "GET / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n".to_owned(), message),
+        (client(), format!("GET / HTTP/1.1\r\n{}", "a: b\r\n".repeat(12_000)), message),
+        (client(), "HTTP/1.1 200 OK\r\n\r\n".to_owned(), request),
+        (
+            server(),
+            "HTTP/1.1 200 OK\r\n\r\n".to_owned(),
+            "http2: the program answers where nobody asks",
+        ),
+    ] {
+        session.say(said.as_bytes());
+        assert_eq!(session.state(), SessionState::Failed(expected), "{said}");
+    }
+}
+
+#[test]
+fn a_session_says_no_more_than_it_is_asked() {
+    // Nothing is said before the program says something but the library's own words.
+    let mut pair = pair();
+    assert!(!pair.carry());
+    say(pair.ends[CLIENT].as_mut(), "GET / HT");
+    assert!(!pair.carry());
+}

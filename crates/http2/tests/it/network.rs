@@ -1,0 +1,215 @@
+//! Both ends with HTTP/2 over a network in memory, over TLS and without.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use wirestorm_base::time::Duration;
+use wirestorm_http2::{Http2Clients, Http2Servers, Http2Settings};
+use wirestorm_stack::content::Sessions;
+use wirestorm_stack::endpoint::Endpoint;
+use wirestorm_stack::program::{Buffer, Buffers, Check, Contents, Instruction, Rule, Variable};
+use wirestorm_tls::{TlsClients, TlsServers, TlsSettings};
+use wirestorm_wire::pattern::Pattern;
+
+use crate::disturbed::{Disturbance, Side, World};
+
+const FLOWS: u64 = 6;
+/// Requests that are said at once, and how often.
+const AT_ONCE: u64 = 4;
+const ROUNDS: u64 = 3;
+const MINUTE: Duration = Duration::from_secs(60);
+
+const UP: u32 = 5_000;
+const DOWN: u32 = 60_000;
+
+/// What is between programs and connections: of clients and of servers.
+type Both = [Option<Arc<dyn Sessions>>; 2];
+
+fn tls(alpn: [&str; 2]) -> Both {
+    let of = |protocol: &str| TlsSettings {
+        alpn: (!protocol.is_empty()).then(|| protocol.to_owned()).into_iter().collect(),
+        ..TlsSettings::default()
+    };
+    [
+        Some(Arc::new(TlsClients::new(&of(alpn[0])).unwrap())),
+        Some(Arc::new(TlsServers::new(&of(alpn[1])).unwrap())),
+    ]
+}
+
+/// Clients ask, and servers answer with long bodies; each looks at what it hears.
+fn world(below: Both, settings: Http2Settings, disturbance: Disturbance, seed: u64) -> World {
+    let mut buffers = Buffers::default();
+    let head = format!("POST /a HTTP/1.1\r\nHost: a.test\r\nContent-Length: {UP}\r\n\r\n");
+    let request: Vec<u8> = [head.as_bytes(), &vec![b'u'; UP as usize]].concat();
+    let requests = request.repeat(AT_ONCE as usize);
+    let request = buffers.push(Buffer::new(&requests, requests.len() as u32, &[]));
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {DOWN}\r\n\r\n");
+    let response = Buffer::new(head.as_bytes(), head.len() as u32 + DOWN, b"d");
+    let response = buffers.push(response);
+    let expects = |pattern: &str| Contents {
+        rules: vec![Rule::Http],
+        checks: vec![Check::Matches(Pattern::new(pattern).unwrap())],
+        ..Contents::default()
+    };
+    let (outer, inner) = (Variable::new(0).unwrap(), Variable::new(1).unwrap());
+    let take = |is_awaited| Instruction::Take { rule: 0, is_awaited };
+    let asks = vec![
+        Instruction::Set { variable: outer, value: ROUNDS },
+        Instruction::Send { buffer: request },
+        Instruction::Set { variable: inner, value: AT_ONCE },
+        take(true),
+        Instruction::Expect { check: 0 },
+        Instruction::CountDown { variable: inner, to: 3 },
+        Instruction::CountDown { variable: outer, to: 1 },
+    ];
+    let answers = vec![
+        take(false),
+        Instruction::Expect { check: 0 },
+        Instruction::Send { buffer: response },
+        Instruction::Jump { to: 0 },
+    ];
+    let [client, server] = below;
+    let sides = [
+        Side {
+            program: asks,
+            contents: expects("(?s)^HTTP/1.1 200 .*\r\n\r\nd+$"),
+            sessions: Some(Arc::new(Http2Clients::new(client, settings))),
+        },
+        Side {
+            program: answers,
+            contents: expects("(?s)^POST /a .*\r\n\r\nu+$"),
+            sessions: Some(Arc::new(Http2Servers::new(server, settings))),
+        },
+    ];
+    let mut world = World::new(sides, &buffers, [FLOWS, 2], disturbance, seed);
+    world.run(MINUTE);
+    world
+}
+
+#[test]
+fn messages_arrive_whatever_the_network_does() {
+    let narrow = Http2Settings { streams: 3, window: 20_000 };
+    for settings in [Http2Settings::default(), narrow] {
+        for seed in 1..=4 {
+            for below in [[None, None], tls(["h2", "h2"])] {
+                let is_tls = below[0].is_some();
+                let world = world(below, settings, Disturbance::ROUGH, seed);
+                for side in [&world.client, &world.server] {
+                    let sessions = side.sessions();
+                    assert_eq!(sessions.failures, BTreeMap::new(), "seed {seed}");
+                    let counters = side.counters();
+                    assert_eq!((counters.closed, counters.failed()), (FLOWS, 0), "seed {seed}");
+                    let messages = FLOWS * ROUNDS * AT_ONCE;
+                    assert_eq!(sessions.messages.requests, messages);
+                    assert_eq!(sessions.messages.responses, [0, messages, 0, 0, 0]);
+                    assert_eq!(sessions.messages.resets, 0);
+                    let handshakes = if is_tls { FLOWS } else { 0 };
+                    assert_eq!(sessions.full + sessions.resumed, handshakes);
+                    assert_eq!(sessions.truncated, 0, "seed {seed}");
+                }
+            }
+        }
+    }
+}
+
+/// What failed on a side, where all of its flows did.
+fn cause(side: &Endpoint) -> &'static str {
+    let sessions = side.sessions();
+    assert_eq!((side.counters().failed(), side.counters().active), (FLOWS, 0));
+    let [(cause, times)] = sessions.failures.iter().collect::<Vec<_>>()[..] else {
+        panic!("{:?}", sessions.failures)
+    };
+    assert_eq!(*times, FLOWS, "{cause}");
+    cause
+}
+
+#[test]
+fn without_an_agreement_on_h2_flows_fail_by_name() {
+    let not_agreed = "http2: peer does not agree on h2 (ALPN)";
+    let of = |alpn| world(tls(alpn), Http2Settings::default(), Disturbance::NONE, 1);
+    let world = of(["h2", ""]);
+    assert_eq!([cause(&world.client), cause(&world.server)], [not_agreed; 2]);
+    let world = of(["", "h2"]);
+    assert_eq!([cause(&world.client), cause(&world.server)], [not_agreed; 2]);
+    let world = of(["h2", "http/1.1"]);
+    let expected = ["received alert no_application_protocol", "no ALPN protocol in common"];
+    assert_eq!([cause(&world.client), cause(&world.server)], expected);
+}
+
+fn say(buffers: &mut Buffers, text: &str) -> Instruction {
+    let buffer = buffers.push(Buffer::new(text.as_bytes(), text.len() as u32, &[]));
+    Instruction::Send { buffer }
+}
+
+/// Programs that look at nothing over HTTP/2 without TLS.
+fn plain([asks, answers]: [Vec<Instruction>; 2], buffers: &Buffers) -> World {
+    let http = || Contents { rules: vec![Rule::Http], ..Contents::default() };
+    let settings = Http2Settings::default();
+    let clients: Arc<dyn Sessions> = Arc::new(Http2Clients::new(None, settings));
+    let servers: Arc<dyn Sessions> = Arc::new(Http2Servers::new(None, settings));
+    let side = |program, sessions| Side { program, contents: http(), sessions: Some(sessions) };
+    let sides = [side(asks, clients), side(answers, servers)];
+    let mut world = World::new(sides, buffers, [FLOWS, FLOWS], Disturbance::NONE, 1);
+    world.run(MINUTE);
+    world
+}
+
+const TAKE: Instruction = Instruction::Take { rule: 0, is_awaited: false };
+
+#[test]
+fn requests_at_once_are_answered_at_once_where_that_is_counted_from_when_they_came() {
+    const COUNT: usize = 5;
+    const MICROS: u32 = 100_000;
+    let took = |delay| {
+        let mut buffers = Buffers::default();
+        let requests = "GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(COUNT);
+        let requests = say(&mut buffers, &requests);
+        let asks = [&[requests][..], &[TAKE; COUNT], &[requests], &[TAKE; COUNT]].concat();
+        let response = say(&mut buffers, "HTTP/1.1 204 No Content\r\n\r\n");
+        let at_once = Instruction::SendBlocking { waits: false };
+        let answers = vec![at_once, TAKE, delay, response, Instruction::Jump { to: 1 }];
+        let world = plain([asks, answers], &buffers);
+        let responses = FLOWS * 2 * COUNT as u64;
+        assert_eq!(world.client.sessions().messages.responses, [0, responses, 0, 0, 0]);
+        world.now.as_nanos() / 1_000_000
+    };
+    let since = took(Instruction::DelaySinceTaken { min: MICROS, max: MICROS });
+    // Short segments wait for acknowledgements, which are delayed.
+    assert!((198..600).contains(&since), "{since} ms");
+    let one_by_one = took(Instruction::Delay { micros: MICROS });
+    assert!(one_by_one >= 990, "{one_by_one} ms");
+}
+
+#[test]
+fn short_answers_to_requests_that_came_together_share_a_segment() {
+    const COUNT: usize = 5;
+    let mut buffers = Buffers::default();
+    let requests = "GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(COUNT);
+    let requests = say(&mut buffers, &requests);
+    let asks = [&[requests][..], &[TAKE; COUNT], &[requests], &[TAKE; COUNT]].concat();
+    let response = say(&mut buffers, "HTTP/1.1 204 No Content\r\n\r\n");
+    let at_once = Instruction::SendBlocking { waits: false };
+    let answers = vec![at_once, TAKE, response, Instruction::Jump { to: 1 }];
+    let world = plain([asks, answers], &buffers);
+    let responses = FLOWS * 2 * COUNT as u64;
+    assert_eq!(world.client.sessions().messages.responses, [0, responses, 0, 0, 0]);
+    // Both sides' settings, their acknowledgements, and one segment for each five answers.
+    let segments = world.server.tcp().sndpack;
+    assert!(segments <= FLOWS * 4, "{segments} of {FLOWS} flows");
+}
+
+#[test]
+fn what_a_program_says_that_is_no_message_fails_at_once() {
+    let mut buffers = Buffers::default();
+    let mut say = |text| say(&mut buffers, text);
+    // By then nothing is under way that could wake the flow.
+    let pause = Instruction::Delay { micros: 1_000_000 };
+    let asks = say("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    let says = vec![asks, TAKE, pause, say("hello\r\n\r\n"), Instruction::WaitForPeerClose];
+    let answers = say("HTTP/1.1 204 No Content\r\n\r\n");
+    let answers = vec![TAKE, answers, Instruction::WaitForPeerClose];
+    let world = plain([says, answers], &buffers);
+    let expected = "http2: what the program sends is no message of HTTP/1";
+    assert_eq!(cause(&world.client), expected);
+    assert_eq!(world.server.counters().failed(), 0);
+}

@@ -1,0 +1,346 @@
+//! Peers that reset, go away, change their minds, or make no sense.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use wirestorm_http2::{Http2Clients, Http2Servers, Http2Settings};
+use wirestorm_stack::content::{Session, SessionState, Sessions};
+
+use crate::peer::*;
+
+const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const REQUEST: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+const RESPONSE: &str = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx";
+
+/// A client that has said so many requests to a server that has said its settings.
+fn client(settings: &[u8], requests: usize) -> Box<dyn Session> {
+    let mut client = Http2Clients::new(None, Http2Settings::default()).begin(PEER);
+    let begun = sent(client.as_mut());
+    assert_eq!(begun.strip_prefix(PREFACE).map(frames).unwrap()[0].kind, SETTINGS);
+    heard(client.as_mut(), &frame(SETTINGS, 0, 0, settings));
+    heard(client.as_mut(), &frame(SETTINGS, ACK, 0, &[]));
+    assert_eq!(frames(&sent(client.as_mut())), frames(&frame(SETTINGS, ACK, 0, &[])));
+    client.say(REQUEST.repeat(requests).as_bytes());
+    client
+}
+
+/// A server that a client has greeted.
+fn server() -> Box<dyn Session> {
+    let mut server = Http2Servers::new(None, Http2Settings::default()).begin(PEER);
+    heard(server.as_mut(), &[PREFACE, &frame(SETTINGS, 0, 0, &[])].concat());
+    let said = frames(&sent(server.as_mut()));
+    assert!(said.iter().any(|it| (it.kind, it.flags) == (SETTINGS, ACK)), "{said:?}");
+    heard(server.as_mut(), &frame(SETTINGS, ACK, 0, &[]));
+    server
+}
+
+fn data(stream: u32, text: &str, flags: u8) -> Vec<u8> {
+    frame(DATA, flags, stream, text.as_bytes())
+}
+
+fn reset(stream: u32, code: u32) -> Vec<u8> {
+    frame(RST_STREAM, 0, stream, &code.to_be_bytes())
+}
+
+fn goaway(last: u32, code: u32) -> Vec<u8> {
+    frame(GOAWAY, 0, 0, &[last.to_be_bytes(), code.to_be_bytes()].concat())
+}
+
+fn opened(session: &mut dyn Session) -> Vec<u32> {
+    let sent = frames(&sent(session));
+    sent.iter().filter(|it| it.kind == HEADERS).map(|it| it.stream).collect()
+}
+
+#[test]
+fn answers_are_handed_on_in_the_order_of_their_requests() {
+    let mut client = client(&[], 3);
+    assert_eq!(opened(client.as_mut()), [1, 3, 5]);
+    let ok = |stream| frame(HEADERS, END_HEADERS, stream, OK);
+    let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+    let second = [ok(3), data(3, "second", END_STREAM), ok(5), data(5, "thi", 0)].concat();
+    assert_eq!(heard(client.as_mut(), &second), "");
+    let begins = [ok(1), data(1, "fir", 0)].concat();
+    assert_eq!(heard(client.as_mut(), &begins), format!("{head}3\r\nfir\r\n"));
+    let rest = heard(client.as_mut(), &data(1, "st", END_STREAM));
+    let whole = format!("2\r\nst\r\n0\r\n\r\n{head}6\r\nsecond\r\n0\r\n\r\n{head}3\r\nthi\r\n");
+    assert_eq!(rest, whole);
+    assert_eq!(heard(client.as_mut(), &data(5, "", END_STREAM)), "0\r\n\r\n");
+    assert_eq!(client.state(), SessionState::Open);
+    assert_eq!(client.take_messages().responses, [0, 3, 0, 0, 0]);
+}
+
+#[test]
+fn answers_that_wait_keep_their_window_closed() {
+    let mut client = client(&[], 2);
+    sent(client.as_mut());
+    let ok = frame(HEADERS, END_HEADERS, 3, OK);
+    heard(client.as_mut(), &ok);
+    let piece = "x".repeat(16_384);
+    let mut updates = 0;
+    let mut updated = |client: &mut dyn Session| {
+        updates += frames(&sent(client)).iter().filter(|it| it.kind == WINDOW_UPDATE).count();
+        updates
+    };
+    for _ in 0..256 / 16 {
+        heard(client.as_mut(), &data(3, &piece, 0));
+    }
+    assert_eq!(updated(client.as_mut()), 0);
+    // One byte more than the window has room for.
+    heard(client.as_mut(), &data(3, "x", 0));
+    let SessionState::Failed(cause) = client.state() else { panic!("{:?}", client.state()) };
+    assert_eq!(cause, "http2: peer misbehaved: FLOW_CONTROL_ERROR");
+}
+
+#[test]
+fn the_peers_settings_are_kept() {
+    // SETTINGS_MAX_CONCURRENT_STREAMS: 1; SETTINGS_INITIAL_WINDOW_SIZE: 3.
+    let mut client = client(&[0, 3, 0, 0, 0, 1, 0, 4, 0, 0, 0, 3], 2);
+    assert_eq!(opened(client.as_mut()), [1]);
+    let answer = [frame(HEADERS, END_HEADERS, 1, OK), data(1, "x", END_STREAM)].concat();
+    heard(client.as_mut(), &answer);
+    assert_eq!(opened(client.as_mut()), [3]);
+    heard(client.as_mut(), &frame(HEADERS, END_HEADERS | END_STREAM, 3, OK));
+
+    let put = "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 7\r\n\r\n";
+    say(client.as_mut(), put);
+    let bytes = |client: &mut dyn Session| -> Vec<u8> {
+        let sent = frames(&sent(client));
+        let sent = sent.into_iter().filter(|it| it.kind == DATA);
+        sent.flat_map(|it| it.payload).collect()
+    };
+    assert_eq!(client.say(b"1234567"), 3);
+    assert_eq!(bytes(client.as_mut()), b"123");
+    assert_eq!(client.say(b"4567"), 0);
+    heard(client.as_mut(), &frame(WINDOW_UPDATE, 0, 5, &[0, 0, 0, 9]));
+    assert_eq!(client.say(b"4567"), 4);
+    assert_eq!(bytes(client.as_mut()), b"4567");
+    assert_eq!(client.state(), SessionState::Open);
+}
+
+#[test]
+fn pipelined_requests_wait_until_the_server_tells_how_many_it_takes() {
+    // SETTINGS_MAX_CONCURRENT_STREAMS: 2; a server that tells none takes any number.
+    for (settings, expected) in [(&[0, 3, 0, 0, 0, 2][..], &[3][..]), (&[], &[3, 5])] {
+        let mut client = Http2Clients::new(None, Http2Settings::default()).begin(PEER);
+        client.say(REQUEST.repeat(3).as_bytes());
+        let begun = sent(client.as_mut());
+        let begun = frames(begun.strip_prefix(PREFACE).unwrap());
+        let first: Vec<u32> =
+            begun.iter().filter(|it| it.kind == HEADERS).map(|it| it.stream).collect();
+        assert_eq!(first, [1]);
+        heard(client.as_mut(), &frame(SETTINGS, 0, 0, settings));
+        assert_eq!(opened(client.as_mut()), expected);
+    }
+}
+
+#[test]
+fn windows_are_told_as_they_are_asked_for() {
+    const INITIAL_WINDOW_SIZE: [u8; 2] = [0, 4];
+    let settings = Http2Settings { window: 123_456, ..Http2Settings::default() };
+    let mut client = Http2Clients::new(None, settings).begin(PEER);
+    let mut server = Http2Servers::new(None, settings).begin(PEER);
+    heard(server.as_mut(), &[PREFACE, &frame(SETTINGS, 0, 0, &[])].concat());
+    let said = sent(client.as_mut());
+    for said in [frames(said.strip_prefix(PREFACE).unwrap()), frames(&sent(server.as_mut()))] {
+        let told = said.iter().find(|it| (it.kind, it.flags) == (SETTINGS, 0)).unwrap();
+        let expected = [&INITIAL_WINDOW_SIZE[..], &123_456_u32.to_be_bytes()].concat();
+        assert!(told.payload.chunks(6).any(|it| it == expected), "{told:?}");
+    }
+}
+
+#[test]
+fn a_ping_is_answered() {
+    let mut client = client(&[], 0);
+    heard(client.as_mut(), &frame(PING, 0, 0, b"12345678"));
+    assert_eq!(sent(client.as_mut()), frame(PING, ACK, 0, b"12345678"));
+}
+
+#[test]
+fn clients_fail_by_the_name_of_what_their_server_did() {
+    let cancel = 8;
+    let ok = frame(HEADERS, END_HEADERS, 1, OK);
+    for (said, expected) in [
+        (reset(1, cancel), "http2: received RST_STREAM CANCEL"),
+        (reset(1, 7), "http2: received RST_STREAM REFUSED_STREAM"),
+        ([ok.clone(), reset(1, 77)].concat(), "http2: received RST_STREAM another code"),
+        (goaway(0, 0), "http2: received GOAWAY NO_ERROR"),
+        (goaway(0, 11), "http2: received GOAWAY ENHANCE_YOUR_CALM"),
+        (data(1, "no head", 0), "http2: peer misbehaved: PROTOCOL_ERROR"),
+        (frame(HEADERS, END_HEADERS, 1, &[0xff; 9]), "http2: peer misbehaved: PROTOCOL_ERROR"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), "http2: peer misbehaved: FRAME_SIZE_ERROR"),
+    ] {
+        let mut client = client(&[], 1);
+        sent(client.as_mut());
+        heard(client.as_mut(), &said);
+        assert_eq!(client.state(), SessionState::Failed(expected), "{said:?}");
+        let resets = u64::from(expected.contains("RST_STREAM"));
+        assert_eq!(client.take_messages().resets, resets, "{expected}");
+        // What it found is told, and nothing is taken any more.
+        let told = frames(&sent(client.as_mut()));
+        let is_end = |it: &Frame| matches!(it.kind, GOAWAY | RST_STREAM);
+        assert!(told.iter().all(is_end), "{expected}: {told:?}");
+        assert_eq!(heard(client.as_mut(), &ok), "");
+    }
+}
+
+#[test]
+fn an_answer_before_the_end_of_a_request_is_an_answer() {
+    // RFC 9113 section 8.1: the server may ask for the rest not to be sent, without error.
+    let answer = frame(HEADERS, END_HEADERS | END_STREAM, 1, OK);
+    let body = [frame(HEADERS, END_HEADERS, 1, OK), data(1, "no", END_STREAM)].concat();
+    for answer in [answer, body] {
+        let mut client = self::client(&[0, 4, 0, 0, 0, 4], 0);
+        say(client.as_mut(), "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n");
+        assert_eq!(client.say(&[b'x'; 100]), 4);
+        sent(client.as_mut());
+        let told = heard(client.as_mut(), &[answer, reset(1, 0)].concat());
+        assert!(told.starts_with("HTTP/1.1 200 OK\r\n"), "{told:?}");
+        // What is left goes nowhere, and the next request is a stream of its own.
+        assert_eq!(client.say(&[b'x'; 96]), 96);
+        say(client.as_mut(), REQUEST);
+        assert_eq!(opened(client.as_mut()), [3]);
+        assert_eq!(client.state(), SessionState::Open);
+    }
+}
+
+#[test]
+fn a_server_that_goes_away_answers_what_it_has_taken() {
+    let mut client = client(&[], 1);
+    heard(client.as_mut(), &goaway(1, 0));
+    assert_eq!(client.state(), SessionState::Open);
+    let answer = [frame(HEADERS, END_HEADERS, 1, OK), data(1, "x", END_STREAM)].concat();
+    assert!(heard(client.as_mut(), &answer).contains("1\r\nx\r\n"));
+    assert_eq!(client.state(), SessionState::PeerClosed);
+
+    let mut client = self::client(&[], 1);
+    heard(client.as_mut(), &goaway(1, 0));
+    client.say(REQUEST.as_bytes());
+    let expected = "http2: peer takes no more requests (GOAWAY)";
+    assert_eq!(client.state(), SessionState::Failed(expected));
+}
+
+#[test]
+fn clients_may_change_their_minds() {
+    let mut server = server();
+    let get = |stream, flags| frame(HEADERS, END_HEADERS | flags, stream, GET);
+    let told = "GET / HTTP/1.1\r\n\r\n";
+    // The program knows of the first, and nothing of the second, which comes and goes at once.
+    assert_eq!(heard(server.as_mut(), &get(1, END_STREAM)), told);
+    assert_eq!(heard(server.as_mut(), &[get(3, 0), reset(3, 8)].concat()), "");
+    assert_eq!(heard(server.as_mut(), &[reset(1, 8), get(7, END_STREAM)].concat()), told);
+    // The answer to the first is for nobody, and the next one is for the last.
+    sent(server.as_mut());
+    say(server.as_mut(), RESPONSE);
+    assert_eq!(opened(server.as_mut()), Vec::<u32>::new());
+    say(server.as_mut(), RESPONSE);
+    assert_eq!(opened(server.as_mut()), [7]);
+    assert_eq!(server.state(), SessionState::Open);
+    let counted = server.take_messages();
+    assert_eq!((counted.requests, counted.responses), (3, [0, 1, 0, 0, 0]));
+
+    // Half of a request is known already.
+    let body = "transfer-encoding: chunked\r\n\r\n2\r\nha\r\n";
+    let half = [get(9, 0), data(9, "ha", 0)].concat();
+    assert!(heard(server.as_mut(), &half).ends_with(body));
+    heard(server.as_mut(), &reset(9, 8));
+    let expected = "http2: peer cancelled a request half-way";
+    assert_eq!(server.state(), SessionState::Failed(expected));
+}
+
+#[test]
+fn cancelling_again_and_again_has_an_end() {
+    let mut server = server();
+    for stream in 0..100_000 {
+        let stream = stream * 2 + 1;
+        let get = frame(HEADERS, END_HEADERS | END_STREAM, stream, GET);
+        heard(server.as_mut(), &get);
+        heard(server.as_mut(), &reset(stream, 8));
+        if let SessionState::Failed(cause) = server.state() {
+            assert_eq!(cause, "http2: peer cancels requests faster than they are answered");
+            assert!(stream > 600, "{stream}");
+            return;
+        }
+    }
+    panic!("it goes on for ever");
+}
+
+#[test]
+fn questions_whose_answers_nobody_takes_have_an_end() {
+    let mut server = server();
+    let ping = frame(PING, 0, 0, &[0; 8]).repeat(10_000);
+    let mut queue = std::collections::VecDeque::new();
+    for _ in 0..1_000 {
+        server.hear(&ping, &mut |_| {});
+        server.depart(&mut queue);
+        if let SessionState::Failed(cause) = server.state() {
+            assert_eq!(cause, "http2: peer does not take what it asks for");
+            return;
+        }
+    }
+    panic!("{} bytes wait", queue.len());
+}
+
+#[test]
+fn servers_fail_by_the_name_of_what_their_client_did() {
+    let mut server = Http2Servers::new(None, Http2Settings::default()).begin(PEER);
+    heard(server.as_mut(), REQUEST.as_bytes());
+    let expected = SessionState::Failed("http2: peer misbehaved: PROTOCOL_ERROR");
+    assert_eq!(server.state(), expected);
+    let mut server = self::server();
+    heard(server.as_mut(), &goaway(0, 2));
+    let expected = "http2: received GOAWAY INTERNAL_ERROR";
+    assert_eq!(server.state(), SessionState::Failed(expected));
+    let mut server = self::server();
+    heard(server.as_mut(), &goaway(0, 0));
+    assert_eq!(server.state(), SessionState::PeerClosed);
+    // The last word is said where the program ends, not to a peer that may be gone before.
+    assert_eq!(sent(server.as_mut()), b"");
+    server.close();
+    assert_eq!(frames(&sent(server.as_mut()))[0].kind, GOAWAY);
+}
+
+#[test]
+fn damage_of_any_kind_is_a_failure_or_a_wait_and_no_panic() {
+    let mut random = 1_u64;
+    let mut draw = |end: usize| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        (random >> 11) as usize % end.max(1)
+    };
+    let mut failures = 0;
+    for round in 0..3_000 {
+        let settings = Http2Settings::default();
+        let mut ends = [
+            Http2Clients::new(None, settings).begin(PEER),
+            Http2Servers::new(None, settings).begin(PEER),
+        ];
+        let damaged = round % 6;
+        for flight in 0..8 {
+            let from = flight % 2;
+            match flight {
+                0 | 4 => drop(ends[0].say(REQUEST.repeat(3).as_bytes())),
+                3 | 5 => drop(ends[1].say(RESPONSE.repeat(2).as_bytes())),
+                _ => {}
+            }
+            let mut bytes = sent(ends[from].as_mut());
+            if flight == damaged && !bytes.is_empty() {
+                match draw(4) {
+                    0 => bytes.truncate(draw(bytes.len())),
+                    1 => bytes.drain(..draw(bytes.len())).for_each(drop),
+                    2 => bytes.iter_mut().for_each(|byte| *byte = draw(256) as u8),
+                    _ => {
+                        let place = draw(bytes.len());
+                        bytes[place] ^= 1 << draw(8);
+                    }
+                }
+            }
+            ends[1 - from].hear(&bytes, &mut |_| {});
+        }
+        for end in &mut ends {
+            failures += u64::from(matches!(end.state(), SessionState::Failed(_)));
+            end.close();
+            sent(end.as_mut());
+        }
+    }
+    assert!(failures > 1_000, "{failures}");
+}

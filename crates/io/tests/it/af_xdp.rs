@@ -1,0 +1,496 @@
+//! The AF_XDP port between two ends of a veth pair.
+
+use wirestorm_base::contract::Connected;
+use wirestorm_base::port::{Receive, Received, Transmit};
+use wirestorm_base::port_contract;
+use wirestorm_base::time::{Duration, Instant};
+use wirestorm_io::af_packet::{AfPacketOptions, AfPacketReceive, AfPacketTransmit};
+use wirestorm_io::af_xdp::{
+    AfXdp, AfXdpError, AfXdpFacts, AfXdpOptions, AfXdpReceive, AfXdpTransmit, AttachMode, BusyPoll,
+    CopyMode, Direction,
+};
+use wirestorm_io::clock;
+use wirestorm_io::link::{Link, UnfitLink};
+use wirestorm_io::namespace::InterfaceName;
+
+use crate::support::{VethPair, eventually, ping, run};
+
+fn transmit_options(interface: &InterfaceName) -> AfXdpOptions {
+    let defaults = AfXdpOptions::new(interface.clone(), Direction::Transmit);
+    AfXdpOptions { transmit_frames: 128, ..defaults }
+}
+
+fn receive_options(interface: &InterfaceName) -> AfXdpOptions {
+    let defaults = AfXdpOptions::new(interface.clone(), Direction::Receive);
+    AfXdpOptions { receive_frames: 512, ..defaults }
+}
+
+fn transmit_port(interface: &InterfaceName) -> AfXdpTransmit {
+    AfXdp::open(&transmit_options(interface)).unwrap().transmit.remove(0)
+}
+
+fn receive_port(interface: &InterfaceName) -> AfXdpReceive {
+    AfXdp::open(&receive_options(interface)).unwrap().receive.remove(0)
+}
+
+fn connect_with(mtu: u32) -> Option<Connected<AfXdpTransmit, AfXdpReceive>> {
+    let pair = VethPair::with(&[], mtu)?;
+    let receive = receive_port(&pair.right);
+    let transmit = transmit_port(&pair.left);
+    Some(Connected { transmit, receive, now: clock::now, window: 64, wire: Box::new(pair) })
+}
+
+fn connect() -> Option<Connected<AfXdpTransmit, AfXdpReceive>> {
+    connect_with(1500)
+}
+
+port_contract!(contract, connect);
+
+fn connect_with_large_frames() -> Option<Connected<AfXdpTransmit, AfXdpReceive>> {
+    connect_with(3000)
+}
+
+port_contract!(contract_with_large_frames, connect_with_large_frames);
+
+/// Into AF_XDP from a packet socket: the receiving half against an independent sender.
+fn connect_from_af_packet() -> Option<Connected<AfPacketTransmit, AfXdpReceive>> {
+    let pair = VethPair::new()?;
+    let receive = receive_port(&pair.right);
+    let options = AfPacketOptions { frames: 128, ..AfPacketOptions::new(pair.left.clone()) };
+    let transmit = AfPacketTransmit::open(&options).unwrap();
+    Some(Connected { transmit, receive, now: clock::now, window: 64, wire: Box::new(pair) })
+}
+
+port_contract!(contract_from_af_packet, connect_from_af_packet);
+
+/// Out of AF_XDP to a packet socket: the sending half against an independent receiver.
+fn connect_to_af_packet() -> Option<Connected<AfXdpTransmit, AfPacketReceive>> {
+    let pair = VethPair::new()?;
+    let receive = AfPacketReceive::open(&AfPacketOptions::new(pair.right.clone())).unwrap();
+    let transmit = transmit_port(&pair.left);
+    Some(Connected { transmit, receive, now: clock::now, window: 256, wire: Box::new(pair) })
+}
+
+port_contract!(contract_to_af_packet, connect_to_af_packet);
+
+/// An IPv4 frame of 60 bytes for another station.
+fn frame_of(number: u8) -> [u8; 60] {
+    let mut frame = [number; 60];
+    frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 1, 0x08, 0x00]);
+    frame
+}
+
+fn send(transmit: &mut impl Transmit, bytes: &[u8]) {
+    let frame = transmit.take().unwrap();
+    transmit.frame_mut(&frame)[..bytes.len()].copy_from_slice(bytes);
+    transmit.send(frame, bytes.len(), Instant::ZERO);
+}
+
+fn receive(port: &mut AfXdpReceive, count: usize) -> Vec<Vec<u8>> {
+    let mut frames = Vec::new();
+    let mut batch: Vec<Received> = Vec::new();
+    eventually("frames", || {
+        port.receive(64, &mut batch).unwrap();
+        for received in batch.drain(..) {
+            frames.push(port.frame(&received).to_vec());
+            port.release(received);
+        }
+        (frames.len() >= count).then_some(())
+    });
+    frames
+}
+
+fn error_of(options: &AfXdpOptions) -> AfXdpError {
+    match AfXdp::open(options) {
+        Ok(_) => panic!("it opened"),
+        Err(error) => error,
+    }
+}
+
+#[test]
+fn a_veth_copies_and_has_the_program_in_its_driver() {
+    let Some(pair) = VethPair::new() else { return };
+    let both = AfXdpOptions::new(pair.left.clone(), Direction::Both);
+    let ports = AfXdp::open(&both).unwrap();
+    assert_eq!((ports.transmit.len(), ports.receive.len()), (1, 1));
+    let expected = AfXdpFacts {
+        zero_copy: false,
+        need_wakeup: true,
+        busy_poll: false,
+        attached: Some(AttachMode::Native),
+        queues: 1,
+        queues_of_interface: 1,
+    };
+    assert_eq!(ports.facts, expected);
+}
+
+#[test]
+fn both_halves_of_one_queue_work_at_once() {
+    let Some(pair) = VethPair::new() else { return };
+    let open = |interface: &InterfaceName| {
+        let options = AfXdpOptions::new(interface.clone(), Direction::Both);
+        let mut ports = AfXdp::open(&options).unwrap();
+        (ports.transmit.remove(0), ports.receive.remove(0))
+    };
+    let (mut left_transmit, mut left_receive) = open(&pair.left);
+    let (mut right_transmit, mut right_receive) = open(&pair.right);
+    for number in 0..100 {
+        send(&mut left_transmit, &frame_of(number));
+        send(&mut right_transmit, &frame_of(100 + number));
+        left_transmit.flush().unwrap();
+        right_transmit.flush().unwrap();
+        assert_eq!(receive(&mut right_receive, 1), [frame_of(number)]);
+        assert_eq!(receive(&mut left_receive, 1), [frame_of(100 + number)]);
+    }
+}
+
+#[test]
+fn the_program_is_detached_with_the_last_receiving_half() {
+    let Some(pair) = VethPair::new() else { return };
+    let attached = || Link::open(&pair.right).unwrap().xdp_program;
+    assert_eq!(attached(), None);
+    let port = receive_port(&pair.right);
+    assert!(attached().is_some());
+    drop(port);
+    eventually("the program to go", || attached().is_none().then_some(()));
+}
+
+#[test]
+fn a_queue_can_be_opened_again_right_after_it_was_closed() {
+    let Some(pair) = VethPair::new() else { return };
+    for _ in 0..5 {
+        drop(transmit_port(&pair.left));
+        drop(receive_port(&pair.right));
+    }
+}
+
+#[test]
+fn sending_attaches_no_program() {
+    let Some(pair) = VethPair::new() else { return };
+    let _port = transmit_port(&pair.left);
+    assert_eq!(Link::open(&pair.left).unwrap().xdp_program, None);
+}
+
+#[test]
+fn an_interface_without_native_xdp_gets_the_generic_one() {
+    let Some(pair) = VethPair::new() else { return };
+    // An intermediate functional block has no XDP in its driver.
+    run(&pair.right.namespace, "ip", &["link", "add", "plain", "type", "ifb"]);
+    run(&pair.right.namespace, "ip", &["link", "set", "plain", "up"]);
+    let plain = InterfaceName::new(pair.right.namespace.clone(), "plain").unwrap();
+    let ports = AfXdp::open(&receive_options(&plain)).unwrap();
+    assert_eq!(ports.facts.attached, Some(AttachMode::Generic));
+}
+
+#[test]
+fn frames_of_a_queue_without_a_port_go_to_the_network_stack() {
+    let Some(pair) = VethPair::with(&["numrxqueues", "2", "numtxqueues", "2"], 1500) else {
+        return;
+    };
+    let second = AfXdpOptions { first_queue: 1, ..receive_options(&pair.right) };
+    let mut port = AfXdp::open(&second).unwrap().receive.remove(0);
+    let mut stack = AfPacketReceive::open(&AfPacketOptions::new(pair.right.clone())).unwrap();
+    let every_queue = AfXdpOptions { queues: None, ..transmit_options(&pair.left) };
+    let mut senders = AfXdp::open(&every_queue).unwrap().transmit;
+    assert_eq!(senders.len(), 2);
+    // A veth hands the frames of transmit queue N to receive queue N.
+    for (sender, number) in senders.iter_mut().zip([10, 11]) {
+        send(sender, &frame_of(number));
+        sender.flush().unwrap();
+    }
+    assert_eq!(receive(&mut port, 1), [frame_of(11)]);
+    let mut batch = Vec::new();
+    eventually("the other frame", || {
+        stack.receive(8, &mut batch).unwrap();
+        (!batch.is_empty()).then_some(())
+    });
+    assert_eq!(stack.frame(&batch[0]), frame_of(10));
+}
+
+#[test]
+fn a_port_that_measures_leaves_pings_to_the_kernel_but_those_it_measures() {
+    let Some(pair) = VethPair::new() else { return };
+    pair.add_addresses();
+    let options = AfXdpOptions { passes_neighbours: true, ..receive_options(&pair.right) };
+    let mut port = AfXdp::open(&options).unwrap().receive.remove(0);
+    assert!(ping(&pair.left.namespace, &["10.9.8.2"]), "requests arrive at the port");
+    assert!(ping(&pair.right.namespace, &["10.9.8.1"]), "replies arrive at the port");
+    let signed = ["-p", "5753", "10.9.8.2"];
+    assert!(!ping(&pair.left.namespace, &signed), "test traffic is the port's");
+    assert_eq!(receive(&mut port, 1).len(), 1);
+}
+
+#[test]
+fn a_port_that_measures_leaves_them_to_the_kernel_in_two_vlans_too() {
+    for is_beside in [true, false] {
+        let Some(pair) = VethPair::new() else { return };
+        pair.hand_tags_over_beside(is_beside);
+        pair.add_addresses();
+        pair.join_two_vlans();
+        let options = AfXdpOptions { passes_neighbours: true, ..receive_options(&pair.right) };
+        let mut port = AfXdp::open(&options).unwrap().receive.remove(0);
+        let at = format!("the first tag beside the frame: {is_beside}");
+        assert!(ping(&pair.left.namespace, &["10.9.8.2"]), "requests arrive at the port, {at}");
+        assert!(ping(&pair.right.namespace, &["10.9.8.1"]), "replies arrive at the port, {at}");
+        let signed = ["-p", "5753", "10.9.8.2"];
+        assert!(!ping(&pair.left.namespace, &signed), "test traffic is the port's, {at}");
+        assert_eq!(receive(&mut port, 1).len(), 1);
+    }
+}
+
+#[test]
+fn frames_that_find_no_room_are_missed_and_not_lost() {
+    let Some(pair) = VethPair::new() else { return };
+    let small = AfXdpOptions { receive_frames: 64, ..receive_options(&pair.right) };
+    let mut port = AfXdp::open(&small).unwrap().receive.remove(0);
+    let mut transmit = transmit_port(&pair.left);
+    for number in 0..100 {
+        send(&mut transmit, &frame_of(number));
+    }
+    eventually("all to leave", || {
+        transmit.flush().unwrap();
+        (transmit.in_flight() == 0).then_some(())
+    });
+    let counters = eventually("the counters", || {
+        Some(port.received()).filter(|counters| counters.missed == 36)
+    });
+    assert_eq!(counters.received, 36, "so far only those missed are known");
+    let arrived = receive(&mut port, 64);
+    assert_eq!(arrived[63], frame_of(63));
+    assert_eq!(port.received().received, 100);
+    send(&mut transmit, &frame_of(200));
+    assert_eq!(port.receive(8, &mut Vec::new()), Ok(0));
+    transmit.flush().unwrap();
+    assert_eq!(receive(&mut port, 1), [frame_of(200)]);
+}
+
+/// Keeps the first CPU busy, and what the interface does on it behind everything else.
+struct Crowded(std::process::Child);
+
+impl Crowded {
+    fn new(interface: &InterfaceName) -> Self {
+        let threaded = format!(
+            "mount -t sysfs sysfs /sys && echo 1 > /sys/class/net/{}/threaded",
+            interface.name()
+        );
+        run(&interface.namespace, "unshare", &["-m", "sh", "-c", &threaded]);
+        let thread = format!("napi/{}-", interface.name());
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let is_it = |name: &str| {
+            let named = std::fs::read_to_string(format!("/proc/{name}/comm"));
+            named.is_ok_and(|named| named.starts_with(&thread))
+        };
+        let mut names = processes.map(|it| it.file_name().to_string_lossy().into_owned());
+        let id = names.find(|name| is_it(name)).expect("a thread that polls");
+        run(&interface.namespace, "chrt", &["--idle", "--pid", "0", &id]);
+        run(&interface.namespace, "taskset", &["--pid", "1", &id]);
+        let mut busy = std::process::Command::new("taskset");
+        Self(busy.args(["1", "sh", "-c", "while :; do :; done"]).spawn().unwrap())
+    }
+}
+
+impl Drop for Crowded {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn what_the_ring_of_a_virtual_cable_has_no_room_for_is_missed_where_that_counts() {
+    const SENT: u64 = 4_000;
+    for counts_lost in [true, false] {
+        let Some(pair) = VethPair::new() else { return };
+        pair.add_addresses();
+        let options = AfXdpOptions {
+            counts_lost,
+            passes_neighbours: true,
+            receive_frames: 8_192,
+            ..receive_options(&pair.right)
+        };
+        let mut port = AfXdp::open(&options).unwrap().receive.remove(0);
+        assert!(ping(&pair.left.namespace, &["10.9.8.2"]));
+        let crowded = Crowded::new(&pair.right);
+        let flood = "import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
+             for n in range(4000):\n try: s.sendto(b'x', ('10.9.8.2', 9))\n except OSError: pass\n";
+        run(&pair.left.namespace, "python3", &["-c", flood]);
+        drop(crowded);
+        let mut arrived = 0;
+        let mut batch = Vec::new();
+        eventually("all to arrive or be missed", || {
+            port.receive(64, &mut batch).unwrap();
+            arrived += batch.len() as u64;
+            batch.drain(..).for_each(|received| port.release(received));
+            let is_all = port.received().received == SENT;
+            (is_all || !counts_lost && arrived > 200).then_some(())
+        });
+        let missed = port.received().missed;
+        assert!(arrived > 0 && arrived < SENT, "the ring was full: {arrived}");
+        assert_eq!(missed > 0, counts_lost, "{arrived} arrived, {missed} missed");
+    }
+}
+
+#[test]
+fn every_frame_is_received_or_missed_while_another_cpu_keeps_sending() {
+    const TOTAL: u64 = 400_000;
+    let Some(pair) = VethPair::new() else { return };
+    let small = AfXdpOptions { receive_frames: 64, ..receive_options(&pair.right) };
+    let mut port = AfXdp::open(&small).unwrap().receive.remove(0);
+    let options = AfPacketOptions::new(pair.left.clone());
+    let mut transmit = AfPacketTransmit::open(&options).unwrap();
+    let sender = std::thread::spawn(move || {
+        let mut given = 0;
+        eventually("all to leave", || {
+            while given < TOTAL
+                && let Some(frame) = transmit.take()
+            {
+                transmit.frame_mut(&frame)[..60].copy_from_slice(&frame_of(given as u8));
+                transmit.send(frame, 60, Instant::ZERO);
+                given += 1;
+            }
+            transmit.flush().unwrap();
+            (given == TOTAL && transmit.in_flight() == 0).then_some(())
+        });
+    });
+    let mut batch = Vec::new();
+    eventually("all to be counted", || {
+        // Many looks for each question about the counters, which takes a system call.
+        for _ in 0..1000 {
+            port.receive(16, &mut batch).unwrap();
+            batch.drain(..).for_each(|received| port.release(received));
+        }
+        (port.received().received == TOTAL).then_some(())
+    });
+    sender.join().unwrap();
+}
+
+#[test]
+fn frames_that_the_interface_cannot_take_fail() {
+    let Some(pair) = VethPair::new() else { return };
+    let mut port = receive_port(&pair.right);
+    let mut transmit = transmit_port(&pair.left);
+    send(&mut transmit, &[8; 1515]);
+    send(&mut transmit, &[8; 13]);
+    send(&mut transmit, &frame_of(7));
+    transmit.flush().unwrap();
+    assert_eq!(receive(&mut port, 1), [frame_of(7)]);
+    eventually("the end", || {
+        transmit.flush().unwrap();
+        (transmit.in_flight() == 0).then_some(())
+    });
+    let counters = transmit.transmitted();
+    assert_eq!((counters.sent, counters.failed, counters.sent_bytes), (1, 2, 60));
+}
+
+#[test]
+fn frames_for_a_peer_that_is_down_fail() {
+    let Some(pair) = VethPair::new() else { return };
+    let mut transmit = transmit_port(&pair.left);
+    run(&pair.right.namespace, "ip", &["link", "set", "right", "down"]);
+    for number in 0..40 {
+        send(&mut transmit, &frame_of(number));
+    }
+    eventually("all to be counted", || {
+        transmit.flush().unwrap();
+        (transmit.in_flight() == 0).then_some(())
+    });
+    let counters = transmit.transmitted();
+    assert_eq!((counters.sent, counters.failed), (0, 40));
+}
+
+#[test]
+fn a_wait_ends_when_a_frame_arrives_at_any_queue_or_with_its_patience() {
+    let Some(pair) = VethPair::with(&["numtxqueues", "2", "numrxqueues", "2"], 1500) else {
+        return;
+    };
+    let options = AfXdpOptions { queues: None, ..receive_options(&pair.right) };
+    let mut ports = AfXdp::open(&options).unwrap().receive;
+    let mut both: Vec<&mut AfXdpReceive> = ports.iter_mut().collect();
+    let before = clock::now();
+    AfXdpReceive::wait(&mut both, Duration::from_millis(20));
+    assert!(clock::now().saturating_since(before) >= Duration::from_millis(20));
+    let second = AfXdpOptions { first_queue: 1, ..transmit_options(&pair.left) };
+    let mut transmit = AfXdp::open(&second).unwrap().transmit.remove(0);
+    send(&mut transmit, &frame_of(1));
+    transmit.flush().unwrap();
+    // It would hang for longer than a test may take.
+    AfXdpReceive::wait(&mut both, Duration::from_secs(3_600));
+    let [_, second] = &mut both[..] else { panic!("two queues") };
+    assert_eq!(receive(second, 1).len(), 1);
+}
+
+#[test]
+fn after_a_wait_an_interface_that_is_gone_is_noticed_at_once() {
+    let Some(pair) = VethPair::new() else { return };
+    let mut port = receive_port(&pair.right);
+    run(&pair.left.namespace, "ip", &["link", "delete", "left"]);
+    AfXdpReceive::wait(&mut [&mut port], Duration::from_millis(1));
+    assert_eq!(port.receive(8, &mut Vec::new()), Err(pair.right.is_gone()));
+}
+
+#[test]
+fn an_interface_that_goes_down_or_away_stops_both_halves() {
+    let Some(pair) = VethPair::new() else { return };
+    let mut port = receive_port(&pair.right);
+    let mut transmit = transmit_port(&pair.left);
+    let mut batch = Vec::new();
+    run(&pair.left.namespace, "ip", &["link", "set", "left", "down"]);
+    run(&pair.right.namespace, "ip", &["link", "set", "right", "down"]);
+    send(&mut transmit, &frame_of(1));
+    let error = eventually("the sending half", || transmit.flush().err());
+    assert_eq!(error, pair.left.went_down());
+    let error = eventually("the receiving half", || port.receive(8, &mut batch).err());
+    assert_eq!(error, pair.right.went_down());
+    run(&pair.left.namespace, "ip", &["link", "delete", "left"]);
+    let error = eventually("the sending half", || transmit.flush().err());
+    assert_eq!(error, pair.left.is_gone());
+    let error = eventually("the receiving half", || port.receive(8, &mut batch).err());
+    assert_eq!(error, pair.right.is_gone());
+    transmit.abort();
+    assert_eq!((transmit.in_flight(), transmit.transmitted().unsent), (0, 1));
+}
+
+#[test]
+fn busy_polling_and_forced_copying_carry_frames_too() {
+    let Some(pair) = VethPair::new() else { return };
+    let with = |options| AfXdpOptions {
+        busy_poll: Some(BusyPoll::default()),
+        copy: CopyMode::Copy,
+        ..options
+    };
+    let mut receiver = AfXdp::open(&with(receive_options(&pair.right))).unwrap();
+    let mut sender = AfXdp::open(&with(transmit_options(&pair.left))).unwrap();
+    assert!(receiver.facts.busy_poll && sender.facts.busy_poll);
+    for number in 0..50 {
+        send(&mut sender.transmit[0], &frame_of(number));
+    }
+    sender.transmit[0].flush().unwrap();
+    assert_eq!(receive(&mut receiver.receive[0], 50)[49], frame_of(49));
+}
+
+#[test]
+fn what_cannot_be_opened_says_why() {
+    let Some(pair) = VethPair::new() else { return };
+    let zero_copy = AfXdpOptions { copy: CopyMode::ZeroCopy, ..transmit_options(&pair.left) };
+    let error = error_of(&zero_copy);
+    assert!(matches!(error, AfXdpError::NoZeroCopy { .. }), "{error}");
+
+    let second = AfXdpOptions { first_queue: 1, ..transmit_options(&pair.left) };
+    let error = error_of(&second);
+    assert!(matches!(error, AfXdpError::NoSuchQueue { asked: 1, found: 1, .. }), "{error}");
+
+    let _port = receive_port(&pair.right);
+    let error = error_of(&receive_options(&pair.right));
+    assert!(matches!(error, AfXdpError::ProgramInUse { program: Some(_), .. }), "{error}");
+    assert!(error.to_string().contains("ip link set right xdp off"), "{error}");
+
+    let _port = transmit_port(&pair.left);
+    let error = error_of(&transmit_options(&pair.left));
+    assert!(matches!(error, AfXdpError::QueueInUse { queue: 0, .. }), "{error}");
+
+    run(&pair.left.namespace, "ip", &["link", "set", "left", "down"]);
+    assert!(matches!(
+        error_of(&transmit_options(&pair.left)),
+        AfXdpError::Link(UnfitLink::Down(_))
+    ));
+}

@@ -1,0 +1,164 @@
+//! Facts of interfaces, the watch over them, and the lock.
+
+use wirestorm_base::time::Duration;
+use wirestorm_io::clock;
+use wirestorm_io::link::{self, Link, LinkError, LinkKind, LinkMeter, LinkState, LinkWatch};
+use wirestorm_io::lock::{Holder, InterfaceLock, LockError};
+use wirestorm_io::namespace::{InterfaceName, Namespace};
+
+use crate::support::{VethPair, eventually, run};
+
+#[test]
+fn a_veth_shows_its_facts() {
+    let Some(pair) = VethPair::with(&["numtxqueues", "4", "numrxqueues", "6"], 1400) else {
+        return;
+    };
+    run(&pair.left.namespace, "ethtool", &["-L", "left", "rx", "4", "tx", "3"]);
+    run(&pair.left.namespace, "ip", &["link", "set", "left", "address", "02:00:00:00:00:07"]);
+    let left = Link::open(&pair.left).unwrap();
+    let right = Link::open(&pair.right).unwrap();
+    assert_eq!(left.name, "left");
+    assert_eq!(left.mac, Some([2, 0, 0, 0, 0, 7]));
+    assert_eq!(left.mtu, 1400);
+    assert_eq!((left.untagged_length_max(), left.frame_length_max()), (1414, 1418));
+    assert!(left.up && left.running);
+    assert_eq!(left.kind, LinkKind::Veth);
+    assert_eq!(left.driver.unwrap().name, "veth");
+    assert_eq!((left.queues.receive, left.queues.transmit), (4, 3));
+    assert_eq!((left.queues.receive_max, left.queues.transmit_max), (6, 4));
+    assert_eq!(left.peer.unwrap().index, right.index);
+    assert!(left.peer.unwrap().namespace_id.is_some());
+    assert!(!left.default_route);
+    assert_eq!(left.xdp_program, None);
+    let features = left.xdp_features.unwrap();
+    assert!(features.basic() && features.redirect());
+}
+
+#[test]
+fn receive_offload_at_the_peer_lets_a_veth_transmit_for_xdp() {
+    let Some(pair) = VethPair::new() else { return };
+    assert_eq!(Link::open(&pair.right).unwrap().receive_offload, Some(false));
+    assert!(!Link::open(&pair.left).unwrap().xdp_features.unwrap().transmit());
+    run(&pair.right.namespace, "ethtool", &["-K", "right", "gro", "on"]);
+    assert_eq!(Link::open(&pair.right).unwrap().receive_offload, Some(true));
+    run(&pair.left.namespace, "ethtool", &["-K", "left", "gro", "on"]);
+    assert!(Link::open(&pair.left).unwrap().xdp_features.unwrap().transmit());
+}
+
+#[test]
+fn a_default_route_is_seen_in_every_table_and_family() {
+    let Some(pair) = VethPair::new() else { return };
+    run(&pair.left.namespace, "ip", &["address", "add", "192.0.2.1/24", "dev", "left"]);
+    assert!(!Link::open(&pair.left).unwrap().default_route);
+    let route = ["route", "add", "default", "via", "192.0.2.2", "table", "77"];
+    run(&pair.left.namespace, "ip", &route);
+    assert!(Link::open(&pair.left).unwrap().default_route);
+    assert!(!Link::open(&pair.right).unwrap().default_route);
+    run(&pair.right.namespace, "sysctl", &["-q", "-w", "net.ipv6.conf.right.disable_ipv6=0"]);
+    run(&pair.right.namespace, "ip", &["-6", "route", "add", "default", "dev", "right"]);
+    assert!(Link::open(&pair.right).unwrap().default_route);
+}
+
+#[test]
+fn all_interfaces_of_a_namespace_are_listed() {
+    let Some(pair) = VethPair::new() else { return };
+    let names: Vec<_> =
+        link::list(&pair.left.namespace).unwrap().into_iter().map(|link| link.name).collect();
+    assert_eq!(names, ["lo", "left"]);
+}
+
+#[test]
+fn a_missing_interface_is_named() {
+    let error = Link::open(&"no-such-if".parse().unwrap()).unwrap_err();
+    assert!(matches!(error, LinkError::Missing(_)), "{error}");
+    assert!(error.to_string().contains("no-such-if"));
+}
+
+#[test]
+fn the_meter_counts_what_arrives_at_the_peer() {
+    let Some(pair) = VethPair::new() else { return };
+    let mut meter = LinkMeter::open(&pair.right).unwrap();
+    let before = meter.read().unwrap();
+    run(&pair.left.namespace, "ip", &["address", "add", "192.0.2.1/24", "dev", "left"]);
+    run(&pair.right.namespace, "ip", &["address", "add", "192.0.2.2/24", "dev", "right"]);
+    run(&pair.left.namespace, "bash", &["-c", "echo hello > /dev/udp/192.0.2.2/9"]);
+    let after = eventually("an ARP request", || {
+        meter.read().ok().filter(|after| after.receive_packets > before.receive_packets)
+    });
+    assert!(after.receive_bytes > before.receive_bytes);
+}
+
+#[test]
+fn the_watch_sees_down_no_carrier_up_and_gone() {
+    let Some(pair) = VethPair::new() else { return };
+    let mut watch = LinkWatch::open(&pair.left).unwrap();
+    assert_eq!(watch.state().unwrap(), LinkState::Running);
+    let mut expect = |state: LinkState| {
+        eventually("a change of state", || (watch.state().unwrap() == state).then_some(()));
+    };
+    run(&pair.right.namespace, "ip", &["link", "set", "right", "down"]);
+    expect(LinkState::NoCarrier);
+    run(&pair.left.namespace, "ip", &["link", "set", "left", "down"]);
+    expect(LinkState::Down);
+    run(&pair.left.namespace, "ip", &["link", "set", "left", "up"]);
+    run(&pair.right.namespace, "ip", &["link", "set", "right", "up"]);
+    expect(LinkState::Running);
+    run(&pair.left.namespace, "ip", &["link", "delete", "left"]);
+    expect(LinkState::Gone);
+}
+
+#[test]
+fn a_wait_ends_when_something_is_told_of_any_interface_or_with_its_patience() {
+    let Some(pair) = VethPair::new() else { return };
+    let mut watches = [&pair.right, &pair.left].map(|end| LinkWatch::open(end).unwrap());
+    run(&pair.left.namespace, "ip", &["link", "set", "left", "down"]);
+    while watches[1].state().unwrap() != LinkState::Down
+        || watches[0].state().unwrap() != LinkState::NoCarrier
+    {
+        // It would hang for longer than a test may take.
+        LinkWatch::wait(watches.iter(), Duration::from_secs(3_600));
+    }
+    // Some time the kernel has nothing to tell any more.
+    eventually("a wait that lasts", || {
+        watches.iter_mut().for_each(|watch| assert!(watch.state().is_ok()));
+        let before = clock::now();
+        LinkWatch::wait(watches.iter(), Duration::from_millis(20));
+        (clock::now().saturating_since(before) >= Duration::from_millis(20)).then_some(())
+    });
+}
+
+#[test]
+fn only_one_can_lock_an_interface() {
+    let Some(pair) = VethPair::new() else { return };
+    let lock = InterfaceLock::acquire(&pair.left).unwrap();
+    let _other_end = InterfaceLock::acquire(&pair.right).unwrap();
+    let error = InterfaceLock::acquire(&pair.left).unwrap_err();
+    let LockError::Held { interface, holder } = &error else { panic!("{error}") };
+    assert_eq!(interface, &pair.left);
+    assert_eq!(*holder, Holder { process: Some(std::process::id()) });
+    assert!(error.to_string().contains(&std::process::id().to_string()), "{error}");
+    drop(lock);
+    // A command that another test starts at this moment has the socket too, until it has begun.
+    eventually("the lock to be free", || InterfaceLock::acquire(&pair.left).ok());
+}
+
+#[test]
+fn a_named_namespace_is_entered_and_left() {
+    let Some(_) = VethPair::new() else { return };
+    /// Removes the namespace also after a failure.
+    struct Named(String);
+    impl Drop for Named {
+        fn drop(&mut self) {
+            run(&Namespace::Current, "ip", &["netns", "delete", &self.0]);
+        }
+    }
+    let named = Named(format!("wirestorm-test-{}", std::process::id()));
+    run(&Namespace::Current, "ip", &["netns", "add", &named.0]);
+    let here = std::fs::read_link("/proc/thread-self/ns/net").unwrap();
+    let namespace = Namespace::Named(named.0.clone());
+    let there = namespace.enter(|| std::fs::read_link("/proc/thread-self/ns/net").unwrap());
+    assert_ne!(here, there.unwrap());
+    assert_eq!(here, std::fs::read_link("/proc/thread-self/ns/net").unwrap());
+    let interface: InterfaceName = format!("netns/{}:lo", named.0).parse().unwrap();
+    assert_eq!(Link::open(&interface).unwrap().kind, LinkKind::Loopback);
+}

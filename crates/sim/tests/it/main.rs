@@ -1,0 +1,7 @@
+//! The simulator, alone and with plans.
+
+mod impairments;
+mod memory;
+mod streams;
+mod trex_goldens;
+mod trex_properties;

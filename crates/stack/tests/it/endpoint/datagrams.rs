@@ -1,0 +1,622 @@
+//! Flows of UDP: what they say, and when they end.
+
+use wirestorm_base::port::Receive;
+use wirestorm_base::time::{Duration, Instant};
+use wirestorm_sim::memory::{WireOptions, wire};
+use wirestorm_stack::endpoint::{
+    AddressRange, Endpoint, Identification, Listen, Load, Role, Template, Transport,
+};
+use wirestorm_stack::program::{Buffer, BufferId, Buffers, Contents, Instruction, Program};
+use wirestorm_wire::checksum;
+
+use super::world::{
+    SECOND, STEP, World, client, frames, options, pass_by, put, rate, server, template,
+};
+
+fn datagrams(instructions: Vec<Instruction>, role: Role) -> Template {
+    Template { transport: Transport::Udp, ..template(instructions, role) }
+}
+
+/// A question of 5 bytes, and an answer of 1,000.
+fn buffers() -> (Buffers, [BufferId; 2]) {
+    let mut buffers = Buffers::default();
+    let question = buffers.push(Buffer::new(b"query", 0, &[]));
+    let answer = buffers.push(Buffer::new(b"answer", 1_000, &[]));
+    (buffers, [question, answer])
+}
+
+fn send(buffer: BufferId) -> Instruction {
+    Instruction::SendDatagram { buffer }
+}
+
+fn receive(count: u64) -> Instruction {
+    Instruction::ReceiveDatagrams { count, clear: true }
+}
+
+fn once() -> Load {
+    Load::Hold { flows: 1 }
+}
+
+#[test]
+fn questions_are_answered_over_either_version_of_ip() {
+    let (buffers, [question, answer]) = buffers();
+    let asks = || vec![send(question), receive(1), send(question), receive(2)];
+    let answers = || vec![receive(1), send(answer), receive(1), send(answer), send(answer)];
+    let load = Load::Constant { rate: rate(100, SECOND), at_most: None };
+    let clients = vec![
+        datagrams(asks(), client("16.0.0.1", 53, load, Some(50))),
+        datagrams(asks(), client("2001:db8:1::1", 53, load, Some(50))),
+    ];
+    let mut world = World::of(clients, vec![datagrams(answers(), server(53))], &buffers);
+    world.run(SECOND, |_, _| {});
+    let [ours, theirs] = [&world.client, &world.server].map(Endpoint::udp);
+    assert_eq!((ours.connects, ours.accepts, ours.closed), (100, 0, 100));
+    assert_eq!((theirs.connects, theirs.accepts, theirs.closed), (0, 100, 100));
+    assert_eq!((ours.sndpkt, ours.sndbyte), (200, 1_000));
+    assert_eq!((theirs.rcvpkt, theirs.rcvbyte), (200, 1_000));
+    assert_eq!((theirs.sndpkt, theirs.sndbyte), (300, 300_000));
+    assert_eq!((ours.rcvpkt, ours.rcvbyte), (300, 300_000));
+    assert_eq!(ours.keepdrops + theirs.keepdrops, 0);
+    for endpoint in [&world.client, &world.server] {
+        let flows = endpoint.counters();
+        assert_eq!((flows.closed, flows.failed(), flows.active), (100, 0, 0));
+        assert_eq!(endpoint.strays().damaged + endpoint.strays().no_flow, 0);
+        assert_eq!(endpoint.times().whole.count(), 100);
+    }
+    // One step up, one down, and one more for the second question.
+    let first_byte = world.client.times().first_byte.quantile(0.5).unwrap();
+    assert!((97..=100).contains(&(first_byte.as_nanos() / 1_000)), "{first_byte:?}");
+    assert!(world.client.is_done());
+    assert_eq!(world.client.next(), None);
+}
+
+#[test]
+fn the_sum_of_a_datagram_is_never_left_out() {
+    // Data whose sum makes that of the datagram zero, which is sent as all ones (RFC 768).
+    let sums = |data: u16| {
+        let mut buffers = Buffers::default();
+        let buffer = buffers.push(Buffer::new(&data.to_be_bytes(), 0, &[]));
+        let template = datagrams(vec![send(buffer)], client("16.0.0.1", 53, once(), Some(1)));
+        let mut world = World::of(vec![template], vec![], &buffers);
+        world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+        let mut sum = 0;
+        pass_by(&mut world.up, |frame| {
+            let datagram = &frame[34..];
+            assert_eq!(datagram.len(), 10);
+            let addresses = |at: usize| frame[at..at + 4].try_into().unwrap();
+            let pseudo_header = checksum::pseudo_header_ipv4(addresses(26), addresses(30), 17, 10);
+            let all = checksum::combine(pseudo_header, checksum::sum(datagram));
+            assert_eq!(all, 0xffff, "a receiver finds it right");
+            sum = u16::from_be_bytes([datagram[6], datagram[7]]);
+        });
+        sum
+    };
+    let plain = sums(0);
+    assert_ne!(plain, 0);
+    assert_eq!(sums(plain), 0xffff);
+}
+
+#[test]
+fn one_port_serves_both_transports() {
+    let (buffers, [question, answer]) = buffers();
+    let load = Load::Constant { rate: rate(100, SECOND), at_most: None };
+    let stream = |bytes| Instruction::Receive { bytes, clear: true };
+    let write = |buffer| Instruction::Send { buffer };
+    let clients = vec![
+        datagrams(vec![send(question), receive(1)], client("16.0.0.1", 53, load, Some(30))),
+        template(vec![write(question), stream(1_000)], client("16.0.0.1", 53, load, Some(20))),
+    ];
+    let servers = vec![
+        template(vec![stream(5), write(answer)], server(53)),
+        datagrams(vec![receive(1), send(answer)], server(53)),
+    ];
+    let mut world = World::of(clients, servers, &buffers);
+    world.run(SECOND, |_, _| {});
+    assert_eq!((world.client.udp().rcvbyte, world.client.tcp().rcvbyte), (30_000, 20_000));
+    let closed = |endpoint: &Endpoint, place| endpoint.tally(place).unwrap().flows.closed;
+    assert_eq!([0, 1].map(|it| closed(&world.client, it)), [30, 20]);
+    assert_eq!([0, 1].map(|it| closed(&world.server, it)), [20, 30]);
+}
+
+#[test]
+fn a_flow_without_traffic_is_dropped() {
+    let (buffers, [question, answer]) = buffers();
+    let idle = |millis, receive_only| Instruction::SetIdle { millis, receive_only };
+    let ticks = |count| {
+        let again = [Instruction::Delay { micros: 80_000 }, send(question)];
+        (0..count).flat_map(move |_| again)
+    };
+    let forever = receive(1_000_000);
+    // What the client does, whether the server answers each datagram, and when the client's flow
+    // is dropped, in ms.
+    let cases = [
+        ("a second, unless it is said", vec![send(question), forever], false, Some(1_000)),
+        ("as it is said", vec![idle(300, false), send(question), forever], false, Some(300)),
+        (
+            "what it sends is traffic",
+            [vec![idle(100, false)], ticks(5).collect(), vec![forever]].concat(),
+            false,
+            Some(500),
+        ),
+        (
+            "or is not",
+            [vec![idle(100, true)], ticks(5).collect(), vec![forever]].concat(),
+            false,
+            Some(100),
+        ),
+        (
+            "what arrives is",
+            [vec![idle(100, true)], ticks(5).collect(), vec![forever]].concat(),
+            true,
+            Some(500),
+        ),
+        (
+            "a delay is none",
+            vec![idle(50, false), Instruction::Delay { micros: 90_000 }, send(question)],
+            false,
+            Some(50),
+        ),
+        ("never", vec![idle(0, false), send(question), forever], false, None),
+    ];
+    for (case, asks, is_answered, dropped) in cases {
+        let client = datagrams(asks, client("16.0.0.1", 53, once(), Some(1)));
+        let answers = match is_answered {
+            true => vec![receive(1), send(answer), Instruction::Jump { to: 0 }],
+            false => vec![receive(1_000_000)],
+        };
+        let mut world = World::of(vec![client], vec![datagrams(answers, server(53))], &buffers);
+        let mut gone = None;
+        world.run(Duration::from_secs(3), |now, client| {
+            if client.counters().active == 0 && gone.is_none() {
+                gone = Some(now.as_nanos() / 1_000_000);
+            }
+        });
+        match dropped {
+            Some(dropped) => {
+                let gone = gone.expect(case);
+                assert!((dropped..dropped + 5).contains(&gone), "{case}: {gone}");
+                assert_eq!((world.client.udp().keepdrops, world.client.counters().idle), (1, 1));
+            }
+            None => assert_eq!((gone, world.client.udp().keepdrops), (None, 0), "{case}"),
+        }
+        assert_eq!(world.client.counters().closed, 0, "{case}");
+    }
+}
+
+#[test]
+fn a_datagram_of_nobody_is_told() {
+    let (buffers, [question, _]) = buffers();
+    let client = datagrams(vec![send(question)], client("16.0.0.1", 53, once(), Some(3)));
+    let server = datagrams(vec![receive(1)], server(54));
+    let mut world = World::of(vec![client], vec![server], &buffers);
+    world.run(SECOND, |_, _| {});
+    assert_eq!((world.client.udp().sndpkt, world.client.counters().closed), (3, 3));
+    assert_eq!((world.server.strays().no_flow, world.server.udp().accepts), (3, 0));
+}
+
+#[test]
+fn who_asks_where_nobody_waits_is_refused() {
+    let (buffers, [question, _]) = buffers();
+    for (first, longest) in [("16.0.0.1", 576), ("2001:db8:1::1", 1_280)] {
+        let mut buffers = buffers.clone();
+        let long = buffers.push(Buffer::new(b"", 1_400, &[]));
+        for (asked, length) in [(question, None), (long, Some(longest))] {
+            let client =
+                datagrams(vec![send(asked), receive(1)], client(first, 53, once(), Some(1)));
+            let mut world = World::of(vec![client], vec![datagrams(vec![], server(54))], &buffers);
+            let mut answered = Vec::new();
+            for _ in 0..3 {
+                world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+                world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
+                pass_by(&mut world.down, |frame| answered.push(frame.len() - 14));
+                world.now += STEP;
+            }
+            // The header of IP, 8 bytes of ICMP, and the packet with its own two.
+            let short = if first.contains(':') { 40 + 8 + 40 + 8 + 5 } else { 20 + 8 + 20 + 8 + 5 };
+            assert_eq!(answered, [length.unwrap_or(short)], "{first}");
+            let (flows, strays) = (world.client.counters(), world.client.strays());
+            assert_eq!((flows.refused, flows.failed(), flows.active), (1, 1, 0), "{first}");
+            assert_eq!((strays.unreachable, world.server.strays().unreachable_sent), (1, 1));
+            assert_eq!((world.server.strays().no_flow, strays.damaged), (1, 0));
+        }
+    }
+}
+
+#[test]
+fn a_datagram_that_is_not_for_us_or_for_many_is_not_refused() {
+    let (buffers, [question, _]) = buffers();
+    let of_others = "48.0.1.0".parse().unwrap();
+    let elsewhere = Some(AddressRange { first: of_others, count: 256 });
+    let listen = Listen { addresses: elsewhere, ..Listen::at(53) };
+    type Change = fn(&mut [u8]);
+    let cases: [(Listen, Change); 4] = [
+        (listen, |_| {}),
+        (Listen::at(54), |frame| frame[0] |= 1),
+        (Listen::at(54), |frame| frame[30..34].copy_from_slice(&[239, 1, 2, 3])),
+        (Listen::at(54), |frame| frame[26..30].fill(0)),
+    ];
+    for (case, (listen, change)) in cases.into_iter().enumerate() {
+        let client = datagrams(vec![send(question)], client("16.0.0.1", 53, once(), Some(1)));
+        let server = datagrams(vec![], Role::Server { listen });
+        let mut options = options(vec![server], &buffers, 1);
+        options.verifies_checksums = false;
+        let mut world = World::of(vec![client], vec![], &buffers);
+        world.server = Endpoint::new(options, world.now);
+        world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+        pass_by(&mut world.up, change);
+        world.run(STEP, |_, _| {});
+        let strays = world.server.strays();
+        let told = [strays.no_flow, strays.for_others, strays.impossible];
+        let expected = [[1, 0, 0], [0, 1, 0], [1, 0, 0], [0, 0, 1]][case];
+        assert_eq!((told, strays.unreachable_sent), (expected, 0), "case {case}");
+    }
+}
+
+/// RFC 768: who has no source port says zero.
+#[test]
+fn a_datagram_from_no_port_is_not_answered() {
+    for (client_at, port) in [("16.0.0.1", 34), ("2001:db8:1::1", 54)] {
+        // Where somebody waits, and where nobody does.
+        for listens in [53, 54] {
+            let (buffers, [question, answer]) = buffers();
+            let asks = vec![send(question), receive(1)];
+            let client = datagrams(asks, client(client_at, 53, once(), Some(1)));
+            let answers = datagrams(vec![receive(1), send(answer)], server(listens));
+            let mut options = options(vec![answers], &buffers, 1);
+            options.verifies_checksums = false;
+            let mut world = World::of(vec![client], vec![], &buffers);
+            world.server = Endpoint::new(options, world.now);
+            world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+            pass_by(&mut world.up, |frame| frame[port..port + 2].fill(0));
+            world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
+            assert_eq!(frames(&mut world.down.1), [[0; 0]; 0], "{client_at}, {listens}");
+            let (strays, flows) = (world.server.strays(), world.server.counters());
+            assert_eq!((strays.impossible, flows.active + flows.closed), (1, 0), "{client_at}");
+        }
+    }
+}
+
+#[test]
+fn a_datagram_without_a_checksum_is_taken_over_ipv4_alone() {
+    for verifies in [true, false] {
+        for (client_at, sum, expected) in [("16.0.0.1", 40, 1), ("2001:db8:1::1", 60, 0)] {
+            let (buffers, [question, _]) = buffers();
+            let client = datagrams(vec![send(question)], client(client_at, 53, once(), Some(1)));
+            let mut options = options(vec![datagrams(vec![], server(53))], &buffers, 1);
+            options.verifies_checksums = verifies;
+            let mut world = World::of(vec![client], vec![], &buffers);
+            world.server = Endpoint::new(options, world.now);
+            world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+            pass_by(&mut world.up, |frame| frame[sum..sum + 2].fill(0));
+            world.run(STEP, |_, _| {});
+            let taken = world.server.tally(0).unwrap().udp.accepts;
+            assert_eq!(taken, expected, "{client_at}, {verifies}");
+        }
+    }
+}
+
+#[test]
+fn refusals_are_no_more_than_so_many_at_a_time() {
+    let (buffers, [question, _]) = buffers();
+    let asks = vec![send(question); 200];
+    let client = datagrams(asks, client("16.0.0.1", 53, once(), Some(1)));
+    let mut world = World::of(vec![client], vec![datagrams(vec![], server(54))], &buffers);
+    world.run(STEP, |_, _| {});
+    world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
+    let mut heard = 0;
+    while heard < 200 {
+        world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
+        heard = world.server.strays().no_flow;
+    }
+    assert_eq!(world.server.strays().unreachable_sent, 50);
+}
+
+#[test]
+fn a_datagram_that_fits_no_packet_is_told() {
+    // Headers of IPv4 and UDP and 65,507 bytes are 65,535; those of IPv6 are not counted.
+    for (first, longest) in [("16.0.0.1", 65_507), ("2001:db8:1::1", 65_527)] {
+        let mut buffers = Buffers::default();
+        let sizes = [longest, longest + 1, 70_000];
+        let asks = sizes.map(|size| send(buffers.push(Buffer::new(b"", size, &[]))));
+        let client = datagrams(asks.to_vec(), client(first, 53, once(), Some(1)));
+        let mut world = World::of(vec![client], vec![], &buffers);
+        world.run(STEP, |_, _| {});
+        let udp = world.client.udp();
+        assert_eq!((udp.sndpkt, udp.sndbyte, udp.pkt_toobig), (1, longest.into(), 2), "{first}");
+        assert_eq!(udp.fragmented, 1);
+    }
+}
+
+#[test]
+fn identifications_of_datagrams_leave_none_out() {
+    let mut buffers = Buffers::default();
+    // Of these one leaves in fragments, and one does not leave.
+    let sizes = [10, 3_000, 10, 70_000, 10];
+    let asks = sizes.map(|size| send(buffers.push(Buffer::new(b"", size, &[]))));
+    let mut client = datagrams(asks.to_vec(), client("16.0.0.1", 53, once(), Some(1)));
+    client.ip.identification = Identification::Counting;
+    let mut world = World::of(vec![client], vec![], &buffers);
+    world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+    let frames = frames(&mut world.up.1);
+    let numbers: Vec<_> = frames.iter().map(|it| u16::from_be_bytes([it[18], it[19]])).collect();
+    let first = numbers[0];
+    assert_eq!(numbers, [0, 1, 1, 1, 2, 3].map(|behind| first.wrapping_add(behind)));
+}
+
+#[test]
+fn what_is_too_long_for_a_packet_goes_in_fragments() {
+    // 1,500 bytes are a header of IPv4, or one of IPv6 and a fragment's, and 1,480 or 1,448 of
+    // a datagram, whose own header is 8.
+    for (first, whole, in_one) in [("16.0.0.1", 1_472, 1_480), ("2001:db8:1::1", 1_452, 1_448)] {
+        for size in [whole, whole + 1, 20_000] {
+            let mut buffers = Buffers::default();
+            let buffer = buffers.push(Buffer::new(b"long", size, &[]));
+            let asks = vec![send(buffer), receive(2)];
+            let answers = vec![receive(1), send(buffer), send(buffer)];
+            let client = datagrams(asks, client(first, 53, once(), Some(1)));
+            let server = datagrams(answers, server(53));
+            let mut world = World::of(vec![client], vec![server], &buffers);
+            world.run(SECOND, |_, _| {});
+            let case = format!("{size} bytes from {first}");
+            let pieces = if size == whole { 0 } else { (u64::from(size) + 8).div_ceil(in_one) };
+            let is_cut = u64::from(pieces > 0);
+            for (endpoint, datagrams) in [(&world.client, [1, 2]), (&world.server, [2, 1])] {
+                let (udp, strays) = (endpoint.udp(), endpoint.strays());
+                let [sent, received] = datagrams;
+                assert_eq!((udp.sndpkt, udp.rcvpkt), (sent, received), "{case}");
+                assert_eq!(udp.rcvbyte, received * u64::from(size), "{case}");
+                assert_eq!(udp.fragmented, sent * is_cut, "{case}");
+                assert_eq!(strays.fragments, received * pieces, "{case}");
+                assert_eq!(strays.reassembled, received * is_cut, "{case}");
+                assert_eq!((strays.damaged, endpoint.counters().closed), (0, 1), "{case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_fragment_that_is_damaged_or_missing_is_told() {
+    let mut buffers = Buffers::default();
+    let buffer = buffers.push(Buffer::new(b"long", 2_000, &[]));
+    let sent = || {
+        let client = datagrams(vec![send(buffer)], client("16.0.0.1", 53, once(), Some(1)));
+        let server = datagrams(vec![receive(1)], server(53));
+        let mut world = World::of(vec![client], vec![server], &buffers);
+        world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+        let frames = frames(&mut world.up.1);
+        assert_eq!(frames.len(), 2);
+        (world, frames)
+    };
+    let (mut world, frames) = sent();
+    put(&mut world.up.0, &frames[0]);
+    let mut damaged = frames[1].clone();
+    damaged[20] ^= 1;
+    put(&mut world.up.0, &damaged);
+    world.run(STEP, |_, _| {});
+    assert_eq!((world.server.strays().fragments, world.server.strays().damaged), (1, 1));
+    assert_eq!((world.server.strays().fragments_incomplete, world.server.udp().rcvpkt), (1, 0));
+    // After a minute the rest is of another packet.
+    world.now += Duration::from_secs(60);
+    world.run(STEP, |_, _| {});
+    put(&mut world.up.0, &frames[1]);
+    world.run(STEP, |_, _| {});
+    let strays = world.server.strays();
+    assert_eq!((strays.fragments_incomplete, strays.reassembled), (2, 0));
+    put(&mut world.up.0, &frames[0]);
+    world.run(STEP, |_, _| {});
+    let strays = world.server.strays();
+    assert_eq!((strays.fragments_incomplete, strays.reassembled), (1, 1));
+
+    // What is wrong in a datagram is found when it is whole.
+    let (mut world, mut frames) = sent();
+    *frames[1].last_mut().unwrap() ^= 1;
+    frames.iter().for_each(|frame| put(&mut world.up.0, frame));
+    world.run(STEP, |_, _| {});
+    let strays = world.server.strays();
+    assert_eq!((strays.reassembled, strays.damaged), (1, 1));
+
+    // Fragments that contradict each other.
+    let (mut world, frames) = sent();
+    let mut other = frames[0].clone();
+    other[100] ^= 1;
+    for frame in [&frames[0], &other, &frames[1]] {
+        put(&mut world.up.0, frame);
+    }
+    world.run(STEP, |_, _| {});
+    let strays = world.server.strays();
+    assert_eq!((strays.fragments, strays.fragments_overlapping, strays.reassembled), (3, 1, 0));
+}
+
+/// A client's datagram in two fragments, of which some arrive, changed; returns the packets that
+/// the server sends back within a minute, and the first fragment.
+fn answers_to_parts(
+    first: &str,
+    arriving: &[usize],
+    change: impl Fn(&mut [u8]),
+) -> (Vec<Vec<u8>>, Vec<u8>, World) {
+    const LINK: usize = 14;
+    let mut buffers = Buffers::default();
+    let buffer = buffers.push(Buffer::new(b"long", 2_000, &[]));
+    let client = datagrams(vec![send(buffer)], client(first, 53, once(), Some(1)));
+    let server = datagrams(vec![receive(1)], server(53));
+    let mut world = World::of(vec![client], vec![server], &buffers);
+    world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+    let mut sent = frames(&mut world.up.1);
+    assert_eq!(sent.len(), 2);
+    for frame in &mut sent {
+        change(frame);
+    }
+    arriving.iter().for_each(|which| put(&mut world.up.0, &sent[*which]));
+    let mut answered = Vec::new();
+    let mut due = Instant::ZERO;
+    for _ in 0..2 {
+        world.server.breathe(due, &mut world.down.0, &mut world.up.1).unwrap();
+        answered.extend(frames(&mut world.down.1));
+        // Nothing is said before a minute is over, when it asks to be called.
+        if due == Instant::ZERO {
+            assert_eq!(answered.len(), 0);
+            due = world.server.next().unwrap_or(Instant::ZERO + Duration::from_secs(60));
+            assert_eq!(due, Instant::ZERO + Duration::from_secs(60));
+        }
+    }
+    let cut = |frame: &[u8]| frame[LINK..].to_vec();
+    (answered.iter().map(|frame| cut(frame)).collect(), cut(&sent[0]), world)
+}
+
+#[test]
+fn who_sent_fragments_is_told_that_the_others_did_not_come_in_time() {
+    // The header of IP, 8 bytes of ICMP, and what of the fragment fits packets of 576 or 1,280.
+    for (first, ip, longest, kind) in [("16.0.0.1", 20, 576, 11), ("2001:db8:1::1", 40, 1_280, 3)] {
+        let (answered, fragment, world) = answers_to_parts(first, &[0], |_| {});
+        let [answer] = &answered[..] else { panic!("{first}: {answered:?}") };
+        assert_eq!(answer.len(), longest, "{first}");
+        let (header, message) = answer.split_at(ip);
+        assert_eq!(message[..2], [kind, 1], "{first}");
+        assert_eq!(message[4..8], [0; 4], "{first}");
+        assert_eq!(message[8..], fragment[..longest - ip - 8], "{first}");
+        let sum = match first.contains(':') {
+            false => 0,
+            true => checksum::pseudo_header_ipv6(
+                header[8..24].try_into().unwrap(),
+                header[24..40].try_into().unwrap(),
+                58,
+                message.len() as u32,
+            ),
+        };
+        assert_eq!(checksum::combine(sum, checksum::sum(message)), 0xffff, "{first}");
+        let (from, to) = if ip == 20 { (12..16, 16..20) } else { (8..24, 24..40) };
+        assert_eq!(header[from.clone()], fragment[to.clone()]);
+        assert_eq!(header[to], fragment[from]);
+        let strays = world.server.strays();
+        assert_eq!((strays.time_exceeded_sent, strays.fragments_incomplete), (1, 1), "{first}");
+    }
+}
+
+#[test]
+fn nobody_is_told_of_fragments_without_the_first_or_that_are_for_others() {
+    fn mend(frame: &mut [u8]) {
+        frame[24..26].fill(0);
+        let sum = checksum::checksum(&frame[14..34]);
+        frame[24..26].copy_from_slice(&sum.to_be_bytes());
+    }
+    type Change = fn(&mut [u8]);
+    let changes: [(&[usize], Change); 4] = [
+        (&[1], |_| {}),
+        // To a group of Ethernet, and to one of IP.
+        (&[0], |frame| frame[0] |= 1),
+        (&[0], |frame| {
+            frame[30..34].copy_from_slice(&[239, 1, 2, 3]);
+            mend(frame);
+        }),
+        // An error of ICMP.
+        (&[0], |frame| {
+            (frame[23], frame[34]) = (1, 3);
+            mend(frame);
+        }),
+    ];
+    for (case, (arriving, change)) in changes.into_iter().enumerate() {
+        let (answered, _, world) = answers_to_parts("16.0.0.1", arriving, change);
+        let strays = world.server.strays();
+        assert_eq!((answered.len(), strays.fragments_incomplete), (0, 1), "case {case}");
+        assert_eq!((strays.time_exceeded_sent, strays.damaged), (0, 0), "case {case}");
+    }
+}
+
+#[test]
+fn no_part_of_a_datagram_leaves_where_frames_are_not_enough_for_all() {
+    // 32 frames at once; each datagram needs 14 of them.
+    let mut buffers = Buffers::default();
+    let buffer = buffers.push(Buffer::new(b"", 20_000, &[]));
+    let asking =
+        |times| datagrams(vec![send(buffer); times], client("16.0.0.1", 53, once(), Some(1)));
+    let server = datagrams(vec![receive(5)], server(53));
+    let mut world = World::of(vec![asking(5)], vec![server], &buffers);
+    world.up = wire(WireOptions { frames: 32, frame_length_max: 1_514 });
+    world.run(SECOND, |_, _| {});
+    assert_eq!((world.client.udp().sndpkt, world.client.udp().pkt_toobig), (5, 0));
+    assert_eq!((world.server.udp().rcvpkt, world.server.strays().fragments), (5, 70));
+    // With 12 there will never be enough.
+    let mut world = World::of(vec![asking(1)], vec![], &buffers);
+    world.up = wire(WireOptions { frames: 12, frame_length_max: 1_514 });
+    world.run(SECOND, |_, _| {});
+    assert_eq!((world.client.udp().sndpkt, world.client.udp().pkt_toobig), (0, 1));
+}
+
+#[test]
+fn a_program_without_end_leaves_room_for_others() {
+    let (buffers, [question, _]) = buffers();
+    let storm = vec![send(question), Instruction::Jump { to: 0 }];
+    let clients = vec![
+        datagrams(storm, client("16.0.0.1", 53, once(), Some(1))),
+        datagrams(vec![send(question)], client("17.0.0.1", 54, once(), Some(1))),
+    ];
+    let mut world = World::of(clients, vec![], &buffers);
+    for _ in 0..100 {
+        world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+        let mut batch = Vec::new();
+        world.up.1.receive(1_000, &mut batch).unwrap();
+        batch.into_iter().for_each(|received| world.up.1.release(received));
+        world.now += STEP;
+    }
+    assert!(world.client.udp().sndpkt > 10_000);
+    assert_eq!(world.client.tally(1).unwrap().flows.closed, 1);
+}
+
+#[test]
+fn damaged_datagrams_are_told() {
+    let (buffers, [question, _]) = buffers();
+    let client =
+        datagrams(vec![send(question)], client("16.0.0.1", 53, Load::Hold { flows: 3 }, Some(3)));
+    let mut world =
+        World::of(vec![client], vec![datagrams(vec![receive(1)], server(53))], &buffers);
+    world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+    let mut count = 0;
+    pass_by(&mut world.up, |frame| {
+        // A wrong sum; none at all, and a length beyond the end; and none, and one that is less
+        // than that of its header.
+        let changes: &[(usize, u8)] = match count {
+            0 => &[(44, 0)],
+            1 => &[(40, 0), (41, 0), (39, 14)],
+            _ => &[(40, 0), (41, 0), (39, 7)],
+        };
+        changes.iter().for_each(|&(place, value)| frame[place] = value);
+        count += 1;
+    });
+    world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
+    assert_eq!((count, world.server.strays().damaged), (3, 3));
+    assert_eq!(world.server.udp().rcvpkt, 0);
+}
+
+#[test]
+fn flows_that_are_over_at_once_are_made_again_in_the_next_breath() {
+    let (buffers, [question, _]) = buffers();
+    let load = Load::Hold { flows: 3 };
+    let client = datagrams(vec![send(question)], client("16.0.0.1", 53, load, None));
+    let mut world = World::of(vec![client], vec![], &buffers);
+    for breath in 1..=5 {
+        world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+        assert_eq!(world.client.counters().closed, 3 * breath);
+        assert_eq!(world.client.next(), Some(Instant::ZERO));
+        world.now += STEP;
+    }
+}
+
+#[test]
+fn what_comes_with_the_last_datagram_of_a_flow_begins_the_next_one() {
+    let (buffers, [question, answer]) = buffers();
+    let asks: Vec<_> = [send(question); 6].into_iter().chain([receive(3)]).collect();
+    let keep = Instruction::ReceiveDatagrams { count: 2, clear: false };
+    // One that leaves what it waited for would find it again, and again.
+    for (begin, accepts) in [(vec![receive(2)], 3), (vec![keep], 1), (vec![], 1)] {
+        let answers: Vec<_> = begin.into_iter().chain([send(answer)]).collect();
+        let contents = Contents { looks_at_datagrams: true, ..Contents::default() };
+        let program = Program::with_contents(answers, contents).unwrap();
+        let server = Template { program, ..datagrams(vec![], server(53)) };
+        let client = datagrams(asks.clone(), client("16.0.0.1", 53, once(), Some(1)));
+        let mut world = World::of(vec![client], vec![server], &buffers);
+        world.run(SECOND, |_, _| {});
+        let udp = world.server.udp();
+        assert_eq!((udp.accepts, udp.closed), (accepts, accepts));
+        assert_eq!((udp.rcvpkt, udp.sndpkt), (6, accepts));
+    }
+}

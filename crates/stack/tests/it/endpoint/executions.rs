@@ -1,0 +1,431 @@
+//! Flows that programs ask for.
+
+use std::collections::BTreeSet;
+
+use wirestorm_base::time::{Duration, Instant};
+use wirestorm_stack::endpoint::{Endpoint, EndpointOptions, Load, Role, Template, Transport};
+use wirestorm_stack::program::{
+    Buffer, BufferId, Buffers, Cause, Check, Composition, Contents, Delimiter, Extraction, Form,
+    Instruction, Part, Piece, Program, Rule, TextVariable, Value, Variable,
+};
+use wirestorm_wire::pattern::Pattern;
+
+use super::world::{SECOND, World, client, options, pass_by, server, template};
+
+use Instruction::{AcceptTemplate, ExecTemplate, SetTemplate};
+
+/// A question of 5 bytes, and an answer of 1,000.
+struct Pages {
+    buffers: Buffers,
+    question: BufferId,
+    answer: BufferId,
+}
+
+impl Pages {
+    fn new() -> Self {
+        let mut buffers = Buffers::default();
+        let question = buffers.push(Buffer::new(b"query", 0, &[]));
+        let answer = buffers.push(Buffer::new(b"answer", 1_000, &[]));
+        Self { buffers, question, answer }
+    }
+
+    fn fetch(&self) -> Vec<Instruction> {
+        vec![
+            Instruction::Send { buffer: self.question },
+            Instruction::Receive { bytes: 1_000, clear: true },
+        ]
+    }
+
+    fn ask(&self) -> Vec<Instruction> {
+        vec![
+            Instruction::SendDatagram { buffer: self.question },
+            Instruction::ReceiveDatagrams { count: 1, clear: true },
+        ]
+    }
+
+    /// Servers of both transports at ports 80 to 83.
+    fn servers(&self) -> Vec<Template> {
+        let pages = vec![
+            Instruction::Receive { bytes: 5, clear: true },
+            Instruction::Delay { micros: 20_000 },
+            Instruction::Send { buffer: self.answer },
+            Instruction::Jump { to: 0 },
+        ];
+        let answers = vec![
+            Instruction::ReceiveDatagrams { count: 1, clear: true },
+            Instruction::Delay { micros: 20_000 },
+            Instruction::SendDatagram { buffer: self.answer },
+        ];
+        let at = |port| {
+            let udp = template(answers.clone(), server(port));
+            [template(pages.clone(), server(port)), Template { transport: Transport::Udp, ..udp }]
+        };
+        (80..84).flat_map(at).collect()
+    }
+
+    fn world(&self, clients: Vec<Template>, groups: &[&[usize]]) -> World {
+        let mut world = World::of(vec![], self.servers(), &self.buffers);
+        let groups = groups.iter().map(|it| it.to_vec()).collect();
+        let options = EndpointOptions { groups, ..options(clients, &self.buffers, 1) };
+        world.client = Endpoint::new(options, Instant::ZERO);
+        world
+    }
+}
+
+fn udp(template: Template) -> Template {
+    Template { transport: Transport::Udp, ..template }
+}
+
+fn one(port: u16) -> Role {
+    client("16.0.0.1", port, Load::Hold { flows: 1 }, Some(1))
+}
+
+fn asked(port: u16) -> Role {
+    client("16.0.0.1", port, Load::OnDemand, None)
+}
+
+#[test]
+fn a_program_waits_for_the_flow_it_asked_for() {
+    let pages = Pages::new();
+    let main = |own: Vec<Instruction>| {
+        let forever = Instruction::SetIdle { millis: 10_000, receive_only: false };
+        let browse = [
+            SetTemplate { group: 0 },
+            ExecTemplate,
+            SetTemplate { group: 1 },
+            ExecTemplate,
+            ExecTemplate,
+        ];
+        [vec![forever], own.clone(), browse.to_vec(), own].concat()
+    };
+    for is_udp in [false, true] {
+        let main = match is_udp {
+            false => template(main(pages.fetch()), one(80)),
+            true => udp(template(main(pages.ask()), one(80))),
+        };
+        let clients =
+            vec![main, template(pages.fetch(), asked(81)), udp(template(pages.ask(), asked(82)))];
+        let mut world = pages.world(clients, &[&[1], &[2]]);
+        let mut order = Vec::new();
+        world.run(SECOND, |now, client| {
+            let made: Vec<_> = (0..3).map(|it| client.tally(it).unwrap().flows.made).collect();
+            if order.last().is_none_or(|(last, _)| *last != made) {
+                order.push((made, now.as_nanos() / 1_000_000));
+            }
+            let flows = client.counters();
+            assert!(flows.active - flows.waiting <= 2, "one at a time beside the first");
+        });
+        let (made, at): (Vec<_>, Vec<_>) = order.into_iter().unzip();
+        assert_eq!(made, [[1, 0, 0], [1, 1, 0], [1, 1, 1], [1, 1, 2]]);
+        // A page takes 20 ms. That a connection is remembered for 10 more is not waited for.
+        assert!(at.windows(2).all(|pair| (20..30).contains(&(pair[1] - pair[0]))), "{at:?}");
+        let flows = world.client.tally(0).unwrap().flows;
+        assert_eq!((flows.flows_total, flows.flows_other), (3, 3));
+        let flows = world.client.counters();
+        assert_eq!((flows.closed, flows.failed(), flows.active), (4, 0, 0));
+    }
+}
+
+#[test]
+fn the_flow_is_of_the_same_client_and_any_template_of_the_group() {
+    let pages = Pages::new();
+    let mut role = client("16.0.0.1", 80, Load::Hold { flows: 10 }, Some(10));
+    let Role::Client { tuples, .. } = &mut role else { unreachable!("it is one") };
+    tuples.clients.count = 10;
+    let program: Vec<_> =
+        [SetTemplate { group: 0 }].into_iter().chain([ExecTemplate; 20]).collect();
+    let clients = vec![
+        template(program, role),
+        template(pages.fetch(), asked(81)),
+        template(pages.fetch(), asked(82)),
+        udp(template(pages.ask(), asked(83))),
+    ];
+    let mut world = pages.world(clients, &[&[1, 2, 3]]);
+    let mut seen = BTreeSet::new();
+    for _ in 0..15_000 {
+        world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+        pass_by(&mut world.up, |frame| {
+            // The client's last byte, and the server's port.
+            seen.insert((frame[29], u16::from_be_bytes([frame[36], frame[37]])));
+        });
+        world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
+        world.now += super::world::STEP;
+    }
+    assert_eq!(world.client.counters().closed, 10 + 200);
+    assert_eq!(world.client.tally(0).unwrap().flows.flows_total, 200);
+    let made: Vec<_> = (1..4).map(|it| world.client.tally(it).unwrap().flows.made).collect();
+    // 67 each, with a standard deviation of 7.
+    assert!(made.iter().all(|made| (45..90).contains(made)), "{made:?}");
+    let expected = (1..=10).flat_map(|client| (80..84).map(move |port| (client, port)));
+    assert_eq!(seen, expected.collect());
+}
+
+#[test]
+fn what_cannot_be_made_is_not_waited_for() {
+    let pages = Pages::new();
+    let program = vec![SetTemplate { group: 7 }, ExecTemplate];
+    let empty = vec![SetTemplate { group: 0 }, ExecTemplate];
+    let of_a_server = vec![SetTemplate { group: 1 }, ExecTemplate];
+    let clients = vec![
+        template(program, one(80)),
+        template(empty, one(80)),
+        template(of_a_server, one(80)),
+        template(vec![], server(9)),
+    ];
+    let mut world = pages.world(clients, &[&[], &[3, 99]]);
+    world.run(SECOND, |_, _| {});
+    let flows = world.client.counters();
+    assert_eq!((flows.closed, flows.active, flows.flows_total), (3, 0, 0));
+}
+
+#[test]
+fn a_template_that_asks_for_itself_is_bounded() {
+    let pages = Pages::new();
+    let program = vec![Instruction::Connect, ExecTemplate];
+    let clients = vec![template(program, one(80))];
+    let mut world = pages.world(clients, &[]);
+    let options = options(vec![], &pages.buffers, 1);
+    let mut most = 0;
+    world.run(Duration::from_secs(3), |_, client| most = most.max(client.counters().active));
+    let flows = world.client.counters();
+    assert!(most > 100, "{most}");
+    assert!(flows.active_max <= options.flows_max as u64);
+    assert_eq!((flows.flows_other, flows.flows_total + 1), (0, flows.made));
+}
+
+#[test]
+fn who_is_gone_waits_for_nothing() {
+    let pages = Pages::new();
+    // It is dropped for want of traffic while its flow goes on; the next one takes its place.
+    let program = vec![
+        Instruction::SetIdle { millis: 7, receive_only: false },
+        SetTemplate { group: 0 },
+        ExecTemplate,
+        Instruction::SendDatagram { buffer: pages.question },
+    ];
+    let role = client("16.0.0.1", 80, Load::Hold { flows: 1 }, Some(40));
+    let clients = vec![udp(template(program, role)), template(pages.fetch(), asked(81))];
+    let mut world = pages.world(clients, &[&[1]]);
+    world.run(SECOND, |_, _| {});
+    let [main, executed] = [0, 1].map(|it| world.client.tally(it).unwrap().flows);
+    assert_eq!((main.idle, main.closed), (40, 0));
+    assert_eq!((executed.closed, executed.active), (40, 0));
+    assert_eq!(world.client.udp().sndpkt, 0);
+}
+
+/// A control connection of which the client asks for `query`, hears at which port the answer is,
+/// and fetches it from there; the server says then that it is through.
+struct Transfer {
+    pages: Pages,
+    through: BufferId,
+}
+
+impl Transfer {
+    fn new() -> Self {
+        let mut pages = Pages::new();
+        let through = pages.buffers.push(Buffer::new(b"through\n", 0, &[]));
+        Self { pages, through }
+    }
+
+    /// `value` says at which port.
+    fn asks(&self, value: Value) -> Program {
+        let line = Rule::Until(Delimiter::new(b"\n").unwrap());
+        let digits = Part::Group(Pattern::new(r"^(\d+)\n").unwrap(), 1);
+        let text = TextVariable::new(0).unwrap();
+        let contents = Contents {
+            rules: vec![line],
+            checks: vec![Check::Matches(Pattern::new("^through").unwrap())],
+            extractions: vec![Extraction { text, part: digits }],
+            ports: vec![value],
+            ..Contents::default()
+        };
+        let instructions = [
+            Instruction::Send { buffer: self.pages.question },
+            Instruction::Take { rule: 0, is_awaited: true },
+            Instruction::Extract { extraction: 0 },
+            SetTemplate { group: 0 },
+            Instruction::StartTemplate { port: 0, own_port: None },
+            Instruction::AwaitTemplate,
+            Instruction::Take { rule: 0, is_awaited: true },
+            Instruction::Expect { check: 0 },
+        ];
+        Program::with_contents(instructions, contents).unwrap()
+    }
+
+    /// `delay`: before it takes the connection, in us.
+    fn answers(&self, delay: u32) -> Program {
+        let variable = Variable::new(0).unwrap();
+        let port = Composition {
+            pieces: vec![
+                Piece::Value(Value::Number(variable), Form::Plain),
+                Piece::Bytes(b"\n".as_slice().into()),
+            ],
+            ..Composition::default()
+        };
+        let contents = Contents { compositions: vec![port], ..Contents::default() };
+        let instructions = [
+            Instruction::Receive { bytes: 5, clear: true },
+            Instruction::Listen { variable, first: 50_000, last: 50_001 },
+            Instruction::SendOwn { composition: 0 },
+            Instruction::Delay { micros: delay },
+            SetTemplate { group: 0 },
+            AcceptTemplate,
+            Instruction::Send { buffer: self.through },
+            Instruction::WaitForPeerClose,
+        ];
+        Program::with_contents(instructions, contents).unwrap()
+    }
+
+    fn world(&self, asks: Program, answers: Program, clients: u64) -> World {
+        self.world_of(asks, answers, clients, vec![Instruction::Need { bytes: 1_000 }])
+    }
+
+    fn world_of(
+        &self,
+        asks: Program,
+        answers: Program,
+        clients: u64,
+        fetch: Vec<Instruction>,
+    ) -> World {
+        let buffers = &self.pages.buffers;
+        let data = vec![Instruction::Send { buffer: self.pages.answer }];
+        let role = client("16.0.0.1", 80, Load::Hold { flows: clients }, Some(clients));
+        let asks = Template { program: asks, ..template(vec![], role) };
+        let answers = Template { program: answers, ..template(vec![], server(80)) };
+        let mut world = World::of(vec![], vec![], buffers);
+        let clients = vec![asks, template(fetch, asked(81))];
+        let servers = vec![answers, template(data, Role::Accepted)];
+        let of = |templates, seed| {
+            let options = options(templates, buffers, seed);
+            Endpoint::new(EndpointOptions { groups: vec![vec![1]], ..options }, Instant::ZERO)
+        };
+        (world.client, world.server) = (of(clients, 1), of(servers, 2));
+        world
+    }
+}
+
+fn heard() -> Value {
+    Value::Text(TextVariable::new(0).unwrap())
+}
+
+/// What became of the flows of both templates of an endpoint, and how many programs failed.
+fn ends(endpoint: &Endpoint) -> [(u64, u64, u64); 2] {
+    [0, 1].map(|it| {
+        let flows = endpoint.tally(it).unwrap().flows;
+        (flows.closed, flows.failed(), flows.active)
+    })
+}
+
+/// The first cause of a failure, and what had come.
+fn failure(endpoint: &Endpoint, template: usize) -> Option<(Cause, String)> {
+    let findings = &endpoint.tally(template).unwrap().findings;
+    let (_, cause, failure) = findings.failures().next()?;
+    Some((cause, String::from_utf8(failure.found.clone()).unwrap()))
+}
+
+#[test]
+fn a_connection_comes_to_where_a_program_listens() {
+    let transfer = Transfer::new();
+    // It comes before it is wanted, or is waited for; there are more at once than ports of one
+    // client, of which each has its own.
+    for delay in [0, 50_000] {
+        let mut world = transfer.world(transfer.asks(heard()), transfer.answers(delay), 20);
+        let mut ports = BTreeSet::new();
+        world.run(SECOND, |_, _| {});
+        for endpoint in [&world.client, &world.server] {
+            assert_eq!(ends(endpoint), [(20, 0, 0); 2], "{delay} us");
+            let tally = endpoint.tally(1).unwrap();
+            assert_eq!((tally.flows.active_max > 0, tally.tcp.connects), (true, 20));
+            assert_eq!(endpoint.tally(0).unwrap().flows.flows_other, 20);
+        }
+        assert_eq!(world.client.tally(1).unwrap().tcp.rcvbyte, 20 * 1_000);
+        let tcp = world.server.tally(1).unwrap().tcp;
+        assert_eq!((tcp.accepts, tcp.sndbyte), (20, 20 * 1_000));
+        // What has arrived while it was held has moved with it: three segments.
+        assert_eq!(tcp.rcvtotal, world.client.tally(1).unwrap().tcp.sndtotal);
+        assert_eq!(world.server.counters().failed() + world.server.strays().no_template, 0);
+        // Both ports are free again.
+        let mut world = transfer.world(transfer.asks(heard()), transfer.answers(delay), 1);
+        for _ in 0..2_000 {
+            world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+            pass_by(&mut world.up, |frame| {
+                ports.insert(u16::from_be_bytes([frame[36], frame[37]]));
+            });
+            world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
+            world.now += super::world::STEP;
+        }
+        assert_eq!(ports, [80, 50_000].into(), "the port that was said");
+    }
+}
+
+#[test]
+fn a_flow_fails_with_the_one_that_it_waits_for() {
+    let transfer = Transfer::new();
+    // Nobody listens at the client's own port, which it takes for the server's.
+    let asks = transfer.asks(Value::ClientPort);
+    let mut world = transfer.world(asks, transfer.answers(0), 3);
+    world.run(SECOND, |_, _| {});
+    assert_eq!(ends(&world.client), [(0, 3, 0), (0, 3, 0)]);
+    assert_eq!(world.client.tally(1).unwrap().flows.refused, 3);
+    assert_eq!(failure(&world.client, 0).unwrap().0, Cause::OtherFlow);
+    // The server's program hears that nobody will come.
+    assert_eq!(ends(&world.server), [(0, 3, 0), (0, 0, 0)]);
+    assert_eq!(failure(&world.server, 0).unwrap().0, Cause::Closed);
+
+    // A value that says no port.
+    let mut world = transfer.world(transfer.asks(Value::Server), transfer.answers(0), 3);
+    world.run(SECOND, |_, _| {});
+    assert_eq!(ends(&world.client), [(0, 3, 0), (0, 0, 0)]);
+    assert_eq!(failure(&world.client, 0).unwrap().0, Cause::NoPort);
+
+    // What comes is less than is needed.
+    let fetch = vec![Instruction::Need { bytes: 1_001 }];
+    let mut world = transfer.world_of(transfer.asks(heard()), transfer.answers(0), 3, fetch);
+    world.run(SECOND, |_, _| {});
+    assert_eq!(ends(&world.client), [(0, 3, 0), (0, 3, 0)]);
+    assert_eq!(failure(&world.client, 1), Some((Cause::Closed, String::new())));
+    // What had come of the other one meanwhile is told.
+    assert_eq!(failure(&world.client, 0), Some((Cause::OtherFlow, "through\n".to_owned())));
+    assert_eq!(ends(&world.server)[1], (3, 0, 0));
+}
+
+#[test]
+fn who_comes_for_nobody_is_reset() {
+    let transfer = Transfer::new();
+    let (variable, delay) = (Variable::new(0).unwrap(), Instruction::Delay { micros: 20_000 });
+    let listen = Instruction::Listen { variable, first: 50_000, last: 50_000 };
+    let port = Value::Number(variable);
+    let asks = |waits: Instruction| {
+        let contents = Contents { ports: vec![port], ..Contents::default() };
+        let set = Instruction::Set { variable, value: 50_000 };
+        let start = Instruction::StartTemplate { port: 0, own_port: None };
+        let group = SetTemplate { group: 0 };
+        let instructions =
+            [Instruction::Connect, waits, set, group, start, Instruction::AwaitTemplate];
+        Program::with_contents(instructions, contents).unwrap()
+    };
+    // The listener is over while the connection is held; before it comes; it listens anew, which
+    // lets the first one go, where the second port is not free; without that it would be refused.
+    for (answers, waits, expected) in [
+        (vec![listen, delay, delay], delay, (0, 1)),
+        (vec![listen], delay, (1, 0)),
+        (vec![listen, delay, delay, listen, delay, delay], delay, (0, 1)),
+    ] {
+        let answers = Program::new(answers).unwrap();
+        let mut world = transfer.world(asks(waits), answers, 1);
+        world.run(SECOND, |_, _| {});
+        let flows = world.client.tally(1).unwrap().flows;
+        assert_eq!((flows.refused, flows.reset, flows.active), (expected.0, expected.1, 0));
+        assert_eq!(world.server.counters().active, 0);
+    }
+    // Who takes what it does not listen for fails, and so does who finds no free port.
+    let taken = vec![SetTemplate { group: 0 }, AcceptTemplate];
+    let busy = vec![Instruction::Listen { variable, first: 80, last: 80 }];
+    for (answers, cause) in [(taken, Cause::OtherFlow), (busy, Cause::NoPort)] {
+        let answers = Program::new(answers).unwrap();
+        let mut world = transfer.world(asks(delay), answers, 1);
+        world.run(SECOND, |_, _| {});
+        assert_eq!(failure(&world.server, 0).unwrap().0, cause);
+        assert_eq!(ends(&world.server)[0], (0, 1, 0));
+    }
+}

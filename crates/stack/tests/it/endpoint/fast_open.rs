@@ -1,0 +1,239 @@
+//! TCP Fast Open, RFC 7413.
+
+use std::ops::Range;
+
+use wirestorm_base::port::{Receive, Transmit};
+use wirestorm_base::time::{Duration, Instant};
+use wirestorm_stack::endpoint::{Endpoint, Load, Role, Template, Transport};
+use wirestorm_stack::program::{Buffer, Buffers, Contents, Instruction, Program, Rule};
+use wirestorm_stack::tcp::segment::{Ecn, Segment};
+use wirestorm_wire::packet::tcp::Flags;
+
+use super::world::{STEP, World, client, endpoint, server, template};
+
+const ASKED: u32 = 40;
+const ANSWERED: u32 = 5_000;
+
+/// One client that makes so many connections to one server, one after the other.
+struct Opened {
+    world: World,
+    servers: Vec<Template>,
+    buffers: Buffers,
+    /// Bytes of an answer.
+    answered: u32,
+    /// Of SYNs: bytes of their cookies, and of their data.
+    syns: Vec<(Option<u8>, u32)>,
+    /// How many steps each answer took.
+    steps: Vec<u64>,
+}
+
+fn fast(template: Template) -> Template {
+    let Transport::Tcp(settings) = template.transport else { return template };
+    let settings = wirestorm_stack::tcp::settings::Settings { fast_open: true, ..settings };
+    Template { transport: Transport::Tcp(settings), ..template }
+}
+
+impl Opened {
+    fn new(client_is_fast: bool, server_is_fast: bool) -> Self {
+        Self::with(client_is_fast, server_is_fast, ANSWERED)
+    }
+
+    /// With answers of so many bytes.
+    fn with(client_is_fast: bool, server_is_fast: bool, answered: u32) -> Self {
+        let mut buffers = Buffers::default();
+        let ask = buffers.push(Buffer::new(b"", ASKED, &[]));
+        let answer = buffers.push(Buffer::new(b"", answered, &[]));
+        let receive = |bytes: u32| Instruction::Receive { bytes: bytes.into(), clear: false };
+        let asks = Program::new([Instruction::Send { buffer: ask }, receive(answered)]);
+        let answers = Program::new([receive(ASKED), Instruction::Send { buffer: answer }]);
+        Self::of(client_is_fast, server_is_fast, answered, [asks, answers], buffers)
+    }
+
+    /// The same with programs that look at what arrives.
+    fn looking(answered: u32) -> Self {
+        let mut buffers = Buffers::default();
+        let ask = buffers.push(Buffer::new(b"", ASKED, &[]));
+        let answer = buffers.push(Buffer::new(b"", answered, &[]));
+        let take = Instruction::Take { rule: 0, is_awaited: true };
+        let program = |instructions: [Instruction; 2], bytes: u32| {
+            let rules = vec![Rule::Count(bytes.into())];
+            Program::with_contents(instructions, Contents { rules, ..Contents::default() })
+        };
+        let asks = program([Instruction::Send { buffer: ask }, take], answered);
+        let answers = program([take, Instruction::Send { buffer: answer }], ASKED);
+        Self::of(true, true, answered, [asks, answers], buffers)
+    }
+
+    fn of(
+        client_is_fast: bool,
+        server_is_fast: bool,
+        answered: u32,
+        programs: [Option<Program>; 2],
+        buffers: Buffers,
+    ) -> Self {
+        let [asks, answers] = programs.map(Option::unwrap);
+        let mut role = client("16.0.0.1", 80, Load::Hold { flows: 0 }, None);
+        if let Role::Client { tuples, .. } = &mut role {
+            (tuples.clients.count, tuples.servers.count) = (1, 1);
+        }
+        let if_fast = |is_fast, it: Template| if is_fast { fast(it) } else { it };
+        let of = |program, role| Template { program, ..template(Vec::new(), role) };
+        let clients = vec![if_fast(client_is_fast, of(asks, role))];
+        let servers = vec![if_fast(server_is_fast, of(answers, server(80)))];
+        let world = World::of(clients, servers.clone(), &buffers);
+        Self { world, servers, buffers, answered, syns: Vec::new(), steps: Vec::new() }
+    }
+
+    /// Makes a connection; `lost` says which frames of the client's are.
+    fn connect(&mut self, lost: Range<usize>) {
+        let world = &mut self.world;
+        let before = world.client.counters().closed;
+        assert!(world.client.connect(0, world.now, &mut world.up.0));
+        let (mut frames, mut steps, mut answered) = (0, 0, None);
+        while world.client.counters().closed == before {
+            assert!(steps < 50_000, "{:?} {:?}", world.client.tcp(), world.server.tcp());
+            world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+            let mut batch = Vec::new();
+            world.up.1.receive(64, &mut batch).unwrap();
+            for received in batch {
+                let bytes = world.up.1.frame(&received).to_vec();
+                world.up.1.release(received);
+                let (segment, _) = Segment::parse(&bytes[34..], Ecn::NOT_CAPABLE).unwrap();
+                if segment.flags.contains(Flags::SYN) {
+                    self.syns.push((segment.options.cookie_length, segment.length));
+                }
+                if !lost.contains(&frames) {
+                    let frame = world.up.0.take().unwrap();
+                    world.up.0.frame_mut(&frame)[..bytes.len()].copy_from_slice(&bytes);
+                    world.up.0.send(frame, bytes.len(), Instant::ZERO);
+                }
+                frames += 1;
+            }
+            world.up.0.flush().unwrap();
+            world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
+            world.now += STEP;
+            steps += 1;
+            if answered.is_none()
+                && world.client.tcp().rcvbyte >= (before + 1) * u64::from(self.answered)
+            {
+                answered = Some(steps);
+            }
+        }
+        self.steps.extend(answered);
+        world.now += Duration::from_millis(20);
+    }
+
+    /// Expects that so many connections said all, and nothing twice.
+    #[track_caller]
+    fn assert_said(&self, connections: u64) {
+        let [client, server] = [&self.world.client, &self.world.server].map(Endpoint::tcp);
+        assert_eq!(self.world.client.counters().failed(), 0);
+        assert_eq!(client.rcvbyte, connections * u64::from(self.answered));
+        assert_eq!(client.rcvackbyte, connections * u64::from(ASKED));
+        assert_eq!(client.sndbyte_ok, connections * u64::from(ASKED));
+        assert_eq!(server.sndrexmitpack, 0);
+    }
+}
+
+#[test]
+fn data_goes_with_syn_to_a_server_that_gave_a_cookie() {
+    let mut opened = Opened::new(true, true);
+    (0..3).for_each(|_| opened.connect(0..0));
+    assert_eq!(opened.syns, [(Some(0), 0), (Some(8), ASKED), (Some(8), ASKED)]);
+    // The answer comes a round trip sooner: with that to the SYN.
+    assert_eq!(opened.steps, [4, 3, 3]);
+    let (client, server) = (opened.world.client.tcp(), opened.world.server.tcp());
+    assert_eq!((client.fast_open_sent, client.fast_open_acked, server.fast_open_taken), (2, 2, 2));
+    opened.assert_said(3);
+    assert_eq!(opened.world.server.tcp().rcvbyte, 3 * u64::from(ASKED));
+    assert_eq!(opened.world.client.tcp().sndrexmitpack, 0);
+}
+
+#[test]
+fn a_short_answer_comes_a_round_trip_sooner_too() {
+    let mut opened = Opened::with(true, true, 500);
+    (0..3).for_each(|_| opened.connect(0..0));
+    assert_eq!(opened.steps, [3, 2, 2]);
+    opened.assert_said(3);
+    // Each is answered: the first one by what came behind SYN, others by what came with it.
+    assert_eq!(opened.world.server.times().first_byte.count(), 3);
+}
+
+#[test]
+fn what_programs_say_that_look_at_what_arrives_goes_with_syn_too() {
+    let mut opened = Opened::looking(500);
+    (0..3).for_each(|_| opened.connect(0..0));
+    assert_eq!(opened.syns, [(Some(0), 0), (Some(8), ASKED), (Some(8), ASKED)]);
+    assert_eq!(opened.steps, [3, 2, 2]);
+    opened.assert_said(3);
+    assert_eq!(opened.world.client.tcp().sndrexmitpack, 0);
+    // Where it is lost, it is said again once the connection is open.
+    opened.connect(0..1);
+    assert_eq!(opened.syns[3..], [(Some(8), ASKED), (None, 0)]);
+    opened.assert_said(4);
+}
+
+#[test]
+fn who_knows_nothing_of_it_is_spoken_to_as_always() {
+    for (client, server, cookie) in [(true, false, Some(0)), (false, true, None)] {
+        let mut opened = Opened::new(client, server);
+        (0..2).for_each(|_| opened.connect(0..0));
+        assert_eq!(opened.syns, [(cookie, 0), (cookie, 0)]);
+        assert_eq!(opened.steps, [4, 4]);
+        opened.assert_said(2);
+    }
+}
+
+#[test]
+fn data_with_the_cookie_of_another_server_is_not_taken_and_comes_again() {
+    let mut opened = Opened::new(true, true);
+    opened.connect(0..0);
+    // Another one at the same address, with another secret.
+    opened.world.server = endpoint(opened.servers.clone(), &opened.buffers, 77);
+    (0..2).for_each(|_| opened.connect(0..0));
+    assert_eq!(opened.syns, [(Some(0), 0), (Some(8), ASKED), (Some(8), ASKED)]);
+    // It told its own with the answer.
+    assert_eq!(opened.steps, [4, 4, 3]);
+    opened.assert_said(3);
+    assert_eq!(opened.world.server.tcp().rcvbyte, 2 * u64::from(ASKED));
+    let (client, server) = (opened.world.client.tcp(), opened.world.server.tcp());
+    assert_eq!((client.fast_open_sent, client.fast_open_acked, server.fast_open_taken), (2, 1, 1));
+    assert_eq!(client.sndrexmitpack, 1);
+}
+
+#[test]
+fn a_syn_with_data_that_is_lost_is_sent_again_without() {
+    let mut opened = Opened::new(true, true);
+    opened.connect(0..0);
+    opened.connect(0..1);
+    assert_eq!(opened.syns, [(Some(0), 0), (Some(8), ASKED), (None, 0)]);
+    opened.assert_said(2);
+    assert_eq!(opened.world.server.tcp().rcvbyte, 2 * u64::from(ASKED));
+}
+
+#[test]
+fn an_answer_that_left_before_its_connection_was_open_waits_for_syn_to_be_repeated() {
+    let mut opened = Opened::with(true, true, 500);
+    opened.connect(0..0);
+    // Nothing that the client says to the answers arrives before they are repeated.
+    opened.connect(1..6);
+    let server = opened.world.server.tcp();
+    assert_eq!((server.rexmttimeo_syn, server.tlpresends), (1, 0));
+    opened.assert_said(2);
+}
+
+#[test]
+fn a_service_that_answers_no_such_syn_is_spoken_to_as_always_for_a_minute() {
+    let (fast, again, plain) = ((Some(8), ASKED), (None, 0), (None, 0));
+    let mut opened = Opened::new(true, true);
+    opened.connect(0..0);
+    // One that is lost says nothing.
+    for lost in [1, 0, 1, 1, 0, 0] {
+        opened.connect(0..lost);
+    }
+    assert_eq!(opened.syns[1..], [fast, again, fast, fast, again, fast, again, plain, plain]);
+    opened.world.now += Duration::from_secs(60);
+    (0..2).for_each(|_| opened.connect(0..0));
+    assert_eq!(opened.syns[10..], [fast, fast]);
+    opened.assert_said(9);
+}

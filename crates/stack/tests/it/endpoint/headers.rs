@@ -1,0 +1,268 @@
+//! What IP headers say, and who is answered at all.
+
+use wirestorm_base::port::{Receive, Transmit};
+use wirestorm_base::time::{Duration, Instant};
+use wirestorm_stack::endpoint::{
+    Blackhole, Endpoint, FlowLabel, Identification, IpSettings, Load, Transport,
+};
+use wirestorm_stack::program::{Buffer, Buffers, Instruction};
+
+use super::world::{SECOND, STEP, World, client, options, pass_by, rate, server, template};
+
+/// Packets, from their IP header on, that servers say whose headers are so, and who answer two
+/// clients from this address on with 5,000 bytes each.
+fn said(ip: IpSettings, first: &str) -> Vec<Vec<u8>> {
+    let mut buffers = Buffers::default();
+    let answer = buffers.push(Buffer::new(b"", 5_000, &[]));
+    let answers = vec![Instruction::Send { buffer: answer }];
+    let asks = vec![Instruction::Receive { bytes: 5_000, clear: false }];
+    let load = Load::Constant { rate: rate(1, Duration::from_millis(10)), at_most: None };
+    let mut servers = template(answers, server(80));
+    servers.ip = ip;
+    let clients = template(asks, client(first, 80, load, Some(2)));
+    let mut world = World::of(vec![clients], vec![servers], &buffers);
+    let mut packets = Vec::new();
+    let end = world.now + SECOND;
+    while world.now < end {
+        world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+        world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
+        pass_by(&mut world.down, |frame| packets.push(frame[14..].to_vec()));
+        world.now += STEP;
+    }
+    world.assert_over(2);
+    packets
+}
+
+fn identification(packet: &[u8]) -> u16 {
+    u16::from_be_bytes([packet[4], packet[5]])
+}
+
+/// The traffic class of a packet.
+fn class(packet: &[u8]) -> u8 {
+    match packet[0] >> 4 {
+        4 => packet[1],
+        _ => packet[0] << 4 | packet[1] >> 4,
+    }
+}
+
+#[test]
+fn programs_say_which_class_their_packets_have_from_now_on() {
+    const LONG: usize = 100;
+    let mut buffers = Buffers::default();
+    let buffer = buffers.push(Buffer::new(b"", 200, &[]));
+    for transport in [None, Some(Transport::Udp)] {
+        let (send, receive) = match transport {
+            None => {
+                (Instruction::Send { buffer }, Instruction::Receive { bytes: 400, clear: false })
+            }
+            Some(_) => (
+                Instruction::SendDatagram { buffer },
+                Instruction::ReceiveDatagrams { count: 2, clear: false },
+            ),
+        };
+        let asks = vec![send, Instruction::SetTrafficClass { class: 0xb8 }, send];
+        for first in ["16.0.0.1", "2001:db8:1::1"] {
+            let load = Load::Constant { rate: rate(1, SECOND), at_most: None };
+            let mut clients = template(asks.clone(), client(first, 80, load, Some(1)));
+            clients.ip = IpSettings { traffic_class: 0x20, ..IpSettings::default() };
+            let mut servers = template(vec![receive], server(80));
+            if let Some(udp) = &transport {
+                (clients.transport, servers.transport) = (*udp, *udp);
+            }
+            let mut world = World::of(vec![clients], vec![servers], &buffers);
+            let mut classes = Vec::new();
+            let end = world.now + SECOND;
+            while world.now < end {
+                world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+                pass_by(&mut world.up, |frame| {
+                    if frame.len() > LONG {
+                        classes.push(class(&frame[14..]));
+                    }
+                });
+                world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
+                world.now += STEP;
+            }
+            assert_eq!(world.client.counters().closed, 1);
+            assert_eq!(classes, [0x20, 0xb8], "{transport:?} {first}");
+        }
+    }
+}
+
+/// RFC 6864 section 4.1: what must not be fragmented may have any identification.
+#[test]
+fn packets_are_not_fragmented_and_have_no_identification() {
+    let packets = said(IpSettings::default(), "16.0.0.1");
+    assert!(packets.len() > 10);
+    assert!(packets.iter().all(|packet| packet[4..8] == [0, 0, 0x40, 0]));
+}
+
+#[test]
+fn identifications_count_over_all_flows() {
+    let ip = IpSettings {
+        identification: Identification::Counting,
+        dont_fragment: false,
+        ..IpSettings::default()
+    };
+    let packets = said(ip, "16.0.0.1");
+    assert!(packets.len() > 10);
+    for pair in packets.windows(2) {
+        assert_eq!(identification(&pair[1]), identification(&pair[0]).wrapping_add(1));
+        assert_eq!(pair[0][6..8], [0, 0]);
+    }
+}
+
+#[test]
+fn identifications_are_drawn() {
+    let ip = IpSettings { identification: Identification::Random, ..IpSettings::default() };
+    let packets = said(ip, "16.0.0.1");
+    let mut numbers: Vec<u16> = packets.iter().map(|packet| identification(packet)).collect();
+    assert_eq!(packets[0][6..8], [0x40, 0]);
+    let steps = numbers.windows(2).filter(|pair| pair[1].wrapping_sub(pair[0]) == 1).count();
+    assert!(steps <= 1, "{numbers:?}");
+    numbers.sort_unstable();
+    numbers.dedup();
+    assert!(numbers.len() + 1 >= packets.len(), "{numbers:?}");
+}
+
+#[test]
+fn a_flow_has_its_label_or_the_one_that_is_asked_for() {
+    let labels = |flow_label| {
+        let packets = said(IpSettings { flow_label, ..IpSettings::default() }, "2001:db8:1::1");
+        let label = |packet: &Vec<u8>| {
+            u32::from_be_bytes([packet[0], packet[1], packet[2], packet[3]]) & 0xf_ffff
+        };
+        let mut labels: Vec<u32> = packets.iter().map(label).collect();
+        labels.sort_unstable();
+        labels.dedup();
+        labels
+    };
+    assert_eq!(labels(FlowLabel::Zero), [0]);
+    assert_eq!(labels(FlowLabel::Value(0x1_2345)), [0x1_2345]);
+    let of_flows = labels(FlowLabel::OfFlow);
+    assert_eq!(of_flows.len(), 2);
+    assert!(!of_flows.contains(&0));
+}
+
+/// A server at port 80 that swallows so much, and a SYN to port 81.
+fn swallowing(blackhole: Blackhole) -> (World, Vec<u8>) {
+    let buffers = Buffers::default();
+    let load = Load::Hold { flows: 1 };
+    let asks = template(vec![], client("16.0.0.1", 81, load, Some(1)));
+    let mut world = World::of(vec![asks], vec![], &buffers);
+    let mut options = options(vec![template(vec![], server(80))], &buffers, 2);
+    options.verifies_checksums = false;
+    options.blackhole = blackhole;
+    world.server = Endpoint::new(options, Instant::ZERO);
+    let mut syn = Vec::new();
+    world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+    pass_by(&mut world.up, |frame| syn = frame.to_vec());
+    // It is forgotten: others are to be asked.
+    let mut batch = Vec::new();
+    world.up.1.receive(64, &mut batch).unwrap();
+    batch.into_iter().for_each(|received| world.up.1.release(received));
+    (world, syn)
+}
+
+/// How many frames answer one.
+fn answers(world: &mut World, bytes: &[u8]) -> usize {
+    let (transmit, _) = &mut world.up;
+    let frame = transmit.take().unwrap();
+    transmit.frame_mut(&frame)[..bytes.len()].copy_from_slice(bytes);
+    transmit.send(frame, bytes.len(), Instant::ZERO);
+    transmit.flush().unwrap();
+    world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
+    let mut batch = Vec::new();
+    world.down.1.receive(64, &mut batch).unwrap();
+    let count = batch.len();
+    batch.into_iter().for_each(|received| world.down.1.release(received));
+    count
+}
+
+/// RFC 9293 section 3.10.7.2, fourth; who does not listen answers by section 3.10.7.1.
+#[test]
+fn who_listens_is_silent_to_segments_that_neither_ask_nor_acknowledge() {
+    // Without flags, FIN, PSH, URG; then what acknowledges, and a reset.
+    let cases =
+        [(0, [0, 1]), (1, [0, 1]), (8, [0, 1]), (0x20, [0, 1]), (0x11, [1, 1]), (4, [0, 0])];
+    for (flags, expected) in cases {
+        let found = [80_u16, 81].map(|port| {
+            let (mut world, mut segment) = swallowing(Blackhole::Nothing);
+            segment[36..38].copy_from_slice(&port.to_be_bytes());
+            segment[47] = flags;
+            let found = answers(&mut world, &segment);
+            let strays = world.server.strays();
+            assert_eq!((strays.no_flow, strays.damaged), (1, 0), "{flags:x}");
+            found
+        });
+        assert_eq!(found, expected, "{flags:x}");
+    }
+}
+
+/// RFC 8200 sections 4.2 and 4.4, RFC 5095.
+#[test]
+fn packets_with_extensions_that_are_to_be_discarded_are_not_heard() {
+    const ETHERNET_AND_IPV6: usize = 14 + 40;
+    // What follows the next header: of a header of options, and of one of routing.
+    let cases = [
+        (0, [0, 1, 4, 0, 0, 0, 0], 1),
+        (60, [0, 1, 4, 0, 0, 0, 0], 1),
+        // Options of a kind that nobody knows.
+        (60, [0, 0x1e, 4, 0, 0, 0, 0], 1),
+        (60, [0, 0x5e, 4, 0, 0, 0, 0], 0),
+        (60, [0, 0x9e, 4, 0, 0, 0, 0], 0),
+        (0, [0, 0xde, 4, 0, 0, 0, 0], 0),
+        (60, [0, 0, 0, 0x5e, 2, 0, 0], 0),
+        // Longer than its header.
+        (60, [0, 0x1e, 5, 0, 0, 0, 0], 0),
+        // Type 0 with nothing left, and with something; an unknown one.
+        (43, [0, 0, 0, 0, 0, 0, 0], 1),
+        (43, [0, 0, 1, 0, 0, 0, 0], 0),
+        (43, [0, 99, 1, 0, 0, 0, 0], 0),
+    ];
+    for (kind, header, expected) in cases {
+        let buffers = Buffers::default();
+        let load = Load::Hold { flows: 1 };
+        let asks = template(vec![], client("2001:db8:1::1", 80, load, Some(1)));
+        let mut world = World::of(vec![asks], vec![template(vec![], server(80))], &buffers);
+        let mut syn = Vec::new();
+        world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+        pass_by(&mut world.up, |frame| {
+            syn = frame.to_vec();
+            // To nobody.
+            frame[12] = 0;
+        });
+        world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
+        let next = std::mem::replace(&mut syn[20], kind);
+        syn.splice(ETHERNET_AND_IPV6..ETHERNET_AND_IPV6, [&[next][..], &header].concat());
+        let length = (syn.len() - ETHERNET_AND_IPV6) as u16;
+        syn[18..20].copy_from_slice(&length.to_be_bytes());
+        assert_eq!(answers(&mut world, &syn), expected, "{kind}: {header:?}");
+    }
+}
+
+/// RFC 9293 section 3.10.7.1, and what `blackhole(4)` of BSD leaves of it.
+#[test]
+fn a_port_may_swallow_what_belongs_to_nobody() {
+    for (blackhole, expected) in [
+        (Blackhole::Nothing, [1, 1, 1, 1]),
+        (Blackhole::Syn, [0, 1, 1, 1]),
+        (Blackhole::All, [0, 0, 0, 1]),
+    ] {
+        let (mut world, syn) = swallowing(blackhole);
+        let mut acknowledgement = syn.clone();
+        acknowledgement[47] = 0x10;
+        let mut datagram = syn.clone();
+        datagram[23] = 17;
+        datagram[38..42].copy_from_slice(&[0, 26, 0, 0]);
+        let mut to_server = syn.clone();
+        to_server[36..38].copy_from_slice(&80_u16.to_be_bytes());
+        let frames = [&syn, &acknowledgement, &datagram, &to_server];
+        let found = frames.map(|frame| answers(&mut world, frame));
+        assert_eq!(found, expected, "{blackhole:?}");
+        let strays = world.server.strays();
+        assert_eq!((strays.no_template, strays.no_flow), (1, 2), "all are counted");
+        let resets = expected[0] + expected[1];
+        assert_eq!(world.server.tcp().rst_sent, resets as u64);
+        assert_eq!(strays.unreachable_sent, expected[2] as u64);
+    }
+}

@@ -1,0 +1,409 @@
+//! Loads that grow, are changed, or follow what is received.
+
+use std::num::NonZero;
+
+use wirestorm_base::time::{Duration, Instant};
+use wirestorm_sim::memory::{WireOptions, wire};
+use wirestorm_stack::endpoint::{
+    Devices, Endpoint, EndpointOptions, Load, Role, Template, Think, Transport,
+};
+use wirestorm_stack::program::{Buffer, Buffers, Instruction, Statistic, Transaction};
+
+use super::world::{SECOND, World, client, options, rate, server, template};
+
+fn ramping(load: Load, over: Duration) -> Role {
+    let mut role = client("16.0.0.1", 80, load, None);
+    let Role::Client { ramp, .. } = &mut role else { unreachable!("it is one") };
+    *ramp = over;
+    role
+}
+
+fn set_scale(endpoint: &mut Endpoint, scale: (u32, u32), now: Instant) {
+    let [numerator, denominator] = [scale.0, scale.1].map(|it| NonZero::new(it).unwrap());
+    endpoint.set_load_scale(numerator, denominator, now).unwrap();
+}
+
+fn made(endpoint: &Endpoint) -> u64 {
+    endpoint.tally(0).unwrap().flows.made
+}
+
+#[test]
+fn a_rate_grows_in_a_straight_line() {
+    let load = Load::Constant { rate: rate(1_000, SECOND), at_most: None };
+    let mut world = World::new(vec![ramping(load, Duration::from_secs(2))], 0);
+    world.run(Duration::from_secs(3), |now, client| {
+        let millis = u128::from(now.as_nanos()) / 100_000;
+        // In tenths of a millisecond: t^2 / 2T of them, later t - T / 2, and the first at once.
+        let expected = match millis < 20_000 {
+            true => millis * millis / 400_000,
+            false => (millis - 10_000) / 10,
+        };
+        assert_eq!(u128::from(made(client)), expected + 1, "at {now:?}");
+    });
+    assert_eq!(made(&world.client), 2_000);
+    world.assert_over(2_000);
+}
+
+#[test]
+fn a_limit_is_reached_an_interval_behind_the_last_flow() {
+    let load = Load::Constant { rate: rate(4, SECOND), at_most: None };
+    let at = |millis| Some(Instant::ZERO.saturating_add(Duration::from_millis(millis)));
+    let mut world = World::new(vec![client("16.0.0.1", 80, load, Some(2))], 0);
+    assert_eq!(world.client.load_end(), None);
+    world.run(Duration::from_millis(300), |_, _| {});
+    assert_eq!(world.client.load_end(), at(500));
+    // What is stopped then is over, and what is stopped before it is not.
+    world.client.stop();
+    assert_eq!(world.client.load_end(), at(500));
+    let mut world = World::new(vec![client("16.0.0.1", 80, load, Some(9))], 0);
+    world.run(Duration::from_millis(300), |_, _| {});
+    world.client.stop();
+    assert!(world.client.load_end() <= at(300), "{:?}", world.client.load_end());
+}
+
+#[test]
+fn drawn_intervals_grow_shorter_alike() {
+    let load = Load::Poisson { rate: rate(2_000, SECOND), at_most: None };
+    let mut world = World::new(vec![ramping(load, Duration::from_secs(4))], 0);
+    world.run(Duration::from_secs(2), |_, _| {});
+    // A quarter of 4,000, with a standard deviation of 32.
+    assert!((870..1_130).contains(&made(&world.client)), "{}", made(&world.client));
+    world.run(Duration::from_secs(2), |_, _| {});
+    assert!((3_750..4_250).contains(&made(&world.client)), "{}", made(&world.client));
+}
+
+#[test]
+fn a_rate_is_changed_from_the_moment_on() {
+    let load = Load::Constant { rate: rate(1, SECOND), at_most: None };
+    let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 0);
+    let mut times = Vec::new();
+    let mut run = |world: &mut World, millis| {
+        world.run(Duration::from_millis(millis), |now, client| {
+            while (times.len() as u64) < made(client) {
+                times.push(now.as_nanos() / 100_000);
+            }
+        });
+        times.len()
+    };
+    run(&mut world, 1_400);
+    // 600 ms of an interval are left, which become 150.
+    set_scale(&mut world.client, (4, 1), world.now);
+    assert_eq!(run(&mut world, 1_000), 2 + 4);
+    // The last was 100 ms ago; 150 of 250 ms become 600 of 1,000.
+    set_scale(&mut world.client, (1, 1), world.now);
+    run(&mut world, 700);
+    // Two thirds: 900 of 1,000 ms become 1,350.
+    set_scale(&mut world.client, (2, 3), world.now);
+    run(&mut world, 3_000);
+    let expected =
+        [0, 10_000, 15_500, 18_000, 20_500, 23_000, 30_000, 30_000 + 1_000 + 13_500, 59_500];
+    assert_eq!(times, expected);
+}
+
+#[test]
+fn a_rate_that_grows_is_changed_as_well() {
+    let load = Load::Constant { rate: rate(1_000, SECOND), at_most: None };
+    let mut world = World::new(vec![ramping(load, Duration::from_secs(2))], 0);
+    world.run(SECOND, |_, _| {});
+    assert_eq!(made(&world.client), 250);
+    set_scale(&mut world.client, (2, 1), world.now);
+    world.run(SECOND, |_, _| {});
+    // 750 would have come, and twice as many do; the first was due at once.
+    assert_eq!(made(&world.client), 250 + 1_500);
+    world.run(SECOND, |_, _| {});
+    assert_eq!(made(&world.client), 250 + 1_500 + 2_000);
+}
+
+#[test]
+fn a_scale_is_one_of_what_was_asked_for() {
+    let held = client("16.0.0.1", 80, Load::Hold { flows: 10 }, None);
+    let mut world = World::new(vec![held], 50_000);
+    for (scale, expected) in [((3, 1), 30), ((5, 2), 25), ((1, 1), 10), ((1, 100), 0)] {
+        set_scale(&mut world.client, scale, world.now);
+        world.run(SECOND, |_, _| {});
+        assert_eq!(world.client.counters().active, expected, "{scale:?}");
+    }
+    // A rate that cannot be told changes nothing, also of others.
+    let clients = vec![
+        client("16.0.0.1", 80, Load::Hold { flows: 10 }, None),
+        client(
+            "17.0.0.1",
+            81,
+            Load::Constant { rate: rate(1_000_000_000_000_000_000, SECOND), at_most: None },
+            Some(1),
+        ),
+    ];
+    let mut world = World::new(clients, 50_000);
+    let [two, one] = [2, 1].map(|it| NonZero::new(it).unwrap());
+    let too_many = world.client.set_load_scale(NonZero::<u32>::MAX, one, world.now);
+    assert!(too_many.is_err());
+    world.run(SECOND, |_, _| {});
+    assert_eq!(world.client.counters().active, 10);
+    assert!(world.client.set_load_scale(one, two, world.now).is_ok());
+}
+
+#[test]
+fn so_much_is_received_as_was_asked_for() {
+    // A flow receives 5,000 bytes in about 61 ms, so it takes 12 of them for 8 Mbit/s.
+    let load = Load::Throughput { bits_per_second: 8_000_000 };
+    let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 50_000);
+    let second = |world: &mut World| {
+        let before = world.client.tcp().rcvbyte;
+        world.run(SECOND, |_, _| {});
+        (world.client.tcp().rcvbyte - before) as f64 * 8.0 / 1e6
+    };
+    for (scale, expected) in [((1, 1), 8.0), ((4, 1), 32.0), ((1, 2), 4.0)] {
+        set_scale(&mut world.client, scale, world.now);
+        second(&mut world);
+        let mean = (0..5).map(|_| second(&mut world)).sum::<f64>() / 5.0;
+        assert!((0.97..1.03).contains(&(mean / expected)), "{mean} Mbit/s of {expected}");
+    }
+    let flows = world.client.counters();
+    assert_eq!((flows.offered, flows.failed()), (flows.made, 0));
+}
+
+fn users(users: u64, min: u64, max: u64) -> Load {
+    let [min, max] = [min, max].map(Duration::from_millis);
+    Load::Users { users, think: Think::Uniform { min, max } }
+}
+
+#[test]
+fn users_think_between_two_flows() {
+    // A flow is over for its client after about 51 ms, and then in TIME-WAIT for 10 ms, which do
+    // not count: so a user makes one every 190 ms.
+    let mut world = World::new(vec![client("16.0.0.1", 80, users(10, 139, 139), None)], 50_000);
+    world.run(SECOND, |_, client| {
+        let flows = client.tally(0).unwrap().flows;
+        assert!(flows.active - flows.waiting <= 10, "{flows:?}");
+    });
+    let flows = world.client.tally(0).unwrap().flows;
+    assert_eq!(flows.made, 60);
+    assert_eq!((flows.offered, flows.failed()), (flows.made, 0));
+}
+
+#[test]
+fn users_come_one_by_one_and_leave_when_they_have_thought() {
+    let role = ramping(users(20, 100, 500), Duration::from_secs(2));
+    let mut world = World::new(vec![role], 0);
+    let mut first = Vec::new();
+    // Nobody thinks for less than 100 ms, so the first ones come by themselves.
+    world.run(Duration::from_millis(99), |now, client| {
+        if made(client) > first.len() as u64 {
+            first.push(now.as_nanos() / 1_000_000);
+        }
+    });
+    assert_eq!(first, [0]);
+    world.run(Duration::from_millis(1_901), |_, _| {});
+    // Each makes one when it comes, and one every 300 ms then: 20, and 21,000 ms / 300 ms.
+    assert!((80..100).contains(&made(&world.client)), "{}", made(&world.client));
+    let mut second = |scale| {
+        set_scale(&mut world.client, scale, world.now);
+        // Those who think go on for half a second.
+        world.run(SECOND, |_, _| {});
+        let before = made(&world.client);
+        world.run(SECOND, |_, _| {});
+        made(&world.client) - before
+    };
+    // 20, 10, none and 40 of them, each of whom makes 3.3 a second.
+    let [whole, half, none, double] = [(1, 1), (1, 2), (1, 100), (2, 1)].map(&mut second);
+    assert!((61..=72).contains(&whole), "{whole}");
+    assert!((29..=38).contains(&half), "{half}");
+    assert_eq!(none, 0);
+    assert!((122..=144).contains(&double), "{double}");
+}
+
+#[test]
+fn users_who_do_not_think_go_on_at_once_and_so_do_those_whose_flows_fail() {
+    let mut world = World::new(vec![client("16.0.0.1", 80, users(3, 0, 0), Some(60))], 0);
+    world.run(SECOND, |_, _| {});
+    world.assert_over(60);
+    // Nobody listens there: each is refused, and tried again.
+    let tries = template(vec![], client("16.0.0.1", 81, users(3, 100, 100), Some(12)));
+    let mut world = World::of(vec![tries], vec![], &Buffers::default());
+    world.run(SECOND, |_, _| {});
+    let flows = world.client.tally(0).unwrap().flows;
+    assert_eq!((flows.made, flows.refused), (12, 12));
+    // There is no room for a third one before others are over.
+    let stay = template(vec![Instruction::WaitForPeerClose], {
+        client("16.0.0.1", 80, users(3, 10, 10), None)
+    });
+    let serve = template(vec![Instruction::WaitForPeerClose], server(80));
+    let mut world = World::of(vec![], vec![serve], &Buffers::default());
+    let options = EndpointOptions { flows_max: 2, ..options(vec![stay], &Buffers::default(), 1) };
+    world.client = Endpoint::new(options, Instant::ZERO);
+    world.run(SECOND, |_, _| {});
+    let flows = world.client.tally(0).unwrap().flows;
+    assert_eq!((flows.offered, flows.made), (2, 2));
+    // It is tried again after 100, 200 and 400 ms.
+    assert_eq!(flows.overflow, 4, "{flows:?}");
+}
+
+#[test]
+fn flows_that_are_over_at_once_do_not_keep_others_from_their_turn() {
+    let mut buffers = Buffers::default();
+    let buffer = buffers.push(Buffer::new(b"12", 0, &[]));
+    let says = template(
+        vec![Instruction::SendDatagram { buffer }],
+        client("16.0.0.1", 80, users(2, 0, 0), None),
+    );
+    let says = Template { transport: Transport::Udp, ..says };
+    let mut world = World::of(vec![says], vec![], &buffers);
+    world.run(Duration::from_millis(1), |now, client| {
+        let breaths = now.as_nanos() / super::world::STEP.as_nanos() + 1;
+        assert!(made(client) <= 2 * breaths, "{} at {now:?}", made(client));
+    });
+    assert!(made(&world.client) > 2);
+}
+
+#[test]
+fn what_a_load_asks_for_in_vain_is_told() {
+    let load = Load::Constant { rate: rate(1_000, SECOND), at_most: None };
+    let stay = template(vec![Instruction::WaitForPeerClose], client("16.0.0.1", 80, load, None));
+    let serve = template(vec![Instruction::WaitForPeerClose], server(80));
+    let mut world = World::of(vec![], vec![serve], &Buffers::default());
+    let options = EndpointOptions { flows_max: 100, ..options(vec![stay], &Buffers::default(), 1) };
+    world.client = Endpoint::new(options, Instant::ZERO);
+    world.run(SECOND, |_, _| {});
+    let flows = world.client.tally(0).unwrap().flows;
+    assert_eq!((flows.offered, flows.made, flows.overflow), (1_000, 100, 900));
+    assert_eq!(flows.active_max, 100);
+}
+
+#[test]
+fn each_of_many_clients_may_be_behind_a_device_of_its_own() {
+    const MANY: u32 = 66_000;
+    let mut role = client("16.0.0.1", 80, Load::OnDemand, None);
+    let Role::Client { tuples, link, .. } = &mut role else { unreachable!("it is one") };
+    tuples.clients.count = MANY;
+    link.devices.push(Devices {
+        clients: tuples.clients,
+        every: 1,
+        count: MANY,
+        link: link.usual,
+        destinations_count: true,
+        sources_count: false,
+    });
+    let stay = template(vec![Instruction::WaitForPeerClose], role);
+    for transport in [stay.transport, Transport::Udp] {
+        let stay = Template { transport, ..stay.clone() };
+        let buffers = Buffers::default();
+        let options =
+            EndpointOptions { flows_max: MANY as usize, ..options(vec![stay], &buffers, 1) };
+        let mut endpoint = Endpoint::new(options, Instant::ZERO);
+        let (mut transmit, _receive) = wire(WireOptions { frames: 4, frame_length_max: 1_600 });
+        for number in 0..MANY {
+            assert!(endpoint.connect(0, Instant::ZERO, &mut transmit), "{number}");
+        }
+        assert_eq!(endpoint.counters().active, u64::from(MANY));
+    }
+}
+
+#[test]
+fn a_rate_skips_what_is_due_while_as_many_are_there_as_may_be() {
+    let (rate, at_most) = (rate(1_000, SECOND), Some(64));
+    for load in [Load::Constant { rate, at_most }, Load::Poisson { rate, at_most }] {
+        // A flow lasts a little more than 100 ms, so there would be more than 100 of them.
+        let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 100_000);
+        let mut most = 0;
+        world.run(SECOND, |_, client| {
+            let flows = client.counters();
+            most = most.max(flows.active - flows.waiting);
+        });
+        assert_eq!(most, 64, "{load:?}");
+        let flows = world.client.tally(0).unwrap().flows;
+        assert_eq!(flows.offered, flows.made + flows.skipped, "{load:?}: the shortfall is told");
+        // The rate stays what it is: what was skipped is not made up for.
+        assert!((900..=1_100).contains(&flows.offered), "{load:?}: {flows:?}");
+        assert!((550..=640).contains(&flows.made), "{load:?}: {flows:?}");
+        world.assert_over(flows.made);
+    }
+}
+
+#[test]
+fn what_is_skipped_is_not_of_those_that_a_limit_counts() {
+    let load = Load::Constant { rate: rate(1_000, SECOND), at_most: Some(1) };
+    let mut world = World::new(vec![client("16.0.0.1", 80, load, Some(3))], 100_000);
+    world.run(SECOND, |_, _| {});
+    let flows = world.client.tally(0).unwrap().flows;
+    assert_eq!(flows.made, 3);
+    assert!((200..=210).contains(&flows.skipped), "{flows:?}");
+    assert!(world.client.is_done());
+    world.assert_over(3);
+}
+
+#[test]
+fn a_rate_is_changed_and_how_many_there_are_at_most_is_not() {
+    let load = Load::Constant { rate: rate(100, SECOND), at_most: Some(20) };
+    let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 100_000);
+    world.run(SECOND, |_, _| {});
+    // About 10 at once.
+    assert_eq!(world.client.tally(0).unwrap().flows.skipped, 0);
+    set_scale(&mut world.client, (10, 1), world.now);
+    world.run(SECOND, |_, client| {
+        let flows = client.counters();
+        assert!(flows.active - flows.waiting <= 20);
+    });
+    let flows = world.client.tally(0).unwrap().flows;
+    assert!((100 + 180..=100 + 220).contains(&flows.made), "{flows:?}");
+    assert_eq!(flows.offered, flows.made + flows.skipped);
+}
+
+/// What programs do that never wait is shared out, so that others are served as before.
+#[test]
+fn flows_that_never_wait_leave_the_worker_to_others() {
+    let statistic = Statistic::new(0).unwrap();
+    let count = Instruction::Count { statistic, value: 1 };
+    let program = vec![count, Instruction::Jump { to: 0 }];
+    let done = |flows, is_udp: bool| {
+        let role = client("16.0.0.1", 80, Load::Hold { flows }, None);
+        let mut clients = template(program.clone(), role);
+        if is_udp {
+            clients.transport = Transport::Udp;
+        }
+        let servers = vec![template(vec![Instruction::WaitForPeerClose], server(80))];
+        let mut world = World::of(vec![clients], servers, &Buffers::default());
+        world.run(Duration::from_millis(500), |_, _| {});
+        assert_eq!(world.client.counters().active, flows);
+        world.client.statistics().get(statistic)
+    };
+    // A turn of 1,000 steps counts to 500. One flow has a turn each millisecond, all of many
+    // together have ten, beside the first one of each.
+    for is_udp in [false, true] {
+        let (one, many) = (done(1, is_udp), done(200, is_udp));
+        assert!((200_000..=252_000).contains(&one), "{one}");
+        assert!((2_000_000..=2_700_000).contains(&many), "{many}");
+    }
+}
+
+#[test]
+fn a_delay_is_never_shorter_than_it_says_and_a_millisecond_longer_at_most() {
+    let transaction = Transaction::new(0).unwrap();
+    for is_udp in [false, true] {
+        for micros in [0, 20, 1_000, 5_000] {
+            let program = vec![
+                Instruction::BeginTransaction { transaction },
+                Instruction::Delay { micros },
+                Instruction::EndTransaction { transaction },
+            ];
+            // They begin at any of ten places within a millisecond.
+            let load = Load::Constant {
+                rate: rate(1_000, Duration::from_micros(1_300_000)),
+                at_most: None,
+            };
+            let mut clients = template(program, client("16.0.0.1", 80, load, None));
+            if is_udp {
+                clients.transport = Transport::Udp;
+            }
+            let servers = vec![template(vec![Instruction::WaitForPeerClose], server(80))];
+            let mut world = World::of(vec![clients], servers, &Buffers::default());
+            world.run(SECOND, |_, _| {});
+            let times = world.client.tally(0).unwrap().findings.transaction(transaction);
+            let times = times.unwrap();
+            let [min, max] =
+                [times.min, times.times.max()].map(|it| (it.as_nanos() / 1_000) as u32);
+            assert!(times.times.count() > 700);
+            let longest = if micros == 0 { 0 } else { micros + 999 };
+            assert!(min >= micros && max <= longest, "{micros}: {min} to {max}");
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Endpoints over wires in memory.
+
+mod connections;
+mod datagrams;
+mod details;
+mod executions;
+mod fast_open;
+mod headers;
+mod loads;
+mod overload;
+mod servers;
+mod stamped;
+mod switched;
+mod tampered;
+mod tuples;
+mod unknown_protocols;
+pub(crate) mod world;

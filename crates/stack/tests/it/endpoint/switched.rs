@@ -1,0 +1,102 @@
+//! Clients that are switched off and on.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use wirestorm_base::time::Duration;
+use wirestorm_stack::endpoint::{AddressSet, Endpoint, Load, Order, Role, Think};
+
+use super::world::{SECOND, World, client, rate};
+
+/// The last bytes of those who have flows.
+fn clients(endpoint: &Endpoint, world: &World) -> BTreeSet<u8> {
+    let last = |address: IpAddr| match address {
+        IpAddr::V4(address) => address.octets()[3],
+        IpAddr::V6(address) => address.octets()[15],
+    };
+    endpoint.flows(0, world.now).map(|it| last(it.own.0)).collect()
+}
+
+/// Clients from one to another, by the last number of their addresses.
+fn off(prefix: &str, ranges: &[(u8, u8)]) -> AddressSet {
+    let address = |last: u8| format!("{prefix}{last}").parse::<IpAddr>().unwrap();
+    let mut set = AddressSet::default();
+    set.add(ranges.iter().map(|&(first, last)| (address(first), address(last))));
+    set
+}
+
+#[test]
+fn those_who_are_off_make_no_flows_and_what_they_have_goes_on() {
+    for prefix in ["16.0.0.", "2001:db8:1::"] {
+        for order in [Order::InTurn, Order::Random] {
+            let load = Load::Constant { rate: rate(1_000, SECOND), at_most: None };
+            let mut role = client(&format!("{prefix}1"), 80, load, None);
+            if let Role::Client { tuples, .. } = &mut role {
+                tuples.order = order;
+            }
+            // A flow lasts a little more than 100 ms.
+            let mut world = World::new(vec![role], 100_000);
+            world.run(Duration::from_millis(200), |_, _| {});
+            assert_eq!(clients(&world.client, &world), (1..=10).collect(), "of ten");
+            world.client.switch_off(&off(prefix, &[(1, 4), (6, 6), (9, 200)]));
+            world.run(Duration::from_millis(30), |_, _| {});
+            assert_eq!(clients(&world.client, &world), (1..=10).collect(), "they go on");
+            world.run(Duration::from_millis(170), |_, _| {});
+            assert_eq!(clients(&world.client, &world), [5, 7, 8].into(), "{order:?}");
+            world.client.switch_off(&AddressSet::default());
+            world.run(Duration::from_millis(600), |_, _| {});
+            assert_eq!(clients(&world.client, &world), (1..=10).collect());
+            // The rate was the same all the time.
+            let flows = world.client.tally(0).unwrap().flows;
+            assert_eq!((flows.offered, flows.made, flows.switched_off), (1_000, 1_000, 0));
+            world.assert_over(1_000);
+        }
+    }
+}
+
+#[test]
+fn what_is_due_while_all_are_off_is_counted_and_not_made_up_for() {
+    let load = Load::Constant { rate: rate(1_000, SECOND), at_most: None };
+    let mut world = World::new(vec![client("16.0.0.1", 80, load, Some(800))], 1_000);
+    world.run(Duration::from_millis(100), |_, _| {});
+    world.client.switch_off(&off("16.0.0.", &[(1, 10)]));
+    world.run(Duration::from_millis(300), |_, _| {});
+    let flows = world.client.tally(0).unwrap().flows;
+    assert_eq!((flows.made, flows.switched_off, flows.active), (100, 300, 0));
+    world.client.switch_off(&off("16.0.0.", &[(2, 10)]));
+    world.run(Duration::from_millis(600), |_, _| {});
+    let flows = world.client.tally(0).unwrap().flows;
+    assert_eq!((flows.offered, flows.made), (1_000, 700));
+    world.run(Duration::from_millis(600), |_, _| {});
+    // Of the limit nothing was lost.
+    assert!(world.client.is_done());
+    world.assert_over(800);
+}
+
+#[test]
+fn a_closed_loop_waits_for_somebody_to_be_on() {
+    let think = Think::Uniform { min: Duration::ZERO, max: Duration::ZERO };
+    for load in [
+        Load::Hold { flows: 20 },
+        Load::Users { users: 20, think },
+        Load::Throughput { bits_per_second: 1_000_000 },
+    ] {
+        let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 10_000);
+        world.run(Duration::from_millis(50), |_, _| {});
+        world.client.switch_off(&off("16.0.0.", &[(1, 10)]));
+        world.run(Duration::from_millis(100), |_, _| {});
+        let before = world.client.tally(0).unwrap().flows;
+        assert!(before.made > 0);
+        world.run(Duration::from_millis(200), |_, _| {});
+        let after = world.client.tally(0).unwrap().flows;
+        assert_eq!((after.made, after.offered, after.active), (before.made, before.offered, 0));
+        assert_eq!(after.switched_off, 0, "nothing is asked for in vain");
+        assert_eq!(world.client.next(), None, "{load:?}: there is nothing to wake up for");
+        world.client.switch_off(&off("16.0.0.", &[(1, 9)]));
+        world.run(Duration::from_millis(5), |_, _| {});
+        assert_eq!(clients(&world.client, &world), [10].into(), "{load:?}");
+        world.client.stop();
+        world.run(SECOND, |_, _| {});
+        assert!(world.client.is_done());
+    }
+}

@@ -1,0 +1,74 @@
+//! Between whom flows are, and from which ports.
+
+use wirestorm_base::port::Receive;
+use wirestorm_stack::endpoint::{Load, Order, Pairing, Role, Template, Transport, Tuples};
+use wirestorm_stack::program::{Buffers, Instruction};
+
+use super::world::{SECOND, STEP, World, client, rate, server, template};
+
+fn with(load: Load, limit: Option<u64>, change: impl FnOnce(&mut Tuples)) -> Role {
+    let mut role = client("16.0.0.1", 80, load, limit);
+    let Role::Client { tuples, .. } = &mut role else { unreachable!("it is one") };
+    change(tuples);
+    role
+}
+
+/// Connections that stay, or flows that do.
+fn staying(over: Transport, role: Role) -> Template {
+    let forever = Instruction::SetIdle { millis: 0, receive_only: false };
+    let wait = vec![forever, Instruction::WaitForPeerClose];
+    Template { transport: over, ..template(wait, role) }
+}
+
+#[test]
+fn each_pair_of_client_and_server_has_all_ports_whatever_the_order() {
+    let tcp = template(vec![], server(80)).transport;
+    for over in [tcp, Transport::Udp] {
+        for order in [Order::InTurn, Order::Random] {
+            for pairing in [Pairing::InTurn, Pairing::Random, Pairing::Fixed] {
+                // 40 ports, 2 clients, 3 servers; of pairs there are two.
+                let pairs = if pairing == Pairing::Fixed { 2 } else { 6 };
+                let role = with(Load::Hold { flows: 1_000 }, None, |tuples| {
+                    (tuples.clients.count, tuples.client_ports) = (2, 65_496..=65_535);
+                    (tuples.order, tuples.pairing) = (order, pairing);
+                });
+                let mut world = World::of(vec![staying(over, role)], vec![], &Buffers::default());
+                for _ in 0..2_000 {
+                    world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+                    let mut batch = Vec::new();
+                    world.up.1.receive(1_000, &mut batch).unwrap();
+                    batch.into_iter().for_each(|received| world.up.1.release(received));
+                    world.now += STEP;
+                }
+                let flows = world.client.counters();
+                assert_eq!(flows.active, pairs * 40, "{order:?} {pairing:?} {over:?}");
+                assert!(flows.tuple_in_use > 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_flow_takes_the_next_free_port() {
+    let tcp = template(vec![], server(80)).transport;
+    let both = |tuples: &mut Tuples| {
+        (tuples.clients.count, tuples.servers.count) = (1, 1);
+        tuples.client_ports = 5_000..=5_009;
+    };
+    // The first template takes ports 5000 to 5006, the other ones are left for the second.
+    let hold = |flows| Load::Hold { flows };
+    let clients = vec![
+        staying(tcp, with(hold(7), Some(7), both)),
+        staying(tcp, with(hold(3), Some(3), both)),
+        staying(tcp, with(Load::Constant { rate: rate(10, SECOND), at_most: None }, Some(5), both)),
+    ];
+    let servers = vec![template(vec![Instruction::WaitForPeerClose], server(80))];
+    let mut world = World::of(clients, servers, &Buffers::default());
+    world.run(SECOND, |_, _| {});
+    let flows = |place| world.client.tally(place).unwrap().flows;
+    assert_eq!((flows(0).active, flows(1).active), (7, 3));
+    assert_eq!((flows(0).tuple_in_use, flows(1).tuple_in_use), (0, 0));
+    let last = flows(2);
+    assert_eq!((last.offered, last.made, last.tuple_in_use), (5, 0, 5), "the shortfall is told");
+    assert_eq!(world.server.counters().active, 10);
+}

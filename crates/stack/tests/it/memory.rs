@@ -1,0 +1,66 @@
+//! Memory of flows.
+
+use std::process::Command;
+
+use wirestorm_base::time::Duration;
+use wirestorm_stack::endpoint::{Load, Role};
+use wirestorm_stack::program::{Buffer, Buffers, Instruction};
+
+use crate::endpoint::world::{SECOND, World, client, rate};
+
+/// Flows of either side.
+const FLOWS: u64 = 10_000;
+
+/// Bytes that idle flows take of memory, each with its end at the peer, by their programs.
+fn bytes_a_flow(asks: &[Instruction], answers: &[Instruction], buffers: &Buffers) -> u64 {
+    let load = Load::Constant { rate: rate(FLOWS, SECOND), at_most: None };
+    let mut role = client("16.0.0.1", 80, load, Some(FLOWS));
+    let Role::Client { tuples, .. } = &mut role else { unreachable!("it is one") };
+    tuples.client_ports = 1_024..=65_535;
+    let mut world = World::with(vec![role], buffers, asks, answers);
+    let before = resident_bytes();
+    world.run(Duration::from_secs(3), |_, _| {});
+    let [client, server] = [&world.client, &world.server].map(|it| it.counters().active);
+    assert_eq!([client, server], [FLOWS; 2]);
+    resident_bytes().saturating_sub(before) / FLOWS
+}
+
+/// What this process has of the machine's memory (`proc_pid_statm(5)`).
+fn resident_bytes() -> u64 {
+    const PAGE_BYTES: u64 = 4_096;
+    let pages = std::fs::read_to_string("/proc/self/statm").expect("Linux tells it");
+    let resident = pages.split(' ').nth(1).expect("it is the second number");
+    resident.parse::<u64>().expect("a number") * PAGE_BYTES
+}
+
+#[test]
+fn an_idle_flow_is_small_though_it_has_sent() {
+    // Other tests of this process allocate too, so the flows get a process of their own.
+    let output = Command::new(std::env::current_exe().expect("its path"))
+        .args(["--exact", "memory::idle_flows_in_a_process_of_their_own", "--ignored"])
+        .arg("--nocapture")
+        .output()
+        .expect("the other process");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let bytes = text.lines().find_map(|line| line.split_once("bytes a flow: "));
+    let bytes: u64 =
+        bytes.unwrap_or_else(|| panic!("no result: {text}")).1.parse().expect("a number");
+    assert!((300..600).contains(&bytes), "{bytes} bytes of a connection's two ends");
+}
+
+#[test]
+#[ignore = "the other process of the test that reads its result"]
+fn idle_flows_in_a_process_of_their_own() {
+    use Instruction::{Receive, Send, SendBlocking, WaitForPeerClose};
+    let mut buffers = Buffers::default();
+    let page = buffers.push(Buffer::new(b"page", 0, &[]));
+    // The first leaves before SYN is acknowledged, the second while the first is on its way.
+    let asks = [
+        SendBlocking { waits: false },
+        Send { buffer: page },
+        Send { buffer: page },
+        WaitForPeerClose,
+    ];
+    let answers = [Receive { bytes: 8, clear: true }, Send { buffer: page }, WaitForPeerClose];
+    println!("bytes a flow: {}", bytes_a_flow(&asks, &answers, &buffers));
+}

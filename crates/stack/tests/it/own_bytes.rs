@@ -1,0 +1,179 @@
+//! Programs that write values and look at what arrives, whatever the network does to their segments.
+
+use wirestorm_base::time::Duration;
+use wirestorm_stack::endpoint::Endpoint;
+use wirestorm_stack::program::{
+    Buffer, Buffers, Check, Composition, Contents, Delimiter, Extraction, Form, Instruction, Part,
+    Piece, Program, Rule, TextVariable, Value,
+};
+
+use crate::disturbed::{Disturbance, Side, World};
+
+const MINUTE: Duration = Duration::from_secs(60);
+/// What is said before and behind a key, beyond a segment's end.
+const AROUND: usize = 2_000;
+
+fn key() -> TextVariable {
+    TextVariable::new(0).unwrap()
+}
+
+/// Each side says a key of its own within more, the other one says it again.
+fn side(speaks_first: bool, waits: bool) -> Side {
+    let around = |piece| Composition {
+        pieces: vec![
+            Piece::Bytes(vec![b'.'; AROUND].into()),
+            Piece::Bytes(b"<"[..].into()),
+            piece,
+            Piece::Bytes(b">"[..].into()),
+            Piece::Bytes(vec![b'.'; AROUND].into()),
+            Piece::Bytes(b"\n"[..].into()),
+        ],
+        ..Composition::default()
+    };
+    let own = Piece::Value(Value::Text(key()), Form::Plain);
+    let contents = Contents {
+        compositions: vec![
+            Composition { pieces: vec![Piece::RandomText(500)], ..Composition::default() },
+            around(own),
+        ],
+        rules: vec![Rule::Until(Delimiter::new(b"\n").unwrap())],
+        checks: vec![Check::Is(1)],
+        extractions: vec![Extraction {
+            text: key(),
+            part: Part::Between(b"<"[..].into(), b">"[..].into()),
+        }],
+        ..Contents::default()
+    };
+    let take = Instruction::Take { rule: 0, is_awaited: true };
+    let say = Instruction::SendOwn { composition: 1 };
+    let first = [
+        Instruction::SetText { text: key(), composition: 0 },
+        say,
+        take,
+        Instruction::Expect { check: 0 },
+    ];
+    let second = [take, Instruction::Extract { extraction: 0 }, say];
+    let parts = if speaks_first { [&first[..], &second] } else { [&second[..], &first] };
+    let begin = [Instruction::SendBlocking { waits }];
+    let program = [&begin[..], parts[0], parts[1]].concat();
+    Side { program, contents, sessions: None }
+}
+
+#[test]
+fn what_is_written_is_awaited_whatever_becomes_of_segments() {
+    for seed in 1..=25 {
+        let waits = seed % 2 == 0;
+        let sides = [side(true, waits), side(false, waits)];
+        let mut world = World::new(sides, &Buffers::default(), [4, 4], Disturbance::ROUGH, seed);
+        world.run(MINUTE);
+        for (side, endpoint) in [&world.client, &world.server].into_iter().enumerate() {
+            let counters = endpoint.counters();
+            assert_eq!(failures(endpoint), [], "seed {seed}, side {side}");
+            assert_eq!((counters.closed, counters.failed(), counters.active), (4, 0, 0), "{seed}");
+        }
+    }
+}
+
+/// Where, how often and after what the flows of an endpoint's template failed.
+fn failures(endpoint: &Endpoint) -> Vec<(u16, &'static str, u64, usize)> {
+    let findings = &endpoint.tally(0).unwrap().findings;
+    let all = findings.failures();
+    all.map(|(at, cause, it)| (at, cause.as_str(), it.times, it.found.len())).collect()
+}
+
+#[test]
+fn what_is_kept_of_a_long_message_has_a_bound() {
+    const LENGTH: u64 = 3_000_000;
+    let mut buffers = Buffers::default();
+    let page = buffers.push(Buffer::new(b"", LENGTH as u32, b"x"));
+    let take = |is_awaited| Instruction::Take { rule: 0, is_awaited };
+    let looks = Side {
+        program: vec![take(true), Instruction::Expect { check: 0 }],
+        contents: Contents {
+            rules: vec![Rule::Count(LENGTH)],
+            compositions: vec![Composition {
+                size: 70_000,
+                fill: b"x".to_vec(),
+                ..Composition::default()
+            }],
+            checks: vec![Check::Is(0)],
+            ..Contents::default()
+        },
+        sessions: None,
+    };
+    let says = Side {
+        program: vec![Instruction::Send { buffer: page }],
+        contents: Contents::default(),
+        sessions: None,
+    };
+    let mut world = World::new([looks, says], &buffers, [1, 1], Disturbance::NONE, 1);
+    world.run(MINUTE);
+    assert_eq!(failures(&world.client), [(1, "not what was expected", 1, 40)]);
+    let (_, _, failure) = world.client.tally(0).unwrap().findings.failures().next().unwrap();
+    assert_eq!(failure.offset, Some(65_536));
+    assert_eq!(world.client.tcp().rcvbyte, LENGTH);
+}
+
+#[test]
+fn a_flow_that_has_failed_takes_its_leave_and_what_it_lacks_is_missing() {
+    let mut buffers = Buffers::default();
+    let [ask, leave, answer] =
+        [b"GET / HTTP/1.1\r\n\r\n", &b"bye\n"[..], b"HTTP/1.0 200\r\n\r\nno"]
+            .map(|text| buffers.push(Buffer::new(text, text.len() as u32, b"")));
+    let take = Instruction::Take { rule: 0, is_awaited: true };
+    let client = Side {
+        program: vec![
+            Instruction::SendBlocking { waits: false },
+            Instruction::Send { buffer: ask },
+            take,
+            Instruction::ExpectOr { check: 0, to: 5 },
+            take,
+            Instruction::Send { buffer: leave },
+            // Only the first failure of a flow is told.
+            Instruction::Expect { check: 0 },
+        ],
+        contents: Contents {
+            rules: vec![Rule::HttpHead],
+            checks: vec![Check::KeepsConnection],
+            messages: 3,
+            ..Contents::default()
+        },
+        sessions: None,
+    };
+    let until = Delimiter::new(b"bye\n").unwrap();
+    let server = Side {
+        program: vec![
+            Instruction::Send { buffer: answer },
+            Instruction::Take { rule: 0, is_awaited: true },
+        ],
+        contents: Contents { rules: vec![Rule::Until(until)], ..Contents::default() },
+        sessions: None,
+    };
+    let mut world = World::new([client, server], &buffers, [2, 2], Disturbance::NONE, 1);
+    world.run(MINUTE);
+    let cause = "the server ends the connection before all is asked";
+    assert_eq!(failures(&world.client), [(3, cause, 2, 16)]);
+    assert_eq!(failures(&world.server), [], "it was taken leave of");
+    let messages = world.client.tally(0).unwrap().findings.messages();
+    assert_eq!((messages.responses[1], messages.missing), (2, 4));
+    assert_eq!(world.client.counters().program_failed, 2);
+}
+
+#[test]
+fn instructions_refer_to_what_is_there() {
+    let contents = || Contents {
+        compositions: vec![Composition::default()],
+        checks: vec![Check::Is(1)],
+        ..Contents::default()
+    };
+    let is_program = |instruction| Program::with_contents(vec![instruction], contents()).is_some();
+    assert!(is_program(Instruction::SendOwn { composition: 0 }));
+    assert!(!is_program(Instruction::SendOwn { composition: 1 }));
+    assert!(!is_program(Instruction::SetText { text: key(), composition: 1 }));
+    assert!(!is_program(Instruction::Expect { check: 0 }), "its composition is not there");
+    assert!(!is_program(Instruction::Expect { check: 1 }));
+    assert!(!is_program(Instruction::ExpectOr { check: 0, to: 1 }));
+    assert!(!is_program(Instruction::Extract { extraction: 0 }));
+    assert!(!is_program(Instruction::Take { rule: 0, is_awaited: false }));
+    assert!(Program::new(vec![Instruction::SendOwn { composition: 0 }]).is_none());
+}

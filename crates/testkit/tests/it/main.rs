@@ -1,0 +1,4 @@
+//! The test kit against the kernel, tcpdump and tshark.
+
+mod net;
+mod sample;

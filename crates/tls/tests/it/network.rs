@@ -1,0 +1,364 @@
+//! Both ends with TLS over a network in memory.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use wirestorm_base::time::Duration;
+use wirestorm_stack::content::{Session, SessionState, Sessions};
+use wirestorm_stack::endpoint::Endpoint;
+use wirestorm_stack::program::{Buffer, Buffers, Check, Contents, Delimiter, Instruction, Rule};
+use wirestorm_tls::{Identity, TlsClients, TlsServers, TlsSettings, Version};
+use wirestorm_wire::pattern::Pattern;
+
+use crate::disturbed::{Disturbance, Side, World};
+
+const UP: u64 = 40_000;
+const DOWN: u64 = 150_000;
+const FLOWS: u64 = 8;
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Clients and servers with settings of their own; each client asks once, and is answered.
+fn world(settings: [&TlsSettings; 2], disturbance: Disturbance, seed: u64) -> World {
+    let mut buffers = Buffers::default();
+    let [question, answer] =
+        [UP, DOWN].map(|size| buffers.push(Buffer::new(&[], size as u32, &[])));
+    let asks = vec![
+        Instruction::Connect,
+        Instruction::Send { buffer: question },
+        Instruction::Receive { bytes: DOWN, clear: true },
+    ];
+    let answers = vec![
+        Instruction::Connect,
+        Instruction::Receive { bytes: UP, clear: true },
+        Instruction::Send { buffer: answer },
+        Instruction::WaitForPeerClose,
+    ];
+    let clients = Arc::new(TlsClients::new(settings[0]).unwrap());
+    let servers = Arc::new(TlsServers::new(settings[1]).unwrap());
+    let sides = [
+        Side { program: asks, contents: Contents::default(), sessions: Some(clients) },
+        Side { program: answers, contents: Contents::default(), sessions: Some(servers) },
+    ];
+    let mut world = World::new(sides, &buffers, [FLOWS, 2], disturbance, seed);
+    world.run(MINUTE);
+    world
+}
+
+fn of_version(version: Version) -> TlsSettings {
+    let name = Some("pages.test".to_owned());
+    TlsSettings { versions: vec![version], name, ..TlsSettings::default() }
+}
+
+const BOTH: [Version; 2] = [Version::Tls12, Version::Tls13];
+
+/// A certificate for a name, signed by its own key, and that key, in PEM.
+fn made_for(name: &str) -> [Vec<u8>; 2] {
+    let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
+    [made.cert.pem(), made.signing_key.serialize_pem()].map(String::into_bytes)
+}
+
+#[test]
+fn plaintext_arrives_whatever_the_network_does() {
+    for version in BOTH {
+        let settings = of_version(version);
+        for seed in 1..=8 {
+            let world = world([&settings, &settings], Disturbance::ROUGH, seed);
+            let [client, server] = [&world.client, &world.server].map(Endpoint::sessions);
+            for sessions in [&client, &server] {
+                assert_eq!(sessions.failures, BTreeMap::new(), "{version:?} seed {seed}");
+                assert_eq!(sessions.full + sessions.resumed, FLOWS);
+                assert_eq!(sessions.handshake.count(), FLOWS);
+                assert_eq!(sessions.truncated, 0);
+            }
+            for side in [&world.client, &world.server] {
+                assert_eq!((side.counters().closed, side.counters().failed()), (FLOWS, 0));
+            }
+            assert_eq!((client.full, client.resumed), (server.full, server.resumed));
+        }
+    }
+}
+
+#[test]
+fn sessions_are_resumed_unless_each_handshake_is_to_be_full() {
+    for version in BOTH {
+        let resuming = of_version(version);
+        let full = TlsSettings { resume: false, ..of_version(version) };
+        for (client, server, resumed) in
+            [(&resuming, &resuming, true), (&full, &resuming, false), (&resuming, &full, false)]
+        {
+            let world = world([client, server], Disturbance::NONE, 1);
+            let sessions = world.client.sessions();
+            assert_eq!(sessions.full + sessions.resumed, FLOWS);
+            // The first two are there at once, and remember nothing.
+            let expected = if resumed { FLOWS - 2 } else { 0 };
+            assert_eq!(sessions.resumed, expected, "{version:?}");
+            assert_eq!(world.server.sessions().resumed, expected, "{version:?}");
+        }
+    }
+}
+
+/// What failed on a side, where all of its flows did.
+fn cause(side: &Endpoint) -> &'static str {
+    let sessions = side.sessions();
+    assert_eq!((side.counters().failed(), side.counters().active), (FLOWS, 0));
+    match sessions.failures.iter().collect::<Vec<_>>()[..] {
+        [(cause, times)] => {
+            assert_eq!(*times, FLOWS, "{cause}");
+            cause
+        }
+        _ => panic!("{:?}", sessions.failures),
+    }
+}
+
+#[test]
+fn what_both_do_not_agree_upon_is_told_by_name() {
+    let usual = || of_version(Version::Tls13);
+    let with_cipher = |cipher: &str| TlsSettings { ciphers: vec![cipher.into()], ..usual() };
+    let with_alpn = |protocol: &str| TlsSettings { alpn: vec![protocol.into()], ..usual() };
+    let [other, _] = made_for("other.test");
+    let authorities = Some(other);
+    let cases = [
+        (
+            of_version(Version::Tls12),
+            usual(),
+            ["received alert protocol_version", "no version in common"],
+        ),
+        (
+            with_cipher("TLS_AES_128_GCM_SHA256"),
+            with_cipher("TLS_CHACHA20_POLY1305_SHA256"),
+            ["received alert handshake_failure", "no cipher suite in common"],
+        ),
+        (
+            with_alpn("h2"),
+            with_alpn("http/1.1"),
+            ["received alert no_application_protocol", "no ALPN protocol in common"],
+        ),
+        (
+            TlsSettings { authorities, ..usual() },
+            usual(),
+            ["certificate of an unknown issuer", "received alert unknown_ca"],
+        ),
+    ];
+    for (client, server, expected) in cases {
+        let world = world([&client, &server], Disturbance::NONE, 1);
+        assert_eq!([cause(&world.client), cause(&world.server)], expected);
+    }
+}
+
+#[test]
+fn an_authority_vouches_for_one_name() {
+    let [chain, key] = made_for("pages.test");
+    let server = || TlsSettings {
+        identity: Some(Identity::from_pem(&chain, &key).unwrap()),
+        ..of_version(Version::Tls13)
+    };
+    let client = |name: &str| TlsSettings {
+        authorities: Some(chain.clone()),
+        name: Some(name.to_owned()),
+        ..of_version(Version::Tls13)
+    };
+    let good = world([&client("pages.test"), &server()], Disturbance::NONE, 1);
+    assert_eq!(good.client.counters().closed, FLOWS);
+    let bad = world([&client("other.test"), &server()], Disturbance::NONE, 1);
+    let causes = [cause(&bad.client), cause(&bad.server)];
+    assert_eq!(causes, ["certificate of another name", "received alert bad_certificate"]);
+}
+
+#[test]
+fn servers_may_ask_who_clients_are() {
+    let [chain, key] = made_for("client.test");
+    let [others_chain, others_key] = made_for("other.test");
+    let client = |version, own: Option<[&Vec<u8>; 2]>| TlsSettings {
+        client_identity: own.map(|[chain, key]| Identity::from_pem(chain, key).unwrap()),
+        ..of_version(version)
+    };
+    for version in BOTH {
+        let asking = TlsSettings { client_authorities: Some(chain.clone()), ..of_version(version) };
+        let known = client(version, Some([&chain, &key]));
+        for server in [&asking, &of_version(version)] {
+            let good = world([&known, server], Disturbance::ROUGH, 1);
+            for side in [&good.client, &good.server] {
+                assert_eq!((side.counters().closed, side.counters().failed()), (FLOWS, 0));
+            }
+            assert!(good.client.sessions().resumed > 0);
+        }
+        let nobody = world([&client(version, None), &asking], Disturbance::NONE, 1);
+        let expected = ["received alert certificate_required", "peer has no certificate"];
+        assert_eq!([cause(&nobody.client), cause(&nobody.server)], expected);
+        let other = client(version, Some([&others_chain, &others_key]));
+        let other = world([&other, &asking], Disturbance::NONE, 1);
+        // Both have one name: rcgen's.
+        let expected = ["received alert decrypt_error", "certificate's signature is wrong"];
+        assert_eq!([cause(&other.client), cause(&other.server)], expected);
+    }
+}
+
+/// A certificate for a name that is an authority's too, as `openssl req -x509` makes them, valid
+/// until the end of a year, and its key, in PEM.
+fn made_by_an_authority_for_itself(name: &str, valid_until: i32) -> [Vec<u8>; 2] {
+    let mut parameters = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
+    parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    parameters.not_after = rcgen::date_time_ymd(valid_until, 12, 31);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let chain = parameters.self_signed(&key).unwrap().pem();
+    [chain, key.serialize_pem()].map(String::into_bytes)
+}
+
+#[test]
+fn an_authoritys_own_certificate_is_trusted_where_it_is_this_one() {
+    let [chain, key] = made_by_an_authority_for_itself("pages.test", 4_000);
+    let [old_chain, old_key] = made_by_an_authority_for_itself("pages.test", 2_000);
+    let [another, _] = made_by_an_authority_for_itself("pages.test", 4_000);
+    for version in BOTH {
+        let usual = || of_version(version);
+        let server = |chain, key| TlsSettings {
+            identity: Some(Identity::from_pem(chain, key).unwrap()),
+            ..usual()
+        };
+        let trusting =
+            |chain: &Vec<u8>| TlsSettings { authorities: Some(chain.clone()), ..usual() };
+        let good = world([&trusting(&chain), &server(&chain, &key)], Disturbance::ROUGH, 1);
+        assert_eq!((good.client.counters().closed, good.client.counters().failed()), (FLOWS, 0));
+
+        let renamed = TlsSettings { name: Some("other.test".to_owned()), ..trusting(&chain) };
+        for (client, server, expected) in [
+            (renamed, server(&chain, &key), "certificate of another name"),
+            (trusting(&old_chain), server(&old_chain, &old_key), "certificate has expired"),
+            (trusting(&another), server(&chain, &key), "unknown certificate of an authority"),
+        ] {
+            let world = world([&client, &server], Disturbance::NONE, 1);
+            assert_eq!(cause(&world.client), expected, "{version:?}");
+        }
+    }
+}
+
+#[test]
+fn a_peer_without_tls_is_told_by_name() {
+    let mut buffers = Buffers::default();
+    let buffer = buffers.push(Buffer::new(b"GET / HTTP/1.1\r\n\r\n", 0, &[]));
+    let asks = vec![Instruction::Send { buffer }, Instruction::WaitForPeerClose];
+    let servers = Arc::new(TlsServers::new(&TlsSettings::default()).unwrap());
+    let sides = [
+        Side { program: asks, contents: Contents::default(), sessions: None },
+        Side {
+            program: vec![Instruction::Connect],
+            contents: Contents::default(),
+            sessions: Some(servers),
+        },
+    ];
+    let mut world = World::new(sides, &buffers, [FLOWS, 1], Disturbance::NONE, 1);
+    world.run(MINUTE);
+    assert_eq!(cause(&world.server), "peer's message is not TLS");
+    // It hears an alert, which is no TLS to it, and the connection is closed.
+    assert_eq!(world.client.counters().closed, FLOWS);
+}
+
+/// What both say before and after TLS begins: `asked` and behind it `more` from the client at once,
+/// `granted` from the server and behind it `unasked`; then each side a line within TLS.
+struct Starting {
+    more: &'static str,
+    unasked: &'static str,
+    settings: TlsSettings,
+    disturbance: Disturbance,
+    seed: u64,
+}
+
+impl Starting {
+    fn run(&self) -> World {
+        let mut buffers = Buffers::default();
+        let mut say = |text: &str| {
+            let buffer = buffers.push(Buffer::new(text.as_bytes(), text.len() as u32, &[]));
+            Instruction::Send { buffer }
+        };
+        let take = |check| {
+            [Instruction::Take { rule: 0, is_awaited: true }, Instruction::Expect { check }]
+        };
+        let contents = |lines: [&str; 2]| Contents {
+            rules: vec![Rule::Until(Delimiter::new(b"\n").unwrap())],
+            checks: lines.map(|it| Check::Matches(Pattern::new(it).unwrap())).into(),
+            ..Contents::default()
+        };
+        let (start, done) = (Instruction::StartSession, Instruction::WaitForPeerClose);
+        let asks = say(&format!("STARTTLS\n{}", self.more));
+        let grants = say(&format!("go ahead\n{}", self.unasked));
+        let (question, answer) = (say("question\n"), say("answer\n"));
+        let at_once = Instruction::SendBlocking { waits: false };
+        let client = [&[at_once, asks][..], &take(0), &[start, question], &take(1)].concat();
+        let server = [&take(0)[..], &[grants, start], &take(1), &[answer, done]].concat();
+        let clients = Arc::new(TlsClients::new(&self.settings).unwrap());
+        let servers = Arc::new(TlsServers::new(&self.settings).unwrap());
+        let sides = [
+            Side {
+                program: client,
+                contents: contents(["^go ahead\n$", "^answer\n$"]),
+                sessions: Some(clients),
+            },
+            Side {
+                program: server,
+                contents: contents(["^STARTTLS\n$", "^question\n$"]),
+                sessions: Some(servers),
+            },
+        ];
+        let mut world = World::new(sides, &buffers, [FLOWS, 2], self.disturbance, self.seed);
+        world.run(MINUTE);
+        world
+    }
+}
+
+fn starting(version: Version) -> Starting {
+    let settings = of_version(version);
+    Starting { more: "", unasked: "", settings, disturbance: Disturbance::NONE, seed: 1 }
+}
+
+#[test]
+fn tls_begins_in_the_middle_of_a_connection_whatever_the_network_does() {
+    for version in BOTH {
+        for seed in 1..=8 {
+            let world =
+                Starting { disturbance: Disturbance::ROUGH, seed, ..starting(version) }.run();
+            for side in [&world.client, &world.server] {
+                let sessions = side.sessions();
+                assert_eq!(sessions.failures, BTreeMap::new(), "{version:?} seed {seed}");
+                assert_eq!(sessions.full + sessions.resumed, FLOWS);
+                assert!(sessions.resumed > 0, "{version:?} seed {seed}");
+                assert_eq!(sessions.handshake.count(), FLOWS);
+                assert_eq!((side.counters().closed, side.counters().failed()), (FLOWS, 0));
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_said_before_tls_is_not_taken_for_what_is_said_within_it() {
+    for version in BOTH {
+        // As in CVE-2011-0411: behind the command stands another one, which nobody has protected.
+        let world = Starting { more: "question\n", ..starting(version) }.run();
+        assert_eq!(cause(&world.server), "peer's message is not TLS");
+        let world = Starting { unasked: "answer\n", ..starting(version) }.run();
+        assert_eq!(cause(&world.client), "peer's message is not TLS");
+    }
+}
+
+/// A client that closes behind what it says is not answered before: what is under way to it then
+/// would be answered with a reset.
+#[test]
+fn tickets_wait_until_the_server_says_something() {
+    let settings = of_version(Version::Tls13);
+    let mut client = TlsClients::new(&settings).unwrap().begin([10, 0, 0, 1].into());
+    let mut server = TlsServers::new(&settings).unwrap().begin([10, 0, 0, 2].into());
+    let carry = |from: &mut dyn Session, to: &mut dyn Session| {
+        let mut bytes = VecDeque::new();
+        from.depart(&mut bytes);
+        to.hear(bytes.make_contiguous(), &mut |_| {});
+        bytes.len()
+    };
+    carry(&mut *client, &mut *server);
+    carry(&mut *server, &mut *client);
+    client.say(b"file");
+    client.close();
+    carry(&mut *client, &mut *server);
+    assert_eq!(server.state(), SessionState::PeerClosed);
+    assert_eq!(carry(&mut *server, &mut *client), 0);
+    server.close();
+    assert!(carry(&mut *server, &mut *client) > 200);
+}

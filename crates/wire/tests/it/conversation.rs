@@ -1,0 +1,594 @@
+//! Conversations out of captures: what is in order, what is not, and what is missing.
+
+use proptest::prelude::*;
+use wirestorm_base::time::{Duration, Instant};
+use wirestorm_wire::capture::{LinkType, RecordHeader, Records};
+use wirestorm_wire::conversation::{
+    Act, BoundError, Bounds, Conversation, Imported, Importer, Side, Transport, Turn,
+};
+use wirestorm_wire::fragment::Fragments;
+use wirestorm_wire::packet::tcp::Flags;
+
+use crate::common::{real_captures, run};
+
+const CLIENT: Side = Side::Client;
+const SERVER: Side = Side::Server;
+/// Where sequence numbers begin: they pass zero soon.
+const INITIAL: [u32; 2] = [u32::MAX - 20, 0x8000_0000];
+
+/// What is below and around a segment.
+#[derive(Clone, Copy, Default)]
+struct Shape {
+    /// Tags and labels with the type behind them, from the type field on.
+    tags: &'static [u8],
+    is_ipv6: bool,
+    /// The client's port.
+    port: u16,
+}
+
+const PLAIN: Shape = Shape { tags: &[8, 0], is_ipv6: false, port: 1_024 };
+
+fn frame(shape: Shape, from: Side, protocol: u8, transport: &[u8]) -> Vec<u8> {
+    let hosts = if from == CLIENT { [1, 2] } else { [2, 1] };
+    let mut frame = [[2; 12].as_slice(), shape.tags].concat();
+    if shape.is_ipv6 {
+        frame.extend([0x60, 0, 0, 0]);
+        frame.extend((transport.len() as u16).to_be_bytes());
+        frame.extend([protocol, 64]);
+        for host in hosts {
+            frame.extend([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, host]);
+        }
+    } else {
+        frame.extend([0x45, 0]);
+        frame.extend((20 + transport.len() as u16).to_be_bytes());
+        frame.extend([0, 0, 0, 0, 64, protocol, 0, 0]);
+        for host in hosts {
+            frame.extend([10, 0, 0, host]);
+        }
+    }
+    frame.extend(transport);
+    // Padding of Ethernet is no data.
+    frame.resize(frame.len().max(60), 0xee);
+    frame
+}
+
+fn ports(shape: Shape, from: Side) -> Vec<u8> {
+    let ports = if from == CLIENT { [shape.port, 80] } else { [80, shape.port] };
+    ports.map(u16::to_be_bytes).concat()
+}
+
+/// A segment whose bytes have this place in what its side says; `acknowledged` is of the other's.
+fn segment(
+    shape: Shape,
+    from: Side,
+    flags: Flags,
+    place: i64,
+    acknowledged: i64,
+    payload: &[u8],
+) -> Vec<u8> {
+    let number = |side: Side, place: i64| INITIAL[side as usize].wrapping_add((place + 1) as u32);
+    let mut header = ports(shape, from);
+    header.extend(number(from, place).to_be_bytes());
+    header.extend(number(from.other(), acknowledged).to_be_bytes());
+    // A header with an option of four bytes.
+    header.extend([0x60, flags.0, 1, 0, 0, 0, 0, 0, 1, 1, 1, 1]);
+    frame(shape, from, 6, &[&header, payload].concat())
+}
+
+fn datagram(shape: Shape, from: Side, payload: &[u8]) -> Vec<u8> {
+    let mut header = ports(shape, from);
+    header.extend((8 + payload.len() as u16).to_be_bytes());
+    frame(shape, from, 17, &[&header[..], &[0, 0], payload].concat())
+}
+
+/// A capture that is being written.
+#[derive(Default)]
+struct Capture(Vec<(u64, Vec<u8>)>);
+
+impl Capture {
+    /// One that begins with a handshake of 2 ms.
+    fn connected(shape: Shape) -> Self {
+        let mut capture = Self::default();
+        capture.at(0, segment(shape, CLIENT, Flags::SYN, -1, -1, b""));
+        capture.at(2, segment(shape, SERVER, Flags::SYN | Flags::ACK, -1, 0, b""));
+        capture.at(2, segment(shape, CLIENT, Flags::ACK, 0, 0, b""));
+        capture
+    }
+
+    /// Adds a frame, so many milliseconds after the beginning.
+    fn at(&mut self, ms: u64, frame: Vec<u8>) {
+        self.0.push((ms, frame));
+    }
+
+    fn says(&mut self, ms: u64, from: Side, place: i64, acknowledged: i64, payload: &[u8]) {
+        self.at(ms, segment(PLAIN, from, Flags::ACK, place, acknowledged, payload));
+    }
+
+    fn import_within(&self, bounds: Bounds) -> Result<Imported, BoundError> {
+        let mut importer = Importer::new(bounds);
+        for (ms, frame) in &self.0 {
+            let record = RecordHeader {
+                timestamp: Instant::from_nanos(5 + ms * 1_000_000),
+                captured_length: frame.len() as u32,
+                original_length: frame.len() as u32,
+                link_type: LinkType::EN10MB,
+                interface: 0,
+            };
+            importer.take(&record, frame)?;
+        }
+        Ok(importer.finish())
+    }
+
+    fn import(&self) -> Imported {
+        self.import_within(Bounds::default()).unwrap()
+    }
+
+    /// The only conversation.
+    fn conversation(&self) -> Conversation {
+        let [outcome] = <[_; 1]>::try_from(self.import().flows).unwrap();
+        outcome.unwrap()
+    }
+
+    fn error(&self) -> String {
+        let [outcome] = <[_; 1]>::try_from(self.import().flows).unwrap();
+        outcome.unwrap_err().to_string()
+    }
+}
+
+fn says(side: Side, gap_ms: u64, bytes: &[u8]) -> Turn {
+    Turn { side, gap: Duration::from_millis(gap_ms), act: Act::Says(bytes.to_vec()) }
+}
+
+fn closes(side: Side, gap_ms: u64) -> Turn {
+    Turn { side, gap: Duration::from_millis(gap_ms), act: Act::Closes }
+}
+
+/// A question of two segments and an answer; the client closes.
+fn page(shape: Shape) -> Capture {
+    let mut capture = Capture::connected(shape);
+    let mut put = |ms, from, flags, place, acknowledged, payload| {
+        capture.at(ms, segment(shape, from, flags, place, acknowledged, payload));
+    };
+    put(10, CLIENT, Flags::ACK, 0, 0, &b"GET "[..]);
+    put(10, CLIENT, Flags::ACK | Flags::PSH, 4, 0, b"/");
+    put(12, SERVER, Flags::ACK, 0, 5, b"");
+    put(15, SERVER, Flags::ACK, 0, 5, b"page");
+    put(16, CLIENT, Flags::ACK, 5, 4, b"");
+    put(20, CLIENT, Flags::FIN | Flags::ACK, 5, 4, b"");
+    put(21, SERVER, Flags::FIN | Flags::ACK, 4, 6, b"");
+    put(21, CLIENT, Flags::ACK, 6, 5, b"");
+    capture
+}
+
+fn turns_of_page() -> Vec<Turn> {
+    vec![says(CLIENT, 8, b"GET /"), says(SERVER, 5, b"page"), closes(CLIENT, 5), closes(SERVER, 1)]
+}
+
+#[test]
+fn turns_are_what_is_said_until_the_other_end_speaks() {
+    let found = page(PLAIN).conversation();
+    assert_eq!(found.turns, turns_of_page());
+    assert_eq!(found.transport, Transport::Tcp);
+    assert_eq!(found.client, "10.0.0.1:1024".parse().unwrap());
+    assert_eq!(found.server, "10.0.0.2:80".parse().unwrap());
+    assert!(found.has_beginning && found.packet == 1);
+}
+
+#[test]
+fn what_is_below_ip_makes_no_difference() {
+    for (tags, is_ipv6) in [
+        (&[0x81, 0, 0, 7, 8, 0][..], false),
+        (&[0x88, 0xa8, 0, 7, 0x81, 0, 0, 8, 0x86, 0xdd], true),
+        (&[0x88, 0x47, 0, 1, 0x20, 64, 0, 2, 0x31, 64], false),
+        (&[0x86, 0xdd], true),
+    ] {
+        let found = page(Shape { tags, is_ipv6, port: 1_024 }).conversation();
+        assert_eq!(found.turns, turns_of_page(), "{tags:x?}");
+        assert_eq!(found.client.is_ipv6(), is_ipv6);
+    }
+    // One direction has a tag, or a router lies between two copies.
+    let (plain, tagged) = (page(PLAIN), page(Shape { tags: &[0x81, 0, 0, 7, 8, 0], ..PLAIN }));
+    let mut both = Capture::default();
+    for (one, other) in plain.0.into_iter().zip(tagged.0) {
+        both.0.extend([one, other]);
+    }
+    assert_eq!(both.conversation().turns, turns_of_page());
+}
+
+#[test]
+fn what_comes_again_early_or_in_other_pieces_is_put_right() {
+    let mut capture = Capture::connected(PLAIN);
+    // A keepalive, with its byte, before anything is said.
+    capture.says(3, CLIENT, -1, 0, b"\0");
+    capture.says(4, CLIENT, 6, 0, b"gh");
+    capture.says(5, CLIENT, 2, 0, b"cd");
+    capture.says(6, CLIENT, 0, 0, b"ab");
+    // What was there is sent again, with more on either side of it.
+    capture.says(6, CLIENT, 1, 0, b"bcdef");
+    capture.says(6, CLIENT, 6, 0, b"ghij");
+    // A window of zero, and a probe of it that is refused, then said again.
+    capture.says(6, CLIENT, 10, 0, b"k");
+    capture.says(6, SERVER, 0, 10, b"");
+    capture.says(6, CLIENT, 10, 0, b"kl");
+    capture.says(12, CLIENT, 11, 0, b"");
+    capture.says(13, SERVER, 0, 12, b"yes");
+    capture.says(14, SERVER, -1, 12, b"");
+    // It began to speak when the first of it came.
+    assert_eq!(
+        capture.conversation().turns,
+        [says(CLIENT, 2, b"abcdefghijkl"), says(SERVER, 7, b"yes")]
+    );
+}
+
+/// The gaps before what the server says, in ms, and how many bytes those are.
+fn said_by_server(capture: &Capture) -> Vec<(u64, usize)> {
+    let turns = capture.conversation().turns;
+    let of = |turn: &Turn| match &turn.act {
+        Act::Says(bytes) if turn.side == SERVER => {
+            Some((turn.gap.as_nanos() / 1_000_000, bytes.len()))
+        }
+        _ => None,
+    };
+    turns.iter().filter_map(of).collect()
+}
+
+#[test]
+fn pauses_behind_short_segments_are_of_who_speaks() {
+    // Keys every 25 ms; who has two of them acknowledges just before the next one.
+    let mut capture = Capture::connected(PLAIN);
+    for key in 0..8 {
+        let at = 25 + 25 * key as u64;
+        capture.says(at, SERVER, key, 0, b"k");
+        if key % 2 == 1 {
+            capture.says(at + 24, CLIENT, 0, key + 1, b"");
+        }
+    }
+    let mut expected = vec![(25, 1); 8];
+    // Behind its SYN.
+    expected[0] = (23, 1);
+    assert_eq!(said_by_server(&capture), expected);
+    // The same where the first ones are lost before they are captured, and come again together.
+    let mut lossy = Capture::connected(PLAIN);
+    for (at, place, text) in [(25, 0, "a"), (75, 2, "c"), (100, 3, "d"), (310, 1, "bcd")] {
+        lossy.says(at, SERVER, place, 0, text.as_bytes());
+    }
+    assert_eq!(said_by_server(&lossy), [(23, 1), (50, 3)]);
+}
+
+#[test]
+fn pauses_behind_full_segments_are_the_networks_until_an_acknowledgement_has_its_effect() {
+    let full = [7; 1_460];
+    // Where the server is: what it waited for has just passed.
+    let mut near = Capture::connected(PLAIN);
+    near.says(4, SERVER, 0, 0, &full);
+    near.says(4, SERVER, 1_460, 0, &full);
+    near.says(44, CLIENT, 0, 2_920, b"");
+    near.says(45, SERVER, 2_920, 0, &full);
+    near.says(85, CLIENT, 0, 4_380, b"");
+    // It could have gone on long before.
+    near.says(185, SERVER, 4_380, 0, &full);
+    near.says(225, CLIENT, 0, 5_840, b"");
+    assert_eq!(said_by_server(&near), [(2, 4_380), (140, 1_460)]);
+
+    // Where the client is: it takes 40 ms until what it acknowledges has its effect.
+    let mut far = Capture::default();
+    far.at(0, segment(PLAIN, CLIENT, Flags::SYN, -1, -1, b""));
+    far.at(40, segment(PLAIN, SERVER, Flags::SYN | Flags::ACK, -1, 0, b""));
+    far.says(40, CLIENT, 0, 0, b"");
+    for (at, place) in [(50, 0), (51, 1_460), (91, 2_920), (103, 4_380)] {
+        far.says(at, SERVER, place, 0, &full);
+        far.says(at, CLIENT, 0, place + 1_460, b"");
+    }
+    // Behind that it waits for nothing.
+    far.says(203, SERVER, 5_840, 0, &full);
+    far.says(203, CLIENT, 0, 7_300, b"");
+    assert_eq!(said_by_server(&far), [(10, 5_840), (100, 1_460)]);
+}
+
+/// What the server says in segments of 100 bytes, where SYN has this option.
+fn pauses_of_segments(segment_max: Option<[u8; 4]>) -> Vec<(u64, usize)> {
+    let mut capture = Capture::connected(PLAIN);
+    if let Some(option) = segment_max {
+        // Behind the ports and numbers there is an option of four bytes.
+        let (_, syn) = &mut capture.0[0];
+        syn[54..58].copy_from_slice(&option);
+    }
+    capture.says(4, SERVER, 0, 0, &[7; 100]);
+    capture.says(44, CLIENT, 0, 100, b"");
+    capture.says(45, SERVER, 100, 0, &[7; 100]);
+    said_by_server(&capture)
+}
+
+#[test]
+fn full_segments_are_those_that_syn_allows() {
+    assert_eq!(pauses_of_segments(Some([2, 4, 0, 100])), [(2, 200)]);
+    assert_eq!(pauses_of_segments(Some([2, 4, 5, 180])), [(2, 100), (41, 100)]);
+    assert_eq!(pauses_of_segments(None), [(2, 100), (41, 100)]);
+    // Options that make no sense say nothing.
+    for option in [[2, 3, 0, 100], [2, 0, 0, 100], [9, 1, 1, 1], [9, 99, 1, 1]] {
+        assert_eq!(pauses_of_segments(Some(option)).len(), 2, "{option:?}");
+    }
+}
+
+#[test]
+fn who_closes_and_how_is_told() {
+    let mut half = Capture::connected(PLAIN);
+    half.at(3, segment(PLAIN, CLIENT, Flags::FIN | Flags::ACK, 0, 0, b"all"));
+    half.says(4, SERVER, 0, 4, b"thanks");
+    half.at(6, segment(PLAIN, SERVER, Flags::FIN | Flags::ACK, 6, 4, b""));
+    // FINs come again, too.
+    half.at(7, segment(PLAIN, SERVER, Flags::FIN | Flags::ACK, 6, 4, b""));
+    half.at(8, segment(PLAIN, CLIENT, Flags::RST, 4, 6, b""));
+    let expected =
+        [says(CLIENT, 1, b"all"), closes(CLIENT, 0), says(SERVER, 1, b"thanks"), closes(SERVER, 2)];
+    assert_eq!(half.conversation().turns, expected);
+
+    let mut early = Capture::connected(PLAIN);
+    early.at(3, segment(PLAIN, CLIENT, Flags::FIN | Flags::ACK, 2, 0, b"b"));
+    early.says(4, CLIENT, 0, 0, b"aa");
+    early.says(9, SERVER, 0, 4, b"");
+    assert_eq!(early.conversation().turns, [says(CLIENT, 1, b"aab"), closes(CLIENT, 0)]);
+
+    let mut reset = Capture::connected(PLAIN);
+    reset.says(3, CLIENT, 0, 0, b"all");
+    reset.at(5, segment(PLAIN, SERVER, Flags::RST | Flags::ACK, 0, 3, b""));
+    reset.says(9, CLIENT, 3, 0, b"more");
+    let resets = Turn { side: SERVER, gap: Duration::from_millis(2), act: Act::Resets };
+    assert_eq!(reset.conversation().turns, [says(CLIENT, 1, b"all"), resets]);
+}
+
+#[test]
+fn without_a_syn_the_first_who_speaks_is_the_client() {
+    let mut capture = Capture::default();
+    // The acknowledgement tells where the other side's bytes begin, though they come too late.
+    capture.says(0, SERVER, 500, 100, b"");
+    capture.says(5, CLIENT, 102, 500, b"llo");
+    capture.says(6, CLIENT, 100, 500, b"he");
+    capture.says(8, SERVER, 500, 105, b"hi");
+    let found = capture.conversation();
+    assert_eq!(found.turns, [says(CLIENT, 0, b"hello"), says(SERVER, 2, b"hi")]);
+    assert_eq!(found.client.port(), 1_024);
+    assert!(!found.has_beginning);
+}
+
+#[test]
+fn flows_are_told_apart_and_a_port_may_be_used_again() {
+    let mut capture = page(PLAIN);
+    let other = page(Shape { port: 2_000, ..PLAIN });
+    capture.0.splice(5..5, other.0);
+    // The client's attempt is not answered, comes again, then with another number, and is.
+    let attempt = segment(PLAIN, CLIENT, Flags::SYN, 499, -1, b"");
+    capture.at(900, attempt.clone());
+    capture.at(950, attempt);
+    capture.0.extend(page(PLAIN).0.into_iter().map(|(ms, frame)| (ms + 1_000, frame)));
+    capture.at(2_000, datagram(PLAIN, SERVER, b"hi"));
+    capture.at(2_000, [&[2; 12][..], &[8, 6], &[0; 46]].concat());
+    let Imported { flows, others } = capture.import();
+    assert_eq!((flows.len(), others), (4, 1));
+    let packets: Vec<_> = flows.iter().map(|flow| flow.as_ref().unwrap().packet).collect();
+    assert_eq!(packets, [1, 6, 23, 36]);
+    for flow in &flows[..3] {
+        assert_eq!(flow.as_ref().unwrap().turns, turns_of_page());
+    }
+    let answer = flows[3].as_ref().unwrap();
+    assert_eq!((answer.transport, answer.client.port()), (Transport::Udp, 80));
+}
+
+#[test]
+fn datagrams_are_turns_of_their_own() {
+    let mut capture = Capture::default();
+    for (ms, from, payload) in
+        [(0, CLIENT, &b"a"[..]), (20, CLIENT, b""), (21, SERVER, b"c"), (21, SERVER, b"c")]
+    {
+        capture.at(ms, datagram(PLAIN, from, payload));
+    }
+    let found = capture.conversation();
+    let expected = [
+        says(CLIENT, 0, b"a"),
+        says(CLIENT, 20, b""),
+        says(SERVER, 1, b"c"),
+        says(SERVER, 0, b"c"),
+    ];
+    assert_eq!(found.turns, expected);
+}
+
+#[test]
+fn what_is_missing_is_said_with_the_packet_that_shows_it() {
+    let mut hole = Capture::connected(PLAIN);
+    hole.says(3, CLIENT, 0, 0, b"abc");
+    hole.says(4, CLIENT, 9, 0, b"later");
+    hole.says(5, CLIENT, 14, 0, b"last");
+    assert_eq!(
+        hole.error(),
+        "packet 5 goes on at byte 9 of what the client says, and the capture has its first 3 \
+         bytes: what is between them is missing"
+    );
+    let mut unseen = Capture::connected(PLAIN);
+    unseen.says(3, SERVER, 0, 0, b"abc");
+    unseen.says(4, CLIENT, 0, 3, b"");
+    unseen.says(4, CLIENT, 0, 7, b"");
+    let error = "packet 6 acknowledges 7 bytes of what the server says, and the capture has 3";
+    assert_eq!(unseen.error(), error);
+    let mut cut = Capture::connected(PLAIN);
+    cut.says(3, CLIENT, 0, 0, &[7; 100]);
+    cut.0[3].1.truncate(96);
+    assert_eq!(cut.error(), "packet 4 was captured with 82 of its 144 bytes: capture all");
+    let mut fragment = Capture::connected(PLAIN);
+    fragment.says(3, CLIENT, 0, 0, &[7; 104]);
+    fragment.0[3].1[20] = 0x20;
+    let error = "packet 4 is a fragment, and the others of the same IP packet are not all in the \
+                 capture, or contradict it: capture where packets are whole";
+    assert_eq!(fragment.error(), error);
+    // A part without the ports is of nobody.
+    let mut later = fragment.0[3].1.clone();
+    later[19] = 1;
+    later[21] = 9;
+    fragment.at(3, later.clone());
+    assert_eq!((fragment.error().as_str(), fragment.import().others), (error, 1));
+    // One that says something else.
+    later[19] = fragment.0[3].1[19];
+    fragment.0[4].1 = later;
+    assert_eq!((fragment.error().as_str(), fragment.import().others), (error, 0));
+    // What was captured in part is no part of anything.
+    let mut cut = Capture::connected(PLAIN);
+    cut.says(3, CLIENT, 0, 0, &[7; 100]);
+    cut.0[3].1[20] = 0x20;
+    cut.0[3].1.truncate(96);
+    assert_eq!(cut.error(), error);
+    let mut bad = Capture::connected(PLAIN);
+    bad.says(3, CLIENT, 0, 0, b"abc");
+    bad.0[3].1[46] = 0x40;
+    let error = "packet 4 has a bad header: TCP: a header length of 16 bytes, expected at least 20";
+    assert_eq!(bad.error(), error);
+}
+
+/// The frames that a router makes of one without tags.
+fn fragments(frame: &[u8], identification: u32) -> Vec<Vec<u8>> {
+    let (link, packet) = frame.split_at(14);
+    let mut fragments = Fragments::of(packet, 120, identification).unwrap();
+    let mut room = [0; 120];
+    std::iter::from_fn(|| {
+        let length = fragments.write_next(&mut room)?;
+        Some([link, &room[..length]].concat())
+    })
+    .collect()
+}
+
+#[test]
+fn packets_in_fragments_are_whole_again() {
+    for is_ipv6 in [false, true] {
+        let tags = if is_ipv6 { &[0x86, 0xdd] } else { &[8, 0] };
+        let shape = Shape { is_ipv6, tags, ..PLAIN };
+        let question: Vec<u8> = (0..500).map(|place| place as u8).collect();
+        let answer = vec![9; 300];
+        let mut capture = Capture::default();
+        let mut parts = fragments(&datagram(shape, CLIENT, &question), 1);
+        parts.extend(fragments(&datagram(shape, CLIENT, &answer), 2));
+        // The last come first, and two packets at once.
+        parts.into_iter().rev().for_each(|part| capture.at(3, part));
+        fragments(&datagram(shape, SERVER, &answer), 1)
+            .into_iter()
+            .for_each(|part| capture.at(5, part));
+        let said = capture.conversation();
+        assert_eq!(
+            said.turns,
+            [says(CLIENT, 0, &answer), says(CLIENT, 0, &question), says(SERVER, 2, &answer)]
+        );
+        assert_eq!(capture.import().others, 0);
+        // A part that is missing is one of a datagram that was said.
+        capture.0.remove(2);
+        assert!(capture.error().starts_with("packet 1 is a fragment, and"), "{}", capture.error());
+    }
+}
+
+#[test]
+fn a_segment_of_which_a_fragment_was_lost_comes_again() {
+    let text = [7; 400];
+    let mut capture = Capture::connected(PLAIN);
+    let mut parts = fragments(&segment(PLAIN, CLIENT, Flags::ACK, 0, 0, &text), 1);
+    parts.remove(1);
+    parts.into_iter().for_each(|part| capture.at(3, part));
+    let again = fragments(&segment(PLAIN, CLIENT, Flags::ACK, 0, 0, &text), 2);
+    again.into_iter().for_each(|part| capture.at(203, part));
+    capture.says(204, SERVER, 0, 400, b"thanks");
+    let said = capture.conversation();
+    assert_eq!(said.turns, [says(CLIENT, 201, &text), says(SERVER, 1, b"thanks")]);
+}
+
+#[test]
+fn what_is_kept_is_bounded() {
+    let capture = page(PLAIN);
+    let error = |bounds: Bounds| capture.import_within(bounds).unwrap_err().to_string();
+    let usual = Bounds::default();
+    let bytes = error(Bounds { bytes: 70, ..usual });
+    assert_eq!(bytes, "packet 5 has data beyond the 70 bytes that are kept of a capture");
+    let flows = error(Bounds { flows: 0, ..usual });
+    let expected = "packet 1 is of a new flow, and there are 0 already, the most that is kept";
+    assert_eq!(flows, expected);
+    let mut early = Capture::connected(PLAIN);
+    early.says(3, CLIENT, 4, 0, b"a");
+    early.says(3, CLIENT, 6, 0, b"a");
+    let error = early.import_within(Bounds { segments: 1, ..usual }).unwrap_err().to_string();
+    let expected = "packet 5: 1 segments of its flow wait for one before them, the most that may";
+    assert_eq!(error, expected);
+}
+
+proptest! {
+    /// However often, in whatever pieces and order segments come, the bytes are the same.
+    #[test]
+    fn a_disturbed_stream_is_whole_again(
+        bytes in prop::collection::vec(any::<u8>(), 1..200),
+        pieces in prop::collection::vec((any::<prop::sample::Index>(), 1..40_usize), 0..60),
+    ) {
+        let mut capture = Capture::connected(PLAIN);
+        for (at, length) in pieces {
+            let start = at.index(bytes.len());
+            let end = bytes.len().min(start + length);
+            capture.says(3, CLIENT, start as i64, 0, &bytes[start..end]);
+        }
+        // At last all of it is there.
+        for (index, piece) in bytes.chunks(7).enumerate() {
+            capture.says(3, CLIENT, index as i64 * 7, 0, piece);
+        }
+        capture.says(5, SERVER, 0, bytes.len() as i64, b"");
+        // When the first byte comes, the turn begins.
+        let turns = capture.conversation().turns;
+        let gap = turns[0].gap;
+        prop_assert_eq!(turns, [Turn { gap, ..says(CLIENT, 0, &bytes) }]);
+    }
+}
+
+/// What each side of a stream says by tshark, in hexadecimal digits.
+fn followed(path: &str, stream: usize) -> Option<[String; 2]> {
+    let follow = format!("follow,tcp,raw,{stream}");
+    let output = run("tshark", &["-n", "-q", "-r", path, "-z", &follow])?;
+    let mut sides = [String::new(), String::new()];
+    for line in output.lines().filter(|line| !line.is_empty()) {
+        let (side, digits) = match line.strip_prefix('\t') {
+            Some(digits) => (1, digits),
+            None => (0, line),
+        };
+        if digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            sides[side].push_str(digits);
+        }
+    }
+    Some(sides)
+}
+
+#[test]
+fn real_captures_say_what_tshark_follows() {
+    let mut compared = 0;
+    for path in real_captures().unwrap_or_default() {
+        let name = path.display().to_string();
+        let file = std::fs::read(&path).unwrap();
+        let mut importer = Importer::new(Bounds::default());
+        for record in Records::new(&file) {
+            let (header, data) = record.unwrap();
+            importer.take(&header, data).unwrap();
+        }
+        let flows = importer.finish().flows;
+        let is_tcp = |it: &&Result<Conversation, _>| {
+            it.as_ref().map_or(true, |it| it.transport == Transport::Tcp)
+        };
+        for (stream, flow) in flows.iter().filter(is_tcp).enumerate() {
+            let Ok(flow) = flow else {
+                println!("{name}, stream {stream}: {}", flow.as_ref().unwrap_err());
+                continue;
+            };
+            let Some(expected) = followed(&name, stream) else { return };
+            let mut found = [String::new(), String::new()];
+            for turn in &flow.turns {
+                if let Act::Says(bytes) = &turn.act {
+                    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+                    found[turn.side as usize].push_str(&digits);
+                }
+            }
+            // tshark's first one is who speaks first.
+            let matches =
+                found == expected || [&found[1], &found[0]] == [&expected[0], &expected[1]];
+            assert!(matches, "{name}, stream {stream}: {found:?} {expected:?}");
+            compared += 1;
+        }
+    }
+    println!("{compared} streams");
+}

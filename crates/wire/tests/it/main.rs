@@ -1,0 +1,10 @@
+//! Frames, conversations and capture files, with tshark as the reference.
+
+mod assemble_properties;
+mod assemble_tshark;
+mod capture_files;
+mod common;
+mod conversation;
+mod fragments;
+mod packets;
+mod real_captures;
