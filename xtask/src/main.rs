@@ -4,6 +4,7 @@
 
 mod bench;
 mod ci;
+mod corpus;
 mod demo;
 mod directions;
 mod sample;
@@ -39,6 +40,13 @@ Usage: cargo xtask CHORE [options]
       --size SIZE       mixed, or frames of one size: small (60 bytes), large (1514) (mixed)
       --packets N       how many packets (mixed: until the last conversation ends; else 100000)
       --nanoseconds     time stamps in nanoseconds
+  corpus record DIR     record what a corpus of runs sends, prints and returns
+      --binary PATH     run this binary (target/release/wirestorm, else that of target/debug)
+      --only NAME       record the runs with this in their names alone; may be repeated
+      --input NAME=DIR  find captures, trex-streams, trex-profiles or trex-scripts there
+      --list            name the runs
+  corpus compare BEFORE AFTER   compare two recordings; exit status 1 where anything differs
+      --all             print all differences of each run
 ";
 
 fn main() -> ExitCode {
@@ -60,6 +68,7 @@ fn run() -> Fallible<ExitCode> {
             "demo" => demo::run(arguments),
             "bench" => bench::run(arguments),
             "sample" => sample::run(arguments),
+            "corpus" => corpus::run(arguments),
             other => Err(format!("there is no chore {other:?}\n\n{USAGE}").into()),
         },
         Some(lexopt::Arg::Long("help") | lexopt::Arg::Short('h')) => Ok(help()),
