@@ -46,6 +46,7 @@ Usage: cargo xtask CHORE [options]
       --input NAME=DIR  find captures, trex-streams, trex-profiles or trex-scripts there
       --list            name the runs
   corpus compare BEFORE AFTER   compare two recordings; exit status 1 where anything differs
+      --only NAME       compare the runs with this in their names alone; may be repeated
       --all             print all differences of each run
 ";
 

@@ -36,16 +36,17 @@ struct Totals {
 
 /// Compares two recordings; what differs is printed, and fails.
 pub(super) fn compare(
-    before: &Path,
-    after: &Path,
+    [before, after]: [&Path; 2],
     rules: &Rules,
+    only: &[String],
     is_all: bool,
 ) -> Fallible<ExitCode> {
     let shown = if is_all { usize::MAX } else { SHOWN };
     let (old, new) = (runs(before)?, runs(after)?);
     let mut sections = BTreeMap::<String, Count>::new();
     let mut totals = Totals::default();
-    let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    let names: BTreeSet<&String> =
+        old.keys().chain(new.keys()).filter(|name| super::is_wanted(name, only)).collect();
     for name in names {
         let section = name.split('/').next().unwrap_or_default().to_owned();
         let count = sections.entry(section).or_default();

@@ -63,10 +63,11 @@ fn record(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
 }
 
 fn compare(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
-    let (mut folders, mut is_all) = (Vec::<PathBuf>::new(), false);
+    let (mut folders, mut only, mut is_all) = (Vec::<PathBuf>::new(), Vec::new(), false);
     while let Some(argument) = arguments.next()? {
         match argument {
             lexopt::Arg::Long("all") => is_all = true,
+            lexopt::Arg::Long("only") => only.push(arguments.value()?.parse::<String>()?),
             lexopt::Arg::Long("help") => return Ok(crate::help()),
             lexopt::Arg::Value(value) if folders.len() < 2 => folders.push(value.into()),
             other => return Err(other.unexpected().into()),
@@ -76,7 +77,7 @@ fn compare(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
         return Err("corpus compare: which two recordings?".into());
     };
     let rules = rules::Rules::read(&home())?;
-    compare::compare(before, after, &rules, is_all)
+    compare::compare([before, after], &rules, &only, is_all)
 }
 
 /// Where the definition of the corpus is.
@@ -93,6 +94,12 @@ fn built() -> Fallible<PathBuf> {
         }
     }
     Err("corpus record: no wirestorm is built; build it, or name one with --binary".into())
+}
+
+/// Whether a run is among those that are wanted: its name has one of the texts, or matches one as a
+/// pattern; without any, all are.
+fn is_wanted(name: &str, only: &[String]) -> bool {
+    only.is_empty() || only.iter().any(|it| name.contains(it) || matches(it, name))
 }
 
 /// Whether a pattern, in which `*` stands for any text, matches a whole text.
