@@ -31,6 +31,7 @@ Usage: cargo xtask CHORE [options]
   bench [NAME ...]      measure speed and memory against tcpreplay: ./bench
       --list            name the benchmarks
       --json FILE       write the results as JSON as well
+      --binary PATH     measure this wirestorm instead of building one
       --rounds N        how often the contenders take turns (3)
       --seconds N       how long a run at full speed lasts (3)
   sample OUT.pcap       write a capture of made-up traffic

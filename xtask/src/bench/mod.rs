@@ -117,6 +117,7 @@ const BENCHMARKS: [Benchmark; 24] = [
 /// The chore.
 pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
     let (mut names, mut json, mut rounds, mut seconds) = (Vec::new(), None::<PathBuf>, 3, 3);
+    let mut binary = None::<PathBuf>;
     while let Some(argument) = arguments.next()? {
         match argument {
             lexopt::Arg::Long("list") => {
@@ -128,6 +129,7 @@ pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
                 return Ok(ExitCode::SUCCESS);
             }
             lexopt::Arg::Long("json") => json = Some(arguments.value()?.into()),
+            lexopt::Arg::Long("binary") => binary = Some(arguments.value()?.into()),
             lexopt::Arg::Long("rounds") => rounds = arguments.value()?.parse()?,
             lexopt::Arg::Long("seconds") => seconds = arguments.value()?.parse()?,
             lexopt::Arg::Long("help") => return Ok(crate::help()),
@@ -146,7 +148,12 @@ pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
     }
     setup::ensure_root("the benchmark")?;
     setup::ensure(&[Purpose::Build, Purpose::Lab, Purpose::Test, Purpose::Bench])?;
-    let settings = Settings { wirestorm: workspace::build_wirestorm()?, rounds, seconds };
+    let wirestorm = match binary {
+        Some(binary) => std::fs::canonicalize(&binary)
+            .map_err(|error| format!("--binary {}: {error}", binary.display()))?,
+        None => workspace::build_wirestorm()?,
+    };
+    let settings = Settings { wirestorm, rounds, seconds };
 
     let (mut rows, mut failures) = (Vec::new(), Vec::new());
     for benchmark in BENCHMARKS {
