@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use wirestorm_control::plan::traffic::read_document;
-use wirestorm_control::plan::trex::{captures, stateful};
+use wirestorm_control::plan::trex::{self as streams, captures, stateful};
 
 /// How a profile is asked for what it is.
 pub(crate) struct Asked<'a> {
@@ -102,12 +102,12 @@ fn is_python(path: &Path) -> bool {
 fn written(path: &Path) -> Option<Result<Profile, String>> {
     let is_file = path.is_file();
     let text = is_file.then(|| std::fs::read_to_string(path).ok()).flatten()?;
-    let is_meant = |is: fn(&_) -> bool| read_document(&text).is_ok_and(|document| is(&document));
-    match text.trim_start().chars().next() {
-        Some('[') => Some(Ok(Profile::Streams(text))),
-        Some('{') => is_meant(stateful::is_meant).then_some(Ok(Profile::Stateful(text))),
-        _ if is_meant(captures::is_meant) => Some(Ok(Profile::Captures(text))),
-        _ if is_meant(stateful::is_configuration) => {
+    let document = read_document(&text).ok()?;
+    match &document {
+        it if captures::is_meant(it) => Some(Ok(Profile::Captures(text))),
+        it if streams::is_meant(it) => Some(Ok(Profile::Streams(text))),
+        it if stateful::is_meant(it) => Some(Ok(Profile::Stateful(text))),
+        it if stateful::is_configuration(it) => {
             let path = path.display();
             Some(Err(format!(
                 "{path}: a configuration of clients, which goes with a profile: --cc"

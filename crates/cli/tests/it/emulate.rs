@@ -437,6 +437,13 @@ fn errors_name_the_file_the_step_and_what_to_do() {
     let frames = plan(&scratch, frames);
     let said = refused(&["emulate", path(&frames)]);
     assert!(said.contains("which `wirestorm run "), "{said}");
+    // A list is TRex's only if it is one of streams.
+    let list = plan(&scratch, "[1]\n");
+    let said = refused(&["emulate", path(&list)]);
+    assert!(said.contains("found a list of 1, expected fields: ports, templates"), "{said}");
+    let streams = plan(&scratch, "[{\"stream\": {}}]\n");
+    let said = refused(&["emulate", path(&streams)]);
+    assert!(said.contains("a profile of streams, which `wirestorm run "), "{said}");
 }
 
 #[test]

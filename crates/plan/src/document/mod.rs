@@ -15,24 +15,47 @@ use serde_json::{Map, Value};
 
 use error::PlanError;
 
-/// Reads a document: YAML, or JSON where it begins with a brace.
+/// Reads a document: JSON where it begins with a brace, or with a bracket and is JSON; else YAML.
 pub(crate) fn read(text: &str) -> Result<Value, PlanError> {
-    let outcome = if text.trim_start().starts_with('{') {
-        let document = serde_json::from_str::<Unambiguous>(text);
-        document.map(|it| it.0).map_err(|error| ("JSON", error.to_string()))
-    } else {
+    let begin = text.trim_start().chars().next();
+    let json = matches!(begin, Some('{' | '[')).then(|| serde_json::from_str::<Unambiguous>(text));
+    let outcome = match (begin, json) {
+        (_, Some(Ok(document))) => return Ok(document.0),
+        (Some('{'), Some(Err(error))) => Err(("JSON", error.to_string())),
+        _ => read_yaml(text).map_err(|reason| ("YAML", reason)),
+    };
+    outcome.map_err(|(form, reason)| PlanError {
+        path: error::WHOLE.into(),
+        message: match reason.split_once(DUPLICATE) {
+            Some((before, after)) => told_twice(before, after),
+            None => format!("found no {form}: {reason}"),
+        },
+    })
+}
+
+/// What both libraries' reasons have before a key that is there twice.
+const DUPLICATE: &str = "duplicate mapping key: ";
+
+/// Says which key is there twice, and where, out of what stands around [`DUPLICATE`].
+fn told_twice(before: &str, after: &str) -> String {
+    let (line, context) = after.split_once('\n').unwrap_or((after, ""));
+    let (key, at) = line.rsplit_once(" at ").unwrap_or((line, before.trim_end_matches([':', ' '])));
+    let mut message = format!("{at}: found the key {key:?} a second time, expected it once");
+    if !context.is_empty() {
+        message.push('\n');
+        message.push_str(context);
+    }
+    message
+}
+
+fn read_yaml(text: &str) -> Result<Value, String> {
         // The limits of the library are for texts of strangers; a plan may have 20,000 flows.
         let mut options = serde_saphyr::Options::default();
         options.budget = None;
         // A flow may be called `y`, and `on` is no answer.
         options.strict_booleans = true;
         serde_saphyr::from_str_with_options(text, options)
-            .map_err(|error| ("YAML", without_advice(&error.to_string())))
-    };
-    outcome.map_err(|(form, reason)| PlanError {
-        path: error::WHOLE.into(),
-        message: format!("found no {form}: {reason}"),
-    })
+            .map_err(|error| without_advice(&error.to_string()))
 }
 
 /// A value in which no object has a key twice, as in YAML: serde_json takes the last one.
@@ -93,7 +116,7 @@ impl<'de> Visitor<'de> for UnambiguousVisitor {
         let mut map = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
             if map.contains_key(&key) {
-                return Err(A::Error::custom(format!("duplicate key: {key}")));
+                return Err(A::Error::custom(format!("{DUPLICATE}{key}")));
             }
             let Unambiguous(value) = entries.next_value()?;
             map.insert(key, value);
@@ -131,10 +154,15 @@ mod tests {
         let error = read("{\"flows\": ").unwrap_err().to_string();
         assert!(error.contains("no JSON") && error.contains("line 1"), "{error}");
         let twice = read("flows: 1\nflows: 2\n").unwrap_err().to_string();
-        let first = "plan: found no YAML: line 2 column 1: duplicate mapping key: flows";
+        let first =
+            "plan: line 2 column 1: found the key \"flows\" a second time, expected it once";
         assert_eq!(twice.lines().next(), Some(first));
         let twice = read("{\"flows\": [{\"a\": 1,\n \"a\": 2}]}").unwrap_err().to_string();
-        assert_eq!(twice, "plan: found no JSON: duplicate key: a at line 2 column 4");
+        let expected =
+            "plan: line 2 column 4: found the key \"a\" a second time, expected it once";
+        assert_eq!(twice, expected);
+        let list = read("[{\"a\": 1, \"a\": 2}]").unwrap_err().to_string();
+        assert!(list.contains("found the key \"a\" a second time"), "{list}");
         // No numbers to the base of sixty.
         let address = read("a: 10:00:00:00:00:01").unwrap();
         assert_eq!(address, json!({"a": "10:00:00:00:00:01"}));

@@ -122,9 +122,21 @@ impl<'a> Place<'a> {
         self.value.as_str().ok_or_else(|| self.wrong(what))
     }
 
+    /// Any text. A number, `true` or `false` without quotes is none: the error shows the quotes.
+    pub(crate) fn free_text(&self, what: &str) -> Result<&'a str, PlanError> {
+        let is_scalar = self.value.is_number() || self.value.is_boolean();
+        self.text(what).map_err(|error| match is_scalar {
+            true => PlanError {
+                message: format!("{}; a text needs quotes here: \"{}\"", error.message, self.value),
+                ..error
+            },
+            false => error,
+        })
+    }
+
     /// A text that is not empty.
     pub(crate) fn name(&self, what: &str) -> Result<&'a str, PlanError> {
-        let name = self.text(what)?;
+        let name = self.free_text(what)?;
         if name.is_empty() { Err(self.wrong(what)) } else { Ok(name) }
     }
 

@@ -181,7 +181,7 @@ pub(super) fn read_sending(place: &Place<'_>, names: &Names) -> Result<Sending, 
     let fields = place.fields(&SENDING)?;
     let pieces = match (fields.get("text"), fields.get("hex")) {
         (Some(_), Some(hex)) => return Err(hex.error("hex beside text", "one of them")),
-        (Some(text), None) => read_text(text.text("a text")?, &text, names)?,
+        (Some(text), None) => read_text(text.free_text("a text")?, &text, names)?,
         (None, Some(hex)) => vec![Piece::Bytes(read_hex(&hex)?)],
         (None, None) => Vec::new(),
     };
@@ -295,7 +295,7 @@ fn read_field(place: &Place<'_>, names: &Names) -> Result<Field, PlanError> {
     let offset = offset.integer(0, Composition::LENGTH_MAX - 1)? as u32;
     let width = fields.need("width", "how many bytes it has")?.integer(1, u16::MAX.into())? as u16;
     let value = fields.need("value", VALUE)?;
-    let value = find_value(value.text(VALUE)?, &value, names)?;
+    let value = find_value(value.free_text(VALUE)?, &value, names)?;
     Ok(Field { offset, width, value })
 }
 
@@ -330,7 +330,7 @@ pub(super) fn read_set(
         }
         "random_text" => vec![Piece::RandomText(value.integer(1, RANDOM_MAX)? as u16)],
         "random_bytes" => vec![Piece::RandomBytes(value.integer(1, RANDOM_MAX)? as u16)],
-        _ => read_text(value.text("a text")?, &value, names)?,
+        _ => read_text(value.free_text("a text")?, &value, names)?,
     };
     let composition = Composition { pieces, ..Composition::default() };
     Ok(Step::SetText { text: names.text(name, place)?, composition })

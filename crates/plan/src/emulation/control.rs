@@ -65,7 +65,7 @@ fn read_when(place: &Place<'_>, fields: &Fields<'_>, names: &mut Names) -> Resul
             Ok(When::Received(looked_at::read_expect(&received, names)?))
         }
         (Some(variable), [(comparison, value)], None, None) => Ok(When::Compares {
-            variable: names.variable(variable.text(VARIABLE)?, &variable)?,
+            variable: names.variable(variable.free_text(VARIABLE)?, &variable)?,
             comparison: *comparison,
             value: value.integer(0, u64::MAX)?,
         }),
@@ -87,13 +87,13 @@ pub(super) fn read_listen(place: &Place<'_>, names: &mut Names) -> Result<Step, 
     let fields = place.fields(&LISTEN)?;
     let variable = fields.need("variable", VARIABLE)?;
     let ports = fields.get("ports").map_or(Ok(DYNAMIC_PORTS), |it| client::read_ports(&it))?;
-    Ok(Step::Listen { variable: names.variable(variable.text(VARIABLE)?, &variable)?, ports })
+    Ok(Step::Listen { variable: names.variable(variable.free_text(VARIABLE)?, &variable)?, ports })
 }
 
 /// A flow to a port that a value says, and from one, where that is said.
 pub(super) fn read_start_next(place: &Place<'_>, names: &Names) -> Result<Step, PlanError> {
     const VALUE: &str = "the name of a value";
-    let value = |place: &Place<'_>| composition::find_value(place.text(VALUE)?, place, names);
+    let value = |place: &Place<'_>| composition::find_value(place.free_text(VALUE)?, place, names);
     let fields = place.fields(&START_NEXT)?;
     let port = value(&fields.need("port", VALUE)?)?;
     let client_port = fields.get("client_port").map(|it| value(&it)).transpose()?;
@@ -104,7 +104,7 @@ pub(super) fn read_count_down(place: &Place<'_>, names: &mut Names) -> Result<St
     let fields = place.fields(&COUNT_DOWN)?;
     let variable = fields.need("variable", VARIABLE)?;
     let to = names.jump(&fields.need("to", LABEL)?)?;
-    Ok(Step::CountDown { variable: names.variable(variable.text(VARIABLE)?, &variable)?, to })
+    Ok(Step::CountDown { variable: names.variable(variable.free_text(VARIABLE)?, &variable)?, to })
 }
 
 pub(super) fn read_set(place: &Place<'_>, names: &mut Names) -> Result<Step, PlanError> {

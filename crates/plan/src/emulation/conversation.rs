@@ -40,7 +40,7 @@ pub(super) fn read(place: &Place<'_>, load: &mut Load<'_>) -> Result<Vec<Speech>
     }
     let fields = place.fields(&CONVERSATION)?;
     let file = fields.need("file", FILE)?;
-    file.text(FILE)?;
+    file.free_text(FILE)?;
     let server_delay = fields.get("server_delay").map(|it| read_delay(&it)).transpose()?;
     let keeps = match fields.get("timing") {
         None => server_delay.is_none(),
@@ -62,7 +62,7 @@ fn find(
     timing: &Timing,
     load: &mut Load<'_>,
 ) -> Result<Vec<Speech>, PlanError> {
-    let name = file.text("the name of a capture file")?;
+    let name = file.free_text("the name of a capture file")?;
     let flows = load(name).map_err(|message| file.says(message))?.flows;
     let numbers = match &flow {
         None => None,

@@ -77,7 +77,7 @@ pub(super) fn read_receive(place: &Place<'_>) -> Result<Step, PlanError> {
         "bytes" => return value.integer(1, u64::MAX).map(Step::Need),
         "until" => {
             let expected = format!("a text of 1 to {UNTIL_MAX} bytes");
-            let text = value.text(&expected)?.as_bytes();
+            let text = value.free_text(&expected)?.as_bytes();
             if !(1..=UNTIL_MAX).contains(&text.len()) {
                 return Err(value.wrong(expected));
             }
@@ -115,7 +115,7 @@ pub(super) fn read_expect(place: &Place<'_>, names: &Names) -> Result<Expected, 
         return Err(place.wrong(format!("a text, or a field: {}", EXPECT.join(", "))));
     }
     let (what, value) = place.choice(&EXPECT)?;
-    let text = || read_text(value.text("a text")?, &value, names).map(of_pieces);
+    let text = || read_text(value.free_text("a text")?, &value, names).map(of_pieces);
     let expected = match what {
         "text" => Expected::Is(text()?),
         "hex" => Expected::Is(of_pieces(vec![Piece::Bytes(read_hex(&value)?)])),
@@ -188,7 +188,7 @@ fn read_part(place: &Place<'_>) -> Result<Part, PlanError> {
 pub(super) const TEXT_MAX: u64 = 16 << 10;
 
 fn read_pattern(place: &Place<'_>) -> Result<Pattern, PlanError> {
-    let text = place.text("a regular expression")?;
+    let text = place.free_text("a regular expression")?;
     Pattern::new(text).map_err(|error| {
         // The last line says what is wrong, the others where.
         let why = error.lines().last().unwrap_or_default();

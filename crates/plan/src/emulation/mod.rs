@@ -662,7 +662,7 @@ fn read_server_vlans(place: &Place<'_>) -> Result<Vec<Vlans>, PlanError> {
 
 /// The place of a port that is named.
 fn read_port(place: &Place<'_>, ports: &[Port]) -> Result<usize, PlanError> {
-    let name = place.text("the name of a port")?;
+    let name = place.free_text("the name of a port")?;
     ports.iter().position(|port| port.name == name).ok_or_else(|| {
         let names: Vec<_> = ports.iter().map(|port| port.name.as_str()).collect();
         let expected = match names.as_slice() {

@@ -78,7 +78,7 @@ impl Names {
         place: &Place<'_>,
         starts: bool,
     ) -> Result<String, PlanError> {
-        let name = place.text("the name of a transaction")?;
+        let name = place.free_text("the name of a transaction")?;
         let known = self.transactions.iter().position(|(other, ..)| other == name);
         let number = match known {
             Some(number) => number,
@@ -102,14 +102,14 @@ impl Names {
 
     /// A time that is remembered here.
     pub(super) fn remember(&mut self, place: &Place<'_>) -> Result<usize, PlanError> {
-        let number = self.time_number(place.text(TIME)?, place)?;
+        let number = self.time_number(place.free_text(TIME)?, place)?;
         self.times_known[number].1 = true;
         Ok(number)
     }
 
     /// A time that some step remembers.
     pub(super) fn time(&mut self, place: &Place<'_>) -> Result<usize, PlanError> {
-        self.time_named(place.text(TIME)?, place)
+        self.time_named(place.free_text(TIME)?, place)
     }
 
     /// The same, by a name that stands elsewhere.
@@ -127,7 +127,7 @@ impl Names {
 
     /// A label that stands here.
     pub(super) fn define(&mut self, place: &Place<'_>) -> Result<Label, PlanError> {
-        let name = place.text("the name of a label")?;
+        let name = place.free_text("the name of a label")?;
         let number = self.label(name);
         let (_, _, is_there) = &mut self.labels[number];
         if std::mem::replace(is_there, true) {
@@ -138,7 +138,7 @@ impl Names {
 
     /// A label that somebody goes on at.
     pub(super) fn jump(&mut self, place: &Place<'_>) -> Result<Label, PlanError> {
-        let number = self.label(place.text("the name of a label")?);
+        let number = self.label(place.free_text("the name of a label")?);
         self.labels[number].1.get_or_insert_with(|| place.path());
         Ok(Label(number as u32))
     }

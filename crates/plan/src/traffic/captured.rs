@@ -33,7 +33,7 @@ pub(super) fn read(
     let given = place.fields(&CAPTURE)?;
     let file = given.need("file", "the name of a capture file")?;
     let number = given.get("number").map_or(Ok(1), |number| number.integer(1, u64::MAX))?;
-    let frame = load(file.text("the name of a capture file")?, number)
+    let frame = load(file.free_text("the name of a capture file")?, number)
         .map_err(|message| file.says(message))?;
     if !(ETHERNET_BYTES..=FRAME_LENGTH_MAX).contains(&frame.len()) {
         let found = format!("{} bytes in packet {number}", frame.len());

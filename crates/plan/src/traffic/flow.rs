@@ -118,7 +118,7 @@ fn read_flow(
     problems: &mut Problems,
 ) -> Option<Unlinked> {
     let fields = place.fields_noting(&FLOW, |_| false, problems)?;
-    let name = fields.need("name", "a name").and_then(|name| name.text("a name"));
+    let name = fields.need("name", "a name").and_then(|name| name.free_text("a name"));
     let name = problems.take(name.map(str::to_owned));
     let transmit = fields.need("tx", "the name of a port");
     let transmit = problems.take(transmit.and_then(|tx| read_port_name(&tx, ports)));
@@ -241,7 +241,7 @@ fn read_next(place: &Place<'_>, extent: Extent) -> Result<Next, PlanError> {
         );
     }
     let unknown = name.wrong("the name of a flow");
-    Ok(Next { name: name.text("the name of a flow")?.to_owned(), times, unknown })
+    Ok(Next { name: name.free_text("the name of a flow")?.to_owned(), times, unknown })
 }
 
 const START: &str = "at_once, paused (until it is resumed) or when_named (by another flow's next)";
@@ -284,6 +284,6 @@ fn read_port_name(place: &Place<'_>, ports: &[Port]) -> Result<usize, PlanError>
             names => format!("the name of a port: {}", names.join(", ")),
         }
     };
-    let name = place.text(&expected())?;
+    let name = place.free_text(&expected())?;
     ports.iter().position(|port| port.name == name).ok_or_else(|| place.wrong(expected()))
 }

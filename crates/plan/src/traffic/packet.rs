@@ -362,7 +362,7 @@ fn read_payload(place: &Place<'_>) -> Result<Payload, PlanError> {
     Ok(match form {
         "fixed" => Payload::Pattern(read_bytes(&value)?),
         "bytes" => Payload::Bytes(read_bytes(&value)?),
-        "text" => Payload::text(value.text("a text")?),
+        "text" => Payload::text(value.free_text("a text")?),
         "increment_byte" => Payload::IncrementingBytes(value.integer(0, 255)? as u8),
         "increment_word" => Payload::IncrementingWords(value.integer(0, 65_535)? as u16),
         _ if matches!(value.value(), Value::Null | Value::Bool(true)) => Payload::Zeros,

@@ -24,6 +24,7 @@ pub use template::Addresses;
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
+use serde_json::Value;
 use wirestorm_base::rate::Rate;
 use wirestorm_wire::packet::MacAddress;
 use wirestorm_wire::stream::{Departures, Mode, Speed, Stream, Transmission};
@@ -77,6 +78,15 @@ impl LowerOptions {
             cores: NonZeroU64::MIN,
         }
     }
+}
+
+/// Whether a document is a list of streams, or means to be one: its first item has a field that
+/// streams have, and plans and TRex's other profiles have not.
+pub fn is_meant(document: &Value) -> bool {
+    let Some(items) = document.as_array() else { return false };
+    let names = ["stream", "stream_id", "mode", "packet", "isg", "self_start"];
+    let is_stream = |item: &Value| names.iter().any(|name| item.get(name).is_some());
+    items.first().is_none_or(is_stream)
 }
 
 /// The streams of a document that are enabled, in its order, those that only take time made

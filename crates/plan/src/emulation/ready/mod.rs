@@ -53,11 +53,11 @@ pub(super) fn read(
             protocol == "http" && http::follows_messages(&place, who, is_told_apart)?;
         if protocol == "ftp" {
             let name = fields.need("name", "a name")?;
-            return ftp::read(&place, name.text("a name")?, who, has_tls);
+            return ftp::read(&place, name.free_text("a name")?, who, has_tls);
         }
         if protocol == "sip" {
             let name = fields.need("name", "a name")?;
-            return sip::read(&place, name.text("a name")?, who, has_ipv6_clients(fields));
+            return sip::read(&place, name.free_text("a name")?, who, has_ipv6_clients(fields));
         }
         if protocol == "smtp" && smtp::starts_tls(&place, has_tls)? {
             let [client, server] = smtp::read_with_tls(&place)?;

@@ -45,7 +45,7 @@ pub(super) fn word_of(
 ) -> Result<String, PlanError> {
     const EXPECTED: &str = "a word without spaces and control characters";
     let Some(place) = place else { return Ok(usual.to_owned()) };
-    let text = place.text(EXPECTED)?;
+    let text = place.free_text(EXPECTED)?;
     let is_word = !text.is_empty() && text.bytes().all(|byte| byte > b' ' && byte != 0x7f);
     if is_word { texts.read(text, &place) } else { Err(place.wrong(EXPECTED)) }
 }

@@ -57,6 +57,11 @@ fn every_error_has_its_path() {
              poisson, hold, throughput, users, or on_demand alone",
         ),
         ("name: page", "name: ''", "templates[0].name: found \"\", expected a name"),
+        (
+            "name: page",
+            "name: 204",
+            "templates[0].name: found 204, expected a name; a text needs quotes here: \"204\"",
+        ),
         ("name: page", "name: page\n    group: ''", "templates[0].group: found \"\", expected"),
         ("{name: c,", "{name: '',", "ports[0].name: found \"\", expected a name"),
         (
@@ -146,7 +151,7 @@ fn every_error_has_its_path() {
         (
             "tx: c",
             "tx: c\n      tx: s",
-            "plan: found no YAML: line 9 column 7: duplicate mapping key: tx",
+            "plan: line 9 column 7: found the key \"tx\" a second time, expected it once",
         ),
         (
             "limit: 100",
@@ -174,7 +179,7 @@ fn every_error_has_its_path() {
         ("ports: []", "templates: found nothing, expected a list of templates"),
         ("{\"ports\": [], \"templates\": ]", "plan: found no JSON: expected value at line 1"),
         ("ports: [", "plan: found no YAML: "),
-        ("{\"ports\": [], \"ports\": []}", "plan: found no JSON: duplicate key: ports at line 1"),
+        ("{\"ports\": [], \"ports\": []}", "plan: line 1 column 21: found the key \"ports\" a second time"),
         (
             "ports: [{name: s}]\ntemplates: [{name: a, server: {tx: s, port: 1, program: {send: a}}}]",
             "templates[0].server.program: found fields (send, ...), expected a list of",

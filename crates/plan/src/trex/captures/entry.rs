@@ -122,7 +122,7 @@ impl Common {
         let turn = fields.get("w").map_or(Ok(1), |it| it.integer(1, u16::MAX.into()))? as u32;
         let limit = fields.get("limit").map(|it| it.integer(1, u64::MAX)).transpose()?;
         let file = fields.need("name", "the name of a capture file")?;
-        let imported = load(file.text("the name of a capture file")?, gaps);
+        let imported = load(file.free_text("the name of a capture file")?, gaps);
         let imported = imported.map_err(|message| file.says(message))?;
         let flows = self.flows(&file, &fields, imported, notes)?;
         let entry =

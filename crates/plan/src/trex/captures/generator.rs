@@ -77,7 +77,7 @@ fn read_named(
     notes: &mut Vec<String>,
 ) -> Result<(String, Pool), PlanError> {
     let fields = place.fields(&POOL)?;
-    let name = fields.need("name", "the name of a pool")?.text("the name of a pool")?.to_owned();
+    let name = fields.need("name", "the name of a pool")?.free_text("the name of a pool")?.to_owned();
     note_ports(&fields, notes);
     let offset = read_offset(&fields, offset)?;
     Ok((name, read_pool(&fields, "ip_start", "ip_end", offset, notes)?))
@@ -132,7 +132,7 @@ impl Pools {
     pub(super) fn of(&self, fields: &Fields<'_>) -> Result<[Pool; 2], PlanError> {
         let find = |field: &str, pools: &[(String, Pool)]| {
             let place = fields.get(field);
-            let name = place.as_ref().map_or(Ok(USUAL), |it| it.text("the name of a pool"))?;
+            let name = place.as_ref().map_or(Ok(USUAL), |it| it.free_text("the name of a pool"))?;
             let found = pools.iter().find(|(known, _)| known == name).map(|(_, pool)| *pool);
             found.ok_or_else(|| {
                 let known: Vec<_> = pools.iter().map(|(name, _)| name.as_str()).collect();

@@ -84,7 +84,7 @@ fn is_latency(
     transport: Transport,
     notes: &mut Vec<String>,
 ) -> Result<bool, PlanError> {
-    let name = place.text("the name of an add-on")?;
+    let name = place.free_text("the name of an add-on")?;
     let is_known = name == "latency";
     let is_latency = is_known && transport == Transport::Udp;
     if !is_latency {

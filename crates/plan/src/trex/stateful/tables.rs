@@ -68,7 +68,7 @@ pub(super) fn read(
 }
 
 fn read_names(place: &Place<'_>) -> Result<Vec<String>, PlanError> {
-    let name = |it: &Place<'_>| it.text("the name of a group").map(str::to_owned);
+    let name = |it: &Place<'_>| it.free_text("the name of a group").map(str::to_owned);
     place.items("names")?.iter().map(name).collect()
 }
 
