@@ -84,8 +84,8 @@ impl Http2Clients {
 }
 
 impl Sessions for Http2Clients {
-    fn begin(&self, peer: IpAddr) -> Box<dyn Session> {
-        let below = self.below.as_ref().map(|below| below.begin(peer));
+    fn begin(&self, own: IpAddr, peer: IpAddr) -> Box<dyn Session> {
+        let below = self.below.as_ref().map(|below| below.begin(own, peer));
         Box::new(Http2Session::<Client>::new(below, self.settings))
     }
 }
@@ -105,8 +105,8 @@ impl Http2Servers {
 }
 
 impl Sessions for Http2Servers {
-    fn begin(&self, peer: IpAddr) -> Box<dyn Session> {
-        let below = self.below.as_ref().map(|below| below.begin(peer));
+    fn begin(&self, own: IpAddr, peer: IpAddr) -> Box<dyn Session> {
+        let below = self.below.as_ref().map(|below| below.begin(own, peer));
         Box::new(Http2Session::<Server>::new(below, self.settings))
     }
 }

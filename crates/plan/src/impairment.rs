@@ -190,7 +190,7 @@ pub(crate) fn read(place: &Place<'_>) -> Result<Impairment, PlanError> {
     asked.understood().map_err(|error| place.says(error.to_string()))
 }
 
-fn parse_share(text: &str) -> Option<Share> {
+pub(crate) fn parse_share(text: &str) -> Option<Share> {
     /// Billionths in a hundredth.
     const PERCENT: u64 = 10_000_000;
     let decimal = Decimal::parse(text.trim().strip_suffix('%')?.trim_end()).ok()?;

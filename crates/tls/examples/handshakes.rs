@@ -20,7 +20,7 @@ use wirestorm_stack::endpoint::{
 };
 use wirestorm_stack::program::{Buffers, Instruction, Program};
 use wirestorm_stack::tcp::settings::Settings;
-use wirestorm_tls::{TlsClients, TlsServers, TlsSettings, Version};
+use wirestorm_tls::{Resume, TlsClients, TlsServers, TlsSettings, Version};
 
 /// From one connection to the next, and how often both ends look at their wires.
 const STEP: Duration = Duration::from_micros(10);
@@ -39,7 +39,7 @@ fn main() {
     let settings = TlsSettings {
         versions: vec![Version::Tls13],
         ciphers: vec!["TLS_AES_128_GCM_SHA256".into()],
-        resume: false,
+        resume: Resume::NONE,
         ..TlsSettings::default()
     };
     let clients = Arc::new(TlsClients::new(&settings).expect("good settings"));

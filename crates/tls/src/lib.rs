@@ -10,6 +10,7 @@ mod error;
 mod identity;
 mod session;
 mod settings;
+mod tickets;
 mod trusted;
 mod unverified;
 
@@ -27,20 +28,21 @@ pub use error::TlsError;
 pub use identity::Identity;
 use identity::certificates;
 use session::{Stillborn, TlsSession};
-pub use settings::{TlsSettings, Version};
+pub use settings::{Resume, TlsSettings, Version};
+use tickets::{OfClient, Tickets};
 use trusted::Trusted;
 use unverified::Anybody;
 
-/// The sessions of clients.
+/// The sessions of clients. What a client needs to resume a session is its own: others have none of
+/// it, as they would not on machines of their own.
 #[derive(Debug)]
 pub struct TlsClients {
     config: Arc<ClientConfig>,
     /// Whom they ask for; `None`: for the address that they connect to.
     name: Option<ServerName<'static>>,
+    /// `None`: they never resume.
+    tickets: Option<Arc<Tickets>>,
 }
-
-/// Servers that tickets are remembered of.
-const SERVERS_REMEMBERED: usize = 4_096;
 
 impl TlsClients {
     /// Clients with these settings. They take any certificate, unless there are authorities.
@@ -64,27 +66,39 @@ impl TlsClients {
             None => builder.with_no_client_auth(),
         };
         config.alpn_protocols = settings.protocols();
-        config.resumption = match settings.resume {
-            true => Resumption::in_memory_sessions(SERVERS_REMEMBERED),
-            false => Resumption::disabled(),
-        };
+        config.resumption = Resumption::disabled();
         let parse = |name: &String| {
             ServerName::try_from(name.clone()).map_err(|_| TlsError::Name(name.clone()))
         };
         let name = settings.name.as_ref().map(parse).transpose()?;
-        Ok(Self { config: Arc::new(config), name })
+        let resumes = settings.resume != Resume::NONE;
+        let tickets = resumes.then(|| Arc::new(Tickets::new(settings.resume)));
+        Ok(Self { config: Arc::new(config), name, tickets })
     }
 
-    /// How rustls is set.
+    /// The most pairs of a client's address and a server for which something is remembered by which a
+    /// session can be resumed; the oldest gives way.
+    pub const PAIRS_MAX: usize = Tickets::PAIRS_MAX;
+
+    /// How rustls is set, for clients that never resume.
     pub fn config(&self) -> &Arc<ClientConfig> {
         &self.config
     }
 }
 
 impl Sessions for TlsClients {
-    fn begin(&self, peer: IpAddr) -> Box<dyn Session> {
+    fn begin(&self, own: IpAddr, peer: IpAddr) -> Box<dyn Session> {
         let name = self.name.clone().unwrap_or_else(|| ServerName::from(peer));
-        let connection = ClientConnection::new(Arc::clone(&self.config), name);
+        let config = match &self.tickets {
+            None => Arc::clone(&self.config),
+            Some(tickets) => {
+                let of_client = Arc::new(OfClient::new(Arc::clone(tickets), own));
+                let mut config = ClientConfig::clone(&self.config);
+                config.resumption = Resumption::store(of_client);
+                Arc::new(config)
+            }
+        };
+        let connection = ClientConnection::new(config, name);
         session(connection.map(Connection::from))
     }
 }
@@ -131,7 +145,7 @@ impl TlsServers {
         // What a session needs to be resumed is in its ticket: servers remember nothing, however
         // many clients there are.
         config.session_storage = Arc::new(NoServerSessionStorage {});
-        if settings.resume {
+        if settings.resume != Resume::NONE {
             config.ticketer = rustls::crypto::ring::Ticketer::new().map_err(TlsError::Settings)?;
         } else {
             config.send_tls13_tickets = 0;
@@ -146,7 +160,7 @@ impl TlsServers {
 }
 
 impl Sessions for TlsServers {
-    fn begin(&self, _: IpAddr) -> Box<dyn Session> {
+    fn begin(&self, _: IpAddr, _: IpAddr) -> Box<dyn Session> {
         session(ServerConnection::new(Arc::clone(&self.config)).map(Connection::from))
     }
 }

@@ -18,6 +18,27 @@ pub enum Version {
     Tls13,
 }
 
+/// A share of connections, in billionths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resume(u32);
+
+impl Resume {
+    /// Each connection.
+    pub const ALL: Self = Self(1_000_000_000);
+    /// No connection: each handshake is a full one.
+    pub const NONE: Self = Self(0);
+
+    /// So many billionths; `None` beyond a whole.
+    pub const fn from_billionths(billionths: u32) -> Option<Self> {
+        if billionths <= Self::ALL.0 { Some(Self(billionths)) } else { None }
+    }
+
+    /// Whether what was drawn, any 64 bits, falls into it.
+    pub(crate) const fn has(self, drawn: u64) -> bool {
+        ((drawn >> 32) * Self::ALL.0 as u64) >> 32 < self.0 as u64
+    }
+}
+
 /// What is asked of TLS, on either side.
 #[derive(Debug)]
 pub struct TlsSettings {
@@ -29,8 +50,9 @@ pub struct TlsSettings {
     pub alpn: Vec<String>,
     /// The name that clients ask for, and that a generated certificate is for.
     pub name: Option<String>,
-    /// Whether sessions are resumed; else each handshake is a full one.
-    pub resume: bool,
+    /// How many of the clients' connections try to resume a session; servers let them, unless none
+    /// are to.
+    pub resume: Resume,
     /// Who servers are; `None`: one is made.
     pub identity: Option<Identity>,
     /// The certificates of authorities, in PEM, one of which has to have signed what servers show
@@ -49,7 +71,7 @@ impl Default for TlsSettings {
             ciphers: Vec::new(),
             alpn: Vec::new(),
             name: None,
-            resume: true,
+            resume: Resume::ALL,
             identity: None,
             authorities: None,
             client_identity: None,

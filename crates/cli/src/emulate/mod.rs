@@ -96,9 +96,10 @@ pub(crate) struct EmulateFlags {
         value_parser = clap::value_parser!(u32).range(1..=16_000_000))]
     flows_max: u32,
 
-    /// Where sequence numbers and drawn delays come from.
-    #[arg(long, value_name = "SEED", default_value_t = 1)]
-    seed: u64,
+    /// Where sequence numbers, drawn delays and the first ports of clients come from; without it
+    /// each run draws others.
+    #[arg(long, value_name = "SEED")]
+    seed: Option<u64>,
 
     /// Send even on the interface that carries the default route.
     #[arg(long)]
@@ -193,7 +194,7 @@ fn prepare(flags: &EmulateFlags) -> Result<(EmulationPlan, EmulationOptions), St
         coalesce: read_time("--coalesce", &flags.coalesce)?,
         watch: read_watch(&flags.interval, flags.flows.as_deref(), &plan)?,
         flows_max: flags.flows_max as usize,
-        seed: flags.seed,
+        seed: flags.seed.unwrap_or_else(EmulationOptions::drawn_seed),
         force_interface: flags.force_interface,
         shared: None,
         verify_checksums: flags.verify_checksums,

@@ -24,10 +24,11 @@ pub(super) struct Table<'a>(pub(super) &'a EmulationResult);
 type Shown<T, Value> = (&'static str, fn(&T) -> Value);
 
 /// What is counted as failed, by the names of templates' counters.
-const FAILURES: [&str; 9] = [
+const FAILURES: [&str; 10] = [
     "refused",
     "unreachable",
     "reset",
+    "reset_after_close",
     "unanswered",
     "timed_out",
     "vanished",
@@ -165,10 +166,11 @@ const RESETS: [Shown<PortReport, u64>; 2] = [
 ];
 
 /// Why connections failed.
-const CAUSES: [Shown<PortReport, u64>; 9] = [
+const CAUSES: [Shown<PortReport, u64>; 10] = [
     ("    refused by the peer", |port| port.flows.refused),
     ("    said to be unreachable", |port| port.flows.unreachable),
     ("    reset by the peer", |port| port.flows.reset),
+    ("    closed by the peer, which took no more", |port| port.flows.reset_after_close),
     ("    never answered", |port| port.flows.unanswered),
     ("    not acknowledged any more", |port| port.flows.timed_out),
     ("    silent when asked (keepalive)", |port| port.flows.vanished),
@@ -178,16 +180,19 @@ const CAUSES: [Shown<PortReport, u64>; 9] = [
 ];
 
 /// What connections that are still there in the end wait for.
-const LEFT: [Shown<PortReport, u64>; 4] = [
+const LEFT: [Shown<PortReport, u64>; 6] = [
     ("    without any answer to their SYN", |port| port.flows.syn_sent),
     ("    unfinished", |port| port.flows.unfinished),
+    ("    reset as the run ended", |port| port.flows.reset_at_end),
+    ("    not reset in time", |port| port.flows.left_open),
     ("    in TIME-WAIT", |port| port.flows.time_wait),
     ("      after their program or TLS had failed", |port| port.flows.time_wait_failed),
 ];
 
 /// What is told only where it happened.
-const UNUSUAL: [Shown<PortReport, u64>; 33] = [
+const UNUSUAL: [Shown<PortReport, u64>; 34] = [
     ("  with first bytes that no server waits for", |port| port.flows.no_match),
+    ("  made anew: closed between two requests", |port| port.flows.reconnected),
     ("  not made: too many at once (--flows-max)", |port| port.flows.overflow),
     ("  not made: addresses and ports in use", |port| port.flows.tuple_in_use),
     ("  not made: no time for so many a second", |port| port.flows.late),

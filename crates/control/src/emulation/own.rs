@@ -71,6 +71,9 @@ impl Gathered {
                 };
                 Instruction::StartTemplate { port, own_port }
             }
+            Step::Reconnect { follows_http: true } => {
+                Instruction::Reconnect { unless: Some(self.check(&Expected::KeepsConnection)?) }
+            }
             Step::Extract { text, part } => {
                 let part = match part {
                     emulation::Part::Group(pattern, group) => Part::Group(pattern.clone(), *group),

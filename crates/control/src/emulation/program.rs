@@ -153,7 +153,14 @@ impl Lowering<'_> {
 
 /// Whether a flow may fail at a step that looks at nothing.
 const fn may_fail(step: &Step) -> bool {
-    matches!(step, Step::Need(_) | Step::Listen { .. } | Step::AcceptNext)
+    matches!(
+        step,
+        Step::Need(_)
+            | Step::Listen { .. }
+            | Step::AcceptNext
+            | Step::Reconnect { .. }
+            | Step::NeedOpen
+    )
 }
 
 /// How a step at a path is told of.
@@ -204,6 +211,8 @@ fn plain(step: &Step) -> Option<Instruction> {
             Instruction::DelayNormal { mean: micros(mean), deviation: micros(deviation) }
         }
         Step::StartTls => Instruction::StartSession,
+        Step::Reconnect { .. } => Instruction::Reconnect { unless: None },
+        Step::NeedOpen => Instruction::NeedOpen,
         Step::WaitForClose => Instruction::WaitForPeerClose,
         Step::Reset => Instruction::Reset,
         Step::Blocking(waits) => Instruction::SendBlocking { waits },

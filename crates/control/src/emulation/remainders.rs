@@ -4,6 +4,10 @@ use wirestorm_base::time::Duration;
 
 use super::report::{PortReport, TemplateReport};
 
+/// For how long open connections are reset at the end of a run; what is open then is left open,
+/// counted and told.
+pub(super) const RESETS_TIME_MAX: Duration = Duration::from_secs(4);
+
 /// Templates that are named, at most.
 const NAMED_MAX: usize = 5;
 
@@ -25,19 +29,22 @@ pub(super) enum Waited<'a> {
     Silence,
 }
 
-/// A note for each template whose clients had no addresses and ports left, for each whose connections
-/// nobody answered, for each whose connections were all given up, and for each of which some are
-/// unfinished, unless the run was cut short.
-pub(super) fn notes(ports: &[PortReport], waited: Waited<'_>) -> Vec<String> {
+/// A note for each template that reached the most flows at once, whose clients had no addresses and
+/// ports left, whose connections nobody answered, whose connections were all given up, of which some
+/// are unfinished, unless the run was cut short, and of which some were not reset in the end.
+pub(super) fn notes(ports: &[PortReport], waited: Waited<'_>, flows_max: usize) -> Vec<String> {
     // Of both sides: an answer may be what has no tunnel.
     let no_tunnel = ports.iter().filter_map(|port| port.tunnels).map(|it| it.no_tunnel).sum();
-    let clients = ports.iter().flat_map(|port| &port.templates).filter(|it| it.side == "client");
+    let templates = || ports.iter().flat_map(|port| &port.templates);
+    let clients = templates().filter(|it| it.side == "client");
+    let full = templates().filter_map(|it| full(it, flows_max));
     let notes = clients.flat_map(|it| {
         let unmade = unmade(it).into_iter();
         let unanswered = unmade.chain(unanswered(it, no_tunnel));
         unanswered.chain(given_up(it)).chain(unfinished(it, waited))
     });
-    let mut notes: Vec<String> = notes.collect();
+    let left_open = templates().filter_map(left_open);
+    let mut notes: Vec<String> = full.chain(notes).chain(left_open).collect();
     let more = notes.len().saturating_sub(NAMED_MAX);
     notes.truncate(NAMED_MAX);
     if more > 0 {
@@ -48,6 +55,38 @@ pub(super) fn notes(ports: &[PortReport], waited: Waited<'_>) -> Vec<String> {
 
 fn count(template: &TemplateReport, name: &str) -> u64 {
     template.flows.get(name).copied().unwrap_or(0)
+}
+
+/// Those for which there was no place.
+fn full(template: &TemplateReport, flows_max: usize) -> Option<String> {
+    let missed = count(template, "overflow");
+    let (what, less) = match template.side {
+        "client" => ("not made", "or ask for fewer at once"),
+        _ => ("not answered", "or let the clients hold fewer"),
+    };
+    (missed > 0).then(|| {
+        format!(
+            "{} ({}): {missed} connections were {what}: {flows_max} flows were open on the port, \
+             which is the limit. Raise the limit with --flows-max (in Python: flows_max), {less}; \
+             `overflow` counts them",
+            template.name, template.side
+        )
+    })
+}
+
+/// Those of which the peers know yet.
+fn left_open(template: &TemplateReport) -> Option<String> {
+    let left = count(template, "left_open");
+    (left > 0).then(|| {
+        format!(
+            "{} ({}): {left} connections were open when the run ended and got no reset: the \
+             interface did not send, or there were more than the {} s for it allow. Their peers \
+             keep them until they time out; `left_open` counts them",
+            template.name,
+            template.side,
+            RESETS_TIME_MAX.as_secs_f64()
+        )
+    })
 }
 
 /// Those that have no free addresses and ports.
@@ -95,7 +134,8 @@ fn given_up(template: &TemplateReport) -> Option<String> {
     let names = ["timed_out", "vanished"];
     let given_up: u64 = names.iter().map(|it| count(template, it)).sum();
     let made = count(template, "made");
-    let gets_through = ["closed", "reset", "aborted", "reset_meant", "program_failed"];
+    let gets_through =
+        ["closed", "reset", "reset_after_close", "aborted", "reset_meant", "program_failed"];
     (given_up > 0 && gets_through.iter().all(|it| count(template, it) == 0)).then(|| {
         format!(
             "{}: of {made} connections that were made, {given_up} were established and then given \
@@ -152,6 +192,31 @@ mod tests {
             let note = unanswered(&lost, 0).unwrap();
             assert!(note.contains("had no answer to their SYN"), "{note}");
         }
+    }
+
+    #[test]
+    fn a_side_that_has_reached_its_limit_is_told_which_and_what_to_do() {
+        let mut starved = template(0, 100, 0);
+        assert_eq!(full(&starved, 10_000), None);
+        starved.flows.insert("overflow", 7);
+        for (side, expected) in [
+            ("client", "pages (client): 7 connections were not made: 10000 flows were open"),
+            ("server", "pages (server): 7 connections were not answered: 10000 flows were open"),
+        ] {
+            starved.side = side;
+            let note = full(&starved, 10_000).unwrap();
+            assert!(note.starts_with(expected) && note.contains("--flows-max"), "{note}");
+        }
+    }
+
+    #[test]
+    fn connections_that_peers_still_have_are_told_of() {
+        let mut left = template(0, 100, 0);
+        left.side = "server";
+        assert_eq!(left_open(&left), None);
+        left.flows.insert("left_open", 9);
+        let note = left_open(&left).unwrap();
+        assert!(note.starts_with("pages (server): 9 connections were open when"), "{note}");
     }
 
     #[test]

@@ -191,7 +191,7 @@ pub struct FlowsReport {
     pub active_max: u64,
     /// Connections that both sides closed, and flows of UDP whose program ended.
     pub closed: u64,
-    /// Flows that ended otherwise; the sum of the nine that follow.
+    /// Flows that ended otherwise; the sum of the ten that follow.
     pub failed: u64,
     /// Connections that the peer reset in answer to SYN, and flows to ports where it has nobody.
     pub refused: u64,
@@ -199,6 +199,9 @@ pub struct FlowsReport {
     pub unreachable: u64,
     /// Connections that the peer reset later.
     pub reset: u64,
+    /// Connections that the peer closed, and reset as more was sent to it: an idle timeout of its,
+    /// say.
+    pub reset_after_close: u64,
     /// Connections of which SYN was never answered.
     pub unanswered: u64,
     /// Connections of which nothing was acknowledged any more.
@@ -215,6 +218,12 @@ pub struct FlowsReport {
     pub aborted: u64,
     /// Connections that the peer reset, as its program says.
     pub reset_meant: u64,
+    /// Connections that replaced one that the server had closed between two requests.
+    pub reconnected: u64,
+    /// Connections that were open when the run ended, and were reset.
+    pub reset_at_end: u64,
+    /// Connections that were open when the run ended, and could not be reset in time.
+    pub left_open: u64,
     /// Flows that could not be made or taken, for there were too many.
     pub overflow: u64,
     /// Flows that could not be made, for their addresses and ports were in use.
@@ -504,6 +513,7 @@ impl FlowsReport {
             refused: flows.refused,
             unreachable: flows.unreachable,
             reset: flows.reset,
+            reset_after_close: flows.reset_after_close,
             unanswered: flows.unanswered,
             timed_out: flows.timed_out,
             vanished: flows.vanished,
@@ -512,6 +522,9 @@ impl FlowsReport {
             idle: flows.idle,
             aborted: flows.aborted,
             reset_meant: flows.reset_meant,
+            reconnected: flows.reconnected,
+            reset_at_end: flows.reset_at_end,
+            left_open: flows.left_open,
             overflow: flows.overflow,
             tuple_in_use: flows.tuple_in_use,
             skipped: flows.skipped,

@@ -1,5 +1,6 @@
 //! A run: a thread for each port, from the first connection to the last.
 
+use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -16,7 +17,7 @@ use wirestorm_plan::backend::Backend;
 use wirestorm_plan::emulation::{EmulationPlan, Template, Transport};
 use wirestorm_plan::traffic::Port;
 use wirestorm_stack::Host;
-use wirestorm_stack::endpoint::{self as stack, Endpoint, EndpointOptions};
+use wirestorm_stack::endpoint::{self as stack, Endpoint, EndpointOptions, ResetCursor};
 use wirestorm_wire::impairment::{Impairment, Share};
 use wirestorm_wire::packet::MacAddress;
 use wirestorm_wire::prefix::Prefix;
@@ -33,7 +34,7 @@ use super::moved::Moved;
 use super::neighbours::{Neighbours, ReachedBy};
 use super::outage::{self, Outage};
 use super::probes::{Echoes, ProbedPort};
-use super::remainders::{self, Waited};
+use super::remainders::{self, RESETS_TIME_MAX, Waited};
 use super::report::{Counted, CpuTime, EmulationResult, Ended, PortReport, SCHEMA};
 use super::steer::{Detail, Follower, Steering};
 use super::timeline;
@@ -72,7 +73,8 @@ pub struct EmulationOptions {
     pub coalesce: Duration,
     /// The most connections at once on each port.
     pub flows_max: usize,
-    /// Where numbers and delays that are drawn come from.
+    /// Where numbers, delays and the clients' first ports that are drawn come from:
+    /// [`Self::drawn_seed`] unless a run is to draw the same again.
     pub seed: u64,
     /// Whether to send also on the interface that carries the default route.
     pub force_interface: bool,
@@ -91,6 +93,12 @@ impl EmulationOptions {
     /// How long an interface may usually be down: longer than a device takes to fail over or a
     /// machine to restart its network, and less than connections live without an answer.
     pub const DOWN_MAX: Duration = Duration::from_secs(30);
+
+    /// A seed that no run before had: each begins at other ports of its clients, where nothing is
+    /// left of the one before.
+    pub fn drawn_seed() -> u64 {
+        RandomState::new().hash_one(clock::now().as_nanos())
+    }
 
     fn backend(&self) -> Backend {
         match self.shared {
@@ -146,6 +154,20 @@ const WAIT_MAX: Duration = Duration::from_millis(20);
 
 /// The same while the last answers to probes are waited for.
 const PROBE_WAIT_MAX: Duration = Duration::from_millis(1);
+
+/// So many open connections are reset in a [`RESET_INTERVAL`] at the end of a run: 256,000 a second,
+/// which a switch or a host takes.
+const RESETS_AT_ONCE: usize = 256;
+const RESET_INTERVAL: Duration = Duration::from_millis(1);
+
+/// How long a port whose connections are to be reset waits until the others of the run have ended:
+/// one that still counts would count the resets as its peers'.
+const OTHERS_TIME_MAX: Duration = Duration::from_millis(250);
+
+/// Peers that ask once more before they believe a reset are answered until none has asked for so
+/// long, and no longer than the second.
+const ASKED_AGAIN_TIME: Duration = Duration::from_millis(20);
+const ASKED_AGAIN_TIME_MAX: Duration = Duration::from_millis(500);
 
 /// How long a worker whose interface is down does nothing.
 const DOWN_PAUSE: Duration = Duration::from_millis(5);
@@ -243,7 +265,11 @@ pub fn run(
         Usage::Endpoint { has_long_frames, fetched, is_visible, hears_others }
     };
     let connecting = lanes.iter().filter(|lane| lane.duties.connects).count();
-    let clients = Clients { ports: connecting, busy: AtomicUsize::new(connecting) };
+    let clients = Clients {
+        ports: connecting,
+        busy: AtomicUsize::new(connecting),
+        counting: AtomicUsize::new(lanes.len()),
+    };
     let snapshots: Vec<Mutex<PortProgress>> = lanes
         .iter()
         .map(|lane| Mutex::new(PortProgress { name: lane.name.into(), ..Default::default() }))
@@ -326,7 +352,7 @@ pub fn run(
         Some(name) if !is_cut_short => Waited::Linger(options.linger, name),
         _ => Waited::CutShort,
     };
-    let left = remainders::notes(&ports, waited);
+    let left = remainders::notes(&ports, waited, options.flows_max);
     let outages: Vec<String> = outage::notes(&ports).collect();
     let moved: Vec<String> = ended.iter().flat_map(|ended| ended.moved.notes()).collect();
     Ok(EmulationResult {
@@ -423,6 +449,8 @@ struct Clients {
     ports: usize,
     /// Those of them that are not done.
     busy: AtomicUsize,
+    /// Ports, of all, that have not ended.
+    counting: AtomicUsize,
 }
 
 /// An interface that is open, both ways.
@@ -550,6 +578,7 @@ impl Duty<'_> {
             },
             start,
         );
+        endpoint.draw_first_ports();
         endpoint.end_at(start.saturating_add(self.options.duration));
         if let Some(mac) = link.mac {
             let Duties { aimed_at, grouped, .. } = &self.lane.duties;
@@ -572,9 +601,12 @@ impl Duty<'_> {
         if is_busy {
             self.clients.busy.fetch_sub(1, Ordering::Relaxed);
         }
+        // What arrives from here on is no part of the run.
+        let received = open.receive.received();
+        self.reset_connections(&mut endpoint, &mut open);
         self.publish(&endpoint, &watch);
         let transmitted = settled(open.bare().0, outcome.is_err());
-        let Counted { impairment, tunnels, received, outages, down, cpu, .. } =
+        let Counted { impairment, tunnels, outages, down, cpu, .. } =
             open.counted(&endpoint, &watch);
         let error = outcome.err().map(|error| self.interfaces.settle(error));
         let error = error.map(|error| open.outage.explain(&error));
@@ -608,6 +640,59 @@ impl Duty<'_> {
             receive.wait(PROBE_WAIT_MAX);
         }
         self.probe_times.end();
+    }
+
+    /// Lets peers forget the connections that are still open: they would keep them for hours, and
+    /// take what the next run says on the same ports for theirs.
+    fn reset_connections(&self, endpoint: &mut Endpoint, open: &mut OpenPort) {
+        self.clients.counting.fetch_sub(1, Ordering::Relaxed);
+        if endpoint.flows_now() == 0 {
+            return;
+        }
+        let begin = clock::now();
+        let others_until = begin.saturating_add(OTHERS_TIME_MAX);
+        while self.clients.counting.load(Ordering::Relaxed) > 0 && clock::now() < others_until {
+            std::thread::sleep(StdDuration::from_nanos(RESET_INTERVAL.as_nanos()));
+        }
+        let until = clock::now().saturating_add(RESETS_TIME_MAX);
+        let mut from = Some(ResetCursor::default());
+        while let Some(place) = from {
+            let now = clock::now();
+            if now >= until || open.is_down() {
+                break;
+            }
+            open.transmit.port_mut().advance(now);
+            from = endpoint.reset_open(place, RESETS_AT_ONCE, now, &mut open.transmit);
+            if open.transmit.flush().is_err() {
+                break;
+            }
+            if from.is_some() {
+                std::thread::sleep(StdDuration::from_nanos(RESET_INTERVAL.as_nanos()));
+            }
+        }
+        if let Some(place) = from {
+            return endpoint.note_left_open(place, clock::now());
+        }
+        self.answer_for_reset(endpoint, open);
+    }
+
+    /// Answers peers that ask once more before they believe a reset, and lets an imperfect link send
+    /// what it holds back.
+    fn answer_for_reset(&self, endpoint: &mut Endpoint, open: &mut OpenPort) {
+        let begin = clock::now();
+        let (mut now, mut asked_at) = (begin, begin);
+        while now < begin.saturating_add(ASKED_AGAIN_TIME_MAX)
+            && (now < asked_at.saturating_add(ASKED_AGAIN_TIME) || open.link().next().is_some())
+            && !open.is_down()
+        {
+            open.transmit.port_mut().advance(now);
+            match endpoint.reset_late(&mut open.transmit, &mut open.receive) {
+                Ok(0) => open.wait(now.saturating_add(RESET_INTERVAL), None, false),
+                Ok(_) => asked_at = now,
+                Err(_) => return,
+            }
+            now = clock::now();
+        }
     }
 
     /// Works until there is nothing more to do, or no more time. `is_busy`: whether its clients

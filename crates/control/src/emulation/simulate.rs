@@ -165,7 +165,7 @@ pub fn simulate(
         true => Waited::Silence,
         false => Waited::Simulated { duration: options.duration, linger: options.linger },
     };
-    let left = remainders::notes(&ports, waited);
+    let left = remainders::notes(&ports, waited, options.flows_max);
     let result = EmulationResult {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),

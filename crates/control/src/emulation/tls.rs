@@ -8,7 +8,7 @@ use wirestorm_plan::emulation::{
     EmulationPlan, HTTP2_STREAMS_MAX, HTTP2_WINDOW_MAX, Http2, Template, Tls, TlsFiles, TlsVersion,
 };
 use wirestorm_stack::content::Sessions;
-use wirestorm_tls::{Identity, TlsClients, TlsError, TlsServers, TlsSettings, Version};
+use wirestorm_tls::{Identity, Resume, TlsClients, TlsError, TlsServers, TlsSettings, Version};
 
 use super::error::EmulationError;
 
@@ -118,7 +118,8 @@ fn settings(asked: &Tls, folder: &Path, path: &str) -> Result<TlsSettings, Emula
         ciphers: asked.ciphers.clone(),
         alpn: asked.alpn.clone(),
         name: asked.sni.clone(),
-        resume: asked.resume,
+        // Both are billionths of a whole.
+        resume: Resume::from_billionths(asked.resume.billionths()).unwrap_or(Resume::ALL),
         identity: identity(&asked.identity, "certificate", "key")?,
         authorities: asked.ca.as_deref().map(read).transpose()?,
         client_identity: identity(&asked.client_identity, "client_certificate", "client_key")?,

@@ -8,6 +8,7 @@ use wirestorm_stack::content::{MessageCounters, Session, SessionState, Sessions}
 use crate::peer::{heard, say, sent};
 
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const OWN: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 
 /// Both ends, and what their programs have heard.
 struct Pair {
@@ -23,8 +24,8 @@ const SERVER: usize = 1;
 impl Pair {
     fn new(settings: [Http2Settings; 2], segment: usize) -> Self {
         let ends = [
-            Http2Clients::new(None, settings[0]).begin(PEER),
-            Http2Servers::new(None, settings[1]).begin(PEER),
+            Http2Clients::new(None, settings[0]).begin(OWN, PEER),
+            Http2Servers::new(None, settings[1]).begin(OWN, PEER),
         ];
         let mut pair = Self { ends, heard: Default::default(), segment };
         pair.carry();
@@ -225,8 +226,8 @@ fn whoever_closes_is_understood() {
 
 #[test]
 fn what_is_no_message_fails_by_name() {
-    let server = || Http2Servers::new(None, Http2Settings::default()).begin(PEER);
-    let client = || Http2Clients::new(None, Http2Settings::default()).begin(PEER);
+    let server = || Http2Servers::new(None, Http2Settings::default()).begin(OWN, PEER);
+    let client = || Http2Clients::new(None, Http2Settings::default()).begin(OWN, PEER);
     let message = "http2: what the program sends is no message of HTTP/1";
     let request = "http2: what the program sends is no request with a Host";
     for (mut session, said, expected) in [

@@ -8,12 +8,13 @@ use wirestorm_stack::content::{Session, SessionState, Sessions};
 use crate::peer::*;
 
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const OWN: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 const REQUEST: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const RESPONSE: &str = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx";
 
 /// A client that has said so many requests to a server that has said its settings.
 fn client(settings: &[u8], requests: usize) -> Box<dyn Session> {
-    let mut client = Http2Clients::new(None, Http2Settings::default()).begin(PEER);
+    let mut client = Http2Clients::new(None, Http2Settings::default()).begin(OWN, PEER);
     let begun = sent(client.as_mut());
     assert_eq!(begun.strip_prefix(PREFACE).map(frames).unwrap()[0].kind, SETTINGS);
     heard(client.as_mut(), &frame(SETTINGS, 0, 0, settings));
@@ -25,7 +26,7 @@ fn client(settings: &[u8], requests: usize) -> Box<dyn Session> {
 
 /// A server that a client has greeted.
 fn server() -> Box<dyn Session> {
-    let mut server = Http2Servers::new(None, Http2Settings::default()).begin(PEER);
+    let mut server = Http2Servers::new(None, Http2Settings::default()).begin(OWN, PEER);
     heard(server.as_mut(), &[PREFACE, &frame(SETTINGS, 0, 0, &[])].concat());
     let said = frames(&sent(server.as_mut()));
     assert!(said.iter().any(|it| (it.kind, it.flags) == (SETTINGS, ACK)), "{said:?}");
@@ -120,7 +121,7 @@ fn the_peers_settings_are_kept() {
 fn pipelined_requests_wait_until_the_server_tells_how_many_it_takes() {
     // SETTINGS_MAX_CONCURRENT_STREAMS: 2; a server that tells none takes any number.
     for (settings, expected) in [(&[0, 3, 0, 0, 0, 2][..], &[3][..]), (&[], &[3, 5])] {
-        let mut client = Http2Clients::new(None, Http2Settings::default()).begin(PEER);
+        let mut client = Http2Clients::new(None, Http2Settings::default()).begin(OWN, PEER);
         client.say(REQUEST.repeat(3).as_bytes());
         let begun = sent(client.as_mut());
         let begun = frames(begun.strip_prefix(PREFACE).unwrap());
@@ -136,8 +137,8 @@ fn pipelined_requests_wait_until_the_server_tells_how_many_it_takes() {
 fn windows_are_told_as_they_are_asked_for() {
     const INITIAL_WINDOW_SIZE: [u8; 2] = [0, 4];
     let settings = Http2Settings { window: 123_456, ..Http2Settings::default() };
-    let mut client = Http2Clients::new(None, settings).begin(PEER);
-    let mut server = Http2Servers::new(None, settings).begin(PEER);
+    let mut client = Http2Clients::new(None, settings).begin(OWN, PEER);
+    let mut server = Http2Servers::new(None, settings).begin(OWN, PEER);
     heard(server.as_mut(), &[PREFACE, &frame(SETTINGS, 0, 0, &[])].concat());
     let said = sent(client.as_mut());
     for said in [frames(said.strip_prefix(PREFACE).unwrap()), frames(&sent(server.as_mut()))] {
@@ -281,7 +282,7 @@ fn questions_whose_answers_nobody_takes_have_an_end() {
 
 #[test]
 fn servers_fail_by_the_name_of_what_their_client_did() {
-    let mut server = Http2Servers::new(None, Http2Settings::default()).begin(PEER);
+    let mut server = Http2Servers::new(None, Http2Settings::default()).begin(OWN, PEER);
     heard(server.as_mut(), REQUEST.as_bytes());
     let expected = SessionState::Failed("http2: peer misbehaved: PROTOCOL_ERROR");
     assert_eq!(server.state(), expected);
@@ -311,8 +312,8 @@ fn damage_of_any_kind_is_a_failure_or_a_wait_and_no_panic() {
     for round in 0..3_000 {
         let settings = Http2Settings::default();
         let mut ends = [
-            Http2Clients::new(None, settings).begin(PEER),
-            Http2Servers::new(None, settings).begin(PEER),
+            Http2Clients::new(None, settings).begin(OWN, PEER),
+            Http2Servers::new(None, settings).begin(OWN, PEER),
         ];
         let damaged = round % 6;
         for flight in 0..8 {

@@ -49,13 +49,13 @@ fn told_twice(before: &str, after: &str) -> String {
 }
 
 fn read_yaml(text: &str) -> Result<Value, String> {
-        // The limits of the library are for texts of strangers; a plan may have 20,000 flows.
-        let mut options = serde_saphyr::Options::default();
-        options.budget = None;
-        // A flow may be called `y`, and `on` is no answer.
-        options.strict_booleans = true;
-        serde_saphyr::from_str_with_options(text, options)
-            .map_err(|error| without_advice(&error.to_string()))
+    // The limits of the library are for texts of strangers; a plan may have 20,000 flows.
+    let mut options = serde_saphyr::Options::default();
+    options.budget = None;
+    // A flow may be called `y`, and `on` is no answer.
+    options.strict_booleans = true;
+    serde_saphyr::from_str_with_options(text, options)
+        .map_err(|error| without_advice(&error.to_string()))
 }
 
 /// A value in which no object has a key twice, as in YAML: serde_json takes the last one.
@@ -158,8 +158,7 @@ mod tests {
             "plan: line 2 column 1: found the key \"flows\" a second time, expected it once";
         assert_eq!(twice.lines().next(), Some(first));
         let twice = read("{\"flows\": [{\"a\": 1,\n \"a\": 2}]}").unwrap_err().to_string();
-        let expected =
-            "plan: line 2 column 4: found the key \"a\" a second time, expected it once";
+        let expected = "plan: line 2 column 4: found the key \"a\" a second time, expected it once";
         assert_eq!(twice, expected);
         let list = read("[{\"a\": 1, \"a\": 2}]").unwrap_err().to_string();
         assert!(list.contains("found the key \"a\" a second time"), "{list}");

@@ -145,6 +145,14 @@ pub enum Step {
     },
     /// Begins TLS, and waits until it is there; without such a step it is there from the beginning.
     StartTls,
+    /// Where the other end has closed, goes on over another connection to it.
+    Reconnect {
+        /// Whether it does so as well where the message of HTTP/1 that was received last says that
+        /// its connection ends.
+        follows_http: bool,
+    },
+    /// Where the other end has closed, the flow has failed.
+    NeedOpen,
     /// Waits until the other end closes.
     WaitForClose,
     /// Resets the connection; a last step.
@@ -334,6 +342,8 @@ impl Step {
             | Self::AcceptNext
             | Self::Connect
             | Self::StartTls
+            | Self::Reconnect { .. }
+            | Self::NeedOpen
             | Self::WaitForClose
             | Self::Reset
             | Self::Blocking(_) => Some(Transport::Tcp),
@@ -454,7 +464,7 @@ fn read_step(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Step,
         }
         "idle" => read_idle(&value),
         "next_group" => {
-            value.text("the name of a group").map(|name| Step::NextGroup(name.to_owned()))
+            value.free_text("the name of a group").map(|name| Step::NextGroup(name.to_owned()))
         }
         "receive" => {
             names.receives = true;
@@ -494,7 +504,7 @@ pub(super) fn read_send(place: &Place<'_>) -> Result<(Vec<u8>, u32, Vec<u8>), Pl
     let fields = place.fields(&SEND)?;
     let text = match fields.get("text") {
         None => Vec::new(),
-        Some(place) => read_literal(place.text("a text")?, &place)?.into_bytes(),
+        Some(place) => read_literal(place.free_text("a text")?, &place)?.into_bytes(),
     };
     let (size, fill) = read_filling(place, &fields, text.len(), SIZE_MAX)?;
     Ok((text, size, fill))
@@ -509,7 +519,7 @@ pub(super) fn read_filling(
 ) -> Result<(u32, Vec<u8>), PlanError> {
     let fill = match fields.get("fill") {
         None => Vec::new(),
-        Some(place) => place.text("a text")?.as_bytes().to_vec(),
+        Some(place) => place.free_text("a text")?.as_bytes().to_vec(),
     };
     let least = (own as u64).max(1);
     let size = match fields.get("size") {

@@ -246,7 +246,11 @@ fn tls() -> Value {
         "client_ca" => {
             described("What servers check clients by, a file in PEM; they do not ask.", text())
         }
-        "resume" => described("Whether sessions are resumed; true.", boolean()),
+        "resume" => described(
+            "Whether clients resume their sessions, or for which share of their connections they try \
+             to, such as 30%; true.",
+            any_of([boolean(), text()]),
+        ),
         _ => unknown(),
     });
     any_of([boolean(), fields])
@@ -702,6 +706,11 @@ fn http() -> Value {
         "requests" => described("Requests of a connection; 1.", integer(1, 1 << 30)),
         "pipeline" => described("Requests sent at once; 1.", integer(1, 1 << 30)),
         "think" => described("How long the client waits behind a response.", delay()),
+        "reconnect" => described(
+            "Whether a client whose server has closed between two requests goes on over a new \
+             connection, or has failed; true.",
+            boolean(),
+        ),
         "response_bytes" => {
             described("Bytes of a response of others', with its header.", integer(1, 1 << 30))
         }

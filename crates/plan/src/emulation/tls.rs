@@ -1,11 +1,13 @@
 //! TLS around programs, as it is written.
 
 use serde_json::Value;
+use wirestorm_wire::impairment::Share;
 
 use super::program::{self, Step};
 use super::{Template, Transport, first_bytes};
 use crate::document::error::PlanError;
 use crate::document::place::Place;
+use crate::impairment::parse_share;
 
 /// What is asked of TLS, on both sides of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,8 +30,9 @@ pub struct Tls {
     /// The file with authorities that servers trust, who then ask clients for certificates; `None`:
     /// they do not ask.
     pub client_ca: Option<String>,
-    /// Whether sessions are resumed.
-    pub resume: bool,
+    /// How many of the clients' connections try to resume a session; servers let them, unless none
+    /// are to.
+    pub resume: Share,
 }
 
 /// Files in PEM, by their names in the plan.
@@ -75,7 +78,7 @@ impl Default for Tls {
             ca: None,
             client_identity: None,
             client_ca: None,
-            resume: true,
+            resume: Share::ALL,
         }
     }
 }
@@ -154,13 +157,24 @@ pub(super) fn read(place: &Place<'_>, transport: Transport) -> Result<Option<Tls
             "client_certificate" => client_certificate = file(&value)?,
             "client_key" => client_key = file(&value)?,
             "client_ca" => tls.client_ca = file(&value)?,
-            _ => tls.resume = value.boolean()?,
+            _ => tls.resume = read_resume(&value)?,
         }
     }
     tls.identity = both(place, [certificate, key], ["certificate", "key"])?;
     let names = ["client_certificate", "client_key"];
     tls.client_identity = both(place, [client_certificate, client_key], names)?;
     Ok(Some(tls))
+}
+
+fn read_resume(place: &Place<'_>) -> Result<Share, PlanError> {
+    match place.value() {
+        Value::Bool(true) => Ok(Share::ALL),
+        Value::Bool(false) => Ok(Share::NONE),
+        value => {
+            let share = value.as_str().and_then(parse_share);
+            share.ok_or_else(|| place.wrong("true, false, or a share of connections such as 30%"))
+        }
+    }
 }
 
 /// A certificate and its key, or neither; by the names of their fields.
@@ -179,7 +193,7 @@ fn both(
 }
 
 fn read_text(place: &Place<'_>, expected: &str) -> Result<String, PlanError> {
-    match place.text(expected)? {
+    match place.free_text(expected)? {
         "" => Err(place.wrong(expected)),
         text => Ok(text.to_owned()),
     }

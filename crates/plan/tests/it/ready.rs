@@ -48,6 +48,8 @@ fn shown(steps: &[Step]) -> String {
         }
         Step::Repeat { times: None, steps } => format!("always:\n{}.\n", shown(steps)),
         Step::WaitForClose => "until it closes\n".to_owned(),
+        Step::Reconnect { follows_http: true } => "anew unless kept\n".to_owned(),
+        Step::Reconnect { follows_http: false } => "anew if closed\n".to_owned(),
         Step::ReceiveWhole(Received::Http) => "<message\n".to_owned(),
         Step::NeedWhole(Received::Http) => "<whole message\n".to_owned(),
         Step::Expect { expected: Expected::KeepsConnection, .. } => "kept\n".to_owned(),
@@ -86,7 +88,7 @@ fn over_http_2_messages_tell_where_they_end() {
     let said = "http: {version: 2, requests: 3, think: 1ms, response: {body: 9, delay: 5ms}}";
     let (client, server) = programs(said, "cs").unwrap();
     let round = format!("{get}<message\n");
-    let expected = format!("2 times:\n{round}waits 1000 to 1000 us\n.\n{round}");
+    let expected = format!("2 times:\n{round}waits 1000 to 1000 us\nanew if closed\n.\n{round}");
     assert_eq!(shown(&client), expected);
     let answer = format!("<message\nwaits from then 5000 to 5000 us\n{ok}\n");
     assert_eq!(shown(&server), always(&answer));
@@ -97,7 +99,9 @@ fn over_http_2_messages_tell_where_they_end() {
     let said = "http: {version: 2, requests: 6, pipeline: 3}";
     let (client, server) = programs(said, "cs").unwrap();
     let Step::Repeat { times: Some(1), steps } = &client[0] else { panic!("{client:?}") };
-    let [Step::Send { text, .. }, messages] = &steps[..] else { panic!("{steps:?}") };
+    let [Step::Send { text, .. }, messages, Step::Reconnect { .. }] = &steps[..] else {
+        panic!("{steps:?}")
+    };
     assert_eq!(String::from_utf8_lossy(text).matches("GET / HTTP/1.1\r\n").count(), 3);
     assert_eq!(shown(std::slice::from_ref(messages)), "3 times:\n<message\n.\n");
     let Step::Repeat { times: None, steps } = &server[1] else { panic!("{server:?}") };
@@ -132,8 +136,7 @@ fn over_http_2_messages_tell_where_they_end() {
 fn requests_have_values_of_each_flow() {
     let said = "http: {path: \"/${flow}/$${x}\", body: {text: a, size: 3, fill: b}}";
     let (client, server) = programs(said, "cs").unwrap();
-    let [Step::SendOwn(request), Step::NeedWhole(Received::Http), Step::WaitForClose] = &client[..]
-    else {
+    let [Step::SendOwn(request), Step::NeedWhole(Received::Http)] = &client[..] else {
         panic!("{client:?}")
     };
     let rest = "/${x} HTTP/1.1\r\nHost: www.example.net\r\nUser-Agent: wirestorm\r\nAccept: */*\r\n\
@@ -161,7 +164,7 @@ fn requests_have_values_of_each_flow() {
         Step::CountDown { variable: 1, to: between },
         Step::Jump { to: end, .. },
         Step::Label(between_here),
-        Step::Expect { .. },
+        Step::Reconnect { follows_http: true },
         Step::Jump { to: next_again, .. },
         Step::Label(end_here),
     ] = &client[..]
@@ -185,7 +188,7 @@ fn connections_are_kept_for_several_requests() {
     let said = "http: {requests: 3, think: {min: 1ms, max: 2ms}, response: {delay: 5ms}}";
     let (client, server) = programs(said, "cs").unwrap();
     let round = format!("{GET}\\r\\n\"\n<97\n");
-    let expected = format!("2 times:\n{round}waits 1000 to 2000 us\n.\n{round}");
+    let expected = format!("2 times:\n{round}waits 1000 to 2000 us\nanew if closed\n.\n{round}");
     assert_eq!(shown(&client), expected);
     let request = GET.replace(r"\r\n", "..").len() - 2 + 2;
     let response = r#">"HTTP/1.1 200 OK\r\nServer: wirestorm\r\nContent-Type: application/octet-stream\r\nContent-Length: 0\r\n\r\n""#;
@@ -194,7 +197,9 @@ fn connections_are_kept_for_several_requests() {
 
     let (client, server) = programs("http: {requests: 6, pipeline: 3}", "cs").unwrap();
     let Step::Repeat { times: Some(1), steps } = &client[0] else { panic!("{client:?}") };
-    let [Step::Send { text, .. }, Step::Receive(bytes)] = &steps[..] else { panic!("{steps:?}") };
+    let [Step::Send { text, .. }, Step::Receive(bytes), Step::Reconnect { .. }] = &steps[..] else {
+        panic!("{steps:?}")
+    };
     assert_eq!(String::from_utf8_lossy(text).matches("GET / HTTP/1.1\r\n").count(), 3);
     assert_eq!(*bytes, 3 * 97);
     let Step::Repeat { steps, .. } = &server[0] else { panic!("{server:?}") };
@@ -229,14 +234,16 @@ fn of_others_each_response_is_needed_as_a_whole() {
         let (client, _) = programs(said, "c").unwrap();
         assert_eq!(
             shown(&client),
-            format!("{GET}Connection: close\\r\\n\\r\\n\"\n<whole message\nuntil it closes\n"),
+            format!("{GET}Connection: close\\r\\n\\r\\n\"\n<whole message\n"),
             "{said}"
         );
     }
     for (said, waits, kept) in [
-        ("response_bytes: 900", "Need(900)", ""),
-        ("think: 0s", "<whole message", "kept\n"),
-        ("method: HEAD", "NeedWhole(HttpHead)", "kept\n"),
+        ("response_bytes: 900", "Need(900)", "anew if closed\n"),
+        ("think: 0s", "<whole message", "anew unless kept\n"),
+        ("method: HEAD", "NeedWhole(HttpHead)", "anew unless kept\n"),
+        ("reconnect: false", "<whole message", "kept\nNeedOpen\n"),
+        ("reconnect: false, response_bytes: 900", "Need(900)", "NeedOpen\n"),
     ] {
         let (client, _) = programs(&format!("http: {{requests: 2, {said}}}"), "c").unwrap();
         let shown = shown(&client).replace("waits 0 to 0 us\n", "").replace("HEAD /", "GET /");
@@ -246,8 +253,11 @@ fn of_others_each_response_is_needed_as_a_whole() {
     let (client, _) = programs("http: {requests: 6, pipeline: 3}", "c").unwrap();
     let lines = shown(&client).lines().skip(2).map(|it| format!("{it}\n")).collect::<String>();
     let waits = "2 times:\n<whole message\nkept\n.\n<whole message\n";
-    assert!(lines.starts_with(&format!("{waits}kept\n.\n>")), "{lines}");
+    assert!(lines.starts_with(&format!("{waits}anew unless kept\n.\n>")), "{lines}");
     assert!(lines.ends_with(waits), "{lines}");
+    // All of it has come then, whatever the server does.
+    let (client, _) = programs("http: {response_bytes: 900}", "c").unwrap();
+    assert!(!shown(&client).contains("until it closes"), "{}", shown(&client));
     // A server alone takes line by line what it is told.
     let (_, server) = programs("smtp: {}", "s").unwrap();
     let line = "ReceiveWhole(Until([10]))";
@@ -317,8 +327,8 @@ fn timed(steps: &[Step]) -> String {
 fn clients_time_what_they_ask_until_all_of_it_is_answered() {
     for (said, sides, expected) in [
         ("http: {}", "cs", "... http starts ... http ends ..."),
-        ("http: {response_bytes: 9}", "c", "... http starts ... http ends ..."),
-        ("http: {}", "c", "... http starts ... http ends ..."),
+        ("http: {response_bytes: 9}", "c", "... http starts ... http ends"),
+        ("http: {}", "c", "... http starts ... http ends"),
         (
             "http: {requests: 2}",
             "cs",

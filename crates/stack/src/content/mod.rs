@@ -28,8 +28,8 @@ pub(crate) use exchange::{Exchange, Saying};
 
 /// What makes the sessions of a template's flows.
 pub trait Sessions: Debug + Send + Sync {
-    /// The session of a new flow whose peer has this address.
-    fn begin(&self, peer: IpAddr) -> Box<dyn Session>;
+    /// The session of a new flow between these two addresses: ours, and the peer's.
+    fn begin(&self, own: IpAddr, peer: IpAddr) -> Box<dyn Session>;
 }
 
 /// One end of a conversation about bytes, sans I/O: bytes of the peer and plaintext of the program

@@ -143,12 +143,15 @@ impl Tuples {
     /// Tuples for the flow `number`, as its answers have them, the first to be tried first; of
     /// certain ends where those are said. Clients that are off are not drawn.
     ///
+    /// `first_port` is the place, among the ports that clients connect from, of the first flow's.
+    ///
     /// In turn it is every client's turn, then the next server for each of them, then the next
     /// port, or as many ports as a turn has flows.
     #[inline]
     pub(super) fn answers_to(
         &self,
         number: u64,
+        first_port: u32,
         origin: Option<Origin>,
         protocol: u8,
         off: Option<&Off>,
@@ -181,7 +184,7 @@ impl Tuples {
         let first = *ports.start();
         let ports = u32::from(ports.end().saturating_sub(first)) + 1;
         let port_place = match client.is_none() && self.are_in_turn() {
-            true => (port_turn % u64::from(ports)) as u32,
+            true => ((port_turn + u64::from(first_port)) % u64::from(ports)) as u32,
             false => random.below(ports),
         };
         let client = client.unwrap_or_else(|| self.clients.at(client_place));
@@ -227,7 +230,7 @@ mod tests {
 
     fn first(tuples: &Tuples, number: u64) -> FlowKey {
         let random = &mut Random::new(number);
-        tuples.answers_to(number, None, protocol::TCP, None, random).next().unwrap()
+        tuples.answers_to(number, 0, None, protocol::TCP, None, random).next().unwrap()
     }
 
     #[test]
@@ -240,6 +243,23 @@ mod tests {
                 assert_eq!(first(&tuples, count), first(&tuples, 0));
                 assert!(all.iter().all(|key| key.source_port() == 80));
             }
+        }
+    }
+
+    #[test]
+    fn the_first_flow_may_begin_at_any_port_and_all_ports_come_as_they_would() {
+        let tuples = tuples(FAMILIES[0].0, FAMILIES[0].1);
+        let key = |number, first_port| {
+            let random = &mut Random::new(number);
+            tuples.answers_to(number, first_port, None, protocol::TCP, None, random).next().unwrap()
+        };
+        let ends = |key: &FlowKey| (key.destination(), key.source());
+        for first_port in 0..6 {
+            let all: Vec<_> = (0..3 * 4 * 6).map(|number| key(number, first_port)).collect();
+            assert_eq!(all[0].destination_port(), 65_530 + first_port as u16);
+            assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), 3 * 4 * 6);
+            let usual = (0..3 * 4 * 6).map(|number| ends(&key(number, 0)));
+            assert!(usual.eq(all.iter().map(ends)));
         }
     }
 
@@ -301,8 +321,10 @@ mod tests {
         let mut random = Random::new(1);
         let mut counts = alloc::collections::BTreeMap::new();
         for number in 0..72_000 {
-            let key =
-                tuples.answers_to(number, None, protocol::UDP, None, &mut random).next().unwrap();
+            let key = tuples
+                .answers_to(number, 0, None, protocol::UDP, None, &mut random)
+                .next()
+                .unwrap();
             *counts.entry(key).or_insert(0) += 1;
         }
         // Each of 72 is expected 1,000 times, with a standard deviation of 31.
@@ -316,7 +338,7 @@ mod tests {
         // The fifth port of the first client.
         let number = 4 * 3 * 4;
         let tried: Vec<_> =
-            tuples.answers_to(number, None, protocol::TCP, None, &mut Random::new(0)).collect();
+            tuples.answers_to(number, 0, None, protocol::TCP, None, &mut Random::new(0)).collect();
         let ports: Vec<_> = tried.iter().map(FlowKey::destination_port).collect();
         assert_eq!(ports, [65_534, 65_535, 65_530, 65_531, 65_532, 65_533]);
         let pairs: BTreeSet<_> = tried.iter().map(|it| (it.source(), it.destination())).collect();
@@ -332,7 +354,7 @@ mod tests {
         let mut servers = BTreeSet::new();
         for number in 0..4 {
             let key = tuples
-                .answers_to(number, Some(of(client)), protocol::TCP, None, &mut random)
+                .answers_to(number, 0, Some(of(client)), protocol::TCP, None, &mut random)
                 .next()
                 .unwrap();
             assert_eq!(key.destination(), client);
@@ -340,15 +362,16 @@ mod tests {
         }
         assert_eq!(servers.len(), 4);
         let other: IpAddr = "2001:db8::1".parse().unwrap();
-        let none = tuples.answers_to(0, Some(of(other)), protocol::TCP, None, &mut random).next();
+        let none =
+            tuples.answers_to(0, 0, Some(of(other)), protocol::TCP, None, &mut random).next();
         assert_eq!(none, None, "of another family");
         let server = ("48.0.0.99".parse().unwrap(), 50_000);
         let to = Origin { server: Some(server), ..of(client) };
-        let keys = tuples.answers_to(0, Some(to), protocol::TCP, None, &mut random);
+        let keys = tuples.answers_to(0, 0, Some(to), protocol::TCP, None, &mut random);
         assert!({ keys }.all(|key| (key.source(), key.source_port()) == server));
         // A port of its own is one that the template has not, and the only one.
         let from = Origin { port: Some(2_000), ..to };
-        let keys = tuples.answers_to(7, Some(from), protocol::TCP, None, &mut random);
+        let keys = tuples.answers_to(7, 0, Some(from), protocol::TCP, None, &mut random);
         assert_eq!(keys.map(|key| key.destination_port()).collect::<Vec<_>>(), [2_000]);
     }
 
@@ -404,7 +427,8 @@ mod tests {
         let mut counts = alloc::collections::BTreeMap::new();
         for number in 0..2_000 {
             assert_eq!(tuples.on_from(number, &off), Some(number));
-            let mut keys = tuples.answers_to(number, None, protocol::TCP, Some(&off), &mut random);
+            let mut keys =
+                tuples.answers_to(number, 0, None, protocol::TCP, Some(&off), &mut random);
             *counts.entry(keys.next().unwrap().destination()).or_insert(0) += 1;
         }
         let expected = [0, 2].map(|it| tuples.clients.at(it));

@@ -20,6 +20,7 @@ counters! {
         refused: "connections that the peer reset in answer to SYN, and flows to ports where it has nobody",
         unreachable: "flows of which a router or a host said that no way leads to the peer",
         reset: "connections that the peer reset later",
+        reset_after_close: "connections that the peer closed, and reset as more was sent to it",
         unanswered: "connections of which SYN was never answered",
         timed_out: "connections of which nothing was acknowledged any more",
         vanished: "connections whose peer did not answer keepalive probes",
@@ -36,6 +37,9 @@ counters! {
         flows_total: "flows that programs of these have asked for, and that were made",
         flows_other: "those of them that are of another template",
         too_long: "segments that did not fit a frame, and were not sent",
+        reconnected: "connections that replaced one that the server had closed between two requests",
+        reset_at_end: "connections that were open when the run ended, and were reset",
+        left_open: "connections that were open when the run ended, and could not be reset in time",
     }
 }
 
@@ -45,6 +49,7 @@ impl FlowCounters {
         self.refused
             + self.unreachable
             + self.reset
+            + self.reset_after_close
             + self.unanswered
             + self.timed_out
             + self.vanished
@@ -72,6 +77,7 @@ impl FlowCounters {
             End::Refused => &mut self.refused,
             End::Unreachable => &mut self.unreachable,
             End::Reset => &mut self.reset,
+            End::ResetAfterClose => &mut self.reset_after_close,
             End::Unanswered => &mut self.unanswered,
             End::TimedOut => &mut self.timed_out,
             End::Vanished => &mut self.vanished,

@@ -15,11 +15,12 @@ use wirestorm_base::port::Transmit;
 use wirestorm_wire::flow::FlowKey;
 
 use super::Endpoint;
+use super::flow::FlowMarks;
 use super::serve::Origin;
 use super::table::Keyed;
 use super::template::{Role, Template};
 use crate::frame::Packet;
-use crate::program::{Ports, Wish};
+use crate::program::{Ports, Run, Wish};
 use crate::tcp::connection::Now;
 use crate::tcp::counters::TcpCounters;
 use crate::tcp::segment::Segment;
@@ -185,6 +186,20 @@ impl Executions {
         Ended { parent, left }
     }
 
+    /// A program goes on in another flow, and so does all that it has to do with others.
+    fn replace(&mut self, old: Place, new: Place) {
+        if let Some(parent) = self.parents.remove(&old) {
+            self.children.insert(parent.place, new);
+            self.parents.insert(new, parent);
+        }
+        if let Some(child) = self.children.remove(&old) {
+            self.children.insert(new, child);
+            if let Some(parent) = self.parents.get_mut(&child) {
+                parent.place = new;
+            }
+        }
+    }
+
     /// A flow listens no more. Returns the connection that is held for it.
     fn forget(&mut self, flow: Place) -> Option<u32> {
         let expected = self.expected.remove(&flow)?;
@@ -229,6 +244,7 @@ impl Endpoint {
                 Wish::Port { first, last } => self.listen(&asked, first, last),
                 Wish::Arrival { group } => self.take(&asked, group, now),
                 Wish::Session => self.start_session(&asked, now),
+                Wish::Reconnection => self.reconnect(&asked, now, transmit),
             }
         }
     }
@@ -237,13 +253,44 @@ impl Endpoint {
     fn start_session(&mut self, asked: &Asked, now: Now) {
         let Place::Tcp(place) = asked.parent else { return };
         let Some((flow, pending)) = self.flows.get_with_queue(place) else { return };
-        let sessions = &self.templates[usize::from(flow.template)].template.sessions;
-        let session = sessions.as_ref().map(|it| it.begin(flow.key.source()));
+        let sessions = self.templates[usize::from(flow.template)].template.sessions.as_ref();
+        let session = sessions.map(|it| it.begin(flow.key.destination(), flow.key.source()));
         flow.run.start_session(session, now);
         if !flow.is_pending {
             flow.is_pending = true;
             pending.push_back(place);
         }
+    }
+
+    /// Lets a program go on over a new connection of the same client to the same server. What is left
+    /// of the old one closes.
+    fn reconnect(&mut self, asked: &Asked, now: Now, transmit: &mut impl Transmit) {
+        let Place::Tcp(old) = asked.parent else { return };
+        // A key is from the peer to us.
+        let server = Some((asked.key.source(), asked.key.source_port()));
+        let origin = Origin { client: asked.key.destination(), port: None, server };
+        let Some(Place::Tcp(new)) = self.open(usize::from(asked.template), Some(origin), now)
+        else {
+            return self.go_on(asked.parent, true);
+        };
+        let state = &mut self.templates[usize::from(asked.template)];
+        state.tally.flows.reconnected += 1;
+        let Some(flow) = self.flows.get_mut(new) else { return };
+        let ends = state.ends(&flow.key);
+        let fresh = core::mem::replace(&mut flow.run, Run::new(self.buffers.nothing()));
+        let Some((flow, pending)) = self.flows.get_with_queue(old) else { return };
+        let run = flow.run.leave(ends, fresh);
+        flow.run.close(&mut flow.connection, &mut state.tally.tcp);
+        flow.marks.set(FlowMarks::REPLACED);
+        if !flow.is_pending {
+            flow.is_pending = true;
+            pending.push_back(old);
+        }
+        if let Some(flow) = self.flows.get_mut(new) {
+            flow.run = run;
+        }
+        self.executions.replace(asked.parent, Place::Tcp(new));
+        self.serve(new, now, transmit);
     }
 
     /// Makes a flow of a template of a group, or of the same one.

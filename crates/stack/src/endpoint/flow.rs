@@ -36,6 +36,8 @@ impl FlowMarks {
     pub(super) const ANSWERED: Self = Self(1 << 1);
     /// It is counted as being in TIME-WAIT.
     pub(super) const WAITING: Self = Self(1 << 2);
+    /// Its program goes on in another flow.
+    pub(super) const REPLACED: Self = Self(1 << 3);
 
     #[inline]
     pub(super) const fn has(self, mark: Self) -> bool {

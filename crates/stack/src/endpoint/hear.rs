@@ -377,7 +377,12 @@ impl Endpoint {
 
     /// Answers a segment that belongs to no connection with a reset (RFC 9293 section 3.10.7.1).
     #[cold]
-    fn refuse(&mut self, packet: &Packet<'_>, segment: &Segment<'_>, transmit: &mut impl Transmit) {
+    pub(super) fn refuse(
+        &mut self,
+        packet: &Packet<'_>,
+        segment: &Segment<'_>,
+        transmit: &mut impl Transmit,
+    ) {
         if segment.flags.contains(Flags::RST) {
             return;
         }

@@ -81,7 +81,8 @@ impl Endpoint {
             Transport::Udp => !self.datagrams.contains(key),
         };
         let (off, random) = (state.off.as_ref(), &mut self.random);
-        let key = tuples.answers_to(number, origin, protocol, off, random).find(is_free);
+        let ports = state.first_port;
+        let key = tuples.answers_to(number, ports, origin, protocol, off, random).find(is_free);
         let Some(key) = key else {
             state.tally.flows.tuple_in_use += 1;
             return None;
@@ -89,8 +90,8 @@ impl Endpoint {
         let link = self.links.take(link.of(key.destination(), key.source()));
         if self.flows.are_many() && tuples.are_in_turn() {
             // That it is free, too, is waited for while other things are done.
-            let next =
-                tuples.answers_to(number + 1, None, protocol, None, &mut Random::new(0)).next();
+            let drawn = &mut Random::new(0);
+            let next = tuples.answers_to(number + 1, ports, None, protocol, None, drawn).next();
             next.iter().for_each(|key| self.flows.prefetch(key));
         }
         state.tally.flows.made += 1;
@@ -195,9 +196,15 @@ impl Endpoint {
             let counter = match end {
                 _ if flow.run.has_program_failed() => &mut tally.flows.program_failed,
                 End::Closed if flow.run.has_failed() => &mut tally.flows.session_failed,
-                End::Reset if flow.run.has_failed_first() => &mut tally.flows.session_failed,
-                End::Reset if flow.run.has_ended() => &mut tally.flows.closed,
-                End::Reset if template.meets_resets => &mut tally.flows.reset_meant,
+                End::Reset | End::ResetAfterClose if flow.run.has_failed_first() => {
+                    &mut tally.flows.session_failed
+                }
+                End::Reset | End::ResetAfterClose if flow.run.has_ended() => {
+                    &mut tally.flows.closed
+                }
+                End::Reset | End::ResetAfterClose if template.meets_resets => {
+                    &mut tally.flows.reset_meant
+                }
                 // A client that resets what has just been established may do so before it is here.
                 End::Refused if template.meets_resets && !makes_flows => {
                     &mut tally.flows.reset_meant
@@ -211,7 +218,7 @@ impl Endpoint {
         if has_failed {
             tally.findings.count_missing(flow.run.take_missing());
         }
-        if !is_waiting {
+        if !is_waiting && !flow.marks.has(FlowMarks::REPLACED) {
             let bytes = Some(flow.connection.bytes_received());
             arrivals.note_end(now.instant(), Some(age(flow.began_at, now)), bytes, has_failed);
         }
@@ -347,7 +354,10 @@ impl Endpoint {
             let took = Some(age(flow.began_at, now));
             let arrivals = &mut self.templates[usize::from(flow.template)].arrivals;
             let bytes = Some(flow.connection.bytes_received());
-            arrivals.note_end(now.instant(), took, bytes, has_failed);
+            // Its load has the flow that goes on in its place.
+            if !flow.marks.has(FlowMarks::REPLACED) {
+                arrivals.note_end(now.instant(), took, bytes, has_failed);
+            }
             self.followed.note_over(place);
         }
         if let Progress::WaitsUntil(until) = progress {

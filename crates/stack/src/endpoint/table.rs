@@ -65,6 +65,11 @@ impl<F: Keyed> Flows<F> {
         Some((self.slots[place as usize].as_mut()?, &mut self.pending))
     }
 
+    /// Behind the last place that may have a flow.
+    pub(super) fn places(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
     /// All flows.
     pub(super) fn iter(&self) -> impl Iterator<Item = &F> {
         self.slots.iter().flatten()

@@ -103,6 +103,8 @@ pub(super) struct TemplateState {
     pub(super) arrivals: Arrivals,
     /// How many tuples were used.
     pub(super) used: u64,
+    /// Of the ports that clients connect from, the place of the first flow's.
+    pub(super) first_port: u32,
     /// Clients that make no flows now; `None`: all do.
     pub(super) off: Option<Off>,
     pub(super) tally: Tally,
@@ -134,6 +136,7 @@ impl TemplateState {
             template,
             arrivals: Arrivals::new(load, ramp, limit, now, random),
             used: 0,
+            first_port: 0,
             off: None,
             tally,
         }
@@ -148,6 +151,14 @@ impl TemplateState {
         let decided = tcp.connects + tcp.conndrops;
         self.arrivals.is_closed_loop()
             && tcp.connattempt.saturating_sub(decided) >= FIRST + tcp.connects
+    }
+
+    /// Clients begin at any of their ports.
+    pub(super) fn draw_first_port(&mut self, random: &mut Random) {
+        if let Role::Client { tuples, .. } = &self.template.role {
+            let (first, last) = (tuples.client_ports.start(), tuples.client_ports.end());
+            self.first_port = random.below(u32::from(last.saturating_sub(*first)) + 1);
+        }
     }
 
     /// From now on the clients in a set make no flows, and all others do.
@@ -172,7 +183,7 @@ impl TemplateState {
         Own::new(self.ends(key), 0, true, 0)
     }
 
-    fn ends(&self, key: &FlowKey) -> Ends {
+    pub(super) fn ends(&self, key: &FlowKey) -> Ends {
         // A key is from the peer to us.
         let peer = (key.source(), key.source_port());
         let us = (key.destination(), key.destination_port());
@@ -186,7 +197,8 @@ impl TemplateState {
     #[inline]
     pub(super) fn session(&self, key: &FlowKey) -> Option<Box<dyn Session>> {
         let sessions = self.template.sessions.as_ref()?;
-        (!self.template.program.starts_session()).then(|| sessions.begin(key.source()))
+        (!self.template.program.starts_session())
+            .then(|| sessions.begin(key.destination(), key.source()))
     }
 
     /// How TCP behaves in a flow.

@@ -72,7 +72,8 @@ impl Contents {
             }
             Instruction::Expect { check }
             | Instruction::ExpectOr { check, .. }
-            | Instruction::JumpIfTaken { check, .. } => {
+            | Instruction::JumpIfTaken { check, .. }
+            | Instruction::Reconnect { unless: Some(check) } => {
                 let check = self.checks.get(usize::from(*check));
                 check.is_some_and(|check| {
                     let composition = check.composition();

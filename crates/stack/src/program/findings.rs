@@ -41,6 +41,10 @@ pub enum Cause {
     NoPort,
     /// A flow that belongs to it failed, or could not be made.
     OtherFlow,
+    /// The peer closed between two requests.
+    ClosedBetween,
+    /// The peer closed between two requests, and no other connection could be made.
+    NotReconnected,
 }
 
 impl Cause {
@@ -60,6 +64,10 @@ impl Cause {
             Self::TooLong => "too long",
             Self::NoPort => "no port",
             Self::OtherFlow => "a flow that belongs to it failed",
+            Self::ClosedBetween => "the server closed the connection between two requests",
+            Self::NotReconnected => {
+                "the server closed the connection between two requests, and no other could be made"
+            }
         }
     }
 }

@@ -174,6 +174,17 @@ pub enum Instruction {
     /// flow does not listen, its own peer closes before, there is no such template, or the
     /// connection fails, it has failed as well.
     AcceptTemplate,
+    /// Goes on over a new connection of the same client to the same server, where the peer has said
+    /// that nothing more comes; it waits until that is open, with its session. What the old one brought and was not
+    /// taken is forgotten. Where none can be made, the flow has failed. Only for programs of clients
+    /// that do not begin their sessions themselves.
+    Reconnect {
+        /// A check's place in [`Contents`]: where what was taken last does not pass it, a new
+        /// connection is made as well.
+        unless: Option<u16>,
+    },
+    /// Where the peer has said that nothing more comes, the flow has failed, and the program ends.
+    NeedOpen,
     /// Waits until the peer closes; the last instruction.
     WaitForPeerClose,
     /// Resets the connection; the last instruction.
@@ -365,7 +376,7 @@ impl Program {
 
     /// The same with contents; `None` as well where an instruction refers to what they have not,
     /// or counts what arrives in a program with [`Instruction::StartSession`]: what was counted is
-    /// not taken, and would be the session's.
+    /// not taken, and would be the session's. Nor may such a program reconnect, or one that listens.
     pub fn with_contents(
         instructions: impl Into<Box<[Instruction]>>,
         contents: Contents,
@@ -380,7 +391,10 @@ impl Program {
         let has = |wanted: fn(&Instruction) -> bool| instructions.iter().any(wanted);
         let starts_session = has(|it| matches!(it, Instruction::StartSession));
         let counts = has(|it| matches!(it, Instruction::Receive { .. } | Instruction::Need { .. }));
-        let is_good = is_good && !(starts_session && counts);
+        let reconnects = has(|it| matches!(it, Instruction::Reconnect { .. }));
+        let listens = has(|it| matches!(it, Instruction::Listen { .. }));
+        let is_good =
+            is_good && !(starts_session && counts) && !(reconnects && (starts_session || listens));
         let has_own = starts_session || contents != Contents::default();
         let contents = has_own.then(|| Arc::new(contents));
         is_good.then_some(Self { instructions, contents, starts_session, stamp: None })

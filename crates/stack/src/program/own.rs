@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use super::Instruction;
 use super::arrivals::Arrivals;
+use super::check::Check;
 use super::composition::{Composition, Ends, Values};
 use super::contents::{Contents, Number};
 use super::findings::{Cause, Wanted};
@@ -105,6 +106,19 @@ impl Own {
     /// Whether what was to be taken is there.
     pub(super) const fn has_taken(&self) -> bool {
         self.is_done
+    }
+
+    /// Whether what was taken last passes a check that compares it with nothing.
+    pub(super) fn passes(&self, check: &Check) -> bool {
+        check.holds(&self.taken, &[])
+    }
+
+    /// The program goes on over another connection, between these.
+    pub(super) fn connect_anew(&mut self, ends: Ends) {
+        self.ends = ends;
+        self.stream.clear();
+        self.arrivals.clear();
+        self.reader = None;
     }
 
     /// A session begins: it is given what has come and was not taken, and of what was taken nothing

@@ -300,6 +300,7 @@ impl Connection {
         let end = match self.state {
             State::SynReceived => End::Refused,
             State::Closing | State::LastAck | State::TimeWait => End::Closed,
+            State::CloseWait => End::ResetAfterClose,
             _ => End::Reset,
         };
         self.finish(end, counters);

@@ -209,6 +209,8 @@ pub enum End {
     Closed,
     /// The peer reset it.
     Reset,
+    /// The peer, which had closed its side, reset it: it takes nothing of what was sent since.
+    ResetAfterClose,
     /// The peer reset it in answer to SYN.
     Refused,
     /// A router said that no way leads to the peer, which had not answered.

@@ -137,20 +137,50 @@ impl Connection {
         self.marks.clear(Marks::RESET_DUE);
         counters.rst_sent += 1;
         counters.sndctrl += 1;
-        Some(Outgoing {
+        Some(self.reset(Flags::RST | Flags::ACK, now))
+    }
+
+    fn reset(&self, flags: Flags, now: Now) -> Outgoing {
+        let acknowledges = flags.contains(Flags::ACK);
+        Outgoing {
             sequence: self.highest,
-            acknowledgement: self.expected,
-            flags: Flags::RST | Flags::ACK,
+            acknowledgement: if acknowledges { self.expected } else { SequenceNumber(0) },
+            flags,
             window: 0,
             // RFC 7323 section 3.2: TSopt "SHOULD be sent in an <RST> segment".
-            options: self.timestamps(now),
+            options: if acknowledges { self.timestamps(now) } else { Options::default() },
             sack_blocks: 0,
             length: 0,
             more: 0,
             tail: 0,
             last_flags: Flags(0),
             is_ecn_capable: false,
-        })
+        }
+    }
+
+    /// The segment by which the peer forgets a connection that ends here without a word: none where
+    /// the peer knows nothing of it, or nothing any more. It counts as sent.
+    ///
+    /// RFC 9293 section 3.10.5 has none in SYN-SENT, CLOSING and LAST-ACK, where the peer ends by
+    /// itself. A peer that answered SYN, or waits for our FIN, does so after a minute, and holds what
+    /// it has until then.
+    #[cold]
+    pub(crate) fn depart_abandoned(
+        &self,
+        now: Now,
+        counters: &mut TcpCounters,
+    ) -> Option<Outgoing> {
+        let flags = match self.state {
+            State::TimeWait | State::Closed => return None,
+            // SYN has not left yet.
+            State::SynSent if self.highest == self.unacknowledged => return None,
+            State::SynSent => Flags::RST,
+            _ => Flags::RST | Flags::ACK,
+        };
+        counters.rst_sent += 1;
+        counters.sndctrl += 1;
+        counters.sndtotal += 1;
+        Some(self.reset(flags, now))
     }
 
     fn timestamps(&self, now: Now) -> Options {

@@ -37,7 +37,7 @@ struct Toys {
 }
 
 impl Sessions for Toys {
-    fn begin(&self, _: IpAddr) -> Box<dyn Session> {
+    fn begin(&self, _: IpAddr, _: IpAddr) -> Box<dyn Session> {
         let due = if self.greets { HELLO.to_vec() } else { Vec::new() };
         let state = SessionState::Handshaking;
         Box::new(Toy { heard: Vec::new(), due, said: 0, understood: 0, state, greets: self.greets })

@@ -7,7 +7,7 @@ use wirestorm_base::time::Duration;
 use wirestorm_stack::content::{Session, SessionState, Sessions};
 use wirestorm_stack::endpoint::Endpoint;
 use wirestorm_stack::program::{Buffer, Buffers, Check, Contents, Delimiter, Instruction, Rule};
-use wirestorm_tls::{Identity, TlsClients, TlsServers, TlsSettings, Version};
+use wirestorm_tls::{Identity, Resume, TlsClients, TlsServers, TlsSettings, Version};
 use wirestorm_wire::pattern::Pattern;
 
 use crate::disturbed::{Disturbance, Side, World};
@@ -19,6 +19,16 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// Clients and servers with settings of their own; each client asks once, and is answered.
 fn world(settings: [&TlsSettings; 2], disturbance: Disturbance, seed: u64) -> World {
+    world_with(FLOWS, settings, disturbance, seed)
+}
+
+/// The same with so many flows, of ten clients in turn.
+fn world_with(
+    flows: u64,
+    settings: [&TlsSettings; 2],
+    disturbance: Disturbance,
+    seed: u64,
+) -> World {
     let mut buffers = Buffers::default();
     let [question, answer] =
         [UP, DOWN].map(|size| buffers.push(Buffer::new(&[], size as u32, &[])));
@@ -39,7 +49,7 @@ fn world(settings: [&TlsSettings; 2], disturbance: Disturbance, seed: u64) -> Wo
         Side { program: asks, contents: Contents::default(), sessions: Some(clients) },
         Side { program: answers, contents: Contents::default(), sessions: Some(servers) },
     ];
-    let mut world = World::new(sides, &buffers, [FLOWS, 2], disturbance, seed);
+    let mut world = World::new(sides, &buffers, [flows, 2], disturbance, seed);
     world.run(MINUTE);
     world
 }
@@ -82,18 +92,31 @@ fn plaintext_arrives_whatever_the_network_does() {
 fn sessions_are_resumed_unless_each_handshake_is_to_be_full() {
     for version in BOTH {
         let resuming = of_version(version);
-        let full = TlsSettings { resume: false, ..of_version(version) };
+        let full = TlsSettings { resume: Resume::NONE, ..of_version(version) };
         for (client, server, resumed) in
             [(&resuming, &resuming, true), (&full, &resuming, false), (&resuming, &full, false)]
         {
-            let world = world([client, server], Disturbance::NONE, 1);
+            let world = world_with(30, [client, server], Disturbance::NONE, 1);
             let sessions = world.client.sessions();
-            assert_eq!(sessions.full + sessions.resumed, FLOWS);
-            // The first two are there at once, and remember nothing.
-            let expected = if resumed { FLOWS - 2 } else { 0 };
+            assert_eq!(sessions.full + sessions.resumed, 30);
+            // The first one of each client remembers nothing: what others know is not its.
+            let expected = if resumed { 20 } else { 0 };
             assert_eq!(sessions.resumed, expected, "{version:?}");
             assert_eq!(world.server.sessions().resumed, expected, "{version:?}");
         }
+    }
+}
+
+#[test]
+fn so_many_connections_resume_a_session_as_are_asked_for() {
+    for version in BOTH {
+        let resume = Resume::from_billionths(500_000_000).unwrap();
+        let half = TlsSettings { resume, ..of_version(version) };
+        let settings = [&half, &of_version(version)];
+        let sessions = world_with(30, settings, Disturbance::NONE, 1).client.sessions();
+        assert_eq!(sessions.full + sessions.resumed, 30);
+        // Of 20 that could, 10 with a standard deviation of 2.2; the same ones in each run.
+        assert!((4..=16).contains(&sessions.resumed), "{version:?} {}", sessions.resumed);
     }
 }
 

@@ -7,6 +7,7 @@ use wirestorm_stack::content::{Session, SessionState, Sessions};
 use wirestorm_tls::{Identity, TlsClients, TlsServers, TlsSettings, Version};
 
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const OWN: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 
 /// A certificate for a name, signed by its own key, and that key, in PEM.
 fn made_for(name: &str) -> [Vec<u8>; 2] {
@@ -79,7 +80,7 @@ fn damage_of_any_kind_is_a_failure_or_a_wait_and_no_panic() {
         let (clients, servers) =
             (TlsClients::new(&settings).unwrap(), TlsServers::new(&settings).unwrap());
         for round in 0..300 {
-            let (mut client, mut server) = (clients.begin(PEER), servers.begin(PEER));
+            let (mut client, mut server) = (clients.begin(OWN, PEER), servers.begin(OWN, PEER));
             let damaged = round % 5;
             converse([client.as_mut(), server.as_mut()], |flight, bytes| {
                 if flight == damaged && !bytes.is_empty() {
@@ -98,7 +99,7 @@ fn damage_of_any_kind_is_a_failure_or_a_wait_and_no_panic() {
                 failures += u64::from(matches!(session.state(), SessionState::Failed(_)));
             }
         }
-        let (mut client, mut server) = (clients.begin(PEER), servers.begin(PEER));
+        let (mut client, mut server) = (clients.begin(OWN, PEER), servers.begin(OWN, PEER));
         converse([client.as_mut(), server.as_mut()], |_, _| {});
         assert_eq!([client.state(), server.state()], [SessionState::Open; 2], "{version:?}");
     }

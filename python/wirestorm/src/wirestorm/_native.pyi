@@ -123,7 +123,7 @@ class EmulationHow(TypedDict):
     backend: str
     multiplier: str
     flows_max: int
-    seed: int
+    seed: int | None
     force_interface: bool
     beside_others: bool
     is_visible: bool

@@ -286,7 +286,7 @@ def start_emulation(
     backend: str = "auto",
     multiplier: float = 1,
     flows_max: int = 1_000_000,
-    seed: int = 1,
+    seed: int | None = None,
     force_interface: bool = False,
     verify_checksums: bool = False,
 ) -> Emulating:
@@ -334,7 +334,7 @@ def emulate(
     backend: str = "auto",
     multiplier: float = 1,
     flows_max: int = 1_000_000,
-    seed: int = 1,
+    seed: int | None = None,
     force_interface: bool = False,
     verify_checksums: bool = False,
     progress: Callable[[EmulationProgress], object] | None = None,
@@ -357,7 +357,8 @@ def emulate(
     :param multiplier: a factor for loads: connections a second, and how many are held, users, and
         bits a second
     :param flows_max: connections at once on each port, at most
-    :param seed: where sequence numbers and drawn delays come from
+    :param seed: where sequence numbers, drawn delays and the first ports of clients come from;
+        without it, each run draws others
     :param force_interface: send also on the interface that carries the default route
     :param verify_checksums: look at the checksums of what AF_XDP receives on a virtual interface
         too; not where a Linux host at its other end leaves them out

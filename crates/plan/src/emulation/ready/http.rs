@@ -14,7 +14,7 @@ use crate::emulation::looked_at::{Expected, Received};
 use crate::emulation::names::{Label, Names};
 use crate::emulation::program::{Name, Step, When};
 
-pub(in crate::emulation) const HTTP: [&str; 12] = [
+pub(in crate::emulation) const HTTP: [&str; 13] = [
     "version",
     "set",
     "method",
@@ -25,6 +25,7 @@ pub(in crate::emulation) const HTTP: [&str; 12] = [
     "requests",
     "pipeline",
     "think",
+    "reconnect",
     "response_bytes",
     "response",
 ];
@@ -97,7 +98,9 @@ pub(super) fn read(place: &Place<'_>, who: Who) -> Result<Vec<Line>, PlanError> 
     }
     let mut lines = Line::timed(TRANSACTION, lines);
     if exchange.closes() {
-        lines.push(Line::Closes(Side::Server));
+        // Others' servers may pass over what they were asked for, and all has come.
+        let is_whole = exchange.response_bytes.is_some();
+        lines.push(Line::Closes(if is_whole { Side::Client } else { Side::Server }));
         return Ok(lines);
     }
     if who == Who::Server {
@@ -107,6 +110,8 @@ pub(super) fn read(place: &Place<'_>, who: Who) -> Result<Vec<Line>, PlanError> 
     if rounds > 1 {
         let mut repeated = lines.clone();
         repeated.extend(think);
+        let step = exchange.look_for_close(false);
+        repeated.push(Line::Waits { side: Side::Client, step });
         lines.insert(0, Line::Repeat { times: Some(rounds - 1), lines: repeated });
     }
     lines.push(Line::Closes(Side::Client));
@@ -184,11 +189,13 @@ pub(super) fn read_messages(
         }
     }
     ask.push(Step::EndTransaction(TRANSACTION.to_owned()));
-    let between = keeps.into_iter().chain(wait(think)).collect();
-    let mut client = rounds(exchange.requests / count, ask, between, counter);
-    if exchange.closes() {
-        client.push(Step::WaitForClose);
-    }
+    // A new connection is made when there is something to ask for, and not before.
+    let keeps = keeps.filter(|_| !exchange.reconnects);
+    let last = exchange.look_for_close(streams.is_none());
+    let between = keeps.into_iter().chain(wait(think)).chain([last]).collect();
+    // The last response tells where it ends, or is ended by its server: whoever says `Connection:
+    // close` and gets none would wait for ever.
+    let client = rounds(exchange.requests / count, ask, between, counter);
     if streams.is_none() {
         return Ok([client, server(place, &exchange, response)?]);
     }
@@ -307,12 +314,27 @@ struct Exchange {
     pipeline: u64,
     /// Bytes of a response of others'.
     response_bytes: Option<u64>,
+    /// Whether a client whose server closes between two requests goes on over another connection.
+    reconnects: bool,
 }
 
 impl Exchange {
     /// Whether the server closes behind its response, and both say so.
     const fn closes(&self) -> bool {
         self.requests == 1 && !self.is_version_2
+    }
+
+    /// What a client does before it asks again: its server may have closed meanwhile, as servers do
+    /// with connections that are idle, or that have carried many requests.
+    ///
+    /// RFC 9112 section 9.5: "A client, server, or proxy MAY close the transport connection at any
+    /// time", and "Implementations SHOULD constantly monitor open connections for a received closure
+    /// signal and respond to it as appropriate".
+    const fn look_for_close(&self, follows_http: bool) -> Step {
+        match self.reconnects {
+            true => Step::Reconnect { follows_http },
+            false => Step::NeedOpen,
+        }
     }
 }
 
@@ -334,6 +356,10 @@ fn read_exchange(fields: &Fields<'_>, who: Who, is_version_2: bool) -> Result<Ex
     {
         return Err(place.says("is of servers of others: this template has one of its own"));
     }
+    let reconnect = fields.get("reconnect");
+    if let Some(place) = reconnect.as_ref().filter(|_| who == Who::Server) {
+        return Err(place.says("is up to the clients, who are others'"));
+    }
     if let Some((place, pipeline)) = &pipeline {
         if who == Who::Server && *pipeline > 1 {
             return Err(place.says("is up to the clients, who are others'"));
@@ -347,6 +373,7 @@ fn read_exchange(fields: &Fields<'_>, who: Who, is_version_2: bool) -> Result<Ex
         requests: count,
         pipeline: pipeline.map_or(1, |(_, pipeline)| pipeline),
         response_bytes: response_bytes.map(|(_, bytes)| bytes),
+        reconnects: reconnect.map_or(Ok(true), |it| it.boolean())?,
     })
 }
 

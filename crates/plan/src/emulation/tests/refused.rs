@@ -179,7 +179,10 @@ fn every_error_has_its_path() {
         ("ports: []", "templates: found nothing, expected a list of templates"),
         ("{\"ports\": [], \"templates\": ]", "plan: found no JSON: expected value at line 1"),
         ("ports: [", "plan: found no YAML: "),
-        ("{\"ports\": [], \"ports\": []}", "plan: line 1 column 21: found the key \"ports\" a second time"),
+        (
+            "{\"ports\": [], \"ports\": []}",
+            "plan: line 1 column 21: found the key \"ports\" a second time",
+        ),
         (
             "ports: [{name: s}]\ntemplates: [{name: a, server: {tx: s, port: 1, program: {send: a}}}]",
             "templates[0].server.program: found fields (send, ...), expected a list of",

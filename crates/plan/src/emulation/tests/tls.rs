@@ -1,4 +1,5 @@
 use super::*;
+use wirestorm_wire::impairment::Share;
 
 #[test]
 fn a_template_may_have_tls() {
@@ -9,6 +10,14 @@ fn a_template_may_have_tls() {
     assert_eq!(with("true").unwrap(), Some(Tls::default()));
     assert_eq!(with("{}").unwrap(), Some(Tls::default()));
     assert_eq!(with("false").unwrap(), None);
+    let resumed = |share: &str| {
+        with(&format!("{{resume: {share}}}")).map(|tls| tls.map(|tls| tls.resume.billionths()))
+    };
+    for (share, billionths) in
+        [("true", 1_000_000_000), ("false", 0), ("0%", 0), ("12.5%", 125_000_000)]
+    {
+        assert_eq!(resumed(share).unwrap(), Some(billionths), "{share}");
+    }
     let all = "{versions: [1.2, \"1.3\"], sni: pages.test, alpn: [h2, http/1.1], resume: false, \
                ciphers: [TLS_AES_128_GCM_SHA256], certificate: a.pem, key: a.key, ca: ca.pem, \
                client_certificate: b.pem, client_key: b.key, client_ca: cb.pem}";
@@ -21,7 +30,7 @@ fn a_template_may_have_tls() {
         client_identity: Some(TlsFiles { certificate: "b.pem".into(), key: "b.key".into() }),
         client_ca: Some("cb.pem".into()),
         ca: Some("ca.pem".into()),
-        resume: false,
+        resume: Share::NONE,
     };
     assert_eq!(with(all).unwrap(), Some(expected));
     for (tls, expected) in [
@@ -38,7 +47,12 @@ fn a_template_may_have_tls() {
         ("{certificate: a}", "templates[0].tls: found certificate alone, expected key as well"),
         ("{client_key: a}", "tls: found client_key alone, expected client_certificate as well"),
         ("{client_ca: 5}", "templates[0].tls.client_ca: found 5, expected the name of a file"),
-        ("{resume: 1}", "templates[0].tls.resume: found 1, expected true or false"),
+        (
+            "{resume: 1}",
+            "templates[0].tls.resume: found 1, expected true, false, or a share of connections \
+             such as 30%",
+        ),
+        ("{resume: 101%}", "templates[0].tls.resume: found \"101%\", expected true, false, or"),
         ("{sni: \"\"}", "tls.sni: found \"\", expected a host's name"),
     ] {
         let error = with(tls).unwrap_err().to_string();

@@ -77,7 +77,8 @@ fn read_named(
     notes: &mut Vec<String>,
 ) -> Result<(String, Pool), PlanError> {
     let fields = place.fields(&POOL)?;
-    let name = fields.need("name", "the name of a pool")?.free_text("the name of a pool")?.to_owned();
+    let name =
+        fields.need("name", "the name of a pool")?.free_text("the name of a pool")?.to_owned();
     note_ports(&fields, notes);
     let offset = read_offset(&fields, offset)?;
     Ok((name, read_pool(&fields, "ip_start", "ip_end", offset, notes)?))

@@ -7,7 +7,7 @@ use super::{Extra, Outside, Progress, Run, STEPS_MAX, Wait};
 use crate::content::{Exchange, Saying, Session};
 use crate::program::compute::compute;
 use crate::program::own::{Demand, Own};
-use crate::program::{Instruction, Program};
+use crate::program::{Ends, Instruction, Program};
 use crate::tcp::arrival::Arrival;
 use crate::tcp::connection::{Connection, Now};
 use crate::tcp::segment::Segment;
@@ -61,6 +61,32 @@ impl Run {
             extra.own = None;
         }
         self.begin_anew();
+    }
+
+    /// What goes on over another connection, between these ends: the program with all that it
+    /// remembers, and the session that `fresh` begins. Here what is left of its connection stays.
+    #[cold]
+    pub(crate) fn leave(&mut self, ends: Ends, fresh: Self) -> Self {
+        let has_session = fresh.exchange().is_some_and(Exchange::is_handshaking);
+        let mut other = Self {
+            place: self.place,
+            wait: if has_session { Wait::Handshake } else { Wait::Establishment },
+            waits_for_acknowledgements: self.waits_for_acknowledgements,
+            ..fresh
+        };
+        let Some(extra) = &mut self.extra else { return other };
+        let moved = other.extra.get_or_insert_default();
+        moved.variables = core::mem::take(&mut extra.variables);
+        moved.traffic_class = extra.traffic_class;
+        moved.has_failed = core::mem::take(&mut extra.has_failed);
+        moved.own = extra.own.take();
+        if let Some(own) = &mut moved.own {
+            own.connect_anew(ends);
+        }
+        if moved.is_unused() {
+            other.extra = None;
+        }
+        other
     }
 
     /// The session begins for which the program waits, if there is any.
@@ -233,6 +259,14 @@ impl Run {
             self.move_bytes(connection, outside);
         }
         progress
+    }
+
+    /// Whether what was taken last does not pass a check, which says that its connection goes on.
+    #[cold]
+    pub(super) fn says_close(&self, keeps: Option<u16>, program: &Program) -> bool {
+        let check = keeps.zip(program.contents());
+        let check = check.and_then(|(place, it)| it.checks.get(usize::from(place)));
+        check.zip(self.own()).is_some_and(|(check, own)| !own.passes(check))
     }
 
     /// Whether all is there that was to be taken, now that it is or nothing more comes.

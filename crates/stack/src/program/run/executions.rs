@@ -19,6 +19,8 @@ pub(crate) enum Wish {
     Arrival { group: Option<u16> },
     /// The session of its template; [`Run::start_session`] begins it.
     Session,
+    /// Another connection; [`Run::leave`] says what goes on there.
+    Reconnection,
 }
 
 impl Run {
@@ -33,7 +35,7 @@ impl Run {
     /// The flow that it waited for is over or made, or does not come.
     #[cold]
     pub(crate) const fn go_on(&mut self, has_failed: bool) {
-        if matches!(self.wait, Wait::Template | Wait::Arrival) {
+        if matches!(self.wait, Wait::Template | Wait::Arrival | Wait::Reconnection) {
             match has_failed {
                 true => self.wait = Wait::Failed,
                 false => {
@@ -78,6 +80,7 @@ impl Run {
             }
             (Wait::Arrival, _) => Progress::Wishes(Wish::Arrival { group: self.group() }),
             (Wait::Session, _) => Progress::Wishes(Wish::Session),
+            (Wait::Reconnection, _) => Progress::Wishes(Wish::Reconnection),
             (Wait::Template, instruction) => {
                 let ports = match instruction {
                     Some(Instruction::AwaitTemplate) => return Progress::Wishes(Wish::End),

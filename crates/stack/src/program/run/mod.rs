@@ -52,6 +52,8 @@ enum Wait {
     Arrival,
     /// That its session begins.
     Session,
+    /// That it goes on over another connection.
+    Reconnection,
     /// That its session is open.
     Handshake,
     /// Nothing: what it waited for failed.
@@ -182,6 +184,7 @@ impl Run {
         let cause = match (self.wait, program.instruction(self.place)) {
             (Wait::Failed, Some(Instruction::ExecTemplate)) => return true,
             (Wait::Failed, Some(Instruction::Listen { .. })) => Cause::NoPort,
+            (Wait::Failed, Some(Instruction::Reconnect { .. })) => Cause::NotReconnected,
             (Wait::Failed, _) => Cause::OtherFlow,
             _ => Cause::Closed,
         };
@@ -230,7 +233,7 @@ impl Run {
             }
             Wait::Delay | Wait::Pause => now.millis.wrapping_sub(self.until).cast_signed() < 0,
             Wait::PeerClose | Wait::Arrival => !self.is_peer_done(connection),
-            Wait::Template | Wait::Port | Wait::Session | Wait::Over => true,
+            Wait::Template | Wait::Port | Wait::Session | Wait::Reconnection | Wait::Over => true,
             Wait::Handshake => self.exchange().is_some_and(Exchange::is_handshaking),
             Wait::Failed => false,
         }
@@ -299,9 +302,11 @@ impl Run {
             self.begin(instruction, program, connection, outside);
             if self.is_waiting(program, connection, now) {
                 return match self.wait {
-                    Wait::Template | Wait::Port | Wait::Arrival | Wait::Session => {
-                        self.wish(program)
-                    }
+                    Wait::Template
+                    | Wait::Port
+                    | Wait::Arrival
+                    | Wait::Session
+                    | Wait::Reconnection => self.wish(program),
                     _ => self.progress(),
                 };
             }
@@ -345,12 +350,18 @@ impl Run {
         if let Some(own) = self.own_mut() {
             own.forget();
         }
+        self.close(connection, outside.counters);
+        Progress::Waits
+    }
+
+    /// Says no more, and that it does not.
+    #[inline]
+    pub(crate) fn close(&mut self, connection: &mut Connection, counters: &mut TcpCounters) {
         if let Some(exchange) = self.exchange_mut() {
-            exchange.close(connection, outside.counters);
+            exchange.close(connection, counters);
         }
         connection.close();
         self.wait = Wait::Over;
-        Progress::Waits
     }
 
     fn progress(&self) -> Progress {
@@ -410,6 +421,19 @@ impl Run {
             Instruction::Listen { .. } => self.wait = Wait::Port,
             Instruction::AcceptTemplate => self.wait = Wait::Arrival,
             Instruction::StartSession => self.wait = Wait::Session,
+            Instruction::Reconnect { unless } => {
+                match self.is_peer_done(connection) || self.says_close(unless, program) {
+                    true => self.wait = Wait::Reconnection,
+                    false => self.place += 1,
+                }
+            }
+            Instruction::NeedOpen => match self.is_peer_done(connection) {
+                true => {
+                    self.fail(Cause::ClosedBetween, outside);
+                    self.end(connection, outside);
+                }
+                false => self.place += 1,
+            },
             Instruction::WaitForPeerClose => {
                 self.wait = Wait::PeerClose;
                 if let Some(own) = self.own_mut() {

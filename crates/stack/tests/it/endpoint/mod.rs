@@ -3,6 +3,7 @@
 mod connections;
 mod datagrams;
 mod details;
+mod endings;
 mod executions;
 mod fast_open;
 mod headers;

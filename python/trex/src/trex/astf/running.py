@@ -74,7 +74,7 @@ class StatefulRun:
             "backend": "af_packet" if self.is_visible else "auto",
             "multiplier": f"{mult:.9f}",
             "flows_max": 16_000_000,
-            "seed": 1,
+            "seed": None,
             # Whoever makes an interface a port has decided that.
             "force_interface": True,
             "beside_others": beside_others,

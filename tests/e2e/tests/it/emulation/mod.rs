@@ -1,6 +1,7 @@
 //! Emulated clients and servers: between each other, and with nginx and curl on Linux's own TCP.
 
 mod calls;
+mod endings;
 mod fast_open;
 mod ftp;
 mod http2;

@@ -58,7 +58,7 @@ fn became(outcome: &Outcome, template: usize) -> (u64, String, u64) {
     let failures = of["failures"].as_array().unwrap();
     let causes: Vec<_> = failures.iter().map(|it| it["cause"].as_str().unwrap()).collect();
     let failed = number("/flows/program_failed");
-    assert_eq!(number("/flows/closed") + failed, 3, "{of}");
+    assert_eq!(number("/flows/closed") + failed - number("/flows/reconnected"), 3, "{of}");
     let ended = of["transactions"].as_array().unwrap().iter();
     let ended = ended.map(|it| it["time"]["count"].as_u64().unwrap()).sum();
     (failed, causes.join(", "), ended)
@@ -111,8 +111,10 @@ fn responses_that_do_not_come_whole_are_failures() {
         ("", &["HTTP/1.1 200 OK\r\n\r\nup to the end"], (0, "", 3), 3, 0),
         ("", &[""], (3, CUT, 0), 0, 3),
         ("requests: 3", &[page, ""], (3, CUT, 3), 3, 6),
-        ("requests: 3", &[last], (3, LAST, 3), 3, 6),
-        ("requests: 2", &[old], (3, LAST, 3), 3, 3),
+        ("requests: 3, reconnect: false", &[last], (3, LAST, 3), 3, 6),
+        ("requests: 2, reconnect: false", &[old], (3, LAST, 3), 3, 3),
+        // Over a connection for each.
+        ("requests: 3", &[last], (0, "", 9), 9, 0),
         ("requests: 2", &[page, last], (0, "", 6), 6, 0),
         ("response_bytes: 50", &[page], (3, CUT, 0), 0, 0),
         ("response_bytes: 40", &[page], (0, "", 3), 0, 0),
@@ -139,7 +141,7 @@ fn responses_that_do_not_come_whole_are_failures() {
     let answers = serde_json::to_string(&answers).unwrap();
     let _others = Others::start(&lab.b, ANSWERS, &answers);
     let fields: Vec<_> = cases.iter().map(|case| format!("http: {{{}}}", case.0)).collect();
-    let fields = fields.iter().map(String::as_str).chain(["http: {requests: 3}"]);
+    let fields = fields.iter().map(String::as_str).chain(["http: {requests: 3, reconnect: false}"]);
     let templates: Vec<_> = fields.zip(8000..).collect();
     let outcome = clients(&lab, &templates, 3);
     for (number, (asked, _, expected, good, missing)) in cases.iter().enumerate() {
@@ -153,7 +155,8 @@ fn responses_that_do_not_come_whole_are_failures() {
     }
     let hung_up =
         |name: &str| outcome.number(&format!("/ports/0/templates/{}/{name}", cases.len()));
-    let failed = hung_up("flows/reset") + hung_up("flows/program_failed");
+    let failed = ["reset", "reset_after_close", "program_failed"];
+    let failed: u64 = failed.iter().map(|name| hung_up(&format!("flows/{name}"))).sum();
     assert_eq!((failed, hung_up("http1/missing")), (3, 6), "{outcome}");
 }
 
@@ -171,30 +174,40 @@ fn nginx_ends_a_connection_before_all_is_asked() {
          http {{ access_log off; client_body_temp_path {folder}; proxy_temp_path {folder}; \
          fastcgi_temp_path {folder}; uwsgi_temp_path {folder}; scgi_temp_path {folder};\n\
          server {{ listen 80; root {folder}; location /none {{ return 204; }} }}\n\
-         server {{ listen 81; root {folder}; keepalive_requests 2; }} }}"
+         server {{ listen 81; root {folder}; keepalive_requests 2; }}\n\
+         server {{ listen 82; root {folder}; keepalive_timeout 1s; }} }}"
     );
     let file = scratch.file("nginx.conf");
     fs::write(&file, configuration).unwrap();
     let _nginx = Ended(lab.b.command("nginx").arg("-c").arg(&file).spawn().unwrap());
     super::curl(&lab.b, "198.51.100.2", 1);
     let templates = [
-        ("http: {requests: 6}", 81),
+        ("http: {requests: 6, reconnect: false}", 81),
         ("http: {method: HEAD, requests: 6, pipeline: 3}", 80),
         ("http: {path: /none, requests: 6, pipeline: 3}", 80),
         ("http: {method: HEAD}", 80),
+        ("http: {requests: 6}", 81),
+        // nginx closes while the client thinks.
+        ("http: {requests: 3, think: 2s}", 82),
     ];
     let outcome = clients(&lab, &templates, 3);
-    for (number, (expected, answered)) in
-        [((3, LAST, 6), 6), ((0, "", 6), 18), ((0, "", 6), 18), ((0, "", 3), 3)]
-            .into_iter()
-            .enumerate()
-    {
+    let expected = [
+        ((3, LAST, 6), 6),
+        ((0, "", 6), 18),
+        ((0, "", 6), 18),
+        ((0, "", 3), 3),
+        ((0, "", 18), 18),
+        ((0, "", 9), 9),
+    ];
+    for (number, (expected, answered)) in expected.into_iter().enumerate() {
         let (failed, causes, ended) = became(&outcome, number);
         assert_eq!((failed, causes.as_str(), ended), expected, "{number}: {outcome}");
         let responses = format!("/ports/0/templates/{number}/http1/responses/2xx");
         assert_eq!(outcome.number(&responses), answered, "{number}: {outcome}");
     }
     assert_eq!(outcome.number("/ports/0/http1/missing"), 3 * 4, "{outcome}");
+    // Of three flows each: two more connections for 6 requests, and two for those that think.
+    assert_eq!(outcome.number("/ports/0/flows/reconnected"), 3 * 2 + 3 * 2, "{outcome}");
 }
 
 /// Takes mail at ports, at each of which one command is refused, and says of each connection what

@@ -1,0 +1,116 @@
+//! What becomes of connections that are open when a run ends, and of servers that do not close.
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use wirestorm_e2e::{can_run, run_command, start_command};
+use wirestorm_testkit::Scratch;
+use wirestorm_testkit::net::Lab;
+
+use super::{Ended, emulate, host, plan};
+
+/// Takes connections at port 80. It prints `ready`, a line for each connection, and how each ends.
+const TAKES: &str = r#"
+import socket, threading
+listener = socket.create_server(("198.51.100.2", 80), backlog=256)
+def wait(connection):
+    try:
+        print("closed" if connection.recv(1) == b"" else "data", flush=True)
+    except ConnectionResetError:
+        print("reset", flush=True)
+print("ready", flush=True)
+while True:
+    connection, _ = listener.accept()
+    print("open", flush=True)
+    threading.Thread(target=wait, args=(connection,), daemon=True).start()
+"#;
+
+/// Answers each request at port 80 with 2 bytes, and never closes, whatever it is asked for.
+const KEEPS: &str = r#"
+import socket, threading
+listener = socket.create_server(("198.51.100.2", 80), backlog=256)
+def serve(connection):
+    while (asked := connection.recv(4096)):
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+print("ready", flush=True)
+while True:
+    threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+"#;
+
+/// Starts a script in Python at the other end; returns what it prints behind `ready`.
+fn start(lab: &Lab, script: &str) -> (Ended, impl Iterator<Item = String>) {
+    host(&lab.b);
+    let mut command = lab.b.command("python3");
+    let mut child = command.args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert_eq!(lines.next().as_deref(), Some("ready"));
+    (Ended(child), lines)
+}
+
+const HELD: &str = "
+ports: [{name: clients, addresses: 198.51.100.77/24}]
+templates:
+  - name: held
+    client: {tx: clients, servers: 198.51.100.2, load: {hold: 100}, program: [connect, wait_for_close]}
+";
+
+#[test]
+fn linux_forgets_connections_that_are_open_when_a_run_ends() {
+    if !can_run(&["python3"]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    let (_python, mut lines) = start(&lab, TAKES);
+    let plan = plan(&scratch, HELD);
+    let port = format!("clients={}", lab.a.port());
+    // By its duration, and by Ctrl-C; twice from the same ports, and from others.
+    for (seed, is_interrupted) in [("1", false), ("1", true), ("2", true)] {
+        let mut command = emulate(&plan);
+        command.args(["--port", &port, "--seed", seed, "--linger", "100ms"]);
+        let (mut open, mut reset) = (0, 0);
+        let outcome = if is_interrupted {
+            let running = start_command(&mut command);
+            while open < 100 {
+                assert_eq!(lines.next().as_deref(), Some("open"));
+                open += 1;
+            }
+            running.signal(rustix::process::Signal::INT);
+            running.wait()
+        } else {
+            run_command(command.args(["--duration", "1s"]))
+        };
+        let outcome = outcome.expect(if is_interrupted { 3 } else { 0 });
+        while reset < 100 {
+            match lines.next().as_deref() {
+                Some("open") => open += 1,
+                Some("reset") => reset += 1,
+                other => panic!("{other:?}: {outcome}"),
+            }
+        }
+        assert_eq!(open, 100, "{outcome}");
+        let flows = |name: &str| outcome.number(&format!("/ports/0/flows/{name}"));
+        assert_eq!((flows("reset_at_end"), flows("left_open")), (100, 0), "{outcome}");
+        assert_eq!((flows("unfinished"), flows("failed")), (100, 0), "{outcome}");
+    }
+}
+
+#[test]
+fn a_client_closes_when_its_response_is_complete_whatever_its_server_does() {
+    if !can_run(&["python3"]) {
+        return;
+    }
+    let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
+    let (_python, _lines) = start(&lab, KEEPS);
+    let port = format!("clients={}", lab.a.port());
+    for fields in ["{path: /x}", "{path: /x, response_bytes: 40}"] {
+        let text = format!(
+            "ports: [{{name: clients, addresses: 198.51.100.77/24}}]\ntemplates:\n  - name: page\n    \
+             http: {fields}\n    client: {{tx: clients, servers: 198.51.100.2, load: {{hold: 5}}, \
+             limit: 50}}\n"
+        );
+        let plan = plan(&scratch, &text);
+        let outcome = run_command(emulate(&plan).args(["--port", &port])).expect(0);
+        assert_eq!(outcome.number("/ports/0/flows/closed"), 50, "{fields}: {outcome}");
+        assert_eq!(outcome.number("/ports/0/tcp/rcvbyte"), 50 * 40, "{fields}: {outcome}");
+    }
+}
