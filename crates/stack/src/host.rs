@@ -8,8 +8,8 @@ use wirestorm_wire::packet::{MacAddress, ethernet, ethertype, protocol};
 use wirestorm_wire::packet::{ipv4, ipv6};
 use wirestorm_wire::prefix::Prefix;
 
+use crate::address_range::AddressRange;
 use crate::echo;
-use crate::endpoint::AddressRange;
 use crate::heard::Heard;
 use crate::neighbour::{self, ALL_NODES};
 

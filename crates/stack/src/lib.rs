@@ -7,6 +7,7 @@
 
 extern crate alloc;
 
+mod address_range;
 pub mod content;
 mod echo;
 pub mod endpoint;

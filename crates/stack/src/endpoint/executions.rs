@@ -8,40 +8,23 @@
 //! AcceptTemplate -> asked ----------------------------------------> it is of a template -> ...
 //! ```
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use wirestorm_base::port::Transmit;
-use wirestorm_wire::flow::FlowKey;
 
-use super::Endpoint;
-use super::flow::FlowMarks;
-use super::serve::Origin;
-use super::table::Keyed;
+use super::connections::FlowMarks;
+use super::events::{Asked, Event, Place};
+use super::load::{Origin, Starts};
 use super::template::{Role, Template};
+use super::transports::Transports;
 use crate::frame::Packet;
 use crate::program::{Ports, Run, Wish};
+use crate::tcp::arrival::Arrival;
 use crate::tcp::connection::Now;
 use crate::tcp::counters::TcpCounters;
 use crate::tcp::segment::Segment;
-
-/// The place of a flow in the table of its transport.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
-    Tcp(u32),
-    Udp(u32),
-}
-
-/// What a program asks for.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
-    /// Who asks, as whose key will tell: what is asked for comes a little later.
-    pub(super) parent: Place,
-    pub(super) key: FlowKey,
-    /// The template of who asks.
-    pub(super) template: u16,
-    pub(super) wish: Wish,
-}
 
 /// Where a program listens: for this peer, at this address and port.
 type Listening = (IpAddr, IpAddr, u16);
@@ -75,8 +58,6 @@ struct Held {
 /// Who has asked, and who waits for whom.
 #[derive(Debug)]
 pub(super) struct Executions {
-    /// Who has asked and has nothing yet.
-    pub(super) asked: VecDeque<Asked>,
     children: BTreeMap<Place, Place>,
     parents: BTreeMap<Place, Parent>,
     /// Who listens.
@@ -86,6 +67,10 @@ pub(super) struct Executions {
     held: BTreeMap<u32, Held>,
     /// Where a free port is looked for.
     port: u16,
+    /// For templates whose programs listen: those of connections that came and are held.
+    holders: BTreeMap<u16, u16>,
+    /// Groups of templates that programs ask for flows of, by their places.
+    groups: Vec<Vec<usize>>,
 }
 
 /// Who has asked for a flow.
@@ -108,21 +93,21 @@ struct Ended {
 }
 
 impl Executions {
-    pub(super) const fn new() -> Self {
+    pub(super) const fn new(holders: BTreeMap<u16, u16>, groups: Vec<Vec<usize>>) -> Self {
         Self {
-            asked: VecDeque::new(),
             children: BTreeMap::new(),
             parents: BTreeMap::new(),
             listening: BTreeMap::new(),
             expected: BTreeMap::new(),
             held: BTreeMap::new(),
             port: 0,
+            holders,
+            groups,
         }
     }
 
     /// Whether nobody waits for anybody.
-    #[inline]
-    pub(super) fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.parents.is_empty() && self.expected.is_empty()
     }
 
@@ -217,43 +202,46 @@ impl Executions {
     }
 }
 
+/// Bytes of a connection that are kept for a session while nobody has accepted it: no peer says so
+/// much in a handshake without being answered. Who says more has none, or one that fails.
+const GATHERED_MAX: u64 = 64 << 10;
+
 /// Ports that are looked at for a program that listens.
 const PORTS_MAX: u32 = 64;
 
-impl Endpoint {
+impl Executions {
     /// Does what programs have asked for.
     #[cold]
-    pub(super) fn execute(&mut self, now: Now, transmit: &mut impl Transmit) {
+    pub(super) fn execute(&mut self, on: &mut Transports, now: Now, transmit: &mut impl Transmit) {
         // What these ask for has its turn in the next breath.
-        for _ in 0..self.executions.asked.len() {
-            let Some(asked) = self.executions.asked.pop_front() else { break };
-            let parent_key = match asked.parent {
-                Place::Tcp(place) => self.flows.get(place).map(|it| it.key),
-                Place::Udp(place) => self.datagrams.get(place).map(|it| *it.key()),
-            };
-            if parent_key != Some(asked.key) {
+        for _ in 0..on.common.asked.len() {
+            let Some(asked) = on.common.asked.pop_front() else { break };
+            if on.key(asked.parent) != Some(asked.key) {
                 continue;
             }
             match asked.wish {
-                Wish::Flow { group, ports } => self.make_asked(&asked, group, ports, now, transmit),
+                Wish::Flow { group, ports } => {
+                    self.make_asked(on, &asked, group, ports, now, transmit)
+                }
                 Wish::End => {
-                    if !self.executions.wait(asked.parent) {
-                        self.go_on(asked.parent, false);
+                    if !self.wait(asked.parent) {
+                        on.go_on(asked.parent, false);
                     }
                 }
-                Wish::Port { first, last } => self.listen(&asked, first, last),
-                Wish::Arrival { group } => self.take(&asked, group, now),
-                Wish::Session => self.start_session(&asked, now),
-                Wish::Reconnection => self.reconnect(&asked, now, transmit),
+                Wish::Port { first, last } => self.listen(on, &asked, first, last),
+                Wish::Arrival { group } => self.take(on, &asked, group, now),
+                Wish::Session => self.start_session(on, &asked, now),
+                Wish::Reconnection => self.reconnect(on, &asked, now, transmit),
             }
+            self.tell_whether_any_waits(on);
         }
     }
 
     /// Begins the session of a flow whose program has come to where it does.
-    fn start_session(&mut self, asked: &Asked, now: Now) {
+    fn start_session(&mut self, on: &mut Transports, asked: &Asked, now: Now) {
         let Place::Tcp(place) = asked.parent else { return };
-        let Some((flow, pending)) = self.flows.get_with_queue(place) else { return };
-        let sessions = self.templates[usize::from(flow.template)].template.sessions.as_ref();
+        let Some((flow, pending)) = on.connections.flows.get_with_queue(place) else { return };
+        let sessions = on.common.templates[usize::from(flow.template)].template.sessions.as_ref();
         let session = sessions.map(|it| it.begin(flow.key.destination(), flow.key.source()));
         flow.run.start_session(session, now);
         if !flow.is_pending {
@@ -264,21 +252,26 @@ impl Endpoint {
 
     /// Lets a program go on over a new connection of the same client to the same server. What is left
     /// of the old one closes.
-    fn reconnect(&mut self, asked: &Asked, now: Now, transmit: &mut impl Transmit) {
+    fn reconnect(
+        &mut self,
+        on: &mut Transports,
+        asked: &Asked,
+        now: Now,
+        transmit: &mut impl Transmit,
+    ) {
         let Place::Tcp(old) = asked.parent else { return };
         // A key is from the peer to us.
         let server = Some((asked.key.source(), asked.key.source_port()));
         let origin = Origin { client: asked.key.destination(), port: None, server };
-        let Some(Place::Tcp(new)) = self.open(usize::from(asked.template), Some(origin), now)
-        else {
-            return self.go_on(asked.parent, true);
+        let Some(Place::Tcp(new)) = on.open(usize::from(asked.template), Some(origin), now) else {
+            return on.go_on(asked.parent, true);
         };
-        let state = &mut self.templates[usize::from(asked.template)];
+        let state = &mut on.common.templates[usize::from(asked.template)];
         state.tally.flows.reconnected += 1;
-        let Some(flow) = self.flows.get_mut(new) else { return };
+        let Some(flow) = on.connections.flows.get_mut(new) else { return };
         let ends = state.ends(&flow.key);
-        let fresh = core::mem::replace(&mut flow.run, Run::new(self.buffers.nothing()));
-        let Some((flow, pending)) = self.flows.get_with_queue(old) else { return };
+        let fresh = core::mem::replace(&mut flow.run, Run::new(on.common.buffers.nothing()));
+        let Some((flow, pending)) = on.connections.flows.get_with_queue(old) else { return };
         let run = flow.run.leave(ends, fresh);
         flow.run.close(&mut flow.connection, &mut state.tally.tcp);
         flow.marks.set(FlowMarks::REPLACED);
@@ -286,16 +279,17 @@ impl Endpoint {
             flow.is_pending = true;
             pending.push_back(old);
         }
-        if let Some(flow) = self.flows.get_mut(new) {
+        if let Some(flow) = on.connections.flows.get_mut(new) {
             flow.run = run;
         }
-        self.executions.replace(asked.parent, Place::Tcp(new));
-        self.serve(new, now, transmit);
+        self.replace(asked.parent, Place::Tcp(new));
+        self.serve(Place::Tcp(new), on, now, transmit);
     }
 
     /// Makes a flow of a template of a group, or of the same one.
     fn make_asked(
         &mut self,
+        on: &mut Transports,
         asked: &Asked,
         group: Option<u16>,
         ports: Option<Ports>,
@@ -306,64 +300,70 @@ impl Endpoint {
         let is_client = |it: &Template| matches!(it.role, Role::Client { .. });
         let wanted = match group {
             None => Some(usize::from(template)),
-            Some(group) => self.draw(group, is_client),
+            Some(group) => self.draw(on, group, is_client),
         };
         // A key is from the peer to us.
         let server = ports.map(|ports| (key.source(), ports.server));
         let port = ports.and_then(|ports| ports.client);
         let origin = Origin { client: key.destination(), port, server };
-        let Some(child) = wanted.and_then(|it| self.open(it, Some(origin), now)) else {
-            return self.go_on(parent, true);
+        let Some(child) = wanted.and_then(|it| on.open(it, Some(origin), now)) else {
+            return on.go_on(parent, true);
         };
-        let flows = &mut self.templates[usize::from(template)].tally.flows;
+        let flows = &mut on.common.templates[usize::from(template)].tally.flows;
         flows.flows_total += 1;
         flows.flows_other += u64::from(wanted != Some(usize::from(template)));
         let (owns, waits) = (ports.is_some(), ports.is_none());
-        self.executions.begin(child, Parent { place: parent, waits, owns });
+        self.begin(child, Parent { place: parent, waits, owns });
+        self.tell_whether_any_waits(on);
         if owns {
-            self.go_on(parent, false);
+            on.go_on(parent, false);
         }
-        self.serve_at(child, now, transmit);
+        self.serve(child, on, now, transmit);
     }
 
     /// Any of the templates of a group that are so.
-    fn draw(&mut self, group: u16, is_wanted: impl Fn(&Template) -> bool) -> Option<usize> {
+    fn draw(
+        &mut self,
+        on: &mut Transports,
+        group: u16,
+        is_wanted: impl Fn(&Template) -> bool,
+    ) -> Option<usize> {
         let group = self.groups.get(usize::from(group))?;
-        let templates = &self.templates;
+        let templates = &on.common.templates;
         let fits = |it: &&usize| templates.get(**it).is_some_and(|it| is_wanted(&it.template));
         let count = group.iter().filter(fits).count();
         if count == 0 {
             return None;
         }
-        group.iter().filter(fits).nth(self.random.below(count as u32) as usize).copied()
+        group.iter().filter(fits).nth(on.common.random.below(count as u32) as usize).copied()
     }
 
     /// Gives a program a port to listen at.
-    fn listen(&mut self, asked: &Asked, first: u16, last: u16) {
+    fn listen(&mut self, on: &mut Transports, asked: &Asked, first: u16, last: u16) {
         let (peer, own) = (asked.key.source(), asked.key.destination());
         // What it listened for before is not wanted any more.
-        if let Some(held) = self.executions.forget(asked.parent) {
-            self.abort(held);
+        if let Some(held) = self.forget(asked.parent) {
+            on.connections.abort(held, &mut on.common);
         }
         let ports = u32::from(last.saturating_sub(first)) + 1;
-        let start = u32::from(self.executions.port);
-        self.executions.port = self.executions.port.wrapping_add(1);
+        let start = u32::from(self.port);
+        self.port = self.port.wrapping_add(1);
         let tried = (0..ports.min(PORTS_MAX)).map(|step| first + ((start + step) % ports) as u16);
         let is_free = |port: &u16| {
             let key = asked.key.with_ports(asked.key.source_port(), *port);
-            !self.executions.listening.contains_key(&(peer, own, *port))
-                && self.servers.at(&key).is_none()
+            !self.listening.contains_key(&(peer, own, *port))
+                && on.common.servers.at(&key).is_none()
         };
         let port = { tried }.find(is_free);
         if let Some(port) = port {
             let at = (peer, own, port);
-            self.executions.listening.insert(at, asked.parent);
+            self.listening.insert(at, asked.parent);
             let expected = Expected { at, state: Expectation::Open(None) };
-            self.executions.expected.insert(asked.parent, expected);
+            self.expected.insert(asked.parent, expected);
         }
         let Place::Tcp(place) = asked.parent else { return };
-        let Some((flow, pending)) = self.flows.get_with_queue(place) else { return };
-        let state = &self.templates[usize::from(flow.template)];
+        let Some((flow, pending)) = on.connections.flows.get_with_queue(place) else { return };
+        let state = &on.common.templates[usize::from(flow.template)];
         flow.run.listens_at(port, &state.template.program);
         if !flow.is_pending {
             flow.is_pending = true;
@@ -373,40 +373,47 @@ impl Endpoint {
 
     /// Makes the connection that a program listens for one of a template of a group, now or when
     /// it comes.
-    fn take(&mut self, asked: &Asked, group: Option<u16>, now: Now) {
+    fn take(&mut self, on: &mut Transports, asked: &Asked, group: Option<u16>, now: Now) {
         let parent = asked.parent;
         let is_simple =
             |it: &Template| matches!(it.role, Role::Accepted) && it.program.contents().is_none();
-        let template = group.and_then(|group| self.draw(group, is_simple));
-        let expected = self.executions.expected.get_mut(&parent);
+        let template = group.and_then(|group| self.draw(on, group, is_simple));
+        let expected = self.expected.get_mut(&parent);
         let (Some(template), Some(expected)) = (template, expected) else {
-            return self.go_on(parent, true);
+            return on.go_on(parent, true);
         };
         let template = template as u16;
         match expected.state {
             Expectation::Open(_) => expected.state = Expectation::Open(Some(template)),
             Expectation::Came(child) => {
-                let held = self.executions.held.remove(&child);
-                self.executions.expected.remove(&parent);
-                self.move_to(child, template, held.map(|it| it.counted).unwrap_or_default(), now);
-                self.begin_taken(asked.template, parent, child);
+                let held = self.held.remove(&child);
+                self.expected.remove(&parent);
+                self.move_to(
+                    on,
+                    child,
+                    template,
+                    held.map(|it| it.counted).unwrap_or_default(),
+                    now,
+                );
+                self.begin_taken(on, asked.template, parent, child);
             }
             Expectation::Gone => {
-                self.executions.expected.remove(&parent);
-                self.go_on(parent, true);
+                self.expected.remove(&parent);
+                on.go_on(parent, true);
             }
         }
     }
 
     /// A program that has listened waits for the end of a connection.
-    fn begin_taken(&mut self, template: u16, parent: Place, child: u32) {
-        let flows = &mut self.templates[usize::from(template)].tally.flows;
+    fn begin_taken(&mut self, on: &mut Transports, template: u16, parent: Place, child: u32) {
+        let flows = &mut on.common.templates[usize::from(template)].tally.flows;
         flows.flows_total += 1;
         flows.flows_other += 1;
         let waiting = Parent { place: parent, waits: true, owns: true };
-        self.executions.begin(Place::Tcp(child), waiting);
+        self.begin(Place::Tcp(child), waiting);
+        self.tell_whether_any_waits(on);
         if let Place::Tcp(parent) = parent
-            && let Some(flow) = self.flows.get_mut(parent)
+            && let Some(flow) = on.connections.flows.get_mut(parent)
         {
             flow.run.note_arrival();
         }
@@ -414,24 +421,31 @@ impl Endpoint {
 
     /// A connection that is held becomes one of a template, and what was counted of what has
     /// arrived goes with it. What was counted of what it has sent stays where it was.
-    fn move_to(&mut self, place: u32, template: u16, mut counted: TcpCounters, now: Now) {
-        let Some((flow, pending)) = self.flows.get_with_queue(place) else { return };
+    fn move_to(
+        &mut self,
+        on: &mut Transports,
+        place: u32,
+        template: u16,
+        mut counted: TcpCounters,
+        now: Now,
+    ) {
+        let Some((flow, pending)) = on.connections.flows.get_with_queue(place) else { return };
         counted.accepts += 1;
-        let tally = &mut self.templates[usize::from(flow.template)].tally;
+        let tally = &mut on.common.templates[usize::from(flow.template)].tally;
         tally.flows.active -= 1;
         tally.tcp.take_off(&counted);
         flow.template = template;
-        let session = self.templates[usize::from(template)].session(&flow.key);
+        let session = on.common.templates[usize::from(template)].session(&flow.key);
         flow.run.begin_accepted(session, now);
-        let tally = &mut self.templates[usize::from(template)].tally;
+        let tally = &mut on.common.templates[usize::from(template)].tally;
         tally.flows.note_begin();
         tally.tcp.merge(&counted);
         if !flow.is_pending {
             flow.is_pending = true;
             pending.push_back(place);
         }
-        if self.followed.has_room() {
-            self.begin_followed(Place::Tcp(place), now);
+        if on.common.followed.has_room() {
+            on.connections.follow(place, now, &mut on.common);
         }
     }
 
@@ -439,6 +453,7 @@ impl Endpoint {
     #[cold]
     pub(super) fn hear_expected(
         &mut self,
+        on: &mut Transports,
         packet: &Packet<'_>,
         segment: &Segment<'_>,
         now: Now,
@@ -446,10 +461,12 @@ impl Endpoint {
     ) -> bool {
         let key = &packet.key;
         let at = (key.source(), key.destination(), key.destination_port());
-        let Some(parent) = self.executions.listening.get(&at).copied() else { return false };
+        let Some(parent) = self.listening.get(&at).copied() else { return false };
         let Place::Tcp(listener) = parent else { return false };
-        let Some(owner) = self.flows.get(listener).map(|it| it.template) else { return false };
-        let Some(expected) = self.executions.expected.get(&parent).copied() else { return false };
+        let Some(owner) = on.connections.flows.get(listener).map(|it| it.template) else {
+            return false;
+        };
+        let Some(expected) = self.expected.get(&parent).copied() else { return false };
         let wanted = match expected.state {
             Expectation::Open(template) => template,
             Expectation::Came(_) | Expectation::Gone => None,
@@ -458,109 +475,137 @@ impl Endpoint {
         let Some(template) = wanted.or_else(|| self.holders.get(&owner).copied()) else {
             return false;
         };
-        let Some(place) = self.accept(packet, segment, template, now) else { return true };
-        self.executions.listening.remove(&at);
+        let Some(place) = on.connections.accept(packet, segment, template, now, &mut on.common)
+        else {
+            return true;
+        };
+        self.listening.remove(&at);
         if wanted.is_some() {
-            self.executions.expected.remove(&parent);
-            self.begin_taken(owner, parent, place);
+            self.expected.remove(&parent);
+            self.begin_taken(on, owner, parent, place);
         } else {
             let expected = Expected { state: Expectation::Came(place), ..expected };
-            self.executions.expected.insert(parent, expected);
+            self.expected.insert(parent, expected);
+            self.tell_whether_any_waits(on);
             // Its SYN.
             let counted = TcpCounters { rcvtotal: 1, ..TcpCounters::default() };
             let held = Held { listener: parent, counted };
-            self.executions.held.insert(place, held);
+            self.held.insert(place, held);
             // Whether it will have a session is not known yet; what comes first would be its.
             let has_sessions =
                 |it: &Template| matches!(it.role, Role::Accepted) && it.sessions.is_some();
-            let gathers = self.templates.iter().any(|it| has_sessions(&it.template));
-            let gathering = gathers.then(|| self.templates[usize::from(owner)].gathering(key));
-            if let Some(flow) = self.flows.get_mut(place) {
+            let gathers = on.common.templates.iter().any(|it| has_sessions(&it.template));
+            let gathering = gathers.then(|| on.common.templates[usize::from(owner)].gathering(key));
+            if let Some(flow) = on.connections.flows.get_mut(place) {
                 match gathering {
                     Some(gathering) => flow.run.gather(gathering),
                     None => flow.run.hold(),
                 }
             }
         }
-        self.serve(place, now, transmit);
+        self.serve(Place::Tcp(place), on, now, transmit);
         true
     }
 
-    /// What a flow has waited for is over, or does not come.
-    #[cold]
-    pub(super) fn go_on(&mut self, place: Place, has_failed: bool) {
+    /// Lets a flow go on with its program and send what it has; then those that wait for it.
+    #[inline]
+    pub(super) fn serve(
+        &mut self,
+        place: Place,
+        on: &mut Transports,
+        now: Now,
+        transmit: &mut impl Transmit,
+    ) {
         match place {
-            Place::Tcp(place) => {
-                let Some((flow, pending)) = self.flows.get_with_queue(place) else { return };
-                flow.run.go_on(has_failed);
-                if !flow.is_pending {
-                    flow.is_pending = true;
-                    pending.push_back(place);
+            Place::Tcp(place) => on.connections.serve(place, now, transmit, &mut on.common),
+            Place::Udp(place) => {
+                let next = on.datagrams.serve(place, now, transmit, &mut on.common);
+                if let Some(next) = next {
+                    self.settle(on);
+                    on.datagrams.begin_next(next, now, &mut on.common);
                 }
             }
-            Place::Udp(place) => self.go_on_with_datagrams(place, has_failed),
+        }
+        self.settle(on);
+    }
+
+    /// Lets those go on that have waited for what has become of flows.
+    #[inline]
+    pub(super) fn settle(&mut self, on: &mut Transports) {
+        if !on.common.events.is_empty() {
+            self.settle_all(on);
         }
     }
 
-    /// A flow has been served, and somebody waits for somebody. `is_over`: it is in TIME-WAIT now,
-    /// which is over for who has asked for it, as both sides have closed.
     #[cold]
     #[inline(never)]
-    pub(super) fn settle(&mut self, place: u32, is_over: bool) {
-        let Some(flow) = self.flows.get(place) else { return };
+    fn settle_all(&mut self, on: &mut Transports) {
+        for event in core::mem::take(&mut on.common.events) {
+            match event {
+                Event::Gone { place, has_failed } => self.end_flow(place, has_failed, on),
+                Event::Served { place, is_over } => self.note_served(place, is_over, on),
+            }
+        }
+        self.tell_whether_any_waits(on);
+    }
+
+    /// A connection has been served. `is_over`: it is in TIME-WAIT now, which is over for who has
+    /// asked for it, as both sides have closed.
+    fn note_served(&mut self, place: u32, is_over: bool, on: &mut Transports) {
+        let Some(flow) = on.connections.flows.get(place) else { return };
         let has_failed = flow.run.has_program_failed() || flow.run.has_failed();
         if flow.run.is_over() {
-            self.end_program(place);
-        }
-        if is_over && self.executions.is_asked_for(Place::Tcp(place)) {
-            self.end_execution(Place::Tcp(place), has_failed);
-        }
-    }
-
-    /// A program is over: what was its own is as well.
-    fn end_program(&mut self, place: u32) {
-        for left in self.executions.end_program(Place::Tcp(place)).into_iter().flatten() {
-            self.abort(left);
-        }
-    }
-
-    /// A flow has failed that belongs to another one.
-    fn fail_with(&mut self, place: Place) {
-        match place {
-            Place::Tcp(place) => {
-                let Some((flow, pending)) = self.flows.get_with_queue(place) else { return };
-                flow.run.fail_with_other();
-                if !flow.is_pending {
-                    flow.is_pending = true;
-                    pending.push_back(place);
-                }
+            // What was its own is over as well.
+            for left in self.end_program(Place::Tcp(place)).into_iter().flatten() {
+                on.connections.abort(left, &mut on.common);
             }
-            Place::Udp(place) => self.go_on_with_datagrams(place, true),
+        }
+        if is_over && self.is_asked_for(Place::Tcp(place)) {
+            self.end_flow(Place::Tcp(place), has_failed, on);
         }
     }
 
     /// A flow is over for others.
-    #[cold]
-    pub(super) fn end_execution(&mut self, place: Place, has_failed: bool) {
-        let Ended { parent, left } = self.executions.end(place);
+    fn end_flow(&mut self, place: Place, has_failed: bool, on: &mut Transports) {
+        let Ended { parent, left } = self.end(place);
         match parent {
-            Some(Parent { place, owns: true, .. }) if has_failed => self.fail_with(place),
-            Some(Parent { place, waits: true, .. }) => self.go_on(place, has_failed),
+            Some(Parent { place, owns: true, .. }) if has_failed => on.fail_with(place),
+            Some(Parent { place, waits: true, .. }) => on.go_on(place, has_failed),
             _ => {}
         }
         for left in left.into_iter().flatten() {
-            self.abort(left);
+            on.connections.abort(left, &mut on.common);
         }
     }
 
-    /// Resets a connection that nobody wants.
-    fn abort(&mut self, place: u32) {
-        let Some((flow, pending)) = self.flows.get_with_queue(place) else { return };
-        let tally = &mut self.templates[usize::from(flow.template)].tally;
-        flow.connection.abort(&mut tally.tcp);
-        if !flow.is_pending {
-            flow.is_pending = true;
-            pending.push_back(place);
+    fn tell_whether_any_waits(&self, on: &mut Transports) {
+        on.common.are_awaited = !self.is_empty();
+    }
+
+    /// A segment reaches a connection that is held until somebody accepts it: what it brings is for
+    /// the program that it will have.
+    pub(super) fn arrive_held(
+        &mut self,
+        place: u32,
+        segment: &Segment<'_>,
+        data: &[u8],
+        now: Now,
+        on: &mut Transports,
+        starts: &mut Starts,
+    ) -> Arrival {
+        let holder = on.connections.flows.get(place).map_or(0, |it| usize::from(it.template));
+        let before = on.common.templates[holder].tally.tcp;
+        let arrival = on.connections.arrive(place, segment, data, now, &mut on.common, starts);
+        let mut since = on.common.templates[holder].tally.tcp;
+        since.take_off(&before);
+        if let Some(counted) = self.counted(place) {
+            counted.merge(&since);
         }
+        if let Some(flow) = on.connections.flows.get_mut(place)
+            && flow.run.gathered() > GATHERED_MAX
+        {
+            flow.run.stop_gathering();
+        }
+        arrival
     }
 }

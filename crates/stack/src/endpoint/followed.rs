@@ -6,11 +6,7 @@ use core::net::IpAddr;
 
 use wirestorm_base::time::Instant;
 
-use super::Endpoint;
 use super::details::FlowDetails;
-use super::executions::Place;
-use super::flow::Flow;
-use crate::tcp::connection::{Now, State};
 
 /// Which flows are followed: so many at a time of those that all of this is true of. When one of
 /// them is over, the next one that begins takes its place.
@@ -61,6 +57,21 @@ pub(super) struct Followed {
 }
 
 impl Followed {
+    /// Of these from now on.
+    pub(super) fn new(options: FollowOptions) -> Self {
+        Self { options, ..Self::default() }
+    }
+
+    /// Those that are followed, and those that were and whose place no other has taken yet.
+    pub(super) fn flows(&self) -> &[FollowedFlow] {
+        &self.flows
+    }
+
+    /// The place of a connection that is in TIME-WAIT since this breath.
+    pub(super) fn take_over(&mut self) -> Option<u32> {
+        self.over.pop()
+    }
+
     /// Whether a flow that begins may be followed.
     #[inline]
     pub(super) const fn has_room(&self) -> bool {
@@ -88,7 +99,8 @@ impl Followed {
         !self.over.is_empty()
     }
 
-    fn begin(&mut self, template: usize, now: Instant, flow: &FlowDetails) {
+    #[cold]
+    pub(super) fn begin(&mut self, template: usize, now: Instant, flow: &FlowDetails) {
         if !self.options.takes(template, flow) {
             return;
         }
@@ -104,51 +116,12 @@ impl Followed {
         }
     }
 
-    fn end(&mut self, now: Instant, flow: &FlowDetails) {
+    #[cold]
+    pub(super) fn end(&mut self, now: Instant, flow: &FlowDetails) {
         let is_it = |it: &&mut FollowedFlow| it.last.is_none() && it.first.1.key == flow.key;
         if let Some(followed) = self.flows.iter_mut().find(is_it) {
             followed.last = Some((now, *flow));
             self.there -= 1;
-        }
-    }
-}
-
-impl Endpoint {
-    /// Follows flows that begin from now on.
-    pub fn follow(&mut self, options: FollowOptions) {
-        self.followed = Followed { options, ..Followed::default() };
-    }
-
-    /// Flows that are followed, and those that were and whose place no other has taken yet.
-    pub fn followed(&self) -> &[FollowedFlow] {
-        &self.followed.flows
-    }
-
-    /// A flow has become one of a template, and there is room for one more that is followed.
-    #[cold]
-    pub(super) fn begin_followed(&mut self, place: Place, now: Now) {
-        if let Some((template, flow)) = self.details_at(place, now) {
-            self.followed.begin(template, now.instant(), &flow);
-        }
-    }
-
-    /// Connections are in TIME-WAIT since this breath.
-    #[cold]
-    pub(super) fn end_those_over(&mut self, now: Now) {
-        while let Some(place) = self.followed.over.pop() {
-            // A new one may be at its place.
-            let is_over = |flow: &Flow| flow.connection.state() == State::TimeWait;
-            if self.flows.get(place).is_some_and(is_over) {
-                self.end_followed(Place::Tcp(place), now);
-            }
-        }
-    }
-
-    /// A flow is over, but still there, and may be followed.
-    #[cold]
-    pub(super) fn end_followed(&mut self, place: Place, now: Now) {
-        if let Some((_, flow)) = self.details_at(place, now) {
-            self.followed.end(now.instant(), &flow);
         }
     }
 }

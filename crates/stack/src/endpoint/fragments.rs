@@ -2,22 +2,19 @@
 
 use alloc::vec::Vec;
 
-use wirestorm_base::port::{FrameId, Offloads, Transmit};
+use wirestorm_base::port::{FrameId, Transmit};
 use wirestorm_base::time::Instant;
 use wirestorm_wire::fragment::{Cause, Fragments, GivenUp, Reassembler, Taken};
-use wirestorm_wire::packet::{ipv4, ipv6, udp};
+use wirestorm_wire::packet::{ipv6, udp};
 
-use super::Endpoint;
-use super::burst::{fill_up, room};
 use super::counters::StrayCounters;
-use crate::frame::{Headers, LinkHeader, is_to_one, network_header, write_datagram};
-use crate::icmp_error::{Message, may_be_told_of};
+use super::frames::{fill_up, room};
+use crate::frame::{Headers, LinkHeader, write_datagram};
 use crate::ip_settings::Identification;
 use crate::random::Random;
-use crate::tcp::connection::Now;
 
 /// Where the sender of a packet is; `None` where its frame was not to us alone.
-type Sender = Option<LinkHeader>;
+pub(super) type Sender = Option<LinkHeader>;
 
 /// What has arrived of packets in fragments, and what it takes to send datagrams so.
 #[derive(Debug)]
@@ -55,7 +52,7 @@ impl Pieces {
     }
 
     /// Gives up packets of which fragments are missing for too long; returns whether there are any
-    /// of which [`Endpoint::tell_of_late`] is to tell.
+    /// that [`Self::take_late`] gives.
     #[inline]
     pub(super) fn expire(&mut self, now: Instant, strays: &mut StrayCounters) -> bool {
         if !self.arrived.is_empty() {
@@ -146,6 +143,25 @@ impl Pieces {
     }
 }
 
+impl Pieces {
+    /// A part of a packet of a sender has arrived.
+    pub(super) fn take(
+        &mut self,
+        network: &[u8],
+        sender: Sender,
+        now: Instant,
+        strays: &mut StrayCounters,
+    ) -> Taken {
+        let late = &mut self.late;
+        self.arrived.take(network, sender, now, |it| strays.give_up(it, late))
+    }
+
+    /// Packets of which fragments were missing for too long, and nobody was told yet.
+    pub(super) fn take_late(&mut self) -> Vec<GivenUp<Sender>> {
+        core::mem::take(&mut self.late)
+    }
+}
+
 impl StrayCounters {
     fn give_up(&mut self, packet: GivenUp<Sender>, late: &mut Vec<GivenUp<Sender>>) {
         match packet.cause {
@@ -157,52 +173,6 @@ impl StrayCounters {
             }
             Cause::Room => self.fragments_no_room += 1,
             Cause::Overlap => self.fragments_overlapping += 1,
-        }
-    }
-}
-
-impl Endpoint {
-    /// A part of a packet. With the last one that was missing the packet is heard.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn hear_fragment(&mut self, frame: &[u8], now: Now, transmit: &mut impl Transmit) {
-        let Some((start, _)) = network_header(frame) else { return };
-        let (link, network) = frame.split_at(start);
-        let is_damaged = |it: ipv4::Packet<&[u8]>| it.checksum() != it.computed_checksum();
-        if self.verifies_checksums && ipv4::Packet::new(network).is_ok_and(is_damaged) {
-            return self.strays.damaged += 1;
-        }
-        let time = Instant::from_nanos(now.micros * 1_000);
-        let sender = if self.stations.take(link) { LinkHeader::answering(link) } else { None };
-        let (strays, Pieces { arrived, late, .. }) = (&mut self.strays, &mut self.pieces);
-        match arrived.take(network, sender, time, |it| strays.give_up(it, late)) {
-            Taken::Waits => strays.fragments += 1,
-            Taken::Damaged => strays.damaged += 1,
-            Taken::Whole(packet) => {
-                strays.fragments += 1;
-                strays.reassembled += 1;
-                let is_verified = !self.verifies_checksums;
-                let offloads = Offloads { is_verified, ..Offloads::default() };
-                self.hear(&[link, &packet].concat(), offloads, now, transmit);
-            }
-        }
-    }
-
-    /// Tells the senders of packets that not all of their fragments came in time.
-    ///
-    /// RFC 1122 section 3.3.2: "If this timeout expires, the partially-reassembled datagram MUST be
-    /// discarded and an ICMP Time Exceeded message sent to the source host (if fragment zero has
-    /// been received)." RFC 8200 section 4.5 says the same of IPv6.
-    #[cold]
-    pub(super) fn tell_of_late(&mut self, now: Now, transmit: &mut impl Transmit) {
-        for packet in core::mem::take(&mut self.pieces.late) {
-            let Some((link, original)) = packet.tag.zip(packet.first_fragment()) else { continue };
-            let key = packet.beginning.as_deref().and_then(may_be_told_of);
-            let Some(key) = key.filter(|key| is_to_one(link.as_slice(), key)) else { continue };
-            let message = Message::ReassemblyTimeExceeded;
-            if !self.leaves_strays && self.tell(message, &link, &key, &original, now, transmit) {
-                self.strays.time_exceeded_sent += 1;
-            }
         }
     }
 }

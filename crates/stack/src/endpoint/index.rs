@@ -121,6 +121,7 @@ impl Way {
 }
 
 impl Index {
+    #[cfg(test)]
     pub(super) const fn len(&self) -> usize {
         self.len
     }

@@ -6,11 +6,8 @@ use core::net::IpAddr;
 use hashbrown::HashTable;
 use wirestorm_wire::packet::MacAddress;
 
-use super::Endpoint;
-use super::clients::AddressRange;
-use super::template::Role;
+use crate::address_range::AddressRange;
 use crate::frame::LinkHeader;
-use crate::host::without_priority;
 
 /// What is below IP in the frames of clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,31 +117,6 @@ impl Devices {
         let step = |counts: bool| if counts { device } else { 0 };
         let steps = [step(self.destinations_count), step(self.sources_count)];
         Some(self.link.with_addresses_moved(steps))
-    }
-}
-
-impl Endpoint {
-    /// A next hop of clients ([`LinkHeader::to_next_hop`]; not 0) is at another Ethernet address: frames
-    /// of flows that are there and of new ones go there. Returns how many are there.
-    pub fn next_hop_moved(&mut self, number: u16, to: MacAddress) -> u32 {
-        for template in &mut self.templates {
-            if let Role::Client { link, .. } = &mut template.template.role {
-                link.next_hop_moved(number, to);
-            }
-        }
-        self.links.redirect(|it| it.next_hop() == number, to)
-    }
-
-    /// Whoever had an Ethernet address in VLANs, or without tags, is at another one: answers of flows
-    /// that others have begun go there. New ones are answered where they come from. Returns how many
-    /// flows that are.
-    pub fn peer_moved(&mut self, tags: &[u8], from: MacAddress, to: MacAddress) -> u32 {
-        let is_moved = |it: &LinkHeader| {
-            it.next_hop() == 0
-                && it.destination() == from.0
-                && without_priority(it.tags()).eq(without_priority(tags))
-        };
-        self.links.redirect(is_moved, to)
     }
 }
 

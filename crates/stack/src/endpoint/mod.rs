@@ -1,88 +1,86 @@
 //! One side of a test: clients that connect, servers that answer, or both, on one port.
 //!
 //! ```text
-//! frames -> dissect -> flow table -> Connection::arrive -> program -> Connection::depart -> frames
-//!            time ->   timer wheel -> Connection::expire ----^
-//!            load ->   new flow -----------------------------^
+//!            routing: whose is a frame?
+//!              |        |          |
+//!   frames -> connections  datagrams  responder -> frames      who asks for flows:
+//!   time   -> (TCP)        (UDP)      (no flow)                loads      (when they are due)
+//!              \\________/                                     executions (as programs say)
+//!               common: templates with their counters, headers, paths
 //! ```
+//!
+//! A frame of a connection: dissect -> table -> `Connection::arrive` -> program -> `Connection::depart`.
+//! Each part has its state to itself, and is handed what it needs of the others: nothing of one knows
+//! of all. What becomes of a flow that another one waits for is an event, which `executions` looks at
+//! as soon as the flow has been served.
 
-mod back_off;
-mod burst;
-mod clients;
+mod common;
+mod connections;
 mod counters;
 mod datagrams;
 mod details;
-mod ending;
+mod events;
 mod executions;
-mod fast_open;
-mod first_data;
-mod flow;
 mod followed;
 mod fragments;
-mod hear;
+mod frames;
 mod index;
 mod links;
 mod listen;
 mod load;
+mod loads;
 mod paths;
 mod pauses;
-mod schedule;
-mod serve;
-mod stamp;
-mod starts;
-mod stations;
-mod switched;
+mod responder;
+mod routing;
+mod servers;
 mod table;
 mod template;
-mod throughput;
 mod times;
-mod train;
-mod unreachable;
-mod users;
+mod transports;
 
-use alloc::collections::BTreeMap;
+use alloc::collections::VecDeque;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::num::NonZero;
 
-use wirestorm_base::port::{FrameId, PortError, Receive, Received, Transmit};
+use wirestorm_base::port::{PortError, Receive, Received, Transmit};
 use wirestorm_base::rate::RateError;
 use wirestorm_base::time::Instant;
+use wirestorm_wire::flow::FlowKey;
+use wirestorm_wire::packet::{MacAddress, protocol};
+use wirestorm_wire::prefix::Prefix;
 
-use self::burst::fill_up;
-pub use self::clients::{AddressRange, Order, Pairing, Tuples};
+use self::common::Common;
+use self::connections::Connections;
+pub use self::connections::ResetCursor;
 pub use self::counters::{FlowCounters, StrayCounters, Tally, UdpCounters};
-use self::datagrams::DatagramFlow;
+use self::datagrams::Datagrams;
 pub use self::details::{FlowDetails, Remaining};
-pub use self::ending::ResetCursor;
+use self::events::Place;
 use self::executions::Executions;
-use self::fast_open::FastOpen;
-use self::first_data::FirstData;
-use self::flow::Flow;
 use self::followed::Followed;
 pub use self::followed::{FollowOptions, FollowedFlow};
 use self::fragments::Pieces;
+use self::frames::fill_up;
 use self::links::Links;
 pub use self::links::{ClientLinks, Devices, ServerLink};
-use self::listen::Servers;
 pub use self::listen::{Listen, MatchByte};
-use self::load::Due;
-pub use self::load::Load;
+pub use self::load::{AddressSet, Load, Order, Pairing, Think, ThroughputOutcome, Tuples};
+use self::loads::Loads;
 use self::paths::Paths;
 use self::pauses::Pauses;
-use self::starts::Starts;
-use self::stations::Stations;
-pub use self::switched::AddressSet;
-use self::table::Flows;
+pub use self::responder::Blackhole;
+use self::responder::Responder;
+use self::servers::Servers;
 use self::template::TemplateState;
 pub use self::template::{Role, Template, Transport};
-pub use self::throughput::ThroughputOutcome;
 pub use self::times::{StampedTimes, Times};
-use self::train::Train;
-use self::unreachable::Allowance;
-pub use self::users::Think;
+use self::transports::Transports;
+pub use crate::address_range::AddressRange;
 use crate::content::SessionCounters;
 pub use crate::frame::LinkHeader;
-use crate::frame::{dissect, has_damaged_header};
+use crate::frame::has_damaged_header;
 use crate::host::Host;
 pub use crate::ip_settings::{FlowLabel, Identification, IpSettings};
 use crate::program::{Buffers, Statistics};
@@ -115,78 +113,16 @@ pub struct EndpointOptions {
     pub verifies_checksums: bool,
 }
 
-/// What an endpoint does not answer, as BSD's systems can be told (`blackhole(4)`): what it then
-/// looks like is a host that is not there, or a firewall in front of it.
-///
-/// RFC 9293 section 3.10.7.1 wants an answer: "An incoming segment not containing a RST causes a
-/// RST to be sent in response."
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Blackhole {
-    /// All is answered: segments of no connection with RST, datagrams of no flow by ICMP.
-    #[default]
-    Nothing,
-    /// SYNs to where nobody listens are not, other segments and datagrams are.
-    Syn,
-    /// Nothing is.
-    All,
-}
-
 /// One side of a test.
 #[derive(Debug)]
 pub struct Endpoint {
-    templates: Vec<TemplateState>,
-    buffers: Buffers,
-    /// How many of the templates are the options' own; behind them are those of connections that
-    /// no template is known of yet.
-    templates_known: usize,
-    servers: Servers,
-    /// Of connections of which no template is known, by place, what has come of their first data.
-    first_data: BTreeMap<u32, FirstData>,
-    groups: Vec<Vec<usize>>,
+    flows: Transports,
+    loads: Loads,
     executions: Executions,
-    /// For templates whose programs listen: those of connections that came and are held.
-    holders: BTreeMap<u16, u16>,
-    starts: Starts,
-    /// The template that flows are made of first, in the next breath.
-    first: usize,
+    responder: Responder,
     /// Of the last breath.
     now: Instant,
-    flows: Flows<Flow>,
-    datagrams: Flows<DatagramFlow>,
-    flows_max: usize,
-    active_max: u64,
-    frame_length_max: usize,
-    links: Links,
-    paths: Paths,
-    fast_open: FastOpen,
-    pieces: Pieces,
-    allowance: Allowance,
-    random: Random,
-    secret: u64,
-    strays: StrayCounters,
-    /// What was sent in answer to segments of no connection.
-    refusals: TcpCounters,
-    /// Free frames, within a breath.
-    spare: Vec<FrameId>,
-    pauses: Pauses,
-    followed: Followed,
     batch: Vec<Received>,
-    /// Segments that arrived and of which their connection has not heard yet, within a breath.
-    train: Option<Train>,
-    /// Flows whose time has come, of which so many were called.
-    due: Vec<u32>,
-    called: usize,
-    /// How many of them are called in a tick, and are still to be in the last one.
-    calls_tick_max: usize,
-    calls_tick: u64,
-    calls_left: usize,
-    /// The same of UDP, within a breath.
-    due_datagrams: Vec<u32>,
-    verifies_checksums: bool,
-    leaves_strays: bool,
-    stations: Stations,
-    blackhole: Blackhole,
-    host: Host,
 }
 
 /// Of the timers of flows.
@@ -194,19 +130,6 @@ const NANOSECONDS_PER_TICK: u64 = 1_000_000;
 
 /// Frames taken from a port at a time.
 const BATCH: usize = 64;
-
-/// Flows that are called in one breath as their time has come.
-const CALLS_MAX: usize = 64;
-/// The same where more has arrived than is taken at a time.
-const CALLS_BUSY_MAX: usize = 8;
-/// The same in one tick, where the time of more than [`CALLS_MANY`] came together: where 100,000 are
-/// to close at once, as after a pause of the machine, they do so in 0.4 s, and the port at the other
-/// end, which has room for 8,000 frames, may be away for 10 ms meanwhile. Where as many have come
-/// together again by then, it is twice as many, and so on: a load that brings more in a tick is kept
-/// up with.
-const CALLS_TICK_MAX: usize = 256;
-/// More than a load brings in a tick, paced connections included.
-const CALLS_MANY: usize = 4_096;
 
 impl Endpoint {
     /// An endpoint whose load begins at a time.
@@ -223,72 +146,115 @@ impl Endpoint {
         });
         let templates = templates.collect();
         let secret = random.next();
-        Self {
+        let common = Common {
             templates,
-            buffers: options.buffers,
             templates_known,
+            buffers: options.buffers,
             servers,
-            first_data: BTreeMap::new(),
-            groups: options.groups,
-            executions: Executions::new(),
-            holders,
-            starts: Starts::new(),
-            first: 0,
-            now,
-            flows: Flows::new(millis),
-            datagrams: Flows::new(millis),
-            flows_max: options.flows_max,
-            active_max: 0,
-            frame_length_max: options.frame_length_max,
             links: Links::default(),
             paths: Paths::default(),
-            fast_open: FastOpen::new(secret),
-            allowance: Allowance::new(),
             pieces: Pieces::new(options.seed as u32),
-            secret,
-            random,
-            strays: StrayCounters::default(),
-            refusals: TcpCounters::default(),
-            spare: Vec::new(),
             pauses: Pauses::default(),
             followed: Followed::default(),
+            strays: StrayCounters::default(),
+            spare: Vec::new(),
+            asked: VecDeque::new(),
+            are_awaited: false,
+            events: Vec::new(),
+            random,
+            secret,
+            frame_length_max: options.frame_length_max,
+            flows_max: options.flows_max,
+            active: 0,
+            active_max: 0,
+        };
+        let (host, blackhole) = (options.host, options.blackhole);
+        Self {
+            flows: Transports {
+                common,
+                connections: Connections::new(millis, secret),
+                datagrams: Datagrams::new(millis),
+            },
+            loads: Loads::new(),
+            executions: Executions::new(holders, options.groups),
+            responder: Responder::new(host, blackhole, options.verifies_checksums),
+            now,
             batch: Vec::with_capacity(BATCH),
-            train: None,
-            due: Vec::new(),
-            called: 0,
-            calls_tick_max: usize::MAX,
-            calls_tick: 0,
-            calls_left: usize::MAX,
-            due_datagrams: Vec::new(),
-            verifies_checksums: options.verifies_checksums,
-            leaves_strays: false,
-            stations: Stations::default(),
-            blackhole: options.blackhole,
-            host: options.host,
         }
     }
 
     /// Leaves to others that hear the same frames what belongs to none of its flows and servers:
     /// that is neither answered nor counted.
     pub const fn leave_strays(&mut self) {
-        self.leaves_strays = true;
+        self.responder.leaves_strays = true;
+    }
+
+    /// Clients of all templates begin at any of their ports, which follow from the seed: who ran
+    /// before on the same addresses may have left connections behind, at their peers or in TIME-WAIT.
+    /// In turn ports come as they would from the lowest one on. To be called before the first breath.
+    pub fn draw_first_ports(&mut self) {
+        let common = &mut self.flows.common;
+        for template in &mut common.templates {
+            template.draw_first_port(&mut common.random);
+        }
+    }
+
+    /// Its port is at an Ethernet address, and has addresses beside those of clients and servers:
+    /// from now on a flow is begun by what is sent to that one, to one that its clients' frames come
+    /// from, or to others that are its own as well, each said with how many there are from it on. What
+    /// belongs to no flow is refused only where it is for an address of its own. As long as nothing is
+    /// said, all that is sent to one station is for it. `hosts` are hosts' addresses though they are
+    /// those of groups.
+    pub fn live_at(
+        &mut self,
+        mac: MacAddress,
+        others: &[(MacAddress, u32)],
+        addresses: Vec<Prefix>,
+        hosts: &[AddressRange],
+    ) {
+        self.responder.live_at(mac, others, addresses, hosts, &self.flows.common);
+    }
+
+    /// A next hop of clients ([`LinkHeader::to_next_hop`]; not 0) is at another Ethernet address: frames
+    /// of flows that are there and of new ones go there. Returns how many are there.
+    pub fn next_hop_moved(&mut self, number: u16, to: MacAddress) -> u32 {
+        self.flows.common.next_hop_moved(number, to)
+    }
+
+    /// Whoever had an Ethernet address in VLANs, or without tags, is at another one: answers of flows
+    /// that others have begun go there. New ones are answered where they come from. Returns how many
+    /// flows that are.
+    pub fn peer_moved(&mut self, tags: &[u8], from: MacAddress, to: MacAddress) -> u32 {
+        self.flows.common.peer_moved(tags, from, to)
+    }
+
+    /// Follows flows that begin from now on.
+    pub fn follow(&mut self, options: FollowOptions) {
+        self.flows.common.followed = Followed::new(options);
+    }
+
+    /// Flows that are followed, and those that were and whose place no other has taken yet.
+    pub fn followed(&self) -> &[FollowedFlow] {
+        self.flows.common.followed.flows()
     }
 
     /// What was counted of the flows of a template; `None` beyond the last.
     pub fn tally(&self, template: usize) -> Option<&Tally> {
-        self.templates[..self.templates_known].get(template).map(|it| &it.tally)
+        self.flows.common.templates[..self.flows.common.templates_known]
+            .get(template)
+            .map(|it| &it.tally)
     }
 
     /// What was counted of all flows.
     pub fn counters(&self) -> FlowCounters {
         let mut sum = FlowCounters::default();
         self.tallies().for_each(|it| sum.merge(&it.flows));
-        FlowCounters { active_max: self.active_max, ..sum }
+        FlowCounters { active_max: self.flows.common.active_max, ..sum }
     }
 
     /// What TCP counted, answers to segments of no connection included.
     pub fn tcp(&self) -> TcpCounters {
-        let mut sum = self.refusals;
+        let mut sum = self.responder.refusals;
         self.tallies().for_each(|it| sum.merge(&it.tcp));
         sum
     }
@@ -323,12 +289,13 @@ impl Endpoint {
 
     /// What belonged to no flow.
     pub fn strays(&self) -> StrayCounters {
-        let fragments_incomplete = self.strays.fragments_incomplete + self.pieces.waiting();
-        StrayCounters { fragments_incomplete, ..self.strays }
+        let fragments_incomplete =
+            self.flows.common.strays.fragments_incomplete + self.flows.common.pieces.waiting();
+        StrayCounters { fragments_incomplete, ..self.flows.common.strays }
     }
 
     fn tallies(&self) -> impl Iterator<Item = &Tally> {
-        self.templates.iter().map(|it| &it.tally)
+        self.flows.common.templates.iter().map(|it| &it.tally)
     }
 
     /// Takes what has arrived, does what is due, and sends what is to be sent. Returns how many
@@ -346,19 +313,28 @@ impl Endpoint {
         let mut batch = core::mem::take(&mut self.batch);
         let outcome = receive.receive(BATCH, &mut batch);
         self.now = now;
-        if batch.len() > 1 && self.flows.are_many() {
-            self.ask_ahead(&batch, receive);
+        if batch.len() > 1 && self.flows.connections.flows.are_many() {
+            self.flows.connections.ask_ahead(&batch, receive);
         }
         for received in batch.drain(..) {
             let frame = receive.frame(&received);
             let mut offloads = received.offloads;
-            if self.verifies_checksums && offloads.is_verified && has_damaged_header(frame) {
-                self.strays.damaged += 1;
+            if self.responder.verifies_checksums
+                && offloads.is_verified
+                && has_damaged_header(frame)
+            {
+                self.flows.common.strays.damaged += 1;
                 receive.release(received);
                 continue;
             }
-            offloads.is_verified |= !self.verifies_checksums;
-            if !self.train.as_mut().is_some_and(|train| train.takes(frame, offloads)) {
+            offloads.is_verified |= !self.responder.verifies_checksums;
+            if !self
+                .flows
+                .connections
+                .train
+                .as_mut()
+                .is_some_and(|train| train.takes(frame, offloads))
+            {
                 self.hear_train(time);
                 self.hear(frame, offloads, time, transmit);
             }
@@ -367,181 +343,111 @@ impl Endpoint {
         self.hear_train(time);
         self.batch = batch;
         let tick = now.as_nanos() / NANOSECONDS_PER_TICK;
-        self.call_due(tick, matches!(outcome, Ok(BATCH)), time);
-        if !self.datagrams.is_empty() {
-            let mut due = core::mem::take(&mut self.due_datagrams);
-            self.datagrams.wheel.expire(tick, &mut due);
-            due.drain(..).for_each(|place| self.call_datagrams(place));
-            self.due_datagrams = due;
+        let is_busy = matches!(outcome, Ok(BATCH));
+        let Transports { common, connections, datagrams } = &mut self.flows;
+        connections.call_due(tick, is_busy, time, common);
+        if !datagrams.flows.is_empty() {
+            datagrams.call_due(tick);
         }
-        if self.pieces.expire(now, &mut self.strays) {
-            self.tell_of_late(time, transmit);
+        if common.pieces.expire(now, &mut common.strays) {
+            self.responder.tell_of_late(time, transmit, common);
         }
         self.serve_pending(time, transmit);
-        if !self.executions.asked.is_empty() {
-            self.execute(time, transmit);
+        if !self.flows.common.asked.is_empty() {
+            self.executions.execute(&mut self.flows, time, transmit);
         }
-        self.starts.begin_breath(now, matches!(outcome, Ok(BATCH)));
-        self.make_due(now, transmit);
-        if self.followed.has_over() {
-            self.end_those_over(time);
+        self.loads.starts.begin_breath(now, is_busy);
+        self.loads.make_due(now, transmit, &mut self.flows, &mut self.executions);
+        let Transports { common, connections, .. } = &mut self.flows;
+        if common.followed.has_over() {
+            connections.stop_following_those_over(time, common);
         }
-        for frame in self.spare.drain(..) {
+        for frame in self.flows.common.spare.drain(..) {
             transmit.release(frame);
         }
         transmit.flush()?;
         outcome
     }
 
-    /// Asks for the memory of the flows that a batch is for, where there are so many flows that they
-    /// are in no cache: so all of them are waited for at a time.
-    fn ask_ahead(&self, batch: &[Received], receive: &impl Receive) {
-        for received in batch {
-            if let Ok(packet) = dissect(receive.frame(received), false) {
-                self.flows.prefetch(&packet.key);
-            }
-        }
-    }
-
-    /// Calls flows whose time has come, so many in one breath and in one tick: where very many close
-    /// at once, what that brings back is heard meanwhile, and the other end has time to hear it.
-    /// `is_busy`: whether more has arrived than was heard.
-    #[inline]
-    fn call_due(&mut self, tick: u64, is_busy: bool, now: Now) {
-        if self.called == self.due.len() {
-            self.called = 0;
-            self.due.clear();
-            self.flows.wheel.expire(tick, &mut self.due);
-            if self.due.is_empty() {
-                return;
-            }
-            self.calls_tick_max = match (self.due.len() > CALLS_MANY, self.calls_tick_max) {
-                (false, _) => usize::MAX,
-                (true, usize::MAX) => CALLS_TICK_MAX,
-                (true, earlier) => earlier.saturating_mul(2),
-            };
-            self.calls_left = self.calls_tick_max;
-        }
-        if tick != self.calls_tick {
-            (self.calls_tick, self.calls_left) = (tick, self.calls_tick_max);
-        }
-        let most = if is_busy { CALLS_BUSY_MAX } else { CALLS_MAX }.min(self.calls_left);
-        let end = self.due.len().min(self.called + most);
-        self.calls_left -= end - self.called;
-        while self.called < end {
-            let place = self.due[self.called];
-            self.called += 1;
-            // It may be another flow by now, which then looks and goes back to sleep.
-            self.call(place, now);
-        }
+    /// Makes a flow of a template, at a time. Returns whether that was possible.
+    pub fn connect(&mut self, template: usize, now: Instant, transmit: &mut impl Transmit) -> bool {
+        loads::start(template, now, transmit, &mut self.flows, &mut self.executions)
     }
 
     /// Serves each flow once for all that has arrived: so one acknowledgement answers a batch of
     /// segments, as with the receive offloads of network interfaces.
     fn serve_pending(&mut self, now: Now, transmit: &mut impl Transmit) {
-        for _ in 0..self.flows.pending.len() {
+        for _ in 0..self.flows.connections.flows.pending.len() {
             // Where no frame is free, none of them can do anything.
-            fill_up(&mut self.spare, 1, transmit);
-            if self.spare.is_empty() {
+            fill_up(&mut self.flows.common.spare, 1, transmit);
+            if self.flows.common.spare.is_empty() {
                 return;
             }
-            let Some(place) = self.flows.pending.pop_front() else { break };
-            if let Some(flow) = self.flows.get_mut(place) {
+            let Some(place) = self.flows.connections.flows.pending.pop_front() else { break };
+            if let Some(flow) = self.flows.connections.flows.get_mut(place) {
                 flow.is_pending = false;
-                self.serve(place, now, transmit);
+                self.executions.serve(Place::Tcp(place), &mut self.flows, now, transmit);
             }
         }
-        if !self.datagrams.pending.is_empty() {
+        if !self.flows.datagrams.flows.pending.is_empty() {
             self.serve_pending_datagrams(now, transmit);
         }
     }
 
-    /// Makes flows that are due, as many as there is time for: that of which template they are
-    /// comes round.
-    fn make_due(&mut self, now: Instant, transmit: &mut impl Transmit) {
-        let count = self.templates.len();
-        let first = core::mem::take(&mut self.first);
-        for template in (first..count).chain(0..first) {
-            self.make(template, now, transmit);
-            if !self.starts.has_room() {
-                self.first = if template + 1 < count { template + 1 } else { 0 };
-                break;
+    /// Serves each flow once for all that has arrived.
+    #[inline(never)]
+    fn serve_pending_datagrams(&mut self, now: Now, transmit: &mut impl Transmit) {
+        for _ in 0..self.flows.datagrams.flows.pending.len() {
+            // Where no frame is free, the next one's turn comes first in the next breath.
+            fill_up(&mut self.flows.common.spare, 1, transmit);
+            if self.flows.common.spare.is_empty() {
+                return;
             }
-        }
-    }
-
-    /// Makes the flows of a template that are due.
-    fn make(&mut self, template: usize, now: Instant, transmit: &mut impl Transmit) {
-        for made in 0.. {
-            let state = &mut self.templates[template];
-            let tally = &state.tally;
-            if !self.starts.has_room() || state.waits_for_answers() {
-                break;
-            }
-            let due = state.arrivals.take(now, tally.flows.held(), made, tally.received());
-            if due == Due::Not {
-                break;
-            }
-            let flows = &mut state.tally.flows;
-            if let Due::Skipped(count) | Due::NoClient(count) | Due::Late(count) = due {
-                flows.offered += count;
-                match due {
-                    Due::Skipped(_) => flows.skipped += count,
-                    Due::NoClient(_) => flows.switched_off += count,
-                    _ => flows.late += count,
-                }
-                continue;
-            }
-            flows.offered += 1;
-            self.starts.note();
-            if !self.connect(template, now, transmit) {
-                // An open loop asks for the next one all the same, a closed one later again.
-                let state = &mut self.templates[template];
-                if state.arrivals.give_back(now) {
-                    state.tally.flows.offered -= 1;
-                    break;
-                }
+            let Some(place) = self.flows.datagrams.flows.pending.pop_front() else { break };
+            if let Some(flow) = self.flows.datagrams.flows.get_mut(place) {
+                flow.is_pending = false;
+                self.executions.serve(Place::Udp(place), &mut self.flows, now, transmit);
             }
         }
     }
 
     /// How many flows there are, those in TIME-WAIT included.
     pub fn flows_now(&self) -> usize {
-        self.flows.len() + self.datagrams.len()
+        self.flows.common.active
     }
 
     /// Whether no more connections are to be made, but by [`Self::connect`], and there are none.
     pub fn is_done(&self) -> bool {
-        self.flows.is_empty()
-            && self.datagrams.is_empty()
-            && self.templates.iter().all(|it| it.arrivals.is_done())
+        self.flows.common.active == 0
+            && self.flows.common.templates.iter().all(|it| it.arrivals.is_done())
     }
 
     /// When it has something to do though nothing arrives; `None`: never. It may be early.
     pub fn next(&self) -> Option<Instant> {
-        let is_busy = !self.flows.pending.is_empty()
-            || !self.datagrams.pending.is_empty()
-            || !self.executions.asked.is_empty()
-            || self.called < self.due.len() && self.calls_left > 0;
+        let Transports { common, connections, datagrams } = &self.flows;
+        let is_busy = !connections.flows.pending.is_empty()
+            || !datagrams.flows.pending.is_empty()
+            || !common.asked.is_empty()
+            || connections.is_called();
         if is_busy {
             // They wait for a free frame, or for the next breath.
             return Some(Instant::ZERO);
         }
-        let more = (self.called < self.due.len())
-            .then(|| Instant::from_nanos((self.calls_tick + 1) * NANOSECONDS_PER_TICK));
+        let more = connections.next_call();
+        let more = more.map(|tick| Instant::from_nanos(tick * NANOSECONDS_PER_TICK));
         // Who comes behind those that are due waits for them.
-        let flows = if more.is_none() { self.flows.wheel.next_tick() } else { None };
-        let ticks = [flows, self.datagrams.wheel.next_tick()];
+        let flows = if more.is_none() { connections.flows.wheel.next_tick() } else { None };
+        let ticks = [flows, datagrams.flows.wheel.next_tick()];
         let timer = ticks.into_iter().flatten().min();
         let timer =
             timer.map(|tick| Instant::from_nanos(tick.saturating_mul(NANOSECONDS_PER_TICK)));
-        let begins = self.starts.next();
+        let begins = self.loads.starts.next();
         let next = |it: &TemplateState| match it.waits_for_answers() {
             true => None,
             false => it.arrivals.next(it.tally.flows.held()).map(|at| at.max(begins)),
         };
-        let loads = self.templates.iter().filter_map(next);
-        loads.chain(timer).chain(more).chain(self.pieces.next()).min()
+        let loads = common.templates.iter().filter_map(next);
+        loads.chain(timer).chain(more).chain(common.pieces.next()).min()
     }
 
     /// Multiplies all loads from now on by `numerator / denominator`: rates, numbers of flows held,
@@ -557,9 +463,9 @@ impl Endpoint {
         now: Instant,
     ) -> Result<(), RateError> {
         let scale = (numerator, denominator);
-        let scaled = self.templates.iter().map(|it| it.arrivals.scaled(scale, now));
+        let scaled = self.flows.common.templates.iter().map(|it| it.arrivals.scaled(scale, now));
         let scaled: Vec<_> = scaled.collect::<Result<_, _>>()?;
-        for (template, arrivals) in self.templates.iter_mut().zip(scaled) {
+        for (template, arrivals) in self.flows.common.templates.iter_mut().zip(scaled) {
             template.arrivals = arrivals;
         }
         Ok(())
@@ -569,24 +475,24 @@ impl Endpoint {
     /// comes sooner. What is due while all are off is skipped, where a rate asks for it, and counted.
     /// Flows that are there go on, and so do those that their programs ask for.
     pub fn switch_off(&mut self, clients: &AddressSet) {
-        self.templates.iter_mut().for_each(|it| it.switch_off(clients));
+        self.flows.common.templates.iter_mut().for_each(|it| it.switch_off(clients));
     }
 
     /// No flow is due at a time or later, but those that [`Self::connect`] asks for.
     pub fn end_at(&mut self, end: Instant) {
         let last = Instant::from_nanos(end.as_nanos().saturating_sub(1));
-        self.templates.iter_mut().for_each(|it| it.arrivals.set_until(last));
+        self.flows.common.templates.iter_mut().for_each(|it| it.arrivals.set_until(last));
     }
 
     /// Whether flows were due by the last breath that there was no time for yet.
     pub fn is_behind(&self) -> bool {
-        self.templates.iter().any(|it| it.arrivals.is_behind(self.now))
+        self.flows.common.templates.iter().any(|it| it.arrivals.is_behind(self.now))
     }
 
     /// Makes no more connections but those that [`Self::connect`] asks for; those that are there
     /// go on. What was due by the last breath, and there was no time for, is counted.
     pub fn stop(&mut self) {
-        for template in &mut self.templates {
+        for template in &mut self.flows.common.templates {
             let late = template.arrivals.stop(self.now, template.tally.received());
             template.tally.flows.offered += late;
             template.tally.flows.late += late;
@@ -596,12 +502,98 @@ impl Endpoint {
     /// Of a template that is to receive so much, and receives less: at how many flows at once more
     /// have brought no more.
     pub fn in_vain(&self, template: usize) -> Option<u64> {
-        self.templates.get(template)?.arrivals.in_vain()
+        self.flows.common.templates.get(template)?.arrivals.in_vain()
     }
 
     /// Of a template that is to receive so much, once it was stopped and no limit had ended it before:
     /// what it has received.
     pub fn throughput(&self, template: usize) -> Option<ThroughputOutcome> {
-        self.templates.get(template)?.arrivals.throughput()
+        self.flows.common.templates.get(template)?.arrivals.throughput()
+    }
+
+    /// The flows of each template that are there, by what they wait for. It looks at every flow.
+    pub fn remaining(&self) -> Vec<Remaining> {
+        let mut remaining = vec![Remaining::default(); self.flows.common.templates.len()];
+        self.flows.connections.count_remaining(&mut remaining);
+        self.flows.datagrams.count_remaining(&mut remaining);
+        remaining
+    }
+
+    /// How many flows have begun here: those that were made, and those that peers began.
+    pub fn flows_begun(&self) -> u64 {
+        self.tallies().map(|it| it.flows.made + it.tcp.accepts + it.udp.accepts).sum()
+    }
+
+    /// Whether any load is to make flows yet, by itself.
+    pub fn makes_flows(&self) -> bool {
+        self.flows.common.templates.iter().any(|it| !it.arrivals.is_done())
+    }
+
+    /// When the load of rates ends whose limits are reached: an interval behind their last flows, or
+    /// where that was ended. `None` where there is no such rate.
+    pub fn load_end(&self) -> Option<Instant> {
+        self.flows.common.templates.iter().filter_map(|it| it.arrivals.end()).max()
+    }
+
+    /// The flows of a template at a moment, in no order that means anything.
+    pub fn flows(&self, template: usize, now: Instant) -> impl Iterator<Item = FlowDetails> {
+        let now = Now::from_micros(now.as_nanos() / 1_000);
+        let Transports { common, connections, datagrams } = &self.flows;
+        connections.details(template, now, common).chain(datagrams.details(template, now))
+    }
+
+    /// The flow of a key at a moment, where it is there.
+    pub fn flow(&self, key: &FlowKey, now: Instant) -> Option<FlowDetails> {
+        let now = Now::from_micros(now.as_nanos() / 1_000);
+        let Transports { common, connections, datagrams } = &self.flows;
+        match key.protocol() {
+            protocol::TCP => connections.peek(key, now, common),
+            _ => datagrams.peek(key, now),
+        }
+    }
+
+    /// Sends a reset for each connection that is there, TIME-WAIT aside, from where the last call came
+    /// to: so many at most, and as long as frames are free. All that was counted of them stays as it
+    /// is, and so do they: nothing is to be asked of this endpoint afterwards but
+    /// [`Self::reset_late`], [`Self::note_left_open`] and what it has counted.
+    ///
+    /// Returns where to go on; `None`: there are no more.
+    pub fn reset_open(
+        &mut self,
+        from: ResetCursor,
+        most: usize,
+        now: Instant,
+        transmit: &mut impl Transmit,
+    ) -> Option<ResetCursor> {
+        let Transports { common, connections, .. } = &mut self.flows;
+        connections.reset_open(from, most, now, transmit, common)
+    }
+
+    /// Counts the connections that were not reset, from where [`Self::reset_open`] has come to.
+    pub fn note_left_open(&mut self, from: ResetCursor, now: Instant) {
+        let Transports { common, connections, .. } = &mut self.flows;
+        connections.note_left_open(from, now, common);
+    }
+
+    /// Answers what arrives of connections that were reset, as one that is not there is answered:
+    /// a peer that has not seen all that was sent before a reset asks once more (RFC 5961 section
+    /// 3.2), and so does one whose reset was lost. Returns how many frames arrived.
+    ///
+    /// # Errors
+    /// Where the port does not work any more.
+    pub fn reset_late(
+        &mut self,
+        transmit: &mut impl Transmit,
+        receive: &mut impl Receive,
+    ) -> Result<usize, PortError> {
+        let mut batch = core::mem::take(&mut self.batch);
+        let outcome = receive.receive(BATCH, &mut batch);
+        for received in batch.drain(..) {
+            self.reset_for(&received, transmit, receive);
+            receive.release(received);
+        }
+        self.batch = batch;
+        transmit.flush()?;
+        outcome
     }
 }

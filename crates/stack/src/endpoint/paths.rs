@@ -4,12 +4,9 @@ use alloc::collections::BTreeMap;
 use core::net::IpAddr;
 
 use wirestorm_wire::flow::FlowKey;
-use wirestorm_wire::packet::protocol;
 
-use super::Endpoint;
 use crate::icmp_error::segment_size;
-use crate::tcp::connection::{Connection, Now};
-use crate::tcp::sequence::SequenceNumber;
+use crate::tcp::connection::Connection;
 use crate::tcp::settings::Settings;
 
 /// The most peers of which it is remembered: connections to others find it out again.
@@ -35,34 +32,9 @@ impl Paths {
         }
     }
 
-    fn note(&mut self, peer: IpAddr, mtu: u16) {
+    pub(super) fn note(&mut self, peer: IpAddr, mtu: u16) {
         if self.0.len() < PATHS_MAX || self.0.contains_key(&peer) {
             self.0.entry(peer).and_modify(|known| *known = mtu.min(*known)).or_insert(mtu);
-        }
-    }
-}
-
-impl Endpoint {
-    /// A packet of a flow was too long for its path: those that follow are to be shorter.
-    #[cold]
-    pub(super) fn shorten(&mut self, key: &FlowKey, number: SequenceNumber, mtu: u16, now: Now) {
-        if key.protocol() == protocol::UDP {
-            if self.datagrams.find(key).is_some() {
-                self.paths.note(key.source(), mtu);
-            }
-            return;
-        }
-        let Some(place) = self.flows.find(key) else { return };
-        let Some((flow, pending)) = self.flows.get_with_queue(place) else { return };
-        let (_, settings, tally) = self.templates[usize::from(flow.template)].tcp(&flow.key);
-        let size = segment_size(&flow.key, mtu);
-        let connection = &mut flow.connection;
-        if connection.shorten_segments(size, number, settings, now, &mut tally.tcp) {
-            self.paths.note(key.source(), mtu);
-            if !flow.is_pending {
-                flow.is_pending = true;
-                pending.push_back(place);
-            }
         }
     }
 }

@@ -46,10 +46,6 @@ impl<F: Keyed> Flows<F> {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.index.len()
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         self.index.is_empty()
     }

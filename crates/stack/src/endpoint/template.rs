@@ -7,14 +7,12 @@ use alloc::vec::Vec;
 
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_wire::flow::FlowKey;
-use wirestorm_wire::packet::{ethernet, ipv4, ipv6, tcp};
+use wirestorm_wire::packet::{ethernet, ipv4, ipv6, protocol, tcp};
 
-use super::clients::Tuples;
 use super::counters::Tally;
 use super::links::ClientLinks;
 use super::listen::Listen;
-use super::load::{Arrivals, Load};
-use super::switched::{AddressSet, Off};
+use super::load::{AddressSet, Arrivals, Load, Off, Tuples};
 use crate::content::{Session, Sessions};
 use crate::ip_settings::IpSettings;
 use crate::program::{Ends, Own, Program};
@@ -91,6 +89,25 @@ impl Template {
             Role::Client { .. } | Role::Accepted => false,
         };
         is_listed || self.sessions.is_some() || self.program.contents().is_some()
+    }
+}
+
+impl Template {
+    /// What a connection of it does as long as nothing is known of its data, which is looked at as
+    /// it comes.
+    pub(super) fn waiting_for_data(&self) -> Self {
+        let program = Program::waiting();
+        Self { program, sessions: None, ..self.clone() }
+    }
+}
+
+impl Transport {
+    /// Its number in IP headers.
+    pub(super) const fn protocol(&self) -> u8 {
+        match self {
+            Self::Tcp(_) => protocol::TCP,
+            Self::Udp => protocol::UDP,
+        }
     }
 }
 

@@ -1,58 +1,14 @@
 //! Who connects to whom, from which port.
 
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::IpAddr;
 use core::ops::RangeInclusive;
 
 use wirestorm_wire::flow::FlowKey;
 
-use super::serve::Origin;
 use super::switched::Off;
+use crate::address_range::AddressRange;
 use crate::frame::octets;
 use crate::random::Random;
-
-/// Addresses that follow one another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AddressRange {
-    /// The first.
-    pub first: IpAddr,
-    /// How many, at least 1; behind the greatest address of its family comes the least.
-    pub count: u32,
-}
-
-impl AddressRange {
-    /// Whether an address is one of these.
-    #[inline]
-    pub(super) fn contains(&self, address: IpAddr) -> bool {
-        self.place_of(address).is_some()
-    }
-
-    /// The place of an address.
-    #[inline]
-    pub(crate) fn place_of(&self, address: IpAddr) -> Option<u64> {
-        let offset = match (self.first, address) {
-            (IpAddr::V4(first), IpAddr::V4(address)) => {
-                address.to_bits().wrapping_sub(first.to_bits()).into()
-            }
-            (IpAddr::V6(first), IpAddr::V6(address)) => {
-                address.to_bits().wrapping_sub(first.to_bits())
-            }
-            _ => return None,
-        };
-        (offset < u128::from(self.count.max(1))).then_some(offset as u64)
-    }
-
-    /// The address at a place, which counts from 0 and round.
-    #[inline]
-    pub(crate) fn at(&self, place: u64) -> IpAddr {
-        let offset = (place % u64::from(self.count.max(1))) as u32;
-        match self.first {
-            IpAddr::V4(first) => Ipv4Addr::from_bits(first.to_bits().wrapping_add(offset)).into(),
-            IpAddr::V6(first) => {
-                Ipv6Addr::from_bits(first.to_bits().wrapping_add(u128::from(offset))).into()
-            }
-        }
-    }
-}
 
 /// How the clients of connections are chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,13 +56,23 @@ pub struct Tuples {
     pub again_after: Option<u64>,
 }
 
+/// The ends of a flow that another one asks for.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::endpoint) struct Origin {
+    pub(in crate::endpoint) client: IpAddr,
+    /// Its port; `None`: one of its template's.
+    pub(in crate::endpoint) port: Option<u16>,
+    /// And the port of the server; `None`: as its template says.
+    pub(in crate::endpoint) server: Option<(IpAddr, u16)>,
+}
+
 /// Ports that are looked at for a flow.
 const PORTS_MAX: u32 = 64;
 
 impl Tuples {
     /// The first flow from a number on whose client is not off: its number. `None` where there is
     /// none.
-    pub(super) fn on_from(&self, number: u64, off: &Off) -> Option<u64> {
+    pub(in crate::endpoint) fn on_from(&self, number: u64, off: &Off) -> Option<u64> {
         if off.on() == 0 {
             return None;
         }
@@ -136,7 +102,7 @@ impl Tuples {
 
     /// Whether nothing of them is drawn.
     #[inline]
-    pub(super) fn are_in_turn(&self) -> bool {
+    pub(in crate::endpoint) fn are_in_turn(&self) -> bool {
         self.order == Order::InTurn && self.pairing != Pairing::Random
     }
 
@@ -148,7 +114,7 @@ impl Tuples {
     /// In turn it is every client's turn, then the next server for each of them, then the next
     /// port, or as many ports as a turn has flows.
     #[inline]
-    pub(super) fn answers_to(
+    pub(in crate::endpoint) fn answers_to(
         &self,
         number: u64,
         first_port: u32,

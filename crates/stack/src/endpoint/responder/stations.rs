@@ -4,35 +4,33 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use wirestorm_wire::flow::FlowKey;
-use wirestorm_wire::packet::{MacAddress, protocol};
+use wirestorm_wire::packet::protocol;
 use wirestorm_wire::prefix::Prefix;
 
-use super::Endpoint;
-use super::clients::AddressRange;
-use super::template::Role;
-use crate::frame::{Packet, is_one};
+use crate::address_range::AddressRange;
+use crate::frame::is_one;
 
 /// Of an Ethernet address, as a number.
 const NUMBER_MAX: u64 = (1 << 48) - 1;
 
 /// Who an endpoint is on its Ethernet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Stations {
+pub(in crate::endpoint) struct Stations {
     /// First and last of its Ethernet addresses as numbers; one range lies behind the other. None:
     /// all that are one station's are its own.
-    macs: Vec<(u64, u64)>,
+    pub(super) macs: Vec<(u64, u64)>,
     /// Its addresses beside those of its clients and servers, in their networks.
     pub(super) addresses: Vec<Prefix>,
     /// Whether packets come from other hosts, as far as that is known: over an interface that has
     /// an Ethernet address, which that of the host itself has not.
-    is_on_wire: bool,
+    pub(super) is_on_wire: bool,
     /// Hosts' addresses, whatever they look like.
-    hosts: Vec<AddressRange>,
+    pub(super) hosts: Vec<AddressRange>,
 }
 
 impl Stations {
     /// Those of so many Ethernet addresses from each first one on, modulo 2^48.
-    fn new(macs: impl IntoIterator<Item = (u64, u32)>, addresses: Vec<Prefix>) -> Self {
+    pub(super) fn new(macs: impl IntoIterator<Item = (u64, u32)>, addresses: Vec<Prefix>) -> Self {
         let mut ranges = Vec::new();
         for (first, count) in macs {
             let last = first + u64::from(count.max(1) - 1);
@@ -55,7 +53,7 @@ impl Stations {
     /// Whether a frame that begins so is for one of them. What is for a group is for none, and is
     /// never answered (RFC 1122 section 3.2.2; IEEE 802.3 section 3.2.3: the lowest bit of the
     /// first byte is that of groups).
-    pub(super) fn take(&self, frame: &[u8]) -> bool {
+    pub(in crate::endpoint) fn take(&self, frame: &[u8]) -> bool {
         let Some(destination) = frame.first_chunk() else { return false };
         let number = number(destination);
         let behind = self.macs.partition_point(|(first, _)| *first <= number);
@@ -95,59 +93,8 @@ impl Stations {
 }
 
 /// An Ethernet address as a number.
-pub(super) fn number(mac: &[u8; 6]) -> u64 {
+pub(in crate::endpoint) fn number(mac: &[u8; 6]) -> u64 {
     mac.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
-}
-
-impl Endpoint {
-    /// Its port is at an Ethernet address, and has addresses beside those of clients and servers:
-    /// from now on a flow is begun by what is sent to that one, to one that its clients' frames come
-    /// from, or to others that are its own as well, each said with how many there are from it on. What
-    /// belongs to no flow is refused only where it is for an address of its own. As long as nothing is
-    /// said, all that is sent to one station is for it. `hosts` are hosts' addresses though they are
-    /// those of groups.
-    pub fn live_at(
-        &mut self,
-        mac: MacAddress,
-        others: &[(MacAddress, u32)],
-        addresses: Vec<Prefix>,
-        hosts: &[AddressRange],
-    ) {
-        let clients = self.templates.iter().filter_map(|it| match &it.template.role {
-            Role::Client { link, .. } => Some(link.sources()),
-            Role::Server { .. } | Role::Accepted => None,
-        });
-        let own = [(mac, 1)].into_iter().chain(others.iter().copied());
-        let own = own.map(|(mac, count)| (number(&mac.0), count));
-        let stations = Stations::new(clients.flatten().chain(own), addresses);
-        let is_on_wire = mac != MacAddress::default();
-        self.stations = Stations { is_on_wire, hosts: hosts.to_vec(), ..stations };
-    }
-
-    /// What would begin something is for another station.
-    #[cold]
-    pub(super) fn note_other(&mut self) {
-        self.strays.for_others += u64::from(!self.leaves_strays);
-    }
-
-    /// Whether what belongs to no flow is for this endpoint, and from whom an answer could reach;
-    /// else it is counted.
-    #[cold]
-    pub(super) fn is_for_us(&mut self, packet: &Packet<'_>) -> bool {
-        if !self.stations.take(packet.link) {
-            self.note_other();
-            return false;
-        }
-        let is_possible = self.stations.are_possible(&packet.key);
-        self.strays.impossible += u64::from(!is_possible && !self.leaves_strays);
-        is_possible
-    }
-
-    /// Whether it may be said that nobody waits for a flow: what others on the same link are sent
-    /// may be seen as well.
-    pub(super) fn may_refuse(&self, key: &FlowKey) -> bool {
-        self.stations.macs.is_empty() || self.is_address_of_ours(key.destination())
-    }
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ const MOST: Duration = Duration::from_secs(1);
 
 /// Places that stay empty for a while.
 #[derive(Clone, Debug)]
-pub(super) struct BackOff {
+pub(in crate::endpoint) struct BackOff {
     /// For how long a place stays empty whose flow fails now; 0 where none has of late.
     wait: Duration,
     /// From when on a failure says that having waited so long was not enough.
@@ -24,13 +24,13 @@ pub(super) struct BackOff {
 }
 
 impl BackOff {
-    pub(super) const fn new() -> Self {
+    pub(in crate::endpoint) const fn new() -> Self {
         Self { wait: Duration::ZERO, doubles_at: Instant::ZERO, places: BinaryHeap::new() }
     }
 
     /// How many stay empty now.
     #[inline]
-    pub(super) fn places(&mut self, now: Instant) -> u64 {
+    pub(in crate::endpoint) fn places(&mut self, now: Instant) -> u64 {
         while self.places.peek().is_some_and(|Reverse(until)| *until <= now) {
             self.places.pop();
         }
@@ -38,18 +38,18 @@ impl BackOff {
     }
 
     /// When the next one may be filled.
-    pub(super) fn next(&self) -> Option<Instant> {
+    pub(in crate::endpoint) fn next(&self) -> Option<Instant> {
         self.places.peek().map(|Reverse(until)| *until)
     }
 
     /// How many there are, those included that may be filled by now.
-    pub(super) fn len(&self) -> u64 {
+    pub(in crate::endpoint) fn len(&self) -> u64 {
         self.places.len() as u64
     }
 
     /// A flow failed, or could not be made. Returns how long its place stays empty.
     #[cold]
-    pub(super) fn lengthen(&mut self, now: Instant) -> Duration {
+    pub(in crate::endpoint) fn lengthen(&mut self, now: Instant) -> Duration {
         if now >= self.doubles_at {
             self.wait = self.wait.saturating_add(self.wait).clamp(LEAST, MOST);
             self.doubles_at = now.saturating_add(self.wait);
@@ -59,7 +59,7 @@ impl BackOff {
 
     /// The same of one of so many places.
     #[cold]
-    pub(super) fn empty(&mut self, now: Instant, places: u64) {
+    pub(in crate::endpoint) fn empty(&mut self, now: Instant, places: u64) {
         let until = now.saturating_add(self.lengthen(now));
         // Flows that programs have asked for have no place.
         if self.len() < places {
@@ -69,7 +69,7 @@ impl BackOff {
 
     /// A flow did what it should.
     #[inline]
-    pub(super) const fn reset(&mut self) {
+    pub(in crate::endpoint) const fn reset(&mut self) {
         (self.wait, self.doubles_at) = (Duration::ZERO, Instant::ZERO);
     }
 }

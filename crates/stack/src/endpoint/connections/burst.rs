@@ -8,6 +8,7 @@ use wirestorm_wire::checksum;
 use wirestorm_wire::packet::tcp::{self, Flags};
 use wirestorm_wire::packet::{ethernet, vlan};
 
+use super::super::frames::room;
 use crate::frame::{HEADERS_LENGTH_MAX, Headers, LinkHeader, write_long_segment, write_segment};
 use crate::tcp::connection::Connection;
 use crate::tcp::ranges::SequenceRange;
@@ -170,28 +171,9 @@ impl Pattern {
     }
 }
 
-/// Takes free frames until there are so many, as far as the port has any.
-// A call costs as much as what it most often finds: that there are enough.
-#[inline(always)]
-pub(super) fn fill_up(frames: &mut Vec<FrameId>, wanted: u32, transmit: &mut impl Transmit) {
-    while frames.len() < wanted as usize
-        && let Some(frame) = transmit.take()
-    {
-        frames.push(frame);
-    }
-}
-
-/// As much of a buffer as the port sends.
-#[inline]
-pub(super) fn room<'a>(transmit: &'a mut impl Transmit, frame: &FrameId) -> &'a mut [u8] {
-    let longest = transmit.capabilities().frame_length_max;
-    let bytes = transmit.frame_mut(frame);
-    let length = longest.min(bytes.len());
-    &mut bytes[..length]
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::super::frames::fill_up;
     use super::*;
     use crate::ip_settings::IpSettings;
     use crate::tcp::connection::Now;

@@ -9,7 +9,7 @@ use core::num::NonZero;
 use wirestorm_base::rate::{Rate, RateError, Ticker};
 use wirestorm_base::time::{Duration, Instant, NANOSECONDS_PER_SECOND};
 
-use super::load::Scale;
+use super::scale::Scale;
 use crate::random::Random;
 
 /// So many are passed over at once: if they are drawn, their number is distributed as well as
@@ -21,7 +21,7 @@ const PASSED_SINGLY: u32 = 100_000;
 
 /// The times of flows, one after the other.
 #[derive(Clone, Debug)]
-pub(super) struct Schedule {
+pub(in crate::endpoint) struct Schedule {
     start: Instant,
     ramp: Duration,
     /// As it was asked for.
@@ -38,7 +38,7 @@ pub(super) struct Schedule {
 
 impl Schedule {
     /// At equal intervals; the first is due at once.
-    pub(super) fn constant(rate: Rate, start: Instant, ramp: Duration) -> Self {
+    pub(in crate::endpoint) fn constant(rate: Rate, start: Instant, ramp: Duration) -> Self {
         Self {
             start,
             ramp,
@@ -52,7 +52,12 @@ impl Schedule {
     }
 
     /// At intervals that are exponentially distributed.
-    pub(super) fn poisson(rate: Rate, start: Instant, ramp: Duration, random: &mut Random) -> Self {
+    pub(in crate::endpoint) fn poisson(
+        rate: Rate,
+        start: Instant,
+        ramp: Duration,
+        random: &mut Random,
+    ) -> Self {
         let mut schedule = Self { mean: Some(mean(rate)), ..Self::constant(rate, start, ramp) };
         // A process without memory begins with an interval.
         schedule.advance(random);
@@ -61,13 +66,13 @@ impl Schedule {
 
     /// When the next one is due.
     #[inline]
-    pub(super) const fn due(&self) -> Instant {
+    pub(in crate::endpoint) const fn due(&self) -> Instant {
         self.due
     }
 
     /// The next one is the one behind it.
     #[inline]
-    pub(super) fn advance(&mut self, random: &mut Random) {
+    pub(in crate::endpoint) fn advance(&mut self, random: &mut Random) {
         let interval = match self.mean {
             Some(mean) => Duration::from_nanos((random.exponential() * mean) as u64),
             None => self.ticker.step(1),
@@ -78,7 +83,7 @@ impl Schedule {
 
     /// Passes over all that are due by a time; returns how many.
     #[cold]
-    pub(super) fn pass(&mut self, by: Instant, random: &mut Random) -> u64 {
+    pub(in crate::endpoint) fn pass(&mut self, by: Instant, random: &mut Random) -> u64 {
         let mut passed = self.pass_many(by, random);
         // Intervals that are drawn may be shorter than a nanosecond.
         for _ in 0..PASSED_SINGLY {
@@ -121,7 +126,11 @@ impl Schedule {
 
     /// From now on the rate is that which was asked for, multiplied: what is left of the present
     /// interval becomes longer or shorter as all that follow.
-    pub(super) fn set_scale(&mut self, scale: Scale, now: Instant) -> Result<(), RateError> {
+    pub(in crate::endpoint) fn set_scale(
+        &mut self,
+        scale: Scale,
+        now: Instant,
+    ) -> Result<(), RateError> {
         let rate = self.rate.scaled(scale.0.get().into(), scale.1.get().into())?;
         let passed = self.in_own_time(now.saturating_since(self.start));
         // What is due by now stays so.

@@ -5,12 +5,7 @@ use core::net::IpAddr;
 
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_wire::flow::FlowKey;
-use wirestorm_wire::packet::tcp::Flags;
 
-use super::Endpoint;
-use super::flow::FlowMarks;
-use super::times::age;
-use crate::tcp::arrival::Arrival;
 use crate::tcp::connection::{Connection, Now};
 use crate::tcp::segment::{COOKIE_LENGTH_MAX, Segment};
 use crate::tcp::settings::Settings;
@@ -31,7 +26,7 @@ const WITHOUT: Duration = Duration::from_secs(60);
 
 /// Cookies of an endpoint, as a client and as a server.
 #[derive(Clone, Debug)]
-pub(super) struct FastOpen {
+pub(in crate::endpoint) struct FastOpen {
     known: BTreeMap<Ends, Known>,
     /// Services that did not answer. RFC 7413 section 4.1.3.1: "the client's cache should include
     /// remote port numbers, too."
@@ -88,7 +83,7 @@ impl FastOpen {
     /// RFC 7413 section 4.1.3.1: "For any negative responses, the client SHOULD disable Fast Open on
     /// the specific path (the source and destination IP addresses and ports) at least temporarily."
     #[cold]
-    pub(super) fn begin(&self, key: &FlowKey, now: Now, connection: &mut Connection) {
+    pub(in crate::endpoint) fn begin(&self, key: &FlowKey, now: Now, connection: &mut Connection) {
         let unanswered = self.unanswered.get(&service(key));
         let is_in_vain = unanswered.is_some_and(|it| {
             it.count >= UNANSWERED_MAX && now.instant() < it.last.saturating_add(WITHOUT)
@@ -121,14 +116,14 @@ impl FastOpen {
     /// The cookie that is given to whoever a SYN comes from: of both addresses and a secret, so that
     /// nobody has to be remembered. RFC 7413 section 4.1.2: "the best validation process is to simply
     /// regenerate a valid cookie and compare it against the incoming cookie."
-    fn own(&self, key: &FlowKey) -> Cookie {
+    pub(super) fn own(&self, key: &FlowKey) -> Cookie {
         let hash = key.with_ports(0, 0).without_vlan().hash64(self.secret);
         let bytes: [u8; OWN_LENGTH] = hash.to_be_bytes();
         Cookie::of(&bytes).unwrap_or_default()
     }
 
     /// An answer to a SYN of ours has the option.
-    fn learn(&mut self, key: &FlowKey, segment: &Segment<'_>, settings: &Settings) {
+    pub(super) fn learn(&mut self, key: &FlowKey, segment: &Segment<'_>, settings: &Settings) {
         let ends = ends(key);
         if !self.unanswered.is_empty() {
             self.unanswered.remove(&service(key));
@@ -148,49 +143,4 @@ fn ends(key: &FlowKey) -> Ends {
 
 fn service(key: &FlowKey) -> (Ends, u16) {
     (ends(key), key.source_port())
-}
-
-impl Endpoint {
-    /// A flow is open by a segment with the option of TCP Fast Open: the answer to a SYN may tell a
-    /// cookie.
-    #[cold]
-    pub(super) fn learn_cookie(&mut self, place: u32, segment: &Segment<'_>) {
-        let Some(flow) = self.flows.get(place) else { return };
-        let (_, settings, _) = self.templates[usize::from(flow.template)].tcp(&flow.key);
-        if segment.flags.contains(Flags::SYN) && settings.fast_open {
-            self.fast_open.learn(&flow.key, segment, settings);
-        }
-    }
-
-    /// A SYN with the option begins a connection. RFC 7413 section 4.2.2: "If the FastOpened flag is
-    /// set, the packet acknowledges the SYN and data sequence. Otherwise, it acknowledges only the SYN
-    /// sequence." The answer tells the cookie that would have been good.
-    #[cold]
-    pub(super) fn take_early(&mut self, place: u32, segment: &Segment<'_>, data: &[u8], now: Now) {
-        let Some(flow) = self.flows.get_mut(place) else { return };
-        let is_known = usize::from(flow.template) < self.templates_known;
-        let (_, settings, tally) = self.templates[usize::from(flow.template)].tcp(&flow.key);
-        if !settings.fast_open {
-            return;
-        }
-        flow.connection.tell_cookie();
-        let is_good = segment.cookie == self.fast_open.own(&flow.key).as_slice();
-        // Whose data decides on its template waits until it is open.
-        if !is_good || !is_known || segment.length == 0 {
-            return;
-        }
-        let length = flow.connection.take_early(segment, &mut tally.tcp);
-        let mut received = length;
-        if flow.run.exchange().is_some() {
-            let flags = Flags(segment.flags.0 & !Flags::SYN.0);
-            let behind = Segment { sequence: segment.sequence + 1, flags, ..*segment };
-            let arrival = Arrival { data: length, ..Arrival::default() };
-            received = flow.run.hear(&behind, data, &arrival, &flow.connection, now);
-        }
-        if received > 0 {
-            flow.run.note_received(received);
-            flow.marks.set(FlowMarks::ANSWERED);
-            tally.times.first_byte.record(age(flow.began_at, now));
-        }
-    }
 }

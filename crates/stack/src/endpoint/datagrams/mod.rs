@@ -1,4 +1,6 @@
-//! Flows of UDP: how they are heard of, go on and end.
+//! Flows of UDP: their table, how they begin, go on and end.
+
+mod stamp;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -8,15 +10,15 @@ use wirestorm_base::port::Transmit;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_wire::checksum;
 use wirestorm_wire::flow::FlowKey;
-use wirestorm_wire::packet::udp;
 
-use super::Endpoint;
-use super::burst::{fill_up, room};
+use self::stamp::Stamp;
+use super::common::Common;
 use super::counters::Tally;
-use super::executions::{Asked, Place};
+use super::details::{FlowDetails, Remaining, details};
+use super::events::{Asked, Event, Place};
 use super::fragments::Cut;
-use super::stamp::Stamp;
-use super::table::Keyed;
+use super::frames::{fill_up, room};
+use super::table::{Flows, Keyed};
 use super::template::TemplateState;
 use super::times::age;
 use crate::frame::{Headers, LinkHeader, Packet, write_datagram};
@@ -50,7 +52,7 @@ pub(super) struct DatagramFlow {
 }
 
 /// What may begin where a flow is over.
-struct Next {
+pub(super) struct Next {
     key: FlowKey,
     link: LinkHeader,
     stamp: Option<Box<Stamp>>,
@@ -67,78 +69,48 @@ impl Keyed for DatagramFlow {
 /// Datagrams that a flow sends before others have their turn.
 const DATAGRAMS_MAX: usize = 256;
 
-impl Endpoint {
-    /// A datagram has arrived.
-    #[inline(never)]
-    pub(super) fn hear_datagram(
-        &mut self,
-        frame: &[u8],
-        packet: &Packet<'_>,
-        now: Now,
-        transmit: &mut impl Transmit,
-    ) {
-        let datagram = udp::Packet::new(packet.transport).ok().filter(|it| {
-            (udp::HEADER_LENGTH..=packet.transport.len()).contains(&it.length().into())
-        });
-        let Some(datagram) = datagram else { return self.strays.damaged += 1 };
-        let data = datagram.payload();
-        let place = match self.datagrams.find(&packet.key) {
-            Some(place) => place,
-            None => {
-                if !self.is_for_us(packet) {
-                    return;
-                }
-                let Some(template) = self.servers.with_data(&packet.key, data) else {
-                    if !self.leaves_strays {
-                        self.strays.no_flow += 1;
-                        self.refuse_datagram(frame, packet, now, transmit);
-                    }
-                    return;
-                };
-                let Some(place) = self.accept_datagrams(packet, template, now) else { return };
-                place
-            }
-        };
-        let Some((flow, pending)) = self.datagrams.get_with_queue(place) else { return };
-        let tally = &mut self.templates[usize::from(flow.template)].tally;
-        tally.udp.rcvpkt += 1;
-        tally.udp.rcvbyte += data.len() as u64;
-        flow.run.note_received(match &mut flow.stamp {
-            Some(stamp) => measure(stamp, data, tally, now),
-            None => data,
-        });
-        flow.received_at = now.millis;
-        if !flow.is_answered {
-            flow.is_answered = true;
-            tally.times.first_byte.record(age(flow.began_at, now));
-        }
-        if !flow.is_pending {
-            flow.is_pending = true;
-            pending.push_back(place);
-        }
+/// The flows of UDP of an endpoint.
+#[derive(Debug)]
+pub(super) struct Datagrams {
+    pub(super) flows: Flows<DatagramFlow>,
+    /// Flows whose time has come, within a breath.
+    due: Vec<u32>,
+}
+
+impl Datagrams {
+    /// None yet; the wheel is at a time in ms.
+    pub(super) fn new(millis: u64) -> Self {
+        Self { flows: Flows::new(millis), due: Vec::new() }
     }
 
     /// The flow of a template that a first datagram begins.
-    fn accept_datagrams(&mut self, packet: &Packet<'_>, template: u16, now: Now) -> Option<u32> {
-        if self.is_full() {
-            self.templates[usize::from(template)].tally.flows.overflow += 1;
+    pub(super) fn accept(
+        &mut self,
+        packet: &Packet<'_>,
+        template: u16,
+        now: Now,
+        common: &mut Common,
+    ) -> Option<u32> {
+        if common.is_full() {
+            common.templates[usize::from(template)].tally.flows.overflow += 1;
             return None;
         }
-        let link = self.way_back(packet)?;
-        let link = self.links.take(link);
-        self.templates[usize::from(template)].tally.udp.accepts += 1;
-        Some(self.insert_datagrams(packet.key, template, link, now))
+        let link = common.way_back(packet)?;
+        let link = common.links.take(link);
+        common.templates[usize::from(template)].tally.udp.accepts += 1;
+        Some(self.insert(packet.key, template, link, now, common))
     }
 
-    pub(super) fn insert_datagrams(
+    pub(super) fn insert(
         &mut self,
         key: FlowKey,
         template: u16,
         link: u32,
         now: Now,
+        common: &mut Common,
     ) -> u32 {
         let mut run = DatagramRun::new();
-        let state = &mut self.templates[usize::from(template)];
+        let state = &mut common.templates[usize::from(template)];
         let stamp = state.template.program.stamp().map(|it| Box::new(Stamp::new(it)));
         if let Some(own) = state.own(&key) {
             run.own_by(own);
@@ -157,59 +129,78 @@ impl Endpoint {
             link,
             stamp,
         };
-        let place = self.datagrams.insert(flow);
-        self.note_begin(template);
-        if self.followed.has_room() {
-            self.begin_followed(Place::Udp(place), now);
+        let place = self.flows.insert(flow);
+        common.note_begin(template);
+        if common.followed.has_room() {
+            self.follow(place, now, common);
         }
         place
     }
 
-    /// What a flow has waited for is over.
-    pub(super) fn go_on_with_datagrams(&mut self, place: u32, has_failed: bool) {
-        if let Some(flow) = self.datagrams.get_mut(place) {
-            flow.run.end_waiting(has_failed);
-            self.wake_datagrams(place);
+    /// A datagram of a flow has arrived.
+    pub(super) fn arrive(&mut self, place: u32, data: &[u8], now: Now, common: &mut Common) {
+        let Some((flow, pending)) = self.flows.get_with_queue(place) else { return };
+        let tally = &mut common.templates[usize::from(flow.template)].tally;
+        tally.udp.rcvpkt += 1;
+        tally.udp.rcvbyte += data.len() as u64;
+        flow.run.note_received(match &mut flow.stamp {
+            Some(stamp) => measure(stamp, data, tally, now),
+            None => data,
+        });
+        flow.received_at = now.millis;
+        if !flow.is_answered {
+            flow.is_answered = true;
+            tally.times.first_byte.record(age(flow.began_at, now));
         }
-    }
-
-    /// The wheel has called a flow.
-    pub(super) fn call_datagrams(&mut self, place: u32) {
-        if let Some(flow) = self.datagrams.get_mut(place) {
-            flow.is_called = false;
-            self.wake_datagrams(place);
-        }
-    }
-
-    fn wake_datagrams(&mut self, place: u32) {
-        let Some((flow, pending)) = self.datagrams.get_with_queue(place) else { return };
         if !flow.is_pending {
             flow.is_pending = true;
             pending.push_back(place);
         }
     }
 
-    /// Serves each flow once for all that has arrived.
-    #[inline(never)]
-    pub(super) fn serve_pending_datagrams(&mut self, now: Now, transmit: &mut impl Transmit) {
-        for _ in 0..self.datagrams.pending.len() {
-            // Where no frame is free, the next one's turn comes first in the next breath.
-            fill_up(&mut self.spare, 1, transmit);
-            if self.spare.is_empty() {
-                return;
-            }
-            let Some(place) = self.datagrams.pending.pop_front() else { break };
-            if let Some(flow) = self.datagrams.get_mut(place) {
-                flow.is_pending = false;
-                self.serve_datagrams(place, now, transmit);
-            }
+    /// What a flow has waited for is over.
+    pub(super) fn go_on(&mut self, place: u32, has_failed: bool) {
+        if let Some(flow) = self.flows.get_mut(place) {
+            flow.run.end_waiting(has_failed);
+            self.wake(place);
         }
     }
 
-    /// Lets a flow go on with its program, until it waits, is over, or no frame is free.
-    pub(super) fn serve_datagrams(&mut self, place: u32, now: Now, transmit: &mut impl Transmit) {
-        let Some((flow, pending)) = self.datagrams.get_with_queue(place) else { return };
-        let state = &mut self.templates[usize::from(flow.template)];
+    /// Calls flows whose time has come.
+    pub(super) fn call_due(&mut self, tick: u64) {
+        let mut due = core::mem::take(&mut self.due);
+        self.flows.wheel.expire(tick, &mut due);
+        due.drain(..).for_each(|place| self.call(place));
+        self.due = due;
+    }
+
+    /// The wheel has called a flow.
+    fn call(&mut self, place: u32) {
+        if let Some(flow) = self.flows.get_mut(place) {
+            flow.is_called = false;
+            self.wake(place);
+        }
+    }
+
+    fn wake(&mut self, place: u32) {
+        let Some((flow, pending)) = self.flows.get_with_queue(place) else { return };
+        if !flow.is_pending {
+            flow.is_pending = true;
+            pending.push_back(place);
+        }
+    }
+
+    /// Lets a flow go on with its program, until it waits, is over, or no frame is free. Returns what
+    /// may begin in its place.
+    pub(super) fn serve(
+        &mut self,
+        place: u32,
+        now: Now,
+        transmit: &mut impl Transmit,
+        common: &mut Common,
+    ) -> Option<Next> {
+        let (flow, pending) = self.flows.get_with_queue(place)?;
+        let state = &mut common.templates[usize::from(flow.template)];
         let (template, tally) = (&state.template, &mut state.tally);
         let has_passed = |at: u32| now.millis.wrapping_sub(at).cast_signed() >= 0;
         let mut at = None;
@@ -218,11 +209,12 @@ impl Endpoint {
                 tally.udp.keepdrops += 1;
                 tally.flows.idle += 1;
                 // That took its time: the next one may be made at once.
-                return self.remove_datagrams(place, true, false, now);
+                self.remove(place, true, false, now, common);
+                return None;
             }
             let mut outside = Outside {
-                buffers: &self.buffers,
-                random: &mut self.random,
+                buffers: &common.buffers,
+                random: &mut common.random,
                 statistics: &mut tally.statistics,
                 findings: &mut tally.findings,
                 counters: &mut tally.tcp,
@@ -237,19 +229,19 @@ impl Endpoint {
                     break;
                 }
                 Step::Pauses => {
-                    at = Some(flow.run.pause(self.pauses.next(now)));
+                    at = Some(flow.run.pause(common.pauses.next(now)));
                     break;
                 }
                 Step::Executes { group, ports } => {
                     let (parent, key, template) = (Place::Udp(place), flow.key, flow.template);
                     let wish = Wish::Flow { group, ports };
-                    self.executions.asked.push_back(Asked { parent, key, template, wish });
+                    common.asked.push_back(Asked { parent, key, template, wish });
                     break;
                 }
                 Step::Awaits => {
                     let (parent, key, template) = (Place::Udp(place), flow.key, flow.template);
                     let wish = Wish::End;
-                    self.executions.asked.push_back(Asked { parent, key, template, wish });
+                    common.asked.push_back(Asked { parent, key, template, wish });
                     break;
                 }
                 Step::Over => {
@@ -260,34 +252,31 @@ impl Endpoint {
                     }
                     let next = Next {
                         key: flow.key,
-                        link: *self.links.get(flow.link),
+                        link: *common.links.get(flow.link),
                         stamp: flow.stamp.take(),
                         received: flow.run.take_rest(),
                     };
-                    self.remove_datagrams(place, has_failed, has_failed, now);
-                    if !has_failed {
-                        self.begin_next(next, now);
-                    }
-                    return;
+                    self.remove(place, has_failed, has_failed, now, common);
+                    return (!has_failed).then_some(next);
                 }
             };
-            fill_up(&mut self.spare, 1, transmit);
-            let Some(frame) = self.spare.pop_if(|_| count < DATAGRAMS_MAX) else {
+            fill_up(&mut common.spare, 1, transmit);
+            let Some(frame) = common.spare.pop_if(|_| count < DATAGRAMS_MAX) else {
                 if !flow.is_pending {
                     flow.is_pending = true;
                     pending.push_back(place);
                 }
                 break;
             };
-            let link = self.links.get(flow.link);
+            let link = common.links.get(flow.link);
             let bytes = room(transmit, &frame);
-            let frame_max = bytes.len().min(self.frame_length_max + link.tag_length());
+            let frame_max = bytes.len().min(common.frame_length_max + link.tag_length());
             let mtu = frame_max.saturating_sub(link.as_slice().len());
-            let mtu = self.paths.mtu(flow.key.source()).map_or(mtu, |path| mtu.min(path.into()));
+            let mtu = common.paths.mtu(flow.key.source()).map_or(mtu, |path| mtu.min(path.into()));
             let bytes = &mut bytes[..frame_max.min(link.as_slice().len() + mtu)];
             let how = template.ip.identification_of(&flow.key);
-            let identification = self.pieces.identify(how, 1, &mut self.random);
-            let (run, buffers) = (&flow.run, &self.buffers);
+            let identification = common.pieces.identify(how, 1, &mut common.random);
+            let (run, buffers) = (&flow.run, &common.buffers);
             let mut ip = IpSettings::default();
             let ip = template.ip.with_class(run.traffic_class(), &mut ip);
             let headers = Headers { link, key: &flow.key, ip, identification, cookie: &[] };
@@ -319,9 +308,10 @@ impl Endpoint {
                     true
                 }
                 None => {
-                    self.spare.push(frame);
-                    self.pieces.take_back(how);
-                    match self.pieces.send(&headers, mtu, size, fill, &mut self.spare, transmit) {
+                    common.spare.push(frame);
+                    common.pieces.take_back(how);
+                    match common.pieces.send(&headers, mtu, size, fill, &mut common.spare, transmit)
+                    {
                         Cut::Sent => {
                             tally.udp.fragmented += 1;
                             true
@@ -361,22 +351,23 @@ impl Endpoint {
             flow.called_at = at;
             flow.is_called = true;
             let ticks = at.wrapping_sub(now.millis).cast_signed().max(0) as u64;
-            self.datagrams.wheel.set(place, now.micros / 1_000 + ticks);
+            self.flows.wheel.set(place, now.micros / 1_000 + ticks);
         }
+        None
     }
 
     /// A flow is over; what came beside its last datagram begins another one where it would have
     /// done so a little later.
-    fn begin_next(&mut self, next: Next, now: Now) {
+    pub(super) fn begin_next(&mut self, next: Next, now: Now, common: &mut Common) {
         let Next { key, link, stamp, received } = next;
         let Some(first) = received.front() else { return };
-        let Some(template) = self.servers.with_data(&key, first) else { return };
-        let link = self.links.take(link);
-        let place = self.insert_datagrams(key, template, link, now);
-        let tally = &mut self.templates[usize::from(template)].tally;
+        let Some(template) = common.servers.with_data(&key, first) else { return };
+        let link = common.links.take(link);
+        let place = self.insert(key, template, link, now, common);
+        let tally = &mut common.templates[usize::from(template)].tally;
         tally.udp.accepts += 1;
         tally.times.first_byte.record(Duration::ZERO);
-        if let Some(flow) = self.datagrams.get_mut(place) {
+        if let Some(flow) = self.flows.get_mut(place) {
             flow.is_answered = true;
             // What was measured of these was, and who answers them sends the last one's header back.
             if flow.stamp.is_some() && stamp.is_some() {
@@ -384,38 +375,89 @@ impl Endpoint {
             }
             received.iter().for_each(|data| flow.run.note_received(data));
         }
-        self.wake_datagrams(place);
+        self.wake(place);
     }
 
-    /// Something is said to be between a flow and its peer.
-    pub(super) fn fail_datagrams(&mut self, place: u32, cause: Cause, now: Now) {
-        let Some(flow) = self.datagrams.get_mut(place) else { return };
-        let flows = &mut self.templates[usize::from(flow.template)].tally.flows;
+    /// Something is said to be between a flow and its peer. RFC 1122 section 4.1.3.3: "UDP MUST pass
+    /// to the application layer all ICMP error messages". Nobody is there to hear more, so the flow
+    /// is over.
+    pub(super) fn hear_unreachable(
+        &mut self,
+        key: &FlowKey,
+        cause: Cause,
+        now: Now,
+        common: &mut Common,
+    ) {
+        let Some(place) = self.flows.find(key) else { return };
+        let Some(flow) = self.flows.get_mut(place) else { return };
+        let flows = &mut common.templates[usize::from(flow.template)].tally.flows;
         match cause {
             Cause::Refused => flows.refused += 1,
             Cause::Unreachable => flows.unreachable += 1,
             // A datagram is lost, and those that follow are shorter.
             Cause::TooBig { .. } => return,
         }
-        self.remove_datagrams(place, true, true, now);
+        self.remove(place, true, true, now, common);
     }
 
     /// A flow is over, and may have failed; `backs_off`: so that its load is to wait.
-    fn remove_datagrams(&mut self, place: u32, has_failed: bool, backs_off: bool, now: Now) {
-        if self.followed.is_any() {
-            self.end_followed(Place::Udp(place), now);
+    fn remove(
+        &mut self,
+        place: u32,
+        has_failed: bool,
+        backs_off: bool,
+        now: Now,
+        common: &mut Common,
+    ) {
+        if common.followed.is_any() {
+            self.stop_following(place, now, common);
         }
-        let Some(flow) = self.datagrams.get_mut(place) else { return };
-        let TemplateState { tally, arrivals, .. } = &mut self.templates[usize::from(flow.template)];
+        let Some(flow) = self.flows.get_mut(place) else { return };
+        let TemplateState { tally, arrivals, .. } =
+            &mut common.templates[usize::from(flow.template)];
         arrivals.note_end(now.instant(), Some(age(flow.began_at, now)), None, backs_off);
         tally.flows.active -= 1;
         tally.udp.closed += 1;
         tally.times.whole.record(age(flow.began_at, now));
-        self.links.give_back(flow.link);
-        self.datagrams.remove(place);
-        if !self.executions.is_empty() {
-            self.end_execution(Place::Udp(place), has_failed);
+        common.links.give_back(flow.link);
+        self.flows.remove(place);
+        common.active -= 1;
+        if common.are_awaited {
+            common.events.push(Event::Gone { place: Place::Udp(place), has_failed });
         }
+    }
+
+    /// Counts what flows that are there wait for, by template.
+    pub(super) fn count_remaining(&self, remaining: &mut [Remaining]) {
+        for flow in self.flows.iter() {
+            remaining[usize::from(flow.template)].unfinished += 1;
+        }
+    }
+
+    /// Those of a template at a moment.
+    pub(super) fn details(&self, template: usize, now: Now) -> impl Iterator<Item = FlowDetails> {
+        let flows = self.flows.iter().filter(move |it| usize::from(it.template) == template);
+        flows.map(move |it| details(it.key(), it.began_at, now))
+    }
+
+    /// The one with a key at a moment.
+    pub(super) fn peek(&self, key: &FlowKey, now: Now) -> Option<FlowDetails> {
+        Some(details(key, self.flows.peek(key)?.began_at, now))
+    }
+
+    /// A flow has begun, and there is room for one more that is followed.
+    #[cold]
+    fn follow(&mut self, place: u32, now: Now, common: &mut Common) {
+        let Some(flow) = self.flows.get(place) else { return };
+        let details = details(flow.key(), flow.began_at, now);
+        common.followed.begin(flow.template.into(), now.instant(), &details);
+    }
+
+    /// A flow is over, but still there, and may be followed.
+    #[cold]
+    fn stop_following(&mut self, place: u32, now: Now, common: &mut Common) {
+        let Some(flow) = self.flows.get(place) else { return };
+        common.followed.end(now.instant(), &details(flow.key(), flow.began_at, now));
     }
 }
 

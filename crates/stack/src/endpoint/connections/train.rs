@@ -66,10 +66,10 @@ fn is_undamaged(frame: &[u8]) -> bool {
 
 /// A row of segments of one flow, as one of them.
 #[derive(Clone, Debug)]
-pub(super) struct Train {
+pub(in crate::endpoint) struct Train {
     /// The flow.
-    pub(super) place: u32,
-    pub(super) segment: Segment<'static>,
+    pub(in crate::endpoint) place: u32,
+    pub(in crate::endpoint) segment: Segment<'static>,
     /// Headers, as far as the mask says.
     headers: Words,
     mask: Words,
@@ -84,7 +84,7 @@ impl Train {
     /// A row that begins with a segment of a flow, where others are likely to follow: it has data,
     /// and nothing to say beside it.
     #[inline]
-    pub(super) fn begin(
+    pub(in crate::endpoint) fn begin(
         frame: &[u8],
         place: u32,
         packet: &Packet<'_>,
@@ -122,7 +122,7 @@ impl Train {
 
     /// Takes a frame that holds the next segment of the row; returns whether it does.
     #[inline]
-    pub(super) fn takes(&mut self, frame: &[u8], offloads: Offloads) -> bool {
+    pub(in crate::endpoint) fn takes(&mut self, frame: &[u8], offloads: Offloads) -> bool {
         let mut room = [0; HEADERS_MAX];
         let start = start(frame, &mut room);
         let compared = words(start).into_iter().zip(&self.mask).zip(&self.headers);

@@ -50,7 +50,7 @@ const BITS_PER_BYTE: f64 = 8.0;
 
 /// Finds out when flows are to be made, and how many there may be.
 #[derive(Clone, Debug)]
-pub(super) struct Throughput {
+pub(in crate::endpoint) struct Throughput {
     /// What was asked for.
     bytes_per_second: f64,
     /// How many flows there may be at once.
@@ -142,7 +142,7 @@ struct Climb {
 }
 
 impl Throughput {
-    pub(super) fn new(bits_per_second: u64, start: Instant) -> Self {
+    pub(in crate::endpoint) fn new(bits_per_second: u64, start: Instant) -> Self {
         Self {
             bytes_per_second: bits_per_second as f64 / BITS_PER_BYTE,
             flows: 1,
@@ -163,7 +163,7 @@ impl Throughput {
     }
 
     /// From now on it is so many bits.
-    pub(super) fn set(&mut self, bits_per_second: u64, now: Instant) {
+    pub(in crate::endpoint) fn set(&mut self, bits_per_second: u64, now: Instant) {
         self.base = self.asked(now);
         self.since = now;
         self.bytes_per_second = bits_per_second as f64 / BITS_PER_BYTE;
@@ -176,28 +176,28 @@ impl Throughput {
 
     /// At how many flows at once more have brought no more, where less is received than was asked
     /// for.
-    pub(super) fn in_vain(&self) -> Option<u64> {
+    pub(in crate::endpoint) fn in_vain(&self) -> Option<u64> {
         self.climb.is_in_vain.then_some(self.flows)
     }
 
     /// No more flows are made from a time on, by which so many bytes were received.
-    pub(super) fn end(&mut self, now: Instant, received_bytes: u64) {
+    pub(in crate::endpoint) fn end(&mut self, now: Instant, received_bytes: u64) {
         let asked_bytes = libm::round(self.asked(now) + self.forgiven) as u64;
         self.outcome = Some(ThroughputOutcome { asked_bytes, received_bytes });
     }
 
     /// What came of it, once it has ended.
-    pub(super) fn outcome(&self) -> Option<ThroughputOutcome> {
+    pub(in crate::endpoint) fn outcome(&self) -> Option<ThroughputOutcome> {
         self.outcome
     }
 
     /// A flow is over that took so long, and received so many bytes where that is known of one.
-    pub(super) fn note_end(&mut self, took: Duration, bytes: Option<u32>) {
+    pub(in crate::endpoint) fn note_end(&mut self, took: Duration, bytes: Option<u32>) {
         self.over.note(took.as_secs_f64(), bytes);
     }
 
     /// When to ask again, where there are so many flows.
-    pub(super) fn next(&self, active: u64) -> Instant {
+    pub(in crate::endpoint) fn next(&self, active: u64) -> Instant {
         let look = self.looked_at.saturating_add(INTERVAL);
         if active >= self.flows {
             return look;
@@ -218,7 +218,13 @@ impl Throughput {
     /// Whether a flow is due where there are so many, beside so many places that stay empty, and so
     /// many bytes were received.
     #[inline]
-    pub(super) fn take(&mut self, now: Instant, active: u64, empty: u64, received: u64) -> bool {
+    pub(in crate::endpoint) fn take(
+        &mut self,
+        now: Instant,
+        active: u64,
+        empty: u64,
+        received: u64,
+    ) -> bool {
         self.over.look(received);
         if now.saturating_since(self.looked_at) >= INTERVAL {
             self.adjust(now, active, received);

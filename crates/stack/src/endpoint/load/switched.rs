@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
-use super::clients::AddressRange;
+use crate::address_range::AddressRange;
 use crate::frame::octets;
 
 /// Addresses, as few ranges as they are. Those of IPv4 are those of IPv6 that they are mapped to
@@ -85,7 +85,7 @@ fn numbers(
 
 /// The clients of a template that are switched off, by their places.
 #[derive(Clone, Debug)]
-pub(super) struct Off {
+pub(in crate::endpoint) struct Off {
     ranges: Vec<Places>,
     /// How many are on.
     on: u32,
@@ -102,7 +102,7 @@ struct Places {
 
 impl Off {
     /// Those of some clients that are in a set; `None` where none is.
-    pub(super) fn of(clients: &AddressRange, set: &AddressSet) -> Option<Self> {
+    pub(in crate::endpoint) fn of(clients: &AddressRange, set: &AddressSet) -> Option<Self> {
         let count = clients.count.max(1);
         let from = number(clients.first);
         let to = from.saturating_add(u128::from(count - 1));
@@ -118,13 +118,13 @@ impl Off {
     }
 
     /// How many are on.
-    pub(super) const fn on(&self) -> u32 {
+    pub(in crate::endpoint) const fn on(&self) -> u32 {
         self.on
     }
 
     /// How far ahead of a place the next client is that is on, 0 where it is that one; of so many
     /// clients, of which one is on, and round.
-    pub(super) fn ahead(&self, place: u32, count: u32) -> u32 {
+    pub(in crate::endpoint) fn ahead(&self, place: u32, count: u32) -> u32 {
         let behind = self.ranges.partition_point(|it| it.first <= place);
         let within = behind.checked_sub(1).map(|it| self.ranges[it]).filter(|it| place <= it.last);
         match within {
@@ -142,7 +142,7 @@ impl Off {
     }
 
     /// The place of the nth client that is on, from 0 on.
-    pub(super) fn nth(&self, number: u32) -> u32 {
+    pub(in crate::endpoint) fn nth(&self, number: u32) -> u32 {
         let before = self.ranges.partition_point(|it| it.on_before <= number);
         let skipped = before.checked_sub(1).map_or(0, |it| {
             let Places { last, on_before, .. } = self.ranges[it];

@@ -41,7 +41,7 @@ const SMOOTHED: u32 = 8;
 
 /// What bounds the flows that are started.
 #[derive(Clone, Debug)]
-pub(super) struct Starts {
+pub(in crate::endpoint) struct Starts {
     /// Those that may still be started in this breath, and in this window.
     breath: u32,
     window: u32,
@@ -55,7 +55,7 @@ pub(super) struct Starts {
 }
 
 impl Starts {
-    pub(super) const fn new() -> Self {
+    pub(in crate::endpoint) const fn new() -> Self {
         Self {
             breath: 0,
             window: 0,
@@ -69,7 +69,7 @@ impl Starts {
 
     /// A breath has heard all that has arrived, or as much as it takes.
     #[inline]
-    pub(super) fn begin_breath(&mut self, now: Instant, is_busy: bool) {
+    pub(in crate::endpoint) fn begin_breath(&mut self, now: Instant, is_busy: bool) {
         if now >= self.window_end {
             self.begin_window(now);
         }
@@ -99,20 +99,20 @@ impl Starts {
 
     /// Whether one may be started.
     #[inline]
-    pub(super) const fn has_room(&self) -> bool {
+    pub(in crate::endpoint) const fn has_room(&self) -> bool {
         self.breath > 0 && self.started < self.window
     }
 
     /// One was started.
     #[inline]
-    pub(super) const fn note(&mut self) {
+    pub(in crate::endpoint) const fn note(&mut self) {
         self.breath = self.breath.saturating_sub(1);
         self.started += 1;
     }
 
     /// A connection is established after so long.
     #[inline]
-    pub(super) fn note_answer(&mut self, after: Duration) {
+    pub(in crate::endpoint) fn note_answer(&mut self, after: Duration) {
         let micros = u32::try_from(after.as_nanos() / 1_000).unwrap_or(u32::MAX);
         self.answered += 1;
         if after >= SENT_AGAIN {
@@ -126,7 +126,7 @@ impl Starts {
     }
 
     /// When the next one may be started at the earliest.
-    pub(super) const fn next(&self) -> Instant {
+    pub(in crate::endpoint) const fn next(&self) -> Instant {
         match self.started < self.window {
             true => Instant::ZERO,
             false => self.window_end,

@@ -56,7 +56,7 @@ impl Think {
 
 /// How far the users of a template are.
 #[derive(Clone, Debug)]
-pub(super) struct Users {
+pub(in crate::endpoint) struct Users {
     /// How many there are to be.
     count: u64,
     think: Think,
@@ -72,19 +72,24 @@ pub(super) struct Users {
 }
 
 impl Users {
-    pub(super) const fn new(count: u64, think: Think, start: Instant, ramp: Duration) -> Self {
+    pub(in crate::endpoint) const fn new(
+        count: u64,
+        think: Think,
+        start: Instant,
+        ramp: Duration,
+    ) -> Self {
         let thinking = BinaryHeap::new();
         Self { count, think, start, ramp, present: 0, busy: 0, thinking }
     }
 
     /// From now on they are so many. Those that come beside the others do so at once, where the
     /// ramp is over; those who are too many leave when they have thought.
-    pub(super) const fn set(&mut self, count: u64) {
+    pub(in crate::endpoint) const fn set(&mut self, count: u64) {
         self.count = count;
     }
 
     /// When the next flow is due, where there are users at all.
-    pub(super) fn next(&self) -> Option<Instant> {
+    pub(in crate::endpoint) fn next(&self) -> Option<Instant> {
         let thinker = self.thinking.peek().map(|Reverse(until)| *until);
         thinker.into_iter().chain(self.next_comer()).min()
     }
@@ -98,7 +103,7 @@ impl Users {
     }
 
     /// Whether a user makes a flow now.
-    pub(super) fn take(&mut self, now: Instant) -> bool {
+    pub(in crate::endpoint) fn take(&mut self, now: Instant) -> bool {
         while self.thinking.peek().is_some_and(|Reverse(until)| *until <= now) {
             self.thinking.pop();
             if self.present > self.count {
@@ -117,7 +122,12 @@ impl Users {
     }
 
     /// A flow is over, or could not be made: its user thinks, for so long at least.
-    pub(super) fn note_end(&mut self, now: Instant, least: Duration, random: &mut Random) {
+    pub(in crate::endpoint) fn note_end(
+        &mut self,
+        now: Instant,
+        least: Duration,
+        random: &mut Random,
+    ) {
         // Flows of the template that programs have asked for are nobody's.
         if self.busy > 0 {
             self.busy -= 1;

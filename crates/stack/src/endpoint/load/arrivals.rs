@@ -1,11 +1,10 @@
 //! When flows are made.
 
-use core::num::NonZero;
-
 use wirestorm_base::rate::{Rate, RateError};
 use wirestorm_base::time::{Duration, Instant};
 
 use super::back_off::BackOff;
+use super::scale::{Scale, scaled};
 use super::schedule::Schedule;
 use super::throughput::{Throughput, ThroughputOutcome};
 use super::users::{Think, Users};
@@ -14,7 +13,7 @@ use crate::random::Random;
 /// When the flows of a template are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
-    /// Whenever [`Endpoint::connect`](super::Endpoint::connect) says so.
+    /// Whenever [`Endpoint::connect`](crate::endpoint::Endpoint::connect) says so.
     OnDemand,
     /// So many a second at equal intervals, whatever becomes of them (an open loop). The k-th one
     /// is due exactly k intervals behind the start, so a late one is followed by others at once.
@@ -59,19 +58,9 @@ pub enum Load {
     },
 }
 
-/// What a load is multiplied by: a numerator and a denominator.
-pub(super) type Scale = (NonZero<u32>, NonZero<u32>);
-
-/// A number times a scale, rounded.
-pub(super) fn scaled(number: u64, (numerator, denominator): Scale) -> u64 {
-    let (numerator, denominator) = (u128::from(numerator.get()), u128::from(denominator.get()));
-    let product = u128::from(number) * numerator;
-    u64::try_from((product + denominator / 2) / denominator).unwrap_or(u64::MAX)
-}
-
 /// Whether a flow is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Due {
+pub(in crate::endpoint) enum Due {
     /// None is.
     Not,
     /// One is, and counts as made.
@@ -89,7 +78,7 @@ const LATE_MAX: Duration = Duration::from_secs(1);
 
 /// How far a template's load is.
 #[derive(Clone, Debug)]
-pub(super) struct Arrivals {
+pub(in crate::endpoint) struct Arrivals {
     load: Load,
     pace: Pace,
     /// Flows that may still be made.
@@ -153,7 +142,7 @@ impl Held {
 impl Arrivals {
     /// A load that begins at a time, and ends after so many flows. A rate grows over `ramp` from 0
     /// to what it is, and so does the number of users, and of flows that are held.
-    pub(super) fn new(
+    pub(in crate::endpoint) fn new(
         load: Load,
         ramp: Duration,
         limit: Option<u64>,
@@ -182,7 +171,7 @@ impl Arrivals {
 
     /// When the next flow is due where there are so many; `None` where that does not depend on the
     /// clock.
-    pub(super) fn next(&self, active: u64) -> Option<Instant> {
+    pub(in crate::endpoint) fn next(&self, active: u64) -> Option<Instant> {
         if self.left == 0 {
             return None;
         }
@@ -204,13 +193,13 @@ impl Arrivals {
     }
 
     /// Whether it waits for flows to end, and not for the clock.
-    pub(super) const fn is_closed_loop(&self) -> bool {
+    pub(in crate::endpoint) const fn is_closed_loop(&self) -> bool {
         matches!(self.pace, Pace::Hold(..) | Pace::Throughput(..) | Pace::Users(..))
     }
 
     /// At how many flows at once more have brought no more, where less is received than was asked
     /// for.
-    pub(super) fn in_vain(&self) -> Option<u64> {
+    pub(in crate::endpoint) fn in_vain(&self) -> Option<u64> {
         match &self.pace {
             Pace::Throughput(throughput, _) => throughput.in_vain(),
             _ => None,
@@ -218,7 +207,7 @@ impl Arrivals {
     }
 
     /// What was received of what was asked for, where that was said and it was stopped.
-    pub(super) fn throughput(&self) -> Option<ThroughputOutcome> {
+    pub(in crate::endpoint) fn throughput(&self) -> Option<ThroughputOutcome> {
         match &self.pace {
             Pace::Throughput(throughput, _) => throughput.outcome(),
             _ => None,
@@ -226,13 +215,13 @@ impl Arrivals {
     }
 
     /// Whether none is to be made any more.
-    pub(super) fn is_done(&self) -> bool {
+    pub(in crate::endpoint) fn is_done(&self) -> bool {
         self.left == 0 || self.load == Load::OnDemand
     }
 
     /// When one more would have been due of a rate whose limit is reached: its last flow has an
     /// interval as well. `None` of all other loads.
-    pub(super) fn end(&self) -> Option<Instant> {
+    pub(in crate::endpoint) fn end(&self) -> Option<Instant> {
         match &self.pace {
             Pace::Open(schedule, _) if self.left == 0 => Some(schedule.due().min(self.until)),
             _ => None,
@@ -242,7 +231,13 @@ impl Arrivals {
     /// Whether one is due now, where there are so many, so many were made since it was asked first,
     /// and all have received so many bytes.
     #[inline]
-    pub(super) fn take(&mut self, now: Instant, active: u64, made: u64, received: u64) -> Due {
+    pub(in crate::endpoint) fn take(
+        &mut self,
+        now: Instant,
+        active: u64,
+        made: u64,
+        received: u64,
+    ) -> Due {
         if self.left == 0 {
             return Due::Not;
         }
@@ -290,7 +285,7 @@ impl Arrivals {
     }
 
     /// What was taken could not be made. Returns whether it is due again when there is room.
-    pub(super) fn give_back(&mut self, now: Instant) -> bool {
+    pub(in crate::endpoint) fn give_back(&mut self, now: Instant) -> bool {
         let is_closed_loop = self.is_closed_loop();
         self.note_end(now, None, None, true);
         if is_closed_loop {
@@ -302,7 +297,7 @@ impl Arrivals {
     /// A flow is over for its program: it took so long, where there was one, received so many bytes
     /// where that is known, and may have failed.
     #[inline]
-    pub(super) fn note_end(
+    pub(in crate::endpoint) fn note_end(
         &mut self,
         now: Instant,
         took: Option<Duration>,
@@ -332,12 +327,12 @@ impl Arrivals {
     }
 
     /// Whether no client is on from now on.
-    pub(super) const fn set_off(&mut self, is_off: bool) {
+    pub(in crate::endpoint) const fn set_off(&mut self, is_off: bool) {
         self.is_off = is_off;
     }
 
     /// Whether one is due by now that the clock asked for.
-    pub(super) fn is_behind(&self, now: Instant) -> bool {
+    pub(in crate::endpoint) fn is_behind(&self, now: Instant) -> bool {
         match &self.pace {
             Pace::Open(schedule, _) => self.left > 0 && schedule.due() <= now.min(self.until),
             _ => false,
@@ -345,12 +340,12 @@ impl Arrivals {
     }
 
     /// No flow is due behind a time.
-    pub(super) const fn set_until(&mut self, until: Instant) {
+    pub(in crate::endpoint) const fn set_until(&mut self, until: Instant) {
         self.until = until;
     }
 
     /// No more are made, where so many bytes were received. Returns how many were due by now.
-    pub(super) fn stop(&mut self, now: Instant, received: u64) -> u64 {
+    pub(in crate::endpoint) fn stop(&mut self, now: Instant, received: u64) -> u64 {
         // A limit that is reached has ended it before its time.
         if self.left == 0 {
             return 0;
@@ -368,7 +363,11 @@ impl Arrivals {
     }
 
     /// The same with its load multiplied from now on.
-    pub(super) fn scaled(&self, scale: Scale, now: Instant) -> Result<Self, RateError> {
+    pub(in crate::endpoint) fn scaled(
+        &self,
+        scale: Scale,
+        now: Instant,
+    ) -> Result<Self, RateError> {
         let mut it = self.clone();
         match (&mut it.pace, self.load) {
             (Pace::Open(schedule, _), _) => schedule.set_scale(scale, now)?,

@@ -1,0 +1,110 @@
+//! What the parts of an endpoint have in common: templates with what is counted of them, and what a
+//! frame needs to leave.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use wirestorm_base::port::FrameId;
+use wirestorm_wire::flow::FlowKey;
+use wirestorm_wire::packet::MacAddress;
+
+use super::counters::StrayCounters;
+use super::events::{Asked, Event};
+use super::followed::Followed;
+use super::fragments::Pieces;
+use super::links::Links;
+use super::paths::Paths;
+use super::pauses::Pauses;
+use super::servers::Servers;
+use super::template::{Role, TemplateState};
+use crate::frame::{LinkHeader, Packet};
+use crate::host::without_priority;
+use crate::program::Buffers;
+use crate::random::Random;
+use crate::tcp::connection::Now;
+use crate::tcp::sequence::SequenceNumber;
+
+/// What the parts of an endpoint have in common.
+#[derive(Debug)]
+pub(super) struct Common {
+    pub(super) templates: Vec<TemplateState>,
+    /// How many of them are the options' own; behind them are those of connections that no template
+    /// is known of yet.
+    pub(super) templates_known: usize,
+    pub(super) buffers: Buffers,
+    pub(super) servers: Servers,
+    pub(super) links: Links,
+    pub(super) paths: Paths,
+    pub(super) pieces: Pieces,
+    pub(super) pauses: Pauses,
+    pub(super) followed: Followed,
+    pub(super) strays: StrayCounters,
+    /// Free frames, within a breath.
+    pub(super) spare: Vec<FrameId>,
+    /// What programs ask for, and have not got yet.
+    pub(super) asked: VecDeque<Asked>,
+    /// Whether any flow waits for another: only then are there events.
+    pub(super) are_awaited: bool,
+    /// What has become of flows and nobody has looked at yet.
+    pub(super) events: Vec<Event>,
+    pub(super) random: Random,
+    pub(super) secret: u64,
+    pub(super) frame_length_max: usize,
+    pub(super) flows_max: usize,
+    /// How many flows there are, of both transports, and the most at once.
+    pub(super) active: usize,
+    pub(super) active_max: u64,
+}
+
+impl Common {
+    /// Whether there are as many flows as there may be.
+    pub(super) const fn is_full(&self) -> bool {
+        self.active >= self.flows_max
+    }
+
+    /// A flow of a template was added.
+    pub(super) fn note_begin(&mut self, template: u16) {
+        self.templates[usize::from(template)].tally.flows.note_begin();
+        self.active += 1;
+        self.active_max = self.active_max.max(self.active as u64);
+    }
+
+    /// The first number of a connection (RFC 6528 section 3, RFC 9293 section 3.4.1): it grows with
+    /// time, so that those who remember an earlier connection of the same tuple can tell, from
+    /// where nobody knows.
+    pub(super) fn initial(&self, key: &FlowKey, now: Now) -> SequenceNumber {
+        const TICK_MICROS: u64 = 4;
+        SequenceNumber(
+            (key.hash64(self.secret) as u32).wrapping_add((now.micros / TICK_MICROS) as u32),
+        )
+    }
+
+    /// What is below IP in answers to a packet that begins a flow.
+    pub(super) fn way_back(&mut self, packet: &Packet<'_>) -> Option<LinkHeader> {
+        let link = LinkHeader::answering(packet.link);
+        // It has more tags and labels than a header has room for.
+        self.strays.other_protocol += u64::from(link.is_none());
+        link
+    }
+
+    /// A next hop of clients is at another Ethernet address. Returns how many flows go there.
+    pub(super) fn next_hop_moved(&mut self, number: u16, to: MacAddress) -> u32 {
+        for template in &mut self.templates {
+            if let Role::Client { link, .. } = &mut template.template.role {
+                link.next_hop_moved(number, to);
+            }
+        }
+        self.links.redirect(|it| it.next_hop() == number, to)
+    }
+
+    /// Whoever had an Ethernet address in VLANs, or without tags, is at another one. Returns how many
+    /// flows go there.
+    pub(super) fn peer_moved(&mut self, tags: &[u8], from: MacAddress, to: MacAddress) -> u32 {
+        let is_moved = |it: &LinkHeader| {
+            it.next_hop() == 0
+                && it.destination() == from.0
+                && without_priority(it.tags()).eq(without_priority(tags))
+        };
+        self.links.redirect(is_moved, to)
+    }
+}

@@ -1,0 +1,101 @@
+//! Connections that peers ask for.
+
+use wirestorm_wire::packet::tcp::Flags;
+use wirestorm_wire::packet::{ipv4, ipv6};
+
+use super::super::common::Common;
+use super::super::template;
+use super::super::times::age;
+use super::{Connections, FlowMarks};
+use crate::frame::Packet;
+use crate::tcp::arrival::Arrival;
+use crate::tcp::connection::{Connection, Now};
+use crate::tcp::segment::Segment;
+
+impl Connections {
+    /// Begins the connection of a template that a SYN asks for.
+    pub(in crate::endpoint) fn accept(
+        &mut self,
+        packet: &Packet<'_>,
+        segment: &Segment<'_>,
+        template: u16,
+        now: Now,
+        common: &mut Common,
+    ) -> Option<u32> {
+        if common.is_full() {
+            common.templates[usize::from(template)].tally.flows.overflow += 1;
+            return None;
+        }
+        let link = common.way_back(packet)?;
+        let excess = link.excess();
+        let link = common.links.take(link);
+        let initial = common.initial(&packet.key, now);
+        let (_, settings, tally) = common.templates[usize::from(template)].tcp(&packet.key);
+        let mut connection = Connection::accept(settings, segment, initial, now, &mut tally.tcp);
+        common.paths.limit(&packet.key, &mut connection, settings);
+        if excess > 0 {
+            let ip = match packet.key.version() {
+                4 => ipv4::HEADER_LENGTH_MIN,
+                _ => ipv6::HEADER_LENGTH,
+            };
+            let room = template::room(common.frame_length_max.saturating_sub(excess), ip);
+            connection.limit_segments(room, settings);
+        }
+        Some(self.insert(packet.key, connection, template, link, now, common))
+    }
+
+    /// A flow is open by a segment with the option of TCP Fast Open: the answer to a SYN may tell a
+    /// cookie.
+    #[cold]
+    pub(in crate::endpoint) fn learn_cookie(
+        &mut self,
+        place: u32,
+        segment: &Segment<'_>,
+        common: &mut Common,
+    ) {
+        let Some(flow) = self.flows.get(place) else { return };
+        let (_, settings, _) = common.templates[usize::from(flow.template)].tcp(&flow.key);
+        if segment.flags.contains(Flags::SYN) && settings.fast_open {
+            self.fast_open.learn(&flow.key, segment, settings);
+        }
+    }
+
+    /// A SYN with the option begins a connection. RFC 7413 section 4.2.2: "If the FastOpened flag is
+    /// set, the packet acknowledges the SYN and data sequence. Otherwise, it acknowledges only the SYN
+    /// sequence." The answer tells the cookie that would have been good.
+    #[cold]
+    pub(in crate::endpoint) fn take_early(
+        &mut self,
+        place: u32,
+        segment: &Segment<'_>,
+        data: &[u8],
+        now: Now,
+        common: &mut Common,
+    ) {
+        let Some(flow) = self.flows.get_mut(place) else { return };
+        let is_known = usize::from(flow.template) < common.templates_known;
+        let (_, settings, tally) = common.templates[usize::from(flow.template)].tcp(&flow.key);
+        if !settings.fast_open {
+            return;
+        }
+        flow.connection.tell_cookie();
+        let is_good = segment.cookie == self.fast_open.own(&flow.key).as_slice();
+        // Whose data decides on its template waits until it is open.
+        if !is_good || !is_known || segment.length == 0 {
+            return;
+        }
+        let length = flow.connection.take_early(segment, &mut tally.tcp);
+        let mut received = length;
+        if flow.run.exchange().is_some() {
+            let flags = Flags(segment.flags.0 & !Flags::SYN.0);
+            let behind = Segment { sequence: segment.sequence + 1, flags, ..*segment };
+            let arrival = Arrival { data: length, ..Arrival::default() };
+            received = flow.run.hear(&behind, data, &arrival, &flow.connection, now);
+        }
+        if received > 0 {
+            flow.run.note_received(received);
+            flow.marks.set(FlowMarks::ANSWERED);
+            tally.times.first_byte.record(age(flow.began_at, now));
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! Flows of TCP: their table, how they begin, are called and end.
+
+mod accept;
+mod arrive;
+mod burst;
+mod fast_open;
+mod first_data;
+mod flow;
+mod reset;
+mod serve;
+mod train;
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use wirestorm_base::port::{Receive, Received};
+use wirestorm_wire::flow::FlowKey;
+
+use self::fast_open::FastOpen;
+use self::first_data::FirstData;
+pub(super) use self::flow::{Flow, FlowMarks};
+pub use self::reset::ResetCursor;
+pub(super) use self::train::Train;
+use super::common::Common;
+use super::details::{FlowDetails, Remaining, details};
+use super::events::{Event, Place};
+use super::table::Flows;
+use super::template::{Role, TemplateState};
+use super::times::age;
+use crate::content::Exchange;
+use crate::frame::dissect;
+use crate::icmp_error::{Cause, segment_size};
+use crate::program::Run;
+use crate::tcp::connection::{Connection, End, Now, State};
+use crate::tcp::sequence::SequenceNumber;
+
+/// The flows of TCP of an endpoint.
+#[derive(Debug)]
+pub(super) struct Connections {
+    pub(super) flows: Flows<Flow>,
+    /// Of connections of which no template is known, by place, what has come of their first data.
+    first_data: BTreeMap<u32, FirstData>,
+    pub(super) fast_open: FastOpen,
+    /// Segments that arrived and of which their connection has not heard yet, within a breath.
+    pub(super) train: Option<Train>,
+    /// Flows whose time has come, of which so many were called.
+    due: Vec<u32>,
+    called: usize,
+    /// How many of them are called in a tick, and are still to be in the last one.
+    calls_tick_max: usize,
+    calls_tick: u64,
+    calls_left: usize,
+}
+
+/// Flows that are called in one breath as their time has come.
+const CALLS_MAX: usize = 64;
+/// The same where more has arrived than is taken at a time.
+const CALLS_BUSY_MAX: usize = 8;
+/// The same in one tick, where the time of more than [`CALLS_MANY`] came together: where 100,000 are
+/// to close at once, as after a pause of the machine, they do so in 0.4 s, and the port at the other
+/// end, which has room for 8,000 frames, may be away for 10 ms meanwhile. Where as many have come
+/// together again by then, it is twice as many, and so on: a load that brings more in a tick is kept
+/// up with.
+const CALLS_TICK_MAX: usize = 256;
+/// More than a load brings in a tick, paced connections included.
+const CALLS_MANY: usize = 4_096;
+
+impl Connections {
+    /// None yet; the wheel is at a time in ms.
+    pub(super) fn new(millis: u64, secret: u64) -> Self {
+        Self {
+            flows: Flows::new(millis),
+            first_data: BTreeMap::new(),
+            fast_open: FastOpen::new(secret),
+            train: None,
+            due: Vec::new(),
+            called: 0,
+            calls_tick_max: usize::MAX,
+            calls_tick: 0,
+            calls_left: usize::MAX,
+        }
+    }
+
+    pub(super) fn insert(
+        &mut self,
+        key: FlowKey,
+        connection: Connection,
+        template: u16,
+        link: u32,
+        now: Now,
+        common: &mut Common,
+    ) -> u32 {
+        let mut run = Run::new(common.buffers.nothing());
+        if let Some(session) = common.templates[usize::from(template)].session(&key) {
+            run.exchange_by(Exchange::new(session));
+        }
+        if let Some(own) = common.templates[usize::from(template)].own(&key) {
+            run.own_by(own);
+        }
+        let flow = Flow {
+            key,
+            connection,
+            run,
+            called_at: 0,
+            began_at: now.micros as u32,
+            template,
+            link,
+            is_pending: false,
+            marks: FlowMarks::default(),
+        };
+        let place = self.flows.insert(flow);
+        common.note_begin(template);
+        if common.followed.has_room() {
+            self.follow(place, now, common);
+        }
+        place
+    }
+
+    pub(super) fn remove(&mut self, place: u32, now: Now, common: &mut Common) {
+        if common.followed.is_any() {
+            self.stop_following(place, now, common);
+        }
+        let Some(flow) = self.flows.get_mut(place) else { return };
+        let is_known = usize::from(flow.template) < common.templates_known;
+        let TemplateState { template, tally, arrivals, .. } =
+            &mut common.templates[usize::from(flow.template)];
+        let makes_flows = matches!(template.role, Role::Client { .. });
+        tally.flows.active -= 1;
+        let is_waiting = flow.marks.has(FlowMarks::WAITING);
+        tally.flows.waiting -= u64::from(is_waiting);
+        if !is_waiting {
+            tally.times.whole.record(age(flow.began_at, now));
+        }
+        let failed_before = tally.flows.failed();
+        if let Some(end) = flow.connection.end() {
+            let counter = match end {
+                _ if flow.run.has_program_failed() => &mut tally.flows.program_failed,
+                End::Closed if flow.run.has_failed() => &mut tally.flows.session_failed,
+                End::Reset | End::ResetAfterClose if flow.run.has_failed_first() => {
+                    &mut tally.flows.session_failed
+                }
+                End::Reset | End::ResetAfterClose if flow.run.has_ended() => {
+                    &mut tally.flows.closed
+                }
+                End::Reset | End::ResetAfterClose if template.meets_resets => {
+                    &mut tally.flows.reset_meant
+                }
+                // A client that resets what has just been established may do so before it is here.
+                End::Refused if template.meets_resets && !makes_flows => {
+                    &mut tally.flows.reset_meant
+                }
+                end => tally.flows.of(end),
+            };
+            // One that was nobody's is counted as that.
+            *counter += u64::from(is_known || end != End::Aborted);
+        }
+        let has_failed = tally.flows.failed() > failed_before;
+        if has_failed {
+            tally.findings.count_missing(flow.run.take_missing());
+        }
+        if !is_waiting && !flow.marks.has(FlowMarks::REPLACED) {
+            let bytes = Some(flow.connection.bytes_received());
+            arrivals.note_end(now.instant(), Some(age(flow.began_at, now)), bytes, has_failed);
+        }
+        if !self.first_data.is_empty() {
+            self.first_data.remove(&place);
+        }
+        common.links.give_back(flow.link);
+        self.flows.remove(place);
+        common.active -= 1;
+        if common.are_awaited {
+            common.events.push(Event::Gone { place: Place::Tcp(place), has_failed });
+        }
+    }
+
+    /// Asks for the memory of the flows that a batch is for, where there are so many flows that they
+    /// are in no cache: so all of them are waited for at a time.
+    pub(super) fn ask_ahead(&self, batch: &[Received], receive: &impl Receive) {
+        for received in batch {
+            if let Ok(packet) = dissect(receive.frame(received), false) {
+                self.flows.prefetch(&packet.key);
+            }
+        }
+    }
+
+    /// Calls flows whose time has come, so many in one breath and in one tick: where very many close
+    /// at once, what that brings back is heard meanwhile, and the other end has time to hear it.
+    /// `is_busy`: whether more has arrived than was heard.
+    #[inline]
+    pub(super) fn call_due(&mut self, tick: u64, is_busy: bool, now: Now, common: &mut Common) {
+        if self.called == self.due.len() {
+            self.called = 0;
+            self.due.clear();
+            self.flows.wheel.expire(tick, &mut self.due);
+            if self.due.is_empty() {
+                return;
+            }
+            self.calls_tick_max = match (self.due.len() > CALLS_MANY, self.calls_tick_max) {
+                (false, _) => usize::MAX,
+                (true, usize::MAX) => CALLS_TICK_MAX,
+                (true, earlier) => earlier.saturating_mul(2),
+            };
+            self.calls_left = self.calls_tick_max;
+        }
+        if tick != self.calls_tick {
+            (self.calls_tick, self.calls_left) = (tick, self.calls_tick_max);
+        }
+        let most = if is_busy { CALLS_BUSY_MAX } else { CALLS_MAX }.min(self.calls_left);
+        let end = self.due.len().min(self.called + most);
+        self.calls_left -= end - self.called;
+        while self.called < end {
+            let place = self.due[self.called];
+            self.called += 1;
+            // It may be another flow by now, which then looks and goes back to sleep.
+            self.call(place, now, common);
+        }
+    }
+
+    /// The wheel has called a flow.
+    pub(super) fn call(&mut self, place: u32, now: Now, common: &mut Common) {
+        let Some((flow, pending)) = self.flows.get_with_queue(place) else { return };
+        flow.marks.clear(FlowMarks::CALLED);
+        let (_, settings, tally) = common.templates[usize::from(flow.template)].tcp(&flow.key);
+        let opened_fast = flow.connection.opens_fast();
+        flow.connection.expire(settings, now, &mut tally.tcp);
+        if opened_fast && !flow.connection.opens_fast() {
+            self.fast_open.note_unanswered(&flow.key, now);
+        }
+        if !flow.is_pending {
+            flow.is_pending = true;
+            pending.push_back(place);
+        }
+    }
+
+    /// When those that are due are called next; `None`: there are none.
+    pub(super) fn next_call(&self) -> Option<u64> {
+        (self.called < self.due.len()).then_some(self.calls_tick + 1)
+    }
+
+    /// Whether some are called in the next breath.
+    pub(super) fn is_called(&self) -> bool {
+        self.called < self.due.len() && self.calls_left > 0
+    }
+
+    /// Lets a flow go on, with what was done to its program.
+    pub(super) fn wake(&mut self, place: u32, work: impl FnOnce(&mut Flow)) {
+        let Some((flow, pending)) = self.flows.get_with_queue(place) else { return };
+        work(flow);
+        if !flow.is_pending {
+            flow.is_pending = true;
+            pending.push_back(place);
+        }
+    }
+
+    /// Resets a connection that nobody wants.
+    pub(super) fn abort(&mut self, place: u32, common: &mut Common) {
+        self.wake(place, |flow| {
+            let tally = &mut common.templates[usize::from(flow.template)].tally;
+            flow.connection.abort(&mut tally.tcp);
+        });
+    }
+
+    /// A packet of a flow was too long for its path: those that follow are to be shorter.
+    #[cold]
+    pub(super) fn shorten(
+        &mut self,
+        key: &FlowKey,
+        number: SequenceNumber,
+        mtu: u16,
+        now: Now,
+        common: &mut Common,
+    ) {
+        let Some(place) = self.flows.find(key) else { return };
+        let Some((flow, pending)) = self.flows.get_with_queue(place) else { return };
+        let (_, settings, tally) = common.templates[usize::from(flow.template)].tcp(&flow.key);
+        let size = segment_size(&flow.key, mtu);
+        let connection = &mut flow.connection;
+        if connection.shorten_segments(size, number, settings, now, &mut tally.tcp) {
+            common.paths.note(key.source(), mtu);
+            if !flow.is_pending {
+                flow.is_pending = true;
+                pending.push_back(place);
+            }
+        }
+    }
+
+    /// Somebody says that the peer of a flow cannot be reached.
+    #[cold]
+    pub(super) fn hear_unreachable(
+        &mut self,
+        key: &FlowKey,
+        number: SequenceNumber,
+        cause: Cause,
+        common: &mut Common,
+    ) {
+        let Some(place) = self.flows.find(key) else { return };
+        let Some((flow, pending)) = self.flows.get_with_queue(place) else { return };
+        let (.., tally) = common.templates[usize::from(flow.template)].tcp(&flow.key);
+        let is_refused = cause == Cause::Refused;
+        if flow.connection.hear_unreachable(number, is_refused, &mut tally.tcp) && !flow.is_pending
+        {
+            flow.is_pending = true;
+            pending.push_back(place);
+        }
+    }
+
+    /// Counts what flows that are there wait for, by template.
+    pub(super) fn count_remaining(&self, remaining: &mut [Remaining]) {
+        for flow in self.flows.iter() {
+            let of = &mut remaining[usize::from(flow.template)];
+            let has_failed = flow.run.has_program_failed() || flow.run.has_failed();
+            match flow.connection.state() {
+                State::SynSent => of.syn_sent += 1,
+                _ if flow.marks.has(FlowMarks::WAITING) => {
+                    of.time_wait_failed += u64::from(has_failed);
+                }
+                _ => of.unfinished += 1,
+            }
+        }
+    }
+
+    /// Those of a template at a moment.
+    pub(super) fn details(
+        &self,
+        template: usize,
+        now: Now,
+        common: &Common,
+    ) -> impl Iterator<Item = FlowDetails> {
+        let flows = self.flows.iter().filter(move |it| usize::from(it.template) == template);
+        flows.map(move |it| Self::details_of(it, now, common))
+    }
+
+    /// The one with a key at a moment.
+    pub(super) fn peek(&self, key: &FlowKey, now: Now, common: &Common) -> Option<FlowDetails> {
+        Some(Self::details_of(self.flows.peek(key)?, now, common))
+    }
+
+    fn details_of(flow: &Flow, now: Now, common: &Common) -> FlowDetails {
+        let details = details(&flow.key, flow.began_at, now);
+        // The first number follows from when the flow began: nothing else remembers it.
+        let began = Now::from_micros(now.micros - details.age.as_nanos() / 1_000);
+        let initial = common.initial(&flow.key, began);
+        let settings = common.templates[usize::from(flow.template)].settings(&flow.key);
+        FlowDetails { tcp: Some(flow.connection.details(settings, initial, now)), ..details }
+    }
+
+    /// A flow has become one of a template, and there is room for one more that is followed.
+    #[cold]
+    pub(super) fn follow(&mut self, place: u32, now: Now, common: &mut Common) {
+        let Some(flow) = self.flows.get(place) else { return };
+        let details = Self::details_of(flow, now, common);
+        common.followed.begin(flow.template.into(), now.instant(), &details);
+    }
+
+    /// A flow is over, but still there, and may be followed.
+    #[cold]
+    fn stop_following(&mut self, place: u32, now: Now, common: &mut Common) {
+        let Some(flow) = self.flows.get(place) else { return };
+        let details = Self::details_of(flow, now, common);
+        common.followed.end(now.instant(), &details);
+    }
+
+    /// Connections are in TIME-WAIT since this breath, and may be followed.
+    #[cold]
+    pub(super) fn stop_following_those_over(&mut self, now: Now, common: &mut Common) {
+        while let Some(place) = common.followed.take_over() {
+            // A new one may be at its place.
+            let is_over = |flow: &Flow| flow.connection.state() == State::TimeWait;
+            if self.flows.get(place).is_some_and(is_over) {
+                self.stop_following(place, now, common);
+            }
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! How a connection goes on: with its program, and with what it sends.
+
+use wirestorm_base::port::Transmit;
+use wirestorm_wire::packet::tcp::Flags;
+
+use super::super::common::Common;
+use super::super::events::{Asked, Event, Place};
+use super::super::frames::fill_up;
+use super::super::times::age;
+use super::burst::{BURST_MAX, segments_in_one, send_burst, send_long};
+use super::fast_open::Cookie;
+use super::{Connections, FlowMarks};
+use crate::frame::Headers;
+use crate::ip_settings::{Identification, IpSettings};
+use crate::program::{Outside, Progress};
+use crate::tcp::connection::{Now, State};
+use crate::tcp::departure::Room;
+use crate::tcp::ranges::SequenceRange;
+use crate::tcp::segment::SACK_BLOCKS_MAX;
+
+/// A flow that waits for nothing is not called later than this, as those that have just been opened
+/// would be for their SYN: by then it is in no cache any more, where there are very many. What was
+/// asked for sooner is most often asked for again with the next segment.
+const CALL_FAR_MS: i32 = 500;
+
+impl Connections {
+    /// Lets a flow go on with its program and send what it has.
+    #[inline]
+    pub(in crate::endpoint) fn serve(
+        &mut self,
+        place: u32,
+        now: Now,
+        transmit: &mut impl Transmit,
+        common: &mut Common,
+    ) {
+        let Some((flow, pending)) = self.flows.get_with_queue(place) else { return };
+        let (template, settings, tally) =
+            common.templates[usize::from(flow.template)].tcp(&flow.key);
+        let mut progress;
+        loop {
+            let mut outside = Outside {
+                buffers: &common.buffers,
+                random: &mut common.random,
+                statistics: &mut tally.statistics,
+                findings: &mut tally.findings,
+                counters: &mut tally.tcp,
+                sessions: &mut tally.sessions,
+                now,
+            };
+            progress = flow.run.advance(&template.program, &mut flow.connection, &mut outside);
+            let all_left = loop {
+                let connection = &mut flow.connection;
+                if !connection.may_depart() {
+                    break true;
+                }
+                let wanted = connection.burst_max().min(BURST_MAX);
+                // Where the port cuts, what is as many frames on the wire is one here.
+                let link = common.links.get(flow.link);
+                let in_one =
+                    if wanted > 1 { segments_in_one(connection, link, transmit) } else { 1 };
+                fill_up(&mut common.spare, if in_one > 1 { 1 } else { wanted }, transmit);
+                let frames = common.spare.len() as u32;
+                if frames == 0 {
+                    break false;
+                }
+                let is_cut = in_one > 1;
+                let how = template.ip.identification_of(&flow.key);
+                let segments = match how {
+                    _ if is_cut => in_one,
+                    Identification::Zero => frames,
+                    // Segments that are written as one pattern have one identification.
+                    _ => 1,
+                };
+                let room = Room { segments, has_tail: is_cut };
+                let Some(mut outgoing) =
+                    connection.depart_burst(room, settings, now, &mut tally.tcp)
+                else {
+                    break true;
+                };
+                let mut sack = [SequenceRange::default(); SACK_BLOCKS_MAX];
+                if outgoing.sack_blocks > 0 {
+                    connection.sack_blocks(&mut sack);
+                }
+                let mut cookie = Cookie::default();
+                if outgoing.options.cookie_length.is_some() {
+                    let is_answer = outgoing.flags.contains(Flags::ACK);
+                    cookie = self.fast_open.cookie(&flow.key, is_answer);
+                    outgoing.options.cookie_length = Some(cookie.as_slice().len() as u8);
+                }
+                let (run, buffers) = (&flow.run, &common.buffers);
+                let identification =
+                    common.pieces.identify(how, outgoing.segments(), &mut common.random);
+                let mut ip = IpSettings::default();
+                let headers = Headers {
+                    link,
+                    key: &flow.key,
+                    ip: template.ip.with_class(run.traffic_class(), &mut ip),
+                    identification,
+                    cookie: cookie.as_slice(),
+                };
+                let fill = |from, data: &mut [u8]| run.copy(from, data, buffers);
+                let frames = &mut common.spare;
+                tally.flows.too_long += match is_cut && outgoing.more > 0 {
+                    true => send_long(&headers, &outgoing, &sack, frames, transmit, fill),
+                    false => send_burst(&headers, &outgoing, &sack, frames, transmit, fill),
+                };
+            };
+            if !all_left && !flow.is_pending {
+                flow.is_pending = true;
+                pending.push_back(place);
+            }
+            // A program that waits only until all has left goes on at once.
+            if !all_left || !flow.run.goes_on(&flow.connection) {
+                break;
+            }
+        }
+        if flow.connection.is_over() {
+            return self.remove(place, now, common);
+        }
+        if let Progress::Wishes(wish) = progress {
+            let (parent, key, template) = (Place::Tcp(place), flow.key, flow.template);
+            common.asked.push_back(Asked { parent, key, template, wish });
+        }
+        if progress == Progress::Pauses {
+            progress = flow.run.pause(common.pauses.next(now));
+        }
+        let is_over =
+            flow.connection.state() == State::TimeWait && !flow.marks.has(FlowMarks::WAITING);
+        if is_over {
+            flow.marks.set(FlowMarks::WAITING);
+            tally.flows.waiting += 1;
+            tally.times.whole.record(age(flow.began_at, now));
+        }
+        let mut at = flow.connection.deadline(settings, now);
+        if is_over {
+            let has_failed = flow.run.has_failed() || flow.run.has_program_failed();
+            let took = Some(age(flow.began_at, now));
+            let arrivals = &mut common.templates[usize::from(flow.template)].arrivals;
+            let bytes = Some(flow.connection.bytes_received());
+            // Its load has the flow that goes on in its place.
+            if !flow.marks.has(FlowMarks::REPLACED) {
+                arrivals.note_end(now.instant(), took, bytes, has_failed);
+            }
+            common.followed.note_over(place);
+        }
+        if let Progress::WaitsUntil(until) = progress {
+            let is_sooner = |at: u32| until.wrapping_sub(at).cast_signed() < 0;
+            at = Some(at.filter(|at| !is_sooner(*at)).unwrap_or(until));
+        }
+        // A call that comes too early costs less than to move it with every segment.
+        if let Some(at) = at
+            && (!flow.marks.has(FlowMarks::CALLED)
+                || at.wrapping_sub(flow.called_at).cast_signed() < 0)
+        {
+            flow.called_at = at;
+            flow.marks.set(FlowMarks::CALLED);
+            let ticks = at.wrapping_sub(now.millis).cast_signed().max(0) as u64;
+            self.flows.wheel.set(place, now.micros / 1_000 + ticks);
+        } else if at.is_none()
+            && flow.marks.has(FlowMarks::CALLED)
+            && flow.called_at.wrapping_sub(now.millis).cast_signed() > CALL_FAR_MS
+        {
+            flow.marks.clear(FlowMarks::CALLED);
+            self.flows.wheel.cancel(place);
+        }
+        if common.are_awaited {
+            common.events.push(Event::Served { place, is_over });
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! Loads: when flows are to be made, and between whom.
+
+mod arrivals;
+mod back_off;
+mod clients;
+mod scale;
+mod schedule;
+mod starts;
+mod switched;
+mod throughput;
+mod users;
+
+pub use self::arrivals::Load;
+pub(super) use self::arrivals::{Arrivals, Due};
+pub(super) use self::clients::Origin;
+pub use self::clients::{Order, Pairing, Tuples};
+pub(super) use self::starts::Starts;
+pub use self::switched::AddressSet;
+pub(super) use self::switched::Off;
+pub use self::throughput::ThroughputOutcome;
+pub use self::users::Think;

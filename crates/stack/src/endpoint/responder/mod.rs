@@ -1,0 +1,334 @@
+//! What is answered for no flow: resets, messages of ICMP, and what a host says of itself.
+
+mod allowance;
+mod stations;
+
+use alloc::vec::Vec;
+use core::net::IpAddr;
+
+use wirestorm_base::port::Transmit;
+use wirestorm_base::time::Instant;
+use wirestorm_wire::flow::FlowKey;
+use wirestorm_wire::packet::tcp::Flags;
+use wirestorm_wire::packet::{MacAddress, ethertype};
+use wirestorm_wire::prefix::Prefix;
+
+use self::allowance::Allowance;
+use self::stations::{Stations, number};
+use super::common::Common;
+use super::frames::room;
+use super::template::Role;
+use crate::address_range::AddressRange;
+use crate::echo::is_echo;
+use crate::frame::{
+    Headers, LinkHeader, Other, Packet, has_damaged_header, is_to_one, network_header,
+    write_icmp_error, write_segment,
+};
+use crate::heard::Heard;
+use crate::host::Host;
+use crate::icmp_error::{Message, may_be_told_of, unknown_protocol};
+use crate::ip_settings::IpSettings;
+use crate::neighbour::is_discovery;
+use crate::tcp::connection::Now;
+use crate::tcp::counters::TcpCounters;
+use crate::tcp::segment::{Options, Outgoing, Segment};
+use crate::tcp::sequence::SequenceNumber;
+
+/// What an endpoint does not answer, as BSD's systems can be told (`blackhole(4)`): what it then
+/// looks like is a host that is not there, or a firewall in front of it.
+///
+/// RFC 9293 section 3.10.7.1 wants an answer: "An incoming segment not containing a RST causes a
+/// RST to be sent in response."
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Blackhole {
+    /// All is answered: segments of no connection with RST, datagrams of no flow by ICMP.
+    #[default]
+    Nothing,
+    /// SYNs to where nobody listens are not, other segments and datagrams are.
+    Syn,
+    /// Nothing is.
+    All,
+}
+
+/// What is answered for no flow.
+#[derive(Debug)]
+pub(super) struct Responder {
+    allowance: Allowance,
+    /// What was sent in answer to segments of no connection.
+    pub(super) refusals: TcpCounters,
+    pub(super) stations: Stations,
+    pub(super) blackhole: Blackhole,
+    host: Host,
+    pub(super) verifies_checksums: bool,
+    pub(super) leaves_strays: bool,
+}
+
+impl Responder {
+    pub(super) fn new(host: Host, blackhole: Blackhole, verifies_checksums: bool) -> Self {
+        Self {
+            allowance: Allowance::new(),
+            refusals: TcpCounters::default(),
+            stations: Stations::default(),
+            blackhole,
+            host,
+            verifies_checksums,
+            leaves_strays: false,
+        }
+    }
+
+    /// As [`Endpoint::live_at`](crate::endpoint::Endpoint::live_at).
+    pub(super) fn live_at(
+        &mut self,
+        mac: MacAddress,
+        others: &[(MacAddress, u32)],
+        addresses: Vec<Prefix>,
+        hosts: &[AddressRange],
+        common: &Common,
+    ) {
+        let clients = common.templates.iter().filter_map(|it| match &it.template.role {
+            Role::Client { link, .. } => Some(link.sources()),
+            Role::Server { .. } | Role::Accepted => None,
+        });
+        let own = [(mac, 1)].into_iter().chain(others.iter().copied());
+        let own = own.map(|(mac, count)| (number(&mac.0), count));
+        let stations = Stations::new(clients.flatten().chain(own), addresses);
+        let is_on_wire = mac != MacAddress::default();
+        self.stations = Stations { is_on_wire, hosts: hosts.to_vec(), ..stations };
+    }
+
+    /// What would begin something is for another station.
+    #[cold]
+    pub(super) fn note_other(&self, common: &mut Common) {
+        common.strays.for_others += u64::from(!self.leaves_strays);
+    }
+
+    /// Whether what belongs to no flow is for this endpoint, and from whom an answer could reach;
+    /// else it is counted.
+    #[cold]
+    pub(super) fn is_for_us(&self, packet: &Packet<'_>, common: &mut Common) -> bool {
+        if !self.stations.take(packet.link) {
+            self.note_other(common);
+            return false;
+        }
+        let is_possible = self.stations.are_possible(&packet.key);
+        common.strays.impossible += u64::from(!is_possible && !self.leaves_strays);
+        is_possible
+    }
+
+    /// Whether it may be said that nobody waits for a flow: what others on the same link are sent
+    /// may be seen as well.
+    pub(super) fn may_refuse(&self, key: &FlowKey, common: &Common) -> bool {
+        self.stations.macs.is_empty() || self.is_address_of_ours(key.destination(), common)
+    }
+
+    /// A packet can belong to no flow, as something is wrong with it.
+    #[cold]
+    pub(super) fn note_damage(&mut self, other: Other, common: &mut Common) {
+        common.strays.damaged += 1;
+        match other {
+            Other::BadSum => self.refusals.rcvbadsum += 1,
+            Other::BadOffset => self.refusals.rcvbadoff += 1,
+            Other::Short => self.refusals.rcvshort += 1,
+            Other::Damaged | Other::Fragment | Other::Protocol => {}
+        }
+    }
+
+    /// Answers a segment that belongs to no connection with a reset (RFC 9293 section 3.10.7.1).
+    #[cold]
+    pub(super) fn refuse(
+        &mut self,
+        packet: &Packet<'_>,
+        segment: &Segment<'_>,
+        transmit: &mut impl Transmit,
+        common: &mut Common,
+    ) {
+        if segment.flags.contains(Flags::RST) {
+            return;
+        }
+        let Some(link) = LinkHeader::answering(packet.link) else { return };
+        let Some(frame) = common.spare.pop().or_else(|| transmit.take()) else {
+            self.refusals.nombuf += 1;
+            return;
+        };
+        let acknowledges = segment.flags.contains(Flags::ACK);
+        let outgoing = Outgoing {
+            sequence: if acknowledges { segment.acknowledgement } else { SequenceNumber(0) },
+            acknowledgement: if acknowledges { SequenceNumber(0) } else { segment.end() },
+            flags: if acknowledges { Flags::RST } else { Flags::RST | Flags::ACK },
+            window: 0,
+            options: Options::default(),
+            sack_blocks: 0,
+            length: 0,
+            more: 0,
+            tail: 0,
+            last_flags: Flags(0),
+            is_ecn_capable: false,
+        };
+        self.refusals.rst_sent += 1;
+        self.refusals.sndctrl += 1;
+        self.refusals.sndtotal += 1;
+        let bytes = room(transmit, &frame);
+        let ip = IpSettings::default();
+        let headers =
+            Headers { link: &link, key: &packet.key, ip: &ip, identification: 0, cookie: &[] };
+        match write_segment(bytes, &headers, &outgoing, &[], |_| 0) {
+            Some(length) => transmit.send(frame, length, Instant::ZERO),
+            None => transmit.release(frame),
+        }
+    }
+
+    /// Answers what is neither of TCP nor of UDP.
+    #[cold]
+    pub(super) fn answer_other(
+        &mut self,
+        frame: &[u8],
+        now: Now,
+        transmit: &mut impl Transmit,
+        common: &mut Common,
+    ) {
+        let Heard::Question(answer) = self.host.hear(frame) else {
+            // Pings are answered, and asked, by the port as a host, beside its flows; and so are
+            // questions for its Ethernet address.
+            let is_hosts = is_echo(frame) || is_discovery(frame);
+            if !is_hosts {
+                common.strays.other_protocol += 1;
+                self.refuse_protocol(frame, now, transmit, common);
+            }
+            return;
+        };
+        let Some(frame) = common.spare.pop().or_else(|| transmit.take()) else { return };
+        match room(transmit, &frame).get_mut(..answer.len()) {
+            Some(bytes) => {
+                bytes.copy_from_slice(&answer);
+                transmit.send(frame, answer.len(), Instant::ZERO);
+            }
+            None => transmit.release(frame),
+        }
+    }
+
+    /// Tells the sender of a datagram that nobody waits for it.
+    ///
+    /// RFC 1122 section 4.1.3.1: "If a datagram arrives addressed to a UDP port for which there is
+    /// no pending LISTEN call, UDP SHOULD send an ICMP Port Unreachable message."
+    #[cold]
+    pub(super) fn refuse_datagram(
+        &mut self,
+        frame: &[u8],
+        packet: &Packet<'_>,
+        now: Now,
+        transmit: &mut impl Transmit,
+        common: &mut Common,
+    ) {
+        if self.blackhole == Blackhole::All || !is_to_one(frame, &packet.key) {
+            return;
+        }
+        let Some(link) = LinkHeader::answering(packet.link) else { return };
+        let original = &frame[packet.link.len()..];
+        let message = Message::PortUnreachable;
+        if self.tell(message, &link, &packet.key, original, now, transmit, common) {
+            common.strays.unreachable_sent += 1;
+        }
+    }
+
+    /// Tells the sender of a packet that nobody speaks the protocol that it is of.
+    ///
+    /// RFC 1122 section 3.2.2.1: "A host SHOULD generate Destination Unreachable messages with code:
+    /// 2 (Protocol Unreachable), when the designated transport protocol is not supported". RFC 8200
+    /// section 4, where a "Next Header value in the current header is unrecognized by the node": it
+    /// "should discard the packet and send an ICMP Parameter Problem message to the source".
+    #[cold]
+    pub(super) fn refuse_protocol(
+        &mut self,
+        frame: &[u8],
+        now: Now,
+        transmit: &mut impl Transmit,
+        common: &mut Common,
+    ) {
+        let Some((start, ethertype::IPV4 | ethertype::IPV6)) = network_header(frame) else {
+            return;
+        };
+        let (link, original) = frame.split_at(start);
+        let Some((key, message)) = unknown_protocol(original) else { return };
+        let is_damaged = self.verifies_checksums && has_damaged_header(frame);
+        let is_for_us = self.stations.take(link) && self.stations.are_possible(&key);
+        if self.leaves_strays
+            || self.blackhole == Blackhole::All
+            || is_damaged
+            || !is_for_us
+            || !is_to_one(frame, &key)
+        {
+            return;
+        }
+        let Some(link) = LinkHeader::answering(link) else { return };
+        if self.tell(message, &link, &key, original, now, transmit, common) {
+            common.strays.unreachable_sent += 1;
+        }
+    }
+
+    /// Tells the senders of packets that not all of their fragments came in time.
+    ///
+    /// RFC 1122 section 3.3.2: "If this timeout expires, the partially-reassembled datagram MUST be
+    /// discarded and an ICMP Time Exceeded message sent to the source host (if fragment zero has
+    /// been received)." RFC 8200 section 4.5 says the same of IPv6.
+    #[cold]
+    pub(super) fn tell_of_late(
+        &mut self,
+        now: Now,
+        transmit: &mut impl Transmit,
+        common: &mut Common,
+    ) {
+        for packet in common.pieces.take_late() {
+            let Some((link, original)) = packet.tag.zip(packet.first_fragment()) else { continue };
+            let key = packet.beginning.as_deref().and_then(may_be_told_of);
+            let Some(key) = key.filter(|key| is_to_one(link.as_slice(), key)) else { continue };
+            let message = Message::ReassemblyTimeExceeded;
+            if !self.leaves_strays
+                && self.tell(message, &link, &key, &original, now, transmit, common)
+            {
+                common.strays.time_exceeded_sent += 1;
+            }
+        }
+    }
+
+    /// Sends a message of ICMP to where a packet came from that was sent to one of ours, and `link`
+    /// leads; returns whether it left.
+    pub(super) fn tell(
+        &mut self,
+        message: Message,
+        link: &LinkHeader,
+        key: &FlowKey,
+        original: &[u8],
+        now: Now,
+        transmit: &mut impl Transmit,
+        common: &mut Common,
+    ) -> bool {
+        if !self.is_address_of_ours(key.destination(), common) || !self.allowance.take(now) {
+            return false;
+        }
+        let Some(answer) = common.spare.pop().or_else(|| transmit.take()) else { return false };
+        let headers =
+            Headers { link, key, ip: &IpSettings::default(), identification: 0, cookie: &[] };
+        match write_icmp_error(room(transmit, &answer), &headers, message, original) {
+            Some(length) => {
+                transmit.send(answer, length, Instant::ZERO);
+                true
+            }
+            None => {
+                transmit.release(answer);
+                false
+            }
+        }
+    }
+
+    /// Whether an address is the port's, or that of any of the clients and servers here: what others on the same
+    /// link are sent may be seen as well.
+    pub(super) fn is_address_of_ours(&self, address: IpAddr, common: &Common) -> bool {
+        let of_port = self.stations.addresses.iter().any(|own| own.address == address);
+        of_port
+            || common.templates[..common.templates_known].iter().any(|it| match &it.template.role {
+                Role::Client { tuples, .. } => tuples.clients.contains(address),
+                Role::Server { listen } => listen.addresses.is_none_or(|it| it.contains(address)),
+                Role::Accepted => false,
+            })
+    }
+}

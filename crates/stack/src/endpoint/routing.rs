@@ -1,0 +1,316 @@
+//! Whose a frame is: a flow's, a server's, or nobody's.
+
+use wirestorm_base::port::{Offloads, Receive, Received, Transmit};
+use wirestorm_base::time::Instant;
+use wirestorm_wire::flow::FlowKey;
+use wirestorm_wire::fragment::Taken;
+use wirestorm_wire::packet::tcp::Flags;
+use wirestorm_wire::packet::{ipv4, protocol, udp};
+
+use super::common::Common;
+use super::connections::Train;
+use super::events::Place;
+use super::transports::Transports;
+use super::{Blackhole, Endpoint};
+use crate::frame::{LinkHeader, Other, Packet, dissect, has_damaged_header, network_header};
+use crate::icmp_error::{Cause, IcmpError};
+use crate::tcp::arrival::Arrival;
+use crate::tcp::connection::Now;
+use crate::tcp::segment::Segment;
+use crate::tcp::sequence::SequenceNumber;
+
+impl Endpoint {
+    /// A frame has arrived.
+    // Inlined where frames come from though packets out of fragments are heard as well.
+    #[inline(always)]
+    pub(super) fn hear(
+        &mut self,
+        frame: &[u8],
+        offloads: Offloads,
+        now: Now,
+        transmit: &mut impl Transmit,
+    ) {
+        let packet = match dissect(frame, !offloads.is_verified) {
+            Ok(packet) => packet,
+            Err(Other::Fragment) => return self.hear_fragment(frame, now, transmit),
+            Err(Other::Protocol) => return self.hear_other(frame, now, transmit),
+            Err(other) => return self.responder.note_damage(other, &mut self.flows.common),
+        };
+        if packet.key.protocol() != protocol::TCP {
+            return self.hear_datagram(frame, &packet, now, transmit);
+        }
+        let (mut segment, header) = match Segment::parse(packet.transport, packet.ecn) {
+            Ok(parsed) => parsed,
+            Err(error) => return self.responder.note_damage(error.into(), &mut self.flows.common),
+        };
+        segment.segments = offloads.segments(segment.length);
+        let Some(place) = self.flows.connections.flows.find(&packet.key) else {
+            return self.hear_of_new(&packet, &segment, now, transmit);
+        };
+        let Some(flow) = self.flows.connections.flows.get_mut(place) else { return };
+        let settings =
+            || self.flows.common.templates[usize::from(flow.template)].settings(&packet.key);
+        if flow.connection.gives_way_to(&segment, settings) {
+            if !self.responder.stations.take(packet.link) {
+                return self.responder.note_other(&mut self.flows.common);
+            }
+            let tally = &mut self.flows.common.templates[usize::from(flow.template)].tally;
+            flow.connection.give_way(&mut tally.tcp);
+            let Transports { common, connections, .. } = &mut self.flows;
+            connections.remove(place, now, common);
+            self.executions.settle(&mut self.flows);
+            return self.hear_of_new(&packet, &segment, now, transmit);
+        }
+        let data = &packet.transport[header..];
+        let arrival = if usize::from(flow.template) >= self.flows.common.templates_known {
+            self.arrive_undecided(place, &segment, data, now)
+        } else if flow.connection.is_established()
+            // Of a train no bytes are left, and a session wants them.
+            && flow.run.exchange().is_none()
+            && !flow.connection.is_disturbed()
+            && let Some(train) = Train::begin(frame, place, &packet, &segment)
+        {
+            self.flows.connections.train = Some(train);
+            return;
+        } else {
+            self.arrive(place, &segment, data, now)
+        };
+        if arrival.is_established && segment.options.cookie_length.is_some() {
+            self.flows.connections.learn_cookie(place, &segment, &mut self.flows.common);
+        }
+        if self
+            .flows
+            .connections
+            .flows
+            .get(place)
+            .is_some_and(|flow| flow.connection.is_answer_due())
+        {
+            self.executions.serve(Place::Tcp(place), &mut self.flows, now, transmit);
+        }
+        if arrival.reset.is_some() {
+            self.responder.refuse(&packet, &segment, transmit, &mut self.flows.common);
+        }
+    }
+
+    /// Segments that have come in a row reach their connection.
+    #[inline]
+    pub(super) fn hear_train(&mut self, now: Now) {
+        let Transports { common, connections, .. } = &mut self.flows;
+        connections.hear_train(now, common, &mut self.loads.starts);
+    }
+
+    /// A segment reaches its connection, with its data for a session.
+    #[inline]
+    fn arrive(&mut self, place: u32, segment: &Segment<'_>, data: &[u8], now: Now) -> Arrival {
+        let Transports { common, connections, .. } = &mut self.flows;
+        connections.arrive(place, segment, data, now, common, &mut self.loads.starts)
+    }
+
+    /// A segment reaches a connection that is held until somebody accepts it, or of which no template
+    /// is known yet.
+    #[cold]
+    fn arrive_undecided(
+        &mut self,
+        place: u32,
+        segment: &Segment<'_>,
+        data: &[u8],
+        now: Now,
+    ) -> Arrival {
+        if self.executions.counted(place).is_some() {
+            let starts = &mut self.loads.starts;
+            return self.executions.arrive_held(place, segment, data, now, &mut self.flows, starts);
+        }
+        let Transports { common, connections, .. } = &mut self.flows;
+        connections.arrive_undecided(place, segment, data, now, common)
+    }
+
+    /// Anything but TCP and UDP.
+    #[cold]
+    fn hear_other(&mut self, frame: &[u8], now: Now, transmit: &mut impl Transmit) {
+        if !self.hear_icmp_error(frame, now) {
+            self.responder.answer_other(frame, now, transmit, &mut self.flows.common);
+        }
+    }
+
+    /// A segment that belongs to no connection.
+    #[cold]
+    fn hear_of_new(
+        &mut self,
+        packet: &Packet<'_>,
+        segment: &Segment<'_>,
+        now: Now,
+        transmit: &mut impl Transmit,
+    ) {
+        if !self.responder.is_for_us(packet, &mut self.flows.common) {
+            return;
+        }
+        let asks = segment.flags.contains(Flags::SYN)
+            && !segment.flags.contains(Flags::ACK)
+            && !segment.flags.contains(Flags::RST);
+        let listener = self.flows.common.servers.at(&packet.key);
+        let Some(template) = listener.filter(|_| asks) else {
+            if asks
+                && self.executions.hear_expected(&mut self.flows, packet, segment, now, transmit)
+            {
+                return;
+            }
+            if self.responder.leaves_strays {
+                return;
+            }
+            let count = match asks {
+                true => &mut self.flows.common.strays.no_template,
+                false => &mut self.flows.common.strays.no_flow,
+            };
+            *count += 1;
+            // RFC 9293 section 3.10.7.2, fourth, of who listens: "This should not be reached. Drop
+            // the segment and return."
+            let says_nothing = segment.flags.0 & (Flags::SYN | Flags::ACK | Flags::RST).0 == 0;
+            if listener.is_some() && says_nothing {
+                return;
+            }
+            match self.responder.blackhole {
+                Blackhole::All => return,
+                Blackhole::Syn if asks => return,
+                _ if !self.responder.may_refuse(&packet.key, &self.flows.common) => return,
+                _ => {
+                    return self.responder.refuse(packet, segment, transmit, &mut self.flows.common);
+                }
+            }
+        };
+        let Transports { common, connections, .. } = &mut self.flows;
+        if let Some(place) = connections.accept(packet, segment, template, now, common) {
+            if segment.options.cookie_length.is_some() {
+                let header = packet.transport.len() - segment.length as usize;
+                let data = &packet.transport[header..];
+                connections.take_early(place, segment, data, now, common);
+            }
+            self.executions.serve(Place::Tcp(place), &mut self.flows, now, transmit);
+        }
+    }
+
+    /// A datagram has arrived.
+    #[inline(never)]
+    fn hear_datagram(
+        &mut self,
+        frame: &[u8],
+        packet: &Packet<'_>,
+        now: Now,
+        transmit: &mut impl Transmit,
+    ) {
+        let datagram = udp::Packet::new(packet.transport).ok().filter(|it| {
+            (udp::HEADER_LENGTH..=packet.transport.len()).contains(&it.length().into())
+        });
+        let Some(datagram) = datagram else { return self.flows.common.strays.damaged += 1 };
+        let data = datagram.payload();
+        let place = match self.flows.datagrams.flows.find(&packet.key) {
+            Some(place) => place,
+            None => {
+                if !self.responder.is_for_us(packet, &mut self.flows.common) {
+                    return;
+                }
+                let Some(template) = self.flows.common.servers.with_data(&packet.key, data) else {
+                    if !self.responder.leaves_strays {
+                        self.flows.common.strays.no_flow += 1;
+                        let common = &mut self.flows.common;
+                        self.responder.refuse_datagram(frame, packet, now, transmit, common);
+                    }
+                    return;
+                };
+                let Transports { common, datagrams, .. } = &mut self.flows;
+                let accepted = datagrams.accept(packet, template, now, common);
+                let Some(place) = accepted else { return };
+                place
+            }
+        };
+        let Transports { common, datagrams, .. } = &mut self.flows;
+        datagrams.arrive(place, data, now, common);
+    }
+
+    /// Whether a frame says that a packet did not arrive, which then is heard.
+    #[cold]
+    fn hear_icmp_error(&mut self, frame: &[u8], now: Now) -> bool {
+        let Some(error) = IcmpError::read(frame) else { return false };
+        let IcmpError { key, sequence, cause } = error;
+        match cause {
+            Cause::TooBig { mtu } => {
+                self.flows.common.strays.too_big += 1;
+                if error.is_credible() {
+                    self.shorten(&key, sequence, mtu, now);
+                }
+                return true;
+            }
+            Cause::Refused | Cause::Unreachable => self.flows.common.strays.unreachable += 1,
+        }
+        let Transports { common, connections, datagrams } = &mut self.flows;
+        if key.protocol() == protocol::UDP {
+            datagrams.hear_unreachable(&key, cause, now, common);
+        } else {
+            connections.hear_unreachable(&key, sequence, cause, common);
+        }
+        self.executions.settle(&mut self.flows);
+        true
+    }
+
+    /// A packet of a flow was too long for its path: those that follow are to be shorter.
+    fn shorten(&mut self, key: &FlowKey, number: SequenceNumber, mtu: u16, now: Now) {
+        let Transports { common, connections, datagrams } = &mut self.flows;
+        if key.protocol() != protocol::UDP {
+            connections.shorten(key, number, mtu, now, common);
+        } else if datagrams.flows.find(key).is_some() {
+            common.paths.note(key.source(), mtu);
+        }
+    }
+
+    /// A part of a packet. With the last one that was missing the packet is heard.
+    #[cold]
+    #[inline(never)]
+    fn hear_fragment(&mut self, frame: &[u8], now: Now, transmit: &mut impl Transmit) {
+        let Some((start, _)) = network_header(frame) else { return };
+        let (link, network) = frame.split_at(start);
+        let is_damaged = |it: ipv4::Packet<&[u8]>| it.checksum() != it.computed_checksum();
+        if self.responder.verifies_checksums && ipv4::Packet::new(network).is_ok_and(is_damaged) {
+            return self.flows.common.strays.damaged += 1;
+        }
+        let time = Instant::from_nanos(now.micros * 1_000);
+        let sender =
+            if self.responder.stations.take(link) { LinkHeader::answering(link) } else { None };
+        let Common { strays, pieces, .. } = &mut self.flows.common;
+        match pieces.take(network, sender, time, strays) {
+            Taken::Waits => strays.fragments += 1,
+            Taken::Damaged => strays.damaged += 1,
+            Taken::Whole(packet) => {
+                strays.fragments += 1;
+                strays.reassembled += 1;
+                let is_verified = !self.responder.verifies_checksums;
+                let offloads = Offloads { is_verified, ..Offloads::default() };
+                self.hear(&[link, &packet].concat(), offloads, now, transmit);
+            }
+        }
+    }
+
+    pub(super) fn reset_for(
+        &mut self,
+        received: &Received,
+        transmit: &mut impl Transmit,
+        receive: &impl Receive,
+    ) {
+        let frame = receive.frame(received);
+        let is_verified = received.offloads.is_verified || !self.responder.verifies_checksums;
+        if self.responder.verifies_checksums
+            && received.offloads.is_verified
+            && has_damaged_header(frame)
+        {
+            return;
+        }
+        let Ok(packet) = dissect(frame, !is_verified) else { return };
+        if packet.key.protocol() != protocol::TCP
+            || !self.flows.connections.flows.contains(&packet.key)
+        {
+            return;
+        }
+        let Ok((segment, _)) = Segment::parse(packet.transport, packet.ecn) else { return };
+        if segment.flags.contains(Flags::ACK) {
+            self.responder.refuse(&packet, &segment, transmit, &mut self.flows.common);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Flows of both transports, and what they have in common.
+
+use wirestorm_wire::flow::FlowKey;
+
+use super::common::Common;
+use super::connections::Connections;
+use super::datagrams::Datagrams;
+use super::events::Place;
+use super::load::Origin;
+use super::template::{Role, Transport};
+use crate::random::Random;
+use crate::tcp::connection::{Connection, Now};
+
+/// Flows of both transports, and what they have in common.
+#[derive(Debug)]
+pub(super) struct Transports {
+    pub(super) common: Common,
+    pub(super) connections: Connections,
+    pub(super) datagrams: Datagrams,
+}
+
+impl Transports {
+    /// Begins a flow of a template, of certain ends where that is said.
+    #[inline]
+    pub(super) fn open(
+        &mut self,
+        template: usize,
+        origin: Option<Origin>,
+        now: Now,
+    ) -> Option<Place> {
+        let Self { common, connections, datagrams } = self;
+        let is_full = common.is_full();
+        let state = common.templates.get_mut(template)?;
+        let Role::Client { tuples, link, .. } = &state.template.role else { return None };
+        if is_full {
+            state.tally.flows.overflow += 1;
+            return None;
+        }
+        let transport = &state.template.transport;
+        // Who asks for a flow has its own client, on or off.
+        let number = match state.off.as_ref().filter(|_| origin.is_none()) {
+            None => Some(state.used),
+            Some(off) => tuples.on_from(state.used, off),
+        };
+        let Some(number) = number else {
+            state.tally.flows.switched_off += 1;
+            return None;
+        };
+        let protocol = transport.protocol();
+        state.used = number + 1;
+        let is_free = |key: &FlowKey| match transport {
+            Transport::Tcp(_) => !connections.flows.contains(key),
+            Transport::Udp => !datagrams.flows.contains(key),
+        };
+        let (off, random) = (state.off.as_ref(), &mut common.random);
+        let ports = state.first_port;
+        let key = tuples.answers_to(number, ports, origin, protocol, off, random).find(is_free);
+        let Some(key) = key else {
+            state.tally.flows.tuple_in_use += 1;
+            return None;
+        };
+        let link = common.links.take(link.of(key.destination(), key.source()));
+        if connections.flows.are_many() && tuples.are_in_turn() {
+            // That it is free, too, is waited for while other things are done.
+            let drawn = &mut Random::new(0);
+            let next = tuples.answers_to(number + 1, ports, None, protocol, None, drawn).next();
+            next.iter().for_each(|key| connections.flows.prefetch(key));
+        }
+        state.tally.flows.made += 1;
+        match transport {
+            Transport::Tcp(_) => {
+                let initial = common.initial(&key, now);
+                let (_, settings, tally) = common.templates[template].tcp(&key);
+                let mut connection = Connection::connect(settings, initial, now, &mut tally.tcp);
+                common.paths.limit(&key, &mut connection, settings);
+                if settings.fast_open {
+                    connections.fast_open.begin(&key, now, &mut connection);
+                }
+                let template = template as u16;
+                let place = connections.insert(key, connection, template, link, now, common);
+                Some(Place::Tcp(place))
+            }
+            Transport::Udp => {
+                state.tally.udp.connects += 1;
+                Some(Place::Udp(datagrams.insert(key, template as u16, link, now, common)))
+            }
+        }
+    }
+
+    /// The key of a flow.
+    pub(super) fn key(&self, place: Place) -> Option<FlowKey> {
+        match place {
+            Place::Tcp(place) => self.connections.flows.get(place).map(|it| it.key),
+            Place::Udp(place) => self.datagrams.flows.get(place).map(|it| it.key),
+        }
+    }
+
+    /// What a flow has waited for is over, or does not come.
+    #[cold]
+    pub(super) fn go_on(&mut self, place: Place, has_failed: bool) {
+        match place {
+            Place::Tcp(place) => self.connections.wake(place, |flow| flow.run.go_on(has_failed)),
+            Place::Udp(place) => self.datagrams.go_on(place, has_failed),
+        }
+    }
+
+    /// A flow has failed that belongs to another one.
+    pub(super) fn fail_with(&mut self, place: Place) {
+        match place {
+            Place::Tcp(place) => self.connections.wake(place, |flow| flow.run.fail_with_other()),
+            Place::Udp(place) => self.datagrams.go_on(place, true),
+        }
+    }
+}
