@@ -12,6 +12,7 @@
 //! and nobody had taken is the first that it hears: none of it is lost, and none is handed to the
 //! program as if it had come within the session.
 
+mod datagrams;
 mod exchange;
 mod plain;
 mod queue;
@@ -24,12 +25,20 @@ use core::net::IpAddr;
 
 use wirestorm_base::histogram::Histogram;
 
+pub(crate) use datagrams::DatagramExchange;
+pub use datagrams::DatagramSession;
 pub(crate) use exchange::{Exchange, Saying};
 
 /// What makes the sessions of a template's flows.
 pub trait Sessions: Debug + Send + Sync {
     /// The session of a new flow between these two addresses: ours, and the peer's.
     fn begin(&self, own: IpAddr, peer: IpAddr) -> Box<dyn Session>;
+
+    /// The same of a flow of UDP; `None`: programs say their datagrams as they are.
+    fn begin_datagrams(&self, own: IpAddr, peer: IpAddr) -> Option<Box<dyn DatagramSession>> {
+        let _ = (own, peer);
+        None
+    }
 }
 
 /// One end of a conversation about bytes, sans I/O: bytes of the peer and plaintext of the program

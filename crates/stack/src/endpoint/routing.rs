@@ -173,7 +173,12 @@ impl Endpoint {
                 Blackhole::Syn if asks => return,
                 _ if !self.responder.may_refuse(&packet.key, &self.flows.common) => return,
                 _ => {
-                    return self.responder.refuse(packet, segment, transmit, &mut self.flows.common);
+                    return self.responder.refuse(
+                        packet,
+                        segment,
+                        transmit,
+                        &mut self.flows.common,
+                    );
                 }
             }
         };

@@ -13,7 +13,7 @@ use super::counters::Tally;
 use super::links::ClientLinks;
 use super::listen::Listen;
 use super::load::{AddressSet, Arrivals, Load, Off, Tuples};
-use crate::content::{Session, Sessions};
+use crate::content::{DatagramSession, Session, Sessions};
 use crate::ip_settings::IpSettings;
 use crate::program::{Ends, Own, Program};
 use crate::random::Random;
@@ -31,7 +31,8 @@ pub struct Template {
     /// What stands between programs and connections, such as TLS; `None`: nothing does. Programs
     /// begin once their session is open, but for those that say where it begins, by
     /// [`Instruction::StartSession`](crate::program::Instruction::StartSession). Connections of TCP
-    /// have them, but those that a template is chosen for by their first bytes.
+    /// have them, but those that a template is chosen for by their first bytes;
+    /// flows of UDP have those over datagrams ([`Sessions::begin_datagrams`]).
     pub sessions: Option<Arc<dyn Sessions>>,
     /// Whether peers' programs reset connections, so that a reset is no failure.
     pub meets_resets: bool,
@@ -216,6 +217,12 @@ impl TemplateState {
         let sessions = self.template.sessions.as_ref()?;
         (!self.template.program.starts_session())
             .then(|| sessions.begin(key.destination(), key.source()))
+    }
+
+    /// What stands between the program of a new flow of UDP and its datagrams.
+    #[inline]
+    pub(super) fn datagram_session(&self, key: &FlowKey) -> Option<Box<dyn DatagramSession>> {
+        self.template.sessions.as_ref()?.begin_datagrams(key.destination(), key.source())
     }
 
     /// How TCP behaves in a flow.

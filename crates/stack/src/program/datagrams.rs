@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::vec;
 use alloc::vec::Vec;
 
 use super::compute::{compute, delay};
@@ -10,6 +11,7 @@ use super::own::{Demand, Own, Ports};
 use super::run::{Outside, STEPS_MAX};
 use super::variables::Variables;
 use super::{BufferId, Instruction, Program};
+use crate::content::DatagramExchange;
 use crate::tcp::connection::Now;
 
 /// What is sent as one datagram.
@@ -19,6 +21,8 @@ pub(crate) enum Sent {
     Buffer(BufferId),
     /// What [`DatagramRun::composed`] has.
     Own,
+    /// What its session has for the peer.
+    Session,
 }
 
 /// What a program of datagrams wants.
@@ -42,7 +46,7 @@ pub(crate) enum Step {
 }
 
 /// The state of a program in one flow of datagrams.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct DatagramRun {
     /// Datagrams that have arrived.
     received: u64,
@@ -50,6 +54,8 @@ pub(crate) struct DatagramRun {
     own: Option<Box<Own>>,
     /// What is to be sent of its own.
     composed: Vec<u8>,
+    /// What is between the program and its flow, where anything is.
+    exchange: Option<Box<DatagramExchange>>,
     /// When a delay is over, in ms.
     until: u32,
     /// After how long without traffic the flow is dropped, in ms; 0: never.
@@ -77,6 +83,7 @@ impl DatagramRun {
             variables: None,
             own: None,
             composed: Vec::new(),
+            exchange: None,
             until: 0,
             idle_ms: IDLE_MS,
             place: 0,
@@ -99,16 +106,52 @@ impl DatagramRun {
         self.own = Some(Box::new(own));
     }
 
+    /// Puts a session between the program and its flow, from the beginning.
+    #[cold]
+    pub(crate) fn exchange_by(&mut self, exchange: DatagramExchange) {
+        self.exchange = Some(Box::new(exchange));
+    }
+
+    /// Whether what is between the program and its flow has failed.
+    pub(crate) fn has_session_failed(&self) -> bool {
+        self.exchange.as_ref().is_some_and(|it| it.has_failed())
+    }
+
     /// Whether something else came than the program expects.
     pub(crate) fn has_program_failed(&self) -> bool {
         self.own.as_ref().is_some_and(|own| own.has_failed())
     }
 
-    /// What is to be sent of its own.
-    pub(crate) fn composed(&self) -> &[u8] {
-        &self.composed
+    /// What is to be sent of its own, or of its session.
+    pub(crate) fn composed(&self, sent: Sent) -> &[u8] {
+        match &self.exchange {
+            Some(exchange) if sent == Sent::Session => exchange.datagram(),
+            _ => &self.composed,
+        }
     }
 
+    /// Something was sent.
+    #[inline]
+    pub(crate) fn note_sent(&mut self, sent: Sent) {
+        match &mut self.exchange {
+            Some(exchange) if sent == Sent::Session => exchange.note_sent(),
+            _ => self.go_on(),
+        }
+    }
+
+    /// A datagram has arrived.
+    #[inline]
+    pub(crate) fn hear(&mut self, data: &[u8], now: Now) {
+        match self.exchange.take() {
+            None => self.note_received(data),
+            Some(mut exchange) => {
+                exchange.hear(data, now, |message| self.note_received(message));
+                self.exchange = Some(exchange);
+            }
+        }
+    }
+
+    /// What the program hears: a datagram, or a message of its session.
     #[inline]
     pub(crate) fn note_received(&mut self, data: &[u8]) {
         self.received += 1;
@@ -119,6 +162,10 @@ impl DatagramRun {
 
     /// Where the program is over and looks at what it receives: what came beside its last datagram.
     pub(crate) fn take_rest(&mut self) -> VecDeque<Vec<u8>> {
+        // What comes within a session begins nothing else.
+        if self.exchange.is_some() {
+            return VecDeque::new();
+        }
         self.own.as_mut().map(|own| own.take_rest()).unwrap_or_default()
     }
 
@@ -145,7 +192,70 @@ impl DatagramRun {
     }
 
     /// Goes on until it wants something.
+    #[inline]
     pub(crate) fn advance(&mut self, program: &Program, outside: &mut Outside<'_>) -> Step {
+        match self.exchange.take() {
+            None => self.follow(program, outside),
+            Some(mut exchange) => {
+                let step = self.advance_within(&mut exchange, program, outside);
+                self.exchange = Some(exchange);
+                step
+            }
+        }
+    }
+
+    /// The same where there is a session: what it has to send leaves first, and the program begins
+    /// once it is open.
+    #[cold]
+    fn advance_within(
+        &mut self,
+        exchange: &mut DatagramExchange,
+        program: &Program,
+        outside: &mut Outside<'_>,
+    ) -> Step {
+        let now = outside.now;
+        for _ in 0..STEPS_MAX {
+            if exchange.go_on(now, outside.sessions) {
+                return Step::Sends(Sent::Session);
+            }
+            if exchange.has_failed() || exchange.is_over() {
+                return Step::Over;
+            }
+            if !exchange.is_open() || exchange.is_closed() {
+                return wait(exchange.deadline(now), None, now);
+            }
+            let step = self.follow(program, outside);
+            match step {
+                Step::Sends(sent) => {
+                    let is_taken = match sent {
+                        Sent::Buffer(buffer) => {
+                            let buffer = outside.buffers.get(buffer);
+                            let mut message = vec![0; buffer.size() as usize];
+                            buffer.copy(0, &mut message);
+                            exchange.say(&message, now)
+                        }
+                        Sent::Own | Sent::Session => exchange.say(&self.composed, now),
+                    };
+                    if !is_taken {
+                        return wait(exchange.deadline(now), None, now);
+                    }
+                    self.go_on();
+                }
+                Step::Over => exchange.close(now),
+                // Nothing more comes for which it could wait.
+                Step::Waits if exchange.is_peer_done() => exchange.close(now),
+                Step::Waits => return wait(exchange.deadline(now), None, now),
+                Step::WaitsUntil(until) => {
+                    return wait(exchange.deadline(now), Some(until), now);
+                }
+                step => return step,
+            }
+        }
+        Step::Pauses
+    }
+
+    /// Follows the program until it wants something.
+    fn follow(&mut self, program: &Program, outside: &mut Outside<'_>) -> Step {
         let now @ Now { millis, .. } = outside.now;
         let place = self.place;
         if self.own.as_mut().is_some_and(|own| !own.has_room(place, outside)) {
@@ -289,5 +399,14 @@ impl DatagramRun {
             own.fail_waiting(place, cause, outside);
         }
         Step::Over
+    }
+}
+
+/// Waits until the sooner of two times, in ms, where there is any.
+fn wait(one: Option<u32>, other: Option<u32>, now: Now) -> Step {
+    let left = |at: &u32| at.wrapping_sub(now.millis).cast_signed();
+    match [one, other].into_iter().flatten().min_by_key(left) {
+        Some(until) => Step::WaitsUntil(until),
+        None => Step::Waits,
     }
 }

@@ -10,6 +10,7 @@ use wirestorm_base::port::Transmit;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_wire::checksum;
 use wirestorm_wire::flow::FlowKey;
+use wirestorm_wire::packet::{ethernet, ipv4, ipv6, udp};
 
 use self::stamp::Stamp;
 use super::common::Common;
@@ -21,6 +22,7 @@ use super::frames::{fill_up, room};
 use super::table::{Flows, Keyed};
 use super::template::TemplateState;
 use super::times::age;
+use crate::content::DatagramExchange;
 use crate::frame::{Headers, LinkHeader, Packet, write_datagram};
 use crate::icmp_error::Cause;
 use crate::ip_settings::IpSettings;
@@ -28,7 +30,7 @@ use crate::program::{DatagramRun, Outside, Sent, Step, Wish};
 use crate::tcp::connection::Now;
 
 /// One flow of datagrams, and how far its program is.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct DatagramFlow {
     /// From the peer to us.
     pub(super) key: FlowKey,
@@ -115,6 +117,10 @@ impl Datagrams {
         if let Some(own) = state.own(&key) {
             run.own_by(own);
         }
+        if let Some(session) = state.datagram_session(&key) {
+            let longest = room_for_data(common.frame_length_max, &key);
+            run.exchange_by(DatagramExchange::new(session, longest, now));
+        }
         let flow = DatagramFlow {
             key,
             run,
@@ -143,10 +149,11 @@ impl Datagrams {
         let tally = &mut common.templates[usize::from(flow.template)].tally;
         tally.udp.rcvpkt += 1;
         tally.udp.rcvbyte += data.len() as u64;
-        flow.run.note_received(match &mut flow.stamp {
+        let data = match &mut flow.stamp {
             Some(stamp) => measure(stamp, data, tally, now),
             None => data,
-        });
+        };
+        flow.run.hear(data, now);
         flow.received_at = now.millis;
         if !flow.is_answered {
             flow.is_answered = true;
@@ -245,8 +252,10 @@ impl Datagrams {
                     break;
                 }
                 Step::Over => {
-                    let has_failed = flow.run.has_program_failed();
+                    let has_session_failed = flow.run.has_session_failed();
+                    let has_failed = flow.run.has_program_failed() || has_session_failed;
                     match has_failed {
+                        true if has_session_failed => tally.flows.session_failed += 1,
                         true => tally.flows.program_failed += 1,
                         false => tally.flows.closed += 1,
                     }
@@ -284,15 +293,15 @@ impl Datagrams {
             let stamp = stamp.as_ref().map_or(&[][..], |header| header);
             let said = match sent {
                 Sent::Buffer(buffer) => buffers.get(buffer).size(),
-                Sent::Own => run.composed().len() as u32,
+                sent => run.composed(sent).len() as u32,
             };
             let size = said.saturating_add(stamp.len() as u32);
             let fill: &dyn Fn(&mut [u8]) -> u16 = &|data| {
                 let (head, data) = data.split_at_mut(stamp.len());
                 let sum = match sent {
                     Sent::Buffer(buffer) => buffers.get(buffer).copy(0, data),
-                    Sent::Own => {
-                        data.copy_from_slice(run.composed());
+                    sent => {
+                        data.copy_from_slice(run.composed(sent));
                         checksum::sum(data)
                     }
                 };
@@ -338,7 +347,7 @@ impl Datagrams {
             if let Some(stamp) = &mut flow.stamp {
                 stamp.go_on();
             }
-            flow.run.go_on();
+            flow.run.note_sent(sent);
         }
         let is_sooner = |a: u32, b: u32| a.wrapping_sub(b).cast_signed() < 0;
         let idle = flow.run.idle_at(flow.received_at, flow.sent_at);
@@ -459,6 +468,15 @@ impl Datagrams {
         let Some(flow) = self.flows.get(place) else { return };
         common.followed.end(now.instant(), &details(flow.key(), flow.began_at, now));
     }
+}
+
+/// Bytes of data for which a packet has room in a frame of so many bytes.
+fn room_for_data(frame_length_max: usize, key: &FlowKey) -> usize {
+    let ip = match key.version() {
+        4 => ipv4::HEADER_LENGTH_MIN,
+        _ => ipv6::HEADER_LENGTH,
+    };
+    frame_length_max.saturating_sub(ethernet::HEADER_LENGTH + ip + udp::HEADER_LENGTH)
 }
 
 /// What a datagram says behind its time of departure, from which on its way is measured. One that

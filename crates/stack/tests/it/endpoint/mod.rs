@@ -1,6 +1,7 @@
 //! Endpoints over wires in memory.
 
 mod connections;
+mod datagram_sessions;
 mod datagrams;
 mod details;
 mod endings;

@@ -1,0 +1,274 @@
+//! Sessions between programs and their flows of UDP, by a protocol that is made for these tests: it
+//! opens by a handshake, hides what it carries, acknowledges each message, and sends again what is not
+//! acknowledged in time.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use wirestorm_base::port::{Receive, Transmit};
+use wirestorm_base::time::{Duration, Instant};
+use wirestorm_sim::memory::{MemoryReceive, MemoryTransmit};
+use wirestorm_stack::content::{DatagramSession, Handshake, Session, SessionState, Sessions};
+use wirestorm_stack::endpoint::{Load, Template, Transport};
+use wirestorm_stack::program::{Buffer, Buffers, Instruction, Program};
+
+use crate::world::{SECOND, STEP, World, client, server, template};
+
+/// What each datagram begins with.
+const HELLO: u8 = b'H';
+const WELCOME: u8 = b'W';
+const DATA: u8 = b'D';
+const TAKEN: u8 = b'T';
+const BYE: u8 = b'B';
+
+/// What is not answered for so long is said again, so many times.
+const AGAIN: Duration = Duration::from_millis(20);
+const TIMES: u32 = 10;
+
+#[derive(Debug)]
+struct Toy {
+    is_client: bool,
+    state: SessionState,
+    /// What is to be said, the first thing first.
+    to_say: Vec<Vec<u8>>,
+    /// What is not answered, when it was said last, and how often.
+    unanswered: Option<(Vec<u8>, Instant, u32)>,
+    /// The numbers of the next messages, to and from the peer.
+    next: [u8; 2],
+    longest_asked: usize,
+}
+
+impl Toy {
+    fn new(is_client: bool) -> Self {
+        let state = SessionState::Handshaking;
+        let (to_say, unanswered) = (Vec::new(), None);
+        Self { is_client, state, to_say, unanswered, next: [0; 2], longest_asked: 0 }
+    }
+
+    fn ask(&mut self, datagram: Vec<u8>, now: Instant) {
+        self.to_say.push(datagram.clone());
+        self.unanswered = Some((datagram, now, 1));
+    }
+
+    fn hidden(number: u8, message: &[u8]) -> Vec<u8> {
+        let hidden = message.iter().map(|byte| byte ^ 0x5a);
+        [DATA, number].into_iter().chain(hidden).collect()
+    }
+}
+
+impl DatagramSession for Toy {
+    fn hear(&mut self, datagram: &[u8], _: Instant, message: &mut dyn FnMut(&[u8])) {
+        match *datagram {
+            [HELLO] if !self.is_client => {
+                self.to_say.push(vec![WELCOME]);
+                if self.state == SessionState::Handshaking {
+                    self.state = SessionState::Open;
+                }
+            }
+            [WELCOME] if self.is_client && self.state == SessionState::Handshaking => {
+                (self.state, self.unanswered) = (SessionState::Open, None);
+            }
+            [DATA, number, ref hidden @ ..] => {
+                self.to_say.push(vec![TAKEN, number]);
+                if number == self.next[1] {
+                    self.next[1] = number.wrapping_add(1);
+                    message(&hidden.iter().map(|byte| byte ^ 0x5a).collect::<Vec<_>>());
+                }
+            }
+            [TAKEN, number] if self.next[0] == number.wrapping_add(1) => self.unanswered = None,
+            [BYE] => {
+                self.to_say.push(vec![TAKEN, self.next[0].wrapping_sub(1)]);
+                self.state = SessionState::PeerClosed;
+            }
+            _ => {}
+        }
+    }
+
+    fn say(&mut self, message: &[u8], now: Instant) -> bool {
+        if self.unanswered.is_some() {
+            return false;
+        }
+        let datagram = Self::hidden(self.next[0], message);
+        self.next[0] = self.next[0].wrapping_add(1);
+        self.ask(datagram, now);
+        true
+    }
+
+    fn close(&mut self, _: Instant) {
+        self.to_say.push(vec![BYE]);
+    }
+
+    fn depart(&mut self, now: Instant, longest: usize, to: &mut Vec<u8>) -> bool {
+        self.longest_asked = longest;
+        let begins = self.is_client && self.state == SessionState::Handshaking;
+        if begins && self.unanswered.is_none() {
+            self.ask(vec![HELLO], now);
+        }
+        if self.to_say.is_empty() {
+            return false;
+        }
+        to.extend(self.to_say.remove(0));
+        true
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let (_, at, _) = self.unanswered.as_ref()?;
+        Some(*at + AGAIN)
+    }
+
+    fn expire(&mut self, now: Instant) {
+        let Some((datagram, at, times)) = &mut self.unanswered else { return };
+        if *times == TIMES {
+            self.unanswered = None;
+            self.state = SessionState::Failed("no answer");
+            return;
+        }
+        (*at, *times) = (now, *times + 1);
+        self.to_say.push(datagram.clone());
+    }
+
+    fn state(&self) -> SessionState {
+        self.state
+    }
+
+    fn handshake(&self) -> Option<Handshake> {
+        let is_open = matches!(self.state, SessionState::Open | SessionState::PeerClosed);
+        is_open.then_some(Handshake::Full)
+    }
+
+    fn is_busy(&self) -> bool {
+        self.unanswered.is_some() || !self.to_say.is_empty()
+    }
+}
+
+#[derive(Debug)]
+struct Toys {
+    is_client: bool,
+}
+
+impl Sessions for Toys {
+    fn begin(&self, _: IpAddr, _: IpAddr) -> Box<dyn Session> {
+        unreachable!("flows are of UDP")
+    }
+
+    fn begin_datagrams(&self, _: IpAddr, _: IpAddr) -> Option<Box<dyn DatagramSession>> {
+        Some(Box::new(Toy::new(self.is_client)))
+    }
+}
+
+const ASKED: &[u8] = b"what is to be hidden";
+const FLOWS: u64 = 20;
+
+/// A client asks three times and is answered with so many bytes each time.
+fn world(answer: u32) -> World {
+    let mut buffers = Buffers::default();
+    let ask = buffers.push(Buffer::new(ASKED, 0, &[]));
+    let answer = buffers.push(Buffer::new(b"shown", answer, b"again"));
+    let hear = Instruction::ReceiveDatagrams { count: 1, clear: true };
+    let say = |buffer| Instruction::SendDatagram { buffer };
+    let idle = Instruction::SetIdle { millis: 3_000, receive_only: false };
+    let asks = [say(ask), hear].into_iter().cycle().take(6);
+    let answers = [hear, say(answer)].into_iter().cycle().take(6);
+    let of = |instructions: Vec<Instruction>, role, is_client| Template {
+        program: Program::new(instructions).unwrap(),
+        transport: Transport::Udp,
+        sessions: Some(Arc::new(Toys { is_client })),
+        ..template(Vec::new(), role)
+    };
+    let role = client("16.0.0.1", 80, Load::Hold { flows: 5 }, Some(FLOWS));
+    let asks = of([idle].into_iter().chain(asks).collect(), role, true);
+    let answers = of([idle].into_iter().chain(answers).collect(), server(80), false);
+    World::of(vec![asks], vec![answers], &buffers)
+}
+
+/// Hands on what is on a wire, but for every so manieth frame; `look` sees all of it.
+fn carry(
+    (transmit, receive): &mut (MemoryTransmit, MemoryReceive),
+    count: &mut u64,
+    lost: u64,
+    look: &mut impl FnMut(&[u8]),
+) {
+    let mut batch = Vec::new();
+    receive.receive(64, &mut batch).unwrap();
+    for received in batch {
+        let bytes = receive.frame(&received).to_vec();
+        receive.release(received);
+        look(&bytes);
+        *count += 1;
+        if *count % lost == 0 {
+            continue;
+        }
+        let frame = transmit.take().unwrap();
+        transmit.frame_mut(&frame)[..bytes.len()].copy_from_slice(&bytes);
+        transmit.send(frame, bytes.len(), Instant::ZERO);
+    }
+    transmit.flush().unwrap();
+}
+
+/// Lets both talk over wires that lose every so manieth frame.
+fn talk(world: &mut World, lost: u64, span: Duration, mut look: impl FnMut(&[u8])) {
+    let end = world.now + span;
+    let mut count = 0;
+    while world.now < end {
+        world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
+        carry(&mut world.up, &mut count, lost, &mut look);
+        world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
+        carry(&mut world.down, &mut count, lost, &mut look);
+        world.now += STEP;
+    }
+}
+
+#[test]
+fn programs_talk_within_a_session_that_hides_what_they_say() {
+    let mut world = world(600);
+    let is_seen = |frame: &[u8], text: &[u8]| frame.windows(text.len()).any(|it| it == text);
+    let (mut frames, mut seen) = (0, 0);
+    talk(&mut world, u64::MAX, SECOND, |frame| {
+        frames += 1;
+        seen += u32::from(is_seen(frame, ASKED) || is_seen(frame, b"shown"));
+    });
+    assert!(frames > 10 * FLOWS, "{frames}");
+    assert_eq!(seen, 0);
+    for side in [&world.client, &world.server] {
+        let (flows, sessions) = (side.counters(), side.sessions());
+        assert_eq!((flows.closed, flows.failed(), flows.active), (FLOWS, 0, 0), "{flows:?}");
+        assert_eq!((sessions.full, sessions.handshake.count()), (FLOWS, FLOWS));
+        assert!(sessions.failures.is_empty());
+    }
+}
+
+#[test]
+fn its_timers_send_again_what_is_lost() {
+    for lost in [3, 5, 7] {
+        let mut world = world(600);
+        talk(&mut world, lost, Duration::from_secs(20), |_| {});
+        let (flows, sessions) = (world.client.counters(), world.client.sessions());
+        assert_eq!((flows.closed, flows.failed()), (FLOWS, 0), "1 of {lost} lost: {flows:?}");
+        assert_eq!((sessions.full, sessions.failures.len()), (FLOWS, 0));
+        // All messages arrived, and what came twice did so once for the program.
+        assert!(world.client.udp().sndpkt > 5 * FLOWS);
+    }
+}
+
+#[test]
+fn a_session_that_nobody_answers_fails_by_name() {
+    let mut world = world(600);
+    talk(&mut world, 1, SECOND, |_| {});
+    let (flows, sessions) = (world.client.counters(), world.client.sessions());
+    assert!(flows.session_failed >= 5, "{flows:?}");
+    assert_eq!((flows.closed, sessions.full), (0, 0));
+    assert_eq!(sessions.failures.get("no answer"), Some(&flows.session_failed));
+    // Ten times each, and no more.
+    let begun = flows.made - flows.active;
+    assert!(world.client.udp().sndpkt >= begun * u64::from(TIMES));
+}
+
+#[test]
+fn messages_longer_than_a_packet_leave_in_fragments() {
+    let mut world = world(4_000);
+    talk(&mut world, u64::MAX, SECOND, |_| {});
+    let flows = world.client.counters();
+    assert_eq!((flows.closed, flows.failed()), (FLOWS, 0), "{flows:?}");
+    assert_eq!(world.server.udp().fragmented, 3 * FLOWS);
+    assert_eq!(world.client.strays().reassembled, 3 * FLOWS);
+}
