@@ -422,7 +422,7 @@ fn of_others_each_reply_is_looked_at() {
     let shown = self::shown(&client);
     assert!(shown.starts_with(&format!("at once\n{}>\"EHLO", needs("^220", "Some(Label(0))"))));
     let said = format!(
-        "{}smtp ends\n.\nLabel(Label(0))\n>\"QUIT\\r\\n\"\n{}until it closes\n",
+        "{}smtp ends\n.\nLabel(Label(0))\n>\"QUIT\\r\\n\"\n{}",
         needs("^250", "Some(Label(0))"),
         needs("^221", "None")
     );

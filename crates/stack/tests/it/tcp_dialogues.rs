@@ -499,6 +499,7 @@ impl Talk {
             None => "none",
             Some(End::Closed) => "closed",
             Some(End::Reset) => "reset",
+            Some(End::ResetAfterClose) => "reset-after-close",
             Some(End::Refused) => "refused",
             Some(End::TimedOut) => "timed-out",
             Some(End::Unanswered) => "unanswered",

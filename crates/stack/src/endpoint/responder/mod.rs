@@ -50,6 +50,16 @@ pub enum Blackhole {
     All,
 }
 
+/// The packet that a message of ICMP is about.
+#[derive(Clone, Copy)]
+struct About<'a> {
+    /// What is below IP in frames to its sender.
+    link: &'a LinkHeader,
+    key: &'a FlowKey,
+    /// It from its IP header on.
+    original: &'a [u8],
+}
+
 /// What is answered for no flow.
 #[derive(Debug)]
 pub(super) struct Responder {
@@ -225,7 +235,8 @@ impl Responder {
         let Some(link) = LinkHeader::answering(packet.link) else { return };
         let original = &frame[packet.link.len()..];
         let message = Message::PortUnreachable;
-        if self.tell(message, &link, &packet.key, original, now, transmit, common) {
+        let about = About { link: &link, key: &packet.key, original };
+        if self.tell(message, &about, now, transmit, common) {
             common.strays.unreachable_sent += 1;
         }
     }
@@ -260,7 +271,8 @@ impl Responder {
             return;
         }
         let Some(link) = LinkHeader::answering(link) else { return };
-        if self.tell(message, &link, &key, original, now, transmit, common) {
+        let about = About { link: &link, key: &key, original };
+        if self.tell(message, &about, now, transmit, common) {
             common.strays.unreachable_sent += 1;
         }
     }
@@ -282,26 +294,24 @@ impl Responder {
             let key = packet.beginning.as_deref().and_then(may_be_told_of);
             let Some(key) = key.filter(|key| is_to_one(link.as_slice(), key)) else { continue };
             let message = Message::ReassemblyTimeExceeded;
-            if !self.leaves_strays
-                && self.tell(message, &link, &key, &original, now, transmit, common)
-            {
+            let about = About { link: &link, key: &key, original: &original };
+            if !self.leaves_strays && self.tell(message, &about, now, transmit, common) {
                 common.strays.time_exceeded_sent += 1;
             }
         }
     }
 
-    /// Sends a message of ICMP to where a packet came from that was sent to one of ours, and `link`
-    /// leads; returns whether it left.
-    pub(super) fn tell(
+    /// Sends a message of ICMP to where a packet came from that was sent to one of ours; returns
+    /// whether it left.
+    fn tell(
         &mut self,
         message: Message,
-        link: &LinkHeader,
-        key: &FlowKey,
-        original: &[u8],
+        about: &About<'_>,
         now: Now,
         transmit: &mut impl Transmit,
         common: &mut Common,
     ) -> bool {
+        let About { link, key, original } = *about;
         if !self.is_address_of_ours(key.destination(), common) || !self.allowance.take(now) {
             return false;
         }

@@ -195,7 +195,7 @@ fn carry(
         receive.release(received);
         look(&bytes);
         *count += 1;
-        if *count % lost == 0 {
+        if count.is_multiple_of(lost) {
             continue;
         }
         let frame = transmit.take().unwrap();
