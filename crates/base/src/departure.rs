@@ -11,10 +11,10 @@ use crate::time::{Duration, Instant};
 /// What to do with frames that are past due.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CatchUp {
-    /// Send them at once, closing the gaps, for at most the backlog. What is later than that
-    /// moves the rest of the schedule, which comes back by and by, with gaps that are shorter by
-    /// one part in [`REGAIN_DIVISOR`]: the average rate is kept without a burst. Nothing is left
-    /// out.
+    /// Send every frame, and return to the schedule without a long burst. Frames that are late
+    /// by the backlog at most leave at once. What is later than that shares the delay: gaps are
+    /// shorter until the schedule is kept again, by as much as [`gap_part`] returns. The total
+    /// and the average rate of a run are kept.
     #[default]
     Bounded,
     /// Never closer than the gap; a frame later than the backlog is left out as unsent.
@@ -28,8 +28,9 @@ pub enum CatchUp {
 pub struct DeparturePolicy {
     /// What to do with late frames.
     pub catch_up: CatchUp,
-    /// How late a frame may be before `Bounded` moves the schedule and `Strict` drops.
-    /// `Duration::MAX` makes `Bounded` catch up whatever it takes, as tcpreplay does.
+    /// How late a frame may be to leave at once under `Bounded`, and to leave at all under
+    /// `Strict`. With `Duration::MAX` all late frames leave at once under `Bounded`, as with
+    /// tcpreplay.
     pub backlog: Duration,
 }
 
@@ -45,9 +46,32 @@ impl Default for DeparturePolicy {
 /// of a port's clock does not add up to a lower rate.
 pub const GAP_TOLERANCE_DIVISOR: u64 = 10;
 
-/// The part of every gap by which `Bounded` makes up for a schedule that was moved: 0.8 %, less
-/// than what counts as off the asked rate.
-pub const REGAIN_DIVISOR: u64 = 128;
+/// Under `Bounded` gaps are shorter by the part of them that the delay is of this time, so that
+/// a delay shrinks by two thirds in so much time.
+pub const REGAIN_SPAN: Duration = Duration::from_nanos(1 << REGAIN_SPAN_SHIFT);
+const REGAIN_SPAN_SHIFT: u32 = 25;
+
+/// The greatest part of a gap that `Bounded` closes: half, so that the rate at most doubles.
+pub const REGAIN_DIVISOR_MIN: u64 = 2;
+
+/// The smallest part: 0.8 %, less than what counts as off the target rate.
+pub const REGAIN_DIVISOR_MAX: u64 = 128;
+
+/// The longest gap that the part is computed of: 9 minutes.
+const REGAIN_GAP_MAX: u64 = 1 << 39;
+
+/// How much shorter `Bounded` makes a gap while the schedule is `delay` late.
+///
+/// A hole of some milliseconds, which every virtual machine has, costs a few percent of the rate
+/// for some tens of milliseconds; only a stall of tens of milliseconds doubles the rate.
+#[inline]
+pub fn gap_part(gap: Duration, delay: Duration) -> Duration {
+    const SPAN: u64 = REGAIN_SPAN.as_nanos();
+    let share = delay.as_nanos().clamp(SPAN / REGAIN_DIVISOR_MAX, SPAN / REGAIN_DIVISOR_MIN);
+    // At least the clock's smallest step, so that short gaps regain as well.
+    let part = (gap.as_nanos().min(REGAIN_GAP_MAX) * share >> REGAIN_SPAN_SHIFT) + 1;
+    Duration::from_nanos(part.min(delay.as_nanos()))
+}
 
 /// What may be done with the frame that is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +99,7 @@ pub struct DepartureRecord {
     pub start_delay: Duration,
     /// How far the schedule was moved after that, in all.
     pub shifted: Duration,
-    /// How much of that was made up for (`Bounded`).
+    /// How much of that shorter gaps have made up for (`Bounded`).
     pub regained: Duration,
     /// The latest that a frame left after it was due.
     pub lateness_max: Duration,
@@ -162,10 +186,12 @@ impl Departures {
                 self.record.shifted = self.record.shifted.saturating_add(excess);
                 self.departed(now, due.saturating_add(excess), lateness);
                 if gap > Duration::ZERO {
-                    // At least the clock's smallest step, so that short gaps regain as well.
-                    let part = Duration::from_nanos(gap.as_nanos() / REGAIN_DIVISOR + 1);
-                    let regained = self.record.regained.saturating_add(part);
-                    self.record.regained = regained.min(self.record.shifted);
+                    let delay = self.record.shifted.saturating_sub(self.record.regained);
+                    let part = gap_part(gap, delay);
+                    self.record.regained += part;
+                    // The next gap stays the one of the schedule: what is missing of it counts
+                    // as its error.
+                    self.due_before = self.due_before.saturating_sub(part);
                 }
             }
             CatchUp::Strict if lateness > self.policy.backlog => {
@@ -212,6 +238,7 @@ impl Departures {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::format;
     use alloc::vec::Vec;
 
     const MICROSECOND: u64 = 1_000;
@@ -243,36 +270,80 @@ mod tests {
         DeparturePolicy { catch_up, ..DeparturePolicy::default() }
     }
 
-    #[test]
-    fn bounded_closes_one_backlog_of_gaps_and_moves_the_rest() {
-        let (left, departures) = departures_around_a_stall(policy(CatchUp::Bounded));
-        let burst = left.iter().filter(|at| **at == Some(3_030 * MICROSECOND)).count();
-        assert!((101..=102).contains(&burst), "{burst}: 1 ms of frames 10 us apart");
-        assert_eq!(departures.record().shifted, Duration::from_micros(2_000));
-        assert_eq!(departures.record().unsent, 0);
-    }
-
-    #[test]
-    fn bounded_returns_to_the_schedule_with_gaps_a_little_shorter() {
+    /// A worker with frames due every `gap`, which is away for `stall` before frame `at` and
+    /// sends every other frame when it may. By how much each of `frames` left late, in ns.
+    fn delays(gap: u64, stall: u64, at: u64, frames: u64) -> (Vec<u64>, Departures) {
         let mut departures = Departures::new(policy(CatchUp::Bounded));
-        let gap = 10 * MICROSECOND;
-        let (mut now, mut moved) = (0, Vec::new());
-        for frame in 0..30_000_u64 {
+        let (mut now, mut delays) = (0, Vec::new());
+        for frame in 0..frames {
             let due = frame * gap;
-            now += if frame == 3 { 3_000 * MICROSECOND } else { 0 };
+            now += if frame == at { stall } else { 0 };
             while let Admission::Wait(until) =
                 departures.admit(Instant::from_nanos(now), Instant::from_nanos(due))
             {
                 now = until.as_nanos();
             }
-            moved.push(now - due);
+            delays.push(now - due);
         }
-        assert!(moved[500] > 1_900 * MICROSECOND, "no burst beyond the backlog");
-        let shorter = moved.windows(2).skip(500).map(|pair| pair[0].saturating_sub(pair[1]));
-        assert!(shorter.max() <= Some(gap / REGAIN_DIVISOR + 1), "gaps shorter than agreed");
-        assert_eq!(moved.last(), Some(&0), "the schedule is kept again");
-        let record = departures.record();
-        assert_eq!(record.regained, record.shifted);
+        (delays, departures)
+    }
+
+    #[test]
+    fn bounded_sends_one_backlog_at_once_and_the_rest_with_shorter_gaps() {
+        let (left, departures) = departures_around_a_stall(policy(CatchUp::Bounded));
+        let burst = left.iter().filter(|at| **at == Some(3_030 * MICROSECOND)).count();
+        assert!((101..=110).contains(&burst), "{burst}: 1 ms of frames 10 us apart");
+        assert_eq!(departures.record().shifted, Duration::from_micros(2_000));
+        assert_eq!(departures.record().unsent, 0);
+    }
+
+    #[test]
+    fn bounded_keeps_the_average_whatever_the_gap_and_the_stall() {
+        const SECOND: u64 = 1_000_000_000;
+        for (gap, stall) in [
+            (SECOND / 1_000, SECOND / 2),
+            (SECOND / 1_000, 10 * SECOND),
+            (SECOND / 10, SECOND / 2),
+            (SECOND / 1_000_000, 4_000_000),
+            (SECOND / 1_000_000, SECOND / 2),
+            (67, 300_000),
+        ] {
+            // As much time again as the stall took, and what the last part of it takes.
+            let frames = (2 * stall + SECOND / 2) / gap;
+            let (delays, departures) = delays(gap, stall, 3, frames);
+            let context = format!("gap {gap}, stall {stall}");
+            assert_eq!(delays.last(), Some(&0), "{context}: the schedule is kept again");
+            let record = departures.record();
+            assert_eq!(record.frames, frames, "{context}");
+            assert_eq!(record.regained, record.shifted, "{context}");
+            // Nothing leaves at once but the backlog: no gap is closed by more than half.
+            let backlog = (MICROSECOND * 1_000 / gap + 1) as usize;
+            let closed = delays.windows(2).skip(4 + 3 * backlog);
+            let closed = closed.map(|pair| pair[0].saturating_sub(pair[1])).max().unwrap();
+            assert!(closed <= gap / REGAIN_DIVISOR_MIN + 1, "{context}: {closed}");
+        }
+    }
+
+    #[test]
+    fn bounded_makes_up_for_a_short_stall_gently() {
+        let gap = 10 * MICROSECOND;
+        let (delays, _) = delays(gap, 3_000 * MICROSECOND, 30, 60_000);
+        let closed = delays.windows(2).skip(500);
+        let closed = closed.map(|pair| pair[0].saturating_sub(pair[1])).max().unwrap();
+        assert!(closed <= gap / 15, "{closed}: 2 ms of delay are 6 % of the span");
+        assert_eq!(delays.last(), Some(&0));
+    }
+
+    #[test]
+    fn a_gap_is_closed_by_half_at_most_and_never_for_more_than_the_delay() {
+        let of = |gap, delay| {
+            gap_part(Duration::from_nanos(gap), Duration::from_nanos(delay)).as_nanos()
+        };
+        assert_eq!(of(1_000, u64::MAX), 501);
+        assert_eq!(of(1_000_000, 100_000), 1_000_000 / REGAIN_DIVISOR_MAX + 1);
+        assert_eq!(of(1_000_000_000, 500), 500);
+        assert_eq!(of(u64::MAX, u64::MAX), REGAIN_GAP_MAX / 2 + 1);
+        assert_eq!(of(1_000, 0), 0);
     }
 
     #[test]
@@ -320,7 +391,7 @@ mod tests {
         assert_eq!(record.frames, 1_000);
         assert_eq!(record.gaps.count(), 999);
         // The worker looks every microsecond.
-        assert!(record.gap_errors.quantile(0.5) <= Some(Duration::from_micros(1)));
+        assert!(record.gap_errors.quantile(0.5) <= Some(Duration::from_nanos(1_100)));
         assert_eq!(record.first, Some(Instant::ZERO));
     }
 }

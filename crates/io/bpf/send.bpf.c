@@ -11,7 +11,11 @@
 #include "ring.h"
 
 enum { BOUNDED = 0, STRICT = 1, STRETCH = 2 };
-enum { GAP_TOLERANCE_DIVISOR = 10, REGAIN_DIVISOR = 128 };
+enum { GAP_TOLERANCE_DIVISOR = 10 };
+/* See wirestorm_base::departure. */
+enum { REGAIN_SPAN_SHIFT = 25, REGAIN_DIVISOR_MIN = 2, REGAIN_DIVISOR_MAX = 128 };
+#define REGAIN_SPAN (1ull << REGAIN_SPAN_SHIFT)
+#define REGAIN_GAP_MAX (1ull << 39)
 
 /* Set before loading. */
 const volatile __u32 target_interface = 0;
@@ -70,6 +74,23 @@ static __always_inline void departed(struct ring *ring, __u64 now, __u64 due, __
 
 enum admission { SEND, WAIT, LEAVE_OUT };
 
+/* wirestorm_base::departure::gap_part. */
+static __always_inline __u64 gap_part(__u64 gap, __u64 delay)
+{
+	__u64 share = delay;
+
+	if (share < REGAIN_SPAN / REGAIN_DIVISOR_MAX)
+		share = REGAIN_SPAN / REGAIN_DIVISOR_MAX;
+	if (share > REGAIN_SPAN / REGAIN_DIVISOR_MIN)
+		share = REGAIN_SPAN / REGAIN_DIVISOR_MIN;
+	if (gap > REGAIN_GAP_MAX)
+		gap = REGAIN_GAP_MAX;
+
+	__u64 part = (gap * share >> REGAIN_SPAN_SHIFT) + 1;
+
+	return part < delay ? part : delay;
+}
+
 /* wirestorm_base::departure::Departures::admit, line by line. */
 static __always_inline enum admission admit(struct ring *ring, __u64 now, __u64 scheduled)
 {
@@ -96,9 +117,10 @@ static __always_inline enum admission admit(struct ring *ring, __u64 now, __u64 
 		kernel->shifted += excess;
 		departed(ring, now, due + excess, lateness);
 		if (gap && kernel->regained < kernel->shifted) {
-			__u64 regained = kernel->regained + gap / REGAIN_DIVISOR + 1;
+			__u64 part = gap_part(gap, kernel->shifted - kernel->regained);
 
-			kernel->regained = regained < kernel->shifted ? regained : kernel->shifted;
+			kernel->regained += part;
+			kernel->due_before -= part;
 		}
 		return SEND;
 	}

@@ -162,3 +162,24 @@ fn a_bounded_schedule_moves_by_what_is_later_than_the_backlog() {
     assert!(shifted >= Duration::from_millis(99), "{shifted}");
     assert_eq!(port.transmitted().sent, 2);
 }
+
+#[test]
+fn the_kernel_returns_to_a_bounded_schedule_as_the_process_does() {
+    const GAP: u64 = 1_000_000;
+    let Some(pair) = VethPair::new() else { return };
+    let _counter = count(&pair);
+    let mut port = open(&pair);
+    let start = clock::now().as_nanos();
+    // All but the first are 100 ms late.
+    let late = |number: u64| start - 100 * GAP + number * GAP;
+    send(&mut port, 100, |number| {
+        Instant::from_nanos(if number == 0 { start } else { late(number) })
+    });
+    let record = port.departures().unwrap();
+    assert_eq!(record.frames, 100);
+    // The gaps behind the second frame were half as long, and the last one was not waited for.
+    let regained = Duration::from_nanos(97 * (GAP / 2 + 1));
+    assert!(record.regained >= regained && record.regained <= record.shifted, "{record:?}");
+    let span = record.last.unwrap().saturating_since(record.first.unwrap());
+    assert!(span >= Duration::from_nanos(97 * (GAP / 2 - 1)), "{span}: no burst but the backlog");
+}
