@@ -1,5 +1,6 @@
 //! The decoder of capture files, whatever their format.
 
+use super::erf::Erf;
 use super::magic::{Kind, recognise};
 use super::pcap::{self, Pcap};
 use super::pcapng::Pcapng;
@@ -21,9 +22,11 @@ pub enum Format {
         /// The order of bytes in its numbers.
         order: ByteOrder,
     },
+    /// ERF, the records of Endace's cards.
+    Erf,
 }
 
-/// An incremental decoder of pcap and pcapng that copies nothing.
+/// An incremental decoder of pcap, pcapng and ERF that copies nothing.
 ///
 /// ```
 /// use wirestorm_wire::capture::{Decoder, LinkType, PcapWriter, Step};
@@ -46,7 +49,7 @@ pub enum Format {
 /// ```
 ///
 /// What is tolerated, because files of otherwise good tools have it and the record is sane: a
-/// captured length above the file's snap length (up to
+/// captured length above the original length, which is taken for both; a captured length above the file's snap length (up to
 /// [`RECORD_LENGTH_MAX`](super::RECORD_LENGTH_MAX)), a fraction of a second above one second,
 /// time that goes backwards, records without bytes, reserved fields that are not zero.
 ///
@@ -67,6 +70,7 @@ enum State {
     Start,
     Pcap(Pcap),
     Pcapng(Pcapng),
+    Erf(Erf),
 }
 
 impl Decoder {
@@ -99,7 +103,7 @@ impl Decoder {
                 }
                 None => return self.step_slowly(input, end_of_input),
             },
-            State::Start => return self.step_slowly(input, end_of_input),
+            State::Start | State::Erf(_) => return self.step_slowly(input, end_of_input),
         };
         self.position += consumed as u64;
         self.records += 1;
@@ -125,6 +129,7 @@ impl Decoder {
                 Some(Format::Pcap { order: pcap.order, resolution: pcap.resolution })
             }
             State::Pcapng(pcapng) => Some(Format::Pcapng { order: pcapng.order() }),
+            State::Erf(_) => Some(Format::Erf),
         }
     }
 
@@ -135,6 +140,7 @@ impl Decoder {
             State::Start => &[],
             State::Pcap(pcap) => core::slice::from_ref(&pcap.interface),
             State::Pcapng(pcapng) => pcapng.interfaces(),
+            State::Erf(erf) => core::slice::from_ref(&erf.interface),
         }
     }
 
@@ -148,6 +154,7 @@ impl Decoder {
             State::Pcapng(pcapng) => {
                 pcapng.step(input, end_of_input, self.position, self.records)?
             }
+            State::Erf(erf) => erf.step(input, end_of_input, self.position, self.records)?,
         };
         match &step {
             Step::Record { consumed, .. } => {
@@ -175,14 +182,14 @@ impl Decoder {
         }
         let magic = Magic(magic);
         match recognise(input) {
-            Kind::Pcap { order, resolution } => {
+            Kind::Pcap { order, resolution, records } => {
                 let Some(header) = input.first_chunk() else {
                     return Err(CaptureError::TruncatedFileHeader {
                         found: input.len() as u64,
                         expected: pcap::FILE_HEADER_LENGTH as u64,
                     });
                 };
-                self.state = State::Pcap(Pcap::new(header, order, resolution)?);
+                self.state = State::Pcap(Pcap::new(header, order, resolution, records)?);
                 Ok(Step::Skipped { consumed: header.len() })
             }
             Kind::Pcapng => {
@@ -191,6 +198,12 @@ impl Decoder {
                 if matches!(step, Step::Skipped { .. }) {
                     self.state = State::Pcapng(pcapng);
                 }
+                Ok(step)
+            }
+            Kind::Erf => {
+                let erf = Erf::new();
+                let step = erf.step(input, end_of_input, self.position, self.records)?;
+                self.state = State::Erf(erf);
                 Ok(step)
             }
             Kind::Foreign { name, remedy } => {

@@ -12,13 +12,13 @@ use super::{BLOCK_LENGTH_MAX, INTERFACES_MAX, Magic, RECORD_LENGTH_MAX};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CaptureError {
     /// The file has no bytes at all.
-    #[error("the file is empty; expected a pcap or pcapng capture")]
+    #[error("the file is empty; expected a pcap, pcapng or ERF capture")]
     Empty,
 
     /// The file begins like none of the known formats.
     #[error(
         "not a capture: it begins with {magic}; expected pcap (a1 b2 c3 d4, \
-             d4 c3 b2 a1, a1 b2 3c 4d, 4d 3c b2 a1) or pcapng (0a 0d 0d 0a)"
+             d4 c3 b2 a1, a1 b2 3c 4d, 4d 3c b2 a1), pcapng (0a 0d 0d 0a) or ERF"
     )]
     UnknownMagic {
         /// Its first four bytes; those it does not have are zero.
@@ -26,7 +26,7 @@ pub enum CaptureError {
     },
 
     /// The file has a format that is known by name and not read.
-    #[error("this is {name} (it begins with {magic}); expected pcap or pcapng: {remedy}")]
+    #[error("this is {name} (it begins with {magic}); expected pcap, pcapng or ERF: {remedy}")]
     ForeignFormat {
         /// The name of the format.
         name: &'static str,
@@ -96,20 +96,20 @@ pub enum CaptureError {
         length: u32,
     },
 
-    /// A packet claims to have been longer in the capture than on the wire.
+    /// A record is shorter than its own headers.
     #[error(
-        "packet {packet} at byte {offset}: captured length {captured} exceeds its original \
-             length {original}; the file is corrupted from here on"
+        "packet {packet} at byte {offset}: record length {length}, expected at least {minimum}; \
+             the file is corrupted from here on"
     )]
-    CapturedExceedsOriginal {
+    RecordTooShort {
         /// The packet's number.
         packet: u64,
         /// Where its record begins.
         offset: u64,
-        /// Bytes that were captured.
-        captured: u32,
-        /// Bytes that it had on the wire.
-        original: u32,
+        /// The length it claims.
+        length: u32,
+        /// Bytes that its headers have.
+        minimum: u32,
     },
 
     /// A packet does not fit in its pcapng block.

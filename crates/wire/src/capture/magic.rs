@@ -3,7 +3,8 @@
 use core::fmt;
 
 use super::ByteOrder;
-use super::pcap::Resolution;
+use super::erf::is_erf;
+use super::pcap::{Records, Resolution};
 
 /// The first four bytes of a file, shown as hexadecimal digits: `1f 8b 08 00`.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -28,8 +29,10 @@ pub(super) enum Kind {
     Pcap {
         order: ByteOrder,
         resolution: Resolution,
+        records: Records,
     },
     Pcapng,
+    Erf,
     /// A format that is known by name and not read here, and what to do about it.
     Foreign {
         name: &'static str,
@@ -41,7 +44,7 @@ pub(super) enum Kind {
 /// Numbers that begin a pcap file, in the writer's byte order.
 pub(super) const PCAP_MICROSECONDS: u32 = 0xa1b2_c3d4;
 pub(super) const PCAP_NANOSECONDS: u32 = 0xa1b2_3c4d;
-/// The "modified" pcap of Alexey Kuznetzov's libpcap, whose records have 8 more bytes.
+/// The "modified" pcap of Alexey Kuznetzov's libpcap.
 const PCAP_MODIFIED: u32 = 0xa1b2_cd34;
 /// IXIA's hardware and software captures.
 const PCAP_IXIA: [u32; 2] = [0x1c00_01ac, 0x1c00_01ab];
@@ -56,10 +59,11 @@ pub(super) fn recognise(start: &[u8]) -> Kind {
         (ByteOrder::Little, u32::from_le_bytes(*first)),
         (ByteOrder::Big, u32::from_be_bytes(*first)),
     ] {
+        let pcap = |resolution, records| Kind::Pcap { order, resolution, records };
         match number {
-            PCAP_MICROSECONDS => return Kind::Pcap { order, resolution: Resolution::Microseconds },
-            PCAP_NANOSECONDS => return Kind::Pcap { order, resolution: Resolution::Nanoseconds },
-            PCAP_MODIFIED => return foreign("\"modified\" pcap (Kuznetzov's variant)", CONVERT),
+            PCAP_MICROSECONDS => return pcap(Resolution::Microseconds, Records::Standard),
+            PCAP_NANOSECONDS => return pcap(Resolution::Nanoseconds, Records::Standard),
+            PCAP_MODIFIED => return pcap(Resolution::Microseconds, Records::Modified),
             number if PCAP_IXIA.contains(&number) => return foreign("IXIA pcap", CONVERT),
             _ => {}
         }
@@ -78,27 +82,11 @@ pub(super) fn recognise(start: &[u8]) -> Kind {
         {
             foreign("Microsoft Network Monitor", CONVERT)
         }
-        _ if is_extensible_record_format(start) => {
-            foreign("ERF (Endace), as far as its first record tells,", CONVERT)
-        }
+        _ if is_erf(start) => Kind::Erf,
         _ => Kind::Unknown,
     }
 }
 
 const fn foreign(name: &'static str, remedy: &'static str) -> Kind {
     Kind::Foreign { name, remedy }
-}
-
-/// ERF has no magic number, so its first record header must make sense: a time between 2000
-/// and 2100, an Ethernet type without extension headers, and lengths that agree.
-fn is_extensible_record_format(start: &[u8]) -> bool {
-    let Some(header) = start.first_chunk::<16>() else { return false };
-    let seconds = u32::from_le_bytes([header[4], header[5], header[6], header[7]]);
-    let kind = header[8];
-    let record_length = u16::from_be_bytes([header[10], header[11]]);
-    let wire_length = u16::from_be_bytes([header[14], header[15]]);
-    (946_684_800..4_102_444_800).contains(&seconds)
-        && matches!(kind, 2 | 11 | 16 | 20)
-        && (16..=9_300).contains(&record_length)
-        && (1..=9_300).contains(&wire_length)
 }

@@ -1,4 +1,5 @@
-//! Capture files, pcap and pcapng, decoded and encoded without any input or output of their own.
+//! Capture files, pcap, pcapng and ERF, decoded and, the first two, encoded, without any input or
+//! output of their own.
 //!
 //! [`Decoder`] is handed the bytes that the caller has, in pieces of any size, and points at the
 //! records inside them: nothing is copied. [`PcapWriter`] and [`PcapngWriter`] append to a buffer
@@ -7,6 +8,7 @@
 mod byte_order;
 mod decoder;
 mod encode_error;
+mod erf;
 mod error;
 pub mod link;
 mod link_type;

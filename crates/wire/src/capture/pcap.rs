@@ -9,6 +9,9 @@ use super::{ByteOrder, CaptureError, Interface, LinkType, RECORD_LENGTH_MAX};
 pub(super) const FILE_HEADER_LENGTH: usize = 24;
 /// Bytes before the data of each record.
 pub(super) const RECORD_HEADER_LENGTH: usize = 16;
+/// The same of [`Records::Modified`]: an interface, a protocol and a packet type are behind the
+/// others.
+const MODIFIED_HEADER_LENGTH: usize = 24;
 /// The version that everyone has written since 1998.
 pub(super) const VERSION: (u16, u16) = (2, 4);
 
@@ -32,6 +35,20 @@ impl Resolution {
     }
 }
 
+/// How records are laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Records {
+    /// As since version 2.4.
+    Standard,
+    /// The original length before the captured one: versions before 2.3, and 543.0 of DG/UX.
+    LengthsExchanged,
+    /// Version 2.3, of which there are both (libpcap, sf-pcap.c): the shorter length is that of
+    /// what was captured.
+    EitherOrder,
+    /// Kuznetzov's variant, with longer headers.
+    Modified,
+}
+
 /// Offsets in the file header; the magic number is before them.
 pub(super) mod field {
     pub(crate) const VERSION_MAJOR: usize = 4;
@@ -51,6 +68,7 @@ pub(super) struct Pcap {
     pub(super) resolution: Resolution,
     pub(super) interface: Interface,
     nanoseconds_per_unit: u32,
+    records: Records,
 }
 
 impl Pcap {
@@ -58,36 +76,44 @@ impl Pcap {
         header: &[u8; FILE_HEADER_LENGTH],
         order: ByteOrder,
         resolution: Resolution,
+        records: Records,
     ) -> Result<Self, CaptureError> {
         let half = |offset| order.u16_at(header, offset).unwrap_or_default();
         let word = |offset| order.u32_at(header, offset).unwrap_or_default();
         let (major, minor) = (half(field::VERSION_MAJOR), half(field::VERSION_MINOR));
-        if (major, minor) != VERSION {
-            let expected = "2.4";
-            let format = "pcap";
-            return Err(CaptureError::UnsupportedVersion {
-                format,
-                offset: 0,
-                major,
-                minor,
-                expected,
-            });
-        }
+        let records = match (major, minor) {
+            VERSION => records,
+            (2, 3) if records == Records::Standard => Records::EitherOrder,
+            (2, 0..=2) | (543, 0) if records == Records::Standard => Records::LengthsExchanged,
+            _ => {
+                let (format, offset, expected) = ("pcap", 0, "2.0 to 2.4");
+                return Err(CaptureError::UnsupportedVersion {
+                    format,
+                    offset,
+                    major,
+                    minor,
+                    expected,
+                });
+            }
+        };
         let link = word(field::LINK);
         let fcs_length =
             if link & FCS_LENGTH_PRESENT == 0 { 0 } else { ((link >> 28) as u8).saturating_mul(2) };
         let interface =
             Interface::new(LinkType(link & 0xffff), word(field::SNAP_LENGTH), fcs_length);
-        Ok(Self { order, resolution, interface, nanoseconds_per_unit: resolution.nanoseconds() })
+        let nanoseconds_per_unit = resolution.nanoseconds();
+        Ok(Self { order, resolution, interface, nanoseconds_per_unit, records })
     }
 
-    /// The record that `input` begins with and where it ends, if it is sane and all there.
+    /// The record that `input` begins with and where it ends, if it is laid out as usual, sane
+    /// and all there.
     #[inline]
     pub(super) fn record(&self, input: &[u8]) -> Option<(RecordHeader, usize)> {
         let header = self.header(input)?;
         let end = RECORD_HEADER_LENGTH + header.captured_length as usize;
         let sane = header.captured_length <= header.original_length.min(RECORD_LENGTH_MAX);
-        (sane && end <= input.len()).then_some((header, end))
+        let usual = matches!(self.records, Records::Standard | Records::EitherOrder);
+        (usual && sane && end <= input.len()).then_some((header, end))
     }
 
     #[inline]
@@ -112,7 +138,28 @@ impl Pcap {
         })
     }
 
-    /// Says why [`Self::record`] found nothing.
+    /// The header with its lengths as they are meant, and its own length.
+    fn header_slowly(&self, input: &[u8]) -> (Option<RecordHeader>, usize) {
+        let length = match self.records {
+            Records::Modified => MODIFIED_HEADER_LENGTH,
+            _ => RECORD_HEADER_LENGTH,
+        };
+        let Some(mut header) = input.get(..length).and_then(|input| self.header(input)) else {
+            return (None, length);
+        };
+        let (captured, original) = (&mut header.captured_length, &mut header.original_length);
+        match self.records {
+            Records::LengthsExchanged => core::mem::swap(captured, original),
+            Records::EitherOrder if captured > original => core::mem::swap(captured, original),
+            _ => {}
+        }
+        // Some writers give a length on the wire that is shorter than what they captured, and
+        // all readers take what was captured.
+        *original = (*captured).max(*original);
+        (Some(header), length)
+    }
+
+    /// Finds out why [`Self::record`] found nothing; a record that it does not read is read here.
     #[cold]
     pub(super) fn step_slowly(
         &self,
@@ -122,23 +169,19 @@ impl Pcap {
         records: u64,
     ) -> Result<Step, CaptureError> {
         let packet = records + 1;
-        let needed = match self.header(input) {
-            None if input.is_empty() && end_of_input => return Ok(Step::End),
-            None => RECORD_HEADER_LENGTH,
-            Some(record) => {
-                let (captured, original) = (record.captured_length, record.original_length);
-                if captured > RECORD_LENGTH_MAX {
-                    return Err(CaptureError::RecordTooLong { packet, offset, length: captured });
+        let needed = match self.header_slowly(input) {
+            (None, _) if input.is_empty() && end_of_input => return Ok(Step::End),
+            (None, header_length) => header_length,
+            (Some(record), header_length) => {
+                let length = record.captured_length;
+                if length > RECORD_LENGTH_MAX {
+                    return Err(CaptureError::RecordTooLong { packet, offset, length });
                 }
-                if captured > original {
-                    return Err(CaptureError::CapturedExceedsOriginal {
-                        packet,
-                        offset,
-                        captured,
-                        original,
-                    });
+                let end = header_length + length as usize;
+                if end <= input.len() {
+                    return Ok(Step::Record { record, data: header_length..end, consumed: end });
                 }
-                RECORD_HEADER_LENGTH + captured as usize
+                end
             }
         };
         if !end_of_input {

@@ -403,7 +403,8 @@ impl Pcapng {
         let record = RecordHeader {
             timestamp: interface.instant(count),
             captured_length: word(packet::CAPTURED_LENGTH),
-            original_length: word(packet::ORIGINAL_LENGTH),
+            // Some writers give a length on the wire that is shorter than what they captured.
+            original_length: word(packet::ORIGINAL_LENGTH).max(word(packet::CAPTURED_LENGTH)),
             link_type: interface.link_type,
             interface: number,
         };
@@ -484,17 +485,9 @@ impl Block {
     /// Checks that a packet is sane and that its data, which begins at `data`, fits.
     fn check_record(&self, record: &RecordHeader, data: u32) -> Result<(), CaptureError> {
         let (packet, offset) = (self.records + 1, self.offset);
-        let (captured, original) = (record.captured_length, record.original_length);
+        let captured = record.captured_length;
         if captured > RECORD_LENGTH_MAX {
             return Err(CaptureError::RecordTooLong { packet, offset, length: captured });
-        }
-        if captured > original {
-            return Err(CaptureError::CapturedExceedsOriginal {
-                packet,
-                offset,
-                captured,
-                original,
-            });
         }
         let room = self.length - data - TRAILER_LENGTH;
         if captured > room {
