@@ -9,6 +9,7 @@ extern crate alloc;
 
 #[cfg(feature = "contract")]
 pub mod contract;
+pub mod count;
 pub mod departure;
 pub mod histogram;
 pub mod pace;
