@@ -12,7 +12,7 @@ use wirestorm_base::port::{Receive, Transmit};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::edit::EditOptions;
 use wirestorm_engine::replay::{
-    Chunk, Fed, Feed, Indexer, IndexerOptions, RenderOptions, Renderer, SideSource, Unique,
+    Chunk, Fed, Feed, Indexer, IndexerOptions, Outputs, RenderOptions, Renderer, SideSource, Unique,
     UniqueAddresses, Worker, WorkerOptions, WorkerState,
 };
 use wirestorm_sim::memory::{WireOptions, wire};
@@ -59,8 +59,7 @@ fuzz_target!(|input: &[u8]| {
     let feed = Chunks::new(chunks);
     let records = feed.records() * PASSES as u64;
 
-    let (port, mut arrivals) = wire(WireOptions { frames: 64, frame_length_max: 1_518 });
-    let mut ports = [port];
+    let (mut port, mut arrivals) = wire(WireOptions { frames: 64, frame_length_max: 1_518 });
     let unique = (choice & 2 != 0).then_some(Unique {
         what: if choice & 4 != 0 {
             UniqueAddresses::AddressesAndPorts
@@ -96,7 +95,7 @@ fuzz_target!(|input: &[u8]| {
     let mut now = Instant::ZERO;
     let mut breaths = 0_u64;
     loop {
-        let breath = worker.breathe(now, &mut ports).expect("memory does not fail");
+        let breath = worker.breathe(now, Outputs::one(&mut port)).expect("memory does not fail");
         arrivals.receive(64, &mut batch).expect("memory does not fail");
         batch.drain(..).for_each(|frame| arrivals.release(frame));
         if breath.state == WorkerState::Done {
@@ -107,8 +106,8 @@ fuzz_target!(|input: &[u8]| {
         assert!(breaths < 1_000 + 4 * records, "no end of {records} records");
     }
     let counters = worker.counters();
-    let sent = ports[0].transmitted();
-    assert_eq!(sent.sent + sent.failed + ports[0].in_flight() as u64, counters.packets);
+    let sent = port.transmitted();
+    assert_eq!(sent.sent + sent.failed + port.in_flight() as u64, counters.packets);
     let refused = counters.too_long + counters.too_short + counters.unconvertible;
     let accounted = counters.packets + refused + counters.unsent + counters.left_out;
     assert_eq!(accounted, records, "{counters:?}");
@@ -121,7 +120,7 @@ fn index(file: &[u8], piece: usize, sides: bool) -> Vec<Arc<Chunk>> {
         flows: true,
         flow_expiry: sides.then_some(Duration::from_millis(10)),
         flows_max: 64,
-        sides: SideSource::One,
+        sides: if sides { SideSource::Interface } else { SideSource::One },
         needs_offsets: true,
         only: None,
         except: Vec::new(),

@@ -114,6 +114,15 @@ fn prepare(flags: &PingFlags) -> Result<(Station, PingOptions), String> {
         let expected = "expected an address with the length of its prefix, such as 10.0.0.1/24";
         parse_address(text).ok_or_else(|| format!("--address {text:?}: {expected}"))
     };
+    for (position, gateway) in flags.gateway.iter().enumerate() {
+        let is_of_family = |other: &&IpAddr| other.is_ipv4() == gateway.is_ipv4();
+        if let Some(first) = flags.gateway[..position].iter().find(is_of_family) {
+            return Err(format!(
+                "--gateway {gateway}: {first} is one of the same family already, expected one of \
+                 each at most"
+            ));
+        }
+    }
     let addresses: Vec<_> = flags.address.iter().map(address).collect::<Result<_, _>>()?;
     let options = PingOptions {
         target: flags.target,

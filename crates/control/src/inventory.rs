@@ -8,22 +8,18 @@ use std::fs;
 
 use serde::Serialize;
 use wirestorm_io::link::{self, Link, LinkError, LinkKind};
-use wirestorm_io::lock::InterfaceLock;
+use wirestorm_io::lock::{Access, InterfaceLock};
 use wirestorm_io::namespace::{InterfaceName, InterfaceNameError, Namespace};
 use wirestorm_io::privilege::{self, Capabilities, Capability};
 use wirestorm_plan::backend::Backend;
 
+pub use crate::port::choice::namespaces;
 use crate::port::choice::{
-    Conditions, KernelVersion, XDP_KERNEL, candidates, name, peer_can_help,
-    takes_no_redirected_frames, xdp_obstacle,
+    Conditions, KernelVersion, XDP_KERNEL, candidates, name, xdp_obstacle, xdp_repair,
 };
 use crate::port::cpu;
 use crate::port::try_open;
 
-/// Where `ip netns add` keeps the namespaces it made.
-const NAMED_NAMESPACES: &str = "/var/run/netns";
-/// More named namespaces than this are not gone through.
-const NAMESPACES_MAX: usize = 4096;
 /// Below this, the frame memory of AF_XDP may not fit into what a process may lock.
 const LOCKED_MEMORY_SUFFICIENT: u64 = 64 << 20;
 
@@ -165,13 +161,19 @@ pub fn interfaces(namespace: &Namespace) -> NamespaceFacts {
     }
 }
 
-/// That of this process, and those that `ip netns` knows, by name.
-pub fn namespaces() -> Vec<Namespace> {
-    let entries = fs::read_dir(NAMED_NAMESPACES).into_iter().flatten().flatten();
-    let mut names: Vec<String> =
-        entries.filter_map(|it| it.file_name().into_string().ok()).take(NAMESPACES_MAX).collect();
-    names.sort();
-    std::iter::once(Namespace::Current).chain(names.into_iter().map(Namespace::Named)).collect()
+/// One interface, as [`interfaces`] lists those of its namespace.
+///
+/// # Errors
+/// Where there is no such interface or namespace.
+pub fn interface(name: &str) -> Result<NamespaceFacts, InventoryError> {
+    let InterfaceName { namespace, .. } = &name.parse()?;
+    let link = Link::open(&name.parse()?)?;
+    let named = match namespace {
+        Namespace::Current => None,
+        other => Some(other.to_string()),
+    };
+    let interfaces = vec![facts(namespace, &link)];
+    Ok(NamespaceFacts { namespace: named, interfaces, error: None })
 }
 
 /// What each backend can do with an interface.
@@ -184,7 +186,7 @@ pub fn examine(interface: &str, trial: Trial) -> Result<Examination, InventoryEr
     let capabilities = Capabilities::effective();
     let mut facts = facts(&interface.namespace, &link);
     let mut remarks = remarks(&interface, &link);
-    let lock = InterfaceLock::acquire(&interface);
+    let lock = InterfaceLock::acquire(&interface, Access::Exclusive);
     let trial = match (&lock, trial) {
         (Err(error), _) => {
             remarks.push(Finding::new("in use", Grade::Remark, error.to_string()));
@@ -369,33 +371,7 @@ fn link_layer_obstacle(backend: Backend, link: &Link) -> Option<String> {
     (!fits).then(|| format!("its link-layer type is {}; expected {expected}", link.link_layer))
 }
 
-/// What lets the in-kernel sender send on an interface.
-fn xdp_repair(interface: &InterfaceName, link: &Link) -> Option<String> {
-    if takes_no_redirected_frames(link) && !peer_can_help(link) {
-        return None;
-    }
-    let frame_length_max = link.frame_length_max();
-    if frame_length_max > wirestorm_io::xdp::FRAME_LENGTH_MAX {
-        let mtu = (link.mtu as usize + wirestorm_io::xdp::FRAME_LENGTH_MAX) - frame_length_max;
-        let command = format!("ip link set {} mtu {mtu}", link.name);
-        return Some(interface.namespace.command(&command));
-    }
-    if !takes_no_redirected_frames(link) {
-        return None;
-    }
-    let Some((namespace, peer)) = link::find_peer(&interface.namespace, link, &namespaces()) else {
-        return Some("ethtool -K PEER gro on   (in the namespace of its peer)".into());
-    };
-    let mut command = namespace.command(&format!("ethtool -K {} gro on", peer.name));
-    if peer.receive_offload == Some(true) {
-        // The kernel notices a change only while the peer is up.
-        let off = namespace.command(&format!("ethtool -K {} gro off", peer.name));
-        command = format!("{off} && {command}");
-    }
-    Some(command)
-}
-
-/// A command as it has to be typed for another namespace.
+/// What else there is to know of an interface.
 fn remarks(interface: &InterfaceName, link: &Link) -> Vec<Finding> {
     let mut remarks = Vec::new();
     if link.up && !link.running {

@@ -11,6 +11,7 @@ use wirestorm_engine::stream::{GeneratorOptions, Share};
 use wirestorm_io::clock;
 
 use crate::port::TransmitPort;
+use crate::replay::Control;
 
 /// How far ahead frames are given to ports that hold departures. It bridges times when the
 /// worker is off its CPU; what is queued is dropped at once when the run is interrupted.
@@ -34,6 +35,25 @@ pub(crate) fn generator_options(
         horizon: HORIZON,
         numbered_from: 0,
     }
+}
+
+/// How much later than its duration a run may end that was held up: enough to catch up with what
+/// takes a machine away for a while, not for a rate that it cannot send. A tenth of the duration,
+/// but at least 1 s and at most 5 s.
+pub(crate) fn late_end_max(duration: Duration) -> Duration {
+    let tenth = Duration::from_nanos(duration.as_nanos() / 10);
+    tenth.clamp(Duration::from_secs(1), Duration::from_secs(5))
+}
+
+/// Waits while a run is suspended; returns how long that was.
+#[cold]
+pub(crate) fn wait_while_suspended(control: &Control) -> Duration {
+    const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(5);
+    let began = clock::now();
+    while control.suspend.load(Ordering::Relaxed) != 0 && !control.stop.load(Ordering::Relaxed) {
+        std::thread::sleep(LOOK_INTERVAL);
+    }
+    clock::now().saturating_since(began)
 }
 
 /// Passes the time until there is something to do, without missing it.

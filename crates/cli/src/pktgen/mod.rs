@@ -75,9 +75,10 @@ pub(crate) struct PktgenFlags {
     #[arg(long, value_enum, default_value_t = BackendFlag::Auto)]
     backend: BackendFlag,
 
-    /// Late frames: bounded:MS closes gaps for at most so much backlog (1) and regains the rest
-    /// with gaps 0.8 % shorter, strict:MS leaves frames out, stretch moves the schedule.
-    #[arg(long, value_name = "POLICY", default_value = "bounded")]
+    /// Late frames: bounded:unlimited sends all at once, as the kernel's pktgen; bounded:MS those
+    /// that are late by so much at most, and the others at up to twice the rate; strict:MS leaves
+    /// frames out; stretch moves the schedule.
+    #[arg(long, value_name = "POLICY", default_value = "bounded:unlimited")]
     catch_up: String,
 
     /// Send even on the interface that carries the default route.
@@ -125,6 +126,12 @@ fn conduct(flags: &PktgenFlags) -> Result<u8, Failure> {
     let options = options(flags)?;
     let duration = options.duration;
     let script = flags.script.as_deref().map(script::read).transpose().map_err(usage)?;
+    if !flags.arguments.is_empty() && !matches!(script, Some(Kind::Program { .. })) {
+        return Err(usage(
+            "arguments are for scripts that begin with #! and their program, as in #!/bin/bash: \
+             lines of settings take none",
+        ));
+    }
     let receiver = flags.rx.as_deref().map(Receiver::open).transpose().map_err(usage)?;
     // A signal that a script gets as well may end its run before it comes here.
     let caught = Arc::new(AtomicBool::new(false));

@@ -38,7 +38,7 @@ pub(crate) struct ReplayFlags {
     #[arg(short = 'I', long, value_name = "INTERFACE", requires = "side")]
     pub(crate) intf2: Option<String>,
 
-    /// Sides by a file that tcpprep made.
+    /// Sides by a file that tcpprep made; needs --intf2 or edits that differ by side.
     #[arg(short = 'c', long, value_name = "FILE", group = "side")]
     pub(crate) cachefile: Option<PathBuf>,
 
@@ -46,7 +46,8 @@ pub(crate) struct ReplayFlags {
     #[arg(short = '2', long, group = "side", requires = "intf2")]
     pub(crate) dualfile: bool,
 
-    /// Sides decided on the fly: auto, first, port, port:LIST, cidr:LIST or mac:LIST.
+    /// Sides decided on the fly: auto, first, port, port:LIST, cidr:LIST or mac:LIST; needs
+    /// --intf2 or edits that differ by side.
     #[arg(long, value_name = "RULE", group = "side")]
     pub(crate) split: Option<String>,
 
@@ -128,8 +129,9 @@ pub(crate) struct PaceFlags {
     #[arg(long, value_name = "MS", default_value_t = 0)]
     pub(crate) maxsleep: u64,
 
-    /// Late frames: bounded:MS closes gaps for at most so much backlog (1) and regains the rest
-    /// with gaps 0.8 % shorter, strict:MS leaves frames out, stretch moves the schedule.
+    /// Late frames: bounded:MS sends those at once that are late by so much at most (1), and the
+    /// others at up to twice the rate until the schedule is kept again; bounded:unlimited sends
+    /// all at once; strict:MS leaves frames out; stretch moves the schedule.
     #[arg(long, value_name = "POLICY", default_value = "bounded")]
     pub(crate) catch_up: String,
 
@@ -304,7 +306,7 @@ pub(crate) struct CompatibilityFlags {
     pub(crate) nm_delay: Option<u64>,
 
     /// The same as --backend af_xdp.
-    #[arg(long, conflicts_with = "netmap")]
+    #[arg(long, conflicts_with_all = ["netmap", "backend"])]
     pub(crate) xdp: bool,
 
     /// Has no effect: frames are handed over as they come.

@@ -30,7 +30,7 @@ fn ask(target: &Target) -> Ask {
     let out = match target {
         Target::Interfaces { primary, .. } => primary.clone(),
         Target::File(path) => path.display().to_string(),
-        Target::Memory => "memory".to_owned(),
+        Target::Memory { .. } => "memory".to_owned(),
     };
     Box::new(move |next| {
         let mut input = io::stdin().lock();

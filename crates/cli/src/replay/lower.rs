@@ -32,24 +32,13 @@ pub(crate) fn plan(flags: &ReplayFlags) -> Result<ReplayPlan, String> {
                 .into(),
         );
     }
+    needs(flags)?;
     let backend = backend(flags);
     let target = target(flags, backend)?;
     let select = &flags.select;
     let edits = flags.edits.words().meaning().map_err(|error| error.to_string())?;
     let sides = sides(flags)?;
-    if edits.needs_sides() && sides == SideChoice::One {
-        return Err("these edits differ by side: say which packets belong to which side with \
-                    --cachefile or --split auto"
-            .into());
-    }
-    let workers = flags.pace.workers;
-    if workers > 1 && (flags.pace.oneatatime || matches!(target, Target::File(_))) {
-        return Err(format!(
-            "--workers {workers}: --write and --oneatatime keep the order of all packets, which \
-             takes one worker"
-        ));
-    }
-    Ok(ReplayPlan {
+    let plan = ReplayPlan {
         captures: flags.captures.clone(),
         target,
         sides,
@@ -89,21 +78,53 @@ pub(crate) fn plan(flags: &ReplayFlags) -> Result<ReplayPlan, String> {
             interface: interface.clone(),
             verify: flags.receive.verify,
         }),
-        workers,
+        workers: flags.pace.workers,
         tolerance_ppm: read("--tolerance", &flags.pace.tolerance, parse_percent)?,
         force_interface: flags.force_interface,
-    })
+    };
+    plan.check().map_err(|conflict| conflict.to_string())?;
+    Ok(plan)
+}
+
+/// Checks flags that need another one. The parser does so as well, but not where that other one is
+/// excluded by a flag that is given.
+fn needs(flags: &ReplayFlags) -> Result<(), String> {
+    let needs = [
+        ("--pps-multi", flags.pace.pps_multi > 1, "--pps PPS", flags.pace.pps.is_some()),
+        ("--split-reverse", flags.split_reverse, "--split RULE", flags.split.is_some()),
+        ("--nonip", flags.nonip, "--split RULE", flags.split.is_some()),
+        ("--verify", flags.receive.verify, "--rx INTERFACE", flags.receive.rx.is_some()),
+        ("--decode", flags.output.decode.is_some(), "--verbose", flags.output.verbose),
+    ];
+    match needs.into_iter().find(|(_, is_given, _, is_other)| *is_given && !is_other) {
+        None => Ok(()),
+        Some((flag, _, other, _)) => {
+            Err(format!("{flag} has no effect without {other}: add that, or leave {flag} out"))
+        }
+    }
 }
 
 /// What is worth saying about flags that have no effect.
 pub(crate) fn remarks(flags: &ReplayFlags) -> Vec<&'static str> {
-    let compatibility = &flags.compatibility;
+    let (pace, select, compatibility) = (&flags.pace, &flags.select, &flags.compatibility);
     let mut remarks = Vec::new();
     if compatibility.timer.is_some() {
         remarks.push("--timer has no effect: one clock paces all, to the nanosecond");
     }
     if compatibility.netmap || compatibility.nm_delay.is_some() {
         remarks.push("--netmap has no effect: --backend auto needs no module and no delay");
+    }
+    let by_capture = !(pace.topspeed
+        || pace.oneatatime
+        || [&pace.pps, &pace.mbps, &pace.mbps_l1].into_iter().any(Option::is_some));
+    if pace.maxsleep > 0 && !by_capture {
+        remarks.push("--maxsleep has no effect: it cuts gaps of the capture's timing only");
+    }
+    if select.passes == 1 && select.loopdelay_ms + select.loopdelay_ns > 0 {
+        remarks.push("--loopdelay-ms and -ns have no effect without --loop");
+    }
+    if select.passes == 1 && (flags.flows.unique_ip || flags.flows.unique_flows) {
+        remarks.push("--unique-ip and --unique-flows have no effect without --loop");
     }
     if compatibility.xdp_batch_size.is_some() {
         remarks.push("--xdp-batch-size has no effect: frames are handed over as they come");
@@ -123,7 +144,7 @@ fn target(flags: &ReplayFlags, backend: Backend) -> Result<Target, String> {
         return Ok(Target::File(path.clone()));
     }
     match (&flags.intf1, backend) {
-        (_, Backend::Memory) => Ok(Target::Memory),
+        (_, Backend::Memory) => Ok(Target::Memory { by_side: flags.intf2.is_some() }),
         (Some(primary), _) => {
             Ok(Target::Interfaces { primary: primary.clone(), secondary: flags.intf2.clone() })
         }
@@ -138,12 +159,6 @@ fn sides(flags: &ReplayFlags) -> Result<SideChoice, String> {
         return Ok(SideChoice::Cache(path.clone()));
     }
     if flags.dualfile {
-        if !flags.captures.len().is_multiple_of(2) {
-            return Err(format!(
-                "--dualfile takes captures in pairs, and there are {}",
-                flags.captures.len()
-            ));
-        }
         return Ok(SideChoice::Pairs);
     }
     let Some(text) = &flags.split else { return Ok(SideChoice::One) };

@@ -29,6 +29,9 @@ const OWN: [&str; 13] = [
     "workers",
 ];
 
+/// How tcpreplay catches up with its schedule.
+const CATCH_UP: &str = "bounded:unlimited";
+
 /// Where edits stand in the help; only tcpreplay-edit has them.
 const EDITS_HEADING: &str = "Edits";
 
@@ -140,6 +143,7 @@ fn command(program: Program) -> Command {
         .disable_help_flag(true)
         .disable_version_flag(true)
         .mut_arg("more_help", |help| help.long("help").alias("more-help"))
+        .mut_arg("catch_up", |policy| policy.default_value(CATCH_UP))
         .arg(flag("less-help", "Print the short help").short('h'))
         .arg(flag("version", "Print the version").short('V'))
 }
@@ -203,6 +207,12 @@ mod tests {
         assert!(flags.flows.no_flow_stats && flags.select.preload_pcap);
         assert_eq!(self::flags("-i a --back memory x").captures, [PathBuf::from("x")]);
         assert!(refusal(Program::Tcpreplay, "-i a --loopdelay 5 x").contains("--loopdelay"));
+    }
+
+    #[test]
+    fn late_frames_leave_at_once_unless_another_policy_is_given() {
+        assert_eq!(flags("-i a x").pace.catch_up, "bounded:unlimited");
+        assert_eq!(flags("-i a --catch-up bounded x").pace.catch_up, "bounded");
     }
 
     #[test]

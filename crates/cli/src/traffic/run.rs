@@ -1,6 +1,6 @@
 //! `wirestorm run`: sends the flows of a plan.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -9,8 +9,9 @@ use wirestorm_control::base::time::Duration;
 use wirestorm_control::plan::Multiplier;
 use wirestorm_control::plan::replay::parse_catch_up;
 use wirestorm_control::plan::traffic::TrafficPlan;
+use wirestorm_control::port::OpenError;
 use wirestorm_control::traffic::{
-    self, RunOptions, Steering, TrafficResult, TrexPort, plan_of_trex,
+    self, RunOptions, Steering, TrafficError, TrafficResult, TrexPort, plan_of_trex,
 };
 
 use super::live::Live;
@@ -84,8 +85,9 @@ pub(super) struct HowFlags {
         value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(super) workers: u16,
 
-    /// Late frames: bounded:MS closes gaps for at most so much backlog (1) and regains the rest
-    /// with gaps 0.8 % shorter, strict:MS leaves frames out, stretch moves the schedule.
+    /// Late frames: bounded:MS sends those at once that are late by so much at most (1), and the
+    /// others at up to twice the rate until the schedule is kept again; bounded:unlimited sends
+    /// all at once; strict:MS leaves frames out; stretch moves the schedule.
     #[arg(long, value_name = "POLICY", default_value = "bounded")]
     pub(super) catch_up: String,
 
@@ -112,6 +114,10 @@ pub(super) struct HowFlags {
 
 /// Runs the command.
 pub(crate) fn run(flags: &RunFlags) -> ExitCode {
+    let standard = Path::new("-");
+    if flags.plan == standard && flags.how.control.as_deref() == Some(standard) {
+        return usage("standard input (-) is the plan and --control: it can be one of them only");
+    }
     if let Some(plan) = trex_plan(flags) {
         // Its rates are multiplied already.
         return match plan {
@@ -171,6 +177,12 @@ pub(super) fn conduct(
     how: &HowFlags,
     multiplier: Multiplier,
 ) -> ExitCode {
+    if how.by_tag && !plan.flows.iter().any(|flow| flow.stream.is_measured) {
+        return usage(
+            "--by-tag has no effect without a measured flow: measure one, or leave it out",
+        );
+    }
+    let is_bound = interfaces.iter().any(Option::is_some);
     let options = match options(interfaces, how, multiplier) {
         Ok(options) => options,
         Err(message) => return usage(message),
@@ -192,6 +204,13 @@ pub(super) fn conduct(
     live.finish();
     let result = match outcome {
         Ok(result) => result,
+        Err(error @ TrafficError::Open(OpenError::Link(_))) if !is_bound => {
+            let names: Vec<_> = plan.ports.iter().map(|port| port.name.as_str()).collect();
+            return usage(format!(
+                "{error}; --port NAME=INTERFACE binds a port of the plan ({}) to another one",
+                names.join(", ")
+            ));
+        }
         Err(error) => return usage(error),
     };
     if let Err(message) = output.print(&result, Table(&result)) {

@@ -54,11 +54,11 @@ pub(crate) struct SendFlags {
     dst: String,
 
     /// Source port, or a range.
-    #[arg(long, value_name = "PORT", default_value = "49184")]
+    #[arg(long, value_name = "PORT", default_value = "49184", conflicts_with = "icmp")]
     sport: String,
 
     /// Destination port, or a range.
-    #[arg(long, value_name = "PORT", default_value = "7")]
+    #[arg(long, value_name = "PORT", default_value = "7", conflicts_with = "icmp")]
     dport: String,
 
     /// Source Ethernet address.

@@ -3,12 +3,14 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use wirestorm_testkit::Scratch;
-use wirestorm_testkit::pcap::Resolution;
-use wirestorm_testkit::require::require_tool;
+use wirestorm_testkit::net::Lab;
+use wirestorm_testkit::pcap::{self, Resolution};
+use wirestorm_testkit::require::{require_root, require_tool};
 use wirestorm_testkit::sample::{Traffic, TrafficOptions, write_file};
 
 const WIRESTORM: &str = env!("CARGO_BIN_EXE_wirestorm");
@@ -156,4 +158,233 @@ fn a_reader_that_has_gone_stops_no_replay() {
         let result: Value = serde_json::from_slice(&result).expect("JSON");
         assert_eq!(result["packets"], all, "{shown}");
     }
+}
+
+/// A SYN and its answer, in `two.pcap`.
+fn handshake(scratch: &Scratch) {
+    let frame = |from: u8, to: u8, ports: [u16; 2], flags: u8| {
+        let mut frame = vec![2, 0, 0, 0, 0, to, 2, 0, 0, 0, 0, from, 0x08, 0x00];
+        frame.extend([0x45, 0, 0, 40, 0, 1, 0, 0, 64, 6, 0, 0, 10, 0, 0, from, 10, 0, 0, to]);
+        frame.extend(ports.map(u16::to_be_bytes).concat());
+        frame.extend([0, 0, 0, 1, 0, 0, 0, 1, 0x50, flags, 0x10, 0, 0, 0, 0, 0]);
+        frame.resize(60, 0);
+        frame
+    };
+    let file = fs::File::create(scratch.file("two.pcap")).expect("a file");
+    let mut writer = pcap::Writer::new(file, Resolution::Nanoseconds).expect("a header");
+    writer.write(1_000, &frame(1, 2, [4000, 80], 0x02)).expect("a record");
+    writer.write(2_000, &frame(2, 1, [80, 4000], 0x12)).expect("a record");
+    writer.finish().expect("a file");
+}
+
+#[test]
+fn sides_without_a_second_output_are_refused_and_no_option_panics() {
+    let scratch = scratch();
+    handshake(&scratch);
+    for (arguments, word) in [
+        ("-i nowhere0 --split auto -t two.pcap", "--intf2"),
+        ("-i nowhere0 -c FILE -t two.pcap", "--intf2"),
+        ("-w out.pcap --split auto two.pcap", "--enet-dmac"),
+        ("-w out.pcap -2 two.pcap two.pcap", "--intf2"),
+        ("--backend memory --split auto -t two.pcap", "--split"),
+        ("--backend memory -i a -I b -t two.pcap", "--intf2"),
+        ("--backend memory --enet-dmac 2:0:0:0:0:1,2:0:0:0:0:2 two.pcap", "--cachefile"),
+        ("--backend memory -i a -I b -2 two.pcap", "pairs"),
+        ("--backend memory -t --pps-multi 2 two.pcap", "--pps PPS"),
+        ("--backend memory -i a -I b -c FILE --split-reverse two.pcap", "--split"),
+        ("-w out.pcap --verify two.pcap", "--rx"),
+        ("--backend memory --rx lo two.pcap", "--rx lo"),
+        ("--backend memory - -", "standard input"),
+        ("--backend memory -o -", "--oneatatime"),
+        ("--backend memory --xdp two.pcap", "--xdp"),
+    ] {
+        let refused = replay(&scratch, arguments);
+        let messages = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{arguments}: {messages}");
+        assert!(messages.contains(word), "{arguments}: {messages}");
+    }
+    let both = result(&scratch, "-i a -I b -2 -t two.pcap two.pcap");
+    assert_eq!((&both["port"]["sent"], &both["second_port"]["sent"]), (&2.into(), &2.into()));
+    let split = result(&scratch, "-i a -I b --split auto -t two.pcap");
+    assert_eq!((&split["port"]["sent"], &split["second_port"]["sent"]), (&1.into(), &1.into()));
+}
+
+#[test]
+fn edits_that_differ_by_side_go_into_one_file() {
+    let scratch = scratch();
+    handshake(&scratch);
+    let macs = "--enet-dmac=02:00:00:00:00:0a,02:00:00:00:00:0b";
+    let written = replay(&scratch, &format!("-w out.pcap --split auto {macs} two.pcap"));
+    assert_eq!(written.status.code(), Some(0), "{}", text(&written.stderr));
+    let packets = pcap::read(&scratch.file("out.pcap")).expect("a capture");
+    let last: Vec<u8> = packets.iter().map(|packet| packet.frame[5]).collect();
+    assert_eq!(last, [0x0a, 0x0b]);
+}
+
+#[test]
+fn a_capture_that_ends_within_a_record_is_replayed_in_every_pass_and_the_rest_counted() {
+    let scratch = scratch();
+    handshake(&scratch);
+    let file = fs::read(scratch.file("two.pcap")).expect("a file");
+    fs::write(scratch.file("cut.pcap"), &file[..file.len() - 7]).expect("a file");
+    for options in ["", "-K", "-i a -I b -2 two.pcap"] {
+        let arguments = format!("--backend memory --json - -t -l 3 {options} cut.pcap");
+        let output = replay(&scratch, &arguments);
+        assert_eq!(output.status.code(), Some(3), "{arguments}: {}", text(&output.stderr));
+        let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let whole = if options.contains("-2") { 9 } else { 3 };
+        assert_eq!((&result["packets"], &result["failed"]), (&whole.into(), &3.into()));
+        let notes = result["notes"].to_string();
+        assert!(notes.contains("cut.pcap: packet 2 at byte 100"), "{notes}");
+    }
+    // As tcpreplay: all is well.
+    let ours = scratch.file("tcpreplay");
+    symlink(WIRESTORM, &ours).expect("a link");
+    let output = run(&scratch, &ours, "--backend memory -t -l 3 cut.pcap");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).starts_with("Actual: 3 packets"), "{}", text(&output.stdout));
+}
+
+/// A replay in a lab of 1,000 packets a second, 2,000 of them, that is at work.
+fn paced(lab: &Lab, scratch: &Scratch, program: &Path, options: &str) -> Child {
+    let before = lab.a.counters().expect("counters").tx_packets;
+    let options = format!("{options} -i veth0 -p 1000 -L 2000 -l 0 -K two.pcap --json result.json");
+    let child = lab
+        .a
+        .command(program)
+        .args(options.split_whitespace())
+        .current_dir(scratch.path())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the program runs");
+    wait_for("frames", || lab.a.counters().expect("counters").tx_packets > before + 20);
+    child
+}
+
+fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !is_there() {
+        assert!(Instant::now() < deadline, "waited in vain for {what}");
+        std::thread::yield_now();
+    }
+}
+
+fn signal(child: &Child, signal: &str) {
+    let killed = Command::new("kill").args([signal, &child.id().to_string()]).status();
+    assert!(killed.expect("kill runs").success());
+}
+
+fn is_stopped(child: &Child) -> bool {
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+    status.lines().any(|line| line.starts_with("State:") && line.contains("(stopped)"))
+}
+
+#[test]
+fn a_stall_changes_neither_the_number_of_frames_nor_the_average_rate() {
+    if !require_root() {
+        return;
+    }
+    let scratch = scratch();
+    handshake(&scratch);
+    let ours = scratch.file("tcpreplay");
+    symlink(WIRESTORM, &ours).expect("a link");
+    let lab = Lab::new().expect("a lab");
+    for (program, options) in [
+        (ours.as_path(), "--backend af_packet"),
+        (ours.as_path(), "--backend af_packet --catch-up bounded"),
+    ] {
+        let mut child = paced(&lab, &scratch, program, options);
+        signal(&child, "-STOP");
+        wait_for("the stop", || is_stopped(&child));
+        // The stall itself: the time is what matters here.
+        std::thread::sleep(Duration::from_millis(500));
+        signal(&child, "-CONT");
+        child.wait().expect("the program ends");
+        let result: Value =
+            serde_json::from_slice(&fs::read(scratch.file("result.json")).expect("a file"))
+                .expect("JSON");
+        assert_eq!(result["packets"], 2_000, "{options}: {result:#}");
+        assert_eq!(result["unsent"], 0, "{options}");
+        let departures = &result["departures"];
+        let late = departures["lateness_max_ns"].as_u64().expect("a number");
+        assert!(late > 400_000_000, "{options}: it was stopped: {departures:#}");
+        let shifted = departures["shifted_ns"].as_u64().expect("a number");
+        let regained = departures["regained_ns"].as_u64().expect("a number");
+        assert_eq!(shifted == 0, !options.contains("bounded"), "{options}: {departures:#}");
+        // What a busy machine took away at the very end may be left.
+        assert!(shifted - regained < shifted / 2 + 1, "{options}: {departures:#}");
+    }
+}
+
+#[test]
+fn time_under_control_z_is_a_pause() {
+    if !require_root() {
+        return;
+    }
+    let scratch = scratch();
+    handshake(&scratch);
+    let lab = Lab::new().expect("a lab");
+    let options = "replay --backend af_packet";
+    let mut child = paced(&lab, &scratch, Path::new(WIRESTORM), options);
+    signal(&child, "-TSTP");
+    wait_for("the stop", || is_stopped(&child));
+    // The time that must count as a pause.
+    std::thread::sleep(Duration::from_millis(700));
+    signal(&child, "-CONT");
+    child.wait().expect("the program ends");
+    let result: Value =
+        serde_json::from_slice(&fs::read(scratch.file("result.json")).expect("a file"))
+            .expect("JSON");
+    assert_eq!(result["packets"], 2_000, "{result:#}");
+    let paused = result["paused_s"].as_f64().expect("a number");
+    assert!(paused > 0.7, "{paused}");
+    let late = result["departures"]["lateness_max_ns"].as_u64().expect("a number");
+    assert!(late < 600_000_000, "the pause made no frame late: {late}");
+}
+
+#[test]
+fn two_replays_share_an_interface_by_packet_sockets_and_no_other_way() {
+    if !require_root() {
+        return;
+    }
+    let scratch = scratch();
+    handshake(&scratch);
+    let lab = Lab::new().expect("a lab");
+    let mut first = paced(&lab, &scratch, Path::new(WIRESTORM), "replay --backend af_packet");
+    let other = |backend: &str| {
+        lab.a
+            .command(WIRESTORM)
+            .args(["replay", "-t", "-i", "veth0", "--backend", backend, "missing.pcap"])
+            .current_dir(scratch.path())
+            .output()
+            .expect("the program runs")
+    };
+    // Who may send is told before a capture is looked for.
+    let shared = other("af_packet");
+    assert!(text(&shared.stderr).contains("missing.pcap"), "{}", text(&shared.stderr));
+    let refused = other("af_xdp");
+    let command = format!("kill -INT {}", first.id());
+    assert!(text(&refused.stderr).contains(&command), "{}", text(&refused.stderr));
+    signal(&first, "-INT");
+    first.wait().expect("the program ends");
+}
+
+#[test]
+fn the_in_kernel_sender_says_what_its_peer_lacks_before_the_first_frame() {
+    if !require_root() {
+        return;
+    }
+    let scratch = scratch();
+    handshake(&scratch);
+    let lab = Lab::new().expect("a lab");
+    lab.b.set_gro(false).expect("the offload can be switched");
+    let port = lab.a.port();
+    let refused = replay(&scratch, &format!("-i {port} --backend xdp -t two.pcap"));
+    let messages = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{messages}");
+    let repair = format!("ethtool -K {} gro on", lab.b.interface());
+    assert!(
+        messages.contains(&repair) && messages.contains(lab.b.namespace().name()),
+        "{messages}"
+    );
 }

@@ -81,7 +81,7 @@ pub fn run(
     mut observe: impl FnMut(&BridgeProgress),
 ) -> Result<LinkResult, BridgeError> {
     let names = options.interfaces.each_ref().map(String::as_str);
-    let interfaces = Interfaces::open(&names, options.force_interface, None)?;
+    let interfaces = Interfaces::open(&names, options.force_interface, None, None)?;
     if let [a, b] = interfaces.links.as_slice()
         && are_one_pair(a, b)
     {

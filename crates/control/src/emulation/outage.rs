@@ -1,5 +1,6 @@
 //! An interface that goes down during a run, and comes up again.
 
+use wirestorm_base::count::counted;
 use wirestorm_base::port::PortError;
 use wirestorm_base::time::{Duration, Instant};
 
@@ -97,8 +98,9 @@ pub(super) fn notes(ports: &[PortReport]) -> impl Iterator<Item = String> {
             false => format!("for {down_s:.1} s"),
         };
         format!(
-            "{name}: {interface} was down {often}{long}; {unsent} frames were not sent, and times \
-             that were measured have the outage in them"
+            "{name}: {interface} was down {often}{long}; {} not sent, and measured times include \
+             the outage",
+            counted(*unsent, "frame was", "frames were")
         )
     })
 }
@@ -116,7 +118,7 @@ mod tests {
             return;
         }
         let lab = Lab::new().unwrap();
-        let interfaces = Interfaces::open(&[&lab.a.port()], false, None).unwrap();
+        let interfaces = Interfaces::open(&[&lab.a.port()], false, None, None).unwrap();
         let mut outage = Outage::new(interfaces.watch().pop(), Duration::from_secs(30));
         let at = |ms| Instant::ZERO.saturating_add(Duration::from_millis(ms));
         assert_eq!(outage.look(at(0), false), Ok(false));

@@ -1,5 +1,6 @@
 //! What is to be said of flows that were not made, or were still there in the end.
 
+use wirestorm_base::count::counted;
 use wirestorm_base::time::Duration;
 
 use super::report::{PortReport, TemplateReport};
@@ -94,10 +95,11 @@ fn unmade(template: &TemplateReport) -> Option<String> {
     let unmade = count(template, "tuple_in_use");
     (unmade > 0).then(|| {
         format!(
-            "{}: {unmade} connections were not made, for all addresses and ports that could be tried \
-             were in use, TIME-WAIT included: more `addresses`, `ports` or `servers` of the client \
+            "{}: {} not made, because all addresses and ports that could be tried were in use, \
+             TIME-WAIT included: more `addresses`, `ports` or `servers` of the client \
              have room for more, and with a shorter `time_wait` they are free sooner",
-            template.name
+            template.name,
+            counted(unmade, "connection was", "connections were")
         )
     })
 }
@@ -115,8 +117,9 @@ fn unanswered(template: &TemplateReport, no_tunnel: u64) -> Option<String> {
             "somebody on the way drops one or the other, or nobody has the servers' address".into()
         }
         frames => format!(
-            "{frames} frames of this run were not sent, for neither their sender nor their \
-             receiver has a tunnel: give each client one in the port's `tunnels`"
+            "{} not sent, because neither sender nor receiver has a tunnel: give each client one \
+             in the port's `tunnels`",
+            counted(frames, "frame of this run was", "frames of this run were")
         ),
     };
     (asking + given_up > 0).then(|| {

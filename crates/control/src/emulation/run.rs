@@ -220,7 +220,7 @@ pub fn run(
     let opened: Vec<&str> = names.iter().flatten().map(String::as_str).collect();
     let locks = options.shared.as_deref().map(|shared| &shared.locks);
     steering.know_tunnels(plan.ports.iter().any(|port| port.tunnels.is_some()))?;
-    let interfaces = Interfaces::open(&opened, options.force_interface, locks)?;
+    let interfaces = Interfaces::open(&opened, options.force_interface, locks, None)?;
     let mut known = vec![None; plan.ports.len()];
     for (&port, (interface, link)) in used.iter().zip(&interfaces.links) {
         let mac = link.mac.ok_or_else(|| EmulationError::NoMac(interface.to_string()))?;

@@ -18,7 +18,9 @@ use super::stamp::Stamping;
 use crate::port::cpu::CpuPlan;
 use crate::port::{Choice, Interfaces, OpenError, PortOptions, TransmitPort};
 use crate::replay::Control;
-use crate::work::{Stamped, departures, drain, generator_options, rest, settled};
+use crate::work::{
+    Stamped, departures, drain, generator_options, rest, settled, wait_while_suspended,
+};
 use crate::workers::Workers;
 
 /// How devices send, beside what scripts say.
@@ -101,7 +103,8 @@ pub(super) fn run(
     let mut names: Vec<&str> = devices.iter().map(|device| device.interface.as_str()).collect();
     names.sort_unstable();
     names.dedup();
-    let interfaces = Interfaces::open(&names, options.force_interface, None)?;
+    let interfaces =
+        Interfaces::open(&names, options.force_interface, None, Some(options.backend))?;
     let senders = senders(devices, &interfaces, &names, options, control)?;
     let cpus = CpuPlan::new(options.backend, senders.len());
 
@@ -223,7 +226,8 @@ impl Sender<'_> {
         let options = generator_options(Share::ALL, policy, duration);
         let mut generator = Generator::new(slice::from_ref(self.stream), options, start);
         let mut idle = Duration::ZERO;
-        let ended = self.send(&mut generator, &mut port, &mut idle);
+        let mut paused = Duration::ZERO;
+        let ended = self.send(&mut generator, &mut port, &mut idle, &mut paused);
         let handed_over = clock::now();
         let stop = &self.control.stop;
         let ended = ended.and_then(|()| drain(slice::from_mut(&mut port), stop, |_| {}));
@@ -232,7 +236,7 @@ impl Sender<'_> {
             // What the port holds waits for its due time.
             idle = idle.saturating_add(now.saturating_since(handed_over));
         }
-        let elapsed = now.saturating_since(start);
+        let elapsed = now.saturating_since(start).saturating_sub(paused);
         let departures = departures(generator.departures().clone(), slice::from_ref(&port));
         Outcome {
             sent: Some(Sent {
@@ -246,12 +250,14 @@ impl Sender<'_> {
         }
     }
 
-    /// Sends until all is sent or sending is to stop; adds what is waited to `idle`.
+    /// Sends until all is sent or sending is to stop; adds what is waited to `idle`, and the time
+    /// for which it is suspended to `paused`.
     fn send(
         &self,
         generator: &mut Generator,
         port: &mut TransmitPort,
         idle: &mut Duration,
+        paused: &mut Duration,
     ) -> Result<(), PortError> {
         let holds_departure = port.capabilities().holds_departure;
         let mut watch = self.interfaces.watch().swap_remove(self.place);
@@ -270,6 +276,12 @@ impl Sender<'_> {
                 let transmitted = port.transmitted();
                 self.frames.store(transmitted.sent, Ordering::Relaxed);
                 self.errors.store(transmitted.failed, Ordering::Relaxed);
+            }
+            if self.control.suspend.load(Ordering::Relaxed) != 0 {
+                let span = wait_while_suspended(self.control);
+                generator.postpone(span);
+                *paused = paused.saturating_add(span);
+                continue;
             }
             rest(state, now, holds_departure);
             if matches!(state, WorkerState::Waiting(_)) {

@@ -3,8 +3,11 @@
 //! One decision for two readers: a replay opens the candidates of `candidates` in their order
 //! and takes the first that opens; `ports` and `doctor` tell what that will be.
 
+use std::fs;
+
 use serde::Serialize;
-use wirestorm_io::link::{Link, LinkKind};
+use wirestorm_io::link::{self, Link, LinkKind};
+use wirestorm_io::namespace::{InterfaceName, Namespace};
 use wirestorm_io::xdp;
 use wirestorm_plan::backend::Backend;
 
@@ -12,6 +15,11 @@ use super::cpu;
 
 /// The first kernel with `BPF_F_TEST_XDP_LIVE_FRAMES`, which the in-kernel sender is made of.
 pub const XDP_KERNEL: KernelVersion = KernelVersion { major: 5, minor: 18 };
+
+/// Where `ip netns add` keeps the namespaces it made.
+const NAMED_NAMESPACES: &str = "/var/run/netns";
+/// More named namespaces than this are not gone through.
+const NAMESPACES_MAX: usize = 4096;
 
 /// The first two numbers of a kernel's version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -99,16 +107,62 @@ pub(crate) fn xdp_obstacle(link: &Link, conditions: &Conditions) -> Option<Strin
             link.mtu
         ));
     }
-    if takes_no_redirected_frames(link) {
-        let obstacle = if peer_can_help(link) {
-            "its peer has neither an XDP program nor GRO, which \
-             `ethtool -K PEER gro on` changes"
-        } else {
-            "its driver takes no redirected frames"
-        };
-        return Some(obstacle.into());
+    redirect_obstacle(link)
+}
+
+/// Why nothing that is redirected to an interface leaves.
+fn redirect_obstacle(link: &Link) -> Option<String> {
+    takes_no_redirected_frames(link).then(|| match link.peer.filter(|_| peer_can_help(link)) {
+        Some(peer) => {
+            format!("its peer (interface number {}) has neither an XDP program nor GRO", peer.index)
+        }
+        None => "its driver takes no redirected frames".into(),
+    })
+}
+
+/// Why nothing that the in-kernel sender redirects to an interface leaves, and the command that
+/// changes it, where one does.
+pub(crate) fn xdp_refusal(interface: &InterfaceName, link: &Link) -> Option<String> {
+    let obstacle = redirect_obstacle(link)?;
+    Some(match xdp_repair(interface, link) {
+        Some(command) => format!("{obstacle}; change that with: {command}"),
+        None => obstacle,
+    })
+}
+
+/// What lets the in-kernel sender send on an interface.
+pub(crate) fn xdp_repair(interface: &InterfaceName, link: &Link) -> Option<String> {
+    if takes_no_redirected_frames(link) && !peer_can_help(link) {
+        return None;
     }
-    None
+    let frame_length_max = link.frame_length_max();
+    if frame_length_max > xdp::FRAME_LENGTH_MAX {
+        let mtu = (link.mtu as usize + xdp::FRAME_LENGTH_MAX) - frame_length_max;
+        let command = format!("ip link set {} mtu {mtu}", link.name);
+        return Some(interface.namespace.command(&command));
+    }
+    if !takes_no_redirected_frames(link) {
+        return None;
+    }
+    let Some((namespace, peer)) = link::find_peer(&interface.namespace, link, &namespaces()) else {
+        return None;
+    };
+    let mut command = namespace.command(&format!("ethtool -K {} gro on", peer.name));
+    if peer.receive_offload == Some(true) {
+        // The kernel notices a change only while the peer is up.
+        let off = namespace.command(&format!("ethtool -K {} gro off", peer.name));
+        command = format!("{off} && {command}");
+    }
+    Some(command)
+}
+
+/// That of this process, and those that `ip netns` knows, by name.
+pub fn namespaces() -> Vec<Namespace> {
+    let entries = fs::read_dir(NAMED_NAMESPACES).into_iter().flatten().flatten();
+    let mut names: Vec<String> =
+        entries.filter_map(|it| it.file_name().into_string().ok()).take(NAMESPACES_MAX).collect();
+    names.sort();
+    std::iter::once(Namespace::Current).chain(names.into_iter().map(Namespace::Named)).collect()
 }
 
 /// Whether the interface refuses what the in-kernel sender redirects to it.
@@ -195,9 +249,9 @@ mod tests {
     }
 
     #[test]
-    fn a_veth_is_told_to_ask_its_peer() {
+    fn a_veth_needs_its_peer() {
         let veth = link(LinkKind::Veth, 1500, Some(0));
-        assert!(xdp_obstacle(&veth, &GOOD).is_some_and(|text| text.contains("gro on")));
+        assert!(xdp_obstacle(&veth, &GOOD).is_some_and(|text| text.contains("GRO")));
         let other = link(LinkKind::Physical, 1500, Some(0));
         assert!(xdp_obstacle(&other, &GOOD).is_some_and(|text| text.contains("driver")));
     }

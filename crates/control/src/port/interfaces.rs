@@ -6,9 +6,11 @@ use wirestorm_base::port::PortError;
 use wirestorm_base::time::Duration;
 use wirestorm_io::clock;
 use wirestorm_io::link::{Link, LinkError, LinkKind, LinkState, LinkWatch, find_peer};
-use wirestorm_io::lock::InterfaceLock;
+use wirestorm_io::lock::{Access, InterfaceLock};
 use wirestorm_io::namespace::InterfaceName;
+use wirestorm_plan::backend::Backend;
 
+use super::choice::{Conditions, candidates};
 use super::error::OpenError;
 
 /// The interfaces of a run, locked.
@@ -29,11 +31,13 @@ impl Interfaces {
     }
 
     /// Opens them by name; `force`: also one that carries the default route. `shared`: also those
-    /// that other runs with the same locks send on.
+    /// that other runs with the same locks send on. `backend`: what is asked to send, where others
+    /// may send beside it if that is packet sockets.
     pub(crate) fn open(
         names: &[&str],
         force: bool,
         shared: Option<&SharedLocks>,
+        backend: Option<Backend>,
     ) -> Result<Self, OpenError> {
         let mut links = Vec::new();
         let mut locks = Vec::new();
@@ -51,7 +55,10 @@ impl Interfaces {
             }
             locks.push(match shared {
                 Some(shared) => shared.acquire(&interface, link.index)?,
-                None => Arc::new(InterfaceLock::acquire(&interface)?),
+                None => {
+                    let access = backend.map_or(Access::Exclusive, |it| access(it, &link));
+                    Arc::new(InterfaceLock::acquire(&interface, access)?)
+                }
             });
             links.push((interface, link));
         }
@@ -118,6 +125,21 @@ impl Interfaces {
     }
 }
 
+/// Who else may send on an interface that a backend sends on: others by packet sockets, where
+/// that is what sends here or what `auto` will choose.
+fn access(backend: Backend, link: &Link) -> Access {
+    let is_shared = match backend {
+        Backend::AfPacket => true,
+        Backend::Auto => {
+            let candidates = candidates(link, &Conditions::of_one_port());
+            let chosen = candidates.iter().find(|candidate| candidate.verdict.is_ok());
+            chosen.is_some_and(|candidate| candidate.backend == Backend::AfPacket)
+        }
+        Backend::Memory | Backend::AfXdp | Backend::Xdp => false,
+    };
+    if is_shared { Access::Shared } else { Access::Exclusive }
+}
+
 /// Whether two interfaces are the ends of one veth pair, as far as the kernel tells.
 pub(crate) fn are_one_pair(a: &(InterfaceName, Link), b: &(InterfaceName, Link)) -> bool {
     let (name, facts) = a;
@@ -141,7 +163,7 @@ impl SharedLocks {
         if let Some(lock) = known.and_then(|(_, _, lock)| lock.upgrade()) {
             return Ok(lock);
         }
-        let lock = Arc::new(InterfaceLock::acquire(interface)?);
+        let lock = Arc::new(InterfaceLock::acquire(interface, Access::Exclusive)?);
         locks.push((interface.clone(), index, Arc::downgrade(&lock)));
         Ok(lock)
     }
@@ -197,12 +219,12 @@ mod tests {
         }
         let lab = Lab::new().unwrap();
         let (a, b) = (lab.a.port(), lab.b.port());
-        let alone = Interfaces::open(&[&a], false, None).unwrap();
+        let alone = Interfaces::open(&[&a], false, None, None).unwrap();
         // Each is the first of its namespace: the number of one is that of the other.
         assert_eq!(alone.links[0].1.peer.map(|peer| peer.index), Some(alone.links[0].1.index));
         assert!(!alone.are_joined(&a));
         drop(alone);
-        let both = Interfaces::open(&[&a, &b], false, None).unwrap();
+        let both = Interfaces::open(&[&a, &b], false, None, None).unwrap();
         assert!(both.are_joined(&a) && both.are_joined(&b));
     }
 }

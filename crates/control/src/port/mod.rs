@@ -107,7 +107,10 @@ impl TransmitPort {
             Backend::Memory => return Ok(Self::memory()),
             Backend::AfPacket => Self::af_packet(interface, options).and_then(asked),
             Backend::AfXdp => Self::af_xdp(interface, options).and_then(asked),
-            Backend::Xdp => Self::xdp(interface, link, options).and_then(asked),
+            Backend::Xdp => match choice::xdp_refusal(interface, link) {
+                Some(reason) => Err(format!("not xdp: {reason}")),
+                None => Self::xdp(interface, link, options).and_then(asked),
+            },
             Backend::Auto => Self::auto(interface, link, options),
         }?;
         let backend = port.backend();

@@ -3,6 +3,7 @@
 use std::io;
 
 use wirestorm_engine::sides::CacheError;
+use wirestorm_plan::replay::PlanConflict;
 
 use super::input::InputError;
 use super::reader::ReadError;
@@ -11,15 +12,15 @@ use crate::port::OpenError;
 /// Why a replay did not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
+    /// The plan contradicts itself.
+    #[error(transparent)]
+    Plan(#[from] PlanConflict),
     /// A capture does not open.
     #[error(transparent)]
     Input(#[from] InputError),
     /// A capture cannot be read from its first packet on.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// Captures that should come in pairs, and do not.
-    #[error("captures come in pairs here, the client's side first, and there are {0}")]
-    OddCaptures(usize),
     /// A file of tcpprep does not open.
     #[error("{path}: {error}")]
     CacheFile {

@@ -2,10 +2,12 @@
 //! second interface 1 of a pcapng section that exists only on its way to the indexer.
 
 use std::io::{self, Read};
+use std::sync::Arc;
 
 use wirestorm_wire::capture::{Decoder, LinkType, PcapngWriter, RecordHeader, Step};
 
 use super::input::Input;
+use super::reader::ReaderCounters;
 
 /// Bytes that are read from a capture at once.
 const READ_BYTES: usize = 1 << 18;
@@ -25,7 +27,9 @@ pub(super) struct Pair {
 
 /// One capture, with its next record at hand.
 struct Side {
-    name: String,
+    input: Input,
+    /// Where it is noted that the file ends too early.
+    counters: Arc<ReaderCounters>,
     reader: Box<dyn Read + Send>,
     decoder: Decoder,
     buffer: Vec<u8>,
@@ -42,9 +46,12 @@ impl Pair {
     ///
     /// # Errors
     /// Where one does not open.
-    pub(super) fn open(first: &Input, second: &Input) -> Result<Self, super::InputError> {
+    pub(super) fn open(
+        [first, second]: [&Input; 2],
+        counters: &Arc<ReaderCounters>,
+    ) -> Result<Self, super::InputError> {
         Ok(Self {
-            sides: [Side::open(first)?, Side::open(second)?],
+            sides: [Side::open(first, counters)?, Side::open(second, counters)?],
             writer: PcapngWriter::new(),
             merged: Vec::new(),
             position: 0,
@@ -111,9 +118,10 @@ impl Read for Pair {
 }
 
 impl Side {
-    fn open(input: &Input) -> Result<Self, super::InputError> {
+    fn open(input: &Input, counters: &Arc<ReaderCounters>) -> Result<Self, super::InputError> {
         Ok(Self {
-            name: input.to_string(),
+            input: input.clone(),
+            counters: Arc::clone(counters),
             reader: input.open()?,
             decoder: Decoder::new(),
             buffer: vec![0; READ_BYTES],
@@ -128,10 +136,11 @@ impl Side {
     /// Moves on to the next record.
     fn advance(&mut self) -> io::Result<()> {
         loop {
-            let step = self
-                .decoder
-                .step(&self.buffer[self.start..self.filled], self.at_end)
-                .map_err(|error| self.error(error))?;
+            let step = self.decoder.step(&self.buffer[self.start..self.filled], self.at_end);
+            let step = match step {
+                Err(error) if self.counters.note_cut_off(&self.input, &error) => Step::End,
+                step => step.map_err(|error| self.error(error))?,
+            };
             match step {
                 Step::Record { record, data, consumed } => {
                     let link_type = *self.link_type.get_or_insert(record.link_type);
@@ -176,6 +185,6 @@ impl Side {
     }
 
     fn error(&self, reason: impl std::fmt::Display) -> io::Error {
-        io::Error::other(format!("{}: {reason}", self.name))
+        io::Error::other(format!("{}: {reason}", self.input))
     }
 }

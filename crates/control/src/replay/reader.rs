@@ -6,12 +6,14 @@
 //! back. Small captures are kept whole after the first pass.
 
 use std::io::{self, Read};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use wirestorm_engine::replay::{Chunk, Fed, Feed, IndexError, Indexer, IndexerOptions, Record};
+
+use wirestorm_wire::capture::CaptureError;
 
 use super::input::{Input, InputError};
 use super::pair::Pair;
@@ -84,6 +86,47 @@ pub struct ReaderCounters {
     pub flows_overflowed: AtomicU64,
     /// Packets whose side was guessed because the table was full.
     pub sides_overflowed: AtomicU64,
+    /// Files that end within a record or a block; all before it is replayed.
+    pub cut_off: Mutex<Vec<CutOff>>,
+}
+
+/// A file that ends within a record or a block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CutOff {
+    /// The file.
+    pub input: String,
+    /// Where, and what is missing.
+    pub reason: CaptureError,
+}
+
+impl From<CutOff> for ReadError {
+    fn from(CutOff { input, reason }: CutOff) -> Self {
+        Self::Index { input, error: reason.into() }
+    }
+}
+
+impl CutOff {
+    /// Whether a packet is missing.
+    pub fn loses_packet(&self) -> bool {
+        matches!(self.reason, CaptureError::TruncatedRecord { .. })
+    }
+}
+
+impl ReaderCounters {
+    /// Notes that a file ends too early; once, in however many passes it does. Returns whether
+    /// that is what `error` tells.
+    pub(super) fn note_cut_off(&self, input: &Input, error: &CaptureError) -> bool {
+        use CaptureError::{TruncatedBlock, TruncatedRecord};
+        if !matches!(error, TruncatedRecord { .. } | TruncatedBlock { .. }) {
+            return false;
+        }
+        let cut = CutOff { input: input.to_string(), reason: *error };
+        let mut known = self.cut_off.lock().unwrap_or_else(PoisonError::into_inner);
+        if !known.contains(&cut) {
+            known.push(cut);
+        }
+        true
+    }
 }
 
 /// The running reader.
@@ -234,7 +277,7 @@ impl Reading {
             self.rest.clear();
             let mut reader: Box<dyn Read + Send> = match &self.options.inputs[file..] {
                 [first, second, ..] if self.options.in_pairs => {
-                    Box::new(Pair::open(first, second)?)
+                    Box::new(Pair::open([first, second], &self.counters)?)
                 }
                 [input, ..] => input.open()?,
                 [] => break,
@@ -303,6 +346,11 @@ impl Reading {
         match outcome {
             Ok(indexed) if indexed.ended => Ok(None),
             Ok(_) => Ok(sent),
+            Err(IndexError::Capture(error))
+                if self.counters.note_cut_off(&self.options.inputs[file], &error) =>
+            {
+                Ok(None)
+            }
             Err(error) => {
                 let input = self.options.inputs[file].to_string();
                 Err(ReadError::Index { input, error })

@@ -1,8 +1,9 @@
 //! From what the workers counted to the result.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
+use wirestorm_base::count::counted;
 use wirestorm_base::departure::DepartureRecord;
 use wirestorm_base::pace::Pace;
 use wirestorm_base::port::TransmitCounters;
@@ -75,6 +76,11 @@ impl Ended {
         let (mut sum, mut sent) = (counters[0], transmitted[0]);
         sum.merge(&counters[1]);
         sent.merge(&transmitted[1]);
+        let cut_off = read_counters.cut_off.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        // Each of them was missing in every pass.
+        let missing = cut_off.iter().filter(|cut| cut.loses_packet()).count() as u64;
+        transmitted[0].failed += missing * sum.passes.max(1);
+        sent.failed += missing * sum.passes.max(1);
         let lasted = finished.saturating_since(start);
         let (rate, elapsed_s) = achieved(&sent, lasted, departures.as_ref().map(|(r, _)| r));
         let mut reports = choices.iter().enumerate().map(|(position, choice)| {
@@ -125,7 +131,11 @@ impl Ended {
             rx,
             interrupted,
             errors,
-            notes: noted.into_iter().chain(notes(&sum, interfaces, &read_counters)).collect(),
+            notes: noted
+                .into_iter()
+                .chain(cut_off.iter().map(|cut| format!("{}: {}", cut.input, cut.reason)))
+                .chain(notes(&sum, interfaces, &read_counters))
+                .collect(),
         }
     }
 }
@@ -166,33 +176,34 @@ fn notes(counters: &ReplayCounters, interfaces: &Interfaces, read: &ReaderCounte
     if counters.too_long > 0 {
         let mtu = interfaces.links.first().map_or(0, |(_, link)| link.mtu);
         notes.push(format!(
-            "{} frames were longer than the interface takes (MTU {mtu}, longest frame {} bytes) \
-             and were not sent; --mtu-trunc cuts them, a larger MTU lets them pass",
-            counters.too_long, counters.too_long_max
+            "{} longer than the interface takes (MTU {mtu}, longest frame {} bytes) and not sent; \
+             --mtu-trunc cuts such frames, a larger MTU lets them pass",
+            counted(counters.too_long, "frame was", "frames were"),
+            counters.too_long_max
         ));
     }
     if counters.too_short > 0 {
         notes.push(format!(
-            "{} records hold less than an Ethernet header and were not sent",
-            counters.too_short
+            "{} shorter than an Ethernet header and not sent",
+            counted(counters.too_short, "record was", "records were")
         ));
     }
     if counters.unconvertible > 0 {
         notes.push(format!(
-            "{} records of other link layers have no Ethernet form and were not sent",
-            counters.unconvertible
+            "{} of a link layer without an Ethernet form and not sent",
+            counted(counters.unconvertible, "record was", "records were")
         ));
     }
     if flows_overflowed > 0 {
         notes.push(format!(
-            "the table of flows was full: {flows_overflowed} packets of further flows are not \
-             in the count of flows"
+            "the table of flows was full: {} of further flows not in the count of flows",
+            counted(flows_overflowed, "packet is", "packets are")
         ));
     }
     if sides_overflowed > 0 {
         notes.push(format!(
-            "the table of conversations was full: the sides of {sides_overflowed} packets are \
-             guesses by port"
+            "the table of conversations was full: {} on a side guessed by port",
+            counted(sides_overflowed, "packet is", "packets are")
         ));
     }
     notes
@@ -202,7 +213,7 @@ fn notes(counters: &ReplayCounters, interfaces: &Interfaces, read: &ReaderCounte
 fn target_name(plan: &ReplayPlan) -> String {
     match &plan.target {
         Target::File(path) => path.display().to_string(),
-        Target::Memory | Target::Interfaces { .. } => "memory".to_owned(),
+        Target::Memory { .. } | Target::Interfaces { .. } => "memory".to_owned(),
     }
 }
 

@@ -2,20 +2,20 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 use wirestorm_base::pace::Pace;
 use wirestorm_base::port::TransmitCounters;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::replay::ReplayCounters;
 use wirestorm_io::clock;
-use wirestorm_plan::replay::{ReplayPlan, SideChoice, Target};
+use wirestorm_plan::replay::{PlanConflict, ReplayPlan, SideChoice, Target};
 
 use super::compile;
 use super::control::{Control, Hooks};
 use super::error::ReplayError;
 use super::input::{Input, expand_inputs};
-use super::reader::{Reader, ReaderCounters};
+use super::reader::{ReadError, Reader, ReaderCounters};
 use super::report::Ended;
 use super::target;
 use super::work::{Duty, PassEnd, Snapshot};
@@ -54,13 +54,16 @@ pub fn run(
     hooks: Hooks,
     mut observe: impl FnMut(&Progress),
 ) -> Result<RunResult, ReplayError> {
+    plan.check()?;
+    // Before the captures are looked at: who cannot send need not read.
+    let names = target::interfaces(plan);
+    let interfaces = Interfaces::open(&names, plan.force_interface, None, Some(plan.backend))?;
     let inputs = expand_inputs(&plan.captures)?;
     if plan.sides == SideChoice::Pairs && !inputs.len().is_multiple_of(2) {
-        return Err(ReplayError::OddCaptures(inputs.len()));
+        return Err(PlanConflict::OddCaptures { captures: inputs.len() }.into());
     }
     let captures = inputs.iter().map(ToString::to_string).collect();
     let extent = inputs.iter().map(Input::plain_length).sum();
-    let interfaces = Interfaces::open(&target::interfaces(plan), plan.force_interface, None)?;
     // The receiving end first: a program on a veth's peer is what lets the in-kernel sender in.
     let arrivals = match &plan.receive {
         None => None,
@@ -131,6 +134,12 @@ pub fn run(
         Err(error) if sent == 0 => return Err(error.into()),
         outcome => outcome.err(),
     };
+    if read_counters.records.load(Ordering::Relaxed) == 0 {
+        let cut_off = read_counters.cut_off.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(cut) = cut_off.first() {
+            return Err(ReadError::from(cut.clone()).into());
+        }
+    }
     let left = outcomes.iter().flat_map(|outcome| &outcome.ports).map(|p| p.transmitted.sent).sum();
     let rx = arrivals.map(|arrivals| arrivals.finish(left).0);
     let ended = Ended {

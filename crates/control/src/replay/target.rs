@@ -12,7 +12,7 @@ pub(super) fn interfaces(plan: &ReplayPlan) -> Vec<&str> {
         Target::Interfaces { primary, secondary } => {
             std::iter::once(primary.as_str()).chain(secondary.as_deref()).collect()
         }
-        Target::File(_) | Target::Memory => Vec::new(),
+        Target::File(_) | Target::Memory { .. } => Vec::new(),
     }
 }
 
@@ -25,7 +25,9 @@ pub(super) fn open_ports(
     store_bytes: usize,
 ) -> Result<Vec<(TransmitPort, Choice)>, OpenError> {
     match &plan.target {
-        Target::Memory => return Ok(vec![TransmitPort::memory()]),
+        Target::Memory { .. } => {
+            return Ok((0..plan.target.outputs()).map(|_| TransmitPort::memory()).collect());
+        }
         Target::File(path) => {
             let port = TransmitPort::file(path).map_err(|reason| OpenError::Port {
                 interface: path.display().to_string(),

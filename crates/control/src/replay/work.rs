@@ -1,23 +1,23 @@
 //! A worker's thread.
 
 use std::collections::VecDeque;
-use std::slice::from_mut;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, mpsc};
-use std::time::Duration as StdDuration;
 
 use wirestorm_base::port::{PortError, Transmit, TransmitCounters};
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_engine::replay::{Breath, Feed, Renderer, ReplayCounters, Worker, WorkerState};
+use wirestorm_engine::replay::{
+    Breath, Feed, Outputs, Renderer, ReplayCounters, Worker, WorkerState,
+};
 use wirestorm_io::clock;
-use wirestorm_plan::replay::ReplayPlan;
+use wirestorm_plan::replay::{ReplayPlan, Target};
 
 use super::compile;
 use super::control::{Ask, Control, ShowFrame};
 use super::reader::ReaderFeed;
 use crate::port::{Choice, Interfaces, TransmitPort, Watch};
 use crate::receive::Noted;
-use crate::work::{Stamped, departures, drain, rest, settled};
+use crate::work::{Stamped, departures, drain, late_end_max, rest, settled, wait_while_suspended};
 
 /// A thread's own counters, as of its last breath but a few.
 #[derive(Clone, Copy, Debug, Default)]
@@ -85,7 +85,7 @@ impl Duty<'_> {
         let (mut ports, choices): (Vec<_>, Vec<_>) = ports.into_iter().unzip();
         let mut worker = self.worker(feed, start);
         let mut passes = Passes::default();
-        let outcome = self.send(&mut worker, &mut ports, &mut passes);
+        let outcome = self.send(&mut worker, &mut ports, &mut passes, start);
         let counters = *worker.counters_by_port();
         let sum = worker.counters();
         let paused = worker.paused();
@@ -156,10 +156,12 @@ impl Duty<'_> {
         worker: &mut Worker<ReaderFeed>,
         ports: &mut [TransmitPort],
         passes: &mut Passes,
+        start: Instant,
     ) -> Result<(), PortError> {
         let holds_departures = ports.iter().all(|port| port.capabilities().holds_departure);
         let mut watches = self.interfaces.watch();
         let (mut published, mut watched) = (Instant::ZERO, Instant::ZERO);
+        let end_max = self.end_max(start);
         loop {
             let now = clock::now();
             let state = breathe(worker, now, ports)?.state;
@@ -167,7 +169,8 @@ impl Duty<'_> {
                 passes.note(worker.counters());
                 passes.tell(ports, pass_ends);
             }
-            if state == WorkerState::Done || self.control.stop.load(Ordering::Relaxed) {
+            let is_over = state == WorkerState::Done || now > end_max;
+            if is_over || self.control.stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
             if now.saturating_since(published) >= PUBLISH_INTERVAL {
@@ -179,7 +182,7 @@ impl Duty<'_> {
                 watches.iter_mut().try_for_each(Watch::check)?;
             }
             if self.control.suspend.load(Ordering::Relaxed) != 0 {
-                self.wait_to_go_on(worker);
+                worker.postpone(wait_while_suspended(self.control));
             } else if state == WorkerState::Held {
                 match self.ask.as_mut().and_then(|ask| ask(worker.next_packet())) {
                     Some(packets) => worker.allow(packets),
@@ -198,15 +201,13 @@ impl Duty<'_> {
         let _ = sent_log.send(Noted::Unsent(held.into_iter().skip(left).collect()));
     }
 
-    fn wait_to_go_on(&self, worker: &mut Worker<ReaderFeed>) {
-        const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(5);
-        let began = clock::now();
-        while self.control.suspend.load(Ordering::Relaxed) != 0
-            && !self.control.stop.load(Ordering::Relaxed)
-        {
-            std::thread::sleep(LOOK_INTERVAL);
+    /// When sending ends at the latest. A capture file has its own time.
+    fn end_max(&self, start: Instant) -> Instant {
+        let duration = self.plan.limits.duration;
+        match self.plan.target {
+            Target::File(_) => Instant::MAX,
+            _ => start.saturating_add(duration).saturating_add(late_end_max(duration)),
         }
-        worker.postpone(clock::now().saturating_since(began));
     }
 
     fn publish(&self, counters: ReplayCounters, ports: &[TransmitPort]) {
@@ -273,10 +274,14 @@ fn breathe<F: Feed>(
     ports: &mut [TransmitPort],
 ) -> Result<Breath, PortError> {
     match ports {
-        [TransmitPort::Memory(port)] => worker.breathe(now, from_mut(&mut **port)),
-        [TransmitPort::AfPacket(port)] => worker.breathe(now, from_mut(&mut **port)),
-        [TransmitPort::AfXdp(port)] => worker.breathe(now, from_mut(&mut **port)),
-        [TransmitPort::Xdp(port)] => worker.breathe(now, from_mut(&mut **port)),
-        ports => worker.breathe(now, ports),
+        [TransmitPort::Memory(port)] => worker.breathe(now, Outputs::one(&mut **port)),
+        [TransmitPort::AfPacket(port)] => worker.breathe(now, Outputs::one(&mut **port)),
+        [TransmitPort::AfXdp(port)] => worker.breathe(now, Outputs::one(&mut **port)),
+        [TransmitPort::Xdp(port)] => worker.breathe(now, Outputs::one(&mut **port)),
+        ports => match Outputs::of(ports) {
+            Some(outputs) => worker.breathe(now, outputs),
+            // A plan has one output or two.
+            None => Ok(Breath { frames: 0, state: WorkerState::Done }),
+        },
     }
 }

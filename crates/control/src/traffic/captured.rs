@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use wirestorm_base::count::counted;
 use wirestorm_plan::traffic::{PlanErrors, TrafficPlan};
 use wirestorm_wire::capture::RecordHeader;
 use wirestorm_wire::capture::link::ethernet_conversion;
@@ -30,7 +31,10 @@ fn frame(path: PathBuf, number: u64) -> Result<Vec<u8>, String> {
     })?;
     match found {
         Some(frame) => frame.map_err(|reason| format!("{name}: packet {number}: {reason}")),
-        None => Err(format!("{name}: found {packets} packets, expected {number} or more")),
+        None => Err(format!(
+            "{name}: found {}, expected {number} or more",
+            counted(packets, "packet", "packets")
+        )),
     }
 }
 

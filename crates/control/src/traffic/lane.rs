@@ -39,6 +39,8 @@ pub(super) struct LaneOutcome {
 pub(super) struct WorkerOutcome {
     pub(super) lanes: Vec<LaneOutcome>,
     pub(super) finished: Instant,
+    /// For how long it was suspended.
+    pub(super) paused: Duration,
     pub(super) error: Option<PortError>,
 }
 

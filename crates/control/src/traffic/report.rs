@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use wirestorm_base::count::counted;
 use wirestorm_base::departure::DepartureRecord;
 use wirestorm_base::port::TransmitCounters;
 use wirestorm_base::time::{Duration, Instant};
@@ -151,6 +152,8 @@ impl Ended<'_> {
     ) -> TrafficResult {
         let finished = self.outcomes.iter().map(|outcome| outcome.finished).max();
         let elapsed_s = finished.unwrap_or(self.start).saturating_since(self.start).as_secs_f64();
+        let paused = self.outcomes.iter().map(|outcome| outcome.paused).max();
+        let paused_s = paused.unwrap_or_default().as_secs_f64();
         let mut flows = vec![StreamCounters::default(); plan.flows.len()];
         let mut speeds = vec![None; plan.flows.len()];
         let mut spans = vec![elapsed_s; plan.flows.len()];
@@ -218,7 +221,9 @@ impl Ended<'_> {
             let whole = is_judged && self.duration != Duration::MAX && !self.interrupted;
             let least = if whole { self.duration.as_secs_f64() } else { 0.0 };
             let delay = if is_judged { transmission.start_delay.as_secs_f64() } else { 0.0 };
-            let span = spans[index].max(least);
+            // Nothing was to be sent while the run was suspended.
+            let span = spans[index];
+            let span = if span > paused_s { span - paused_s } else { span }.max(least);
             let span = if span > delay { span - delay } else { span };
             let time = flow.time.filter(|_| is_judged).map_or(f64::MAX, Duration::as_secs_f64);
             let span = span.min(time);
@@ -265,21 +270,23 @@ impl Ended<'_> {
         let kept: u64 = ports.iter().map(|port| port.failed + port.unsent).sum();
         if kept > 0 && !self.measured.is_empty() {
             notes.push(format!(
-                "{kept} frames were made that no port sent: they count as lost in their flows"
+                "{} made that no port sent: lost in the counts of flows",
+                counted(kept, "frame was", "frames were")
             ));
         }
         let missed: u64 =
             ports.iter().filter_map(|port| port.rx.as_ref()).map(|rx| rx.missed).sum();
         if missed > 0 && !self.measured.is_empty() {
             notes.push(format!(
-                "{missed} frames arrived that the receiver had no room for: they count as lost in \
-                 their flows"
+                "{} arrived that the receiver had no room for: lost in the counts of flows",
+                counted(missed, "frame", "frames")
             ));
         }
         if beyond_tags > 0 {
             notes.push(format!(
-                "{beyond_tags} frames arrived under more VLAN tags than are counted apart, \
-                 {TAG_RECORDS_MAX}: they count in their flows alone"
+                "{} arrived under more VLAN tags than are counted apart, {TAG_RECORDS_MAX}: \
+                 counted by flow only",
+                counted(beyond_tags, "frame", "frames")
             ));
         }
         TrafficResult {

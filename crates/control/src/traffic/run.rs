@@ -30,7 +30,9 @@ use crate::port::cpu::CpuPlan;
 use crate::port::{Choice, Interfaces, OpenError, PortOptions, TransmitPort, Watch};
 use crate::receive::Arrivals;
 use crate::replay::Control;
-use crate::work::{departures, drain, generator_options, rest, settled};
+use crate::work::{
+    departures, drain, generator_options, late_end_max, rest, settled, wait_while_suspended,
+};
 use crate::workers::Workers;
 
 /// What a run is beside its plan.
@@ -84,10 +86,6 @@ pub struct Progress {
     pub live: Live,
 }
 
-/// How much later than asked a run may end whose schedule was moved: enough to make up for what
-/// takes a machine away for a while, not for a rate that it cannot send.
-const LATE_END_MAX: Duration = Duration::from_millis(250);
-
 /// How often a worker publishes what it did.
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -117,7 +115,8 @@ pub fn run(
     let sending: Vec<&str> = transmitting.iter().map(|&port| names[port].as_str()).collect();
     let shared = options.shared.as_deref();
     let locks = shared.map(|shared| &shared.locks);
-    let interfaces = Interfaces::open(&sending, options.force_interface, locks)?;
+    let interfaces =
+        Interfaces::open(&sending, options.force_interface, locks, Some(options.backend()))?;
     let is_paced = plan.flows.iter().any(|flow| flow.stream.transmission.speed != Speed::Max);
     let ends = shared.map(|shared| &shared.ends);
     let mut arrivals = Vec::new();
@@ -349,7 +348,7 @@ impl Duty<'_> {
             .collect();
         let outcome = self
             .send(lanes, start, &mut generators, &mut ports)
-            .and_then(|()| drain(&mut ports, &self.control.stop, |_| {}));
+            .and_then(|paused| drain(&mut ports, &self.control.stop, |_| {}).map(|()| paused));
         let finished = clock::now();
         let has_failed = outcome.is_err();
         let lanes =
@@ -365,27 +364,28 @@ impl Duty<'_> {
         WorkerOutcome {
             lanes: lanes.collect(),
             finished,
+            paused: outcome.as_ref().map_or(Duration::ZERO, |paused| *paused),
             error: outcome.err().map(|error| self.interfaces.settle(error)),
         }
     }
 
+    /// Sends until all is sent or sending is to end; returns for how long it was suspended.
     fn send(
         &self,
         lanes: &[Lane],
         start: Instant,
         generators: &mut [Generator],
         ports: &mut [TransmitPort],
-    ) -> Result<(), PortError> {
+    ) -> Result<Duration, PortError> {
         let mut follower = Follower::new(self.steering, start);
         let holds_departures = ports.iter().all(|port| port.capabilities().holds_departure);
         let mut watches = self.interfaces.watch();
         let mut published = Instant::ZERO;
         let is_virtual =
             |port: &TransmitPort| port.capabilities().departure_stamp == StampPoint::Virtual;
-        let late_max = match ports.iter().all(is_virtual) {
-            true => Duration::MAX,
-            false => LATE_END_MAX,
-        };
+        let is_virtual = ports.iter().all(is_virtual);
+        let late_max = |end| if is_virtual { Duration::MAX } else { late_end_max(end) };
+        let mut paused = Duration::ZERO;
         let mut ends: Vec<_> = lanes
             .iter()
             .enumerate()
@@ -395,8 +395,8 @@ impl Duty<'_> {
         ends.sort_unstable_by(|a, b| b.cmp(a));
         loop {
             let now = clock::now();
-            let is_past =
-                |end: Duration| now.saturating_since(start) > end.saturating_add(late_max);
+            let lasted = now.saturating_since(start).saturating_sub(paused);
+            let is_past = |end: Duration| lasted > end.saturating_add(late_max(end));
             let is_over = is_past(self.options.duration);
             while let Some((_, lane, stream)) = ends.pop_if(|(end, ..)| is_past(*end)) {
                 generators[lane].stop(stream);
@@ -412,12 +412,18 @@ impl Duty<'_> {
             let is_done = is_over || state == WorkerState::Done;
             if is_done || self.control.stop.load(Ordering::Relaxed) {
                 self.publish(generators, ports);
-                return Ok(());
+                return Ok(paused);
             }
             if now.saturating_since(published) >= PUBLISH_INTERVAL {
                 published = now;
                 self.publish(generators, ports);
                 watches.iter_mut().try_for_each(Watch::check)?;
+            }
+            if self.control.suspend.load(Ordering::Relaxed) != 0 {
+                let span = wait_while_suspended(self.control);
+                generators.iter_mut().for_each(|generator| generator.postpone(span));
+                paused = paused.saturating_add(span);
+                continue;
             }
             rest(state, now, holds_departures);
         }

@@ -1,7 +1,7 @@
 //! Replaying captures.
 //!
 //! ```text
-//! bytes of files ── Indexer ──> Chunk ── Feed ──> Worker::breathe(now, ports) ──> Transmit
+//! bytes of files ── Indexer ──> Chunk ── Feed ──> Worker::breathe(now, outputs) ──> Transmit
 //!                   decodes,     bytes            due time, copy, edits
 //!                   classifies,  + Records
 //!                   counts flows
@@ -31,5 +31,5 @@ pub use render::{RenderOptions, Renderer};
 pub use schedule::Schedule;
 pub use unique::{Unique, UniqueAddresses};
 pub use worker::{
-    Breath, PublishHashes, ReplayCounters, ShowFrame, Worker, WorkerOptions, WorkerState,
+    Breath, Outputs, PublishHashes, ReplayCounters, ShowFrame, Worker, WorkerOptions, WorkerState,
 };

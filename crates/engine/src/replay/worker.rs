@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::slice;
 
 use wirestorm_base::departure::{Admission, DeparturePolicy, DepartureRecord, Departures};
 use wirestorm_base::pace::Pace;
@@ -132,8 +133,41 @@ pub struct Breath {
 /// Frames that a breath handles at most, so that stop requests are noticed soon.
 const BREATH_FRAMES: usize = 256;
 
-/// Replays one feed onto one or two ports: the first, and for records on the secondary side
-/// the second.
+/// The ports that a worker sends through.
+#[derive(Debug)]
+pub struct Outputs<'a, P> {
+    /// One or two.
+    ports: &'a mut [P],
+    /// The place of the port for the secondary side.
+    secondary: usize,
+}
+
+impl<'a, P> Outputs<'a, P> {
+    /// One port for the records of both sides.
+    pub fn one(port: &'a mut P) -> Self {
+        Self { ports: slice::from_mut(port), secondary: 0 }
+    }
+
+    /// A port for the primary side, and one for the secondary side.
+    pub fn by_side(ports: &'a mut [P; 2]) -> Self {
+        Self { ports, secondary: 1 }
+    }
+
+    /// The same for a number of ports that is known only while running; `None` where there is
+    /// none, or more than two.
+    pub fn of(ports: &'a mut [P]) -> Option<Self> {
+        let secondary = ports.len().checked_sub(1).filter(|secondary| *secondary < 2)?;
+        Some(Self { ports, secondary })
+    }
+
+    /// Through which of them a record leaves.
+    #[inline]
+    fn place_of(&self, record: &Record) -> usize {
+        if record.flags.contains(RecordFlags::SECONDARY) { self.secondary } else { 0 }
+    }
+}
+
+/// Replays one feed onto one port, or onto two, one for each side.
 pub struct Worker<F> {
     feed: F,
     options: WorkerOptions,
@@ -279,23 +313,21 @@ impl<F: Feed> Worker<F> {
     /// # Errors
     /// A port's. The counters stay valid, and so do the port's.
     ///
-    /// # Panics
-    /// Where a record is for the secondary side and there is only one port.
     pub fn breathe<P: Transmit>(
         &mut self,
         now: Instant,
-        ports: &mut [P],
+        mut outputs: Outputs<'_, P>,
     ) -> Result<Breath, PortError> {
         let given = |worker: &Self| worker.counters.iter().map(|it| it.packets).sum::<u64>();
         let before = given(self);
-        let state = self.fill(now, ports);
+        let state = self.fill(now, &mut outputs);
         if let Some(log) = &mut self.sent_log
             && !log.hashes.is_empty()
         {
             (log.publish)(&log.hashes);
             log.hashes.clear();
         }
-        for port in ports {
+        for port in outputs.ports {
             port.flush()?;
         }
         Ok(Breath { frames: (given(self) - before) as usize, state })
@@ -325,7 +357,7 @@ impl<F: Feed> Worker<F> {
         self.departures.record()
     }
 
-    fn fill<P: Transmit>(&mut self, now: Instant, ports: &mut [P]) -> WorkerState {
+    fn fill<P: Transmit>(&mut self, now: Instant, outputs: &mut Outputs<'_, P>) -> WorkerState {
         let mut frames = 0;
         while frames < BREATH_FRAMES {
             if now < self.resume_at && self.chunk.is_some() {
@@ -339,7 +371,7 @@ impl<F: Feed> Worker<F> {
             }
             let Some(chunk) = self.chunk.take() else {
                 match self.feed.next() {
-                    Fed::Chunk(chunk) => self.open(chunk, ports),
+                    Fed::Chunk(chunk) => self.open(chunk, outputs),
                     Fed::PassEnd => {
                         self.end_pass(now);
                         if self.stops_at_pass_end {
@@ -354,7 +386,7 @@ impl<F: Feed> Worker<F> {
                 }
                 continue;
             };
-            let run = self.send_run(now, &chunk, ports, BREATH_FRAMES - frames);
+            let run = self.send_run(now, &chunk, outputs, BREATH_FRAMES - frames);
             frames += run.frames;
             if run.is_blocked || frames == BREATH_FRAMES {
                 self.chunk = Some(chunk);
@@ -367,7 +399,7 @@ impl<F: Feed> Worker<F> {
                 self.chunk = Some(chunk);
                 continue;
             }
-            let step = self.send(now, &chunk, record, ports);
+            let step = self.send(now, &chunk, record, outputs);
             self.chunk = Some(chunk);
             match step {
                 Step::Sent => frames += 1,
@@ -380,14 +412,14 @@ impl<F: Feed> Worker<F> {
         WorkerState::Active
     }
 
-    fn open<P: Transmit>(&mut self, chunk: Arc<Chunk>, ports: &mut [P]) {
+    fn open<P: Transmit>(&mut self, chunk: Arc<Chunk>, outputs: &mut Outputs<'_, P>) {
         if chunk.starts_file {
             self.schedule.restart(Duration::ZERO);
         }
         self.cursor = 0;
         self.stored_here = match chunk.kept {
             Some(number) if self.renderer.may_be_verbatim() => {
-                self.store(number as usize, &chunk.bytes, ports)
+                self.store(number as usize, &chunk.bytes, outputs.ports)
             }
             _ => [None; 2],
         };
@@ -440,7 +472,7 @@ impl<F: Feed> Worker<F> {
         &mut self,
         now: Instant,
         chunk: &Chunk,
-        ports: &mut [P],
+        outputs: &mut Outputs<'_, P>,
         frames_max: usize,
     ) -> Run {
         let mut run = Run { frames: 0, is_blocked: false };
@@ -455,14 +487,14 @@ impl<F: Feed> Worker<F> {
         let allowed = self.options.packets_max.min(self.allowed) - self.position;
         let frames_max = frames_max.min(usize::try_from(allowed).unwrap_or(usize::MAX));
         let mut lengths_max = [0; 2];
-        for (length_max, port) in lengths_max.iter_mut().zip(&*ports) {
+        for (length_max, port) in lengths_max.iter_mut().zip(&*outputs.ports) {
             *length_max = port.capabilities().untagged_length_max;
         }
         while let Some(record) = chunk.records.get(self.cursor)
             && run.frames < frames_max
         {
             let data = chunk.data(record);
-            let side = usize::from(record.flags.contains(RecordFlags::SECONDARY));
+            let side = outputs.place_of(record);
             let is_special = record.flags.contains(RecordFlags::LEFT_OUT)
                 || record.ethertype != 0
                 || record.worker != self.options.index
@@ -471,7 +503,7 @@ impl<F: Feed> Worker<F> {
             if is_special {
                 break;
             }
-            let port = &mut ports[side];
+            let port = &mut outputs.ports[side];
             let Some(frame) = port.take() else {
                 run.is_blocked = true;
                 break;
@@ -498,7 +530,7 @@ impl<F: Feed> Worker<F> {
         now: Instant,
         chunk: &Chunk,
         record: &Record,
-        ports: &mut [P],
+        outputs: &mut Outputs<'_, P>,
     ) -> Step {
         let flags = record.flags;
         if flags.contains(RecordFlags::LEFT_OUT) {
@@ -522,8 +554,8 @@ impl<F: Feed> Worker<F> {
             self.position += 1;
             return Step::Passed;
         }
-        let side = usize::from(flags.contains(RecordFlags::SECONDARY));
-        let port = &mut ports[side];
+        let side = outputs.place_of(record);
+        let port = &mut outputs.ports[side];
         let capabilities = *port.capabilities();
         let holds_departure = capabilities.holds_departure;
         let room = self.renderer.room(record);

@@ -246,6 +246,23 @@ impl Generator {
         self.go_on(stream);
     }
 
+    /// Moves all that is still due by `span`, and the end with it: sending was suspended for so
+    /// long. A stream that is held stands still anyway.
+    pub fn postpone(&mut self, span: Duration) {
+        self.start = self.start.saturating_add(span);
+        for stream in 0..self.streams.len() {
+            let running = &self.streams[stream];
+            if running.emission.is_none() || running.life.paused.is_some() {
+                continue;
+            }
+            self.leave(stream);
+            if let Some(emission) = &mut self.streams[stream].emission {
+                emission.postpone(span);
+            }
+            self.enter(stream);
+        }
+    }
+
     /// Sends a stream at another speed from `now` on. The phase is kept: what is left of the
     /// current gap takes longer or shorter in proportion. A frame that is overdue keeps its due
     /// time, and so does the next one of a stream that is sent on and off. On ports that hold

@@ -13,8 +13,8 @@ use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::edit::EditOptions;
 use wirestorm_engine::measure::frame_hash;
 use wirestorm_engine::replay::{
-    Chunk, Fed, Feed, Indexer, IndexerOptions, RenderOptions, Renderer, ReplayCounters, SideSource,
-    Unique, UniqueAddresses, Worker, WorkerOptions, WorkerState,
+    Chunk, Fed, Feed, Indexer, IndexerOptions, Outputs, RenderOptions, Renderer, ReplayCounters,
+    SideSource, Unique, UniqueAddresses, Worker, WorkerOptions, WorkerState,
 };
 use wirestorm_sim::memory::{MemoryReceive, MemoryTransmit, WireOptions, wire};
 use wirestorm_wire::capture::{LinkType, PcapngWriter, RECORD_LENGTH_MAX};
@@ -269,7 +269,7 @@ impl Setup {
         let (mut waits, mut blocked, mut idle_breaths) = (0, 0, 0);
         let mut batch = Vec::new();
         loop {
-            let breath = worker.breathe(now, &mut ports).unwrap();
+            let breath = worker.breathe(now, Outputs::of(&mut ports).unwrap()).unwrap();
             for (side, end) in ends.iter_mut().enumerate() {
                 end.receive(usize::MAX, &mut batch).unwrap();
                 for received in batch.drain(..) {
@@ -556,6 +556,28 @@ fn the_secondary_side_leaves_through_the_second_port() {
     assert_eq!(second[1].1[..14], [&[0x0b; 12][..], &[0x08, 0x00]].concat(), "that side's header");
     let sent_bytes = |port: &Port| port.transmitted().sent_bytes;
     assert_eq!(outcome.ports.iter().map(sent_bytes).collect::<Vec<_>>(), [150, 150]);
+}
+
+#[test]
+fn both_sides_leave_through_the_only_port() {
+    let packets: Vec<_> =
+        (0..6).map(|n| packet(u32::from(n % 2), u64::from(n), udp(n as u8, n, 60))).collect();
+    for pace in [Pace::TopSpeed, CAPTURE_PACE] {
+        let mut setup = Setup::new(pace);
+        setup.passes = 2;
+        let options = IndexerOptions { sides: SideSource::Interface, ..indexing() };
+        let (outcome, [frames, _]) = setup.replay(kept(index(&packets, 4, options)));
+        assert_eq!(numbers(&frames), [0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5], "{pace:?}");
+        assert_eq!(outcome.counters.packets, 12);
+    }
+}
+
+#[test]
+fn a_worker_has_one_output_or_two() {
+    for (count, is_taken) in [(0, false), (1, true), (2, true), (3, false)] {
+        let mut ports: Vec<()> = vec![(); count];
+        assert_eq!(Outputs::of(&mut ports).is_some(), is_taken, "{count}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use wirestorm_base::time::Duration;
 use wirestorm_io::clock;
 use wirestorm_io::link::{self, Link, LinkError, LinkKind, LinkMeter, LinkState, LinkWatch};
-use wirestorm_io::lock::{Holder, InterfaceLock, LockError};
+use wirestorm_io::lock::{Access, Holder, InterfaceLock, LockError};
 use wirestorm_io::namespace::{InterfaceName, Namespace};
 
 use crate::support::{VethPair, eventually, run};
@@ -130,16 +130,53 @@ fn a_wait_ends_when_something_is_told_of_any_interface_or_with_its_patience() {
 #[test]
 fn only_one_can_lock_an_interface() {
     let Some(pair) = VethPair::new() else { return };
-    let lock = InterfaceLock::acquire(&pair.left).unwrap();
-    let _other_end = InterfaceLock::acquire(&pair.right).unwrap();
-    let error = InterfaceLock::acquire(&pair.left).unwrap_err();
+    let exclusive = |name| InterfaceLock::acquire(name, Access::Exclusive);
+    let lock = exclusive(&pair.left).unwrap();
+    let _other_end = exclusive(&pair.right).unwrap();
+    let error = exclusive(&pair.left).unwrap_err();
     let LockError::Held { interface, holder } = &error else { panic!("{error}") };
     assert_eq!(interface, &pair.left);
     assert_eq!(*holder, Holder { process: Some(std::process::id()) });
-    assert!(error.to_string().contains(&std::process::id().to_string()), "{error}");
+    let command = format!("end it with: kill -INT {}", std::process::id());
+    assert!(error.to_string().ends_with(&command), "{error}");
     drop(lock);
     // A command that another test starts at this moment has the socket too, until it has begun.
-    eventually("the lock to be free", || InterfaceLock::acquire(&pair.left).ok());
+    eventually("the lock to be free", || exclusive(&pair.left).ok());
+}
+
+#[test]
+fn those_who_share_an_interface_exclude_an_exclusive_holder_and_are_excluded() {
+    let Some(pair) = VethPair::new() else { return };
+    let lock = |access| InterfaceLock::acquire(&pair.left, access);
+    let is_held = |outcome| match outcome {
+        Err(LockError::Held { holder, .. }) => holder.process == Some(std::process::id()),
+        _ => false,
+    };
+    let shared = [lock(Access::Shared).unwrap(), lock(Access::Shared).unwrap()];
+    assert!(is_held(lock(Access::Exclusive)));
+    // The refused one is gone without a trace.
+    let [first, second] = shared;
+    drop(first);
+    let third = lock(Access::Shared).unwrap();
+    drop(second);
+    assert!(is_held(lock(Access::Exclusive)));
+    drop(third);
+    let exclusive = eventually("the lock to be free", || lock(Access::Exclusive).ok());
+    assert!(is_held(lock(Access::Shared)));
+    assert!(is_held(lock(Access::Exclusive)));
+    drop(exclusive);
+    eventually("the lock to be free", || lock(Access::Shared).ok());
+}
+
+#[test]
+fn an_interface_is_shared_by_a_bounded_number() {
+    let Some(pair) = VethPair::new() else { return };
+    let lock = || InterfaceLock::acquire(&pair.left, Access::Shared);
+    let held: Vec<_> = (0..64).map(|_| lock().unwrap()).collect();
+    let refused = lock().unwrap_err();
+    assert!(matches!(refused, LockError::Crowded { .. }), "{refused}");
+    drop(held);
+    eventually("a place to be free", || lock().ok());
 }
 
 #[test]

@@ -1,5 +1,7 @@
-//! A replay of captures, validated: every value has its unit, and nothing contradicts another.
+//! A replay of captures: every value has its unit, and [`ReplayPlan::check`] finds values that
+//! contradict each other.
 
+mod check;
 mod words;
 
 use std::ops::RangeInclusive;
@@ -12,6 +14,7 @@ use wirestorm_base::departure::DeparturePolicy;
 use wirestorm_base::pace::Pace;
 use wirestorm_base::time::Duration;
 
+pub use check::PlanConflict;
 pub use words::{
     WordError, parse_catch_up, parse_packet_list, parse_passes_milli, parse_percent, parse_seconds,
 };
@@ -30,10 +33,24 @@ pub enum Target {
     /// Into a capture file.
     File(PathBuf),
     /// Nowhere.
-    Memory,
+    Memory {
+        /// Whether each side has a port of its own.
+        by_side: bool,
+    },
+}
+
+impl Target {
+    /// How many ports frames leave through: one for everything, or one for each side.
+    pub fn outputs(&self) -> usize {
+        match self {
+            Self::Interfaces { secondary: Some(_), .. } | Self::Memory { by_side: true } => 2,
+            Self::Interfaces { .. } | Self::Memory { .. } | Self::File(_) => 1,
+        }
+    }
 }
 
 /// How packets get their side: the first interface sends the client's, the second the server's.
+/// Where there is one output, both leave through it, and edits can differ by side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum SideChoice {
     /// All through the first.

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use wirestorm_base::count::counted;
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::Duration;
 use wirestorm_wire::conversation::{Conversation, Gaps, Imported};
@@ -178,9 +179,9 @@ impl Common {
         }
         if imported.others > 0 {
             notes.push(format!(
-                "{}: {} packets were left out, which are neither TCP nor UDP",
+                "{}: {} left out, being neither TCP nor UDP",
                 file.path(),
-                imported.others
+                counted(imported.others, "packet was", "packets were")
             ));
         }
         Ok(flows)

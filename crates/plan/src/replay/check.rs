@@ -1,0 +1,223 @@
+//! What the parts of a replay need of each other.
+
+use std::path::Path;
+
+use super::{ReplayPlan, SideChoice, Target};
+
+/// Parts of a replay that contradict each other. Options are named as the command line does.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanConflict {
+    /// Sides without an effect.
+    #[error(
+        "{option} tells two sides apart, and there is one output: add --intf2 for the second \
+         side, or edits that differ by side, such as --enet-dmac MAC,MAC"
+    )]
+    SidesUnused {
+        /// The option that tells sides apart.
+        option: &'static str,
+    },
+    /// Edits that depend on a side that no packet has.
+    #[error(
+        "these edits differ by side, and no option tells the sides apart: add --cachefile FILE \
+         or --split auto"
+    )]
+    SidesMissing,
+    /// A second output that gets nothing.
+    #[error(
+        "--intf2 sends the second side, and no option tells the sides apart: add --cachefile \
+         FILE, --dualfile or --split auto"
+    )]
+    OutputUnused,
+    /// An odd number of captures that come in pairs.
+    #[error("--dualfile takes captures in pairs, and there are {captures}")]
+    OddCaptures {
+        /// How many there are.
+        captures: usize,
+    },
+    /// Several workers where all packets keep their order.
+    #[error("--workers {workers}: {option} keeps the order of all packets, which takes one worker")]
+    Workers {
+        /// How many there should be.
+        workers: u16,
+        /// The option that takes one.
+        option: &'static str,
+    },
+    /// Frames that arrive nowhere.
+    #[error("--rx {interface}: nothing arrives there, because {option} sends on no interface")]
+    ReceivesNothing {
+        /// The receiving interface.
+        interface: String,
+        /// The option that sends on no interface.
+        option: &'static str,
+    },
+    /// Standard input is read by two.
+    #[error("standard input (-) is {first} and {second}: it can be one of them only")]
+    StandardInputTwice {
+        /// What reads it.
+        first: &'static str,
+        /// What reads it too.
+        second: &'static str,
+    },
+}
+
+impl ReplayPlan {
+    /// Checks what its parts need of each other.
+    ///
+    /// # Errors
+    /// Where two of them contradict each other, or one has no effect without another.
+    pub fn check(&self) -> Result<(), PlanConflict> {
+        let sides = match self.sides {
+            SideChoice::One => None,
+            SideChoice::Cache(_) => Some("--cachefile"),
+            SideChoice::Pairs => Some("--dualfile"),
+            SideChoice::Rules(_) => Some("--split"),
+        };
+        match (sides, self.target.outputs()) {
+            (None, _) if self.edits.needs_sides() => return Err(PlanConflict::SidesMissing),
+            (None, 2) => return Err(PlanConflict::OutputUnused),
+            (Some(option), 1) if !self.edits.needs_sides() => {
+                return Err(PlanConflict::SidesUnused { option });
+            }
+            _ => {}
+        }
+        let one_worker = match &self.target {
+            Target::File(_) => Some("--write"),
+            _ => self.asks.then_some("--oneatatime"),
+        };
+        if let Some(option) = one_worker.filter(|_| self.workers > 1) {
+            return Err(PlanConflict::Workers { workers: self.workers, option });
+        }
+        let nowhere = match &self.target {
+            Target::Interfaces { .. } => None,
+            Target::File(_) => Some("--write"),
+            Target::Memory { .. } => Some("--backend memory"),
+        };
+        if let (Some(receive), Some(option)) = (&self.receive, nowhere) {
+            let interface = receive.interface.clone();
+            return Err(PlanConflict::ReceivesNothing { interface, option });
+        }
+        self.check_standard_input()
+    }
+
+    fn check_standard_input(&self) -> Result<(), PlanConflict> {
+        const CAPTURE: &str = "a capture";
+        let captures = self.captures.iter().filter(|path| *path == Path::new("-")).count();
+        let second = match captures {
+            0 => return Ok(()),
+            1 if self.asks => "the answers to --oneatatime",
+            1 => return Ok(()),
+            _ => "another one",
+        };
+        Err(PlanConflict::StandardInputTwice { first: CAPTURE, second })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wirestorm_base::departure::DeparturePolicy;
+    use wirestorm_base::pace::Pace;
+    use wirestorm_base::time::Duration;
+
+    use super::*;
+    use crate::backend::Backend;
+    use crate::edit::{EditOptions, EditWords};
+    use crate::replay::{Limits, ReceivePlan};
+
+    fn plan() -> ReplayPlan {
+        ReplayPlan {
+            captures: vec!["a.pcap".into()],
+            target: Target::Memory { by_side: false },
+            sides: SideChoice::One,
+            edits: EditOptions::default(),
+            show: None,
+            asks: false,
+            backend: Backend::Memory,
+            pace: Pace::TopSpeed,
+            policy: DeparturePolicy::default(),
+            limits: Limits { passes: 1, packets: u64::MAX, duration: Duration::MAX },
+            pass_delay: Duration::ZERO,
+            preload: false,
+            flows: None,
+            unique: None,
+            only: None,
+            except: Vec::new(),
+            original_length: false,
+            receive: None,
+            workers: 1,
+            tolerance_ppm: 0,
+            force_interface: false,
+        }
+    }
+
+    fn by_side() -> EditOptions {
+        let two = Some("02:00:00:00:00:01,02:00:00:00:00:02".to_owned());
+        EditWords { enet_dmac: two, ..EditWords::default() }.meaning().unwrap()
+    }
+
+    fn outputs(count: usize) -> [Target; 2] {
+        let interfaces =
+            Target::Interfaces { primary: "a".into(), secondary: (count == 2).then(|| "b".into()) };
+        [interfaces, Target::Memory { by_side: count == 2 }]
+    }
+
+    #[test]
+    fn sides_have_a_second_output_or_edits_that_differ() {
+        for target in outputs(1).into_iter().chain(outputs(2)) {
+            let is_single = target.outputs() == 1;
+            for sides in [SideChoice::Pairs, SideChoice::Cache("sides".into())] {
+                let plan = ReplayPlan { target: target.clone(), sides, ..plan() };
+                let outcome = plan.check();
+                let is_refused = matches!(outcome, Err(PlanConflict::SidesUnused { .. }));
+                assert_eq!(is_refused, is_single, "{plan:?}: {outcome:?}");
+                let with_edits = ReplayPlan { edits: by_side(), ..plan };
+                assert_eq!(with_edits.check(), Ok(()), "{with_edits:?}");
+            }
+        }
+        let file = Target::File("out.pcap".into());
+        let sides = SideChoice::Pairs;
+        let refused = ReplayPlan { target: file, sides, ..plan() }.check();
+        assert_eq!(refused, Err(PlanConflict::SidesUnused { option: "--dualfile" }));
+    }
+
+    #[test]
+    fn what_goes_by_side_needs_sides() {
+        let edited = ReplayPlan { edits: by_side(), ..plan() };
+        assert_eq!(edited.check(), Err(PlanConflict::SidesMissing));
+        for target in outputs(2) {
+            assert_eq!(ReplayPlan { target, ..plan() }.check(), Err(PlanConflict::OutputUnused));
+        }
+        for target in outputs(1) {
+            assert_eq!(ReplayPlan { target, ..plan() }.check(), Ok(()));
+        }
+    }
+
+    #[test]
+    fn an_order_of_all_packets_takes_one_worker() {
+        let workers = |plan| ReplayPlan { workers: 2, ..plan }.check();
+        let file = ReplayPlan { target: Target::File("out.pcap".into()), ..plan() };
+        assert!(matches!(workers(file), Err(PlanConflict::Workers { option: "--write", .. })));
+        let asks = ReplayPlan { asks: true, ..plan() };
+        assert!(matches!(workers(asks), Err(PlanConflict::Workers { .. })));
+        assert_eq!(workers(plan()), Ok(()));
+    }
+
+    #[test]
+    fn nothing_is_received_from_a_target_that_is_no_interface() {
+        let receive = || Some(ReceivePlan { interface: "b".into(), verify: false });
+        for target in [Target::File("out.pcap".into()), Target::Memory { by_side: false }] {
+            let outcome = ReplayPlan { target, receive: receive(), ..plan() }.check();
+            assert!(matches!(outcome, Err(PlanConflict::ReceivesNothing { .. })), "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn standard_input_is_one_thing() {
+        let twice = ReplayPlan { captures: vec!["-".into(), "-".into()], ..plan() };
+        let answers = ReplayPlan { captures: vec!["-".into()], asks: true, ..plan() };
+        for plan in [twice, answers] {
+            let outcome = plan.check();
+            assert!(matches!(outcome, Err(PlanConflict::StandardInputTwice { .. })), "{outcome:?}");
+        }
+        assert_eq!(ReplayPlan { captures: vec!["-".into()], ..plan() }.check(), Ok(()));
+    }
+}
