@@ -27,8 +27,13 @@ fn file_of(path: &str) -> Option<&str> {
 impl Files for ProcNet {
     fn find(&self, path: &str) -> Option<Node> {
         if let Some(file) = file_of(path) {
-            let is_there = self.session.files().iter().any(|known| known == file);
-            return is_there.then_some(Node::File);
+            let files = self.session.files();
+            if files.iter().any(|known| known == file) {
+                return Some(Node::File);
+            }
+            // Devices of interfaces in other namespaces: netns/NAME:INTERFACE.
+            let mut folders = files.iter().filter_map(|known| known.split_once('/'));
+            return folders.any(|(folder, _)| folder == file).then_some(Node::Directory);
         }
         match path {
             "" | FOLDER => Some(Node::Directory),
@@ -42,7 +47,16 @@ impl Files for ProcNet {
 
     fn names(&self, directory: &str) -> Vec<String> {
         if directory == FOLDER {
-            return self.session.files();
+            let first = |file: String| file.split('/').next().unwrap_or_default().to_owned();
+            let mut names: Vec<_> = self.session.files().into_iter().map(first).collect();
+            names.dedup();
+            return names;
+        }
+        if let Some(folder) = file_of(directory) {
+            let files = self.session.files();
+            let within =
+                |file: &String| Some(file.strip_prefix(folder)?.strip_prefix('/')?.to_owned());
+            return files.iter().filter_map(within).collect();
         }
         let others = std::fs::read_dir(OTHERS).into_iter().flatten().flatten();
         let names = others.map(|entry| entry.file_name().to_string_lossy().into_owned());

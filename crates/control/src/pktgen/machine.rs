@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use wirestorm_io::link::{self, LinkError};
-use wirestorm_io::namespace::Namespace;
+use wirestorm_io::namespace::{InterfaceName, Namespace};
 use wirestorm_plan::pktgen::Link;
 use wirestorm_wire::packet::MacAddress;
 
@@ -21,10 +21,20 @@ fn last_cpu(list: &str) -> Option<u32> {
 
 /// The interfaces that devices can be added of: those of Ethernet, and loopback.
 pub(super) fn links() -> Result<BTreeMap<String, Link>, LinkError> {
-    let namespace = Namespace::Current;
-    let addresses = link::addresses(&namespace)?;
+    links_of(&Namespace::Current)
+}
+
+/// The same of the namespace of an interface in another one, such as `netns/lab:veth0@0`.
+pub(super) fn links_beside(device: &str) -> BTreeMap<String, Link> {
+    let interface = device.split('@').next().unwrap_or_default();
+    let interface: Option<InterfaceName> = interface.parse().ok();
+    interface.and_then(|it| links_of(&it.namespace).ok()).unwrap_or_default()
+}
+
+fn links_of(namespace: &Namespace) -> Result<BTreeMap<String, Link>, LinkError> {
+    let addresses = link::addresses(namespace)?;
     let mut links = BTreeMap::new();
-    for found in link::list(&namespace)? {
+    for found in link::list(namespace)? {
         if !matches!(found.link_layer, libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK) {
             continue;
         }
@@ -39,7 +49,11 @@ pub(super) fn links() -> Result<BTreeMap<String, Link>, LinkError> {
             IpAddr::V4(_) => None,
         });
         let mac = MacAddress(found.mac.unwrap_or_default());
-        links.insert(found.name, Link { mac, is_up: found.up, ipv4, ipv6 });
+        let name = match namespace {
+            Namespace::Current => found.name,
+            other => format!("netns/{other}:{}", found.name),
+        };
+        links.insert(name, Link { mac, is_up: found.up, ipv4, ipv6 });
     }
     Ok(links)
 }

@@ -164,7 +164,11 @@ impl Session {
         let mut state = self.lock();
         if file.starts_with("kpktgend_") {
             // The script may have brought an interface up, or made one.
-            if let Ok(links) = machine::links() {
+            if let Ok(mut links) = machine::links() {
+                let added = text.trim().strip_prefix("add_device ").map(str::trim_start);
+                if let Some(device) = added.filter(|device| device.contains('/')) {
+                    links.append(&mut machine::links_beside(device));
+                }
                 state.pktgen.set_links(links);
             }
         }

@@ -219,8 +219,8 @@ impl Pktgen {
         if self.devices().count() == DEVICES_MAX {
             return Err(Problem::TooMany { limit: DEVICES_MAX });
         }
-        if name.contains('/') {
-            let expected = "the name of an interface, as in eth0 or eth0@1";
+        if name.contains('/') && !name.starts_with("netns/") {
+            let expected = "the name of an interface, as in eth0, eth0@1 or netns/NAME:eth0@1";
             return Err(Problem::Malformed { found: name.to_owned(), expected });
         }
         match self.links.get(interface) {
