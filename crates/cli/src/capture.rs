@@ -11,7 +11,8 @@ use wirestorm_control::base::time::Duration;
 use wirestorm_control::capture::{CaptureError, CaptureOptions, CaptureReport, capture};
 use wirestorm_control::plan::traffic::parse_time;
 
-use crate::number::{grouped, seconds};
+use crate::fit::{beside_bar, columns};
+use crate::number::{grouped, seconds, several};
 use crate::{interrupt, status};
 
 const EXAMPLES: &str = "\
@@ -53,7 +54,7 @@ pub(crate) struct CaptureFlags {
     snap_length: usize,
 
     /// Print the account as JSON, on standard error where the capture is on standard output.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "quiet")]
     json: bool,
 
     /// No progress line and no account.
@@ -100,7 +101,8 @@ pub(crate) fn run(flags: &CaptureFlags) -> ExitCode {
     };
     let control = interrupt::catch();
     let outcome = capture(&options, &mut *output, &control.stop, |packets, bytes| {
-        bar.set_message(format!("{} packets, {} bytes", grouped(packets), grouped(bytes)));
+        let parts = [several(packets, "packet", "packets"), several(bytes, "byte", "bytes")];
+        bar.set_message(beside_bar(columns(), &parts));
         bar.tick();
     });
     bar.finish_and_clear();
@@ -128,9 +130,9 @@ fn tell(report: &CaptureReport, flags: &CaptureFlags, is_piped: bool) {
     let text = match serde_json::to_string_pretty(report) {
         Ok(json) if flags.json => json,
         _ => format!(
-            "{} packets, {} bytes in {} s on {}{}",
-            grouped(report.packets),
-            grouped(report.bytes),
+            "{}, {} in {} s on {}{}",
+            several(report.packets, "packet", "packets"),
+            several(report.bytes, "byte", "bytes"),
             seconds(report.elapsed_s),
             report.interface,
             match report.missed {

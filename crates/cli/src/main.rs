@@ -7,6 +7,7 @@ mod printing;
 mod capture;
 mod doctor;
 mod emulate;
+mod fit;
 mod gaps;
 mod interrupt;
 mod link;

@@ -13,6 +13,21 @@ pub(crate) fn grouped(value: u64) -> String {
     text
 }
 
+/// A number in groups of three with its noun: `1 frame`, `2,000 frames`.
+pub(crate) fn several(value: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(value), if value == 1 { one } else { many })
+}
+
+/// How far a rate is off, from millionths: `+0.3 ppm`, `-71 %`. At most 8 columns below 1,000 %.
+pub(crate) fn rate_error(ppm: f64) -> String {
+    match ppm.abs() {
+        0.0..9.95 => format!("{ppm:+.1} ppm"),
+        9.95..999.5 => format!("{ppm:+.0} ppm"),
+        999.5..99_950.0 => format!("{:+.2} %", ppm / 1e4),
+        _ => format!("{:+.0} %", ppm / 1e4),
+    }
+}
+
 /// Rounded, in groups of three.
 pub(crate) fn rounded(value: f64) -> String {
     grouped(value.round().max(0.0) as u64)
@@ -98,6 +113,16 @@ mod tests {
         let shown = [0.0, 7.4, 999.0, 999.6, 1_234.0, 12_345.0, 99_960.0, 999_600.0, 4.2e12];
         let expected = ["0", "7", "999", "1.00 k", "1.23 k", "12.3 k", "100 k", "1.00 M", "4200 G"];
         assert_eq!(shown.map(brief), expected);
+    }
+
+    #[test]
+    fn rate_errors_are_in_ppm_when_small_and_in_percent_when_large() {
+        let shown = [0.0, 0.34, -9.96, 999.0, -1_000.0, 25_000.0, -99_960.0, -714_657.4, 3e6];
+        let expected = [
+            "+0.0 ppm", "+0.3 ppm", "-10 ppm", "+999 ppm", "-0.10 %", "+2.50 %", "-10 %", "-71 %",
+            "+300 %",
+        ];
+        assert_eq!(shown.map(rate_error), expected);
     }
 
     #[test]

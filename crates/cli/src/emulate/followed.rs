@@ -1,9 +1,10 @@
 //! Flows that are followed: which, and what they are, at most 80 columns wide.
 
-use std::fmt::{self, Formatter, Write};
+use std::fmt::{self, Formatter};
 
 use wirestorm_control::emulation::{FlowChoice, FlowReport, FlowSample, PortReport};
 
+use crate::fit::row;
 use crate::number::{grouped, nanoseconds, scaled};
 use crate::traffic::{clipped, shortened};
 
@@ -68,33 +69,27 @@ pub(super) fn table(f: &mut Formatter<'_>, port: &PortReport) -> fmt::Result {
 }
 
 /// A line for each flow of a port, while it is there.
-pub(super) fn live(text: &mut String, flows: &[FlowReport]) {
+pub(super) fn live(text: &mut String, columns: usize, flows: &[FlowReport]) {
     for flow in flows {
         let last = flow.samples.last();
         let state = last.map_or("UDP", |last| if flow.ended { "over" } else { last.state });
         let [window, round_trip, again] = last.map_or(["-".into(), "-".into(), "-".into()], |it| {
             [grouped(it.cwnd.into()), time(it.rtt_us), grouped(it.retransmitted)]
         });
-        // Writing to a string does not fail.
-        let _ = write!(
-            text,
-            "\n  {:<38} {:<12} {:>9} {:>9} {:>6}",
-            shortened(&format!("{} > {}", flow.own, flow.peer), 38),
-            state,
-            window,
-            round_trip,
-            again
-        );
+        let name = format!("  {} > {}", flow.own, flow.peer);
+        live_row(text, columns, &name, [state, &window, &round_trip, &again]);
     }
 }
 
 /// The heads of those lines.
-pub(super) fn live_heads(text: &mut String) {
-    let _ = write!(
-        text,
-        "\n  {:<38} {:<12} {:>9} {:>9} {:>6}",
-        "flow", "state", "cwnd", "RTT", "again"
-    );
+pub(super) fn live_heads(text: &mut String, columns: usize) {
+    live_row(text, columns, "  flow", ["state", "cwnd", "RTT", "again"]);
+}
+
+fn live_row(text: &mut String, columns: usize, name: &str, cells: [&str; 4]) {
+    let [state, window, round_trip, again] = cells;
+    let state = &*format!("{state:<12}");
+    row(text, columns, (40, name), &[(12, state), (9, window), (9, round_trip), (6, again)]);
 }
 
 fn name(flow: &FlowReport) -> String {

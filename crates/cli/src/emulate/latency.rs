@@ -4,22 +4,21 @@ use std::fmt::{self, Formatter, Write};
 
 use wirestorm_control::emulation::LatencyReport;
 
+use crate::fit::row;
 use crate::number::{grouped, nanoseconds, scaled, signed_nanoseconds};
-use crate::traffic::{clipped, shortened};
+use crate::traffic::clipped;
 
 /// A line for a probe, while it asks.
-pub(super) fn live(text: &mut String, probe: &LatencyReport) {
+pub(super) fn live(text: &mut String, columns: usize, probe: &LatencyReport) {
     let trips = &probe.round_trip;
     let time = |value: Option<i64>| value.map_or("-".to_owned(), signed_nanoseconds);
-    // Writing to a string does not fail.
-    let _ = write!(
-        text,
-        "\n{:<30} median {:>9}, 99 % {:>9}, answers {:>9}",
-        shortened(&format!("{} to {}", probe.port, probe.target), 30),
-        time(trips.p50_ns),
-        time(trips.p99_ns),
-        grouped(probe.received)
-    );
+    let cells = [
+        format!("median {:>9},", time(trips.p50_ns)),
+        format!("99 % {:>9},", time(trips.p99_ns)),
+        format!("answers {:>9}", grouped(probe.received)),
+    ];
+    let cells = cells.each_ref().map(|cell| (0, cell.as_str()));
+    row(text, columns, (30, &format!("{} to {}", probe.port, probe.target)), &cells);
 }
 
 /// Two lines for each probe: who asked whom, and the numbers.

@@ -1,14 +1,13 @@
 //! What moves on a terminal while clients and servers work: a line for each port.
 
-use std::fmt::Write;
-
 use indicatif::ProgressBar;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::emulation::Progress;
 
 use super::{followed, latency};
+use crate::fit::{columns, row};
 use crate::number::{grouped, scaled};
-use crate::traffic::{bar, shortened};
+use crate::traffic::bar;
 
 /// Flows of a port that are shown, of those that are followed.
 const FLOWS_MAX: usize = 10;
@@ -37,35 +36,42 @@ impl Live {
             return;
         }
         let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / since;
-        let mut text = format!(
-            "\n{:<14} {:>10} {:>9} {:>9} {:>9} {:>11} {:>9}",
-            "port", "active", "new /s", "b/s out", "b/s in", "retransmits", "failed"
-        );
+        let columns = columns();
+        let mut text = String::new();
+        let mut line = |name: &str, cells: [&str; 6]| {
+            let [active, new, out, inward, again, failed] = cells;
+            let cells = [(10, active), (9, new), (9, out), (9, inward), (11, again), (9, failed)];
+            row(&mut text, columns, (14, name), &cells);
+        };
+        line("port", ["active", "new /s", "b/s out", "b/s in", "retransmits", "failed"]);
         for (index, port) in progress.ports.iter().enumerate() {
             let before = self.before.ports.get(index).cloned().unwrap_or_default();
             let out = rate(port.sent_bytes, before.sent_bytes) * 8.0;
             let bits = rate(port.received_bytes, before.received_bytes) * 8.0;
-            // Writing to a string does not fail.
-            let _ = write!(
-                text,
-                "\n{:<14} {:>10} {:>9} {:>9} {:>9} {:>11} {:>9}",
-                shortened(&port.name, 14),
-                grouped(port.active),
-                scaled(rate(port.connects, before.connects)).trim_end(),
-                scaled(out).trim_end(),
-                scaled(bits).trim_end(),
-                grouped(port.retransmitted),
-                grouped(port.failed)
+            line(
+                &port.name,
+                [
+                    &grouped(port.active),
+                    scaled(rate(port.connects, before.connects)).trim_end(),
+                    scaled(out).trim_end(),
+                    scaled(bits).trim_end(),
+                    &grouped(port.retransmitted),
+                    &grouped(port.failed),
+                ],
             );
         }
         for probe in &progress.latency {
-            latency::live(&mut text, probe);
+            latency::live(&mut text, columns, probe);
         }
         if progress.ports.iter().any(|port| !port.followed.is_empty()) {
-            followed::live_heads(&mut text);
+            followed::live_heads(&mut text, columns);
         }
         for port in &progress.ports {
-            followed::live(&mut text, &port.followed[..port.followed.len().min(FLOWS_MAX)]);
+            followed::live(
+                &mut text,
+                columns,
+                &port.followed[..port.followed.len().min(FLOWS_MAX)],
+            );
         }
         let part = progress.elapsed.as_secs_f64() / self.duration.as_secs_f64();
         self.bar.set_position((part.min(1.0) * 1e3) as u64);

@@ -1,11 +1,10 @@
 //! What moves on a terminal while two interfaces are joined: a line for each direction.
 
-use std::fmt::Write;
-
 use indicatif::ProgressBar;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::bridge::BridgeProgress;
 
+use crate::fit::{columns, row};
 use crate::number::{grouped, scaled};
 use crate::traffic::bar;
 
@@ -28,22 +27,25 @@ impl Live {
             return;
         }
         let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / since;
-        let mut text = format!(
-            "\n{:<8} {:>12} {:>12} {:>12} {:>12} {:>10}",
-            "", "frames/s", "b/s", "lost", "queue full", "held"
-        );
+        let columns = columns();
+        let mut text = String::new();
+        let mut line = |name: &str, [frames, bits, lost, full, held]: [&str; 5]| {
+            let cells = [(12, frames), (12, bits), (12, lost), (12, full), (10, held)];
+            row(&mut text, columns, (8, name), &cells);
+        };
+        line("", ["frames/s", "b/s", "lost", "queue full", "held"]);
         let directions = progress.directions.iter().zip(&self.before.directions);
         for (name, (now, before)) in ["A to B", "B to A"].into_iter().zip(directions) {
             let bits = rate(now.delivered_bytes, before.delivered_bytes) * 8.0;
-            // Writing to a string does not fail.
-            let _ = write!(
-                text,
-                "\n{name:<8} {:>12} {:>12} {:>12} {:>12} {:>10}",
-                scaled(rate(now.delivered, before.delivered)).trim_end(),
-                scaled(bits).trim_end(),
-                grouped(now.lost),
-                grouped(now.queue_dropped),
-                grouped(now.held())
+            line(
+                name,
+                [
+                    scaled(rate(now.delivered, before.delivered)).trim_end(),
+                    scaled(bits).trim_end(),
+                    &grouped(now.lost),
+                    &grouped(now.queue_dropped),
+                    &grouped(now.held()),
+                ],
             );
         }
         let part = progress.elapsed.as_secs_f64() / self.duration.as_secs_f64();

@@ -6,7 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use indicatif::{ProgressBar, ProgressStyle};
 use wirestorm_control::pktgen::Event;
 
-use crate::number::grouped;
+use crate::fit::{beside_bar, columns};
+use crate::number::several;
 use crate::wrap::wrapped;
 
 /// Tells events.
@@ -63,7 +64,8 @@ impl Teller {
             ProgressBar::new_spinner()
                 .with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
         });
-        line.set_message(format!("{} packets {what}", grouped(frames)));
+        let message = format!("{} {what}", several(frames, "packet", "packets"));
+        line.set_message(beside_bar(columns(), &[message]));
         line.tick();
     }
 }

@@ -6,6 +6,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use wirestorm_control::base::rate::Layer;
 use wirestorm_control::replay::Progress;
 
+use crate::fit::{beside_bar, columns};
 use crate::number::scaled;
 
 /// Steps of the bar: fine enough for an ETA.
@@ -47,13 +48,13 @@ impl ProgressLine {
             self.bar.set_style(style("{bar:16} {percent:>3}% ETA {eta:>3} {msg}"));
             self.bar.set_position((fraction.clamp(0.0, 1.0) * STEPS as f64) as u64);
         }
-        self.bar.set_message(format!(
-            "{}pps {}b/s L1 {}b/s L2 {}flows/s",
-            scaled(pps),
-            scaled(bits(Layer::Wire)),
-            scaled(bits(Layer::FrameWithFcs)),
-            scaled(flows),
-        ));
+        let parts = [
+            format!("{}pps", scaled(pps)),
+            format!("{}b/s L1", scaled(bits(Layer::Wire))),
+            format!("{}b/s L2", scaled(bits(Layer::FrameWithFcs))),
+            format!("{}flows/s", scaled(flows)),
+        ];
+        self.bar.set_message(beside_bar(columns(), &parts));
         self.bar.tick();
         self.before = *progress;
     }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::replay::Progress;
 
-use crate::number::{grouped, scaled, seconds};
+use crate::number::{grouped, scaled, seconds, several};
 
 /// When the next line is due.
 pub(super) struct Statistics {
@@ -41,11 +41,11 @@ impl Statistics {
         // A reader that has gone stops no replay.
         let _ = writeln!(
             io::stdout(),
-            "{} s: pass {}, {} packets ({} bytes), {}pps, {}b/s, {} failed",
+            "{} s: pass {}, {} ({}), {}pps, {}b/s, {} failed",
             seconds(elapsed_s),
             pass,
-            grouped(sent.sent),
-            grouped(sent.sent_bytes),
+            several(sent.sent, "packet", "packets"),
+            several(sent.sent_bytes, "byte", "bytes"),
             scaled(sent.sent as f64 / elapsed_s.max(1e-9)),
             scaled(sent.sent_bytes as f64 * 8.0 / elapsed_s.max(1e-9)),
             grouped(sent.failed),

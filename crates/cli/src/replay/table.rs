@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use wirestorm_control::result::{PortReport, ReceiveReport, RunResult};
 
 use crate::gaps::Gaps;
-use crate::number::{grouped, rounded, seconds};
+use crate::number::{grouped, rate_error, rounded, seconds};
 
 /// Shows a result.
 pub(super) struct Table<'a>(pub(super) &'a RunResult);
@@ -142,5 +142,5 @@ fn asked(result: &RunResult) -> Option<String> {
         0.0 => String::new(),
         paused_s => format!(" without {} s of pauses", seconds(paused_s)),
     };
-    Some(format!("asked {asked:.2} {unit}, achieved {achieved:.2}{pauses} ({error:+.1} ppm)"))
+    Some(format!("asked {asked:.2} {unit}, achieved {achieved:.2}{pauses} ({})", rate_error(error)))
 }

@@ -1,6 +1,5 @@
 //! What moves on a terminal while flows are sent: a line for each of them, and one for all.
 
-use std::fmt::Write;
 use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -9,7 +8,7 @@ use wirestorm_control::base::time::Duration;
 use wirestorm_control::plan::traffic::TrafficPlan;
 use wirestorm_control::traffic::Progress;
 
-use super::table::shortened;
+use crate::fit::{beside_bar, columns, row};
 use crate::number::{scaled, signed_nanoseconds};
 
 /// Flows that have a line; few enough for any terminal.
@@ -64,14 +63,15 @@ impl Live {
         let bytes = rate(progress.transmitted.sent_bytes, self.before.transmitted.sent_bytes);
         let bits = |layer: Layer| (bytes + pps * layer.overhead() as f64) * 8.0;
         let part = progress.elapsed.as_secs_f64() / self.duration.as_secs_f64();
-        let mut text = format!(
-            "{}pps {}b/s L1 {}b/s L2",
-            scaled(pps),
-            scaled(bits(Layer::Wire)),
-            scaled(bits(Layer::FrameWithFcs))
-        );
+        let columns = columns();
+        let parts = [
+            format!("{}pps", scaled(pps)),
+            format!("{}b/s L1", scaled(bits(Layer::Wire))),
+            format!("{}b/s L2", scaled(bits(Layer::FrameWithFcs))),
+        ];
+        let mut text = beside_bar(columns, &parts);
         if self.names.len() > 1 || self.is_measured {
-            text += &self.table(progress, &rate);
+            text += &self.table(columns, progress, &rate);
         }
         self.bar.set_position((part.min(1.0) * 1e3) as u64);
         self.bar.set_message(text);
@@ -84,37 +84,38 @@ impl Live {
         self.bar.finish_and_clear();
     }
 
-    fn table(&self, progress: &Progress, rate: &dyn Fn(u64, u64) -> f64) -> String {
-        let mut text = format!("\n{:<22} {:>10} {:>10}", "flow", "tx pps", "b/s L1");
-        if self.is_measured {
-            text += &format!(" {:>10} {:>10} {:>10}", "rx pps", "reordered", "delay");
-        }
+    fn table(&self, columns: usize, progress: &Progress, rate: &dyn Fn(u64, u64) -> f64) -> String {
+        let mut text = String::new();
+        let mut line = |name: &str, cells: &[&str]| {
+            let cells: Vec<_> = cells.iter().map(|cell| (10, *cell)).collect();
+            row(&mut text, columns, (22, name), &cells);
+        };
+        let heads = ["tx pps", "b/s L1", "rx pps", "reordered", "delay"];
+        line("flow", if self.is_measured { &heads } else { &heads[..2] });
         for (index, name) in self.names.iter().enumerate().take(FLOWS_MAX) {
             let sent = progress.flows.get(index).copied().unwrap_or_default();
             let before = self.before.flows.get(index).copied().unwrap_or_default();
             let pps = rate(sent.frames, before.frames);
             let bytes = rate(sent.bytes, before.bytes);
             let bits = (bytes + pps * Layer::Wire.overhead() as f64) * 8.0;
-            // Writing to a string does not fail.
-            let _ = write!(
-                text,
-                "\n{:<22} {:>10} {:>10}",
-                shortened(name, 22),
-                scaled(pps).trim_end(),
-                scaled(bits).trim_end()
-            );
+            let (sent, bits) = (scaled(pps), scaled(bits));
+            let mut cells = vec![sent.trim_end(), bits.trim_end()];
             let received = progress.received.get(index).copied().unwrap_or_default();
+            let arrived;
             if let Some(delay) = received.delay_mean_ns {
                 let before = self.before.received.get(index).copied().unwrap_or_default();
                 let pps = rate(received.frames, before.frames);
-                let delay = signed_nanoseconds(delay.round() as i64);
-                let arrived = scaled(pps);
-                let arrived = arrived.trim_end();
-                let _ = write!(text, " {arrived:>10} {:>10} {delay:>10}", received.reordered);
+                arrived = [
+                    scaled(pps).trim_end().to_owned(),
+                    received.reordered.to_string(),
+                    signed_nanoseconds(delay.round() as i64),
+                ];
+                cells.extend(arrived.iter().map(String::as_str));
             }
+            line(name, &cells);
         }
         if let Some(more) = self.names.len().checked_sub(FLOWS_MAX).filter(|more| *more > 0) {
-            let _ = write!(text, "\n{more} more");
+            line(&format!("{more} more"), &[]);
         }
         text
     }

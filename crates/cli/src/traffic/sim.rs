@@ -16,7 +16,7 @@ use wirestorm_control::traffic::{
 };
 
 use super::{AnyPlan, SPEED, read_any_plan, read_multiplier, read_speed, read_time, trex, usage};
-use crate::number::grouped;
+use crate::number::{grouped, several};
 use crate::wrap::wrapped;
 use crate::{emulate, status};
 
@@ -352,10 +352,10 @@ fn tell(outcome: Result<Vec<Simulated>, SimulateError>) -> ExitCode {
         Ok(simulated) => {
             for port in simulated {
                 eprintln!(
-                    "{}: {} frames, {} bytes in {}",
+                    "{}: {}, {} in {}",
                     port.port,
-                    grouped(port.packets),
-                    grouped(port.bytes),
+                    several(port.packets, "frame", "frames"),
+                    several(port.bytes, "byte", "bytes"),
                     port.file.display()
                 );
             }

@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use wirestorm_control::traffic::{FlowReport, MeasuredReport, PortReport, TrafficResult};
 
 use crate::gaps::Gaps;
-use crate::number::{grouped, rounded, scaled, seconds, signed_nanoseconds};
+use crate::number::{grouped, rate_error, rounded, scaled, seconds, signed_nanoseconds};
 use crate::wrap::wrapped;
 
 /// Shows a result.
@@ -49,7 +49,7 @@ impl Display for Table<'_> {
 }
 
 fn flow_line(f: &mut Formatter<'_>, flow: &FlowReport) -> fmt::Result {
-    let off = flow.rate_error_ppm.map_or_else(String::new, |error| format!("{:+.2}%", error / 1e4));
+    let off = flow.rate_error_ppm.map_or_else(String::new, rate_error);
     writeln!(
         f,
         "{:<22} {:>14} {:>12} {:>9} {:>9} {:>8}",
