@@ -21,6 +21,7 @@ mod replay;
 mod report;
 mod schema;
 mod tcpreplay;
+mod tips;
 mod traffic;
 mod wrap;
 
@@ -95,7 +96,11 @@ fn main() -> ExitCode {
             return ExitCode::from(status::USAGE);
         }
     };
-    let matches = Cli::command().get_matches_from(arguments);
+    let mut command = Cli::command();
+    let matches = match command.try_get_matches_from_mut(&arguments) {
+        Ok(matches) => matches,
+        Err(error) => tips::with_tips(error, &mut command, &arguments).exit(),
+    };
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let given = matches.subcommand().map_or(&matches, |(_, given)| given);
     match cli.command {

@@ -10,6 +10,7 @@ use clap::{Arg, ArgAction, Args, Command, FromArgMatches};
 use super::Program;
 use crate::options::Dialect;
 use crate::replay::flags::{BackendFlag, ReplayFlags};
+use crate::tips::with_tips;
 
 /// Options that tcpreplay does not have; an abbreviation means one of these only where it
 /// means none of tcpreplay's.
@@ -96,6 +97,7 @@ fn task(program: Program, arguments: Vec<OsString>) -> Result<Task, String> {
             return Ok(Task::Help(error.render().to_string()));
         }
         Err(error) => {
+            let error = with_tips(error, &mut command, &[]);
             let text = error.render().to_string();
             return Err(format!("{} {text}", program.name()));
         }
